@@ -1,0 +1,121 @@
+/* holdfast/codec.h - the table of functions that a codec provides, and their registry.
+ *
+ * A codec turns a value of its host (a PyObject *, an hf_bytes, ...) into an *encoding*
+ * and back. An encoding is what a store entry holds: `meta` (small), `payload` (bytes) and
+ * buffers (large, page-aligned, mapped rather than copied when read). Codecs do not know
+ * where an encoding lives: they write to an hf_sink and read from an hf_source, which the
+ * caller provides. So the same codec serves the arena, a file and a test.
+ */
+#ifndef HOLDFAST_CODEC_H
+#define HOLDFAST_CODEC_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "error.h"
+#include "status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Numbers are kept in shared memory and files: never reuse one. 1-255 are Holdfast's,
+ * 256-65535 are given by the registry's owner to codecs of others. */
+enum {
+    HF_CODEC_RAW = 1,     /* bytes as they are */
+    HF_CODEC_MSGPACK = 2, /* plain data, for programs of any language */
+    HF_CODEC_BUFFER = 16, /* Python: one object that exports memory */
+    HF_CODEC_PLAIN = 17,  /* Python: None, numbers, str, bytes and nests of containers */
+    HF_CODEC_PICKLE = 18, /* Python: pickle protocol 5, out-of-band buffers */
+    HF_CODEC_MODULE = 19, /* Python: a module, by name */
+    HF_CODEC_MEMBER = 20, /* Python: a name whose value is in a group's entry */
+    HF_CODEC_FIRST_FREE = 256,
+};
+
+/* Where an encoder writes. All three may fail with HF_E_NOMEM or HF_E_NOSPACE. */
+typedef struct hf_sink hf_sink;
+struct hf_sink {
+    /* Append to the payload. */
+    hf_status (*write)(hf_sink *sink, const void *data, size_t size, hf_error *reterr);
+    /* Set the meta bytes; the last call wins. At most 64 KiB. */
+    hf_status (*set_meta)(hf_sink *sink, const void *data, size_t size, hf_error *reterr);
+    /* Add memory as a buffer, by reference where the caller can. `data` must stay valid
+     * and unchanged until the encoding was stored; `pin` (host object, may be NULL) is
+     * kept alive by the sink until then. Gives the buffer's index, and in `ret_offset` the
+     * offset of `data` in it: the buffer may be a larger block, one for all views of it. */
+    hf_status (*add_buffer)(hf_sink *sink, const void *data, size_t size, void *pin,
+                            uint32_t *ret_index, uint64_t *ret_offset, hf_error *reterr);
+};
+
+/* Where a decoder reads. Pointers are borrowed and valid during the decode call, except
+ * that buffers stay valid while the pin object of the buffer is alive. */
+typedef struct hf_source hf_source;
+struct hf_source {
+    const void *meta;
+    size_t meta_size;
+    const void *payload;
+    size_t payload_size;
+    uint32_t buffer_count;
+    /* Map buffer `index` (copy-on-write). `ret_pin` is a new reference to a host object that
+     * keeps it mapped. Mapped once: a second call gives the same address. */
+    hf_status (*map_buffer)(hf_source *source, uint32_t index, void **ret_data,
+                            size_t *ret_size, void **ret_pin, hf_error *reterr);
+};
+
+typedef struct hf_codec hf_codec;
+struct hf_codec {
+    size_t struct_size; /* sizeof(hf_codec) */
+    uint32_t number;
+    const char *name; /* "buffer", "plain", ... */
+    int order;        /* lower is asked first */
+    void *context;
+    /* 1: this codec wants the value; 0: it doesn't. Cheap; no side effects. */
+    int (*accepts)(const hf_codec *codec, void *value);
+    /* HF_DECLINED (with words) where the value turns out not to be carriable. */
+    hf_status (*encode)(const hf_codec *codec, void *value, hf_sink *sink,
+                        hf_error *reterr);
+    /* `ret_value`: a new host value. HF_E_CORRUPT where the bytes lie. */
+    hf_status (*decode)(const hf_codec *codec, hf_source *source, void **ret_value,
+                        hf_error *reterr);
+    /* One line for people about an encoding ("float64 (1000, 3)"), NUL-terminated and
+     * truncated to `size`; may be NULL. Never runs the host's code. */
+    void (*describe)(const hf_codec *codec, const hf_source *source, char *ret_text,
+                     size_t size);
+};
+
+/* A registry owns nothing but its list; codecs must outlive it. Not thread-safe. */
+typedef struct hf_registry hf_registry;
+HF_EXPORT HF_CHECK hf_status hf_registry_create(hf_registry **ret_registry,
+                                                hf_error *reterr);
+HF_EXPORT void hf_registry_close(hf_registry *registry);
+/* HF_E_INVALID: number or name is taken, or a function is missing. */
+HF_EXPORT HF_CHECK hf_status hf_registry_add(hf_registry *registry,
+                                             const hf_codec *codec, hf_error *reterr);
+HF_EXPORT const hf_codec *hf_registry_find(const hf_registry *registry, uint32_t number);
+HF_EXPORT const hf_codec *hf_registry_find_name(const hf_registry *registry,
+                                                const char *name);
+/* The first codec, by order, that accepts the value, or NULL. */
+HF_EXPORT const hf_codec *hf_registry_choose(const hf_registry *registry, void *value);
+/* The codecs by order: index 0 .. count-1; NULL past the end. */
+HF_EXPORT const hf_codec *hf_registry_at(const hf_registry *registry, size_t index);
+
+/* The codecs of libholdfast itself, in plain C. */
+typedef struct hf_bytes { /* host value of the raw codec */
+    const void *data;
+    size_t size;
+} hf_bytes;
+HF_EXPORT extern const hf_codec hf_codec_raw;
+
+/* lz4 frames for spilled and saved data; never between a value and its mapping.
+ * `ret_data` is malloc'ed: caller frees. HF_E_CORRUPT for bad input. */
+HF_EXPORT HF_CHECK hf_status hf_lz4_compress(const void *data, size_t size,
+                                             void **ret_data, size_t *ret_size,
+                                             hf_error *reterr);
+HF_EXPORT HF_CHECK hf_status hf_lz4_expand(const void *data, size_t size, size_t size_max,
+                                           void **ret_data, size_t *ret_size,
+                                           hf_error *reterr);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

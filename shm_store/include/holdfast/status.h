@@ -1,0 +1,56 @@
+/* holdfast/status.h - how every fallible function of Holdfast answers.
+ *
+ * Three kinds, told apart by sign:
+ *   0         done
+ *   positive  an answer, which the caller handles where it called
+ *   negative  a failure, which goes up unchanged
+ * A function names in its comment each status that it gives. Outputs are written on
+ * success only. What happened, in words, is in the optional hf_error (error.h).
+ */
+#ifndef HOLDFAST_STATUS_H
+#define HOLDFAST_STATUS_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define HF_CHECK  __attribute__((warn_unused_result))
+#define HF_EXPORT __attribute__((visibility("default")))
+#else
+#define HF_CHECK
+#define HF_EXPORT
+#endif
+
+typedef enum hf_status {
+    HF_OK = 0,
+
+    /* answers */
+    HF_NOT_FOUND = 1, /* no such name, session or codec */
+    HF_BUSY = 2,      /* somebody else holds it now */
+    HF_CONFLICT = 3,  /* the base of a commit is no longer the current generation */
+    HF_DECLINED = 4,  /* this codec does not carry this value */
+    HF_STOP = 5,      /* a callback asked its walk to end */
+    HF_AGAIN = 6,     /* incomplete input: call again with more */
+
+    /* failures */
+    HF_E_SYSTEM = -1,  /* a system call failed: hf_error.sys_errno says which way */
+    HF_E_NOMEM = -2,   /* malloc failed */
+    HF_E_NOSPACE = -3, /* the arena or its file system is full */
+    HF_E_CORRUPT = -4, /* bytes read back lie: checksum, bound or magic is wrong */
+    HF_E_VERSION = -5, /* another layout or protocol version */
+    HF_E_ACCESS = -6,  /* not ours: owner, mode or key differ */
+    HF_E_INVALID = -7, /* an argument from outside is out of its range */
+    HF_E_LIMIT = -8,   /* a fixed table is full (process slots, leases, mappings) */
+    HF_E_GONE = -9,    /* the session was destroyed, or its owner died */
+    HF_E_PROTOCOL = -10, /* a peer broke the protocol */
+    HF_E_CODEC = -11,    /* a codec failed: the message says on what */
+} hf_status;
+
+/* The identifier of a status, such as "HF_E_CORRUPT". Static storage; any thread. */
+HF_EXPORT const char *hf_status_name(hf_status status);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,307 @@
+/* holdfast/store.h - a session's named values in POSIX shared memory.
+ *
+ * The concepts, each an opaque handle of one process:
+ *
+ *   session   one shared-memory object, attached. Created by one process (its owner,
+ *             usually a kernel frontend), attached by workers through its name or an
+ *             inherited descriptor. Mode 0600; the owner's user only.
+ *   snapshot  one committed generation, leased: whole, immutable, kept while held.
+ *   region    a range of this process's addresses backed by the arena. Either *own*
+ *             (reserved, mapped shared and writable, seen by nobody else) or
+ *             *committed* (mapped MAP_PRIVATE: reading copies nothing, a write touches
+ *             a private page and nothing that others see).
+ *   commit    a set of changes in preparation: invisible until its one root is
+ *             published, whole afterwards.
+ *
+ * A session maps keys (bytes; UTF-8 variable names by custom) to entries. An entry has a
+ * codec number and small opaque bytes, `meta`, that the codec wrote; a `payload` of
+ * bytes; and any number of buffers, each page-aligned so that it can be mapped. The
+ * store never interprets any of them and never calls a codec.
+ *
+ * Threads: different handles may be used by different threads at once. One handle is
+ * used by one thread at a time, except that hf_region_* may be called from any thread
+ * (allocators run everywhere). Signals: nothing here is async-signal-safe.
+ * Fork: a child attaches anew (hf_session_open_fd); it must not use or close handles of
+ * its parent. Processes are identified by pid, start time, boot id and pid namespace.
+ */
+#ifndef HOLDFAST_STORE_H
+#define HOLDFAST_STORE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "error.h"
+#include "status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct hf_session hf_session;
+typedef struct hf_snapshot hf_snapshot;
+typedef struct hf_region hf_region;
+typedef struct hf_commit hf_commit;
+
+#define HF_SESSION_NAME_SIZE  64  /* with the terminating NUL */
+#define HF_SESSION_LABEL_SIZE 256 /* with the terminating NUL */
+#define HF_KEY_SIZE_MAX       1024
+#define HF_BUFFER_EXTENTS_MAX 256 /* extents of one buffer; compacted beyond */
+
+/* ---- sessions ---------------------------------------------------------------- */
+
+enum {
+    HF_SESSION_MEMFD = 1u << 0, /* no name in /dev/shm: attach by descriptor only */
+};
+
+typedef struct hf_session_options {
+    size_t struct_size;      /* sizeof(hf_session_options) */
+    uint64_t capacity_bytes; /* most the arena may grow to; 0: what the file system has */
+    const char *label;       /* for people, such as the notebook's path; may be NULL */
+    unsigned flags;
+} hf_session_options;
+
+/* Create a session owned by this process. `options` may be NULL. Falls back to a memfd
+ * where POSIX shared memory can't hold the control area. Caller closes the result.
+ * HF_E_SYSTEM, HF_E_NOSPACE, HF_E_NOMEM, HF_E_INVALID. */
+HF_EXPORT HF_CHECK hf_status hf_session_create(const hf_session_options *options,
+                                               hf_session **ret_session,
+                                               hf_error *reterr);
+
+/* Attach by name. HF_NOT_FOUND (words given), HF_E_ACCESS (not this user's), HF_E_VERSION,
+ * HF_E_CORRUPT, HF_E_GONE, HF_E_LIMIT (no free process slot), HF_E_SYSTEM. */
+HF_EXPORT HF_CHECK hf_status hf_session_open(const char *name, hf_session **ret_session,
+                                             hf_error *reterr);
+
+/* Attach by a descriptor of the object, which is duplicated. As hf_session_open. */
+HF_EXPORT HF_CHECK hf_status hf_session_open_fd(int fd, hf_session **ret_session,
+                                                hf_error *reterr);
+
+/* Detach: releases this process's slot, leases, pins and uncommitted extents. Regions,
+ * snapshots and commits of the session must have been released. NULL is fine. */
+HF_EXPORT void hf_session_close(hf_session *session);
+
+/* Remove the object's name and mark it gone, so that attached processes see HF_E_GONE
+ * and nobody attaches anew; memory goes when the last one detaches. Owner or reaper. */
+HF_EXPORT HF_CHECK hf_status hf_session_destroy(hf_session *session, hf_error *reterr);
+
+/* Borrowed for the session's life. The descriptor is close-on-exec; it may be passed to a
+ * child. The name is "" for a memfd. */
+HF_EXPORT int hf_session_fd(const hf_session *session);
+HF_EXPORT const char *hf_session_name(const hf_session *session);
+
+typedef struct hf_session_info {
+    char name[HF_SESSION_NAME_SIZE];
+    char label[HF_SESSION_LABEL_SIZE];
+    int64_t owner_pid;          /* in the owner's pid namespace */
+    int owner_alive;            /* 1 alive, 0 dead, -1 not known (other namespace) */
+    int64_t created_unix_ns;
+    uint64_t generation;        /* 0: nothing committed yet */
+    uint64_t entry_count;
+    uint64_t capacity_bytes;    /* most it may grow to */
+    uint64_t allocated_bytes;   /* really allocated from the file system */
+    uint64_t committed_bytes;   /* extents of the current generation */
+    uint64_t reserved_bytes;    /* uncommitted extents of all processes */
+    uint64_t retired_bytes;     /* replaced, but still leased or pinned */
+    uint64_t free_bytes;        /* allocated and free for the next extent */
+    uint32_t process_count;     /* attached processes */
+    uint32_t extent_count;
+} hf_session_info;
+
+HF_EXPORT HF_CHECK hf_status hf_session_describe(hf_session *session,
+                                                 hf_session_info *ret_info,
+                                                 hf_error *reterr);
+
+/* Current generation: one atomic load. */
+HF_EXPORT uint64_t hf_session_generation(const hf_session *session);
+
+/* Free what dead processes left: their lock, leases, pins and uncommitted extents.
+ * Also trims free space back to the file system where `trim` is set. */
+HF_EXPORT HF_CHECK hf_status hf_session_reap(hf_session *session, int trim,
+                                             uint32_t *ret_processes, hf_error *reterr);
+
+/* Check every checksum of the current generation, payloads and buffers too where they
+ * have one. HF_E_CORRUPT names the first bad entry. */
+HF_EXPORT HF_CHECK hf_status hf_session_verify(hf_session *session, hf_error *reterr);
+
+/* Visit this user's sessions by name. `visit` returns 0, or HF_STOP to end the walk.
+ * Objects that are not ours or not readable are skipped. */
+typedef int (*hf_session_visit)(void *context, const hf_session_info *info);
+HF_EXPORT HF_CHECK hf_status hf_session_list(hf_session_visit visit, void *context,
+                                             hf_error *reterr);
+
+/* Destroy this user's sessions whose owner is dead and to which no live process is
+ * attached. `visit` (may be NULL) is told each one before it goes. */
+HF_EXPORT HF_CHECK hf_status hf_session_collect(hf_session_visit visit, void *context,
+                                                uint32_t *ret_count, hf_error *reterr);
+
+/* ---- snapshots: reading ------------------------------------------------------- */
+
+/* Lease the current generation, without a lock. Generation 0 is the empty namespace.
+ * Caller releases. HF_E_LIMIT (leases of this process), HF_E_CORRUPT, HF_E_GONE. */
+HF_EXPORT HF_CHECK hf_status hf_snapshot_acquire(hf_session *session,
+                                                 hf_snapshot **ret_snapshot,
+                                                 hf_error *reterr);
+HF_EXPORT void hf_snapshot_release(hf_snapshot *snapshot);
+HF_EXPORT uint64_t hf_snapshot_generation(const hf_snapshot *snapshot);
+HF_EXPORT uint64_t hf_snapshot_entry_count(const hf_snapshot *snapshot);
+
+/* An entry as read: every pointer is borrowed and valid while the snapshot is held.
+ * The bytes were checksummed when written and were checked when read. */
+typedef struct hf_entry {
+    const char *key;
+    size_t key_size;
+    uint32_t codec;      /* number of the codec that wrote it */
+    uint32_t flags;      /* the writer's own */
+    uint64_t sequence;   /* order in which keys were first put: dict order */
+    uint64_t generation; /* in which this content was committed */
+    const void *meta;
+    size_t meta_size;
+    const void *payload; /* aligned to 64 bytes; NULL where payload_size is 0 */
+    size_t payload_size;
+    uint32_t buffer_count;
+    uint64_t buffer_bytes; /* of all buffers together */
+    const void *internal;
+} hf_entry;
+
+/* HF_NOT_FOUND without words; HF_E_CORRUPT. */
+HF_EXPORT HF_CHECK hf_status hf_snapshot_find(hf_snapshot *snapshot, const char *key,
+                                              size_t key_size, hf_entry *ret_entry,
+                                              hf_error *reterr);
+
+/* Visit all entries, in no particular order. `visit` returns 0, or HF_STOP to end. */
+typedef int (*hf_entry_visit)(void *context, const hf_entry *entry);
+HF_EXPORT HF_CHECK hf_status hf_snapshot_each(hf_snapshot *snapshot, hf_entry_visit visit,
+                                              void *context, hf_error *reterr);
+
+/* Visit what differs between two generations of one session: `before` is NULL for an
+ * added key, `after` for a removed one. Costs what differs, not what is there. `before`
+ * may be NULL: everything is added. */
+typedef int (*hf_diff_visit)(void *context, const hf_entry *before, const hf_entry *after);
+HF_EXPORT HF_CHECK hf_status hf_snapshot_diff(hf_snapshot *before, hf_snapshot *after,
+                                              hf_diff_visit visit, void *context,
+                                              hf_error *reterr);
+
+/* ---- regions: memory of the arena in this process ----------------------------- */
+
+/* Reserve at least `size` bytes of the arena for this process: really allocated, mapped
+ * shared and writable, aligned to a page, contents unspecified (recycled) unless `zeroed`.
+ * `ret_zeroed` (may be NULL) tells whether the pages are known to be zero. The result has
+ * one reference. HF_E_NOSPACE, HF_E_SYSTEM, HF_E_LIMIT. */
+HF_EXPORT HF_CHECK hf_status hf_region_reserve(hf_session *session, size_t size,
+                                               int zeroed, hf_region **ret_region,
+                                               int *ret_zeroed, hf_error *reterr);
+
+/* Map buffer `index` of `entry` MAP_PRIVATE, its extents side by side, readable and
+ * writable. The region pins its extents by itself: the snapshot may be released.
+ * Mapping the same buffer twice gives two regions. */
+HF_EXPORT HF_CHECK hf_status hf_region_map(hf_snapshot *snapshot, const hf_entry *entry,
+                                           uint32_t index, hf_region **ret_region,
+                                           hf_error *reterr);
+
+/* The region that contains `address`, acquired, or NULL. Any thread; O(log regions). */
+HF_EXPORT hf_region *hf_region_find(hf_session *session, const void *address);
+
+HF_EXPORT hf_region *hf_region_acquire(hf_region *region);
+/* The last release unmaps; uncommitted extents are recycled. NULL is fine. */
+HF_EXPORT void hf_region_release(hf_region *region);
+
+HF_EXPORT void *hf_region_address(const hf_region *region);
+/* Bytes that the user asked for, or the buffer's size; the mapping is whole pages. */
+HF_EXPORT size_t hf_region_size(const hf_region *region);
+/* 1 while own and not published: only then may its owner resize or recycle it. */
+HF_EXPORT int hf_region_is_own(const hf_region *region);
+/* Pages that were written since the region was mapped or last committed. For an own
+ * region: all of its pages. */
+HF_EXPORT HF_CHECK hf_status hf_region_changed_pages(hf_region *region,
+                                                     uint64_t *ret_pages,
+                                                     hf_error *reterr);
+/* Fill the page tables of a committed region without copying (MADV_POPULATE_READ), or
+ * with private copies of all pages in bulk where `write` is set. Best effort. */
+HF_EXPORT void hf_region_populate(hf_region *region, int write);
+
+/* Turn what this process published private, at the same addresses: own regions that a
+ * commit took become committed ones; changed pages that a commit wrote are mapped from
+ * their new extents. Call it before user code runs again in a process that lives on.
+ * `threads_stopped`: no other thread of this process can write to any region now; where
+ * 0, pages are not replaced by copies (a later commit writes them again), and only
+ * same-page remappings are done, which lose no write. */
+HF_EXPORT HF_CHECK hf_status hf_session_seal(hf_session *session, int threads_stopped,
+                                             hf_error *reterr);
+
+/* ---- commits: writing ---------------------------------------------------------- */
+
+/* One buffer of a value. With `region`, the whole region is the buffer: an own one is
+ * published by reference, a committed one by reference for its unchanged pages and by
+ * copy for the changed ones. Without, `size` bytes at `data` are copied. Neither is kept
+ * after hf_commit_put returns, but a region's memory must not be written until the
+ * commit is published or aborted. */
+typedef struct hf_buffer {
+    const void *data;
+    size_t size;
+    hf_region *region;
+} hf_buffer;
+
+typedef struct hf_value {
+    const char *key;
+    size_t key_size; /* 1 .. HF_KEY_SIZE_MAX */
+    uint32_t codec;
+    uint32_t flags;
+    const void *meta;
+    size_t meta_size;
+    const void *payload;
+    size_t payload_size;
+    const hf_buffer *buffers;
+    uint32_t buffer_count;
+} hf_value;
+
+typedef struct hf_commit_stats {
+    uint64_t bytes_copied;  /* payloads, copied buffers and changed pages */
+    uint64_t bytes_shared;  /* buffers published by reference */
+    uint64_t bytes_directory; /* nodes and entries written */
+    uint64_t pages_changed; /* pages of committed regions found changed */
+    uint32_t entries_put;
+    uint32_t entries_removed;
+} hf_commit_stats;
+
+/* Names a prepared commit to the process that publishes it. Plain bytes. */
+typedef struct hf_prepared {
+    uint64_t base_generation;
+    uint64_t commit_extent; /* offset in the arena */
+    uint32_t slot;          /* process slot of the preparer */
+    uint32_t checksum;
+} hf_prepared;
+
+/* Start from the current generation. One commit at a time in a process. */
+HF_EXPORT HF_CHECK hf_status hf_commit_begin(hf_session *session, hf_commit **ret_commit,
+                                             hf_error *reterr);
+/* Add or replace one key. HF_E_NOSPACE leaves the commit usable for abort only. */
+HF_EXPORT HF_CHECK hf_status hf_commit_put(hf_commit *commit, const hf_value *value,
+                                           hf_error *reterr);
+/* Remove a key; HF_NOT_FOUND where it isn't there. */
+HF_EXPORT HF_CHECK hf_status hf_commit_remove(hf_commit *commit, const char *key,
+                                              size_t key_size, hf_error *reterr);
+HF_EXPORT void hf_commit_get_stats(const hf_commit *commit, hf_commit_stats *ret_stats);
+
+/* Write everything, publish nothing. The commit is consumed on success; the changes
+ * become visible when any process publishes the token, and are dropped when this process
+ * detaches or dies before that, or begins another commit. */
+HF_EXPORT HF_CHECK hf_status hf_commit_prepare_consume(hf_commit *commit,
+                                                       hf_prepared *ret_prepared,
+                                                       hf_error *reterr);
+/* Publish a prepared commit by one atomic root. HF_CONFLICT where another commit came
+ * between; HF_E_CORRUPT where the token lies. */
+HF_EXPORT HF_CHECK hf_status hf_session_publish(hf_session *session,
+                                                const hf_prepared *prepared,
+                                                uint64_t *ret_generation,
+                                                hf_error *reterr);
+/* Prepare and publish in one. */
+HF_EXPORT HF_CHECK hf_status hf_commit_publish_consume(hf_commit *commit,
+                                                       uint64_t *ret_generation,
+                                                       hf_error *reterr);
+/* Drop everything. NULL is fine. */
+HF_EXPORT void hf_commit_abort(hf_commit *commit);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
