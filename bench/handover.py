@@ -1,0 +1,505 @@
+"""Save a namespace in one process, restore it in a new one, touch one element.
+
+    python bench/handover.py [--systems a,b] [--works x,y] [--repeat N] [--quick] [--json F]
+
+Every way that a user could choose to carry a notebook's variables, over the same values,
+in one run. Two processes for each measurement, both started and with their imports done
+before the clock runs: the one that has the namespace saves it and stays alive, as a
+notebook does; the other restores it and reads and writes one element. What peers write
+goes to /dev/shm, so that no disk slows them.
+
+Columns: save and restore in ms (medians), bytes that went through a copy on the way
+(Holdfast: as its commit counts them; peers: bytes written and read), and the peak of
+the memory of both processes together with everything in /dev/shm.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import json
+import mmap
+import os
+import pickle
+import subprocess
+import sys
+import tempfile
+import time
+from multiprocessing import resource_tracker, shared_memory
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import measure  # noqa: E402
+from measure import GIB, MIB  # noqa: E402
+
+# ---- values: name -> (make, touch) ------------------------------------------------
+
+
+def _array(size):
+    def make():
+        import numpy as np
+
+        return {"x": np.ones(size // 8)}
+
+    return make
+
+
+def _touch_array(names):
+    names["x"][len(names["x"]) // 2] += 1
+
+
+def _frame():
+    import numpy as np
+    import pandas as pd
+
+    rows = 1_000_000
+    rng = np.random.default_rng(1)
+    columns = {f"f{i}": rng.random(rows) for i in range(8)}
+    columns["i"] = np.arange(rows)
+    columns["s"] = np.array([f"row {i % 1000}" for i in range(rows)], dtype=object)
+    return {"x": pd.DataFrame(columns)}
+
+
+def _touch_frame(names):
+    names["x"].iat[500_000, 0] = 1.0
+
+
+def _dict():
+    return {"x": {f"key {i}": i for i in range(1_000_000)}}
+
+
+def _touch_dict(names):
+    names["x"]["key 500000"] += 1
+
+
+def _list():
+    return {"x": [(i, f"item {i}") for i in range(1_000_000)]}
+
+
+def _touch_list(names):
+    names["x"][500_000] = (0, "")
+
+
+def _thousand():
+    makers = [
+        lambda i: i,
+        lambda i: i / 3,
+        lambda i: f"value {i}",
+        lambda i: [i, i + 1],
+        lambda i: {"i": i},
+        lambda i: (i, str(i)),
+        lambda i: None,
+        lambda i: bytes([i % 256]) * 20,
+    ]
+    return {f"v{i}": makers[i % len(makers)](i) for i in range(1000)}
+
+
+def _touch_thousand(names):
+    names["v3"][0] += 1
+
+
+WORKS = {
+    "array 8 MiB": (_array(8 * MIB), _touch_array),
+    "array 64 MiB": (_array(64 * MIB), _touch_array),
+    "array 256 MiB": (_array(256 * MIB), _touch_array),
+    "array 1 GiB": (_array(GIB), _touch_array),
+    "array 4 GiB": (_array(4 * GIB), _touch_array),
+    "DataFrame 1e6 x 10": (_frame, _touch_frame),
+    "dict of 1e6": (_dict, _touch_dict),
+    "list of 1e6": (_list, _touch_list),
+    "1000 small": (_thousand, _touch_thousand),
+}
+QUICK = ["array 8 MiB", "array 64 MiB", "1000 small"]
+
+# ---- systems: save(names, place) -> bytes copied; restore(place) -> (names, bytes) ------
+
+
+class Holdfast:
+    """Names in the arena; arrays made before the allocator was enabled."""
+
+    born_in_arena = False
+    keep = None
+
+    def prepare_save(self, place):
+        from holdfast import _store
+
+        self.session = _store.Session.create(label="bench/handover")
+        Path(place).write_text(self.session.name)
+        if self.born_in_arena:
+            import numpy  # noqa: F401
+
+            _store.enable_numpy_allocator(self.session)
+        self.names = _store.Names(self.session)
+
+    def save(self, names, place):
+        report = self.names.save(names)
+        generation = self.session.publish(report["prepared"])
+        self.names.published(generation)
+        return report["bytes_copied"]
+
+    def prepare_restore(self, place):
+        from holdfast import _store
+
+        self.session = _store.Session.open(Path(place).read_text())
+        self.names = _store.Names(self.session)
+
+    def restore(self, place):
+        names = {}
+        self.names.bind(names)
+        return names, 0
+
+    def finish(self):
+        self.session.destroy()
+
+
+class HoldfastArena(Holdfast):
+    """The same, arrays born in the arena, as in a notebook of Holdfast's kernel."""
+
+    born_in_arena = True
+
+
+class Stream:
+    """A module with dump and load, to a file in /dev/shm."""
+
+    def __init__(self, name):
+        self.name = name
+
+    def prepare_save(self, place):
+        self.module = __import__(self.name)
+
+    prepare_restore = prepare_save
+
+    def options(self):
+        return {}
+
+    def save(self, names, place):
+        with open(place, "wb") as file:
+            self.module.dump(names, file, **self.options())
+            return file.tell()
+
+    def restore(self, place):
+        with open(place, "rb") as file:
+            names = self.module.load(file)
+            return names, file.tell()
+
+    def finish(self):
+        pass
+
+
+class Pickle5(Stream):
+    def __init__(self):
+        super().__init__("pickle")
+
+    def options(self):
+        return {"protocol": 5}
+
+
+class Pickle5Shared:
+    """Protocol 5, its out-of-band buffers in one POSIX shared-memory block."""
+
+    def prepare_save(self, place):
+        import numpy  # noqa: F401
+
+    prepare_restore = prepare_save
+
+    def save(self, names, place):
+        buffers = []
+        head = pickle.dumps(names, protocol=5, buffer_callback=buffers.append)
+        raws = [buffer.raw() for buffer in buffers]
+        sizes = [raw.nbytes for raw in raws]
+        total = sum(-(-size // 64) * 64 for size in sizes)
+        self.block = shared_memory.SharedMemory(create=True, size=max(total, 1))
+        offset = 0
+        for raw in raws:
+            self.block.buf[offset : offset + raw.nbytes] = raw.cast("B")
+            offset += -(-raw.nbytes // 64) * 64
+        with open(place, "wb") as file:
+            pickle.dump((head, self.block.name, sizes), file)
+        return len(head) + sum(sizes)
+
+    def restore(self, place):
+        with open(place, "rb") as file:
+            head, name, sizes = pickle.load(file)
+        self.block = shared_memory.SharedMemory(name=name)
+        resource_tracker.unregister(self.block._name, "shared_memory")
+        views, offset = [], 0
+        for size in sizes:
+            views.append(self.block.buf[offset : offset + size])
+            offset += -(-size // 64) * 64
+        return pickle.loads(head, buffers=views), len(head)
+
+    def finish(self):
+        self.block.unlink()
+
+
+class Joblib:
+    """joblib.dump, and load with mmap_mode="c" (copy-on-write)."""
+
+    def prepare_save(self, place):
+        import joblib
+
+        self.joblib = joblib
+
+    prepare_restore = prepare_save
+
+    def save(self, names, place):
+        self.joblib.dump(names, place)
+        return os.path.getsize(place)
+
+    def restore(self, place):
+        names = self.joblib.load(place, mmap_mode="c")
+        return names, 0
+
+    def finish(self):
+        pass
+
+
+class Memcpy:
+    """Limit: one memcpy into memory that is mapped and present; nothing to restore."""
+
+    def prepare_save(self, place):
+        pass
+
+    prepare_restore = prepare_save
+
+    def warm(self, names):
+        self.size = names["x"].nbytes
+        self.target = mmap.mmap(-1, self.size)
+        self.address = ctypes.addressof(ctypes.c_char.from_buffer(self.target))
+        ctypes.memset(self.address, 1, self.size)
+
+    def save(self, names, place):
+        ctypes.memmove(self.address, names["x"].ctypes.data, self.size)
+        return self.size
+
+    def restore(self, place):
+        return None, 0
+
+    def finish(self):
+        pass
+
+
+class MapTouch:
+    """Limit: data already in /dev/shm; map it copy-on-write and touch one page."""
+
+    def prepare_save(self, place):
+        pass
+
+    def prepare_restore(self, place):
+        import numpy
+
+        self.numpy = numpy
+
+    def warm(self, names):
+        pass
+
+    def save(self, names, place):
+        names["x"].tofile(place)
+        return None
+
+    def restore(self, place):
+        names = {"x": self.numpy.memmap(place, dtype="f8", mode="c")}
+        return names, 0
+
+    def finish(self):
+        pass
+
+
+SYSTEMS = {
+    "holdfast, born in the arena": HoldfastArena,
+    "holdfast, born elsewhere": Holdfast,
+    "dill": lambda: Stream("dill"),
+    "cloudpickle": lambda: Stream("cloudpickle"),
+    "pickle 5": Pickle5,
+    "pickle 5, shared memory": Pickle5Shared,
+    "joblib, mmap": Joblib,
+    "limit: memcpy": Memcpy,
+    "limit: map and touch": MapTouch,
+}
+LIMITS = ("limit: memcpy", "limit: map and touch")
+
+# ---- the two processes ----------------------------------------------------------------
+
+
+def _tell(record):
+    print(json.dumps(record), flush=True)
+
+
+def _await_line():
+    line = sys.stdin.readline()
+    if not line:
+        raise SystemExit(0)
+    return line.strip()
+
+
+def role_save(system, work, place):
+    make, _ = WORKS[work]
+    way = SYSTEMS[system]()
+    way.prepare_save(place)
+    names = make()
+    if hasattr(way, "warm"):
+        way.warm(names)
+    _tell({"ready": True})
+    _await_line()
+    start = time.perf_counter()
+    copied = way.save(names, place)
+    _tell({"seconds": time.perf_counter() - start, "copied": copied})
+    _await_line()
+    way.finish()
+
+
+def role_restore(system, work, place):
+    _, touch = WORKS[work]
+    way = SYSTEMS[system]()
+    _await_line()  # the imports that a warm standby has done; the place exists by now
+    if work.startswith("DataFrame"):
+        import pandas  # noqa: F401
+    elif work.startswith("array"):
+        import numpy  # noqa: F401
+    way.prepare_restore(place)
+    _tell({"ready": True})
+    _await_line()
+    start = time.perf_counter()
+    names, copied = way.restore(place)
+    if names is not None:
+        touch(names)
+    _tell({"seconds": time.perf_counter() - start, "copied": copied})
+    _await_line()
+
+
+class Child:
+    def __init__(self, role, system, work, place):
+        self.process = subprocess.Popen(
+            [sys.executable, __file__, "--role", role, system, work, place],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def read(self):
+        line = self.process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"a process of the measurement ended: {self.process.wait()}")
+        return json.loads(line)
+
+    def go(self):
+        self.process.stdin.write("go\n")
+        self.process.stdin.flush()
+
+    def end(self):
+        try:
+            self.process.stdin.write("end\n")
+            self.process.stdin.close()
+        except BrokenPipeError:
+            pass
+        if self.process.wait(timeout=120) != 0:
+            raise RuntimeError("a process of the measurement failed at its end")
+
+
+def once(system, work, directory):
+    place = os.path.join(directory, "state")
+    saver = Child("save", system, work, place)
+    restorer = Child("restore", system, work, place)
+    try:
+        saver.read()
+        pids = (saver.process.pid, restorer.process.pid)
+        with measure.PeakMemory(lambda: pids) as memory:
+            saver.go()
+            saved = saver.read()
+            restorer.go()
+            restorer.read()
+            restorer.go()
+            restored = restorer.read()
+        restorer.end()
+        saver.end()
+    finally:
+        for child in (saver, restorer):
+            child.process.kill()
+            child.process.wait()
+        for path in Path(directory).iterdir():
+            path.unlink()
+    return {
+        "save_s": saved["seconds"],
+        "restore_s": restored["seconds"],
+        "copied_bytes": (saved["copied"] or 0) + (restored["copied"] or 0),
+        "peak_bytes": memory.peak,
+    }
+
+
+def run(systems, works, repeat):
+    results = []
+    for work in works:
+        rows = []
+        for system in systems:
+            if system in LIMITS and not work.startswith("array"):
+                continue
+            with tempfile.TemporaryDirectory(dir="/dev/shm") as directory:
+                try:
+                    runs = [once(system, work, directory) for _ in range(repeat)]
+                except RuntimeError as error:
+                    print(f"{system}, {work}: {error}", file=sys.stderr)
+                    results.append({"system": system, "work": work, "error": str(error)})
+                    continue
+            result = {"system": system, "work": work, "repeat": repeat}
+            for key in runs[0]:
+                result[key] = measure.median(run[key] for run in runs)
+            if system == "limit: memcpy":
+                result["restore_s"] = None
+            if system == "limit: map and touch":
+                result["save_s"] = result["copied_bytes"] = None
+            results.append(result)
+            rows.append(
+                [
+                    system,
+                    measure.show_ms(result["save_s"]),
+                    measure.show_ms(result["restore_s"]),
+                    measure.show_mib(result["copied_bytes"]),
+                    measure.show_mib(result["peak_bytes"]),
+                ]
+            )
+        head = [work, "save ms", "restore+touch ms", "copied MiB", "peak MiB"]
+        print(measure.table(head, rows), end="\n\n", flush=True)
+    return results
+
+
+def begin_with(names, wanted):
+    """Those of `names` that begin with a word of the comma-separated `wanted`."""
+    if not wanted:
+        return list(names)
+    words = [word.strip() for word in wanted.split(",")]
+    return [name for name in names if name.startswith(tuple(words))]
+
+
+def main():
+    if sys.argv[1:2] == ["--role"]:
+        role = {"save": role_save, "restore": role_restore}[sys.argv[2]]
+        role(*sys.argv[3:6])
+        os._exit(0)  # peers' objects still export memory that their owners want to close
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--systems", help="comma-separated beginnings of names")
+    parser.add_argument("--works", help="comma-separated beginnings of names")
+    parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--quick", action="store_true", help="small values, once each")
+    parser.add_argument("--json", help="write the results to this file")
+    args = parser.parse_args()
+    systems = begin_with(SYSTEMS, args.systems)
+    works = begin_with(WORKS, args.works)
+    if args.quick and not args.works:
+        works = QUICK
+    if not systems or not works:
+        parser.error("no such system or work")
+    record = {
+        "program": "bench/handover",
+        "machine": measure.machine(
+            "numpy", "pandas", "dill", "cloudpickle", "joblib", "holdfast"
+        ),
+    }
+    print(json.dumps(record["machine"]), end="\n\n")
+    record["results"] = run(systems, works, 1 if args.quick else args.repeat)
+    measure.write_json(args.json, record)
+    if any("error" in result for result in record["results"]):
+        raise SystemExit(1)
+
+
+if __name__ == "__main__":
+    main()
