@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -29,8 +30,9 @@ UNITS = {"GiB": GIB, "MiB": MIB}
 
 class Kernel:
     def __init__(self, name):
+        self.directory = tempfile.TemporaryDirectory()  # traces go here
         self.manager = KernelManager(kernel_name=name)
-        self.manager.start_kernel()
+        self.manager.start_kernel(cwd=self.directory.name)
         self.client = self.manager.client()
         self.client.start_channels()
         self.client.wait_for_ready(timeout=TIMEOUT_S)
@@ -62,6 +64,7 @@ class Kernel:
     def end(self):
         self.client.stop_channels()
         self.manager.shutdown_kernel(now=False)
+        self.directory.cleanup()
 
 
 def parse_size(text):
