@@ -1,0 +1,71 @@
+/* command.h - the Score-P kernel's cell commands, without a socket.
+ *
+ * The frontend gives every cell that a user runs to hfi_commands_feed and does what the
+ * verdict says. A command counts only as the first line that is neither blank nor a
+ * comment. Requests with silent=true are not the user's: run them as they are, don't
+ * feed them, or a front end's own queries end up in a multi-cell program.
+ *
+ *   %%execute_with_scorep, %%isolated, %%scorep_env,
+ *   %%scorep_python_binding_arguments, %%marshalling_settings, %%serializer_settings,
+ *   %%enable_multicellmode, %%finalize_multicellmode, %%abort_multicellmode,
+ *   %%start_writefile [NAME], %%end_writefile, %%abort_writefile,
+ *   %%enable_vampir_launch_on_scorep_instrumented, %%disable_vampir_launch
+ *
+ * Threads: one hfi_commands belongs to one thread at a time.
+ */
+#ifndef HFI_COMMAND_H
+#define HFI_COMMAND_H
+
+#include <stdbool.h>
+
+#include <holdfast/error.h>
+#include <holdfast/status.h>
+
+typedef struct hfi_commands hfi_commands;
+
+typedef enum hfi_verdict_kind {
+    HFI_ANSWER,           /* nothing to run: reply "ok" */
+    HFI_RUN_PLAIN,        /* in the home worker */
+    HFI_RUN_INSTRUMENTED, /* in a fresh cell worker */
+} hfi_verdict_kind;
+
+/* What to do with one cell. Before anything runs, and whatever the kind is, publish
+ * `out` as stream stdout, `err` as stream stderr and `note` as display_data
+ * (text/plain), and send `environment` to the home worker. The strings are UTF-8 where
+ * the cell was. */
+typedef struct hfi_verdict {
+    hfi_verdict_kind kind;
+    char *code;       /* RUN: what to run, lines where the cell has them; else NULL */
+    char **arguments; /* RUN_INSTRUMENTED: Score-P binding arguments, NULL-terminated */
+    bool isolated;    /* RUN_INSTRUMENTED: a fresh process, but no recording */
+    bool multicell;   /* RUN_INSTRUMENTED: code was generated from the marked cells */
+    bool launch_vampir; /* RUN_INSTRUMENTED: open the trace in Vampir afterwards */
+    char *out;          /* NULL: nothing */
+    char *err;          /* NULL: nothing */
+    char *note;         /* NULL: nothing */
+    char **environment; /* NULL, or name, value, name, value, ..., NULL */
+} hfi_verdict;
+
+#define HFI_VERDICT_INIT                                                               \
+    { HFI_ANSWER, 0, 0, false, false, false, 0, 0, 0, 0 }
+
+/* Commands of a new session: no mode, no arguments. `python` is the interpreter that
+ * generated shell scripts run, best as an absolute path; copied. HF_E_NOMEM. */
+HF_CHECK hf_status hfi_commands_create(const char *python, hfi_commands **ret_commands,
+                                       hf_error *reterr);
+/* NULL is fine. A script that was begun and not ended is not written. */
+void hfi_commands_close(hfi_commands *commands);
+
+/* Decide about a cell. `cwd` is the home worker's directory (absolute): script names
+ * are relative to it. `search_path` is the PATH in which vampir is looked for; NULL:
+ * nowhere. A user's mistake is not a failure: HF_OK, with one line per mistake in
+ * ret_verdict->err. Failures: HF_E_NOMEM, after which the commands are as they were
+ * before the call. The caller gives the verdict back with hfi_verdict_fini. */
+HF_CHECK hf_status hfi_commands_feed(hfi_commands *commands, const char *code,
+                                     const char *cwd, const char *search_path,
+                                     hfi_verdict *ret_verdict, hf_error *reterr);
+
+/* Free what the verdict holds and make it HFI_VERDICT_INIT. */
+void hfi_verdict_fini(hfi_verdict *verdict);
+
+#endif
