@@ -1,0 +1,176 @@
+# Shared by ./run, ./test and .ci/run: system packages, the virtual environment, and
+# installing this checkout into it. POSIX sh; sourced from the root of the checkout.
+#
+# Each step shows one line and writes what it does to a file under build/logs. A step that
+# fails shows the end of that file. What was done is remembered by stamps in .venv (made
+# of the interpreter, the extras and a checksum of the sources), so that a second run
+# doesn't do it again.
+
+logs=build/logs
+venv=.venv
+mkdir -p "$logs"
+
+if [ -t 1 ]; then is_terminal=1; else is_terminal=0; fi
+
+say() { printf '%s\n' "$*"; }
+
+now() { date +%s; }
+
+# step NAME TEXT COMMAND...: run COMMAND with its output in build/logs/NAME.log.
+step() {
+    step_log=$logs/$1.log
+    step_text=$2
+    shift 2
+    step_begin=$(now)
+    "$@" >"$step_log" 2>&1 </dev/null &
+    step_pid=$!
+    trap 'kill "$step_pid" 2>/dev/null; exit 130' INT TERM
+    if [ "$is_terminal" = 1 ]; then
+        while kill -0 "$step_pid" 2>/dev/null; do
+            printf '\r  %-58s %4d s ' "$step_text" $(($(now) - step_begin))
+            sleep 0.3
+        done
+        printf '\r'
+    fi
+    step_status=0
+    wait "$step_pid" || step_status=$?
+    trap - INT TERM
+    if [ "$step_status" = 0 ]; then
+        printf '  %-58s %4d s\n' "$step_text" $(($(now) - step_begin))
+        return 0
+    fi
+    printf '  %-58s failed\n\n' "$step_text"
+    tail -n 40 "$step_log"
+    say ""
+    say "failed: $step_text (status $step_status); the whole output is in $step_log"
+    return "$step_status"
+}
+
+have() { command -v "$1" >/dev/null 2>&1; }
+
+# The interpreter that .venv is made with.
+python_name=${PYTHON:-python3}
+
+python_ok() {
+    have "$python_name" &&
+        "$python_name" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null
+}
+
+python_has_headers() {
+    "$python_name" -c '
+import os, sys, sysconfig
+path = os.path.join(sysconfig.get_path("include"), "Python.h")
+sys.exit(not os.path.exists(path))' 2>/dev/null
+}
+
+has_library() { have pkg-config && pkg-config --exists "$1"; }
+
+# Debian's names of what is missing, found by looking for the thing itself, so that a
+# compiler or library from elsewhere counts too.
+missing_packages() {
+    have cc || have gcc || printf 'gcc libc6-dev '
+    printf '#include <stdio.h>\n' | cc -E - >/dev/null 2>&1 || printf 'libc6-dev '
+    have pkg-config || printf 'pkg-config '
+    has_library libzmq || printf 'libzmq3-dev '
+    has_library msgpack || has_library msgpack-c || printf 'libmsgpack-dev '
+    has_library liblz4 || printf 'liblz4-dev '
+    has_library jansson || printf 'libjansson-dev '
+    have otf2-config || printf 'libotf2-trace-dev '
+    have otf2-print || printf 'otf2-tools '
+    if [ -z "${PYTHON:-}" ]; then
+        python_ok || printf 'python3 '
+        python_has_headers || printf 'python3-dev '
+        "$python_name" -c 'import ensurepip, venv' 2>/dev/null || printf 'python3-venv '
+    fi
+}
+
+apt_install() {
+    export DEBIAN_FRONTEND=noninteractive
+    apt-get update
+    # shellcheck disable=SC2086 # a list of names
+    apt-get install -y --no-install-recommends $1
+}
+
+system_packages() {
+    missing=$(missing_packages | tr ' ' '\n' | sort -u | tr '\n' ' ' | sed 's/^ *//; s/ *$//')
+    if [ -n "$missing" ]; then
+        command="apt-get install --no-install-recommends $missing"
+        if ! have apt-get; then
+            say "These are missing (by their names in Debian): $missing"
+            say "Install them with this system's package manager, then call again."
+            return 1
+        fi
+        if [ "$(id -u)" != 0 ]; then
+            say "These system packages are missing: $missing"
+            say "Install them, then call again:"
+            say "    sudo $command"
+            return 1
+        fi
+        step apt "system packages: $missing" apt_install "$missing"
+        missing=$(missing_packages)
+        if [ -n "$missing" ]; then
+            say "still missing after apt-get: $missing"
+            return 1
+        fi
+    fi
+    if ! python_ok; then
+        say "$python_name: not there, or older than Python 3.11"
+        return 1
+    fi
+    if ! python_has_headers; then
+        say "$python_name has no headers (Python.h); on Debian they are in its -dev package"
+        return 1
+    fi
+}
+
+# The interpreter by what it is, not by its name: version and place.
+python_identity() {
+    "$1" -c 'import sys; print(sys.version, getattr(sys, "_base_executable", ""))'
+}
+
+make_environment() {
+    rm -rf "$venv"
+    "$python_name" -m venv "$venv"
+    "$venv/bin/python" -m pip install meson-python meson ninja
+    python_identity "$venv/bin/python" >"$venv/holdfast-python"
+}
+
+virtual_environment() {
+    # Without PYTHON an environment that is there is kept, whatever made it.
+    if [ -f "$venv/holdfast-python" ] && [ -x "$venv/bin/python" ]; then
+        if [ -z "${PYTHON:-}" ]; then return 0; fi
+        wanted=$("$python_name" -c 'import sys; print(sys.version)')
+        if [ "$("$venv/bin/python" -c 'import sys; print(sys.version)')" = "$wanted" ]; then
+            return 0
+        fi
+    fi
+    step venv "virtual environment in $venv" make_environment
+}
+
+source_sum() {
+    find shm_store serializers kernel bindings meson.build meson.options \
+        pyproject.toml README.md -type f ! -name '*.pyc' -exec cksum {} + |
+        LC_ALL=C sort | cksum
+}
+
+# The build directory is kept, and so only what changed is compiled again.
+pip_install() {
+    tag=$("$venv/bin/python" -c 'import sys; print(sys.implementation.cache_tag)')
+    PATH="$PWD/$venv/bin:$PATH" "$venv/bin/python" -m pip install \
+        --no-build-isolation -Cbuild-dir="build/$tag" ".[$1]"
+    "$venv/bin/python" -m holdfast.install --sys-prefix
+}
+
+# install_package EXTRAS: this checkout into .venv, and the kernelspec `holdfast`.
+install_package() {
+    stamp=$venv/holdfast-installed
+    wanted="$(source_sum) $(cat "$venv/holdfast-python")"
+    # The extras of ./test contain those of ./run.
+    if [ -f "$stamp" ] && [ "$(head -n 1 "$stamp")" = "$wanted" ] &&
+        grep -q -x -e "$1" -e "test" "$stamp"; then
+        return 0
+    fi
+    rm -f "$stamp"
+    step install "build and install holdfast[$1]" pip_install "$1"
+    printf '%s\n%s\n' "$wanted" "$1" >"$stamp"
+}

@@ -1,0 +1,63 @@
+"""Sum the results of the C and the Python tests: the last line that ./test prints.
+
+Usage: count.py STATUS TESTLOG_JSON PYTEST_XML. STATUS is 0 where both runners said that
+all went well. A runner that left no results, or failed without naming a test, counts as
+one failure: a crash of the runner must not read as success.
+"""
+
+import json
+import os
+import sys
+import xml.etree.ElementTree as ElementTree
+
+MESON_PASSED = {"OK", "EXPECTEDFAIL"}
+MESON_SKIPPED = {"SKIP"}
+
+
+def meson_results(path: str) -> dict[str, str]:
+    """Name of each C test to "passed", "skipped" or "failed"."""
+    results = {}
+    with open(path, encoding="utf-8") as log:
+        for line in log:
+            test = json.loads(line)
+            word = test["result"]
+            kind = "skipped" if word in MESON_SKIPPED else "failed"
+            results[test["name"]] = "passed" if word in MESON_PASSED else kind
+    return results
+
+
+def pytest_results(path: str) -> dict[str, str]:
+    """The same for pytest's report in the JUnit format."""
+    results = {}
+    for case in ElementTree.parse(path).iter("testcase"):
+        name = f"{case.get('classname')}::{case.get('name')}"
+        tags = {child.tag for child in case}
+        kind = "skipped" if "skipped" in tags else "passed"
+        results[name] = "failed" if tags & {"failure", "error"} else kind
+    return results
+
+
+def main(status: str, testlog: str, junit: str) -> int:
+    count = {"passed": 0, "skipped": 0, "failed": 0}
+    for runner, read, path in (
+        ("meson test", meson_results, testlog),
+        ("pytest", pytest_results, junit),
+    ):
+        results = read(path) if os.path.exists(path) else {}
+        if not results:
+            results = {f"{runner} itself: it left no results": "failed"}
+        for name, kind in sorted(results.items()):
+            count[kind] += 1
+            if kind == "failed":
+                print(f"failed: {name}")
+    if status != "0" and not count["failed"]:
+        print("failed: a runner reported a failure that none of its tests shows")
+        count["failed"] += 1
+    if count["skipped"]:
+        print(f"{count['skipped']} skipped")
+    print(f"{count['passed']} passed, {count['failed']} failed")
+    return 1 if count["failed"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
