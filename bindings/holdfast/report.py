@@ -1,0 +1,252 @@
+"""Run a notebook and show what each cell cost: ``python -m holdfast.report NOTEBOOK``.
+
+The notebook is executed through nbclient, as any program that runs notebooks does it.
+What a cell cost stands in ``metadata.holdfast`` of the kernel's ``execute_reply``: the
+road that the cell took, the hand-over in and out, the bytes that were mapped and copied,
+and where its trace is. The time of a cell is the client's own, from the request to the
+end of its outputs. A kernel that says nothing about hand-overs is shown by time alone,
+so that the same notebook can be compared on another kernel.
+
+Needs nbclient and nbformat (``pip install holdfast[example]``).
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+__all__ = ["CellCost", "format_table", "main", "run_notebook", "trace_lines"]
+
+
+@dataclass
+class CellCost:
+    """What one cell cost. Times in milliseconds."""
+
+    number: int  # among the notebook's code cells, from 1
+    title: str
+    road: str = "home"  # "home": a plain cell; "map": a process that mapped the state
+    ms: float = 0.0
+    status: str = "ok"
+    kernel: dict = field(default_factory=dict)  # as the kernel reported it
+
+    @property
+    def kind(self) -> str:
+        if self.kernel.get("trace"):
+            return "instrumented"
+        return "isolated" if self.road == "map" else "plain"
+
+
+def cell_title(source: str) -> str:
+    """A cell's first line that says something about it."""
+    lines = [line.strip() for line in source.splitlines() if line.strip()]
+    telling = [line for line in lines if not line.startswith("%%")] or lines
+    return telling[0].lstrip("# ") if telling else ""
+
+
+def run_notebook(
+    notebook: Path,
+    output: Path,
+    *,
+    kernel: str = "holdfast",
+    timeout_s: float = 600,
+    progress=None,
+) -> list[CellCost]:
+    """Execute `notebook`, write the result to `output` and return each cell's cost.
+
+    The kernel's working directory is that of `output`: what cells write is found there.
+    `progress`, where given, is called with each CellCost when its cell has ended.
+
+    Raises
+    ------
+    nbclient.exceptions.CellExecutionError
+        At the first cell that fails; `output` is written all the same.
+    """
+    import nbformat
+    from nbclient import NotebookClient
+
+    node = nbformat.read(notebook, as_version=4)
+    numbers = {}
+    for index, cell in enumerate(node.cells):
+        if cell.cell_type == "code" and cell.source.strip():
+            numbers[index] = len(numbers) + 1
+    costs: list[CellCost] = []
+    begin = {}
+
+    def on_execute(cell, cell_index):
+        begin[cell_index] = time.perf_counter()
+
+    def on_executed(cell, cell_index, execute_reply):
+        ms = (time.perf_counter() - begin.pop(cell_index)) * 1e3
+        cost = CellCost(numbers[cell_index], cell_title(cell.source), ms=ms)
+        cost.kernel = dict(execute_reply["metadata"].get("holdfast") or {})
+        cost.road = cost.kernel.get("road", "home")
+        cost.status = execute_reply["content"]["status"]
+        costs.append(cost)
+        if progress is not None:
+            progress(cost)
+
+    client = NotebookClient(
+        node,
+        kernel_name=kernel,
+        timeout=timeout_s,
+        resources={"metadata": {"path": str(output.parent)}},
+        on_cell_execute=on_execute,
+        on_cell_executed=on_executed,
+    )
+    try:
+        client.execute()
+    finally:
+        nbformat.write(node, output)
+    return costs
+
+
+def _bytes(count: float | None) -> str:
+    if count is None:
+        return "-"
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if count < 1024 or unit == "GiB":
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1024
+    raise AssertionError("the last unit takes any count")
+
+
+def _ms(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1f}"
+
+
+def format_table(costs: Iterable[CellCost]) -> str:
+    """The table, one line a cell, columns wide enough for what is in them."""
+    head = ("", "cell", "kind", "ms", "in ms", "out ms", "mapped", "copied")
+    rows = [head]
+    for cost in costs:
+        kernel = cost.kernel
+        rows.append(
+            (
+                str(cost.number),
+                cost.title[:40],
+                cost.kind,
+                _ms(cost.ms),
+                _ms(kernel.get("hand_over_in_ms")),
+                _ms(kernel.get("hand_over_out_ms")),
+                _bytes(kernel.get("bytes_mapped")),
+                _bytes(kernel.get("bytes_copied")),
+            )
+        )
+    widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
+    lines = []
+    for row in rows:
+        cells = [
+            text.ljust(width) if column in (1, 2) else text.rjust(width)
+            for column, (text, width) in enumerate(zip(row, widths))
+        ]
+        lines.append("  ".join(cells).rstrip())
+    lines.insert(1, "  ".join("-" * width for width in widths))
+    return "\n".join(lines)
+
+
+def trace_archive(cost: CellCost, directory: Path) -> Path | None:
+    """The OTF2 archive of an instrumented cell that ran in `directory`."""
+    named = cost.kernel.get("trace")
+    if not named:
+        return None
+    path = directory / named
+    return path / "traces.otf2" if path.is_dir() else path
+
+
+def trace_lines(archive: Path, count: int) -> list[str]:
+    """The first `count` lines that otf2-print reads from `archive`.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is no otf2-print.
+    subprocess.CalledProcessError
+        It doesn't read the archive.
+    """
+    program = shutil.which("otf2-print")
+    if program is None:
+        raise FileNotFoundError("otf2-print (on Debian in the package otf2-tools)")
+    done = subprocess.run(
+        [program, str(archive)], check=True, text=True, capture_output=True
+    )
+    return done.stdout.splitlines()[:count]
+
+
+def _show_progress(cost: CellCost) -> None:
+    print(f"  {cost.number:3} {cost.title[:60]:60} {cost.ms:9.1f} ms", flush=True)
+
+
+def _show_trace(costs: list[CellCost], directory: Path, count: int) -> bool:
+    archives = [trace_archive(cost, directory) for cost in costs]
+    archives = [archive for archive in archives if archive is not None]
+    if not archives:
+        print("trace: no cell was recorded")
+        return True
+    for archive in archives:
+        print(f"trace: {archive}")
+    print(f"\notf2-print {archives[-1]}")
+    try:
+        print("\n".join("  " + line for line in trace_lines(archives[-1], count)))
+    except FileNotFoundError as error:
+        print(f"  not shown, missing: {error}")
+    except subprocess.CalledProcessError as error:
+        print(f"  failed: {error.stderr.strip()}", file=sys.stderr)
+        return False
+    return True
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m holdfast.report",
+        description="Run a notebook and show what each of its cells cost.",
+    )
+    parser.add_argument("notebook", type=Path)
+    parser.add_argument("--kernel", default="holdfast", help="default: %(default)s")
+    parser.add_argument(
+        "--output",
+        type=Path,
+        default=Path("out"),
+        metavar="DIR",
+        help="for the executed notebook and what its cells write; default: %(default)s",
+    )
+    parser.add_argument("--timeout", type=float, default=600, metavar="S")
+    parser.add_argument("--trace-lines", type=int, default=20, metavar="N")
+    options = parser.parse_args(argv)
+    options.output.mkdir(parents=True, exist_ok=True)
+    executed = options.output.absolute() / options.notebook.name
+
+    from nbclient.exceptions import CellExecutionError
+
+    costs: list[CellCost] = []
+
+    def progress(cost: CellCost) -> None:
+        costs.append(cost)
+        _show_progress(cost)
+
+    failure = None
+    try:
+        run_notebook(
+            options.notebook,
+            executed,
+            kernel=options.kernel,
+            timeout_s=options.timeout,
+            progress=progress,
+        )
+    except CellExecutionError as error:
+        failure = str(error)
+    print("\n" + format_table(costs) + "\n")
+    print(f"notebook: {executed}")
+    readable = _show_trace(costs, executed.parent, options.trace_lines)
+    if failure is not None:
+        print(f"\na cell failed:\n{failure}", file=sys.stderr)
+    return 1 if failure is not None or not readable else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
