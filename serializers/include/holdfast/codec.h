@@ -12,8 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "error.h"
-#include "status.h"
+#include "holdfast/error.h"
+#include "holdfast/status.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -104,7 +104,18 @@ typedef struct hf_bytes { /* host value of the raw codec */
     const void *data;
     size_t size;
 } hf_bytes;
+/* Values are hf_bytes; decode gives one that the caller releases with free(). */
 HF_EXPORT extern const hf_codec hf_codec_raw;
+/* Encodes a `const msgpack_object *` of msgpack-c; decode gives a `msgpack_unpacked *`
+ * that the caller releases with msgpack_unpacked_destroy() and free(). At most 31 levels.
+ * Both accept nothing by themselves (a void pointer doesn't tell its type): choose them
+ * by number or name. */
+HF_EXPORT extern const hf_codec hf_codec_msgpack;
+
+/* As hf_codec.describe, for any codec number, also of codecs that this program doesn't
+ * have: those of the Python extension are described from their bytes. Any thread. */
+HF_EXPORT void hf_codec_describe(uint32_t number, const hf_source *source,
+                                 char *ret_text, size_t size);
 
 /* lz4 frames for spilled and saved data; never between a value and its mapping.
  * `ret_data` is malloc'ed: caller frees. HF_E_CORRUPT for bad input. */

@@ -1,0 +1,52 @@
+/* packer.c - the buffer below the msgpack writer.
+ *
+ * One block that doubles. realloc moves large blocks by remapping on Linux, so growth
+ * costs little even at hundreds of megabytes; a list of chunks was rejected because the
+ * payload is handed to the sink in one piece, which then knows its exact size.
+ *
+ * Doubling stops being kind past 64 MiB: from there it grows by half.
+ */
+#include "packer.h"
+
+#include <stdlib.h>
+
+enum {
+    CAPACITY_FIRST = 256,
+    CAPACITY_SLOW = 64 << 20,
+};
+
+void
+hfi_packer_init(hfi_packer *packer) {
+    memset(packer, 0, sizeof *packer);
+}
+
+void
+hfi_packer_fini(hfi_packer *packer) {
+    free(packer->data);
+    memset(packer, 0, sizeof *packer);
+}
+
+int
+hfi_packer_grow(hfi_packer *packer, size_t size) {
+    size_t capacity = packer->capacity ? packer->capacity : CAPACITY_FIRST;
+    unsigned char *data;
+
+    if (packer->failed)
+        return -1;
+    if (size > SIZE_MAX / 4 - packer->size)
+        goto fail;
+    while (capacity - packer->size < size)
+        capacity += capacity < CAPACITY_SLOW ? capacity : capacity / 2;
+    data = realloc(packer->data, capacity);
+    if (!data)
+        goto fail;
+    packer->data = data;
+    packer->capacity = capacity;
+    return 0;
+
+fail:
+    /* Nothing fits any more, so that each later append comes here and fails. */
+    packer->capacity = packer->size;
+    packer->failed = 1;
+    return -1;
+}
