@@ -1,0 +1,137 @@
+"""python -m holdfast.install: the kernel is found by Jupyter, and goes without a trace."""
+
+import json
+import os
+import shutil
+import struct
+import subprocess
+import sys
+
+import pytest
+
+pytest.importorskip("holdfast")
+if shutil.which("holdfast-kernel", path=os.path.dirname(sys.executable)) is None:
+    pytest.skip("the package isn't installed here", allow_module_level=True)
+
+
+def run(*arguments, home, **environment):
+    """`python -m ...` as a user whose home is `home`."""
+    variables = {k: v for k, v in os.environ.items() if not k.startswith("JUPYTER")}
+    variables |= {"HOME": str(home)} | environment
+    return subprocess.run(
+        [sys.executable, "-m", *arguments],
+        env=variables,
+        text=True,
+        capture_output=True,
+        timeout=120,
+    )
+
+
+def kernels(home, **environment):
+    done = run(
+        "jupyter_client.kernelspecapp", "list", "--json", home=home, **environment
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)["kernelspecs"]
+
+
+def files_under(path):
+    return sorted(str(found.relative_to(path)) for found in path.rglob("*"))
+
+
+@pytest.fixture
+def home(tmp_path):
+    path = tmp_path / "home"
+    path.mkdir()
+    return path
+
+
+def test_prefix(home, tmp_path):
+    prefix = tmp_path / "prefix"
+    prefix.mkdir()
+    done = run("holdfast.install", "--prefix", str(prefix), home=home)
+    assert done.returncode == 0, done.stderr
+    directory = prefix / "share/jupyter/kernels/holdfast"
+    assert str(directory) in done.stdout
+    assert files_under(home) == []
+
+    spec = kernels(home, JUPYTER_PATH=str(prefix / "share/jupyter"))["holdfast"]
+    assert spec["resource_dir"] == str(directory)
+    assert spec["spec"]["language"] == "python"
+    program, *arguments = spec["spec"]["argv"]
+    assert os.access(program, os.X_OK)
+    assert "{connection_file}" in arguments
+    assert arguments[arguments.index("--python") + 1] == sys.executable
+
+    done = run("holdfast.install", "--prefix", str(prefix), "--uninstall", home=home)
+    assert done.returncode == 0, done.stderr
+    assert files_under(prefix) == []
+
+
+def test_logos(home, tmp_path):
+    run("holdfast.install", "--prefix", str(tmp_path / "p"), home=home)
+    directory = tmp_path / "p/share/jupyter/kernels/holdfast"
+    for side in (32, 64):
+        png = (directory / f"logo-{side}x{side}.png").read_bytes()
+        assert png[:8] == b"\x89PNG\r\n\x1a\n"
+        assert struct.unpack(">II", png[16:24]) == (side, side)
+    assert "<svg" in (directory / "logo-svg.svg").read_text("utf-8")
+
+
+def test_user_and_name(home):
+    options = ("--user", "--name", "Held", "--display-name", "Held fast")
+    done = run("holdfast.install", *options, home=home)
+    assert done.returncode == 0, done.stderr
+    # Jupyter's own lookup says where a user's kernels are.
+    spec = kernels(home)["held"]
+    assert spec["resource_dir"].startswith(str(home))
+    assert spec["spec"]["display_name"] == "Held fast"
+    done = run("holdfast.install", *options, "--uninstall", home=home)
+    assert done.returncode == 0, done.stderr
+    assert "held" not in kernels(home)
+    assert [name for name in files_under(home) if "kernels" in name] == []
+
+
+def test_twice(home, tmp_path):
+    prefix = tmp_path / "prefix"
+    prefix.mkdir()
+    arguments = ("holdfast.install", "--prefix", str(prefix))
+    assert run(*arguments, home=home).returncode == 0
+    first = files_under(prefix)
+    assert run(*arguments, home=home).returncode == 0
+    assert files_under(prefix) == first
+    assert run(*arguments, "--uninstall", home=home).returncode == 0
+    again = run(*arguments, "--uninstall", home=home)
+    assert again.returncode == 0 and "no kernel" in again.stdout
+
+
+@pytest.mark.parametrize("uninstall", [(), ("--uninstall",)])
+def test_leaves_other_kernels_alone(home, tmp_path, uninstall):
+    directory = tmp_path / "share/jupyter/kernels/python3"
+    directory.mkdir(parents=True)
+    (directory / "kernel.json").write_text('{"argv": ["python"]}', "utf-8")
+    arguments = ("--prefix", str(tmp_path), "--name", "python3", *uninstall)
+    done = run("holdfast.install", *arguments, home=home)
+    assert done.returncode == 1
+    assert "another kernel" in done.stderr and "Traceback" not in done.stderr
+    assert files_under(directory) == ["kernel.json"]
+
+
+def test_uninstalling_keeps_neighbours(home, tmp_path):
+    neighbour = tmp_path / "share/jupyter/kernels/other/kernel.json"
+    neighbour.parent.mkdir(parents=True)
+    neighbour.write_text("{}", "utf-8")
+    arguments = ("holdfast.install", "--prefix", str(tmp_path))
+    run(*arguments, home=home)
+    run(*arguments, "--uninstall", home=home)
+    assert neighbour.exists()
+    assert not (neighbour.parent.parent / "holdfast").exists()
+
+
+@pytest.mark.parametrize("name", ["../up", "a b", "", "x/y"])
+def test_bad_name(home, tmp_path, name):
+    arguments = ("--prefix", str(tmp_path), "--name", name)
+    done = run("holdfast.install", *arguments, home=home)
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert files_under(tmp_path) == ["home"]

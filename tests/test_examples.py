@@ -1,0 +1,90 @@
+"""Every example is run as a test: the main job here, store.c in test_pkgconfig.py."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
+
+nbformat = pytest.importorskip("nbformat")
+pytest.importorskip("nbclient")
+pytest.importorskip("sklearn")
+report = pytest.importorskip("holdfast.report")
+if shutil.which("holdfast-kernel", path=os.path.dirname(sys.executable)) is None:
+    pytest.skip("the package isn't installed here", allow_module_level=True)
+
+
+@pytest.fixture(scope="module")
+def main_job(tmp_path_factory):
+    """The main job run once, as ./run does: its output and the executed notebook."""
+    directory = tmp_path_factory.mktemp("main_job")
+    data = directory / "prefix"
+    subprocess.run(
+        [sys.executable, "-m", "holdfast.install", "--prefix", data, "--name", "hf-job"],
+        check=True,
+        timeout=120,
+    )
+    command = [sys.executable, "-m", "holdfast.report", "--kernel", "hf-job"]
+    done = subprocess.run(
+        [*command, "--output", directory / "out", EXAMPLES / "main_job.ipynb"],
+        env=os.environ | {"JUPYTER_PATH": str(data / "share/jupyter")},
+        text=True,
+        capture_output=True,
+        timeout=280,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    executed = nbformat.read(directory / "out/main_job.ipynb", as_version=4)
+    return done.stdout, executed, directory / "out"
+
+
+def test_every_cell_ran(main_job):
+    _, notebook, _ = main_job
+    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    counts = [cell.execution_count for cell in cells]
+    assert counts == list(range(1, len(cells) + 1))
+    kinds = {output.output_type for cell in cells for output in cell.outputs}
+    assert "error" not in kinds
+    assert {"execute_result", "display_data", "stream"} <= kinds
+
+
+def test_results(main_job):
+    # Known values of this data set: 442 patients, and a score that the split fixes.
+    _, notebook, _ = main_job
+    texts = [
+        output.get("text") or output.get("data", {}).get("text/plain", "")
+        for cell in notebook.cells
+        for output in cell.get("outputs", [])
+    ]
+    everything = "\n".join(texts)
+    assert "442 of 442 rows kept" in everything
+    score = float(re.search(r"ridge +([\d.]+)\n", everything)[1])
+    assert score == pytest.approx(0.506, abs=0.01)
+
+
+def test_report_shows_what_cells_cost(main_job):
+    out, notebook, _ = main_job
+    recorded = [line for line in out.splitlines() if "  instrumented  " in line]
+    sources = [cell.source for cell in notebook.cells]
+    marked = [text for text in sources if text.startswith("%%execute_with_scorep")]
+    assert len(recorded) == len(marked)
+    # The row numbers of the resamples (67 MiB) are mapped by each cell after them.
+    mapped = [re.search(r"([\d.]+) MiB +\S+ \S+$", line) for line in recorded]
+    assert mapped[1] and float(mapped[1][1]) >= 67
+
+
+def test_trace_is_readable(main_job):
+    out, _, directory = main_job
+    archives = re.findall(r"^trace: (.+)$", out, flags=re.MULTILINE)
+    assert len(archives) == len(set(archives)) == 3
+    lines = report.trace_lines(directory / archives[0], 10**9)
+    text = "\n".join(lines)
+    for region in ("prepare", "fit ridge", "fit forest"):
+        assert region in text
+    enters = sum(line.startswith("ENTER") for line in lines)
+    leaves = sum(line.startswith("LEAVE") for line in lines)
+    assert enters == leaves > 100

@@ -1,0 +1,323 @@
+"""The tree is laid out as ARCHITECTURE.md says, and its arrows point one way.
+
+Read here are the `#include` lines of the C sources and the `import` lines of the Python
+package. An arrow that the tables below don't list fails: either the include is wrong, or
+the architecture changed, and then the table and ARCHITECTURE.md change with it.
+"""
+
+import ast
+import os
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+ROOMS = ("shm_store", "serializers", "kernel", "bindings")
+NOT_SOURCES = {".git", ".venv", "build", "out", "__pycache__", "dist"}
+
+TOP = set(
+    """shm_store serializers kernel bindings bench tests examples .ci setup.cfg meson.build
+    meson.options pyproject.toml README.md ARCHITECTURE.md CHANGELOG.md LICENSE run test
+    .clang-format .gitignore""".split()
+)
+
+# Who may include whose headers, by the longest prefix. A directory may include its own.
+PUBLIC = {"shm_store/include", "serializers/include"}
+ARROWS = {
+    "shm_store/include": set(),
+    "shm_store/base": {"shm_store/include"},
+    "shm_store/layout": {"shm_store/include", "shm_store/base"},
+    "shm_store/platform": {"shm_store/include", "shm_store/base"},
+    "shm_store/engine": {
+        "shm_store/include",
+        "shm_store/base",
+        "shm_store/layout",
+        "shm_store/platform",
+    },
+    "shm_store/spill": {"shm_store/include", "shm_store/base", "shm_store/platform"},
+    "shm_store/tool": PUBLIC,
+    "serializers/include": {"shm_store/include"},
+    "serializers/codecs": PUBLIC,
+    "serializers/python": PUBLIC | {"serializers/codecs"},
+    "kernel/include": {"shm_store/include"},
+    "kernel/wire": {"shm_store/include", "kernel/include"},
+    "kernel/session": PUBLIC
+    | {"kernel/include", "kernel/wire", "kernel/workers", "kernel/monitor"},
+    "kernel/workers": PUBLIC | {"kernel/include"},
+    "kernel/monitor": PUBLIC | {"kernel/include"},
+    "kernel": PUBLIC | {"kernel/include"},
+    "bindings/src": PUBLIC | {"serializers/python", "bindings/recorder"},
+    "bindings/recorder": PUBLIC,
+}
+
+# Libraries by the header's beginning, and the directories that may use each.
+LIBRARIES = {
+    "Python.h": {"serializers/python", "bindings/src", "bindings/recorder"},
+    "structmember.h": {"serializers/python", "bindings/src"},
+    "frameobject.h": {"bindings/src", "bindings/recorder"},
+    "numpy/": {"bindings/src", "serializers/python"},
+    "lz4": {"shm_store/spill", "serializers/codecs"},
+    "msgpack": {"serializers/codecs", "serializers/python", "kernel/workers"},
+    "zmq": {"kernel/session"},
+    "jansson": {"kernel/wire", "kernel/session", "kernel/workers", "kernel"},
+    "otf2/": {"bindings/recorder"},
+}
+
+STANDARD = set(
+    """assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp
+    signal stdalign stdarg stdatomic stdbool stddef stdint stdio stdlib stdnoreturn
+    string tgmath threads time uchar wchar wctype
+    dirent dlfcn fcntl getopt grp poll pthread pwd sched semaphore spawn strings termios
+    unistd arpa/inet netdb netinet/in netinet/tcp sys/file sys/ioctl sys/mman sys/param
+    sys/random sys/resource sys/select sys/socket sys/stat sys/statvfs sys/time sys/types
+    sys/uio sys/un sys/wait""".split()
+)
+# Not POSIX: in a platform/ directory, or inside an #if.
+ONE_SYSTEM = re.compile(
+    r"linux/|asm/|mach/|libproc|immintrin|nmmintrin|arm_acle|cpuid|endian|"
+    r"sys/(prctl|syscall|epoll|eventfd|signalfd|timerfd|vfs|statfs|sysinfo|sysctl|"
+    r"event|mount|inotify|auxv|pidfd)"
+)
+
+# What the Python package may import: always these, and the optional ones where they are
+# needed only, so that Holdfast works without them.
+RUNTIME = set(sys.stdlib_module_names) | set(
+    """holdfast IPython ipykernel jupyter_client jupyter_core traitlets comm msgpack
+    cloudpickle matplotlib_inline""".split()
+)
+OPTIONAL = set(
+    """numpy pandas scipy torch tensorflow pyarrow nbclient nbformat psutil debugpy
+    matplotlib scorep zmq tornado pytest otf2""".split()
+)
+
+MACHINE_PATH = re.compile(r"(?<![\w.$}/-])/(?:work|root|Users)/\w|(?<![\w.$}/-])/home/\w")
+
+# Sources without a test of their own name, and what tests them instead.
+TESTED_ELSEWHERE: dict[str, str] = {}
+
+
+def sources(*suffixes: str, under: tuple[str, ...] = (".",)) -> list[Path]:
+    found = []
+    for start in under:
+        for directory, names, files in os.walk(ROOT / start):
+            names[:] = [
+                name
+                for name in names
+                if name not in NOT_SOURCES and not name.endswith(("_cache", ".egg-info"))
+            ]
+            found += [Path(directory, file) for file in files if file.endswith(suffixes)]
+    return sorted(found)
+
+
+def relative(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def place(name: str) -> str:
+    """The directory of ARROWS to which a path belongs."""
+    parents = [key for key in ARROWS if name.startswith(key + "/")]
+    return max(parents, key=len, default="")
+
+
+def includes(path: Path) -> list[tuple[str, str, int]]:
+    """Each include of a file: "" or <>, the header, and how deep in #if it stands."""
+    found = []
+    depth = 0
+    for line in path.read_text("utf-8").splitlines():
+        word = re.match(r"\s*#\s*(\w+)", line)
+        if not word:
+            continue
+        if word[1] in ("if", "ifdef", "ifndef"):
+            depth += 1
+        elif word[1] == "endif":
+            depth -= 1
+        elif match := re.match(r'\s*#\s*include\s+(["<])([^">]+)[">]', line):
+            found.append((match[1], match[2], depth))
+    return found
+
+
+def resolve(path: Path, header: str) -> str | None:
+    """The file of the tree that an include means, or None."""
+    roots = [path.parent, ROOT]
+    for room in ROOMS:
+        roots += [ROOT / room, ROOT / room / "include", ROOT / room / "include/holdfast"]
+        roots += [child for child in (ROOT / room).iterdir() if child.is_dir()]
+    for root in roots:
+        if (root / header).is_file():
+            return relative((root / header).resolve())
+    return None
+
+
+def wrong_include(path: Path, quote: str, header: str, depth: int) -> str | None:
+    here = place(relative(path))
+    target = resolve(path, header)
+    if target is not None:
+        there = place(target)
+        allowed = there == here or there in ARROWS.get(here, set())
+        return None if allowed else f"{here} must not include {target}"
+    for library, users in LIBRARIES.items():
+        if header.startswith(library):
+            return None if here in users else f"{here} must not use <{header}>"
+    if header.removesuffix(".h") in STANDARD:
+        return None
+    if ONE_SYSTEM.match(header):
+        guard = 2 if path.suffix == ".h" else 1
+        if here.endswith("/platform") or depth >= guard:
+            return None
+        return f"<{header}> is one system's: put it into platform/ or inside an #if"
+    return f"<{header}> is in no table"
+
+
+def test_rooms():
+    ignored = {".pytest_cache", ".ruff_cache", ".mypy_cache", ".hypothesis"}
+    ignored |= NOT_SOURCES
+    names = {entry.name for entry in ROOT.iterdir()} - ignored
+    unknown = {name for name in names - TOP if not name.startswith("build")}
+    assert not unknown, "a room or file that ARCHITECTURE.md doesn't know"
+    assert not TOP - names, "missing"
+
+
+def test_includes_follow_the_arrows():
+    wrong = []
+    for path in sources(".c", ".h", under=ROOMS):
+        for include in includes(path):
+            if complaint := wrong_include(path, *include):
+                wrong.append(f"{relative(path)}: {complaint}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_arrows_are_checked(tmp_path):
+    # The table has teeth: these must be refused.
+    engine = ROOT / "shm_store/engine/imagined.c"
+    assert wrong_include(engine, "<", "lz4.h", 0)
+    assert wrong_include(engine, "<", "Python.h", 0)
+    assert wrong_include(engine, '"', "holdfast/codec.h", 0)
+    assert wrong_include(engine, "<", "sys/epoll.h", 0)
+    assert wrong_include(engine, "<", "curl/curl.h", 0)
+    assert not wrong_include(engine, "<", "stdint.h", 0)
+    assert not wrong_include(engine, '"', "holdfast/store.h", 0)
+    assert wrong_include(ROOT / "kernel/wire/imagined.c", "<", "zmq.h", 0)
+
+
+def imported(node: ast.AST) -> list[str]:
+    if isinstance(node, ast.Import):
+        return [alias.name.split(".")[0] for alias in node.names]
+    if isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+        return [node.module.split(".")[0]]
+    return []
+
+
+def test_imports_of_the_package():
+    wrong = []
+    for path in sources(".py", under=("bindings/holdfast",)):
+        tree = ast.parse(path.read_text("utf-8"))
+        for node in ast.walk(tree):
+            for name in imported(node):
+                if name not in RUNTIME | OPTIONAL:
+                    wrong.append(f"{relative(path)}:{node.lineno}: import {name}")
+        for node in tree.body:
+            for name in imported(node):
+                if name not in RUNTIME:
+                    wrong.append(f"{relative(path)}:{node.lineno}: {name} is optional")
+    assert not wrong, "\n".join(wrong)
+
+
+def mirrors(path: Path) -> bool:
+    """Whether tests/<room>/ has a test_<noun> or test_<noun>_... for this source."""
+    room = relative(path).split("/")[0]
+    noun = path.stem.strip("_")
+    nouns = {noun, noun.removesuffix("_module")}
+    if path.suffix == ".py" and path.parent.name != "holdfast":
+        # A module of a subpackage: its own name, or the subpackage's tests.
+        package = path.parent.name
+        nouns |= {package, f"{package}_{noun}"}
+    wanted = re.compile(rf"test_({'|'.join(map(re.escape, nouns))})(_\w+)?\.(c|py)$")
+    return any(wanted.match(test.name) for test in (ROOT / "tests" / room).iterdir())
+
+
+def sources_to_test() -> list[Path]:
+    paths = sources(".c", under=ROOMS) + sources(".py", under=("bindings/holdfast",))
+    return [path for path in paths if path.name not in ("__init__.py", "__main__.py")]
+
+
+def test_every_source_has_its_test():
+    missing = [relative(path) for path in sources_to_test() if not mirrors(path)]
+    unexplained = sorted(set(missing) - set(TESTED_ELSEWHERE))
+    assert not unexplained, "no tests/<room>/test_<noun>: " + ", ".join(unexplained)
+    stale = sorted(set(TESTED_ELSEWHERE) - set(missing))
+    assert not stale, "no exception needed any more: " + ", ".join(stale)
+
+
+def test_a_noun_names_one_file():
+    seen: dict[str, str] = {}
+    twice = []
+    for path in sources(".c", under=ROOMS):
+        other = seen.setdefault(path.name, relative(path))
+        if other != relative(path):
+            twice.append(f"{relative(path)} and {other}")
+    assert not twice, twice
+
+
+def test_every_c_file_opens_with_an_essay():
+    short = []
+    for path in sources(".c", under=ROOMS):
+        text = path.read_text("utf-8")
+        opening = text[: text.find("*/")] if text.startswith("/*") else ""
+        if opening.count("\n") + 1 < 5:
+            short.append(relative(path))
+    assert not short, "no essay of 5 lines at the top: " + ", ".join(short)
+
+
+def c_functions(text: str) -> list[tuple[str, int, int]]:
+    """Name, first line and length of each function, laid out as .clang-format has it."""
+    found = []
+    name, first = "", 0
+    for number, line in enumerate(text.splitlines(), 1):
+        if match := re.match(r"(\w+)\(", line):
+            name, first = match[1], number
+        elif line == "}" and name:
+            found.append((name, first, number - first + 1))
+            name = ""
+        elif line.endswith(";") and line[:1].strip():
+            name = ""
+    return found
+
+
+def python_functions(text: str) -> list[tuple[str, int, int]]:
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
+    nodes = [node for node in ast.walk(ast.parse(text)) if isinstance(node, kinds)]
+    return [
+        (node.name, node.lineno, node.end_lineno - node.lineno + 1) for node in nodes
+    ]
+
+
+@pytest.mark.parametrize("suffix", [".c", ".h", ".py"])
+def test_sizes(suffix):
+    long = []
+    for path in sources(suffix):
+        text = path.read_text("utf-8")
+        if text.count("\n") > 800:
+            long.append(f"{relative(path)}: more than 800 lines")
+        functions = python_functions if suffix == ".py" else c_functions
+        for name, first, length in functions(text):
+            if length > 70:
+                long.append(f"{relative(path)}:{first}: {name} has {length} lines")
+    assert not long, "\n".join(long)
+
+
+def test_sizes_are_seen():
+    text = "static int\nshort_one(int a)\n{\n" + "    a++;\n" * 80 + "    return a;\n}\n"
+    assert c_functions(text) == [("short_one", 2, 84)]
+
+
+def test_no_path_of_one_machine():
+    found = []
+    suffixes = (".c", ".h", ".py", ".pyi", ".md", ".toml", ".cfg", ".build")
+    scripts = [ROOT / "run", ROOT / "test", *sources("", under=(".ci",))]
+    for path in sources(*suffixes, ".txt", ".ipynb", ".sh") + scripts:
+        for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
+            if path != Path(__file__) and MACHINE_PATH.search(line):
+                found.append(f"{relative(path)}:{number}: {line.strip()[:80]}")
+    assert not found, "\n".join(found)

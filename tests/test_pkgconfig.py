@@ -1,0 +1,121 @@
+"""A C program finds the installed libraries through pkg-config, and works.
+
+HOLDFAST_BUILD names the meson build directory; ./test sets it.
+"""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+BUILD = os.environ.get("HOLDFAST_BUILD")
+if not BUILD:
+    pytest.skip("HOLDFAST_BUILD isn't set", allow_module_level=True)
+
+TEN_LINES = r"""
+#include <holdfast/store.h>
+#include <stdio.h>
+
+int main(void)
+{
+    hf_session *session = NULL;
+    hf_error error = HF_ERROR_INIT;
+    if (hf_session_create(NULL, &session, &error) != HF_OK) {
+        fprintf(stderr, "%s\n", error.message);
+        return 1;
+    }
+    printf("generation %d\n", (int)hf_session_generation(session));
+    hf_status status = hf_session_destroy(session, &error);
+    hf_session_close(session);
+    return status != HF_OK;
+}
+"""
+
+
+def run(*command, **options):
+    done = subprocess.run(
+        command, text=True, capture_output=True, timeout=120, **options
+    )
+    assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def prefix(tmp_path_factory):
+    """The libraries, headers and pkg-config files installed under a directory."""
+    destination = tmp_path_factory.mktemp("installed")
+    meson = shutil.which("meson") or pytest.skip("no meson")
+    run(meson, "install", "-C", BUILD, "--no-rebuild", "--destdir", str(destination))
+    found = list(destination.rglob("holdfast.pc"))
+    assert len(found) == 1, "no holdfast.pc was installed"
+    return destination, found[0].parent
+
+
+def flags(prefix, *options):
+    destination, directory = prefix
+    variables = os.environ | {
+        "PKG_CONFIG_PATH": str(directory),
+        "PKG_CONFIG_SYSROOT_DIR": "",
+    }
+    # The prefix is that of the build; the files were put below a directory of this test.
+    first = run(
+        "pkg-config", "--variable=prefix", "holdfast", env=variables
+    ).strip()
+    moved = f"--define-variable=prefix={destination}{first}"
+    return run("pkg-config", moved, *options, env=variables).split()
+
+
+def compile_and_run(prefix, tmp_path, source, *extra):
+    program = tmp_path / "program"
+    cflags = flags(prefix, "--cflags", "holdfast")
+    libs = flags(prefix, "--libs", *extra, "holdfast")
+    run("cc", "-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror", *cflags,
+        str(source), "-o", str(program), *libs)  # fmt: skip
+    directory = next(flag[2:] for flag in libs if flag.startswith("-L"))
+    return run(
+        str(program), env=os.environ | {"LD_LIBRARY_PATH": directory}, cwd=tmp_path
+    )
+
+
+def test_ten_lines_of_c(prefix, tmp_path):
+    source = tmp_path / "ten.c"
+    source.write_text(TEN_LINES, "utf-8")
+    assert compile_and_run(prefix, tmp_path, source) == "generation 0\n"
+
+
+def test_example_store(prefix, tmp_path):
+    assert compile_and_run(prefix, tmp_path, ROOT / "examples/store.c")
+
+
+def test_headers_stand_alone(prefix, tmp_path):
+    # Each public header compiles by itself, as C and as C++.
+    destination, _ = prefix
+    headers = sorted(destination.rglob("include/holdfast/*.h"))
+    names = {header.name for header in headers}
+    assert {"store.h", "codec.h", "kernel.h", "status.h", "error.h"} <= names
+    for header in headers:
+        text = f"#include <holdfast/{header.name}>\nint main(void) {{ return 0; }}\n"
+        for compiler, suffix in (("cc", "c"), ("c++", "cc")):
+            if shutil.which(compiler) is None:
+                continue
+            source = tmp_path / f"alone.{suffix}"
+            source.write_text(text, "utf-8")
+            include = f"-I{header.parent.parent}"
+            run(compiler, "-Wall", "-Werror", include, "-fsyntax-only", str(source))
+
+
+def test_static(prefix, tmp_path):
+    destination, _ = prefix
+    archives = list(destination.rglob("libholdfast.a"))
+    assert archives, "no static library was installed"
+    source = tmp_path / "ten.c"
+    source.write_text(TEN_LINES, "utf-8")
+    libs = flags(prefix, "--libs", "--static", "holdfast")
+    rest = [flag for flag in libs if flag != "-lholdfast"]
+    include = flags(prefix, "--cflags", "holdfast")
+    program = tmp_path / "static"
+    run("cc", *include, str(source), str(archives[0]), "-o", str(program), *rest)
+    assert run(str(program)) == "generation 0\n"
