@@ -1,0 +1,47 @@
+/* connection.h - the connection file: where the five channels are, and the key. */
+#ifndef HFI_CONNECTION_H
+#define HFI_CONNECTION_H
+
+#include <stddef.h>
+
+#include "holdfast/error.h"
+
+typedef struct json_t json_t;
+
+enum {
+    HFI_SHELL,
+    HFI_IOPUB,
+    HFI_STDIN,
+    HFI_CONTROL,
+    HFI_HEARTBEAT,
+    HFI_CHANNEL_COUNT
+};
+
+typedef struct hfi_connection {
+    char *path;   /* of the file; NULL when it came from a string */
+    json_t *file; /* everything that was in it, kept for writing back */
+    int ipc;      /* else tcp */
+    char *ip;     /* address, or the path prefix for ipc */
+    char *key;
+    int port[HFI_CHANNEL_COUNT]; /* 0: not chosen yet */
+} hfi_connection;
+
+/* "shell", "iopub", "stdin", "control", "hb". */
+const char *hfi_channel_name(int channel);
+
+/* Fill from JSON text. HF_E_INVALID with words; caller calls fini in any case. */
+HF_CHECK hf_status hfi_connection_parse(const char *text, size_t size,
+                                        hfi_connection *ret_connection,
+                                        hf_error *reterr);
+/* Read a file; the same, and HF_E_SYSTEM. */
+HF_CHECK hf_status hfi_connection_read(const char *path, hfi_connection *ret_connection,
+                                       hf_error *reterr);
+/* Write the ports back: a new file, mode 0600, renamed over the old one. */
+HF_CHECK hf_status hfi_connection_write(const hfi_connection *connection,
+                                        hf_error *reterr);
+/* "tcp://127.0.0.1:5555" or "ipc:///path-1"; a port of 0 of tcp reads "*". */
+HF_CHECK hf_status hfi_connection_endpoint(const hfi_connection *connection, int channel,
+                                           char *ret_text, size_t size, hf_error *reterr);
+void hfi_connection_fini(hfi_connection *connection);
+
+#endif

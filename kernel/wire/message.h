@@ -1,0 +1,53 @@
+/* message.h - a Jupyter message, from and to the parts of a ZeroMQ multipart. */
+#ifndef HFI_MESSAGE_H
+#define HFI_MESSAGE_H
+
+#include "holdfast/error.h"
+#include "wire/signature.h"
+#include "wire/part.h"
+#include "wire/writer.h"
+
+typedef struct json_t json_t;
+
+#define HFI_MESSAGE_PARTS_MAX 4096
+
+/* A received message, in memory of its own. */
+typedef struct hfi_message {
+    hfi_part *idents;
+    size_t ident_count;
+    hfi_part header, parent, metadata, content; /* JSON, as it came */
+    hfi_part *buffers;
+    size_t buffer_count;
+    json_t *head;     /* header, parsed: an object */
+    json_t *body;     /* content, parsed: an object, or NULL where it isn't strict JSON */
+    const char *id;   /* msg_id, of head */
+    const char *type; /* msg_type, of head */
+    void *storage;
+} hfi_message;
+
+/* Check and copy. HF_E_PROTOCOL (no delimiter, parts missing, no header), HF_E_ACCESS
+ * (signature), HF_E_NOMEM; words in each case. Caller calls fini on success. */
+HF_CHECK hf_status hfi_message_parse(const hfi_part *parts, size_t count,
+                                     hfi_signer *signer, hfi_message *ret_message,
+                                     hf_error *reterr);
+void hfi_message_fini(hfi_message *message);
+
+/* A message to be sent; everything is borrowed. Empty parts read "{}". */
+typedef struct hfi_outgoing {
+    const char *type;
+    hfi_part parent, metadata, content;
+    const hfi_part *idents;
+    size_t ident_count;
+    const hfi_part *buffers;
+    size_t buffer_count;
+} hfi_outgoing;
+
+/* Write a header for a message of `type` with a fresh id: `session` and `number` make
+ * it unique. */
+void hfi_header_write(hfi_writer *writer, const char *type, const char *session,
+                      unsigned long long number);
+
+/* "2026-01-31T12:00:00.123456Z" */
+void hfi_date_write(hfi_writer *writer);
+
+#endif

@@ -1,0 +1,149 @@
+/* signature.c - HMAC-SHA256 over the four JSON parts of a message.
+ *
+ * Whoever can reach the ports but doesn't have the connection file must not run code. So a
+ * signature is compared in constant time, and one that was accepted is remembered: a
+ * message that was overheard can't be sent a second time.
+ *
+ * The memory is bounded: 4,096 buckets of 8 digests, the oldest of a bucket replaced
+ * first (1 MiB, 32,768 messages). A digest picks its bucket by its own bits, which nobody
+ * without the key can choose, so nobody can push out a chosen one except by sending
+ * validly signed messages. A list with a scan was rejected: its cost grows with its size.
+ *
+ * One thread, the frontend's. The key's bytes live in the hashed pads only.
+ */
+#include "wire/signature.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "wire/sha256.h"
+
+#define BUCKETS 4096u
+#define WAYS    8u
+
+typedef struct bucket {
+    uint8_t digest[WAYS][HFI_SHA256_SIZE];
+} bucket;
+
+struct hfi_signer {
+    int keyed;
+    hfi_hmac hmac;              /* keyed, copied for each message */
+    uint8_t next[BUCKETS];      /* way that is replaced next */
+    uint8_t count[BUCKETS];     /* ways in use */
+    bucket *seen;               /* BUCKETS of them; NULL without a key */
+};
+
+hf_status
+hfi_signer_create(hfi_part key, hfi_signer **ret_signer, hf_error *reterr)
+{
+    hfi_signer *signer = calloc(1, sizeof *signer);
+    if (signer == NULL)
+        return hf_error_set(reterr, HF_E_NOMEM, "no memory for the signer");
+    signer->keyed = key.size > 0;
+    if (signer->keyed) {
+        hfi_hmac_init(&signer->hmac, key.data, key.size);
+        signer->seen = calloc(BUCKETS, sizeof *signer->seen);
+        if (signer->seen == NULL) {
+            free(signer);
+            return hf_error_set(reterr, HF_E_NOMEM, "no memory for the signer");
+        }
+    }
+    *ret_signer = signer;
+    return HF_OK;
+}
+
+void
+hfi_signer_close(hfi_signer *signer)
+{
+    if (signer == NULL)
+        return;
+    free(signer->seen);
+    free(signer);
+}
+
+static void
+digest_parts(const hfi_signer *signer, const hfi_part parts[4],
+             uint8_t ret_digest[HFI_SHA256_SIZE])
+{
+    hfi_hmac hmac = signer->hmac;
+    for (size_t i = 0; i < 4; i++)
+        hfi_hmac_update(&hmac, parts[i].data, parts[i].size);
+    hfi_hmac_final(&hmac, ret_digest);
+}
+
+void
+hfi_signer_sign(const hfi_signer *signer, const hfi_part parts[4],
+                char ret_text[HFI_SIGNATURE_TEXT + 1])
+{
+    static const char digits[] = "0123456789abcdef";
+    uint8_t digest[HFI_SHA256_SIZE];
+    if (!signer->keyed) {
+        ret_text[0] = '\0';
+        return;
+    }
+    digest_parts(signer, parts, digest);
+    for (size_t i = 0; i < HFI_SHA256_SIZE; i++) {
+        ret_text[2 * i] = digits[digest[i] >> 4];
+        ret_text[2 * i + 1] = digits[digest[i] & 15];
+    }
+    ret_text[HFI_SIGNATURE_TEXT] = '\0';
+}
+
+static int
+digit_value(unsigned char digit)
+{
+    if (digit >= '0' && digit <= '9')
+        return digit - '0';
+    if (digit >= 'a' && digit <= 'f')
+        return digit - 'a' + 10;
+    if (digit >= 'A' && digit <= 'F')
+        return digit - 'A' + 10;
+    return -1;
+}
+
+/* Nonzero where the text spells the digest. Every byte is looked at. */
+static int
+spells_digest(hfi_part text, const uint8_t digest[HFI_SHA256_SIZE])
+{
+    const unsigned char *p = text.data;
+    unsigned difference = 0;
+    if (text.size != HFI_SIGNATURE_TEXT)
+        return 0;
+    for (size_t i = 0; i < HFI_SHA256_SIZE; i++) {
+        int high = digit_value(p[2 * i]), low = digit_value(p[2 * i + 1]);
+        difference |= (unsigned)(high < 0) | (unsigned)(low < 0);
+        difference |= (((unsigned)high << 4 | (unsigned)low) & 0xff) ^ digest[i];
+    }
+    return difference == 0;
+}
+
+/* Remember a digest; 0 where it was known. */
+static int
+remember(hfi_signer *signer, const uint8_t digest[HFI_SHA256_SIZE])
+{
+    size_t index = ((size_t)digest[0] << 8 | digest[1]) % BUCKETS;
+    bucket *home = &signer->seen[index];
+    for (size_t i = 0; i < signer->count[index]; i++)
+        if (memcmp(home->digest[i], digest, HFI_SHA256_SIZE) == 0)
+            return 0;
+    memcpy(home->digest[signer->next[index]], digest, HFI_SHA256_SIZE);
+    signer->next[index] = (uint8_t)((signer->next[index] + 1u) % WAYS);
+    if (signer->count[index] < WAYS)
+        signer->count[index]++;
+    return 1;
+}
+
+hf_status
+hfi_signer_verify(hfi_signer *signer, const hfi_part parts[4], hfi_part signature,
+                  hf_error *reterr)
+{
+    uint8_t digest[HFI_SHA256_SIZE];
+    if (!signer->keyed)
+        return HF_OK;
+    digest_parts(signer, parts, digest);
+    if (!spells_digest(signature, digest))
+        return hf_error_set(reterr, HF_E_ACCESS, "the signature is wrong");
+    if (!remember(signer, digest))
+        return hf_error_set(reterr, HF_E_ACCESS, "the message was seen before");
+    return HF_OK;
+}

@@ -1,0 +1,26 @@
+/* signature.h - signing messages, and refusing those that are forged or replayed. */
+#ifndef HFI_SIGNATURE_H
+#define HFI_SIGNATURE_H
+
+#include "holdfast/error.h"
+#include "wire/part.h"
+
+#define HFI_SIGNATURE_TEXT 64 /* hexadecimal digits */
+
+typedef struct hfi_signer hfi_signer;
+
+/* An empty key means that nothing is signed and everything is accepted, as the protocol
+ * says. Caller closes. HF_E_NOMEM. */
+HF_CHECK hf_status hfi_signer_create(hfi_part key, hfi_signer **ret_signer,
+                                     hf_error *reterr);
+void hfi_signer_close(hfi_signer *signer);
+
+/* The signature of the four JSON parts, NUL-terminated; "" where the key is empty. */
+void hfi_signer_sign(const hfi_signer *signer, const hfi_part parts[4],
+                     char ret_text[HFI_SIGNATURE_TEXT + 1]);
+
+/* HF_OK, or HF_E_ACCESS with words: wrong, or seen before. */
+HF_CHECK hf_status hfi_signer_verify(hfi_signer *signer, const hfi_part parts[4],
+                                     hfi_part signature, hf_error *reterr);
+
+#endif

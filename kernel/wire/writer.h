@@ -1,0 +1,39 @@
+/* writer.h - growing text, JSON strings, and UTF-8 that is never cut. */
+#ifndef HFI_WRITER_H
+#define HFI_WRITER_H
+
+#include <stddef.h>
+
+#include "wire/part.h"
+
+/* Zeroed is empty. Once an allocation failed, `failed` stays set and appends do nothing:
+ * a writer checks once, at the end. */
+typedef struct hfi_writer {
+    char *data;
+    size_t size;
+    size_t capacity;
+    int failed;
+} hfi_writer;
+
+void hfi_writer_fini(hfi_writer *writer);
+void hfi_writer_clear(hfi_writer *writer); /* keeps the memory */
+void hfi_writer_append(hfi_writer *writer, const void *data, size_t size);
+void hfi_writer_format(hfi_writer *writer, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* Append `data` as a JSON string with its quotes. Bytes that are not UTF-8 become
+ * U+FFFD. */
+void hfi_writer_append_json(hfi_writer *writer, const char *data, size_t size);
+/* NUL-terminated; "" when empty or failed. Borrowed until the next change. */
+const char *hfi_writer_string(hfi_writer *writer);
+
+static inline hfi_part
+hfi_writer_part(const hfi_writer *writer)
+{
+    return hfi_part_of(writer->data, writer->size);
+}
+
+/* How many bytes of `data` can be shown now: less than `size` (by at most 3) where it
+ * ends within a character. */
+size_t hfi_utf8_whole(const char *data, size_t size);
+
+#endif
