@@ -106,7 +106,8 @@ system_packages() {
             say "    sudo $command"
             return 1
         fi
-        step apt "system packages: $missing" apt_install "$missing"
+        say "  missing: $missing"
+        step apt "system packages by apt-get" apt_install "$missing"
         missing=$(missing_packages)
         if [ -n "$missing" ]; then
             say "still missing after apt-get: $missing"
@@ -157,7 +158,7 @@ source_sum() {
 pip_install() {
     tag=$("$venv/bin/python" -c 'import sys; print(sys.implementation.cache_tag)')
     PATH="$PWD/$venv/bin:$PATH" "$venv/bin/python" -m pip install \
-        --no-build-isolation -Cbuild-dir="build/$tag" ".[$1]"
+        --no-build-isolation --config-settings=build-dir="build/$tag" ".[$1]"
     "$venv/bin/python" -m holdfast.install --sys-prefix
 }
 
