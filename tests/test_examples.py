@@ -25,7 +25,15 @@ def main_job(tmp_path_factory):
     directory = tmp_path_factory.mktemp("main_job")
     data = directory / "prefix"
     subprocess.run(
-        [sys.executable, "-m", "holdfast.install", "--prefix", data, "--name", "hf-job"],
+        [
+            sys.executable,
+            "-m",
+            "holdfast.install",
+            "--prefix",
+            data,
+            "--name",
+            "hf-job",
+        ],
         check=True,
         timeout=120,
     )

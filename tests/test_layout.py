@@ -92,7 +92,9 @@ OPTIONAL = set(
     matplotlib scorep zmq tornado pytest otf2""".split()
 )
 
-MACHINE_PATH = re.compile(r"(?<![\w.$}/-])/(?:work|root|Users)/\w|(?<![\w.$}/-])/home/\w")
+MACHINE_PATH = re.compile(
+    r"(?<![\w.$}/-])/(?:work|root|Users)/\w|(?<![\w.$}/-])/home/\w"
+)
 
 # Sources without a test of their own name, and what tests them instead.
 TESTED_ELSEWHERE: dict[str, str] = {}
@@ -105,9 +107,12 @@ def sources(*suffixes: str, under: tuple[str, ...] = (".",)) -> list[Path]:
             names[:] = [
                 name
                 for name in names
-                if name not in NOT_SOURCES and not name.endswith(("_cache", ".egg-info"))
+                if name not in NOT_SOURCES
+                and not name.endswith(("_cache", ".egg-info"))
             ]
-            found += [Path(directory, file) for file in files if file.endswith(suffixes)]
+            found += [
+                Path(directory, file) for file in files if file.endswith(suffixes)
+            ]
     return sorted(found)
 
 
@@ -142,7 +147,11 @@ def resolve(path: Path, header: str) -> str | None:
     """The file of the tree that an include means, or None."""
     roots = [path.parent, ROOT]
     for room in ROOMS:
-        roots += [ROOT / room, ROOT / room / "include", ROOT / room / "include/holdfast"]
+        roots += [
+            ROOT / room,
+            ROOT / room / "include",
+            ROOT / room / "include/holdfast",
+        ]
         roots += [child for child in (ROOT / room).iterdir() if child.is_dir()]
     for root in roots:
         if (root / header).is_file():
@@ -308,7 +317,9 @@ def test_sizes(suffix):
 
 
 def test_sizes_are_seen():
-    text = "static int\nshort_one(int a)\n{\n" + "    a++;\n" * 80 + "    return a;\n}\n"
+    text = (
+        "static int\nshort_one(int a)\n{\n" + "    a++;\n" * 80 + "    return a;\n}\n"
+    )
     assert c_functions(text) == [("short_one", 2, 84)]
 
 

@@ -61,9 +61,7 @@ def flags(prefix, *options):
         "PKG_CONFIG_SYSROOT_DIR": "",
     }
     # The prefix is that of the build; the files were put below a directory of this test.
-    first = run(
-        "pkg-config", "--variable=prefix", "holdfast", env=variables
-    ).strip()
+    first = run("pkg-config", "--variable=prefix", "holdfast", env=variables).strip()
     moved = f"--define-variable=prefix={destination}{first}"
     return run("pkg-config", moved, *options, env=variables).split()
 
