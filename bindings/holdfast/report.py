@@ -143,7 +143,7 @@ def format_table(costs: Iterable[CellCost]) -> str:
     for row in rows:
         cells = [
             text.ljust(width) if column in (1, 2) else text.rjust(width)
-            for column, (text, width) in enumerate(zip(row, widths))
+            for column, (text, width) in enumerate(zip(row, widths, strict=True))
         ]
         lines.append("  ".join(cells).rstrip())
     lines.insert(1, "  ".join("-" * width for width in widths))
