@@ -1,0 +1,75 @@
+/* backend.h - where recorded events go: a table of functions.
+ *
+ * The recorder calls these with the interpreter's lock held, so a back end needs no
+ * lock of its own. A writer belongs to one location (one thread). Event functions
+ * return 0, or anything else when the event could not be stored; the recorder then
+ * stops that location and counts what it loses. They must neither raise nor print.
+ */
+#ifndef HOLDFAST_RECORDER_BACKEND_H
+#define HOLDFAST_RECORDER_BACKEND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "definitions.h"
+#include "holdfast/error.h"
+
+/* What close() needs to know of one location. */
+typedef struct hfi_location_summary {
+    uint64_t id;
+    const char *name;
+    uint64_t events; /* written, rewound ones taken off */
+} hfi_location_summary;
+
+/* What holds for the whole recording. Times in ns of the recorder's clock. */
+typedef struct hfi_recording_summary {
+    const hfi_definitions *definitions;
+    const hfi_location_summary *locations;
+    size_t location_count;
+    uint64_t begin_time;
+    uint64_t end_time;
+    uint64_t begin_realtime; /* ns since 1970 at begin_time */
+    const char *process_name;
+    const char *host_name;
+} hfi_recording_summary;
+
+typedef struct hfi_backend {
+    const char *name;
+
+    /* Create the archive in an existing, empty directory. `buffer_bytes` bounds what
+     * one location keeps in memory. Failures: HF_E_SYSTEM, HF_E_NOMEM. */
+    hf_status (*open)(const char *directory, uint64_t buffer_bytes, void **ret_archive,
+                      hf_error *reterr);
+    /* Write the definitions and release the archive, also after a failure. */
+    hf_status (*close)(void *archive, const hfi_recording_summary *summary,
+                       hf_error *reterr);
+    /* In a forked child: make sure that nothing more reaches the parent's files. The
+     * archive's memory is given up. */
+    void (*abandon)(void *archive);
+
+    hf_status (*writer_open)(void *archive, uint64_t location, void **ret_writer,
+                             hf_error *reterr);
+    /* The thread has ended: write out what is buffered and release the buffer. */
+    hf_status (*writer_close)(void *archive, void *writer, hf_error *reterr);
+
+    int (*enter)(void *writer, uint64_t time_ns, uint32_t region);
+    int (*leave)(void *writer, uint64_t time_ns, uint32_t region);
+    int (*parameter_int)(void *writer, uint64_t time_ns, uint32_t parameter,
+                         int64_t value);
+    int (*parameter_uint)(void *writer, uint64_t time_ns, uint32_t parameter,
+                          uint64_t value);
+    int (*parameter_string)(void *writer, uint64_t time_ns, uint32_t parameter,
+                            uint32_t string);
+    int (*recording)(void *writer, uint64_t time_ns, bool on);
+
+    /* Remember this point; drop what was written since; forget the point. rewind_to
+     * fails when the point's buffer has been flushed: nothing is dropped then. */
+    int (*rewind_store)(void *writer, uint32_t id);
+    int (*rewind_to)(void *writer, uint32_t id);
+    int (*rewind_clear)(void *writer, uint32_t id);
+} hfi_backend;
+
+extern const hfi_backend hfi_otf2_backend;
+
+#endif

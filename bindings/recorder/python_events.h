@@ -1,0 +1,39 @@
+/* python_events.h - the interpreter's events, into the process's one recording.
+ *
+ * All functions need the interpreter's lock. At most one recording is open in a
+ * process.
+ */
+#ifndef HOLDFAST_RECORDER_PYTHON_EVENTS_H
+#define HOLDFAST_RECORDER_PYTHON_EVENTS_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "recorder.h"
+
+/* Open the recording, with a location for this thread; events stay off. Answers HF_BUSY
+ * when one is open. Failures: those of hf_recorder_create. */
+HF_CHECK hf_status hfi_events_open(const hf_recorder_options *options, bool c_calls,
+                                   hf_error *reterr);
+/* Events off, then close. HF_NOT_FOUND when none is open. */
+HF_CHECK hf_status hfi_events_close(hfi_recording_totals *ret_totals, hf_error *reterr);
+
+/* Call and return events, on every thread. -1 with a Python error. */
+int hfi_events_enable(void);
+int hfi_events_disable(void);
+bool hfi_events_are_enabled(void);
+
+/* After fork, in the child: forget the parent's recording. */
+void hfi_events_forked(void);
+
+hf_recorder *hfi_events_get_recorder(void); /* NULL: none is open */
+/* This thread's location; NULL when none is open, or there is no memory for one. */
+hfi_location *hfi_events_get_location(void);
+
+/* python_threads.c: threads that start from now on report in as well. */
+int hfi_threads_watch(void);
+int hfi_threads_unwatch(void);
+/* Switch events on for this thread; `frame` is being entered, or NULL. */
+void hfi_events_join(PyFrameObject *frame);
+
+#endif

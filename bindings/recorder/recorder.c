@@ -1,0 +1,255 @@
+/* recorder.c - one recording: opened, given locations, closed.
+ *
+ * The expensive steps lie outside of what is measured: the archive is created with the
+ * recorder, and the definitions and the profile are written when it is closed. In
+ * between there are only the events of location.c.
+ *
+ * Invariants: location i is locations[i]; it lives until close, so a thread may keep a
+ * pointer as long as it checks that the recorder is still the same (python_events.c
+ * does, by a generation number). A location whose thread has ended has its buffer
+ * written out and released when the next location is made.
+ *
+ * The interpreter's lock serializes all callers. The exception is `finished`, which an
+ * ending thread sets after it has given that lock up for the last time.
+ *
+ * Rejected: writing definitions as they appear (they would fall into the measured part,
+ * and a crash loses the anchor file all the same).
+ */
+#include "recorder.h"
+#include "clock.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct hf_recorder {
+    hf_recorder_options options;
+    char *directory;
+    void *archive; /* NULL without a trace */
+    hfi_definitions *definitions;
+    hfi_location **locations;
+    size_t count, capacity;
+    uint64_t begin_time, begin_realtime; /* ns */
+    bool recording;
+};
+
+static hf_status
+no_memory(hf_error *reterr) {
+    return hf_error_set(reterr, HF_E_NOMEM, "no memory for the recording");
+}
+
+static void
+location_free(hfi_location *location) {
+    hfi_calltree_close(location->tree);
+    free(location->stack);
+    free(location);
+}
+
+static void
+recorder_free(hf_recorder *recorder) {
+    for (size_t i = 0; i < recorder->count; i++)
+        location_free(recorder->locations[i]);
+    free(recorder->locations);
+    hfi_definitions_close(recorder->definitions);
+    free(recorder->directory);
+    free(recorder);
+}
+
+hf_status
+hf_recorder_create(const hf_recorder_options *options, hf_recorder **ret_recorder,
+                   hf_error *reterr) {
+    hf_recorder *recorder = calloc(1, sizeof *recorder);
+    if (!recorder)
+        return no_memory(reterr);
+    recorder->options = *options;
+    recorder->recording = true;
+    recorder->begin_time = hfi_clock_now();
+    recorder->begin_realtime = hfi_clock_realtime();
+    hf_status status = hfi_definitions_create(&recorder->definitions);
+    recorder->directory = strdup(options->directory);
+    if (status != HF_OK || !recorder->directory) {
+        status = no_memory(reterr);
+        goto out;
+    }
+    recorder->options.directory = recorder->directory;
+    if (options->backend)
+        status = options->backend->open(recorder->directory, options->buffer_bytes,
+                                        &recorder->archive, reterr);
+out:
+    if (status != HF_OK) {
+        recorder_free(recorder);
+        return status;
+    }
+    *ret_recorder = recorder;
+    return HF_OK;
+}
+
+/* Leave what is open and write the buffer out. */
+static hf_status
+location_retire(hf_recorder *recorder, hfi_location *location, hf_error *reterr) {
+    hfi_location_finish(location);
+    void *writer = location->writer;
+    location->writer = NULL;
+    if (!writer)
+        return HF_OK;
+    return recorder->options.backend->writer_close(recorder->archive, writer, reterr);
+}
+
+static hf_status
+write_profile(const hf_recorder *recorder, hf_error *reterr) {
+    char path[4096];
+    int length = snprintf(path, sizeof path, "%s/profile.json", recorder->directory);
+    if (length < 0 || (size_t)length >= sizeof path)
+        return hf_error_set(reterr, HF_E_INVALID, "the directory's name is too long");
+    return hfi_profile_write(path, recorder->definitions, recorder->locations,
+                             recorder->count, reterr);
+}
+
+static hf_status
+close_archive(const hf_recorder *recorder, hf_error *reterr) {
+    hfi_location_summary *locations =
+        calloc(recorder->count ? recorder->count : 1, sizeof *locations);
+    if (!locations)
+        return no_memory(reterr);
+    for (size_t i = 0; i < recorder->count; i++) {
+        const hfi_location *location = recorder->locations[i];
+        locations[i] =
+            (hfi_location_summary){location->id, location->name, location->events};
+    }
+    char host[256] = "";
+    gethostname(host, sizeof host - 1);
+    char process[32];
+    snprintf(process, sizeof process, "Process %ld", (long)getpid());
+    hfi_recording_summary summary = {.definitions = recorder->definitions,
+                                     .locations = locations,
+                                     .location_count = recorder->count,
+                                     .begin_time = recorder->begin_time,
+                                     .end_time = hfi_clock_now(),
+                                     .begin_realtime = recorder->begin_realtime,
+                                     .process_name = process,
+                                     .host_name = host};
+    hf_status status =
+        recorder->options.backend->close(recorder->archive, &summary, reterr);
+    free(locations);
+    return status;
+}
+
+hf_status
+hf_recorder_close(hf_recorder *recorder, hfi_recording_totals *ret_totals,
+                  hf_error *reterr) {
+    if (!recorder)
+        return HF_OK;
+    hf_status status = HF_OK;
+    hfi_recording_totals totals = {
+        .locations = recorder->count,
+        .regions = hfi_definitions_count_regions(recorder->definitions)};
+    for (size_t i = 0; i < recorder->count; i++) {
+        hf_status one = location_retire(recorder, recorder->locations[i],
+                                        status == HF_OK ? reterr : NULL);
+        status = status == HF_OK ? one : status;
+        totals.events += recorder->locations[i]->events;
+        totals.lost += recorder->locations[i]->lost;
+    }
+    if (recorder->archive) {
+        hf_status one = close_archive(recorder, status == HF_OK ? reterr : NULL);
+        status = status == HF_OK ? one : status;
+    }
+    if (recorder->options.profiling) {
+        hf_status one = write_profile(recorder, status == HF_OK ? reterr : NULL);
+        status = status == HF_OK ? one : status;
+    }
+    recorder_free(recorder);
+    if (status == HF_OK && ret_totals)
+        *ret_totals = totals;
+    return status;
+}
+
+void
+hf_recorder_abandon(hf_recorder *recorder) {
+    if (!recorder)
+        return;
+    if (recorder->archive)
+        recorder->options.backend->abandon(recorder->archive);
+    for (size_t i = 0; i < recorder->count; i++) {
+        recorder->locations[i]->writer = NULL;
+        hfi_location_finish(recorder->locations[i]);
+    }
+    recorder_free(recorder);
+}
+
+void
+hf_recorder_set_recording(hf_recorder *recorder, hfi_location *location, bool on) {
+    if (recorder->recording == on)
+        return;
+    recorder->recording = on;
+    if (location->writer &&
+        location->backend->recording(location->writer, hfi_clock_now(), on) == 0)
+        location->events++;
+}
+
+bool
+hf_recorder_is_recording(const hf_recorder *recorder) {
+    return recorder->recording;
+}
+
+bool
+hf_recorder_has_profile(const hf_recorder *recorder) {
+    return recorder->options.profiling;
+}
+
+hfi_definitions *
+hf_recorder_get_definitions(hf_recorder *recorder) {
+    return recorder->definitions;
+}
+
+static void
+retire_finished(hf_recorder *recorder) {
+    for (size_t i = 0; i < recorder->count; i++) {
+        hfi_location *location = recorder->locations[i];
+        if (location->writer &&
+            atomic_load_explicit(&location->finished, memory_order_acquire) &&
+            location_retire(recorder, location, NULL) != HF_OK)
+            location->lost++;
+    }
+}
+
+hf_status
+hf_recorder_add_location(hf_recorder *recorder, const char *name,
+                         hfi_location **ret_location, hf_error *reterr) {
+    retire_finished(recorder);
+    if (recorder->count == recorder->capacity) {
+        size_t capacity = recorder->capacity ? recorder->capacity * 2 : 16;
+        hfi_location **grown =
+            realloc(recorder->locations, capacity * sizeof(hfi_location *));
+        if (!grown)
+            return no_memory(reterr);
+        recorder->locations = grown;
+        recorder->capacity = capacity;
+    }
+    hfi_location *location = calloc(1, sizeof *location);
+    if (!location)
+        return no_memory(reterr);
+    location->recorder = recorder;
+    location->backend = recorder->options.backend;
+    location->id = recorder->count;
+    if (name)
+        snprintf(location->name, sizeof location->name, "%s", name);
+    else
+        snprintf(location->name, sizeof location->name, "Thread %zu", recorder->count);
+    hf_status status = HF_OK;
+    if (recorder->options.profiling)
+        status = hfi_calltree_create(&location->tree);
+    if (status != HF_OK)
+        status = no_memory(reterr);
+    else if (recorder->archive)
+        status = location->backend->writer_open(recorder->archive, location->id,
+                                                &location->writer, reterr);
+    if (status != HF_OK) {
+        location_free(location);
+        return status;
+    }
+    recorder->locations[recorder->count++] = location;
+    *ret_location = location;
+    return HF_OK;
+}

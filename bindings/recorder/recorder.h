@@ -1,0 +1,124 @@
+/* recorder.h - one recording: its locations, their open regions, its back end.
+ *
+ * Knows nothing of Python. The caller serializes all calls, and says which location an
+ * event belongs to.
+ */
+#ifndef HOLDFAST_RECORDER_RECORDER_H
+#define HOLDFAST_RECORDER_RECORDER_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "backend.h"
+#include "calltree.h"
+
+typedef struct hf_recorder hf_recorder;
+
+typedef struct hf_recorder_options {
+    const char *directory;      /* absolute, exists, empty */
+    const hfi_backend *backend; /* NULL: no trace */
+    bool profiling;             /* write profile.json */
+    uint64_t buffer_bytes;      /* of one location */
+} hf_recorder_options;
+
+/* What an entry of a location's stack belongs to: a frame's address for a function,
+ * that plus one for a C function called from it, 0 for a user region. */
+typedef uintptr_t hfi_owner;
+#define HFI_OWNER_USER ((hfi_owner)0)
+
+typedef struct hfi_open_region {
+    hfi_owner owner;
+    uint64_t serial; /* unique on its location */
+    uint32_t region;
+    bool written;  /* its enter is in the trace */
+    bool profiled; /* its enter is in the call tree */
+} hfi_open_region;
+
+/* One thread. Only the fields that the events need are here for all to see. */
+typedef struct hfi_location {
+    hf_recorder *recorder;
+    const hfi_backend *backend;
+    void *writer; /* NULL: no trace, or closed, or broken */
+    hfi_calltree *tree;
+    hfi_open_region *stack;
+    size_t depth, capacity;
+    uint64_t serial;
+    uint64_t id;
+    uint64_t lost; /* events that the back end refused */
+    uint64_t events;
+    char name[64];
+    struct hfi_rewind *rewinds; /* innermost first */
+    _Atomic bool finished;      /* the thread has ended; set without any lock */
+} hfi_location;
+
+typedef struct hfi_recording_totals {
+    uint64_t events;
+    uint64_t lost;
+    size_t locations;
+    size_t regions;
+} hfi_recording_totals;
+
+/* Failures: HF_E_SYSTEM, HF_E_NOMEM. The caller owns the recorder. */
+HF_CHECK hf_status hf_recorder_create(const hf_recorder_options *options,
+                                      hf_recorder **ret_recorder, hf_error *reterr);
+
+/* Leave what is open, write the definitions and the profile, release everything, also
+ * on failure. NULL is fine. Failures: HF_E_SYSTEM, HF_E_NOMEM. */
+HF_CHECK hf_status hf_recorder_close(hf_recorder *recorder,
+                                     hfi_recording_totals *ret_totals,
+                                     hf_error *reterr);
+
+/* In a forked child: give the recording up without touching the parent's files. */
+void hf_recorder_abandon(hf_recorder *recorder);
+
+/* Switch the writing of events; regions that are open stay balanced. `location` gets
+ * the mark in the trace. */
+void hf_recorder_set_recording(hf_recorder *recorder, hfi_location *location, bool on);
+bool hf_recorder_is_recording(const hf_recorder *recorder);
+
+bool hf_recorder_has_profile(const hf_recorder *recorder);
+hfi_definitions *hf_recorder_get_definitions(hf_recorder *recorder);
+
+/* Locations live until the recorder is closed. `name` may be NULL. A location whose
+ * thread has ended (`finished`) is written out here, when the next one is made. */
+HF_CHECK hf_status hf_recorder_add_location(hf_recorder *recorder, const char *name,
+                                            hfi_location **ret_location,
+                                            hf_error *reterr);
+
+void hfi_location_enter(hfi_location *location, hfi_owner owner, uint32_t region);
+/* Leave what `owner` entered last. Entries above it are left as well; the user regions
+ * among them are entered again, so a region begun in a helper function outlives it.
+ * Unknown owners (entered before events were on) are ignored. */
+void hfi_location_leave(hfi_location *location, hfi_owner owner);
+/* Leave the innermost user region with this id, wherever it is on the stack; false when
+ * it isn't open. */
+bool hfi_location_leave_user(hfi_location *location, uint32_t region);
+/* Leave the function entries that aren't owned by one of `live` (innermost first). */
+void hfi_location_keep_only(hfi_location *location, const hfi_owner *live,
+                            size_t live_count);
+
+/* Leave everything; the location gets no more events. */
+void hfi_location_finish(hfi_location *location);
+
+/* A mark of the trace that later events may be dropped back to. The name is a string
+ * id. rewind_end gives HF_NOT_FOUND without a begin, and HF_DECLINED when the events
+ * since then can't be dropped (flushed, or regions that were open at the begin have
+ * ended). */
+HF_CHECK hf_status hfi_location_rewind_begin(hfi_location *location, uint32_t name);
+HF_CHECK hf_status hfi_location_rewind_end(hfi_location *location, uint32_t name,
+                                           bool drop);
+
+void hfi_location_parameter_int(hfi_location *location, uint32_t parameter,
+                                int64_t value);
+void hfi_location_parameter_uint(hfi_location *location, uint32_t parameter,
+                                 uint64_t value);
+void hfi_location_parameter_string(hfi_location *location, uint32_t parameter,
+                                   uint32_t string);
+
+/* profile.c: write the locations' call trees as JSON. Failures: HF_E_SYSTEM. */
+HF_CHECK hf_status hfi_profile_write(const char *path,
+                                     const hfi_definitions *definitions,
+                                     hfi_location *const *locations, size_t count,
+                                     hf_error *reterr);
+
+#endif
