@@ -1,0 +1,132 @@
+/* multicell.c - from marked cells to one program.
+ *
+ * The cells go into the program as string literals in a list, behind a function that
+ * compiles all of them first and then runs one after the other, each under its
+ * position. Pasting their text, one below the other, was rejected: a bracket that one
+ * cell leaves open swallows the next, a cell magic works only in the first line of a
+ * program, so does `from __future__`, and an error names a line of a text that nobody
+ * wrote. Here
+ *   - an error at compile time names the position, and then none of the cells has run;
+ *   - a traceback says `<multi-cell position 2>` and that cell's own line;
+ *   - magics, top-level await and a displayed last expression work as in any cell.
+ * The price: what reads names off the program (see "A cell pays for what it touches" in
+ * the design) sees only strings and globals(), and so binds every variable.
+ *
+ * The printed heading, text, rule and two empty lines for each cell are an interface:
+ * notebooks of the Score-P kernel have them as expected outputs.
+ *
+ * The function is `async` only when a cell may need it: nothing then differs from an
+ * ordinary cell without await. Its name goes away with the run, whatever happens.
+ */
+#include "multicell.h"
+
+#include <string.h>
+
+static const char runner_top[] =
+    "# The cells that were marked in multi-cell mode, in the order of marking.\n";
+
+/* %s: "async " or ""; "await " or "". */
+static const char runner_format[] =
+    "%sdef _holdfast_multicell(cells):\n"
+    "    import ast\n"
+    "    import linecache\n"
+    "\n"
+    "    shell = get_ipython()\n"
+    "    names = globals()\n"
+    "    flags = shell.compile.flags | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT\n"
+    "    programs = []\n"
+    "    for position, cell in enumerate(cells):\n"
+    "        name = f\"<multi-cell position {position}>\"\n"
+    "        text = shell.transform_cell(cell)\n"
+    "        linecache.cache[name] = len(text), None, text.splitlines(True), name\n"
+    "        tree = compile(text, name, \"exec\", flags | ast.PyCF_ONLY_AST, True)\n"
+    "        tree = shell.transform_ast(tree)\n"
+    "        shown = []\n"
+    "        if tree.body and isinstance(tree.body[-1], ast.Expr):\n"
+    "            if not cell.rstrip().endswith(\";\"):\n"
+    "                shown.append(tree.body.pop())\n"
+    "        programs.append([compile(tree, name, \"exec\", flags, True)])\n"
+    "        if shown:\n"
+    "            tree = ast.Interactive(shown)\n"
+    "            programs[-1].append(compile(tree, name, \"single\", flags, True))\n"
+    "    for position, cell in enumerate(cells):\n"
+    "        print(f\"Executing cell {position}\")\n"
+    "        print(cell)\n"
+    "        print(\"-\" * max(map(len, cell.split(\"\\n\"))))\n"
+    "        for program in programs[position]:\n"
+    "%s"
+    "        print(\"\\n\")\n"
+    "\n"
+    "\n";
+
+static const char run_plain[] = "            eval(program, names)\n";
+
+/* A program without await is not a coroutine (inspect.CO_COROUTINE, 0x80). */
+static const char run_awaiting[] = "            result = eval(program, names)\n"
+                                   "            if program.co_flags & 0x80:\n"
+                                   "                await result\n";
+
+void
+hfi_multicell_fini(hfi_multicell *multicell) {
+    hfi_text_fini(&multicell->cells);
+    *multicell = (hfi_multicell)HFI_MULTICELL_INIT;
+}
+
+static bool
+contains(hfi_span cell, const char *word) {
+    size_t length = strlen(word);
+
+    while (cell.length >= length) {
+        const char *at = memchr(cell.start, word[0], cell.length - length + 1);
+
+        if (!at)
+            return false;
+        if (!memcmp(at, word, length))
+            return true;
+        cell.length -= (size_t)(at - cell.start) + 1;
+        cell.start = at + 1;
+    }
+    return false;
+}
+
+/* One literal for each line of the cell: long cells stay readable in the program. */
+void
+hfi_multicell_add(hfi_multicell *multicell, hfi_span cell) {
+    hfi_text *cells = &multicell->cells;
+    hfi_span line;
+
+    multicell->awaits =
+        multicell->awaits || contains(cell, "await") || contains(cell, "async");
+    hfi_text_add_format(cells, "    # position %zu\n    (\n", multicell->count++);
+    if (!cell.length)
+        hfi_text_add(cells, "        \"\"\n");
+    while (hfi_span_next_line(&cell, &line)) {
+        const char *end = line.start + line.length;
+
+        hfi_text_add(cells, "        ");
+        hfi_text_add_literal(cells, line, '"');
+        if (end != cell.start) {
+            /* There was a line end: put it in front of the closing quote. */
+            if (!hfi_text_failed(cells))
+                hfi_text_truncate(cells, cells->length - 1);
+            hfi_text_add(cells, "\\n\"");
+        }
+        hfi_text_add(cells, "\n");
+    }
+    hfi_text_add(cells, "    ),\n");
+}
+
+void
+hfi_multicell_generate(const hfi_multicell *multicell, hfi_text *program) {
+    bool awaits = multicell->awaits;
+
+    hfi_text_add(program, runner_top);
+    hfi_text_add_format(program, runner_format, awaits ? "async " : "",
+                        awaits ? run_awaiting : run_plain);
+    hfi_text_add(program, "try:\n    ");
+    hfi_text_add(program, awaits ? "await " : "");
+    hfi_text_add(program, "_holdfast_multicell([\n");
+    if (multicell->cells.data)
+        hfi_text_add(program, multicell->cells.data);
+    hfi_text_add(program, "    ])\nfinally:\n    del _holdfast_multicell\n");
+}

@@ -1,0 +1,61 @@
+/* text.h - a string that grows, with the quotings that generated files need.
+ *
+ * A failed allocation is remembered instead of returned, so that a page of additions
+ * needs one check, hfi_text_failed(), at its end; after it additions do nothing.
+ */
+#ifndef HFI_TEXT_H
+#define HFI_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef struct hfi_text {
+    char *data;    /* NUL-terminated once something was added; NULL before */
+    size_t length; /* bytes, without the NUL */
+    size_t capacity;
+    bool failed; /* an addition was lost for want of memory */
+} hfi_text;
+
+#define HFI_TEXT_INIT                                                                  \
+    { 0, 0, 0, false }
+
+/* A piece of somebody else's string. */
+typedef struct hfi_span {
+    const char *start;
+    size_t length;
+} hfi_span;
+
+void hfi_text_fini(hfi_text *text);
+bool hfi_text_failed(const hfi_text *text);
+/* Hand over the string (NULL when nothing was added) and start afresh. The caller
+ * frees. */
+char *hfi_text_take(hfi_text *text);
+/* Forget what was added since the length was `length`. */
+void hfi_text_truncate(hfi_text *text, size_t length);
+
+void hfi_text_add(hfi_text *text, const char *string);
+void hfi_text_add_span(hfi_text *text, hfi_span span);
+void hfi_text_add_format(hfi_text *text, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* A Python string literal in `quote` (' or "). Bytes that are not UTF-8 become U+FFFD.
+ */
+void hfi_text_add_literal(hfi_text *text, hfi_span span, char quote);
+/* The same with the quote that Python's repr() would take. */
+void hfi_text_add_repr(hfi_text *text, hfi_span span);
+/* One word of a POSIX shell, quoted where it has to be. */
+void hfi_text_add_word(hfi_text *text, hfi_span span);
+/* For a message: one line, no control characters, at most 60 bytes and then "...". */
+void hfi_text_add_excerpt(hfi_text *text, hfi_span span);
+
+hfi_span hfi_span_of(const char *string);
+/* Without blanks (space, tab, CR, form feed) at either end. */
+hfi_span hfi_span_trim(hfi_span span);
+bool hfi_span_equal(hfi_span span, const char *string);
+bool hfi_span_begins(hfi_span span, const char *prefix);
+/* Cut the next line off the front, without its LF or CR LF. False when nothing is left.
+ */
+bool hfi_span_next_line(hfi_span *rest, hfi_span *ret_line);
+/* Up to the first blank; `rest` is left behind it, trimmed. */
+hfi_span hfi_span_next_token(hfi_span *rest);
+
+#endif

@@ -1,0 +1,55 @@
+/* writefile.h - marked cells as a Python script, and a shell script that runs it. */
+#ifndef HFI_WRITEFILE_H
+#define HFI_WRITEFILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <holdfast/error.h>
+#include <holdfast/status.h>
+
+#include "text.h"
+#include "wordlist.h"
+
+typedef struct hfi_writefile {
+    char *base;           /* absolute path of both files without their endings */
+    hfi_text future;      /* from __future__ lines of all cells: they must come first */
+    hfi_text script;      /* the cells */
+    hfi_text environment; /* export lines of the shell script */
+    size_t count;         /* of cells that gave code */
+} hfi_writefile;
+
+#define HFI_WRITEFILE_INIT                                                             \
+    { 0, HFI_TEXT_INIT, HFI_TEXT_INIT, HFI_TEXT_INIT, 0 }
+
+/* How much was recorded, to come back to. */
+typedef struct hfi_writefile_mark {
+    size_t future, script, environment, count;
+} hfi_writefile_mark;
+
+void hfi_writefile_fini(hfi_writefile *writefile);
+/* Additions failed for want of memory. */
+bool hfi_writefile_failed(const hfi_writefile *writefile);
+hfi_writefile_mark hfi_writefile_tell(const hfi_writefile *writefile);
+void hfi_writefile_rewind(hfi_writefile *writefile, hfi_writefile_mark mark);
+
+/* The path without ending for a name as the user gave it: relative to `cwd`, a final
+ * .py dropped. HF_E_INVALID: the name is empty or ends in a slash, its directory is
+ * missing, is not one or can't be written, or one of the files can't be replaced;
+ * HF_E_NOMEM. The caller frees. */
+HF_CHECK hf_status hfi_writefile_resolve(hfi_span name, const char *cwd,
+                                         char **ret_base, hf_error *reterr);
+
+/* Record a cell; `err` gets what the user should know about it. True: there was code.
+ */
+bool hfi_writefile_add_cell(hfi_writefile *writefile, hfi_span cell, bool instrumented,
+                            hfi_text *err);
+void hfi_writefile_add_environment(hfi_writefile *writefile, hfi_span name,
+                                   hfi_span value);
+
+/* Write both files, each whole or not at all. HF_E_SYSTEM, HF_E_NOMEM. */
+HF_CHECK hf_status hfi_writefile_save(const hfi_writefile *writefile,
+                                      const char *python, const hfi_wordlist *arguments,
+                                      hf_error *reterr);
+
+#endif
