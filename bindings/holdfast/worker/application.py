@@ -1,0 +1,292 @@
+"""IPython's and ipykernel's own classes, with our transport under them.
+
+Extensions and libraries look for ipykernel: `get_ipython().kernel`, `IPKernelApp` in the
+configuration, `ZMQInteractiveShell` as the shell's class name, `comm.get_comm_manager()`. So a
+worker is an IPKernelApp with an IPythonKernel, whose profile, configuration, startup files and
+extensions are read as always. Only three things differ:
+
+* There are no sockets. A `ControlSession` turns what would be sent on one into a frame;
+  `ReplySlot` catches the answer of ipykernel's own request handlers.
+* `input()` and `getpass()` ask over the control channel.
+* SIGINT is interrupt.py's.
+
+ipykernel 6.29 to 7 differ in how they keep a request's parent and in whether there are
+subshells; what is overridden here exists, with one meaning, in all of them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import queue
+import sys
+import threading
+import types
+import typing as t
+
+from ipykernel.displayhook import ZMQDisplayHook
+from ipykernel.ipkernel import IPythonKernel
+from ipykernel.kernelapp import IPKernelApp
+from jupyter_client.session import Session
+from traitlets import Any, Type
+from traitlets.config import Config
+
+from .control import Channel, ChannelClosed
+from .interrupt import Interrupts
+from .output import Stream
+from .parents import Parents
+from .shell import WorkerShell
+
+
+class ReplySlot:
+    """Stands for the shell socket while a handler of ipykernel answers one request."""
+
+    channel = "shell"
+
+    def __init__(self) -> None:
+        self.content: bytes | None = None
+        self.metadata: bytes | None = None
+        self.buffers: list[t.Any] = []
+
+    def flush(self, *args: object) -> None:
+        """ipykernel flushes its sockets after a status; there is nothing to flush."""
+
+
+class Outlet:
+    """Stands for a socket on which messages are only sent."""
+
+    def __init__(self, channel: str):
+        self.channel = channel
+
+    def send_multipart(self, *args: object, **kwargs: object) -> None:
+        raise NotImplementedError(
+            f"the {self.channel} socket belongs to the frontend process: use the Session"
+        )
+
+    def flush(self, *args: object) -> None:
+        """See ReplySlot.flush."""
+
+
+class ControlSession(Session):
+    """A Session whose messages leave as `message` frames."""
+
+    wire = Any()  # Channel
+    parents = Any()  # Parents
+
+    def send(  # type: ignore[override]
+        self,
+        stream,
+        msg_or_type,
+        content=None,
+        parent=None,
+        ident=None,
+        buffers=None,
+        track=False,
+        header=None,
+        metadata=None,
+    ):
+        """Send one message: the frontend makes its header, signs and publishes it."""
+        if isinstance(msg_or_type, dict):
+            message = msg_or_type
+            kind = message.get("msg_type") or message["header"]["msg_type"]
+            content = message.get("content")
+            parent = parent or message.get("parent_header")
+            metadata = message.get("metadata")
+            buffers = buffers or message.get("buffers")
+        else:
+            kind = msg_or_type if msg_or_type is not None else header["msg_type"]
+            message = {"msg_type": kind, "content": content, "parent_header": parent or {}}
+        content_bytes = self.pack(content if content is not None else {})
+        metadata_bytes = self.pack(metadata or {})
+        views = [_contiguous(index, buffer) for index, buffer in enumerate(buffers or [])]
+        if isinstance(stream, ReplySlot):
+            stream.content, stream.metadata = content_bytes, metadata_bytes
+            stream.buffers = views
+            return message
+        frame: dict[str, t.Any] = {
+            "channel": getattr(stream, "channel", "iopub"),
+            "type": kind,
+            "content": content_bytes,
+            "metadata": metadata_bytes,
+            "buffers": views,
+        }
+        raw = self.parents.encode(parent)
+        if raw is not None and not self.parents.is_running(raw):
+            frame["parent"] = raw
+        # In a forked child of user code, or after the frontend's end, nobody listens.
+        with contextlib.suppress(ChannelClosed):
+            self.wire.send("message", **frame)
+        return message
+
+
+def _contiguous(index: int, buffer: t.Any) -> memoryview:
+    view = memoryview(buffer)
+    if not view.contiguous:
+        raise ValueError(f"buffer {index} of a message is not contiguous")
+    return view.cast("B") if view.nbytes else memoryview(b"")
+
+
+class _NoDebugger:
+    """Debugging needs a socket of its own to debugpy, which a worker doesn't offer yet."""
+
+    def __init__(self, *args: object, **kwargs: object):
+        pass
+
+    async def process_request(self, message: dict[str, t.Any]) -> dict[str, t.Any]:
+        return {
+            "type": "response",
+            "request_seq": message.get("seq", 0),
+            "success": False,
+            "command": message.get("command", ""),
+            "message": "this kernel has no debugger",
+        }
+
+
+class WorkerKernel(IPythonKernel):
+    """ipykernel's kernel object, without its sockets and threads."""
+
+    shell_class = Type(WorkerShell)
+    debugger_class = Any(_NoDebugger)
+    wire = Any()  # Channel
+    interrupts = Any()  # Interrupts
+    # ipykernel 7 asks this object which thread is the shell's before it installs its SIGINT
+    # handling; older versions don't look.
+    shell_channel_thread = Any(types.SimpleNamespace(parent_thread=threading.main_thread()))
+
+    _supports_kernel_subshells = False
+
+    def __init__(self, **kwargs: t.Any):
+        self._input_replies: queue.SimpleQueue[str] = queue.SimpleQueue()
+        super().__init__(**kwargs)
+
+    @contextlib.contextmanager
+    def _cancel_on_sigint(self, future):
+        """ipykernel's hook around an async cell: interrupt.py does the work."""
+        with self.interrupts.awaiting(future):
+            yield
+
+    async def do_execute(self, *args, **kwargs):
+        """As ipykernel's, with the exception's name as the user is shown it."""
+        content = await super().do_execute(*args, **kwargs)
+        result = self.shell.last_execution_result
+        error = result and (result.error_before_exec or result.error_in_exec)
+        if content["status"] == "error" and error is not None:
+            seen = self.shell.seen_as(error)
+            content["ename"], content["evalue"] = type(seen).__name__, str(seen)
+        return content
+
+    def _input_request(self, prompt, ident, parent, password=False):
+        """Ask the frontend for a line; blocks until it answers or SIGINT arrives."""
+        sys.stdout.flush()
+        sys.stderr.flush()
+        self.wire.send("input_request", prompt=str(prompt), password=bool(password))
+        if threading.current_thread() is threading.main_thread():
+            try:
+                value = self.wire.wait_for("input_reply").get("value", "")
+            except KeyboardInterrupt:
+                raise KeyboardInterrupt("Interrupted by user") from None
+        else:
+            value = self._input_replies.get()
+        if value == "\x04":
+            raise EOFError
+        return value
+
+    def input_reply(self, value: str) -> None:
+        """A reply that the main thread read for another thread."""
+        self._input_replies.put(value)
+
+
+class WorkerApp(IPKernelApp):
+    """The application object: IPKernelApp with the sockets left out."""
+
+    kernel_class = Type(WorkerKernel, klass=IPythonKernel)
+
+    def __init__(self, wire: Channel, parents: Parents, interrupts: Interrupts, **kwargs: t.Any):
+        super().__init__(**kwargs)
+        self.wire = wire
+        self.parents = parents
+        self.interrupts = interrupts
+        self.streams: list[Stream] = []
+
+    # ---- what the frontend does for us
+
+    def init_connection_file(self):
+        """The connection file is the frontend's."""
+
+    def write_connection_file(self, **kwargs):
+        """See init_connection_file."""
+
+    def log_connection_info(self):
+        """See init_connection_file."""
+
+    def init_poller(self):
+        """The end of the control channel tells that the frontend died."""
+
+    def init_sockets(self):
+        """A session without sockets."""
+        self.session = ControlSession(parent=self, wire=self.wire, parents=self.parents)
+        self.iopub_socket = Outlet("iopub")
+
+    def init_heartbeat(self):
+        """The frontend answers heartbeats."""
+
+    def init_signal(self):
+        """SIGINT is handled by interrupt.py."""
+        self.interrupts.install()
+
+    def close(self):
+        """There are no sockets to close."""
+
+    # ---- output
+
+    def init_io(self):
+        """Replace sys.stdout, sys.stderr and the display hook."""
+        for name, fd in (("stdout", 1), ("stderr", 2)):
+            old = getattr(sys, name)
+            if old is not None:
+                old.flush()
+            stream = Stream(self.wire, self.parents, name, fd)
+            self.streams.append(stream)
+            setattr(sys, name, stream)
+            setattr(self, "_" + name, stream)
+        self.displayhook = ZMQDisplayHook(self.session, self.iopub_socket)
+        sys.displayhook = self.displayhook
+        for handler in self.log.handlers:
+            # The application's own log goes to the real stderr, as under ipykernel.
+            if isinstance(handler, logging.StreamHandler):
+                handler.setStream(sys.__stderr__)
+        self.patch_io()
+        os.register_at_fork(after_in_child=self._after_fork)
+
+    def _after_fork(self) -> None:
+        self.wire.abandon()
+        for stream in self.streams:
+            stream.after_fork()
+
+    # ---- the kernel object
+
+    def init_kernel(self):
+        """Create the kernel, and with it the shell."""
+        self.kernel = self.kernel_class.instance(
+            parent=self,
+            session=self.session,
+            wire=self.wire,
+            interrupts=self.interrupts,
+            iopub_socket=self.iopub_socket,
+            stdin_socket=Outlet("stdin"),
+            log=self.log,
+            profile_dir=self.profile_dir,
+            user_ns=self.user_ns,
+        )
+        self.kernel.shell.parents = self.parents
+        self.displayhook.get_execution_count = lambda: self.kernel.execution_count
+
+
+def start(wire: Channel, parents: Parents, interrupts: Interrupts, config: dict) -> WorkerApp:
+    """Create and initialize the application of this process."""
+    # 'IPKernelApp' in get_ipython().config is how libraries recognise a notebook.
+    app = WorkerApp.instance(wire=wire, parents=parents, interrupts=interrupts)
+    app.update_config(Config({"IPKernelApp": {"parent_handle": 0}, **config}))
+    app.initialize([])
+    return app

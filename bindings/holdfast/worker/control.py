@@ -1,0 +1,212 @@
+"""The worker's end of the control channel (kernel/workers/control.h).
+
+A frame is a 4-byte big-endian length and one msgpack map. Three rules hold here:
+
+* A frame goes out whole or not at all. SIGINT may arrive in the middle of a send, and a
+  KeyboardInterrupt there would leave half a frame on the wire; so the handler of
+  `interrupt.py` asks `sending` first and the interrupt is raised after the frame.
+* Any thread may send (a print in a thread is a frame), so sends take a lock. Only the main
+  thread receives; another thread that needs an answer (`input()` in a thread) waits for the
+  main thread to hand it over.
+* A forked child of user code is not a worker. It would mix its frames with ours, and its copy
+  of the descriptor would hide our death from the frontend. So the child closes the channel
+  at once; what it prints goes to its fds 1 and 2, which the frontend reads.
+
+The descriptor stays blocking, because sends wait for a slow frontend; receives that must
+not wait pass MSG_DONTWAIT.
+"""
+
+from __future__ import annotations
+
+import array
+import collections
+import os
+import select
+import socket
+import struct
+import threading
+import typing as t
+
+import msgpack
+
+VERSION = 1
+_HEAD = struct.Struct(">I")
+_LENGTH_MAX = 2**31 - 1
+_ANCILLARY_SIZE = socket.CMSG_SPACE(8 * 4)  # eight descriptors
+_RECEIVE_SIZE = 1 << 16
+
+Frame = dict[str, t.Any]
+
+
+class ChannelClosed(Exception):
+    """The frontend closed its end, or this process is a forked child of a worker."""
+
+
+def encode(frame: Frame) -> bytes:
+    """Return one frame as the bytes that travel."""
+    body = msgpack.packb(frame, use_bin_type=True)
+    if len(body) > _LENGTH_MAX:
+        raise ValueError(f"a frame of {len(body)} bytes is longer than the channel allows")
+    return _HEAD.pack(len(body)) + body
+
+
+class Channel:
+    """One Unix stream socket that carries frames, and descriptors with them."""
+
+    def __init__(self, fd: int):
+        os.set_inheritable(fd, False)
+        self._socket: socket.socket | None = socket.socket(fileno=fd)
+        self._socket.setblocking(True)
+        self._send_lock = threading.RLock()
+        self._received = bytearray()
+        self._frames: collections.deque[Frame] = collections.deque()
+        self._descriptors: list[int] = []
+        self._ended = False
+        self.sending = 0  # main thread inside send(): see interrupt.py
+        self.after_send: t.Callable[[], None] | None = None
+
+    # ---- state
+
+    def fileno(self) -> int:
+        if self._socket is None:
+            raise ChannelClosed("the control channel is closed")
+        return self._socket.fileno()
+
+    @property
+    def open(self) -> bool:
+        return self._socket is not None
+
+    def close(self) -> None:
+        """Close this process's end; safe to call again."""
+        sock, self._socket = self._socket, None
+        if sock is not None:
+            sock.close()
+
+    def abandon(self) -> None:
+        """In a forked child: leave the channel to the parent."""
+        self._send_lock = threading.RLock()
+        self.after_send = None
+        self.sending = 0
+        self.close()
+
+    # ---- sending
+
+    def send(self, op: str, **fields: t.Any) -> None:
+        """Send one frame; waits while the frontend is slow.
+
+        Raises
+        ------
+        ChannelClosed
+            The frontend is gone, or this is a forked child.
+        """
+        fields["op"] = op
+        self.send_bytes(encode(fields))
+
+    def send_bytes(self, data: bytes) -> None:
+        """Send an encoded frame."""
+        main = threading.current_thread() is threading.main_thread()
+        if main:
+            self.sending += 1
+        try:
+            with self._send_lock:
+                if self._socket is None:
+                    raise ChannelClosed("the control channel is closed")
+                self._socket.sendall(data)
+        except (BrokenPipeError, ConnectionResetError) as error:
+            raise ChannelClosed("the frontend is gone") from error
+        finally:
+            if main:
+                self.sending -= 1
+                if not self.sending and self.after_send is not None:
+                    self.after_send()
+
+    # ---- receiving
+
+    def _fill(self, wait: bool) -> bool:
+        """Read what is there; False when nothing was, and on end of file `_ended` is set."""
+        sock = self._socket
+        if sock is None:
+            raise ChannelClosed("the control channel is closed")
+        flags = 0 if wait else socket.MSG_DONTWAIT
+        try:
+            # Not socket.recv_fds: it ignores its flags.
+            data, ancillary, _, _ = sock.recvmsg(_RECEIVE_SIZE, _ANCILLARY_SIZE, flags)
+        except BlockingIOError:
+            return False
+        except ConnectionResetError:
+            data, ancillary = b"", []
+        for level, kind, payload in ancillary:
+            if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+                descriptors = array.array("i")
+                descriptors.frombytes(payload[: len(payload) - len(payload) % descriptors.itemsize])
+                self._descriptors.extend(descriptors)
+        if not data:
+            self._ended = True
+            return False
+        self._received += data
+        self._split()
+        return True
+
+    def _split(self) -> None:
+        start, received = 0, self._received
+        while len(received) - start >= _HEAD.size:
+            (length,) = _HEAD.unpack_from(received, start)
+            end = start + _HEAD.size + length
+            if len(received) < end:
+                break
+            body = bytes(memoryview(received)[start + _HEAD.size : end])
+            frame = msgpack.unpackb(body, raw=False, strict_map_key=False)
+            if isinstance(frame, dict):
+                self._frames.append(frame)
+            start = end
+        if start:
+            del received[:start]
+
+    def poll(self) -> list[Frame]:
+        """Return every frame that has arrived, without waiting.
+
+        Raises
+        ------
+        ChannelClosed
+            End of file, and no frame is left.
+        """
+        while not self._ended and self._fill(wait=False):
+            pass
+        frames = list(self._frames)
+        self._frames.clear()
+        if not frames and self._ended:
+            raise ChannelClosed("the frontend closed the control channel")
+        return frames
+
+    def receive(self) -> Frame:
+        """Wait for the next frame."""
+        return self.wait_for(None)
+
+    def wait_for(self, op: str | None) -> Frame:
+        """Wait for a frame of this kind; others stay for `poll`, in their order.
+
+        Interruptible: a signal handler that raises ends the wait.
+        """
+        while True:
+            for index, frame in enumerate(self._frames):
+                if op is None or frame.get("op") == op:
+                    del self._frames[index]
+                    return frame
+            if self._ended:
+                raise ChannelClosed("the frontend closed the control channel")
+            select.select([self.fileno()], [], [])
+            self._fill(wait=False)
+
+    def take_descriptors(self, count: int) -> list[int]:
+        """Return the oldest `count` received descriptors; the caller owns them."""
+        if len(self._descriptors) < count:
+            raise ValueError(f"{count} descriptors were announced, {len(self._descriptors)} came")
+        taken, self._descriptors = self._descriptors[:count], self._descriptors[count:]
+        for fd in taken:
+            os.set_inheritable(fd, False)
+        return taken
+
+    @property
+    def pending(self) -> bool:
+        """Whether `poll` would return a frame that was already read."""
+        return bool(self._frames) or self._ended

@@ -1,0 +1,114 @@
+"""The home worker: runs plain cells and keeps the live objects.
+
+A plain cell costs what it costs in ipykernel: nothing is saved after it. Only when an
+instrumented cell is about to run does the frontend ask for a commit: changed names go into the
+store, and what is published is sealed while the cell worker runs. Afterwards `adopt` takes
+over what the cell changed, names and process state, and puts the cell into the history. The home
+alone owns the profile's history database.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import typing as t
+
+from . import results, state
+from .control import Frame
+from .requests import Worker
+
+# They run no user code and write to no array.
+_SERVICE_THREADS = {"HistorySavingThread", "IPythonHistorySavingThread"}
+
+
+class Home(Worker):
+    """Plain cells, commits and adoptions."""
+
+    def prepare(self) -> None:
+        self.names = None
+        self.last_report: dict[str, t.Any] = {}
+        self._committed_state: state.State = {}
+        if self.session is not None:
+            from holdfast import _store
+
+            self.names = _store.Names(self.session)
+        from holdfast import magics
+
+        magics.register(self.shell, self)
+
+    # ---- requests of the frontend without user code
+
+    def op_commit(self, frame: Frame) -> None:
+        """Put every changed name into the store."""
+        reply: Frame = {"id": frame["id"], "modules": sorted(_top_level_modules())}
+        if self.names is None:
+            self.channel.send("reply", report={}, declined={}, **reply)
+            return
+        self._committed_state = state.capture(self.shell)
+        saved = self.names.save(
+            self.shell.user_ns,
+            hidden=results.hidden_names(self.shell),
+            extra={"state": self._committed_state, "results": results.capture(self.shell)},
+        )
+        if saved["prepared"] is not None:
+            reply["prepared"] = saved["prepared"]
+        self.channel.send(
+            "reply",
+            declined=dict(saved["declined"]),
+            report={
+                "seconds": saved["seconds"],
+                "bytes_copied": saved["bytes_copied"],
+                "bytes_shared": saved["bytes_shared"],
+                "names_saved": len(saved["saved"]),
+                "names_declined": len(saved["declined"]),
+            },
+            **reply,
+        )
+
+    def op_published(self, frame: Frame) -> None:
+        """What this home committed is the current generation."""
+        if self.names is not None:
+            self.names.published(frame["generation"])
+            self.session.seal(threads_stopped=_alone())
+
+    def op_adopt(self, frame: Frame) -> None:
+        """A cell worker's commit was published: take over what changed."""
+        shell = self.shell
+        self.last_report = dict(frame.get("report") or {})
+        if self.names is not None:
+            self.names.adopt(shell.user_ns)
+            new = self.names.extra("state") or {}
+            state.apply(new, self._committed_state, shell)
+            memory = self.names.extra("results")
+            if memory is not None:
+                results.restore_results(shell, memory)
+        number = frame.get("execution_count")
+        if number is not None and frame.get("store_history", True):
+            results.store_input(shell, number, frame.get("code", ""))
+            shell.execution_count = number + 1
+
+    def op_environment(self, frame: Frame) -> None:
+        """%%scorep_env and its like."""
+        os.environ.update(frame.get("values") or {})
+
+
+def _alone() -> bool:
+    """Whether no Python thread but this one can write to an array now."""
+    threads = [thread for thread in threading.enumerate() if not _is_service(thread)]
+    # Threads started below `threading` are in no list but have a frame.
+    services = len(threading.enumerate()) - len(threads)
+    return len(threads) == 1 and len(sys._current_frames()) - services == 1
+
+
+def _is_service(thread: threading.Thread) -> bool:
+    return type(thread).__name__ in _SERVICE_THREADS or thread.name in _SERVICE_THREADS
+
+
+def _top_level_modules() -> set[str]:
+    """What the notebook has imported by now, for the template."""
+    return {
+        name
+        for name in list(sys.modules)
+        if "." not in name and not name.startswith("_") and name != "holdfast"
+    }

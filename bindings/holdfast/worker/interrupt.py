@@ -1,0 +1,96 @@
+"""SIGINT in a worker: it interrupts a running cell, and nothing else.
+
+The frontend sends SIGINT to the worker's pid. Between cells it is ignored. While a cell runs
+it becomes a KeyboardInterrupt in the cell: raised where the interpreter stands, if that is
+the cell's own code; by cancelling the cell's task where the event loop waits for it
+(`await asyncio.sleep(100)`). It waits while a frame is being sent (see control.py).
+
+The handler is set before each cell, since a cell may have set one of its own, and taken
+back after it. A kernel that is interrupted by a signal to its whole process group is hit
+twice, once by that and once through the frontend: a second SIGINT to the same cell within
+`_TWICE` is the same key press.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import time
+import typing as t
+
+from .control import Channel
+
+_TWICE = 0.05  # seconds
+
+
+class Interrupts:
+    """What SIGINT means in this worker at this moment."""
+
+    def __init__(self, channel: Channel):
+        self._channel = channel
+        self._running = False
+        self._pending = False
+        self._last = 0.0
+        self._task: asyncio.Task | asyncio.Future | None = None
+        self.cancelled = False  # the running cell's task was cancelled by SIGINT
+        channel.after_send = self._after_send
+
+    def install(self) -> None:
+        """Take SIGINT for this process."""
+        signal.signal(signal.SIGINT, self._handle)
+
+    @contextlib.contextmanager
+    def cell(self) -> t.Iterator[None]:
+        """While this runs, SIGINT belongs to the cell."""
+        self.install()
+        self.cancelled = self._pending = False
+        self._last = 0.0
+        self._running = True
+        try:
+            yield
+        finally:
+            self._running = False
+            self.install()
+
+    @contextlib.contextmanager
+    def awaiting(self, future: asyncio.Future) -> t.Iterator[None]:
+        """While this runs, the event loop waits for `future` in the cell's name."""
+        self._task = future
+        try:
+            yield
+        finally:
+            self._task = None
+
+    def _handle(self, signum: int, frame: object) -> None:
+        now = time.monotonic()
+        if not self._running or now - self._last < _TWICE:
+            return
+        self._last = now
+        if self._channel.sending:
+            self._pending = True
+        else:
+            self._deliver()
+
+    def _after_send(self) -> None:
+        if self._pending:
+            self._pending = False
+            if self._running:
+                self._deliver()
+
+    def _deliver(self) -> None:
+        task = self._task
+        if task is not None and not _is_inside(task):
+            self.cancelled = True
+            # From a signal handler the loop must be woken: it may sleep in its selector.
+            task.get_loop().call_soon_threadsafe(task.cancel)
+            return
+        raise KeyboardInterrupt
+
+
+def _is_inside(task: asyncio.Future) -> bool:
+    """Whether the interpreter is now in a step of this task, not in the loop around it."""
+    try:
+        return asyncio.current_task(task.get_loop()) is task
+    except RuntimeError:
+        return False

@@ -1,0 +1,140 @@
+"""sys.stdout and sys.stderr of a worker.
+
+Each complete line is one `stream` frame, at once: there is no flushing thread, which would
+compete for the cell's GIL, forbid sealing, and show up in traces. Joining lines into messages
+is the frontend's work. Text without a newline is held back until a newline, a flush, the end
+of the cell or `_BUFFER_SIZE`, unless the stream has been quiet for `_QUIET` seconds: so dots
+that a slow loop prints are seen one by one, and a fast `print(a, b, c)` is one frame.
+
+A text belongs to the cell that wrote it. The parent is a context variable, so a task that
+a cell left running goes on under that cell's header; a thread has no context of its own (before
+Python 3.14), and takes the cell that runs now. This is what ipykernel's streams do.
+
+In a forked child there is no channel: text goes to the file descriptor, a pipe of the
+frontend.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import io
+import os
+import threading
+import time
+import typing as t
+
+from .control import Channel, ChannelClosed
+from .parents import Parents
+
+_BUFFER_SIZE = 8192  # characters
+_QUIET = 0.01  # seconds
+
+
+class Stream(io.TextIOBase):
+    """A text stream whose lines become `stream` frames."""
+
+    encoding = "UTF-8"  # type: ignore[assignment]
+    errors = "replace"  # type: ignore[assignment]
+
+    def __init__(self, channel: Channel, parents: Parents, name: str, fd: int):
+        self.name = name
+        self._channel = channel
+        self._parents = parents
+        self._fd = fd
+        self._lock = threading.RLock()
+        self._text: list[str] = []
+        self._size = 0
+        self._text_parent: bytes | None = None
+        self._sent = 0.0
+        self._closed = False
+
+    # ---- what a text file has
+
+    def fileno(self) -> int:
+        return self._fd
+
+    def isatty(self) -> bool:
+        return False
+
+    def writable(self) -> bool:
+        return True
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
+    def close(self) -> None:
+        self.flush()
+        self._closed = True
+
+    def write(self, text: str) -> int:  # type: ignore[override]
+        """Write `text`; complete lines are sent."""
+        if not isinstance(text, str):
+            raise TypeError(f"write() argument must be str, not {type(text).__name__}")
+        if not text:
+            return 0
+        with self._lock:
+            parent = self._parents.raw()
+            if self._text and parent is not self._text_parent:
+                self._send()
+            self._text_parent = parent
+            self._text.append(text)
+            self._size += len(text)
+            if (
+                "\n" in text
+                or self._size >= _BUFFER_SIZE
+                or time.monotonic() - self._sent > _QUIET
+            ):
+                self._send()
+        return len(text)
+
+    def flush(self) -> None:
+        """Send what is held back."""
+        with self._lock:
+            if self._text:
+                self._send()
+
+    def _send(self) -> None:
+        text, self._text, self._size = "".join(self._text), [], 0
+        self._sent = time.monotonic()
+        frame = {"name": self.name, "text": _printable(text)}
+        if self._text_parent is not None and not self._parents.is_running(self._text_parent):
+            frame["parent"] = self._text_parent  # type: ignore[assignment]
+        try:
+            self._channel.send("stream", **frame)
+        except ChannelClosed:
+            _write_all(self._fd, text.encode("utf-8", "backslashreplace"))
+
+    # ---- whose output it is: called by ipykernel's shell
+
+    def set_parent(self, parent: dict[str, t.Any]) -> None:
+        """Belongs to all streams at once: `Parents.set` was called with it."""
+
+    def set_thread_parent(self, parent: dict[str, t.Any]) -> contextvars.Token:
+        return self._parents.set_here(parent)
+
+    def reset_thread_parent(self, token: contextvars.Token) -> None:
+        self._parents.reset_here(token)
+
+    def after_fork(self) -> None:
+        """In a forked child: nothing of the parent's text is ours."""
+        self._lock = threading.RLock()
+        self._text, self._size = [], 0
+
+
+def _printable(text: str) -> str:
+    """Lone surrogates have no UTF-8: show them as escapes, as a terminal would."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "backslashreplace").decode()
+    return text
+
+
+def _write_all(fd: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        try:
+            view = view[os.write(fd, view) :]
+        except OSError:
+            return  # nobody reads any more

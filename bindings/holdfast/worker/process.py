@@ -1,0 +1,88 @@
+"""From a fork of the template to a process of its own.
+
+A forked child must look like a freshly started Python. It keeps the three descriptors it
+was given and the session's; all others are closed, so that nobody's end of file is held back.
+It gets default signal handlers, an empty stdin, and random generators that differ from its
+siblings' (Python reseeds `random` itself; NumPy doesn't). It dies with the template, even if
+user code blocks: PR_SET_PDEATHSIG where there is one. Elsewhere it ends when its control
+channel does, which needs the main thread to come back from user code.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import faulthandler
+import os
+import signal
+import sys
+import typing as t
+
+_PR_SET_PDEATHSIG = 1
+_EXIT_SECONDS = 5.0
+_DEFAULTS = (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD, signal.SIGALRM)
+
+
+def become_worker(control: int, stdout: int, stderr: int, keep: t.Iterable[int]) -> int:
+    """Turn this forked child into a worker; the descriptor of its control channel."""
+    signal.set_wakeup_fd(-1)
+    for signum in _DEFAULTS:
+        signal.signal(signum, signal.SIG_DFL)
+    # Until the worker sets its own handler: an interrupt is not for a worker without a cell.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    os.dup2(stdout, 1)
+    os.dup2(stderr, 2)
+    _close_others({0, 1, 2, control, *keep})
+    faulthandler.enable(file=2)
+    _reseed()
+    return control
+
+
+def die_with(parent: int) -> None:
+    """Be killed when the process `parent`, which forked us, dies."""
+    if sys.platform == "linux":
+        libc = ctypes.CDLL(None, use_errno=True)
+        libc.prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+    if os.getppid() != parent:
+        os._exit(1)  # it died before we asked
+
+
+def leave(status: int = 0) -> t.NoReturn:
+    """Run exit handlers, for `_EXIT_SECONDS` at most, and end this process.
+
+    Threads that user code left running are not waited for: what they would still change
+    has nowhere to go. So the interpreter isn't finalized.
+    """
+    if hasattr(signal, "setitimer"):
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.setitimer(signal.ITIMER_REAL, _EXIT_SECONDS)
+    try:
+        atexit._run_exitfuncs()
+    except BaseException:  # printed by atexit
+        pass
+    for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
+        try:
+            stream.flush()
+        except Exception:
+            pass
+    os._exit(status)
+
+
+def _close_others(keep: set[int]) -> None:
+    try:
+        open_fds = {int(name) for name in os.listdir("/dev/fd")}
+    except OSError:
+        open_fds = set(range(os.sysconf("SC_OPEN_MAX")))
+    for fd in open_fds - keep:
+        try:
+            os.close(fd)
+        except OSError:
+            pass  # the listing's own
+
+
+def _reseed() -> None:
+    numpy_random = sys.modules.get("numpy.random")
+    if numpy_random is not None:
+        numpy_random.seed()

@@ -1,0 +1,197 @@
+"""Which names of the notebook a cell can reach.
+
+Buffers are always bound: mapping them is cheap. Decoding what was pickled is not, so names that the
+cell's code can't touch are left in the store. What it can touch is read off its compiled
+code: the names of every code object in it, nested ones included, then those of the notebook's own
+functions and classes behind these names, and so on until nothing new appears. A name too
+many costs a little time; a name too few would be a wrong NameError. So wherever code could
+reach a variable without naming it, everything is bound, and the report says why:
+
+* `globals`, `locals`, `vars`, `dir`, `eval`, `exec`, frames, `inspect`, `__main__`, `In`/`Out`;
+* query strings (`df.query`, `df.eval`, `pd.eval`: `@name` within a string);
+* magics that look at the namespace by themselves, or that we don't know. In those that we do
+  (%timeit, %%time, !command, ...) each word of the text counts as a name, which covers
+  the code that they run and IPython's `$name` and `{expression}`.
+
+A cell that doesn't compile reaches nothing. Names are taken from attributes too: telling them
+apart would cost more than binding a name that happens to be called like an attribute.
+"""
+
+from __future__ import annotations
+
+import ast
+import gc
+import re
+import types
+import typing as t
+
+_LOOKS_AT_ALL = frozenset(
+    """globals locals vars dir eval exec compile inspect __main__ _getframe currentframe
+    f_globals f_locals f_back user_ns user_global_ns user_module modules runpy importlib
+    query run_cell run_code ex ev push pickle cloudpickle dill In Out _ih _oh
+    __dict__ __globals__ func_globals __builtins__ __import__ settrace setprofile
+    _current_frames _current_exceptions gc""".split()
+) - {"modules", "importlib", "pickle", "cloudpickle", "dill", "__dict__", "__import__", "compile"}
+
+# Magics whose text tells what they reach.
+_PLAIN_MAGICS = frozenset(
+    """time timeit prun matplotlib env set_env cd pwd ls bash sh script system sx writefile file
+    html HTML latex markdown svg SVG javascript js perl ruby python python3 capture alias
+    precision config logstart logstop xmode colors autosave pip conda mkdir cat less man
+    holdfast gui pylab lsmagic magic quickref load_ext reload_ext autoreload pprint
+    alias_magic cp mv rm rmdir ll lf lk ldir lx more pinfo pinfo2 pdoc psource""".split()
+) - {"pylab"}
+
+_MAGIC_CALLS = frozenset(("run_line_magic", "run_cell_magic", "system", "getoutput"))
+_WORD = re.compile(r"[^\W\d]\w*")
+_WALK_MAX = 20_000  # objects looked at behind one binding
+_AWAIT = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+
+
+def bind(names: t.Any, shell: t.Any, code: str) -> tuple[dict[str, t.Any], str]:
+    """Bind what `code` can reach; the report of Names.bind, and why all was bound, or "".
+
+    Parameters
+    ----------
+    names : holdfast._store.Names
+        Knows what the store has.
+    shell : IPython.core.interactiveshell.InteractiveShell
+        Transforms the cell, and has the namespace to bind in.
+    code : str
+        The cell as the user wrote it.
+    """
+    reach = Reach(code, shell.transform_cell)
+    total: dict[str, t.Any] = {}
+    done: set[str] = set()
+    while not reach.reason:
+        new = reach.names - done
+        if not new:
+            break
+        done |= new
+        _add(total, names.bind(shell.user_ns, names=new))
+        reach.follow(shell.user_ns, new)
+    if reach.reason:
+        _add(total, names.bind(shell.user_ns, names=None))
+    elif not total:
+        _add(total, names.bind(shell.user_ns, names=()))
+    return total, reach.reason
+
+
+def _add(total: dict[str, t.Any], part: dict[str, t.Any]) -> None:
+    """Sum the reports of several binds: what the last one skipped is what is skipped."""
+    for key, value in part.items():
+        if key == "skipped":
+            total[key] = value
+        elif key == "absent":
+            total.setdefault(key, {}).update(value)
+        else:
+            total[key] = total.get(key, 0) + value
+
+
+class Reach:
+    """The names that a cell can reach, growing as functions are followed.
+
+    Attributes
+    ----------
+    names : set of str
+    reason : str
+        Why the names don't tell, or "".
+    """
+
+    def __init__(self, code: str, transform: t.Callable[[str], str]):
+        self.names: set[str] = set()
+        self.reason = ""
+        self._seen: set[int] = set()
+        self._kept: list[object] = []  # so that ids in _seen stay taken
+        try:
+            tree = ast.parse(transform(code))
+            compiled = compile(tree, "<cell>", "exec", flags=_AWAIT, dont_inherit=True)
+        except (SyntaxError, ValueError, TypeError, OverflowError, RecursionError):
+            return  # the shell will say so
+        self._magics(tree)
+        self._code(compiled)
+
+    def follow(self, namespace: dict[str, t.Any], names: t.Iterable[str]) -> None:
+        """Add what the notebook's functions and classes behind `names` reach."""
+        work = [namespace[name] for name in names if name in namespace]
+        looked = 0
+        while work and not self.reason:
+            value = work.pop()
+            if id(value) in self._seen or not _may_hold_code(value):
+                continue
+            self._seen.add(id(value))
+            self._kept.append(value)
+            looked += 1
+            if looked > _WALK_MAX:
+                self.reason = "a value holds too many objects to look for functions in it"
+                return
+            if isinstance(value, types.FunctionType):
+                if value.__globals__ is not namespace and value.__module__ != "__main__":
+                    continue
+                self._code(value.__code__)
+            work.extend(
+                item for item in gc.get_referents(value) if item is not namespace
+            )
+
+    # ---- one code object
+
+    def _code(self, code: types.CodeType) -> None:
+        work = [code]
+        while work:
+            code = work.pop()
+            self.names.update(code.co_names)
+            dangerous = _LOOKS_AT_ALL.intersection(code.co_names)
+            if dangerous:
+                self._all(f"the code uses {sorted(dangerous)[0]}")
+            for constant in code.co_consts:
+                if isinstance(constant, types.CodeType):
+                    work.append(constant)
+                elif isinstance(constant, str) and constant == "__main__":
+                    self._all("the code names __main__")
+
+    # ---- magics, as IPython's transformation left them
+
+    def _magics(self, tree: ast.AST) -> None:
+        for node in ast.walk(tree):
+            if (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Attribute)
+                and node.func.attr in _MAGIC_CALLS
+            ):
+                texts = [
+                    argument.value
+                    for argument in node.args
+                    if isinstance(argument, ast.Constant) and isinstance(argument.value, str)
+                ]
+                self._magic(node.func.attr, texts)
+
+    def _magic(self, call: str, texts: list[str]) -> None:
+        if call in ("run_line_magic", "run_cell_magic") and texts:
+            name = texts.pop(0)
+            if name not in _PLAIN_MAGICS:
+                self._all(f"%{name} may look at any variable")
+        for text in texts:
+            words = set(_WORD.findall(text))
+            self.names |= words
+            dangerous = _LOOKS_AT_ALL.intersection(words)
+            if dangerous:
+                self._all(f"the code uses {sorted(dangerous)[0]}")
+
+    def _all(self, reason: str) -> None:
+        self.reason = self.reason or reason
+
+
+_ATOMS = (str, bytes, bytearray, int, float, complex, type(None), types.ModuleType)
+
+
+def _may_hold_code(value: object) -> bool:
+    """Whether a function of the notebook may be behind this object.
+
+    Types that aren't the notebook's, and builtins, are ends; NumPy arrays are no containers for
+    the collector and look like one.
+    """
+    if isinstance(value, _ATOMS) or isinstance(value, types.BuiltinFunctionType):
+        return False
+    if isinstance(value, type):
+        return value.__module__ == "__main__"
+    return gc.is_tracked(value)

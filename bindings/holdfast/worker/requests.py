@@ -1,0 +1,250 @@
+"""The loop of a worker, home or cell: one request after the other, on asyncio.
+
+The loop runs in the main thread and reads the control channel. So tasks that a cell's top-level
+`await` left behind go on between cells, as under ipykernel. A request runs in a task of its
+own with a copied context: what it starts inherits its parent header. Requests run in the
+order in which they came; only comm messages don't wait for an async cell that is running, because
+such a cell may be waiting for one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import collections
+import json
+import sys
+import traceback
+import typing as t
+
+from ipykernel.jsonutil import json_clean
+from tornado import ioloop
+
+from . import application
+from .arrays import Arena
+from .control import VERSION, Channel, ChannelClosed, Frame
+from .interrupt import Interrupts
+from .parents import Parents
+from .shell import interrupted
+
+_COMMS = {"comm_open", "comm_msg", "comm_close"}
+
+
+class Worker:
+    """What home and cell workers share: the shell, the loop, ipykernel's requests."""
+
+    config: dict[str, t.Any] = {}
+
+    def __init__(self, channel: Channel, session: t.Any):
+        self.channel = channel
+        self.session = session
+        self.arena = Arena(session)
+        self.parents = Parents()
+        self.interrupts = Interrupts(channel)
+        self._waiting: collections.deque[Frame] = collections.deque()
+        self._serving = False
+        self._running_async = False
+
+    # ---- life
+
+    def run(self) -> None:
+        """Serve until `exit`, or the end of the channel."""
+        loop = asyncio.new_event_loop()
+        asyncio.set_event_loop(loop)
+        self.loop = loop
+        self.app = application.start(self.channel, self.parents, self.interrupts, self.config)
+        self.kernel, self.shell = self.app.kernel, self.app.shell
+        self.shell.rewrite_exception = self.rewrite_exception
+        self.arena.enable()
+        loop.call_soon(self._begin)
+        loop.run_forever()
+
+    def _begin(self) -> None:
+        self.kernel.io_loop = ioloop.IOLoop.current()
+        self.prepare()
+        self.channel.send("ready", version=VERSION, pid=application.os.getpid())
+        self.loop.add_reader(self.channel.fileno(), self._readable)
+
+    def prepare(self) -> None:
+        """What a kind of worker does before it says that it is ready."""
+
+    def finish(self) -> None:
+        """Leave the loop; no further frame is handled."""
+        if self.channel.open:
+            self.loop.remove_reader(self.channel.fileno())
+        self._waiting.clear()
+        self.loop.stop()
+
+    # ---- frames
+
+    def _readable(self) -> None:
+        try:
+            frames = self.channel.poll()
+        except ChannelClosed:
+            self.closed()
+            return
+        for frame in frames:
+            self._sort(frame)
+        self._serve_next()
+
+    def closed(self) -> None:
+        """The frontend closed the channel."""
+        self.finish()
+
+    def _sort(self, frame: Frame) -> None:
+        op = frame.get("op")
+        if op == "exit":
+            self.finish()
+        elif op == "input_reply":
+            self.kernel.input_reply(frame.get("value", ""))
+        elif op == "request" and frame.get("type") in _COMMS and self._running_async:
+            self.loop.create_task(self._request(frame, concurrent=True))
+        else:
+            self._waiting.append(frame)
+
+    def _serve_next(self) -> None:
+        if self._waiting and not self._serving:
+            self._serving = True
+            task = self.loop.create_task(self._handle(self._waiting.popleft()))
+            task.add_done_callback(self._served)
+
+    def _served(self, task: asyncio.Task) -> None:
+        self._serving = False
+        if not task.cancelled() and task.exception() is not None:
+            if isinstance(task.exception(), ChannelClosed):
+                self.finish()
+                return
+            traceback.print_exception(task.exception(), file=sys.__stderr__)
+        if self.channel.open and self.channel.pending:
+            # Frames that input() read while it waited for its answer.
+            self._readable()
+        self._serve_next()
+
+    async def _handle(self, frame: Frame) -> None:
+        op = frame.get("op", "")
+        if op == "request":
+            await self._request(frame)
+            return
+        handler = getattr(self, "op_" + op, None)
+        if handler is None:
+            print(f"holdfast worker: unknown op {op!r}", file=sys.__stderr__, flush=True)
+            return
+        try:
+            handler(frame)
+        except ChannelClosed:
+            raise
+        except Exception as error:
+            traceback.print_exc(file=sys.__stderr__)
+            if "id" in frame:
+                self.channel.send("reply", id=frame["id"], report={"error": _in_words(error)})
+
+    # ---- Jupyter requests
+
+    async def _request(self, frame: Frame, concurrent: bool = False) -> None:
+        message = _message(frame)
+        msg_id = message["header"].get("msg_id", "")
+        if not concurrent:
+            self.parents.begin(frame["header"], msg_id)
+        self.arena.enable()
+        self.kernel.set_parent([b""], message)
+        try:
+            if frame["type"] == "execute_request":
+                reply = await self.execute(frame, message)
+            else:
+                reply = await self._answer(frame, message)
+        except ChannelClosed:
+            raise
+        except BaseException as error:  # SIGINT in our own code, a broken handler
+            self._flush()
+            reply = {"content": self.app.session.pack(_error_content(error))}
+        self._flush()
+        if not concurrent:
+            self.parents.end()
+        self.channel.send("reply", id=frame["id"], **reply)
+
+    async def _answer(self, frame: Frame, message: dict[str, t.Any]) -> Frame:
+        """Let ipykernel's own handler answer."""
+        kind = frame["type"]
+        if kind == "debug_request":
+            content = await self.kernel.debugger.process_request(message["content"])
+            return {"content": self.app.session.pack(content)}
+        handler = self.kernel.shell_handlers.get(kind)
+        if handler is None:
+            raise NotImplementedError(f"this worker doesn't answer a {kind}")
+        slot = application.ReplySlot()
+        result = handler(slot, [], message)
+        if asyncio.iscoroutine(result) or asyncio.isfuture(result):
+            await result
+        if slot.content is None:
+            return {}
+        return {"content": slot.content, "metadata": slot.metadata, "buffers": slot.buffers}
+
+    async def execute(self, frame: Frame, message: dict[str, t.Any]) -> Frame:
+        """Run a cell; the reply's fields."""
+        content, shell, kernel = message["content"], self.shell, self.kernel
+        if "execution_count" in frame:
+            shell.execution_count = frame["execution_count"]
+        silent = content.get("silent", False)
+        metadata = kernel.init_metadata(message)
+        self._running_async = True
+        try:
+            with self.interrupts.cell():
+                reply = await kernel.do_execute(
+                    frame.get("code", content.get("code", "")),
+                    silent,
+                    content.get("store_history", not silent),
+                    content.get("user_expressions") or {},
+                    content.get("allow_stdin", False),
+                    cell_meta=message["metadata"],
+                    cell_id=message["metadata"].get("cellId"),
+                )
+                self._flush()
+        finally:
+            self._running_async = False
+        reply = json_clean(reply)
+        metadata = kernel.finish_metadata(message, metadata, reply)
+        pack = self.app.session.pack
+        return {"content": pack(reply), "metadata": pack(json_clean(metadata))}
+
+    def rewrite_exception(self, error: BaseException) -> BaseException:
+        """The exception as the user sees it."""
+        return interrupted(error, self.interrupts.cancelled)
+
+    def _flush(self) -> None:
+        for stream in self.app.streams:
+            stream.flush()
+        for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
+            try:
+                stream.flush()
+            except Exception:  # the user's own stream
+                pass
+
+
+def _message(frame: Frame) -> dict[str, t.Any]:
+    header = json.loads(frame["header"])
+    return {
+        "header": header,
+        "msg_id": header.get("msg_id", ""),
+        "msg_type": frame["type"],
+        "parent_header": _loads(frame.get("parent")),
+        "metadata": _loads(frame.get("metadata")),
+        "content": _loads(frame.get("content")),
+        "buffers": [memoryview(buffer) for buffer in frame.get("buffers") or ()],
+    }
+
+
+def _loads(data: bytes | None) -> dict[str, t.Any]:
+    return json.loads(data) if data else {}
+
+
+def _in_words(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+def _error_content(error: BaseException) -> dict[str, t.Any]:
+    lines = traceback.format_exception(error)
+    return {
+        "status": "error",
+        "ename": type(error).__name__,
+        "evalue": str(error),
+        "traceback": [line.rstrip("\n") for line in lines],
+    }

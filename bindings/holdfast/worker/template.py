@@ -1,0 +1,241 @@
+"""The template: a Python that has imported much and run nothing, and forks workers.
+
+A fork of it takes milliseconds where a start of Python with IPython takes most of a second. What
+makes forking safe here: the template has no threads, no event loop, no ZeroMQ context, no
+shell; it never runs user code, and imports only modules of the standard library and
+site-packages. Native thread pools that a library starts at import (OpenBLAS) handle forks by
+themselves; `_THREADED` names those that are known not to survive one.
+
+It reaps its children and tells the frontend how they ended. When the frontend's end closes
+it gives them a moment to leave by themselves, then kills them, and exits. Children that user code
+forked are not its children; those are told by their own parents' exit.
+"""
+
+from __future__ import annotations
+
+import collections
+import gc
+import importlib
+import importlib.util
+import os
+import select
+import signal
+import site
+import sys
+import sysconfig
+import threading
+import time
+import typing as t
+
+from .control import VERSION, Channel, ChannelClosed
+from .process import become_worker, die_with, leave
+
+# They start threads at import that a fork doesn't survive.
+_THREADED = {"polars", "grpc", "ray", "pyspark", "jax", "tensorflow"}
+# They look for the shell at import, and behave otherwise where there is none.
+_LOOKING = set("matplotlib_inline tqdm plotly bokeh altair panel holoviews ipywidgets".split())
+_NOT_HERE = _THREADED | _LOOKING | {"__main__"}
+_BACKEND = "module://matplotlib_inline.backend_inline"
+_GRACE_SECONDS = 1.0
+
+
+class Template:
+    """Serves fork and import requests on one control channel."""
+
+    def __init__(self, control_fd: int, session_fd: int):
+        self.channel = Channel(control_fd)
+        self.session_fd = session_fd
+        self.children: dict[int, str] = {}
+        self._imports: collections.deque[tuple[str, bool]] = collections.deque()
+        self._imported: list[str] = []
+        self._roots = _import_roots()
+
+    def serve(self) -> None:
+        """Import what every worker needs, then serve until the frontend's end."""
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's ^C is for cells
+        awake, wake = os.pipe()
+        for fd in (awake, wake):
+            os.set_blocking(fd, False)
+        signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda signum, frame: None)
+        self._import_own()
+        try:
+            self.channel.send(
+                "ready", version=VERSION, pid=os.getpid(), modules=sorted(_top_level())
+            )
+            while True:
+                timeout = 0 if self._imports else None
+                readable, _, _ = select.select([self.channel.fileno(), awake], [], [], timeout)
+                if awake in readable:
+                    _drain(awake)
+                    self._reap()
+                if self.channel.fileno() in readable:
+                    for frame in self.channel.poll():
+                        self._handle(frame)
+                elif self._imports:
+                    self._import_next()
+        except ChannelClosed:
+            self._end()
+
+    def _import_own(self) -> None:
+        """Everything a worker would import on its way to its first cell."""
+        # Matplotlib reads it when imported, which may be here; ipykernel sets it too late for that.
+        os.environ.setdefault("MPLBACKEND", _BACKEND)
+        from . import application, cell, home  # noqa: F401
+
+        for name in (
+            "IPython.core.completer",
+            "cloudpickle",
+            "holdfast._store",
+            "holdfast._recorder",
+            "holdfast.scorep",
+            "holdfast.magics",
+        ):
+            _try_import(name)
+        gc.collect()
+        gc.freeze()  # so that a child's collections don't copy the template's pages
+
+    # ---- requests
+
+    def _handle(self, frame: dict[str, t.Any]) -> None:
+        op = frame.get("op")
+        if op == "fork":
+            self._fork(frame.get("role", "cell"))
+        elif op == "import":
+            modules = frame.get("modules") or []
+            self._imports.extend((name, False) for name in modules if isinstance(name, str))
+            self._imports.append(("", True))
+        else:
+            print(f"holdfast template: unknown op {op!r}", file=sys.stderr, flush=True)
+
+    def _fork(self, role: str) -> None:
+        control, stdout, stderr = self.channel.take_descriptors(3)
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        parent = os.getpid()
+        pid = os.fork()
+        if pid == 0:
+            status = 1
+            try:
+                die_with(parent)
+                self.channel.close()
+                _run(role, control, stdout, stderr, self.session_fd)
+                status = 0
+            except BaseException:
+                import traceback
+
+                traceback.print_exc(file=sys.__stderr__)
+            finally:
+                leave(status)
+        for fd in (control, stdout, stderr):
+            os.close(fd)
+        self.children[pid] = role
+        self.channel.send("forked", pid=pid, role=role)
+
+    def _import_next(self) -> None:
+        name, last = self._imports.popleft()
+        if last:
+            done, self._imported = self._imported, []
+            gc.collect()
+            gc.freeze()
+            self.channel.send("imported", modules=done)
+        elif self._may_import(name) and _try_import(name):
+            self._imported.append(name)
+
+    def _may_import(self, name: str) -> bool:
+        """Whether it is safe to import before a fork, and the same module for everyone."""
+        if not name.isidentifier() or name in _NOT_HERE:
+            return False
+        if name in sys.modules or name in sys.builtin_module_names:
+            return True
+        try:
+            spec = importlib.util.find_spec(name)
+        except (ImportError, ValueError):
+            return False
+        return (
+            spec is not None
+            and spec.origin is not None
+            and os.path.realpath(spec.origin).startswith(self._roots)
+        )
+
+    # ---- children
+
+    def _reap(self) -> None:
+        while self.children:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            if self.children.pop(pid, None) is not None:
+                self.channel.send("exited", pid=pid, status=status)
+
+    def _end(self) -> None:
+        """Let the children leave, then make them."""
+        deadline = time.monotonic() + _GRACE_SECONDS
+        while self.children and time.monotonic() < deadline:
+            self._wait_quietly()
+            time.sleep(0.005)
+        for pid in self.children:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        os._exit(0)
+
+    def _wait_quietly(self) -> None:
+        try:
+            pid, _ = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            self.children.clear()
+            return
+        self.children.pop(pid, None)
+
+
+def _run(role: str, control: int, stdout: int, stderr: int, session_fd: int) -> None:
+    """The life of a worker, in the child."""
+    keep = [session_fd] if session_fd >= 0 else []
+    channel = Channel(become_worker(control, stdout, stderr, keep))
+    if role == "home":
+        from .home import Home as Role
+    else:
+        from .cell import Cell as Role  # type: ignore[assignment]
+    session = None
+    if session_fd >= 0:
+        from holdfast import _store
+
+        session = _store.Session.from_fd(session_fd)
+        os.close(session_fd)  # the session has its own
+    Role(channel, session).run()
+
+
+def _try_import(name: str) -> bool:
+    """Import a module; False where it isn't there, breaks, or starts a thread."""
+    try:
+        importlib.import_module(name)
+    except BaseException:  # a library may even raise SystemExit
+        return False
+    if threading.active_count() > 1:
+        print(f"holdfast template: importing {name} started a thread", file=sys.stderr, flush=True)
+    return True
+
+
+def _import_roots() -> tuple[str, ...]:
+    paths = sysconfig.get_paths()
+    roots = {paths[key] for key in ("stdlib", "platstdlib", "purelib", "platlib")}
+    roots.update(site.getsitepackages())
+    roots.update(path for path in sys.path if path.endswith(("site-packages", "dist-packages")))
+    return tuple(os.path.realpath(root) + os.sep for root in roots)
+
+
+def _top_level() -> set[str]:
+    return {name for name in sys.modules if "." not in name and not name.startswith("_")}
+
+
+def _drain(fd: int) -> None:
+    try:
+        while os.read(fd, 4096):
+            pass
+    except BlockingIOError:
+        pass

@@ -1,0 +1,251 @@
+"""A frontend for tests of the worker alone: it speaks the control channel, and nothing else.
+
+It starts the template as holdfast-kernel does, keeps every frame that each worker sends, and lets
+a test look at them. No sockets of Jupyter's, no queue, no store of its own: where a test wants
+a store it passes the session's descriptor.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import os
+import select
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+
+import msgpack
+
+TIMEOUT = 30.0
+
+
+class Peer:
+    """One control channel, seen from the frontend's side."""
+
+    def __init__(self, sock):
+        self.socket = sock
+        self.received = b""
+        self.ended = False
+
+    def send(self, frame, fds=()):
+        body = msgpack.packb(frame, use_bin_type=True)
+        data = struct.pack(">I", len(body)) + body
+        if fds:
+            socket.send_fds(self.socket, [data], list(fds))
+        else:
+            self.socket.sendall(data)
+
+    def frame(self, timeout=TIMEOUT):
+        """The next frame; None at the end of the channel."""
+        deadline = time.monotonic() + timeout
+        while True:
+            if len(self.received) >= 4:
+                (length,) = struct.unpack_from(">I", self.received)
+                if len(self.received) >= 4 + length:
+                    body = self.received[4 : 4 + length]
+                    self.received = self.received[4 + length :]
+                    return msgpack.unpackb(body, raw=False)
+            left = deadline - time.monotonic()
+            ready = left > 0 and select.select([self.socket], [], [], left)[0]
+            if not ready:
+                raise TimeoutError("no frame within the time")
+            try:
+                data = self.socket.recv(1 << 16)
+            except ConnectionResetError:
+                data = b""
+            if not data:
+                self.ended = True
+                return None
+            self.received += data
+
+    def until(self, op, timeout=TIMEOUT):
+        """The next frame of a kind; what came before it is returned too."""
+        before = []
+        while True:
+            frame = self.frame(timeout)
+            if frame is None:
+                raise EOFError(f"the channel ended before {op!r}; before it came {before}")
+            if frame["op"] == op:
+                return frame, before
+            before.append(frame)
+
+    def close(self):
+        self.socket.close()
+
+
+class Answer:
+    """What a request brought: the reply and the frames before it."""
+
+    def __init__(self, reply, frames):
+        self.reply = reply
+        self.frames = frames
+        self.content = json.loads(reply["content"]) if reply.get("content") else {}
+        self.report = reply.get("report") or {}
+
+    def text(self, name="stdout"):
+        """What was written to a stream."""
+        return "".join(f["text"] for f in self.frames if f["op"] == "stream" and f["name"] == name)
+
+    def messages(self, kind):
+        """The contents of the messages of a type."""
+        return [
+            json.loads(f["content"])
+            for f in self.frames
+            if f["op"] == "message" and f["type"] == kind
+        ]
+
+    @property
+    def result(self):
+        """The text of the execute_result, None where there was none."""
+        results = self.messages("execute_result")
+        return results[-1]["data"]["text/plain"] if results else None
+
+    @property
+    def status(self):
+        return self.content.get("status")
+
+
+class Worker(Peer):
+    """A home or cell worker."""
+
+    ids = itertools.count(1)
+
+    def __init__(self, sock, role, stdout, stderr):
+        super().__init__(sock)
+        self.role = role
+        self.stdout, self.stderr = stdout, stderr
+        self.pid = None
+        self.count = 1
+
+    def request(self, kind, content, **fields):
+        """Send a request; its id."""
+        number = next(self.ids)
+        header = {"msg_id": f"m{number}", "msg_type": kind, "session": "s", "username": "u"}
+        header |= {"date": "2026-01-01T00:00:00Z", "version": "5.4"}
+        frame = {"op": "request", "id": number, "type": kind, "buffers": []}
+        frame |= {"header": _json(header), "parent": b"{}", "metadata": b"{}"}
+        frame |= {"content": _json(content), **fields}
+        self.send(frame)
+        return number
+
+    def start_cell(self, code, *, instrument=None, allow_stdin=False, **content):
+        """Send an execute_request; its id."""
+        body = {"code": code, "silent": False, "store_history": True, "allow_stdin": allow_stdin}
+        body |= content
+        fields = {"code": code, "execution_count": self.count}
+        if instrument is not None:
+            fields["instrument"] = instrument
+        return self.request("execute_request", body, **fields)
+
+    def answer(self, timeout=TIMEOUT):
+        """Wait for the running request's reply."""
+        reply, frames = self.until("reply", timeout)
+        answer = Answer(reply, frames)
+        self.count = max(self.count, answer.content.get("execution_count", 0) + 1)
+        return answer
+
+    def run(self, code, timeout=TIMEOUT, **options):
+        """Run a cell to its reply."""
+        self.start_cell(code, **options)
+        return self.answer(timeout)
+
+    def ask(self, kind, **content):
+        """One request other than a cell's."""
+        self.request(kind, content)
+        return self.answer()
+
+    def interrupt(self):
+        os.kill(self.pid, signal.SIGINT)
+
+    def output(self, fd_name="stdout"):
+        """What the process wrote to its fd 1 or 2 itself, as far as it has arrived."""
+        fd = getattr(self, fd_name)
+        data = b""
+        while select.select([fd], [], [], 0.05)[0]:
+            chunk = os.read(fd, 1 << 16)
+            if not chunk:
+                break
+            data += chunk
+        return data.decode(errors="replace")
+
+    def close(self):
+        super().close()
+        for fd in (self.stdout, self.stderr):
+            with contextlib.suppress(OSError):
+                os.close(fd)
+
+
+class Frontend:
+    """A template and its workers; a context manager."""
+
+    def __init__(self, session_fd=None, env=None, cwd=None):
+        ours, theirs = socket.socketpair()
+        command = [sys.executable, "-m", "holdfast.worker", "--control-fd", str(theirs.fileno())]
+        pass_fds = [theirs.fileno()]
+        if session_fd is not None:
+            command += ["--session-fd", str(session_fd)]
+            pass_fds.append(session_fd)
+        self.process = subprocess.Popen(
+            command,
+            pass_fds=pass_fds,
+            cwd=cwd,
+            env={**os.environ, **(env or {})},
+        )
+        theirs.close()
+        self.template = Peer(ours)
+        self.workers = []
+        self.ready, _ = self.template.until("ready")
+
+    def fork(self, role):
+        """A new worker, ready."""
+        ours, theirs = socket.socketpair()
+        out_read, out_write = os.pipe()
+        err_read, err_write = os.pipe()
+        self.template.send(
+            {"op": "fork", "role": role}, [theirs.fileno(), out_write, err_write]
+        )
+        theirs.close()
+        os.close(out_write)
+        os.close(err_write)
+        worker = Worker(ours, role, out_read, err_read)
+        forked, _ = self.template.until("forked")
+        worker.pid = forked["pid"]
+        self.workers.append(worker)
+        try:
+            ready, _ = worker.until("ready")
+        except (EOFError, TimeoutError) as error:
+            raise RuntimeError(f"{error}\n{worker.output('stderr')}") from None
+        assert ready["pid"] == worker.pid
+        return worker
+
+    def exited(self, worker):
+        """Wait for the template's word that a worker ended; its raw wait status."""
+        while True:
+            frame, _ = self.template.until("exited")
+            if frame["pid"] == worker.pid:
+                return frame["status"]
+
+    def close(self):
+        for worker in self.workers:
+            worker.close()
+        self.template.close()
+        try:
+            self.process.wait(10)
+        finally:
+            self.process.kill()
+            self.process.wait()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        self.close()
+
+
+def _json(value):
+    return json.dumps(value).encode()
