@@ -1,0 +1,144 @@
+"""What SCOREP_... variables say, and the experiment directory they lead to.
+
+The names, defaults and behaviour are those of Score-P's measurement configuration
+variables, with one exception: tracing is on unless SCOREP_ENABLE_TRACING says otherwise,
+because the built-in back end is there to write traces. Profiling stays off unless asked
+for.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from dataclasses import dataclass
+
+_TRUE = {"1", "true", "yes", "on"}
+_FALSE = {"0", "false", "no", "off"}
+_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+
+#: Every variable that the built-in back end acts on.
+KNOWN = frozenset(
+    "SCOREP_" + name
+    for name in (
+        "ENABLE_TRACING",
+        "ENABLE_PROFILING",
+        "EXPERIMENT_DIRECTORY",
+        "OVERWRITE_EXPERIMENT_DIRECTORY",
+        "TOTAL_MEMORY",
+        "VERBOSE",
+    )
+)
+
+
+def warn(message: str) -> None:
+    """One line to the user, on stderr."""
+    print(f"holdfast.scorep: {message}", file=sys.stderr)
+
+
+def _flag(environ, name: str, default: bool) -> bool:
+    text = environ.get(name)
+    if text is None or not text.strip():
+        return default
+    word = text.strip().lower()
+    if word in _TRUE:
+        return True
+    if word not in _FALSE:
+        warn(f"{name}={text!r} is neither true nor false; taken as {str(default).lower()}")
+        return default
+    return False
+
+
+def _size(environ, name: str, default: int) -> int:
+    text = environ.get(name, "").strip().lower().removesuffix("b")
+    if not text:
+        return default
+    number = text.rstrip("kmgt")
+    try:
+        value = int(float(number) * _UNITS[text[len(number) :]])
+    except (KeyError, ValueError, OverflowError):
+        value = 0
+    if value <= 0:
+        warn(f"{name}={environ[name]!r} is not a size; the default is used")
+        return default
+    return value
+
+
+_named: set[str] = set()
+
+
+def _name_ignored(environ) -> None:
+    """Say once of each SCOREP_... variable that it does nothing here."""
+    ignored = {n for n in environ if n.startswith("SCOREP_")} - KNOWN - _named
+    if ignored:
+        _named.update(ignored)
+        warn("without effect on the built-in recorder: " + ", ".join(sorted(ignored)))
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The measurement configuration of one recording.
+
+    Attributes
+    ----------
+    tracing, profiling : bool
+        Write traces.otf2, profile.json.
+    directory : str
+        The experiment directory as given; empty for a name made from the time.
+    overwrite : bool
+        Move an existing experiment directory out of the way. When false, an existing one
+        is an error.
+    total_memory : int
+        Bytes for all buffers together.
+    verbose : bool
+        Say on stderr where the results are.
+    """
+
+    tracing: bool = True
+    profiling: bool = False
+    directory: str = ""
+    overwrite: bool = True
+    total_memory: int = 16_000 * 1024
+    verbose: bool = False
+
+    @classmethod
+    def from_environ(cls, environ=None) -> Settings:
+        """Read SCOREP_... from `environ` (default: os.environ)."""
+        environ = os.environ if environ is None else environ
+        _name_ignored(environ)
+        return cls(
+            tracing=_flag(environ, "SCOREP_ENABLE_TRACING", True),
+            profiling=_flag(environ, "SCOREP_ENABLE_PROFILING", False),
+            directory=environ.get("SCOREP_EXPERIMENT_DIRECTORY", ""),
+            overwrite=_flag(environ, "SCOREP_OVERWRITE_EXPERIMENT_DIRECTORY", True),
+            total_memory=_size(environ, "SCOREP_TOTAL_MEMORY", 16_000 * 1024),
+            verbose=_flag(environ, "SCOREP_VERBOSE", False),
+        )
+
+    @property
+    def buffer_bytes(self) -> int:
+        """The buffer of one location: a sixteenth, so that sixteen threads keep within
+        the whole. OTF2 raises it to 256 KiB and cuts it to 16 MiB."""
+        return self.total_memory // 16
+
+
+def _stamp() -> str:
+    return f"{time.strftime('%Y%m%d_%H%M')}_{time.monotonic_ns()}"
+
+
+def make_directory(settings: Settings) -> str:
+    """Create the experiment directory and return its absolute path.
+
+    An existing directory is renamed, with the time appended to its name, when
+    `settings.overwrite` is set; else FileExistsError is raised.
+    """
+    path = os.path.abspath(settings.directory or f"scorep-{_stamp()}")
+    if os.path.lexists(path):
+        if not settings.overwrite:
+            raise FileExistsError(
+                f"the experiment directory {path} exists, and "
+                "SCOREP_OVERWRITE_EXPERIMENT_DIRECTORY is false"
+            )
+        os.rename(path, f"{path}-{_stamp()}")
+    os.makedirs(path)
+    return path

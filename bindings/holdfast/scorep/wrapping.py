@@ -1,0 +1,97 @@
+"""Decorating a function so that it keeps its kind.
+
+``around(function, make_context)`` runs the function's code inside a fresh context
+manager. For generators, coroutines and async generators that is each stretch of running
+code between two suspensions: a region that stayed open while others run would not nest
+with theirs.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import types
+
+
+def _drive(step, value, throw, make_context):
+    """Run a generator-like object to its end; yields what it yields, returns its value."""
+    while True:
+        try:
+            with make_context():
+                item = step(value)
+        except StopIteration as stop:
+            return stop.value
+        try:
+            value = yield item
+            step = throw.__self__.send
+        except BaseException as error:
+            step, value = throw, error
+
+
+def _generator(function, make_context):
+    @functools.wraps(function)
+    def wrapper(*args, **kwargs):
+        generator = function(*args, **kwargs)
+        return (yield from _drive(generator.send, None, generator.throw, make_context))
+
+    return wrapper
+
+
+@types.coroutine
+def _await(coroutine, make_context):
+    return (yield from _drive(coroutine.send, None, coroutine.throw, make_context))
+
+
+def _coroutine(function, make_context):
+    @functools.wraps(function)
+    async def wrapper(*args, **kwargs):
+        return await _await(function(*args, **kwargs), make_context)
+
+    return wrapper
+
+
+def _async_generator(function, make_context):
+    @functools.wraps(function)
+    async def wrapper(*args, **kwargs):
+        generator = function(*args, **kwargs)
+        step, value = generator.asend, None
+        while True:
+            try:
+                item = await _await(step(value), make_context)
+            except StopAsyncIteration:
+                return
+            try:
+                value = yield item
+                step = generator.asend
+            except GeneratorExit:
+                await _await(generator.aclose(), make_context)
+                raise
+            except BaseException as error:
+                step, value = generator.athrow, error
+
+    return wrapper
+
+
+def _plain(function, make_context):
+    @functools.wraps(function)
+    def wrapper(*args, **kwargs):
+        with make_context():
+            return function(*args, **kwargs)
+
+    return wrapper
+
+
+def around(function, make_context):
+    """Return `function` with its code running inside ``make_context()``.
+
+    classmethod and staticmethod objects are unwrapped and wrapped again.
+    """
+    if isinstance(function, (classmethod, staticmethod)):
+        return type(function)(around(function.__func__, make_context))
+    if inspect.isasyncgenfunction(function):
+        return _async_generator(function, make_context)
+    if inspect.iscoroutinefunction(function):
+        return _coroutine(function, make_context)
+    if inspect.isgeneratorfunction(function):
+        return _generator(function, make_context)
+    return _plain(function, make_context)
