@@ -137,7 +137,7 @@ hfi_header_write(hfi_writer *writer, const char *type, const char *session,
 {
     hfi_writer_format(writer, "{\"msg_id\":\"%s_%llu\",\"msg_type\":", session, number);
     hfi_writer_append_json(writer, type, strlen(type));
-    hfi_writer_format(text,
+    hfi_writer_format(writer,
                     ",\"username\":\"kernel\",\"session\":\"%s\",\"version\":\"5.4\","
                     "\"date\":\"",
                     session);

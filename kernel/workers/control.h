@@ -72,6 +72,38 @@
 #ifndef HFI_CONTROL_H
 #define HFI_CONTROL_H
 
-/* declarations follow with the code */
+#include "holdfast/error.h"
+#include "workers/frame.h"
+
+#define HFI_CONTROL_VERSION 1
+#define HFI_CONTROL_FDS_MAX 3
+
+/* One end of the channel, non-blocking. One thread. */
+typedef struct hfi_control hfi_control;
+
+/* Takes the descriptor, on failure too. HF_E_NOMEM, HF_E_SYSTEM. */
+HF_CHECK hf_status hfi_control_create_consume(int fd, hfi_control **ret_control,
+                                              hf_error *reterr);
+void hfi_control_close(hfi_control *control);
+
+int hfi_control_fd(const hfi_control *control);
+/* Whether something waits to be written. */
+int hfi_control_is_full(const hfi_control *control);
+
+/* Queue a frame and write what fits. The frame and the descriptors, which are closed once
+ * sent, are consumed on failure too. HF_E_GONE where the peer is dead, HF_E_NOMEM,
+ * HF_E_SYSTEM. */
+HF_CHECK hf_status hfi_control_send_consume(hfi_control *control, hfi_frame *frame,
+                                            const int *fds, size_t fd_count,
+                                            hf_error *reterr);
+HF_CHECK hf_status hfi_control_flush(hfi_control *control, hf_error *reterr);
+
+/* Read what is there, a bounded amount. HF_E_GONE at the end of the stream; frames that
+ * came before it are still given by hfi_control_next. */
+HF_CHECK hf_status hfi_control_fill(hfi_control *control, hf_error *reterr);
+/* The next whole frame, valid until the next call; HF_AGAIN where there is none.
+ * HF_E_PROTOCOL where the bytes are no frame, HF_E_NOMEM. */
+HF_CHECK hf_status hfi_control_next(hfi_control *control, hfi_map *ret_map,
+                                    hf_error *reterr);
 
 #endif

@@ -1,0 +1,330 @@
+/* channels.c - binding, receiving and sending on the five sockets.
+ *
+ *   shell, control, stdin   ROUTER: clients are known by their identity
+ *   iopub                   XPUB: so that new subscribers are seen and welcomed
+ *   hb                      REP
+ *
+ * High-water marks are 0 (no bound): a client that is slow, or asleep in a laptop, must get
+ * every output when it comes back, and a notebook that prints more than memory holds is
+ * ended by its own process first. ROUTER_HANDOVER lets a client that reconnects take
+ * its identity again.
+ *
+ * Nothing here blocks: everything is received with ZMQ_DONTWAIT, and sending to a ROUTER
+ * or an XPUB without a bound queues. One thread; the sockets never leave it.
+ */
+#include "session/channels.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include <zmq.h>
+
+#define LINGER_MS     1000
+#define ENDPOINT_SIZE 1024
+#define IPC_PORT_MAX  65535
+
+struct hfi_channels {
+    void *context;
+    void *socket[HFI_CHANNEL_COUNT];
+    char *ipc_path[HFI_CHANNEL_COUNT]; /* files to remove; NULL for tcp */
+};
+
+static const int socket_types[HFI_CHANNEL_COUNT] = {ZMQ_ROUTER, ZMQ_XPUB, ZMQ_ROUTER,
+                                                    ZMQ_ROUTER, ZMQ_REP};
+
+static void
+set_option(void *socket, int option, int value)
+{
+    (void)zmq_setsockopt(socket, option, &value, sizeof value);
+}
+
+static hf_status
+open_socket(hfi_channels *channels, int channel, hf_error *reterr)
+{
+    void *socket = zmq_socket(channels->context, socket_types[channel]);
+    if (socket == NULL)
+        return hf_error_set_errno(reterr, errno, "zmq_socket");
+    channels->socket[channel] = socket;
+    set_option(socket, ZMQ_LINGER, LINGER_MS);
+    set_option(socket, ZMQ_SNDHWM, 0);
+    set_option(socket, ZMQ_RCVHWM, 0);
+    set_option(socket, ZMQ_IPV6, 1);
+    if (socket_types[channel] == ZMQ_ROUTER)
+        set_option(socket, ZMQ_ROUTER_HANDOVER, 1);
+    if (socket_types[channel] == ZMQ_XPUB)
+        set_option(socket, ZMQ_XPUB_VERBOSE, 1);
+    return HF_OK;
+}
+
+/* The port that the system chose, out of "tcp://address:port". */
+static hf_status
+read_port(void *socket, int *ret_port, hf_error *reterr)
+{
+    char endpoint[ENDPOINT_SIZE];
+    size_t size = sizeof endpoint;
+    if (zmq_getsockopt(socket, ZMQ_LAST_ENDPOINT, endpoint, &size) != 0)
+        return hf_error_set_errno(reterr, errno, "ZMQ_LAST_ENDPOINT");
+    const char *colon = strrchr(endpoint, ':');
+    *ret_port = colon != NULL ? atoi(colon + 1) : 0;
+    return HF_OK;
+}
+
+/* With ipc a port is a file name's ending: the first that is free. */
+static void
+choose_ipc_port(hfi_connection *connection, int channel)
+{
+    char endpoint[ENDPOINT_SIZE];
+    for (int port = 1; port <= IPC_PORT_MAX; port++) {
+        connection->port[channel] = port;
+        if (hfi_connection_endpoint(connection, channel, endpoint, sizeof endpoint,
+                                    NULL) != HF_OK)
+            return;
+        if (access(endpoint + strlen("ipc://"), F_OK) != 0)
+            return;
+    }
+}
+
+static hf_status
+bind_socket(hfi_channels *channels, hfi_connection *connection, int channel,
+            hf_error *reterr)
+{
+    char endpoint[ENDPOINT_SIZE];
+    int chosen = connection->port[channel] == 0;
+    if (connection->ipc && chosen)
+        choose_ipc_port(connection, channel);
+    hf_status status = hfi_connection_endpoint(connection, channel, endpoint,
+                                               sizeof endpoint, reterr);
+    if (status != HF_OK)
+        return status;
+    if (zmq_bind(channels->socket[channel], endpoint) != 0)
+        return hf_error_set(reterr, HF_E_SYSTEM, "cannot bind %s: %s", endpoint,
+                            zmq_strerror(errno));
+    if (connection->ipc)
+        channels->ipc_path[channel] = strdup(endpoint + strlen("ipc://"));
+    else if (chosen)
+        status = read_port(channels->socket[channel], &connection->port[channel], reterr);
+    return status;
+}
+
+hf_status
+hfi_channels_create(hfi_connection *connection, hfi_channels **ret_channels,
+                    hf_error *reterr)
+{
+    hf_status status = HF_OK;
+    hfi_channels *channels = calloc(1, sizeof *channels);
+    if (channels == NULL)
+        return hf_error_set(reterr, HF_E_NOMEM, "no memory for the channels");
+    channels->context = zmq_ctx_new();
+    if (channels->context == NULL)
+        status = hf_error_set_errno(reterr, errno, "zmq_ctx_new");
+    for (int i = 0; status == HF_OK && i < HFI_CHANNEL_COUNT; i++) {
+        status = open_socket(channels, i, reterr);
+        if (status == HF_OK)
+            status = bind_socket(channels, connection, i, reterr);
+    }
+    if (status != HF_OK) {
+        hfi_channels_close(channels);
+        return status;
+    }
+    *ret_channels = channels;
+    return HF_OK;
+}
+
+void
+hfi_channels_close(hfi_channels *channels)
+{
+    if (channels == NULL)
+        return;
+    for (int i = 0; i < HFI_CHANNEL_COUNT; i++)
+        if (channels->socket[i] != NULL)
+            zmq_close(channels->socket[i]);
+    if (channels->context != NULL)
+        while (zmq_ctx_term(channels->context) != 0 && errno == EINTR)
+            continue;
+    for (int i = 0; i < HFI_CHANNEL_COUNT; i++) {
+        if (channels->ipc_path[i] != NULL)
+            unlink(channels->ipc_path[i]);
+        free(channels->ipc_path[i]);
+    }
+    free(channels);
+}
+
+void *
+hfi_channels_socket(const hfi_channels *channels, int channel)
+{
+    return channels->socket[channel];
+}
+
+/* ---- receiving ---------------------------------------------------------------- */
+
+/* Parts of one multipart; those past the limit are read and dropped, and counted. */
+typedef struct multipart {
+    zmq_msg_t *parts;
+    size_t count; /* received */
+    size_t kept;
+} multipart;
+
+static void
+multipart_fini(multipart *whole)
+{
+    for (size_t i = 0; i < whole->kept; i++)
+        zmq_msg_close(&whole->parts[i]);
+    free(whole->parts);
+}
+
+static int
+keep_part(multipart *whole, zmq_msg_t *part)
+{
+    if (whole->kept >= HFI_MESSAGE_PARTS_MAX)
+        return 0;
+    if (whole->kept % 16 == 0) {
+        zmq_msg_t *grown =
+            realloc(whole->parts, (whole->kept + 16) * sizeof *whole->parts);
+        if (grown == NULL)
+            return 0;
+        whole->parts = grown;
+    }
+    zmq_msg_init(&whole->parts[whole->kept]);
+    zmq_msg_move(&whole->parts[whole->kept++], part);
+    return 1;
+}
+
+/* HF_OK with at least one part, or HF_AGAIN. */
+static hf_status
+receive_parts(void *socket, multipart *whole, hf_error *reterr)
+{
+    int more = 1;
+    while (more) {
+        zmq_msg_t part;
+        zmq_msg_init(&part);
+        if (zmq_msg_recv(&part, socket, ZMQ_DONTWAIT) < 0) {
+            int err = errno;
+            zmq_msg_close(&part);
+            if (err == EINTR)
+                continue;
+            if (err == EAGAIN && whole->count == 0)
+                return HF_AGAIN;
+            return hf_error_set(reterr, HF_E_SYSTEM, "receiving: %s", zmq_strerror(err));
+        }
+        more = zmq_msg_more(&part);
+        whole->count++;
+        keep_part(whole, &part);
+        zmq_msg_close(&part);
+    }
+    return HF_OK;
+}
+
+hf_status
+hfi_channels_receive(hfi_channels *channels, int channel, hfi_signer *signer,
+                     hfi_message *ret_message, hf_error *reterr)
+{
+    multipart whole = {0};
+    hf_status status = receive_parts(channels->socket[channel], &whole, reterr);
+    if (status != HF_OK) {
+        multipart_fini(&whole);
+        return status;
+    }
+    hfi_part *parts = calloc(whole.kept, sizeof *parts);
+    if (parts == NULL)
+        status = hf_error_set(reterr, HF_E_NOMEM, "no memory for a message");
+    else if (whole.kept < whole.count)
+        status = hf_error_set(reterr, HF_E_PROTOCOL, "%zu parts are too many",
+                              whole.count);
+    else {
+        for (size_t i = 0; i < whole.kept; i++)
+            parts[i] = hfi_part_of(zmq_msg_data(&whole.parts[i]),
+                                   zmq_msg_size(&whole.parts[i]));
+        status = hfi_message_parse(parts, whole.kept, signer, ret_message, reterr);
+    }
+    free(parts);
+    multipart_fini(&whole);
+    if (status != HF_OK)
+        hf_error_prefix(reterr, "%s", hfi_channel_name(channel));
+    return status;
+}
+
+/* ---- sending ------------------------------------------------------------------ */
+
+static hf_status
+send_part(void *socket, hfi_part part, int more, hf_error *reterr)
+{
+    while (zmq_send(socket, part.data, part.size, more ? ZMQ_SNDMORE : 0) < 0)
+        if (errno != EINTR)
+            return hf_error_set(reterr, HF_E_SYSTEM, "sending: %s", zmq_strerror(errno));
+    return HF_OK;
+}
+
+static hfi_part
+or_empty_object(hfi_part part)
+{
+    return part.size > 0 ? part : hfi_part_text("{}");
+}
+
+hf_status
+hfi_channels_send(hfi_channels *channels, int channel, const hfi_signer *signer,
+                  hfi_part header, const hfi_outgoing *message, hf_error *reterr)
+{
+    void *socket = channels->socket[channel];
+    char signature[HFI_SIGNATURE_TEXT + 1];
+    const hfi_part json[4] = {header, or_empty_object(message->parent),
+                              or_empty_object(message->metadata),
+                              or_empty_object(message->content)};
+    hf_status status = HF_OK;
+    hfi_signer_sign(signer, json, signature);
+    for (size_t i = 0; status == HF_OK && i < message->ident_count; i++)
+        status = send_part(socket, message->idents[i], 1, reterr);
+    if (status == HF_OK)
+        status = send_part(socket, hfi_part_text("<IDS|MSG>"), 1, reterr);
+    if (status == HF_OK)
+        status = send_part(socket, hfi_part_text(signature), 1, reterr);
+    for (size_t i = 0; status == HF_OK && i < 4; i++)
+        status = send_part(socket, json[i], i < 3 || message->buffer_count > 0, reterr);
+    for (size_t i = 0; status == HF_OK && i < message->buffer_count; i++)
+        status =
+            send_part(socket, message->buffers[i], i + 1 < message->buffer_count, reterr);
+    return status;
+}
+
+void
+hfi_channels_echo(hfi_channels *channels)
+{
+    void *socket = channels->socket[HFI_HEARTBEAT];
+    for (;;) {
+        zmq_msg_t part;
+        int more = 1;
+        while (more) {
+            zmq_msg_init(&part);
+            if (zmq_msg_recv(&part, socket, ZMQ_DONTWAIT) < 0) {
+                zmq_msg_close(&part);
+                return;
+            }
+            more = zmq_msg_more(&part);
+            if (zmq_msg_send(&part, socket, more ? ZMQ_SNDMORE : 0) < 0)
+                zmq_msg_close(&part);
+        }
+    }
+}
+
+hf_status
+hfi_channels_subscription(hfi_channels *channels, hfi_writer *ret_topic)
+{
+    for (;;) {
+        multipart whole = {0};
+        hf_status status = receive_parts(channels->socket[HFI_IOPUB], &whole, NULL);
+        const char *data = NULL;
+        size_t size = 0;
+        if (status == HF_OK && whole.kept > 0) {
+            data = zmq_msg_data(&whole.parts[0]);
+            size = zmq_msg_size(&whole.parts[0]);
+        }
+        int subscribes = size > 0 && data[0] == 1;
+        if (subscribes) {
+            hfi_writer_clear(ret_topic);
+            hfi_writer_append(ret_topic, data + 1, size - 1);
+        }
+        multipart_fini(&whole);
+        if (status != HF_OK || subscribes)
+            return status == HF_OK ? HF_OK : HF_AGAIN;
+    }
+}

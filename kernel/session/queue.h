@@ -1,0 +1,30 @@
+/* queue.h - requests of the shell channel that wait for their turn. */
+#ifndef HFI_QUEUE_H
+#define HFI_QUEUE_H
+
+#include "wire/message.h"
+
+typedef struct hfi_request {
+    struct hfi_request *next;
+    hfi_message message;
+    int channel; /* HFI_SHELL or HFI_CONTROL: where the reply goes */
+} hfi_request;
+
+/* Zeroed is empty. */
+typedef struct hfi_queue {
+    hfi_request *first;
+    hfi_request *last;
+    size_t count;
+} hfi_queue;
+
+/* Take the message over. NULL without memory: then the message is finished too. */
+hfi_request *hfi_request_create_consume(hfi_message *message, int channel);
+void hfi_request_close(hfi_request *request);
+
+void hfi_queue_push(hfi_queue *queue, hfi_request *request);
+hfi_request *hfi_queue_pop(hfi_queue *queue);
+/* Take out the first request of a type, leaving the order of the others. */
+hfi_request *hfi_queue_pop_type(hfi_queue *queue, const char *type);
+void hfi_queue_fini(hfi_queue *queue);
+
+#endif

@@ -1,0 +1,238 @@
+/* control.c - frames over a Unix socket, in both directions, without ever blocking.
+ *
+ * The frontend has one thread, and a worker may be busy for hours or be stopped in a
+ * debugger. So what is sent is queued and written as the socket takes it, and what comes is
+ * read as it comes and cut into frames. The queue to a worker is bounded only by what
+ * clients ask of it; the buffer from a worker grows with the bytes that really arrived,
+ * never by the length that a frame promises.
+ *
+ * Descriptors ride on the first byte of their frame: sendmsg gets them with that frame's
+ * first piece, never with the tail of the one before. They are closed here once sent.
+ *
+ * A frame handed out points into the receive buffer; the buffer moves only in
+ * hfi_control_fill. Writing to a dead peer is an answer (HF_E_GONE), not a SIGPIPE.
+ */
+#include "workers/control.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "wire/writer.h"
+
+#define FILL_PIECE 65536u
+#define FILL_MAX   (16u << 20) /* in one call: others want their turn */
+
+#ifndef MSG_NOSIGNAL
+#define MSG_NOSIGNAL 0
+#endif
+
+typedef struct pending {
+    struct pending *next;
+    msgpack_sbuffer buffer;
+    size_t done;
+    int fds[HFI_CONTROL_FDS_MAX];
+    size_t fd_count; /* 0 once sent */
+} pending;
+
+struct hfi_control {
+    int fd;
+    pending *first;
+    pending **last;
+    hfi_writer input;
+    size_t taken; /* bytes of input that were handed out */
+};
+
+hf_status
+hfi_control_create_consume(int fd, hfi_control **ret_control, hf_error *reterr)
+{
+    hfi_control *control = calloc(1, sizeof *control);
+    if (control == NULL) {
+        close(fd);
+        return hf_error_set(reterr, HF_E_NOMEM, "no memory for a control channel");
+    }
+    if (fcntl(fd, F_SETFL, O_NONBLOCK) != 0) {
+        int err = errno;
+        close(fd);
+        free(control);
+        return hf_error_set_errno(reterr, err, "control channel");
+    }
+#ifdef SO_NOSIGPIPE
+    int on = 1;
+    (void)setsockopt(fd, SOL_SOCKET, SO_NOSIGPIPE, &on, sizeof on);
+#endif
+    control->fd = fd;
+    control->last = &control->first;
+    *ret_control = control;
+    return HF_OK;
+}
+
+static void
+drop_fds(pending *item)
+{
+    for (size_t i = 0; i < item->fd_count; i++)
+        close(item->fds[i]);
+    item->fd_count = 0;
+}
+
+static void
+drop_first(hfi_control *control)
+{
+    pending *item = control->first;
+    control->first = item->next;
+    if (control->first == NULL)
+        control->last = &control->first;
+    drop_fds(item);
+    msgpack_sbuffer_destroy(&item->buffer);
+    free(item);
+}
+
+void
+hfi_control_close(hfi_control *control)
+{
+    if (control == NULL)
+        return;
+    while (control->first != NULL)
+        drop_first(control);
+    hfi_writer_fini(&control->input);
+    close(control->fd);
+    free(control);
+}
+
+int
+hfi_control_fd(const hfi_control *control)
+{
+    return control->fd;
+}
+
+int
+hfi_control_is_full(const hfi_control *control)
+{
+    return control->first != NULL;
+}
+
+static ssize_t
+send_piece(int fd, const pending *item)
+{
+    union {
+        struct cmsghdr head;
+        char space[CMSG_SPACE(sizeof(int) * HFI_CONTROL_FDS_MAX)];
+    } ancillary;
+    struct iovec piece = {item->buffer.data + item->done,
+                          item->buffer.size - item->done};
+    struct msghdr message = {0};
+    message.msg_iov = &piece;
+    message.msg_iovlen = 1;
+    if (item->fd_count > 0) {
+        size_t size = item->fd_count * sizeof(int);
+        memset(&ancillary, 0, sizeof ancillary);
+        message.msg_control = &ancillary;
+        message.msg_controllen = CMSG_SPACE(size);
+        struct cmsghdr *head = CMSG_FIRSTHDR(&message);
+        head->cmsg_level = SOL_SOCKET;
+        head->cmsg_type = SCM_RIGHTS;
+        head->cmsg_len = CMSG_LEN(size);
+        memcpy(CMSG_DATA(head), item->fds, size);
+    }
+    return sendmsg(fd, &message, MSG_NOSIGNAL);
+}
+
+hf_status
+hfi_control_flush(hfi_control *control, hf_error *reterr)
+{
+    while (control->first != NULL) {
+        pending *item = control->first;
+        ssize_t size = send_piece(control->fd, item);
+        if (size < 0) {
+            if (errno == EINTR)
+                continue;
+            if (errno == EAGAIN || errno == EWOULDBLOCK)
+                return HF_OK;
+            if (errno == EPIPE || errno == ECONNRESET)
+                return hf_error_set(reterr, HF_E_GONE, "the peer is gone");
+            return hf_error_set_errno(reterr, errno, "writing to a worker");
+        }
+        drop_fds(item);
+        item->done += (size_t)size;
+        if (item->done == item->buffer.size)
+            drop_first(control);
+    }
+    return HF_OK;
+}
+
+hf_status
+hfi_control_send_consume(hfi_control *control, hfi_frame *frame, const int *fds,
+                         size_t fd_count, hf_error *reterr)
+{
+    hf_status status = hfi_frame_finish(frame, reterr);
+    pending *item = status == HF_OK ? calloc(1, sizeof *item) : NULL;
+    if (item == NULL) {
+        for (size_t i = 0; i < fd_count; i++)
+            close(fds[i]);
+        hfi_frame_fini(frame);
+        return status != HF_OK ? status : hf_error_set(reterr, HF_E_NOMEM, "no memory");
+    }
+    item->buffer = frame->buffer;
+    if (fd_count > 0)
+        memcpy(item->fds, fds, fd_count * sizeof *fds);
+    item->fd_count = fd_count;
+    *control->last = item;
+    control->last = &item->next;
+    return hfi_control_flush(control, reterr);
+}
+
+static void
+compact_input(hfi_control *control)
+{
+    hfi_writer *input = &control->input;
+    if (control->taken == 0)
+        return;
+    memmove(input->data, input->data + control->taken, input->size - control->taken);
+    input->size -= control->taken;
+    control->taken = 0;
+    if (input->size == 0 && input->capacity > FILL_MAX)
+        hfi_writer_fini(input);
+}
+
+hf_status
+hfi_control_fill(hfi_control *control, hf_error *reterr)
+{
+    char piece[FILL_PIECE];
+    compact_input(control);
+    for (size_t total = 0; total < FILL_MAX;) {
+        ssize_t size = recv(control->fd, piece, sizeof piece, 0);
+        if (size < 0 && errno == EINTR)
+            continue;
+        if (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+            return HF_OK;
+        if (size == 0 || (size < 0 && errno == ECONNRESET))
+            return hf_error_set(reterr, HF_E_GONE, "the peer is gone");
+        if (size < 0)
+            return hf_error_set_errno(reterr, errno, "reading from a worker");
+        hfi_writer_append(&control->input, piece, (size_t)size);
+        if (control->input.failed)
+            return hf_error_set(reterr, HF_E_NOMEM, "no memory for a frame");
+        total += (size_t)size;
+    }
+    return HF_OK;
+}
+
+hf_status
+hfi_control_next(hfi_control *control, hfi_map *ret_map, hf_error *reterr)
+{
+    const hfi_writer *input = &control->input;
+    size_t left = input->size - control->taken;
+    if (left < 4)
+        return HF_AGAIN;
+    const unsigned char *p = (const unsigned char *)input->data + control->taken;
+    size_t size = (size_t)p[0] << 24 | (size_t)p[1] << 16 | (size_t)p[2] << 8 | p[3];
+    if (size > HFI_FRAME_SIZE_MAX)
+        return hf_error_set(reterr, HF_E_PROTOCOL, "a frame of %zu bytes", size);
+    if (left - 4 < size)
+        return HF_AGAIN;
+    control->taken += 4 + size;
+    return hfi_map_read(ret_map, p + 4, size, reterr);
+}

@@ -1,0 +1,39 @@
+/* stream.h - joining a worker's pieces of output into messages. */
+#ifndef HFI_STREAM_H
+#define HFI_STREAM_H
+
+#include "wire/part.h"
+#include "wire/writer.h"
+
+#define HFI_STREAM_DELAY_NS 10000000LL
+#define HFI_STREAM_SIZE     65536u
+
+enum { HFI_STDOUT, HFI_STDERR };
+
+typedef void (*hfi_stream_publish)(void *context, int name, hfi_part parent,
+                                   hfi_part text);
+
+/* Zeroed, with `publish` and `context` set, is empty. */
+typedef struct hfi_stream {
+    hfi_stream_publish publish;
+    void *context;
+    hfi_writer text;
+    hfi_writer parent;
+    hfi_writer tail[2]; /* the begun character of each raw pipe: at most 3 bytes */
+    int name;
+    long long since_ns; /* when the first waiting byte came */
+} hfi_stream;
+
+/* Whole characters. Published now where they don't fit what waits or are many. */
+void hfi_stream_add(hfi_stream *stream, int name, hfi_part parent, hfi_part text,
+                    long long now_ns);
+/* Bytes as a pipe gave them: a character cut at the end waits for its rest. */
+void hfi_stream_add_raw(hfi_stream *stream, int name, hfi_part parent, hfi_part bytes,
+                        long long now_ns);
+/* Publish what waits, but for begun characters. */
+void hfi_stream_flush(hfi_stream *stream);
+/* When to flush; -1 where nothing waits. */
+long long hfi_stream_deadline_ns(const hfi_stream *stream);
+void hfi_stream_fini(hfi_stream *stream);
+
+#endif

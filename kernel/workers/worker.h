@@ -1,0 +1,61 @@
+/* worker.h - the template, and the workers that are forked from it. */
+#ifndef HFI_WORKER_H
+#define HFI_WORKER_H
+
+#include <sys/types.h>
+
+#include "holdfast/error.h"
+#include "workers/control.h"
+#include "workers/stream.h"
+
+typedef enum hfi_role { HFI_HOME, HFI_CELL } hfi_role;
+
+typedef struct hfi_worker {
+    struct hfi_worker *next; /* in the template's list */
+    hfi_role role;
+    int owned;  /* the session still has it as home, cell or standby */
+    pid_t pid;  /* 0: the template has not told yet */
+    int ready;
+    hfi_control *control; /* NULL once closed */
+    int output[2];        /* read ends of its fds 1 and 2; -1 once at their end */
+    hfi_stream stream;
+    int silent;           /* its channel is at its end, or broke the protocol */
+    int exited;           /* the template reported `status` */
+    int status;           /* raw wait status */
+    long long deadline_ns; /* silent or leaving: when patience ends; 0: none */
+} hfi_worker;
+
+typedef struct hfi_template {
+    pid_t pid;
+    hfi_control *control; /* NULL: not running */
+    int ready;
+    hfi_worker *workers; /* all that may still run, newest first */
+} hfi_template;
+
+/* Start the program `argv` with "--control-fd N --session-fd M" appended.
+ * HF_E_SYSTEM, HF_E_NOMEM. */
+HF_CHECK hf_status hfi_template_start(hfi_template *template, const char *const *argv,
+                                      int session_fd, hf_error *reterr);
+/* Ask it to import modules for later forks. */
+HF_CHECK hf_status hfi_template_import(hfi_template *template, const hfi_part *modules,
+                                       size_t count, hf_error *reterr);
+/* Close its channel, wait, kill the rest of its process group, forget all workers. */
+void hfi_template_end(hfi_template *template, int timeout_ms);
+
+/* Ask for a worker. It can be sent requests at once: they wait in its channel. Kept in
+ * the template's list until hfi_worker_forget. */
+HF_CHECK hf_status hfi_worker_fork(hfi_template *template, hfi_role role,
+                                   hfi_worker **ret_worker, hf_error *reterr);
+/* {op: "forked"} and {op: "exited"} from the template; NULL for a stranger. */
+hfi_worker *hfi_worker_named(hfi_template *template, pid_t pid);
+hfi_worker *hfi_worker_awaiting(hfi_template *template, hfi_role role);
+
+/* Read its fds 1 and 2 until they are empty now. */
+void hfi_worker_drain(hfi_worker *worker, hfi_part parent, long long now_ns);
+/* Close the channel: the worker leaves by itself, or is killed after `patience_ms`. */
+void hfi_worker_release(hfi_worker *worker, int patience_ms);
+void hfi_worker_kill(hfi_worker *worker, int number);
+/* Take it out of the list and free it. */
+void hfi_worker_forget(hfi_template *template, hfi_worker *worker);
+
+#endif
