@@ -1,0 +1,204 @@
+/* array.c - where a NumPy array's memory is, without NumPy's headers.
+ *
+ * NumPy is optional when Holdfast is built and when it runs. So nothing here includes
+ * its headers: an array is recognised by its type's name, and its data pointer, shape
+ * and strides come from `__array_struct__`, NumPy's array interface protocol, version 3
+ * (a capsule with a C struct that has been stable since 2006 and, unlike the buffer
+ * protocol, covers datetime64 and every structured dtype).
+ *
+ * The *owner* is the end of the chain of bases, memoryviews looked through. The whole
+ * memory is, in this order: the bytes that an array without base spans; the buffer that
+ * the owner exports; the bytes that the last array of the chain spans (the owner is
+ * then a capsule or such of some C library). Views that look outside what was found
+ * make it unknown (low is NULL); the caller then copies.
+ */
+#include "array.h"
+
+#include <string.h>
+
+/* numpy/arrayobject: PyArrayInterface, as its documentation gives it. */
+typedef struct array_interface {
+    int two;
+    int nd;
+    char typekind;
+    int itemsize;
+    int flags;
+    Py_intptr_t *shape;
+    Py_intptr_t *strides;
+    void *data;
+    PyObject *descr;
+} array_interface;
+
+enum { ARRAY_WRITEABLE = 0x0400 };
+
+int
+hfi_array_check(PyObject *object) {
+    int exact = 1;
+    for (PyTypeObject *type = Py_TYPE(object); type; type = type->tp_base, exact = 2)
+        if (type->tp_itemsize == 0 && strcmp(type->tp_name, "numpy.ndarray") == 0)
+            return exact;
+    return 0;
+}
+
+PyObject *
+hfi_array_base(PyObject *array) {
+    return PyObject_GetAttrString(array, "base");
+}
+
+int
+hfi_array_is_plain(PyObject *array) {
+    int plain = -1;
+    PyObject *dtype = PyObject_GetAttrString(array, "dtype");
+    PyObject *kind = dtype ? PyObject_GetAttrString(dtype, "kind") : NULL;
+    PyObject *has_object = kind ? PyObject_GetAttrString(dtype, "hasobject") : NULL;
+    const char *letter = has_object ? PyUnicode_AsUTF8(kind) : NULL;
+    if (letter)
+        plain = has_object == Py_False && letter[0] && strchr("biufcmMSUV", letter[0]);
+    Py_XDECREF(dtype);
+    Py_XDECREF(kind);
+    Py_XDECREF(has_object);
+    return plain;
+}
+
+/* The interface of an array; the capsule owns it. NULL with an exception. */
+static const array_interface *
+interface_get(PyObject *array, PyObject **ret_capsule) {
+    PyObject *capsule = PyObject_GetAttrString(array, "__array_struct__");
+    const array_interface *interface =
+        capsule ? PyCapsule_GetPointer(capsule, NULL) : NULL;
+    if (interface && (interface->two != 2 || interface->nd < 0 ||
+                      interface->nd > HFI_ARRAY_DIMENSIONS_MAX)) {
+        PyErr_SetString(PyExc_ValueError, "an array interface that isn't understood");
+        interface = NULL;
+    }
+    if (!interface) {
+        Py_XDECREF(capsule);
+        return NULL;
+    }
+    *ret_capsule = capsule;
+    return interface;
+}
+
+/* The bytes from the lowest to past the highest element. */
+static void
+span_of(const array_interface *interface, char **ret_low, size_t *ret_size) {
+    char *low = interface->data, *high = low + interface->itemsize;
+    for (int i = 0; i < interface->nd; i++) {
+        if (interface->shape[i] == 0) {
+            *ret_low = interface->data;
+            *ret_size = 0;
+            return;
+        }
+        Py_intptr_t reach = (interface->shape[i] - 1) * interface->strides[i];
+        if (reach < 0)
+            low += reach;
+        else
+            high += reach;
+    }
+    *ret_low = low;
+    *ret_size = (size_t)(high - low);
+}
+
+/* Follow the bases. Gives the owner (new reference) and the last array on the way. */
+static PyObject *
+owner_of(PyObject *array, PyObject **ret_last) {
+    PyObject *at = Py_NewRef(array);
+    *ret_last = Py_NewRef(array);
+    for (;;) {
+        PyObject *next;
+        if (hfi_array_check(at)) {
+            Py_SETREF(*ret_last, Py_NewRef(at));
+            next = hfi_array_base(at);
+        } else if (PyMemoryView_Check(at)) {
+            next = Py_XNewRef(PyMemoryView_GET_BASE(at));
+            if (!next)
+                return at;
+        } else {
+            return at;
+        }
+        if (next == Py_None) {
+            Py_DECREF(next);
+            return at;
+        }
+        Py_DECREF(at);
+        if (!next) {
+            Py_CLEAR(*ret_last);
+            return NULL;
+        }
+        at = next;
+    }
+}
+
+static int
+whole_memory(hfi_array_view *view, PyObject *last) {
+    if (!hfi_array_check(view->owner) && PyObject_CheckBuffer(view->owner)) {
+        Py_buffer buffer;
+        if (PyObject_GetBuffer(view->owner, &buffer, PyBUF_SIMPLE) == 0) {
+            view->low = buffer.buf;
+            view->low_size = (size_t)buffer.len;
+            PyBuffer_Release(&buffer);
+            return 0;
+        }
+        PyErr_Clear();
+    }
+    PyObject *capsule;
+    const array_interface *interface = interface_get(last, &capsule);
+    if (!interface)
+        return -1;
+    span_of(interface, &view->low, &view->low_size);
+    Py_DECREF(capsule);
+    return 0;
+}
+
+int
+hfi_array_view_get(PyObject *array, hfi_array_view *ret_view) {
+    PyObject *capsule, *last = NULL;
+    const array_interface *interface = interface_get(array, &capsule);
+    if (!interface)
+        return -1;
+    hfi_array_view *view = ret_view;
+    memset(view, 0, offsetof(hfi_array_view, shape));
+    view->data = interface->data;
+    view->itemsize = (size_t)interface->itemsize;
+    view->size = view->itemsize;
+    view->dimensions = interface->nd;
+    view->writeable = (interface->flags & ARRAY_WRITEABLE) != 0;
+    for (int i = 0; i < interface->nd; i++) {
+        view->shape[i] = interface->shape[i];
+        view->strides[i] = interface->strides[i];
+        view->size *= (size_t)interface->shape[i];
+    }
+    char *low;
+    size_t low_size;
+    span_of(interface, &low, &low_size);
+    Py_DECREF(capsule);
+
+    view->owner = owner_of(array, &last);
+    int failed = !view->owner || whole_memory(view, last) < 0;
+    Py_XDECREF(last);
+    if (failed) {
+        Py_CLEAR(view->owner);
+        return -1;
+    }
+    if (low < view->low || low + low_size > view->low + view->low_size) {
+        view->low = NULL;
+        view->low_size = 0;
+    }
+    return 0;
+}
+
+void
+hfi_array_view_fini(hfi_array_view *view) {
+    Py_CLEAR(view->owner);
+}
+
+int
+hfi_array_view_is_compact(const hfi_array_view *view) {
+    Py_ssize_t expected = (Py_ssize_t)view->itemsize;
+    for (int i = view->dimensions - 1; i >= 0; i--) {
+        if (view->shape[i] != 1 && view->strides[i] != expected && view->size)
+            return 0;
+        expected *= view->shape[i];
+    }
+    return 1;
+}

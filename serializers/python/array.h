@@ -1,0 +1,42 @@
+/* array.h - where a NumPy array's memory is, without NumPy's headers. Private to the
+ * Python codecs and the extension. Call with the interpreter attached. */
+#ifndef HFI_ARRAY_H
+#define HFI_ARRAY_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <stddef.h>
+
+#define HFI_ARRAY_DIMENSIONS_MAX 64
+
+/* Memory below this size is carried inside the payload: a buffer of its own would cost
+ * a page of the arena and one of the process's mappings. */
+#define HFI_ARRAY_INLINE_MAX 16384
+
+typedef struct hfi_array_view {
+    PyObject *owner; /* end of the chain of bases: what owns the memory */
+    void *data;      /* first element */
+    char *low;       /* the owner's whole memory; NULL where it can't be told */
+    size_t low_size; /* bytes */
+    size_t size;     /* bytes of the elements */
+    size_t itemsize; /* bytes */
+    int dimensions;
+    int writeable;
+    Py_ssize_t shape[HFI_ARRAY_DIMENSIONS_MAX];
+    Py_ssize_t strides[HFI_ARRAY_DIMENSIONS_MAX]; /* bytes */
+} hfi_array_view;
+
+/* 1: exactly a numpy.ndarray; 2: of a subclass; 0: neither. Runs no Python code. */
+int hfi_array_check(PyObject *object);
+/* 1 where the array's elements are plain memory (no objects, no string arena), 0 where
+ * not, -1 with an exception. */
+int hfi_array_is_plain(PyObject *array);
+/* -1 with an exception. The view borrows the array and holds the owner. */
+int hfi_array_view_get(PyObject *array, hfi_array_view *ret_view);
+void hfi_array_view_fini(hfi_array_view *view);
+/* Elements in C order without gaps, from `data` on? */
+int hfi_array_view_is_compact(const hfi_array_view *view);
+/* The base of an array, new reference; Py_None without. */
+PyObject *hfi_array_base(PyObject *array);
+
+#endif

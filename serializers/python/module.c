@@ -1,0 +1,84 @@
+/* module.c - the codec of modules: a module is carried by its name.
+ *
+ * A module's state belongs to the process; what crosses is that the name `np` is bound
+ * to the module `numpy`. Decoding imports it, through the import system, so a module
+ * that isn't there is an answer with words, not a crash. A module that wouldn't be
+ * found again by its name (made by types.ModuleType, or replaced in sys.modules) is
+ * declined: binding another one under the same name would be a lie.
+ */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "meta.h"
+#include "module.h"
+#include "python_error.h"
+
+static int
+module_accepts(const hf_codec *codec, void *value) {
+    (void)codec;
+    return PyModule_Check((PyObject *)value);
+}
+
+static hf_status
+module_encode(const hf_codec *codec, void *value, hf_sink *sink, hf_error *reterr) {
+    (void)codec;
+    PyObject *name = PyModule_GetNameObject(value);
+    if (!name)
+        return hfi_error_from_python(HF_DECLINED, reterr);
+    PyObject *found = PyImport_GetModule(name);
+    Py_ssize_t size = 0;
+    const char *text = PyUnicode_AsUTF8AndSize(name, &size);
+    hf_status status;
+    if (!text) {
+        status = hfi_error_from_python(HF_DECLINED, reterr);
+    } else if (found != value) {
+        PyErr_Clear();
+        status =
+            hf_error_set(reterr, HF_DECLINED,
+                         "module '%.100s' can't be imported again by its name", text);
+    } else {
+        hfi_meta_writer meta;
+        hfi_meta_writer_init(&meta, 2);
+        hfi_meta_put_text(&meta, "type", "module", 6);
+        hfi_meta_put_text(&meta, "name", text, (size_t)size);
+        status = sink->set_meta(sink, meta.buffer.data, meta.buffer.size, reterr);
+        hfi_meta_writer_fini(&meta);
+    }
+    Py_XDECREF(found);
+    Py_DECREF(name);
+    return status;
+}
+
+static hf_status
+module_decode(const hf_codec *codec, hf_source *source, void **ret_value,
+              hf_error *reterr) {
+    (void)codec;
+    hfi_meta meta;
+    hf_status status = hfi_meta_init(&meta, source->meta, source->meta_size, reterr);
+    if (status != HF_OK)
+        return status;
+    size_t size = 0;
+    const char *text = hfi_meta_text(&meta, "name", &size);
+    PyObject *name = text ? PyUnicode_DecodeUTF8(text, (Py_ssize_t)size, NULL) : NULL;
+    PyObject *module = name ? PyImport_Import(name) : NULL;
+    /* PyImport_Import gives the last part of a dotted name already. */
+    if (module)
+        *ret_value = module;
+    else if (!text)
+        status = hf_error_set(reterr, HF_E_CORRUPT, "a module without a name");
+    else
+        status = hfi_error_from_python(HF_E_CODEC, reterr);
+    Py_XDECREF(name);
+    hfi_meta_fini(&meta);
+    return status;
+}
+
+const hf_codec hfi_codec_module = {
+    .struct_size = sizeof(hf_codec),
+    .number = HF_CODEC_MODULE,
+    .name = "module",
+    .order = 50,
+    .accepts = module_accepts,
+    .encode = module_encode,
+    .decode = module_decode,
+};

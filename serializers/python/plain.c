@@ -1,0 +1,160 @@
+/* plain.c - the plain codec: Python's built-in data, without pickling.
+ *
+ * It carries None, bool, int, float, complex, str, bytes, bytearray, list, tuple, dict,
+ * set, frozenset, range, slice, Ellipsis, NotImplemented and nests of them, by exact
+ * type: an instance of a subclass is declined, and pickle takes it. Identity inside one
+ * encoding is kept for containers, strings, bytes and NaNs; other numbers travel by
+ * value, as in pickle. The format is written down in codecs/plain_format.h.
+ *
+ * No Python code runs here in either direction: exact built-in types hash and compare
+ * in C, and the cyclic collector, whose finalizers could run anything and change what
+ * is being walked, is off meanwhile. That is also the largest single saving when a
+ * million containers are built. The GIL is held throughout, so nobody sees the
+ * collector off.
+ *
+ * A value is packed whole before it goes to the sink: a sink must not see the first
+ * half of a value that is then declined.
+ */
+#include "plain.h"
+
+#include "codecs/describe.h"
+#include "codecs/plain_format.h"
+
+enum {
+    HASH_DEPTH_MAX = 500, /* each level is a frame of tuple's hash on the C stack */
+    HASH_STEPS_MAX = 16 << 20, /* against tuples of tuples that share: 2^depth steps */
+};
+
+int
+hfi_plain_is_atom(PyObject *object) {
+    PyTypeObject *type = Py_TYPE(object);
+
+    return object == Py_None || object == Py_Ellipsis || object == Py_NotImplemented ||
+           type == &PyBool_Type || type == &PyLong_Type || type == &PyFloat_Type ||
+           type == &PyComplex_Type || type == &PyUnicode_Type || type == &PyBytes_Type;
+}
+
+static int
+hashable_walk(PyObject *key, int depth, long *steps) {
+    if (!PyTuple_CheckExact(key))
+        return 1;
+    if (depth > HASH_DEPTH_MAX)
+        return 0;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); i++) {
+        PyObject *item = PyTuple_GET_ITEM(key, i);
+        if (!item || ++*steps > HASH_STEPS_MAX ||
+            !hashable_walk(item, depth + 1, steps))
+            return 0;
+    }
+    return 1;
+}
+
+int
+hfi_plain_hashable(PyObject *key) {
+    long steps = 0;
+
+    return hashable_walk(key, 0, &steps);
+}
+
+/* The exception's text; `ret_is_memory` tells MemoryError. */
+static void
+exception_take(char *text, size_t size, int *ret_is_memory) {
+    PyObject *exception, *words;
+    const char *utf8 = NULL;
+#if PY_VERSION_HEX >= 0x030c0000
+    exception = PyErr_GetRaisedException();
+#else
+    PyObject *type, *traceback;
+    PyErr_Fetch(&type, &exception, &traceback);
+    PyErr_NormalizeException(&type, &exception, &traceback);
+    Py_XDECREF(type);
+    Py_XDECREF(traceback);
+#endif
+    *ret_is_memory =
+        exception && PyErr_GivenExceptionMatches(exception, PyExc_MemoryError);
+    words = exception ? PyObject_Str(exception) : NULL;
+    if (words)
+        utf8 = PyUnicode_AsUTF8(words);
+    snprintf(text, size, "%s: %s", exception ? Py_TYPE(exception)->tp_name : "no error",
+             utf8 ? utf8 : "");
+    Py_XDECREF(words);
+    Py_XDECREF(exception);
+    PyErr_Clear();
+}
+
+hf_status
+hfi_plain_fail(hf_status status, hf_error *reterr) {
+    char text[HF_ERROR_MESSAGE_SIZE / 2];
+    int is_memory;
+
+    exception_take(text, sizeof text, &is_memory);
+    return hf_error_set(reterr, is_memory ? HF_E_NOMEM : status, "plain: %s", text);
+}
+
+/* A top-level bytearray belongs to the buffer codec; inside nests it is carried here.
+ */
+static int
+plain_accepts(const hf_codec *codec, void *value) {
+    PyObject *object = value;
+    PyTypeObject *type = Py_TYPE(object);
+
+    (void)codec;
+    return type == &PyList_Type || type == &PyDict_Type || type == &PyTuple_Type ||
+           type == &PySet_Type || type == &PyFrozenSet_Type || type == &PyRange_Type ||
+           type == &PySlice_Type || hfi_plain_is_atom(object);
+}
+
+static hf_status
+plain_encode(const hf_codec *codec, void *value, hf_sink *sink, hf_error *reterr) {
+    const unsigned char format = HFI_PLAIN_FORMAT;
+    int collecting = PyGC_Disable();
+    hfi_packer packer;
+    hf_status status;
+
+    (void)codec;
+    hfi_packer_init(&packer);
+    status = hfi_plain_encode(value, &packer, reterr);
+    if (collecting)
+        PyGC_Enable();
+    if (!status)
+        status = sink->set_meta(sink, &format, sizeof format, reterr);
+    if (!status)
+        status = sink->write(sink, packer.data, packer.size, reterr);
+    hfi_packer_fini(&packer);
+    return status;
+}
+
+static hf_status
+plain_decode(const hf_codec *codec, hf_source *source, void **ret_value,
+             hf_error *reterr) {
+    const unsigned char *format = source->meta;
+    PyObject *value = NULL;
+    int collecting;
+    hf_status status;
+
+    (void)codec;
+    if (source->meta_size != 1)
+        return hf_error_set(reterr, HF_E_CORRUPT, "plain: meta of %zu bytes, not 1",
+                            source->meta_size);
+    if (*format != HFI_PLAIN_FORMAT)
+        return hf_error_set(reterr, HF_E_VERSION, "plain: format %u is not known here",
+                            *format);
+    collecting = PyGC_Disable();
+    status = hfi_plain_decode(source->payload, source->payload_size, &value, reterr);
+    if (collecting)
+        PyGC_Enable();
+    if (!status)
+        *ret_value = value;
+    return status;
+}
+
+const hf_codec hfi_codec_plain = {
+    .struct_size = sizeof(hf_codec),
+    .number = HF_CODEC_PLAIN,
+    .name = "plain",
+    .order = 200,
+    .accepts = plain_accepts,
+    .encode = plain_encode,
+    .decode = plain_decode,
+    .describe = hfi_describe_plain,
+};

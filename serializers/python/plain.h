@@ -1,0 +1,33 @@
+/* plain.h - the plain codec's parts, shared between its files. Every function here
+ * needs the GIL. The format is in codecs/plain_format.h. */
+#ifndef HOLDFAST_PLAIN_H
+#define HOLDFAST_PLAIN_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "codecs/packer.h"
+#include "holdfast/codec.h"
+
+extern const hf_codec hfi_codec_plain;
+
+/* Write one value. HF_DECLINED names the path to what can't be carried, and its type;
+ * HF_E_NOMEM, HF_E_CODEC. No Python exception is left set. */
+HF_CHECK hf_status hfi_plain_encode(PyObject *value, hfi_packer *packer,
+                                    hf_error *reterr);
+/* Read one value that fills the payload: a new reference. HF_E_CORRUPT, HF_E_NOMEM. No
+ * Python exception is left set. */
+HF_CHECK hf_status hfi_plain_decode(const void *payload, size_t size,
+                                    PyObject **ret_value, hf_error *reterr);
+
+/* 1 where hashing `key` neither overflows the C stack nor meets an unfinished tuple.
+ * Both directions ask it: what the decoder would refuse, the encoder declines. */
+int hfi_plain_hashable(PyObject *key);
+/* Neither a container nor mutable: what a slice may hold. */
+int hfi_plain_is_atom(PyObject *object);
+
+/* Turn the exception that is set into `status` (HF_E_NOMEM for MemoryError), clear it.
+ */
+hf_status hfi_plain_fail(hf_status status, hf_error *reterr);
+
+#endif
