@@ -12,6 +12,8 @@
  * The price: what reads names off the program (see "A cell pays for what it touches" in
  * the design) sees only strings and globals(), and so binds every variable.
  *
+ * Its own builtins come from `builtins`: a notebook may well have a variable `max`.
+ *
  * The printed heading, text, rule and two empty lines for each cell are an interface:
  * notebooks of the Score-P kernel have them as expected outputs.
  *
@@ -29,40 +31,42 @@ static const char runner_top[] =
 static const char runner_format[] =
     "%sdef _holdfast_multicell(cells):\n"
     "    import ast\n"
+    "    import builtins as py\n"
     "    import linecache\n"
+    "    from IPython import get_ipython\n"
     "\n"
     "    shell = get_ipython()\n"
-    "    names = globals()\n"
+    "    names = py.globals()\n"
     "    flags = shell.compile.flags | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT\n"
     "    programs = []\n"
-    "    for position, cell in enumerate(cells):\n"
+    "    for position, cell in py.enumerate(cells):\n"
     "        name = f\"<multi-cell position {position}>\"\n"
     "        text = shell.transform_cell(cell)\n"
-    "        linecache.cache[name] = len(text), None, text.splitlines(True), name\n"
-    "        tree = compile(text, name, \"exec\", flags | ast.PyCF_ONLY_AST, True)\n"
+    "        linecache.cache[name] = py.len(text), None, text.splitlines(True), name\n"
+    "        tree = py.compile(text, name, \"exec\", flags | ast.PyCF_ONLY_AST, True)\n"
     "        tree = shell.transform_ast(tree)\n"
     "        shown = []\n"
-    "        if tree.body and isinstance(tree.body[-1], ast.Expr):\n"
+    "        if tree.body and py.isinstance(tree.body[-1], ast.Expr):\n"
     "            if not cell.rstrip().endswith(\";\"):\n"
     "                shown.append(tree.body.pop())\n"
-    "        programs.append([compile(tree, name, \"exec\", flags, True)])\n"
+    "        programs.append([py.compile(tree, name, \"exec\", flags, True)])\n"
     "        if shown:\n"
     "            tree = ast.Interactive(shown)\n"
-    "            programs[-1].append(compile(tree, name, \"single\", flags, True))\n"
-    "    for position, cell in enumerate(cells):\n"
-    "        print(f\"Executing cell {position}\")\n"
-    "        print(cell)\n"
-    "        print(\"-\" * max(map(len, cell.split(\"\\n\"))))\n"
+    "            programs[-1].append(py.compile(tree, name, \"single\", flags, True))\n"
+    "    for position, cell in py.enumerate(cells):\n"
+    "        py.print(f\"Executing cell {position}\")\n"
+    "        py.print(cell)\n"
+    "        py.print(\"-\" * py.max(py.map(py.len, cell.split(\"\\n\"))))\n"
     "        for program in programs[position]:\n"
     "%s"
-    "        print(\"\\n\")\n"
+    "        py.print(\"\\n\")\n"
     "\n"
     "\n";
 
-static const char run_plain[] = "            eval(program, names)\n";
+static const char run_plain[] = "            py.eval(program, names)\n";
 
 /* A program without await is not a coroutine (inspect.CO_COROUTINE, 0x80). */
-static const char run_awaiting[] = "            result = eval(program, names)\n"
+static const char run_awaiting[] = "            result = py.eval(program, names)\n"
                                    "            if program.co_flags & 0x80:\n"
                                    "                await result\n";
 

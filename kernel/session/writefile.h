@@ -40,10 +40,7 @@ void hfi_writefile_rewind(hfi_writefile *writefile, hfi_writefile_mark mark);
 HF_CHECK hf_status hfi_writefile_resolve(hfi_span name, const char *cwd,
                                          char **ret_base, hf_error *reterr);
 
-/* Record a cell; `err` gets what the user should know about it. True: there was code.
- */
-bool hfi_writefile_add_cell(hfi_writefile *writefile, hfi_span cell, bool instrumented,
-                            hfi_text *err);
+/* Export a variable in the shell script. */
 void hfi_writefile_add_environment(hfi_writefile *writefile, hfi_span name,
                                    hfi_span value);
 

@@ -1,0 +1,206 @@
+/* mode.c - the three modes: what becomes of a cell in each, and how they begin and end.
+ *
+ *   default     cells run: plain ones in the home, marked ones in a fresh process
+ *   multi-cell  every cell is marked for one program, run when the mode is finalized
+ *   write       every cell is recorded into a script, written when the mode ends
+ * Write mode has a multi-cell mode of its own: its cells are recorded as instrumented.
+ *
+ * The caller has checked that the mode allows the command. Sentences for stdout are an
+ * interface (see command.c). The order of what happens is that of command.c: a handler
+ * decides, and only the end of the call makes it true; hence a mode that ends leaves
+ * its cells in place here, and they are freed when the new state is applied.
+ */
+#include "outcome.h"
+
+#include "scriptcell.h"
+
+#include <stdlib.h>
+
+/* Move the head over further %%execute_with_scorep and %%isolated lines. */
+static void
+skip_run_commands(hfi_outcome *outcome) {
+    hfi_cellhead next;
+
+    for (;;) {
+        hfi_cellhead_parse(outcome->head.body, &next);
+        if (hfi_span_equal(next.name, "%%execute_with_scorep"))
+            outcome->isolated = false;
+        else if (!hfi_span_equal(next.name, "%%isolated"))
+            return;
+        outcome->head = next;
+    }
+}
+
+static void
+mark_cell(hfi_outcome *outcome, hfi_span cell) {
+    hfi_multicell *multicell = &outcome->commands->multicell;
+
+    hfi_text_add_format(&outcome->out,
+                        "Cell marked for multicell mode. It will be executed at "
+                        "position %zu\n",
+                        multicell->count);
+    hfi_multicell_add(multicell, cell);
+}
+
+static void
+record_cell(hfi_outcome *outcome, hfi_span cell, bool instrumented) {
+    instrumented = instrumented || outcome->state.script_multicell;
+    if (hfi_scriptcell_add(&outcome->commands->writefile, cell, instrumented,
+                           &outcome->err))
+        hfi_text_add_format(&outcome->out,
+                            "Python commands %s instrumentation recorded.\n",
+                            instrumented ? "with" : "without");
+}
+
+static void
+run_in_fresh_process(hfi_outcome *outcome) {
+    hfi_span body = outcome->head.body;
+    hfi_span above = {outcome->cell.start, (size_t)(body.start - outcome->cell.start)};
+    hfi_cellhead next;
+
+    if (!hfi_cellhead_has_code(body)) {
+        hfi_text_add_span(&outcome->err, outcome->head.name);
+        hfi_text_add(&outcome->err, ": there is no code below it.\n");
+        return;
+    }
+    hfi_cellhead_parse(body, &next);
+    hfi_cellhead_blank(&outcome->code, above, hfi_span_begins(next.name, "%%"));
+    hfi_text_add_span(&outcome->code, body);
+    outcome->kind = HFI_RUN_INSTRUMENTED;
+}
+
+static void
+run_marked(hfi_outcome *outcome) {
+    skip_run_commands(outcome);
+    if (outcome->state.mode == HFI_MODE_MULTICELL)
+        mark_cell(outcome, outcome->head.body);
+    else if (outcome->state.mode == HFI_MODE_WRITEFILE)
+        record_cell(outcome, outcome->head.body, !outcome->isolated);
+    else
+        run_in_fresh_process(outcome);
+}
+
+void
+hfi_mode_execute(hfi_outcome *outcome) {
+    outcome->isolated = false;
+    run_marked(outcome);
+}
+
+void
+hfi_mode_isolated(hfi_outcome *outcome) {
+    outcome->isolated = true;
+    run_marked(outcome);
+}
+
+void
+hfi_mode_plain(hfi_outcome *outcome) {
+    if (outcome->state.mode == HFI_MODE_MULTICELL) {
+        mark_cell(outcome, outcome->cell);
+    } else if (outcome->state.mode == HFI_MODE_WRITEFILE) {
+        record_cell(outcome, outcome->cell, false);
+    } else {
+        hfi_text_add_span(&outcome->code, outcome->cell);
+        outcome->kind = HFI_RUN_PLAIN;
+    }
+}
+
+/* multi-cell mode */
+
+void
+hfi_mode_enable_multicell(hfi_outcome *outcome) {
+    if (outcome->state.mode == HFI_MODE_WRITEFILE) {
+        if (outcome->state.script_multicell)
+            hfi_outcome_complain(outcome, "%%enable_multicellmode",
+                                 " was ignored: multi-cell mode is on already.");
+        outcome->state.script_multicell = true;
+        return;
+    }
+    outcome->state.mode = HFI_MODE_MULTICELL;
+    hfi_text_add(&outcome->out, "Multicell mode enabled. The following cells will be "
+                                "marked for instrumented execution.\n");
+}
+
+void
+hfi_mode_finalize_multicell(hfi_outcome *outcome) {
+    const hfi_multicell *multicell = &outcome->commands->multicell;
+
+    if (outcome->state.mode == HFI_MODE_WRITEFILE) {
+        if (!outcome->state.script_multicell)
+            hfi_outcome_complain(outcome, "%%finalize_multicellmode",
+                                 " was ignored: multi-cell mode is not on.");
+        outcome->state.script_multicell = false;
+        return;
+    }
+    outcome->state.mode = HFI_MODE_DEFAULT;
+    if (!multicell->count) {
+        hfi_outcome_complain(outcome, "%%finalize_multicellmode",
+                             ": no cell was marked; multi-cell mode ends.");
+        return;
+    }
+    hfi_multicell_generate(multicell, &outcome->code);
+    outcome->kind = HFI_RUN_INSTRUMENTED;
+    outcome->multicell = true;
+}
+
+void
+hfi_mode_abort_multicell(hfi_outcome *outcome) {
+    outcome->state.mode = HFI_MODE_DEFAULT;
+    hfi_text_add(&outcome->out, "Multicell mode aborted.\n");
+}
+
+/* write mode */
+
+void
+hfi_mode_start_writefile(hfi_outcome *outcome) {
+    hfi_wordlist words = HFI_WORDLIST_INIT;
+    hfi_span name = hfi_span_of("jupyter_to_script");
+    bool closed = hfi_wordlist_split(&words, outcome->head.argument);
+    hf_error error = HF_ERROR_INIT;
+
+    if (words.count)
+        name = hfi_span_of(words.words[0]);
+    if (words.failed)
+        outcome->err.failed = true;
+    else if (!closed || words.count > 1)
+        hfi_outcome_complain(outcome, "%%start_writefile",
+                             ": one file name, please; quote it if it has blanks.");
+    else if (hfi_writefile_resolve(name, outcome->cwd, &outcome->script_base, &error) ==
+             HF_OK)
+        outcome->state.mode = HFI_MODE_WRITEFILE;
+    else if (error.status == HF_E_NOMEM)
+        outcome->err.failed = true;
+    else
+        hfi_text_add_format(&outcome->err, "%%%%start_writefile: %s\n", error.message);
+    if (outcome->script_base)
+        hfi_text_add_format(&outcome->out,
+                            "Started converting to Python script. See files:\n"
+                            "%s_run.sh\n%s.py\n",
+                            outcome->script_base, outcome->script_base);
+    hfi_wordlist_fini(&words);
+}
+
+void
+hfi_mode_end_writefile(hfi_outcome *outcome) {
+    const hfi_commands *commands = outcome->commands;
+    hf_error error = HF_ERROR_INIT;
+    hf_status status = hfi_writefile_save(&commands->writefile, commands->python,
+                                          &commands->script_arguments, &error);
+
+    if (status == HF_E_NOMEM) {
+        outcome->err.failed = true;
+    } else if (status != HF_OK) {
+        hfi_text_add_format(&outcome->err,
+                            "%%%%end_writefile: %s. Nothing recorded is lost: try "
+                            "again, or end with %%%%abort_writefile.\n",
+                            error.message);
+    } else {
+        outcome->state.mode = HFI_MODE_DEFAULT;
+        hfi_text_add(&outcome->out, "Finished converting to Python script.\n");
+    }
+}
+
+void
+hfi_mode_abort_writefile(hfi_outcome *outcome) {
+    outcome->state.mode = HFI_MODE_DEFAULT;
+    hfi_text_add(&outcome->out, "Writefile mode aborted.\n");
+}

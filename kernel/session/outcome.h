@@ -1,0 +1,85 @@
+/* outcome.h - private to the commands: the session's state, and one call's outcome.
+ *
+ * Handlers of commands read the outcome's input, and write what they decide into the
+ * rest. They may append to `commands->multicell` and `commands->writefile`, which are
+ * cut back if the call fails; nothing else of `commands` is theirs to change (see
+ * command.c).
+ */
+#ifndef HFI_OUTCOME_H
+#define HFI_OUTCOME_H
+
+#include "cellhead.h"
+#include "command.h"
+#include "multicell.h"
+#include "text.h"
+#include "wordlist.h"
+#include "writefile.h"
+
+typedef enum hfi_mode {
+    HFI_MODE_DEFAULT,
+    HFI_MODE_MULTICELL,
+    HFI_MODE_WRITEFILE
+} hfi_mode;
+
+enum { HFI_MARSHALLER_SIZE = 64 };
+
+/* What is copied and put back as a whole. */
+typedef struct hfi_state {
+    hfi_mode mode;
+    bool launch_vampir;
+    bool script_multicell; /* write mode: multi-cell mode is on inside it */
+    char marshaller[HFI_MARSHALLER_SIZE];
+    bool in_memory; /* the marshaller's mode: memory, else disk */
+} hfi_state;
+
+struct hfi_commands {
+    char *python;
+    hfi_state state;
+    hfi_wordlist arguments;        /* of the Score-P bindings */
+    hfi_wordlist script_arguments; /* the same, of the script being recorded */
+    hfi_multicell multicell;
+    hfi_writefile writefile;
+};
+
+/* One call of hfi_commands_feed. */
+typedef struct hfi_outcome {
+    hfi_commands *commands;
+    hfi_span cell;     /* whole */
+    hfi_cellhead head; /* its command */
+    const char *cwd;
+    const char *search_path;
+
+    hfi_state state; /* the next one */
+    hfi_verdict_kind kind;
+    bool isolated;
+    bool multicell;
+    bool replaces_arguments; /* `arguments` becomes that of the mode */
+    hfi_wordlist arguments;
+    hfi_wordlist environment;
+    hfi_text code, out, err, note;
+    char *script_base; /* of the recording that begins */
+} hfi_outcome;
+
+/* A line for the user: the command's name and what is the matter. */
+void hfi_outcome_complain(hfi_outcome *outcome, const char *name, const char *sentence);
+
+/* mode.c: cells, and the commands that change what happens to them */
+void hfi_mode_plain(hfi_outcome *outcome);
+void hfi_mode_execute(hfi_outcome *outcome);
+void hfi_mode_isolated(hfi_outcome *outcome);
+void hfi_mode_enable_multicell(hfi_outcome *outcome);
+void hfi_mode_finalize_multicell(hfi_outcome *outcome);
+void hfi_mode_abort_multicell(hfi_outcome *outcome);
+void hfi_mode_start_writefile(hfi_outcome *outcome);
+void hfi_mode_end_writefile(hfi_outcome *outcome);
+void hfi_mode_abort_writefile(hfi_outcome *outcome);
+
+/* setting.c */
+void hfi_setting_environment(hfi_outcome *outcome);
+void hfi_setting_arguments(hfi_outcome *outcome);
+void hfi_setting_marshalling(hfi_outcome *outcome);
+void hfi_setting_serializer(hfi_outcome *outcome);
+void hfi_setting_enable_vampir(hfi_outcome *outcome);
+void hfi_setting_disable_vampir(hfi_outcome *outcome);
+
+#endif

@@ -1,0 +1,159 @@
+/* setting.c - commands that only set something.
+ *
+ * Environment values and binding arguments are what the next instrumented cell starts
+ * with; in write mode they go into the shell script instead, and leave the session
+ * alone. A line that can't be read is named and the others are used: the notebook's
+ * person sees which one to mend, and a long list of settings doesn't hang on one typing
+ * mistake. Of arguments all or none are taken, since a lost quote changes what the rest
+ * means.
+ *
+ * The marshaller's name is kept and given back because notebooks compare it; nothing
+ * else reads it, and the note says so. Whether such a module could be imported is not
+ * asked: the frontend has no Python, and the answer would change nothing.
+ */
+#include "outcome.h"
+
+#include <string.h>
+#include <unistd.h>
+
+void
+hfi_setting_environment(hfi_outcome *outcome) {
+    hfi_wordlist *pairs = &outcome->environment;
+
+    hfi_wordlist_read_environment(pairs, outcome->head.body, "%%scorep_env",
+                                  &outcome->err);
+    if (!pairs->count && !hfi_text_failed(&outcome->err) && !outcome->err.length)
+        hfi_outcome_complain(outcome, "%%scorep_env", ": no line NAME=value below it.");
+    for (size_t i = 0; i + 1 < pairs->count; i += 2) {
+        hfi_span name = hfi_span_of(pairs->words[i]);
+        hfi_span value = hfi_span_of(pairs->words[i + 1]);
+
+        if (outcome->state.mode == HFI_MODE_WRITEFILE)
+            hfi_writefile_add_environment(&outcome->commands->writefile, name, value);
+        else
+            hfi_text_add_format(&outcome->out, "env: %s=%s\n", pairs->words[i],
+                                pairs->words[i + 1]);
+    }
+    if (outcome->state.mode != HFI_MODE_WRITEFILE)
+        return;
+    if (pairs->count)
+        hfi_text_add(&outcome->out, "Score-P environment recorded.\n");
+    hfi_wordlist_fini(pairs);
+}
+
+void
+hfi_setting_arguments(hfi_outcome *outcome) {
+    hfi_wordlist *list = &outcome->arguments;
+
+    if (!hfi_wordlist_split(list, outcome->head.argument) ||
+        !hfi_wordlist_split(list, outcome->head.body)) {
+        hfi_outcome_complain(outcome, "%%scorep_python_binding_arguments",
+                             ": a quote is not closed; nothing was changed.");
+        hfi_wordlist_fini(list);
+        return;
+    }
+    outcome->replaces_arguments = true;
+    if (outcome->state.mode == HFI_MODE_WRITEFILE) {
+        hfi_text_add(&outcome->out, "Score-P bindings arguments recorded.\n");
+        return;
+    }
+    hfi_text_add(&outcome->out, "Score-P Python binding arguments set successfully: [");
+    for (size_t i = 0; i < list->count; i++) {
+        hfi_text_add(&outcome->out, i ? ", " : "");
+        hfi_text_add_repr(&outcome->out, hfi_span_of(list->words[i]));
+    }
+    hfi_text_add(&outcome->out, "]\n");
+}
+
+static bool
+is_marshaller(const char *name) {
+    size_t length = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                 "0123456789_.-");
+
+    return length && length < HFI_MARSHALLER_SIZE && !name[length];
+}
+
+static void
+set_marshalling(hfi_outcome *outcome, const char *name, const char *value) {
+    if (!strcmp(name, "MARSHALLER") && is_marshaller(value)) {
+        memcpy(outcome->state.marshaller, value, strlen(value) + 1);
+    } else if (!strcmp(name, "MODE") &&
+               (!strcmp(value, "memory") || !strcmp(value, "disk"))) {
+        outcome->state.in_memory = !strcmp(value, "memory");
+    } else {
+        hfi_text_add(&outcome->err, "%%marshalling_settings: not known, ignored: ");
+        hfi_text_add_excerpt(&outcome->err, hfi_span_of(name));
+        hfi_text_add(&outcome->err, "=");
+        hfi_text_add_excerpt(&outcome->err, hfi_span_of(value));
+        hfi_text_add(&outcome->err, "\n");
+    }
+}
+
+void
+hfi_setting_marshalling(hfi_outcome *outcome) {
+    hfi_wordlist pairs = HFI_WORDLIST_INIT;
+
+    hfi_wordlist_read_environment(&pairs, outcome->head.body, "%%marshalling_settings",
+                                  &outcome->err);
+    for (size_t i = 0; i + 1 < pairs.count; i += 2)
+        set_marshalling(outcome, pairs.words[i], pairs.words[i + 1]);
+    if (pairs.failed)
+        outcome->err.failed = true;
+    hfi_wordlist_fini(&pairs);
+    hfi_text_add_format(&outcome->out, "Kernel uses '%s' marshaller in '%s' mode.\n",
+                        outcome->state.marshaller,
+                        outcome->state.in_memory ? "memory" : "disk");
+    hfi_text_add(&outcome->note,
+                 "Holdfast accepts this setting so that existing notebooks run. It has "
+                 "no effect: variables are handed over in shared memory.");
+}
+
+void
+hfi_setting_serializer(hfi_outcome *outcome) {
+    hfi_outcome_complain(
+        outcome, "%%serializer_settings",
+        " is the old name of %%marshalling_settings; nothing was changed.");
+}
+
+/* Vampir */
+
+static bool
+is_in_path(const char *program, const char *search_path) {
+    hfi_span rest = hfi_span_of(search_path ? search_path : "");
+    bool found = false;
+
+    while (rest.length && !found) {
+        const char *colon = memchr(rest.start, ':', rest.length);
+        hfi_span directory = rest;
+        hfi_text path = HFI_TEXT_INIT;
+
+        if (colon)
+            directory.length = (size_t)(colon - rest.start);
+        rest.start += directory.length + (colon ? 1 : 0);
+        rest.length -= directory.length + (colon ? 1 : 0);
+        hfi_text_add_span(&path, directory);
+        hfi_text_add_format(&path, "/%s", program);
+        found = directory.length && path.data && access(path.data, X_OK) == 0;
+        hfi_text_fini(&path);
+    }
+    return found;
+}
+
+void
+hfi_setting_enable_vampir(hfi_outcome *outcome) {
+    if (!is_in_path("vampir", outcome->search_path)) {
+        hfi_outcome_complain(
+            outcome, "%%enable_vampir_launch_on_scorep_instrumented",
+            ": there is no program vampir in PATH; it will not be launched.");
+        return;
+    }
+    outcome->state.launch_vampir = true;
+    hfi_text_add(&outcome->out, "Vampir opens the trace of each instrumented cell from "
+                                "now on.\n");
+}
+
+void
+hfi_setting_disable_vampir(hfi_outcome *outcome) {
+    outcome->state.launch_vampir = false;
+    hfi_text_add(&outcome->out, "Vampir launching disabled.\n");
+}
