@@ -45,7 +45,7 @@ ARROWS = {
     "kernel/wire": {"shm_store/include", "kernel/include"},
     "kernel/session": PUBLIC
     | {"kernel/include", "kernel/wire", "kernel/workers", "kernel/monitor"},
-    "kernel/workers": PUBLIC | {"kernel/include"},
+    "kernel/workers": PUBLIC | {"kernel/include", "kernel/wire"},
     "kernel/monitor": PUBLIC | {"kernel/include"},
     "kernel": PUBLIC | {"kernel/include"},
     "bindings/src": PUBLIC | {"serializers/python", "bindings/recorder"},
@@ -85,16 +85,19 @@ ONE_SYSTEM = re.compile(
 # needed only, so that Holdfast works without them.
 RUNTIME = set(sys.stdlib_module_names) | set(
     """holdfast IPython ipykernel jupyter_client jupyter_core traitlets comm msgpack
-    cloudpickle matplotlib_inline""".split()
+    cloudpickle matplotlib_inline tornado""".split()
 )
 OPTIONAL = set(
     """numpy pandas scipy torch tensorflow pyarrow nbclient nbformat psutil debugpy
-    matplotlib scorep zmq tornado pytest otf2""".split()
+    matplotlib scorep zmq pytest otf2""".split()
 )
 
 MACHINE_PATH = re.compile(
     r"(?<![\w.$}/-])/(?:work|root|Users)/\w|(?<![\w.$}/-])/home/\w"
 )
+
+# Directories that are one noun: their parts mean nothing without each other.
+WHOLE_DIRECTORIES = {"recorder", "scorep", "worker"}
 
 # Sources without a test of their own name, and what tests them instead.
 TESTED_ELSEWHERE: dict[str, str] = {}
@@ -234,14 +237,17 @@ def test_imports_of_the_package():
 
 
 def mirrors(path: Path) -> bool:
-    """Whether tests/<room>/ has a test_<noun> or test_<noun>_... for this source."""
-    room = relative(path).split("/")[0]
-    noun = path.stem.strip("_")
-    nouns = {noun, noun.removesuffix("_module")}
-    if path.suffix == ".py" and path.parent.name != "holdfast":
-        # A module of a subpackage: its own name, or the subpackage's tests.
-        package = path.parent.name
-        nouns |= {package, f"{package}_{noun}"}
+    """Whether tests/<room>/ has a test_<noun> or test_<noun>_... for this source.
+
+    A noun of two words is helped by that of its first: plain_decoder.c is a part of what
+    test_plain tests. So is a source in a directory that is one noun, such as recorder/.
+    """
+    room, *directories = relative(path).split("/")[:-1]
+    words = path.stem.strip("_").split("_")
+    nouns = {"_".join(words[:count]) for count in range(1, len(words) + 1)}
+    whole = directories[-1] if directories else ""
+    if whole in WHOLE_DIRECTORIES:
+        nouns.add(whole)
     wanted = re.compile(rf"test_({'|'.join(map(re.escape, nouns))})(_\w+)?\.(c|py)$")
     return any(wanted.match(test.name) for test in (ROOT / "tests" / room).iterdir())
 
