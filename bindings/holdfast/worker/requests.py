@@ -12,12 +12,12 @@ from __future__ import annotations
 import asyncio
 import collections
 import json
+import os
 import sys
 import traceback
 import typing as t
 
 from ipykernel.jsonutil import json_clean
-from tornado import ioloop
 
 from . import application
 from .arrays import Arena
@@ -59,9 +59,11 @@ class Worker:
         loop.run_forever()
 
     def _begin(self) -> None:
+        from tornado import ioloop  # ipykernel's; it finds the running loop
+
         self.kernel.io_loop = ioloop.IOLoop.current()
         self.prepare()
-        self.channel.send("ready", version=VERSION, pid=application.os.getpid())
+        self.channel.send("ready", version=VERSION, pid=os.getpid())
         self.loop.add_reader(self.channel.fileno(), self._readable)
 
     def prepare(self) -> None:

@@ -1,0 +1,434 @@
+"""The worker alone, driven over the control channel: plain cells and the template.
+
+The frontend is tests/support/frontend.py. There is no store here; test_worker_cell.py has one.
+"""
+
+import importlib.util
+import json
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+_PATH = Path(__file__).resolve().parent.parent / "support" / "frontend.py"
+_SPEC = importlib.util.spec_from_file_location("holdfast_test_frontend", _PATH)
+frontend_module = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(frontend_module)
+
+
+@pytest.fixture(scope="module")
+def frontend(tmp_path_factory):
+    home = tmp_path_factory.mktemp("ipython")
+    with frontend_module.Frontend(env={"IPYTHONDIR": str(home)}) as frontend:
+        yield frontend
+
+
+@pytest.fixture
+def home(frontend):
+    worker = frontend.fork("home")
+    yield worker
+    worker.send({"op": "exit"})
+    frontend.exited(worker)
+
+
+# ---- cells
+
+
+def test_result_and_count(home):
+    assert home.run("6 * 7").result == "42"
+    answer = home.run("_ + 1")
+    assert answer.result == "43"
+    assert answer.content["execution_count"] == 2
+    assert home.run("Out[1], In[1]").result == "(42, '6 * 7')"
+
+
+def test_count_stays_without_history(home):
+    home.run("1")
+    assert home.run("2", store_history=False).content["execution_count"] == 1
+    assert home.run("3", silent=True).result is None
+    assert home.run("4").content["execution_count"] == 2
+
+
+def test_streams_are_in_order_with_displays(home):
+    answer = home.run("display(1); print('a'); display(2)")
+    kinds = [frame.get("type", frame.get("text")) for frame in answer.frames]
+    assert kinds == ["display_data", "a", "\n", "display_data"] or kinds == [
+        "display_data",
+        "a\n",
+        "display_data",
+    ]
+
+
+def test_stderr_and_surrogates(home):
+    answer = home.run("import sys; print('bad', file=sys.stderr); print('\\ud800')")
+    assert answer.text("stderr") == "bad\n"
+    assert answer.text() == "\\ud800\n"
+
+
+def test_lines_are_frames_of_their_own(home):
+    answer = home.run("for i in range(50): print(i)")
+    assert answer.text() == "".join(f"{i}\n" for i in range(50))
+    assert len(answer.frames) <= 51
+
+
+def test_raw_descriptor_is_a_pipe(home):
+    home.run("import os; os.write(1, b'raw')")
+    assert home.output() == "raw"
+    assert home.run("import sys; sys.stdout.fileno(), sys.stdin.read()").result == "(1, '')"
+
+
+def test_error_names_line_of_the_cell(home):
+    answer = home.run("a = 1\nb = 2\n1 / 0")
+    assert answer.status == "error"
+    assert answer.content["ename"] == "ZeroDivisionError"
+    (error,) = answer.messages("error")
+    assert error["traceback"] == answer.content["traceback"]
+    plain = "\n".join(answer.content["traceback"])
+    assert "3" in plain and "Cell" in plain
+
+
+def test_syntax_error(home):
+    assert home.run("x = 1\n  y").content["ename"] == "IndentationError"
+    assert home.run("(").content["ename"] in ("SyntaxError", "_IncompleteInputError")
+
+
+def test_sys_exit_is_an_error_not_an_end(home):
+    assert home.run("import sys; sys.exit(3)").content["ename"] == "SystemExit"
+    assert home.run("1").result == "1"
+
+
+def test_top_level_await_and_tasks_between_cells(home):
+    assert home.run("import asyncio\nawait asyncio.sleep(0.001)\n'done'").result == "'done'"
+    home.run("async def later():\n    await asyncio.sleep(0.05)\n    print('late')\n    seen.append(1)")
+    first = home.run("seen = []\ntask = asyncio.create_task(later())")
+    answer = home.run("await asyncio.sleep(0.3); seen")
+    assert answer.result == "[1]"
+    assert answer.text() == "late\n"
+    late = next(frame for frame in answer.frames if frame["op"] == "stream")
+    # It belongs to the cell that started it, not to the one that runs.
+    number = first.reply["id"]
+    assert json.loads(late["parent"])["msg_id"] == f"m{number}"
+
+
+def test_thread_writes_for_the_running_cell(home):
+    home.run(
+        "import threading, time\n"
+        "def work():\n    time.sleep(0.2); print('from a thread')\n"
+        "thread = threading.Thread(target=work); thread.start()"
+    )
+    answer = home.run("thread.join()")
+    assert answer.text() == "from a thread\n"
+
+
+def test_user_expressions_and_payload(home):
+    answer = home.run("x = 2", user_expressions={"twice": "x * 2", "bad": "nothing"})
+    expressions = answer.content["user_expressions"]
+    assert expressions["twice"]["data"]["text/plain"] == "4"
+    assert expressions["bad"]["ename"] == "NameError"
+    (payload,) = home.run("print?").content["payload"]
+    assert payload["source"] == "page"
+
+
+def test_magics_and_shell(home):
+    assert home.run("%%bash\necho from bash").text() == "from bash\n"
+    assert home.run("!echo one").text().split() == ["one"]
+    assert home.run("x = !echo two\nx").result == "['two']"
+    assert "per loop" in home.run("%timeit -n1 -r1 pass").text()
+
+
+def test_libraries_recognise_ipykernel(home):
+    code = (
+        "from ipykernel.kernelapp import IPKernelApp\n"
+        "shell = get_ipython()\n"
+        "(type(shell).__name__, 'IPKernelApp' in shell.config, IPKernelApp.initialized(),\n"
+        " shell.kernel is IPKernelApp.instance().kernel, __name__)"
+    )
+    assert home.run(code).result == "('ZMQInteractiveShell', True, True, True, '__main__')"
+
+
+def test_matplotlib_inline(home):
+    pytest.importorskip("matplotlib")
+    answer = home.run("import matplotlib.pyplot as plt\nplt.plot([1, 2]);", timeout=120)
+    (display,) = answer.messages("display_data")
+    assert "image/png" in display["data"]
+
+
+# ---- input
+
+
+def test_input(home):
+    home.start_cell("import getpass\ninput('name? ') + getpass.getpass('pw ')", allow_stdin=True)
+    asked, _ = home.until("input_request")
+    assert (asked["prompt"], asked["password"]) == ("name? ", False)
+    home.send({"op": "input_reply", "value": "ann"})
+    asked, _ = home.until("input_request")
+    assert (asked["prompt"], asked["password"]) == ("pw ", True)
+    home.send({"op": "input_reply", "value": "secret"})
+    assert home.answer().result == "'annsecret'"
+
+
+def test_input_in_a_thread(home):
+    home.start_cell(
+        "import asyncio\nawait asyncio.to_thread(input, 'thread? ')", allow_stdin=True
+    )
+    home.until("input_request")
+    home.send({"op": "input_reply", "value": "yes"})
+    assert home.answer().result == "'yes'"
+
+
+def test_input_refused(home):
+    assert home.run("input()").content["ename"] == "StdinNotImplementedError"
+
+
+def test_requests_behind_an_input_are_kept(home):
+    home.start_cell("input()", allow_stdin=True)
+    home.until("input_request")
+    home.request("is_complete_request", {"code": "1"})
+    home.send({"op": "input_reply", "value": "x"})
+    assert home.answer().result == "'x'"
+    assert home.answer().content["status"] == "complete"
+
+
+# ---- interrupts
+
+BUSY = {
+    "sleep": "import time; print('go'); time.sleep(60)",
+    "loop": "print('go')\nwhile True: pass",
+    "await": "import asyncio; print('go'); await asyncio.sleep(60)",
+    "after await": "import asyncio, time\nawait asyncio.sleep(0); print('go'); time.sleep(60)",
+    "child": "import subprocess; print('go'); subprocess.run(['sleep', '60'])",
+    "printing": "while True: print('go')",
+}
+
+
+@pytest.mark.parametrize("kind", BUSY)
+def test_interrupt(home, kind):
+    home.start_cell(BUSY[kind])
+    home.until("stream")
+    home.interrupt()
+    answer = home.answer(20)
+    assert answer.content["ename"] == "KeyboardInterrupt"
+    assert home.run("1 + 1").result == "2"
+
+
+def test_interrupt_of_an_input(home):
+    home.start_cell("input()", allow_stdin=True)
+    home.until("input_request")
+    home.interrupt()
+    assert home.answer().content["ename"] == "KeyboardInterrupt"
+
+
+def test_interrupt_between_cells_is_ignored(home):
+    home.run("import asyncio\ntask = asyncio.create_task(asyncio.sleep(0.3, 'slept'))")
+    home.interrupt()
+    assert home.run("await task").result == "'slept'"
+
+
+def test_interrupt_that_the_cell_catches(home):
+    home.start_cell(
+        "import time\ntry:\n    print('go'); time.sleep(60)\n"
+        "except KeyboardInterrupt: print('caught')"
+    )
+    home.until("stream")
+    home.interrupt()
+    answer = home.answer(20)
+    assert answer.status == "ok"
+    assert "caught" in answer.text()
+
+
+# ---- requests that are no cells
+
+
+def test_shell_requests(home):
+    home.run("some_name = 1")
+    assert "some_name" in home.ask("complete_request", code="some_n", cursor_pos=6).content["matches"]
+    assert home.ask("inspect_request", code="print", cursor_pos=2, detail_level=0).content["found"]
+    answer = home.ask("is_complete_request", code="for x in y:")
+    assert answer.content == {"status": "incomplete", "indent": "    "}
+    history = home.ask("history_request", hist_access_type="tail", n=1, output=False, raw=True)
+    assert history.content["history"][-1][2] == "some_name = 1"
+    assert home.ask("debug_request", type="request", seq=5, command="x").content["request_seq"] == 5
+
+
+def test_unknown_request_is_an_error_reply(home):
+    assert home.ask("imagined_request").status == "error"
+    assert home.run("1").result == "1"
+
+
+ECHO = """
+def target(comm, message):
+    @comm.on_msg
+    def received(message):
+        got.append(message['content']['data'])
+        comm.send({'echo': message['content']['data']}, buffers=[b'abc'])
+got = []
+get_ipython().kernel.comm_manager.register_target('echo', target)
+"""
+
+
+def test_comms(home):
+    home.run(ECHO)
+    opened = home.ask("comm_open", comm_id="c", target_name="echo", data={})
+    assert "content" not in opened.reply
+    assert home.ask("comm_info_request").content["comms"] == {"c": {"target_name": "echo"}}
+    answer = home.ask("comm_msg", comm_id="c", data=7)
+    assert answer.messages("comm_msg") == [{"data": {"echo": 7}, "comm_id": "c"}]
+    assert answer.frames[0]["buffers"] == [b"abc"]
+
+
+def test_comm_reaches_a_cell_that_awaits(home):
+    home.run(ECHO)
+    home.ask("comm_open", comm_id="c", target_name="echo", data={})
+    cell = home.start_cell("import asyncio\nwhile not got: await asyncio.sleep(0.01)\ngot")
+    time.sleep(0.1)
+    home.request("comm_msg", {"comm_id": "c", "data": 1})
+    replies = [home.answer(), home.answer()]
+    (of_cell,) = [answer for answer in replies if answer.reply["id"] == cell]
+    assert of_cell.content["status"] == "ok"
+
+
+# ---- processes
+
+
+def test_forked_child_prints_to_the_pipe(home):
+    code = "import os\npid = os.fork()\nif pid == 0:\n    print('child'); os._exit(0)\nos.waitpid(pid, 0)[1]"
+    assert home.run(code).result == "0"
+    assert home.output() == "child\n"
+    assert home.run("1").result == "1"
+
+
+def test_multiprocessing(home):
+    code = (
+        "import multiprocessing\ndef square(x): return x * x\n"
+        "with multiprocessing.get_context('fork').Pool(2) as pool: r = pool.map(square, range(4))\nr"
+    )
+    assert home.run(code).result == "[0, 1, 4, 9]"
+
+
+def test_random_differs_between_forks(frontend, home):
+    other = frontend.fork("home")
+    code = "import random; random.random()"
+    assert home.run(code).result != other.run(code).result
+    other.send({"op": "exit"})
+    frontend.exited(other)
+
+
+def test_no_foreign_descriptors(frontend, home):
+    # A worker that kept another's channel open would hide that one's death.
+    links = {os.readlink(f"/proc/{home.pid}/fd/{fd}") for fd in os.listdir(f"/proc/{home.pid}/fd")}
+    sockets = [link for link in links if link.startswith("socket:")]
+    # Its control channel, and asyncio's pair to wake itself.
+    assert len(sockets) == 3
+    template = frontend.process.pid
+    theirs = {os.readlink(f"/proc/{template}/fd/{fd}") for fd in os.listdir(f"/proc/{template}/fd")}
+    assert not links & {link for link in theirs if link.startswith(("socket:", "pipe:"))} - {
+        os.readlink(f"/proc/{home.pid}/fd/{fd}") for fd in (1, 2)
+    }
+
+
+def test_death_is_reported_with_its_signal(frontend):
+    worker = frontend.fork("home")
+    worker.start_cell("import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
+    assert worker.frame() is None
+    assert os.WTERMSIG(frontend.exited(worker)) == signal.SIGKILL
+
+
+def test_segfault_leaves_a_traceback_on_stderr(frontend):
+    worker = frontend.fork("home")
+    worker.start_cell("import ctypes; ctypes.string_at(0)")
+    assert worker.frame() is None
+    assert os.WTERMSIG(frontend.exited(worker)) == signal.SIGSEGV
+    assert "Segmentation fault" in worker.output("stderr")
+
+
+def test_exit_runs_exit_handlers(frontend):
+    worker = frontend.fork("home")
+    worker.run("import atexit, os; atexit.register(os.write, 1, b'bye')")
+    worker.send({"op": "exit"})
+    assert frontend.exited(worker) == 0
+    assert worker.output() == "bye"
+
+
+def test_end_of_channel_ends_an_idle_worker(frontend):
+    worker = frontend.fork("home")
+    worker.socket.close()
+    assert frontend.exited(worker) == 0
+
+
+def test_environment(home):
+    home.send({"op": "environment", "values": {"HOLDFAST_TEST": "set"}})
+    assert home.run("import os; os.environ['HOLDFAST_TEST']").result == "'set'"
+
+
+def test_unknown_op_is_logged(home):
+    home.send({"op": "imagined"})
+    assert home.run("1").result == "1"
+    assert "imagined" in home.output("stderr")
+
+
+# ---- the template
+
+
+def alive(pid):
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.parametrize("how", ["closed", "killed"])
+def test_end_of_the_template_ends_blocked_workers(how):
+    frontend = frontend_module.Frontend()
+    worker = frontend.fork("home")
+    worker.start_cell("print('go')\nimport time\nwhile True: time.sleep(1)")
+    worker.until("stream")
+    if how == "closed":
+        frontend.template.socket.close()
+    else:
+        frontend.process.kill()
+    frontend.process.wait(20)
+    deadline = time.monotonic() + 20
+    while alive(worker.pid) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not alive(worker.pid)
+    worker.close()
+
+
+def test_template_imports_for_later_forks(frontend):
+    names = ["wave", "holdfast_no_such_module", "__main__", "a.b"]
+    frontend.template.send({"op": "import", "modules": names})
+    done, _ = frontend.template.until("imported")
+    assert done["modules"] == ["wave"]
+    worker = frontend.fork("home")
+    assert worker.run("import sys; 'wave' in sys.modules").result == "True"
+    worker.send({"op": "exit"})
+    frontend.exited(worker)
+
+
+def test_template_never_imports_the_users_modules(tmp_path):
+    (tmp_path / "wave.py").write_text("import os; os.write(2, b'shadowed')")
+    (tmp_path / "mine_to_keep.py").write_text("raise RuntimeError")
+    with frontend_module.Frontend(cwd=str(tmp_path), env={"PYTHONPATH": python_path()}) as frontend:
+        frontend.template.send({"op": "import", "modules": ["mine_to_keep", "wave"]})
+        done, _ = frontend.template.until("imported")
+        assert "mine_to_keep" not in done["modules"]
+        worker = frontend.fork("home")
+        # The user's own import finds his file first, as under ipykernel.
+        assert "RuntimeError" in worker.run("import mine_to_keep").content["ename"]
+
+
+def python_path():
+    return os.pathsep.join(entry for entry in sys.path if entry)
+
+
+def test_template_ignores_sigint(frontend):
+    os.kill(frontend.process.pid, signal.SIGINT)
+    worker = frontend.fork("home")
+    assert worker.run("1").result == "1"
+    worker.send({"op": "exit"})
+    frontend.exited(worker)
