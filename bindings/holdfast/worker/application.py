@@ -159,6 +159,7 @@ class WorkerKernel(IPythonKernel):
     def __init__(self, **kwargs: t.Any):
         self._input_replies: queue.SimpleQueue[str] = queue.SimpleQueue()
         super().__init__(**kwargs)
+        self.debugger = _NoDebugger()  # also where debugpy isn't installed
 
     @contextlib.contextmanager
     def _cancel_on_sigint(self, future):

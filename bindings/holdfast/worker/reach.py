@@ -8,12 +8,14 @@ many costs a little time; a name too few would be a wrong NameError. So wherever
 reach a variable without naming it, everything is bound, and the report says why:
 
 * `globals`, `locals`, `vars`, `dir`, `eval`, `exec`, frames, `inspect`, `__main__`, `In`/`Out`;
-* query strings (`df.query`, `df.eval`, `pd.eval`: `@name` within a string);
+* query strings, which may be put together at run time (`df.query`, `df.eval`, `evaluate`);
+* the shell itself, where the user asks for it (`get_ipython()`);
 * magics that look at the namespace by themselves, or that we don't know. In those that we do
   (%timeit, %%time, !command, ...) each word of the text counts as a name, which covers
   the code that they run and IPython's `$name` and `{expression}`.
 
-A cell that doesn't compile reaches nothing. Names are taken from attributes too: telling them
+Words of other strings count as names as well: formulas (`ols("y ~ f(x)", data)`) and format strings
+look up names in them. A cell that doesn't compile reaches nothing. Names are taken from attributes too: telling them
 apart would cost more than binding a name that happens to be called like an attribute.
 """
 
@@ -26,24 +28,24 @@ import types
 import typing as t
 
 _LOOKS_AT_ALL = frozenset(
-    """globals locals vars dir eval exec compile inspect __main__ _getframe currentframe
-    f_globals f_locals f_back user_ns user_global_ns user_module modules runpy importlib
-    query run_cell run_code ex ev push pickle cloudpickle dill In Out _ih _oh
-    __dict__ __globals__ func_globals __builtins__ __import__ settrace setprofile
-    _current_frames _current_exceptions gc""".split()
-) - {"modules", "importlib", "pickle", "cloudpickle", "dill", "__dict__", "__import__", "compile"}
+    """globals locals vars dir eval exec inspect __main__ _getframe currentframe f_globals
+    f_locals f_back user_ns user_global_ns user_module runpy query evaluate run_cell run_code
+    In Out _ih _oh __globals__ __builtins__ settrace setprofile _current_frames
+    _current_exceptions gc""".split()
+)
 
 # Magics whose text tells what they reach.
 _PLAIN_MAGICS = frozenset(
     """time timeit prun matplotlib env set_env cd pwd ls bash sh script system sx writefile file
     html HTML latex markdown svg SVG javascript js perl ruby python python3 capture alias
     precision config logstart logstop xmode colors autosave pip conda mkdir cat less man
-    holdfast gui pylab lsmagic magic quickref load_ext reload_ext autoreload pprint
+    holdfast gui lsmagic magic quickref load_ext reload_ext autoreload pprint
     alias_magic cp mv rm rmdir ll lf lk ldir lx more pinfo pinfo2 pdoc psource""".split()
-) - {"pylab"}
+)
 
 _MAGIC_CALLS = frozenset(("run_line_magic", "run_cell_magic", "system", "getoutput"))
 _WORD = re.compile(r"[^\W\d]\w*")
+_STRING_MAX = 4096  # characters: longer ones are texts, not formulas
 _WALK_MAX = 20_000  # objects looked at behind one binding
 _AWAIT = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 
@@ -108,6 +110,8 @@ class Reach:
             compiled = compile(tree, "<cell>", "exec", flags=_AWAIT, dont_inherit=True)
         except (SyntaxError, ValueError, TypeError, OverflowError, RecursionError):
             return  # the shell will say so
+        if "get_ipython" in code:
+            self._all("the code uses get_ipython")
         self._magics(tree)
         self._code(compiled)
 
@@ -129,6 +133,8 @@ class Reach:
                 if value.__globals__ is not namespace and value.__module__ != "__main__":
                     continue
                 self._code(value.__code__)
+                if "get_ipython" in value.__code__.co_names:
+                    self._all("a function that the cell can reach uses get_ipython")
             work.extend(
                 item for item in gc.get_referents(value) if item is not namespace
             )
@@ -146,8 +152,8 @@ class Reach:
             for constant in code.co_consts:
                 if isinstance(constant, types.CodeType):
                     work.append(constant)
-                elif isinstance(constant, str) and constant == "__main__":
-                    self._all("the code names __main__")
+                elif isinstance(constant, str) and len(constant) <= _STRING_MAX:
+                    self._words(constant)
 
     # ---- magics, as IPython's transformation left them
 
@@ -171,11 +177,17 @@ class Reach:
             if name not in _PLAIN_MAGICS:
                 self._all(f"%{name} may look at any variable")
         for text in texts:
-            words = set(_WORD.findall(text))
-            self.names |= words
+            words = self._words(text)
             dangerous = _LOOKS_AT_ALL.intersection(words)
             if dangerous:
                 self._all(f"the code uses {sorted(dangerous)[0]}")
+
+    def _words(self, text: str) -> set[str]:
+        words = set(_WORD.findall(text))
+        self.names |= words
+        if "__main__" in words:
+            self._all("the code names __main__")
+        return words
 
     def _all(self, reason: str) -> None:
         self.reason = self.reason or reason

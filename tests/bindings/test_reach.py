@@ -1,0 +1,169 @@
+"""Which names a cell can reach, and when the code doesn't tell."""
+
+import pytest
+
+from holdfast.worker.reach import Reach, bind
+from IPython.core.inputtransformer2 import TransformerManager
+
+transform = TransformerManager().transform_cell
+
+
+def reached(code):
+    reach = Reach(code, transform)
+    return reach.names, reach.reason
+
+
+def defined(source):
+    """The namespace of a notebook whose only cell was `source`."""
+    namespace = {"__name__": "__main__"}
+    exec(compile(source, "<cell>", "exec"), namespace)
+    return namespace
+
+
+@pytest.mark.parametrize(
+    ("code", "names"),
+    [
+        ("x", {"x"}),
+        ("y = x + 1", {"x"}),
+        ("def f():\n    return [a for b in c]", {"a", "c"}),
+        ("class A(B):\n    z = w\n    def m(self): return v", {"B", "w", "v"}),
+        ("lambda: (lambda: deep)", {"deep"}),
+        ("await g(x)", {"g", "x"}),
+        ("f'{a} {b!r}'", {"a", "b"}),
+        ("del x", {"x"}),
+        ("global x; x += 1", {"x"}),
+        ("%timeit f(x)", {"f", "x"}),
+        ("%%time\ny = f(x)", {"f", "x", "y"}),
+        ("!echo $name {other + 1}", {"name", "other"}),
+        ("z = !ls {directory}", {"directory"}),
+        ("%%bash\necho hi", set()),
+        ("ols('y ~ f(x)', data)", {"ols", "y", "f", "x", "data"}),
+    ],
+)
+def test_names(code, names):
+    found, reason = reached(code)
+    assert names <= found
+    assert reason == ""
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "globals()['x']",
+        "def f(): return locals()",
+        "eval('x')",
+        "exec(code)",
+        "dir()",
+        "vars()",
+        "import inspect",
+        "import sys; sys._getframe()",
+        "import __main__",
+        "import sys; sys.modules['__main__'].x",
+        "df.query('a > @x')",
+        "df.eval('a + @x')",
+        "get_ipython().user_ns['x']",
+        "get_ipython().ev('x')",
+        "Out[3]",
+        "%who",
+        "%run script.py",
+        "%timeit eval('x')",
+        "%some_magic_of_the_user x",
+        "%%time\nglobals()",
+    ],
+)
+def test_everything_where_code_cannot_tell(code):
+    assert reached(code)[1] != ""
+
+
+def test_broken_code_reaches_nothing():
+    assert reached("x = (") == (set(), "")
+    assert reached("\0") == (set(), "")
+
+
+def follow(source, *names):
+    namespace = defined(source)
+    reach = Reach("pass", transform)
+    reach.follow(namespace, names)
+    return reach
+
+
+def test_functions_are_followed():
+    reach = follow("def f(): return g() + x\ndef g(): return y", "f")
+    assert {"g", "x"} <= reach.names
+
+
+def test_methods_closures_defaults_and_containers_are_followed():
+    source = """
+class A:
+    def m(self): return in_method
+a = A()
+def outer(inner): return lambda: inner()
+closure = outer(lambda: in_closure)
+table = {'k': [lambda: in_table]}
+def default(f=lambda: in_default): return f
+import functools
+part = functools.partial(lambda: in_partial)
+"""
+    reach = follow(source, "a", "closure", "table", "default", "part")
+    expected = {"in_method", "in_closure", "in_table", "in_default", "in_partial"}
+    assert expected <= reach.names
+    assert reach.reason == ""
+
+
+def test_a_followed_function_may_look_at_everything():
+    assert follow("def f(): return globals()", "f").reason
+
+
+def test_library_functions_are_not_followed():
+    reach = follow("import json\nf = json.dumps", "f", "json")
+    assert reach.names <= {"pass"} | reach.names and "JSONEncoder" not in reach.names
+
+
+def test_too_many_objects_means_everything():
+    assert follow("big = [[i] for i in range(30_000)]", "big").reason
+    assert not follow("big = list(range(30_000))", "big").reason
+
+
+class FakeNames:
+    """A store that gives the names it is asked for."""
+
+    def __init__(self, stored):
+        self.stored = stored
+        self.asked = []
+
+    def bind(self, namespace, *, names=None):
+        chosen = set(self.stored) if names is None else set(names) & set(self.stored)
+        self.asked.append(None if names is None else chosen)
+        for name in chosen - namespace.keys():
+            value = self.stored[name]
+            namespace[name] = value
+        left = len(set(self.stored) - namespace.keys())
+        return {"bound": len(chosen), "decoded": len(chosen), "skipped": left, "bytes_mapped": 0,
+                "seconds": 0.0, "absent": {}}
+
+
+class FakeShell:
+    transform_cell = staticmethod(transform)
+
+    def __init__(self):
+        self.user_ns = {}
+
+
+def test_bind_grows_until_nothing_new_is_reached():
+    stored = defined("def f(): return g()\ndef g(): return x\nx = 1\nother = 2")
+    stored.pop("__builtins__")
+    names, shell = FakeNames(stored), FakeShell()
+    report, reason = bind(names, shell, "f()")
+    assert shell.user_ns.keys() >= {"f", "g", "x"}
+    assert "other" not in shell.user_ns
+    assert reason == ""
+    assert report["decoded"] == 3
+    assert report["skipped"] == 2  # other and __name__
+
+
+def test_bind_everything_says_why():
+    names, shell = FakeNames({"x": 1}), FakeShell()
+    _, reason = bind(names, shell, "globals()")
+    assert "globals" in reason
+    assert shell.user_ns == {"x": 1}
+    assert names.asked[-1] is None
