@@ -53,19 +53,47 @@ line_add(line *out, const char *format, ...) {
         out->used = out->size - 1;
 }
 
-/* Bytes for a terminal: control characters become '?', a cut never splits a character.
- */
+/* Length of the UTF-8 character at `data`, or 0 where it is malformed or C1 control. */
+static size_t
+character_size(const unsigned char *data, size_t size) {
+    static const unsigned least[5] = {0, 0, 0xa0, 0x800, 0x10000};
+    size_t length = data[0] < 0xc2   ? 0
+                    : data[0] < 0xe0 ? 2
+                    : data[0] < 0xf0 ? 3
+                    : data[0] < 0xf5 ? 4
+                                     : 0;
+    unsigned point = data[0] & (0x7fu >> length);
+
+    if (data[0] < 0x80)
+        return data[0] >= 0x20 && data[0] != 0x7f;
+    if (length == 0 || length > size)
+        return 0;
+    for (size_t i = 1; i < length; i++) {
+        if ((data[i] & 0xc0) != 0x80)
+            return 0;
+        point = point << 6 | (data[i] & 0x3f);
+    }
+    return point < least[length] || point > 0x10ffff || point >> 11 == 0x1b ? 0
+                                                                            : length;
+}
+
+/* Text for a terminal, valid UTF-8: what is neither becomes '?', and what doesn't fit
+ * is left out whole. */
 static void
 line_add_text(line *out, const unsigned char *data, size_t size, size_t size_max) {
-    size_t shown = size < size_max ? size : size_max;
+    size_t at = 0;
 
-    while (shown < size && shown > 0 && (data[shown] & 0xc0) == 0x80)
-        shown--;
-    for (size_t i = 0; i < shown; i++) {
-        int control = data[i] < 0x20 || data[i] == 0x7f;
-        line_add(out, "%c", control ? '?' : data[i]);
+    while (at < size && at < size_max) {
+        size_t length = character_size(data + at, size - at);
+        if (out->used + (length ? length : 1) >= out->size)
+            return;
+        if (length)
+            line_add(out, "%.*s", (int)length, (const char *)data + at);
+        else
+            line_add(out, "?");
+        at += length ? length : 1;
     }
-    if (shown < size)
+    if (at < size)
         line_add(out, "...");
 }
 
@@ -147,10 +175,13 @@ describe_array(line *out, hfi_unpacker *unpacker, size_t count) {
 
 static void
 describe_ext(line *out, const hfi_item *item) {
+    size_t negative;
+
     switch (item->ext_type) {
     case HFI_PLAIN_BIGINT:
-        line_add(out, "int 0x");
-        line_add_text(out, item->data, item->size, TEXT_SHOWN);
+        negative = item->size > 0 && item->data[0] == '-';
+        line_add(out, negative ? "int -0x" : "int 0x");
+        line_add_text(out, item->data + negative, item->size - negative, TEXT_SHOWN);
         break;
     case HFI_PLAIN_COMPLEX:
         line_add(out, "complex");

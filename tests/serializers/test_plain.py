@@ -1,0 +1,286 @@
+"""The plain codec by properties: what comes back equals what went in, type by type, with
+the same objects shared; what can't be carried is named; bytes that lie break nothing."""
+
+import copy
+import math
+import random
+import struct
+import sys
+
+import pytest
+
+hypothesis = pytest.importorskip("hypothesis")
+from hypothesis import given, settings, strategies as st  # noqa: E402
+
+atoms = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.integers(min_value=-(2**300), max_value=2**300)
+    | st.floats()
+    | st.complex_numbers()
+    | st.text()
+    | st.text(alphabet=st.characters(min_codepoint=0xD700, max_codepoint=0xE000))
+    | st.binary()
+    | st.sampled_from([..., NotImplemented, "shared", "héé", b"", ()])
+    | st.builds(range, st.integers(), st.integers(), st.integers(min_value=1))
+)
+keys = st.recursive(
+    atoms,
+    lambda inner: st.tuples(inner, inner) | st.frozensets(inner, max_size=3),
+    max_leaves=4,
+)
+values = st.recursive(
+    keys | st.builds(bytearray, st.binary()) | st.builds(slice, st.integers(), st.text()),
+    lambda inner: st.lists(inner, max_size=5)
+    | st.lists(inner, max_size=4).map(tuple)
+    | st.lists(inner, min_size=1, max_size=2).map(lambda items: items * 3)
+    | st.dictionaries(keys, inner, max_size=5)
+    | st.sets(keys, max_size=5),
+    max_leaves=20,
+)
+
+
+def same(a, b):
+    """Equal in value and exact type, NaN bits and zero signs too; dict order counts."""
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, float):
+        return struct.pack("d", a) == struct.pack("d", b)
+    if isinstance(a, complex):
+        return same(a.real, b.real) and same(a.imag, b.imag)
+    if isinstance(a, (list, tuple)):
+        return len(a) == len(b) and all(map(same, a, b))
+    if isinstance(a, dict):
+        return same(list(a.items()), list(b.items()))
+    if isinstance(a, (set, frozenset)):
+        # NaNs are equal to nothing: compare the sets by a canonical text.
+        return sorted(map(repr, a)) == sorted(map(repr, b))
+    if isinstance(a, slice):
+        return same((a.start, a.stop, a.step), (b.start, b.stop, b.step))
+    return a == b
+
+
+@settings(deadline=None, max_examples=400)
+@given(value=values)
+def test_round_trip(plain, value):
+    assert same(plain.loads(plain.dumps(value)), value)
+    assert plain.describe(plain.dumps(value)).split(",")[0].split(" ")[0].rstrip(
+        "()"
+    ) == (type(value).__name__ if value not in (None, ..., NotImplemented) else repr(value))
+
+
+@settings(deadline=None, max_examples=400)
+@given(value=values, data=st.data())
+def test_mutated_bytes_never_crash(plain, value, data):
+    payload = bytearray(plain.dumps(value))
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(0, len(payload) - 1))
+        payload[at] = data.draw(st.integers(0, 255))
+    try:
+        plain.dumps(plain.loads(bytes(payload)))
+    except ValueError:
+        pass
+    plain.describe(bytes(payload))
+
+
+@settings(deadline=None, max_examples=100)
+@given(value=values)
+def test_every_prefix_is_refused(plain, value):
+    payload = plain.dumps(value)
+    for size in range(len(payload)):
+        with pytest.raises(ValueError):
+            plain.loads(payload[:size])
+    with pytest.raises(ValueError, match="more than one value"):
+        plain.loads(payload + b"\xc0")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [0, -1, 127, 128, -32, -33, 2**31, 2**63 - 1, 2**63, 2**64 - 1, 2**64, -(2**63)]
+    + [-(2**63) - 1, -(2**64), 10**5000, -0.0, math.inf, "x" * 70000, b"x" * 70000]
+    + [list(range(70000)), dict.fromkeys(range(70000)), tuple(range(15)), set(range(70000))],
+    ids=lambda value: repr(type(value).__name__),
+)
+def test_width_boundaries(plain, value):
+    assert same(plain.loads(plain.dumps(value)), value)
+
+
+def test_nan_payload_and_identity(plain):
+    (quiet,) = struct.unpack("<d", struct.pack("<Q", 0x7FF8DEADBEEF1234))
+    back = plain.loads(plain.dumps([quiet, quiet, {quiet: 1}]))
+    assert struct.pack("<d", back[0]) == struct.pack("<Q", 0x7FF8DEADBEEF1234)
+    assert back[0] is back[1] is next(iter(back[2]))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: [1],
+        lambda: {"a": 1},
+        lambda: {1},
+        lambda: frozenset({1}),
+        lambda: (1, []),
+        lambda: bytearray(b"x"),
+        lambda: bytes(bytearray(b"a few bytes")),
+        lambda: "a string " + str(random.random()),
+        lambda: "\ud800" + str(random.random()),
+        lambda: range(random.randrange(1000, 2000)),
+        lambda: slice(1, "x"),
+    ],
+)
+def test_shared_objects_stay_shared(plain, make):
+    a, b = make(), make()
+    back = plain.loads(plain.dumps([a, {"k": a}, (b, a), [1, b]]))
+    assert back[0] is back[1]["k"] is back[2][1]
+    assert back[2][0] is back[3][1]
+    assert back[0] is not back[2][0]
+
+
+def test_cycles(plain):
+    items, table = [], {}
+    pair = (items, table)
+    items += [items, pair]
+    table["self"], table["pair"] = table, pair
+    back = plain.loads(plain.dumps(pair))
+    assert back[0][0] is back[0] and back[0][1] is back
+    assert back[1]["self"] is back[1] and back[1]["pair"] is back
+
+
+def test_a_cycle_that_only_itself_holds(plain):
+    items = []
+    items.append(items)
+    holder = [items]
+    del items
+    back = plain.loads(plain.dumps(holder.pop()))
+    assert back[0] is back
+
+
+@pytest.mark.parametrize("wrap", [lambda x: [x], lambda x: (x,), lambda x: {1: x}])
+def test_deep_nests(plain, wrap):
+    value = None
+    for _ in range(100_000):
+        value = wrap(value)
+    back, depth = plain.loads(plain.dumps(value)), 0
+    while back is not None:
+        back = back[1 if isinstance(back, dict) else 0]
+        depth += 1
+    assert depth == 100_000
+
+
+def test_repeated_strings_are_written_once(plain):
+    key = "a column's name"
+    rows = [{key: number} for number in range(1000)]
+    payload = plain.dumps(rows)
+    assert payload.count(key.encode()) == 1
+    back = plain.loads(payload)
+    assert len({id(name) for row in back for name in row}) == 1
+
+
+def test_interned_strings_are_interned(plain):
+    name = sys.intern("an_identifier_of_its_own")
+    assert plain.loads(plain.dumps({name: 1})).popitem()[0] is name
+
+
+class Listish(list):
+    pass
+
+
+class Intish(int):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ({"x": [1, 2, 3, (i for i in ())]}, "['x'][3]: generator"),
+        ([Listish()], "[0]: Listish"),
+        ({1: (True, Intish(3))}, "[1][1]: Intish"),
+        ({("a", len): 1}, ".keys()[1]: builtin_function_or_method"),
+        ([{len}], "[0]{...}: builtin_function_or_method"),
+        (object(), "object"),
+        ([slice([1])], "[0]: slice (of containers)"),
+    ],
+)
+def test_declined_names_path_and_type(plain, value, words):
+    with pytest.raises(TypeError) as caught:
+        plain.dumps(value)
+    assert str(caught.value) == words
+
+
+def test_declined_at_depth_is_short(plain):
+    value = object()
+    for _ in range(10_000):
+        value = [value]
+    with pytest.raises(TypeError, match=r"^(\[0\]){6}\.\.\.(\[0\])+: object$"):
+        plain.dumps(value)
+
+
+def test_accepts_looks_at_the_type_only(plain):
+    assert all(map(plain.accepts, [None, 1, "", b"", [], (), {}, set(), range(3), ...]))
+    assert not any(map(plain.accepts, [Listish(), Intish(), bytearray(), object(), len]))
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        "",
+        "c1",  # never used by msgpack
+        "dd ffffffff",  # four billion items in five bytes
+        "df ffffffff c0c0",
+        "dd 00000005 " * 2 + "c0" * 6,  # each count fits, their sum doesn't
+        "92 d40200 d40203",  # a reference to nothing
+        "92 d40101 81 d40200 c0",  # an open tuple as key
+        "93 d40101 93 d40101 d40200 c0 81 d40201 c0",  # through another tuple
+        "92 d40102 90",  # a list in a set
+        "93 d40102 01 01",  # an element given twice
+        "82 01c0 01c0",  # a key given twice
+        "81 90 c0",  # a list as key
+        "92 d40103 d40200",  # a frozenset in itself
+        "94 d40104 00 05 00",  # range with step 0
+        "94 d40105 90 c0 c0",  # a slice of lists
+        "94 d40104 d40200 01 01",  # a range in itself
+        "92 d40109 c0",  # an unknown kind
+        "d40101",  # a kind that stands alone
+        "c70303 2d2d31",  # int "--1"
+        "c70003",  # int without digits
+        "a2 ff61",  # not UTF-8
+        "d40700",  # an unknown singleton
+        "d47f00",  # an unknown type
+        "d6ff00000000",  # a msgpack time stamp
+    ],
+)
+def test_hostile_bytes_are_refused(plain, payload):
+    with pytest.raises(ValueError):
+        plain.loads(bytes.fromhex(payload))
+
+
+def test_a_tower_of_shared_tuples_as_key_is_refused(plain):
+    # [(1,), (ref,), (ref,), ...]: shallow to read, deep to hash.
+    tower = [bytes.fromhex("92d4010101")]
+    tower += [b"\x92\xd4\x01\x01\xd6\x02" + struct.pack(">I", n) for n in range(1, 20_000)]
+    body = b"".join(tower) + b"\x81\xd6\x02" + struct.pack(">I", 20_000) + b"\xc0"
+    payload = b"\xdd" + struct.pack(">I", 20_001) + body
+    with pytest.raises(ValueError, match="hash"):
+        plain.loads(payload)
+
+
+def test_declined_where_the_key_would_be_refused(plain):
+    key = ()
+    for _ in range(600):
+        key = (key,)
+    with pytest.raises(TypeError, match="key too deep"):
+        plain.dumps({key: 1})
+    assert plain.loads(plain.dumps([key])) == [copy.copy(key)]
+
+
+def test_the_collector_is_left_as_it_was(plain):
+    import gc
+
+    assert gc.isenabled()
+    plain.loads(plain.dumps([[]]))
+    with pytest.raises(TypeError):
+        plain.dumps(object())
+    with pytest.raises(ValueError):
+        plain.loads(b"")
+    assert gc.isenabled()
