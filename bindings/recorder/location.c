@@ -138,24 +138,28 @@ hfi_location_leave_user(hfi_location *location, uint32_t region) {
     return false;
 }
 
+static bool
+is_entry_of(const hfi_open_region *entry, const hfi_live_frame *frame) {
+    bool is_c_call = entry->owner & 1;
+    return (entry->owner & ~(hfi_owner)1) == frame->owner &&
+           (is_c_call || entry->region == frame->region);
+}
+
 void
-hfi_location_keep_only(hfi_location *location, const hfi_owner *live,
+hfi_location_keep_only(hfi_location *location, const hfi_live_frame *live,
                        size_t live_count) {
-    /* Both lists are in calling order, so one walk from the outermost pairs them. */
-    size_t at = 0;
-    size_t remaining = live_count;
-    while (at < location->depth) {
-        hfi_owner owner = location->stack[at].owner & ~(hfi_owner)1;
-        size_t i = remaining;
-        while (owner != HFI_OWNER_USER && i > 0 && live[i - 1] != owner)
-            i--;
-        if (owner != HFI_OWNER_USER && i == 0) {
-            remove_entry(location, at, KEEP_ALL);
+    /* Both lists are in calling order: pair them from the innermost. */
+    size_t from = 0;
+    for (size_t at = location->depth; at--;) {
+        if (location->stack[at].owner == HFI_OWNER_USER)
             continue;
-        }
-        if (owner != HFI_OWNER_USER)
-            remaining = i;
-        at++;
+        size_t i = from;
+        while (i < live_count && !is_entry_of(&location->stack[at], &live[i]))
+            i++;
+        if (i < live_count)
+            from = i;
+        else
+            remove_entry(location, at, KEEP_ALL);
     }
 }
 

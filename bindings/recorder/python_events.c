@@ -126,50 +126,6 @@ location_make(void) {
     PyErr_Restore(type, value, traceback);
 }
 
-/* Leave the functions that returned while events were off. */
-static void
-location_sync(void) {
-    hfi_owner *live = NULL;
-    size_t count = 0;
-    size_t capacity = 0;
-    PyFrameObject *frame = PyThreadState_GetFrame(PyThreadState_Get());
-    while (frame) {
-        if (count == capacity) {
-            capacity = capacity ? capacity * 2 : 128;
-            hfi_owner *grown = realloc(live, capacity * sizeof *grown);
-            if (!grown) {
-                Py_DECREF(frame);
-                break;
-            }
-            live = grown;
-        }
-        live[count++] = (hfi_owner)frame;
-        PyFrameObject *back = PyFrame_GetBack(frame);
-        Py_DECREF(frame);
-        frame = back;
-    }
-    hfi_location_keep_only(here.location, live, count);
-    free(live);
-}
-
-static void
-location_refresh(void) {
-    if (here.generation != events.generation || !here.location)
-        location_make();
-    else if (here.location->depth)
-        location_sync();
-    here.epoch = events.epoch;
-}
-
-hfi_location *
-hfi_events_get_location(void) {
-    if (!events.recorder)
-        return NULL;
-    if (here.epoch != events.epoch)
-        location_refresh();
-    return here.location;
-}
-
 /* -- from code to region -------------------------------------------------------------
  */
 
@@ -240,6 +196,55 @@ region_of_c(PyObject *function) {
     return entry->region;
 }
 
+/* -- this thread's location ----------------------------------------------------------
+ */
+
+/* Leave the functions that returned while events were off. A frame that is just being
+ * entered can't be on the stack yet, though an older one at its address may be. */
+static void
+location_sync(bool entering) {
+    hfi_live_frame *live = NULL;
+    size_t count = 0;
+    size_t capacity = 0;
+    PyFrameObject *frame = PyThreadState_GetFrame(PyThreadState_Get());
+    while (frame) {
+        if (count == capacity) {
+            capacity = capacity ? capacity * 2 : 128;
+            hfi_live_frame *grown = realloc(live, capacity * sizeof *grown);
+            if (!grown) {
+                Py_DECREF(frame);
+                break;
+            }
+            live = grown;
+        }
+        live[count++] = (hfi_live_frame){(hfi_owner)frame, region_of(frame)};
+        PyFrameObject *back = PyFrame_GetBack(frame);
+        Py_DECREF(frame);
+        frame = back;
+    }
+    size_t first = entering && count ? 1 : 0;
+    hfi_location_keep_only(here.location, live ? live + first : NULL, count - first);
+    free(live);
+}
+
+static void
+location_refresh(bool entering) {
+    if (here.generation != events.generation || !here.location)
+        location_make();
+    else if (here.location->depth)
+        location_sync(entering);
+    here.epoch = events.epoch;
+}
+
+hfi_location *
+hfi_events_get_location(void) {
+    if (!events.recorder)
+        return NULL;
+    if (here.epoch != events.epoch)
+        location_refresh(false);
+    return here.location;
+}
+
 /* -- the callback --------------------------------------------------------------------
  */
 
@@ -266,7 +271,9 @@ on_event(PyObject *unused, PyFrameObject *frame, int what, PyObject *arg) {
     }
     if (what > PyTrace_RETURN && !events.c_calls)
         return 0;
-    hfi_location *location = hfi_events_get_location();
+    if (here.epoch != events.epoch)
+        location_refresh(what == PyTrace_CALL);
+    hfi_location *location = here.location;
     if (!location)
         return 0;
     uint32_t region;
@@ -313,6 +320,11 @@ hfi_events_open(const hf_recorder_options *options, bool c_calls, hf_error *rete
         events.extra_index = REQUEST_EXTRA(NULL);
     if (events.extra_index < 0)
         return hf_error_set(reterr, HF_E_LIMIT, "no slot is left on code objects");
+    /* Knows this thread's name; no location is made before it is there. */
+    PyObject *threading = PyImport_ImportModule("threading");
+    if (!threading)
+        PyErr_Clear();
+    Py_XDECREF(threading);
     hf_recorder *recorder;
     hf_status status = hf_recorder_create(options, &recorder, reterr);
     if (status != HF_OK)

@@ -93,8 +93,15 @@ void hfi_location_leave(hfi_location *location, hfi_owner owner);
 /* Leave the innermost user region with this id, wherever it is on the stack; false when
  * it isn't open. */
 bool hfi_location_leave_user(hfi_location *location, uint32_t region);
-/* Leave the function entries that aren't owned by one of `live` (innermost first). */
-void hfi_location_keep_only(hfi_location *location, const hfi_owner *live,
+/* A frame that runs now. An address alone would not do: it may have been given to a new
+ * frame since. */
+typedef struct hfi_live_frame {
+    hfi_owner owner;
+    uint32_t region;
+} hfi_live_frame;
+
+/* Leave the function entries that don't belong to one of `live` (innermost first). */
+void hfi_location_keep_only(hfi_location *location, const hfi_live_frame *live,
                             size_t live_count);
 
 /* Leave everything; the location gets no more events. */

@@ -22,7 +22,7 @@
 typedef struct module_state {
     PyObject *regions;    /* str: int */
     PyObject *parameters; /* (str, kind): int */
-    PyObject *directory;  /* of the open recording, or NULL */
+    PyObject *directory;  /* absolute; of the latest recording, or NULL */
     bool tracing;
 } module_state;
 
@@ -49,47 +49,88 @@ raise_status(hf_status status, const hf_error *error) {
 
 PyDoc_STRVAR(
     open_doc,
-    "open(directory, *, tracing=True, profiling=False, c_calls=False, "
-    "buffer_bytes=1048576)\n--\n\n"
-    "Open a recording in an existing, empty directory. Events stay off until "
-    "enable().\n\n"
-    "directory is an absolute path. tracing writes an OTF2 archive "
-    "(traces.otf2),\nprofiling a call-path profile (profile.json). c_calls "
-    "records functions of\nextension modules as well. buffer_bytes bounds the "
-    "buffer of one thread.\n\nRaises RuntimeError when one is open, OSError when "
-    "the archive can't be made.");
+    "open(directory=None, *, tracing=None, profiling=None, c_calls=False)\n--\n\n"
+    "Open a recording. Events stay off until enable().\n\n"
+    "What is None is taken from SCOREP_EXPERIMENT_DIRECTORY, SCOREP_ENABLE_TRACING "
+    "and\nSCOREP_ENABLE_PROFILING (see holdfast.scorep.settings). tracing writes "
+    "an OTF2 archive\n(traces.otf2), profiling a call-path profile (profile.json). "
+    "c_calls records functions\nof extension modules as well.\n\n"
+    "Raises RuntimeError when one is open, OSError when the directory or the "
+    "archive can't be\nmade.");
+
+/* The rules of the SCOREP_... variables are settings.py's: (path, tracing, profiling,
+ * bytes of a buffer). */
+static PyObject *
+prepare(PyObject *directory, PyObject *tracing, PyObject *profiling) {
+    PyObject *settings = PyImport_ImportModule("holdfast.scorep.settings");
+    if (!settings)
+        return NULL;
+    PyObject *prepared =
+        PyObject_CallMethod(settings, "prepare", "OOO", directory, tracing, profiling);
+    Py_DECREF(settings);
+    return prepared;
+}
+
+static hf_status
+open_prepared(PyObject *path, bool tracing, bool profiling, bool c_calls,
+              uint64_t buffer_bytes, hf_error *reterr) {
+    PyObject *encoded = PyUnicode_EncodeFSDefault(path);
+    if (!encoded) {
+        PyErr_Clear();
+        return hf_error_set(reterr, HF_E_INVALID,
+                            "the directory's name can't be encoded");
+    }
+    hf_recorder_options options = {.directory = PyBytes_AS_STRING(encoded),
+                                   .backend = tracing ? &hfi_otf2_backend : NULL,
+                                   .profiling = profiling,
+                                   .buffer_bytes = buffer_bytes};
+    hf_status status = hfi_events_open(&options, c_calls, reterr);
+    Py_DECREF(encoded);
+    return status;
+}
 
 static PyObject *
 recorder_open(PyObject *module, PyObject *arguments, PyObject *keywords) {
-    static char *names[] = {"directory", "tracing",      "profiling",
-                            "c_calls",   "buffer_bytes", NULL};
-    PyObject *path;
-    int tracing = 1, profiling = 0, c_calls = 0;
-    unsigned long long buffer_bytes = 1 << 20;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "O&|$pppK:open", names,
-                                     PyUnicode_FSConverter, &path, &tracing, &profiling,
-                                     &c_calls, &buffer_bytes))
+    static char *names[] = {"directory", "tracing", "profiling", "c_calls", NULL};
+    PyObject *directory = Py_None, *tracing = Py_None, *profiling = Py_None;
+    int c_calls = 0;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|O$OOp:open", names,
+                                     &directory, &tracing, &profiling, &c_calls))
         return NULL;
-    hf_recorder_options options = {.directory = PyBytes_AS_STRING(path),
-                                   .backend = tracing ? &hfi_otf2_backend : NULL,
-                                   .profiling = profiling != 0,
-                                   .buffer_bytes = buffer_bytes};
     hf_error error = HF_ERROR_INIT;
-    hf_status status = hfi_events_open(&options, c_calls != 0, &error);
-    if (status != HF_OK) {
-        Py_DECREF(path);
-        return raise_status(status, &error);
-    }
-    module_state *state = state_of(module);
-    PyDict_Clear(state->regions);
-    PyDict_Clear(state->parameters);
-    Py_XSETREF(state->directory, PyUnicode_DecodeFSDefaultAndSize(
-                                     PyBytes_AS_STRING(path), PyBytes_GET_SIZE(path)));
-    state->tracing = tracing != 0;
-    Py_DECREF(path);
-    if (!state->directory)
+    if (hfi_events_get_recorder())
+        return raise_status(HF_BUSY, &error);
+    PyObject *prepared = prepare(directory, tracing, profiling);
+    PyObject *path;
+    int with_trace, with_profile;
+    unsigned long long buffer_bytes;
+    if (!prepared || !PyArg_ParseTuple(prepared, "UppK", &path, &with_trace,
+                                       &with_profile, &buffer_bytes)) {
+        Py_XDECREF(prepared);
         return NULL;
+    }
+    hf_status status = open_prepared(path, with_trace != 0, with_profile != 0,
+                                     c_calls != 0, buffer_bytes, &error);
+    if (status == HF_OK) {
+        module_state *state = state_of(module);
+        PyDict_Clear(state->regions);
+        PyDict_Clear(state->parameters);
+        Py_XSETREF(state->directory, Py_NewRef(path));
+        state->tracing = with_trace != 0;
+    }
+    Py_DECREF(prepared);
+    if (status != HF_OK)
+        return raise_status(status, &error);
     Py_RETURN_NONE;
+}
+
+PyDoc_STRVAR(directory_doc, "directory()\n--\n\nThe open recording's experiment "
+                            "directory, or None.");
+
+static PyObject *
+recorder_directory(PyObject *module, PyObject *unused) {
+    (void)unused;
+    return Py_NewRef(hfi_events_get_recorder() ? state_of(module)->directory : Py_None);
 }
 
 PyDoc_STRVAR(
@@ -484,6 +525,7 @@ recorder_forked(PyObject *module, PyObject *unused) {
 static PyMethodDef methods[] = {
     {"open", (PyCFunction)(void (*)(void))recorder_open, METH_VARARGS | METH_KEYWORDS,
      open_doc},
+    {"directory", recorder_directory, METH_NOARGS, directory_doc},
     {"close", recorder_close, METH_NOARGS, close_doc},
     {"enable", recorder_enable, METH_NOARGS, enable_doc},
     {"disable", recorder_disable, METH_NOARGS, disable_doc},

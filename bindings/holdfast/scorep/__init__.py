@@ -20,7 +20,7 @@ import sys
 from holdfast import _recorder
 
 from . import instrumenter, user
-from .settings import Settings, make_directory, warn
+from .settings import warn
 
 __all__ = [
     "close",
@@ -44,11 +44,11 @@ _recorder.exclude(os.path.dirname(os.path.abspath(__file__)) + os.sep)
 _recorder.exclude("<frozen importlib")
 
 
-def open(directory=None, *, c_calls=False, environ=None) -> str:
+def open(directory=None, *, c_calls=False) -> str:
     """Open a recording and return its experiment directory.
 
-    Events stay off until ``instrumenter.register()`` or ``_recorder.enable()``; user
-    regions are recorded from now on.
+    Events stay off until ``register()``; user regions are recorded from now on. The
+    SCOREP_... variables say the rest; see :mod:`holdfast.scorep.settings`.
 
     Parameters
     ----------
@@ -56,8 +56,6 @@ def open(directory=None, *, c_calls=False, environ=None) -> str:
         The experiment directory; in the place of SCOREP_EXPERIMENT_DIRECTORY.
     c_calls : bool
         Record functions of extension modules as well.
-    environ : mapping, optional
-        Where SCOREP_... variables are looked up; os.environ by default.
 
     Raises
     ------
@@ -66,22 +64,8 @@ def open(directory=None, *, c_calls=False, environ=None) -> str:
     OSError
         The directory can't be made.
     """
-    if _recorder.is_open():
-        raise RuntimeError("a recording is already open")
-    settings = Settings.from_environ(environ)
-    if directory is not None:
-        settings = Settings(**{**vars(settings), "directory": os.fspath(directory)})
-    path = make_directory(settings)
-    _recorder.open(
-        path,
-        tracing=settings.tracing,
-        profiling=settings.profiling,
-        c_calls=c_calls,
-        buffer_bytes=settings.buffer_bytes,
-    )
-    if settings.verbose:
-        warn(f"recording into {path}")
-    return path
+    _recorder.open(directory, c_calls=c_calls)
+    return _recorder.directory()
 
 
 def close() -> dict | None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 _TRUE = {"1", "true", "yes", "on"}
 _FALSE = {"0", "false", "no", "off"}
@@ -129,10 +129,12 @@ def _stamp() -> str:
 def make_directory(settings: Settings) -> str:
     """Create the experiment directory and return its absolute path.
 
-    An existing directory is renamed, with the time appended to its name, when
+    An empty one is used. Any other existing one is renamed, with the time appended to its name, when
     `settings.overwrite` is set; else FileExistsError is raised.
     """
     path = os.path.abspath(settings.directory or f"scorep-{_stamp()}")
+    if os.path.isdir(path) and not os.path.islink(path) and not os.listdir(path):
+        return path
     if os.path.lexists(path):
         if not settings.overwrite:
             raise FileExistsError(
@@ -142,3 +144,18 @@ def make_directory(settings: Settings) -> str:
         os.rename(path, f"{path}-{_stamp()}")
     os.makedirs(path)
     return path
+
+
+def prepare(directory=None, tracing=None, profiling=None) -> tuple[str, bool, bool, int]:
+    """What ``_recorder.open`` needs: the directory, made; tracing; profiling; the bytes of
+    a buffer. What is None is taken from the environment."""
+    settings = Settings.from_environ()
+    given = {"tracing": tracing, "profiling": profiling}
+    if directory:
+        given["directory"] = os.fspath(directory)
+    given = {name: value for name, value in given.items() if value is not None}
+    settings = replace(settings, **given)
+    path = make_directory(settings)
+    if settings.verbose:
+        warn(f"recording into {path}")
+    return path, settings.tracing, settings.profiling, settings.buffer_bytes

@@ -1,0 +1,439 @@
+"""holdfast._recorder: what a real reader finds in the archives that it writes.
+
+Each case runs a program in a fresh interpreter, since a recording belongs to a process.
+"""
+
+import json
+import subprocess
+import sys
+import textwrap
+
+import pytest
+from trace_reader import AVAILABLE, Trace
+
+pytest.importorskip("holdfast._recorder")
+pytestmark = pytest.mark.skipif(not AVAILABLE, reason="otf2-print is not installed")
+
+PRELUDE = """
+import sys, os
+from holdfast import _recorder as r
+directory = sys.argv[1]
+def record(function, **options):
+    r.open(directory, **options)
+    r.enable()
+    try:
+        function()
+    finally:
+        r.disable()
+        global result
+        result = r.close()
+"""
+
+
+@pytest.fixture
+def record(tmp_path):
+    """Run a program under the prelude; the trace, and what it printed in ``.output``."""
+
+    def run(program, name="trace"):
+        directory = tmp_path / name
+        directory.mkdir()
+        script = tmp_path / f"{name}.py"
+        script.write_text(PRELUDE + textwrap.dedent(program))
+        done = subprocess.run(
+            [sys.executable, str(script), str(directory)],
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert done.returncode == 0, done.stderr
+        trace = Trace(directory)
+        trace.output, trace.script, trace.directory = done.stdout, script, directory
+        return trace
+
+    return run
+
+
+def test_recursion_methods_and_names(record):
+    trace = record("""
+        class Base:
+            def method(self): return 1
+            @classmethod
+            def build(cls): return cls().method()
+            @staticmethod
+            def plain(): return (lambda: 2)()
+        class Child(Base): pass
+        def recurse(n):
+            return recurse(n - 1) if n else 0
+        def main():
+            recurse(2); Child.build(); Child.plain()
+        record(main)
+        print(result["events"], result["lost"], result["locations"])
+    """)
+    assert trace.nested() == (
+        "main(recurse(recurse(recurse()))build(method())plain(Base.plain.<locals>.<lambda>()))"
+    )
+    assert trace.calls() == ["__main__:main"] + ["__main__:recurse"] * 3 + [
+        "__main__.Base:build",
+        "__main__.Base:method",
+        "__main__.Base:plain",
+        "__main__:Base.plain.<locals>.<lambda>",
+    ]
+    assert trace.output.split() == [str(len(trace.events)), "0", "1"]
+    region = trace.region("__main__:recurse")
+    lines = trace.script.read_text().splitlines()
+    assert region.file == str(trace.script)
+    assert lines[region.line - 1].startswith("def recurse")
+    assert (region.role, region.paradigm) == ("FUNCTION", "COMPILER")
+    assert trace.locations == {0: "MainThread"}
+
+
+def test_exceptions_and_generators(record):
+    trace = record("""
+        def numbers():
+            try:
+                yield 1
+                yield 2
+            finally:
+                after()
+        def after(): pass
+        def deep(n):
+            if n: deep(n - 1)
+            else: raise ValueError
+        def main():
+            assert list(numbers()) == [1, 2]
+            half = numbers(); next(half); half.close()
+            try: deep(1)
+            except ValueError: pass
+        record(main)
+    """)
+    assert trace.nested() == (
+        "main(numbers()numbers()numbers(after())numbers()numbers(after())deep(deep()))"
+    )
+
+
+PROGRAM = """
+    import threading
+    def fib(n): return n if n < 2 else fib(n - 1) + fib(n - 2)
+    def count(n):
+        for i in range(n): yield i
+    def fail(n):
+        if n == 0: raise KeyError(n)
+        return fail(n - 1)
+    class Thing:
+        def __init__(self): self.x = 1
+        def __add__(self, other): return self
+    def guarded(n):
+        try: fail(n)
+        except KeyError: return n
+    def work():
+        sum(map(fib, range(10))); sum(count(50)); guarded(20)
+        sorted([3, 1, 2], key=lambda x: -x)
+        Thing() + Thing()
+        [guarded(i) for i in count(5)]
+        gen = count(3); next(gen); gen.close()
+    threads = [threading.Thread(target=work, name=f"w{i}") for i in range(4)]
+    def main():
+        for t in threads: t.start()
+        for t in threads: t.join()
+        work()
+"""
+
+
+def test_calls_equal_those_of_sys_setprofile(record):
+    """The truth is Python's own profile hook, on the same program."""
+    trace = record(
+        PROGRAM
+        + """
+    import collections
+    truth = collections.Counter()
+    def hook(frame, event, arg):
+        code = frame.f_code
+        if event == "call" and code.co_filename == __file__:
+            truth[code.co_qualname] += 1
+    threading.setprofile(hook); sys.setprofile(hook)
+    main()
+    sys.setprofile(None); threading.setprofile(None)
+    threads = [threading.Thread(target=work, name=f"w{i}") for i in range(4)]
+    record(main)
+    del truth["main"]
+    print(sum(truth.values()))
+    """
+    )
+    calls = [name for name in trace.calls() if name != "__main__:main"]
+    assert len(calls) == int(trace.output)
+    assert {"w0", "w1", "w2", "w3"} <= set(trace.locations.values())
+    each = {
+        name: len(trace.calls(location))
+        for location, name in trace.locations.items()
+        if name.startswith("w")
+    }
+    assert len(set(each.values())) == 1
+
+
+def test_raw_threads_and_threads_that_run_already(record):
+    trace = record("""
+        import _thread, threading
+        go, done, early = threading.Event(), _thread.allocate_lock(), threading.Event()
+        def inner(): pass
+        def waiting():
+            early.set(); go.wait(); inner()
+        def raw(): inner(); done.release()
+        thread = threading.Thread(target=waiting, name="early"); thread.start(); early.wait()
+        def main():
+            done.acquire(); _thread.start_new_thread(raw, ()); done.acquire()
+            go.set(); thread.join()
+        record(main)
+    """)
+    by_name = {name: location for location, name in trace.locations.items()}
+    assert trace.nested(by_name["early"]) == "inner()"
+    raw = [location for location in trace.locations if "raw" in trace.nested(location)]
+    assert len(raw) == 1
+    assert trace.nested(raw[0]) == "raw(inner())"
+
+
+def test_many_short_threads(record):
+    """Their buffers are written out as they end, not all kept to the end."""
+    trace = record("""
+        import threading, resource
+        def inner(): pass
+        def main():
+            for i in range(300):
+                t = threading.Thread(target=inner, name=f"t{i}"); t.start(); t.join()
+        record(main)
+        print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+    """)
+    assert len(trace.calls(prefix="__main__:inner")) == 300
+    assert int(trace.output) < 200_000  # KiB; 300 buffers of 1 MiB would be above
+
+
+def test_user_regions_across_functions(record):
+    """A region begun in one helper and ended in another is split so that it nests."""
+    trace = record("""
+        def start(): r.region_begin("__main__:x", "file.py", 7)
+        def stop(): assert r.region_end("__main__:x")
+        def work(): pass
+        def main():
+            start(); work(); stop()
+            assert r.region_end("__main__:never") is False
+        record(main)
+    """)
+    assert trace.nested() == "main(start(x())x(work()stop())stop())"
+    region = trace.region("__main__:x")
+    assert (region.file, region.line) == ("file.py", 7)
+    assert (region.role, region.paradigm) == ("CODE", "USER")
+
+
+def test_open_regions_are_left_at_close(record):
+    trace = record("""
+        def main():
+            r.region_begin("__main__:open")
+            r.close()
+        r.open(directory); r.enable(); main()
+        assert not r.is_open() and not r.is_enabled()
+    """)
+    assert trace.nested() == "main(open())"
+
+
+def test_events_switched_off_in_between(record):
+    """A frame that returns while events are off is left before the next event."""
+    trace = record("""
+        def off(): r.disable()
+        def hidden(): pass
+        def inner(): off()
+        def seen(): pass
+        def on(): r.enable()
+        def main():
+            inner(); hidden(); r.enable(); seen()
+            inner(); on(); seen()
+        r.open(directory); r.enable(); main(); r.close()
+    """)
+    assert trace.nested() == "main(inner(off())seen()inner(off())seen())"
+
+
+def test_parameters(record):
+    trace = record("""
+        def main():
+            r.parameter_int("signed", -(2**63)); r.parameter_uint("unsigned", 2**64 - 1)
+            r.parameter_string("text", 'a "h\\u00e4llo"')
+            for bad in (lambda: r.parameter_uint("unsigned", -1),
+                        lambda: r.parameter_int("signed", 2**63)):
+                try: bad()
+                except OverflowError: pass
+                else: raise AssertionError
+        record(main)
+    """)
+    parameters = [e.text for e in trace.events if e.kind.startswith("PARAMETER")]
+    assert len(parameters) == 3
+    assert 'Parameter: "signed"' in parameters[0]
+    assert parameters[0].endswith(f"Value: {-(2**63)}")
+    assert parameters[1].endswith(f"Value: {2**64 - 1}")
+    assert "hällo" in parameters[2]
+
+
+def test_recording_off_keeps_balance(record):
+    trace = record("""
+        def a(): r.disable_recording()
+        def b(): r.enable_recording(); c()
+        def c(): pass
+        def main():
+            a(); c(); b(); c()
+        record(main)
+    """)
+    assert trace.nested() == "main(a()c()c())"
+    modes = [e.text.split()[-1] for e in trace.events if e.kind == "MEASUREMENT_ON_OFF"]
+    assert modes == ["OFF", "ON"]
+
+
+def test_rewind(record):
+    trace = record("""
+        def a(): pass
+        def b(): pass
+        def c(): pass
+        def main():
+            r.rewind_begin("one"); a(); print(r.rewind_end("one", True))
+            r.rewind_begin("two"); b(); print(r.rewind_end("two", False))
+            print(r.rewind_end("three", True)); c()
+        record(main)
+    """)
+    assert trace.nested() == "main(b()c())"
+    assert trace.output.split() == ["True", "True", "False"]
+
+
+def test_buffers_are_flushed_when_full(record):
+    trace = record("""
+        def a(): pass
+        def main():
+            for _ in range(100_000): a()
+        os.environ["SCOREP_TOTAL_MEMORY"] = "1k"
+        record(main)
+        print(result["lost"])
+    """)
+    assert len(trace.calls(prefix="__main__:a")) == 100_000
+    assert any(event.kind == "BUFFER_FLUSH" for event in trace.events)
+    assert trace.output.strip() == "0"
+
+
+def test_fork_leaves_the_parents_archive_alone(record):
+    """The child exits the ordinary way, with a half-full buffer inherited."""
+    trace = record("""
+        def a(): pass
+        def main():
+            for _ in range(60_000): a()
+            pid = os.fork()
+            if not pid:
+                assert not r.is_open() and not r.is_enabled() and r.close() is None
+                for _ in range(60_000): a()
+                os.mkdir(directory + "-child"); r.open(directory + "-child")
+                r.enable(); a(); r.close()
+                sys.exit(0)
+            assert os.waitpid(pid, 0)[1] == 0
+            a()
+        os.environ["SCOREP_TOTAL_MEMORY"] = "1k"
+        record(main)
+    """)
+    assert len(trace.calls(prefix="__main__:a")) == 60_001
+    assert Trace(f"{trace.directory}-child").nested() == "a()"
+
+
+def test_one_recording_after_another(record):
+    """Region numbers cached on code objects belong to one recording only."""
+    trace = record("""
+        def a(): pass
+        def b(): a()
+        def main():
+            b()
+        os.mkdir(directory + "-first")
+        r.open(directory + "-first"); r.enable(); a(); r.disable(); first = r.close()
+        record(main)
+        assert not r.is_open() and r.directory() is None
+    """)
+    assert Trace(f"{trace.directory}-first").nested() == "a()"
+    assert trace.nested() == "main(b(a()))"
+
+
+def test_c_calls_on_request(record):
+    program = """
+        import time
+        def main():
+            len([]); time.sleep(0); [].append(1)
+            try: int("x")
+            except ValueError: pass
+            time.sleep(0)
+        record(main, c_calls={})
+    """
+    with_c = record(program.format(True), "with")
+    names = set(with_c.calls(prefix=""))
+    assert {"builtins:len", "time:sleep", "builtins.list:append"} <= names
+    assert len(with_c.calls(prefix="time:sleep")) == 2
+    assert record(program.format(False), "without").calls(prefix="time:") == []
+
+
+def test_strange_names(record):
+    trace = record("""
+        def odd(): pass
+        exec("def nameless(): pass", namespace := {"__name__": 5})
+        def main():
+            namespace["nameless"]()
+            for name in ("__main__:" + "x" * 100_000, "__main__:\\ud800", "__main__:\\u00e4"):
+                r.region_begin(name); assert r.region_end(name)
+        record(main)
+    """)
+    names = trace.calls()
+    assert "<unknown>:nameless" in trace.calls(prefix="<unknown>")
+    assert names[1].startswith("__main__:xxx") and len(names[1]) == 8192
+    assert names[2:] == ["__main__:\\ud800", "__main__:ä"]
+
+
+def test_shown_file_names(record):
+    trace = record("""
+        r.show_file("<cell 5>", "In [5]")
+        r.exclude("/hidden/")
+        exec(compile("def cell(): pass", "<cell 5>", "exec"))
+        exec(compile("def gone(): cell()", "/hidden/x.py", "exec"))
+        record(lambda: gone())
+    """)
+    assert trace.region("__main__:cell").file == "In [5]"
+    assert trace.nested() == "<lambda>(cell())"
+
+
+def test_profile(record):
+    trace = record("""
+        def leaf(): pass
+        def branch(): leaf(); leaf()
+        def main():
+            branch(); branch(); leaf()
+        record(main, profiling=True)
+        print(result["profile"])
+    """)
+    with open(trace.output.strip(), encoding="utf-8") as file:
+        profile = json.load(file)
+    (location,) = [x for x in profile["locations"] if x["name"] == "MainThread"]
+    names = [region["name"] for region in profile["regions"]]
+    paths = {}
+    for node in location["nodes"]:
+        path, at = [], node
+        while True:
+            path.insert(0, names[at["region"]].partition(":")[2])
+            if at["parent"] is None:
+                break
+            at = location["nodes"][at["parent"]]
+        paths["/".join(path)] = node
+    visits = {path: node["visits"] for path, node in paths.items()}
+    assert visits == {"main": 1, "main/branch": 2, "main/branch/leaf": 4, "main/leaf": 1}
+    main, branch = paths["main"], paths["main/branch"]
+    children = branch["inclusive"] + paths["main/leaf"]["inclusive"]
+    assert main["exclusive"] == main["inclusive"] - children
+    assert branch["min"] <= branch["max"] <= branch["inclusive"]
+
+
+def test_an_unwritable_directory_is_an_error(tmp_path):
+    program = (
+        "from holdfast import _recorder as r\n"
+        "try: r.open('/proc/none')\n"
+        "except OSError as error: print('said:', error)\n"
+        "assert not r.is_open()"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("said: ")
+    assert not done.stderr
