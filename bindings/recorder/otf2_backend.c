@@ -71,6 +71,53 @@ after_flush(void *user_data, OTF2_FileType type, OTF2_LocationRef location) {
 
 static const OTF2_FlushCallbacks flush_callbacks = {before_flush, after_flush};
 
+/* The library's own allocation lets a buffer grow to 128 MiB before it is flushed. Ours
+ * gives an event buffer one chunk, kept from flush to flush so that its pages are
+ * touched once. The other files are small and written at close: they get what they ask
+ * for. */
+typedef struct chunk {
+    struct chunk *next;
+    bool in_use;
+    _Alignas(16) unsigned char bytes[];
+} chunk;
+
+static void *
+allocate_chunk(void *user_data, OTF2_FileType type, OTF2_LocationRef location,
+               void **buffer_data, uint64_t size) {
+    (void)user_data, (void)location;
+    chunk *first = *buffer_data;
+    if (first && type == OTF2_FILETYPE_EVENTS) {
+        if (first->in_use)
+            return NULL; /* full: flush */
+        first->in_use = true;
+        return first->bytes;
+    }
+    chunk *made = malloc(sizeof *made + size);
+    if (!made)
+        return NULL;
+    made->next = first;
+    made->in_use = true;
+    *buffer_data = made;
+    return made->bytes;
+}
+
+static void
+free_chunks(void *user_data, OTF2_FileType type, OTF2_LocationRef location,
+            void **buffer_data, bool final) {
+    (void)user_data, (void)location;
+    if (!final && type == OTF2_FILETYPE_EVENTS && *buffer_data) {
+        ((chunk *)*buffer_data)->in_use = false;
+        return;
+    }
+    for (chunk *at = *buffer_data, *next; at; at = next) {
+        next = at->next;
+        free(at);
+    }
+    *buffer_data = NULL;
+}
+
+static const OTF2_MemoryCallbacks memory_callbacks = {allocate_chunk, free_chunks};
+
 static uint64_t
 chunk_size(uint64_t buffer_bytes) {
     if (buffer_bytes < OTF2_CHUNK_SIZE_MIN)
@@ -99,6 +146,8 @@ otf2_open(const char *directory, uint64_t buffer_bytes, void **ret_archive,
     }
     OTF2_ErrorCode bad =
         OTF2_Archive_SetFlushCallbacks(self->archive, &flush_callbacks, NULL);
+    if (!bad)
+        bad = OTF2_Archive_SetMemoryCallbacks(self->archive, &memory_callbacks, NULL);
     if (!bad)
         bad = OTF2_Archive_SetSerialCollectiveCallbacks(self->archive);
     if (!bad)
