@@ -73,7 +73,8 @@ is_marshaller(const char *name) {
     return length && length < HFI_MARSHALLER_SIZE && !name[length];
 }
 
-static void
+/* False: not known. */
+static bool
 set_marshalling(hfi_outcome *outcome, const char *name, const char *value) {
     if (!strcmp(name, "MARSHALLER") && is_marshaller(value)) {
         memcpy(outcome->state.marshaller, value, strlen(value) + 1);
@@ -81,25 +82,38 @@ set_marshalling(hfi_outcome *outcome, const char *name, const char *value) {
                (!strcmp(value, "memory") || !strcmp(value, "disk"))) {
         outcome->state.in_memory = !strcmp(value, "memory");
     } else {
-        hfi_text_add(&outcome->err, "%%marshalling_settings: not known, ignored: ");
-        hfi_text_add_excerpt(&outcome->err, hfi_span_of(name));
-        hfi_text_add(&outcome->err, "=");
-        hfi_text_add_excerpt(&outcome->err, hfi_span_of(value));
-        hfi_text_add(&outcome->err, "\n");
+        return false;
     }
+    return true;
+}
+
+static void
+complain_marshalling(hfi_outcome *outcome, const char *name, const char *value) {
+    hfi_text_add(&outcome->err, "%%marshalling_settings: not known, ignored: ");
+    hfi_text_add_excerpt(&outcome->err, hfi_span_of(name));
+    hfi_text_add(&outcome->err, "=");
+    hfi_text_add_excerpt(&outcome->err, hfi_span_of(value));
+    hfi_text_add(&outcome->err, "\n");
 }
 
 void
 hfi_setting_marshalling(hfi_outcome *outcome) {
     hfi_wordlist pairs = HFI_WORDLIST_INIT;
+    size_t unknown = 0;
 
     hfi_wordlist_read_environment(&pairs, outcome->head.body, "%%marshalling_settings",
                                   &outcome->err);
     for (size_t i = 0; i + 1 < pairs.count; i += 2)
-        set_marshalling(outcome, pairs.words[i], pairs.words[i + 1]);
+        if (!set_marshalling(outcome, pairs.words[i], pairs.words[i + 1]) &&
+            ++unknown <= HFI_WORDLIST_COMPLAINTS)
+            complain_marshalling(outcome, pairs.words[i], pairs.words[i + 1]);
     if (pairs.failed)
         outcome->err.failed = true;
     hfi_wordlist_fini(&pairs);
+    if (unknown > HFI_WORDLIST_COMPLAINTS)
+        hfi_text_add_format(&outcome->err,
+                            "%%%%marshalling_settings: %zu more are not known.\n",
+                            unknown - HFI_WORDLIST_COMPLAINTS);
     hfi_text_add_format(&outcome->out, "Kernel uses '%s' marshaller in '%s' mode.\n",
                         outcome->state.marshaller,
                         outcome->state.in_memory ? "memory" : "disk");

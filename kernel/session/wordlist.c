@@ -158,10 +158,18 @@ hfi_wordlist_is_name(hfi_span span) {
     return span.length > 0;
 }
 
+static void
+complain(hfi_text *err, const char *who, hfi_span line) {
+    hfi_text_add_format(err, "%s: not NAME=value, ignored: ", who);
+    hfi_text_add_excerpt(err, line);
+    hfi_text_add(err, "\n");
+}
+
 void
 hfi_wordlist_read_environment(hfi_wordlist *list, hfi_span source, const char *who,
                               hfi_text *err) {
     hfi_span line;
+    size_t bad = 0;
 
     while (hfi_span_next_line(&source, &line)) {
         hfi_span name = line = hfi_span_trim(line);
@@ -174,9 +182,8 @@ hfi_wordlist_read_environment(hfi_wordlist *list, hfi_span source, const char *w
         name.length = mark ? (size_t)(mark - line.start) : 0;
         name = hfi_span_trim(name);
         if (!hfi_wordlist_is_name(name)) {
-            hfi_text_add_format(err, "%s: not NAME=value, ignored: ", who);
-            hfi_text_add_excerpt(err, line);
-            hfi_text_add(err, "\n");
+            if (++bad <= HFI_WORDLIST_COMPLAINTS)
+                complain(err, who, line);
             continue;
         }
         value.start = mark + 1;
@@ -184,4 +191,7 @@ hfi_wordlist_read_environment(hfi_wordlist *list, hfi_span source, const char *w
         hfi_wordlist_add(list, name);
         hfi_wordlist_add(list, hfi_span_trim(value));
     }
+    if (bad > HFI_WORDLIST_COMPLAINTS)
+        hfi_text_add_format(err, "%s: %zu more lines are not NAME=value.\n", who,
+                            bad - HFI_WORDLIST_COMPLAINTS);
 }

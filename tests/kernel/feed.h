@@ -1,0 +1,75 @@
+/* feed.h - give cells to the commands and compare what comes back. */
+#ifndef HFT_FEED_H
+#define HFT_FEED_H
+
+#include "../support/check.h"
+#include "command.h"
+
+/* One cell and its whole verdict; an absent field must be absent. */
+typedef struct feed_row {
+    const char *cell;
+    hfi_verdict_kind kind;
+    const char *out;
+    const char *err;
+    const char *code;      /* NULL: not looked at */
+    const char *arguments; /* joined by a blank; NULL: none */
+    bool isolated;
+} feed_row;
+
+static inline hfi_commands *
+feed_create(void)
+{
+    hfi_commands *commands = NULL;
+    hf_error error = HF_ERROR_INIT;
+
+    CHECK(hfi_commands_create("/opt/py/bin/python3", &commands, &error) == HF_OK);
+    return commands;
+}
+
+static inline hfi_verdict
+feed_cell(hfi_commands *commands, const char *cell, const char *cwd)
+{
+    hfi_verdict verdict;
+    hf_error error = HF_ERROR_INIT;
+
+    CHECK(hfi_commands_feed(commands, cell, cwd, NULL, &verdict, &error) == HF_OK);
+    CHECK((verdict.code != NULL) == (verdict.kind != HFI_ANSWER));
+    CHECK((verdict.arguments != NULL) == (verdict.kind == HFI_RUN_INSTRUMENTED));
+    return verdict;
+}
+
+static inline void
+feed_expect(hfi_commands *commands, const feed_row *row, const char *cwd)
+{
+    hfi_verdict verdict = feed_cell(commands, row->cell, cwd);
+    char joined[256] = "";
+
+    for (char **word = verdict.arguments; word && *word; word++) {
+        strcat(joined, *joined ? " " : "");
+        strcat(joined, *word);
+    }
+    CHECK(verdict.kind == row->kind);
+    CHECK_TEXT(verdict.out, row->out);
+    CHECK_TEXT(verdict.err, row->err);
+    if (row->code)
+        CHECK_TEXT(verdict.code, row->code);
+    CHECK_TEXT(joined, row->arguments ? row->arguments : "");
+    CHECK(verdict.isolated == row->isolated);
+    hfi_verdict_fini(&verdict);
+}
+
+/* The rows one after the other in one session. */
+static inline void
+feed_expect_all(const feed_row *rows, size_t count, const char *cwd)
+{
+    hfi_commands *commands = feed_create();
+
+    for (size_t i = 0; i < count; i++)
+        feed_expect(commands, &rows[i], cwd);
+    hfi_commands_close(commands);
+}
+
+#define FEED_EXPECT(rows, cwd)                                                         \
+    feed_expect_all((rows), sizeof(rows) / sizeof *(rows), (cwd))
+
+#endif

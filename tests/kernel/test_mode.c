@@ -1,0 +1,170 @@
+/* test_mode.c - what becomes of cells in each mode. The sentences on stdout are those
+ * that notebooks of the published Score-P kernel expect. */
+#include "feed.h"
+
+#include <stdlib.h>
+
+#define ENABLED                                                                        \
+    "Multicell mode enabled. The following cells will be marked for instrumented "     \
+    "execution.\n"
+#define MARKED "Cell marked for multicell mode. It will be executed at position "
+
+static void
+test_instrumented(void)
+{
+    static const feed_row table[] = {
+        {"%%execute_with_scorep\nx = 1", HFI_RUN_INSTRUMENTED, 0, 0,
+         "# %%execute_with_scorep\nx = 1", 0, false},
+        {"%%scorep_python_binding_arguments\n--noinstrumenter --mpp=mpi", HFI_ANSWER,
+         "Score-P Python binding arguments set successfully: ['--noinstrumenter', "
+         "'--mpp=mpi']\n",
+         0, 0, 0, false},
+        {"%%execute_with_scorep\nx = 1", HFI_RUN_INSTRUMENTED, 0, 0, 0,
+         "--noinstrumenter --mpp=mpi", false},
+        {"%%isolated\nx = 1", HFI_RUN_INSTRUMENTED, 0, 0, "# %%isolated\nx = 1",
+         "--noinstrumenter --mpp=mpi", true},
+        {"%%isolated\n%%execute_with_scorep\n\nx = 1", HFI_RUN_INSTRUMENTED, 0, 0,
+         "# %%isolated\n# %%execute_with_scorep\n\nx = 1", "--noinstrumenter --mpp=mpi",
+         false},
+        {"%%execute_with_scorep\n%%time\nx = 1", HFI_RUN_INSTRUMENTED, 0, 0,
+         "\n%%time\nx = 1", "--noinstrumenter --mpp=mpi", false},
+        {"%%execute_with_scorep fast\n%time x", HFI_RUN_INSTRUMENTED, 0,
+         "%%execute_with_scorep takes no argument; ignored: fast\n",
+         "# %%execute_with_scorep fast\n%time x", "--noinstrumenter --mpp=mpi", false},
+        {"%%execute_with_scorep", HFI_ANSWER, 0,
+         "%%execute_with_scorep: there is no code below it.\n", 0, 0, false},
+        {"%%isolated\n# nothing\n", HFI_ANSWER, 0,
+         "%%isolated: there is no code below it.\n", 0, 0, false},
+    };
+
+    FEED_EXPECT(table, "/");
+}
+
+static void
+test_multicell(void)
+{
+    static const feed_row table[] = {
+        {"%%enable_multicellmode", HFI_ANSWER, ENABLED, 0, 0, 0, false},
+        {"%%abort_multicellmode", HFI_ANSWER, "Multicell mode aborted.\n", 0, 0, 0,
+         false},
+        {"%%finalize_multicellmode", HFI_ANSWER, 0,
+         "%%finalize_multicellmode was ignored: multi-cell mode is not on. "
+         "%%enable_multicellmode starts it.\n",
+         0, 0, false},
+        {"%%enable_multicellmode", HFI_ANSWER, ENABLED, 0, 0, 0, false},
+        {"%%finalize_multicellmode", HFI_ANSWER, 0,
+         "%%finalize_multicellmode: no cell was marked; multi-cell mode ends.\n", 0, 0,
+         false},
+        {"%%enable_multicellmode", HFI_ANSWER, ENABLED, 0, 0, 0, false},
+        {"a = 1", HFI_ANSWER, MARKED "0\n", 0, 0, 0, false},
+        {"%%execute_with_scorep\nb = 1", HFI_ANSWER, MARKED "1\n", 0, 0, 0, false},
+        {"%%isolated\nb = 1", HFI_ANSWER, MARKED "2\n", 0, 0, 0, false},
+        {"%%bash\nls", HFI_ANSWER, MARKED "3\n", 0, 0, 0, false},
+        {"%%enable_multicellmode", HFI_ANSWER, 0,
+         "%%enable_multicellmode was ignored: multi-cell mode is on. "
+         "%%finalize_multicellmode or %%abort_multicellmode ends it.\n",
+         0, 0, false},
+        {"", HFI_ANSWER, MARKED "4\n", 0, 0, 0, false},
+        {"%%finalize_multicellmode", HFI_RUN_INSTRUMENTED, 0, 0, 0, 0, false},
+        {"a", HFI_RUN_PLAIN, 0, 0, "a", 0, false},
+        {"%%enable_multicellmode", HFI_ANSWER, ENABLED, 0, 0, 0, false},
+        {"a", HFI_ANSWER, MARKED "0\n", 0, 0, 0, false},
+    };
+
+    FEED_EXPECT(table, "/");
+}
+
+/* Only what was marked since the mode began, and without the command's own line. */
+static void
+test_finalized_program(void)
+{
+    static const char *const cells[] = {"%%enable_multicellmode", "first = 1",
+                                        "%%abort_multicellmode",
+                                        "%%enable_multicellmode",
+                                        "%%execute_with_scorep\nsecond = 2"};
+    hfi_commands *commands = feed_create();
+    hfi_verdict verdict;
+
+    for (size_t i = 0; i < sizeof cells / sizeof *cells; i++) {
+        verdict = feed_cell(commands, cells[i], "/");
+        hfi_verdict_fini(&verdict);
+    }
+    verdict = feed_cell(commands, "%%finalize_multicellmode", "/");
+    CHECK(verdict.multicell && !verdict.isolated);
+    CHECK(strstr(verdict.code, "\"second = 2\""));
+    CHECK(!strstr(verdict.code, "first") && !strstr(verdict.code, "%%execute"));
+    hfi_verdict_fini(&verdict);
+    hfi_commands_close(commands);
+}
+
+static void
+test_write_mode(void)
+{
+    static const feed_row table[] = {
+        {"%%start_writefile missing/script.py", HFI_ANSWER, 0,
+         "%%start_writefile: there is no directory /nowhere/missing/\n", 0, 0, false},
+        {"%%start_writefile two names", HFI_ANSWER, 0,
+         "%%start_writefile: one file name, please; quote it if it has blanks.\n", 0, 0,
+         false},
+        {"%%start_writefile /tmp/", HFI_ANSWER, 0,
+         "%%start_writefile: the script needs a file name\n", 0, 0, false},
+        {"%%start_writefile '/tmp/a b.py'", HFI_ANSWER,
+         "Started converting to Python script. See files:\n/tmp/a b_run.sh\n/tmp/a "
+         "b.py\n",
+         0, 0, 0, false},
+        {"a = 1", HFI_ANSWER, "Python commands without instrumentation recorded.\n", 0,
+         0, 0, false},
+        {"%%isolated\na = 1", HFI_ANSWER,
+         "Python commands without instrumentation recorded.\n", 0, 0, 0, false},
+        {"%%execute_with_scorep\na = 1", HFI_ANSWER,
+         "Python commands with instrumentation recorded.\n", 0, 0, 0, false},
+        {"%env SCOREP_TOTAL_MEMORY=3g", HFI_ANSWER, 0, 0, 0, 0, false},
+        {"", HFI_ANSWER, 0, 0, 0, 0, false},
+        {"%%bash\nls", HFI_ANSWER, 0,
+         "%%bash: a cell under this magic can't go into a Python script; it was left "
+         "out.\n",
+         0, 0, false},
+        {"%%finalize_multicellmode", HFI_ANSWER, 0,
+         "%%finalize_multicellmode was ignored: multi-cell mode is not on.\n", 0, 0,
+         false},
+        {"%%enable_multicellmode", HFI_ANSWER, 0, 0, 0, 0, false},
+        {"%%enable_multicellmode", HFI_ANSWER, 0,
+         "%%enable_multicellmode was ignored: multi-cell mode is on already.\n", 0, 0,
+         false},
+        {"a = 1", HFI_ANSWER, "Python commands with instrumentation recorded.\n", 0, 0,
+         0, false},
+        {"%%abort_multicellmode", HFI_ANSWER, 0,
+         "%%abort_multicellmode was ignored: write mode is on. %%end_writefile or "
+         "%%abort_writefile ends it.\n",
+         0, 0, false},
+        {"a = 1", HFI_ANSWER, "Python commands with instrumentation recorded.\n", 0, 0,
+         0, false},
+        {"%%finalize_multicellmode", HFI_ANSWER, 0, 0, 0, 0, false},
+        {"a = 1", HFI_ANSWER, "Python commands without instrumentation recorded.\n", 0,
+         0, 0, false},
+        {"%%enable_multicellmode", HFI_ANSWER, 0, 0, 0, 0, false},
+        {"%%abort_writefile", HFI_ANSWER, "Writefile mode aborted.\n", 0, 0, 0, false},
+        {"%%end_writefile", HFI_ANSWER, 0,
+         "%%end_writefile was ignored: write mode is not on. %%start_writefile starts "
+         "it.\n",
+         0, 0, false},
+        {"%%start_writefile /tmp/again", HFI_ANSWER,
+         "Started converting to Python script. See files:\n/tmp/again_run.sh\n"
+         "/tmp/again.py\n",
+         0, 0, 0, false},
+        {"a = 1", HFI_ANSWER, "Python commands without instrumentation recorded.\n", 0,
+         0, 0, false},
+    };
+
+    FEED_EXPECT(table, "/nowhere");
+}
+
+int
+main(void)
+{
+    test_instrumented();
+    test_multicell();
+    test_finalized_program();
+    test_write_mode();
+    return 0;
+}

@@ -1,0 +1,178 @@
+/* test_setting.c - commands that set something, and what survives where. */
+#include "feed.h"
+
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static void
+test_arguments(void)
+{
+    static const feed_row table[] = {
+        {"%%scorep_python_binding_arguments\n--noinstrumenter", HFI_ANSWER,
+         "Score-P Python binding arguments set successfully: ['--noinstrumenter']\n", 0,
+         0, 0, false},
+        {"%%scorep_python_binding_arguments\n--a 'b c'\n# no\n--d=\"it's\" '\"' \\'\"",
+         HFI_ANSWER, 0,
+         "%%scorep_python_binding_arguments: a quote is not closed; nothing was "
+         "changed.\n",
+         0, 0, false},
+        {"%%execute_with_scorep\nx", HFI_RUN_INSTRUMENTED, 0, 0, 0, "--noinstrumenter",
+         false},
+        {"%%scorep_python_binding_arguments --same-line\r\n--a 'b c'\r\n", HFI_ANSWER,
+         "Score-P Python binding arguments set successfully: ['--same-line', '--a', 'b "
+         "c']\n",
+         0, 0, 0, false},
+        {"%%execute_with_scorep\nx", HFI_RUN_INSTRUMENTED, 0, 0, 0,
+         "--same-line --a b c", false},
+        {"%%scorep_python_binding_arguments", HFI_ANSWER,
+         "Score-P Python binding arguments set successfully: []\n", 0, 0, 0, false},
+        {"%%execute_with_scorep\nx", HFI_RUN_INSTRUMENTED, 0, 0, 0, 0, false},
+    };
+
+    FEED_EXPECT(table, "/");
+}
+
+/* In write mode they belong to the script. */
+static void
+test_arguments_in_write_mode(void)
+{
+    static const feed_row table[] = {
+        {"%%scorep_python_binding_arguments\n--own", HFI_ANSWER,
+         "Score-P Python binding arguments set successfully: ['--own']\n", 0, 0, 0,
+         false},
+        {"%%start_writefile", HFI_ANSWER,
+         "Started converting to Python script. See files:\n/tmp/jupyter_to_script_run.sh"
+         "\n/tmp/jupyter_to_script.py\n",
+         0, 0, 0, false},
+        {"%%scorep_python_binding_arguments\n--script", HFI_ANSWER,
+         "Score-P bindings arguments recorded.\n", 0, 0, 0, false},
+        {"%%scorep_env\nSCOREP_X=1", HFI_ANSWER, "Score-P environment recorded.\n", 0,
+         0, 0, false},
+        {"%%abort_writefile", HFI_ANSWER, "Writefile mode aborted.\n", 0, 0, 0, false},
+        {"%%execute_with_scorep\nx", HFI_RUN_INSTRUMENTED, 0, 0, 0, "--own", false},
+    };
+
+    FEED_EXPECT(table, "/tmp");
+}
+
+static void
+test_environment(void)
+{
+    hfi_commands *commands = feed_create();
+    hfi_verdict verdict =
+        feed_cell(commands,
+                  "%%scorep_env\n# comment\nSCOREP_A=1\r\n B = a=b 'c' \n\nC=\nbad one\n"
+                  "9X=1\n=\n",
+                  "/");
+
+    CHECK_TEXT(verdict.out, "env: SCOREP_A=1\nenv: B=a=b 'c'\nenv: C=\n");
+    CHECK_TEXT(verdict.err, "%%scorep_env: not NAME=value, ignored: bad one\n"
+                            "%%scorep_env: not NAME=value, ignored: 9X=1\n"
+                            "%%scorep_env: not NAME=value, ignored: =\n");
+    CHECK_TEXT(verdict.environment[0], "SCOREP_A");
+    CHECK_TEXT(verdict.environment[1], "1");
+    CHECK_TEXT(verdict.environment[2], "B");
+    CHECK_TEXT(verdict.environment[3], "a=b 'c'");
+    CHECK_TEXT(verdict.environment[4], "C");
+    CHECK_TEXT(verdict.environment[5], "");
+    CHECK(!verdict.environment[6]);
+    hfi_verdict_fini(&verdict);
+    verdict = feed_cell(commands, "%%scorep_env", "/");
+    CHECK_TEXT(verdict.err, "%%scorep_env: no line NAME=value below it.\n");
+    CHECK(!verdict.environment && !verdict.out);
+    hfi_verdict_fini(&verdict);
+    hfi_commands_close(commands);
+}
+
+static void
+test_marshalling(void)
+{
+    static const feed_row table[] = {
+        {"%%marshalling_settings", HFI_ANSWER,
+         "Kernel uses 'dill' marshaller in 'memory' mode.\n", 0, 0, 0, false},
+        {"%%marshalling_settings\nMARSHALLER=cloudpickle\nMODE=disk", HFI_ANSWER,
+         "Kernel uses 'cloudpickle' marshaller in 'disk' mode.\n", 0, 0, 0, false},
+        {"%%marshalling_settings\nMODE=carrier-pigeon\nMARSHALLER=a'b\nCOLOUR=red",
+         HFI_ANSWER, "Kernel uses 'cloudpickle' marshaller in 'disk' mode.\n",
+         "%%marshalling_settings: not known, ignored: MODE=carrier-pigeon\n"
+         "%%marshalling_settings: not known, ignored: MARSHALLER=a'b\n"
+         "%%marshalling_settings: not known, ignored: COLOUR=red\n",
+         0, 0, false},
+        {"%%marshalling_settings\nMODE=memory", HFI_ANSWER,
+         "Kernel uses 'cloudpickle' marshaller in 'memory' mode.\n", 0, 0, 0, false},
+    };
+    hfi_commands *commands = feed_create();
+    hfi_verdict verdict = feed_cell(commands, "%%marshalling_settings", "/");
+
+    CHECK(verdict.note && strstr(verdict.note, "shared memory"));
+    hfi_verdict_fini(&verdict);
+    hfi_commands_close(commands);
+    FEED_EXPECT(table, "/");
+}
+
+static hfi_verdict
+feed_with_path(hfi_commands *commands, const char *cell, const char *search_path)
+{
+    hfi_verdict verdict;
+    hf_error error = HF_ERROR_INIT;
+
+    CHECK(hfi_commands_feed(commands, cell, "/", search_path, &verdict, &error) ==
+          HF_OK);
+    return verdict;
+}
+
+static bool
+launches(hfi_commands *commands, const char *cell)
+{
+    hfi_verdict verdict = feed_with_path(commands, cell, NULL);
+    bool launch = verdict.launch_vampir;
+
+    CHECK(verdict.kind == HFI_RUN_INSTRUMENTED);
+    hfi_verdict_fini(&verdict);
+    return launch;
+}
+
+static void
+test_vampir(void)
+{
+    static const char enable[] = "%%enable_vampir_launch_on_scorep_instrumented";
+    char directory[] = "/tmp/test_setting.XXXXXX", path[64], search_path[128];
+    hfi_commands *commands = feed_create();
+    hfi_verdict verdict;
+    FILE *file;
+
+    CHECK(mkdtemp(directory));
+    snprintf(path, sizeof path, "%s/vampir", directory);
+    snprintf(search_path, sizeof search_path, ":/nowhere::%s", directory);
+    verdict = feed_with_path(commands, enable, search_path);
+    CHECK(verdict.err && strstr(verdict.err, "PATH") && !verdict.out);
+    hfi_verdict_fini(&verdict);
+    CHECK(!launches(commands, "%%execute_with_scorep\nx"));
+
+    file = fopen(path, "w");
+    CHECK(file && fclose(file) == 0 && chmod(path, 0700) == 0);
+    verdict = feed_with_path(commands, enable, search_path);
+    CHECK(verdict.out && !verdict.err);
+    hfi_verdict_fini(&verdict);
+    CHECK(launches(commands, "%%execute_with_scorep\nx"));
+    CHECK(launches(commands, "%%execute_with_scorep\nx"));
+    CHECK(!launches(commands, "%%isolated\nx"));
+    verdict = feed_with_path(commands, "%%disable_vampir_launch", search_path);
+    CHECK_TEXT(verdict.out, "Vampir launching disabled.\n");
+    hfi_verdict_fini(&verdict);
+    CHECK(!launches(commands, "%%execute_with_scorep\nx"));
+    hfi_commands_close(commands);
+    CHECK(unlink(path) == 0 && rmdir(directory) == 0);
+}
+
+int
+main(void)
+{
+    test_arguments();
+    test_arguments_in_write_mode();
+    test_environment();
+    test_marshalling();
+    test_vampir();
+    return 0;
+}
