@@ -1,0 +1,17 @@
+/* step.h - the named steps of everything that must survive a crash.
+ *
+ * A step does nothing, unless a test has set the hook: it may then kill the process
+ * right there, or count. Production code never sets it. */
+#ifndef HFI_STEP_H
+#define HFI_STEP_H
+
+typedef void (*hfi_step_hook_fn)(const char *name);
+extern hfi_step_hook_fn hfi_step_hook;
+
+static inline void
+hfi_step(const char *name) {
+    if (__builtin_expect(hfi_step_hook != 0, 0))
+        hfi_step_hook(name);
+}
+
+#endif

@@ -1,0 +1,98 @@
+/* commit.h - a commit in the making, shared by overlay.c, commit.c, writer.c,
+ * compact.c. */
+#ifndef HFI_COMMIT_H
+#define HFI_COMMIT_H
+
+#include "engine/internal.h"
+
+/* A piece of a pack that has no place in the arena yet: extent is this | its number. */
+#define HFI_PACK_MARK 0xf0000000u
+#define HFI_PACK_MAX  0x0fffffffu
+
+enum hfi_child_kind { HFI_CHILD_REF, HFI_CHILD_NODE, HFI_CHILD_ENTRY };
+
+typedef struct hfi_draft_node hfi_draft_node;
+
+/* A child in the overlay: as committed, or changed here. */
+typedef struct hfi_child {
+    enum hfi_child_kind kind;
+    union {
+        hfi_ref ref;
+        hfi_draft_node *node;
+        struct {
+            hfi_record *record; /* malloc'ed, as it will be written */
+            uint32_t length;
+        } entry;
+    } as;
+} hfi_child;
+
+struct hfi_draft_node {
+    uint32_t shift;
+    uint32_t bitmap;
+    uint32_t count, capacity;
+    hfi_child *children;
+};
+
+typedef struct hfi_delta_map { /* open addressing; extent HFI_NONE: empty */
+    hfi_delta *items;
+    size_t count, capacity;
+} hfi_delta_map;
+
+typedef struct hfi_list32 {
+    uint32_t *items;
+    size_t count, capacity;
+} hfi_list32;
+
+struct hf_commit {
+    hf_session *session;
+    hf_snapshot *base;
+    uint64_t number; /* among this process's commits */
+    hfi_child root;
+    int is_empty;
+    uint64_t entry_count, next_sequence;
+    int64_t piece_total;
+    hfi_delta_map deltas;
+    hfi_list32 written; /* extents that this commit reserved */
+    hfi_list32 shared;  /* extents of own regions that it publishes */
+    hf_region **regions;
+    size_t region_count, region_capacity;
+    char *pack; /* small buffers, one after the other, whole pages */
+    size_t pack_used, pack_capacity;
+    hfi_piece *packs; /* where the full ones went */
+    size_t pack_count;
+    int failed;
+    hf_commit_stats stats;
+};
+
+hf_status hfi_no_memory(hf_error *reterr);
+hf_status hfi_list32_add(hfi_list32 *list, uint32_t value, hf_error *reterr) HF_CHECK;
+hf_status hfi_delta_add(hf_commit *commit, uint32_t extent, int32_t live, int64_t bytes,
+                        hf_error *reterr) HF_CHECK;
+/* Count everything that a record refers to (payload, pieces), sign 1 or -1. */
+hf_status hfi_record_count(hf_commit *commit, const hfi_record *record, int sign,
+                           hf_error *reterr) HF_CHECK;
+
+/* Put a record (taken over, on failure too) or remove a key. `keep` keeps the old
+ * sequence and counts nothing as an entry put: for compaction. */
+hf_status hfi_overlay_put_consume(hf_commit *commit, hfi_record *record,
+                                  uint32_t length, hf_error *reterr) HF_CHECK;
+hf_status hfi_overlay_remove(hf_commit *commit, const char *key, size_t key_size,
+                             hf_error *reterr) HF_CHECK;
+/* Make a committed child ready to be changed; its old place is counted out. */
+hf_status hfi_overlay_open(hf_commit *commit, hfi_child *child, uint32_t shift,
+                           hf_error *reterr) HF_CHECK;
+void hfi_overlay_fini(hfi_child *child);
+
+/* An extent with `size` bytes of `data`, noted in `written`. */
+hf_status hfi_commit_write_extent(hf_commit *commit, const void *data, size_t size,
+                                  uint32_t *ret_extent, hf_error *reterr) HF_CHECK;
+hf_status hfi_pack_add(hf_commit *commit, const void *data, size_t size,
+                       hfi_piece *ret_piece, hf_error *reterr) HF_CHECK;
+hf_status hfi_pack_flush(hf_commit *commit, hf_error *reterr) HF_CHECK;
+/* Rewrite what lies scattered in mostly dead log extents. */
+hf_status hfi_compact(hf_commit *commit, hf_error *reterr) HF_CHECK;
+/* Write nodes, entries and manifest. */
+hf_status hfi_writer_run(hf_commit *commit, hf_prepared *ret_prepared,
+                         hf_error *reterr) HF_CHECK;
+
+#endif

@@ -1,0 +1,254 @@
+/* internal.h - a session as this process holds it, and what the engine's files share.
+ *
+ * Locks, in the order in which they may be taken:
+ *   session->mutex         regions, pins, leases, the cache of blocks
+ *   session->writer_mutex  together with the writer lock in shared memory (hfi_lock):
+ *                          the extent table, the roots, the counters
+ * Readers of a snapshot take neither. */
+#ifndef HFI_INTERNAL_H
+#define HFI_INTERNAL_H
+
+#include <errno.h>
+#include <stddef.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/crc32c.h"
+#include "base/step.h"
+#include "holdfast/store.h"
+#include "layout/layout.h"
+#include "platform/lock.h"
+#include "platform/object.h"
+#include "platform/pages.h"
+#include "platform/process.h"
+
+#define HFI_CACHE_BINS 64
+
+typedef struct hfi_prepared_state {
+    uint32_t *extents; /* PREPARED by us */
+    size_t extent_count;
+    hf_region **regions; /* acquired: their pins keep what the commit refers to */
+    size_t region_count;
+} hfi_prepared_state;
+
+struct hf_session {
+    int fd;
+    uint32_t slot;
+    uint64_t lock_word; /* what we write into the writer lock */
+    hfi_superblock *super;
+    hfi_slot *slots;
+    hfi_extent *extents;
+    const unsigned char *window; /* the whole object, read-only */
+    size_t window_size;
+    size_t page;
+    char name[HF_SESSION_NAME_SIZE];
+
+    pthread_mutex_t writer_mutex;
+
+    pthread_mutex_t mutex;
+    uint32_t lease_uses[HFI_LEASE_COUNT]; /* snapshots on each lease */
+    uint32_t *pin_counts;                 /* by extent: our regions on it */
+    size_t pin_capacity;
+    hf_region *regions; /* root of a treap by address */
+    hf_region *cache[HFI_CACHE_BINS];
+    uint64_t cache_bytes, cache_limit;
+
+    /* of the committing thread */
+    int committing;
+    hfi_prepared_state prepared;
+};
+
+static inline uint64_t
+hfi_round_up(uint64_t value, uint64_t unit) {
+    return (value + unit - 1) / unit * unit;
+}
+
+/* ---- the writer lock and the extent table (extent.c); all but hfi_lock want it held
+ * -- */
+
+hf_status hfi_lock(hf_session *session, hf_error *reterr) HF_CHECK;
+void hfi_unlock(hf_session *session);
+
+static inline uint32_t
+hfi_extent_count(const hf_session *session) {
+    uint32_t n =
+        atomic_load_explicit(&session->super->extent_count, memory_order_acquire);
+    return n < HFI_EXTENT_MAX ? n : HFI_EXTENT_MAX;
+}
+
+static inline uint32_t
+hfi_extent_word(const hfi_extent *extent) {
+    return atomic_load_explicit(&extent->state, memory_order_acquire);
+}
+
+static inline enum hfi_extent_state
+hfi_extent_state(const hfi_extent *extent) {
+    return (enum hfi_extent_state)(hfi_extent_word(extent) & 0xff);
+}
+
+static inline uint32_t
+hfi_state_word(enum hfi_extent_state state, uint32_t slot) {
+    return (uint32_t)state | slot << 8;
+}
+
+/* 1 where the extent is this process's and in `state`. */
+static inline int
+hfi_extent_is_mine(const hf_session *session, uint32_t index,
+                   enum hfi_extent_state state) {
+    return index < hfi_extent_count(session) &&
+           hfi_extent_word(&session->extents[index]) ==
+               hfi_state_word(state, session->slot);
+}
+
+/* Move an extent to another state, keeping counters and lists. */
+void hfi_extent_set(hf_session *session, uint32_t index, enum hfi_extent_state state,
+                    uint32_t slot);
+void hfi_extent_free(hf_session *session, uint32_t index);
+/* Give the end of an extent back, so that `size` bytes (whole pages) remain. */
+hf_status hfi_extent_shrink(hf_session *session, uint32_t index, uint64_t size,
+                            hf_error *reterr) HF_CHECK;
+/* Free retired extents that nobody leases or pins. */
+void hfi_extent_reclaim(hf_session *session);
+/* 1 while some slot maps it. */
+int hfi_extent_is_pinned(const hfi_extent *extent);
+/* Rebuild lists, neighbours, free space and counters from the records' states. */
+hf_status hfi_extent_rebuild(hf_session *session, hf_error *reterr) HF_CHECK;
+/* Free space back to the file system. */
+void hfi_extent_trim(hf_session *session);
+/* Reserve `size` bytes for this process, with memory. Takes the lock itself. */
+hf_status hfi_extent_reserve(hf_session *session, uint64_t size, uint32_t flags,
+                             uint32_t *ret_index, hf_error *reterr) HF_CHECK;
+/* One more chunk of records at least; extents must be rebuilt or none exist. */
+hf_status hfi_extent_add_records(hf_session *session, hf_error *reterr) HF_CHECK;
+
+/* HF_E_GONE where the session was destroyed (session.c). */
+hf_status hfi_session_check(const hf_session *session, hf_error *reterr) HF_CHECK;
+
+/* Map a session to look at it, without taking a slot; only reads, and destroy. */
+hf_status hfi_session_peek(const char *name, hf_session **ret_session,
+                           hf_error *reterr) HF_CHECK;
+void hfi_session_unpeek(hf_session *session);
+
+/* HF_E_NOSPACE where `err` says that memory is short, else HF_E_SYSTEM. */
+hf_status hfi_space_error(hf_error *reterr, int err, const char *what);
+
+/* ---- processes (slot.c) -------------------------------------------------------- */
+
+hf_status hfi_slot_claim(hf_session *session, hf_error *reterr) HF_CHECK;
+int hfi_slot_alive(const hf_session *session, uint32_t slot);
+/* Drop what a slot holds: extents, pins, leases, and the slot. Lock held. */
+void hfi_slot_clear(hf_session *session, uint32_t slot);
+/* Clear the slots of dead processes; gives their number. Lock held. */
+uint32_t hfi_slot_reap(hf_session *session);
+int hfi_slot_leases(const hf_session *session, uint64_t birth, uint64_t death);
+
+/* ---- recovery (recovery.c): lock held ------------------------------------------ */
+
+hf_status hfi_recovery_run(hf_session *session, hf_error *reterr) HF_CHECK;
+
+/* ---- roots and the tree as committed (root.c, tree.c): no lock ------------------ */
+
+void hfi_root_seal(hfi_root *root);
+int hfi_root_is_valid(const hfi_root *root, uint64_t generation);
+hf_status hfi_root_read(hf_session *session, hfi_root *ret_root,
+                        hf_error *reterr) HF_CHECK;
+
+uint64_t hfi_key_hash(const char *key, size_t size);
+static inline uint32_t
+hfi_hash_digit(uint64_t hash, uint32_t shift) {
+    return (uint32_t)(hash >> shift) & 31;
+}
+
+/* Bytes of the object, or NULL where the range lies outside of the arena. */
+const void *hfi_window_at(const hf_session *session, uint64_t offset, uint64_t size);
+hf_status hfi_node_load(hf_session *session, const hfi_ref *ref, uint32_t shift,
+                        const hfi_node **ret_node, hf_error *reterr) HF_CHECK;
+hf_status hfi_record_load(hf_session *session, const hfi_ref *ref,
+                          const hfi_record **ret_record, hf_error *reterr) HF_CHECK;
+static inline const hfi_buffer_head *
+hfi_record_buffers(const hfi_record *record) {
+    return (const hfi_buffer_head *)(record + 1);
+}
+static inline const hfi_piece *
+hfi_record_pieces(const hfi_record *record) {
+    return (const hfi_piece *)(hfi_record_buffers(record) + record->buffer_count);
+}
+static inline const char *
+hfi_record_key(const hfi_record *record) {
+    return (const char *)(hfi_record_pieces(record) + record->piece_count);
+}
+static inline uint64_t
+hfi_record_meta_offset(const hfi_record *record) {
+    return hfi_round_up(
+        sizeof *record + (uint64_t)record->buffer_count * sizeof(hfi_buffer_head) +
+            (uint64_t)record->piece_count * sizeof(hfi_piece) + record->key_size + 1,
+        8);
+}
+void hfi_entry_fill(hf_session *session, const hfi_record *record, hf_entry *ret_entry);
+
+/* Visit every ref of a tree, nodes before their children. `record` is NULL for nodes.
+ */
+typedef hf_status (*hfi_tree_visit)(void *context, const hfi_ref *ref,
+                                    const hfi_record *record, hf_error *reterr);
+hf_status hfi_tree_each(hf_session *session, const hfi_ref *root, hfi_tree_visit visit,
+                        void *context, hf_error *reterr) HF_CHECK;
+/* The same for the subtree of `ref`, a node of `shift` or an entry. */
+hf_status hfi_tree_each_at(hf_session *session, const hfi_ref *ref, uint32_t shift,
+                           hfi_tree_visit visit, void *context,
+                           hf_error *reterr) HF_CHECK;
+hf_status hfi_tree_find(hf_session *session, const hfi_ref *root, const char *key,
+                        size_t key_size, hfi_ref *ret_ref,
+                        const hfi_record **ret_record, hf_error *reterr) HF_CHECK;
+
+/* ---- snapshots ------------------------------------------------------------------ */
+
+struct hf_snapshot {
+    hf_session *session;
+    uint32_t lease;
+    hfi_root root;
+};
+
+/* ---- regions (region.c, region_map.c, seal.c) ------------------------------------ */
+
+struct hf_region {
+    hf_session *session;
+    _Atomic uint32_t references;
+    int is_own; /* one extent, mapped shared and writable, until sealed */
+    char *address;
+    size_t size;   /* asked for */
+    size_t mapped; /* whole pages */
+    hfi_piece *pieces;
+    uint32_t piece_count;
+    hfi_piece own_piece; /* what `pieces` points to for an own region */
+    /* What the last commit wrote of it, not mapped yet: the whole new list. */
+    hfi_piece *next_pieces;
+    uint32_t next_count;
+    uint64_t next_commit; /* number of that commit in this process */
+    /* treap; session->mutex */
+    hf_region *left, *right;
+    uint32_t priority;
+    hf_region *cache_next;
+};
+
+void hfi_regions_insert(hf_session *session, hf_region *region); /* mutex held */
+void hfi_regions_remove(hf_session *session, hf_region *region); /* mutex held */
+hf_region *hfi_regions_find(hf_session *session, const void *address);
+/* The region after `address`, for walks. */
+hf_region *hfi_regions_above(hf_session *session, const void *address);
+/* Give cached blocks back. */
+void hfi_cache_flush(hf_session *session);
+hf_status hfi_pin(hf_session *session, uint32_t extent, hf_error *reterr) HF_CHECK;
+void hfi_unpin(hf_session *session, uint32_t extent);
+hf_status hfi_region_scan(hf_region *region, hfi_runs *ret_runs,
+                          hf_error *reterr) HF_CHECK;
+/* Forget what an abandoned commit wrote of a region. Mutex held. */
+void hfi_region_drop_next(hf_region *region);
+
+/* ---- commits (commit.c, overlay.c, writer.c, publish.c, prepared.c) ---------------
+ */
+
+/* Undo or forget what this process prepared, whichever it has come to. */
+void hfi_prepared_settle(hf_session *session, int drop);
+
+#endif

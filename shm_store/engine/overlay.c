@@ -1,0 +1,400 @@
+/* overlay.c - the tree of a commit in preparation.
+ *
+ * Changed paths are copied from the committed tree into memory of this process, where
+ * they can be changed any number of times; what isn't touched stays a reference. So a
+ * commit of a thousand names writes each node once. Opening a committed node or
+ * replacing a committed entry counts it out of its extent (a delta of -1); writer.c
+ * counts everything in that it writes at the end. Entries that come and go within one
+ * commit are never counted.
+ *
+ * A node that is left with a single entry is replaced by it, so the shape of a tree
+ * depends on its keys alone (an empty root aside), and trees can be compared side by
+ * side.
+ */
+#include "engine/commit.h"
+
+hf_status
+hfi_no_memory(hf_error *reterr) {
+    return hf_error_set(reterr, HF_E_NOMEM, "out of memory");
+}
+
+hf_status
+hfi_list32_add(hfi_list32 *list, uint32_t value, hf_error *reterr) {
+    if (list->count == list->capacity) {
+        size_t capacity = list->capacity ? list->capacity * 2 : 16;
+        uint32_t *items = realloc(list->items, capacity * sizeof *items);
+        if (!items)
+            return hfi_no_memory(reterr);
+        list->items = items;
+        list->capacity = capacity;
+    }
+    list->items[list->count++] = value;
+    return HF_OK;
+}
+
+/* ---- deltas -------------------------------------------------------------------------
+ */
+
+static hfi_delta *
+delta_slot(hfi_delta_map *map, uint32_t extent) {
+    size_t i = (extent * 2654435761u) & (map->capacity - 1);
+    while (map->items[i].extent != HFI_NONE && map->items[i].extent != extent)
+        i = (i + 1) & (map->capacity - 1);
+    return &map->items[i];
+}
+
+static hf_status
+delta_grow(hfi_delta_map *map, hf_error *reterr) {
+    hfi_delta_map bigger = {NULL, map->count, map->capacity ? map->capacity * 2 : 32};
+    bigger.items = malloc(bigger.capacity * sizeof *bigger.items);
+    if (!bigger.items)
+        return hfi_no_memory(reterr);
+    for (size_t i = 0; i < bigger.capacity; i++)
+        bigger.items[i] = (hfi_delta){HFI_NONE, 0, 0};
+    for (size_t i = 0; i < map->capacity; i++)
+        if (map->items[i].extent != HFI_NONE)
+            *delta_slot(&bigger, map->items[i].extent) = map->items[i];
+    free(map->items);
+    *map = bigger;
+    return HF_OK;
+}
+
+hf_status
+hfi_delta_add(hf_commit *commit, uint32_t extent, int32_t live, int64_t bytes,
+              hf_error *reterr) {
+    hfi_delta_map *map = &commit->deltas;
+    hf_status status;
+    if ((map->count + 1) * 2 > map->capacity && (status = delta_grow(map, reterr)))
+        return status;
+    hfi_delta *delta = delta_slot(map, extent);
+    if (delta->extent == HFI_NONE) {
+        delta->extent = extent;
+        map->count++;
+    }
+    delta->live += live;
+    delta->live_bytes += bytes;
+    return HF_OK;
+}
+
+hf_status
+hfi_record_count(hf_commit *commit, const hfi_record *record, int sign,
+                 hf_error *reterr) {
+    hf_status status = HF_OK;
+    if (record->payload_extent != HFI_NONE)
+        status = hfi_delta_add(commit, record->payload_extent, sign,
+                               sign * (int64_t)record->payload_size, reterr);
+    for (uint32_t i = 0; i < record->piece_count && !status; i++) {
+        const hfi_piece *piece = &hfi_record_pieces(record)[i];
+        status = hfi_delta_add(commit, piece->extent, sign,
+                               sign * (int64_t)piece->length, reterr);
+    }
+    return status;
+}
+
+/* ---- opening
+ * -------------------------------------------------------------------------- */
+
+static hf_status
+count_out(hf_commit *commit, const hfi_ref *ref, const hfi_record *record,
+          hf_error *reterr) {
+    hf_status status =
+        hfi_delta_add(commit, ref->extent, -1, -(int64_t)ref->length, reterr);
+    if (!status && record)
+        status = hfi_record_count(commit, record, -1, reterr);
+    return status;
+}
+
+static hfi_draft_node *
+draft_new(uint32_t shift, uint32_t bitmap, uint32_t count) {
+    hfi_draft_node *node = calloc(1, sizeof *node);
+    if (!node)
+        return NULL;
+    node->shift = shift;
+    node->bitmap = bitmap;
+    node->count = count;
+    node->capacity = count + 2;
+    node->children = calloc(node->capacity, sizeof *node->children);
+    if (node->children)
+        return node;
+    free(node);
+    return NULL;
+}
+
+hf_status
+hfi_overlay_open(hf_commit *commit, hfi_child *child, uint32_t shift,
+                 hf_error *reterr) {
+    if (child->kind != HFI_CHILD_REF || child->as.ref.kind != HFI_KIND_NODE)
+        return HF_OK;
+    hfi_ref ref = child->as.ref;
+    const hfi_node *old;
+    hf_status status = hfi_node_load(commit->session, &ref, shift, &old, reterr);
+    if (status)
+        return status;
+    hfi_draft_node *node = draft_new(shift, old->bitmap, old->count);
+    if (!node)
+        return hfi_no_memory(reterr);
+    for (uint32_t i = 0; i < old->count; i++) {
+        node->children[i].kind = HFI_CHILD_REF;
+        node->children[i].as.ref = old->children[i];
+    }
+    child->kind = HFI_CHILD_NODE;
+    child->as.node = node;
+    return count_out(commit, &ref, NULL, reterr);
+}
+
+void
+hfi_overlay_fini(hfi_child *child) {
+    if (child->kind == HFI_CHILD_ENTRY)
+        free(child->as.entry.record);
+    if (child->kind != HFI_CHILD_NODE)
+        return;
+    for (uint32_t i = 0; i < child->as.node->count; i++)
+        hfi_overlay_fini(&child->as.node->children[i]);
+    free(child->as.node->children);
+    free(child->as.node);
+}
+
+static hf_status
+child_record(hf_commit *commit, const hfi_child *child, const hfi_record **ret_record,
+             hf_error *reterr) {
+    if (child->kind == HFI_CHILD_REF)
+        return hfi_record_load(commit->session, &child->as.ref, ret_record, reterr);
+    *ret_record = child->as.entry.record;
+    return HF_OK;
+}
+
+static int
+is_entry(const hfi_child *child) {
+    return child->kind == HFI_CHILD_ENTRY ||
+           (child->kind == HFI_CHILD_REF && child->as.ref.kind == HFI_KIND_ENTRY);
+}
+
+static int
+same_key(const hfi_record *a, const hfi_record *b) {
+    return a->key_size == b->key_size &&
+           memcmp(hfi_record_key(a), hfi_record_key(b), a->key_size) == 0;
+}
+
+/* ---- changing
+ * ------------------------------------------------------------------------ */
+
+static hf_status
+insert_at(hfi_draft_node *node, uint32_t place, hfi_child child, hf_error *reterr) {
+    if (node->count == node->capacity) {
+        uint32_t capacity = node->capacity * 2;
+        hfi_child *children = realloc(node->children, capacity * sizeof *children);
+        if (!children)
+            return hfi_no_memory(reterr);
+        node->children = children;
+        node->capacity = capacity;
+    }
+    memmove(node->children + place + 1, node->children + place,
+            (node->count - place) * sizeof *node->children);
+    node->children[place] = child;
+    node->count++;
+    return HF_OK;
+}
+
+/* The record takes the place of `child`, an entry with the same key. */
+static hf_status
+replace(hf_commit *commit, hfi_child *child, hfi_child fresh, hf_error *reterr) {
+    const hfi_record *old;
+    hf_status status = child_record(commit, child, &old, reterr);
+    if (status)
+        return status;
+    fresh.as.entry.record->sequence = old->sequence;
+    commit->piece_total +=
+        (int64_t)fresh.as.entry.record->piece_count - old->piece_count;
+    if (child->kind == HFI_CHILD_REF)
+        status = count_out(commit, &child->as.ref, old, reterr);
+    else
+        free(child->as.entry.record);
+    *child = fresh;
+    return status;
+}
+
+/* An entry in the way, with another key: a node in its place that holds it. */
+static hf_status
+push_down(hfi_child *child, uint64_t hash, uint32_t shift, hf_error *reterr) {
+    uint32_t bit = shift >= HFI_LIST_SHIFT ? 0 : 1u << hfi_hash_digit(hash, shift);
+    hfi_draft_node *node = draft_new(shift, bit, 1);
+    if (!node)
+        return hfi_no_memory(reterr);
+    node->children[0] = *child;
+    child->kind = HFI_CHILD_NODE;
+    child->as.node = node;
+    return HF_OK;
+}
+
+/* Find where a key belongs: its entry, or the node that would hold it. */
+static hf_status
+put_into(hf_commit *commit, hfi_child *child, uint32_t shift, hfi_child fresh,
+         int *ret_placed, hf_error *reterr) {
+    const hfi_record *record = fresh.as.entry.record, *old;
+    hf_status status;
+    if (is_entry(child)) {
+        if ((status = child_record(commit, child, &old, reterr)))
+            return status;
+        if (same_key(old, record)) {
+            *ret_placed = 1;
+            return replace(commit, child, fresh, reterr);
+        }
+        if ((status = push_down(child, old->hash, shift, reterr)))
+            return status;
+    }
+    if ((status = hfi_overlay_open(commit, child, shift, reterr)))
+        return status;
+    hfi_draft_node *node = child->as.node;
+    uint32_t place = node->count;
+    if (shift >= HFI_LIST_SHIFT) {
+        for (uint32_t i = 0; i < node->count; i++) {
+            if ((status = child_record(commit, &node->children[i], &old, reterr)))
+                return status;
+            if (!same_key(old, record))
+                continue;
+            *ret_placed = 1;
+            return replace(commit, &node->children[i], fresh, reterr);
+        }
+    } else {
+        uint32_t bit = 1u << hfi_hash_digit(record->hash, shift);
+        place = (uint32_t)__builtin_popcount(node->bitmap & (bit - 1));
+        if (node->bitmap & bit)
+            return put_into(commit, &node->children[place], shift + 5, fresh,
+                            ret_placed, reterr);
+        node->bitmap |= bit;
+    }
+    if ((status = insert_at(node, place, fresh, reterr)))
+        return status;
+    *ret_placed = 1;
+    fresh.as.entry.record->sequence = commit->next_sequence++;
+    commit->entry_count++;
+    commit->piece_total += record->piece_count;
+    return HF_OK;
+}
+
+hf_status
+hfi_overlay_put_consume(hf_commit *commit, hfi_record *record, uint32_t length,
+                        hf_error *reterr) {
+    hfi_child fresh = {.kind = HFI_CHILD_ENTRY};
+    fresh.as.entry.record = record;
+    fresh.as.entry.length = length;
+    if (commit->is_empty) {
+        commit->root = fresh;
+        commit->is_empty = 0;
+        record->sequence = commit->next_sequence++;
+        commit->entry_count = 1;
+        commit->piece_total = record->piece_count;
+        return HF_OK;
+    }
+    int placed = 0;
+    hf_status status = put_into(commit, &commit->root, 0, fresh, &placed, reterr);
+    if (!placed)
+        free(record);
+    return status;
+}
+
+static hf_status
+take_out(hf_commit *commit, hfi_child *child, hf_error *reterr) {
+    const hfi_record *old;
+    hf_status status = child_record(commit, child, &old, reterr);
+    if (status)
+        return status;
+    commit->piece_total -= old->piece_count;
+    commit->entry_count--;
+    if (child->kind == HFI_CHILD_REF)
+        return count_out(commit, &child->as.ref, old, reterr);
+    free(child->as.entry.record);
+    return HF_OK;
+}
+
+/* `child` is a draft node on the path; on return it may be an entry, or empty. */
+static hf_status
+remove_from(hf_commit *commit, hfi_child *child, uint32_t shift, uint64_t hash,
+            const char *key, size_t key_size, int *ret_empty, hf_error *reterr) {
+    hf_status status;
+    *ret_empty = 0;
+    if (is_entry(child)) {
+        *ret_empty = 1;
+        return take_out(commit, child, reterr);
+    }
+    if ((status = hfi_overlay_open(commit, child, shift, reterr)))
+        return status;
+    hfi_draft_node *node = child->as.node;
+    uint32_t place = 0, bit = 0;
+    if (shift >= HFI_LIST_SHIFT) {
+        const hfi_record *r;
+        for (; place < node->count; place++) {
+            if ((status = child_record(commit, &node->children[place], &r, reterr)))
+                return status;
+            if (r->key_size == key_size && !memcmp(hfi_record_key(r), key, key_size))
+                break;
+        }
+    } else {
+        bit = 1u << hfi_hash_digit(hash, shift);
+        place = (uint32_t)__builtin_popcount(node->bitmap & (bit - 1));
+    }
+    int empty;
+    status = remove_from(commit, &node->children[place], shift + 5, hash, key, key_size,
+                         &empty, reterr);
+    if (status)
+        return status;
+    if (empty) {
+        node->count--;
+        node->bitmap &= ~bit;
+        memmove(node->children + place, node->children + place + 1,
+                (node->count - place) * sizeof *node->children);
+    }
+    if (node->count == 0 || (node->count == 1 && is_entry(&node->children[0]))) {
+        *ret_empty = node->count == 0;
+        if (node->count)
+            *child = node->children[0];
+        else
+            *child = (hfi_child){.kind = HFI_CHILD_REF};
+        free(node->children);
+        free(node);
+    }
+    return HF_OK;
+}
+
+/* Whether the key is there, in the overlay. */
+static hf_status
+look(hf_commit *commit, const hfi_child *child, uint32_t shift, const char *key,
+     size_t key_size, hf_error *reterr) {
+    uint64_t hash = hfi_key_hash(key, key_size);
+    const hfi_record *r;
+    hf_status status;
+    while (child->kind == HFI_CHILD_NODE && shift < HFI_LIST_SHIFT) {
+        uint32_t bit = 1u << hfi_hash_digit(hash, shift),
+                 bitmap = child->as.node->bitmap;
+        if (!(bitmap & bit))
+            return HF_NOT_FOUND;
+        child = &child->as.node->children[__builtin_popcount(bitmap & (bit - 1))];
+        shift += 5;
+    }
+    uint32_t n = child->kind == HFI_CHILD_NODE ? child->as.node->count : 1;
+    const hfi_child *list =
+        child->kind == HFI_CHILD_NODE ? child->as.node->children : child;
+    if (child->kind == HFI_CHILD_REF && child->as.ref.kind == HFI_KIND_NODE)
+        /* Committed from here on, so what the base knows of the key is true. */
+        return hfi_tree_find(commit->session, &commit->base->root.tree, key, key_size,
+                             NULL, &r, reterr);
+    for (uint32_t i = 0; i < n; i++) {
+        if ((status = child_record(commit, &list[i], &r, reterr)))
+            return status;
+        if (r->key_size == key_size && !memcmp(hfi_record_key(r), key, key_size))
+            return HF_OK;
+    }
+    return HF_NOT_FOUND;
+}
+
+hf_status
+hfi_overlay_remove(hf_commit *commit, const char *key, size_t key_size,
+                   hf_error *reterr) {
+    if (commit->is_empty)
+        return HF_NOT_FOUND;
+    hf_status status = look(commit, &commit->root, 0, key, key_size, reterr);
+    if (status)
+        return status;
+    return remove_from(commit, &commit->root, 0, hfi_key_hash(key, key_size), key,
+                       key_size, &commit->is_empty, reterr);
+}

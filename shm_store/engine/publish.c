@@ -1,0 +1,272 @@
+/* publish.c - the end of a commit: published by one word, or dropped.
+ *
+ * Any process may publish what another one prepared; the token names it, and everything
+ * in it is checked before anything is changed. Under the writer lock then: each extent
+ * moves to its new state and count, the root is written into the slot that the current
+ * generation doesn't use, and the generation is stored. That store is the commit. A
+ * crash before it leaves the old generation (recovery.c undoes the states), a crash
+ * after it the new one.
+ *
+ * A prepared commit belongs to its preparer until then. hfi_prepared_settle finds out
+ * what became of it: published ones are forgotten, others dropped where the caller
+ * wants that. Extents of own regions go back to their regions, all others are freed.
+ */
+#include "engine/commit.h"
+
+/* ---- publishing
+ * -------------------------------------------------------------------------- */
+
+static hf_status
+check_manifest(hf_session *session, const hf_prepared *prepared,
+               const hfi_manifest **ret_manifest, hf_error *reterr) {
+    const hfi_manifest *m =
+        prepared->commit_extent % session->page
+            ? NULL
+            : hfi_window_at(session, prepared->commit_extent, sizeof *m);
+    if (!m || prepared->slot >= HFI_SLOT_COUNT || m->magic != HFI_MANIFEST_MAGIC ||
+        m->crc != hfi_crc32c(0, m, offsetof(hfi_manifest, crc)) ||
+        m->crc != prepared->checksum || m->slot != prepared->slot ||
+        m->base_generation != prepared->base_generation ||
+        m->extent >= hfi_extent_count(session))
+        return hf_error_set(reterr, HF_E_CORRUPT, "the token names no prepared commit");
+    const hfi_extent *extent = &session->extents[m->extent];
+    uint64_t size = sizeof *m + (uint64_t)m->delta_count * sizeof(hfi_delta);
+    if (extent->offset != prepared->commit_extent || size > extent->size ||
+        hfi_extent_word(extent) != hfi_state_word(HFI_PREPARED, m->slot))
+        return hf_error_set(reterr, HF_E_CORRUPT, "the prepared commit was dropped");
+    const hfi_delta *deltas = (const hfi_delta *)(m + 1);
+    if (m->deltas_crc != hfi_crc32c(0, deltas, m->delta_count * sizeof(hfi_delta)))
+        return hf_error_set(reterr, HF_E_CORRUPT, "the prepared commit is damaged");
+    for (uint32_t i = 0; i < m->delta_count; i++) {
+        int good = deltas[i].extent < hfi_extent_count(session);
+        if (good) {
+            const hfi_extent *e = &session->extents[deltas[i].extent];
+            enum hfi_extent_state state = hfi_extent_state(e);
+            good = (state == HFI_COMMITTED || state == HFI_RETIRED ||
+                    hfi_extent_word(e) == hfi_state_word(HFI_PREPARED, m->slot)) &&
+                   (int64_t)e->live + deltas[i].live >= 0;
+        }
+        if (!good)
+            return hf_error_set(reterr, HF_E_CORRUPT,
+                                "the prepared commit names a wrong extent");
+    }
+    *ret_manifest = m;
+    return HF_OK;
+}
+
+static void
+apply(hf_session *session, const hfi_delta *delta, uint64_t generation, uint32_t slot) {
+    hfi_extent *extent = &session->extents[delta->extent];
+    enum hfi_extent_state state = hfi_extent_state(extent);
+    if (state == HFI_PREPARED)
+        extent->birth = generation;
+    /* Into a state whose sums don't depend on the counts, change them, and on. */
+    if (state == HFI_COMMITTED)
+        hfi_extent_set(session, delta->extent, HFI_RETIRED, slot);
+    extent->live += (uint32_t)delta->live;
+    extent->live_bytes += (uint64_t)delta->live_bytes;
+    extent->death = extent->live ? 0 : generation;
+    hfi_extent_set(session, delta->extent, extent->live ? HFI_COMMITTED : HFI_RETIRED,
+                   slot);
+}
+
+hf_status
+hf_session_publish(hf_session *session, const hf_prepared *prepared,
+                   uint64_t *ret_generation, hf_error *reterr) {
+    hfi_superblock *super = session->super;
+    hf_status status = hfi_session_check(session, reterr);
+    if (status || (status = hfi_lock(session, reterr)))
+        return status;
+    uint64_t generation = atomic_load(&super->generation);
+    const hfi_manifest *m;
+    if (generation != prepared->base_generation) {
+        status = hf_error_set(reterr, HF_CONFLICT,
+                              "generation %llu is current, the commit began with %llu",
+                              (unsigned long long)generation,
+                              (unsigned long long)prepared->base_generation);
+        goto out;
+    }
+    if ((status = check_manifest(session, prepared, &m, reterr)))
+        goto out;
+    hfi_step("publish:begin");
+    generation++;
+    const hfi_delta *deltas = (const hfi_delta *)(m + 1);
+    for (uint32_t i = 0; i < m->delta_count; i++) {
+        apply(session, &deltas[i], generation, m->slot);
+        hfi_step("publish:extent-moved");
+    }
+    hfi_root root = {.generation = generation,
+                     .entry_count = m->entry_count,
+                     .next_sequence = m->next_sequence,
+                     .piece_total = m->piece_total,
+                     .tree = m->root};
+    hfi_root_seal(&root);
+    super->roots[generation % 2] = root;
+    hfi_step("publish:root-written");
+    atomic_store(&super->generation, generation);
+    hfi_step("publish:generation-stored");
+    hfi_extent_reclaim(session);
+    hfi_step("publish:reclaimed");
+    if (ret_generation)
+        *ret_generation = generation;
+out:
+    hfi_unlock(session);
+    return status;
+}
+
+/* ---- what was prepared
+ * ------------------------------------------------------------------- */
+
+/* Undo one extent that this process reserved or prepared. Lock held. */
+static void
+drop_extent(hf_session *session, uint32_t index) {
+    hfi_extent *extent = &session->extents[index];
+    uint64_t mine = 1ull << (session->slot % 64);
+    if (!hfi_extent_is_mine(session, index, HFI_PREPARED) &&
+        !hfi_extent_is_mine(session, index, HFI_RESERVED))
+        return;
+    if ((extent->flags & HFI_EXTENT_REGION) &&
+        (atomic_load(&extent->pins[session->slot / 64]) & mine)) {
+        if (hfi_extent_is_mine(session, index, HFI_PREPARED))
+            hfi_extent_set(session, index, HFI_RESERVED, session->slot);
+    } else
+        hfi_extent_free(session, index);
+}
+
+static void
+release_regions(hf_region **regions, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        hf_region_release(regions[i]);
+    free(regions);
+}
+
+void
+hfi_prepared_settle(hf_session *session, int drop) {
+    hfi_prepared_state *p = &session->prepared;
+    hf_error ignored;
+    size_t waiting = 0;
+    for (size_t i = 0; i < p->extent_count; i++)
+        waiting += (size_t)hfi_extent_is_mine(session, p->extents[i], HFI_PREPARED);
+    if (waiting && !drop)
+        return;
+    /* The mutex: no region of ours goes between the look at its pin and the state. */
+    pthread_mutex_lock(&session->mutex);
+    if (waiting && !hfi_lock(session, &ignored)) {
+        /* It may have been published just now: then all of it was, and the states say
+         * so. */
+        if (hfi_extent_is_mine(session, p->extents[p->extent_count - 1],
+                               HFI_PREPARED) ||
+            hfi_extent_is_mine(session, p->extents[0], HFI_PREPARED)) {
+            for (size_t i = 0; i < p->region_count; i++)
+                hfi_region_drop_next(p->regions[i]);
+            for (size_t i = 0; i < p->extent_count; i++)
+                if (hfi_extent_is_mine(session, p->extents[i], HFI_PREPARED))
+                    drop_extent(session, p->extents[i]);
+        }
+        hfi_unlock(session);
+    }
+    pthread_mutex_unlock(&session->mutex);
+    free(p->extents);
+    release_regions(p->regions, p->region_count);
+    memset(p, 0, sizeof *p);
+}
+
+/* ---- the ends of a commit
+ * ------------------------------------------------------------------ */
+
+static void
+commit_free(hf_commit *commit) {
+    if (!commit->is_empty)
+        hfi_overlay_fini(&commit->root);
+    free(commit->deltas.items);
+    free(commit->written.items);
+    free(commit->shared.items);
+    free(commit->pack);
+    free(commit->packs);
+    hf_snapshot_release(commit->base);
+    commit->session->committing = 0;
+    free(commit);
+}
+
+void
+hf_commit_abort(hf_commit *commit) {
+    if (!commit)
+        return;
+    hf_session *session = commit->session;
+    hf_error ignored;
+    pthread_mutex_lock(&session->mutex);
+    for (size_t i = 0; i < commit->region_count; i++)
+        if (commit->regions[i]->next_commit == commit->number)
+            hfi_region_drop_next(commit->regions[i]);
+    if (!hfi_lock(session, &ignored)) {
+        for (size_t i = 0; i < commit->written.count; i++)
+            drop_extent(session, commit->written.items[i]);
+        for (size_t i = 0; i < commit->shared.count; i++)
+            drop_extent(session, commit->shared.items[i]);
+        hfi_unlock(session);
+    }
+    pthread_mutex_unlock(&session->mutex);
+    release_regions(commit->regions, commit->region_count);
+    commit_free(commit);
+}
+
+/* Prepare; what was written and held belongs to the session then, the rest of the
+ * commit is still to be freed. */
+static hf_status
+prepare(hf_commit *commit, hf_prepared *ret_prepared, hf_error *reterr) {
+    hf_session *session = commit->session;
+    hfi_prepared_state *p = &session->prepared;
+    if (commit->failed)
+        return hf_error_set(reterr, HF_E_INVALID, "this commit has failed: abort it");
+    commit->failed = 1; /* a second try would count twice */
+    hf_status status = hfi_compact(commit, reterr);
+    if (!status) {
+        size_t most =
+            commit->written.count + commit->shared.count + commit->pack_count + 8;
+        p->extents = malloc(most * sizeof *p->extents);
+        if (!p->extents)
+            status = hfi_no_memory(reterr);
+    }
+    hf_prepared token;
+    if (!status)
+        status = hfi_writer_run(commit, &token, reterr);
+    if (status) {
+        free(p->extents);
+        p->extents = NULL;
+        return status;
+    }
+    for (size_t i = 0; i < commit->written.count; i++)
+        p->extents[p->extent_count++] = commit->written.items[i];
+    for (size_t i = 0; i < commit->shared.count; i++)
+        p->extents[p->extent_count++] = commit->shared.items[i];
+    p->regions = commit->regions;
+    p->region_count = commit->region_count;
+    commit->regions = NULL;
+    commit->region_count = commit->written.count = commit->shared.count = 0;
+    *ret_prepared = token;
+    return HF_OK;
+}
+
+hf_status
+hf_commit_prepare_consume(hf_commit *commit, hf_prepared *ret_prepared,
+                          hf_error *reterr) {
+    hf_status status = prepare(commit, ret_prepared, reterr);
+    if (!status)
+        commit_free(commit);
+    return status;
+}
+
+hf_status
+hf_commit_publish_consume(hf_commit *commit, uint64_t *ret_generation,
+                          hf_error *reterr) {
+    hf_session *session = commit->session;
+    hf_prepared prepared;
+    hf_status status = prepare(commit, &prepared, reterr);
+    if (status)
+        return status;
+    status = hf_session_publish(session, &prepared, ret_generation, reterr);
+    hfi_prepared_settle(session, status != HF_OK);
+    if (!status)
+        commit_free(commit);
+    return status;
+}

@@ -1,0 +1,168 @@
+/* roster.c - looking at sessions from outside: describe, reap, verify, list, collect.
+ *
+ * A session is alive while its owner or any attached process is. Collecting removes
+ * only what is surely dead: an owner in another pid namespace counts as alive. Listing
+ * maps each object for a moment without taking a slot, so that `holdfast ls` changes
+ * nothing.
+ */
+#include "engine/internal.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+static int
+owner_alive(const hfi_superblock *super) {
+    hfi_process owner = {super->owner, super->owner_start_time, super->owner_boot};
+    return hfi_process_alive(&owner);
+}
+
+/* Counters are read without the lock: each is true, their sum may be off by a change.
+ */
+static void
+fill_info(hf_session *session, hf_session_info *info) {
+    const hfi_superblock *super = session->super;
+    memset(info, 0, sizeof *info);
+    memcpy(info->name, session->name, sizeof info->name);
+    memcpy(info->label, super->label, sizeof info->label);
+    info->label[sizeof info->label - 1] = 0;
+    info->owner_pid = (uint32_t)super->owner;
+    info->owner_alive = owner_alive(super);
+    info->created_unix_ns = super->created_unix_ns;
+    hfi_root root;
+    if (hfi_root_read(session, &root, NULL) == HF_OK) {
+        info->generation = root.generation;
+        info->entry_count = root.entry_count;
+    }
+    info->capacity_bytes = super->capacity;
+    uint64_t control =
+        HFI_TABLE_OFFSET + hfi_extent_count(session) * sizeof(hfi_extent);
+    uint64_t arena = 0;
+    for (int i = HFI_FREE; i < HFI_STATE_COUNT; i++)
+        arena += super->bytes[i];
+    info->allocated_bytes = control + arena - super->hole_bytes;
+    info->committed_bytes = super->bytes[HFI_COMMITTED];
+    info->reserved_bytes = super->bytes[HFI_RESERVED] + super->bytes[HFI_PREPARED];
+    info->retired_bytes = super->bytes[HFI_RETIRED];
+    info->free_bytes = super->bytes[HFI_FREE] - super->hole_bytes;
+    for (uint32_t i = 0; i < HFI_SLOT_COUNT; i++)
+        info->process_count += hfi_slot_alive(session, i) != 0;
+    for (uint32_t i = 0, n = hfi_extent_count(session); i < n; i++) {
+        enum hfi_extent_state state = hfi_extent_state(&session->extents[i]);
+        info->extent_count += state != HFI_UNUSED && state != HFI_FREE;
+    }
+}
+
+hf_status
+hf_session_describe(hf_session *session, hf_session_info *ret_info, hf_error *reterr) {
+    hf_status status = hfi_lock(session, reterr);
+    if (status)
+        return status;
+    fill_info(session, ret_info);
+    hfi_unlock(session);
+    return HF_OK;
+}
+
+hf_status
+hf_session_reap(hf_session *session, int trim, uint32_t *ret_processes,
+                hf_error *reterr) {
+    if (trim)
+        hfi_cache_flush(session);
+    hf_status status = hfi_lock(session, reterr);
+    if (status)
+        return status;
+    hfi_step("reap:begin");
+    uint32_t processes = hfi_slot_reap(session);
+    hfi_extent_reclaim(session);
+    hfi_step("reap:reclaimed");
+    if (trim)
+        hfi_extent_trim(session);
+    hfi_unlock(session);
+    if (ret_processes)
+        *ret_processes = processes;
+    return HF_OK;
+}
+
+/* Loading checks every checksum that there is. */
+static hf_status
+verify_one(void *context, const hfi_ref *ref, const hfi_record *record,
+           hf_error *reterr) {
+    (void)context, (void)ref, (void)record, (void)reterr;
+    return HF_OK;
+}
+
+hf_status
+hf_session_verify(hf_session *session, hf_error *reterr) {
+    hf_snapshot *snapshot;
+    hf_status status = hf_snapshot_acquire(session, &snapshot, reterr);
+    if (status)
+        return status;
+    status = hfi_tree_each(session, &snapshot->root.tree, verify_one, NULL, reterr);
+    hf_snapshot_release(snapshot);
+    return status;
+}
+
+/* ---- all sessions of this user
+ * ----------------------------------------------------------- */
+
+typedef struct roster {
+    hf_session_visit visit;
+    void *context;
+    uint32_t count;
+} roster;
+
+static int
+list_one(void *context, const char *name) {
+    roster *r = context;
+    hf_session *session;
+    if (hfi_session_peek(name, &session, NULL) != HF_OK)
+        return 0;
+    hf_session_info info;
+    fill_info(session, &info);
+    hfi_session_unpeek(session);
+    r->count++;
+    return r->visit(r->context, &info);
+}
+
+static int
+collect_one(void *context, const char *name) {
+    roster *r = context;
+    hf_session *session;
+    if (hfi_session_peek(name, &session, NULL) != HF_OK)
+        return 0;
+    hf_session_info info;
+    fill_info(session, &info);
+    if (info.owner_alive == 0 && info.process_count == 0 &&
+        hf_session_destroy(session, NULL) == HF_OK) {
+        if (r->visit)
+            r->visit(r->context, &info);
+        r->count++;
+    }
+    hfi_session_unpeek(session);
+    return 0;
+}
+
+static hf_status
+each(int (*one)(void *, const char *), roster *r, hf_error *reterr) {
+    char prefix[40];
+    snprintf(prefix, sizeof prefix, "holdfast-%lu-", (unsigned long)getuid());
+    int err = hfi_object_each(prefix, one, r);
+    if (err)
+        return hf_error_set_errno(reterr, err, "can't list shared memory");
+    return HF_OK;
+}
+
+hf_status
+hf_session_list(hf_session_visit visit, void *context, hf_error *reterr) {
+    roster r = {visit, context, 0};
+    return each(list_one, &r, reterr);
+}
+
+hf_status
+hf_session_collect(hf_session_visit visit, void *context, uint32_t *ret_count,
+                   hf_error *reterr) {
+    roster r = {visit, context, 0};
+    hf_status status = each(collect_one, &r, reterr);
+    if (!status && ret_count)
+        *ret_count = r.count;
+    return status;
+}

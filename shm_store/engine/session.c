@@ -1,0 +1,362 @@
+/* session.c - creating, attaching to, leaving and removing a session's object.
+ *
+ * An object is created exclusively under a random name, mode 0600; its magic is written
+ * last, so a half-made one is never taken for a session. Who attaches checks the file's
+ * owner (another user could have planted a name) and then magic, version and page size.
+ *
+ * Two mappings serve every process: the control area (superblock, slots, extent table)
+ * shared and writable, and a read-only window over the whole capacity. Addresses are
+ * cheap; pages beyond the file's end are never touched, because each offset is checked
+ * against the arena's end first. A window that grows would move, and every pointer that
+ * was handed out with it.
+ *
+ * The control area's addresses cover the largest extent table; its memory is allocated
+ * in chunks, so an idle session takes about a quarter of a megabyte.
+ *
+ * /dev/shm is small in containers (64 MiB by default): there, and where it can't be
+ * used at all, the object is a memfd. It has no name; others attach by descriptor.
+ */
+#include "engine/internal.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define SMALL_SHM (1ull << 30) /* a /dev/shm below this, and below RAM/8, is no place  \
+                                */
+
+static hf_status
+map_object(hf_session *session, hf_error *reterr) {
+    void *control;
+    int err = hfi_object_map(session->fd, 0, HFI_ARENA_OFFSET, HFI_MAP_SHARED, NULL,
+                             &control);
+    if (err)
+        return hf_error_set_errno(reterr, err, "can't map the session");
+    session->super = control;
+    session->slots = (hfi_slot *)((char *)control + HFI_SLOTS_OFFSET);
+    session->extents = (hfi_extent *)((char *)control + HFI_TABLE_OFFSET);
+    return HF_OK;
+}
+
+static hf_status
+map_window(hf_session *session, hf_error *reterr) {
+    void *window;
+    session->window_size = (size_t)(HFI_ARENA_OFFSET + session->super->capacity);
+    int err = hfi_object_map(session->fd, 0, session->window_size, HFI_MAP_READ, NULL,
+                             &window);
+    if (err)
+        return hf_error_set_errno(reterr, err, "can't map the arena");
+    session->window = window;
+    return HF_OK;
+}
+
+static hf_session *
+session_new(int fd) {
+    hf_session *session = calloc(1, sizeof *session);
+    if (!session)
+        return NULL;
+    session->fd = fd;
+    session->slot = HFI_NONE;
+    session->page = (size_t)sysconf(_SC_PAGESIZE);
+    session->cache_limit = hfi_process_memory_bytes() / 8;
+    if (session->cache_limit > 1ull << 30)
+        session->cache_limit = 1ull << 30;
+    pthread_mutex_init(&session->mutex, NULL);
+    pthread_mutex_init(&session->writer_mutex, NULL);
+    return session;
+}
+
+static void
+session_free(hf_session *session) {
+    if (!session)
+        return;
+    hfi_object_unmap(session->super, HFI_ARENA_OFFSET);
+    if (session->window)
+        hfi_object_unmap((void *)session->window, session->window_size);
+    pthread_mutex_destroy(&session->mutex);
+    pthread_mutex_destroy(&session->writer_mutex);
+    free(session->pin_counts);
+    if (session->fd >= 0)
+        close(session->fd);
+    free(session);
+}
+
+/* ---- creating
+ * ------------------------------------------------------------------------ */
+
+static int
+random_name(char *name, size_t size) {
+    unsigned char bytes[8];
+    if (getentropy(bytes, sizeof bytes) != 0)
+        return errno;
+    int n = snprintf(name, size, "/holdfast-%lu-", (unsigned long)getuid());
+    for (size_t i = 0; i < sizeof bytes; i++)
+        n += snprintf(name + n, size - (size_t)n, "%02x", bytes[i]);
+    return 0;
+}
+
+static int
+make_object(uint64_t wanted, int want_memfd, int *ret_fd, char *ret_name) {
+    uint64_t total, left, ram = hfi_process_memory_bytes();
+    hfi_object_space(&total, &left);
+    uint64_t small = ram / 8 < SMALL_SHM ? ram / 8 : SMALL_SHM;
+    if (total && (total < wanted || (!wanted && total < small)))
+        want_memfd = 1;
+    uint64_t control = HFI_TABLE_OFFSET + HFI_EXTENT_CHUNK * sizeof(hfi_extent);
+    int fd, err = random_name(ret_name, HF_SESSION_NAME_SIZE);
+    if (err)
+        return err;
+    if (!want_memfd && hfi_object_create(ret_name, &fd) == 0) {
+        if (hfi_object_allocate(fd, 0, control) == 0) {
+            *ret_fd = fd;
+            return 0;
+        }
+        close(fd);
+        hfi_object_unlink(ret_name);
+    }
+    if ((err = hfi_object_create_anonymous(ret_name + 1, &fd)))
+        return err;
+    if ((err = hfi_object_allocate(fd, 0, control))) {
+        close(fd);
+        return err;
+    }
+    ret_name[0] = 0;
+    *ret_fd = fd;
+    return 0;
+}
+
+static uint64_t
+choose_capacity(uint64_t wanted, int is_memfd, size_t page) {
+    uint64_t total, left;
+    hfi_object_space(&total, &left);
+    if (is_memfd || !total)
+        total = hfi_process_memory_bytes();
+    if (!wanted)
+        wanted = total;
+    if (wanted < page)
+        wanted = page;
+    return hfi_round_up(wanted, page);
+}
+
+static hf_status
+format(hf_session *session, const hf_session_options *options, hf_error *reterr) {
+    hfi_superblock *super = session->super;
+    hfi_process self = hfi_process_self();
+    super->version = HFI_LAYOUT_VERSION;
+    super->page_size = (uint32_t)session->page;
+    super->capacity = choose_capacity(options ? options->capacity_bytes : 0,
+                                      session->name[0] == 0, session->page);
+    super->created_unix_ns = hfi_process_unix_ns();
+    super->owner = self.owner;
+    super->owner_start_time = self.start_time;
+    super->owner_boot = self.boot;
+    for (unsigned i = 0; i < HFI_BIN_COUNT; i++)
+        super->bins[i] = HFI_NONE;
+    super->unused = super->retired = super->last = HFI_NONE;
+    atomic_store(&super->arena_end, HFI_ARENA_OFFSET);
+    hfi_root_seal(&super->roots[0]);
+    snprintf(super->name, sizeof super->name, "%s", session->name);
+    if (options && options->label)
+        snprintf(super->label, sizeof super->label, "%s", options->label);
+    return hfi_extent_add_records(session, reterr);
+}
+
+hf_status
+hf_session_create(const hf_session_options *options, hf_session **ret_session,
+                  hf_error *reterr) {
+    if (options && (options->struct_size < sizeof *options ||
+                    options->capacity_bytes > 1ull << 46))
+        return hf_error_set(reterr, HF_E_INVALID,
+                            "options of a session are out of range");
+    char name[HF_SESSION_NAME_SIZE];
+    int fd,
+        err = make_object(options ? options->capacity_bytes : 0,
+                          options && (options->flags & HF_SESSION_MEMFD), &fd, name);
+    if (err)
+        return hfi_space_error(reterr, err, "can't create a shared-memory object");
+    hf_session *session = session_new(fd);
+    hf_status status = HF_OK;
+    if (!session) {
+        close(fd);
+        status = hf_error_set(reterr, HF_E_NOMEM, "out of memory");
+        goto out;
+    }
+    memcpy(session->name, name, sizeof session->name);
+    if ((status = map_object(session, reterr)))
+        goto out;
+    if ((status = format(session, options, reterr)))
+        goto out;
+    if ((status = map_window(session, reterr)))
+        goto out;
+    if ((status = hfi_slot_claim(session, reterr)))
+        goto out;
+    hfi_step("create:formatted");
+    atomic_store(&session->super->magic, HFI_MAGIC);
+    *ret_session = session;
+    return HF_OK;
+out:
+    if (name[0])
+        hfi_object_unlink(name);
+    session_free(session);
+    return status;
+}
+
+/* ---- attaching
+ * ------------------------------------------------------------------------ */
+
+static hf_status
+check_object(int fd, hf_error *reterr) {
+    struct stat st;
+    if (fstat(fd, &st) != 0)
+        return hf_error_set_errno(reterr, errno, "can't look at the session's object");
+    if (st.st_uid != geteuid())
+        return hf_error_set(reterr, HF_E_ACCESS, "the session belongs to user %lu",
+                            (unsigned long)st.st_uid);
+    if (st.st_mode & 077)
+        return hf_error_set(reterr, HF_E_ACCESS,
+                            "others may open the session (mode %o)",
+                            (unsigned)st.st_mode & 0777);
+    if (st.st_size < (off_t)(HFI_TABLE_OFFSET + HFI_EXTENT_CHUNK * sizeof(hfi_extent)))
+        return hf_error_set(reterr, HF_E_CORRUPT, "too short for a session");
+    return HF_OK;
+}
+
+static hf_status
+check_superblock(const hf_session *session, hf_error *reterr) {
+    const hfi_superblock *super = session->super;
+    if (atomic_load(&super->gone))
+        return hf_error_set(reterr, HF_E_GONE, "the session was destroyed");
+    if (atomic_load(&super->magic) != HFI_MAGIC)
+        return hf_error_set(reterr, HF_E_CORRUPT, "not a session");
+    if (super->version != HFI_LAYOUT_VERSION)
+        return hf_error_set(reterr, HF_E_VERSION, "layout version %u, expected %u",
+                            super->version, HFI_LAYOUT_VERSION);
+    if (super->page_size != session->page)
+        return hf_error_set(reterr, HF_E_VERSION, "pages of %u bytes",
+                            super->page_size);
+    if (super->capacity == 0 || super->capacity > 1ull << 46)
+        return hf_error_set(reterr, HF_E_CORRUPT, "capacity is out of range");
+    return HF_OK;
+}
+
+/* Takes `fd` over, on failure too. */
+static hf_status
+attach_consume(int fd, int peek, hf_session **ret_session, hf_error *reterr) {
+    hf_status status = check_object(fd, reterr);
+    hf_session *session = status ? NULL : session_new(fd);
+    if (!session) {
+        close(fd);
+        return status ? status : hf_error_set(reterr, HF_E_NOMEM, "out of memory");
+    }
+    if ((status = map_object(session, reterr)))
+        goto out;
+    if ((status = check_superblock(session, reterr)))
+        goto out;
+    memcpy(session->name, session->super->name, sizeof session->name);
+    session->name[sizeof session->name - 1] = 0;
+    if ((status = map_window(session, reterr)))
+        goto out;
+    if (!peek && (status = hfi_slot_claim(session, reterr)))
+        goto out;
+    *ret_session = session;
+    return HF_OK;
+out:
+    session_free(session);
+    return status;
+}
+
+static hf_status
+open_name(const char *name, int peek, hf_session **ret_session, hf_error *reterr) {
+    char path[HF_SESSION_NAME_SIZE + 1];
+    if (!name || !*name || strlen(name) >= HF_SESSION_NAME_SIZE)
+        return hf_error_set(reterr, HF_NOT_FOUND, "no session has such a name");
+    snprintf(path, sizeof path, "%s%s", name[0] == '/' ? "" : "/", name);
+    int fd, err = hfi_object_open(path, &fd);
+    if (err == ENOENT || err == EINVAL)
+        return hf_error_set(reterr, HF_NOT_FOUND, "no session %s", name);
+    if (err == EACCES || err == EPERM)
+        return hf_error_set_at(reterr, HF_E_ACCESS, err, __func__, "session %s", name);
+    if (err)
+        return hf_error_set_errno(reterr, err, "can't open session %s", name);
+    hf_status status = attach_consume(fd, peek, ret_session, reterr);
+    if (status)
+        hf_error_prefix(reterr, "session %s", name);
+    return status;
+}
+
+hf_status
+hf_session_open(const char *name, hf_session **ret_session, hf_error *reterr) {
+    return open_name(name, 0, ret_session, reterr);
+}
+
+hf_status
+hfi_session_peek(const char *name, hf_session **ret_session, hf_error *reterr) {
+    return open_name(name, 1, ret_session, reterr);
+}
+
+void
+hfi_session_unpeek(hf_session *session) {
+    session_free(session);
+}
+
+hf_status
+hf_session_open_fd(int fd, hf_session **ret_session, hf_error *reterr) {
+    int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    if (copy < 0)
+        return hf_error_set_errno(reterr, errno, "can't duplicate descriptor %d", fd);
+    return attach_consume(copy, 0, ret_session, reterr);
+}
+
+/* ---- leaving and removing
+ * ------------------------------------------------------------- */
+
+void
+hf_session_close(hf_session *session) {
+    if (!session)
+        return;
+    hf_error ignored;
+    hfi_prepared_settle(session, 1);
+    hfi_cache_flush(session);
+    if (!hfi_lock(session, &ignored)) {
+        hfi_slot_clear(session, session->slot);
+        hfi_extent_reclaim(session);
+        hfi_unlock(session);
+    }
+    session_free(session);
+}
+
+hf_status
+hf_session_destroy(hf_session *session, hf_error *reterr) {
+    atomic_store(&session->super->gone, 1);
+    atomic_store(&session->super->magic, 0);
+    if (!session->name[0])
+        return HF_OK;
+    int err = hfi_object_unlink(session->name);
+    if (err && err != ENOENT)
+        return hf_error_set_errno(reterr, err, "can't remove %s", session->name);
+    return HF_OK;
+}
+
+hf_status
+hfi_session_check(const hf_session *session, hf_error *reterr) {
+    if (!atomic_load(&session->super->gone))
+        return HF_OK;
+    return hf_error_set(reterr, HF_E_GONE, "the session was destroyed");
+}
+
+int
+hf_session_fd(const hf_session *session) {
+    return session->fd;
+}
+
+const char *
+hf_session_name(const hf_session *session) {
+    return session->name;
+}
+
+uint64_t
+hf_session_generation(const hf_session *session) {
+    return atomic_load_explicit(&session->super->generation, memory_order_acquire);
+}

@@ -1,0 +1,203 @@
+/* writer.c - preparing: the draft becomes bytes of one extent.
+ *
+ * First every size is known: the packs are flushed, their pieces get their places, and
+ * each draft node and entry is measured. Then one extent is reserved for all of it and
+ * filled from children to parents, since a parent holds its children's checksums. One
+ * pwrite puts it there. The manifest at its start tells a publisher, which may be
+ * another process, the new root and what happens to each extent's count of living
+ * objects.
+ *
+ * Only then are the extents marked PREPARED, under the lock: a crash before that leaves
+ * reserved extents of a dead process, which the reaper frees.
+ */
+#include "engine/commit.h"
+
+#define ALIGNMENT 64
+
+typedef struct writer {
+    hf_commit *commit;
+    char *bytes;
+    size_t used, size;
+    uint64_t base;
+    uint32_t extent;
+    uint32_t objects;
+    hf_error *reterr;
+} writer;
+
+/* Give pieces of packs their places, count what the record refers to, add its size. */
+static hf_status
+measure(hf_commit *commit, const hfi_child *child, size_t *size, hf_error *reterr) {
+    hf_status status = HF_OK;
+    if (child->kind == HFI_CHILD_REF)
+        return HF_OK;
+    if (child->kind == HFI_CHILD_NODE) {
+        const hfi_draft_node *node = child->as.node;
+        *size +=
+            hfi_round_up(sizeof(hfi_node) + node->count * sizeof(hfi_ref), ALIGNMENT);
+        for (uint32_t i = 0; i < node->count && !status; i++)
+            status = measure(commit, &node->children[i], size, reterr);
+        return status;
+    }
+    hfi_record *record = child->as.entry.record;
+    hfi_piece *pieces = (hfi_piece *)(uintptr_t)hfi_record_pieces(record);
+    for (uint32_t i = 0; i < record->piece_count; i++) {
+        if (pieces[i].extent == HFI_NONE || pieces[i].extent < HFI_PACK_MARK)
+            continue;
+        const hfi_piece *pack = &commit->packs[pieces[i].extent & HFI_PACK_MAX];
+        pieces[i].extent = pack->extent;
+        pieces[i].offset += pack->offset;
+    }
+    *size += hfi_round_up(child->as.entry.length, ALIGNMENT);
+    return hfi_record_count(commit, record, 1, reterr);
+}
+
+static void
+place(writer *w, const void *bytes, uint32_t length, uint32_t kind, hfi_ref *ret_ref) {
+    memcpy(w->bytes + w->used, bytes, length);
+    *ret_ref = (hfi_ref){w->base + w->used, length, hfi_crc32c(0, bytes, length),
+                         w->extent, kind};
+    w->used += hfi_round_up(length, ALIGNMENT);
+    w->objects++;
+}
+
+static void
+emit(writer *w, const hfi_child *child, uint64_t *live_bytes, hfi_ref *ret_ref) {
+    if (child->kind == HFI_CHILD_REF) {
+        *ret_ref = child->as.ref;
+    } else if (child->kind == HFI_CHILD_ENTRY) {
+        place(w, child->as.entry.record, child->as.entry.length, HFI_KIND_ENTRY,
+              ret_ref);
+        *live_bytes += ret_ref->length;
+    } else {
+        const hfi_draft_node *draft = child->as.node;
+        union {
+            hfi_node node;
+            unsigned char room[sizeof(hfi_node) + 32 * sizeof(hfi_ref)];
+        } small;
+        size_t length = sizeof(hfi_node) + draft->count * sizeof(hfi_ref);
+        /* A list of equal hashes may be longer than a node: it is built in place. */
+        hfi_ref *children = draft->count <= 32 ? small.node.children : NULL;
+        size_t here = w->used;
+        if (!children) {
+            w->used += hfi_round_up(length, ALIGNMENT);
+            children = ((hfi_node *)(void *)(w->bytes + here))->children;
+        }
+        for (uint32_t i = 0; i < draft->count; i++)
+            emit(w, &draft->children[i], live_bytes, &children[i]);
+        hfi_node head = {HFI_NODE_MAGIC, draft->shift, draft->bitmap, draft->count};
+        if (draft->count <= 32) {
+            memcpy(&small.node, &head, sizeof head);
+            place(w, &small, (uint32_t)length, HFI_KIND_NODE, ret_ref);
+        } else {
+            memcpy(w->bytes + here, &head, sizeof head);
+            *ret_ref = (hfi_ref){w->base + here, (uint32_t)length,
+                                 hfi_crc32c(0, w->bytes + here, length), w->extent,
+                                 HFI_KIND_NODE};
+            w->objects++;
+        }
+        *live_bytes += length;
+    }
+}
+
+static hf_status
+list_extents(hf_commit *commit, hf_error *reterr) {
+    hf_status status = HF_OK;
+    for (size_t i = 0; i < commit->written.count && !status; i++)
+        status = hfi_delta_add(commit, commit->written.items[i], 0, 0, reterr);
+    for (size_t i = 0; i < commit->shared.count && !status; i++)
+        status = hfi_delta_add(commit, commit->shared.items[i], 0, 0, reterr);
+    return status;
+}
+
+static hf_status
+fill(writer *w, hfi_manifest *manifest) {
+    hf_commit *commit = w->commit;
+    uint64_t live_bytes = 0;
+    memset(manifest, 0, sizeof *manifest);
+    manifest->magic = HFI_MANIFEST_MAGIC;
+    manifest->slot = commit->session->slot;
+    manifest->base_generation = commit->base->root.generation;
+    manifest->entry_count = commit->entry_count;
+    manifest->next_sequence = commit->next_sequence;
+    manifest->piece_total = (uint64_t)commit->piece_total;
+    manifest->extent = w->extent;
+    if (!commit->is_empty)
+        emit(w, &commit->root, &live_bytes, &manifest->root);
+    hf_status status = hfi_delta_add(commit, w->extent, (int32_t)w->objects,
+                                     (int64_t)live_bytes, w->reterr);
+    if (status)
+        return status;
+    hfi_delta *deltas = (hfi_delta *)(void *)(w->bytes + sizeof *manifest);
+    for (size_t i = 0; i < commit->deltas.capacity; i++)
+        if (commit->deltas.items[i].extent != HFI_NONE)
+            deltas[manifest->delta_count++] = commit->deltas.items[i];
+    manifest->deltas_crc =
+        hfi_crc32c(0, deltas, manifest->delta_count * sizeof(hfi_delta));
+    manifest->crc = hfi_crc32c(0, manifest, offsetof(hfi_manifest, crc));
+    memcpy(w->bytes, manifest, sizeof *manifest);
+    commit->stats.bytes_directory = w->used;
+    return HF_OK;
+}
+
+static hf_status
+mark_prepared(hf_commit *commit, hf_error *reterr) {
+    hf_session *session = commit->session;
+    hf_status status = hfi_lock(session, reterr);
+    if (status)
+        return status;
+    const hfi_list32 *lists[] = {&commit->written, &commit->shared};
+    for (int k = 0; k < 2; k++)
+        for (size_t i = 0; i < lists[k]->count; i++)
+            if (hfi_extent_is_mine(session, lists[k]->items[i], HFI_RESERVED)) {
+                hfi_extent_set(session, lists[k]->items[i], HFI_PREPARED,
+                               session->slot);
+                hfi_step("prepare:extent-marked");
+            }
+    hfi_unlock(session);
+    return HF_OK;
+}
+
+hf_status
+hfi_writer_run(hf_commit *commit, hf_prepared *ret_prepared, hf_error *reterr) {
+    hf_session *session = commit->session;
+    size_t size = 0;
+    hf_status status = hfi_pack_flush(commit, reterr);
+    if (!status)
+        status = measure(commit, &commit->root, &size, reterr);
+    if (!status)
+        status = list_extents(commit, reterr);
+    if (status)
+        return status;
+    size_t head = hfi_round_up(sizeof(hfi_manifest) +
+                                   (commit->deltas.count + 1) * sizeof(hfi_delta),
+                               ALIGNMENT);
+    writer w = {.commit = commit, .used = head, .size = head + size, .reterr = reterr};
+    status = hfi_extent_reserve(session, w.size, HFI_EXTENT_LOG, &w.extent, reterr);
+    if (status)
+        return status;
+    if ((status = hfi_list32_add(&commit->written, w.extent, reterr)))
+        return status;
+    hfi_step("prepare:reserved");
+    hfi_extent *extent = &session->extents[w.extent];
+    extent->flags &= ~(uint32_t)HFI_EXTENT_ZERO;
+    w.base = extent->offset;
+    if (!(w.bytes = calloc(1, w.size)))
+        return hfi_no_memory(reterr);
+    hfi_manifest manifest;
+    status = fill(&w, &manifest);
+    if (!status) {
+        int err = hfi_object_write(session->fd, w.bytes, w.used, w.base);
+        if (err)
+            status = hfi_space_error(reterr, err, "can't write the directory");
+    }
+    free(w.bytes);
+    if (status)
+        return status;
+    hfi_step("prepare:written");
+    if ((status = mark_prepared(commit, reterr)))
+        return status;
+    hfi_step("prepare:marked");
+    *ret_prepared =
+        (hf_prepared){manifest.base_generation, w.base, session->slot, manifest.crc};
+    return HF_OK;
+}

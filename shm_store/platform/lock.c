@@ -1,0 +1,45 @@
+/* lock.c - the writer lock.
+ *
+ * One word holds the holder's slot, so that anybody can find out who it is and whether
+ * it lives. Waiting is a short spin, then sleeps that grow to a millisecond: critical
+ * sections take microseconds, and a sleep needs no help from the holder, so a killed
+ * one leaves nobody waiting for a wake-up.
+ *
+ * Rejected: a robust pthread mutex (its state is the C library's, differs between
+ * versions and containers, and its robust list is in the dead process's memory, which a
+ * hostile peer could forge); futexes (Linux only, and a lost wake-up after a kill needs
+ * time-outs anyway); flock (a system call on each allocation).
+ */
+#include "lock.h"
+
+#include <time.h>
+
+#define SPINS      200
+#define NAP_MIN_NS 20000
+#define NAP_MAX_NS 1000000
+#define ASK_NAPS   8 /* naps between two looks at whether the holder lives */
+
+int
+hfi_lock_acquire(_Atomic uint64_t *word, uint64_t me,
+                 int (*is_dead)(void *context, uint64_t holder), void *context) {
+    long nap_ns = NAP_MIN_NS;
+    for (unsigned round = 0;; round++) {
+        uint64_t holder = 0;
+        if (atomic_compare_exchange_strong(word, &holder, me))
+            return 0;
+        if (round < SPINS)
+            continue;
+        if (round % ASK_NAPS == 0 && is_dead(context, holder) &&
+            atomic_compare_exchange_strong(word, &holder, me))
+            return 1;
+        struct timespec nap = {0, nap_ns};
+        nanosleep(&nap, NULL);
+        if (nap_ns < NAP_MAX_NS)
+            nap_ns += nap_ns / 2;
+    }
+}
+
+void
+hfi_lock_release(_Atomic uint64_t *word) {
+    atomic_store_explicit(word, 0, memory_order_release);
+}

@@ -1,0 +1,227 @@
+/* object.c - the operating system's shared memory.
+ *
+ * Every byte is really allocated before anybody touches it: writing to a hole of a
+ * full tmpfs is a SIGBUS in the middle of user code, while posix_fallocate says ENOSPC
+ * to somebody who can handle it. On tmpfs fallocate works in one go and is interrupted
+ * by signals, undone, with EINTR: a profiler's timer could keep it from ever ending.
+ * So large ranges are allocated in steps, and each is retried.
+ *
+ * A memfd does the same without a name, and without the size limit of /dev/shm
+ * (in containers often 64 MiB). Where there is none (macOS), a named object that is
+ * unlinked at once stands in.
+ *
+ * Every call passes hfi_fault(), so that tests can make it fail.
+ */
+#include "object.h"
+
+#include "fault.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#define ALLOCATE_STEP (64ull << 20)
+#define SHM_DIRECTORY "/dev/shm"
+
+hfi_fault_hook_fn hfi_fault_hook;
+
+int
+hfi_object_create(const char *name, int *ret_fd) {
+    int err = hfi_fault("shm_open");
+    if (err)
+        return err;
+    int fd = shm_open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return errno;
+    *ret_fd = fd;
+    return 0;
+}
+
+int
+hfi_object_create_anonymous(const char *label, int *ret_fd) {
+    int err = hfi_fault("memfd_create");
+    if (err)
+        return err;
+#ifdef MFD_CLOEXEC
+    int fd = memfd_create(label, MFD_CLOEXEC);
+    if (fd < 0)
+        return errno;
+    if (fchmod(fd, 0600) != 0) {
+        err = errno;
+        close(fd);
+        return err;
+    }
+    *ret_fd = fd;
+    return 0;
+#else
+    err = hfi_object_create(label, ret_fd);
+    if (!err)
+        shm_unlink(label);
+    return err;
+#endif
+}
+
+int
+hfi_object_open(const char *name, int *ret_fd) {
+    int err = hfi_fault("shm_open");
+    if (err)
+        return err;
+    int fd = shm_open(name, O_RDWR | O_CLOEXEC, 0);
+    if (fd < 0)
+        return errno;
+    *ret_fd = fd;
+    return 0;
+}
+
+int
+hfi_object_unlink(const char *name) {
+    int err = hfi_fault("shm_unlink");
+    if (err)
+        return err;
+    return shm_unlink(name) == 0 ? 0 : errno;
+}
+
+void
+hfi_object_space(uint64_t *ret_total, uint64_t *ret_free) {
+    struct statvfs fs;
+    *ret_total = *ret_free = 0; /* 0: not known, or without a limit */
+    if (statvfs(SHM_DIRECTORY, &fs) != 0)
+        return;
+    *ret_total = (uint64_t)fs.f_blocks * fs.f_frsize;
+    *ret_free = (uint64_t)fs.f_bavail * fs.f_frsize;
+}
+
+int
+hfi_object_each(const char *prefix, int (*visit)(void *context, const char *name),
+                void *context) {
+    DIR *directory = opendir(SHM_DIRECTORY);
+    if (!directory)
+        return errno == ENOENT ? 0 : errno;
+    struct dirent *item;
+    size_t length = strlen(prefix);
+    while ((item = readdir(directory)))
+        if (strncmp(item->d_name, prefix, length) == 0 && visit(context, item->d_name))
+            break;
+    closedir(directory);
+    return 0;
+}
+
+static int
+allocate_step(int fd, uint64_t offset, uint64_t size) {
+#ifdef __APPLE__
+    struct stat st;
+    if (fstat(fd, &st) != 0)
+        return errno;
+    if ((uint64_t)st.st_size >= offset + size)
+        return 0;
+    return ftruncate(fd, (off_t)(offset + size)) == 0 ? 0 : errno;
+#else
+    return posix_fallocate(fd, (off_t)offset, (off_t)size);
+#endif
+}
+
+int
+hfi_object_allocate(int fd, uint64_t offset, uint64_t size) {
+    for (uint64_t done = 0; done < size;) {
+        uint64_t step = size - done < ALLOCATE_STEP ? size - done : ALLOCATE_STEP;
+        int err = hfi_fault("posix_fallocate");
+        if (!err)
+            err = allocate_step(fd, offset + done, step);
+        if (err == EINTR)
+            continue;
+        if (err)
+            return err;
+        done += step;
+    }
+    return 0;
+}
+
+int
+hfi_object_punch(int fd, uint64_t offset, uint64_t size) {
+    int err = hfi_fault("punch");
+    if (err)
+        return err;
+#ifdef FALLOC_FL_PUNCH_HOLE
+    while (fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset,
+                     (off_t)size) != 0)
+        if (errno != EINTR)
+            return errno;
+    return 0;
+#else
+    (void)fd, (void)offset, (void)size;
+    return ENOTSUP;
+#endif
+}
+
+int
+hfi_object_truncate(int fd, uint64_t size) {
+    int err = hfi_fault("ftruncate");
+    if (err)
+        return err;
+    while (ftruncate(fd, (off_t)size) != 0)
+        if (errno != EINTR)
+            return errno;
+    return 0;
+}
+
+int
+hfi_object_write(int fd, const void *data, size_t size, uint64_t offset) {
+    const char *p = data;
+    while (size) {
+        int err = hfi_fault("pwrite");
+        if (err)
+            return err;
+        ssize_t n = pwrite(fd, p, size, (off_t)offset);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return n < 0 ? errno : EIO;
+        p += n;
+        size -= (size_t)n;
+        offset += (uint64_t)n;
+    }
+    return 0;
+}
+
+int
+hfi_object_map(int fd, uint64_t offset, size_t size, int how, void *at,
+               void **ret_address) {
+    int err = hfi_fault("mmap");
+    if (err)
+        return err;
+    int protection = how == HFI_MAP_READ ? PROT_READ : PROT_READ | PROT_WRITE;
+    int flags = how == HFI_MAP_PRIVATE ? MAP_PRIVATE : MAP_SHARED;
+#ifdef MAP_NORESERVE
+    flags |= MAP_NORESERVE;
+#endif
+    if (at)
+        flags |= MAP_FIXED;
+    void *address = mmap(at, size, protection, flags, fd, (off_t)offset);
+    if (address == MAP_FAILED)
+        return errno;
+    *ret_address = address;
+    return 0;
+}
+
+int
+hfi_object_map_nothing(size_t size, void **ret_address) {
+    int err = hfi_fault("mmap");
+    if (err)
+        return err;
+    void *address = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (address == MAP_FAILED)
+        return errno;
+    *ret_address = address;
+    return 0;
+}
+
+void
+hfi_object_unmap(void *address, size_t size) {
+    if (address)
+        munmap(address, size);
+}

@@ -1,0 +1,36 @@
+/* object.h - shared-memory objects: made, opened, grown, mapped, listed.
+ *
+ * Functions that answer int give 0 or an errno; EINTR is retried inside. Any thread. */
+#ifndef HFI_OBJECT_H
+#define HFI_OBJECT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* A new empty object, exclusive, mode 0600, close-on-exec. `name` begins with '/'. */
+int hfi_object_create(const char *name, int *ret_fd);
+int hfi_object_create_anonymous(const char *label, int *ret_fd);
+int hfi_object_open(const char *name, int *ret_fd);
+int hfi_object_unlink(const char *name);
+/* Most bytes that named objects may take together on this machine, and what is left. */
+void hfi_object_space(uint64_t *ret_total, uint64_t *ret_free);
+/* Visit the names of objects that begin with `prefix` (without the '/'). */
+int hfi_object_each(const char *prefix, int (*visit)(void *context, const char *name),
+                    void *context);
+
+/* Make sure that [offset, offset + size) exists and has memory. */
+int hfi_object_allocate(int fd, uint64_t offset, uint64_t size);
+/* Give the memory of a range back; the file keeps its size. */
+int hfi_object_punch(int fd, uint64_t offset, uint64_t size);
+int hfi_object_truncate(int fd, uint64_t size);
+int hfi_object_write(int fd, const void *data, size_t size, uint64_t offset);
+
+enum { HFI_MAP_READ, HFI_MAP_SHARED, HFI_MAP_PRIVATE };
+/* Map a range; `at` is NULL, or a range of this process to replace. */
+int hfi_object_map(int fd, uint64_t offset, size_t size, int how, void *at,
+                   void **ret_address);
+/* Reserve addresses only. */
+int hfi_object_map_nothing(size_t size, void **ret_address);
+void hfi_object_unmap(void *address, size_t size);
+
+#endif

@@ -1,0 +1,239 @@
+/* pages.c - finding what a process wrote in its private mappings.
+ *
+ * A page of a private file mapping that was written has been replaced by an anonymous
+ * page. Linux tells which: PAGEMAP_SCAN (6.7) walks a range in the kernel and gives
+ * runs; /proc/self/pagemap gives a word per page. A private copy is present or swapped,
+ * and not a page of the file. (Swapped ones count: a copy that went to swap is still a
+ * change.) Where neither works (other systems, gVisor, a hardened /proc), the bytes are
+ * compared with the committed ones, which costs memory bandwidth but is always right.
+ *
+ * Which way works is found by trying it once on a small mapping of our own, rather than
+ * from a version number: kernels are patched, and sandboxes lie.
+ *
+ * Rejected: soft-dirty bits (need /proc/self/clear_refs, which walks the whole process
+ * and is absent in many kernels); mprotect and SIGSEGV (a signal handler in other
+ * people's process). The kernel's header may be older than the running kernel, so the
+ * structures of PAGEMAP_SCAN are declared here.
+ */
+#include "pages.h"
+
+#include "fault.h"
+#include "object.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+void
+hfi_runs_fini(hfi_runs *runs) {
+    free(runs->items);
+    memset(runs, 0, sizeof *runs);
+}
+
+int
+hfi_runs_add(hfi_runs *runs, size_t first, size_t count) {
+    runs->pages += count;
+    if (runs->count) {
+        hfi_run *last = &runs->items[runs->count - 1];
+        if (last->first + last->count == first) {
+            last->count += count;
+            return 0;
+        }
+    }
+    if (runs->count == runs->capacity) {
+        size_t capacity = runs->capacity ? runs->capacity * 2 : 16;
+        hfi_run *items = realloc(runs->items, capacity * sizeof *items);
+        if (!items)
+            return ENOMEM;
+        runs->items = items;
+        runs->capacity = capacity;
+    }
+    runs->items[runs->count++] = (hfi_run){first, count};
+    return 0;
+}
+
+#ifdef __linux__
+struct scan_region {
+    uint64_t start, end, categories;
+};
+struct scan_arguments {
+    uint64_t size, flags, start, end, walk_end, vec, vec_len, max_pages;
+    uint64_t category_inverted, category_mask, category_anyof_mask, return_mask;
+};
+#define SCAN_CALL    _IOWR('f', 16, struct scan_arguments)
+#define SCAN_FILE    (1u << 2)
+#define SCAN_PRESENT (1u << 3)
+#define SCAN_SWAPPED (1u << 4)
+
+static int
+by_scan(const void *address, size_t size, size_t page, size_t base, hfi_runs *runs) {
+    int err = hfi_fault("pagemap_scan");
+    if (err)
+        return err;
+    int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return errno;
+    struct scan_region regions[512];
+    uint64_t start = (uint64_t)(uintptr_t)address, end = start + size;
+    for (uint64_t at = start; at < end && !err;) {
+        struct scan_arguments a = {.size = sizeof a,
+                                   .start = at,
+                                   .end = end,
+                                   .vec = (uint64_t)(uintptr_t)regions,
+                                   .vec_len = 512,
+                                   .category_inverted = SCAN_FILE,
+                                   .category_mask = SCAN_FILE,
+                                   .category_anyof_mask = SCAN_PRESENT | SCAN_SWAPPED,
+                                   .return_mask = SCAN_PRESENT | SCAN_SWAPPED};
+        int n = ioctl(fd, SCAN_CALL, &a);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            err = errno;
+        for (int i = 0; i < n && !err; i++)
+            err = hfi_runs_add(runs, base + (size_t)(regions[i].start - start) / page,
+                               (size_t)(regions[i].end - regions[i].start) / page);
+        if (!err && a.walk_end <= at)
+            err = EIO;
+        at = a.walk_end;
+    }
+    close(fd);
+    return err;
+}
+
+static int
+by_pagemap(const void *address, size_t size, size_t page, size_t base, hfi_runs *runs) {
+    int err = hfi_fault("pagemap");
+    if (err)
+        return err;
+    int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return errno;
+    uint64_t words[512];
+    size_t first = (uintptr_t)address / page, pages = size / page;
+    for (size_t i = 0; i < pages && !err;) {
+        size_t want = pages - i < 512 ? pages - i : 512;
+        ssize_t n = pread(fd, words, want * 8, (off_t)((first + i) * 8));
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 8) {
+            err = n < 0 ? errno : EIO;
+            break;
+        }
+        for (size_t k = 0; k < (size_t)n / 8 && !err; k++) {
+            int there = (words[k] >> 62) != 0, of_file = (words[k] >> 61) & 1;
+            if (there && !of_file)
+                err = hfi_runs_add(runs, base + i + k, 1);
+        }
+        i += (size_t)n / 8;
+    }
+    close(fd);
+    return err;
+}
+#else
+static int
+by_scan(const void *address, size_t size, size_t page, size_t base, hfi_runs *runs) {
+    (void)address, (void)size, (void)page, (void)base, (void)runs;
+    return ENOTSUP;
+}
+
+static int
+by_pagemap(const void *address, size_t size, size_t page, size_t base, hfi_runs *runs) {
+    return by_scan(address, size, page, base, runs);
+}
+#endif
+
+static int
+by_comparison(const void *address, size_t size, size_t page, const void *original,
+              size_t base, hfi_runs *runs) {
+    const char *now = address, *then = original;
+    for (size_t i = 0; i < size / page; i++)
+        if (memcmp(now + i * page, then + i * page, page) != 0) {
+            int err = hfi_runs_add(runs, base + i, 1);
+            if (err)
+                return err;
+        }
+    return 0;
+}
+
+int
+hfi_pages_changed(enum hfi_pages_way way, const void *address, size_t size, size_t page,
+                  const void *original, size_t base, hfi_runs *runs) {
+    size_t count = runs->count, pages = runs->pages;
+    hfi_run last = count ? runs->items[count - 1] : (hfi_run){0, 0};
+    int err = ENOTSUP;
+    if (way == HFI_PAGES_SCAN)
+        err = by_scan(address, size, page, base, runs);
+    if (way == HFI_PAGES_PAGEMAP)
+        err = by_pagemap(address, size, page, base, runs);
+    if (err == 0 || err == ENOMEM || !original)
+        return err;
+    runs->count = count; /* it failed half-way: begin again, the sure way */
+    runs->pages = pages;
+    if (count)
+        runs->items[count - 1] = last;
+    return by_comparison(address, size, page, original, base, runs);
+}
+
+/* Eight pages of a file, mapped privately: 1 is read, 2 and 5 are written. */
+static int
+way_works(enum hfi_pages_way way, int fd, size_t page) {
+    void *address;
+    if (hfi_object_map(fd, 0, 8 * page, HFI_MAP_PRIVATE, NULL, &address) != 0)
+        return 0;
+    volatile char *p = address;
+    (void)p[page];
+    p[2 * page] = 1;
+    p[5 * page] = 1;
+    hfi_runs runs = {0};
+    int err = hfi_pages_changed(way, address, 8 * page, page, NULL, 0, &runs);
+    int works = err == 0 && runs.count == 2 && runs.pages == 2 &&
+                runs.items[0].first == 2 && runs.items[1].first == 5;
+    hfi_runs_fini(&runs);
+    hfi_object_unmap(address, 8 * page);
+    return works;
+}
+
+enum hfi_pages_way
+hfi_pages_best_way(void) {
+    static atomic_int known;
+    int way = atomic_load(&known);
+    if (way)
+        return (enum hfi_pages_way)way;
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    int fd;
+    way = HFI_PAGES_COMPARE;
+    if (hfi_object_create_anonymous("holdfast-trial", &fd) == 0) {
+        if (hfi_object_allocate(fd, 0, 8 * page) == 0) {
+            if (way_works(HFI_PAGES_SCAN, fd, page))
+                way = HFI_PAGES_SCAN;
+            else if (way_works(HFI_PAGES_PAGEMAP, fd, page))
+                way = HFI_PAGES_PAGEMAP;
+        }
+        close(fd);
+    }
+    atomic_store(&known, way);
+    return (enum hfi_pages_way)way;
+}
+
+void
+hfi_pages_populate(void *address, size_t size, int write) {
+#ifdef __linux__
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ  22
+#define MADV_POPULATE_WRITE 23
+#endif
+    if (madvise(address, size, write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) == 0)
+        return;
+#endif
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    volatile char *p = address;
+    for (size_t i = 0; i < size; i += page)
+        (void)p[i];
+    (void)write; /* never write by hand: another thread may be writing there */
+}

@@ -1,0 +1,35 @@
+/* pages.h - which pages of a private mapping are copies of this process. */
+#ifndef HFI_PAGES_H
+#define HFI_PAGES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum hfi_pages_way { HFI_PAGES_SCAN = 1, HFI_PAGES_PAGEMAP = 2, HFI_PAGES_COMPARE = 3 };
+
+typedef struct hfi_run {
+    size_t first; /* pages, from the start of the range */
+    size_t count;
+} hfi_run;
+
+typedef struct hfi_runs {
+    hfi_run *items; /* malloc'ed, in order, never touching each other */
+    size_t count, capacity;
+    size_t pages;
+} hfi_runs;
+
+void hfi_runs_fini(hfi_runs *runs);
+/* Append, joining with the run before. 0 or ENOMEM. */
+int hfi_runs_add(hfi_runs *runs, size_t first, size_t count);
+
+/* The way that this machine supports: found by trying, once. */
+enum hfi_pages_way hfi_pages_best_way(void);
+/* Append the private pages of [address, address + size), numbered from `base`.
+ * `original` holds the same bytes as they were, for HFI_PAGES_COMPARE. 0 or an errno.
+ */
+int hfi_pages_changed(enum hfi_pages_way way, const void *address, size_t size,
+                      size_t page, const void *original, size_t base, hfi_runs *runs);
+/* Fault pages in: for reading without copies, or for writing. Best effort. */
+void hfi_pages_populate(void *address, size_t size, int write);
+
+#endif

@@ -1,0 +1,131 @@
+/* process.c - the identity of processes.
+ *
+ * A pid alone is not an identity: pids are reused, and a shared-memory object may be
+ * seen from another pid namespace (a container that shares /dev/shm). So a process is
+ * named by pid, pid namespace, start time and boot id. What can't be told for sure is
+ * answered with -1, and callers treat it as alive: the worst that a wrong "alive" does
+ * is keep memory; a wrong "dead" would give somebody's memory away.
+ *
+ * A process whose leader is a zombie has no memory any more, unless other threads of it
+ * still run (the leader called pthread_exit): then field 20, the thread count, is
+ * above 1.
+ *
+ * Elsewhere than on Linux the start time is unknown, and kill(pid, 0) decides.
+ */
+#include "process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#ifdef __linux__
+static int
+read_file(const char *path, char *text, size_t size) {
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return -1;
+    ssize_t n;
+    do
+        n = read(fd, text, size - 1);
+    while (n < 0 && errno == EINTR);
+    close(fd);
+    if (n < 0)
+        return -1;
+    text[n] = 0;
+    return 0;
+}
+
+/* 1 and the start time, 0 where there is no such process (or only its corpse). */
+static int
+read_stat(uint64_t pid, uint64_t *ret_start) {
+    char path[64], text[1024];
+    snprintf(path, sizeof path, "/proc/%llu/stat", (unsigned long long)pid);
+    if (read_file(path, text, sizeof text) != 0)
+        return 0;
+    const char *p = strrchr(text, ')'); /* the name may hold anything */
+    char state = 0;
+    long threads = 0;
+    unsigned long long start = 0;
+    if (!p || sscanf(p + 1,
+                     " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d "
+                     "%*d %ld %*d %llu",
+                     &state, &threads, &start) != 3)
+        return 0;
+    *ret_start = start;
+    return !((state == 'Z' && threads <= 1) || state == 'X');
+}
+
+static uint64_t
+boot_hash(void) {
+    char text[64];
+    if (read_file("/proc/sys/kernel/random/boot_id", text, sizeof text) != 0)
+        return 0;
+    uint64_t h = 0xcbf29ce484222325u;
+    for (const char *p = text; *p && *p != '\n'; p++)
+        h = (h ^ (unsigned char)*p) * 0x100000001b3u;
+    return h;
+}
+
+static uint64_t
+namespace_id(void) {
+    struct stat st;
+    return stat("/proc/self/ns/pid", &st) == 0 ? (uint32_t)st.st_ino : 0;
+}
+#else
+static int
+read_stat(uint64_t pid, uint64_t *ret_start) {
+    *ret_start = 0;
+    return kill((pid_t)pid, 0) == 0 || errno == EPERM;
+}
+
+static uint64_t
+boot_hash(void) {
+    return 0;
+}
+
+static uint64_t
+namespace_id(void) {
+    return 0;
+}
+#endif
+
+hfi_process
+hfi_process_self(void) {
+    hfi_process self = {0, 0, boot_hash()};
+    self.owner = (uint32_t)getpid() | namespace_id() << 32;
+    read_stat((uint32_t)getpid(), &self.start_time);
+    return self;
+}
+
+int
+hfi_process_alive(const hfi_process *process) {
+    uint64_t boot = boot_hash(), start = 0;
+    if (boot && process->boot && boot != process->boot)
+        return 0;
+    if (process->owner >> 32 != namespace_id())
+        return -1;
+    uint32_t pid = (uint32_t)process->owner;
+    if (pid == 0)
+        return 0;
+    if (!read_stat(pid, &start))
+        return kill((pid_t)pid, 0) != 0 && errno == EPERM;
+    return !(process->start_time && start && start != process->start_time);
+}
+
+uint64_t
+hfi_process_memory_bytes(void) {
+    long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
+    return pages > 0 && size > 0 ? (uint64_t)pages * (uint64_t)size : 1ull << 32;
+}
+
+int64_t
+hfi_process_unix_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}

@@ -1,0 +1,21 @@
+/* process.h - who a process is, and whether it still lives. */
+#ifndef HFI_PROCESS_H
+#define HFI_PROCESS_H
+
+#include <stdint.h>
+
+typedef struct hfi_process {
+    uint64_t owner;      /* pid | low half of the pid namespace's inode << 32 */
+    uint64_t start_time; /* ticks since boot; 0: not known */
+    uint64_t boot;       /* hash of the boot id; 0: not known */
+} hfi_process;
+
+/* This process. Read anew on each call: a fork changes it. */
+hfi_process hfi_process_self(void);
+/* 1 alive, 0 dead, -1 not known (another pid namespace). A zombie is dead: its memory
+ * is gone. */
+int hfi_process_alive(const hfi_process *process);
+uint64_t hfi_process_memory_bytes(void); /* RAM of the machine */
+int64_t hfi_process_unix_ns(void);
+
+#endif
