@@ -1,0 +1,267 @@
+"""holdfast.scorep: the command line, regions, switches, and the alias."""
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+from trace_reader import AVAILABLE, Trace
+
+pytest.importorskip("holdfast._recorder")
+pytestmark = pytest.mark.skipif(not AVAILABLE, reason="otf2-print is not installed")
+
+
+@pytest.fixture
+def python(tmp_path):
+    """Run python with these arguments in tmp_path; SCOREP_... set anew."""
+
+    def run(*arguments, **variables):
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("SCOREP_")}
+        environment |= {"SCOREP_EXPERIMENT_DIRECTORY": "experiment", **variables}
+        return subprocess.run(
+            [sys.executable, *arguments],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+
+    return run
+
+
+@pytest.fixture
+def record(tmp_path, python):
+    """Record a script by the command line; the trace, and what it did in ``.done``."""
+
+    def run(program, *options, arguments=(), status=0, **variables):
+        (tmp_path / "script.py").write_text(textwrap.dedent(program))
+        done = python("-m", "holdfast.scorep", *options, "script.py", *arguments, **variables)
+        assert done.returncode == status, done.stderr
+        trace = Trace(tmp_path / "experiment")
+        trace.done = done
+        return trace
+
+    return run
+
+
+def test_the_script_runs_in_a_true_main(record, tmp_path):
+    trace = record(
+        """
+        import pickle, sys, __main__
+        class Thing: pass
+        assert pickle.loads(pickle.dumps(Thing())).__class__ is Thing
+        assert __main__.Thing is Thing and __name__ == "__main__"
+        print(sys.argv, sys.path[0])
+        """,
+        arguments=["a", "--verbose"],
+    )
+    assert trace.done.stdout.split("] ")[0] == "['script.py', 'a', '--verbose'"
+    assert trace.done.stdout.split("] ")[1].strip() == str(tmp_path)
+    assert trace.calls()[0] == "__main__:<module>"
+    assert trace.region("__main__:<module>").file == str(tmp_path / "script.py")
+
+
+@pytest.mark.parametrize(
+    ("end", "status"), [("raise SystemExit(3)", 3), ("1 / 0", 1), ("sys.exit(4)", 4)]
+)
+def test_the_archive_is_closed_however_it_ends(record, end, status):
+    trace = record(f"import sys\ndef f():\n    {end}\nf()", status=status)
+    assert trace.nested() == "<module>(f())"
+
+
+def test_modules_and_code(python, tmp_path):
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package" / "__init__.py").touch()
+    (tmp_path / "package" / "__main__.py").write_text("def f(): print(__package__)\nf()")
+    done = python("-m", "holdfast.scorep", "-m", "package", "x")
+    assert (done.returncode, done.stdout) == (0, "package\n"), done.stderr
+    assert Trace(tmp_path / "experiment").nested() == "<module>(f())"
+    done = python("-m", "holdfast.scorep", "-c", "def g(): pass\ng()")
+    assert done.returncode == 0, done.stderr
+    assert Trace(tmp_path / "experiment").nested() == "<module>(g())"
+
+
+def test_options(record):
+    trace = record(
+        "def f(): pass\nf()", "--mpp=mpi", "--thread", "pthread", "--nocompiler",
+        "--keep-files", "--verbose", "--instrumenter-type=cTrace",
+    )  # fmt: skip
+    assert trace.nested() == "<module>(f())"
+    assert "--mpp=mpi --thread=pthread --nocompiler" in trace.done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["nowhere.py"], "can't read nowhere.py"),
+        ([], "no program"),
+        (["-z", "x.py"], "unknown option -z"),
+        (["--instrumenter-type=none", "x.py"], "unknown instrumenter type"),
+        (["-m", "no_such_module"], "no module to run"),
+    ],
+)
+def test_misuse_gets_a_clear_line(python, tmp_path, arguments, words):
+    done = python("-m", "holdfast.scorep", *arguments)
+    assert done.returncode == 2
+    assert words in done.stderr and "Traceback" not in done.stderr
+    assert not (tmp_path / "experiment").exists()
+
+
+def test_an_existing_directory(record, python, tmp_path):
+    record("pass")
+    record("pass")
+    assert len(list(tmp_path.glob("experiment-*"))) == 1
+    done = python(
+        "-m", "holdfast.scorep", "script.py", SCOREP_OVERWRITE_EXPERIMENT_DIRECTORY="false"
+    )
+    assert done.returncode == 2
+    assert "SCOREP_OVERWRITE_EXPERIMENT_DIRECTORY" in done.stderr
+
+
+def test_regions(record):
+    trace = record(
+        """
+        import scorep.user
+        @scorep.user.region()
+        def named_by_itself(): pass
+        class C:
+            @scorep.user.region("method")
+            def m(self): return self
+        with scorep.user.region("block"):
+            named_by_itself()
+        C().m()
+        scorep.user.region_begin("old"); scorep.user.region_end("old")
+        scorep.user.region_end("never"); scorep.user.region_end("never")
+        scorep.user_region_begin("older"); scorep.user_region_end("older")
+        """,
+        "--noinstrumenter",
+    )
+    assert trace.calls(prefix="") == [
+        "user:block", "__main__:named_by_itself", "user:method", "user:old", "user:older",
+    ]  # fmt: skip
+    assert trace.region("user:block").line == 8
+    assert trace.done.stderr.count("no such region") == 1
+
+
+def test_decorated_functions_keep_their_kind(record):
+    trace = record(
+        """
+        import asyncio, inspect, scorep
+        region = scorep.user.region
+        @region("g")
+        def g():
+            try: got = yield 1
+            except KeyError: got = "key"
+            yield got
+            return "end"
+        @region("c")
+        async def c():
+            await asyncio.sleep(0)
+            return 5
+        @region("a")
+        async def a():
+            for i in range(2):
+                await asyncio.sleep(0)
+                yield i
+        assert inspect.isgeneratorfunction(g) and inspect.iscoroutinefunction(c)
+        assert inspect.isasyncgenfunction(a)
+        def outer(): return (yield from g())
+        it = outer(); assert next(it) == 1 and it.send(7) == 7
+        try: next(it)
+        except StopIteration as stop: assert stop.value == "end"
+        it = g(); next(it); assert it.throw(KeyError) == "key"; it.close()
+        async def main():
+            assert await asyncio.gather(c(), c()) == [5, 5]
+            assert [x async for x in a()] == [0, 1]
+        asyncio.run(main())
+        """,
+        "--noinstrumenter",
+    )
+    names = trace.calls(prefix="user:")
+    assert names.count("user:g") == 3 + 3
+    assert names.count("user:c") == 4
+    assert names.count("user:a") == 5
+
+
+def test_instrumenter_nesting(record):
+    """A switch that doesn't change the state adds no region."""
+    trace = record(
+        """
+        import scorep
+        def hidden(): pass
+        def seen(): pass
+        with scorep.instrumenter.disable("off"):
+            with scorep.instrumenter.disable("never"):
+                hidden()
+            with scorep.instrumenter.enable("on"):
+                seen()
+            hidden()
+        with scorep.instrumenter.enable("neither"):
+            seen()
+        @scorep.instrumenter.disable()
+        def quiet(): hidden()
+        quiet()
+        """
+    )
+    names = [n for n in trace.calls(prefix="") if n.startswith(("user:", "__main__:"))]
+    assert names == [
+        "__main__:<module>", "user:off", "user:on", "__main__:seen", "__main__:seen",
+    ]  # fmt: skip
+
+
+def test_register_under_plain_python(python, tmp_path):
+    (tmp_path / "script.py").write_text(
+        "from holdfast import scorep\n"
+        "def f(): pass\n"
+        "with scorep.user.region('nothing'): f()\n"
+        "scorep.parameter = scorep.user_parameter_int('nothing', 1)\n"
+        "scorep.register()\nf()\nscorep.unregister()\nf()\n"
+    )
+    done = python("script.py")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert Trace(tmp_path / "experiment").calls(prefix="") == ["__main__:f"]
+
+
+def test_instrument_module_and_file(record, tmp_path):
+    (tmp_path / "library.py").write_text("def one(): return 1\ndef two(): return one()\n")
+    (tmp_path / "instrument.py").write_text(
+        "import scorep.user, library\nscorep.user.instrument_module(library)\n"
+    )
+    trace = record(
+        "import library\nlibrary.two()", "--noinstrumenter", "--instrumenter-file=instrument.py"
+    )
+    assert trace.calls(prefix="") == ["library:two", "library:one"]
+
+
+def test_the_alias_is_the_same_module(record):
+    record(
+        """
+        import sys, scorep, scorep.user, scorep.instrumenter, holdfast.scorep
+        assert scorep is holdfast.scorep and scorep.user is holdfast.scorep.user
+        assert scorep.user.__name__ == "holdfast.scorep.user"
+        assert scorep.__spec__.name == "holdfast.scorep"
+        """
+    )
+
+
+def test_an_installed_scorep_is_not_shadowed(record, tmp_path):
+    (tmp_path / "scorep").mkdir()
+    (tmp_path / "scorep" / "__init__.py").write_text("mark = 'upstream'\n")
+    record("import scorep\nassert scorep.mark == 'upstream'")
+
+
+def test_ignored_variables_are_named_once(record):
+    trace = record("pass", SCOREP_METRIC_PAPI="x", SCOREP_TOTAL_MEMORY="lots")
+    assert trace.done.stderr.count("SCOREP_METRIC_PAPI") == 1
+    assert "is not a size" in trace.done.stderr
+
+
+def test_a_profile_alone(python, tmp_path):
+    done = python(
+        "-m", "holdfast.scorep", "-c", "pass",
+        SCOREP_ENABLE_TRACING="false", SCOREP_ENABLE_PROFILING="true",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert os.listdir(tmp_path / "experiment") == ["profile.json"]
