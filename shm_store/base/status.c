@@ -87,8 +87,14 @@ hf_error_prefix(hf_error *error, const char *format, ...) {
     va_start(args, format);
     int n = vsnprintf(error->message, sizeof error->message, format, args);
     va_end(args);
-    if (n < 0)
-        n = 0;
-    if ((size_t)n < sizeof error->message)
-        snprintf(error->message + n, sizeof error->message - (size_t)n, ": %s", old);
+    size_t used = n < 0 ? 0 : (size_t)n, left = sizeof error->message - 1;
+    if (used > left)
+        used = left;
+    left -= used;
+    if (left > 2) { /* the tail is cut where it doesn't fit */
+        size_t length = strlen(old) < left - 2 ? strlen(old) : left - 2;
+        memcpy(error->message + used, ": ", 2);
+        memcpy(error->message + used + 2, old, length);
+        error->message[used + 2 + length] = 0;
+    }
 }

@@ -1,0 +1,363 @@
+/* holdfast.c - the command-line tool: what sessions exist, and what is in them.
+ *
+ *   holdfast ls [--json]               sessions of this user
+ *   holdfast info [SESSION]            sizes and processes of one
+ *   holdfast show [--all] [SESSION]            its names
+ *   holdfast show [--all] [SESSION] NAME       one value: codec, sizes, meta
+ *   holdfast gc                        remove what dead processes left
+ *
+ * SESSION may be left out where there is one session only. The tool uses the public
+ * header alone. It exits with 0, with 1 where something was not found or failed, and
+ * with 2 where it was called wrongly. What it prints from a session is made printable
+ * first: names and meta are bytes that a notebook chose. Keys that begin with byte 0 or
+ * 1 are Holdfast's own (groups, process state) and are left out unless --all is given.
+ */
+#include "holdfast/store.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#ifndef HF_VERSION
+#define HF_VERSION "unknown"
+#endif
+
+static const char usage[] =
+    "usage: holdfast ls [--json]\n"
+    "       holdfast info [SESSION]\n"
+    "       holdfast show [--all] [SESSION] [NAME]\n"
+    "       holdfast gc\n"
+    "       holdfast --help | --version\n"
+    "\n"
+    "ls    list this user's sessions\n"
+    "info  sizes and processes of a session\n"
+    "show  the names in a session, or one value: codec, sizes, meta\n"
+    "gc    remove sessions whose processes are all dead\n"
+    "\n"
+    "SESSION may be left out where only one exists.\n";
+
+static int
+fail(const hf_error *error, const char *what) {
+    fprintf(stderr, "holdfast: %s: %s\n", what,
+            error->message[0] ? error->message : hf_status_name(error->status));
+    return 1;
+}
+
+/* ---- printing
+ * ------------------------------------------------------------------------ */
+
+static const char *
+human(uint64_t bytes, char text[16]) {
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    double value = (double)bytes;
+    int unit = 0;
+    for (; value >= 1024 && unit < 4; unit++)
+        value /= 1024;
+    snprintf(text, 16, unit ? "%.1f %s" : "%.0f %s", value, units[unit]);
+    return text;
+}
+
+/* Bytes as text: control characters are escaped, UTF-8 is left alone. */
+static void
+print_text(const void *data, size_t size, int json) {
+    const unsigned char *p = data;
+    for (size_t i = 0; i < size; i++)
+        if (json && (p[i] == '"' || p[i] == '\\'))
+            printf("\\%c", p[i]);
+        else if (p[i] < 0x20 || p[i] == 0x7f)
+            printf(json ? "\\u%04x" : "\\x%02x", p[i]);
+        else
+            putchar(p[i]);
+}
+
+static void
+print_bytes(const char *label, uint64_t bytes) {
+    char text[16];
+    printf("%-12s %s (%llu bytes)\n", label, human(bytes, text),
+           (unsigned long long)bytes);
+}
+
+static const char *
+alive_text(int alive) {
+    return alive > 0 ? "alive" : alive == 0 ? "dead" : "elsewhere";
+}
+
+/* ---- sessions
+ * ------------------------------------------------------------------------- */
+
+typedef struct listing {
+    int json;
+    int count;
+    char first[HF_SESSION_NAME_SIZE];
+} listing;
+
+static int
+print_session(void *context, const hf_session_info *info) {
+    listing *l = context;
+    char size[16];
+    if (l->json) {
+        printf("%s\n  {\"name\": \"", l->count ? "," : "");
+        print_text(info->name, strlen(info->name), 1);
+        printf("\", \"label\": \"");
+        print_text(info->label, strlen(info->label), 1);
+        printf("\", \"owner_pid\": %lld, \"owner_alive\": %s, \"processes\": %u, "
+               "\"generation\": %llu, \"entries\": %llu, \"allocated_bytes\": %llu, "
+               "\"committed_bytes\": %llu}",
+               (long long)info->owner_pid,
+               info->owner_alive < 0 ? "null"
+               : info->owner_alive   ? "true"
+                                     : "false",
+               info->process_count, (unsigned long long)info->generation,
+               (unsigned long long)info->entry_count,
+               (unsigned long long)info->allocated_bytes,
+               (unsigned long long)info->committed_bytes);
+    } else {
+        if (!l->count)
+            printf("%-32s %-18s %10s %7s %10s  %s\n", "SESSION", "OWNER", "GENERATION",
+                   "NAMES", "MEMORY", "LABEL");
+        char owner[32];
+        snprintf(owner, sizeof owner, "%lld %s", (long long)info->owner_pid,
+                 alive_text(info->owner_alive));
+        printf("%-32s %-18s %10llu %7llu %10s  ", info->name + (info->name[0] == '/'),
+               owner, (unsigned long long)info->generation,
+               (unsigned long long)info->entry_count,
+               human(info->allocated_bytes, size));
+        print_text(info->label, strlen(info->label), 0);
+        putchar('\n');
+    }
+    l->count++;
+    return 0;
+}
+
+static int
+command_ls(int json) {
+    hf_error error = HF_ERROR_INIT;
+    listing l = {json, 0, ""};
+    if (json)
+        putchar('[');
+    hf_status status = hf_session_list(print_session, &l, &error);
+    if (json)
+        puts(l.count ? "\n]" : "]");
+    if (status)
+        return fail(&error, "ls");
+    if (!json && !l.count)
+        puts("no sessions");
+    return 0;
+}
+
+static int
+note_first(void *context, const hf_session_info *info) {
+    listing *l = context;
+    if (l->count++ == 0)
+        memcpy(l->first, info->name, sizeof l->first);
+    return 0;
+}
+
+/* Open the named session, or the only one where `name` is NULL. */
+static hf_session *
+open_session(const char *name) {
+    hf_error error = HF_ERROR_INIT;
+    listing l = {0, 0, ""};
+    hf_session *session = NULL;
+    if (!name) {
+        if (hf_session_list(note_first, &l, &error)) {
+            fail(&error, "listing sessions");
+            return NULL;
+        }
+        if (l.count != 1) {
+            fprintf(stderr,
+                    l.count ? "holdfast: %d sessions exist; say which (holdfast ls)\n"
+                            : "holdfast: no session exists\n",
+                    l.count);
+            return NULL;
+        }
+        name = l.first;
+    }
+    if (hf_session_open(name, &session, &error)) {
+        fail(&error, "open");
+        return NULL;
+    }
+    return session;
+}
+
+static int
+command_info(const char *name) {
+    hf_error error = HF_ERROR_INIT;
+    hf_session *session = open_session(name);
+    if (!session)
+        return 1;
+    hf_session_info info;
+    hf_status status = hf_session_describe(session, &info, &error);
+    hf_session_close(session);
+    if (status)
+        return fail(&error, "info");
+    time_t created = (time_t)(info.created_unix_ns / 1000000000);
+    struct tm when;
+    char date[32] = "";
+    if (localtime_r(&created, &when))
+        strftime(date, sizeof date, "%F %T", &when);
+    printf("session      %s\nlabel        ", info.name + (info.name[0] == '/'));
+    print_text(info.label, strlen(info.label), 0);
+    printf("\nowner        %lld (%s)\ncreated      %s\n", (long long)info.owner_pid,
+           alive_text(info.owner_alive), date);
+    printf("processes    %u\n", info.process_count ? info.process_count - 1 : 0);
+    printf("generation   %llu\nnames        %llu\nextents      %u\n",
+           (unsigned long long)info.generation, (unsigned long long)info.entry_count,
+           info.extent_count);
+    print_bytes("capacity", info.capacity_bytes);
+    print_bytes("allocated", info.allocated_bytes);
+    print_bytes("committed", info.committed_bytes);
+    print_bytes("reserved", info.reserved_bytes);
+    print_bytes("retired", info.retired_bytes);
+    print_bytes("free", info.free_bytes);
+    return 0;
+}
+
+/* ---- names
+ * ----------------------------------------------------------------------------- */
+
+static const char *
+codec_text(uint32_t codec, char text[24]) {
+    static const struct {
+        uint32_t number;
+        const char *name;
+    } known[] = {{1, "raw"},     {2, "msgpack"}, {16, "buffer"}, {17, "plain"},
+                 {18, "pickle"}, {19, "module"}, {20, "member"}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (known[i].number == codec)
+            return known[i].name;
+    snprintf(text, 24, "codec %u", codec);
+    return text;
+}
+
+static int
+print_entry_line(void *context, const hf_entry *entry) {
+    const int *all = context;
+    char codec[24], size[16];
+    if (!*all && (entry->key[0] == 0 || entry->key[0] == 1))
+        return 0;
+    printf("%-10s %10s %6llu  ", codec_text(entry->codec, codec),
+           human(entry->payload_size + entry->buffer_bytes, size),
+           (unsigned long long)entry->generation);
+    print_text(entry->key, entry->key_size, 0);
+    putchar('\n');
+    return 0;
+}
+
+static void
+print_entry(const hf_entry *entry) {
+    char codec[24];
+    printf("name         ");
+    print_text(entry->key, entry->key_size, 0);
+    printf("\ncodec        %s (%u)\ngeneration   %llu\nsequence     %llu\n",
+           codec_text(entry->codec, codec), entry->codec,
+           (unsigned long long)entry->generation, (unsigned long long)entry->sequence);
+    print_bytes("payload", entry->payload_size);
+    printf("buffers      %u\n", entry->buffer_count);
+    print_bytes("buffer size", entry->buffer_bytes);
+    printf("meta         ");
+    print_text(entry->meta, entry->meta_size, 0);
+    putchar('\n');
+}
+
+static int
+show(hf_snapshot *snapshot, const char *key, int all) {
+    hf_error error = HF_ERROR_INIT;
+    hf_entry entry;
+    if (!key) {
+        printf("%-10s %10s %6s  %s\n", "CODEC", "SIZE", "SINCE", "NAME");
+        if (hf_snapshot_each(snapshot, print_entry_line, &all, &error))
+            return fail(&error, "show");
+        return 0;
+    }
+    hf_status status = hf_snapshot_find(snapshot, key, strlen(key), &entry, &error);
+    if (status == HF_NOT_FOUND) {
+        fprintf(stderr, "holdfast: the session has no name %s\n", key);
+        return 1;
+    }
+    if (status)
+        return fail(&error, key);
+    print_entry(&entry);
+    return 0;
+}
+
+static int
+command_show(const char *name, const char *key, int all) {
+    hf_error error = HF_ERROR_INIT;
+    hf_session *session = open_session(name);
+    hf_snapshot *snapshot;
+    if (!session)
+        return 1;
+    int code = 1;
+    if (hf_snapshot_acquire(session, &snapshot, &error))
+        fail(&error, "show");
+    else {
+        code = show(snapshot, key, all);
+        hf_snapshot_release(snapshot);
+    }
+    hf_session_close(session);
+    return code;
+}
+
+static int
+print_removed(void *context, const hf_session_info *info) {
+    char size[16];
+    (void)context;
+    printf("removed %s (%s)\n", info->name + (info->name[0] == '/'),
+           human(info->allocated_bytes, size));
+    return 0;
+}
+
+static int
+command_gc(void) {
+    hf_error error = HF_ERROR_INIT;
+    uint32_t count = 0;
+    if (hf_session_collect(print_removed, NULL, &count, &error))
+        return fail(&error, "gc");
+    printf("%u session%s removed\n", count, count == 1 ? "" : "s");
+    return 0;
+}
+
+static int
+misuse(void) {
+    fputs(usage, stderr);
+    return 2;
+}
+
+static int
+is_session_name(const char *text) {
+    return strncmp(text + (text[0] == '/'), "holdfast-", 9) == 0;
+}
+
+int
+main(int argc, char **argv) {
+    const char *words[3] = {NULL, NULL, NULL};
+    int count = 0, json = 0, all = 0;
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+            return fputs(usage, stdout) == EOF;
+        if (strcmp(argv[i], "--version") == 0)
+            return puts("holdfast " HF_VERSION) == EOF;
+        if (strcmp(argv[i], "--json") == 0)
+            json = 1;
+        else if (strcmp(argv[i], "--all") == 0)
+            all = 1;
+        else if (argv[i][0] == '-' || count == 3)
+            return misuse();
+        else
+            words[count++] = argv[i];
+    }
+    if (count == 1 && strcmp(words[0], "ls") == 0)
+        return command_ls(json);
+    if (count == 1 && strcmp(words[0], "gc") == 0)
+        return command_gc();
+    if (count && count < 3 && strcmp(words[0], "info") == 0)
+        return command_info(words[1]);
+    if (count && strcmp(words[0], "show") == 0) {
+        if (count == 2 && !is_session_name(words[1]))
+            return command_show(NULL, words[1], all);
+        return command_show(words[1], words[2], all);
+    }
+    return misuse();
+}
