@@ -63,7 +63,7 @@ class ZMQInteractiveShell(zmqshell.ZMQInteractiveShell):
 
     async def run_code(self, code_obj, result=None, *, async_=False):
         """Run one compiled statement list of a cell; True when it raised."""
-        # IPython's traceback formatter drops every frame down to this mark, then this one.
+        # For debuggers: frames up to here are the shell's.
         __tracebackhide__ = "__ipython_bottom__"
         if self.recorder is None:
             return await super().run_code(code_obj, result, async_=async_)
@@ -98,7 +98,11 @@ class ZMQInteractiveShell(zmqshell.ZMQInteractiveShell):
         elif isinstance(error, self.custom_exceptions):
             self.CustomTB(type(error), error, error.__traceback__)
         else:
-            self.showtraceback(running_compiled_code=True)
+            # IPython knows its own frames by their module; this one is taken off by hand.
+            tb = error.__traceback__
+            if tb is not None and tb.tb_next is not None:
+                error.__traceback__ = tb = tb.tb_next
+            self.showtraceback((type(error), error, tb), tb_offset=0, running_compiled_code=True)
 
 
 WorkerShell = ZMQInteractiveShell

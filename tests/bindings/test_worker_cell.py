@@ -1,0 +1,305 @@
+"""A cell's way from the home through a fresh process and back, with a real store.
+
+The test plays the frontend: it asks the home to commit, publishes, hands the cell to a cell
+worker, publishes what that prepared, and has the home adopt it.
+"""
+
+import importlib.util
+import os
+import re
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+_store = pytest.importorskip("holdfast._store")
+pytest.importorskip("holdfast._recorder")
+
+_PATH = Path(__file__).resolve().parent.parent / "support" / "frontend.py"
+_SPEC = importlib.util.spec_from_file_location("holdfast_test_frontend", _PATH)
+frontend_module = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(frontend_module)
+
+
+class Kernel:
+    """A home and cells around one session."""
+
+    def __init__(self, directory):
+        self.session = _store.Session.create(label="test")
+        env = {"IPYTHONDIR": str(directory / "ipython"), "SCOREP_EXPERIMENT_DIRECTORY": "trace"}
+        self.frontend = frontend_module.Frontend(self.session.fd, env=env, cwd=str(directory))
+        self.home = self.frontend.fork("home")
+        self.declined = {}
+
+    def plain(self, code, **options):
+        answer = self.home.run(code, **options)
+        return answer
+
+    def commit(self):
+        self.home.send({"op": "commit", "id": 0})
+        reply, _ = self.home.until("reply")
+        self.declined = reply.get("declined") or {}
+        if "prepared" in reply:
+            generation = self.session.publish(reply["prepared"])
+            self.home.send({"op": "published", "generation": generation})
+        return reply
+
+    def start(self, code, arguments=(), isolated=True):
+        self.commit()
+        cell = self.frontend.fork("cell")
+        cell.count = self.home.count
+        instrument = {
+            "arguments": list(arguments),
+            "declined": self.declined,
+            "isolated": isolated,
+        }
+        cell.start_cell(code, instrument=instrument)
+        return cell
+
+    def instrumented(self, code, arguments=(), isolated=True):
+        cell = self.start(code, arguments, isolated)
+        answer = cell.answer(60)
+        cell.socket.close()
+        if "prepared" in answer.reply:
+            generation = self.session.publish(answer.reply["prepared"])
+            adopt = {"op": "adopt", "generation": generation, "code": code, "store_history": True}
+            adopt |= {"execution_count": self.home.count, "report": answer.report}
+            self.home.send(adopt)
+        self.home.count = cell.count
+        assert self.frontend.exited(cell) == 0
+        return answer
+
+    def close(self):
+        self.home.send({"op": "exit"})
+        self.frontend.close()
+        self.session.destroy()
+        self.session.close()
+
+
+@pytest.fixture
+def kernel(tmp_path):
+    kernel = Kernel(tmp_path)
+    yield kernel
+    kernel.close()
+
+
+def test_values_go_there_and_back(kernel):
+    kernel.plain("a = [1, 2]; b = a; n = 5; gone = 1")
+    answer = kernel.instrumented("a.append(3); n += 1; made = {'k': n}; del gone\nb is a")
+    assert answer.result == "True"
+    assert answer.report["seconds_in"] >= 0 and answer.report["seconds_out"] >= 0
+    assert kernel.plain("a, b is a, n, made").result == "([1, 2, 3], True, 6, {'k': 6})"
+    assert kernel.plain("gone").content["ename"] == "NameError"
+
+
+def test_functions_see_a_rebound_global(kernel):
+    kernel.plain("def f(): return x\nx = 1")
+    assert kernel.instrumented("x = 2\nf()").result == "2"
+    assert kernel.plain("f()").result == "2"
+    assert kernel.plain("x = 3\nf()").result == "3"
+
+
+def test_unreached_names_are_left_and_kept(kernel):
+    kernel.plain("used = {'a': 1}; unused = {'b': 2}\ndef f(): return used")
+    answer = kernel.instrumented("f()")
+    assert answer.result == "{'a': 1}"
+    assert answer.report["names_skipped"] >= 1
+    assert answer.report["reason"] == ""
+    assert kernel.plain("unused").result == "{'b': 2}"
+
+
+def test_everything_is_bound_where_code_cannot_tell(kernel):
+    kernel.plain("hidden_well = {'a': 1}")
+    answer = kernel.instrumented("globals()['hidden' + '_well']")
+    assert answer.result == "{'a': 1}"
+    assert "globals" in answer.report["reason"]
+
+
+def test_process_state(kernel, tmp_path):
+    (tmp_path / "sub").mkdir()
+    kernel.plain(
+        "import os, sys, random, warnings\nos.environ['MINE'] = '1'; os.chdir('sub')\n"
+        "sys.path.append('/nowhere'); random.seed(3); warnings.simplefilter('ignore')\n"
+        "os.environ.pop('SCOREP_EXPERIMENT_DIRECTORY')"
+    )
+    answer = kernel.instrumented(
+        "import os, sys, random\nfirst = random.random()\n"
+        "seen = (os.environ['MINE'], os.path.basename(os.getcwd()), sys.path.count('/nowhere'),\n"
+        "        'SCOREP_EXPERIMENT_DIRECTORY' in os.environ)\n"
+        "os.environ['MINE'] = '2'; del os.environ['HOME']; os.chdir('..'); sys.path.append('/other')\n"
+        "seen"
+    )
+    assert answer.result == "('1', 'sub', 1, False)"
+    here = kernel.plain(
+        "expected = random.Random(3); r1, r2 = expected.random(), expected.random()\n"
+        "(os.environ['MINE'], 'HOME' in os.environ, sys.path.count('/nowhere'),"
+        " sys.path.count('/other'), first == r1, random.random() == r2,"
+        f" os.path.samefile('.', {str(tmp_path)!r}))"
+    )
+    assert here.result == "('2', False, 1, 1, True, True, True)"
+
+
+def test_numpy_random_state(kernel):
+    pytest.importorskip("numpy")
+    kernel.plain("import numpy as np\nnp.random.seed(5)\nexpected = np.random.RandomState(5)")
+    kernel.instrumented("a = np.random.rand()")
+    code = "(a == expected.rand(), np.random.rand() == expected.rand())"
+    assert kernel.plain(f"tuple(bool(x) for x in {code})").result == "(True, True)"
+
+
+def test_in_and_out(kernel):
+    kernel.plain("40 + 2")
+    answer = kernel.instrumented("(_, Out[1], In[1], _i, In[2])")
+    assert answer.result == "(42, 42, '40 + 2', '40 + 2', '(_, Out[1], In[1], _i, In[2])')"
+    kernel.instrumented("'from a cell'")
+    assert kernel.plain("(_, Out[3], In[3], _3)").result == repr(
+        ("from a cell", "from a cell", "'from a cell'", "from a cell")
+    )
+    history = kernel.home.ask(
+        "history_request", hist_access_type="range", session=0, start=1, stop=4, raw=True, output=False
+    )
+    assert [entry[2] for entry in history.content["history"]][-1] == "'from a cell'"
+
+
+def test_declined_names(kernel):
+    kernel.plain("g = (i for i in range(3)); next(g); fine = 1")
+    assert "g" in kernel.commit()["declined"]
+    assert kernel.instrumented("fine + 1").result == "2"
+    answer = kernel.instrumented("before = 1\nnext(g)")
+    assert answer.content["ename"] == "NotCarriedError"
+    for word in ("'g'", "generator", "execute_with_scorep"):
+        assert word in answer.content["evalue"]
+    traceback = "\n".join(answer.content["traceback"])
+    assert "NotCarriedError" in traceback
+    assert kernel.plain("before, next(g)").result == "(1, 1)"
+
+
+def test_an_unknown_name_is_a_plain_name_error(kernel):
+    kernel.plain("x = 1")
+    assert kernel.instrumented("nothing_of_this_name").content["ename"] == "NameError"
+
+
+def test_a_name_made_anew_is_no_declined_name(kernel):
+    kernel.plain("g = (i for i in range(3))")
+    assert kernel.instrumented("g = 5\ng").result == "5"
+    assert kernel.plain("g").result == "5"
+
+
+def test_lost_names_are_told(kernel):
+    answer = kernel.instrumented("made = (i for i in range(3)); kept = 2")
+    assert "made" in answer.reply["lost"]
+    assert "made" in answer.text("stderr") and "generator" in answer.text("stderr")
+    assert kernel.plain("kept").result == "2"
+
+
+def test_error_keeps_what_was_done_before_it(kernel):
+    answer = kernel.instrumented("done = 1\n\nraise ValueError('here')")
+    assert answer.content["ename"] == "ValueError"
+    assert answer.content["evalue"] == "here"
+    assert "3" in "\n".join(answer.content["traceback"])
+    assert kernel.plain("done").result == "1"
+
+
+def test_death_changes_nothing(kernel):
+    kernel.plain("a = [1]")
+    cell = kernel.start("a.append(2); import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
+    assert cell.frame(60) is None
+    assert os.WTERMSIG(kernel.frontend.exited(cell)) == signal.SIGKILL
+    assert kernel.plain("a").result == "[1]"
+    assert kernel.instrumented("a.append(3); a").result == "[1, 3]"
+
+
+def test_magics_display_input_and_await_in_a_cell(kernel):
+    kernel.plain("x = 3")
+    assert "per loop" in kernel.instrumented("%timeit -n1 -r1 x").text()
+    answer = kernel.instrumented("display(x)\n!echo {x + 1}")
+    assert answer.messages("display_data")[0]["data"]["text/plain"] == "3"
+    assert answer.text().split() == ["4"]
+    assert kernel.instrumented("import asyncio\nawait asyncio.sleep(0, x)").result == "3"
+
+
+def test_interrupt_of_a_cell(kernel):
+    kernel.plain("a = 1")
+    cell = kernel.start("a = 2; print('go'); import time; time.sleep(60)")
+    cell.until("stream")
+    cell.interrupt()
+    assert cell.answer(20).content["ename"] == "KeyboardInterrupt"
+    cell.socket.close()
+    assert kernel.frontend.exited(cell) == 0
+
+
+def test_exit_handlers_run_after_the_reply(kernel):
+    cell = kernel.start("import atexit, os; atexit.register(os.write, 1, b'bye')")
+    cell.answer()
+    assert cell.output() == ""
+    cell.socket.close()
+    assert kernel.frontend.exited(cell) == 0
+    assert cell.output() == "bye"
+
+
+def test_a_thread_left_running_does_not_hold_the_end(kernel):
+    code = "import threading, time\nt = threading.Thread(target=time.sleep, args=(600,)); t.start()\ndel t"
+    assert kernel.instrumented(code).status == "ok"
+
+
+def test_cell_numbers_are_the_kernels(kernel):
+    kernel.plain("1")
+    kernel.plain("2")
+    assert kernel.instrumented("3").content["execution_count"] == 3
+    assert kernel.plain("4").content["execution_count"] == 4
+
+
+def test_history_is_written_by_the_home_only(kernel, tmp_path):
+    kernel.instrumented("get_ipython().history_manager.hist_file")
+    answer = kernel.plain("_")
+    assert answer.result == "':memory:'"
+
+
+def test_recorded_cell(kernel, tmp_path):
+    kernel.plain("def work(n): return sum(i for i in range(n))")
+    answer = kernel.instrumented("x = work(10)\nx", isolated=False)
+    assert answer.result == "45"
+    assert answer.reply["trace"] == "trace"
+    assert answer.report["events"] > 0
+    assert (tmp_path / "trace" / "traces.otf2").exists()
+    if shutil.which("otf2-print"):
+        printed = subprocess.run(
+            ["otf2-print", str(tmp_path / "trace" / "traces.otf2")], capture_output=True, text=True
+        ).stdout
+        assert "work" in printed
+        # Neither the shell around the cell nor what prepared it is in the trace.
+        assert "run_code" not in printed and "showtraceback" not in printed
+
+
+def test_error_in_a_recorded_cell(kernel, tmp_path):
+    answer = kernel.instrumented("def f(): 1 / 0\nf()", isolated=False)
+    assert answer.content["ename"] == "ZeroDivisionError"
+    plain = kernel.plain("def f(): 1 / 0\nf()")
+    # The same frames as in a plain cell: our own run_code is as invisible as IPython's.
+    assert stripped(answer.content["traceback"]) == stripped(plain.content["traceback"])
+
+
+def stripped(lines):
+    """A traceback without the cell's number."""
+    return re.sub(r"In\[\d+\]", "In[]", "\n".join(lines))
+
+
+def test_noinstrumenter_records_only_regions(kernel):
+    kernel.plain("def work(): return 1")
+    answer = kernel.instrumented(
+        "import scorep.user\nwith scorep.user.region('mine'): work()",
+        arguments=["--noinstrumenter"],
+        isolated=False,
+    )
+    assert answer.status == "ok"
+    assert answer.report["events"] == 2
+
+
+def test_percent_holdfast(kernel):
+    kernel.plain("value = [1, 2, 3]; g = (i for i in ())")
+    kernel.instrumented("value")
+    shown = kernel.plain("%holdfast").text()
+    assert "value" in shown and "generator" in shown
+    assert "seconds in" in kernel.plain("%holdfast last").text()
