@@ -17,8 +17,7 @@ typedef struct feed_row {
 } feed_row;
 
 static inline hfi_commands *
-feed_create(void)
-{
+feed_create(void) {
     hfi_commands *commands = NULL;
     hf_error error = HF_ERROR_INIT;
 
@@ -27,8 +26,7 @@ feed_create(void)
 }
 
 static inline hfi_verdict
-feed_cell(hfi_commands *commands, const char *cell, const char *cwd)
-{
+feed_cell(hfi_commands *commands, const char *cell, const char *cwd) {
     hfi_verdict verdict;
     hf_error error = HF_ERROR_INIT;
 
@@ -39,8 +37,7 @@ feed_cell(hfi_commands *commands, const char *cell, const char *cwd)
 }
 
 static inline void
-feed_expect(hfi_commands *commands, const feed_row *row, const char *cwd)
-{
+feed_expect(hfi_commands *commands, const feed_row *row, const char *cwd) {
     hfi_verdict verdict = feed_cell(commands, row->cell, cwd);
     char joined[256] = "";
 
@@ -60,8 +57,7 @@ feed_expect(hfi_commands *commands, const feed_row *row, const char *cwd)
 
 /* The rows one after the other in one session. */
 static inline void
-feed_expect_all(const feed_row *rows, size_t count, const char *cwd)
-{
+feed_expect_all(const feed_row *rows, size_t count, const char *cwd) {
     hfi_commands *commands = feed_create();
 
     for (size_t i = 0; i < count; i++)

@@ -1,8 +1,8 @@
 /* test_command.c - every command in every mode: allowed or refused, and the new mode.
  *
  * The table below is written by hand, not read off the code: a D, M or W says in which
- * modes (default, multi-cell, write) a command is carried out, and `next` in which mode it
- * leaves the session that it found in each. */
+ * modes (default, multi-cell, write) a command is carried out, and `next` in which mode
+ * it leaves the session that it found in each. */
 #include "feed.h"
 
 #include <stdlib.h>
@@ -35,8 +35,7 @@ static const struct row rows[] = {
 static char directory[] = "/tmp/test_command.XXXXXX";
 
 static void
-enter(hfi_commands *commands, char mode)
-{
+enter(hfi_commands *commands, char mode) {
     if (mode != 'D') {
         hfi_verdict verdict = feed_cell(
             commands, mode == 'M' ? "%%enable_multicellmode" : "%%start_writefile",
@@ -52,8 +51,7 @@ enter(hfi_commands *commands, char mode)
 
 /* The mode as a stranger can tell: by what a plain cell does. */
 static char
-mode_of(hfi_commands *commands)
-{
+mode_of(hfi_commands *commands) {
     hfi_verdict verdict = feed_cell(commands, "probe = 1", directory);
     char mode = '?';
 
@@ -68,8 +66,7 @@ mode_of(hfi_commands *commands)
 }
 
 static void
-test_every_command_in_every_mode(void)
-{
+test_every_command_in_every_mode(void) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         for (size_t m = 0; m < 3; m++) {
             char mode = "DMW"[m], next;
@@ -98,11 +95,10 @@ test_every_command_in_every_mode(void)
 }
 
 static void
-test_only_the_first_line_counts(void)
-{
+test_only_the_first_line_counts(void) {
     static const feed_row table[] = {
-        {"%%execute_with_scorepX\ny", HFI_RUN_PLAIN, 0, 0,
-         "%%execute_with_scorepX\ny", 0, false},
+        {"%%execute_with_scorepX\ny", HFI_RUN_PLAIN, 0, 0, "%%execute_with_scorepX\ny",
+         0, false},
         {"x = 1\n%%enable_multicellmode", HFI_RUN_PLAIN, 0, 0,
          "x = 1\n%%enable_multicellmode", 0, false},
         {"%enable_multicellmode", HFI_RUN_PLAIN, 0, 0, "%enable_multicellmode", 0,
@@ -132,14 +128,16 @@ test_only_the_first_line_counts(void)
 /* Megabytes, bytes that are no text, and everything unbalanced: an answer, in time that
  * grows with the size only (a quadratic scan of 1 MiB would take minutes). */
 static void
-test_hostile_cells(void)
-{
+test_hostile_cells(void) {
     enum { SIZE = 1 << 20 };
-    static const char *const heads[] = {"%%execute_with_scorep\n", "%%scorep_env\n",
+    static const char *const heads[] = {"%%execute_with_scorep\n",
+                                        "%%scorep_env\n",
                                         "%%scorep_python_binding_arguments\n",
-                                        "%%marshalling_settings\n", "%%isolated ", "#"};
-    static const char *const fillers[] = {"\xff\xfe", "'", "f'{", "(\n", "\\\n", "%x\n",
-                                          "A=\x01\n", "\"\"\"\n"};
+                                        "%%marshalling_settings\n",
+                                        "%%isolated ",
+                                        "#"};
+    static const char *const fillers[] = {"\xff\xfe", "'",    "f'{",      "(\n",
+                                          "\\\n",     "%x\n", "A=\x01\n", "\"\"\"\n"};
     char *cell = malloc(SIZE);
 
     CHECK(cell);
@@ -166,8 +164,7 @@ test_hostile_cells(void)
 }
 
 static void
-test_close_accepts_null(void)
-{
+test_close_accepts_null(void) {
     hfi_verdict verdict = HFI_VERDICT_INIT;
 
     hfi_commands_close(NULL);
@@ -175,8 +172,7 @@ test_close_accepts_null(void)
 }
 
 static void
-remove_scripts(void)
-{
+remove_scripts(void) {
     char path[128];
 
     snprintf(path, sizeof path, "%s/jupyter_to_script.py", directory);
@@ -187,8 +183,7 @@ remove_scripts(void)
 }
 
 int
-main(void)
-{
+main(void) {
     CHECK(mkdtemp(directory));
     test_every_command_in_every_mode();
     test_only_the_first_line_counts();

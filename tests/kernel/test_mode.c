@@ -10,8 +10,7 @@
 #define MARKED "Cell marked for multicell mode. It will be executed at position "
 
 static void
-test_instrumented(void)
-{
+test_instrumented(void) {
     static const feed_row table[] = {
         {"%%execute_with_scorep\nx = 1", HFI_RUN_INSTRUMENTED, 0, 0,
          "# %%execute_with_scorep\nx = 1", 0, false},
@@ -41,8 +40,7 @@ test_instrumented(void)
 }
 
 static void
-test_multicell(void)
-{
+test_multicell(void) {
     static const feed_row table[] = {
         {"%%enable_multicellmode", HFI_ANSWER, ENABLED, 0, 0, 0, false},
         {"%%abort_multicellmode", HFI_ANSWER, "Multicell mode aborted.\n", 0, 0, 0,
@@ -76,12 +74,10 @@ test_multicell(void)
 
 /* Only what was marked since the mode began, and without the command's own line. */
 static void
-test_finalized_program(void)
-{
-    static const char *const cells[] = {"%%enable_multicellmode", "first = 1",
-                                        "%%abort_multicellmode",
-                                        "%%enable_multicellmode",
-                                        "%%execute_with_scorep\nsecond = 2"};
+test_finalized_program(void) {
+    static const char *const cells[] = {
+        "%%enable_multicellmode", "first = 1", "%%abort_multicellmode",
+        "%%enable_multicellmode", "%%execute_with_scorep\nsecond = 2"};
     hfi_commands *commands = feed_create();
     hfi_verdict verdict;
 
@@ -98,8 +94,7 @@ test_finalized_program(void)
 }
 
 static void
-test_write_mode(void)
-{
+test_write_mode(void) {
     static const feed_row table[] = {
         {"%%start_writefile missing/script.py", HFI_ANSWER, 0,
          "%%start_writefile: there is no directory /nowhere/missing/\n", 0, 0, false},
@@ -160,8 +155,7 @@ test_write_mode(void)
 }
 
 int
-main(void)
-{
+main(void) {
     test_instrumented();
     test_multicell();
     test_finalized_program();

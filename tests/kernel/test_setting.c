@@ -6,8 +6,7 @@
 #include <unistd.h>
 
 static void
-test_arguments(void)
-{
+test_arguments(void) {
     static const feed_row table[] = {
         {"%%scorep_python_binding_arguments\n--noinstrumenter", HFI_ANSWER,
          "Score-P Python binding arguments set successfully: ['--noinstrumenter']\n", 0,
@@ -35,14 +34,14 @@ test_arguments(void)
 
 /* In write mode they belong to the script. */
 static void
-test_arguments_in_write_mode(void)
-{
+test_arguments_in_write_mode(void) {
     static const feed_row table[] = {
         {"%%scorep_python_binding_arguments\n--own", HFI_ANSWER,
          "Score-P Python binding arguments set successfully: ['--own']\n", 0, 0, 0,
          false},
         {"%%start_writefile", HFI_ANSWER,
-         "Started converting to Python script. See files:\n/tmp/jupyter_to_script_run.sh"
+         "Started converting to Python script. See "
+         "files:\n/tmp/jupyter_to_script_run.sh"
          "\n/tmp/jupyter_to_script.py\n",
          0, 0, 0, false},
         {"%%scorep_python_binding_arguments\n--script", HFI_ANSWER,
@@ -57,14 +56,13 @@ test_arguments_in_write_mode(void)
 }
 
 static void
-test_environment(void)
-{
+test_environment(void) {
     hfi_commands *commands = feed_create();
-    hfi_verdict verdict =
-        feed_cell(commands,
-                  "%%scorep_env\n# comment\nSCOREP_A=1\r\n B = a=b 'c' \n\nC=\nbad one\n"
-                  "9X=1\n=\n",
-                  "/");
+    hfi_verdict verdict = feed_cell(
+        commands,
+        "%%scorep_env\n# comment\nSCOREP_A=1\r\n B = a=b 'c' \n\nC=\nbad one\n"
+        "9X=1\n=\n",
+        "/");
 
     CHECK_TEXT(verdict.out, "env: SCOREP_A=1\nenv: B=a=b 'c'\nenv: C=\n");
     CHECK_TEXT(verdict.err, "%%scorep_env: not NAME=value, ignored: bad one\n"
@@ -86,8 +84,7 @@ test_environment(void)
 }
 
 static void
-test_marshalling(void)
-{
+test_marshalling(void) {
     static const feed_row table[] = {
         {"%%marshalling_settings", HFI_ANSWER,
          "Kernel uses 'dill' marshaller in 'memory' mode.\n", 0, 0, 0, false},
@@ -112,8 +109,7 @@ test_marshalling(void)
 }
 
 static hfi_verdict
-feed_with_path(hfi_commands *commands, const char *cell, const char *search_path)
-{
+feed_with_path(hfi_commands *commands, const char *cell, const char *search_path) {
     hfi_verdict verdict;
     hf_error error = HF_ERROR_INIT;
 
@@ -123,8 +119,7 @@ feed_with_path(hfi_commands *commands, const char *cell, const char *search_path
 }
 
 static bool
-launches(hfi_commands *commands, const char *cell)
-{
+launches(hfi_commands *commands, const char *cell) {
     hfi_verdict verdict = feed_with_path(commands, cell, NULL);
     bool launch = verdict.launch_vampir;
 
@@ -134,8 +129,7 @@ launches(hfi_commands *commands, const char *cell)
 }
 
 static void
-test_vampir(void)
-{
+test_vampir(void) {
     static const char enable[] = "%%enable_vampir_launch_on_scorep_instrumented";
     char directory[] = "/tmp/test_setting.XXXXXX", path[64], search_path[128];
     hfi_commands *commands = feed_create();
@@ -167,8 +161,7 @@ test_vampir(void)
 }
 
 int
-main(void)
-{
+main(void) {
     test_arguments();
     test_arguments_in_write_mode();
     test_environment();
