@@ -21,9 +21,7 @@ def exports(build: str, name: str) -> list[str]:
     found = [
         path
         for path in Path(build).rglob(f"lib{name}.so*")
-        if path.is_file()
-        and not path.is_symlink()
-        and not path.name.endswith(".symbols")
+        if path.is_file() and not path.is_symlink() and not path.name.endswith(".symbols")
     ]
     assert len(found) == 1, f"lib{name}.so: {found}"
     done = subprocess.run(

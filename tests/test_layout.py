@@ -92,9 +92,7 @@ OPTIONAL = set(
     matplotlib scorep zmq pytest otf2""".split()
 )
 
-MACHINE_PATH = re.compile(
-    r"(?<![\w.$}/-])/(?:work|root|Users)/\w|(?<![\w.$}/-])/home/\w"
-)
+MACHINE_PATH = re.compile(r"(?<![\w.$}/-])/(?:work|root|Users)/\w|(?<![\w.$}/-])/home/\w")
 
 # Directories that are one noun: their parts mean nothing without each other.
 WHOLE_DIRECTORIES = {"recorder", "scorep", "worker"}
@@ -110,12 +108,9 @@ def sources(*suffixes: str, under: tuple[str, ...] = (".",)) -> list[Path]:
             names[:] = [
                 name
                 for name in names
-                if name not in NOT_SOURCES
-                and not name.endswith(("_cache", ".egg-info"))
+                if name not in NOT_SOURCES and not name.endswith(("_cache", ".egg-info"))
             ]
-            found += [
-                Path(directory, file) for file in files if file.endswith(suffixes)
-            ]
+            found += [Path(directory, file) for file in files if file.endswith(suffixes)]
     return sorted(found)
 
 
@@ -303,9 +298,7 @@ def c_functions(text: str) -> list[tuple[str, int, int]]:
 def python_functions(text: str) -> list[tuple[str, int, int]]:
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
     nodes = [node for node in ast.walk(ast.parse(text)) if isinstance(node, kinds)]
-    return [
-        (node.name, node.lineno, node.end_lineno - node.lineno + 1) for node in nodes
-    ]
+    return [(node.name, node.lineno, node.end_lineno - node.lineno + 1) for node in nodes]
 
 
 @pytest.mark.parametrize("suffix", [".c", ".h", ".py"])
@@ -323,9 +316,7 @@ def test_sizes(suffix):
 
 
 def test_sizes_are_seen():
-    text = (
-        "static int\nshort_one(int a)\n{\n" + "    a++;\n" * 80 + "    return a;\n}\n"
-    )
+    text = "static int\nshort_one(int a)\n{\n" + "    a++;\n" * 80 + "    return a;\n}\n"
     assert c_functions(text) == [("short_one", 2, 84)]
 
 

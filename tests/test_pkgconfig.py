@@ -36,9 +36,7 @@ int main(void)
 
 
 def run(*command, **options):
-    done = subprocess.run(
-        command, text=True, capture_output=True, timeout=120, **options
-    )
+    done = subprocess.run(command, text=True, capture_output=True, timeout=120, **options)
     assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
     return done.stdout
 
@@ -73,9 +71,7 @@ def compile_and_run(prefix, tmp_path, source, *extra):
     run("cc", "-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror", *cflags,
         str(source), "-o", str(program), *libs)  # fmt: skip
     directory = next(flag[2:] for flag in libs if flag.startswith("-L"))
-    return run(
-        str(program), env=os.environ | {"LD_LIBRARY_PATH": directory}, cwd=tmp_path
-    )
+    return run(str(program), env=os.environ | {"LD_LIBRARY_PATH": directory}, cwd=tmp_path)
 
 
 def test_ten_lines_of_c(prefix, tmp_path):

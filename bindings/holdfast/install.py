@@ -101,9 +101,7 @@ def _is_ours(directory: Path) -> bool:
 
 def _spec_directory(data: Path, name: str) -> Path:
     if not NAME_PATTERN.match(name):
-        raise InstallError(
-            f"{name!r}: a kernel's name has letters, digits, '-', '_' and '.' only"
-        )
+        raise InstallError(f"{name!r}: a kernel's name has letters, digits, '-', '_' and '.' only")
     # Jupyter reads the names of kernels in lower case.
     directory = data / "kernels" / name.lower()
     if os.path.lexists(directory) and not _is_ours(directory):
@@ -191,9 +189,7 @@ def main(argv: list[str] | None = None) -> int:
     )
     place = parser.add_mutually_exclusive_group()
     place.add_argument("--user", action="store_true", help="for this user")
-    place.add_argument(
-        "--sys-prefix", action="store_true", help="in this Python environment"
-    )
+    place.add_argument("--sys-prefix", action="store_true", help="in this Python environment")
     place.add_argument("--prefix", metavar="P", help="under P/share/jupyter/kernels")
     parser.add_argument("--name", default="holdfast", help="default: %(default)s")
     parser.add_argument("--display-name", metavar="TEXT", help="what menus show")

@@ -172,9 +172,7 @@ def trace_lines(archive: Path, count: int) -> list[str]:
     program = shutil.which("otf2-print")
     if program is None:
         raise FileNotFoundError("otf2-print (on Debian in the package otf2-tools)")
-    done = subprocess.run(
-        [program, str(archive)], check=True, text=True, capture_output=True
-    )
+    done = subprocess.run([program, str(archive)], check=True, text=True, capture_output=True)
     return done.stdout.splitlines()[:count]
 
 

@@ -28,9 +28,7 @@ def run(*arguments, home, **environment):
 
 
 def kernels(home, **environment):
-    done = run(
-        "jupyter_client.kernelspecapp", "list", "--json", home=home, **environment
-    )
+    done = run("jupyter_client.kernelspecapp", "list", "--json", home=home, **environment)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)["kernelspecs"]
 
