@@ -39,7 +39,7 @@ r.exclude(__file__ if "__file__" in globals() else "<string>")
 r.open(directory); r.enable(); ns = best(); r.disable(); r.close()
 """,
     "holdfast, trace": """
-from holdfast import _recorder as r
+from holdfast import _recorder as r, scorep
 start = time.perf_counter_ns(); r.open(directory); extra["open_us"] = (time.perf_counter_ns() - start) / 1e3
 start = time.perf_counter_ns(); r.enable(); extra["enable_us"] = (time.perf_counter_ns() - start) / 1e3
 ns = best(); r.disable()

@@ -32,7 +32,7 @@
 
 typedef struct otf2_archive {
     OTF2_Archive *archive;
-    char *directory; /* absolute */
+    char *directory; /* absolute, without symbolic links */
     uint64_t begin_time;
 } otf2_archive;
 
@@ -131,9 +131,9 @@ otf2_open(const char *directory, uint64_t buffer_bytes, void **ret_archive,
     last_error[0] = '\0';
     OTF2_Error_RegisterCallback(keep_error, NULL);
     otf2_archive *self = calloc(1, sizeof *self);
-    if (!self || !(self->directory = strdup(directory))) {
+    if (!self || !(self->directory = realpath(directory, NULL))) {
         free(self);
-        return hf_error_set(reterr, HF_E_NOMEM, "no memory for an OTF2 archive");
+        return hf_error_set_errno(reterr, errno, "opening %s", directory);
     }
     self->archive =
         OTF2_Archive_Open(directory, "traces", OTF2_FILEMODE_WRITE,

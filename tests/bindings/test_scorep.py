@@ -71,6 +71,36 @@ def test_the_archive_is_closed_however_it_ends(record, end, status):
     assert trace.nested() == "<module>(f())"
 
 
+def test_threads_that_outlive_the_script(record):
+    trace = record(
+        """
+        import threading, time
+        def late():
+            threading.main_thread().join(0.05)
+            inner()
+        def inner(): pass
+        threading.Thread(target=late).start()
+        """
+    )
+    assert "__main__:inner" in trace.calls(1)
+
+
+def test_a_child_process_leaves_the_archive_alone(record):
+    """multiprocessing by fork: the pool finds the functions of __main__, too."""
+    trace = record(
+        """
+        import multiprocessing
+        def square(x): return x * x
+        if __name__ == "__main__":
+            with multiprocessing.get_context("fork").Pool(2) as pool:
+                print(pool.map(square, range(4)))
+            square(5)
+        """
+    )
+    assert trace.done.stdout.strip() == "[0, 1, 4, 9]"
+    assert trace.calls(0).count("__main__:square") == 1
+
+
 def test_modules_and_code(python, tmp_path):
     (tmp_path / "package").mkdir()
     (tmp_path / "package" / "__init__.py").touch()

@@ -153,10 +153,8 @@ def _run(options: Options, code, namespace: dict) -> None:
         exec(text, {"__name__": "__instrumenter__", "__file__": options.instrumenter_file})
     if options.instrument:
         instrumenter.register()
-    try:
-        exec(code, namespace)
-    finally:
-        instrumenter.unregister()
+    # Events stay on after the last line: threads may still run. Closing ends them.
+    exec(code, namespace)
 
 
 def _say(options: Options, message: str) -> None:
