@@ -146,7 +146,8 @@ HF_EXPORT uint64_t hf_snapshot_generation(const hf_snapshot *snapshot);
 HF_EXPORT uint64_t hf_snapshot_entry_count(const hf_snapshot *snapshot);
 
 /* An entry as read: every pointer is borrowed and valid while the snapshot is held.
- * The bytes were checksummed when written and were checked when read. */
+ * Key, meta and payloads of up to 64 KiB were checksummed when written and are checked
+ * when read; larger payloads and buffers carry no checksum yet. */
 typedef struct hf_entry {
     const char *key;
     size_t key_size;

@@ -1,0 +1,165 @@
+/* test_store_crash.c - a process is killed at every named step of the store, in turn.
+ *
+ * A child attaches, reserves, commits, seals, reaps and trims; at its n-th step it dies
+ * by SIGKILL. The parent then reaps and checks: the state is generation g or g+1,
+ * whole; every checksum holds; every byte is accounted for; and another commit works. n
+ * grows until a child survives to its end, so no step is missed. A second pass kills
+ * the recovery itself.
+ */
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/step.h"
+#include "holdfast/store.h"
+#include "layout/layout.h"
+#include "../support/check.h"
+
+#define OK(call) CHECK((call) == HF_OK)
+#define NAMES    40
+
+static int steps_left, recovery_only;
+
+static void
+die_at_step(const char *name) {
+    if (recovery_only && strncmp(name, "recovery:", 9) != 0)
+        return;
+    if (steps_left-- == 0)
+        kill(getpid(), SIGKILL);
+}
+
+/* Set every name to `version`, in one commit, with a region that holds it too. */
+static void
+commit_version(hf_session *session, int version) {
+    hf_commit *commit;
+    hf_region *region;
+    char key[16], payload[300];
+    OK(hf_region_reserve(session, 300000, 0, &region, NULL, NULL));
+    memset(hf_region_address(region), version, 300000);
+    memset(payload, version, sizeof payload);
+    OK(hf_commit_begin(session, &commit, NULL));
+    for (int i = 0; i < NAMES; i++) {
+        hf_buffer buffer = {payload, sizeof payload, i ? NULL : region};
+        hf_value value = {.key = key,
+                          .key_size = (size_t)snprintf(key, sizeof key, "name%d", i),
+                          .codec = 1,
+                          .payload = payload,
+                          .payload_size = sizeof payload,
+                          .buffers = &buffer,
+                          .buffer_count = i % 4 == 0};
+        OK(hf_commit_put(commit, &value, NULL));
+    }
+    OK(hf_commit_publish_consume(commit, NULL, NULL));
+    OK(hf_session_seal(session, 1, NULL));
+    ((char *)hf_region_address(region))[5000] = (char)version;
+    hf_region_release(region);
+}
+
+static int version_seen;
+
+static int
+check_entry(void *context, const hf_entry *entry) {
+    const unsigned char *payload = entry->payload;
+    (void)context;
+    if (version_seen < 0)
+        version_seen = payload[0];
+    for (size_t i = 0; i < entry->payload_size; i++)
+        CHECK(payload[i] == version_seen);
+    return 0;
+}
+
+/* One version in all names and in the mapped buffer; gives it. */
+static int
+check_whole(hf_session *session) {
+    hf_snapshot *snapshot;
+    hf_entry entry;
+    hf_region *region;
+    OK(hf_session_verify(session, NULL));
+    OK(hf_snapshot_acquire(session, &snapshot, NULL));
+    CHECK(hf_snapshot_entry_count(snapshot) == NAMES);
+    version_seen = -1;
+    OK(hf_snapshot_each(snapshot, check_entry, NULL, NULL));
+    OK(hf_snapshot_find(snapshot, "name0", 5, &entry, NULL));
+    OK(hf_region_map(snapshot, &entry, 0, &region, NULL));
+    const unsigned char *bytes = hf_region_address(region);
+    for (size_t i = 0; i < hf_region_size(region); i++)
+        CHECK(bytes[i] == version_seen);
+    hf_region_release(region);
+    hf_snapshot_release(snapshot);
+    return version_seen;
+}
+
+static void
+check_accounts(hf_session *session) {
+    hf_session_info info;
+    uint32_t reaped;
+    OK(hf_session_reap(session, 1, &reaped, NULL));
+    OK(hf_session_describe(session, &info, NULL));
+    CHECK(info.process_count == 1);
+    CHECK(info.reserved_bytes == 0);
+    CHECK(info.retired_bytes == 0);
+    CHECK(info.free_bytes == 0); /* all trimmed */
+    uint64_t control = info.allocated_bytes - info.committed_bytes;
+    CHECK(control < 1u << 20);
+    CHECK(info.committed_bytes < 3u << 20);
+}
+
+static void
+child(hf_session *parent, int version) {
+    hf_session *session;
+    hfi_step_hook = die_at_step;
+    OK(hf_session_open_fd(hf_session_fd(parent), &session, NULL));
+    commit_version(session, version);
+    OK(hf_session_reap(session, 1, NULL, NULL));
+    hf_session_close(session);
+    _exit(0);
+}
+
+/* 1 where the child was killed, 0 where it came to its end. */
+static int
+run_child(hf_session *session, int step, int version, int only_recovery) {
+    pid_t pid = fork();
+    CHECK(pid >= 0);
+    if (pid == 0) {
+        steps_left = step;
+        recovery_only = only_recovery;
+        child(session, version);
+    }
+    int how;
+    CHECK(waitpid(pid, &how, 0) == pid);
+    CHECK(WIFSIGNALED(how) ? WTERMSIG(how) == SIGKILL : how == 0);
+    return WIFSIGNALED(how);
+}
+
+int
+main(void) {
+    hf_session *session;
+    OK(hf_session_create(NULL, &session, NULL));
+    commit_version(session, 1);
+    int version = 1, step = 0, killed = 1, seen_old = 0, seen_new = 0;
+    for (; killed; step++) {
+        int next = 1 + (version + 1) % 100;
+        killed = run_child(session, step, next, 0);
+        if (step % 3 == 0) /* and now and then the one who recovers dies as well */
+            for (int again = 0; again < 3; again++)
+                run_child(session, again, version, 1);
+        int found = check_whole(session);
+        if (found == next)
+            seen_new++;
+        else
+            seen_old++;
+        version = found;
+        check_accounts(session);
+        if (step % 5 == 0) {
+            commit_version(session, version);
+            check_whole(session);
+        }
+    }
+    CHECK(step > 20); /* the steps are there at all */
+    CHECK(seen_old > 10 && seen_new > 2);
+    OK(hf_session_destroy(session, NULL));
+    hf_session_close(session);
+    printf("%d steps: %d kept the old state, %d the new one\n", step, seen_old,
+           seen_new);
+    return 0;
+}
