@@ -4,13 +4,13 @@
  *   iopub                   XPUB: so that new subscribers are seen and welcomed
  *   hb                      REP
  *
- * High-water marks are 0 (no bound): a client that is slow, or asleep in a laptop, must get
- * every output when it comes back, and a notebook that prints more than memory holds is
- * ended by its own process first. ROUTER_HANDOVER lets a client that reconnects take
- * its identity again.
+ * High-water marks are 0 (no bound): a client that is slow, or asleep in a laptop, must
+ * get every output when it comes back, and a notebook that prints more than memory
+ * holds is ended by its own process first. ROUTER_HANDOVER lets a client that
+ * reconnects take its identity again.
  *
- * Nothing here blocks: everything is received with ZMQ_DONTWAIT, and sending to a ROUTER
- * or an XPUB without a bound queues. One thread; the sockets never leave it.
+ * Nothing here blocks: everything is received with ZMQ_DONTWAIT, and sending to a
+ * ROUTER or an XPUB without a bound queues. One thread; the sockets never leave it.
  */
 #include "session/channels.h"
 
@@ -34,14 +34,12 @@ static const int socket_types[HFI_CHANNEL_COUNT] = {ZMQ_ROUTER, ZMQ_XPUB, ZMQ_RO
                                                     ZMQ_ROUTER, ZMQ_REP};
 
 static void
-set_option(void *socket, int option, int value)
-{
+set_option(void *socket, int option, int value) {
     (void)zmq_setsockopt(socket, option, &value, sizeof value);
 }
 
 static hf_status
-open_socket(hfi_channels *channels, int channel, hf_error *reterr)
-{
+open_socket(hfi_channels *channels, int channel, hf_error *reterr) {
     void *socket = zmq_socket(channels->context, socket_types[channel]);
     if (socket == NULL)
         return hf_error_set_errno(reterr, errno, "zmq_socket");
@@ -59,8 +57,7 @@ open_socket(hfi_channels *channels, int channel, hf_error *reterr)
 
 /* The port that the system chose, out of "tcp://address:port". */
 static hf_status
-read_port(void *socket, int *ret_port, hf_error *reterr)
-{
+read_port(void *socket, int *ret_port, hf_error *reterr) {
     char endpoint[ENDPOINT_SIZE];
     size_t size = sizeof endpoint;
     if (zmq_getsockopt(socket, ZMQ_LAST_ENDPOINT, endpoint, &size) != 0)
@@ -72,8 +69,7 @@ read_port(void *socket, int *ret_port, hf_error *reterr)
 
 /* With ipc a port is a file name's ending: the first that is free. */
 static void
-choose_ipc_port(hfi_connection *connection, int channel)
-{
+choose_ipc_port(hfi_connection *connection, int channel) {
     char endpoint[ENDPOINT_SIZE];
     for (int port = 1; port <= IPC_PORT_MAX; port++) {
         connection->port[channel] = port;
@@ -87,14 +83,13 @@ choose_ipc_port(hfi_connection *connection, int channel)
 
 static hf_status
 bind_socket(hfi_channels *channels, hfi_connection *connection, int channel,
-            hf_error *reterr)
-{
+            hf_error *reterr) {
     char endpoint[ENDPOINT_SIZE];
     int chosen = connection->port[channel] == 0;
     if (connection->ipc && chosen)
         choose_ipc_port(connection, channel);
-    hf_status status = hfi_connection_endpoint(connection, channel, endpoint,
-                                               sizeof endpoint, reterr);
+    hf_status status =
+        hfi_connection_endpoint(connection, channel, endpoint, sizeof endpoint, reterr);
     if (status != HF_OK)
         return status;
     if (zmq_bind(channels->socket[channel], endpoint) != 0)
@@ -103,14 +98,14 @@ bind_socket(hfi_channels *channels, hfi_connection *connection, int channel,
     if (connection->ipc)
         channels->ipc_path[channel] = strdup(endpoint + strlen("ipc://"));
     else if (chosen)
-        status = read_port(channels->socket[channel], &connection->port[channel], reterr);
+        status =
+            read_port(channels->socket[channel], &connection->port[channel], reterr);
     return status;
 }
 
 hf_status
 hfi_channels_create(hfi_connection *connection, hfi_channels **ret_channels,
-                    hf_error *reterr)
-{
+                    hf_error *reterr) {
     hf_status status = HF_OK;
     hfi_channels *channels = calloc(1, sizeof *channels);
     if (channels == NULL)
@@ -132,8 +127,7 @@ hfi_channels_create(hfi_connection *connection, hfi_channels **ret_channels,
 }
 
 void
-hfi_channels_close(hfi_channels *channels)
-{
+hfi_channels_close(hfi_channels *channels) {
     if (channels == NULL)
         return;
     for (int i = 0; i < HFI_CHANNEL_COUNT; i++)
@@ -151,8 +145,7 @@ hfi_channels_close(hfi_channels *channels)
 }
 
 void *
-hfi_channels_socket(const hfi_channels *channels, int channel)
-{
+hfi_channels_socket(const hfi_channels *channels, int channel) {
     return channels->socket[channel];
 }
 
@@ -166,16 +159,14 @@ typedef struct multipart {
 } multipart;
 
 static void
-multipart_fini(multipart *whole)
-{
+multipart_fini(multipart *whole) {
     for (size_t i = 0; i < whole->kept; i++)
         zmq_msg_close(&whole->parts[i]);
     free(whole->parts);
 }
 
 static int
-keep_part(multipart *whole, zmq_msg_t *part)
-{
+keep_part(multipart *whole, zmq_msg_t *part) {
     if (whole->kept >= HFI_MESSAGE_PARTS_MAX)
         return 0;
     if (whole->kept % 16 == 0) {
@@ -192,8 +183,7 @@ keep_part(multipart *whole, zmq_msg_t *part)
 
 /* HF_OK with at least one part, or HF_AGAIN. */
 static hf_status
-receive_parts(void *socket, multipart *whole, hf_error *reterr)
-{
+receive_parts(void *socket, multipart *whole, hf_error *reterr) {
     int more = 1;
     while (more) {
         zmq_msg_t part;
@@ -205,7 +195,8 @@ receive_parts(void *socket, multipart *whole, hf_error *reterr)
                 continue;
             if (err == EAGAIN && whole->count == 0)
                 return HF_AGAIN;
-            return hf_error_set(reterr, HF_E_SYSTEM, "receiving: %s", zmq_strerror(err));
+            return hf_error_set(reterr, HF_E_SYSTEM, "receiving: %s",
+                                zmq_strerror(err));
         }
         more = zmq_msg_more(&part);
         whole->count++;
@@ -217,8 +208,7 @@ receive_parts(void *socket, multipart *whole, hf_error *reterr)
 
 hf_status
 hfi_channels_receive(hfi_channels *channels, int channel, hfi_signer *signer,
-                     hfi_message *ret_message, hf_error *reterr)
-{
+                     hfi_message *ret_message, hf_error *reterr) {
     multipart whole = {0};
     hf_status status = receive_parts(channels->socket[channel], &whole, reterr);
     if (status != HF_OK) {
@@ -229,8 +219,8 @@ hfi_channels_receive(hfi_channels *channels, int channel, hfi_signer *signer,
     if (parts == NULL)
         status = hf_error_set(reterr, HF_E_NOMEM, "no memory for a message");
     else if (whole.kept < whole.count)
-        status = hf_error_set(reterr, HF_E_PROTOCOL, "%zu parts are too many",
-                              whole.count);
+        status =
+            hf_error_set(reterr, HF_E_PROTOCOL, "%zu parts are too many", whole.count);
     else {
         for (size_t i = 0; i < whole.kept; i++)
             parts[i] = hfi_part_of(zmq_msg_data(&whole.parts[i]),
@@ -247,24 +237,22 @@ hfi_channels_receive(hfi_channels *channels, int channel, hfi_signer *signer,
 /* ---- sending ------------------------------------------------------------------ */
 
 static hf_status
-send_part(void *socket, hfi_part part, int more, hf_error *reterr)
-{
+send_part(void *socket, hfi_part part, int more, hf_error *reterr) {
     while (zmq_send(socket, part.data, part.size, more ? ZMQ_SNDMORE : 0) < 0)
         if (errno != EINTR)
-            return hf_error_set(reterr, HF_E_SYSTEM, "sending: %s", zmq_strerror(errno));
+            return hf_error_set(reterr, HF_E_SYSTEM, "sending: %s",
+                                zmq_strerror(errno));
     return HF_OK;
 }
 
 static hfi_part
-or_empty_object(hfi_part part)
-{
+or_empty_object(hfi_part part) {
     return part.size > 0 ? part : hfi_part_text("{}");
 }
 
 hf_status
 hfi_channels_send(hfi_channels *channels, int channel, const hfi_signer *signer,
-                  hfi_part header, const hfi_outgoing *message, hf_error *reterr)
-{
+                  hfi_part header, const hfi_outgoing *message, hf_error *reterr) {
     void *socket = channels->socket[channel];
     char signature[HFI_SIGNATURE_TEXT + 1];
     const hfi_part json[4] = {header, or_empty_object(message->parent),
@@ -281,14 +269,13 @@ hfi_channels_send(hfi_channels *channels, int channel, const hfi_signer *signer,
     for (size_t i = 0; status == HF_OK && i < 4; i++)
         status = send_part(socket, json[i], i < 3 || message->buffer_count > 0, reterr);
     for (size_t i = 0; status == HF_OK && i < message->buffer_count; i++)
-        status =
-            send_part(socket, message->buffers[i], i + 1 < message->buffer_count, reterr);
+        status = send_part(socket, message->buffers[i], i + 1 < message->buffer_count,
+                           reterr);
     return status;
 }
 
 void
-hfi_channels_echo(hfi_channels *channels)
-{
+hfi_channels_echo(hfi_channels *channels) {
     void *socket = channels->socket[HFI_HEARTBEAT];
     for (;;) {
         zmq_msg_t part;
@@ -307,8 +294,7 @@ hfi_channels_echo(hfi_channels *channels)
 }
 
 hf_status
-hfi_channels_subscription(hfi_channels *channels, hfi_writer *ret_topic)
-{
+hfi_channels_subscription(hfi_channels *channels, hfi_textbuf *ret_topic) {
     for (;;) {
         multipart whole = {0};
         hf_status status = receive_parts(channels->socket[HFI_IOPUB], &whole, NULL);
@@ -320,8 +306,8 @@ hfi_channels_subscription(hfi_channels *channels, hfi_writer *ret_topic)
         }
         int subscribes = size > 0 && data[0] == 1;
         if (subscribes) {
-            hfi_writer_clear(ret_topic);
-            hfi_writer_append(ret_topic, data + 1, size - 1);
+            hfi_textbuf_clear(ret_topic);
+            hfi_textbuf_append(ret_topic, data + 1, size - 1);
         }
         multipart_fini(&whole);
         if (status != HF_OK || subscribes)

@@ -29,6 +29,6 @@ HF_CHECK hf_status hfi_channels_send(hfi_channels *channels, int channel,
 void hfi_channels_echo(hfi_channels *channels);
 /* The topic of the next new subscription, or HF_AGAIN. */
 HF_CHECK hf_status hfi_channels_subscription(hfi_channels *channels,
-                                             hfi_writer *ret_topic);
+                                             hfi_textbuf *ret_topic);
 
 #endif

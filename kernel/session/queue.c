@@ -1,9 +1,10 @@
 /* queue.c - the execution queue: first come, first served.
  *
- * All requests of the shell channel stand in one queue, completions and comm messages too,
- * as in other kernels: clients read the kernel's state from the busy and idle messages, and
- * an "idle" for a completion in the middle of a cell would tell them a falsehood. What must
- * be answered while a cell runs comes by the control channel, which doesn't queue.
+ * All requests of the shell channel stand in one queue, completions and comm messages
+ * too, as in other kernels: clients read the kernel's state from the busy and idle
+ * messages, and an "idle" for a completion in the middle of a cell would tell them a
+ * falsehood. What must be answered while a cell runs comes by the control channel,
+ * which doesn't queue.
  *
  * A request owns its message. One thread.
  */
@@ -12,8 +13,7 @@
 #include <stdlib.h>
 
 hfi_request *
-hfi_request_create_consume(hfi_message *message, int channel)
-{
+hfi_request_create_consume(hfi_message *message, int channel) {
     hfi_request *request = calloc(1, sizeof *request);
     if (request == NULL) {
         hfi_message_fini(message);
@@ -26,8 +26,7 @@ hfi_request_create_consume(hfi_message *message, int channel)
 }
 
 void
-hfi_request_close(hfi_request *request)
-{
+hfi_request_close(hfi_request *request) {
     if (request == NULL)
         return;
     hfi_message_fini(&request->message);
@@ -35,8 +34,7 @@ hfi_request_close(hfi_request *request)
 }
 
 void
-hfi_queue_push(hfi_queue *queue, hfi_request *request)
-{
+hfi_queue_push(hfi_queue *queue, hfi_request *request) {
     request->next = NULL;
     if (queue->last != NULL)
         queue->last->next = request;
@@ -47,8 +45,7 @@ hfi_queue_push(hfi_queue *queue, hfi_request *request)
 }
 
 static hfi_request *
-unlink_request(hfi_queue *queue, hfi_request *before, hfi_request *request)
-{
+unlink_request(hfi_queue *queue, hfi_request *before, hfi_request *request) {
     if (before != NULL)
         before->next = request->next;
     else
@@ -61,14 +58,12 @@ unlink_request(hfi_queue *queue, hfi_request *before, hfi_request *request)
 }
 
 hfi_request *
-hfi_queue_pop(hfi_queue *queue)
-{
+hfi_queue_pop(hfi_queue *queue) {
     return queue->first != NULL ? unlink_request(queue, NULL, queue->first) : NULL;
 }
 
 hfi_request *
-hfi_queue_pop_type(hfi_queue *queue, const char *type)
-{
+hfi_queue_pop_type(hfi_queue *queue, const char *type) {
     hfi_request *before = NULL;
     for (hfi_request *at = queue->first; at != NULL; before = at, at = at->next)
         if (strcmp(at->message.type, type) == 0)
@@ -76,9 +71,17 @@ hfi_queue_pop_type(hfi_queue *queue, const char *type)
     return NULL;
 }
 
+hfi_request *
+hfi_queue_pop_id(hfi_queue *queue, long long id) {
+    hfi_request *before = NULL;
+    for (hfi_request *at = queue->first; at != NULL; before = at, at = at->next)
+        if (at->id == id)
+            return unlink_request(queue, before, at);
+    return NULL;
+}
+
 void
-hfi_queue_fini(hfi_queue *queue)
-{
+hfi_queue_fini(hfi_queue *queue) {
     while (queue->first != NULL)
         hfi_request_close(hfi_queue_pop(queue));
 }

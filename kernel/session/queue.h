@@ -7,7 +7,8 @@
 typedef struct hfi_request {
     struct hfi_request *next;
     hfi_message message;
-    int channel; /* HFI_SHELL or HFI_CONTROL: where the reply goes */
+    int channel;  /* HFI_SHELL or HFI_CONTROL: where the reply goes */
+    long long id; /* under which a worker was asked; 0: not yet */
 } hfi_request;
 
 /* Zeroed is empty. */
@@ -25,6 +26,8 @@ void hfi_queue_push(hfi_queue *queue, hfi_request *request);
 hfi_request *hfi_queue_pop(hfi_queue *queue);
 /* Take out the first request of a type, leaving the order of the others. */
 hfi_request *hfi_queue_pop_type(hfi_queue *queue, const char *type);
+/* The one that a worker was asked under `id`, taken out; NULL: none. */
+hfi_request *hfi_queue_pop_id(hfi_queue *queue, long long id);
 void hfi_queue_fini(hfi_queue *queue);
 
 #endif

@@ -1,14 +1,14 @@
 /* connection.c - reading and completing a connection file.
  *
- * The file is a small JSON object that the client wrote: transport, address, five ports,
- * key and signature scheme. Ports of 0 are for the kernel to choose; then the file is
- * written back whole, with every key that was in it, to a new file of mode 0600 that is
- * renamed over the old one: a client that polls the file reads the old or the new text,
- * never a part, and the key is readable by nobody else at any moment.
+ * The file is a small JSON object that the client wrote: transport, address, five
+ * ports, key and signature scheme. Ports of 0 are for the kernel to choose; then the
+ * file is written back whole, with every key that was in it, to a new file of mode 0600
+ * that is renamed over the old one: a client that polls the file reads the old or the
+ * new text, never a part, and the key is readable by nobody else at any moment.
  *
- * The file is input: its size is bounded, its types and ranges are checked, and only the
- * signature scheme of the protocol is accepted. No sockets here, so that a fuzzer can run
- * the parser. One thread.
+ * The file is input: its size is bounded, its types and ranges are checked, and only
+ * the signature scheme of the protocol is accepted. No sockets here, so that a fuzzer
+ * can run the parser. One thread.
  */
 #include "wire/connection.h"
 
@@ -27,15 +27,13 @@ static const char *const channel_names[HFI_CHANNEL_COUNT] = {"shell", "iopub", "
                                                              "control", "hb"};
 
 const char *
-hfi_channel_name(int channel)
-{
+hfi_channel_name(int channel) {
     return channel_names[channel];
 }
 
 static hf_status
 take_text(json_t *file, const char *name, const char *fallback, char **ret_text,
-          hf_error *reterr)
-{
+          hf_error *reterr) {
     json_t *value = json_object_get(file, name);
     if (value != NULL && !json_is_string(value))
         return hf_error_set(reterr, HF_E_INVALID, "%s is not a string", name);
@@ -46,8 +44,7 @@ take_text(json_t *file, const char *name, const char *fallback, char **ret_text,
 }
 
 static hf_status
-take_ports(hfi_connection *connection, hf_error *reterr)
-{
+take_ports(hfi_connection *connection, hf_error *reterr) {
     for (int i = 0; i < HFI_CHANNEL_COUNT; i++) {
         char name[32];
         snprintf(name, sizeof name, "%s_port", channel_names[i]);
@@ -63,8 +60,7 @@ take_ports(hfi_connection *connection, hf_error *reterr)
 }
 
 static hf_status
-take_scheme(const hfi_connection *connection, hf_error *reterr)
-{
+take_scheme(const hfi_connection *connection, hf_error *reterr) {
     json_t *value = json_object_get(connection->file, "signature_scheme");
     if (value == NULL || connection->key[0] == '\0')
         return HF_OK;
@@ -76,8 +72,7 @@ take_scheme(const hfi_connection *connection, hf_error *reterr)
 
 hf_status
 hfi_connection_parse(const char *text, size_t size, hfi_connection *ret_connection,
-                     hf_error *reterr)
-{
+                     hf_error *reterr) {
     hfi_connection *connection = ret_connection;
     char *transport = NULL;
     json_error_t where;
@@ -94,8 +89,9 @@ hfi_connection_parse(const char *text, size_t size, hfi_connection *ret_connecti
     free(transport);
     if (!known)
         return hf_error_set(reterr, HF_E_INVALID, "the transport is not tcp or ipc");
-    status = take_text(connection->file, "ip", connection->ipc ? "kernel-ipc" : "127.0.0.1",
-                       &connection->ip, reterr);
+    status =
+        take_text(connection->file, "ip", connection->ipc ? "kernel-ipc" : "127.0.0.1",
+                  &connection->ip, reterr);
     if (status == HF_OK)
         status = take_text(connection->file, "key", "", &connection->key, reterr);
     if (status == HF_OK)
@@ -106,8 +102,8 @@ hfi_connection_parse(const char *text, size_t size, hfi_connection *ret_connecti
 }
 
 hf_status
-hfi_connection_read(const char *path, hfi_connection *ret_connection, hf_error *reterr)
-{
+hfi_connection_read(const char *path, hfi_connection *ret_connection,
+                    hf_error *reterr) {
     memset(ret_connection, 0, sizeof *ret_connection);
     FILE *stream = fopen(path, "re");
     if (stream == NULL)
@@ -132,8 +128,7 @@ hfi_connection_read(const char *path, hfi_connection *ret_connection, hf_error *
 }
 
 static hf_status
-write_whole(int fd, const char *text, size_t size, hf_error *reterr)
-{
+write_whole(int fd, const char *text, size_t size, hf_error *reterr) {
     while (size > 0) {
         ssize_t done = write(fd, text, size);
         if (done < 0 && errno == EINTR)
@@ -147,8 +142,7 @@ write_whole(int fd, const char *text, size_t size, hf_error *reterr)
 }
 
 static hf_status
-replace_file(const char *path, const char *text, hf_error *reterr)
-{
+replace_file(const char *path, const char *text, hf_error *reterr) {
     size_t size = strlen(path) + 8;
     char *temporary = malloc(size);
     if (temporary == NULL)
@@ -171,8 +165,7 @@ replace_file(const char *path, const char *text, hf_error *reterr)
 }
 
 hf_status
-hfi_connection_write(const hfi_connection *connection, hf_error *reterr)
-{
+hfi_connection_write(const hfi_connection *connection, hf_error *reterr) {
     for (int i = 0; i < HFI_CHANNEL_COUNT; i++) {
         char name[32];
         snprintf(name, sizeof name, "%s_port", channel_names[i]);
@@ -190,8 +183,7 @@ hfi_connection_write(const hfi_connection *connection, hf_error *reterr)
 
 hf_status
 hfi_connection_endpoint(const hfi_connection *connection, int channel, char *ret_text,
-                        size_t size, hf_error *reterr)
-{
+                        size_t size, hf_error *reterr) {
     int port = connection->port[channel];
     int length;
     if (connection->ipc)
@@ -206,8 +198,7 @@ hfi_connection_endpoint(const hfi_connection *connection, int channel, char *ret
 }
 
 void
-hfi_connection_fini(hfi_connection *connection)
-{
+hfi_connection_fini(hfi_connection *connection) {
     json_decref(connection->file);
     free(connection->path);
     free(connection->ip);

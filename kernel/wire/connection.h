@@ -8,14 +8,7 @@
 
 typedef struct json_t json_t;
 
-enum {
-    HFI_SHELL,
-    HFI_IOPUB,
-    HFI_STDIN,
-    HFI_CONTROL,
-    HFI_HEARTBEAT,
-    HFI_CHANNEL_COUNT
-};
+enum { HFI_SHELL, HFI_IOPUB, HFI_STDIN, HFI_CONTROL, HFI_HEARTBEAT, HFI_CHANNEL_COUNT };
 
 typedef struct hfi_connection {
     char *path;   /* of the file; NULL when it came from a string */
@@ -40,8 +33,9 @@ HF_CHECK hf_status hfi_connection_read(const char *path, hfi_connection *ret_con
 HF_CHECK hf_status hfi_connection_write(const hfi_connection *connection,
                                         hf_error *reterr);
 /* "tcp://127.0.0.1:5555" or "ipc:///path-1"; a port of 0 of tcp reads "*". */
-HF_CHECK hf_status hfi_connection_endpoint(const hfi_connection *connection, int channel,
-                                           char *ret_text, size_t size, hf_error *reterr);
+HF_CHECK hf_status hfi_connection_endpoint(const hfi_connection *connection,
+                                           int channel, char *ret_text, size_t size,
+                                           hf_error *reterr);
 void hfi_connection_fini(hfi_connection *connection);
 
 #endif

@@ -2,15 +2,16 @@
  *
  *   ident ... <IDS|MSG> signature header parent metadata content buffer ...
  *
- * Everything that arrives is hostile until its signature was verified, and malformed until
- * it was parsed. So: the delimiter is looked for among a bounded number of parts; the
- * signature is verified before any JSON is read; then the header must be an object with a
- * msg_id and a msg_type. Content is parsed too, but Python clients may put NaN into a
- * comm's data, which strict JSON has not: then `body` is NULL and the bytes still travel.
- * Who needs the content refuses such a message.
+ * Everything that arrives is hostile until its signature was verified, and malformed
+ * until it was parsed. So: the delimiter is looked for among a bounded number of parts;
+ * the signature is verified before any JSON is read; then the header must be an object
+ * with a msg_id and a msg_type. Content is parsed too, but Python clients may put NaN
+ * into a comm's data, which strict JSON has not: then `body` is NULL and the bytes
+ * still travel. Who needs the content refuses such a message.
  *
- * A message owns one allocation with all of its bytes: it may wait in the execution queue
- * long after the ZeroMQ parts are gone. No sockets here, so that a fuzzer can run it.
+ * A message owns one allocation with all of its bytes: it may wait in the execution
+ * queue long after the ZeroMQ parts are gone. No sockets here, so that a fuzzer can run
+ * it.
  */
 #include "wire/message.h"
 
@@ -23,8 +24,8 @@
 #define DELIMITER "<IDS|MSG>"
 
 static hf_status
-find_delimiter(const hfi_part *parts, size_t count, size_t *ret_index, hf_error *reterr)
-{
+find_delimiter(const hfi_part *parts, size_t count, size_t *ret_index,
+               hf_error *reterr) {
     if (count > HFI_MESSAGE_PARTS_MAX)
         return hf_error_set(reterr, HF_E_PROTOCOL, "%zu parts are too many", count);
     for (size_t i = 0; i < count; i++) {
@@ -43,8 +44,7 @@ find_delimiter(const hfi_part *parts, size_t count, size_t *ret_index, hf_error 
 /* One allocation: the span tables, then all bytes. */
 static hf_status
 copy_parts(const hfi_part *parts, size_t count, size_t delimiter, hfi_message *message,
-           hf_error *reterr)
-{
+           hf_error *reterr) {
     size_t size = count * sizeof(hfi_part);
     for (size_t i = 0; i < count; i++)
         size += parts[i].size;
@@ -71,8 +71,7 @@ copy_parts(const hfi_part *parts, size_t count, size_t delimiter, hfi_message *m
 }
 
 static json_t *
-load_object(hfi_part text)
-{
+load_object(hfi_part text) {
     json_error_t where;
     json_t *value = json_loadb(text.data, text.size, JSON_ALLOW_NUL, &where);
     if (value != NULL && !json_is_object(value)) {
@@ -84,15 +83,14 @@ load_object(hfi_part text)
 
 hf_status
 hfi_message_parse(const hfi_part *parts, size_t count, hfi_signer *signer,
-                  hfi_message *ret_message, hf_error *reterr)
-{
+                  hfi_message *ret_message, hf_error *reterr) {
     hfi_message message = {0};
     size_t delimiter = 0;
     hf_status status = find_delimiter(parts, count, &delimiter, reterr);
     if (status != HF_OK)
         return status;
-    status = hfi_signer_verify(signer, parts + delimiter + 2, parts[delimiter + 1],
-                               reterr);
+    status =
+        hfi_signer_verify(signer, parts + delimiter + 2, parts[delimiter + 1], reterr);
     if (status == HF_OK)
         status = copy_parts(parts, count, delimiter, &message, reterr);
     if (status != HF_OK)
@@ -111,8 +109,7 @@ hfi_message_parse(const hfi_part *parts, size_t count, hfi_signer *signer,
 }
 
 void
-hfi_message_fini(hfi_message *message)
-{
+hfi_message_fini(hfi_message *message) {
     json_decref(message->head);
     json_decref(message->body);
     free(message->storage);
@@ -120,27 +117,27 @@ hfi_message_fini(hfi_message *message)
 }
 
 void
-hfi_date_write(hfi_writer *writer)
-{
+hfi_date_write(hfi_textbuf *writer) {
     struct timeval now;
     struct tm parts;
     gettimeofday(&now, NULL);
     gmtime_r(&now.tv_sec, &parts);
-    hfi_writer_format(writer, "%04d-%02d-%02dT%02d:%02d:%02d.%06ldZ", parts.tm_year + 1900,
-                    parts.tm_mon + 1, parts.tm_mday, parts.tm_hour, parts.tm_min,
-                    parts.tm_sec, (long)now.tv_usec);
+    hfi_textbuf_format(writer, "%04d-%02d-%02dT%02d:%02d:%02d.%06ldZ",
+                       parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday,
+                       parts.tm_hour, parts.tm_min, parts.tm_sec, (long)now.tv_usec);
 }
 
 void
-hfi_header_write(hfi_writer *writer, const char *type, const char *session,
-                 unsigned long long number)
-{
-    hfi_writer_format(writer, "{\"msg_id\":\"%s_%llu\",\"msg_type\":", session, number);
-    hfi_writer_append_json(writer, type, strlen(type));
-    hfi_writer_format(writer,
-                    ",\"username\":\"kernel\",\"session\":\"%s\",\"version\":\"5.4\","
-                    "\"date\":\"",
-                    session);
+hfi_header_write(hfi_textbuf *writer, const char *type, const char *session,
+                 unsigned long long number) {
+    hfi_textbuf_format(writer, "{\"msg_id\":\"%s_%llu\",\"msg_type\":", session,
+                       number);
+    hfi_textbuf_append_json(writer, type, strlen(type));
+    hfi_textbuf_format(
+        writer,
+        ",\"username\":\"kernel\",\"session\":\"%s\",\"version\":\"5.4\","
+        "\"date\":\"",
+        session);
     hfi_date_write(writer);
-    hfi_writer_append(writer, "\"}", 2);
+    hfi_textbuf_append(writer, "\"}", 2);
 }

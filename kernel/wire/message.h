@@ -5,7 +5,7 @@
 #include "holdfast/error.h"
 #include "wire/signature.h"
 #include "wire/part.h"
-#include "wire/writer.h"
+#include "wire/textbuf.h"
 
 typedef struct json_t json_t;
 
@@ -18,9 +18,9 @@ typedef struct hfi_message {
     hfi_part header, parent, metadata, content; /* JSON, as it came */
     hfi_part *buffers;
     size_t buffer_count;
-    json_t *head;     /* header, parsed: an object */
-    json_t *body;     /* content, parsed: an object, or NULL where it isn't strict JSON */
-    const char *id;   /* msg_id, of head */
+    json_t *head;   /* header, parsed: an object */
+    json_t *body;   /* content, parsed: an object, or NULL where it isn't strict JSON */
+    const char *id; /* msg_id, of head */
     const char *type; /* msg_type, of head */
     void *storage;
 } hfi_message;
@@ -44,10 +44,10 @@ typedef struct hfi_outgoing {
 
 /* Write a header for a message of `type` with a fresh id: `session` and `number` make
  * it unique. */
-void hfi_header_write(hfi_writer *writer, const char *type, const char *session,
+void hfi_header_write(hfi_textbuf *writer, const char *type, const char *session,
                       unsigned long long number);
 
 /* "2026-01-31T12:00:00.123456Z" */
-void hfi_date_write(hfi_writer *writer);
+void hfi_date_write(hfi_textbuf *writer);
 
 #endif

@@ -1,12 +1,13 @@
 /* sha256.c - the hash under every signature of the wire protocol.
  *
- * libzmq exports no hash, and the frontend shouldn't need a TLS library for one function
- * of a hundred lines, so it stands here, written from FIPS 180-4 and tested with its
- * vectors and those of RFC 4231. It is not a secret-dependent code path: no table is
- * indexed by data and no branch depends on it, so its timing tells nothing of the key.
+ * libzmq exports no hash, and the frontend shouldn't need a TLS library for one
+ * function of a hundred lines, so it stands here, written from FIPS 180-4 and tested
+ * with its vectors and those of RFC 4231. It is not a secret-dependent code path: no
+ * table is indexed by data and no branch depends on it, so its timing tells nothing of
+ * the key.
  *
- * An hfi_hmac that was initialised holds both padded keys already hashed. A signer keeps
- * one and copies it for each message (RFC 2104, section 4).
+ * An hfi_hmac that was initialised holds both padded keys already hashed. A signer
+ * keeps one and copies it for each message (RFC 2104, section 4).
  *
  * No allocation, no lock, no global state: any thread.
  */
@@ -27,18 +28,16 @@ static const uint32_t round_constants[64] = {
     0xc67178f2};
 
 static uint32_t
-rotate(uint32_t word, unsigned bits)
-{
+rotate(uint32_t word, unsigned bits) {
     return (word >> bits) | (word << (32 - bits));
 }
 
 static void
-expand(uint32_t schedule[64], const uint8_t *block)
-{
+expand(uint32_t schedule[64], const uint8_t *block) {
     for (size_t i = 0; i < 16; i++) {
         const uint8_t *p = block + 4 * i;
-        schedule[i] = (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 |
-                      (uint32_t)p[3];
+        schedule[i] = (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 |
+                      (uint32_t)p[2] << 8 | (uint32_t)p[3];
     }
     for (size_t i = 16; i < 64; i++) {
         uint32_t a = schedule[i - 15], b = schedule[i - 2];
@@ -49,8 +48,7 @@ expand(uint32_t schedule[64], const uint8_t *block)
 }
 
 static void
-compress(uint32_t state[8], const uint8_t *block)
-{
+compress(uint32_t state[8], const uint8_t *block) {
     uint32_t schedule[64], v[8];
     expand(schedule, block);
     memcpy(v, state, sizeof v);
@@ -69,8 +67,7 @@ compress(uint32_t state[8], const uint8_t *block)
 }
 
 void
-hfi_sha256_init(hfi_sha256 *hash)
-{
+hfi_sha256_init(hfi_sha256 *hash) {
     static const uint32_t initial[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
                                         0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
     memcpy(hash->state, initial, sizeof initial);
@@ -78,8 +75,7 @@ hfi_sha256_init(hfi_sha256 *hash)
 }
 
 void
-hfi_sha256_update(hfi_sha256 *hash, const void *data, size_t size)
-{
+hfi_sha256_update(hfi_sha256 *hash, const void *data, size_t size) {
     const uint8_t *bytes = data;
     size_t used = (size_t)(hash->length % HFI_SHA256_BLOCK);
     hash->length += size;
@@ -103,8 +99,7 @@ hfi_sha256_update(hfi_sha256 *hash, const void *data, size_t size)
 }
 
 void
-hfi_sha256_final(hfi_sha256 *hash, uint8_t ret_digest[HFI_SHA256_SIZE])
-{
+hfi_sha256_final(hfi_sha256 *hash, uint8_t ret_digest[HFI_SHA256_SIZE]) {
     static const uint8_t padding[HFI_SHA256_BLOCK] = {0x80};
     uint64_t bits = hash->length * 8;
     size_t used = (size_t)(hash->length % HFI_SHA256_BLOCK);
@@ -118,8 +113,7 @@ hfi_sha256_final(hfi_sha256 *hash, uint8_t ret_digest[HFI_SHA256_SIZE])
 }
 
 void
-hfi_hmac_init(hfi_hmac *hmac, const void *key, size_t size)
-{
+hfi_hmac_init(hfi_hmac *hmac, const void *key, size_t size) {
     uint8_t padded[HFI_SHA256_BLOCK] = {0};
     uint8_t digest[HFI_SHA256_SIZE];
     if (size > sizeof padded) {
@@ -141,14 +135,12 @@ hfi_hmac_init(hfi_hmac *hmac, const void *key, size_t size)
 }
 
 void
-hfi_hmac_update(hfi_hmac *hmac, const void *data, size_t size)
-{
+hfi_hmac_update(hfi_hmac *hmac, const void *data, size_t size) {
     hfi_sha256_update(&hmac->inner, data, size);
 }
 
 void
-hfi_hmac_final(hfi_hmac *hmac, uint8_t ret_digest[HFI_SHA256_SIZE])
-{
+hfi_hmac_final(hfi_hmac *hmac, uint8_t ret_digest[HFI_SHA256_SIZE]) {
     uint8_t digest[HFI_SHA256_SIZE];
     hfi_sha256_final(&hmac->inner, digest);
     hfi_sha256_update(&hmac->outer, digest, sizeof digest);

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HFI_SHA256_SIZE 32
+#define HFI_SHA256_SIZE  32
 #define HFI_SHA256_BLOCK 64
 
 typedef struct hfi_sha256 {

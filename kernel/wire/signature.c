@@ -1,13 +1,14 @@
 /* signature.c - HMAC-SHA256 over the four JSON parts of a message.
  *
- * Whoever can reach the ports but doesn't have the connection file must not run code. So a
- * signature is compared in constant time, and one that was accepted is remembered: a
- * message that was overheard can't be sent a second time.
+ * Whoever can reach the ports but doesn't have the connection file must not run code.
+ * So a signature is compared in constant time, and one that was accepted is remembered:
+ * a message that was overheard can't be sent a second time.
  *
  * The memory is bounded: 4,096 buckets of 8 digests, the oldest of a bucket replaced
- * first (1 MiB, 32,768 messages). A digest picks its bucket by its own bits, which nobody
- * without the key can choose, so nobody can push out a chosen one except by sending
- * validly signed messages. A list with a scan was rejected: its cost grows with its size.
+ * first (1 MiB, 32,768 messages). A digest picks its bucket by its own bits, which
+ * nobody without the key can choose, so nobody can push out a chosen one except by
+ * sending validly signed messages. A list with a scan was rejected: its cost grows with
+ * its size.
  *
  * One thread, the frontend's. The key's bytes live in the hashed pads only.
  */
@@ -27,15 +28,14 @@ typedef struct bucket {
 
 struct hfi_signer {
     int keyed;
-    hfi_hmac hmac;              /* keyed, copied for each message */
-    uint8_t next[BUCKETS];      /* way that is replaced next */
-    uint8_t count[BUCKETS];     /* ways in use */
-    bucket *seen;               /* BUCKETS of them; NULL without a key */
+    hfi_hmac hmac;          /* keyed, copied for each message */
+    uint8_t next[BUCKETS];  /* way that is replaced next */
+    uint8_t count[BUCKETS]; /* ways in use */
+    bucket *seen;           /* BUCKETS of them; NULL without a key */
 };
 
 hf_status
-hfi_signer_create(hfi_part key, hfi_signer **ret_signer, hf_error *reterr)
-{
+hfi_signer_create(hfi_part key, hfi_signer **ret_signer, hf_error *reterr) {
     hfi_signer *signer = calloc(1, sizeof *signer);
     if (signer == NULL)
         return hf_error_set(reterr, HF_E_NOMEM, "no memory for the signer");
@@ -53,8 +53,7 @@ hfi_signer_create(hfi_part key, hfi_signer **ret_signer, hf_error *reterr)
 }
 
 void
-hfi_signer_close(hfi_signer *signer)
-{
+hfi_signer_close(hfi_signer *signer) {
     if (signer == NULL)
         return;
     free(signer->seen);
@@ -63,8 +62,7 @@ hfi_signer_close(hfi_signer *signer)
 
 static void
 digest_parts(const hfi_signer *signer, const hfi_part parts[4],
-             uint8_t ret_digest[HFI_SHA256_SIZE])
-{
+             uint8_t ret_digest[HFI_SHA256_SIZE]) {
     hfi_hmac hmac = signer->hmac;
     for (size_t i = 0; i < 4; i++)
         hfi_hmac_update(&hmac, parts[i].data, parts[i].size);
@@ -73,8 +71,7 @@ digest_parts(const hfi_signer *signer, const hfi_part parts[4],
 
 void
 hfi_signer_sign(const hfi_signer *signer, const hfi_part parts[4],
-                char ret_text[HFI_SIGNATURE_TEXT + 1])
-{
+                char ret_text[HFI_SIGNATURE_TEXT + 1]) {
     static const char digits[] = "0123456789abcdef";
     uint8_t digest[HFI_SHA256_SIZE];
     if (!signer->keyed) {
@@ -90,8 +87,7 @@ hfi_signer_sign(const hfi_signer *signer, const hfi_part parts[4],
 }
 
 static int
-digit_value(unsigned char digit)
-{
+digit_value(unsigned char digit) {
     if (digit >= '0' && digit <= '9')
         return digit - '0';
     if (digit >= 'a' && digit <= 'f')
@@ -103,8 +99,7 @@ digit_value(unsigned char digit)
 
 /* Nonzero where the text spells the digest. Every byte is looked at. */
 static int
-spells_digest(hfi_part text, const uint8_t digest[HFI_SHA256_SIZE])
-{
+spells_digest(hfi_part text, const uint8_t digest[HFI_SHA256_SIZE]) {
     const unsigned char *p = text.data;
     unsigned difference = 0;
     if (text.size != HFI_SIGNATURE_TEXT)
@@ -119,8 +114,7 @@ spells_digest(hfi_part text, const uint8_t digest[HFI_SHA256_SIZE])
 
 /* Remember a digest; 0 where it was known. */
 static int
-remember(hfi_signer *signer, const uint8_t digest[HFI_SHA256_SIZE])
-{
+remember(hfi_signer *signer, const uint8_t digest[HFI_SHA256_SIZE]) {
     size_t index = ((size_t)digest[0] << 8 | digest[1]) % BUCKETS;
     bucket *home = &signer->seen[index];
     for (size_t i = 0; i < signer->count[index]; i++)
@@ -135,8 +129,7 @@ remember(hfi_signer *signer, const uint8_t digest[HFI_SHA256_SIZE])
 
 hf_status
 hfi_signer_verify(hfi_signer *signer, const hfi_part parts[4], hfi_part signature,
-                  hf_error *reterr)
-{
+                  hf_error *reterr) {
     uint8_t digest[HFI_SHA256_SIZE];
     if (!signer->keyed)
         return HF_OK;

@@ -1,13 +1,14 @@
 /* control.c - frames over a Unix socket, in both directions, without ever blocking.
  *
  * The frontend has one thread, and a worker may be busy for hours or be stopped in a
- * debugger. So what is sent is queued and written as the socket takes it, and what comes is
- * read as it comes and cut into frames. The queue to a worker is bounded only by what
- * clients ask of it; the buffer from a worker grows with the bytes that really arrived,
- * never by the length that a frame promises.
+ * debugger. So what is sent is queued and written as the socket takes it, and what
+ * comes is read as it comes and cut into frames. The queue to a worker is bounded only
+ * by what clients ask of it; the buffer from a worker grows with the bytes that really
+ * arrived, never by the length that a frame promises.
  *
- * Descriptors ride on the first byte of their frame: sendmsg gets them with that frame's
- * first piece, never with the tail of the one before. They are closed here once sent.
+ * Descriptors ride on the first byte of their frame: sendmsg gets them with that
+ * frame's first piece, never with the tail of the one before. They are closed here once
+ * sent.
  *
  * A frame handed out points into the receive buffer; the buffer moves only in
  * hfi_control_fill. Writing to a dead peer is an answer (HF_E_GONE), not a SIGPIPE.
@@ -21,7 +22,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "wire/writer.h"
+#include "wire/textbuf.h"
 
 #define FILL_PIECE 65536u
 #define FILL_MAX   (16u << 20) /* in one call: others want their turn */
@@ -42,13 +43,12 @@ struct hfi_control {
     int fd;
     pending *first;
     pending **last;
-    hfi_writer input;
+    hfi_textbuf input;
     size_t taken; /* bytes of input that were handed out */
 };
 
 hf_status
-hfi_control_create_consume(int fd, hfi_control **ret_control, hf_error *reterr)
-{
+hfi_control_create_consume(int fd, hfi_control **ret_control, hf_error *reterr) {
     hfi_control *control = calloc(1, sizeof *control);
     if (control == NULL) {
         close(fd);
@@ -71,16 +71,14 @@ hfi_control_create_consume(int fd, hfi_control **ret_control, hf_error *reterr)
 }
 
 static void
-drop_fds(pending *item)
-{
+drop_fds(pending *item) {
     for (size_t i = 0; i < item->fd_count; i++)
         close(item->fds[i]);
     item->fd_count = 0;
 }
 
 static void
-drop_first(hfi_control *control)
-{
+drop_first(hfi_control *control) {
     pending *item = control->first;
     control->first = item->next;
     if (control->first == NULL)
@@ -91,32 +89,28 @@ drop_first(hfi_control *control)
 }
 
 void
-hfi_control_close(hfi_control *control)
-{
+hfi_control_close(hfi_control *control) {
     if (control == NULL)
         return;
     while (control->first != NULL)
         drop_first(control);
-    hfi_writer_fini(&control->input);
+    hfi_textbuf_fini(&control->input);
     close(control->fd);
     free(control);
 }
 
 int
-hfi_control_fd(const hfi_control *control)
-{
+hfi_control_fd(const hfi_control *control) {
     return control->fd;
 }
 
 int
-hfi_control_is_full(const hfi_control *control)
-{
+hfi_control_is_full(const hfi_control *control) {
     return control->first != NULL;
 }
 
 static ssize_t
-send_piece(int fd, const pending *item)
-{
+send_piece(int fd, const pending *item) {
     union {
         struct cmsghdr head;
         char space[CMSG_SPACE(sizeof(int) * HFI_CONTROL_FDS_MAX)];
@@ -141,8 +135,7 @@ send_piece(int fd, const pending *item)
 }
 
 hf_status
-hfi_control_flush(hfi_control *control, hf_error *reterr)
-{
+hfi_control_flush(hfi_control *control, hf_error *reterr) {
     while (control->first != NULL) {
         pending *item = control->first;
         ssize_t size = send_piece(control->fd, item);
@@ -165,8 +158,7 @@ hfi_control_flush(hfi_control *control, hf_error *reterr)
 
 hf_status
 hfi_control_send_consume(hfi_control *control, hfi_frame *frame, const int *fds,
-                         size_t fd_count, hf_error *reterr)
-{
+                         size_t fd_count, hf_error *reterr) {
     hf_status status = hfi_frame_finish(frame, reterr);
     pending *item = status == HF_OK ? calloc(1, sizeof *item) : NULL;
     if (item == NULL) {
@@ -185,21 +177,19 @@ hfi_control_send_consume(hfi_control *control, hfi_frame *frame, const int *fds,
 }
 
 static void
-compact_input(hfi_control *control)
-{
-    hfi_writer *input = &control->input;
+compact_input(hfi_control *control) {
+    hfi_textbuf *input = &control->input;
     if (control->taken == 0)
         return;
     memmove(input->data, input->data + control->taken, input->size - control->taken);
     input->size -= control->taken;
     control->taken = 0;
     if (input->size == 0 && input->capacity > FILL_MAX)
-        hfi_writer_fini(input);
+        hfi_textbuf_fini(input);
 }
 
 hf_status
-hfi_control_fill(hfi_control *control, hf_error *reterr)
-{
+hfi_control_fill(hfi_control *control, hf_error *reterr) {
     char piece[FILL_PIECE];
     compact_input(control);
     for (size_t total = 0; total < FILL_MAX;) {
@@ -212,7 +202,7 @@ hfi_control_fill(hfi_control *control, hf_error *reterr)
             return hf_error_set(reterr, HF_E_GONE, "the peer is gone");
         if (size < 0)
             return hf_error_set_errno(reterr, errno, "reading from a worker");
-        hfi_writer_append(&control->input, piece, (size_t)size);
+        hfi_textbuf_append(&control->input, piece, (size_t)size);
         if (control->input.failed)
             return hf_error_set(reterr, HF_E_NOMEM, "no memory for a frame");
         total += (size_t)size;
@@ -221,9 +211,8 @@ hfi_control_fill(hfi_control *control, hf_error *reterr)
 }
 
 hf_status
-hfi_control_next(hfi_control *control, hfi_map *ret_map, hf_error *reterr)
-{
-    const hfi_writer *input = &control->input;
+hfi_control_next(hfi_control *control, hfi_map *ret_map, hf_error *reterr) {
+    const hfi_textbuf *input = &control->input;
     size_t left = input->size - control->taken;
     if (left < 4)
         return HF_AGAIN;

@@ -1,17 +1,17 @@
 /* control.h - the control channel between the frontend and a worker.
  *
- * A Unix stream socket pair per worker. Each message is a frame: a 4-byte big-endian length
- * (of what follows, at most 2^31-1) and one msgpack map with string keys; "op" says what it
- * is. File descriptors travel as SCM_RIGHTS with the first byte of the frame. JSON parts
- * of Jupyter messages travel as msgpack bin, unparsed: what a worker sends goes out as it
- * is, signed by the frontend. End of file means that the peer is dead. Unknown keys are
- * ignored; an unknown op is answered by HF_E_PROTOCOL on the frontend's side (the worker is
- * ended) and by a log line on the worker's.
+ * A Unix stream socket pair per worker. Each message is a frame: a 4-byte big-endian
+ * length (of what follows, at most 2^31-1) and one msgpack map with string keys; "op"
+ * says what it is. File descriptors travel as SCM_RIGHTS with the first byte of the
+ * frame. JSON parts of Jupyter messages travel as msgpack bin, unparsed: what a worker
+ * sends goes out as it is, signed by the frontend. End of file means that the peer is
+ * dead. Unknown keys are ignored; an unknown op is answered by HF_E_PROTOCOL on the
+ * frontend's side (the worker is ended) and by a log line on the worker's.
  *
  * The template (started by exec; imports, never runs user code; forks workers):
- *   -> {op: "fork", role: "home"|"cell"} + 3 fds: the new worker's end of its own pair, and
- *      the write ends of the pipes that become its fds 1 and 2.
- *      The child closes every descriptor of the template and talks on its own pair.
+ *   -> {op: "fork", role: "home"|"cell"} + 3 fds: the new worker's end of its own pair,
+ * and the write ends of the pipes that become its fds 1 and 2. The child closes every
+ * descriptor of the template and talks on its own pair.
  *   -> {op: "import", modules: [str]}    top-level names to import, so that later
  *      forks have them; only from the standard library and site-packages.
  *   <- {op: "ready", version: 1, pid, modules: [str]}        once, when it can fork
@@ -24,48 +24,52 @@
  *   <- {op: "ready", version: 1, pid}
  *   -> {op: "request", id, type, header: bin, parent: bin, metadata: bin, content: bin,
  *       buffers: [bin], code?: str, execution_count?: int, instrument?: map}
- *      `type` is the Jupyter msg_type: execute_request (with `code`, where magics of the
- *      frontend were blanked so that line numbers stay, and `execution_count`, which the
+ *      `type` is the Jupyter msg_type: execute_request (with `code`, where magics of
+ * the frontend were blanked so that line numbers stay, and `execution_count`, which the
  *      frontend keeps), complete_request, inspect_request, is_complete_request,
- *      history_request, comm_info_request, comm_open, comm_msg, comm_close, debug_request.
- *      comm_open, comm_msg and comm_close have no reply but are acknowledged by
- *      {op: "reply", id} without content.
+ *      history_request, comm_info_request, comm_open, comm_msg, comm_close,
+ * debug_request. comm_open, comm_msg and comm_close have no reply but are acknowledged
+ * by {op: "reply", id} without content.
  *   <- {op: "reply", id, content: bin, metadata?: bin, buffers?: [bin], report?: map,
  *       prepared?: bin, modules?: [str], trace?: str}
  *      ends request `id`. For execute_request, content is that of execute_reply.
  *   <- {op: "message", channel: "iopub"|"shell"|"control", type, content: bin,
- *       metadata: bin, parent?: bin, buffers: [bin]}   to be published as it is; the parent
- *      is the running request's header unless given (background threads, comms).
+ *       metadata: bin, parent?: bin, buffers: [bin]}   to be published as it is; the
+ * parent is the running request's header unless given (background threads, comms).
  *   <- {op: "stream", name: "stdout"|"stderr", text: str, parent?: bin}
  *      The frontend joins neighbours and publishes them at the latest before any other
  *      message of the worker, before the reply, and 10 ms after the first.
  *   <- {op: "input_request", prompt: str, password: bool}   the worker blocks until
- *   -> {op: "input_reply", value: str}, or SIGINT arrives. Only while an execute_request
- *      with allow_stdin runs; otherwise the worker raises StdinNotImplementedError itself.
+ *   -> {op: "input_reply", value: str}, or SIGINT arrives. Only while an
+ * execute_request with allow_stdin runs; otherwise the worker raises
+ * StdinNotImplementedError itself.
  *   -> {op: "exit"}   leave in an orderly way (atexit, publish nothing).
- *   Interrupt: SIGINT to the worker's pid. Its fds 1 and 2 are pipes whose read ends the
- *   frontend has: what C code writes there is published as stream, drained before a frame
- *   that was sent later is handled.
+ *   Interrupt: SIGINT to the worker's pid. Its fds 1 and 2 are pipes whose read ends
+ * the frontend has: what C code writes there is published as stream, drained before a
+ * frame that was sent later is handled.
  *
- * The home worker, besides (requests without user code; answered by "reply" with a report):
- *   -> {op: "commit", id}   put every changed name into the store: the reply has `prepared`
- *      (absent when nothing changed) and report {seconds, bytes_copied, bytes_shared,
- *      names_saved, names_declined}, declined: {name: reason}, and modules: top-level
- *      modules imported by now. The frontend publishes, then sends
+ * The home worker, besides (requests without user code; answered by "reply" with a
+ * report):
+ *   -> {op: "commit", id}   put every changed name into the store: the reply has
+ * `prepared` (absent when nothing changed) and report {seconds, bytes_copied,
+ * bytes_shared, names_saved, names_declined}, declined: {name: reason}, and modules:
+ * top-level modules imported by now. The frontend publishes, then sends
  *   -> {op: "published", generation}    the home seals; nothing is answered.
- *   -> {op: "adopt", generation, execution_count, code, store_history, report?: map}  a cell worker's
- *      commit was published: bind what changed, take the process state (environment, cwd,
- *      sys.path, random generators), add the cell to history. Nothing is answered.
- *   -> {op: "environment", values: {str: str}}   set in os.environ. Nothing is answered.
+ *   -> {op: "adopt", generation, execution_count, code, store_history, report?: map}  a
+ * cell worker's commit was published: bind what changed, take the process state
+ * (environment, cwd, sys.path, random generators), add the cell to history. Nothing is
+ * answered.
+ *   -> {op: "environment", values: {str: str}}   set in os.environ. Nothing is
+ * answered.
  *
  * A cell worker runs one execute_request and exits after its reply was sent (the
  * frontend closes its end when it has it; then the worker leaves by _exit). Its request
- * has instrument: {arguments: [str], declined: {name: reason}, isolated: bool}. It opens the snapshot,
- * binds, opens the recorder unless isolated, runs, closes the recorder, prepares a commit, replies with
- * `prepared`, `trace` (the experiment directory) and report:
- *   {seconds_in, seconds_run, seconds_out, bytes_mapped, bytes_copied, bytes_shared,
- *    copy_faults, names_bound, names_decoded, names_skipped, names_saved, names_declined, events,
- *    reason: str (why everything was bound, or "")}
+ * has instrument: {arguments: [str], declined: {name: reason}, isolated: bool}. It
+ * opens the snapshot, binds, opens the recorder unless isolated, runs, closes the
+ * recorder, prepares a commit, replies with `prepared`, `trace` (the experiment
+ * directory) and report: {seconds_in, seconds_run, seconds_out, bytes_mapped,
+ * bytes_copied, bytes_shared, copy_faults, names_bound, names_decoded, names_skipped,
+ * names_saved, names_declined, events, reason: str (why everything was bound, or "")}
  * plus lost: {name: reason} for names made by the cell that can't be carried.
  * If it dies before its reply nothing was published: the state is as before the cell.
  */
@@ -90,8 +94,8 @@ int hfi_control_fd(const hfi_control *control);
 /* Whether something waits to be written. */
 int hfi_control_is_full(const hfi_control *control);
 
-/* Queue a frame and write what fits. The frame and the descriptors, which are closed once
- * sent, are consumed on failure too. HF_E_GONE where the peer is dead, HF_E_NOMEM,
+/* Queue a frame and write what fits. The frame and the descriptors, which are closed
+ * once sent, are consumed on failure too. HF_E_GONE where the peer is dead, HF_E_NOMEM,
  * HF_E_SYSTEM. */
 HF_CHECK hf_status hfi_control_send_consume(hfi_control *control, hfi_frame *frame,
                                             const int *fds, size_t fd_count,

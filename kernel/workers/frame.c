@@ -2,10 +2,10 @@
  *
  * A worker runs user code, and user code can write to any descriptor of its process. So
  * what comes from a worker is hostile: before msgpack-c sees the bytes they are walked
- * once, which checks that every length and count fits into what is there, that the nesting
- * is bounded and that exactly one value fills the frame. Without that walk a five-byte
- * array header would make the unpacker reserve gigabytes. The walk keeps no stack of
- * its own beyond HFI_FRAME_DEPTH_MAX counters.
+ * once, which checks that every length and count fits into what is there, that the
+ * nesting is bounded and that exactly one value fills the frame. Without that walk a
+ * five-byte array header would make the unpacker reserve gigabytes. The walk keeps no
+ * stack of its own beyond HFI_FRAME_DEPTH_MAX counters.
  *
  * Strings of a map that was read point into the frame's bytes: nothing is copied until
  * somebody keeps it. No input or output here, so that a fuzzer can run it. One thread
@@ -18,21 +18,18 @@
 /* ---- writing ------------------------------------------------------------------ */
 
 static void
-check(hfi_frame *frame, int result)
-{
+check(hfi_frame *frame, int result) {
     if (result != 0)
         frame->failed = 1;
 }
 
 static void
-put_key(hfi_frame *frame, const char *key)
-{
+put_key(hfi_frame *frame, const char *key) {
     hfi_frame_put_text(frame, hfi_part_text(key));
 }
 
 void
-hfi_frame_init(hfi_frame *frame, const char *op, uint32_t pairs)
-{
+hfi_frame_init(hfi_frame *frame, const char *op, uint32_t pairs) {
     msgpack_sbuffer_init(&frame->buffer);
     msgpack_packer_init(&frame->packer, &frame->buffer, msgpack_sbuffer_write);
     frame->failed = 0;
@@ -42,14 +39,12 @@ hfi_frame_init(hfi_frame *frame, const char *op, uint32_t pairs)
 }
 
 void
-hfi_frame_fini(hfi_frame *frame)
-{
+hfi_frame_fini(hfi_frame *frame) {
     msgpack_sbuffer_destroy(&frame->buffer);
 }
 
 void
-hfi_frame_put_text(hfi_frame *frame, hfi_part text)
-{
+hfi_frame_put_text(hfi_frame *frame, hfi_part text) {
     if (text.size > UINT_MAX)
         frame->failed = 1;
     else
@@ -58,8 +53,7 @@ hfi_frame_put_text(hfi_frame *frame, hfi_part text)
 }
 
 void
-hfi_frame_put_bytes(hfi_frame *frame, hfi_part bytes)
-{
+hfi_frame_put_bytes(hfi_frame *frame, hfi_part bytes) {
     if (bytes.size > UINT_MAX)
         frame->failed = 1;
     else
@@ -68,58 +62,50 @@ hfi_frame_put_bytes(hfi_frame *frame, hfi_part bytes)
 }
 
 void
-hfi_frame_add_text(hfi_frame *frame, const char *key, hfi_part text)
-{
+hfi_frame_add_text(hfi_frame *frame, const char *key, hfi_part text) {
     put_key(frame, key);
     hfi_frame_put_text(frame, text);
 }
 
 void
-hfi_frame_add_bytes(hfi_frame *frame, const char *key, hfi_part bytes)
-{
+hfi_frame_add_bytes(hfi_frame *frame, const char *key, hfi_part bytes) {
     put_key(frame, key);
     hfi_frame_put_bytes(frame, bytes);
 }
 
 void
-hfi_frame_add_integer(hfi_frame *frame, const char *key, int64_t value)
-{
+hfi_frame_add_integer(hfi_frame *frame, const char *key, int64_t value) {
     put_key(frame, key);
     check(frame, msgpack_pack_int64(&frame->packer, value));
 }
 
 void
-hfi_frame_add_flag(hfi_frame *frame, const char *key, int value)
-{
+hfi_frame_add_flag(hfi_frame *frame, const char *key, int value) {
     put_key(frame, key);
     check(frame, value ? msgpack_pack_true(&frame->packer)
                        : msgpack_pack_false(&frame->packer));
 }
 
 void
-hfi_frame_add_array(hfi_frame *frame, const char *key, size_t count)
-{
+hfi_frame_add_array(hfi_frame *frame, const char *key, size_t count) {
     put_key(frame, key);
     check(frame, msgpack_pack_array(&frame->packer, count));
 }
 
 void
-hfi_frame_add_map(hfi_frame *frame, const char *key, size_t count)
-{
+hfi_frame_add_map(hfi_frame *frame, const char *key, size_t count) {
     put_key(frame, key);
     check(frame, msgpack_pack_map(&frame->packer, count));
 }
 
 void
-hfi_frame_put_object(hfi_frame *frame, const char *key, const msgpack_object *value)
-{
+hfi_frame_put_object(hfi_frame *frame, const char *key, const msgpack_object *value) {
     put_key(frame, key);
     check(frame, msgpack_pack_object(&frame->packer, *value));
 }
 
 hf_status
-hfi_frame_finish(hfi_frame *frame, hf_error *reterr)
-{
+hfi_frame_finish(hfi_frame *frame, hf_error *reterr) {
     size_t size = frame->buffer.size;
     if (frame->failed)
         return hf_error_set(reterr, HF_E_NOMEM, "no memory for a frame");
@@ -139,8 +125,7 @@ typedef struct cursor {
 } cursor;
 
 static int
-skip(cursor *at, size_t size)
-{
+skip(cursor *at, size_t size) {
     if (size > at->left)
         return 0;
     at->next += size;
@@ -150,8 +135,7 @@ skip(cursor *at, size_t size)
 
 /* A big-endian number of `width` bytes. */
 static int
-take_number(cursor *at, size_t width, size_t *ret_number)
-{
+take_number(cursor *at, size_t width, size_t *ret_number) {
     const unsigned char *p = at->next;
     size_t number = 0;
     if (!skip(at, width))
@@ -164,15 +148,13 @@ take_number(cursor *at, size_t width, size_t *ret_number)
 
 /* Bytes with a length of `width` bytes and `extra` more (an extension's type). */
 static int
-skip_sized(cursor *at, size_t width, size_t extra)
-{
+skip_sized(cursor *at, size_t width, size_t extra) {
     size_t size = 0;
     return take_number(at, width, &size) && skip(at, size) && skip(at, extra);
 }
 
 static int
-skip_container(cursor *at, size_t width, size_t each, size_t *ret_members)
-{
+skip_container(cursor *at, size_t width, size_t each, size_t *ret_members) {
     if (!take_number(at, width, ret_members) || *ret_members > at->left)
         return 0;
     *ret_members *= each;
@@ -181,8 +163,7 @@ skip_container(cursor *at, size_t width, size_t each, size_t *ret_members)
 
 /* Skip one value's head and bytes; `ret_members` is how many values it contains. */
 static int
-skip_head(cursor *at, size_t *ret_members)
-{
+skip_head(cursor *at, size_t *ret_members) {
     size_t tag = 0;
     *ret_members = 0;
     if (!take_number(at, 1, &tag) || tag == 0xc1)
@@ -211,8 +192,7 @@ skip_head(cursor *at, size_t *ret_members)
 }
 
 int
-hfi_frame_is_valid(const void *data, size_t size)
-{
+hfi_frame_is_valid(const void *data, size_t size) {
     cursor at = {data, size};
     size_t left[HFI_FRAME_DEPTH_MAX + 1] = {1};
     size_t depth = 0;
@@ -237,8 +217,7 @@ hfi_frame_is_valid(const void *data, size_t size)
 /* ---- reading ------------------------------------------------------------------ */
 
 hf_status
-hfi_map_read(hfi_map *map, const void *data, size_t size, hf_error *reterr)
-{
+hfi_map_read(hfi_map *map, const void *data, size_t size, hf_error *reterr) {
     size_t offset = 0;
     hfi_map_fini(map);
     if (!hfi_frame_is_valid(data, size))
@@ -258,16 +237,14 @@ hfi_map_read(hfi_map *map, const void *data, size_t size, hf_error *reterr)
 }
 
 void
-hfi_map_fini(hfi_map *map)
-{
+hfi_map_fini(hfi_map *map) {
     if (map->object != NULL)
         msgpack_unpacked_destroy(&map->unpacked);
     map->object = NULL;
 }
 
 hfi_part
-hfi_object_part(const msgpack_object *object)
-{
+hfi_object_part(const msgpack_object *object) {
     if (object != NULL && object->type == MSGPACK_OBJECT_STR)
         return hfi_part_of(object->via.str.ptr, object->via.str.size);
     if (object != NULL && object->type == MSGPACK_OBJECT_BIN)
@@ -276,8 +253,7 @@ hfi_object_part(const msgpack_object *object)
 }
 
 const msgpack_object *
-hfi_map_get(const msgpack_object *map, const char *key)
-{
+hfi_map_get(const msgpack_object *map, const char *key) {
     if (map == NULL || map->type != MSGPACK_OBJECT_MAP)
         return NULL;
     for (uint32_t i = 0; i < map->via.map.size; i++) {
@@ -289,14 +265,12 @@ hfi_map_get(const msgpack_object *map, const char *key)
 }
 
 hfi_part
-hfi_map_part(const msgpack_object *map, const char *key)
-{
+hfi_map_part(const msgpack_object *map, const char *key) {
     return hfi_object_part(hfi_map_get(map, key));
 }
 
 int64_t
-hfi_map_integer(const msgpack_object *map, const char *key, int64_t fallback)
-{
+hfi_map_integer(const msgpack_object *map, const char *key, int64_t fallback) {
     const msgpack_object *value = hfi_map_get(map, key);
     if (value == NULL)
         return fallback;
@@ -308,8 +282,7 @@ hfi_map_integer(const msgpack_object *map, const char *key, int64_t fallback)
 }
 
 double
-hfi_map_real(const msgpack_object *map, const char *key, double fallback)
-{
+hfi_map_real(const msgpack_object *map, const char *key, double fallback) {
     const msgpack_object *value = hfi_map_get(map, key);
     if (value != NULL && (value->type == MSGPACK_OBJECT_FLOAT32 ||
                           value->type == MSGPACK_OBJECT_FLOAT64))

@@ -25,13 +25,14 @@ void hfi_frame_add_text(hfi_frame *frame, const char *key, hfi_part text);
 void hfi_frame_add_bytes(hfi_frame *frame, const char *key, hfi_part bytes);
 void hfi_frame_add_integer(hfi_frame *frame, const char *key, int64_t value);
 void hfi_frame_add_flag(hfi_frame *frame, const char *key, int value);
-/* Begin an array or a map as value; its members follow by hfi_frame_put_* or, in a map, by
- * hfi_frame_add_*. */
+/* Begin an array or a map as value; its members follow by hfi_frame_put_* or, in a map,
+ * by hfi_frame_add_*. */
 void hfi_frame_add_array(hfi_frame *frame, const char *key, size_t count);
 void hfi_frame_add_map(hfi_frame *frame, const char *key, size_t count);
 void hfi_frame_put_text(hfi_frame *frame, hfi_part text);
 void hfi_frame_put_bytes(hfi_frame *frame, hfi_part bytes);
-void hfi_frame_put_object(hfi_frame *frame, const char *key, const msgpack_object *value);
+void hfi_frame_put_object(hfi_frame *frame, const char *key,
+                          const msgpack_object *value);
 /* Write the length. HF_E_NOMEM, HF_E_LIMIT. */
 HF_CHECK hf_status hfi_frame_finish(hfi_frame *frame, hf_error *reterr);
 
@@ -41,8 +42,8 @@ typedef struct hfi_map {
     const msgpack_object *object; /* a map; NULL: nothing read */
 } hfi_map;
 
-/* Whether `size` bytes are one well-formed msgpack value whose counts and lengths fit in
- * them, at most HFI_FRAME_DEPTH_MAX deep. */
+/* Whether `size` bytes are one well-formed msgpack value whose counts and lengths fit
+ * in them, at most HFI_FRAME_DEPTH_MAX deep. */
 int hfi_frame_is_valid(const void *data, size_t size);
 /* The bytes after the length. HF_E_PROTOCOL, HF_E_NOMEM. */
 HF_CHECK hf_status hfi_map_read(hfi_map *map, const void *data, size_t size,

@@ -3,7 +3,7 @@
 #define HFI_STREAM_H
 
 #include "wire/part.h"
-#include "wire/writer.h"
+#include "wire/textbuf.h"
 
 #define HFI_STREAM_DELAY_NS 10000000LL
 #define HFI_STREAM_SIZE     65536u
@@ -17,9 +17,9 @@ typedef void (*hfi_stream_publish)(void *context, int name, hfi_part parent,
 typedef struct hfi_stream {
     hfi_stream_publish publish;
     void *context;
-    hfi_writer text;
-    hfi_writer parent;
-    hfi_writer tail[2]; /* the begun character of each raw pipe: at most 3 bytes */
+    hfi_textbuf text;
+    hfi_textbuf parent;
+    hfi_textbuf tail[2]; /* the begun character of each raw pipe: at most 3 bytes */
     int name;
     long long since_ns; /* when the first waiting byte came */
 } hfi_stream;

@@ -1,12 +1,12 @@
 /* worker.c - the template program and its forks, as the frontend holds them.
  *
  * The frontend makes a worker's channel and pipes itself and hands the far ends to the
- * template, which forks. So a worker can be sent its first request before it exists, and
- * the frontend never waits: a fork that fails shows as an end of file.
+ * template, which forks. So a worker can be sent its first request before it exists,
+ * and the frontend never waits: a fork that fails shows as an end of file.
  *
  * A worker stays in the list from the request on until its death is certain: reported
- * by the template, or past a deadline. `owned` says whether the session still uses it. A
- * released worker has its channel closed and some time to leave; then it is killed.
+ * by the template, or past a deadline. `owned` says whether the session still uses it.
+ * A released worker has its channel closed and some time to leave; then it is killed.
  * Nothing here waits for a worker: the template is the parent of all and reaps them.
  *
  * One thread.
@@ -20,15 +20,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "workers/process.h"
+#include "workers/program.h"
 
 #define DRAIN_PIECE 65536
 #define DRAIN_TURNS 32 /* more than a pipe holds; a flood must not hold up the loop */
 
 hf_status
 hfi_template_start(hfi_template *template, const char *const *argv, int session_fd,
-                   hf_error *reterr)
-{
+                   hf_error *reterr) {
     char control_text[16], session_text[16];
     int fds[2];
     size_t count = 0;
@@ -37,19 +36,20 @@ hfi_template_start(hfi_template *template, const char *const *argv, int session_
     char **full = calloc(count + 5, sizeof *full);
     if (full == NULL)
         return hf_error_set(reterr, HF_E_NOMEM, "no memory");
-    hf_status status = hfi_process_pair(fds, reterr);
+    hf_status status = hfi_program_pair(fds, reterr);
     if (status != HF_OK) {
         free(full);
         return status;
     }
     snprintf(control_text, sizeof control_text, "%d", fds[1]);
     snprintf(session_text, sizeof session_text, "%d", session_fd);
-    char *const options[] = {"--control-fd", control_text, "--session-fd", session_text};
+    char *const options[] = {"--control-fd", control_text, "--session-fd",
+                             session_text};
     for (size_t i = 0; i < count; i++)
         full[i] = (char *)(uintptr_t)argv[i]; /* exec takes them unchanged */
     memcpy(full + count, options, sizeof options);
     const int keep[] = {fds[1], session_fd};
-    status = hfi_process_spawn(full, keep, 2, &template->pid, reterr);
+    status = hfi_program_spawn(full, keep, 2, &template->pid, reterr);
     free(full);
     close(fds[1]);
     if (status != HF_OK) {
@@ -59,14 +59,13 @@ hfi_template_start(hfi_template *template, const char *const *argv, int session_
     template->ready = 0;
     status = hfi_control_create_consume(fds[0], &template->control, reterr);
     if (status != HF_OK)
-        hfi_process_end(template->pid, 0);
+        hfi_program_end(template->pid, 0);
     return status;
 }
 
 hf_status
 hfi_template_import(hfi_template *template, const hfi_part *modules, size_t count,
-                    hf_error *reterr)
-{
+                    hf_error *reterr) {
     hfi_frame frame;
     hfi_frame_init(&frame, "import", 1);
     hfi_frame_add_array(&frame, "modules", count);
@@ -76,12 +75,11 @@ hfi_template_import(hfi_template *template, const hfi_part *modules, size_t coun
 }
 
 void
-hfi_template_end(hfi_template *template, int timeout_ms)
-{
+hfi_template_end(hfi_template *template, int timeout_ms) {
     if (template->control != NULL) {
         hfi_control_close(template->control);
         template->control = NULL;
-        hfi_process_end(template->pid, timeout_ms);
+        hfi_program_end(template->pid, timeout_ms);
     }
     while (template->workers != NULL)
         hfi_worker_forget(template, template->workers);
@@ -89,16 +87,15 @@ hfi_template_end(hfi_template *template, int timeout_ms)
 
 /* The far ends of channel and pipes go into `ret_far`. */
 static hf_status
-open_worker(hfi_worker *worker, int ret_far[3], hf_error *reterr)
-{
+open_worker(hfi_worker *worker, int ret_far[3], hf_error *reterr) {
     int pair[2], out[2], err[2];
-    hf_status status = hfi_process_pair(pair, reterr);
+    hf_status status = hfi_program_pair(pair, reterr);
     if (status != HF_OK)
         return status;
-    status = hfi_process_pipe(out, reterr);
+    status = hfi_program_pipe(out, reterr);
     if (status != HF_OK)
         goto close_pair;
-    status = hfi_process_pipe(err, reterr);
+    status = hfi_program_pipe(err, reterr);
     if (status != HF_OK)
         goto close_out;
     status = hfi_control_create_consume(pair[0], &worker->control, reterr);
@@ -127,8 +124,7 @@ close_pair:
 
 hf_status
 hfi_worker_fork(hfi_template *template, hfi_role role, hfi_worker **ret_worker,
-                hf_error *reterr)
-{
+                hf_error *reterr) {
     int far[3];
     hfi_frame frame;
     if (template->control == NULL)
@@ -158,8 +154,7 @@ hfi_worker_fork(hfi_template *template, hfi_role role, hfi_worker **ret_worker,
 }
 
 hfi_worker *
-hfi_worker_named(hfi_template *template, pid_t pid)
-{
+hfi_worker_named(hfi_template *template, pid_t pid) {
     for (hfi_worker *worker = template->workers; worker != NULL; worker = worker->next)
         if (worker->pid == pid && pid > 0)
             return worker;
@@ -167,8 +162,7 @@ hfi_worker_named(hfi_template *template, pid_t pid)
 }
 
 hfi_worker *
-hfi_worker_awaiting(hfi_template *template, hfi_role role)
-{
+hfi_worker_awaiting(hfi_template *template, hfi_role role) {
     hfi_worker *oldest = NULL;
     for (hfi_worker *worker = template->workers; worker != NULL; worker = worker->next)
         if (worker->pid == 0 && worker->role == role)
@@ -177,8 +171,7 @@ hfi_worker_awaiting(hfi_template *template, hfi_role role)
 }
 
 static void
-drain_one(hfi_worker *worker, int name, hfi_part parent, long long now_ns)
-{
+drain_one(hfi_worker *worker, int name, hfi_part parent, long long now_ns) {
     char piece[DRAIN_PIECE];
     for (int turn = 0; turn < DRAIN_TURNS && worker->output[name] >= 0; turn++) {
         ssize_t size = read(worker->output[name], piece, sizeof piece);
@@ -197,15 +190,13 @@ drain_one(hfi_worker *worker, int name, hfi_part parent, long long now_ns)
 }
 
 void
-hfi_worker_drain(hfi_worker *worker, hfi_part parent, long long now_ns)
-{
+hfi_worker_drain(hfi_worker *worker, hfi_part parent, long long now_ns) {
     drain_one(worker, HFI_STDOUT, parent, now_ns);
     drain_one(worker, HFI_STDERR, parent, now_ns);
 }
 
 static void
-close_outputs(hfi_worker *worker)
-{
+close_outputs(hfi_worker *worker) {
     for (int i = 0; i < 2; i++) {
         if (worker->output[i] >= 0)
             close(worker->output[i]);
@@ -214,8 +205,7 @@ close_outputs(hfi_worker *worker)
 }
 
 void
-hfi_worker_release(hfi_worker *worker, int patience_ms)
-{
+hfi_worker_release(hfi_worker *worker, int patience_ms) {
     hfi_control_close(worker->control);
     worker->control = NULL;
     close_outputs(worker);
@@ -224,15 +214,13 @@ hfi_worker_release(hfi_worker *worker, int patience_ms)
 }
 
 void
-hfi_worker_kill(hfi_worker *worker, int number)
-{
+hfi_worker_kill(hfi_worker *worker, int number) {
     if (worker->pid > 0 && !worker->exited)
         kill(worker->pid, number);
 }
 
 void
-hfi_worker_forget(hfi_template *template, hfi_worker *worker)
-{
+hfi_worker_forget(hfi_template *template, hfi_worker *worker) {
     hfi_worker **link = &template->workers;
     while (*link != NULL && *link != worker)
         link = &(*link)->next;

@@ -13,15 +13,15 @@ typedef enum hfi_role { HFI_HOME, HFI_CELL } hfi_role;
 typedef struct hfi_worker {
     struct hfi_worker *next; /* in the template's list */
     hfi_role role;
-    int owned;  /* the session still has it as home, cell or standby */
-    pid_t pid;  /* 0: the template has not told yet */
+    int owned; /* the session still has it as home, cell or standby */
+    pid_t pid; /* 0: the template has not told yet */
     int ready;
     hfi_control *control; /* NULL once closed */
     int output[2];        /* read ends of its fds 1 and 2; -1 once at their end */
     hfi_stream stream;
-    int silent;           /* its channel is at its end, or broke the protocol */
-    int exited;           /* the template reported `status` */
-    int status;           /* raw wait status */
+    int silent;            /* its channel is at its end, or broke the protocol */
+    int exited;            /* the template reported `status` */
+    int status;            /* raw wait status */
     long long deadline_ns; /* silent or leaving: when patience ends; 0: none */
 } hfi_worker;
 

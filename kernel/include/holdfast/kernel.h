@@ -1,22 +1,22 @@
 /* holdfast/kernel.h - a Jupyter kernel frontend that other kernels can use.
  *
- * The frontend speaks the Jupyter messaging protocol (5.4) on five ZeroMQ sockets, owns the session's
- * store, queues requests, and runs no user code: that is done by worker processes, started
- * by a *template* program that the caller names and that speaks the control protocol
- * (kernel/workers/control.h; described in ARCHITECTURE.md). The program holdfast-kernel is
- * this library with Holdfast's own Python worker; a kernel for another language brings
- * its own worker program.
+ * The frontend speaks the Jupyter messaging protocol (5.4) on five ZeroMQ sockets, owns
+ * the session's store, queues requests, and runs no user code: that is done by worker
+ * processes, started by a *template* program that the caller names and that speaks the
+ * control protocol (kernel/workers/control.h; described in ARCHITECTURE.md). The
+ * program holdfast-kernel is this library with Holdfast's own Python worker; a kernel
+ * for another language brings its own worker program.
  *
- * Threads: all calls on one hf_kernel come from one thread, except hf_kernel_stop, which any
- * thread or signal handler may call.
+ * Threads: all calls on one hf_kernel come from one thread, except hf_kernel_stop,
+ * which any thread or signal handler may call.
  */
 #ifndef HOLDFAST_KERNEL_H
 #define HOLDFAST_KERNEL_H
 
 #include <stddef.h>
 
-#include "error.h"
-#include "status.h"
+#include "holdfast/error.h"
+#include "holdfast/status.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -30,9 +30,9 @@ typedef struct hf_kernel_options {
     /* Command of the template program, NULL-terminated. "--control-fd N --session-fd M"
      * is appended. */
     const char *const *worker_argv;
-    const char *kernel_info; /* JSON object merged into kernel_info_reply: implementation,
-                                banner, language_info, help_links ... */
-    const char *label;       /* of the session's store; may be NULL */
+    const char *kernel_info;           /* JSON object merged into kernel_info_reply:
+                                          implementation,           banner, language_info, help_links ... */
+    const char *label;                 /* of the session's store; may be NULL */
     unsigned long long capacity_bytes; /* of the store; 0: what the file system has */
 } hf_kernel_options;
 
@@ -44,6 +44,9 @@ HF_EXPORT HF_CHECK hf_status hf_kernel_create(const hf_kernel_options *options,
 /* Serve until a shutdown_request, hf_kernel_stop, or the death of the parent that
  * JPY_PARENT_PID names. HF_OK after an orderly end. */
 HF_EXPORT HF_CHECK hf_status hf_kernel_run(hf_kernel *kernel, hf_error *reterr);
+
+/* Interrupt the cell that runs, as an interrupt_request does. Async-signal-safe. */
+HF_EXPORT void hf_kernel_interrupt(hf_kernel *kernel);
 
 /* Ask hf_kernel_run to return. Async-signal-safe. */
 HF_EXPORT void hf_kernel_stop(hf_kernel *kernel);

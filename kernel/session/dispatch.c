@@ -1,0 +1,193 @@
+/* dispatch.c - messages of clients: what is answered at once, and what is queued.
+ *
+ * shell     queued, all of it, and taken one after the other (queue.c says why)
+ * control   answered at once, also while a cell runs: interrupt, shutdown, kernel_info
+ * stdin     input_reply, for the worker that waits for one
+ *
+ * What the frontend knows by itself is answered without a worker: kernel_info, connect,
+ * interrupt, shutdown. The debugger and subshells have their place here
+ * and say plainly that they are not there: kernel_info announces neither.
+ *
+ * A message that is malformed, forged or replayed is dropped with a line on stderr.
+ */
+#include "session/session.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TURN_MAX 1000 /* messages of one channel before the others have a turn */
+
+/* The next message as a request, or NULL where none waits. */
+static hfi_request *
+receive(hf_kernel *kernel, int channel) {
+    for (int i = 0; i < TURN_MAX; i++) {
+        hfi_message message;
+        hf_error error = HF_ERROR_INIT;
+        hf_status status = hfi_channels_receive(kernel->channels, channel,
+                                                kernel->signer, &message, &error);
+        if (status == HF_AGAIN)
+            return NULL;
+        if (status == HF_OK) {
+            hfi_request *request = hfi_request_create_consume(&message, channel);
+            if (request != NULL)
+                return request;
+        } else {
+            hfi_log("dropped a message: %s", error.message);
+        }
+    }
+    return NULL;
+}
+
+/* ---- answers without a worker --------------------------------------------------- */
+
+static void
+answer_connect(hf_kernel *kernel, const hfi_request *request) {
+    const hfi_connection *at = &kernel->connection;
+    json_t *content = json_pack(
+        "{s:s,s:i,s:i,s:i,s:i,s:i}", "status", "ok", "shell_port", at->port[HFI_SHELL],
+        "iopub_port", at->port[HFI_IOPUB], "stdin_port", at->port[HFI_STDIN],
+        "control_port", at->port[HFI_CONTROL], "hb_port", at->port[HFI_HEARTBEAT]);
+    hfi_reply_json(kernel, request, content);
+    json_decref(content);
+}
+
+static void
+answer_shutdown(hf_kernel *kernel, const hfi_request *request) {
+    int restart = json_is_true(json_object_get(request->message.body, "restart"));
+    json_t *content = json_pack("{s:s,s:b}", "status", "ok", "restart", restart);
+    char *text = content != NULL ? json_dumps(content, JSON_COMPACT) : NULL;
+    if (text != NULL) {
+        hfi_publish(kernel, "shutdown_reply", request->message.header,
+                    hfi_part_text(text));
+        hfi_reply(kernel, request, hfi_part_text(text), hfi_part_text("{}"), NULL, 0);
+    }
+    free(text);
+    json_decref(content);
+    kernel->stopping = 1;
+}
+
+static void
+answer_missing(hf_kernel *kernel, const hfi_request *request, const char *what) {
+    hfi_textbuf content = {0};
+    char value[128];
+    snprintf(value, sizeof value, "this kernel has no %s yet", what);
+    hfi_write_error(&content, "NotSupported", value, kernel->count);
+    hfi_reply(kernel, request, hfi_textbuf_part(&content), hfi_part_text("{}"), NULL,
+              0);
+    hfi_textbuf_fini(&content);
+}
+
+static void
+answer_debug(hf_kernel *kernel, const hfi_request *request) {
+    json_t *seq = json_object_get(request->message.body, "seq");
+    const char *command =
+        json_string_value(json_object_get(request->message.body, "command"));
+    json_t *content =
+        json_pack("{s:s,s:s,s:b,s:s,s:I,s:s}", "status", "error", "type", "response",
+                  "success", 0, "command", command != NULL ? command : "",
+                  "request_seq", (json_int_t)json_integer_value(seq), "message",
+                  "this kernel has no debugger yet");
+    hfi_reply_json(kernel, request, content);
+    json_decref(content);
+}
+
+int
+hfi_dispatch_answer(hf_kernel *kernel, const hfi_request *request) {
+    const char *type = request->message.type;
+    if (strcmp(type, "kernel_info_request") == 0)
+        hfi_reply_json(kernel, request, kernel->info);
+    else if (strcmp(type, "connect_request") == 0)
+        answer_connect(kernel, request);
+    else if (strcmp(type, "shutdown_request") == 0)
+        answer_shutdown(kernel, request);
+    else if (strcmp(type, "interrupt_request") == 0) {
+        hfi_interrupt(kernel);
+        hfi_reply(kernel, request, hfi_part_text("{\"status\":\"ok\"}"),
+                  hfi_part_text("{}"), NULL, 0);
+    } else if (strcmp(type, "debug_request") == 0)
+        answer_debug(kernel, request);
+    else if (strstr(type, "_subshell_request") != NULL)
+        answer_missing(kernel, request, "subshells");
+    else
+        return 0;
+    return 1;
+}
+
+void
+hfi_interrupt(hf_kernel *kernel) {
+    kernel->execution.input_wanted = 0;
+    if (kernel->phase == HFI_PHASE_HOME && kernel->home != NULL)
+        hfi_worker_kill(kernel->home, SIGINT);
+    else if (kernel->phase == HFI_PHASE_CELL && kernel->cell != NULL)
+        hfi_worker_kill(kernel->cell, SIGINT);
+    else if (kernel->phase == HFI_PHASE_COMMIT)
+        kernel->execution.interrupted = 1;
+}
+
+/* ---- channels ------------------------------------------------------------------- */
+
+/* A comm of a cell that runs: its worker gets the message now, since it is gone later.
+ */
+static int
+forward_comm(hf_kernel *kernel, hfi_request *request) {
+    const char *id =
+        json_string_value(json_object_get(request->message.body, "comm_id"));
+    if (kernel->phase != HFI_PHASE_CELL || kernel->cell == NULL || id == NULL ||
+        strncmp(request->message.type, "comm_", 5) != 0 ||
+        json_object_get(kernel->cell_comms, id) == NULL)
+        return 0;
+    hfi_publish_status(kernel, request->message.header, "busy");
+    hfi_queue_push(&kernel->forwarded, request);
+    hfi_request_send(kernel, kernel->cell, request);
+    return 1;
+}
+
+void
+hfi_dispatch_shell(hf_kernel *kernel) {
+    hfi_request *request;
+    while ((request = receive(kernel, HFI_SHELL)) != NULL)
+        if (!forward_comm(kernel, request))
+            hfi_queue_push(&kernel->queue, request);
+}
+
+void
+hfi_dispatch_control(hf_kernel *kernel) {
+    hfi_request *request;
+    while ((request = receive(kernel, HFI_CONTROL)) != NULL) {
+        hfi_publish_status(kernel, request->message.header, "busy");
+        if (!hfi_dispatch_answer(kernel, request))
+            hfi_log("control: no answer to a %s", request->message.type);
+        hfi_publish_status(kernel, request->message.header, "idle");
+        hfi_request_close(request);
+    }
+}
+
+static void
+pass_input(hf_kernel *kernel, const hfi_request *reply) {
+    json_t *value = json_object_get(reply->message.body, "value");
+    hfi_worker *worker = kernel->phase == HFI_PHASE_CELL ? kernel->cell : kernel->home;
+    hfi_frame frame;
+    hf_error error = HF_ERROR_INIT;
+    if (strcmp(reply->message.type, "input_reply") != 0 || !json_is_string(value) ||
+        !kernel->execution.input_wanted || worker == NULL) {
+        hfi_log("stdin: nobody waits for a %s", reply->message.type);
+        return;
+    }
+    kernel->execution.input_wanted = 0;
+    hfi_frame_init(&frame, "input_reply", 1);
+    hfi_frame_add_text(
+        &frame, "value",
+        hfi_part_of(json_string_value(value), json_string_length(value)));
+    if (hfi_control_send_consume(worker->control, &frame, NULL, 0, &error) != HF_OK)
+        hfi_log("input_reply: %s", error.message);
+}
+
+void
+hfi_dispatch_stdin(hf_kernel *kernel) {
+    hfi_request *reply;
+    while ((reply = receive(kernel, HFI_STDIN)) != NULL) {
+        pass_input(kernel, reply);
+        hfi_request_close(reply);
+    }
+}

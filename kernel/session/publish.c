@@ -1,0 +1,158 @@
+/* publish.c - everything that leaves for clients: iopub, replies, and their JSON.
+ *
+ * Content that a worker made goes out byte for byte; the frontend adds header and
+ * signature. What the frontend says itself is written as text or by jansson.
+ *
+ * Topics are "kernel.<name>.<type>", and "stream.<name>" for streams, so that a
+ * subscriber can filter. A message that can't be sent for want of memory is dropped
+ * with a log line: there is nobody to tell. One thread.
+ */
+#include "session/session.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void
+send_message(hf_kernel *kernel, int channel, const hfi_outgoing *message) {
+    hfi_textbuf header = {0};
+    hf_error error = HF_ERROR_INIT;
+    hfi_header_write(&header, message->type, kernel->name, ++kernel->message_count);
+    if (header.failed)
+        hfi_log("no memory for a %s", message->type);
+    else if (hfi_channels_send(kernel->channels, channel, kernel->signer,
+                               hfi_textbuf_part(&header), message, &error) != HF_OK)
+        hfi_log("%s: %s", message->type, error.message);
+    hfi_textbuf_fini(&header);
+}
+
+void
+hfi_publish_outgoing(hf_kernel *kernel, const hfi_outgoing *message) {
+    char topic[128];
+    hfi_outgoing addressed = *message;
+    snprintf(topic, sizeof topic, "kernel.%s.%.60s", kernel->name, message->type);
+    hfi_part ident = hfi_part_text(topic);
+    if (message->ident_count == 0) {
+        addressed.idents = &ident;
+        addressed.ident_count = 1;
+    }
+    send_message(kernel, HFI_IOPUB, &addressed);
+}
+
+void
+hfi_publish(hf_kernel *kernel, const char *type, hfi_part parent, hfi_part content) {
+    hfi_outgoing message = {.type = type, .parent = parent, .content = content};
+    hfi_publish_outgoing(kernel, &message);
+}
+
+void
+hfi_publish_status(hf_kernel *kernel, hfi_part parent, const char *state) {
+    char content[64];
+    snprintf(content, sizeof content, "{\"execution_state\":\"%s\"}", state);
+    hfi_publish(kernel, "status", parent, hfi_part_text(content));
+}
+
+void
+hfi_publish_stream(hf_kernel *kernel, int name, hfi_part parent, hfi_part text) {
+    hfi_textbuf content = {0};
+    hfi_part topic =
+        hfi_part_text(name == HFI_STDOUT ? "stream.stdout" : "stream.stderr");
+    hfi_textbuf_format(&content, "{\"name\":\"%s\",\"text\":",
+                       name == HFI_STDOUT ? "stdout" : "stderr");
+    hfi_textbuf_append_json(&content, text.data, text.size);
+    hfi_textbuf_append(&content, "}", 1);
+    hfi_outgoing message = {.type = "stream",
+                            .parent = parent,
+                            .content = hfi_textbuf_part(&content),
+                            .idents = &topic,
+                            .ident_count = 1};
+    if (content.failed)
+        hfi_log("no memory for output");
+    else
+        hfi_publish_outgoing(kernel, &message);
+    hfi_textbuf_fini(&content);
+}
+
+void
+hfi_publish_welcomes(hf_kernel *kernel) {
+    hfi_textbuf topic = {0}, content = {0};
+    while (hfi_channels_subscription(kernel->channels, &topic) == HF_OK) {
+        hfi_part ident = hfi_textbuf_part(&topic);
+        hfi_textbuf_clear(&content);
+        hfi_textbuf_format(&content, "{\"subscription\":");
+        hfi_textbuf_append_json(&content, topic.data, topic.size);
+        hfi_textbuf_append(&content, "}", 1);
+        hfi_outgoing message = {.type = "iopub_welcome",
+                                .content = hfi_textbuf_part(&content),
+                                .idents = &ident,
+                                .ident_count = 1};
+        hfi_publish_outgoing(kernel, &message);
+    }
+    hfi_textbuf_fini(&topic);
+    hfi_textbuf_fini(&content);
+}
+
+/* "execute_request" is answered by "execute_reply". */
+static void
+reply_type(const char *request, char *ret_type, size_t size) {
+    size_t length = strlen(request);
+    const char ending[] = "_request";
+    if (length > strlen(ending) &&
+        strcmp(request + length - strlen(ending), ending) == 0)
+        length -= strlen(ending);
+    snprintf(ret_type, size, "%.*s_reply", (int)(length < 100 ? length : 100), request);
+}
+
+void
+hfi_reply(hf_kernel *kernel, const hfi_request *request, hfi_part content,
+          hfi_part metadata, const hfi_part *buffers, size_t buffer_count) {
+    char type[128];
+    reply_type(request->message.type, type, sizeof type);
+    hfi_outgoing message = {.type = type,
+                            .parent = request->message.header,
+                            .metadata = metadata,
+                            .content = content,
+                            .idents = request->message.idents,
+                            .ident_count = request->message.ident_count,
+                            .buffers = buffers,
+                            .buffer_count = buffer_count};
+    send_message(kernel, request->channel, &message);
+}
+
+void
+hfi_send(hf_kernel *kernel, int channel, const hfi_request *request, const char *type,
+         hfi_part content) {
+    hfi_outgoing message = {.type = type,
+                            .parent = request->message.header,
+                            .content = content,
+                            .idents = request->message.idents,
+                            .ident_count = request->message.ident_count};
+    send_message(kernel, channel, &message);
+}
+
+void
+hfi_reply_json(hf_kernel *kernel, const hfi_request *request, json_t *content) {
+    char *text = content != NULL ? json_dumps(content, JSON_COMPACT) : NULL;
+    if (text == NULL)
+        hfi_log("no memory for the reply to a %s", request->message.type);
+    else
+        hfi_reply(kernel, request, hfi_part_text(text), hfi_part_text("{}"), NULL, 0);
+    free(text);
+}
+
+void
+hfi_write_error(hfi_textbuf *writer, const char *name, const char *value,
+                long long execution_count) {
+    char line[1024];
+    snprintf(line, sizeof line, "%s: %s", name, value);
+    hfi_textbuf_format(writer, "{\"status\":\"error\",\"ename\":");
+    hfi_textbuf_append_json(writer, name, strlen(name));
+    hfi_textbuf_format(writer, ",\"evalue\":");
+    hfi_textbuf_append_json(writer, value, strlen(value));
+    hfi_textbuf_format(writer, ",\"traceback\":[");
+    hfi_textbuf_append_json(writer, line, strlen(line));
+    hfi_textbuf_format(writer,
+                       "],\"execution_count\":%lld,\"user_expressions\":{},"
+                       "\"payload\":[]}",
+                       execution_count);
+}

@@ -1,0 +1,175 @@
+/* request.c - a request as the worker sees it, and its cost as the client sees it.
+ *
+ * The JSON parts travel unparsed: the worker reads what it needs. For an
+ * execute_request the frontend adds what it decided: the code with its own magics
+ * blanked, the execution count, and for a cell worker what to record and which names
+ * stayed at home.
+ *
+ * The cost of a cell goes into the reply's metadata under "holdfast". Hand-over in is
+ * what passed from taking the request to the first line of user code: the home's commit
+ * and the worker's binding; hand-over out is everything after the last line up to the
+ * reply. So the three times add up to what the client waited for.
+ */
+#include "session/session.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "workers/program.h"
+
+static size_t
+argument_count(char *const *arguments) {
+    size_t count = 0;
+    while (arguments != NULL && arguments[count] != NULL)
+        count++;
+    return count;
+}
+
+static void
+add_instrument(hf_kernel *kernel, hfi_frame *frame) {
+    const hfi_verdict *verdict = &kernel->execution.verdict;
+    size_t count = argument_count(verdict->arguments);
+    const char *name;
+    json_t *reason;
+    hfi_frame_add_map(frame, "instrument", 3);
+    hfi_frame_add_array(frame, "arguments", count);
+    for (size_t i = 0; i < count; i++)
+        hfi_frame_put_text(frame, hfi_part_text(verdict->arguments[i]));
+    hfi_frame_add_flag(frame, "isolated", verdict->isolated);
+    hfi_frame_add_map(frame, "declined", json_object_size(kernel->declined));
+    json_object_foreach(kernel->declined, name, reason)
+        hfi_frame_add_text(frame, name, hfi_part_text(json_string_value(reason)));
+}
+
+static hfi_part
+cell_code(const hf_kernel *kernel, const hfi_message *message) {
+    json_t *code = json_object_get(message->body, "code");
+    if (kernel->execution.verdict.code != NULL)
+        return hfi_part_text(kernel->execution.verdict.code);
+    return hfi_part_of(json_string_value(code), json_string_length(code));
+}
+
+void
+hfi_request_send(hf_kernel *kernel, hfi_worker *worker, hfi_request *request) {
+    const hfi_message *message = &request->message;
+    int executes = strcmp(message->type, "execute_request") == 0;
+    int instruments = executes && worker->role == HFI_CELL;
+    hfi_frame frame;
+    hf_error error = HF_ERROR_INIT;
+    request->id = ++kernel->next_id;
+    hfi_frame_init(&frame, "request",
+                   7u + (executes ? 2u : 0) + (instruments ? 1u : 0));
+    hfi_frame_add_integer(&frame, "id", request->id);
+    hfi_frame_add_text(&frame, "type", hfi_part_text(message->type));
+    hfi_frame_add_bytes(&frame, "header", message->header);
+    hfi_frame_add_bytes(&frame, "parent", message->parent);
+    hfi_frame_add_bytes(&frame, "metadata", message->metadata);
+    hfi_frame_add_bytes(&frame, "content", message->content);
+    hfi_frame_add_array(&frame, "buffers", message->buffer_count);
+    for (size_t i = 0; i < message->buffer_count; i++)
+        hfi_frame_put_bytes(&frame, message->buffers[i]);
+    if (executes) {
+        hfi_frame_add_text(&frame, "code", cell_code(kernel, message));
+        hfi_frame_add_integer(&frame, "execution_count", kernel->execution.number);
+    }
+    if (instruments)
+        add_instrument(kernel, &frame);
+    /* A dead worker is noticed by its channel, which ends the request. */
+    if (hfi_control_send_consume(worker->control, &frame, NULL, 0, &error) != HF_OK)
+        hfi_log("%s: %s", message->type, error.message);
+}
+
+static void
+write_number(hfi_textbuf *writer, const char *name, double value) {
+    if (!isfinite(value))
+        value = 0;
+    if (value == floor(value) && fabs(value) < 1e15)
+        hfi_textbuf_format(writer, ",\"%s\":%lld", name, (long long)value);
+    else
+        hfi_textbuf_format(writer, ",\"%s\":%.4f", name, value);
+}
+
+static void
+write_times(hf_kernel *kernel, const msgpack_object *report, hfi_textbuf *writer) {
+    const hfi_execution *execution = &kernel->execution;
+    double total = (double)(hfi_clock_ns() - execution->begin_ns) / 1e6;
+    double before = (double)(execution->sent_ns - execution->begin_ns) / 1e6;
+    double in = before + hfi_map_real(report, "seconds_in", 0) * 1e3;
+    double run = hfi_map_real(report, "seconds_run", 0) * 1e3;
+    if (report == NULL) {
+        write_number(writer, "run_ms", total);
+        return;
+    }
+    write_number(writer, "hand_over_in_ms", in);
+    write_number(writer, "run_ms", run);
+    write_number(writer, "hand_over_out_ms", total > in + run ? total - in - run : 0);
+    write_number(writer, "commit_ms", before);
+}
+
+/* The worker's own figures, those that are numbers or text. */
+static void
+write_report(const hf_kernel *kernel, const msgpack_object *report,
+             hfi_textbuf *writer) {
+    static const char *const numbers[] = {
+        "bytes_mapped", "bytes_shared",  "copy_faults",
+        "names_bound",  "names_decoded", "names_skipped",
+        "names_saved",  "events",        "names_declined",
+    };
+    write_number(writer, "bytes_copied",
+                 hfi_map_real(report, "bytes_copied", 0) +
+                     kernel->execution.commit_bytes_copied);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        write_number(writer, numbers[i], hfi_map_real(report, numbers[i], 0));
+    hfi_part reason = hfi_map_part(report, "reason");
+    if (reason.size > 0) {
+        hfi_textbuf_format(writer, ",\"reason\":");
+        hfi_textbuf_append_json(writer, reason.data, reason.size);
+    }
+}
+
+static size_t
+skip_blanks(const char *text, size_t size, size_t at) {
+    while (at < size && (text[at] == ' ' || text[at] == '\n' || text[at] == '\r' ||
+                         text[at] == '\t'))
+        at++;
+    return at;
+}
+
+/* The worker's metadata with one key more. */
+static void
+splice(hfi_textbuf *ret_metadata, hfi_part metadata, const hfi_textbuf *own) {
+    const char *text = metadata.data;
+    size_t size = metadata.size;
+    size_t at = skip_blanks(text, size, 0);
+    int object = at < size && text[at] == '{';
+    size_t first = skip_blanks(text, size, at + 1);
+    hfi_textbuf_format(ret_metadata, "{\"holdfast\":");
+    hfi_textbuf_append(ret_metadata, own->data, own->size);
+    if (object && first < size && text[first] == '"') {
+        hfi_textbuf_append(ret_metadata, ",", 1);
+        hfi_textbuf_append(ret_metadata, text + first, size - first);
+    } else {
+        hfi_textbuf_append(ret_metadata, "}", 1);
+    }
+}
+
+void
+hfi_request_cost(hf_kernel *kernel, const msgpack_object *reply, const char *road,
+                 hfi_textbuf *ret_metadata) {
+    hfi_textbuf own = {0};
+    const msgpack_object *report =
+        strcmp(road, "map") == 0 ? hfi_map_get(reply, "report") : NULL;
+    hfi_part trace = hfi_map_part(reply, "trace");
+    hfi_textbuf_format(&own, "{\"road\":\"%s\",\"generation\":%llu", road,
+                       (unsigned long long)hf_session_generation(kernel->store));
+    write_times(kernel, report, &own);
+    if (report != NULL)
+        write_report(kernel, report, &own);
+    if (trace.size > 0) {
+        hfi_textbuf_format(&own, ",\"trace\":");
+        hfi_textbuf_append_json(&own, trace.data, trace.size);
+    }
+    hfi_textbuf_append(&own, "}", 1);
+    splice(ret_metadata, hfi_map_part(reply, "metadata"), &own);
+    hfi_textbuf_fini(&own);
+}

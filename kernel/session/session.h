@@ -1,0 +1,144 @@
+/* session.h - the state of one kernel, and what its files do for each other.
+ *
+ * Everything belongs to the one thread that runs hf_kernel_run.
+ */
+#ifndef HFI_SESSION_H
+#define HFI_SESSION_H
+
+#include <jansson.h>
+
+#include "holdfast/kernel.h"
+#include "holdfast/store.h"
+#include "session/channels.h"
+#include "session/command.h"
+#include "session/queue.h"
+#include "workers/worker.h"
+
+/* Where the running request is. */
+typedef enum hfi_phase {
+    HFI_PHASE_NONE,   /* nothing runs, or the frontend answers by itself */
+    HFI_PHASE_HOME,   /* the home has it */
+    HFI_PHASE_COMMIT, /* an instrumented cell waits for the home's commit */
+    HFI_PHASE_CELL,   /* a cell worker has it */
+} hfi_phase;
+
+/* The execute_request that runs, beyond the request itself. */
+typedef struct hfi_execution {
+    hfi_verdict verdict;
+    int silent;
+    int store_history;
+    int stop_on_error;
+    int allow_stdin;
+    int interrupted;    /* while no worker could be told */
+    int input_wanted;   /* a worker blocks in input() */
+    long long number;   /* execution count that the worker is told */
+    long long begin_ns; /* taken from the queue */
+    long long sent_ns;  /* sent to the worker */
+    double commit_bytes_copied;
+} hfi_execution;
+
+struct hf_kernel {
+    hfi_connection connection;
+    hfi_signer *signer;
+    hfi_channels *channels;
+    char name[33]; /* of this run of the kernel: "session" in headers */
+    unsigned long long message_count;
+    char **argv;
+    json_t *info; /* kernel_info_reply */
+    hf_session *store;
+    hfi_commands *commands;
+
+    hfi_template template;
+    hfi_worker *home;
+    hfi_worker *standby;
+    hfi_worker *cell;
+    int starts;         /* of template or home, since a home was last ready */
+    int standby_starts; /* since a standby was last ready */
+    json_t *modules;    /* set of names that the template has or was told */
+
+    hfi_queue queue;
+    hfi_queue forwarded; /* comm messages that the cell worker has */
+    hfi_request *running;
+    hfi_phase phase;
+    hfi_execution execution;
+    hfi_textbuf last_parent; /* header of the last execute_request */
+    json_t *cell_comms;      /* set of comm ids that the cell worker opened */
+    long long next_id;
+    long long commit_id; /* of the commit that the home makes; 0: none */
+    long long commit_ns; /* when it was asked for */
+    long long count;     /* execution count of the last counted cell */
+
+    json_t *declined;      /* name: reason, of the last commit */
+    long long uncommitted; /* plain cells since */
+    long long idle_ns;     /* when the last cell ended */
+    int idle_paused;       /* an idle commit took too long */
+
+    int wake[2]; /* self-pipe: 'i' interrupt, 's' stop */
+    int parent;  /* process that started us, as JPY_PARENT_PID; 0: not watched */
+    int stopping;
+    hf_error failure; /* why hf_kernel_run ends, where it isn't orderly */
+};
+
+/* kernel.c */
+void hfi_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* publish.c */
+void hfi_publish(hf_kernel *kernel, const char *type, hfi_part parent,
+                 hfi_part content);
+void hfi_publish_outgoing(hf_kernel *kernel, const hfi_outgoing *message);
+void hfi_publish_status(hf_kernel *kernel, hfi_part parent, const char *state);
+void hfi_publish_stream(hf_kernel *kernel, int name, hfi_part parent, hfi_part text);
+void hfi_publish_welcomes(hf_kernel *kernel);
+void hfi_reply(hf_kernel *kernel, const hfi_request *request, hfi_part content,
+               hfi_part metadata, const hfi_part *buffers, size_t buffer_count);
+void hfi_reply_json(hf_kernel *kernel, const hfi_request *request, json_t *content);
+/* {"status": "error", "ename", "evalue", "traceback": [one line]} and optionally more.
+ */
+void hfi_write_error(hfi_textbuf *writer, const char *name, const char *value,
+                     long long execution_count);
+void hfi_send(hf_kernel *kernel, int channel, const hfi_request *request,
+              const char *type, hfi_part content);
+
+/* dispatch.c */
+void hfi_dispatch_shell(hf_kernel *kernel);
+void hfi_dispatch_control(hf_kernel *kernel);
+void hfi_dispatch_stdin(hf_kernel *kernel);
+/* Answer what needs no worker; 0 where it is not of that kind. */
+int hfi_dispatch_answer(hf_kernel *kernel, const hfi_request *request);
+void hfi_interrupt(hf_kernel *kernel);
+
+/* execute.c */
+/* Start what can be started. */
+void hfi_execute_next(hf_kernel *kernel);
+void hfi_execute_committed(hf_kernel *kernel, const msgpack_object *reply);
+void hfi_execute_replied(hf_kernel *kernel, hfi_worker *worker,
+                         const msgpack_object *reply);
+/* End the running request, if any, with an error. */
+void hfi_execute_fail(hf_kernel *kernel, const char *name, const char *value);
+void hfi_execute_finish(hf_kernel *kernel, int error);
+/* When nothing is to be done, let the home commit. */
+void hfi_execute_idle(hf_kernel *kernel, long long now_ns);
+long long hfi_execute_idle_deadline_ns(const hf_kernel *kernel);
+
+/* request.c: what a worker is asked, and what it cost */
+void hfi_request_send(hf_kernel *kernel, hfi_worker *worker, hfi_request *request);
+void hfi_request_cost(hf_kernel *kernel, const msgpack_object *reply, const char *road,
+                      hfi_textbuf *ret_metadata);
+
+/* crew.c */
+HF_CHECK hf_status hfi_crew_start(hf_kernel *kernel, hf_error *reterr);
+void hfi_crew_end(hf_kernel *kernel);
+void hfi_crew_replenish(hf_kernel *kernel);
+void hfi_crew_import(hf_kernel *kernel, const msgpack_object *modules);
+void hfi_crew_tell_home(hf_kernel *kernel, hfi_frame *frame);
+void hfi_crew_adopt(hf_kernel *kernel, const msgpack_object *report);
+void hfi_crew_read_template(hf_kernel *kernel);
+void hfi_crew_read(hf_kernel *kernel, hfi_worker *worker);
+void hfi_crew_drain(hf_kernel *kernel, hfi_worker *worker);
+/* Deaths and deadlines. */
+void hfi_crew_tick(hf_kernel *kernel, long long now_ns);
+long long hfi_crew_deadline_ns(const hf_kernel *kernel);
+/* The header under which a worker's output is shown. */
+hfi_part hfi_crew_parent(const hf_kernel *kernel, const hfi_worker *worker);
+
+#endif

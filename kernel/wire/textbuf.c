@@ -1,0 +1,178 @@
+/* textbuf.c - text that grows, for everything that the frontend writes.
+ *
+ * Output of user programs arrives as bytes: cut anywhere, in any encoding, or in none.
+ * What leaves must be JSON, whose strings are Unicode. So bytes that are not UTF-8 are
+ * replaced by U+FFFD one by one, as Python's errors="replace" does, and a reader of a
+ * pipe asks hfi_utf8_whole() how much it may hand on before the rest has come.
+ *
+ * Strings are escaped here rather than by jansson: stream text is the bulk of what the
+ * frontend writes, and going through a json_t would copy it three times.
+ *
+ * An allocation that fails is remembered in the writer and found by whoever sends it;
+ * an hfi_textbuf that failed is never sent in part. One thread.
+ */
+#include "wire/textbuf.h"
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static int
+reserve(hfi_textbuf *writer, size_t more) {
+    if (writer->failed)
+        return 0;
+    if (more <= writer->capacity - writer->size)
+        return 1;
+    size_t capacity = writer->capacity < 256 ? 256 : writer->capacity;
+    while (capacity - writer->size < more) {
+        if (capacity > SIZE_MAX / 2) {
+            writer->failed = 1;
+            return 0;
+        }
+        capacity *= 2;
+    }
+    char *data = realloc(writer->data, capacity);
+    if (data == NULL) {
+        writer->failed = 1;
+        return 0;
+    }
+    writer->data = data;
+    writer->capacity = capacity;
+    return 1;
+}
+
+void
+hfi_textbuf_fini(hfi_textbuf *writer) {
+    free(writer->data);
+    memset(writer, 0, sizeof *writer);
+}
+
+void
+hfi_textbuf_clear(hfi_textbuf *writer) {
+    writer->size = 0;
+    writer->failed = 0;
+}
+
+void
+hfi_textbuf_append(hfi_textbuf *writer, const void *data, size_t size) {
+    if (size > 0 && reserve(writer, size)) {
+        memcpy(writer->data + writer->size, data, size);
+        writer->size += size;
+    }
+}
+
+void
+hfi_textbuf_format(hfi_textbuf *writer, const char *format, ...) {
+    va_list arguments, again;
+    va_start(arguments, format);
+    va_copy(again, arguments);
+    int size = vsnprintf(NULL, 0, format, arguments);
+    if (size < 0)
+        writer->failed = 1;
+    else if (reserve(writer, (size_t)size + 1)) {
+        vsnprintf(writer->data + writer->size, (size_t)size + 1, format, again);
+        writer->size += (size_t)size;
+    }
+    va_end(again);
+    va_end(arguments);
+}
+
+const char *
+hfi_textbuf_string(hfi_textbuf *writer) {
+    if (!reserve(writer, 1))
+        return "";
+    writer->data[writer->size] = '\0';
+    return writer->data;
+}
+
+/* Length that a first byte promises; 0 where none may begin so. */
+static size_t
+sequence_length(unsigned char first) {
+    if (first < 0x80)
+        return 1;
+    if (first >= 0xc2 && first <= 0xdf)
+        return 2;
+    if (first >= 0xe0 && first <= 0xef)
+        return 3;
+    if (first >= 0xf0 && first <= 0xf4)
+        return 4;
+    return 0;
+}
+
+/* Length of the well-formed character at `p`, or 0 (Unicode 15, table 3-7). */
+static size_t
+character_length(const unsigned char *p, size_t size) {
+    size_t length = sequence_length(p[0]);
+    if (length == 0 || length > size)
+        return 0;
+    for (size_t i = 1; i < length; i++)
+        if ((p[i] & 0xc0) != 0x80)
+            return 0;
+    if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f) ||
+        (p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] > 0x8f))
+        return 0;
+    return length;
+}
+
+size_t
+hfi_utf8_whole(const char *data, size_t size) {
+    const unsigned char *p = (const unsigned char *)data;
+    for (size_t back = 1; back <= 3 && back <= size; back++) {
+        unsigned char byte = p[size - back];
+        if ((byte & 0xc0) == 0x80)
+            continue;
+        return sequence_length(byte) > back ? size - back : size;
+    }
+    return size;
+}
+
+static void
+append_escape(hfi_textbuf *writer, unsigned char byte) {
+    switch (byte) {
+    case '"':
+        hfi_textbuf_append(writer, "\\\"", 2);
+        break;
+    case '\\':
+        hfi_textbuf_append(writer, "\\\\", 2);
+        break;
+    case '\n':
+        hfi_textbuf_append(writer, "\\n", 2);
+        break;
+    case '\r':
+        hfi_textbuf_append(writer, "\\r", 2);
+        break;
+    case '\t':
+        hfi_textbuf_append(writer, "\\t", 2);
+        break;
+    default:
+        hfi_textbuf_format(writer, "\\u%04x", byte);
+    }
+}
+
+void
+hfi_textbuf_append_json(hfi_textbuf *writer, const char *data, size_t size) {
+    const unsigned char *p = (const unsigned char *)data;
+    size_t done = 0, i = 0;
+    hfi_textbuf_append(writer, "\"", 1);
+    while (i < size) {
+        size_t length = p[i] < 0x80 ? 1 : character_length(p + i, size - i);
+        if (length == 1 && p[i] >= 0x20 && p[i] != '"' && p[i] != '\\' &&
+            p[i] != 0x7f) {
+            i++;
+            continue;
+        }
+        if (length > 1) {
+            i += length;
+            continue;
+        }
+        hfi_textbuf_append(writer, data + done, i - done);
+        if (length == 0)
+            hfi_textbuf_append(writer, "\xef\xbf\xbd", 3);
+        else
+            append_escape(writer, p[i]);
+        done = ++i;
+    }
+    hfi_textbuf_append(writer, data + done, size - done);
+    hfi_textbuf_append(writer, "\"", 1);
+}

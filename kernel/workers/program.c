@@ -1,0 +1,175 @@
+/* program.c - fork and exec of the template program, and its end.
+ *
+ * libzmq has threads in this process, so between fork and exec only async-signal-safe
+ * calls are made. Everything that this process opens is close-on-exec; the few
+ * descriptors that the program is to have lose the flag in the child alone, so no other
+ * child can inherit them by accident.
+ *
+ * The program gets a session of its own: a terminal's Ctrl-C reaches the frontend only,
+ * which decides what to interrupt, and at the end one kill of the process group reaches
+ * whatever user code left running there. PDEATHSIG covers a frontend that was killed;
+ * where there is none, the end of file on its control channel tells the program.
+ *
+ * One thread. The child's parent is the thread that forked: PDEATHSIG follows it, so
+ * the thread that spawns must be the one that lives as long as the kernel.
+ */
+#include "workers/program.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
+
+static void
+run_child(char *const *argv, const int *keep, size_t keep_count, int report) {
+    sigset_t none;
+    setsid();
+#ifdef __linux__
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+#endif
+    for (int number = 1; number < NSIG; number++)
+        signal(number, SIG_DFL);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    int null = open("/dev/null", O_RDONLY);
+    if (null >= 0 && null != STDIN_FILENO) {
+        dup2(null, STDIN_FILENO);
+        close(null);
+    }
+    for (size_t i = 0; i < keep_count; i++)
+        fcntl(keep[i], F_SETFD, 0);
+    execvp(argv[0], argv);
+    int err = errno;
+    ssize_t ignored = write(report, &err, sizeof err);
+    (void)ignored;
+    _exit(127);
+}
+
+hf_status
+hfi_program_spawn(char *const *argv, const int *keep, size_t keep_count, pid_t *ret_pid,
+                  hf_error *reterr) {
+    int report[2];
+    hf_status status = hfi_program_pipe(report, reterr);
+    if (status != HF_OK)
+        return status;
+    fcntl(report[0], F_SETFL, 0); /* the report is waited for */
+    pid_t pid = fork();
+    if (pid == 0)
+        run_child(argv, keep, keep_count, report[1]);
+    int err = pid < 0 ? errno : 0;
+    close(report[1]);
+    if (pid > 0) {
+        ssize_t size;
+        do
+            size = read(report[0], &err, sizeof err);
+        while (size < 0 && errno == EINTR);
+        if (size == sizeof err)
+            while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+                continue;
+        else
+            err = 0;
+    }
+    close(report[0]);
+    if (err != 0)
+        return hf_error_set_errno(reterr, err, "cannot start %s", argv[0]);
+    *ret_pid = pid;
+    return HF_OK;
+}
+
+static int
+is_reaped(pid_t pid) {
+    pid_t found = waitpid(pid, NULL, WNOHANG);
+    return found == pid || (found < 0 && errno == ECHILD);
+}
+
+void
+hfi_program_end(pid_t pid, int timeout_ms) {
+    const struct timespec pause = {0, 2000000};
+    long long deadline = hfi_clock_ns() + timeout_ms * 1000000LL;
+    int reaped = is_reaped(pid);
+    while (!reaped && hfi_clock_ns() < deadline) {
+        nanosleep(&pause, NULL);
+        reaped = is_reaped(pid);
+    }
+    kill(-pid, SIGKILL);
+    while (!reaped && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+        continue;
+}
+
+static void
+set_cloexec(const int fds[2]) {
+    fcntl(fds[0], F_SETFD, FD_CLOEXEC);
+    fcntl(fds[1], F_SETFD, FD_CLOEXEC);
+}
+
+hf_status
+hfi_program_pair(int ret_fds[2], hf_error *reterr) {
+#ifdef SOCK_CLOEXEC
+    int result = socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ret_fds);
+#else
+    int result = socketpair(AF_UNIX, SOCK_STREAM, 0, ret_fds);
+#endif
+    if (result != 0)
+        return hf_error_set_errno(reterr, errno, "socketpair");
+    set_cloexec(ret_fds);
+    return HF_OK;
+}
+
+hf_status
+hfi_program_pipe(int ret_fds[2], hf_error *reterr) {
+    if (pipe(ret_fds) != 0)
+        return hf_error_set_errno(reterr, errno, "pipe");
+    set_cloexec(ret_fds);
+    fcntl(ret_fds[0], F_SETFL, O_NONBLOCK);
+    return HF_OK;
+}
+
+const char *
+hfi_signal_name(int number) {
+    static const struct {
+        int number;
+        const char *name;
+    } names[] = {
+        {SIGABRT, "SIGABRT"}, {SIGALRM, "SIGALRM"}, {SIGBUS, "SIGBUS"},
+        {SIGFPE, "SIGFPE"},   {SIGHUP, "SIGHUP"},   {SIGILL, "SIGILL"},
+        {SIGINT, "SIGINT"},   {SIGKILL, "SIGKILL"}, {SIGPIPE, "SIGPIPE"},
+        {SIGQUIT, "SIGQUIT"}, {SIGSEGV, "SIGSEGV"}, {SIGSYS, "SIGSYS"},
+        {SIGTERM, "SIGTERM"}, {SIGTRAP, "SIGTRAP"}, {SIGUSR1, "SIGUSR1"},
+        {SIGUSR2, "SIGUSR2"}, {SIGXCPU, "SIGXCPU"}, {SIGXFSZ, "SIGXFSZ"},
+    };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (names[i].number == number)
+            return names[i].name;
+    return NULL;
+}
+
+void
+hfi_program_epitaph(int known, int status, char *ret_text, size_t size) {
+    if (known && WIFSIGNALED(status)) {
+        int number = WTERMSIG(status);
+        const char *name = hfi_signal_name(number);
+        snprintf(ret_text, size, "was ended by signal %d%s%s%s%s", number,
+                 name != NULL ? " (" : "", name != NULL ? name : "",
+                 name != NULL ? ")" : "",
+                 number == SIGKILL ? ", perhaps because memory ran out" : "");
+    } else if (known && WIFEXITED(status)) {
+        snprintf(ret_text, size, "left with exit status %d", WEXITSTATUS(status));
+    } else {
+        snprintf(ret_text, size, "ended, and nothing told how");
+    }
+}
+
+long long
+hfi_clock_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1000000000LL + now.tv_nsec;
+}

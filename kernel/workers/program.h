@@ -1,0 +1,33 @@
+/* program.h - starting programs, and the words for how they ended. */
+#ifndef HFI_PROGRAM_H
+#define HFI_PROGRAM_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "holdfast/error.h"
+
+/* Start a program in a session of its own, with stdin from /dev/null and the given
+ * descriptors kept open under their numbers; all others should be close-on-exec. On
+ * Linux it is killed when the calling thread ends. The caller waits for it.
+ * HF_E_SYSTEM. */
+HF_CHECK hf_status hfi_program_spawn(char *const *argv, const int *keep,
+                                     size_t keep_count, pid_t *ret_pid,
+                                     hf_error *reterr);
+/* Wait up to `timeout_ms`, then kill its process group and wait for that. */
+void hfi_program_end(pid_t pid, int timeout_ms);
+
+/* Both ends close-on-exec; a pipe's read end is non-blocking. HF_E_SYSTEM. */
+HF_CHECK hf_status hfi_program_pair(int ret_fds[2], hf_error *reterr);
+HF_CHECK hf_status hfi_program_pipe(int ret_fds[2], hf_error *reterr);
+
+/* "SIGSEGV"; NULL where the number has no common name. */
+const char *hfi_signal_name(int number);
+/* "was ended by signal 11 (SIGSEGV)" or "left with exit status 3", from a raw wait
+ * status; `known` 0: "ended, nobody could say how". */
+void hfi_program_epitaph(int known, int status, char *ret_text, size_t size);
+
+/* CLOCK_MONOTONIC. */
+long long hfi_clock_ns(void);
+
+#endif
