@@ -70,7 +70,7 @@ class Stream(io.TextIOBase):
     def write(self, text: str) -> int:  # type: ignore[override]
         """Write `text`; complete lines are sent."""
         if not isinstance(text, str):
-            raise TypeError(f"write() argument must be str, not {type(text).__name__}")
+            raise TypeError(f"write() argument must be str, not {type(text)}")
         if not text:
             return 0
         with self._lock:
