@@ -1,0 +1,62 @@
+/* test_holdfast.c - the command-line tool (its path is the argument) on a real session.
+ */
+#include "holdfast/store.h"
+#include "../support/check.h"
+
+#define OK(call) CHECK((call) == HF_OK)
+
+static const char *tool;
+
+static int
+run_tool(const char *arguments, char *output, size_t size) {
+    char command[1024];
+    snprintf(command, sizeof command, "'%s' %s 2>&1", tool, arguments);
+    FILE *pipe = popen(command, "r");
+    CHECK(pipe);
+    size_t n = fread(output, 1, size - 1, pipe);
+    output[n] = 0;
+    return pclose(pipe);
+}
+
+int
+main(int argc, char **argv) {
+    char output[16384], arguments[200];
+    hf_session *session;
+    hf_commit *commit;
+    hf_session_options options = {.struct_size = sizeof options,
+                                  .label = "a \"label\""};
+    CHECK(argc == 2);
+    tool = argv[1];
+    OK(hf_session_create(&options, &session, NULL));
+    OK(hf_commit_begin(session, &commit, NULL));
+    hf_value value = {.key = "speed",
+                      .key_size = 5,
+                      .codec = 17,
+                      .meta = "float\n",
+                      .meta_size = 6,
+                      .payload = "1234",
+                      .payload_size = 4};
+    OK(hf_commit_put(commit, &value, NULL));
+    value.key = "\x01group";
+    value.key_size = 6;
+    OK(hf_commit_put(commit, &value, NULL));
+    OK(hf_commit_publish_consume(commit, NULL, NULL));
+    const char *name = hf_session_name(session) + 1;
+    CHECK(run_tool("ls --json", output, sizeof output) == 0);
+    CHECK(strstr(output, name) && strstr(output, "a \\\"label\\\""));
+    snprintf(arguments, sizeof arguments, "info %s", name);
+    CHECK(run_tool(arguments, output, sizeof output) == 0);
+    CHECK(strstr(output, "generation   1") && strstr(output, "processes    1"));
+    snprintf(arguments, sizeof arguments, "show %s speed", name);
+    CHECK(run_tool(arguments, output, sizeof output) == 0);
+    CHECK(strstr(output, "plain (17)") && strstr(output, "float\\x0a"));
+    snprintf(arguments, sizeof arguments, "show %s", name);
+    CHECK(run_tool(arguments, output, sizeof output) == 0);
+    CHECK(strstr(output, "speed") && !strstr(output, "group"));
+    CHECK(run_tool("gc", output, sizeof output) == 0 && !strstr(output, name));
+    CHECK(run_tool("info holdfast-none", output, sizeof output) != 0);
+    CHECK(run_tool("nonsense", output, sizeof output) != 0 && strstr(output, "usage"));
+    OK(hf_session_destroy(session, NULL));
+    hf_session_close(session);
+    return 0;
+}
