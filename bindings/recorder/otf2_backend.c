@@ -9,9 +9,10 @@
  * but exist, since readers look for them.
  *
  * A forked child shares the parent's file descriptions. abandon() points the child's
- * descriptors for files below the archive's directory to /dev/null: whatever the C
- * library still holds in its stream buffers then goes nowhere when the child exits.
- * Closing the archive there would write it a second time into the parent's files.
+ * descriptors for files below the archive's directory to /dev/null: whatever OTF2 or
+ * the C library still holds in its stream buffers then goes nowhere when the child
+ * exits. Closing the archive there would write it a second time into the parent's
+ * files.
  *
  * OTF2 reports errors through one process-wide callback, which prints by default; ours
  * keeps the last text for hf_error. Locks: none, the interpreter's lock covers it all.
@@ -283,6 +284,9 @@ otf2_close(void *archive, const hfi_recording_summary *summary, hf_error *reterr
         status = fail(reterr, "writing the definitions");
     if (OTF2_Archive_Close(self->archive) && status == HF_OK)
         status = fail(reterr, "closing the archive");
+    /* Some writes that failed are only told to the callback. */
+    if (*last_error && status == HF_OK)
+        status = fail(reterr, "writing the archive");
     free(self->directory);
     free(self);
     return status;

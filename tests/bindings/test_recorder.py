@@ -437,3 +437,30 @@ def test_an_unwritable_directory_is_an_error(tmp_path):
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("said: ")
     assert not done.stderr
+
+
+def test_a_full_disk_is_told_and_nothing_else_happens(tmp_path):
+    """A limit on file size stands in for the disk: writes fail the same way."""
+    program = PRELUDE + textwrap.dedent("""
+        import resource, signal
+        os.environ["SCOREP_TOTAL_MEMORY"] = "1k"
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        def a(): pass
+        def main():
+            for _ in range(100_000): a()
+            print("the program's own result")
+        r.open(directory)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
+        r.enable(); main()
+        try: r.close()
+        except OSError as error: print("said:", error)
+        assert not r.is_open()
+    """)
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path / "trace")], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    first, second = done.stdout.splitlines()
+    assert first == "the program's own result"
+    assert second.startswith("said: writing the archive")
+    assert not done.stderr
