@@ -172,6 +172,19 @@ is_notebook_class(PyObject *object) {
            PyUnicode_CompareWithASCIIString(module, "__main__") == 0;
 }
 
+/* A function that pickle carries by its module and name. */
+static int
+is_imported_function(PyObject *object) {
+    PyFunctionObject *function = (PyFunctionObject *)object;
+    if (!function->func_module || !PyUnicode_Check(function->func_module) ||
+        PyUnicode_CompareWithASCIIString(function->func_module, "__main__") == 0)
+        return 0;
+    const char *name = PyUnicode_AsUTF8(function->func_qualname);
+    if (!name)
+        PyErr_Clear();
+    return name && !strstr(name, "<locals>") && !strstr(name, "<lambda>");
+}
+
 /* ---- the walk
  * ------------------------------------------------------------------------ */
 
@@ -330,7 +343,8 @@ hfi_graph_init(hfi_graph *ret_graph, PyObject *const *objects, size_t count,
     }
     for (uint32_t i = 0; i < count; i++)
         graph->roots[i] = (hfi_graph_root){objects[i], i, 0};
-    int collects = PyGC_Disable(); /* a finalizer would run Python code under the walk */
+    int collects =
+        PyGC_Disable(); /* a finalizer would run Python code under the walk */
     for (uint32_t i = 0; i < graph->count && !at.failed; i++)
         walk_from(&at, i);
     if (collects)

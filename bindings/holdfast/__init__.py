@@ -1,0 +1,28 @@
+"""Holdfast keeps a notebook's globals in shared memory.
+
+`holdfast.store` has sessions and names; `dump`, `load`, `dumps`, `loads`, `dump_module` and
+`load_module` make the package a marshaller in the manner of pickle, for programs that take
+one by its name.
+"""
+
+import os as _os
+
+from ._store import __version__
+from .errors import *  # noqa: F403
+from .marshal import dump, dump_module, dumps, load, load_module, loads
+
+__all__ = [
+    "__version__",
+    "dump",
+    "dump_module",
+    "dumps",
+    "get_include",
+    "load",
+    "load_module",
+    "loads",
+]
+
+
+def get_include():
+    """Directory of the C headers that came with this package."""
+    return _os.path.join(_os.path.dirname(__file__), "include")

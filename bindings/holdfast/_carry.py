@@ -1,0 +1,391 @@
+"""The pickler of values that cross to another process, and its rules.
+
+It is cloudpickle's pickler (hence CPython's C pickler) with these differences:
+
+Arrays
+    An ndarray is pickled as its place in its owner's memory, and that memory once for all
+    views of it, out of band. So arrays that shared memory share it afterwards.
+Functions of the notebook
+    get the namespace itself as their globals where they arrive, not a copy of what they
+    use: a name that is bound anew later is seen, as it would have been before. Closures
+    that share a cell share it afterwards.
+Classes of the notebook
+    are pickled by value only into their own entry of the store; everywhere else a
+    reference stands for them. So all instances, whenever they were carried, are of one
+    class, and a class that a cell changed is changed for all.
+Outside the store (the marshaller) there is no namespace, and cloudpickle's rules hold for
+functions and classes: the stream is self-contained.
+
+`enter` and `leave` say what is current: the thread's namespace, the classes whose turn it
+is, and who resolves references to the others.
+"""
+
+import io
+import pickle
+import sys
+import threading
+import types
+
+import cloudpickle
+from cloudpickle import cloudpickle as _rules
+
+from . import _store
+
+# Memory below this size is not worth a buffer of its own: a page, and a mapping.
+INLINE_MAX = 16384
+_SEARCH_MAX = 1000  # children of one object that are tried when a culprit is looked for
+_SEARCH_DEPTH = 12
+
+
+class _Context(threading.local):
+    names = None  # resolves references to classes
+    namespace = None
+    own = None  # set of classes that are pickled by value; None: all
+
+
+_context = _Context()
+
+
+def enter(names, namespace, own):
+    """Make these current in this thread; gives what was."""
+    before = (_context.names, _context.namespace, _context.own)
+    _context.names, _context.namespace, _context.own = names, namespace, own
+    return before
+
+
+def leave(before):
+    """Make current again what `enter` gave."""
+    _context.names, _context.namespace, _context.own = before
+
+
+# ---- what a pickle calls when it is read -------------------------------------------------
+
+
+def _make_memory(buffer):
+    return buffer
+
+
+def _make_array(owner, dtype, shape, strides, offset, writeable):
+    import numpy
+
+    array = numpy.ndarray(shape, dtype, owner, offset, strides)
+    if not writeable:
+        array.flags.writeable = False
+    return array
+
+
+def _make_memmap(filename, dtype, mode, offset, shape, order):
+    import numpy
+
+    return numpy.memmap(filename, dtype, mode, offset, shape, order)
+
+
+def _view_as(array, cls):
+    return array.view(cls)
+
+
+def _find_class(identifier):
+    cls = _rules._DYNAMIC_CLASS_TRACKER_BY_ID.get(identifier)
+    if cls is None:
+        cls = _context.names._load_class(identifier)
+    return cls
+
+
+def _make_cell():
+    return types.CellType()
+
+
+def _same(value):
+    return value
+
+
+def _fill_cell(cell, contents):
+    cell.cell_contents = contents
+
+
+def _make_function(code, name, closure):
+    return types.FunctionType(code, _context.namespace, name, None, closure)
+
+
+def _fill_function(function, state):
+    attributes, slots, cells = state
+    for cell, contents in cells:
+        cell.cell_contents = contents
+    for name, value in slots.items():
+        setattr(function, name, value)
+    function.__dict__.update(attributes)
+
+
+def _fill_class(cls, state):
+    attributes, _ = state
+    # A class that was here before may have attributes that its new version lacks.
+    for name in list(cls.__dict__):
+        if name not in attributes and name not in _KEPT_ATTRIBUTES:
+            delattr(cls, name)
+    return _rules._class_setstate(cls, state)
+
+
+_KEPT_ATTRIBUTES = frozenset(
+    "__dict__ __weakref__ __module__ __doc__ __slots__ __abstractmethods__ _abc_impl "
+    "__annotations__ __static_attributes__ __firstlineno__ __qualname__ __type_params__ "
+    "__init_subclass__ __class_getitem__ __orig_bases__ __annotations_cache__ "
+    "__annotate_func__ __parameters__".split()
+)
+
+
+class _Shell:
+    """Stands for an empty cell in the arguments of a function that fills it later."""
+
+    def __reduce__(self):
+        return _make_cell, ()
+
+
+_PLAIN_KINDS = frozenset("biufcmMSUV")
+
+
+def _is_array(value):
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and isinstance(value, numpy.ndarray)
+
+
+class Pickler(cloudpickle.Pickler):
+    """Pickles one value; `add_buffer` takes memory out of band and tells its place."""
+
+    def __init__(self, file, add_buffer):
+        super().__init__(file, protocol=5, buffer_callback=self._take_buffer)
+        self.parts = []
+        self.classes = {}  # identifiers referred to, in order
+        self._add_buffer = add_buffer
+        self._memories = {}  # id of an owner -> what is pickled for it
+        self._shells = {}  # id of a cell -> its shell
+        self._kept = []  # objects whose ids are keys above
+        self._numpy = sys.modules.get("numpy")
+        self._array = getattr(self._numpy, "ndarray", None)
+
+    def _take_buffer(self, buffer):
+        try:
+            raw = buffer.raw()
+        except BufferError:
+            return True  # not contiguous: in band
+        if raw.nbytes < INLINE_MAX:
+            return True
+        self.parts.append(self._add_buffer(raw))
+        return False
+
+    def reducer_override(self, obj):
+        cls = type(obj)
+        if cls is self._array:
+            return self._reduce_array(obj)
+        if cls is _rules.CellType:
+            return self._reduce_cell(obj)
+        if self._array is not None and isinstance(obj, self._array):
+            return self._reduce_array_subclass(obj)
+        if isinstance(obj, type) and _context.own is not None:
+            return self._reduce_class(obj)
+        if cls.__name__ == "Tensor" or isinstance(obj, types.ModuleType):
+            return NotImplemented
+        return super().reducer_override(obj)
+
+    def _reduce_class(self, cls):
+        by_value = cls.__module__ == "__main__" and not _rules._should_pickle_by_reference(
+            cls
+        )
+        if by_value and cls not in _context.own:
+            identifier = _rules._get_or_create_tracker_id(cls)
+            self.classes[identifier] = None
+            return _find_class, (identifier,)
+        reduced = super().reducer_override(cls)
+        if by_value and isinstance(reduced, tuple) and len(reduced) == 6:
+            return (*reduced[:5], _fill_class)
+        return reduced
+
+    # Functions -----------------------------------------------------------------------
+
+    def _function_reduce(self, obj):
+        if _context.namespace is not None and obj.__globals__ is _context.namespace:
+            return self._reduce_notebook_function(obj)
+        return super()._function_reduce(obj)
+
+    def _shell(self, cell):
+        shell = self._shells.get(id(cell))
+        if shell is None:
+            shell = self._shells[id(cell)] = _Shell()
+            self._kept.append(cell)
+        return shell
+
+    def _reduce_cell(self, cell):
+        shell = self._shell(cell)
+        try:
+            contents = cell.cell_contents
+        except ValueError:
+            return _same, (shell,)
+        return _same, (shell,), contents, None, None, _fill_cell
+
+    def _reduce_notebook_function(self, function):
+        closure = function.__closure__
+        shells = None if closure is None else tuple(map(self._shell, closure))
+        cells = []
+        for cell in closure or ():
+            try:
+                cells.append((self._shell(cell), cell.cell_contents))
+            except ValueError:
+                pass  # an empty cell stays empty
+        slots = {
+            "__qualname__": function.__qualname__,
+            "__module__": function.__module__,
+            "__doc__": function.__doc__,
+            "__defaults__": function.__defaults__,
+            "__kwdefaults__": function.__kwdefaults__,
+            "__annotations__": function.__annotations__,
+        }
+        if getattr(function, "__type_params__", ()):
+            slots["__type_params__"] = function.__type_params__
+        args = (function.__code__, function.__name__, shells)
+        state = (dict(function.__dict__), slots, cells)
+        return _make_function, args, state, None, None, _fill_function
+
+    # Arrays --------------------------------------------------------------------------
+
+    def _owner_of(self, array):
+        """What is pickled for the array's whole memory, and where the array starts in it."""
+        owner, memory, offset = _store._array_memory(array)
+        if memory is None:
+            return None, 0
+        if type(owner) in (bytes, bytearray) or type(owner).__name__ == "array":
+            return owner, offset  # pickle itself keeps these one object
+        kept = self._memories.get(id(owner))
+        if kept is None:
+            kept = self._memories[id(owner)] = _Memory(memory)
+            self._kept.append(owner)
+        return kept, offset
+
+    def _reduce_array(self, array):
+        dtype = array.dtype
+        if dtype.hasobject or dtype.kind not in _PLAIN_KINDS:
+            return NotImplemented
+        owner, offset = self._owner_of(array)
+        if owner is None:
+            return NotImplemented
+        return _make_array, (
+            owner,
+            dtype,
+            array.shape,
+            array.strides,
+            offset,
+            array.flags.writeable,
+        )
+
+    def _reduce_array_subclass(self, array):
+        cls = type(array)
+        if cls is self._numpy.memmap and isinstance(array.base, _mmap_type()):
+            array.flush()
+            order = "C" if array.flags.c_contiguous else "F"
+            mode = "r+" if array.mode == "w+" else array.mode
+            where = (str(array.filename), array.dtype, mode, array.offset, array.shape)
+            if array.filename is not None and mode != "c":
+                return _make_memmap, (*where, order)
+        if (
+            cls.__reduce__ is self._array.__reduce__
+            and cls.__reduce_ex__ is self._array.__reduce_ex__
+            and cls.__array_finalize__ in (None, self._array.__array_finalize__)
+            and not getattr(array, "__dict__", None)
+        ):
+            return _view_as, (array.view(self._array), cls)
+        return super().reducer_override(array)
+
+
+class _Memory:
+    """The memory of one owner, pickled once however many arrays look at it."""
+
+    def __init__(self, memory):
+        self.memory = memory
+
+    def __reduce_ex__(self, protocol):
+        return _make_memory, (pickle.PickleBuffer(self.memory),)
+
+
+def _mmap_type():
+    import mmap
+
+    return mmap.mmap
+
+
+# ---- what the extension calls ---------------------------------------------------------------
+
+
+def encode(value, add_buffer):
+    """Pickle; gives the bytes, the parts out of band, and the classes referred to."""
+    file = io.BytesIO()
+    pickler = Pickler(file, add_buffer)
+    pickler.dump(value)
+    return file.getbuffer(), pickler.parts, tuple(pickler.classes)
+
+
+def decode(data, buffers):
+    """The value that `encode` pickled."""
+    return pickle.loads(data, buffers=buffers)
+
+
+def class_key(cls):
+    """The key of a notebook class's entry."""
+    return "\0c" + _rules._get_or_create_tracker_id(cls)
+
+
+def type_of(codec, meta, head):
+    """The type in an entry's meta, for listings."""
+    import msgpack
+
+    try:
+        return str(msgpack.unpackb(meta)["type"])
+    except Exception:
+        return ""
+
+
+# ---- why a value isn't carried ----------------------------------------------------------------
+
+
+def _carries(value):
+    try:
+        Pickler(io.BytesIO(), lambda raw: (0, 0, raw.nbytes)).dump(value)
+    except Exception:
+        return False
+    return True
+
+
+def _children(value):
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield f"[{key!r:.40}]", item
+    elif isinstance(value, (list, tuple)):
+        for index, item in enumerate(value):
+            yield f"[{index}]", item
+    elif isinstance(value, types.FunctionType):
+        for name, cell in zip(value.__code__.co_freevars, value.__closure__ or ()):
+            try:
+                yield f".<closure {name}>", cell.cell_contents
+            except ValueError:
+                pass
+    elif isinstance(value, types.MethodType):
+        yield ".__self__", value.__self__
+    for name, item in list(getattr(value, "__dict__", {}).items()):
+        yield f".{name}", item
+
+
+def explain(name, value, message):
+    """Why `value` isn't carried: the type and path of the first part that isn't."""
+    path = name
+    try:
+        for _ in range(_SEARCH_DEPTH):
+            for step, (where, child) in enumerate(_children(value)):
+                if step == _SEARCH_MAX:
+                    break
+                if not _carries(child):
+                    path, value = path + where, child
+                    break
+            else:
+                break
+            if step == _SEARCH_MAX:
+                break
+    except Exception:
+        pass  # the walk runs the user's code; the message alone must do
+    return f"{type(value).__name__} at {path} ({message})"

@@ -1,0 +1,182 @@
+"""Values to streams and back, by the codecs of the store.
+
+A stream is self-contained: a head, the codec's meta and payload, then the buffers, each
+aligned to 64 bytes within the stream. Buffers are written from where they lie and read into
+the memory that the arrays then have: one copy each way. Files need only `write`, or
+`read`/`readinto`; pipes and sockets will do.
+
+Functions and classes of `__main__` travel by value with the globals that they use, as in
+cloudpickle. In a stream of `dump_module`, functions get the module's own dict as globals.
+"""
+
+import io
+import struct
+import sys
+import types
+
+from . import _carry, _store
+
+_MAGIC = b"HFST"
+_VERSION = 1
+_HEAD = struct.Struct("<4sHBxIIQI4x")  # magic, version, byte order, codec, sizes, buffers
+_ALIGNMENT = 64
+_SIZE_MAX = 1 << 56
+
+
+def dump(obj, file, protocol=None, *, byref=None, fmode=None, recurse=None, **ignored):
+    """Write one value to a binary file.
+
+    Parameters
+    ----------
+    obj : object
+        Anything that holdfast carries.
+    file : binary file
+        Needs `write` only.
+    protocol, byref, fmode, recurse
+        Taken for programs that call dill or pickle; without effect.
+    """
+    codec, meta, payload, buffers = _store._encode(obj)
+    order = 0 if sys.byteorder == "little" else 1
+    file.write(
+        _HEAD.pack(_MAGIC, _VERSION, order, codec, len(meta), len(payload), len(buffers))
+        + struct.pack(f"<{len(buffers)}Q", *(len(view) for view, _ in buffers))
+    )
+    at = _HEAD.size + 8 * len(buffers)
+    for part in (meta, payload, *(view for view, _ in buffers)):
+        _write_all(file, bytes(-at % _ALIGNMENT))
+        _write_all(file, part)
+        at += -at % _ALIGNMENT + len(part)
+
+
+def _write_all(file, data):
+    """A raw file may take less than it was given."""
+    view = memoryview(data)
+    while len(view):
+        written = file.write(view)
+        if written is None or written >= len(view):
+            return
+        view = view[written:]
+
+
+def load(file, ignore=None, **ignored):
+    """Read one value that `dump` wrote.
+
+    Raises
+    ------
+    EOFError
+        Where the stream ends too early.
+    holdfast.store.CorruptError
+        Where it isn't such a stream.
+    """
+    reader = _Reader(file)
+    head = reader.take(_HEAD.size)
+    magic, version, order, codec, meta_size, payload_size, count = _HEAD.unpack(head)
+    if magic != _MAGIC:
+        raise _store.CorruptError("not a holdfast stream")
+    if version != _VERSION or (order == 1) != (sys.byteorder == "big"):
+        raise _store.CorruptError("a holdfast stream of another version or byte order")
+    sizes = [struct.unpack("<Q", reader.take(8))[0] for _ in range(count)]
+    if max([meta_size, payload_size, *sizes]) > _SIZE_MAX:
+        raise _store.CorruptError("a holdfast stream whose head lies")
+    meta, payload, *buffers = [
+        reader.take_aligned(size) for size in (meta_size, payload_size, *sizes)
+    ]
+    return _store._decode(codec, meta, payload, buffers)
+
+
+class _Reader:
+    """Counts what it reads, so that it finds the aligned parts."""
+
+    _STEP = 1 << 26  # how much is believed before it is there
+
+    def __init__(self, file):
+        self._file = file
+        self._into = getattr(file, "readinto", None)
+        self._at = 0
+
+    def take(self, size):
+        data = bytearray(min(size, self._STEP))
+        got = 0
+        while got < size:
+            if got == len(data):
+                data.extend(bytes(min(size - got, max(got, self._STEP))))
+            got += self._some(data, got)
+        self._at += size
+        return data
+
+    def take_aligned(self, size):
+        self.take(-self._at % _ALIGNMENT)
+        return self.take(size)
+
+    def _some(self, data, start):
+        with memoryview(data) as view, view[start:] as rest:
+            if self._into is not None:
+                count = self._into(rest)
+            else:
+                piece = self._file.read(len(rest))
+                count = len(piece)
+                rest[:count] = piece
+        if not count:
+            raise EOFError("the stream ends too early")
+        return count
+
+
+def dumps(obj, protocol=None, **ignored):
+    """The stream of one value, as bytes."""
+    file = io.BytesIO()
+    dump(obj, file)
+    return file.getvalue()
+
+
+def loads(data, ignore=None, **ignored):
+    """The value in a stream."""
+    return load(io.BytesIO(data))
+
+
+def _module(module):
+    if module is None:
+        return sys.modules["__main__"]
+    return module if isinstance(module, types.ModuleType) else sys.modules[module]
+
+
+def _open(file, mode):
+    return file if hasattr(file, "write") or hasattr(file, "read") else open(file, mode)
+
+
+def dump_module(filename="session.hfst", module=None, refimported=False, **ignored):
+    """Write the variables of a module, `__main__` unless named.
+
+    Names that begin and end with two underscores stay behind. What can't be carried fails
+    the whole, with the reason.
+    """
+    namespace = vars(_module(module))
+    state = {
+        name: value
+        for name, value in namespace.items()
+        if not (name.startswith("__") and name.endswith("__"))
+    }
+    before = _carry.enter(None, namespace, None)
+    try:
+        file = _open(filename, "wb")
+        try:
+            dump(state, file)
+        finally:
+            if file is not filename:
+                file.close()
+    finally:
+        _carry.leave(before)
+
+
+def load_module(filename="session.hfst", module=None, **ignored):
+    """Bind in a module what `dump_module` wrote."""
+    namespace = vars(_module(module))
+    before = _carry.enter(None, namespace, None)
+    try:
+        file = _open(filename, "rb")
+        try:
+            namespace.update(load(file))
+        finally:
+            if file is not filename:
+                file.close()
+    finally:
+        _carry.leave(before)

@@ -1,0 +1,193 @@
+/* entry_sink.c - an encoding in this process, before it is put into the store.
+ *
+ * The sink collects first and puts later: whether an entry changed at all is known only
+ * when its encoding is there, and a codec may decline half-way. So payload and meta
+ * grow in malloc'ed memory, and buffers are kept by reference, pinned by the object
+ * that owns them.
+ *
+ * Memory that lies in a region of the session becomes that whole region, once, however
+ * many views of it there are: that is what makes a save without copying, and what keeps
+ * views together. Other memory is merged only when address and size are the same.
+ *
+ * The digest tells "the same as last time". It is four lanes of multiply and rotate
+ * over 32 bytes at a time (about memory speed), finished into 128 bits by two mixes. It
+ * needn't withstand an enemy: who can choose a notebook's values can run code in it.
+ */
+#include "entry_sink.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static hf_status
+sink_write(hf_sink *base, const void *data, size_t size, hf_error *reterr) {
+    hfi_entry_sink *sink = (hfi_entry_sink *)(void *)base;
+    if (size > sink->payload_room - sink->payload_size) {
+        size_t room = sink->payload_room ? sink->payload_room : 256;
+        while (room - sink->payload_size < size)
+            room += room / 2;
+        char *payload = realloc(sink->payload, room);
+        if (!payload)
+            return hf_error_set(reterr, HF_E_NOMEM, "no memory for %zu bytes", room);
+        sink->payload = payload;
+        sink->payload_room = room;
+    }
+    if (size)
+        memcpy(sink->payload + sink->payload_size, data, size);
+    sink->payload_size += size;
+    return HF_OK;
+}
+
+static hf_status
+sink_set_meta(hf_sink *base, const void *data, size_t size, hf_error *reterr) {
+    hfi_entry_sink *sink = (hfi_entry_sink *)(void *)base;
+    if (size > 65536)
+        return hf_error_set(reterr, HF_DECLINED, "its meta takes %zu bytes", size);
+    char *meta = realloc(sink->meta, size ? size : 1);
+    if (!meta)
+        return hf_error_set(reterr, HF_E_NOMEM, "no memory for %zu bytes", size);
+    memcpy(meta, data, size);
+    sink->meta = meta;
+    sink->meta_size = size;
+    return HF_OK;
+}
+
+static hf_status
+make_room(hfi_entry_sink *sink, hf_error *reterr) {
+    if (sink->buffer_count < sink->buffer_room)
+        return HF_OK;
+    uint32_t room = sink->buffer_room * 2 + 4;
+    hf_buffer *buffers = realloc(sink->buffers, room * sizeof *buffers);
+    if (buffers)
+        sink->buffers = buffers;
+    PyObject **pins = realloc(sink->pins, room * sizeof *pins);
+    if (pins)
+        sink->pins = pins;
+    if (!buffers || !pins)
+        return hf_error_set(reterr, HF_E_NOMEM, "no memory for a list of buffers");
+    sink->buffer_room = room;
+    return HF_OK;
+}
+
+static hf_status
+sink_add_buffer(hf_sink *base, const void *data, size_t size, void *pin,
+                uint32_t *ret_index, uint64_t *ret_offset, hf_error *reterr) {
+    hfi_entry_sink *sink = (hfi_entry_sink *)(void *)base;
+    hf_buffer buffer = {data, size, NULL};
+    uint64_t offset = 0;
+    hf_region *region = sink->session ? hf_region_find(sink->session, data) : NULL;
+    if (region) {
+        const char *start = hf_region_address(region);
+        offset = (uint64_t)((const char *)data - start);
+        if (offset + size <= hf_region_size(region)) {
+            buffer = (hf_buffer){start, hf_region_size(region), region};
+        } else {
+            hf_region_release(region);
+            region = NULL;
+            offset = 0;
+        }
+    }
+    for (uint32_t i = 0; i < sink->buffer_count; i++) {
+        const hf_buffer *other = &sink->buffers[i];
+        if (other->data == buffer.data && other->size == buffer.size &&
+            other->region == region) {
+            hf_region_release(region);
+            *ret_index = i;
+            *ret_offset = offset;
+            return HF_OK;
+        }
+    }
+    hf_status status = make_room(sink, reterr);
+    if (status != HF_OK) {
+        hf_region_release(region);
+        return status;
+    }
+    sink->buffers[sink->buffer_count] = buffer;
+    sink->pins[sink->buffer_count] = Py_XNewRef((PyObject *)pin);
+    *ret_index = sink->buffer_count++;
+    *ret_offset = offset;
+    return HF_OK;
+}
+
+void
+hfi_entry_sink_init(hfi_entry_sink *sink, hf_session *session) {
+    *sink = (hfi_entry_sink){.base = {sink_write, sink_set_meta, sink_add_buffer},
+                             .session = session};
+}
+
+void
+hfi_entry_sink_clear(hfi_entry_sink *sink) {
+    for (uint32_t i = 0; i < sink->buffer_count; i++) {
+        hf_region_release(sink->buffers[i].region);
+        Py_XDECREF(sink->pins[i]);
+    }
+    sink->buffer_count = 0;
+    sink->payload_size = 0;
+    sink->meta_size = 0;
+}
+
+void
+hfi_entry_sink_fini(hfi_entry_sink *sink) {
+    hfi_entry_sink_clear(sink);
+    free(sink->payload);
+    free(sink->meta);
+    free(sink->buffers);
+    free(sink->pins);
+}
+
+/* ---- the digest ---------------------------------------------------------------------
+ */
+
+static const uint64_t odd_a = UINT64_C(0x9fb21c651e98df25);
+static const uint64_t odd_b = UINT64_C(0xc2b2ae3d27d4eb4f);
+
+static uint64_t
+turn(uint64_t value, int by) {
+    return value << by | value >> (64 - by);
+}
+
+static uint64_t
+mix(uint64_t value) {
+    value = (value ^ value >> 29) * odd_a;
+    value = (value ^ value >> 32) * odd_b;
+    return value ^ value >> 31;
+}
+
+static void
+digest_add(uint64_t lanes[4], const void *data, size_t size) {
+    const char *at = data;
+    uint64_t words[4];
+    for (size_t left = size; left; at += sizeof words) {
+        if (left < sizeof words) {
+            memset(words, 0, sizeof words);
+            memcpy(words, at, left);
+            left = 0;
+        } else {
+            memcpy(words, at, sizeof words);
+            left -= sizeof words;
+        }
+        for (int i = 0; i < 4; i++)
+            lanes[i] = turn(lanes[i] + words[i] * odd_b, 31) * odd_a;
+    }
+    lanes[0] += mix(size + 1);
+}
+
+void
+hfi_entry_sink_digest(const hfi_entry_sink *sink, uint32_t codec,
+                      uint64_t ret_digest[2]) {
+    uint64_t lanes[4] = {odd_a, odd_b, ~odd_a, codec};
+    digest_add(lanes, sink->meta, sink->meta_size);
+    digest_add(lanes, sink->payload, sink->payload_size);
+    for (uint32_t i = 0; i < sink->buffer_count; i++) {
+        const hf_buffer *buffer = &sink->buffers[i];
+        if (!buffer->region)
+            digest_add(lanes, buffer->data, buffer->size);
+        lanes[1] += mix(buffer->size + (buffer->region != NULL));
+    }
+    uint64_t low = 0, high = 0;
+    for (int i = 0; i < 4; i++) {
+        low = mix(low ^ lanes[i]);
+        high = turn(high, 17) * odd_a + mix(lanes[3 - i] + odd_b);
+    }
+    ret_digest[0] = low;
+    ret_digest[1] = mix(high);
+}

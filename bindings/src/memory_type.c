@@ -1,0 +1,87 @@
+/* memory_type.c - the Python type Memory: the whole memory that an array looks at.
+ *
+ * Views of one array must come back as views of one memory. So what is carried is never
+ * a view's own bytes but the memory at the end of its chain of bases, once, and each
+ * view's place in it. A Memory names that range: it exports the bytes from `address` on
+ * and holds the object at the end of the chain, which owns them.
+ *
+ * Whether two arrays share is decided by that owner's identity; the caller keeps one
+ * Memory per owner. Finding the range is serializers/python/array.c.
+ */
+#include "store_python.h"
+
+#include "array.h"
+
+typedef struct memory_object {
+    PyObject_HEAD PyObject *owner;
+    void *address;
+    Py_ssize_t size;
+} memory_object;
+
+static memory_object *
+as_memory(PyObject *self) {
+    return (memory_object *)self;
+}
+
+/* (owner, Memory or None, offset): None where no contiguous memory could be found. */
+PyObject *
+hfi_memory_of_array(PyObject *module, PyObject *array) {
+    hfi_state *state = PyModule_GetState(module);
+    hfi_array_view view;
+    if (hfi_array_view_get(array, &view) < 0)
+        return NULL;
+    PyObject *memory = Py_None;
+    if (view.low) {
+        memory = state->memory_type->tp_alloc(state->memory_type, 0);
+        if (!memory) {
+            hfi_array_view_fini(&view);
+            return NULL;
+        }
+        as_memory(memory)->owner = Py_NewRef(view.owner);
+        as_memory(memory)->address = view.low;
+        as_memory(memory)->size = (Py_ssize_t)view.low_size;
+    } else {
+        Py_INCREF(memory);
+    }
+    Py_ssize_t offset =
+        view.low ? (Py_ssize_t)((char *)view.data - (char *)view.low) : 0;
+    PyObject *result = Py_BuildValue("(ONn)", view.owner, memory, offset);
+    hfi_array_view_fini(&view);
+    return result;
+}
+
+static int
+memory_getbuffer(PyObject *self, Py_buffer *view, int flags) {
+    return PyBuffer_FillInfo(view, self, as_memory(self)->address,
+                             as_memory(self)->size, 0, flags);
+}
+
+static int
+memory_traverse(PyObject *self, visitproc visit, void *arg) {
+    Py_VISIT(Py_TYPE(self));
+    Py_VISIT(as_memory(self)->owner);
+    return 0;
+}
+
+static void
+memory_dealloc(PyObject *self) {
+    PyTypeObject *type = Py_TYPE(self);
+    PyObject_GC_UnTrack(self);
+    Py_CLEAR(as_memory(self)->owner);
+    type->tp_free(self);
+    Py_DECREF(type);
+}
+
+static PyType_Slot memory_slots[] = {
+    {Py_tp_doc, "The whole memory that an array looks at; exports a buffer."},
+    HFI_SLOT(Py_tp_dealloc, memory_dealloc),
+    HFI_SLOT(Py_tp_traverse, memory_traverse),
+    HFI_SLOT(Py_bf_getbuffer, memory_getbuffer),
+    {0, NULL}};
+
+PyType_Spec hfi_memory_spec = {.name = "holdfast._store.Memory",
+                               .basicsize = sizeof(memory_object),
+                               .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC |
+                                        Py_TPFLAGS_DISALLOW_INSTANTIATION |
+                                        Py_TPFLAGS_IMMUTABLETYPE,
+                               .slots = memory_slots};

@@ -1,0 +1,364 @@
+/* names_type.c - the Python type Names: which name is bound to what, here and in the
+ * store.
+ *
+ * Names is one process's knowledge: for every key of the store a record (record.c), as
+ * of one generation, whose snapshot it holds. save() compares the namespace with the
+ * records and prepares a commit of what differs; somebody publishes it; published()
+ * makes the prepared records the known ones. bind() fills a namespace from the store;
+ * adopt() follows a generation that another process published.
+ *
+ * Keys: a name is its own key. "\0g" and hex digits is a group: the values of names
+ * that share objects, in one encoding; each of its names is an entry of codec MEMBER
+ * that says where its value is. "\0c" and an identifier is a class of the notebook, to
+ * which encodings refer instead of repeating it; so instances made before and after a
+ * hand-over are of one class. "\1" and a word is process state (save's `extra`).
+ *
+ * A name is in one of three states: bound (what the namespace has was in the store),
+ * skipped (it is in the store and was not decoded here; saving keeps it unless the user
+ * bound the name anew), or declined (no codec carries its value; it lives in this
+ * process only, and its reason is kept). Deleting a bound name removes it from the
+ * store; deleting a skipped one is no event, since the namespace never had it.
+ *
+ * Threads: one at a time, like the session's handles. The interpreter is detached only
+ * around calls of the store.
+ */
+#include "names.h"
+
+#include <string.h>
+#include <sys/random.h>
+
+#include "meta.h"
+
+static hfi_names *
+as_names(PyObject *self) {
+    return (hfi_names *)self;
+}
+
+/* ---- shared helpers -----------------------------------------------------------------
+ */
+
+PyObject *
+hfi_key_decode(const hf_entry *entry) {
+    return PyUnicode_DecodeUTF8(entry->key, (Py_ssize_t)entry->key_size, "replace");
+}
+
+int
+hfi_key_kind(PyObject *key) {
+    if (PyUnicode_GET_LENGTH(key) < 2)
+        return 'n';
+    Py_UCS4 first = PyUnicode_READ_CHAR(key, 0);
+    if (first == HFI_KEY_EXTRA)
+        return 'x';
+    if (first == HFI_KEY_GROUP)
+        return (int)PyUnicode_READ_CHAR(key, 1);
+    return 'n';
+}
+
+PyObject *
+hfi_member_group(const hf_entry *entry) {
+    hfi_meta meta;
+    size_t size = 0;
+    PyObject *group = NULL;
+    if (hfi_meta_init(&meta, entry->meta, entry->meta_size, NULL) == HF_OK) {
+        const char *text = hfi_meta_text(&meta, "group", &size);
+        if (text)
+            group = PyUnicode_DecodeUTF8(text, (Py_ssize_t)size, NULL);
+        hfi_meta_fini(&meta);
+    }
+    if (!group && !PyErr_Occurred())
+        PyErr_SetString(PyExc_ValueError,
+                        "a member of a group without the group's key");
+    return group;
+}
+
+int
+hfi_member_encode(hfi_state *state, hfi_entry_sink *sink, PyObject *value,
+                  PyObject *group) {
+    const char *type = Py_TYPE(value)->tp_name;
+    Py_ssize_t size = 0;
+    const char *text = PyUnicode_AsUTF8AndSize(group, &size);
+    if (!text)
+        return -1;
+    hfi_meta_writer meta;
+    hf_error error = HF_ERROR_INIT;
+    hfi_meta_writer_init(&meta, 2);
+    hfi_meta_put_text(&meta, "type", type, strlen(type));
+    hfi_meta_put_text(&meta, "group", text, (size_t)size);
+    hfi_entry_sink_clear(sink);
+    hf_status status =
+        sink->base.set_meta(&sink->base, meta.buffer.data, meta.buffer.size, &error);
+    hfi_meta_writer_fini(&meta);
+    if (status == HF_OK)
+        return 0;
+    hfi_raise(state, status, &error);
+    return -1;
+}
+
+PyObject *
+hfi_entry_classes(const hf_entry *entry) {
+    hfi_meta meta;
+    if (entry->codec != HF_CODEC_PICKLE ||
+        hfi_meta_init(&meta, entry->meta, entry->meta_size, NULL) != HF_OK)
+        return PyTuple_New(0);
+    const msgpack_object *list = hfi_meta_find(&meta, "classes");
+    uint32_t count =
+        list && list->type == MSGPACK_OBJECT_ARRAY ? list->via.array.size : 0;
+    PyObject *classes = PyTuple_New(count);
+    for (uint32_t i = 0; classes && i < count; i++) {
+        const msgpack_object *item = &list->via.array.ptr[i];
+        PyObject *text =
+            item->type == MSGPACK_OBJECT_STR
+                ? PyUnicode_DecodeUTF8(item->via.str.ptr, item->via.str.size, "replace")
+                : PyUnicode_FromString("");
+        if (!text)
+            Py_CLEAR(classes);
+        else
+            PyTuple_SET_ITEM(classes, (Py_ssize_t)i, text);
+    }
+    hfi_meta_fini(&meta);
+    return classes;
+}
+
+PyObject *
+hfi_carry_enter(PyObject *names, PyObject *namespace, PyObject *own) {
+    PyObject *carry = PyImport_ImportModule("holdfast._carry");
+    PyObject *before =
+        carry ? PyObject_CallMethod(carry, "enter", "OOO", names, namespace, own)
+              : NULL;
+    Py_XDECREF(carry);
+    return before;
+}
+
+void
+hfi_carry_leave(PyObject *before) {
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyObject *carry = PyImport_ImportModule("holdfast._carry");
+    PyObject *done = carry ? PyObject_CallMethod(carry, "leave", "O", before) : NULL;
+    Py_XDECREF(done);
+    Py_XDECREF(carry);
+    Py_DECREF(before);
+    PyErr_Restore(type, value, traceback);
+}
+
+int
+hfi_names_advance(hfi_state *state, hfi_names *names) {
+    hf_snapshot *snapshot = NULL;
+    hf_error error = HF_ERROR_INIT;
+    hf_status status;
+    Py_BEGIN_ALLOW_THREADS status =
+        hf_snapshot_acquire(names->attachment->session, &snapshot, &error);
+    Py_END_ALLOW_THREADS if (status != HF_OK) {
+        hfi_raise(state, status, &error);
+        return -1;
+    }
+    hf_snapshot_release(names->snapshot);
+    names->snapshot = snapshot;
+    return 0;
+}
+
+/* Asks the codecs in their order. A registry walk, not hf_registry_choose: a codec that
+ * accepts a value may still decline it half-way, and then the next one is asked. */
+hf_status
+hfi_names_encode(hfi_state *state, hfi_entry_sink *sink, PyObject *value,
+                 const hf_codec **ret_codec, hf_error *reterr) {
+    hf_status status = hf_error_set(reterr, HF_DECLINED, "no codec carries this type");
+    for (size_t i = 0;; i++) {
+        const hf_codec *codec = hf_registry_at(state->registry, i);
+        if (!codec)
+            return status;
+        if (!codec->accepts(codec, value))
+            continue;
+        hfi_entry_sink_clear(sink);
+        status = codec->encode(codec, value, &sink->base, reterr);
+        if (status == HF_OK)
+            *ret_codec = codec;
+        if (status != HF_DECLINED)
+            return status;
+    }
+}
+
+/* ---- the type
+ * ------------------------------------------------------------------------ */
+
+static PyObject *
+names_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
+    static char *words[] = {"session", NULL};
+    PyObject *session;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O:Names", words, &session))
+        return NULL;
+    hfi_attachment *attachment = hfi_session_attachment(hfi_state_of(type), session);
+    PyObject *self = attachment ? type->tp_alloc(type, 0) : NULL;
+    if (!self)
+        return NULL;
+    hfi_names *names = as_names(self);
+    names->attachment = hfi_attachment_acquire(attachment);
+    names->records = PyDict_New();
+    names->reasons = PyDict_New();
+    names->declined = PyDict_New();
+    if (!names->records || !names->reasons || !names->declined ||
+        hfi_names_advance(hfi_state_of(type), names) < 0) {
+        Py_DECREF(self);
+        return NULL;
+    }
+    if (getentropy(&names->group_seed, sizeof names->group_seed) != 0)
+        names->group_seed = (uint64_t)(uintptr_t)self ^ (uint64_t)getpid() << 32;
+    return self;
+}
+
+static int
+names_traverse(PyObject *self, visitproc visit, void *arg) {
+    Py_VISIT(Py_TYPE(self));
+    Py_VISIT(as_names(self)->records);
+    Py_VISIT(as_names(self)->pending);
+    Py_VISIT(as_names(self)->reasons);
+    Py_VISIT(as_names(self)->declined);
+    return 0;
+}
+
+static int
+names_clear(PyObject *self) {
+    Py_CLEAR(as_names(self)->records);
+    Py_CLEAR(as_names(self)->pending);
+    Py_CLEAR(as_names(self)->reasons);
+    Py_CLEAR(as_names(self)->declined);
+    return 0;
+}
+
+static void
+names_dealloc(PyObject *self) {
+    PyTypeObject *type = Py_TYPE(self);
+    PyObject_GC_UnTrack(self);
+    names_clear(self);
+    hf_snapshot_release(as_names(self)->snapshot);
+    hfi_attachment_release(as_names(self)->attachment);
+    type->tp_free(self);
+    Py_DECREF(type);
+}
+
+static PyObject *
+names_published(PyObject *self, PyObject *number) {
+    hfi_names *names = as_names(self);
+    hfi_state *state = hfi_state_of(Py_TYPE(self));
+    unsigned long long generation = PyLong_AsUnsignedLongLong(number);
+    if (generation == (unsigned long long)-1 && PyErr_Occurred())
+        return NULL;
+    if (!names->pending) {
+        PyErr_SetString(PyExc_ValueError, "there is no prepared commit");
+        return NULL;
+    }
+    if (generation != hf_session_generation(names->attachment->session))
+        return PyErr_Format(state->conflict_error,
+                            "generation %llu is not the session's current one",
+                            generation);
+    if (hfi_names_advance(state, names) < 0)
+        return NULL;
+    PyObject *pending = names->pending, *key, *record;
+    names->pending = NULL;
+    Py_ssize_t at = 0;
+    int failed = 0;
+    while (!failed && PyDict_Next(pending, &at, &key, &record)) {
+        if (record != Py_None)
+            failed = PyDict_SetItem(names->records, key, record) < 0;
+        else if (PyDict_Contains(names->records, key) == 1)
+            failed = PyDict_DelItem(names->records, key) < 0;
+    }
+    Py_DECREF(pending);
+    if (failed)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+names_populate(PyObject *self, PyObject *args, PyObject *kwargs) {
+    static char *words[] = {"names", "write", NULL};
+    PyObject *wanted;
+    int write = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|p:populate", words, &wanted,
+                                     &write))
+        return NULL;
+    PyObject *iterator = PyObject_GetIter(wanted), *name;
+    unsigned long long bytes = 0;
+    while (iterator && (name = PyIter_Next(iterator))) {
+        hfi_record *record = (hfi_record *)(void *)PyDict_GetItemWithError(
+            as_names(self)->records, name);
+        if (record && record->group)
+            record = (hfi_record *)(void *)PyDict_GetItemWithError(
+                as_names(self)->records, record->group);
+        Py_DECREF(name);
+        for (uint32_t i = 0; record && i < record->region_count; i++) {
+            hf_region *region = record->regions[i];
+            if (!region || hf_region_is_own(region))
+                continue;
+            bytes += hf_region_size(region);
+            Py_BEGIN_ALLOW_THREADS hf_region_populate(region, write);
+            Py_END_ALLOW_THREADS
+        }
+    }
+    Py_XDECREF(iterator);
+    return PyErr_Occurred() ? NULL : PyLong_FromUnsignedLongLong(bytes);
+}
+
+static PyObject *
+names_reasons(PyObject *self, void *Py_UNUSED(closure)) {
+    return PyDict_Copy(as_names(self)->reasons);
+}
+
+static PyObject *
+names_generation(PyObject *self, void *Py_UNUSED(closure)) {
+    return PyLong_FromUnsignedLongLong(
+        hf_snapshot_generation(as_names(self)->snapshot));
+}
+
+#define METHOD(function) (PyCFunction)(void (*)(void))(function)
+
+static PyMethodDef names_methods[] = {
+    {"save", METHOD(hfi_names_save), METH_VARARGS | METH_KEYWORDS,
+     "save(namespace, *, hidden=frozenset(), extra={})\n--\n\n"
+     "Prepare a commit of what differs from the store; publish nothing.\n\n"
+     "Parameters\n----------\nnamespace : dict\n    The globals.\n"
+     "hidden : container of str\n    Names that are not carried.\n"
+     "extra : dict\n    Process state by word, kept apart from the names.\n\n"
+     "Returns\n-------\ndict\n    'prepared' (bytes for Session.publish, or None where "
+     "nothing changed), 'saved', 'removed' (lists of names), 'declined' (name: "
+     "reason), "
+     "'bytes_copied', 'bytes_shared', 'pages_changed', 'seconds'."},
+    {"published", names_published, METH_O,
+     "The prepared commit was published as this generation."},
+    {"bind", METHOD(hfi_names_bind), METH_VARARGS | METH_KEYWORDS,
+     "bind(namespace, *, names=None)\n--\n\n"
+     "Bind what the store has: everything, or what costs only a mapping and `names`."},
+    {"adopt", hfi_names_adopt, METH_O,
+     "Follow a generation that another process published: bind what differs, unbind "
+     "what "
+     "was removed, leave the rest alone."},
+    {"extra", hfi_names_extra, METH_O, "Process state by its word, or None."},
+    {"listing", hfi_names_listing, METH_NOARGS, "The entries, a dict each."},
+    {"populate", METHOD(names_populate), METH_VARARGS | METH_KEYWORDS,
+     "populate(names, write=False)\n--\n\n"
+     "Fill the page tables of these names' regions; with private copies where `write`. "
+     "Gives their bytes."},
+    {"_load_class", hfi_names_load_class, METH_O, "For holdfast._carry."},
+    {NULL, NULL, 0, NULL}};
+
+static PyGetSetDef names_properties[] = {
+    {"reasons", names_reasons, NULL, "Declined names: why each is not carried.", NULL},
+    {"generation", names_generation, NULL, "The generation that is known here.", NULL},
+    {NULL, NULL, NULL, NULL, NULL}};
+
+static PyType_Slot names_slots[] = {
+    {Py_tp_doc, "Names(session)\n--\n\n"
+                "A process's knowledge of which name is bound to what in the store."},
+    HFI_SLOT(Py_tp_new, names_new),
+    HFI_SLOT(Py_tp_dealloc, names_dealloc),
+    HFI_SLOT(Py_tp_traverse, names_traverse),
+    HFI_SLOT(Py_tp_clear, names_clear),
+    {Py_tp_methods, names_methods},
+    {Py_tp_getset, names_properties},
+    {0, NULL}};
+
+PyType_Spec hfi_names_spec = {.name = "holdfast._store.Names",
+                              .basicsize = sizeof(hfi_names),
+                              .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC |
+                                       Py_TPFLAGS_IMMUTABLETYPE,
+                              .slots = names_slots};

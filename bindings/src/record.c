@@ -1,0 +1,132 @@
+/* record.c - what this process knows of one key of the store.
+ *
+ * A record answers one question at the next save: is the value still what the store
+ * has? Three means, cheapest first: an unchangeable object is known again by identity;
+ * an encoding by its digest; memory in a region by being the same region with no page
+ * written since (the store asks the page tables). The record holds a reference to its
+ * regions: otherwise another region could come to lie at the same address and pass for
+ * it.
+ *
+ * Records are replaced, never changed, once they stand in a table: a prepared commit
+ * that is dropped leaves the old ones as they were.
+ */
+#include "names.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+hfi_record *
+hfi_record_new(hfi_state *state) {
+    return (hfi_record *)(void *)state->record_type->tp_alloc(state->record_type, 0);
+}
+
+static void
+drop_regions(hfi_record *record) {
+    for (uint32_t i = 0; i < record->region_count; i++)
+        hf_region_release(record->regions[i]);
+    free(record->regions);
+    record->regions = NULL;
+    record->region_count = 0;
+    hfi_attachment_release(record->attachment);
+    record->attachment = NULL;
+}
+
+int
+hfi_record_take(hfi_record *record, hfi_attachment *attachment,
+                const hfi_entry_sink *sink, uint32_t codec) {
+    drop_regions(record);
+    record->codec = codec;
+    record->state = HFI_BOUND;
+    hfi_entry_sink_digest(sink, codec, record->digest);
+    if (!sink->buffer_count)
+        return 0;
+    record->regions = calloc(sink->buffer_count, sizeof(hf_region *));
+    if (!record->regions) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    record->attachment = hfi_attachment_acquire(attachment);
+    record->region_count = sink->buffer_count;
+    for (uint32_t i = 0; i < sink->buffer_count; i++)
+        if (sink->buffers[i].region)
+            record->regions[i] = hf_region_acquire(sink->buffers[i].region);
+    return 0;
+}
+
+static int
+region_unchanged(hfi_state *state, hf_region *region) {
+    uint64_t pages = 1;
+    hf_status status = HF_OK;
+    hf_error error = HF_ERROR_INIT;
+    if (hf_region_is_own(region))
+        return 0;
+    Py_BEGIN_ALLOW_THREADS status = hf_region_changed_pages(region, &pages, &error);
+    Py_END_ALLOW_THREADS if (status != HF_OK) {
+        hfi_raise(state, status, &error);
+        return -1;
+    }
+    return pages == 0;
+}
+
+int
+hfi_record_matches(hfi_state *state, const hfi_record *record,
+                   const hfi_entry_sink *sink, uint32_t codec) {
+    uint64_t digest[2];
+    if (record->state != HFI_BOUND || record->codec != codec ||
+        record->region_count != sink->buffer_count)
+        return 0;
+    for (uint32_t i = 0; i < sink->buffer_count; i++)
+        if (sink->buffers[i].region != record->regions[i])
+            return 0;
+    hfi_entry_sink_digest(sink, codec, digest);
+    if (memcmp(digest, record->digest, sizeof digest) != 0)
+        return 0;
+    for (uint32_t i = 0; i < sink->buffer_count; i++) {
+        int same = sink->buffers[i].region
+                       ? region_unchanged(state, sink->buffers[i].region)
+                       : 1;
+        if (same != 1)
+            return same;
+    }
+    return 1;
+}
+
+static int
+record_traverse(PyObject *self, visitproc visit, void *arg) {
+    hfi_record *record = (hfi_record *)self;
+    Py_VISIT(Py_TYPE(self));
+    Py_VISIT(record->object);
+    return 0;
+}
+
+static int
+record_clear(PyObject *self) {
+    hfi_record *record = (hfi_record *)self;
+    Py_CLEAR(record->object);
+    Py_CLEAR(record->group);
+    Py_CLEAR(record->classes);
+    drop_regions(record);
+    return 0;
+}
+
+static void
+record_dealloc(PyObject *self) {
+    PyTypeObject *type = Py_TYPE(self);
+    PyObject_GC_UnTrack(self);
+    record_clear(self);
+    type->tp_free(self);
+    Py_DECREF(type);
+}
+
+static PyType_Slot record_slots[] = {{Py_tp_doc, "What a process knows of one key."},
+                                     HFI_SLOT(Py_tp_dealloc, record_dealloc),
+                                     HFI_SLOT(Py_tp_traverse, record_traverse),
+                                     HFI_SLOT(Py_tp_clear, record_clear),
+                                     {0, NULL}};
+
+PyType_Spec hfi_record_spec = {.name = "holdfast._store._Record",
+                               .basicsize = sizeof(hfi_record),
+                               .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC |
+                                        Py_TPFLAGS_DISALLOW_INSTANTIATION |
+                                        Py_TPFLAGS_IMMUTABLETYPE,
+                               .slots = record_slots};

@@ -1,0 +1,90 @@
+/* region_type.c - the Python type Region: mapped memory of the store, as a buffer.
+ *
+ * A Region is what an array bound from the store has as its base: while any view of it
+ * lives, the region's extents are pinned and mapped. It exports its memory writable:
+ * committed regions are mapped copy-on-write, so a write touches a private page of this
+ * process and nothing that others see.
+ *
+ * The size is fixed at birth. Exports need no count: a Region is never resized and its
+ * memory goes with the last reference, which every export holds.
+ *
+ * It is not made by users; decoding makes it.
+ */
+#include "store_python.h"
+
+typedef struct region_object {
+    PyObject_HEAD hfi_attachment *attachment;
+    hf_region *region;
+} region_object;
+
+static region_object *
+as_region(PyObject *self) {
+    return (region_object *)self;
+}
+
+PyObject *
+hfi_region_new_consume(hfi_state *state, hfi_attachment *attachment,
+                       hf_region *region) {
+    PyTypeObject *type = state->region_type;
+    PyObject *self = type->tp_alloc(type, 0);
+    if (!self) {
+        hf_region_release(region);
+        return NULL;
+    }
+    as_region(self)->attachment = hfi_attachment_acquire(attachment);
+    as_region(self)->region = region;
+    return self;
+}
+
+static int
+region_getbuffer(PyObject *self, Py_buffer *view, int flags) {
+    hf_region *region = as_region(self)->region;
+    return PyBuffer_FillInfo(view, self, hf_region_address(region),
+                             (Py_ssize_t)hf_region_size(region), 0, flags);
+}
+
+static Py_ssize_t
+region_length(PyObject *self) {
+    return (Py_ssize_t)hf_region_size(as_region(self)->region);
+}
+
+static PyObject *
+region_changed_pages(PyObject *self, PyObject *Py_UNUSED(ignored)) {
+    hf_region *region = as_region(self)->region;
+    uint64_t pages = 0;
+    hf_error error = HF_ERROR_INIT;
+    hf_status status;
+    Py_BEGIN_ALLOW_THREADS status = hf_region_changed_pages(region, &pages, &error);
+    Py_END_ALLOW_THREADS if (status != HF_OK) return hfi_raise(
+        hfi_state_of(Py_TYPE(self)), status, &error);
+    return PyLong_FromUnsignedLongLong(pages);
+}
+
+static void
+region_dealloc(PyObject *self) {
+    PyTypeObject *type = Py_TYPE(self);
+    hf_region_release(as_region(self)->region);
+    hfi_attachment_release(as_region(self)->attachment);
+    type->tp_free(self);
+    Py_DECREF(type);
+}
+
+static PyMethodDef region_methods[] = {
+    {"changed_pages", region_changed_pages, METH_NOARGS,
+     "Pages written since the region was mapped or last committed."},
+    {NULL, NULL, 0, NULL}};
+
+static PyType_Slot region_slots[] = {
+    {Py_tp_doc, "Memory of the store, mapped copy-on-write; exports a buffer."},
+    HFI_SLOT(Py_tp_dealloc, region_dealloc),
+    {Py_tp_methods, region_methods},
+    HFI_SLOT(Py_sq_length, region_length),
+    HFI_SLOT(Py_bf_getbuffer, region_getbuffer),
+    {0, NULL}};
+
+PyType_Spec hfi_region_spec = {.name = "holdfast._store.Region",
+                               .basicsize = sizeof(region_object),
+                               .flags = Py_TPFLAGS_DEFAULT |
+                                        Py_TPFLAGS_DISALLOW_INSTANTIATION |
+                                        Py_TPFLAGS_IMMUTABLETYPE,
+                               .slots = region_slots};

@@ -1,0 +1,347 @@
+/* session_type.c - the Python type Session: one attachment to a store.
+ *
+ * A Session is a handle, not the data: several may name the same shared-memory object.
+ * What hangs on an attachment (regions under arrays, Names, blocks that NumPy's
+ * allocator handed out) outlives the Session object itself, since a user may keep an
+ * array after everything else is gone. So the C handle sits in a counted
+ * hfi_attachment: close() and the destructor give up one use, and the last user
+ * detaches. The alternative, refusing to close while arrays live, would make every
+ * orderly shutdown an exception.
+ *
+ * Locks: none of ours. Every call that may wait (writer lock, system calls) runs with
+ * the interpreter detached; nothing calls Python meanwhile.
+ *
+ * A child of fork() must attach anew by from_fd(); see store.h.
+ */
+#include "store_python.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+hfi_attachment *
+hfi_attachment_acquire(hfi_attachment *attachment) {
+    atomic_fetch_add_explicit(&attachment->uses, 1, memory_order_relaxed);
+    return attachment;
+}
+
+void
+hfi_attachment_release(hfi_attachment *attachment) {
+    if (!attachment ||
+        atomic_fetch_sub_explicit(&attachment->uses, 1, memory_order_acq_rel) != 1)
+        return;
+    hf_session_close(attachment->session);
+    free(attachment);
+}
+
+static hfi_session_object *
+as_session(PyObject *self) {
+    return (hfi_session_object *)self;
+}
+
+hfi_attachment *
+hfi_session_attachment(hfi_state *state, PyObject *object) {
+    if (!PyObject_TypeCheck(object, state->session_type)) {
+        PyErr_Format(PyExc_TypeError, "a holdfast Session is needed, not %.100s",
+                     Py_TYPE(object)->tp_name);
+        return NULL;
+    }
+    hfi_attachment *attachment = as_session(object)->attachment;
+    if (!attachment)
+        PyErr_SetString(PyExc_ValueError, "the session is closed");
+    return attachment;
+}
+
+static hf_session *
+handle_of(PyObject *self) {
+    hfi_attachment *attachment =
+        hfi_session_attachment(hfi_state_of(Py_TYPE(self)), self);
+    return attachment ? attachment->session : NULL;
+}
+
+static PyObject *
+session_wrap(PyTypeObject *type, hf_session *session) {
+    hfi_attachment *attachment = malloc(sizeof *attachment);
+    PyObject *self = attachment ? type->tp_alloc(type, 0) : PyErr_NoMemory();
+    if (!self) {
+        free(attachment);
+        hf_session_close(session);
+        return NULL;
+    }
+    attachment->session = session;
+    atomic_init(&attachment->uses, 1);
+    as_session(self)->attachment = attachment;
+    return self;
+}
+
+PyDoc_STRVAR(
+    create_doc,
+    "create(label='', capacity=0, memfd=False)\n--\n\n"
+    "Create a session that this process owns.\n\n"
+    "Parameters\n----------\n"
+    "label : str\n    For people: the notebook's path, for example.\n"
+    "capacity : int\n    Most bytes that it may grow to; 0 for what the file system "
+    "has.\n"
+    "memfd : bool\n    Without a name in the file system; attach by descriptor only.");
+
+static PyObject *
+session_create(PyObject *cls, PyObject *args, PyObject *kwargs) {
+    static char *names[] = {"label", "capacity", "memfd", NULL};
+    const char *label = "";
+    unsigned long long capacity = 0;
+    int memfd = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|sKp:create", names, &label,
+                                     &capacity, &memfd))
+        return NULL;
+    hf_session_options options = {.struct_size = sizeof options,
+                                  .capacity_bytes = capacity,
+                                  .label = label,
+                                  .flags = memfd ? HF_SESSION_MEMFD : 0};
+    hf_session *session = NULL;
+    hf_error error = HF_ERROR_INIT;
+    hf_status status;
+    Py_BEGIN_ALLOW_THREADS status = hf_session_create(&options, &session, &error);
+    Py_END_ALLOW_THREADS if (status != HF_OK) return hfi_raise(
+        hfi_state_of((PyTypeObject *)cls), status, &error);
+    return session_wrap((PyTypeObject *)cls, session);
+}
+
+static PyObject *
+session_open(PyObject *cls, PyObject *name) {
+    const char *text = PyUnicode_AsUTF8(name);
+    if (!text)
+        return NULL;
+    hf_session *session = NULL;
+    hf_error error = HF_ERROR_INIT;
+    hf_status status;
+    Py_BEGIN_ALLOW_THREADS status = hf_session_open(text, &session, &error);
+    Py_END_ALLOW_THREADS if (status != HF_OK) return hfi_raise(
+        hfi_state_of((PyTypeObject *)cls), status, &error);
+    return session_wrap((PyTypeObject *)cls, session);
+}
+
+static PyObject *
+session_from_fd(PyObject *cls, PyObject *number) {
+    int fd = PyObject_AsFileDescriptor(number);
+    if (fd < 0)
+        return NULL;
+    hf_session *session = NULL;
+    hf_error error = HF_ERROR_INIT;
+    hf_status status;
+    Py_BEGIN_ALLOW_THREADS status = hf_session_open_fd(fd, &session, &error);
+    Py_END_ALLOW_THREADS if (status != HF_OK) return hfi_raise(
+        hfi_state_of((PyTypeObject *)cls), status, &error);
+    return session_wrap((PyTypeObject *)cls, session);
+}
+
+static PyObject *
+session_close(PyObject *self, PyObject *Py_UNUSED(ignored)) {
+    hfi_attachment *attachment = as_session(self)->attachment;
+    as_session(self)->attachment = NULL;
+    Py_BEGIN_ALLOW_THREADS hfi_attachment_release(attachment);
+    Py_END_ALLOW_THREADS Py_RETURN_NONE;
+}
+
+static PyObject *
+session_destroy(PyObject *self, PyObject *Py_UNUSED(ignored)) {
+    hf_session *session = handle_of(self);
+    if (!session)
+        return NULL;
+    hf_error error = HF_ERROR_INIT;
+    hf_status status;
+    Py_BEGIN_ALLOW_THREADS status = hf_session_destroy(session, &error);
+    Py_END_ALLOW_THREADS if (status != HF_OK) return hfi_raise(
+        hfi_state_of(Py_TYPE(self)), status, &error);
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+session_reap(PyObject *self, PyObject *args, PyObject *kwargs) {
+    static char *names[] = {"trim", NULL};
+    int trim = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|p:reap", names, &trim))
+        return NULL;
+    hf_session *session = handle_of(self);
+    if (!session)
+        return NULL;
+    uint32_t processes = 0;
+    hf_error error = HF_ERROR_INIT;
+    hf_status status;
+    Py_BEGIN_ALLOW_THREADS status = hf_session_reap(session, trim, &processes, &error);
+    Py_END_ALLOW_THREADS if (status != HF_OK) return hfi_raise(
+        hfi_state_of(Py_TYPE(self)), status, &error);
+    return PyLong_FromUnsignedLong(processes);
+}
+
+static PyObject *
+session_verify(PyObject *self, PyObject *Py_UNUSED(ignored)) {
+    hf_session *session = handle_of(self);
+    if (!session)
+        return NULL;
+    hf_error error = HF_ERROR_INIT;
+    hf_status status;
+    Py_BEGIN_ALLOW_THREADS status = hf_session_verify(session, &error);
+    Py_END_ALLOW_THREADS if (status != HF_OK) return hfi_raise(
+        hfi_state_of(Py_TYPE(self)), status, &error);
+    Py_RETURN_NONE;
+}
+
+/* With threads_stopped the caller promises that nobody writes to any region now. Then
+ * the interpreter stays attached: detaching would let another Python thread run and
+ * write. */
+static PyObject *
+session_seal(PyObject *self, PyObject *args, PyObject *kwargs) {
+    static char *names[] = {"threads_stopped", NULL};
+    int stopped = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|p:seal", names, &stopped))
+        return NULL;
+    hf_session *session = handle_of(self);
+    if (!session)
+        return NULL;
+    hf_error error = HF_ERROR_INIT;
+    hf_status status;
+    if (stopped) {
+        status = hf_session_seal(session, 1, &error);
+    } else {
+        Py_BEGIN_ALLOW_THREADS status = hf_session_seal(session, 0, &error);
+        Py_END_ALLOW_THREADS
+    }
+    if (status != HF_OK)
+        return hfi_raise(hfi_state_of(Py_TYPE(self)), status, &error);
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+session_publish(PyObject *self, PyObject *token) {
+    hf_session *session = handle_of(self);
+    if (!session)
+        return NULL;
+    char *bytes;
+    Py_ssize_t size;
+    if (PyBytes_AsStringAndSize(token, &bytes, &size) < 0)
+        return NULL;
+    hf_prepared prepared;
+    if (size != (Py_ssize_t)sizeof prepared) {
+        PyErr_Format(PyExc_ValueError,
+                     "a prepared commit is named by %zu bytes, not %zd",
+                     sizeof prepared, size);
+        return NULL;
+    }
+    memcpy(&prepared, bytes, sizeof prepared);
+    uint64_t generation = 0;
+    hf_error error = HF_ERROR_INIT;
+    hf_status status;
+    Py_BEGIN_ALLOW_THREADS status =
+        hf_session_publish(session, &prepared, &generation, &error);
+    Py_END_ALLOW_THREADS if (status != HF_OK) return hfi_raise(
+        hfi_state_of(Py_TYPE(self)), status, &error);
+    return PyLong_FromUnsignedLongLong(generation);
+}
+
+static PyObject *
+session_info(PyObject *self, PyObject *Py_UNUSED(ignored)) {
+    hf_session *session = handle_of(self);
+    if (!session)
+        return NULL;
+    hf_session_info info;
+    hf_error error = HF_ERROR_INIT;
+    hf_status status;
+    Py_BEGIN_ALLOW_THREADS status = hf_session_describe(session, &info, &error);
+    Py_END_ALLOW_THREADS if (status != HF_OK) return hfi_raise(
+        hfi_state_of(Py_TYPE(self)), status, &error);
+    return Py_BuildValue(
+        "{s:s,s:s,s:L,s:i,s:L,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:I,s:I}", "name",
+        info.name, "label", info.label, "owner_pid", (long long)info.owner_pid,
+        "owner_alive", info.owner_alive, "created_unix_ns",
+        (long long)info.created_unix_ns, "generation",
+        (unsigned long long)info.generation, "entry_count",
+        (unsigned long long)info.entry_count, "capacity_bytes",
+        (unsigned long long)info.capacity_bytes, "allocated_bytes",
+        (unsigned long long)info.allocated_bytes, "committed_bytes",
+        (unsigned long long)info.committed_bytes, "reserved_bytes",
+        (unsigned long long)info.reserved_bytes, "retired_bytes",
+        (unsigned long long)info.retired_bytes, "free_bytes",
+        (unsigned long long)info.free_bytes, "process_count", info.process_count,
+        "extent_count", info.extent_count);
+}
+
+static PyObject *
+session_name(PyObject *self, void *Py_UNUSED(closure)) {
+    hf_session *session = handle_of(self);
+    return session ? PyUnicode_FromString(hf_session_name(session)) : NULL;
+}
+
+static PyObject *
+session_fd(PyObject *self, void *Py_UNUSED(closure)) {
+    hf_session *session = handle_of(self);
+    return session ? PyLong_FromLong(hf_session_fd(session)) : NULL;
+}
+
+static PyObject *
+session_generation(PyObject *self, void *Py_UNUSED(closure)) {
+    hf_session *session = handle_of(self);
+    return session ? PyLong_FromUnsignedLongLong(hf_session_generation(session)) : NULL;
+}
+
+static PyObject *
+session_enter(PyObject *self, PyObject *Py_UNUSED(ignored)) {
+    return Py_NewRef(self);
+}
+
+static PyObject *
+session_exit(PyObject *self, PyObject *Py_UNUSED(args)) {
+    return session_close(self, NULL);
+}
+
+static void
+session_dealloc(PyObject *self) {
+    PyTypeObject *type = Py_TYPE(self);
+    hfi_attachment_release(as_session(self)->attachment);
+    type->tp_free(self);
+    Py_DECREF(type);
+}
+
+static PyMethodDef session_methods[] = {
+    {"create", (PyCFunction)(void (*)(void))session_create,
+     METH_VARARGS | METH_KEYWORDS | METH_CLASS, create_doc},
+    {"open", session_open, METH_O | METH_CLASS, "Attach to a session by its name."},
+    {"from_fd", session_from_fd, METH_O | METH_CLASS,
+     "Attach by a descriptor of the session's object, which is duplicated."},
+    {"close", session_close, METH_NOARGS,
+     "Detach. Arrays that lie in the store stay valid; the last one detaches."},
+    {"destroy", session_destroy, METH_NOARGS,
+     "Remove the session's name; its memory goes when the last process detaches."},
+    {"info", session_info, METH_NOARGS, "Sizes (bytes) and counts, as a dict."},
+    {"reap", (PyCFunction)(void (*)(void))session_reap, METH_VARARGS | METH_KEYWORDS,
+     "reap(trim=False)\n--\n\nFree what dead processes left; gives how many there "
+     "were."},
+    {"verify", session_verify, METH_NOARGS,
+     "Check every checksum of the current generation; CorruptError where one lies."},
+    {"seal", (PyCFunction)(void (*)(void))session_seal, METH_VARARGS | METH_KEYWORDS,
+     "seal(threads_stopped=False)\n--\n\n"
+     "Turn what this process published private, at the same addresses."},
+    {"publish", session_publish, METH_O,
+     "Publish a prepared commit; gives the new generation. ConflictError where another "
+     "commit came between."},
+    {"__enter__", session_enter, METH_NOARGS, NULL},
+    {"__exit__", session_exit, METH_VARARGS, NULL},
+    {NULL, NULL, 0, NULL}};
+
+static PyGetSetDef session_properties[] = {
+    {"name", session_name, NULL, "Name to open it by; '' without one.", NULL},
+    {"fd", session_fd, NULL, "Descriptor of the object, owned by the session.", NULL},
+    {"generation", session_generation, NULL, "Current generation; 0 is empty.", NULL},
+    {NULL, NULL, NULL, NULL, NULL}};
+
+static PyType_Slot session_slots[] = {
+    {Py_tp_doc, "An attachment of this process to a session in shared memory."},
+    HFI_SLOT(Py_tp_dealloc, session_dealloc),
+    {Py_tp_methods, session_methods},
+    {Py_tp_getset, session_properties},
+    {0, NULL}};
+
+PyType_Spec hfi_session_spec = {.name = "holdfast._store.Session",
+                                .basicsize = sizeof(hfi_session_object),
+                                .flags = Py_TPFLAGS_DEFAULT |
+                                         Py_TPFLAGS_DISALLOW_INSTANTIATION |
+                                         Py_TPFLAGS_IMMUTABLETYPE,
+                                .slots = session_slots};

@@ -1,0 +1,299 @@
+/* store_module.c - the extension holdfast._store: the store and its codecs for Python.
+ *
+ * Multi-phase initialisation, heap types, everything per module in its state: a
+ * subinterpreter gets its own. The file ties together the types, the errors and the
+ * registry of codecs; each type's file says what it is.
+ *
+ * Errors: every hf_status below zero, and the answers that nobody handled, become an
+ * exception derived from Error, whose `status` is the identifier in status.h. A failed
+ * system call is an OSError with its errno, so that the usual handlers work.
+ */
+#include "store_python.h"
+
+#include <string.h>
+
+#include "buffer.h"
+#include "graph.h"
+#include "module.h"
+#include "pickle.h"
+#include "plain.h"
+
+static struct PyModuleDef store_definition;
+
+hfi_state *
+hfi_state_of(PyTypeObject *type) {
+    return PyType_GetModuleState(type);
+}
+
+static PyObject *
+class_for(hfi_state *state, hf_status status) {
+    switch ((int)status) {
+    case HF_NOT_FOUND:
+        return state->not_found_error;
+    case HF_CONFLICT:
+        return state->conflict_error;
+    case HF_E_NOSPACE:
+        return state->no_space_error;
+    case HF_E_CORRUPT:
+        return state->corrupt_error;
+    case HF_E_GONE:
+        return state->gone_error;
+    default:
+        return state->error;
+    }
+}
+
+void *
+hfi_raise(hfi_state *state, hf_status status, const hf_error *error) {
+    if (PyErr_Occurred())
+        return NULL;
+    const char *text =
+        error && error->message[0] ? error->message : hf_status_name(status);
+    PyObject *words = PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
+    PyObject *exception = NULL;
+    if (status == HF_E_NOMEM)
+        exception = words ? PyObject_CallOneArg(PyExc_MemoryError, words) : NULL;
+    else if (status == HF_E_SYSTEM)
+        exception = words ? PyObject_CallFunction(PyExc_OSError, "iO",
+                                                  error ? error->sys_errno : 0, words)
+                          : NULL;
+    else if (words)
+        exception = PyObject_CallOneArg(class_for(state, status), words);
+    PyObject *name = exception ? PyUnicode_FromString(hf_status_name(status)) : NULL;
+    if (name && PyObject_SetAttrString(exception, "status", name) < 0)
+        PyErr_Clear();
+    if (exception)
+        PyErr_SetObject((PyObject *)Py_TYPE(exception), exception);
+    Py_XDECREF(name);
+    Py_XDECREF(words);
+    Py_XDECREF(exception);
+    return NULL;
+}
+
+/* ---- module functions
+ * ------------------------------------------------------------------ */
+
+static int
+list_session(void *context, const hf_session_info *info) {
+    PyObject *item = Py_BuildValue(
+        "{s:s,s:s,s:L,s:i,s:K,s:K,s:I}", "name", info->name, "label", info->label,
+        "owner_pid", (long long)info->owner_pid, "owner_alive", info->owner_alive,
+        "generation", (unsigned long long)info->generation, "allocated_bytes",
+        (unsigned long long)info->allocated_bytes, "process_count",
+        info->process_count);
+    int failed = !item || PyList_Append(context, item) < 0;
+    Py_XDECREF(item);
+    return failed ? HF_STOP : 0;
+}
+
+static PyObject *
+sessions(PyObject *module, PyObject *Py_UNUSED(ignored)) {
+    PyObject *list = PyList_New(0);
+    hf_error error = HF_ERROR_INIT;
+    hf_status status = list ? hf_session_list(list_session, list, &error) : HF_E_NOMEM;
+    if (status != HF_OK || PyErr_Occurred()) {
+        Py_XDECREF(list);
+        return hfi_raise(PyModule_GetState(module), status, &error);
+    }
+    return list;
+}
+
+static PyObject *
+collect(PyObject *module, PyObject *Py_UNUSED(ignored)) {
+    uint32_t count = 0;
+    hf_error error = HF_ERROR_INIT;
+    hf_status status;
+    Py_BEGIN_ALLOW_THREADS status = hf_session_collect(NULL, NULL, &count, &error);
+    Py_END_ALLOW_THREADS if (status != HF_OK) return hfi_raise(
+        PyModule_GetState(module), status, &error);
+    return PyLong_FromUnsignedLong(count);
+}
+
+/* groups(namespace) -> [[name, ...], ...]: for tests and for the curious. */
+static PyObject *
+groups(PyObject *Py_UNUSED(module), PyObject *namespace) {
+    if (!PyDict_CheckExact(namespace)) {
+        PyErr_SetString(PyExc_TypeError, "a namespace is a dict");
+        return NULL;
+    }
+    hfi_graph graph;
+    PyObject *keys = PyDict_Keys(namespace), *values = PyDict_Values(namespace);
+    PyObject *result = NULL;
+    if (keys && values &&
+        hfi_graph_init(&graph, PySequence_Fast_ITEMS(values),
+                       (size_t)PyList_GET_SIZE(values), namespace) == 0) {
+        result = PyList_New(0);
+        for (uint32_t i = 0; result && i < graph.names; i++) {
+            PyObject *group = NULL;
+            if (hfi_graph_group(&graph, i) != i)
+                continue;
+            group = PyList_New(0);
+            for (uint32_t k = i; group && k < graph.names; k++)
+                if (hfi_graph_group(&graph, k) == i &&
+                    PyList_Append(group, PyList_GET_ITEM(keys, k)) < 0)
+                    Py_CLEAR(group);
+            if (!group || PyList_Append(result, group) < 0)
+                Py_CLEAR(result);
+            Py_XDECREF(group);
+        }
+        hfi_graph_fini(&graph);
+    }
+    Py_XDECREF(keys);
+    Py_XDECREF(values);
+    return result;
+}
+
+static PyMethodDef store_methods[] = {
+    {"enable_numpy_allocator", (PyCFunction)(void (*)(void))hfi_numpy_allocator_enable,
+     METH_VARARGS | METH_KEYWORDS,
+     "enable_numpy_allocator(session, threshold=65536)\n--\n\n"
+     "Let NumPy's new arrays of `threshold` bytes or more be born in the store, in "
+     "this "
+     "thread and in contexts copied from it."},
+    {"disable_numpy_allocator", hfi_numpy_allocator_disable, METH_NOARGS,
+     "Give NumPy its own allocator back in this context; arrays made before stay."},
+    {"sessions", sessions, METH_NOARGS, "This user's sessions, a dict each."},
+    {"collect", collect, METH_NOARGS,
+     "Destroy this user's sessions that nobody uses any more; gives how many."},
+    {"groups", groups, METH_O,
+     "The names of a namespace that share objects or memory, as a list of lists."},
+    {"_array_memory", hfi_memory_of_array, METH_O,
+     "(owner, Memory or None, offset): an array's whole memory, and where it starts in "
+     "it."},
+    {"_encode", hfi_stream_encode, METH_O, "For holdfast.marshal."},
+    {"_decode", hfi_stream_decode, METH_VARARGS, "For holdfast.marshal."},
+    {NULL, NULL, 0, NULL}};
+
+/* ---- initialisation
+ * ------------------------------------------------------------------- */
+
+static int
+add_type(PyObject *module, PyType_Spec *spec, PyTypeObject **ret_type) {
+    PyObject *type = PyType_FromModuleAndSpec(module, spec, NULL);
+    if (!type)
+        return -1;
+    *ret_type = (PyTypeObject *)type;
+    return PyModule_AddType(module, *ret_type);
+}
+
+static int
+add_error(PyObject *module, const char *name, const char *doc, PyObject *base,
+          PyObject **ret_error) {
+    *ret_error = PyErr_NewExceptionWithDoc(name, doc, base, NULL);
+    return *ret_error
+               ? PyModule_AddObjectRef(module, strrchr(name, '.') + 1, *ret_error)
+               : -1;
+}
+
+static int
+add_errors(PyObject *module, hfi_state *state) {
+    if (add_error(module, "holdfast._store.Error",
+                  "What the store or a codec could not do; `status` names it.", NULL,
+                  &state->error) < 0)
+        return -1;
+    return add_error(module, "holdfast._store.NotFoundError",
+                     "No such session or name.", state->error,
+                     &state->not_found_error) < 0 ||
+                   add_error(module, "holdfast._store.ConflictError",
+                             "Another commit came between.", state->error,
+                             &state->conflict_error) < 0 ||
+                   add_error(module, "holdfast._store.NoSpaceError",
+                             "The arena or its file system is full.", state->error,
+                             &state->no_space_error) < 0 ||
+                   add_error(module, "holdfast._store.CorruptError",
+                             "What was read back is not what was written.",
+                             state->error, &state->corrupt_error) < 0 ||
+                   add_error(module, "holdfast._store.GoneError",
+                             "The session was destroyed, or its owner died.",
+                             state->error, &state->gone_error) < 0
+               ? -1
+               : 0;
+}
+
+static int
+add_codecs(hfi_state *state) {
+    const hf_codec *const codecs[] = {&hfi_codec_module, &hfi_codec_buffer,
+                                      &hfi_codec_plain, &hfi_codec_pickle};
+    hf_error error = HF_ERROR_INIT;
+    hf_status status = hf_registry_create(&state->registry, &error);
+    for (size_t i = 0; status == HF_OK && i < sizeof codecs / sizeof *codecs; i++)
+        status = hf_registry_add(state->registry, codecs[i], &error);
+    if (status != HF_OK)
+        hfi_raise(state, status, &error);
+    return status == HF_OK ? 0 : -1;
+}
+
+static int
+store_exec(PyObject *module) {
+    hfi_state *state = PyModule_GetState(module);
+    if (add_type(module, &hfi_session_spec, &state->session_type) < 0 ||
+        add_type(module, &hfi_region_spec, &state->region_type) < 0 ||
+        add_type(module, &hfi_memory_spec, &state->memory_type) < 0 ||
+        add_type(module, &hfi_record_spec, &state->record_type) < 0 ||
+        add_type(module, &hfi_names_spec, &state->names_type) < 0 ||
+        add_errors(module, state) < 0 || add_codecs(state) < 0)
+        return -1;
+    return PyModule_AddStringConstant(module, "__version__", HF_VERSION);
+}
+
+static int
+store_traverse(PyObject *module, visitproc visit, void *arg) {
+    hfi_state *state = PyModule_GetState(module);
+    Py_VISIT(state->session_type);
+    Py_VISIT(state->region_type);
+    Py_VISIT(state->memory_type);
+    Py_VISIT(state->record_type);
+    Py_VISIT(state->names_type);
+    Py_VISIT(state->error);
+    Py_VISIT(state->not_found_error);
+    Py_VISIT(state->conflict_error);
+    Py_VISIT(state->no_space_error);
+    Py_VISIT(state->corrupt_error);
+    Py_VISIT(state->gone_error);
+    return 0;
+}
+
+static int
+store_clear(PyObject *module) {
+    hfi_state *state = PyModule_GetState(module);
+    Py_CLEAR(state->session_type);
+    Py_CLEAR(state->region_type);
+    Py_CLEAR(state->memory_type);
+    Py_CLEAR(state->record_type);
+    Py_CLEAR(state->names_type);
+    Py_CLEAR(state->error);
+    Py_CLEAR(state->not_found_error);
+    Py_CLEAR(state->conflict_error);
+    Py_CLEAR(state->no_space_error);
+    Py_CLEAR(state->corrupt_error);
+    Py_CLEAR(state->gone_error);
+    return 0;
+}
+
+static void
+store_free(void *module) {
+    hfi_state *state = PyModule_GetState(module);
+    store_clear(module);
+    hf_registry_close(state->registry);
+    state->registry = NULL;
+}
+
+static PyModuleDef_Slot store_slots[] = {HFI_SLOT(Py_mod_exec, store_exec), {0, NULL}};
+
+static struct PyModuleDef store_definition = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "holdfast._store",
+    .m_doc = "Named values in shared memory; see holdfast.store.",
+    .m_size = sizeof(hfi_state),
+    .m_methods = store_methods,
+    .m_slots = store_slots,
+    .m_traverse = store_traverse,
+    .m_clear = store_clear,
+    .m_free = store_free};
+
+PyMODINIT_FUNC PyInit__store(void);
+
+PyMODINIT_FUNC
+PyInit__store(void) {
+    return PyModuleDef_Init(&store_definition);
+}

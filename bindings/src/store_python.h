@@ -1,0 +1,96 @@
+/* store_python.h - what the files of the extension `holdfast._store` share.
+ *
+ * Private to bindings/src. Everything here is called with the interpreter attached
+ * unless its comment says otherwise.
+ */
+#ifndef HFI_STORE_PYTHON_H
+#define HFI_STORE_PYTHON_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <stdatomic.h>
+
+#include <holdfast/codec.h>
+#include <holdfast/store.h>
+
+/* One attachment of this process to a session, shared by everything that uses it: the
+ * Session object, its regions, its Names, blocks of NumPy's allocator. The last release
+ * detaches. Counted by atomics, since allocators run on every thread. */
+typedef struct hfi_attachment {
+    hf_session *session;
+    atomic_size_t uses;
+} hfi_attachment;
+
+hfi_attachment *hfi_attachment_acquire(hfi_attachment *attachment);
+void hfi_attachment_release(hfi_attachment *attachment); /* NULL is fine */
+
+/* The module's state: no static objects, so that subinterpreters stay apart. */
+typedef struct hfi_state {
+    PyTypeObject *session_type;
+    PyTypeObject *region_type;
+    PyTypeObject *memory_type;
+    PyTypeObject *record_type;
+    PyTypeObject *names_type;
+    PyObject *error; /* Error and those derived from it */
+    PyObject *not_found_error;
+    PyObject *conflict_error;
+    PyObject *no_space_error;
+    PyObject *corrupt_error;
+    PyObject *gone_error;
+    hf_registry *registry; /* the codecs, in the order in which they are asked */
+} hfi_state;
+
+hfi_state *hfi_state_of(PyTypeObject *type);
+
+/* Raise what `status` and `error` say; an exception that is already set stays. Always
+ * gives NULL, so that `return hfi_raise(...)` reads well. */
+void *hfi_raise(hfi_state *state, hf_status status, const hf_error *error);
+
+/* A type's slot that is a function: CPython keeps it as a void *, which POSIX allows
+ * and ISO C doesn't know. */
+#define HFI_SLOT(number, function)                                                     \
+    { (number), __extension__(void *)(function) }
+
+/* ---- session_type.c -------------------------------------------------------------- */
+
+typedef struct hfi_session_object {
+    PyObject_HEAD hfi_attachment *attachment; /* NULL once closed */
+} hfi_session_object;
+
+extern PyType_Spec hfi_session_spec;
+/* The attachment, borrowed, or NULL with an exception where the session is closed or
+ * `object` is no session. */
+hfi_attachment *hfi_session_attachment(hfi_state *state, PyObject *object);
+
+/* ---- region_type.c --------------------------------------------------------------- */
+
+extern PyType_Spec hfi_region_spec;
+/* A new object that exports the region's memory and releases it when it is freed.
+ * Consumes the reference to `region`, on failure too. */
+PyObject *hfi_region_new_consume(hfi_state *state, hfi_attachment *attachment,
+                                 hf_region *region);
+
+/* ---- memory_type.c --------------------------------------------------------------- */
+
+extern PyType_Spec hfi_memory_spec;
+/* _array_memory(array): see the method table of the module. */
+PyObject *hfi_memory_of_array(PyObject *module, PyObject *array);
+
+/* ---- numpy_allocator.c ----------------------------------------------------------- */
+
+PyObject *hfi_numpy_allocator_enable(PyObject *module, PyObject *args,
+                                     PyObject *kwargs);
+PyObject *hfi_numpy_allocator_disable(PyObject *module, PyObject *ignored);
+
+/* ---- stream_codec.c: encodings outside the store, for the marshaller --------------
+ */
+
+PyObject *hfi_stream_encode(PyObject *module, PyObject *value);
+PyObject *hfi_stream_decode(PyObject *module, PyObject *args);
+
+/* ---- names_type.c ---------------------------------------------------------------- */
+
+extern PyType_Spec hfi_names_spec;
+extern PyType_Spec hfi_record_spec;
+
+#endif
