@@ -1,0 +1,183 @@
+"""A worker program of a hundred lines, to test the kernel alone.
+
+Speaks kernel/workers/control.h and knows no IPython, no store and no state: a cell is
+given to exec(), its last expression to eval(). Cell worker and home differ only in their role.
+Run as `python plain_worker.py --control-fd N --session-fd M`.
+"""
+
+import ast
+import contextlib
+import io
+import json
+import os
+import signal
+import socket
+import struct
+import sys
+import traceback
+
+import msgpack
+
+
+class Channel:
+    def __init__(self, fd):
+        self.socket = socket.socket(fileno=fd)
+        self.fds = []
+
+    def send(self, op, **fields):
+        body = msgpack.packb({"op": op, **fields})
+        self.socket.sendall(struct.pack(">I", len(body)) + body)
+
+    def _read(self, size):
+        data = b""
+        while len(data) < size:
+            part, fds, _, _ = socket.recv_fds(self.socket, size - len(data), 8)
+            self.fds += fds
+            if not part:
+                os._exit(0)
+            data += part
+        return data
+
+    def receive(self):
+        (size,) = struct.unpack(">I", self._read(4))
+        return msgpack.unpackb(self._read(size), strict_map_key=False)
+
+
+class Stream(io.TextIOBase):
+    def __init__(self, channel, name):
+        self.channel, self.name = channel, name
+
+    def write(self, text):
+        self.channel.send("stream", name=self.name, text=text)
+        return len(text)
+
+
+class Worker:
+    def __init__(self, channel, role):
+        self.channel, self.role = channel, role
+        self.globals = {"__name__": "__main__", "role": role, "frames": [], "channel": channel}
+
+    def run(self):
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        sys.stdout, sys.stderr = Stream(self.channel, "stdout"), Stream(self.channel, "stderr")
+        self.channel.send("ready", version=1, pid=os.getpid())
+        while True:
+            frame = self.channel.receive()
+            self.globals["frames"].append(frame["op"])
+            if frame["op"] == "exit":
+                os._exit(0)
+            if frame["op"] == "commit":
+                self.channel.send(
+                    "reply", id=frame["id"], report={}, declined={"gen": "a generator"}, modules=[]
+                )
+            elif frame["op"] == "request":
+                self.answer(frame)
+
+    def answer(self, frame):
+        kind = frame["type"]
+        if kind == "execute_request":
+            content = self.execute(frame)
+            more = {"trace": "out/trace"} if frame.get("instrument") else {}
+            if frame.get("instrument"):
+                more["report"] = {"seconds_in": 0.001, "seconds_run": 0.001, "bytes_mapped": 7}
+            self.channel.send(
+                "reply", id=frame["id"], content=pack(content), metadata=b"{ }", **more
+            )
+        elif kind.startswith("comm_") and kind != "comm_info_request":
+            self.channel.send("reply", id=frame["id"])
+        else:
+            content = {"status": "ok", "asked": json.loads(frame["content"])}
+            self.channel.send("reply", id=frame["id"], content=pack(content))
+
+    def execute(self, frame):
+        content = json.loads(frame["content"])
+        ok = {
+            "status": "ok",
+            "execution_count": frame["execution_count"],
+            "payload": [],
+            "user_expressions": {},
+        }
+        self.globals["input"] = self.input if content.get("allow_stdin") else None
+        self.globals["frame"] = frame
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            value = self.run_code(frame["code"])
+        except BaseException as error:
+            found = {
+                "ename": type(error).__name__,
+                "evalue": str(error),
+                "traceback": traceback.format_exception(error),
+            }
+            self.channel.send(
+                "message", channel="iopub", type="error", content=pack(found), metadata=b"{}",
+                buffers=[],
+            )
+            return ok | found | {"status": "error"}
+        finally:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+        if value is not None:
+            data = {"data": {"text/plain": repr(value)}, "metadata": {}}
+            data["execution_count"] = frame["execution_count"]
+            self.channel.send(
+                "message", channel="iopub", type="execute_result", content=pack(data),
+                metadata=b"{}", buffers=[],
+            )
+        return ok
+
+    def run_code(self, code):
+        tree = ast.parse(code)
+        last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+        exec(compile(tree, "<cell>", "exec"), self.globals)
+        if last is not None:
+            return eval(compile(ast.Expression(last.value), "<cell>", "eval"), self.globals)
+        return None
+
+    def input(self, prompt=""):
+        self.channel.send("input_request", prompt=prompt, password=False)
+        return self.channel.receive()["value"]
+
+
+def pack(content):
+    return json.dumps(content).encode()
+
+
+def reap(channel, children):
+    while children:
+        pid, status = os.waitpid(-1, os.WNOHANG)
+        if pid == 0:
+            return
+        children.discard(pid)
+        with contextlib.suppress(BrokenPipeError):
+            channel.send("exited", pid=pid, status=status)
+
+
+def main():
+    channel = Channel(int(sys.argv[sys.argv.index("--control-fd") + 1]))
+    children = set()
+    signal.signal(signal.SIGCHLD, lambda *_: reap(channel, children))
+    channel.send("ready", version=1, pid=os.getpid(), modules=[])
+    while True:
+        frame = channel.receive()
+        if frame["op"] != "fork":
+            continue
+        fds, channel.fds = channel.fds[:3], channel.fds[3:]
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
+        pid = os.fork()
+        if pid == 0:
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
+            channel.socket.close()
+            os.dup2(fds[1], 1)
+            os.dup2(fds[2], 2)
+            with contextlib.suppress(KeyboardInterrupt):
+                Worker(Channel(fds[0]), frame["role"]).run()
+            os._exit(0)
+        for fd in fds:
+            os.close(fd)
+        children.add(pid)
+        channel.send("forked", pid=pid, role=frame["role"])
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
+
+
+if __name__ == "__main__":
+    main()
