@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+__all__ = ["NotCarriedError"]
+
 
 class NotCarriedError(NameError):
     """A variable of the notebook can't be carried into an instrumented cell.
