@@ -193,9 +193,12 @@ hfi_region_of_c_function(hfi_definitions *definitions, PyObject *function) {
     PyErr_Fetch(&type, &value, &traceback);
     char owner[256];
     c_function_owner(function, owner, sizeof owner);
-    uint32_t region =
-        define(definitions, owner, ((PyCFunctionObject *)function)->m_ml->ml_name, "",
-               0, HFI_REGION_C_FUNCTION);
+    uint32_t region = HFI_REGION_NONE;
+    /* Our own are not the program's, and a rewind must not find itself open. */
+    if (strcmp(owner, "holdfast._recorder") != 0)
+        region =
+            define(definitions, owner, ((PyCFunctionObject *)function)->m_ml->ml_name,
+                   "", 0, HFI_REGION_C_FUNCTION);
     PyErr_Restore(type, value, traceback);
     return region;
 }

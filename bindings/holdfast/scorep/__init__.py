@@ -77,7 +77,7 @@ def close() -> dict | None:
 def _close_at_exit() -> None:
     try:
         result = close()
-    except Exception as error:  # the program's own result must not suffer
+    except (OSError, RuntimeError, MemoryError) as error:
         warn(f"the recording could not be written: {error}")
         return
     if result and result["lost"]:
@@ -143,7 +143,9 @@ class _AliasFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         ours = __name__ + fullname[len("scorep") :]
         if importlib.util.find_spec(ours) is None:
             return None
-        return importlib.machinery.ModuleSpec(fullname, self, is_package=ours == __name__)
+        return importlib.machinery.ModuleSpec(
+            fullname, self, is_package=ours == __name__
+        )
 
     def create_module(self, spec):
         module = importlib.import_module(__name__ + spec.name[len("scorep") :])

@@ -150,11 +150,12 @@ def _run(options: Options, code, namespace: dict) -> None:
     if options.instrumenter_file:
         with open(options.instrumenter_file, "rb") as file:
             text = compile(file.read(), options.instrumenter_file, "exec")
-        exec(text, {"__name__": "__instrumenter__", "__file__": options.instrumenter_file})
+        names = {"__name__": "__instrumenter__", "__file__": options.instrumenter_file}
+        exec(text, names)  # noqa: S102
     if options.instrument:
         instrumenter.register()
     # Events stay on after the last line: threads may still run. Closing ends them.
-    exec(code, namespace)
+    exec(code, namespace)  # noqa: S102
 
 
 def _say(options: Options, message: str) -> None:
@@ -166,7 +167,7 @@ def _finish(scorep, options: Options, directory: str) -> None:
     """Close the archive; a failure is told, and never becomes the program's."""
     try:
         result = scorep.close()
-    except Exception as error:
+    except (OSError, RuntimeError, MemoryError) as error:
         print(f"holdfast.scorep: the recording could not be written: {error}",
               file=sys.stderr)  # fmt: skip
         return

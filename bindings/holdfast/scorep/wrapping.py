@@ -24,7 +24,7 @@ def _drive(step, value, throw, make_context):
         try:
             value = yield item
             step = throw.__self__.send
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001
             step, value = throw, error
 
 
@@ -66,7 +66,7 @@ def _async_generator(function, make_context):
             except GeneratorExit:
                 await _await(generator.aclose(), make_context)
                 raise
-            except BaseException as error:
+            except BaseException as error:  # noqa: BLE001
                 step, value = generator.athrow, error
 
     return wrapper
