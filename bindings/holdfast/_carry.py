@@ -126,7 +126,7 @@ def _fill_class(cls, state):
 
 
 _KEPT_ATTRIBUTES = frozenset(
-    "__dict__ __weakref__ __module__ __doc__ __slots__ __abstractmethods__ _abc_impl "
+    "__dict__ __weakref__ __slotnames__ __module__ __doc__ __slots__ __abstractmethods__ _abc_impl "
     "__annotations__ __static_attributes__ __firstlineno__ __qualname__ __type_params__ "
     "__init_subclass__ __class_getitem__ __orig_bases__ __annotations_cache__ "
     "__annotate_func__ __parameters__".split()
@@ -196,7 +196,10 @@ class Pickler(cloudpickle.Pickler):
             return _find_class, (identifier,)
         reduced = super().reducer_override(cls)
         if by_value and isinstance(reduced, tuple) and len(reduced) == 6:
-            return (*reduced[:5], _fill_class)
+            attributes, slots = reduced[2]
+            # copyreg caches this in a class when the first instance is pickled.
+            attributes.pop("__slotnames__", None)
+            return (*reduced[:2], (attributes, slots), None, None, _fill_class)
         return reduced
 
     # Functions -----------------------------------------------------------------------

@@ -39,7 +39,7 @@ typedef struct save {
     PyObject *own;          /* set of the classes that are encoded by value now */
     PyObject *groups_used;  /* set of group keys of this save */
     PyObject *lost_classes; /* set of identifiers of classes that were declined */
-    PyObject *saved;
+    PyObject *saved;        /* a dict as an ordered set of names */
     PyObject *removed;
     hf_commit *commit; /* begun with the first change */
     hfi_entry_sink sink;
@@ -120,15 +120,16 @@ put(save *at, PyObject *key, uint32_t codec, int is_group) {
     hf_entry written = {
         .codec = codec, .meta = value.meta, .meta_size = value.meta_size};
     record->classes = hfi_entry_classes(&written);
-    int failed = !record->classes ||
-                 hfi_record_take(record, at->names->attachment, &at->sink, codec) < 0 ||
-                 PyDict_SetItem(at->names->pending, key, (PyObject *)record) < 0 ||
-                 (hfi_key_kind(key) == 'n' && PyList_Append(at->saved, key) < 0);
+    int failed =
+        !record->classes ||
+        hfi_record_take(record, at->names->attachment, &at->sink, codec) < 0 ||
+        PyDict_SetItem(at->names->pending, key, (PyObject *)record) < 0 ||
+        (hfi_key_kind(key) == 'n' && PyDict_SetItem(at->saved, key, Py_None) < 0);
     Py_DECREF(record);
     return failed ? NULL : record;
 }
 
-/* Put where it differs from the record. -1 with an exception. */
+/* Put where it differs from the record: 1 if so, 0 if not, -1 with an exception. */
 static int
 put_changed(save *at, PyObject *key, uint32_t codec, int is_group, PyObject *value,
             PyObject *group) {
@@ -144,7 +145,7 @@ put_changed(save *at, PyObject *key, uint32_t codec, int is_group, PyObject *val
     if (value && hfi_graph_is_atom(value))
         record->object = Py_NewRef(value);
     record->group = Py_XNewRef(group);
-    return 0;
+    return 1;
 }
 
 /* ---- encoding
@@ -330,9 +331,13 @@ save_group(save *at, member **list, size_t count) {
     if (status == HF_DECLINED)
         return save_apart(at, list, count, &error);
     PyObject *key = status == HF_OK ? group_key(at, list, count) : NULL;
-    int failed = !key || put_changed(at, key, codec, 1, NULL, NULL) < 0;
-    for (size_t i = 0; !failed && i < count; i++)
+    int changed = key ? put_changed(at, key, codec, 1, NULL, NULL) : -1;
+    int failed = changed < 0;
+    for (size_t i = 0; !failed && i < count; i++) {
         failed = accepted(at, list[i]) < 0 || put_member(at, list[i], key) < 0;
+        if (changed && !failed && !list[i]->is_class)
+            failed = PyDict_SetItem(at->saved, list[i]->key, Py_None) < 0;
+    }
     Py_XDECREF(key);
     return failed ? -1 : 0;
 }
@@ -619,9 +624,9 @@ run(save *at, PyObject *extra) {
     clock_gettime(CLOCK_MONOTONIC, &end);
     double seconds = (double)(end.tv_sec - start.tv_sec) +
                      (double)(end.tv_nsec - start.tv_nsec) * 1e-9;
-    return Py_BuildValue("{s:N,s:O,s:O,s:N,s:K,s:K,s:K,s:d}", "prepared", prepared,
-                         "saved", at->saved, "removed", at->removed, "declined",
-                         declined, "bytes_copied",
+    return Py_BuildValue("{s:N,s:N,s:O,s:N,s:K,s:K,s:K,s:d}", "prepared", prepared,
+                         "saved", PyDict_Keys(at->saved), "removed", at->removed,
+                         "declined", declined, "bytes_copied",
                          (unsigned long long)stats.bytes_copied, "bytes_shared",
                          (unsigned long long)stats.bytes_shared, "pages_changed",
                          (unsigned long long)stats.pages_changed, "seconds", seconds);
@@ -644,7 +649,7 @@ open_save(save *at) {
     at->own = PySet_New(NULL);
     at->groups_used = PySet_New(NULL);
     at->lost_classes = PySet_New(NULL);
-    at->saved = PyList_New(0);
+    at->saved = PyDict_New();
     at->removed = PyList_New(0);
     return names->pending && at->own && at->groups_used && at->lost_classes &&
                    at->saved && at->removed
