@@ -3,7 +3,8 @@
 *Recording.* With a recorder set, events are on exactly while the cell's compiled code runs:
 not while IPython transforms, compiles, or formats a traceback. IPython's run_code does those
 last things around the `exec` call, so it can't be wrapped from outside without recording them; a
-cell worker's shell therefore has its own.
+cell worker's shell therefore has its own. The value of the last expression is formatted and
+displayed after the events are off.
 
 *Exceptions in other words.* A NameError for a name that couldn't be carried into this process
 becomes a NotCarriedError, and a CancelledError that SIGINT caused becomes the
@@ -69,7 +70,10 @@ class ZMQInteractiveShell(zmqshell.ZMQInteractiveShell):
             return await super().run_code(code_obj, result, async_=async_)
         record, outer_hook = self.recorder, sys.excepthook
         self.sys_excepthook, sys.excepthook = outer_hook, self.excepthook
+        results: list[object] = []
+        keep, display = results.append, sys.displayhook
         try:
+            sys.displayhook = keep
             record.enable()
             try:
                 if async_:
@@ -79,6 +83,10 @@ class ZMQInteractiveShell(zmqshell.ZMQInteractiveShell):
             finally:
                 record.disable()
                 sys.excepthook = outer_hook
+                if sys.displayhook is keep:
+                    sys.displayhook = display
+            for value in results:
+                sys.displayhook(value)
         except BaseException as error:
             if result is not None:
                 result.error_in_exec = error
