@@ -95,26 +95,26 @@ def measure_size(kernel_name, size, repeat, pause_s):
         result["ipykernel_s"] = measure.median(time_cells(peer, write, repeat, 0.05)[0])
     finally:
         peer.end()
-    with measure.PeakMemory(lambda: [], interval_s=60) as memory:
-        ours = Kernel(kernel_name)
-        try:
-            time.sleep(2)
-            memory._pids = ours.pids
-            empty = memory.sample()
-            ours.run(make)
-            result["plain_s"] = measure.median(time_cells(ours, write, repeat, 0.05)[0])
-            magic = "%%execute_with_scorep\n"
-            times, _ = time_cells(ours, magic + read, repeat, pause_s)
-            result["read_first_s"], result["read_s"] = times[0], measure.median(times)
-            times, last = time_cells(ours, magic + write, repeat, pause_s)
-            result["write_s"], result["write_max_s"] = measure.median(times), max(times)
-            result["last"] = last
-            time.sleep(2)
-            full = memory.sample()
-            result["memory_ratio"] = (full - empty) / size
-            result["memory_whole_ratio"] = full / size
-        finally:
-            ours.end()
+    shmem = measure.shmem_bytes()
+    ours = Kernel(kernel_name)
+    try:
+        time.sleep(2)
+        memory = measure.PeakMemory(ours.pids, shmem)
+        empty = memory.sample()
+        ours.run(make)
+        result["plain_s"] = measure.median(time_cells(ours, write, repeat, 0.05)[0])
+        magic = "%%execute_with_scorep\n"
+        times, _ = time_cells(ours, magic + read, repeat, pause_s)
+        result["read_first_s"], result["read_s"] = times[0], measure.median(times)
+        times, last = time_cells(ours, magic + write, repeat, pause_s)
+        result["write_s"], result["write_max_s"] = measure.median(times), max(times)
+        result["last"] = last
+        time.sleep(2)
+        full = memory.sample()
+        result["memory_ratio"] = (full - empty) / size
+        result["memory_whole_ratio"] = full / size
+    finally:
+        ours.end()
     return result
 
 

@@ -346,6 +346,7 @@ def role_save(system, work, place):
     _tell({"seconds": time.perf_counter() - start, "copied": copied})
     _await_line()
     way.finish()
+    return way, names
 
 
 def role_restore(system, work, place):
@@ -365,6 +366,7 @@ def role_restore(system, work, place):
         touch(names)
     _tell({"seconds": time.perf_counter() - start, "copied": copied})
     _await_line()
+    return way, names
 
 
 class Child:
@@ -398,12 +400,13 @@ class Child:
 
 def once(system, work, directory):
     place = os.path.join(directory, "state")
+    shmem = measure.shmem_bytes()
     saver = Child("save", system, work, place)
     restorer = Child("restore", system, work, place)
     try:
         saver.read()
         pids = (saver.process.pid, restorer.process.pid)
-        with measure.PeakMemory(lambda: pids) as memory:
+        with measure.PeakMemory(lambda: pids, shmem) as memory:
             saver.go()
             saved = saver.read()
             restorer.go()
@@ -473,8 +476,8 @@ def begin_with(names, wanted):
 def main():
     if sys.argv[1:2] == ["--role"]:
         role = {"save": role_save, "restore": role_restore}[sys.argv[2]]
-        role(*sys.argv[3:6])
-        os._exit(0)  # peers' objects still export memory that their owners want to close
+        kept = role(*sys.argv[3:6])  # noqa: F841 - peers' objects export memory that
+        os._exit(0)  # they would complain about at an ordinary end
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--systems", help="comma-separated beginnings of names")
     parser.add_argument("--works", help="comma-separated beginnings of names")

@@ -94,11 +94,11 @@ class PeakMemory:
     it is mapped or not. Other users of /dev/shm on the machine disturb the figure.
     """
 
-    def __init__(self, pids, interval_s: float = 0.01):
+    def __init__(self, pids, shmem: int, interval_s: float = 0.01):
         self._pids = pids  # a callable that gives the pids of now
         self._interval_s = interval_s
         self._stop = threading.Event()
-        self._shmem = shmem_bytes()
+        self._shmem = shmem  # shmem_bytes() before any of the data was made
         self.peak = 0
         self._thread = threading.Thread(target=self._run, daemon=True)
 
