@@ -1,0 +1,445 @@
+"""The Score-P kernel's commands over the real kernel, as a notebook's user meets them.
+
+The sessions below are ours, of the kinds that the published kernel tests itself with: binding
+arguments, plain cells, state carried both ways, multi-cell mode, write mode. What they compare
+is what that kernel's tests compare: the lines of stdout, stderr and execute_result, stripped.
+"""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+jupyter_client = pytest.importorskip("jupyter_client")
+
+PROGRAM = shutil.which("holdfast-kernel", path=os.path.dirname(sys.executable))
+GOLDEN = pathlib.Path(__file__).resolve().parent.parent / "golden"
+TIMEOUT = 60
+
+needs_kernel = pytest.mark.skipif(PROGRAM is None, reason="holdfast is not installed here")
+
+
+class Ran:
+    """What one cell brought."""
+
+    def __init__(self, reply, messages):
+        self.reply = reply
+        self.messages = messages
+
+    def _contents(self, kind):
+        return [m["content"] for m in self.messages if m["msg_type"] == kind]
+
+    def stream(self, name):
+        return "".join(c["text"] for c in self._contents("stream") if c["name"] == name)
+
+    @property
+    def out(self):
+        return self.stream("stdout")
+
+    @property
+    def err(self):
+        return self.stream("stderr")
+
+    @property
+    def results(self):
+        return [c["data"]["text/plain"] for c in self._contents("execute_result")]
+
+    @property
+    def displayed(self):
+        return [c["data"].get("text/plain", "") for c in self._contents("display_data")]
+
+    @property
+    def errors(self):
+        return self._contents("error")
+
+    @property
+    def traceback(self):
+        text = "\n".join(line for error in self.errors for line in error["traceback"])
+        return re.sub(r"\x1b\[[0-9;]*m", "", text)
+
+    def lines(self):
+        """All output lines in the order in which they came."""
+        lines = []
+        for message in self.messages:
+            content = message["content"]
+            if message["msg_type"] == "stream":
+                text = content["text"]
+            elif message["msg_type"] == "execute_result":
+                text = content["data"]["text/plain"]
+            else:
+                continue
+            lines += [line.strip() for line in text.splitlines()]
+        return lines
+
+
+class Notebook:
+    """A client of one kernel, whose working directory is `directory`."""
+
+    def __init__(self, directory):
+        self.directory = directory
+        connection = directory / "connection.json"
+        self.manager = jupyter_client.KernelManager(connection_file=str(connection))
+        command = [PROGRAM, "-f", "{connection_file}", "--python", sys.executable]
+        spec = jupyter_client.kernelspec.KernelSpec(
+            argv=command, display_name="test", language="python", interrupt_mode="message"
+        )
+        self.manager._kernel_spec = spec
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("SCOREP_")}
+        environment |= {
+            "SCOREP_ENABLE_TRACING": "1",
+            "SCOREP_ENABLE_PROFILING": "0",
+            "SCOREP_TOTAL_MEMORY": "64M",
+            "SCOREP_EXPERIMENT_DIRECTORY": "traces",
+        }
+        self.manager.start_kernel(cwd=str(directory), env=environment)
+        self.client = self.manager.client()
+        self.client.start_channels()
+        self.client.wait_for_ready(timeout=TIMEOUT)
+
+    def run(self, code, **options):
+        request = self.client.execute(code, **options)
+        messages = []
+        while True:
+            message = self.client.get_iopub_msg(timeout=TIMEOUT)
+            if message["parent_header"].get("msg_id") != request:
+                continue
+            if message["content"].get("execution_state") == "idle":
+                break
+            messages.append(message)
+        reply = self.client.get_shell_msg(timeout=TIMEOUT)
+        assert reply["parent_header"]["msg_id"] == request
+        return Ran(reply["content"], messages)
+
+    def run_all(self, *cells):
+        """Run cells that must not fail; the last one's outcome."""
+        for cell in cells:
+            ran = self.run(cell)
+            assert not ran.errors, ran.traceback
+        return ran
+
+    def close(self):
+        self.client.stop_channels()
+        self.manager.shutdown_kernel(now=False)
+
+
+@pytest.fixture
+def notebook(tmp_path):
+    """A fresh kernel in an empty directory."""
+    notebook = Notebook(tmp_path)
+    yield notebook
+    notebook.close()
+
+
+TRACE = "Instrumentation results can be found in traces"
+ENABLED = "Multicell mode enabled. The following cells will be marked for instrumented execution."
+MARKED = "Cell marked for multicell mode. It will be executed at position "
+WITH = "Python commands with instrumentation recorded."
+WITHOUT = "Python commands without instrumentation recorded."
+
+SESSIONS = {
+    "binding arguments": [
+        (
+            "%%scorep_python_binding_arguments\n--noinstrumenter --keep-files",
+            [
+                "Score-P Python binding arguments set successfully: "
+                "['--noinstrumenter', '--keep-files']"
+            ],
+        ),
+    ],
+    "plain cells": [
+        ("%%bash\nWORD=quoted\necho word: $WORD", ["word: quoted"]),
+        ("left = 6\nright = 7", []),
+        ("print('product:', left * right)\nright", ["product: 42", "7"]),
+    ],
+    "marshalling": [
+        ("%%marshalling_settings\nMODE=disk", ["Kernel uses 'dill' marshaller in 'disk' mode."]),
+        ("%%execute_with_scorep\nn = 12\nprint('n:', n)", ["n: 12", TRACE]),
+        (
+            "%%marshalling_settings\nMARSHALLER=cloudpickle\nMODE=memory",
+            ["Kernel uses 'cloudpickle' marshaller in 'memory' mode."],
+        ),
+        (
+            "%%execute_with_scorep\nimport scorep\n"
+            "with scorep.instrumenter.enable():\n    n += 1\nprint('n:', n)",
+            ["n: 13", TRACE],
+        ),
+        ("n", ["13"]),
+    ],
+    "state both ways": [
+        ("%env FROM_HOME=here", ["env: FROM_HOME=here"]),
+        (
+            "import numpy as np\nimport sys\nsys.path.append('/added/at/home')\n"
+            "def double(x):\n    return 2 * x\nv = np.arange(4)",
+            [],
+        ),
+        (
+            "%%execute_with_scorep\nimport os, sys\nimport pandas as pd\n"
+            "def triple(x):\n    return np.multiply(x, 3)\n"
+            "print(double(21), os.environ['FROM_HOME'], '/added/at/home' in sys.path)\n"
+            "m = np.outer(v, v)\nos.environ['FROM_CELL'] = 'there'\n"
+            "sys.path.append('/added/in/cell')",
+            ["42 here True", TRACE],
+        ),
+        ("print(m[3])\nprint(triple(v).tolist())", ["[0 3 6 9]", "[0, 3, 6, 9]"]),
+        ("pd.Series(v, name='s').sum().item()", ["6"]),
+        ("%env FROM_CELL", ["'there'"]),
+        ("'/added/in/cell' in sys.path", ["True"]),
+    ],
+    "multi-cell mode": [
+        ("%%enable_multicellmode", [ENABLED]),
+        ("never = 1", [MARKED + "0"]),
+        ("%%abort_multicellmode", ["Multicell mode aborted."]),
+        ("%%enable_multicellmode", [ENABLED]),
+        ("total = sum(range(5))", [MARKED + "0"]),
+        (
+            "%%execute_with_scorep\nimport scorep\n"
+            "with scorep.instrumenter.enable():\n    total *= 2",
+            [MARKED + "1"],
+        ),
+        ("print('total =', total)", [MARKED + "2"]),
+        (
+            "%%finalize_multicellmode",
+            [
+                *("Executing cell 0", "total = sum(range(5))", "-" * 21, "", ""),
+                *("Executing cell 1", "import scorep", "with scorep.instrumenter.enable():"),
+                *("total *= 2", "-" * 34, "", ""),
+                *("Executing cell 2", "print('total =', total)", "-" * 23, "total = 20"),
+                *("", "", TRACE),
+            ],
+        ),
+        ("total, 'never' in globals()", ["(20, False)"]),
+    ],
+}
+
+
+@needs_kernel
+@pytest.mark.parametrize("session", SESSIONS)
+def test_session(notebook, session):
+    for cell, wanted in SESSIONS[session]:
+        ran = notebook.run(cell)
+        assert not ran.errors, ran.traceback
+        assert ran.lines() == wanted, cell
+
+
+@needs_kernel
+def test_marshalling_says_what_it_means(notebook):
+    (note,) = notebook.run("%%marshalling_settings").displayed
+    assert "no effect" in note and "shared memory" in note
+
+
+@needs_kernel
+def test_environment_for_every_process(notebook):
+    ran = notebook.run("%%scorep_env\nHOLDFAST_TEST=a b\nnonsense")
+    assert ran.out == "env: HOLDFAST_TEST=a b\n"
+    assert "nonsense" in ran.err and ran.reply["status"] == "ok"
+    show = "import os; print(os.environ['HOLDFAST_TEST'])"
+    assert notebook.run(show).out == "a b\n"
+    assert notebook.run("%%execute_with_scorep\n" + show).lines()[0] == "a b"
+
+
+@needs_kernel
+def test_isolated_carries_state_and_records_nothing(notebook):
+    notebook.run_all("import os\nhome = os.getpid()\nx = [1]")
+    ran = notebook.run("%%isolated\nx.append(2)\nfresh = os.getpid() != home")
+    assert ran.lines() == [] and not ran.errors
+    assert notebook.run("x, fresh").results == ["([1, 2], True)"]
+    assert not (notebook.directory / "traces").exists()
+
+
+@needs_kernel
+@pytest.mark.parametrize("head", ["%%execute_with_scorep", "\n# why\n%%isolated"])
+def test_line_numbers_stay_true(notebook, head):
+    line = head.count("\n") + 4
+    ran = notebook.run(head + "\n\nx = 1\n1 / 0")
+    assert ran.reply["ename"] == "ZeroDivisionError"
+    assert re.search(rf"-> {line} 1 / 0", ran.traceback), ran.traceback
+
+
+@needs_kernel
+def test_magics_and_displays_in_an_instrumented_cell(notebook):
+    ran = notebook.run("%%execute_with_scorep\n%%capture held\nprint('inside')")
+    assert not ran.errors and "inside" not in ran.out
+    ran = notebook.run_all(
+        "%%execute_with_scorep\nfrom IPython.display import display\n"
+        "display(1)\n!echo shell\n%time y = 2\ny"
+    )
+    assert ran.displayed[0] == "1" and "shell\n" in ran.out.replace("\r", "")
+    assert ran.results == ["2"]
+
+
+@needs_kernel
+def test_a_command_ignores_and_tells(notebook):
+    ran = notebook.run("%%enable_multicellmode\nx = 1")
+    assert "ignored" in ran.err and ran.reply["status"] == "ok"
+    assert "x" not in notebook.run_all("%%abort_multicellmode", "print(dir())").out.split("'")
+
+
+HARD_CELLS = {
+    "quotes": r"""print('\'', "\"", '''"''', "\\n", 'a\tb', "ä€😀")""",
+    "triple": 'text = """\n%no magic\n  \'\'\'\n"""\nprint(repr(text))',
+    "raw": r"import re; print(re.escape('\d{2}'), r'\x')",
+    "continued": "print(1 + \\\n      2)",
+    "comment": "# nothing but this",
+    "empty": "",
+    "shell": "%%bash\necho \"it's\" '\\n'",
+    "future": "from __future__ import annotations\ndef f(x: nowhere): ...\nprint(f.__annotations__)",
+    "await": "import asyncio\nprint(await asyncio.sleep(0, 'slept'))",
+    "shadow": "max = len = print_ = enumerate = compile = None",
+    "indented": "  a = 1\n  print(a)",
+    "line magic": "%time z = 5\nprint(z)",
+}
+
+
+@needs_kernel
+@pytest.mark.parametrize("together", [False, True])
+def test_any_cell_works_in_multicell_mode(notebook, together):
+    """Every hard cell prints what it prints as a plain cell, alone and after the others."""
+    plain = {name: notebook.run_all(cell) for name, cell in HARD_CELLS.items()}
+    notebook.run_all("%reset -f")
+    groups = [list(HARD_CELLS)] if together else [[name] for name in HARD_CELLS]
+    for group in groups:
+        notebook.run_all("%%enable_multicellmode", *(HARD_CELLS[name] for name in group))
+        ran = notebook.run_all("%%finalize_multicellmode")
+        parts = re.split(r"^Executing cell \d+\n", ran.out, flags=re.M)[1:]
+        assert len(parts) == len(group)
+        for name, part in zip(group, parts, strict=True):
+            if name == "line magic":
+                continue  # prints a time
+            cell = HARD_CELLS[name]
+            rule = "-" * max(map(len, cell.split("\n")))
+            assert part.startswith(f"{cell}\n{rule}\n{plain[name].out}\n\n"), name
+
+
+@needs_kernel
+def test_last_expressions_show_in_multicell_mode(notebook):
+    notebook.run_all("%%enable_multicellmode", "6 * 7", "1;", "'b'")
+    assert notebook.run_all("%%finalize_multicellmode").results == ["42", "'b'"]
+
+
+@needs_kernel
+def test_a_syntax_error_is_named_by_its_position(notebook):
+    notebook.run_all("%%enable_multicellmode", "ran = True", "x = (", "y = 1")
+    ran = notebook.run("%%finalize_multicellmode")
+    assert ran.reply["ename"] == "SyntaxError"
+    assert "multi-cell position 1" in ran.traceback
+    assert "Executing" not in ran.out, "no cell runs if one can't be compiled"
+    assert notebook.run("'ran' in globals()").results == ["False"]
+
+
+@needs_kernel
+def test_an_exception_is_named_by_its_position(notebook):
+    notebook.run_all("%%enable_multicellmode", "a = 1", "b = 2\na / 0", "c = 3")
+    ran = notebook.run("%%finalize_multicellmode")
+    assert ran.reply["ename"] == "ZeroDivisionError"
+    assert re.search(r"multi-cell position 1>:2", ran.traceback), ran.traceback
+    assert "Executing cell 1" in ran.out and "Executing cell 2" not in ran.out
+    # The next run starts anew.
+    assert notebook.run("1").results == ["1"]
+    assert notebook.run("%%enable_multicellmode").out == ENABLED + "\n"
+    assert notebook.run("a").out == MARKED + "0\n"
+
+
+def record(notebook, name, *cells):
+    """Record cells in write mode; the lines that each of them answered."""
+    answers = [notebook.run(f"%%start_writefile {name}").lines()]
+    answers += [notebook.run(cell).lines() for cell in cells]
+    answers.append(notebook.run("%%end_writefile").lines())
+    return answers
+
+
+@needs_kernel
+def test_write_mode(notebook):
+    here = notebook.directory
+    (here / "out").mkdir()
+    answers = record(
+        notebook,
+        "out/script",
+        "%env SCOREP_EXPERIMENT_DIRECTORY=traces\n%env SCOREP_ENABLE_TRACING=1",
+        "%%scorep_python_binding_arguments\n--noinstrumenter",
+        "word = '''two\n    lines'''\nif word:\n    print(repr(word))",
+        "%%execute_with_scorep\nimport scorep\nwith scorep.instrumenter.enable():\n    n = 20",
+        "%%enable_multicellmode",
+        "n += 1",
+        "%%finalize_multicellmode",
+        "print('n =', n,\nflush=True)",
+    )
+    assert answers == [
+        [
+            "Started converting to Python script. See files:",
+            f"{here}/out/script_run.sh",
+            f"{here}/out/script.py",
+        ],
+        [],
+        ["Score-P bindings arguments recorded."],
+        [WITHOUT],
+        [WITH],
+        [],
+        [WITH],
+        [],
+        [WITHOUT],
+        ["Finished converting to Python script."],
+    ]
+    assert not (here / "traces").exists(), "recorded cells don't run"
+    ran = notebook.run("%%bash\ncd /tmp && SCOREP_TOTAL_MEMORY=16M " + f"{here}/out/script_run.sh")
+    assert ran.lines() == [r"'two\n    lines'", "n = 21"], ran.err
+    shutil.rmtree("/tmp/traces", ignore_errors=True)
+
+
+@needs_kernel
+def test_aborted_write_mode_leaves_nothing(notebook):
+    notebook.run_all("%%start_writefile", "x = 1", "%%abort_writefile")
+    assert not list(notebook.directory.glob("jupyter_to_script*"))
+    assert notebook.run("'x' in globals()").results == ["False"]
+
+
+@needs_kernel
+def test_a_script_needs_a_directory(notebook):
+    ran = notebook.run("%%start_writefile nowhere/x")
+    assert f"no directory {notebook.directory}/nowhere" in ran.err and not ran.out
+    assert notebook.run("1").results == ["1"], "the mode did not begin"
+
+
+@needs_kernel
+def test_silent_requests_are_not_marked(notebook):
+    notebook.run_all("%%enable_multicellmode")
+    assert notebook.run("marked = 1", silent=True).out == ""
+    assert notebook.run("x = 1").out == MARKED + "0\n"
+
+
+@pytest.mark.parametrize("name", ["multicell_program.py.golden", "written_script.py.golden"])
+def test_generated_python_compiles(name):
+    compile((GOLDEN / name).read_text(encoding="utf-8"), name, "exec")
+
+
+def test_generated_shell_is_valid():
+    path = GOLDEN / "written_script_run.sh.golden"
+    subprocess.run(["sh", "-n", path], check=True)
+
+
+def test_generated_script_runs(tmp_path):
+    """The approved script under a `scorep` that only says when events would be off."""
+    (tmp_path / "scorep.py").write_text(
+        "import contextlib\nclass instrumenter:\n    off = 0\n    @contextlib.contextmanager\n"
+        "    def disable():\n        instrumenter.off += 1\n        yield\n"
+        "        instrumenter.off -= 1\n    enable = contextlib.nullcontext\n"
+    )
+    shutil.copy(GOLDEN / "written_script.py.golden", tmp_path / "written.py")
+    check = "import json, runpy, scorep; g = runpy.run_path('written.py'); print(scorep.instrumenter.off)"
+    ran = subprocess.run(
+        [sys.executable, "-c", check, "argument"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert ran.stdout.splitlines() == [
+        r"'a\n  b\n%no magic\n' 16",
+        "5 2 ['argument']",
+        "0",
+    ]
+    assert json.dumps(ran.stderr) == '""'
