@@ -83,6 +83,16 @@ class Template:
         os.environ.setdefault("MPLBACKEND", _BACKEND)
         from . import application, cell, home  # noqa: F401
 
+        # Imported by ipykernel's kernel class in any case; its remarks about frozen modules would
+        # come out as the first cell's stderr.
+        quiet = "PYDEVD_DISABLE_FILE_VALIDATION"
+        before = os.environ.get(quiet)
+        os.environ[quiet] = "1"
+        _try_import("ipykernel.debugger")
+        if before is None:
+            del os.environ[quiet]
+        else:
+            os.environ[quiet] = before
         for name in (
             "IPython.core.completer",
             "cloudpickle",
