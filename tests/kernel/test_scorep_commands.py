@@ -5,7 +5,6 @@ arguments, plain cells, state carried both ways, multi-cell mode, write mode. Wh
 is what that kernel's tests compare: the lines of stdout, stderr and execute_result, stripped.
 """
 
-import json
 import os
 import pathlib
 import re
@@ -287,7 +286,7 @@ HARD_CELLS = {
     "comment": "# nothing but this",
     "empty": "",
     "shell": "%%bash\necho \"it's\" '\\n'",
-    "future": "from __future__ import annotations\ndef f(x: nowhere): ...\nprint(f.__annotations__)",
+    "future": "from __future__ import annotations\ndef f(x: nope): ...\nprint(f.__annotations__)",
     "await": "import asyncio\nprint(await asyncio.sleep(0, 'slept'))",
     "shadow": "max = len = print_ = enumerate = compile = None",
     "indented": "  a = 1\n  print(a)",
@@ -429,7 +428,7 @@ def test_generated_script_runs(tmp_path):
         "        instrumenter.off -= 1\n    enable = contextlib.nullcontext\n"
     )
     shutil.copy(GOLDEN / "written_script.py.golden", tmp_path / "written.py")
-    check = "import json, runpy, scorep; g = runpy.run_path('written.py'); print(scorep.instrumenter.off)"
+    check = "import runpy, scorep; runpy.run_path('written.py'); print(scorep.instrumenter.off)"
     ran = subprocess.run(
         [sys.executable, "-c", check, "argument"],
         cwd=tmp_path,
@@ -442,4 +441,4 @@ def test_generated_script_runs(tmp_path):
         "5 2 ['argument']",
         "0",
     ]
-    assert json.dumps(ran.stderr) == '""'
+    assert ran.stderr == ""
