@@ -256,9 +256,12 @@ class Pickler(cloudpickle.Pickler):
             return None, 0
         if type(owner) in (bytes, bytearray) or type(owner).__name__ == "array":
             return owner, offset  # pickle itself keeps these one object
-        kept = self._memories.get(id(owner))
+        # An owner that is no array (a decision tree of scikit-learn) has several memories.
+        low = array.__array_interface__["data"][0] - offset
+        key = id(owner), low, memoryview(memory).nbytes
+        kept = self._memories.get(key)
         if kept is None:
-            kept = self._memories[id(owner)] = _Memory(memory)
+            kept = self._memories[key] = _Memory(memory)
             self._kept.append(owner)
         return kept, offset
 
