@@ -29,11 +29,20 @@ CELLS = {
         "sys.stderr.flush()\nprint('out again')",
         (),
     ),
-    "several displays": ("for i in range(3):\n    display(i)\n    print('then', i)", ()),
+    "several displays": (
+        "for i in range(3):\n    display(i)\n    print('then', i)",
+        (),
+    ),
     "semicolon": ("5;", ()),
-    "function": ("def mean(xs):\n    'The mean.'\n    return sum(xs) / len(xs)\nmean([1, 2])", ()),
+    "function": (
+        "def mean(xs):\n    'The mean.'\n    return sum(xs) / len(xs)\nmean([1, 2])",
+        (),
+    ),
     "class repr": ("class A:\n    pass\nA()", ()),
-    "rich display": ("from IPython.display import HTML, Markdown\nHTML('<b>bold</b>')", ()),
+    "rich display": (
+        "from IPython.display import HTML, Markdown\nHTML('<b>bold</b>')",
+        (),
+    ),
     "rich object": (
         "class Rich:\n    def _repr_html_(self): return '<i>r</i>'\n"
         "    def _repr_png_(self): return b'\\x89PNG\\r\\n'\nRich()",
@@ -52,7 +61,10 @@ CELLS = {
         "try:\n    {}['k']\nexcept KeyError as error:\n    raise ValueError('no k') from error",
         (),
     ),
-    "exception group": ("raise ExceptionGroup('two', [ValueError(1), TypeError(2)])", ()),
+    "exception group": (
+        "raise ExceptionGroup('two', [ValueError(1), TypeError(2)])",
+        (),
+    ),
     "after an exception": ("'still here'", ()),
     "syntax error": ("x = (1,\n  y = 2", ()),
     "indentation error": ("if True:\nx = 1", ()),
@@ -141,7 +153,10 @@ CELLS = {
         " comm_id='c')\ncomm.send({'b': 2}, buffers=[b'xyz'])\ncomm.close()",
         (),
     ),
-    "stdout is no terminal": ("sys.stdout.isatty(), sys.stdin is None, sys.stdout.encoding", ()),
+    "stdout is no terminal": (
+        "sys.stdout.isatty(), sys.stdin is None, sys.stdout.encoding",
+        (),
+    ),
     "write returns": ("sys.stdout.write('abc\\n')", ()),
     "wrong write": (
         "try:\n    sys.stdout.write(5)\nexcept TypeError as error:\n    print(error)",
@@ -237,7 +252,11 @@ def expected(tmp_path_factory):
     """What ipykernel gives."""
     manager = KernelManager()
     manager.kernel_spec.argv[:] = [
-        sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"
+        sys.executable,
+        "-m",
+        "ipykernel_launcher",
+        "-f",
+        "{connection_file}",
     ]
     manager.start_kernel(cwd=str(tmp_path_factory.mktemp("ipykernel")))
     client = manager.client()
