@@ -29,9 +29,7 @@ def render(words: list[str], worker: t.Any) -> str:
         return _render_report(worker.last_report)
     rows = [row for row in worker.names.listing() if not words or row["name"] in words]
     reasons = {
-        name: reason
-        for name, reason in worker.names.reasons.items()
-        if not words or name in words
+        name: reason for name, reason in worker.names.reasons.items() if not words or name in words
     }
     return _render_names(rows, reasons, worker.session.generation)
 

@@ -11,7 +11,14 @@ def worker(rows=(), reasons=None, generation=1, report=None):
     return types.SimpleNamespace(names=names, session=session, last_report=report or {})
 
 
-ROW = {"name": "x", "codec": "plain", "bytes": 12345, "generation": 2, "type": "list", "where": ""}
+ROW = {
+    "name": "x",
+    "codec": "plain",
+    "bytes": 12345,
+    "generation": 2,
+    "type": "list",
+    "where": "",
+}
 
 
 def test_names_and_reasons():
@@ -37,7 +44,10 @@ def test_nothing_yet():
 
 
 def test_last_report():
-    text = render(["last"], worker(report={"seconds_in": 0.0123, "bytes_copied": 4096, "reason": ""}))
+    text = render(
+        ["last"],
+        worker(report={"seconds_in": 0.0123, "bytes_copied": 4096, "reason": ""}),
+    )
     assert "12.3 ms" in text and "4,096" in text and "reason" not in text
 
 

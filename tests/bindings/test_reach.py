@@ -138,8 +138,14 @@ class FakeNames:
             value = self.stored[name]
             namespace[name] = value
         left = len(set(self.stored) - namespace.keys())
-        return {"bound": len(chosen), "decoded": len(chosen), "skipped": left, "bytes_mapped": 0,
-                "seconds": 0.0, "absent": {}}
+        return {
+            "bound": len(chosen),
+            "decoded": len(chosen),
+            "skipped": left,
+            "bytes_mapped": 0,
+            "seconds": 0.0,
+            "absent": {},
+        }
 
 
 class FakeShell:

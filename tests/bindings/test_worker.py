@@ -102,7 +102,9 @@ def test_sys_exit_is_an_error_not_an_end(home):
 
 def test_top_level_await_and_tasks_between_cells(home):
     assert home.run("import asyncio\nawait asyncio.sleep(0.001)\n'done'").result == "'done'"
-    home.run("async def later():\n    await asyncio.sleep(0.05)\n    print('late')\n    seen.append(1)")
+    home.run(
+        "async def later():\n    await asyncio.sleep(0.05)\n    print('late')\n    seen.append(1)"
+    )
     first = home.run("seen = []\ntask = asyncio.create_task(later())")
     answer = home.run("await asyncio.sleep(0.3); seen")
     assert answer.result == "[1]"
@@ -171,9 +173,7 @@ def test_input(home):
 
 
 def test_input_in_a_thread(home):
-    home.start_cell(
-        "import asyncio\nawait asyncio.to_thread(input, 'thread? ')", allow_stdin=True
-    )
+    home.start_cell("import asyncio\nawait asyncio.to_thread(input, 'thread? ')", allow_stdin=True)
     home.until("input_request")
     home.send({"op": "input_reply", "value": "yes"})
     assert home.answer().result == "'yes'"
@@ -244,7 +244,9 @@ def test_interrupt_that_the_cell_catches(home):
 
 def test_shell_requests(home):
     home.run("some_name = 1")
-    assert "some_name" in home.ask("complete_request", code="some_n", cursor_pos=6).content["matches"]
+    assert (
+        "some_name" in home.ask("complete_request", code="some_n", cursor_pos=6).content["matches"]
+    )
     assert home.ask("inspect_request", code="print", cursor_pos=2, detail_level=0).content["found"]
     answer = home.ask("is_complete_request", code="for x in y:")
     assert answer.content == {"status": "incomplete", "indent": "    "}

@@ -28,7 +28,10 @@ class Kernel:
 
     def __init__(self, directory):
         self.session = _store.Session.create(label="test")
-        env = {"IPYTHONDIR": str(directory / "ipython"), "SCOREP_EXPERIMENT_DIRECTORY": "trace"}
+        env = {
+            "IPYTHONDIR": str(directory / "ipython"),
+            "SCOREP_EXPERIMENT_DIRECTORY": "trace",
+        }
         self.frontend = frontend_module.Frontend(self.session.fd, env=env, cwd=str(directory))
         self.home = self.frontend.fork("home")
         self.declined = {}
@@ -64,7 +67,12 @@ class Kernel:
         cell.socket.close()
         if "prepared" in answer.reply:
             generation = self.session.publish(answer.reply["prepared"])
-            adopt = {"op": "adopt", "generation": generation, "code": code, "store_history": True}
+            adopt = {
+                "op": "adopt",
+                "generation": generation,
+                "code": code,
+                "store_history": True,
+            }
             adopt |= {"execution_count": self.home.count, "report": answer.report}
             self.home.send(adopt)
         self.home.count = cell.count
@@ -158,7 +166,13 @@ def test_in_and_out(kernel):
         ("from a cell", "from a cell", "'from a cell'", "from a cell")
     )
     history = kernel.home.ask(
-        "history_request", hist_access_type="range", session=0, start=1, stop=4, raw=True, output=False
+        "history_request",
+        hist_access_type="range",
+        session=0,
+        start=1,
+        stop=4,
+        raw=True,
+        output=False,
     )
     assert [entry[2] for entry in history.content["history"]][-1] == "'from a cell'"
 
@@ -266,7 +280,9 @@ def test_recorded_cell(kernel, tmp_path):
     assert (tmp_path / "trace" / "traces.otf2").exists()
     if shutil.which("otf2-print"):
         printed = subprocess.run(
-            ["otf2-print", str(tmp_path / "trace" / "traces.otf2")], capture_output=True, text=True
+            ["otf2-print", str(tmp_path / "trace" / "traces.otf2")],
+            capture_output=True,
+            text=True,
         ).stdout
         assert "work" in printed
         # Neither the shell around the cell nor what prepared it is in the trace.

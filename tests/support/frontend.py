@@ -125,7 +125,12 @@ class Worker(Peer):
     def request(self, kind, content, **fields):
         """Send a request; its id."""
         number = next(self.ids)
-        header = {"msg_id": f"m{number}", "msg_type": kind, "session": "s", "username": "u"}
+        header = {
+            "msg_id": f"m{number}",
+            "msg_type": kind,
+            "session": "s",
+            "username": "u",
+        }
         header |= {"date": "2026-01-01T00:00:00Z", "version": "5.4"}
         frame = {"op": "request", "id": number, "type": kind, "buffers": []}
         frame |= {"header": _json(header), "parent": b"{}", "metadata": b"{}"}
@@ -135,7 +140,12 @@ class Worker(Peer):
 
     def start_cell(self, code, *, instrument=None, allow_stdin=False, **content):
         """Send an execute_request; its id."""
-        body = {"code": code, "silent": False, "store_history": True, "allow_stdin": allow_stdin}
+        body = {
+            "code": code,
+            "silent": False,
+            "store_history": True,
+            "allow_stdin": allow_stdin,
+        }
         body |= content
         fields = {"code": code, "execution_count": self.count}
         if instrument is not None:
@@ -185,7 +195,13 @@ class Frontend:
 
     def __init__(self, session_fd=None, env=None, cwd=None):
         ours, theirs = socket.socketpair()
-        command = [sys.executable, "-m", "holdfast.worker", "--control-fd", str(theirs.fileno())]
+        command = [
+            sys.executable,
+            "-m",
+            "holdfast.worker",
+            "--control-fd",
+            str(theirs.fileno()),
+        ]
         pass_fds = [theirs.fileno()]
         if session_fd is not None:
             command += ["--session-fd", str(session_fd)]
@@ -206,9 +222,7 @@ class Frontend:
         ours, theirs = socket.socketpair()
         out_read, out_write = os.pipe()
         err_read, err_write = os.pipe()
-        self.template.send(
-            {"op": "fork", "role": role}, [theirs.fileno(), out_write, err_write]
-        )
+        self.template.send({"op": "fork", "role": role}, [theirs.fileno(), out_write, err_write])
         theirs.close()
         os.close(out_write)
         os.close(err_write)

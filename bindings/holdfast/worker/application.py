@@ -96,7 +96,11 @@ class ControlSession(Session):
             buffers = buffers or message.get("buffers")
         else:
             kind = msg_or_type if msg_or_type is not None else header["msg_type"]
-            message = {"msg_type": kind, "content": content, "parent_header": parent or {}}
+            message = {
+                "msg_type": kind,
+                "content": content,
+                "parent_header": parent or {},
+            }
         content_bytes = self.pack(content if content is not None else {})
         metadata_bytes = self.pack(metadata or {})
         views = [_contiguous(index, buffer) for index, buffer in enumerate(buffers or [])]
@@ -146,6 +150,7 @@ class _NoDebugger:
 class WorkerKernel(IPythonKernel):
     """ipykernel's kernel object, without its sockets and threads."""
 
+    shell: t.Any
     shell_class = Type(WorkerShell)
     debugger_class = Any(_NoDebugger)
     wire = Any()  # Channel

@@ -120,7 +120,10 @@ class Cell(Worker):
         saved = self.names.save(
             self.shell.user_ns,
             hidden=results.hidden_names(self.shell),
-            extra={"state": state.capture(self.shell), "results": results.capture(self.shell)},
+            extra={
+                "state": state.capture(self.shell),
+                "results": results.capture(self.shell),
+            },
         )
         report["bytes_copied"] = saved["bytes_copied"]
         report["bytes_shared"] = saved["bytes_shared"]
@@ -144,14 +147,8 @@ class Cell(Worker):
         """A name that stayed at home gets its own error."""
         error = super().rewrite_exception(error)
         name = getattr(error, "name", None)
-        if (
-            type(error) is NameError
-            and name in self.not_carried
-            and name not in self.shell.user_ns
-        ):
-            return NotCarriedError(name, self.not_carried[name]).with_traceback(
-                error.__traceback__
-            )
+        if type(error) is NameError and name in self.not_carried and name not in self.shell.user_ns:
+            return NotCarriedError(name, self.not_carried[name]).with_traceback(error.__traceback__)
         return error
 
     # ---- the end

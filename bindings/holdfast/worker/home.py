@@ -49,7 +49,10 @@ class Home(Worker):
         saved = self.names.save(
             self.shell.user_ns,
             hidden=results.hidden_names(self.shell),
-            extra={"state": self._committed_state, "results": results.capture(self.shell)},
+            extra={
+                "state": self._committed_state,
+                "results": results.capture(self.shell),
+            },
         )
         if saved["prepared"] is not None:
             reply["prepared"] = saved["prepared"]

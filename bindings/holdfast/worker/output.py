@@ -33,8 +33,8 @@ _QUIET = 0.01  # seconds
 class Stream(io.TextIOBase):
     """A text stream whose lines become `stream` frames."""
 
-    encoding = "UTF-8"  # type: ignore[assignment]
-    errors = "replace"  # type: ignore[assignment]
+    encoding = "UTF-8"
+    errors = "replace"
 
     def __init__(self, channel: Channel, parents: Parents, name: str, fd: int):
         self.name = name
@@ -67,7 +67,7 @@ class Stream(io.TextIOBase):
         self.flush()
         self._closed = True
 
-    def write(self, text: str) -> int:  # type: ignore[override]
+    def write(self, text: str) -> int:
         """Write `text`; complete lines are sent."""
         if not isinstance(text, str):
             raise TypeError(f"write() argument must be str, not {type(text)}")
@@ -80,11 +80,7 @@ class Stream(io.TextIOBase):
             self._text_parent = parent
             self._text.append(text)
             self._size += len(text)
-            if (
-                "\n" in text
-                or self._size >= _BUFFER_SIZE
-                or time.monotonic() - self._sent > _QUIET
-            ):
+            if "\n" in text or self._size >= _BUFFER_SIZE or time.monotonic() - self._sent > _QUIET:
                 self._send()
         return len(text)
 

@@ -64,7 +64,7 @@ def leave(status: int = 0) -> t.NoReturn:
         pass
     for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
         try:
-            stream.flush()
+            stream.flush()  # type: ignore[union-attr]
         except Exception:
             pass
     os._exit(status)

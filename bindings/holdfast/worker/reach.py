@@ -135,9 +135,7 @@ class Reach:
                 self._code(value.__code__)
                 if "get_ipython" in value.__code__.co_names:
                     self._all("a function that the cell can reach uses get_ipython")
-            work.extend(
-                item for item in gc.get_referents(value) if item is not namespace
-            )
+            work.extend(item for item in gc.get_referents(value) if item is not namespace)
 
     # ---- one code object
 

@@ -52,7 +52,8 @@ class Worker:
         asyncio.set_event_loop(loop)
         self.loop = loop
         self.app = application.start(self.channel, self.parents, self.interrupts, self.config)
-        self.kernel, self.shell = self.app.kernel, self.app.shell
+        self.kernel: t.Any = self.app.kernel
+        self.shell: t.Any = self.app.shell
         self.shell.rewrite_exception = self.rewrite_exception
         self.arena.enable()
         loop.call_soon(self._begin)
@@ -178,7 +179,11 @@ class Worker:
             await result
         if slot.content is None:
             return {}
-        return {"content": slot.content, "metadata": slot.metadata, "buffers": slot.buffers}
+        return {
+            "content": slot.content,
+            "metadata": slot.metadata,
+            "buffers": slot.buffers,
+        }
 
     async def execute(self, frame: Frame, message: dict[str, t.Any]) -> Frame:
         """Run a cell; the reply's fields."""
@@ -214,9 +219,9 @@ class Worker:
     def _flush(self) -> None:
         for stream in self.app.streams:
             stream.flush()
-        for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
+        for file in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
             try:
-                stream.flush()
+                file.flush()  # type: ignore[union-attr]
             except Exception:  # the user's own stream
                 pass
 

@@ -53,12 +53,13 @@ def capture(shell: t.Any) -> dict[str, t.Any]:
 
 def restore(shell: t.Any, memory: dict[str, t.Any]) -> None:
     """In a cell worker: make In, Out and their relatives from what was carried."""
-    history, namespace = shell.history_manager, shell.user_ns
+    history = shell.history_manager
     # The lists are In and _ih themselves.
     history.input_hist_raw[:] = memory["raw"]
     history.input_hist_parsed[:] = memory["parsed"]
-    inputs = [*[""] * 3, *memory["raw"][1:]]
-    history._i00, history._i, history._ii, history._iii = inputs[-1], *reversed(inputs[-3:])
+    inputs = [*[""] * 4, *memory["raw"][1:]]
+    # The shell shifts them when it stores the input of the cell that is about to run.
+    history._iii, history._ii, history._i, history._i00 = inputs[-4:]
     restore_results(shell, memory)
 
 

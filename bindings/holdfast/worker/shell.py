@@ -38,7 +38,7 @@ class ZMQInteractiveShell(zmqshell.ZMQInteractiveShell):
     recorder = Any()  # Recorder, None where nothing is recorded
     rewrite_exception = Any()  # exception -> exception that the user sees
 
-    _last_seen: tuple[BaseException | None, BaseException | None] = (None, None)
+    _last_seen: tuple[t.Any, t.Any] = (None, None)
 
     def _get_exc_info(self, exc_tuple=None):
         etype, value, tb = super()._get_exc_info(exc_tuple)

@@ -117,7 +117,7 @@ def _set_umask(new: int, old: int | None, shell: t.Any) -> None:
 
 
 def _set_warnings(new: list, old: list | None, shell: t.Any) -> None:
-    warnings.filters[:] = new
+    warnings.filters[:] = new  # type: ignore[index]
     warnings._filters_mutated()  # type: ignore[attr-defined]
 
 

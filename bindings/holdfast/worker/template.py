@@ -227,7 +227,11 @@ def _try_import(name: str) -> bool:
     except BaseException:  # a library may even raise SystemExit
         return False
     if threading.active_count() > 1:
-        print(f"holdfast template: importing {name} started a thread", file=sys.stderr, flush=True)
+        print(
+            f"holdfast template: importing {name} started a thread",
+            file=sys.stderr,
+            flush=True,
+        )
     return True
 
 
