@@ -1,5 +1,5 @@
-/* commit.h - a commit in the making, shared by overlay.c, commit.c, writer.c,
- * compact.c. */
+/* commit.h - a commit in the making, shared by commit.c, commit_region.c, overlay.c,
+ * writer.c, compact.c and prepared.c. */
 #ifndef HFI_COMMIT_H
 #define HFI_COMMIT_H
 
@@ -42,6 +42,12 @@ typedef struct hfi_list32 {
     uint32_t *items;
     size_t count, capacity;
 } hfi_list32;
+
+typedef struct hfi_piece_list { /* of one buffer */
+    hfi_piece items[HF_BUFFER_EXTENTS_MAX + 1];
+    uint32_t count;
+    int overflow;
+} hfi_piece_list;
 
 struct hf_commit {
     hf_session *session;
@@ -86,6 +92,9 @@ void hfi_overlay_fini(hfi_child *child);
 /* An extent with `size` bytes of `data`, noted in `written`. */
 hf_status hfi_commit_write_extent(hf_commit *commit, const void *data, size_t size,
                                   uint32_t *ret_extent, hf_error *reterr) HF_CHECK;
+/* Append what the region is as a buffer, by reference where it can be. */
+hf_status hfi_commit_put_region(hf_commit *commit, hf_region *region,
+                                hfi_piece_list *list, hf_error *reterr) HF_CHECK;
 hf_status hfi_pack_add(hf_commit *commit, const void *data, size_t size,
                        hfi_piece *ret_piece, hf_error *reterr) HF_CHECK;
 hf_status hfi_pack_flush(hf_commit *commit, hf_error *reterr) HF_CHECK;

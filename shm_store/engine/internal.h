@@ -65,7 +65,7 @@ hfi_round_up(uint64_t value, uint64_t unit) {
 }
 
 /* ---- the writer lock and the extent table (extent.c); all but hfi_lock want it held
- * -- */
+ * ---- */
 
 hf_status hfi_lock(hf_session *session, hf_error *reterr) HF_CHECK;
 void hfi_unlock(hf_session *session);
@@ -105,15 +105,10 @@ hfi_extent_is_mine(const hf_session *session, uint32_t index,
 void hfi_extent_set(hf_session *session, uint32_t index, enum hfi_extent_state state,
                     uint32_t slot);
 void hfi_extent_free(hf_session *session, uint32_t index);
-/* Give the end of an extent back, so that `size` bytes (whole pages) remain. */
-hf_status hfi_extent_shrink(hf_session *session, uint32_t index, uint64_t size,
-                            hf_error *reterr) HF_CHECK;
 /* Free retired extents that nobody leases or pins. */
 void hfi_extent_reclaim(hf_session *session);
 /* 1 while some slot maps it. */
 int hfi_extent_is_pinned(const hfi_extent *extent);
-/* Rebuild lists, neighbours, free space and counters from the records' states. */
-hf_status hfi_extent_rebuild(hf_session *session, hf_error *reterr) HF_CHECK;
 /* Free space back to the file system. */
 void hfi_extent_trim(hf_session *session);
 /* Reserve `size` bytes for this process, with memory. Takes the lock itself. */
@@ -133,7 +128,7 @@ void hfi_session_unpeek(hf_session *session);
 /* HF_E_NOSPACE where `err` says that memory is short, else HF_E_SYSTEM. */
 hf_status hfi_space_error(hf_error *reterr, int err, const char *what);
 
-/* ---- processes (slot.c) -------------------------------------------------------- */
+/* ---- processes (slot.c) ---- */
 
 hf_status hfi_slot_claim(hf_session *session, hf_error *reterr) HF_CHECK;
 int hfi_slot_alive(const hf_session *session, uint32_t slot);
@@ -143,11 +138,11 @@ void hfi_slot_clear(hf_session *session, uint32_t slot);
 uint32_t hfi_slot_reap(hf_session *session);
 int hfi_slot_leases(const hf_session *session, uint64_t birth, uint64_t death);
 
-/* ---- recovery (recovery.c): lock held ------------------------------------------ */
+/* ---- recovery (recovery.c): lock held ---- */
 
 hf_status hfi_recovery_run(hf_session *session, hf_error *reterr) HF_CHECK;
 
-/* ---- roots and the tree as committed (root.c, tree.c): no lock ------------------ */
+/* ---- roots and the tree as committed (root.c, tree.c): no lock ---- */
 
 void hfi_root_seal(hfi_root *root);
 int hfi_root_is_valid(const hfi_root *root, uint64_t generation);
@@ -201,7 +196,7 @@ hf_status hfi_tree_find(hf_session *session, const hfi_ref *root, const char *ke
                         size_t key_size, hfi_ref *ret_ref,
                         const hfi_record **ret_record, hf_error *reterr) HF_CHECK;
 
-/* ---- snapshots ------------------------------------------------------------------ */
+/* ---- snapshots ---- */
 
 struct hf_snapshot {
     hf_session *session;
@@ -209,7 +204,7 @@ struct hf_snapshot {
     hfi_root root;
 };
 
-/* ---- regions (region.c, region_map.c, seal.c) ------------------------------------ */
+/* ---- regions (region.c, region_map.c, seal.c) ---- */
 
 struct hf_region {
     hf_session *session;
@@ -245,8 +240,7 @@ hf_status hfi_region_scan(hf_region *region, hfi_runs *ret_runs,
 /* Forget what an abandoned commit wrote of a region. Mutex held. */
 void hfi_region_drop_next(hf_region *region);
 
-/* ---- commits (commit.c, overlay.c, writer.c, publish.c, prepared.c) ---------------
- */
+/* ---- commits (commit.c, overlay.c, writer.c, prepared.c) ---- */
 
 /* Undo or forget what this process prepared, whichever it has come to. */
 void hfi_prepared_settle(hf_session *session, int drop);

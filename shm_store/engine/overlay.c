@@ -32,8 +32,7 @@ hfi_list32_add(hfi_list32 *list, uint32_t value, hf_error *reterr) {
     return HF_OK;
 }
 
-/* ---- deltas -------------------------------------------------------------------------
- */
+/* ---- deltas ---- */
 
 static hfi_delta *
 delta_slot(hfi_delta_map *map, uint32_t extent) {
@@ -91,8 +90,7 @@ hfi_record_count(hf_commit *commit, const hfi_record *record, int sign,
     return status;
 }
 
-/* ---- opening
- * -------------------------------------------------------------------------- */
+/* ---- opening ---- */
 
 static hf_status
 count_out(hf_commit *commit, const hfi_ref *ref, const hfi_record *record,
@@ -175,8 +173,7 @@ same_key(const hfi_record *a, const hfi_record *b) {
            memcmp(hfi_record_key(a), hfi_record_key(b), a->key_size) == 0;
 }
 
-/* ---- changing
- * ------------------------------------------------------------------------ */
+/* ---- changing ---- */
 
 static hf_status
 insert_at(hfi_draft_node *node, uint32_t place, hfi_child child, hf_error *reterr) {

@@ -18,8 +18,7 @@
  */
 #include "engine/internal.h"
 
-/* ---- the treap ---------------------------------------------------------------------
- */
+/* ---- the treap ---- */
 
 static hf_region *
 join(hf_region *a, hf_region *b) {
@@ -92,8 +91,7 @@ hfi_regions_above(hf_session *session, const void *address) {
     return best;
 }
 
-/* ---- pins: mutex held
- * ---------------------------------------------------------------- */
+/* ---- pins: mutex held ---- */
 
 hf_status
 hfi_pin(hf_session *session, uint32_t extent, hf_error *reterr) {
@@ -122,8 +120,7 @@ hfi_unpin(hf_session *session, uint32_t extent) {
                          ~(1ull << (session->slot % 64)));
 }
 
-/* ---- own regions
- * ---------------------------------------------------------------------- */
+/* ---- own regions ---- */
 
 static size_t
 block_size(const hf_session *session, size_t size) {
@@ -259,8 +256,7 @@ hf_region_reserve(hf_session *session, size_t size, int zeroed, hf_region **ret_
     return HF_OK;
 }
 
-/* ---- every region
- * ---------------------------------------------------------------------- */
+/* ---- every region ---- */
 
 void
 hfi_region_drop_next(hf_region *region) {

@@ -101,8 +101,7 @@ hf_session_verify(hf_session *session, hf_error *reterr) {
     return status;
 }
 
-/* ---- all sessions of this user
- * ----------------------------------------------------------- */
+/* ---- all sessions of this user ---- */
 
 typedef struct roster {
     hf_session_visit visit;

@@ -24,8 +24,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define SMALL_SHM (1ull << 30) /* a /dev/shm below this, and below RAM/8, is no place  \
-                                */
+#define SMALL_SHM                                                                      \
+    (1ull << 30) /* a /dev/shm below this, and below RAM/8, is no place                \
+                  */
 
 static hf_status
 map_object(hf_session *session, hf_error *reterr) {
@@ -83,8 +84,7 @@ session_free(hf_session *session) {
     free(session);
 }
 
-/* ---- creating
- * ------------------------------------------------------------------------ */
+/* ---- creating ---- */
 
 static int
 random_name(char *name, size_t size) {
@@ -203,8 +203,7 @@ out:
     return status;
 }
 
-/* ---- attaching
- * ------------------------------------------------------------------------ */
+/* ---- attaching ---- */
 
 static hf_status
 check_object(int fd, hf_error *reterr) {
@@ -309,8 +308,7 @@ hf_session_open_fd(int fd, hf_session **ret_session, hf_error *reterr) {
     return attach_consume(copy, 0, ret_session, reterr);
 }
 
-/* ---- leaving and removing
- * ------------------------------------------------------------- */
+/* ---- leaving and removing ---- */
 
 void
 hf_session_close(hf_session *session) {

@@ -103,8 +103,7 @@ hf_snapshot_find(hf_snapshot *snapshot, const char *key, size_t key_size,
     return status;
 }
 
-/* ---- visiting
- * ------------------------------------------------------------------------- */
+/* ---- visiting ---- */
 
 typedef struct each_context {
     hf_session *session;
@@ -133,8 +132,7 @@ hf_snapshot_each(hf_snapshot *snapshot, hf_entry_visit visit, void *context,
     return status == HF_STOP ? HF_OK : status;
 }
 
-/* ---- differences
- * ------------------------------------------------------------------------ */
+/* ---- differences ---- */
 
 typedef struct diff {
     hf_session *session;

@@ -215,8 +215,7 @@ hfi_tree_each_at(hf_session *session, const hfi_ref *ref, uint32_t shift,
     return walk(session, ref, shift, visit, context, reterr);
 }
 
-/* ---- roots ------------------------------------------------------------------------
- */
+/* ---- roots ---- */
 
 void
 hfi_root_seal(hfi_root *root) {

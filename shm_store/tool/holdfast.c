@@ -44,8 +44,7 @@ fail(const hf_error *error, const char *what) {
     return 1;
 }
 
-/* ---- printing
- * ------------------------------------------------------------------------ */
+/* ---- printing ---- */
 
 static const char *
 human(uint64_t bytes, char text[16]) {
@@ -83,8 +82,7 @@ alive_text(int alive) {
     return alive > 0 ? "alive" : alive == 0 ? "dead" : "elsewhere";
 }
 
-/* ---- sessions
- * ------------------------------------------------------------------------- */
+/* ---- sessions ---- */
 
 typedef struct listing {
     int json;
@@ -214,8 +212,7 @@ command_info(const char *name) {
     return 0;
 }
 
-/* ---- names
- * ----------------------------------------------------------------------------- */
+/* ---- names ---- */
 
 static const char *
 codec_text(uint32_t codec, char text[24]) {

@@ -19,12 +19,15 @@ extern "C" {
 
 typedef struct hf_error {
     hf_status status;
-    int sys_errno;        /* 0 where no system call failed */
-    const char *function; /* where it began: static storage */
+    int sys_errno;                       /* 0 where no system call failed */
+    const char *function;                /* where it began: static storage */
     char message[HF_ERROR_MESSAGE_SIZE]; /* NUL-terminated UTF-8, one line */
 } hf_error;
 
-#define HF_ERROR_INIT {HF_OK, 0, 0, {0}}
+#define HF_ERROR_INIT                                                                  \
+    {                                                                                  \
+        HF_OK, 0, 0, { 0 }                                                             \
+    }
 
 /* Fill an error and return its status, so that `return hf_error_set(...)` reads well.
  * `error` may be NULL. Any thread. */

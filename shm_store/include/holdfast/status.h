@@ -34,15 +34,15 @@ typedef enum hf_status {
     HF_AGAIN = 6,     /* incomplete input: call again with more */
 
     /* failures */
-    HF_E_SYSTEM = -1,  /* a system call failed: hf_error.sys_errno says which way */
-    HF_E_NOMEM = -2,   /* malloc failed */
-    HF_E_NOSPACE = -3, /* the arena or its file system is full */
-    HF_E_CORRUPT = -4, /* bytes read back lie: checksum, bound or magic is wrong */
-    HF_E_VERSION = -5, /* another layout or protocol version */
-    HF_E_ACCESS = -6,  /* not ours: owner, mode or key differ */
-    HF_E_INVALID = -7, /* an argument from outside is out of its range */
-    HF_E_LIMIT = -8,   /* a fixed table is full (process slots, leases, mappings) */
-    HF_E_GONE = -9,    /* the session was destroyed, or its owner died */
+    HF_E_SYSTEM = -1,    /* a system call failed: hf_error.sys_errno says which way */
+    HF_E_NOMEM = -2,     /* malloc failed */
+    HF_E_NOSPACE = -3,   /* the arena or its file system is full */
+    HF_E_CORRUPT = -4,   /* bytes read back lie: checksum, bound or magic is wrong */
+    HF_E_VERSION = -5,   /* another layout or protocol version */
+    HF_E_ACCESS = -6,    /* not ours: owner, mode or key differ */
+    HF_E_INVALID = -7,   /* an argument from outside is out of its range */
+    HF_E_LIMIT = -8,     /* a fixed table is full (process slots, leases, mappings) */
+    HF_E_GONE = -9,      /* the session was destroyed, or its owner died */
     HF_E_PROTOCOL = -10, /* a peer broke the protocol */
     HF_E_CODEC = -11,    /* a codec failed: the message says on what */
 } hf_status;

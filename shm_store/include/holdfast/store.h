@@ -13,8 +13,8 @@
  *   commit    a set of changes in preparation: invisible until its one root is
  *             published, whole afterwards.
  *
- * A session maps keys (bytes; UTF-8 variable names by custom) to entries. An entry has a
- * codec number and small opaque bytes, `meta`, that the codec wrote; a `payload` of
+ * A session maps keys (bytes; UTF-8 variable names by custom) to entries. An entry has
+ * a codec number and small opaque bytes, `meta`, that the codec wrote; a `payload` of
  * bytes; and any number of buffers, each page-aligned so that it can be mapped. The
  * store never interprets any of them and never calls a codec.
  *
@@ -47,16 +47,17 @@ typedef struct hf_commit hf_commit;
 #define HF_KEY_SIZE_MAX       1024
 #define HF_BUFFER_EXTENTS_MAX 256 /* extents of one buffer; compacted beyond */
 
-/* ---- sessions ---------------------------------------------------------------- */
+/* ---- sessions ---- */
 
 enum {
     HF_SESSION_MEMFD = 1u << 0, /* no name in /dev/shm: attach by descriptor only */
 };
 
 typedef struct hf_session_options {
-    size_t struct_size;      /* sizeof(hf_session_options) */
-    uint64_t capacity_bytes; /* most the arena may grow to; 0: what the file system has */
-    const char *label;       /* for people, such as the notebook's path; may be NULL */
+    size_t struct_size; /* sizeof(hf_session_options) */
+    uint64_t
+        capacity_bytes; /* most the arena may grow to; 0: what the file system has */
+    const char *label;  /* for people, such as the notebook's path; may be NULL */
     unsigned flags;
 } hf_session_options;
 
@@ -67,8 +68,9 @@ HF_EXPORT HF_CHECK hf_status hf_session_create(const hf_session_options *options
                                                hf_session **ret_session,
                                                hf_error *reterr);
 
-/* Attach by name. HF_NOT_FOUND (words given), HF_E_ACCESS (not this user's), HF_E_VERSION,
- * HF_E_CORRUPT, HF_E_GONE, HF_E_LIMIT (no free process slot), HF_E_SYSTEM. */
+/* Attach by name. HF_NOT_FOUND (words given), HF_E_ACCESS (not this user's),
+ * HF_E_VERSION, HF_E_CORRUPT, HF_E_GONE, HF_E_LIMIT (no free process slot),
+ * HF_E_SYSTEM. */
 HF_EXPORT HF_CHECK hf_status hf_session_open(const char *name, hf_session **ret_session,
                                              hf_error *reterr);
 
@@ -84,26 +86,26 @@ HF_EXPORT void hf_session_close(hf_session *session);
  * and nobody attaches anew; memory goes when the last one detaches. Owner or reaper. */
 HF_EXPORT HF_CHECK hf_status hf_session_destroy(hf_session *session, hf_error *reterr);
 
-/* Borrowed for the session's life. The descriptor is close-on-exec; it may be passed to a
- * child. The name is "" for a memfd. */
+/* Borrowed for the session's life. The descriptor is close-on-exec; it may be passed to
+ * a child. The name is "" for a memfd. */
 HF_EXPORT int hf_session_fd(const hf_session *session);
 HF_EXPORT const char *hf_session_name(const hf_session *session);
 
 typedef struct hf_session_info {
     char name[HF_SESSION_NAME_SIZE];
     char label[HF_SESSION_LABEL_SIZE];
-    int64_t owner_pid;          /* in the owner's pid namespace */
-    int owner_alive;            /* 1 alive, 0 dead, -1 not known (other namespace) */
+    int64_t owner_pid; /* in the owner's pid namespace */
+    int owner_alive;   /* 1 alive, 0 dead, -1 not known (other namespace) */
     int64_t created_unix_ns;
-    uint64_t generation;        /* 0: nothing committed yet */
+    uint64_t generation; /* 0: nothing committed yet */
     uint64_t entry_count;
-    uint64_t capacity_bytes;    /* most it may grow to */
-    uint64_t allocated_bytes;   /* really allocated from the file system */
-    uint64_t committed_bytes;   /* extents of the current generation */
-    uint64_t reserved_bytes;    /* uncommitted extents of all processes */
-    uint64_t retired_bytes;     /* replaced, but still leased or pinned */
-    uint64_t free_bytes;        /* allocated and free for the next extent */
-    uint32_t process_count;     /* attached processes */
+    uint64_t capacity_bytes;  /* most it may grow to */
+    uint64_t allocated_bytes; /* really allocated from the file system */
+    uint64_t committed_bytes; /* extents of the current generation */
+    uint64_t reserved_bytes;  /* uncommitted extents of all processes */
+    uint64_t retired_bytes;   /* replaced, but still leased or pinned */
+    uint64_t free_bytes;      /* allocated and free for the next extent */
+    uint32_t process_count;   /* attached processes */
     uint32_t extent_count;
 } hf_session_info;
 
@@ -134,7 +136,7 @@ HF_EXPORT HF_CHECK hf_status hf_session_list(hf_session_visit visit, void *conte
 HF_EXPORT HF_CHECK hf_status hf_session_collect(hf_session_visit visit, void *context,
                                                 uint32_t *ret_count, hf_error *reterr);
 
-/* ---- snapshots: reading ------------------------------------------------------- */
+/* ---- snapshots: reading ---- */
 
 /* Lease the current generation, without a lock. Generation 0 is the empty namespace.
  * Caller releases. HF_E_LIMIT (leases of this process), HF_E_CORRUPT, HF_E_GONE. */
@@ -171,23 +173,25 @@ HF_EXPORT HF_CHECK hf_status hf_snapshot_find(hf_snapshot *snapshot, const char 
 
 /* Visit all entries, in no particular order. `visit` returns 0, or HF_STOP to end. */
 typedef int (*hf_entry_visit)(void *context, const hf_entry *entry);
-HF_EXPORT HF_CHECK hf_status hf_snapshot_each(hf_snapshot *snapshot, hf_entry_visit visit,
-                                              void *context, hf_error *reterr);
+HF_EXPORT HF_CHECK hf_status hf_snapshot_each(hf_snapshot *snapshot,
+                                              hf_entry_visit visit, void *context,
+                                              hf_error *reterr);
 
 /* Visit what differs between two generations of one session: `before` is NULL for an
  * added key, `after` for a removed one. Costs what differs, not what is there. `before`
  * may be NULL: everything is added. */
-typedef int (*hf_diff_visit)(void *context, const hf_entry *before, const hf_entry *after);
+typedef int (*hf_diff_visit)(void *context, const hf_entry *before,
+                             const hf_entry *after);
 HF_EXPORT HF_CHECK hf_status hf_snapshot_diff(hf_snapshot *before, hf_snapshot *after,
                                               hf_diff_visit visit, void *context,
                                               hf_error *reterr);
 
-/* ---- regions: memory of the arena in this process ----------------------------- */
+/* ---- regions: memory of the arena in this process ---- */
 
 /* Reserve at least `size` bytes of the arena for this process: really allocated, mapped
- * shared and writable, aligned to a page, contents unspecified (recycled) unless `zeroed`.
- * `ret_zeroed` (may be NULL) tells whether the pages are known to be zero. The result has
- * one reference. HF_E_NOSPACE, HF_E_SYSTEM, HF_E_LIMIT. */
+ * shared and writable, aligned to a page, contents unspecified (recycled) unless
+ * `zeroed`. `ret_zeroed` (may be NULL) tells whether the pages are known to be zero.
+ * The result has one reference. HF_E_NOSPACE, HF_E_SYSTEM, HF_E_LIMIT. */
 HF_EXPORT HF_CHECK hf_status hf_region_reserve(hf_session *session, size_t size,
                                                int zeroed, hf_region **ret_region,
                                                int *ret_zeroed, hf_error *reterr);
@@ -229,12 +233,12 @@ HF_EXPORT void hf_region_populate(hf_region *region, int write);
 HF_EXPORT HF_CHECK hf_status hf_session_seal(hf_session *session, int threads_stopped,
                                              hf_error *reterr);
 
-/* ---- commits: writing ---------------------------------------------------------- */
+/* ---- commits: writing ---- */
 
 /* One buffer of a value. With `region`, the whole region is the buffer: an own one is
  * published by reference, a committed one by reference for its unchanged pages and by
- * copy for the changed ones. Without, `size` bytes at `data` are copied. Neither is kept
- * after hf_commit_put returns, but a region's memory must not be written until the
+ * copy for the changed ones. Without, `size` bytes at `data` are copied. Neither is
+ * kept after hf_commit_put returns, but a region's memory must not be written until the
  * commit is published or aborted. */
 typedef struct hf_buffer {
     const void *data;
@@ -256,10 +260,10 @@ typedef struct hf_value {
 } hf_value;
 
 typedef struct hf_commit_stats {
-    uint64_t bytes_copied;  /* payloads, copied buffers and changed pages */
-    uint64_t bytes_shared;  /* buffers published by reference */
+    uint64_t bytes_copied;    /* payloads, copied buffers and changed pages */
+    uint64_t bytes_shared;    /* buffers published by reference */
     uint64_t bytes_directory; /* nodes and entries written */
-    uint64_t pages_changed; /* pages of committed regions found changed */
+    uint64_t pages_changed;   /* pages of committed regions found changed */
     uint32_t entries_put;
     uint32_t entries_removed;
 } hf_commit_stats;
@@ -273,8 +277,8 @@ typedef struct hf_prepared {
 } hf_prepared;
 
 /* Start from the current generation. One commit at a time in a process. */
-HF_EXPORT HF_CHECK hf_status hf_commit_begin(hf_session *session, hf_commit **ret_commit,
-                                             hf_error *reterr);
+HF_EXPORT HF_CHECK hf_status hf_commit_begin(hf_session *session,
+                                             hf_commit **ret_commit, hf_error *reterr);
 /* Add or replace one key. HF_E_NOSPACE leaves the commit usable for abort only. */
 HF_EXPORT HF_CHECK hf_status hf_commit_put(hf_commit *commit, const hf_value *value,
                                            hf_error *reterr);
@@ -284,8 +288,8 @@ HF_EXPORT HF_CHECK hf_status hf_commit_remove(hf_commit *commit, const char *key
 HF_EXPORT void hf_commit_get_stats(const hf_commit *commit, hf_commit_stats *ret_stats);
 
 /* Write everything, publish nothing. The commit is consumed on success; the changes
- * become visible when any process publishes the token, and are dropped when this process
- * detaches or dies before that, or begins another commit. */
+ * become visible when any process publishes the token, and are dropped when this
+ * process detaches or dies before that, or begins another commit. */
 HF_EXPORT HF_CHECK hf_status hf_commit_prepare_consume(hf_commit *commit,
                                                        hf_prepared *ret_prepared,
                                                        hf_error *reterr);

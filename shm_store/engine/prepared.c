@@ -1,4 +1,4 @@
-/* publish.c - the end of a commit: published by one word, or dropped.
+/* prepared.c - what becomes of a prepared commit: published by one word, or dropped.
  *
  * Any process may publish what another one prepared; the token names it, and everything
  * in it is checked before anything is changed. Under the writer lock then: each extent
@@ -13,8 +13,7 @@
  */
 #include "engine/commit.h"
 
-/* ---- publishing
- * -------------------------------------------------------------------------- */
+/* ---- publishing ---- */
 
 static hf_status
 check_manifest(hf_session *session, const hf_prepared *prepared,
@@ -78,7 +77,7 @@ hf_session_publish(hf_session *session, const hf_prepared *prepared,
     if (status || (status = hfi_lock(session, reterr)))
         return status;
     uint64_t generation = atomic_load(&super->generation);
-    const hfi_manifest *m;
+    const hfi_manifest *m = NULL;
     if (generation != prepared->base_generation) {
         status = hf_error_set(reterr, HF_CONFLICT,
                               "generation %llu is current, the commit began with %llu",
@@ -114,8 +113,7 @@ out:
     return status;
 }
 
-/* ---- what was prepared
- * ------------------------------------------------------------------- */
+/* ---- what was prepared ---- */
 
 /* Undo one extent that this process reserved or prepared. Lock held. */
 static void
@@ -171,8 +169,7 @@ hfi_prepared_settle(hf_session *session, int drop) {
     memset(p, 0, sizeof *p);
 }
 
-/* ---- the ends of a commit
- * ------------------------------------------------------------------ */
+/* ---- the ends of a commit ---- */
 
 static void
 commit_free(hf_commit *commit) {

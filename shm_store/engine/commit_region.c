@@ -1,0 +1,202 @@
+/* commit_region.c - a region as a buffer of a value: what is shared, what is copied.
+ *
+ * An own region is published by reference. Of a committed one only the changed pages
+ * are copied, all into one new extent, and the buffer becomes the list of old and new
+ * pieces side by side.
+ *
+ * Where more than half of a buffer changed, or its list would grow past its bound, it
+ * is copied whole: so dead pages in old extents never outweigh the living ones, and
+ * mappings stay countable. The bound is 256 pieces, and 16 once all entries together
+ * have more than 4096, because a process has only some 65,000 mappings, most of them
+ * for others.
+ *
+ * The commit holds each region, and with it the pins on what it refers to, until it is
+ * settled. What the region will be is noted in it for hf_session_seal.
+ */
+#include "engine/commit.h"
+
+#define PIECES_MANY 4096
+#define PIECES_FEW  16
+
+static void
+append(hfi_piece_list *list, hfi_piece piece) {
+    if (piece.length == 0)
+        return;
+    hfi_piece *last = list->count ? &list->items[list->count - 1] : NULL;
+    if (last && last->extent == piece.extent &&
+        last->offset + last->length == piece.offset)
+        last->length += piece.length;
+    else if (list->count == HF_BUFFER_EXTENTS_MAX)
+        list->overflow = 1;
+    else
+        list->items[list->count++] = piece;
+}
+
+/* Append bytes [from, to) of a region as they were mapped. */
+static void
+append_old(hfi_piece_list *list, const hf_region *region, size_t from, size_t to) {
+    size_t at = 0;
+    for (uint32_t i = 0; i < region->piece_count && at < to; i++) {
+        const hfi_piece *piece = &region->pieces[i];
+        size_t begin = at > from ? at : from, end = at + piece->length;
+        if (end > to)
+            end = to;
+        if (begin < end)
+            append(list, (hfi_piece){piece->offset + (begin - at), end - begin,
+                                     piece->extent, 0});
+        at += piece->length;
+    }
+}
+
+static void
+mix(hfi_piece_list *list, const hf_region *region, const hfi_runs *runs,
+    uint64_t new_offset, uint32_t new_extent) {
+    size_t page = region->session->page, at = 0;
+    for (size_t i = 0; i < runs->count && !list->overflow; i++) {
+        size_t first = runs->items[i].first * page,
+               length = runs->items[i].count * page;
+        append_old(list, region, at, first);
+        append(list, (hfi_piece){new_offset, length, new_extent, 0});
+        new_offset += length;
+        at = first + length;
+    }
+    append_old(list, region, at, region->mapped);
+}
+
+static uint32_t
+piece_limit(const hf_commit *commit) {
+    return commit->piece_total > PIECES_MANY ? PIECES_FEW : HF_BUFFER_EXTENTS_MAX;
+}
+
+/* Write the changed pages to one new extent. */
+static hf_status
+write_runs(hf_commit *commit, const hf_region *region, const hfi_runs *runs,
+           uint32_t *ret_extent, hf_error *reterr) {
+    hf_session *session = commit->session;
+    size_t page = session->page;
+    uint32_t extent;
+    hf_status status =
+        hfi_extent_reserve(session, runs->pages * page, 0, &extent, reterr);
+    if (status)
+        return status;
+    if ((status = hfi_list32_add(&commit->written, extent, reterr)))
+        return status;
+    session->extents[extent].flags &= ~(uint32_t)HFI_EXTENT_ZERO;
+    uint64_t offset = session->extents[extent].offset;
+    for (size_t i = 0; i < runs->count; i++) {
+        size_t length = runs->items[i].count * page;
+        int err = hfi_object_write(
+            session->fd, region->address + runs->items[i].first * page, length, offset);
+        if (err)
+            return hfi_space_error(reterr, err, "can't write changed pages");
+        offset += length;
+    }
+    commit->stats.bytes_copied += runs->pages * page;
+    *ret_extent = extent;
+    return HF_OK;
+}
+
+/* Keep the region (and so its pins) until the commit is settled. */
+static hf_status
+hold(hf_commit *commit, hf_region *region, hf_error *reterr) {
+    if (commit->region_count == commit->region_capacity) {
+        size_t capacity = commit->region_capacity ? commit->region_capacity * 2 : 16;
+        hf_region **regions = realloc(commit->regions, capacity * sizeof(hf_region *));
+        if (!regions)
+            return hfi_no_memory(reterr);
+        commit->regions = regions;
+        commit->region_capacity = capacity;
+    }
+    commit->regions[commit->region_count++] = hf_region_acquire(region);
+    return HF_OK;
+}
+
+/* Remember in the region what it will be once published, for hf_session_seal. */
+static hf_status
+note_next(hf_commit *commit, hf_region *region, const hfi_piece_list *list,
+          hf_error *reterr) {
+    hf_session *session = commit->session;
+    hfi_piece *pieces = malloc((list->count + 1u) * sizeof *pieces);
+    if (!pieces)
+        return hfi_no_memory(reterr);
+    memcpy(pieces, list->items, list->count * sizeof *pieces);
+    hf_status status = HF_OK;
+    pthread_mutex_lock(&session->mutex);
+    hfi_region_drop_next(region);
+    uint32_t i = 0;
+    for (; i < list->count && !status; i++)
+        status = hfi_pin(session, pieces[i].extent, reterr);
+    region->next_pieces = pieces;
+    region->next_count = status ? i - 1 : i;
+    region->next_commit = commit->number;
+    if (status)
+        hfi_region_drop_next(region);
+    pthread_mutex_unlock(&session->mutex);
+    return status;
+}
+
+static hf_status
+changed_region(hf_commit *commit, hf_region *region, const hfi_runs *runs,
+               hfi_piece_list *list, hf_error *reterr) {
+    hf_session *session = commit->session;
+    uint32_t extent;
+    hf_status status;
+    commit->stats.pages_changed += runs->pages;
+    int whole = runs->pages * session->page * 2 > region->mapped;
+    if (!whole) { /* the shape first: the extent's place doesn't change the count */
+        mix(list, region, runs, 0, HFI_NONE);
+        whole = list->overflow || list->count > piece_limit(commit);
+        memset(list, 0, sizeof *list);
+    }
+    if (!whole) {
+        if ((status = write_runs(commit, region, runs, &extent, reterr)))
+            return status;
+        mix(list, region, runs, session->extents[extent].offset, extent);
+        commit->stats.bytes_shared += region->mapped - runs->pages * session->page;
+    } else {
+        status = hfi_commit_write_extent(commit, region->address, region->mapped,
+                                         &extent, reterr);
+        if (status)
+            return status;
+        append(list,
+               (hfi_piece){session->extents[extent].offset, region->mapped, extent, 0});
+        commit->stats.bytes_copied += region->mapped;
+    }
+    return note_next(commit, region, list, reterr);
+}
+
+hf_status
+hfi_commit_put_region(hf_commit *commit, hf_region *region, hfi_piece_list *list,
+                      hf_error *reterr) {
+    hf_session *session = commit->session;
+    hf_status status = hold(commit, region, reterr);
+    if (status || region->size == 0)
+        return status;
+    if (region->is_own) {
+        uint32_t extent = region->own_piece.extent;
+        if (hfi_extent_is_mine(session, extent, HFI_RESERVED) &&
+            (status = hfi_list32_add(&commit->shared, extent, reterr)))
+            return status;
+        append(list, (hfi_piece){region->own_piece.offset,
+                                 hfi_round_up(region->size, session->page), extent, 0});
+        commit->stats.bytes_shared += region->size;
+        return HF_OK;
+    }
+    if (region->next_commit == commit->number) { /* put before, under another key */
+        for (uint32_t i = 0; i < region->next_count; i++)
+            append(list, region->next_pieces[i]);
+        commit->stats.bytes_shared += region->size;
+        return HF_OK;
+    }
+    hfi_runs runs;
+    if ((status = hfi_region_scan(region, &runs, reterr)))
+        return status;
+    if (runs.count)
+        status = changed_region(commit, region, &runs, list, reterr);
+    else {
+        append_old(list, region, 0, region->mapped);
+        commit->stats.bytes_shared += region->size;
+    }
+    hfi_runs_fini(&runs);
+    return status;
+}

@@ -1,0 +1,195 @@
+/* reservation.c - taking pages of the arena, and giving them back to the file system.
+ *
+ * The smallest free extent that fits is split; else the arena grows at its end. Under
+ * the writer lock an extent only changes hands. Its memory is allocated after that,
+ * without the lock, since gigabytes take tenths of a second and the extent is already
+ * ours. Where the file system is full, what only makes things faster is given back (the
+ * cache of blocks, retired extents that nobody reads, the pages of free ones), and it
+ * is tried once more. Then it is HF_E_NOSPACE.
+ *
+ * Trimming punches free extents and cuts the end of the file, so that a session which
+ * was once large doesn't stay so.
+ *
+ * Rejected: growing without allocating. The first write to a hole of a full tmpfs is a
+ * SIGBUS in somebody's computation.
+ */
+#include "engine/extent.h"
+
+#define SEARCH_MAX 64 /* extents looked at in the one bin that may be too small */
+
+static uint32_t
+find_free(hf_session *session, uint64_t size) {
+    uint32_t best = HFI_NONE;
+    for (unsigned bin = hfi_extent_bin(session, size); bin < HFI_BIN_COUNT; bin++) {
+        uint32_t index = session->super->bins[bin];
+        hfi_extent *extent;
+        for (int n = 0; n < SEARCH_MAX && (extent = hfi_extent_at(session, index));
+             n++) {
+            if (extent->size >= size &&
+                (best == HFI_NONE || extent->size < session->extents[best].size))
+                best = index;
+            index = extent->next;
+        }
+        if (best != HFI_NONE)
+            break;
+    }
+    return best;
+}
+
+/* A free extent at the end of the arena that is large enough, without memory yet. */
+static hf_status
+grow(hf_session *session, uint64_t size, uint32_t *ret_index, hf_error *reterr) {
+    hfi_superblock *super = session->super;
+    uint64_t end = atomic_load(&super->arena_end);
+    hfi_extent *last = hfi_extent_at(session, super->last);
+    uint64_t have = last && hfi_extent_state(last) == HFI_FREE ? last->size : 0;
+    uint64_t more = size - have; /* a free extent that sufficed would have been found */
+    if (end - HFI_ARENA_OFFSET > super->capacity ||
+        more > super->capacity - (end - HFI_ARENA_OFFSET))
+        return hf_error_set(
+            reterr, HF_E_NOSPACE,
+            "the arena may hold %llu MiB, and %llu more bytes were needed",
+            (unsigned long long)(super->capacity >> 20), (unsigned long long)more);
+    uint32_t index;
+    hf_status status =
+        hfi_extent_make(session, end, more, HFI_EXTENT_HOLE | HFI_EXTENT_ZERO,
+                        super->last, &index, reterr);
+    if (status)
+        return status;
+    atomic_store_explicit(&super->arena_end, end + more, memory_order_release);
+    hfi_step("grow:end-moved");
+    if (have) { /* one extent, of which a part has no memory */
+        hfi_extent *extent = &session->extents[index];
+        index = extent->before;
+        extent = &session->extents[index];
+        hfi_extent_count_bytes(session, extent, HFI_FREE, -1);
+        extent->flags = HFI_EXTENT_HOLE;
+        hfi_extent_count_bytes(session, extent, HFI_FREE, 1);
+        hfi_extent_join(session, index);
+    }
+    *ret_index = index;
+    return HF_OK;
+}
+
+static hf_status
+take(hf_session *session, uint64_t size, uint32_t flags, uint32_t *ret_index,
+     hf_error *reterr) {
+    uint32_t index = find_free(session, size);
+    if (index == HFI_NONE && hfi_extent_at(session, session->super->retired)) {
+        hfi_extent_reclaim(session);
+        index = find_free(session, size);
+    }
+    hf_status status;
+    if (index == HFI_NONE && (status = grow(session, size, &index, reterr)))
+        return status;
+    hfi_extent *extent = &session->extents[index];
+    if (extent->size > size) {
+        uint64_t rest = extent->size - size;
+        hfi_extent_leave(session, index);
+        extent->size = size;
+        hfi_extent_enter(session, index, HFI_FREE, 0);
+        uint32_t made;
+        status = hfi_extent_make(session, extent->offset + size, rest, extent->flags,
+                                 index, &made, reterr);
+        if (status) {
+            hfi_extent_leave(session, index);
+            extent->size = size + rest;
+            hfi_extent_enter(session, index, HFI_FREE, 0);
+            return status;
+        }
+    }
+    hfi_extent_leave(session, index);
+    extent->flags |= flags;
+    hfi_extent_enter(session, index, HFI_RESERVED, session->slot);
+    hfi_step("reserve:taken");
+    *ret_index = index;
+    return HF_OK;
+}
+
+hf_status
+hfi_space_error(hf_error *reterr, int err, const char *what) {
+    if (err == ENOSPC || err == EFBIG || err == ENOMEM || err == EDQUOT)
+        return hf_error_set_at(reterr, HF_E_NOSPACE, err, __func__, "%s", what);
+    return hf_error_set_errno(reterr, err, "%s", what);
+}
+
+static hf_status
+reserve_once(hf_session *session, uint64_t size, uint32_t flags, uint32_t *ret_index,
+             hf_error *reterr) {
+    uint32_t index;
+    hf_status status = hfi_lock(session, reterr);
+    if (status)
+        return status;
+    status = take(session, size, flags, &index, reterr);
+    hfi_unlock(session);
+    if (status)
+        return status;
+    hfi_extent *extent = &session->extents[index];
+    if (extent->flags & HFI_EXTENT_HOLE) { /* ours: nobody else looks at it now */
+        int err = hfi_object_allocate(session->fd, extent->offset, size);
+        if (err) {
+            hfi_object_punch(session->fd, extent->offset, size);
+            hf_error ignored;
+            if (!hfi_lock(session, &ignored)) {
+                hfi_extent_free(session, index);
+                hfi_unlock(session);
+            }
+            return hfi_space_error(reterr, err, "shared memory is full");
+        }
+        extent->flags &= ~(uint32_t)HFI_EXTENT_HOLE;
+        hfi_step("reserve:allocated");
+    }
+    *ret_index = index;
+    return HF_OK;
+}
+
+hf_status
+hfi_extent_reserve(hf_session *session, uint64_t size, uint32_t flags,
+                   uint32_t *ret_index, hf_error *reterr) {
+    size = hfi_round_up(size ? size : 1, session->page);
+    if (size > session->super->capacity)
+        return hf_error_set(reterr, HF_E_NOSPACE,
+                            "%llu bytes are more than the arena may hold",
+                            (unsigned long long)size);
+    hf_status status = reserve_once(session, size, flags, ret_index, reterr);
+    if (status != HF_E_NOSPACE)
+        return status;
+    /* Full: give back what only makes things faster, and try once more. */
+    hfi_cache_flush(session);
+    hf_error ignored;
+    if (hfi_lock(session, &ignored))
+        return status;
+    hfi_extent_reclaim(session);
+    hfi_extent_trim(session);
+    hfi_unlock(session);
+    return reserve_once(session, size, flags, ret_index, reterr);
+}
+
+void
+hfi_extent_trim(hf_session *session) {
+    hfi_superblock *super = session->super;
+    uint32_t index = super->last, guard = hfi_extent_count(session);
+    hfi_extent *extent;
+    while ((extent = hfi_extent_at(session, index)) && guard--) {
+        uint32_t before = extent->before;
+        if (hfi_extent_state(extent) == HFI_FREE) {
+            if (!(extent->flags & HFI_EXTENT_HOLE) &&
+                hfi_object_punch(session->fd, extent->offset, extent->size) == 0) {
+                hfi_extent_count_bytes(session, extent, HFI_FREE, -1);
+                extent->flags = HFI_EXTENT_HOLE | HFI_EXTENT_ZERO;
+                hfi_extent_count_bytes(session, extent, HFI_FREE, 1);
+                hfi_step("trim:punched");
+            }
+            hfi_extent_join(session, index);
+        }
+        index = before;
+    }
+    extent = hfi_extent_at(session, super->last);
+    if (extent && hfi_extent_state(extent) == HFI_FREE) {
+        uint64_t end = extent->offset;
+        hfi_extent_forget(session, super->last);
+        atomic_store_explicit(&super->arena_end, end, memory_order_release);
+        hfi_step("trim:end-moved");
+        hfi_object_truncate(session->fd, end);
+    }
+}
