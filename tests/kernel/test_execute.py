@@ -1,0 +1,71 @@
+"""The life of a cell: order of messages, counts, aborting, commits."""
+
+import time
+
+
+def test_order_of_messages(plain_kernel):
+    outcome = plain_kernel.run("print('a')\n1")
+    assert outcome.types == ["status", "execute_input", "stream", "execute_result", "status"]
+    assert outcome.states == ["busy", "idle"]
+
+
+def test_execution_counts(plain_kernel):
+    kernel = plain_kernel
+    assert kernel.run("1").content["execution_count"] == 1
+    assert kernel.run("2", silent=True).types == ["status", "execute_result", "status"]
+    kernel.run("3", store_history=False)
+    kernel.run(" \n")
+    assert kernel.run("4").content["execution_count"] == 2
+    assert kernel.run("%%execute_with_scorep\n5").content["execution_count"] == 3
+    assert kernel.run("%%abort_multicellmode").content["execution_count"] == 4
+
+
+def test_an_error_aborts_what_is_queued(plain_kernel):
+    client = plain_kernel.client
+    sent = [client.execute("import time; time.sleep(0.3); 1 / 0")]
+    sent += [client.execute("ran = 1"), client.execute("ran = 2")]
+    replies = {}
+    while len(replies) < 3:
+        reply = client.get_shell_msg(timeout=10)
+        replies[reply["parent_header"]["msg_id"]] = reply["content"]["status"]
+    assert [replies[one] for one in sent] == ["error", "aborted", "aborted"]
+    assert plain_kernel.run("'ran' in globals()").result == "False"
+
+
+def test_stop_on_error_false_goes_on(plain_kernel):
+    client = plain_kernel.client
+    client.execute("import time; time.sleep(0.2); 1 / 0", stop_on_error=False)
+    client.execute("after = 1")
+    statuses = [client.get_shell_msg(timeout=10)["content"]["status"] for _ in range(2)]
+    assert statuses == ["error", "ok"]
+
+
+def test_an_instrumented_cell_runs_elsewhere(plain_kernel):
+    kernel = plain_kernel
+    home = kernel.run("import os; os.getpid()").result
+    cell = kernel.run("%%execute_with_scorep\nimport os; os.getpid()")
+    assert cell.result != home
+    assert cell.stream() == "Instrumentation results can be found in out/trace\n"
+    assert cell.cost["road"] == "map" and cell.cost["trace"] == "out/trace"
+    assert cell.cost["bytes_mapped"] == 7
+    assert kernel.run("%%execute_with_scorep\nos = 1; frame['instrument']").result == (
+        "{'arguments': [], 'isolated': False, 'declined': {'gen': 'a generator'}}"
+    )
+
+
+def test_an_idle_home_commits(plain_kernel):
+    kernel = plain_kernel
+    kernel.run("1")
+    time.sleep(0.4)
+    frames = kernel.run("frames").result
+    assert frames == "['request', 'commit', 'request']"
+
+
+def test_code_is_refused_politely(plain_kernel):
+    kernel = plain_kernel
+    message = kernel.client.session.msg("execute_request", {"code": 3})
+    kernel.client.shell_channel.send(message)
+    reply = kernel.client.get_shell_msg(timeout=10)
+    assert reply["content"]["ename"] == "ProtocolError"
+    assert kernel.run("a = '\\0'").status == "ok"
+    assert kernel.run("a\0").status == "error"

@@ -1,0 +1,107 @@
+"""The frontend's loop and its end: nothing is left behind, whoever ends it."""
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+
+def children(pid):
+    """All processes below `pid`."""
+    listing = subprocess.run(["ps", "-eo", "pid=,ppid="], capture_output=True, text=True).stdout
+    parents = [tuple(map(int, line.split())) for line in listing.splitlines()]
+    found, todo = [], [pid]
+    while todo:
+        above = todo.pop()
+        below = [child for child, parent in parents if parent == above]
+        found += below
+        todo += below
+    return found
+
+
+def alive(pids):
+    return [pid for pid in pids if Path(f"/proc/{pid}").exists() and not is_zombie(pid)]
+
+
+def is_zombie(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
+
+
+def segment_of(pid):
+    """Names of the shared memory that a process maps."""
+    maps = Path(f"/proc/{pid}/maps").read_text()
+    return {line.split()[-1] for line in maps.splitlines() if "/dev/shm/holdfast" in line}
+
+
+def wait_gone(pids, seconds=10):
+    deadline = time.monotonic() + seconds
+    while alive(pids) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return alive(pids)
+
+
+@pytest.mark.parametrize("how", ["message", "SIGTERM", "SIGHUP", "SIGKILL"])
+def test_no_process_and_no_segment_is_left(plain_kernel, how):
+    kernel = plain_kernel
+    kernel.run("%%execute_with_scorep\n1")
+    below, pid = children(kernel.pid), kernel.pid
+    segments = segment_of(pid)
+    assert len(below) >= 3 and segments
+    if how == "message":
+        assert kernel.control("shutdown_request", {"restart": False})["content"]["status"] == "ok"
+    else:
+        os.kill(pid, getattr(signal, how))
+    assert wait_gone([pid, *below]) == []
+    if how != "SIGKILL":
+        assert not [segment for segment in segments if os.path.exists(segment)]
+
+
+def test_shutdown_during_a_cell(plain_kernel):
+    kernel = plain_kernel
+    below = children(kernel.pid)
+    kernel.client.execute("import time; time.sleep(100)")
+    time.sleep(0.3)
+    reply = kernel.control("shutdown_request", {"restart": True})
+    assert reply["content"] == {"status": "ok", "restart": True}
+    assert wait_gone([kernel.pid, *below]) == []
+
+
+def test_a_dead_parent_ends_the_kernel(start_kernel, plain_kernel):
+    sleeper = subprocess.Popen(["sleep", "100"])
+    spec = plain_kernel.manager.kernel_spec.argv
+    kernel = start_kernel(python=spec[spec.index("--python") + 1])
+    # jupyter_client sets JPY_PARENT_PID itself: so a kernel started by hand.
+    path = Path(kernel.manager.connection_file).with_name("by-hand.json")
+    path.write_text(json.dumps({"key": "k", "kernel_name": "by-hand"}))
+    argv = [spec[0], "-f", str(path), *spec[3:]]
+    hand = subprocess.Popen(argv, env={**os.environ, "JPY_PARENT_PID": str(sleeper.pid)})
+    deadline = time.monotonic() + 20
+    while '"hb_port"' not in path.read_text() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    ports = json.loads(path.read_text())
+    assert all(ports[name + "_port"] > 0 for name in ("shell", "iopub", "stdin", "control", "hb"))
+    assert ports["kernel_name"] == "by-hand"
+    below = children(hand.pid)
+    sleeper.kill()
+    sleeper.wait()
+    assert hand.wait(timeout=10) == 0
+    assert wait_gone(below) == []
+
+
+def test_restart(plain_kernel):
+    kernel = plain_kernel
+    assert kernel.run("x = 1").content["execution_count"] == 1
+    kernel.client.stop_channels()
+    kernel.manager.restart_kernel(now=False)
+    kernel.__init__(kernel.manager)
+    outcome = kernel.run("'x' in globals()")
+    assert outcome.result == "False" and outcome.content["execution_count"] == 1
