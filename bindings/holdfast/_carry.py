@@ -20,6 +20,7 @@ functions and classes: the stream is self-contained.
 is, and who resolves references to the others.
 """
 
+import enum
 import io
 import pickle
 import sys
@@ -118,19 +119,17 @@ def _fill_function(function, state):
 
 def _fill_class(cls, state):
     attributes, _ = state
-    # A class that was here before may have attributes that its new version lacks.
-    for name in list(cls.__dict__):
-        if name not in attributes and name not in _KEPT_ATTRIBUTES:
-            delattr(cls, name)
+    # A class that was here before may have attributes that its new version lacks. What the
+    # metaclass made (slots, the members of an enumeration) is not in the state.
+    if not isinstance(cls, enum.EnumMeta):
+        for name, value in list(cls.__dict__.items()):
+            made = name.startswith("_abc") or (name.startswith("__") and name.endswith("__"))
+            if name not in attributes and not made and not isinstance(value, _SLOT_TYPES):
+                delattr(cls, name)
     return _rules._class_setstate(cls, state)
 
 
-_KEPT_ATTRIBUTES = frozenset(
-    "__dict__ __weakref__ __slotnames__ __module__ __doc__ __slots__ __abstractmethods__ _abc_impl "
-    "__annotations__ __static_attributes__ __firstlineno__ __qualname__ __type_params__ "
-    "__init_subclass__ __class_getitem__ __orig_bases__ __annotations_cache__ "
-    "__annotate_func__ __parameters__".split()
-)
+_SLOT_TYPES = (types.MemberDescriptorType, types.GetSetDescriptorType)
 
 
 class _Shell:

@@ -118,13 +118,27 @@ bind_value(binding *at, PyObject *key, const hf_entry *entry, PyObject *value) {
                : 0;
 }
 
+/* Bind one name of a decoded group, unless it has a value of its own by now: a process
+ * that never decoded the group may have bound the name anew. */
+static int
+bind_member(binding *at, PyObject *group, PyObject *name, PyObject *value) {
+    hf_entry entry;
+    int found = PyUnicode_Check(name) ? find(at, name, &entry) : 0;
+    if (found <= 0 || entry.codec != HF_CODEC_MEMBER)
+        return found < 0 ? -1 : 0;
+    PyObject *own = hfi_member_group(&entry);
+    int same = own ? PyObject_RichCompareBool(own, group, Py_EQ) : -1;
+    Py_XDECREF(own);
+    return same > 0 ? bind_value(at, name, &entry, value) : same;
+}
+
 /* Decode a group and bind its names. Gives its dict, new reference. */
 static PyObject *
 bind_group(binding *at, PyObject *key) {
     PyObject *values = Py_XNewRef(PyDict_GetItemWithError(at->decoded, key));
     if (values || PyErr_Occurred())
         return values;
-    hf_entry entry, member;
+    hf_entry entry;
     int found = find(at, key, &entry);
     if (found == 0)
         PyErr_Format(at->state->corrupt_error, "a group of names is missing");
@@ -136,10 +150,8 @@ bind_group(binding *at, PyObject *key) {
     int failed = !values || bind_value(at, key, &entry, values) < 0;
     PyObject *name, *value;
     Py_ssize_t position = 0;
-    while (!failed && PyDict_Next(values, &position, &name, &value)) {
-        found = PyUnicode_Check(name) ? find(at, name, &member) : 0;
-        failed = found < 0 || (found > 0 && bind_value(at, name, &member, value) < 0);
-    }
+    while (!failed && PyDict_Next(values, &position, &name, &value))
+        failed = bind_member(at, key, name, value) < 0;
     if (failed)
         Py_CLEAR(values);
     return values;

@@ -29,8 +29,6 @@ typedef struct array_interface {
     PyObject *descr;
 } array_interface;
 
-enum { ARRAY_WRITEABLE = 0x0400 };
-
 int
 hfi_array_check(PyObject *object) {
     int exact = 1;
@@ -150,6 +148,19 @@ whole_memory(hfi_array_view *view, PyObject *last) {
     return 0;
 }
 
+/* Asked from the array: the interface of structured ones leaves the flag out. */
+static int
+is_writeable(PyObject *array) {
+    PyObject *flags = PyObject_GetAttrString(array, "flags");
+    PyObject *answer = flags ? PyObject_GetAttrString(flags, "writeable") : NULL;
+    int writeable = answer == Py_True;
+    if (!answer)
+        PyErr_Clear();
+    Py_XDECREF(answer);
+    Py_XDECREF(flags);
+    return writeable;
+}
+
 int
 hfi_array_view_get(PyObject *array, hfi_array_view *ret_view) {
     PyObject *capsule, *last = NULL;
@@ -162,7 +173,7 @@ hfi_array_view_get(PyObject *array, hfi_array_view *ret_view) {
     view->itemsize = (size_t)interface->itemsize;
     view->size = view->itemsize;
     view->dimensions = interface->nd;
-    view->writeable = (interface->flags & ARRAY_WRITEABLE) != 0;
+    view->writeable = is_writeable(array);
     for (int i = 0; i < interface->nd; i++) {
         view->shape[i] = interface->shape[i];
         view->strides[i] = interface->strides[i];

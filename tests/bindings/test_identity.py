@@ -1,0 +1,74 @@
+"""Whatever namespaces share, they share after a hand-over, and nothing changed on the way."""
+
+import numpy as np
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from holdfast import store
+
+
+def shape(value, seen):
+    """A value as nested tuples in which an object that was met before is its number."""
+    if isinstance(value, (int, float, str, type(None))):
+        return value
+    if isinstance(value, np.ndarray):
+        owner = value
+        while isinstance(owner.base, np.ndarray):
+            owner = owner.base
+        start = value.__array_interface__["data"][0]
+        # Two views share where the differences of their addresses are the same.
+        memory = seen.setdefault(("memory", id(owner if owner.base is None else owner.base)), start)
+        return ("array", start - memory, value.strides, value.tolist())
+    if id(value) in seen:
+        return ("again", seen[id(value)])
+    seen[id(value)] = len(seen)
+    if isinstance(value, dict):
+        return ("dict", *((key, shape(item, seen)) for key, item in value.items()))
+    return (type(value).__name__, *(shape(item, seen) for item in value))
+
+
+@st.composite
+def namespaces(draw):
+    """Names over a pool of objects that refer to each other, in cycles too."""
+    pool = []
+    for _ in range(draw(st.integers(1, 8))):
+        kind = draw(st.sampled_from(["list", "dict", "tuple", "array", "view"]))
+        children = (
+            draw(st.lists(st.integers(0, len(pool) - 1), max_size=3)) if pool else []
+        )
+        parts = [pool[i] for i in children]
+        arrays = [item for item in pool if isinstance(item, np.ndarray)]
+        if kind == "tuple":
+            pool.append((draw(st.integers(0, 9)), *parts))
+        elif kind == "dict":
+            pool.append({str(i): part for i, part in enumerate(parts)})
+        elif kind == "view" and arrays:
+            pool.append(draw(st.sampled_from(arrays))[:: draw(st.sampled_from([1, 2, -1]))])
+        elif kind in ("array", "view"):
+            pool.append(np.arange(draw(st.sampled_from([3, 5000]))))
+        else:
+            pool.append([draw(st.text(max_size=2)), *parts])
+    for item in pool:
+        if isinstance(item, list) and draw(st.booleans()):
+            item.append(draw(st.sampled_from(pool)))
+    count = draw(st.integers(1, 6))
+    return {f"n{i}": draw(st.sampled_from(pool)) for i in range(count)}
+
+
+@given(namespaces())
+@settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+def test_sharing_survives(namespace):
+    with store.Session.create() as session:
+        names = store.Names(session)
+        names.published(session.publish(names.save(namespace)["prepared"]))
+        session.seal(threads_stopped=True)
+        back, other = {}, store.Names(session)
+        report = other.bind(back)
+        assert report["absent"] == {}
+        assert shape(dict(sorted(back.items())), {}) == shape(namespace, {})
+        assert other.save(back)["saved"] == []
+        assert names.save(namespace)["saved"] == []
+        del back, other, names
+        session.destroy()

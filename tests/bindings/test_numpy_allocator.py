@@ -1,0 +1,138 @@
+"""New arrays are born in the arena, and cross without a copy."""
+
+import threading
+
+import numpy as np
+import pytest
+
+from holdfast import store
+
+pytestmark = pytest.mark.skipif(
+    tuple(map(int, np.__version__.split(".")[:2])) < (1, 22), reason="needs NumPy 1.22"
+)
+
+
+@pytest.fixture
+def arena(session):
+    store.enable_numpy_allocator(session, threshold=65536)
+    yield session
+    store.disable_numpy_allocator()
+
+
+def reserved(session):
+    return session.info()["reserved_bytes"]
+
+
+def test_an_array_born_there_is_not_copied(arena, home):
+    home.ns["x"] = np.arange(1_000_000.0)
+    home.ns["y"] = home.ns["x"].reshape(1000, 1000).T
+    home.ns["z"] = np.ones((500, 500)) * 2
+    report = home.commit()
+    assert report["bytes_copied"] < 4096  # the entries' own payloads
+    assert report["bytes_shared"] == 8_000_000 + 2_000_000
+    home.other("""
+names.bind(ns)
+assert ns["x"][-1] == 999999 and ns["y"][1, 0] == 1 and ns["z"].sum() == 500000
+""")
+
+
+def test_a_lone_array_copies_no_byte(arena, home):
+    home.ns["x"] = np.arange(1_000_000.0)
+    report = home.commit()
+    assert (report["bytes_copied"], report["bytes_shared"]) == (0, 8_000_000)
+    assert home.commit()["prepared"] is None
+
+
+def test_writing_after_sealing_touches_only_this_process(arena, home):
+    home.ns["x"] = np.zeros(100_000)
+    home.commit()
+    home.ns["x"][0] = 1
+    home.other('names.bind(ns); assert ns["x"][0] == 0')
+    report = home.commit()
+    assert (report["pages_changed"], report["bytes_copied"]) == (1, 4096)
+    home.other('names.bind(ns); assert ns["x"][0] == 1')
+
+
+def test_calloc_is_zero_and_memory_comes_back(arena):
+    before = reserved(arena)
+    dirty = np.full(200_000, 7.0)
+    assert reserved(arena) > before
+    del dirty
+    assert not np.zeros(200_000).any()
+    arena.reap(trim=True)
+    assert reserved(arena) == before
+
+
+def test_realloc_keeps_contents(arena):
+    array = np.arange(20_000.0)
+    for size in (100_000, 30_000, 10, 50_000):
+        kept = array[: min(size, array.size)].copy()
+        array.resize(size, refcheck=False)
+        assert (array[: kept.size] == kept).all() and not array[kept.size :].any()
+
+
+def test_small_and_old_arrays_are_not_there(arena):
+    before = reserved(arena)
+    small = np.zeros(1000)
+    assert reserved(arena) == before
+    store.disable_numpy_allocator()
+    large = np.zeros(100_000)
+    assert reserved(arena) == before and small.size < large.size
+
+
+def test_an_array_may_outlive_the_handler(arena):
+    array = np.ones(100_000)
+    store.disable_numpy_allocator()
+    assert array.sum() == 100_000
+    del array
+
+
+def test_a_full_arena_falls_back_to_malloc():
+    with store.Session.create(capacity=4 << 20) as session:
+        store.enable_numpy_allocator(session)
+        try:
+            assert np.ones(2_000_000).sum() == 2_000_000
+        finally:
+            store.disable_numpy_allocator()
+        session.destroy()
+
+
+def test_a_thread_enables_it_for_itself(arena):
+    sizes = []
+
+    def work():
+        before = reserved(arena)
+        first = np.ones(100_000)
+        sizes.append(reserved(arena) - before)
+        store.enable_numpy_allocator(arena)
+        second = np.ones(100_000)
+        sizes.append(reserved(arena) - before)
+        assert first.size == second.size
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert sizes[0] == 0 and sizes[1] >= 800_000
+
+
+def test_threads_allocate_at_once(arena):
+    failures = []
+
+    def work(number):
+        store.enable_numpy_allocator(arena)
+        for step in range(50):
+            array = np.full(20_000 + 100 * step, float(number))
+            if (array != number).any():
+                failures.append((number, step))
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+
+
+def test_threshold_is_checked(session):
+    with pytest.raises(ValueError, match="positive"):
+        store.enable_numpy_allocator(session, threshold=0)

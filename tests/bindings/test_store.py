@@ -1,0 +1,107 @@
+"""Sessions from Python: attaching, sizes, errors, and regions that outlive their handle."""
+
+import gc
+
+import numpy as np
+import pytest
+
+from holdfast import _store, store
+
+
+def test_attach_by_name_and_by_descriptor(session):
+    assert session.name.startswith("/")
+    with store.Session.open(session.name) as other, store.Session.from_fd(session.fd) as third:
+        assert other.generation == third.generation == 0
+        assert other.info()["label"] == "test"
+        assert any(item["name"] == session.name for item in store.sessions())
+
+
+def test_a_session_that_is_not_there():
+    with pytest.raises(store.NotFoundError) as caught:
+        store.Session.open("/holdfast-0-0000000000000000")
+    assert caught.value.status == "HF_NOT_FOUND"
+
+
+def test_a_memfd_has_no_name():
+    with store.Session.create(memfd=True) as session:
+        assert session.name == ""
+        assert session.info()["generation"] == 0
+
+
+def test_a_closed_session_says_so(session):
+    other = store.Session.open(session.name)
+    other.close()
+    other.close()
+    with pytest.raises(ValueError, match="closed"):
+        other.generation
+
+
+def test_names_need_a_session():
+    with pytest.raises(TypeError, match="Session is needed, not int"):
+        store.Names(3)
+
+
+def test_a_token_of_another_size(session):
+    with pytest.raises(ValueError, match="24 bytes"):
+        session.publish(b"short")
+
+
+def test_a_token_that_lies(session):
+    with pytest.raises(store.Error):
+        session.publish(bytes(24))
+    assert session.generation == 0
+
+
+def test_arrays_outlive_names_and_session(home):
+    home.ns["x"] = np.arange(50_000.0)
+    home.commit()
+    session = store.Session.open(home.session.name)
+    names, ns = store.Names(session), {}
+    names.bind(ns)
+    array = ns.pop("x")
+    session.close()
+    del names, session
+    gc.collect()
+    assert isinstance(array.base, store.Region)
+    assert array.sum() == 50_000 * 49_999 / 2
+    assert array.base.changed_pages() == 0
+    array[0] = 7
+    assert array.base.changed_pages() == 1
+
+
+def test_verify_after_commits(home):
+    for step in range(5):
+        home.ns["x"] = np.full(20_000, float(step))
+        home.ns["word"] = "w" * step
+        home.commit()
+    home.session.verify()
+    assert home.session.reap(trim=True) == 0
+
+
+def test_full_is_an_error_and_leaves_the_last_commit():
+    with store.Session.create(capacity=8 << 20) as session:
+        names, ns = store.Names(session), {"x": 1}
+        names.published(session.publish(names.save(ns)["prepared"]))
+        ns["y"] = np.ones(4 << 20)
+        with pytest.raises(store.NoSpaceError):
+            names.save(ns)
+        session.verify()
+        del ns["y"]
+        assert names.save(ns)["prepared"] is None
+        session.destroy()
+
+
+def test_stub_names_what_is_there():
+    import ast
+    from pathlib import Path
+
+    stub = Path(_store.__file__).parent / "_store.pyi"
+    if not stub.exists():
+        stub = Path(store.__file__).parent / "_store.pyi"
+    declared = {
+        getattr(node, "name", None)
+        for node in ast.parse(stub.read_text()).body
+        if isinstance(node, (ast.ClassDef, ast.FunctionDef))
+    }
+    public = {name for name in vars(_store) if not name.startswith("_")}
+    assert public <= declared
