@@ -485,7 +485,7 @@ handle_worker(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) 
         worker->pid = (pid_t)hfi_map_integer(map, "pid", worker->pid);
         if (worker == kernel->home)
             kernel->starts = 0;
-        if (worker == kernel->standby)
+        if (worker->role == HFI_CELL) /* perhaps in use already */
             kernel->standby_starts = 0;
     } else {
         hfi_log("a worker's op %.*s is unknown", (int)op.size, (const char *)op.data);

@@ -336,8 +336,10 @@ keep_declined(hf_kernel *kernel, const msgpack_object *declined) {
 
 static void
 start_cell(hf_kernel *kernel) {
-    if (kernel->standby == NULL)
+    if (kernel->standby == NULL) {
+        kernel->standby_starts = 0; /* the user asks: worth another try */
         hfi_crew_replenish(kernel);
+    }
     if (kernel->standby == NULL) {
         hfi_execute_fail(kernel, "CellDied",
                          "no process could be started for the cell; the notebook's "
@@ -489,6 +491,7 @@ cell_replied(hf_kernel *kernel, const msgpack_object *reply) {
     hf_error error = HF_ERROR_INIT;
     hfi_textbuf metadata = {0};
     int failed = is_error(hfi_map_part(reply, "content"));
+    kernel->execution.replied_ns = hfi_clock_ns();
     if (publish_prepared(kernel, hfi_map_part(reply, "prepared"), &generation,
                          &error) != HF_OK) {
         release_cell(kernel);

@@ -89,21 +89,26 @@ write_number(hfi_textbuf *writer, const char *name, double value) {
         hfi_textbuf_format(writer, ",\"%s\":%.4f", name, value);
 }
 
+/* A standby that wasn't ready yet is waited for on the way in. */
 static void
 write_times(hf_kernel *kernel, const msgpack_object *report, hfi_textbuf *writer) {
     const hfi_execution *execution = &kernel->execution;
-    double total = (double)(hfi_clock_ns() - execution->begin_ns) / 1e6;
-    double before = (double)(execution->sent_ns - execution->begin_ns) / 1e6;
-    double in = before + hfi_map_real(report, "seconds_in", 0) * 1e3;
+    long long now_ns = hfi_clock_ns();
+    double total = (double)(now_ns - execution->begin_ns) / 1e6;
+    double commit = (double)(execution->sent_ns - execution->begin_ns) / 1e6;
+    double publish = (double)(now_ns - execution->replied_ns) / 1e6;
     double run = hfi_map_real(report, "seconds_run", 0) * 1e3;
+    double save = hfi_map_real(report, "seconds_out", 0) * 1e3;
     if (report == NULL) {
         write_number(writer, "run_ms", total);
         return;
     }
-    write_number(writer, "hand_over_in_ms", in);
+    double in = total - run - save - publish;
+    write_number(writer, "hand_over_in_ms", in > 0 ? in : 0);
     write_number(writer, "run_ms", run);
-    write_number(writer, "hand_over_out_ms", total > in + run ? total - in - run : 0);
-    write_number(writer, "commit_ms", before);
+    write_number(writer, "hand_over_out_ms", save + publish);
+    write_number(writer, "commit_ms", commit);
+    write_number(writer, "bind_ms", hfi_map_real(report, "seconds_in", 0) * 1e3);
 }
 
 /* The worker's own figures, those that are numbers or text. */

@@ -29,11 +29,12 @@ typedef struct hfi_execution {
     int store_history;
     int stop_on_error;
     int allow_stdin;
-    int interrupted;    /* while no worker could be told */
-    int input_wanted;   /* a worker blocks in input() */
-    long long number;   /* execution count that the worker is told */
-    long long begin_ns; /* taken from the queue */
-    long long sent_ns;  /* sent to the worker */
+    int interrupted;      /* while no worker could be told */
+    int input_wanted;     /* a worker blocks in input() */
+    long long number;     /* execution count that the worker is told */
+    long long begin_ns;   /* taken from the queue */
+    long long sent_ns;    /* sent to the worker */
+    long long replied_ns; /* its reply came */
     double commit_bytes_copied;
 } hfi_execution;
 
