@@ -27,7 +27,11 @@ def render(words: list[str], worker: t.Any) -> str:
         return "This kernel runs without a store: nothing is carried."
     if words == ["last"]:
         return _render_report(worker.last_report)
-    rows = [row for row in worker.names.listing() if not words or row["name"] in words]
+    rows = [
+        row
+        for row in worker.names.listing()
+        if row["name"].isidentifier() and (not words or row["name"] in words)
+    ]
     reasons = {
         name: reason for name, reason in worker.names.reasons.items() if not words or name in words
     }

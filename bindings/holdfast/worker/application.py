@@ -74,7 +74,7 @@ class ControlSession(Session):
     wire = Any()  # Channel
     parents = Any()  # Parents
 
-    def send(  # type: ignore[override]
+    def send(
         self,
         stream,
         msg_or_type,
@@ -285,7 +285,6 @@ class WorkerApp(IPKernelApp):
             profile_dir=self.profile_dir,
             user_ns=self.user_ns,
         )
-        self.kernel.shell.parents = self.parents
         self.displayhook.get_execution_count = lambda: self.kernel.execution_count
 
 

@@ -33,6 +33,9 @@ class Worker:
     """What home and cell workers share: the shell, the loop, ipykernel's requests."""
 
     config: dict[str, t.Any] = {}
+    app: application.WorkerApp
+    kernel: t.Any  # WorkerKernel
+    shell: t.Any  # ZMQInteractiveShell
 
     def __init__(self, channel: Channel, session: t.Any):
         self.channel = channel
@@ -52,8 +55,8 @@ class Worker:
         asyncio.set_event_loop(loop)
         self.loop = loop
         self.app = application.start(self.channel, self.parents, self.interrupts, self.config)
-        self.kernel: t.Any = self.app.kernel
-        self.shell: t.Any = self.app.shell
+        self.kernel = self.app.kernel
+        self.shell = self.app.shell
         self.shell.rewrite_exception = self.rewrite_exception
         self.arena.enable()
         loop.call_soon(self._begin)

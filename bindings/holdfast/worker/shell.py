@@ -34,7 +34,6 @@ class Recorder(t.Protocol):
 class ZMQInteractiveShell(zmqshell.ZMQInteractiveShell):
     """The shell of a worker."""
 
-    parents = Any()  # Parents
     recorder = Any()  # Recorder, None where nothing is recorded
     rewrite_exception = Any()  # exception -> exception that the user sees
 
