@@ -2,8 +2,8 @@
  *
  * There are three modes. By default cells run. In multi-cell mode they are marked and
  * run together at the end; in write mode they are recorded into a script. One table
- * says which command is allowed in which mode, whether it may have other text in its
- * cell, and how to leave a mode; handlers only see what is allowed.
+ * says which command is allowed in which mode, and whether it may have other text in
+ * its cell; handlers only see what is allowed.
  *
  * A call either happens or it doesn't. Handlers write what they decide into an outcome;
  * what they have to append at once (marked cells, the script) has a mark to which it is

@@ -2,7 +2,15 @@
  * it.
  *
  * Everything is kept in memory until the end: an abandoned recording leaves no half
- * file and replaces nothing, and each file appears whole, by rename.
+ * file and replaces nothing, and each file appears whole, by rename from a file beside
+ * it. (Appending cell by cell, as the published kernel does, truncates the user's old
+ * script at the start and deletes it on an abort.) That the directory can be written is
+ * checked at the start all the same, so that an hour's recording doesn't end in a
+ * typing mistake.
+ *
+ * The shell script finds the Python script beside itself, so that it runs from any
+ * directory and both may be copied to a cluster together. Values that the user wrote go
+ * through hfi_text_add_word; nothing of them is seen by the shell as its own.
  */
 #include "writefile.h"
 
