@@ -186,9 +186,7 @@ class Pickler(cloudpickle.Pickler):
         return super().reducer_override(obj)
 
     def _reduce_class(self, cls):
-        by_value = cls.__module__ == "__main__" and not _rules._should_pickle_by_reference(
-            cls
-        )
+        by_value = cls.__module__ == "__main__" and not _rules._should_pickle_by_reference(cls)
         if by_value and cls not in _context.own:
             identifier = _rules._get_or_create_tracker_id(cls)
             self.classes[identifier] = None

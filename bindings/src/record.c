@@ -7,8 +7,8 @@
  * regions: otherwise another region could come to lie at the same address and pass for
  * it.
  *
- * Records are replaced, never changed, once they stand in a table: a prepared commit
- * that is dropped leaves the old ones as they were.
+ * A save never changes a record that stands in the table, it makes new ones: a prepared
+ * commit that is dropped leaves the old ones as they were.
  */
 #include "names.h"
 

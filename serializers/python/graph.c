@@ -21,7 +21,7 @@
  *
  * Pointers on the stack are borrowed. That is safe because the interpreter stays
  * attached, and everything on it is reachable from the namespace, which nobody can
- * change meanwhile. Cost: a list of a million floats 5 ms, of a million lists 60 ms.
+ * change meanwhile. Cost: a list of a million floats 5 ms, of a million lists 120 ms.
  */
 #include "graph.h"
 

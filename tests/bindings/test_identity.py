@@ -33,9 +33,7 @@ def namespaces(draw):
     pool = []
     for _ in range(draw(st.integers(1, 8))):
         kind = draw(st.sampled_from(["list", "dict", "tuple", "array", "view"]))
-        children = (
-            draw(st.lists(st.integers(0, len(pool) - 1), max_size=3)) if pool else []
-        )
+        children = draw(st.lists(st.integers(0, len(pool) - 1), max_size=3)) if pool else []
         parts = [pool[i] for i in children]
         arrays = [item for item in pool if isinstance(item, np.ndarray)]
         if kind == "tuple":

@@ -102,9 +102,9 @@ def test_order_of_names(home):
     for name in ("zebra", "ant", "mule", "bee"):
         home.ns[name] = [name]
     home.commit()
-    assert home.other(
-        'names.bind(ns); answer(order=[n for n in ns if n != "__name__"])'
-    ) == {"order": ["zebra", "ant", "mule", "bee"]}
+    assert home.other('names.bind(ns); answer(order=[n for n in ns if n != "__name__"])') == {
+        "order": ["zebra", "ant", "mule", "bee"]
+    }
 
 
 # ---- what changed, and what it costs
