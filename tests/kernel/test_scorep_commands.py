@@ -62,18 +62,21 @@ class Ran:
         return re.sub(r"\x1b\[[0-9;]*m", "", text)
 
     def lines(self):
-        """All output lines in the order in which they came."""
-        lines = []
+        """All output lines in the order in which they came.
+
+        Neighbouring pieces of one stream are one text: where they are cut is a matter of time.
+        """
+        texts = []
         for message in self.messages:
             content = message["content"]
             if message["msg_type"] == "stream":
-                text = content["text"]
+                if texts and texts[-1][0] == content["name"]:
+                    texts[-1][1] += content["text"]
+                else:
+                    texts.append([content["name"], content["text"]])
             elif message["msg_type"] == "execute_result":
-                text = content["data"]["text/plain"]
-            else:
-                continue
-            lines += [line.strip() for line in text.splitlines()]
-        return lines
+                texts.append(["result", content["data"]["text/plain"]])
+        return [line.strip() for _, text in texts for line in text.splitlines()]
 
 
 class Notebook:
