@@ -296,7 +296,10 @@ def test_comm_reaches_a_cell_that_awaits(home):
 
 
 def test_forked_child_prints_to_the_pipe(home):
-    code = "import os\npid = os.fork()\nif pid == 0:\n    print('child'); os._exit(0)\nos.waitpid(pid, 0)[1]"
+    code = (
+        "import os\npid = os.fork()\n"
+        "if pid == 0:\n    print('child'); os._exit(0)\nos.waitpid(pid, 0)[1]"
+    )
     assert home.run(code).result == "0"
     assert home.output() == "child\n"
     assert home.run("1").result == "1"
@@ -305,7 +308,8 @@ def test_forked_child_prints_to_the_pipe(home):
 def test_multiprocessing(home):
     code = (
         "import multiprocessing\ndef square(x): return x * x\n"
-        "with multiprocessing.get_context('fork').Pool(2) as pool: r = pool.map(square, range(4))\nr"
+        "with multiprocessing.get_context('fork').Pool(2) as pool:\n"
+        "    r = pool.map(square, range(4))\nr"
     )
     assert home.run(code).result == "[0, 1, 4, 9]"
 

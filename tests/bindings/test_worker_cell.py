@@ -136,7 +136,8 @@ def test_process_state(kernel, tmp_path):
         "import os, sys, random\nfirst = random.random()\n"
         "seen = (os.environ['MINE'], os.path.basename(os.getcwd()), sys.path.count('/nowhere'),\n"
         "        'SCOREP_EXPERIMENT_DIRECTORY' in os.environ)\n"
-        "os.environ['MINE'] = '2'; del os.environ['HOME']; os.chdir('..'); sys.path.append('/other')\n"
+        "os.environ['MINE'] = '2'; del os.environ['HOME']; os.chdir('..')\n"
+        "sys.path.append('/other')\n"
         "seen"
     )
     assert answer.result == "('1', 'sub', 1, False)"
@@ -175,6 +176,11 @@ def test_in_and_out(kernel):
         output=False,
     )
     assert [entry[2] for entry in history.content["history"]][-1] == "'from a cell'"
+
+
+def test_in_has_the_python_that_ran(kernel):
+    kernel.instrumented("%timeit -n1 -r1 pass")
+    assert "run_line_magic" in kernel.plain("In[1]").result
 
 
 def test_declined_names(kernel):
@@ -254,7 +260,10 @@ def test_exit_handlers_run_after_the_reply(kernel):
 
 
 def test_a_thread_left_running_does_not_hold_the_end(kernel):
-    code = "import threading, time\nt = threading.Thread(target=time.sleep, args=(600,)); t.start()\ndel t"
+    code = (
+        "import threading, time\n"
+        "t = threading.Thread(target=time.sleep, args=(600,)); t.start()\ndel t"
+    )
     assert kernel.instrumented(code).status == "ok"
 
 

@@ -124,11 +124,13 @@ CELLS = {
         (),
     ),
     "excepthook of a thread": (
-        "thread = threading.Thread(target=lambda: 1 / 0, name='fails')\nthread.start(); thread.join()",
+        "thread = threading.Thread(target=lambda: 1 / 0, name='fails')\n"
+        "thread.start(); thread.join()",
         (),
     ),
     "subprocess": (
-        "import subprocess\nsubprocess.run(['echo', 'captured'], capture_output=True, text=True).stdout",
+        "import subprocess\n"
+        "subprocess.run(['echo', 'captured'], capture_output=True, text=True).stdout",
         (),
     ),
     "pandas": (

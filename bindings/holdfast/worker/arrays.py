@@ -1,7 +1,7 @@
 """Arrays that are born in the arena.
 
-NumPy's allocator handler (NEP 49) belongs to a context, and NumPy may be imported by any cell. So it
-is enabled when NumPy's import ends, by a finder that steps aside afterwards, and again for
+NumPy's allocator handler (NEP 49) belongs to a context, and NumPy may be imported by any cell. So
+it is enabled when NumPy's import ends, by a finder that steps aside afterwards, and again for
 each request, since a handler that was set in one cell's context isn't there in the next.
 Threads that user code starts have contexts of their own and use malloc; what they make is
 copied into the store by the commit.

@@ -6,9 +6,9 @@ in   bind the names that the cell can reach (reach.py), apply the process state,
 run  the cell in IPython's shell, with events on exactly around its compiled code;
 out  close the recorder, save what changed, reply with the prepared commit.
 
-Nothing is published by this process. If it dies, at whatever point, the state is as before the cell.
-After the reply it waits until the frontend has closed its end, so that the reply can't be lost, runs
-the exit handlers that user code registered, bounded in time, and leaves by _exit.
+Nothing is published by this process. If it dies, at whatever point, the state is as before the
+cell. After the reply it waits until the frontend has closed its end, so that the reply can't be
+lost, runs the exit handlers that user code registered, bounded in time, and leaves by _exit.
 """
 
 from __future__ import annotations

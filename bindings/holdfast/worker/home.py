@@ -79,6 +79,7 @@ class Home(Worker):
         """A cell worker's commit was published: take over what changed."""
         shell = self.shell
         self.last_report = dict(frame.get("report") or {})
+        memory = None
         if self.names is not None:
             self.names.adopt(shell.user_ns)
             new = self.names.extra("state") or {}
@@ -88,7 +89,7 @@ class Home(Worker):
                 results.restore_results(shell, memory)
         number = frame.get("execution_count")
         if number is not None and frame.get("store_history", True):
-            results.store_input(shell, number, frame.get("code", ""))
+            results.store_input(shell, number, frame.get("code", ""), memory)
             shell.execution_count = number + 1
 
     def op_environment(self, frame: Frame) -> None:

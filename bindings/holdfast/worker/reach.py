@@ -14,9 +14,10 @@ reach a variable without naming it, everything is bound, and the report says why
   (%timeit, %%time, !command, ...) each word of the text counts as a name, which covers
   the code that they run and IPython's `$name` and `{expression}`.
 
-Words of other strings count as names as well: formulas (`ols("y ~ f(x)", data)`) and format strings
-look up names in them. A cell that doesn't compile reaches nothing. Names are taken from attributes too: telling them
-apart would cost more than binding a name that happens to be called like an attribute.
+Words of other strings count as names as well: formulas (`ols("y ~ f(x)", data)`) and format
+strings look up names in them. A cell that doesn't compile reaches nothing. Names are taken from
+attributes too: telling them apart would cost more than binding a name that happens to be called
+like an attribute.
 """
 
 from __future__ import annotations

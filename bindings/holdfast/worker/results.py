@@ -77,10 +77,12 @@ def restore_results(shell: t.Any, memory: dict[str, t.Any]) -> None:
             setattr(shell.displayhook, name, value)
 
 
-def store_input(shell: t.Any, number: int, code: str) -> None:
-    """In the home: a cell that ran elsewhere takes its place in the history."""
-    try:
-        parsed = shell.transform_cell(code)
-    except Exception:  # the cell's own syntax error: shown where it ran
-        parsed = code
+def store_input(shell: t.Any, number: int, code: str, memory: dict[str, t.Any] | None) -> None:
+    """In the home: a cell that ran elsewhere takes its place in the history.
+
+    `code` is what the user wrote; the Python that ran is in the cell worker's own `In`.
+    """
+    parsed = code
+    if memory is not None and len(memory["parsed"]) > number:
+        parsed = memory["parsed"][number]
     shell.history_manager.store_inputs(number, parsed, code)
