@@ -54,6 +54,10 @@ struct hf_session {
     hf_region *cache[HFI_CACHE_BINS];
     uint64_t cache_bytes, cache_limit;
 
+    /* of the scrubbing thread: the extent at which it stands, read in part */
+    uint32_t scrub_extent, scrub_crc;
+    uint64_t scrub_birth, scrub_done;
+
     /* of the committing thread */
     int committing;
     hfi_prepared_state prepared;

@@ -1,14 +1,25 @@
-/* roster.c - looking at sessions from outside: describe, reap, verify, list, collect.
+/* roster.c - looking at sessions from outside: describe, reap, list, collect.
  *
  * A session is alive while its owner or any attached process is. Collecting removes
  * only what is surely dead: an owner in another pid namespace counts as alive. Listing
  * maps each object for a moment without taking a slot, so that `holdfast ls` changes
  * nothing.
+ *
+ * An object under one of our names may be no session: its maker died before it wrote
+ * the magic, or somebody damaged it. Nothing in it can be believed then, so what counts
+ * is outside of it: its name, its owner, its age, and the lock that every process of
+ * ours holds on what it has open (session.c). One of another layout version is left
+ * alone, since its processes may well live.
  */
 #include "engine/internal.h"
 
+#include <ctype.h>
 #include <stdio.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
+
+#define BROKEN_AGE_S 5 /* a younger object may be in the making */
 
 static int
 owner_alive(const hfi_superblock *super) {
@@ -82,25 +93,6 @@ hf_session_reap(hf_session *session, int trim, uint32_t *ret_processes,
     return HF_OK;
 }
 
-/* Loading checks every checksum that there is. */
-static hf_status
-verify_one(void *context, const hfi_ref *ref, const hfi_record *record,
-           hf_error *reterr) {
-    (void)context, (void)ref, (void)record, (void)reterr;
-    return HF_OK;
-}
-
-hf_status
-hf_session_verify(hf_session *session, hf_error *reterr) {
-    hf_snapshot *snapshot;
-    hf_status status = hf_snapshot_acquire(session, &snapshot, reterr);
-    if (status)
-        return status;
-    status = hfi_tree_each(session, &snapshot->root.tree, verify_one, NULL, reterr);
-    hf_snapshot_release(snapshot);
-    return status;
-}
-
 /* ---- all sessions of this user ---- */
 
 typedef struct roster {
@@ -109,33 +101,86 @@ typedef struct roster {
     uint32_t count;
 } roster;
 
+/* What can be said of an object that can't be attached; 0 where it is not ours to say
+ * something of. One that is younger may be in the making. */
+static int
+describe_broken(const char *name, hf_status state, int *ret_fd, hf_session_info *info) {
+    struct stat st;
+    char path[HF_SESSION_NAME_SIZE + 1];
+    size_t length = strlen(name), digits = 0;
+    if (state != HF_E_CORRUPT && state != HF_E_VERSION && state != HF_E_GONE)
+        return 0;
+    while (digits < length && isxdigit((unsigned char)name[length - 1 - digits]))
+        digits++;
+    snprintf(path, sizeof path, "/%s", name);
+    if (digits != 16 || length + 1 >= HF_SESSION_NAME_SIZE ||
+        hfi_object_open(path, ret_fd))
+        return 0;
+    if (fstat(*ret_fd, &st) != 0 || st.st_uid != geteuid() ||
+        (state == HF_E_CORRUPT && time(NULL) - st.st_mtime < BROKEN_AGE_S)) {
+        close(*ret_fd);
+        return 0;
+    }
+    memset(info, 0, sizeof *info);
+    memcpy(info->name, path, strlen(path) + 1);
+    info->owner_alive = -1;
+    info->state = state;
+    info->allocated_bytes = (uint64_t)st.st_blocks * 512;
+    return 1;
+}
+
 static int
 list_one(void *context, const char *name) {
     roster *r = context;
     hf_session *session;
-    if (hfi_session_peek(name, &session, NULL) != HF_OK)
-        return 0;
     hf_session_info info;
-    fill_info(session, &info);
-    hfi_session_unpeek(session);
+    int fd;
+    hf_status status = hfi_session_peek(name, &session, NULL);
+    if (status) {
+        if (!describe_broken(name, status, &fd, &info))
+            return 0;
+        close(fd);
+    } else {
+        fill_info(session, &info);
+        hfi_session_unpeek(session);
+    }
     r->count++;
     return r->visit(r->context, &info);
+}
+
+static void
+tell_removed(roster *r, const hf_session_info *info) {
+    if (r->visit)
+        r->visit(r->context, info);
+    r->count++;
+}
+
+static void
+collect_broken(roster *r, const char *name, hf_status state) {
+    hf_session_info info;
+    int fd;
+    if (!describe_broken(name, state, &fd, &info))
+        return;
+    if (state != HF_E_VERSION && (state == HF_E_GONE || hfi_object_is_held(fd) != 1) &&
+        hfi_object_unlink(info.name) == 0)
+        tell_removed(r, &info);
+    close(fd);
 }
 
 static int
 collect_one(void *context, const char *name) {
     roster *r = context;
     hf_session *session;
-    if (hfi_session_peek(name, &session, NULL) != HF_OK)
-        return 0;
     hf_session_info info;
+    hf_status status = hfi_session_peek(name, &session, NULL);
+    if (status) {
+        collect_broken(r, name, status);
+        return 0;
+    }
     fill_info(session, &info);
     if (info.owner_alive == 0 && info.process_count == 0 &&
-        hf_session_destroy(session, NULL) == HF_OK) {
-        if (r->visit)
-            r->visit(r->context, &info);
-        r->count++;
-    }
+        hf_session_destroy(session, NULL) == HF_OK)
+        tell_removed(r, &info);
     hfi_session_unpeek(session);
     return 0;
 }

@@ -27,6 +27,7 @@ seal_own(hf_region *region) {
                              region->mapped, HFI_MAP_PRIVATE, region->address, &there);
     if (!err)
         region->is_own = 0;
+    hfi_step("seal:own-mapped");
     return err;
 }
 
@@ -51,6 +52,8 @@ seal_changed(hf_region *region) {
         int err = same ? 0
                        : hfi_object_map(session->fd, piece->offset, piece->length,
                                         HFI_MAP_PRIVATE, region->address + at, &there);
+        if (!same)
+            hfi_step("seal:piece-mapped");
         if (err)
             return err; /* mapped in part: same bytes everywhere, scanned again */
         at += piece->length;

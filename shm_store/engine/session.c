@@ -13,6 +13,10 @@
  * The control area's addresses cover the largest extent table; its memory is allocated
  * in chunks, so an idle session takes about a quarter of a megabyte.
  *
+ * Whoever creates or attaches holds a shared lock on the object, which the kernel drops
+ * when the last descriptor goes. Only for objects that can't be read does it matter: it
+ * tells a session that is just being made from one whose maker died (roster.c).
+ *
  * /dev/shm is small in containers (64 MiB by default): there, and where it can't be
  * used at all, the object is a memfd. It has no name; others attach by descriptor.
  */
@@ -109,6 +113,8 @@ make_object(uint64_t wanted, int want_memfd, int *ret_fd, char *ret_name) {
     if (err)
         return err;
     if (!want_memfd && hfi_object_create(ret_name, &fd) == 0) {
+        hfi_object_hold(fd);
+        hfi_step("create:object-made");
         if (hfi_object_allocate(fd, 0, control) == 0) {
             *ret_fd = fd;
             return 0;
@@ -184,6 +190,7 @@ hf_session_create(const hf_session_options *options, hf_session **ret_session,
         goto out;
     }
     memcpy(session->name, name, sizeof session->name);
+    hfi_step("create:allocated");
     if ((status = map_object(session, reterr)))
         goto out;
     if ((status = format(session, options, reterr)))
@@ -257,8 +264,11 @@ attach_consume(int fd, int peek, hf_session **ret_session, hf_error *reterr) {
     session->name[sizeof session->name - 1] = 0;
     if ((status = map_window(session, reterr)))
         goto out;
-    if (!peek && (status = hfi_slot_claim(session, reterr)))
-        goto out;
+    if (!peek) {
+        hfi_object_hold(fd);
+        if ((status = hfi_slot_claim(session, reterr)))
+            goto out;
+    }
     *ret_session = session;
     return HF_OK;
 out:
@@ -329,6 +339,7 @@ hf_status
 hf_session_destroy(hf_session *session, hf_error *reterr) {
     atomic_store(&session->super->gone, 1);
     atomic_store(&session->super->magic, 0);
+    hfi_step("destroy:marked");
     if (!session->name[0])
         return HF_OK;
     int err = hfi_object_unlink(session->name);

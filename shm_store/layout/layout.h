@@ -44,6 +44,7 @@ enum {
     HFI_EXTENT_ZERO = 1u << 1,   /* pages are known to be zero */
     HFI_EXTENT_REGION = 1u << 2, /* born as a region: a dropped commit gives it back */
     HFI_EXTENT_LOG = 1u << 3,    /* packed small things: worth compacting */
+    HFI_EXTENT_SUMMED = 1u << 4, /* committed, and `crc` is its checksum */
 };
 
 /* Under the writer lock, but for `pins` and the reading of `state`. While the state
@@ -61,7 +62,7 @@ typedef struct hfi_extent {
     uint32_t flags;                             /* HFI_EXTENT_* */
     uint32_t before, after;                     /* neighbours by address */
     uint32_t previous, next; /* in the list of its state (bin, retired, unused) */
-    uint32_t reserved;
+    uint32_t crc;            /* CRC-32C of all its bytes, where it is SUMMED */
 } hfi_extent;
 _Static_assert(sizeof(hfi_extent) == 104, "layout");
 

@@ -20,7 +20,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -111,6 +113,31 @@ hfi_object_each(const char *prefix, int (*visit)(void *context, const char *name
     return 0;
 }
 
+/* flock belongs to the open file, so it outlives a duplicate, ends with the last one
+ * whatever killed its process, and is seen across pid namespaces. */
+void
+hfi_object_hold(int fd) {
+    while (flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EINTR)
+        ;
+}
+
+int
+hfi_object_is_held(int fd) {
+    int result;
+    do
+        result = flock(fd, LOCK_EX | LOCK_NB);
+    while (result != 0 && errno == EINTR);
+    return result == 0 ? 0 : errno == EWOULDBLOCK ? 1 : -1;
+}
+
+/* Writing past the limit of file sizes kills by SIGXFSZ; nobody asked for that. */
+static int
+past_limit(uint64_t end) {
+    struct rlimit limit;
+    return getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+           end > limit.rlim_cur;
+}
+
 static int
 allocate_step(int fd, uint64_t offset, uint64_t size) {
 #ifdef __APPLE__
@@ -127,6 +154,8 @@ allocate_step(int fd, uint64_t offset, uint64_t size) {
 
 int
 hfi_object_allocate(int fd, uint64_t offset, uint64_t size) {
+    if (past_limit(offset + size))
+        return EFBIG;
     for (uint64_t done = 0; done < size;) {
         uint64_t step = size - done < ALLOCATE_STEP ? size - done : ALLOCATE_STEP;
         int err = hfi_fault("posix_fallocate");
@@ -172,6 +201,8 @@ hfi_object_truncate(int fd, uint64_t size) {
 int
 hfi_object_write(int fd, const void *data, size_t size, uint64_t offset) {
     const char *p = data;
+    if (past_limit(offset + size))
+        return EFBIG;
     while (size) {
         int err = hfi_fault("pwrite");
         if (err)

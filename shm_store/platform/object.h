@@ -18,6 +18,13 @@ void hfi_object_space(uint64_t *ret_total, uint64_t *ret_free);
 int hfi_object_each(const char *prefix, int (*visit)(void *context, const char *name),
                     void *context);
 
+/* Say that somebody has the object open, for as long as any copy of `fd` is. Best
+ * effort: where the system has no locks on objects, nothing is said. */
+void hfi_object_hold(int fd);
+/* 1 where another descriptor holds the object, 0 where none does, -1 not known. Where
+ * it is 0, `fd` keeps others from holding it until it is closed. */
+int hfi_object_is_held(int fd);
+
 /* Make sure that [offset, offset + size) exists and has memory. */
 int hfi_object_allocate(int fd, uint64_t offset, uint64_t size);
 /* Give the memory of a range back; the file keeps its size. */

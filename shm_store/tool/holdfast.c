@@ -90,6 +90,14 @@ typedef struct listing {
     char first[HF_SESSION_NAME_SIZE];
 } listing;
 
+static const char *
+state_text(hf_status state) {
+    return state == HF_OK          ? "good"
+           : state == HF_E_VERSION ? "of another version"
+           : state == HF_E_GONE    ? "destroyed: run gc"
+                                   : "corrupt: run gc";
+}
+
 static int
 print_session(void *context, const hf_session_info *info) {
     listing *l = context;
@@ -101,7 +109,7 @@ print_session(void *context, const hf_session_info *info) {
         print_text(info->label, strlen(info->label), 1);
         printf("\", \"owner_pid\": %lld, \"owner_alive\": %s, \"processes\": %u, "
                "\"generation\": %llu, \"entries\": %llu, \"allocated_bytes\": %llu, "
-               "\"committed_bytes\": %llu}",
+               "\"committed_bytes\": %llu, \"state\": \"%s\"}",
                (long long)info->owner_pid,
                info->owner_alive < 0 ? "null"
                : info->owner_alive   ? "true"
@@ -109,18 +117,23 @@ print_session(void *context, const hf_session_info *info) {
                info->process_count, (unsigned long long)info->generation,
                (unsigned long long)info->entry_count,
                (unsigned long long)info->allocated_bytes,
-               (unsigned long long)info->committed_bytes);
+               (unsigned long long)info->committed_bytes, hf_status_name(info->state));
     } else {
         if (!l->count)
             printf("%-32s %-18s %10s %7s %10s  %s\n", "SESSION", "OWNER", "GENERATION",
                    "NAMES", "MEMORY", "LABEL");
         char owner[32];
-        snprintf(owner, sizeof owner, "%lld %s", (long long)info->owner_pid,
-                 alive_text(info->owner_alive));
+        if (info->state)
+            snprintf(owner, sizeof owner, "-");
+        else
+            snprintf(owner, sizeof owner, "%lld %s", (long long)info->owner_pid,
+                     alive_text(info->owner_alive));
         printf("%-32s %-18s %10llu %7llu %10s  ", info->name + (info->name[0] == '/'),
                owner, (unsigned long long)info->generation,
                (unsigned long long)info->entry_count,
                human(info->allocated_bytes, size));
+        if (info->state)
+            printf("(%s)", state_text(info->state));
         print_text(info->label, strlen(info->label), 0);
         putchar('\n');
     }
@@ -147,7 +160,7 @@ command_ls(int json) {
 static int
 note_first(void *context, const hf_session_info *info) {
     listing *l = context;
-    if (l->count++ == 0)
+    if (info->state == HF_OK && l->count++ == 0)
         memcpy(l->first, info->name, sizeof l->first);
     return 0;
 }

@@ -107,6 +107,9 @@ typedef struct hf_session_info {
     uint64_t free_bytes;      /* allocated and free for the next extent */
     uint32_t process_count;   /* attached processes */
     uint32_t extent_count;
+    hf_status state; /* HF_OK, or why it can't be attached: HF_E_CORRUPT, HF_E_VERSION,
+                      * HF_E_GONE. Then only name and allocated_bytes are filled in, and
+                      * owner_alive is -1. In lists only. */
 } hf_session_info;
 
 HF_EXPORT HF_CHECK hf_status hf_session_describe(hf_session *session,
@@ -121,18 +124,30 @@ HF_EXPORT uint64_t hf_session_generation(const hf_session *session);
 HF_EXPORT HF_CHECK hf_status hf_session_reap(hf_session *session, int trim,
                                              uint32_t *ret_processes, hf_error *reterr);
 
-/* Check every checksum of the current generation, payloads and buffers too where they
- * have one. HF_E_CORRUPT names the first bad entry. */
+/* Check every checksum of the current generation: the directory, and what
+ * hf_session_scrub has come to of payloads and buffers. HF_E_CORRUPT names the first
+ * bad entry. */
 HF_EXPORT HF_CHECK hf_status hf_session_verify(hf_session *session, hf_error *reterr);
 
+/* Checksum up to `budget_bytes` of payloads and buffers that have no checksum yet, for
+ * hf_session_verify to compare with (some 80 ms per GiB). For a process that is idle,
+ * while everyone who published has sealed or left. A call goes on where the last one of
+ * this handle ended. `ret_bytes` (may be NULL): how many were read; 0 when all is done.
+ * HF_E_GONE, HF_E_LIMIT, HF_E_CORRUPT. */
+HF_EXPORT HF_CHECK hf_status hf_session_scrub(hf_session *session,
+                                              uint64_t budget_bytes,
+                                              uint64_t *ret_bytes, hf_error *reterr);
+
 /* Visit this user's sessions by name. `visit` returns 0, or HF_STOP to end the walk.
- * Objects that are not ours or not readable are skipped. */
+ * Objects that are not ours are skipped; broken ones are told by `state`. */
 typedef int (*hf_session_visit)(void *context, const hf_session_info *info);
 HF_EXPORT HF_CHECK hf_status hf_session_list(hf_session_visit visit, void *context,
                                              hf_error *reterr);
 
 /* Destroy this user's sessions whose owner is dead and to which no live process is
- * attached. `visit` (may be NULL) is told each one before it goes. */
+ * attached, and objects that are no sessions (half-made, damaged, already destroyed)
+ * after some seconds, where nobody has them open. Those of another layout version stay.
+ * `visit` (may be NULL) is told each one before it goes. */
 HF_EXPORT HF_CHECK hf_status hf_session_collect(hf_session_visit visit, void *context,
                                                 uint32_t *ret_count, hf_error *reterr);
 
@@ -149,7 +164,7 @@ HF_EXPORT uint64_t hf_snapshot_entry_count(const hf_snapshot *snapshot);
 
 /* An entry as read: every pointer is borrowed and valid while the snapshot is held.
  * Key, meta and payloads of up to 64 KiB were checksummed when written and are checked
- * when read; larger payloads and buffers carry no checksum yet. */
+ * when read; larger payloads and buffers by hf_session_scrub and hf_session_verify. */
 typedef struct hf_entry {
     const char *key;
     size_t key_size;
