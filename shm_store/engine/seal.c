@@ -18,6 +18,18 @@ is_published(const hf_session *session, uint32_t extent) {
     return state == HFI_COMMITTED || state == HFI_RETIRED;
 }
 
+/* A block is larger than what its user asked for; what was published is not. From here
+ * on the region stands for what was published, so the rest is no part of it. */
+static void
+trim_to_size(hf_region *region) {
+    size_t used = hfi_round_up(region->size ? region->size : 1, region->session->page);
+    if (used >= region->mapped)
+        return;
+    hfi_object_unmap(region->address + used, region->mapped - used);
+    region->mapped = used;
+    region->own_piece.length = used;
+}
+
 static int
 seal_own(hf_region *region) {
     void *there;
@@ -25,8 +37,10 @@ seal_own(hf_region *region) {
         return 0;
     int err = hfi_object_map(region->session->fd, region->own_piece.offset,
                              region->mapped, HFI_MAP_PRIVATE, region->address, &there);
-    if (!err)
+    if (!err) {
         region->is_own = 0;
+        trim_to_size(region);
+    }
     hfi_step("seal:own-mapped");
     return err;
 }

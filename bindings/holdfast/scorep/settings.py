@@ -71,7 +71,13 @@ _named: set[str] = set()
 
 def _name_ignored(environ) -> None:
     """Say once of each SCOREP_... variable that it does nothing here."""
-    ignored = {n for n in environ if n.startswith("SCOREP_")} - KNOWN - _named
+    ignored = {
+        name
+        for name in environ
+        # SCOREP_JUPYTER_... are the settings of a kernel, not of a measurement.
+        if name.startswith("SCOREP_") and not name.startswith("SCOREP_JUPYTER_")
+    }
+    ignored -= KNOWN | _named
     if ignored:
         _named.update(ignored)
         warn("without effect on the built-in recorder: " + ", ".join(sorted(ignored)))

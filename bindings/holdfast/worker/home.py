@@ -33,9 +33,20 @@ class Home(Worker):
             from holdfast import _store
 
             self.names = _store.Names(self.session)
+            if self.session.generation > 0:
+                self._take_over()
         from holdfast import magics
 
         magics.register(self.shell, self)
+
+    def _take_over(self) -> None:
+        """Begin with what is committed: the home before this one died."""
+        state.apply(self.names.extra("state") or {}, state.capture(self.shell), self.shell)
+        self.names.bind(self.shell.user_ns)
+        memory = self.names.extra("results")
+        if memory is not None:
+            results.restore(self.shell, memory)
+        self._committed_state = state.capture(self.shell)
 
     # ---- requests of the frontend without user code
 
