@@ -47,10 +47,7 @@ class Kernel:
                 continue
             if message["msg_type"] == "error":
                 raise RuntimeError("\n".join(message["content"]["traceback"]))
-            if (
-                message["msg_type"] == "status"
-                and message["content"]["execution_state"] == "idle"
-            ):
+            if message["msg_type"] == "status" and message["content"]["execution_state"] == "idle":
                 break
         seconds = time.perf_counter() - start
         while True:
@@ -133,9 +130,7 @@ def main():
     print(json.dumps(record["machine"]), end="\n\n")
     record["results"] = results = []
     for text in args.sizes.split(","):
-        results.append(
-            measure_size(args.kernel, parse_size(text), args.repeat, args.pause)
-        )
+        results.append(measure_size(args.kernel, parse_size(text), args.repeat, args.pause))
         print(f"measured: {text}", file=sys.stderr)
     head = [
         "one element of",

@@ -493,9 +493,7 @@ def main():
         parser.error("no such system or work")
     record = {
         "program": "bench/handover",
-        "machine": measure.machine(
-            "numpy", "pandas", "dill", "cloudpickle", "joblib", "holdfast"
-        ),
+        "machine": measure.machine("numpy", "pandas", "dill", "cloudpickle", "joblib", "holdfast"),
     }
     print(json.dumps(record["machine"]), end="\n\n")
     record["results"] = run(systems, works, 1 if args.quick else args.repeat)

@@ -79,22 +79,13 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--json", metavar="FILE")
     options = parser.parse_args()
-    results = {
-        name: measure(body, options.calls, options.rounds)
-        for name, body in ROWS.items()
-    }
+    results = {name: measure(body, options.calls, options.rounds) for name, body in ROWS.items()}
     plain = results["plain"]["ns"]
-    print(
-        f"Python {platform.python_version()}, {os.cpu_count()} CPUs, {platform.platform()}"
-    )
-    print(
-        f"{options.calls} calls, best of {options.rounds} rounds; plain call {plain:.1f} ns\n"
-    )
+    print(f"Python {platform.python_version()}, {os.cpu_count()} CPUs, {platform.platform()}")
+    print(f"{options.calls} calls, best of {options.rounds} rounds; plain call {plain:.1f} ns\n")
     for name, row in results.items():
         row["added_ns"] = row["ns"] - plain
-        more = ", ".join(
-            f"{k} {v:.1f}" for k, v in row.items() if k not in ("ns", "added_ns")
-        )
+        more = ", ".join(f"{k} {v:.1f}" for k, v in row.items() if k not in ("ns", "added_ns"))
         print(f"{name:40} {row['added_ns']:8.1f} ns added per call  {more}")
     if options.json:
         with open(options.json, "w", encoding="utf-8") as file:

@@ -30,7 +30,7 @@ class CellCost:
 
     number: int  # among the notebook's code cells, from 1
     title: str
-    road: str = "home"  # "home": a plain cell; "map": a process that mapped the state
+    road: str = "plain"  # or "map": in a process that mapped the state
     ms: float = 0.0
     status: str = "ok"
     kernel: dict = field(default_factory=dict)  # as the kernel reported it
@@ -71,12 +71,12 @@ def run_notebook(
     from nbclient import NotebookClient
 
     node = nbformat.read(notebook, as_version=4)
-    numbers = {}
+    numbers: dict[int, int] = {}
     for index, cell in enumerate(node.cells):
         if cell.cell_type == "code" and cell.source.strip():
             numbers[index] = len(numbers) + 1
     costs: list[CellCost] = []
-    begin = {}
+    begin: dict[int, float] = {}
 
     def on_execute(cell, cell_index):
         begin[cell_index] = time.perf_counter()
@@ -85,7 +85,7 @@ def run_notebook(
         ms = (time.perf_counter() - begin.pop(cell_index)) * 1e3
         cost = CellCost(numbers[cell_index], cell_title(cell.source), ms=ms)
         cost.kernel = dict(execute_reply["metadata"].get("holdfast") or {})
-        cost.road = cost.kernel.get("road", "home")
+        cost.road = cost.kernel.get("road", "plain")
         cost.status = execute_reply["content"]["status"]
         costs.append(cost)
         if progress is not None:

@@ -11,7 +11,7 @@ report = pytest.importorskip("holdfast.report")
 
 def cost(number, title, **kernel):
     made = report.CellCost(number, title, ms=1234.56, kernel=kernel)
-    made.road = kernel.get("road", "home")
+    made.road = kernel.get("road", "plain")
     return made
 
 

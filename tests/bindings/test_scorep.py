@@ -17,9 +17,7 @@ def python(tmp_path):
     """Run python with these arguments in tmp_path; SCOREP_... set anew."""
 
     def run(*arguments, **variables):
-        environment = {
-            k: v for k, v in os.environ.items() if not k.startswith("SCOREP_")
-        }
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("SCOREP_")}
         environment |= {"SCOREP_EXPERIMENT_DIRECTORY": "experiment", **variables}
         return subprocess.run(
             [sys.executable, *arguments],
@@ -40,9 +38,7 @@ def record(tmp_path, python):
 
     def run(program, *options, arguments=(), status=0, **variables):
         (tmp_path / "script.py").write_text(textwrap.dedent(program))
-        done = python(
-            "-m", "holdfast.scorep", *options, "script.py", *arguments, **variables
-        )
+        done = python("-m", "holdfast.scorep", *options, "script.py", *arguments, **variables)
         assert done.returncode == status, done.stderr
         trace = Trace(tmp_path / "experiment")
         trace.done = done
@@ -109,9 +105,7 @@ def test_a_child_process_leaves_the_archive_alone(record):
 def test_modules_and_code(python, tmp_path):
     (tmp_path / "package").mkdir()
     (tmp_path / "package" / "__init__.py").touch()
-    (tmp_path / "package" / "__main__.py").write_text(
-        "def f(): print(__package__)\nf()"
-    )
+    (tmp_path / "package" / "__main__.py").write_text("def f(): print(__package__)\nf()")
     done = python("-m", "holdfast.scorep", "-m", "package", "x")
     assert (done.returncode, done.stdout) == (0, "package\n"), done.stderr
     assert Trace(tmp_path / "experiment").nested() == "<module>(f())"
@@ -265,9 +259,7 @@ def test_register_under_plain_python(python, tmp_path):
 
 
 def test_instrument_module_and_file(record, tmp_path):
-    (tmp_path / "library.py").write_text(
-        "def one(): return 1\ndef two(): return one()\n"
-    )
+    (tmp_path / "library.py").write_text("def one(): return 1\ndef two(): return one()\n")
     (tmp_path / "instrument.py").write_text(
         "import scorep.user, library\nscorep.user.instrument_module(library)\n"
     )

@@ -46,9 +46,7 @@ class Trace:
         for line in _otf2_print("-G", self.path):
             if match := _REGION.match(line):
                 number, name, role, paradigm, file, begin = match.groups()
-                self.regions[int(number)] = Region(
-                    name, file, int(begin), role, paradigm
-                )
+                self.regions[int(number)] = Region(name, file, int(begin), role, paradigm)
             elif match := _LOCATION.match(line):
                 self.locations[int(match[1])] = match[2]
                 counts[int(match[1])] = int(match[3])

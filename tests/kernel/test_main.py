@@ -19,7 +19,9 @@ def test_help_and_version(command):
     assert call(command, "--version").stdout.startswith("holdfast-kernel ")
 
 
-@pytest.mark.parametrize("bad", [[], ["-f"], ["--capacity", "-1"], ["--nonsense"], ["-f", "a", "b"]])
+@pytest.mark.parametrize(
+    "bad", [[], ["-f"], ["--capacity", "-1"], ["--nonsense"], ["-f", "a", "b"]]
+)
 def test_misuse(command, bad):
     done = call(command, *bad)
     assert done.returncode == 2 and done.stderr

@@ -13,7 +13,7 @@ def test_headers(plain_kernel):
 
 
 def test_any_text_arrives(plain_kernel):
-    text = "".join(map(chr, range(1, 0x250))) + "€😀\u2028\"\\"
+    text = "".join(map(chr, range(1, 0x250))) + '€😀\u2028"\\'
     outcome = plain_kernel.run(f"print({text!r}, end='')")
     assert outcome.stream() == text
     outcome = plain_kernel.run("import os; n = os.write(2, b'a\\xff\\xe2\\x82b')")

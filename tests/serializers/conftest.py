@@ -36,7 +36,15 @@ def plain(tmp_path_factory):
         "plain_module" + sysconfig.get_config_var("EXT_SUFFIX")
     )
     command = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC"))
-    command += ["-std=gnu11", "-O2", "-g", "-D_GNU_SOURCE", "-shared", "-fPIC", "-fvisibility=hidden"]
+    command += [
+        "-std=gnu11",
+        "-O2",
+        "-g",
+        "-D_GNU_SOURCE",
+        "-shared",
+        "-fPIC",
+        "-fvisibility=hidden",
+    ]
     if os.uname().sysname == "Darwin":
         command += ["-undefined", "dynamic_lookup"]
     command += shlex.split(os.environ.get("CFLAGS", ""))

@@ -32,11 +32,13 @@ keys = st.recursive(
 )
 values = st.recursive(
     keys | st.builds(bytearray, st.binary()) | st.builds(slice, st.integers(), st.text()),
-    lambda inner: st.lists(inner, max_size=5)
-    | st.lists(inner, max_size=4).map(tuple)
-    | st.lists(inner, min_size=1, max_size=2).map(lambda items: items * 3)
-    | st.dictionaries(keys, inner, max_size=5)
-    | st.sets(keys, max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=5)
+        | st.lists(inner, max_size=4).map(tuple)
+        | st.lists(inner, min_size=1, max_size=2).map(lambda items: items * 3)
+        | st.dictionaries(keys, inner, max_size=5)
+        | st.sets(keys, max_size=5)
+    ),
     max_leaves=20,
 )
 

@@ -109,7 +109,11 @@ class Worker:
                 "traceback": traceback.format_exception(error),
             }
             self.channel.send(
-                "message", channel="iopub", type="error", content=pack(found), metadata=b"{}",
+                "message",
+                channel="iopub",
+                type="error",
+                content=pack(found),
+                metadata=b"{}",
                 buffers=[],
             )
             return ok | found | {"status": "error"}
@@ -119,8 +123,12 @@ class Worker:
             data = {"data": {"text/plain": repr(value)}, "metadata": {}}
             data["execution_count"] = frame["execution_count"]
             self.channel.send(
-                "message", channel="iopub", type="execute_result", content=pack(data),
-                metadata=b"{}", buffers=[],
+                "message",
+                channel="iopub",
+                type="execute_result",
+                content=pack(data),
+                metadata=b"{}",
+                buffers=[],
             )
         return ok
 

@@ -71,7 +71,8 @@ def open(directory=None, *, c_calls=False) -> str:
 def close() -> dict | None:
     """Switch events off and write the results; see ``_recorder.close``."""
     instrumenter.unregister()
-    return _recorder.close()
+    result = _recorder.close()
+    return None if result is None else dict(result)
 
 
 def _close_at_exit() -> None:
@@ -131,8 +132,7 @@ class _AliasFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             return sys.modules["scorep"] is sys.modules[__name__]
         others = (finder for finder in sys.meta_path if finder is not self)
         return not any(
-            getattr(finder, "find_spec", lambda *_: None)("scorep", None, None)
-            for finder in others
+            getattr(finder, "find_spec", lambda *_: None)("scorep", None, None) for finder in others
         )
 
     def find_spec(self, fullname, path=None, target=None):
@@ -143,9 +143,7 @@ class _AliasFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         ours = __name__ + fullname[len("scorep") :]
         if importlib.util.find_spec(ours) is None:
             return None
-        return importlib.machinery.ModuleSpec(
-            fullname, self, is_package=ours == __name__
-        )
+        return importlib.machinery.ModuleSpec(fullname, self, is_package=ours == __name__)
 
     def create_module(self, spec):
         module = importlib.import_module(__name__ + spec.name[len("scorep") :])

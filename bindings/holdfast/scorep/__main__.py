@@ -11,6 +11,7 @@ import importlib.util
 import os
 import sys
 import types
+import typing
 
 USAGE = """\
 usage: python -m holdfast.scorep [options] script.py [arguments]
@@ -121,7 +122,8 @@ def _load(options: Options):
         if spec and spec.submodule_search_locations is not None:
             spec = importlib.util.find_spec(f"{options.program}.__main__")
         del sys.path[0]
-        code = spec.loader.get_code(spec.name) if spec and spec.loader else None
+        loader: typing.Any = spec.loader if spec else None
+        code = loader.get_code(spec.name) if loader else None
         if code is None:
             raise UsageError(f"there is no module to run named {options.program}")
         names = {"__file__": spec.origin, "__spec__": spec, "__package__": spec.parent}

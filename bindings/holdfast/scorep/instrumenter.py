@@ -70,7 +70,7 @@ class _Switch:
     def __init__(self, region_name: str | None = None):
         self._given = region_name
         self._name = f"user:{region_name}" if region_name else None
-        self._changed = []
+        self._changed: list = []
 
     def __enter__(self):
         changed = _recorder.is_open() and _recorder.is_enabled() != self._on

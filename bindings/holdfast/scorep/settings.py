@@ -44,9 +44,7 @@ def _flag(environ, name: str, default: bool) -> bool:
     if word in _TRUE:
         return True
     if word not in _FALSE:
-        warn(
-            f"{name}={text!r} is neither true nor false; taken as {str(default).lower()}"
-        )
+        warn(f"{name}={text!r} is neither true nor false; taken as {str(default).lower()}")
         return default
     return False
 
@@ -154,9 +152,7 @@ def make_directory(settings: Settings) -> str:
     return path
 
 
-def prepare(
-    directory=None, tracing=None, profiling=None
-) -> tuple[str, bool, bool, int]:
+def prepare(directory=None, tracing=None, profiling=None) -> tuple[str, bool, bool, int]:
     """What ``_recorder.open`` needs: the directory, made; tracing; profiling; the bytes of
     a buffer. What is None is taken from the environment."""
     settings = Settings.from_environ()

@@ -30,7 +30,7 @@ __all__ = [
     "rewind_end",
 ]
 
-_told = set()
+_told: set = set()
 
 
 def _warn_once(message: str) -> None:
@@ -82,7 +82,7 @@ class region:
 
     def __init__(self, region_name: str = ""):
         self._given = str(region_name) if region_name else ""
-        self._open = []
+        self._open: list = []
 
     def __enter__(self):
         name, place = f"user:{self._given}", (None, None)

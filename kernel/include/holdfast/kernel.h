@@ -31,7 +31,8 @@ typedef struct hf_kernel_options {
      * is appended. */
     const char *const *worker_argv;
     const char *kernel_info;           /* JSON object merged into kernel_info_reply:
-                                          implementation,           banner, language_info, help_links ... */
+                                          implementation, banner, language_info,
+                                          help_links ... */
     const char *label;                 /* of the session's store; may be NULL */
     unsigned long long capacity_bytes; /* of the store; 0: what the file system has */
 } hf_kernel_options;

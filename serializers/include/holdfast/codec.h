@@ -1,10 +1,10 @@
 /* holdfast/codec.h - the table of functions that a codec provides, and their registry.
  *
  * A codec turns a value of its host (a PyObject *, an hf_bytes, ...) into an *encoding*
- * and back. An encoding is what a store entry holds: `meta` (small), `payload` (bytes) and
- * buffers (large, page-aligned, mapped rather than copied when read). Codecs do not know
- * where an encoding lives: they write to an hf_sink and read from an hf_source, which the
- * caller provides. So the same codec serves the arena, a file and a test.
+ * and back. An encoding is what a store entry holds: `meta` (small), `payload` (bytes)
+ * and buffers (large, page-aligned, mapped rather than copied when read). Codecs do not
+ * know where an encoding lives: they write to an hf_sink and read from an hf_source,
+ * which the caller provides. So the same codec serves the arena, a file and a test.
  */
 #ifndef HOLDFAST_CODEC_H
 #define HOLDFAST_CODEC_H
@@ -25,7 +25,7 @@ enum {
     HF_CODEC_RAW = 1,     /* bytes as they are */
     HF_CODEC_MSGPACK = 2, /* plain data, for programs of any language */
     HF_CODEC_BUFFER = 16, /* Python: one object that exports memory */
-    HF_CODEC_PLAIN = 17,  /* Python: None, numbers, str, bytes and nests of containers */
+    HF_CODEC_PLAIN = 17, /* Python: None, numbers, str, bytes and nests of containers */
     HF_CODEC_PICKLE = 18, /* Python: pickle protocol 5, out-of-band buffers */
     HF_CODEC_MODULE = 19, /* Python: a module, by name */
     HF_CODEC_MEMBER = 20, /* Python: a name whose value is in a group's entry */
@@ -38,13 +38,16 @@ struct hf_sink {
     /* Append to the payload. */
     hf_status (*write)(hf_sink *sink, const void *data, size_t size, hf_error *reterr);
     /* Set the meta bytes; the last call wins. At most 64 KiB. */
-    hf_status (*set_meta)(hf_sink *sink, const void *data, size_t size, hf_error *reterr);
+    hf_status (*set_meta)(hf_sink *sink, const void *data, size_t size,
+                          hf_error *reterr);
     /* Add memory as a buffer, by reference where the caller can. `data` must stay valid
      * and unchanged until the encoding was stored; `pin` (host object, may be NULL) is
-     * kept alive by the sink until then. Gives the buffer's index, and in `ret_offset` the
-     * offset of `data` in it: the buffer may be a larger block, one for all views of it. */
+     * kept alive by the sink until then. Gives the buffer's index, and in `ret_offset`
+     * the offset of `data` in it: the buffer may be a larger block, one for all views
+     * of it. */
     hf_status (*add_buffer)(hf_sink *sink, const void *data, size_t size, void *pin,
-                            uint32_t *ret_index, uint64_t *ret_offset, hf_error *reterr);
+                            uint32_t *ret_index, uint64_t *ret_offset,
+                            hf_error *reterr);
 };
 
 /* Where a decoder reads. Pointers are borrowed and valid during the decode call, except
@@ -56,8 +59,8 @@ struct hf_source {
     const void *payload;
     size_t payload_size;
     uint32_t buffer_count;
-    /* Map buffer `index` (copy-on-write). `ret_pin` is a new reference to a host object that
-     * keeps it mapped. Mapped once: a second call gives the same address. */
+    /* Map buffer `index` (copy-on-write). `ret_pin` is a new reference to a host object
+     * that keeps it mapped. Mapped once: a second call gives the same address. */
     hf_status (*map_buffer)(hf_source *source, uint32_t index, void **ret_data,
                             size_t *ret_size, void **ret_pin, hf_error *reterr);
 };
@@ -91,7 +94,8 @@ HF_EXPORT void hf_registry_close(hf_registry *registry);
 /* HF_E_INVALID: number or name is taken, or a function is missing. */
 HF_EXPORT HF_CHECK hf_status hf_registry_add(hf_registry *registry,
                                              const hf_codec *codec, hf_error *reterr);
-HF_EXPORT const hf_codec *hf_registry_find(const hf_registry *registry, uint32_t number);
+HF_EXPORT const hf_codec *hf_registry_find(const hf_registry *registry,
+                                           uint32_t number);
 HF_EXPORT const hf_codec *hf_registry_find_name(const hf_registry *registry,
                                                 const char *name);
 /* The first codec, by order, that accepts the value, or NULL. */
@@ -107,9 +111,9 @@ typedef struct hf_bytes { /* host value of the raw codec */
 /* Values are hf_bytes; decode gives one that the caller releases with free(). */
 HF_EXPORT extern const hf_codec hf_codec_raw;
 /* Encodes a `const msgpack_object *` of msgpack-c; decode gives a `msgpack_unpacked *`
- * that the caller releases with msgpack_unpacked_destroy() and free(). At most 31 levels.
- * Both accept nothing by themselves (a void pointer doesn't tell its type): choose them
- * by number or name. */
+ * that the caller releases with msgpack_unpacked_destroy() and free(). At most 31
+ * levels. Both accept nothing by themselves (a void pointer doesn't tell its type):
+ * choose them by number or name. */
 HF_EXPORT extern const hf_codec hf_codec_msgpack;
 
 /* As hf_codec.describe, for any codec number, also of codecs that this program doesn't
@@ -122,9 +126,9 @@ HF_EXPORT void hf_codec_describe(uint32_t number, const hf_source *source,
 HF_EXPORT HF_CHECK hf_status hf_lz4_compress(const void *data, size_t size,
                                              void **ret_data, size_t *ret_size,
                                              hf_error *reterr);
-HF_EXPORT HF_CHECK hf_status hf_lz4_expand(const void *data, size_t size, size_t size_max,
-                                           void **ret_data, size_t *ret_size,
-                                           hf_error *reterr);
+HF_EXPORT HF_CHECK hf_status hf_lz4_expand(const void *data, size_t size,
+                                           size_t size_max, void **ret_data,
+                                           size_t *ret_size, hf_error *reterr);
 
 #ifdef __cplusplus
 }
