@@ -75,6 +75,15 @@ def _make_array(owner, dtype, shape, strides, offset, writeable):
     return array
 
 
+def _make_view(base, dtype, shape, strides, offset, writeable):
+    # As bytes: not every dtype can be had through the buffer protocol. NumPy makes the
+    # outermost array the base of the result, which is `base` again.
+    flat = base if base.flags.c_contiguous else base.T
+    return _make_array(
+        flat.reshape(-1).view("u1"), dtype, shape, strides, offset, writeable
+    )
+
+
 def _make_memmap(filename, dtype, mode, offset, shape, order):
     import numpy
 
@@ -266,10 +275,13 @@ class Pickler(cloudpickle.Pickler):
         dtype = array.dtype
         if dtype.hasobject or dtype.kind not in _PLAIN_KINDS:
             return NotImplemented
-        owner, offset = self._owner_of(array)
+        make, (owner, offset) = _make_array, self._owner_of(array)
         if owner is None:
             return NotImplemented
-        return _make_array, (
+        if self._is_view_of(array, array.base):
+            make, owner = _make_view, array.base
+            offset = array.ctypes.data - owner.ctypes.data
+        return make, (
             owner,
             dtype,
             array.shape,
@@ -277,6 +289,19 @@ class Pickler(cloudpickle.Pickler):
             offset,
             array.flags.writeable,
         )
+
+    def _is_view_of(self, array, base):
+        """Whether the array can be had from its base, an array that is one block."""
+        if type(base) is not self._array or base.ndim == 0 or base.nbytes == 0:
+            return False
+        if base.dtype.hasobject or base.dtype.kind not in _PLAIN_KINDS:
+            return False
+        if not (base.flags.c_contiguous or base.flags.f_contiguous):
+            return False
+        byte_bounds = getattr(self._numpy, "byte_bounds", None)  # before NumPy 2
+        byte_bounds = byte_bounds or self._numpy.lib.array_utils.byte_bounds
+        (low, high), (start, end) = byte_bounds(array), byte_bounds(base)
+        return start <= low and high <= end
 
     def _reduce_array_subclass(self, array):
         cls = type(array)

@@ -251,6 +251,28 @@ publish(save(ns))
     assert home.ns["table"]["row"] is home.ns["row"] == [1, 2]
 
 
+def test_the_base_of_a_view_is_the_array_itself(home):
+    home.execute("""
+import numpy as np
+rows = np.arange(100000.0); every = rows[::2]; flip = rows[::-1]
+columns = np.arange(6000.0).reshape(60, 100).copy(order="F"); block = columns.T[3:5]
+days = np.arange(9000).astype("M8[s]"); later = days[5:]
+records = np.zeros(3000, dtype=[("x", "f8"), ("y", "i4")]); field = records["y"]
+""")
+    home.commit()
+    home.other("""
+names.bind(ns)
+pairs = "every rows flip rows block columns later days field records".split()
+for view, base in zip(pairs[::2], pairs[1::2]):
+    assert ns[view].base is ns[base], view
+ns["rows"][4] = 7
+publish(save(ns))
+""")
+    home.names.adopt(home.ns)
+    assert home.ns["every"].base is home.ns["flip"].base is home.ns["rows"]
+    assert home.ns["every"][2] == 7
+
+
 def test_cycle_across_names(home):
     home.execute("x = {}; y = {'x': x}; x['y'] = y")
     home.commit()
