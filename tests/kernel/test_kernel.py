@@ -8,20 +8,16 @@ import subprocess
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 
 def children(pid):
     """All processes below `pid`."""
-    listing = subprocess.run(["ps", "-eo", "pid=,ppid="], capture_output=True, text=True).stdout
-    parents = [tuple(map(int, line.split())) for line in listing.splitlines()]
-    found, todo = [], [pid]
-    while todo:
-        above = todo.pop()
-        below = [child for child, parent in parents if parent == above]
-        found += below
-        todo += below
-    return found
+    try:
+        return [child.pid for child in psutil.Process(pid).children(recursive=True)]
+    except psutil.NoSuchProcess:
+        return []
 
 
 def alive(pids):
