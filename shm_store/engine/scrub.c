@@ -70,6 +70,7 @@ scrub_one(hf_session *session, const hfi_extent *extent, uint64_t *left,
     if (record->birth == session->scrub_birth && record->size == extent->size &&
         hfi_extent_state(record) == HFI_COMMITTED) {
         record->crc = session->scrub_crc;
+        hfi_step("scrub:crc-written");
         record->flags |= HFI_EXTENT_SUMMED;
     }
     session->scrub_done = 0;

@@ -1,10 +1,10 @@
 /* test_store_crash.c - a process is killed at every named step of the store, in turn.
  *
- * A child attaches, reserves, commits, seals, reaps and trims; at its n-th step it dies
- * by SIGKILL. The parent then reaps and checks: the state is generation g or g+1,
- * whole; every checksum holds; every byte is accounted for; and another commit works. n
- * grows until a child survives to its end, so no step is missed. A second pass kills
- * the recovery itself.
+ * A child attaches, reserves, commits, seals, scrubs, reaps and trims; at its n-th step
+ * it dies by SIGKILL. The parent then reaps and checks: the state is generation g or
+ * g+1, whole; every checksum holds; every byte is accounted for; and another commit
+ * works. n grows until a child survives to its end, so no step is missed. A second pass
+ * kills the recovery itself.
  */
 #include <signal.h>
 #include <sys/wait.h>
@@ -18,6 +18,8 @@
 #define OK(call) CHECK((call) == HF_OK)
 #define NAMES    40
 
+#define MIXED_PAGES 20
+
 static int steps_left, recovery_only;
 
 static void
@@ -28,11 +30,44 @@ die_at_step(const char *name) {
         kill(getpid(), SIGKILL);
 }
 
-/* Set every name to `version`, in one commit, with a region that holds it too. */
+/* The buffer of which each commit changes one page, in place: so that sealing maps what
+ * the commit wrote. Reserved the first time, and full of nines. */
+static hf_region *
+mixed_region(hf_session *session, int version) {
+    hf_snapshot *snapshot;
+    hf_entry entry;
+    hf_region *region;
+    size_t page = (size_t)getpagesize();
+    OK(hf_snapshot_acquire(session, &snapshot, NULL));
+    if (hf_snapshot_find(snapshot, "mixed", 5, &entry, NULL) == HF_OK)
+        OK(hf_region_map(snapshot, &entry, 0, &region, NULL));
+    else {
+        OK(hf_region_reserve(session, MIXED_PAGES * page, 0, &region, NULL, NULL));
+        memset(hf_region_address(region), 9, MIXED_PAGES * page);
+    }
+    hf_snapshot_release(snapshot);
+    memset((char *)hf_region_address(region) + 3 * page, version, page);
+    return region;
+}
+
+static void
+check_mixed(hf_snapshot *snapshot, int version) {
+    hf_entry entry;
+    hf_region *region;
+    size_t page = (size_t)getpagesize();
+    OK(hf_snapshot_find(snapshot, "mixed", 5, &entry, NULL));
+    OK(hf_region_map(snapshot, &entry, 0, &region, NULL));
+    const unsigned char *bytes = hf_region_address(region);
+    for (size_t i = 0; i < MIXED_PAGES * page; i++)
+        CHECK(bytes[i] == (i / page == 3 ? version : 9));
+    hf_region_release(region);
+}
+
+/* Set every name to `version`, in one commit, with regions that hold it too. */
 static void
 commit_version(hf_session *session, int version) {
     hf_commit *commit;
-    hf_region *region;
+    hf_region *region, *mixed = mixed_region(session, version);
     char key[16], payload[300];
     OK(hf_region_reserve(session, 300000, 0, &region, NULL, NULL));
     memset(hf_region_address(region), version, 300000);
@@ -49,8 +84,13 @@ commit_version(hf_session *session, int version) {
                           .buffer_count = i % 4 == 0};
         OK(hf_commit_put(commit, &value, NULL));
     }
+    hf_buffer changed = {NULL, 0, mixed};
+    hf_value value = {
+        .key = "mixed", .key_size = 5, .buffers = &changed, .buffer_count = 1};
+    OK(hf_commit_put(commit, &value, NULL));
     OK(hf_commit_publish_consume(commit, NULL, NULL));
     OK(hf_session_seal(session, 1, NULL));
+    hf_region_release(mixed);
     ((char *)hf_region_address(region))[5000] = (char)version;
     hf_region_release(region);
 }
@@ -61,7 +101,7 @@ static int
 check_entry(void *context, const hf_entry *entry) {
     const unsigned char *payload = entry->payload;
     (void)context;
-    if (version_seen < 0)
+    if (version_seen < 0 && payload)
         version_seen = payload[0];
     for (size_t i = 0; i < entry->payload_size; i++)
         CHECK(payload[i] == version_seen);
@@ -76,7 +116,7 @@ check_whole(hf_session *session) {
     hf_region *region;
     OK(hf_session_verify(session, NULL));
     OK(hf_snapshot_acquire(session, &snapshot, NULL));
-    CHECK(hf_snapshot_entry_count(snapshot) == NAMES);
+    CHECK(hf_snapshot_entry_count(snapshot) == NAMES + 1);
     version_seen = -1;
     OK(hf_snapshot_each(snapshot, check_entry, NULL, NULL));
     OK(hf_snapshot_find(snapshot, "name0", 5, &entry, NULL));
@@ -85,6 +125,7 @@ check_whole(hf_session *session) {
     for (size_t i = 0; i < hf_region_size(region); i++)
         CHECK(bytes[i] == version_seen);
     hf_region_release(region);
+    check_mixed(snapshot, version_seen);
     hf_snapshot_release(snapshot);
     return version_seen;
 }
@@ -110,6 +151,7 @@ child(hf_session *parent, int version) {
     hfi_step_hook = die_at_step;
     OK(hf_session_open_fd(hf_session_fd(parent), &session, NULL));
     commit_version(session, version);
+    OK(hf_session_scrub(session, UINT64_MAX, NULL, NULL));
     OK(hf_session_reap(session, 1, NULL, NULL));
     hf_session_close(session);
     _exit(0);

@@ -1,0 +1,106 @@
+/* test_extent.c - the table of extents: free ones join, taken ones tile the arena, and
+ * every byte is in exactly one sum, whatever comes and goes. */
+#include "engine/extent.h"
+#include "store_fixture.h"
+
+#define COUNT 200
+
+static void
+lock(hf_session *session) {
+    OK(hfi_lock(session, NULL));
+}
+
+/* From the last extent back to the first: no gap, no overlap, sums as counted. */
+static uint32_t
+check_table(hf_session *session) {
+    uint64_t at = atomic_load(&session->super->arena_end), sums[HFI_STATE_COUNT] = {0};
+    uint32_t extents = 0, after = HFI_NONE;
+    enum hfi_extent_state right = HFI_UNUSED;
+    uint32_t right_flags = 0;
+    for (uint32_t i = session->super->last; i != HFI_NONE;) {
+        const hfi_extent *extent = hfi_extent_at(session, i);
+        CHECK(extent && extent->after == after);
+        CHECK(extent->offset + extent->size == at);
+        enum hfi_extent_state state = hfi_extent_state(extent);
+        /* Neighbours that could be one are one. */
+        CHECK(!(state == HFI_FREE && right == HFI_FREE &&
+                !((extent->flags ^ right_flags) & HFI_EXTENT_HOLE)));
+        sums[state] += extent->size;
+        at = extent->offset;
+        right = state;
+        right_flags = extent->flags;
+        after = i;
+        i = extent->before;
+        extents++;
+    }
+    CHECK(at == HFI_ARENA_OFFSET);
+    for (int i = HFI_FREE; i < HFI_STATE_COUNT; i++)
+        CHECK(sums[i] == session->super->bytes[i]);
+    return extents;
+}
+
+static uint32_t
+reserve(hf_session *session, uint64_t size) {
+    uint32_t index;
+    OK(hfi_extent_reserve(session, size, 0, &index, NULL));
+    return index;
+}
+
+static void
+test_random(hf_session *session) {
+    uint32_t held[COUNT], state = 12345;
+    size_t page = session->page;
+    for (int i = 0; i < COUNT; i++)
+        held[i] = reserve(session, page * (1 + (unsigned)i % 37));
+    CHECK(check_table(session) == COUNT);
+    for (int round = 0; round < 2000; round++) {
+        state = state * 1664525 + 1013904223;
+        int i = (int)(state >> 8) % COUNT;
+        lock(session);
+        hfi_extent_free(session, held[i]);
+        hfi_unlock(session);
+        held[i] = reserve(session, page * (1 + (state >> 16) % 60));
+        if (round % 100 == 0)
+            check_table(session);
+    }
+    lock(session);
+    for (int i = 0; i < COUNT; i++)
+        hfi_extent_free(session, held[i]);
+    hfi_unlock(session);
+    CHECK(check_table(session) <= 2); /* with memory, and perhaps without */
+    CHECK(session->super->bytes[HFI_RESERVED] == 0);
+}
+
+static void
+test_more_than_a_chunk(hf_session *session) {
+    uint32_t before = hfi_extent_count(session);
+    uint32_t *held = malloc(2 * HFI_EXTENT_CHUNK * sizeof *held);
+    CHECK(held);
+    for (uint32_t i = 0; i < 2 * HFI_EXTENT_CHUNK; i++)
+        held[i] = reserve(session, 1);
+    CHECK(hfi_extent_count(session) >= before + HFI_EXTENT_CHUNK);
+    check_table(session);
+    lock(session);
+    for (uint32_t i = 0; i < 2 * HFI_EXTENT_CHUNK; i += 2)
+        hfi_extent_free(session, held[i]);
+    hfi_unlock(session);
+    check_table(session);
+    lock(session);
+    for (uint32_t i = 1; i < 2 * HFI_EXTENT_CHUNK; i += 2)
+        hfi_extent_free(session, held[i]);
+    hfi_unlock(session);
+    check_table(session);
+    free(held);
+}
+
+int
+main(void) {
+    hf_session *session = new_session(64 << 20, HF_SESSION_MEMFD);
+    CHECK(hfi_extent_at(session, HFI_NONE) == NULL);
+    CHECK(hfi_extent_bin(session, session->page) == 0);
+    CHECK(hfi_extent_bin(session, session->page * 1024) == 10);
+    test_random(session);
+    test_more_than_a_chunk(session);
+    end_session(session);
+    return 0;
+}

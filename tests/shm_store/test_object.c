@@ -1,0 +1,112 @@
+/* test_object.c - objects of the system: exclusive names, memory that is really there,
+ * limits that are errors, and locks that tell whether somebody has one open. */
+#include <errno.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "platform/fault.h"
+#include "platform/object.h"
+#include "../support/check.h"
+
+static uint64_t
+memory_of(int fd) {
+    struct stat st;
+    CHECK(fstat(fd, &st) == 0);
+    return (uint64_t)st.st_blocks * 512;
+}
+
+static int interruptions;
+
+static int
+interrupt(const char *call) {
+    if (strcmp(call, "posix_fallocate") == 0 && interruptions > 0) {
+        interruptions--;
+        return EINTR;
+    }
+    return 0;
+}
+
+static int
+count_name(void *context, const char *name) {
+    const char *wanted = context;
+    return strcmp(name, wanted) == 0;
+}
+
+static void
+test_names(void) {
+    char name[64];
+    int fd, second;
+    snprintf(name, sizeof name, "/holdfast-test-%ld", (long)getpid());
+    CHECK(hfi_object_open(name, &fd) == ENOENT);
+    CHECK(hfi_object_create(name, &fd) == 0);
+    CHECK(hfi_object_create(name, &second) == EEXIST);
+    struct stat st;
+    CHECK(fstat(fd, &st) == 0 && (st.st_mode & 0777) == 0600);
+    CHECK(hfi_object_each("holdfast-test-", count_name, name + 1) == 0);
+
+    CHECK(hfi_object_open(name, &second) == 0);
+    hfi_object_hold(fd);
+    CHECK(hfi_object_is_held(second) == 1);
+    int copy = dup(fd);
+    close(fd);
+    CHECK(hfi_object_is_held(second) == 1); /* by the duplicate */
+    close(copy);
+    CHECK(hfi_object_is_held(second) == 0);
+    close(second);
+    CHECK(hfi_object_unlink(name) == 0);
+    CHECK(hfi_object_unlink(name) == ENOENT);
+}
+
+static void
+test_memory(void) {
+    int fd;
+    void *p;
+    CHECK(hfi_object_create_anonymous("test", &fd) == 0);
+    interruptions = 5;
+    hfi_fault_hook = interrupt;
+    CHECK(hfi_object_allocate(fd, 1 << 20, 1 << 20) == 0); /* a profiler's signals */
+    hfi_fault_hook = NULL;
+    CHECK(interruptions == 0);
+    CHECK(memory_of(fd) >= 1 << 20 && memory_of(fd) < 2 << 20);
+    CHECK(hfi_object_write(fd, "abc", 3, 1 << 20) == 0);
+    CHECK(hfi_object_map(fd, 1 << 20, 1 << 20, HFI_MAP_READ, NULL, &p) == 0);
+    CHECK(memcmp(p, "abc", 3) == 0);
+    hfi_object_unmap(p, 1 << 20);
+#ifdef __linux__
+    CHECK(hfi_object_punch(fd, 1 << 20, 1 << 20) == 0);
+    CHECK(memory_of(fd) == 0);
+#endif
+    CHECK(hfi_object_truncate(fd, 4096) == 0);
+    close(fd);
+}
+
+/* In a child: the limit stays. Where it were not looked at, SIGXFSZ would kill it. */
+static void
+test_limit(void) {
+    pid_t pid = fork();
+    CHECK(pid >= 0);
+    if (pid == 0) {
+        int fd;
+        struct rlimit limit = {1 << 20, 1 << 20};
+        CHECK(hfi_object_create_anonymous("test", &fd) == 0);
+        CHECK(hfi_object_allocate(fd, 0, 4 << 20) == 0);
+        CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+        CHECK(hfi_object_allocate(fd, 4 << 20, 4096) == EFBIG);
+        CHECK(hfi_object_write(fd, "x", 1, 2 << 20) == EFBIG);
+        CHECK(hfi_object_write(fd, "x", 1, 1000) == 0);
+        _exit(0);
+    }
+    int how;
+    CHECK(waitpid(pid, &how, 0) == pid && how == 0);
+}
+
+int
+main(void) {
+    test_names();
+    test_memory();
+    test_limit();
+    return 0;
+}

@@ -1,0 +1,57 @@
+/* test_process.c - who lives: a running process does, a zombie, a reused pid and one of
+ * another boot don't, and of another pid namespace nobody can tell. */
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "platform/process.h"
+#include "../support/check.h"
+
+int
+main(void) {
+    hfi_process self = hfi_process_self();
+    CHECK((uint32_t)self.owner == (uint32_t)getpid());
+    CHECK(hfi_process_alive(&self) == 1);
+
+    hfi_process other = self;
+    other.owner ^= 1ull << 40;
+    CHECK(hfi_process_alive(&other) == -1);
+    hfi_process nobody = {self.owner >> 32 << 32, 0, self.boot};
+    CHECK(hfi_process_alive(&nobody) == 0);
+#ifdef __linux__
+    CHECK(self.start_time && self.boot);
+    hfi_process reused = self;
+    reused.start_time++;
+    CHECK(hfi_process_alive(&reused) == 0);
+    hfi_process before = self;
+    before.boot ^= 1;
+    CHECK(hfi_process_alive(&before) == 0);
+#endif
+    hfi_process half = self; /* its slot is just being written */
+    half.start_time = 0;
+    CHECK(hfi_process_alive(&half) == 1);
+
+    int ends[2];
+    CHECK(pipe(ends) == 0);
+    pid_t pid = fork();
+    CHECK(pid >= 0);
+    if (pid == 0) {
+        hfi_process child = hfi_process_self();
+        CHECK(write(ends[1], &child, sizeof child) == sizeof child);
+        pause();
+    }
+    hfi_process child;
+    CHECK(read(ends[0], &child, sizeof child) == sizeof child);
+    CHECK((uint32_t)child.owner == (uint32_t)pid); /* read anew after the fork */
+    CHECK(hfi_process_alive(&child) == 1);
+    CHECK(kill(pid, SIGKILL) == 0);
+    siginfo_t info;
+    CHECK(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT) == 0);
+#ifdef __linux__
+    CHECK(hfi_process_alive(&child) == 0); /* a zombie: its memory is gone */
+#endif
+    CHECK(waitpid(pid, NULL, 0) == pid);
+    CHECK(hfi_process_alive(&child) == 0);
+    CHECK(hfi_process_memory_bytes() > 1u << 20);
+    return 0;
+}

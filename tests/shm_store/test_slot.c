@@ -1,0 +1,92 @@
+/* test_slot.c - attached processes: slots run out with an answer, dead ones are taken
+ * over with their locks, and leases are seen. */
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "engine/internal.h"
+#include "store_fixture.h"
+
+static void
+test_all_taken(void) {
+    hf_session *session = new_session(0, HF_SESSION_MEMFD), *more[HFI_SLOT_COUNT];
+    hf_error error = HF_ERROR_INIT;
+    unsigned n = 0;
+    hf_status status;
+    while ((status = hf_session_open_fd(hf_session_fd(session), &more[n], &error)) ==
+           HF_OK)
+        CHECK(++n < HFI_SLOT_COUNT);
+    CHECK(status == HF_E_LIMIT && error.message[0]);
+    CHECK(n == HFI_SLOT_COUNT - 1);
+    CHECK(info_of(session).process_count == HFI_SLOT_COUNT);
+    hf_session_close(more[--n]);
+    OK(hf_session_open_fd(hf_session_fd(session), &more[n], NULL));
+    for (n++; n > 0; n--)
+        hf_session_close(more[n - 1]);
+
+    /* All but ours held by a process that died: the next one clears them. */
+    pid_t pid = fork();
+    CHECK(pid >= 0);
+    if (pid == 0) {
+        for (unsigned i = 1; i < HFI_SLOT_COUNT; i++)
+            OK(hf_session_open_fd(hf_session_fd(session), &more[i], NULL));
+        raise(SIGKILL);
+    }
+    CHECK(waitpid(pid, NULL, 0) == pid);
+    hf_session *next;
+    OK(hf_session_open_fd(hf_session_fd(session), &next, NULL));
+    CHECK(info_of(session).process_count == 2);
+    hf_session_close(next);
+    end_session(session);
+}
+
+/* A process dies with the writer lock, a region and a lease. */
+static void
+test_dead_holder(void) {
+    hf_session *session = new_session(0, HF_SESSION_MEMFD);
+    commit_value(session, "x", "1", 1, NULL);
+    pid_t pid = fork();
+    CHECK(pid >= 0);
+    if (pid == 0) {
+        hf_session *mine;
+        hf_region *region;
+        hf_snapshot *snapshot;
+        OK(hf_session_open_fd(hf_session_fd(session), &mine, NULL));
+        OK(hf_region_reserve(mine, 1 << 20, 0, &region, NULL, NULL));
+        OK(hf_snapshot_acquire(mine, &snapshot, NULL));
+        OK(hfi_lock(mine, NULL));
+        raise(SIGKILL);
+    }
+    CHECK(waitpid(pid, NULL, 0) == pid);
+    CHECK(atomic_load(&session->super->lock) != 0);
+    commit_value(session, "x", "2", 1, NULL); /* takes the lock over, and recovers */
+    CHECK(atomic_load(&session->super->dirty) == 0);
+    OK(hf_session_reap(session, 0, NULL, NULL)); /* the commit leased its base itself */
+    hf_session_info info = info_of(session);
+    CHECK(info.process_count == 1 && info.reserved_bytes == 0);
+    CHECK(info.retired_bytes == 0); /* the lease went, too */
+    end_session(session);
+}
+
+static void
+test_leases(void) {
+    hf_session *session = new_session(0, HF_SESSION_MEMFD);
+    hf_snapshot *snapshot;
+    uint64_t g = commit_value(session, "x", "1", 1, NULL);
+    CHECK(!hfi_slot_leases(session, 0, g + 10));
+    OK(hf_snapshot_acquire(session, &snapshot, NULL));
+    CHECK(hfi_slot_leases(session, g, g + 1));
+    CHECK(!hfi_slot_leases(session, g + 1, g + 2)); /* born later */
+    CHECK(!hfi_slot_leases(session, g - 1, g));     /* died before */
+    hf_snapshot_release(snapshot);
+    CHECK(!hfi_slot_leases(session, 0, g + 10));
+    end_session(session);
+}
+
+int
+main(void) {
+    test_all_taken();
+    test_dead_holder();
+    test_leases();
+    return 0;
+}

@@ -1,0 +1,137 @@
+/* test_snapshot.c - generations: what is leased stays as it was, what is not is freed,
+ * leases run out with an answer, and a difference is what differs. */
+#include "engine/internal.h"
+#include "store_fixture.h"
+
+static int
+content(hf_snapshot *snapshot, const char *key) {
+    hf_entry entry;
+    hf_status status = hf_snapshot_find(snapshot, key, strlen(key), &entry, NULL);
+    if (status == HF_NOT_FOUND)
+        return -1;
+    OK(status);
+    return *(const char *)entry.payload;
+}
+
+static void
+test_kept(hf_session *session) {
+    hf_snapshot *empty, *one, *again, *two;
+    OK(hf_snapshot_acquire(session, &empty, NULL));
+    CHECK(hf_snapshot_generation(empty) == 0 && hf_snapshot_entry_count(empty) == 0);
+    commit_value(session, "x", "1", 1, NULL);
+    OK(hf_snapshot_acquire(session, &one, NULL));
+    OK(hf_snapshot_acquire(session, &again, NULL)); /* shares the lease */
+    commit_value(session, "x", "2", 1, NULL);
+    commit_value(session, "y", "3", 1, NULL);
+    OK(hf_snapshot_acquire(session, &two, NULL));
+    CHECK(content(empty, "x") == -1);
+    CHECK(content(one, "x") == '1' && content(one, "y") == -1);
+    CHECK(content(two, "x") == '2' && content(two, "y") == '3');
+    CHECK(info_of(session).retired_bytes > 0);
+    hf_snapshot_release(one);
+    CHECK(content(again, "x") == '1'); /* still leased by the other */
+    OK(hf_session_reap(session, 0, NULL, NULL));
+    CHECK(info_of(session).retired_bytes > 0);
+    hf_snapshot_release(again);
+    hf_snapshot_release(empty);
+    hf_snapshot_release(two);
+    OK(hf_session_reap(session, 0, NULL, NULL));
+    CHECK(info_of(session).retired_bytes == 0);
+    hf_snapshot_release(NULL);
+    remove_value(session, "y");
+}
+
+static void
+test_limit(hf_session *session) {
+    hf_snapshot *held[HFI_LEASE_COUNT], *one_more;
+    hf_error error = HF_ERROR_INIT;
+    for (unsigned i = 0; i < HFI_LEASE_COUNT; i++) {
+        char value = (char)i;
+        commit_value(session, "x", &value, 1, NULL);
+        OK(hf_snapshot_acquire(session, &held[i], NULL));
+    }
+    OK(hf_snapshot_acquire(session, &one_more, NULL)); /* of the same generation */
+    hf_snapshot_release(one_more);
+    hf_snapshot_release(held[5]);
+    commit_value(session, "x", "!", 1, NULL);
+    OK(hf_snapshot_acquire(session, &held[5], NULL));
+    hf_commit *commit; /* a commit leases its base, the current one: shared */
+    OK(hf_commit_begin(session, &commit, NULL));
+    hf_commit_abort(commit);
+    remove_value(session, "x");
+    CHECK(hf_snapshot_acquire(session, &one_more, &error) == HF_E_LIMIT);
+    CHECK(error.message[0]);
+    for (unsigned i = 0; i < HFI_LEASE_COUNT; i++) {
+        if (i != 5)
+            CHECK(content(held[i], "x") == (char)i);
+        hf_snapshot_release(held[i]);
+    }
+}
+
+typedef struct seen {
+    int added, changed, removed, stop_after;
+} seen;
+
+static int
+count_pair(void *context, const hf_entry *before, const hf_entry *after) {
+    seen *s = context;
+    CHECK(before || after);
+    if (before && after)
+        CHECK(before->key_size == after->key_size &&
+              memcmp(before->key, after->key, before->key_size) == 0);
+    s->changed += before && after;
+    s->added += !before;
+    s->removed += !after;
+    return s->stop_after && s->added + s->changed + s->removed >= s->stop_after
+               ? HF_STOP
+               : 0;
+}
+
+static void
+test_difference(hf_session *session) {
+    hf_snapshot *before, *after;
+    hf_commit *commit;
+    char key[16];
+    seen s = {0};
+    OK(hf_commit_begin(session, &commit, NULL));
+    for (int i = 0; i < 400; i++) {
+        snprintf(key, sizeof key, "n%d", i);
+        OK(put_value(commit, key, "1", 1, NULL, NULL));
+    }
+    OK(hf_commit_publish_consume(commit, NULL, NULL));
+    OK(hf_snapshot_acquire(session, &before, NULL));
+    OK(hf_commit_begin(session, &commit, NULL));
+    for (int i = 0; i < 400; i += 4) {
+        snprintf(key, sizeof key, "n%d", i);
+        OK(put_value(commit, key, "2", 1, NULL, NULL));
+        snprintf(key, sizeof key, "n%d", i + 1);
+        OK(hf_commit_remove(commit, key, strlen(key), NULL));
+        snprintf(key, sizeof key, "new%d", i);
+        OK(put_value(commit, key, "2", 1, NULL, NULL));
+    }
+    OK(hf_commit_publish_consume(commit, NULL, NULL));
+    OK(hf_snapshot_acquire(session, &after, NULL));
+    OK(hf_snapshot_diff(before, after, count_pair, &s, NULL));
+    CHECK(s.added == 100 && s.changed == 100 && s.removed == 100);
+    s = (seen){0};
+    OK(hf_snapshot_diff(NULL, after, count_pair, &s, NULL));
+    CHECK(s.added == 400 && s.changed == 0 && s.removed == 0);
+    s = (seen){0};
+    OK(hf_snapshot_diff(after, after, count_pair, &s, NULL));
+    CHECK(s.added + s.changed + s.removed == 0);
+    s = (seen){.stop_after = 3};
+    OK(hf_snapshot_diff(before, after, count_pair, &s, NULL));
+    CHECK(s.added + s.changed + s.removed == 3);
+    hf_snapshot_release(before);
+    hf_snapshot_release(after);
+}
+
+int
+main(void) {
+    hf_session *session = new_session(0, HF_SESSION_MEMFD);
+    test_kept(session);
+    test_limit(session);
+    test_difference(session);
+    end_session(session);
+    return 0;
+}
