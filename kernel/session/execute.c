@@ -457,6 +457,8 @@ home_replied(hf_kernel *kernel, const msgpack_object *reply) {
     send_reply(kernel, request, reply, hfi_textbuf_part(&metadata));
     hfi_textbuf_fini(&metadata);
     kernel->uncommitted++;
+    /* Now, not at the next commit: the template imports while other plain cells run. */
+    hfi_crew_import(kernel, hfi_map_get(reply, "modules"));
     hfi_execute_finish(kernel, error);
 }
 

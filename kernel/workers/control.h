@@ -32,7 +32,8 @@
  * by {op: "reply", id} without content.
  *   <- {op: "reply", id, content: bin, metadata?: bin, buffers?: [bin], report?: map,
  *       prepared?: bin, modules?: [str], trace?: str}
- *      ends request `id`. For execute_request, content is that of execute_reply.
+ *      ends request `id`. For execute_request, content is that of execute_reply, and
+ *      `modules` are the top-level modules that are imported by now, where there are new.
  *   <- {op: "message", channel: "iopub"|"shell"|"control", type, content: bin,
  *       metadata: bin, parent?: bin, buffers: [bin]}   to be published as it is; the
  * parent is the running request's header unless given (background threads, comms).

@@ -29,6 +29,7 @@ class Home(Worker):
         self.names = None
         self.last_report: dict[str, t.Any] = {}
         self._committed_state: state.State = {}
+        self._told_modules = _top_level_modules()
         if self.session is not None:
             from holdfast import _store
 
@@ -47,6 +48,15 @@ class Home(Worker):
         if memory is not None:
             results.restore(self.shell, memory)
         self._committed_state = state.capture(self.shell)
+
+    async def execute(self, frame: Frame, message: dict[str, t.Any]) -> Frame:
+        """Run a plain cell; the reply says which modules are new, for the template."""
+        reply = await super().execute(frame, message)
+        modules = _top_level_modules()
+        if modules != self._told_modules:
+            self._told_modules = modules
+            reply["modules"] = sorted(modules)
+        return reply
 
     # ---- requests of the frontend without user code
 
