@@ -26,7 +26,7 @@ try_commit(hf_session *session, hf_region *region) {
     OK(hf_commit_begin(session, &commit, NULL));
     hf_status status = put_value(commit, "region", NULL, 0, region, NULL);
     for (int i = 0; i < 10 && !status; i++) {
-        char key[8];
+        char key[16];
         snprintf(key, sizeof key, "w%d", i);
         hf_buffer buffer = {payload, sizeof payload, NULL};
         hf_value value = {.key = key,
@@ -89,7 +89,7 @@ test_packs(void) {
         memset(bytes, i, sizeof bytes);
         hf_buffer buffer = {bytes, sizeof bytes, NULL};
         hf_value value = {.buffers = &buffer, .buffer_count = 1};
-        char key[8];
+        char key[16];
         value.key = key;
         value.key_size = (size_t)snprintf(key, sizeof key, "p%d", i);
         OK(hf_commit_put(commit, &value, NULL));
@@ -98,7 +98,7 @@ test_packs(void) {
     /* 500 pages in packs, and the directory: not an extent for each. */
     CHECK(info_of(session).extent_count <= before + 3);
     for (int i = 0; i < 500; i += 17) {
-        char key[8];
+        char key[16];
         snprintf(key, sizeof key, "p%d", i);
         hf_region *region = map_value(session, key);
         CHECK(hf_region_size(region) == sizeof bytes);
