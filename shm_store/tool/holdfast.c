@@ -1,10 +1,10 @@
 /* holdfast.c - the command-line tool: what sessions exist, and what is in them.
  *
- *   holdfast ls [--json]               sessions of this user
- *   holdfast info [SESSION]            sizes and processes of one
+ *   holdfast ls [--json]                       sessions of this user
+ *   holdfast info [SESSION]                    sizes and processes of one
  *   holdfast show [--all] [SESSION]            its names
  *   holdfast show [--all] [SESSION] NAME       one value: codec, sizes, meta
- *   holdfast gc                        remove what dead processes left
+ *   holdfast gc                                remove what dead processes left
  *
  * SESSION may be left out where there is one session only. The tool uses the public
  * header alone. It exits with 0, with 1 where something was not found or failed, and
@@ -33,7 +33,7 @@ static const char usage[] =
     "ls    list this user's sessions\n"
     "info  sizes and processes of a session\n"
     "show  the names in a session, or one value: codec, sizes, meta\n"
-    "gc    remove sessions whose processes are all dead\n"
+    "gc    remove sessions whose processes are all dead, and broken ones\n"
     "\n"
     "SESSION may be left out where only one exists.\n";
 

@@ -1,6 +1,11 @@
 /* test_holdfast.c - the command-line tool (its path is the argument) on a real session.
  */
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
 #include "holdfast/store.h"
+#include "platform/object.h"
 #include "../support/check.h"
 
 #define OK(call) CHECK((call) == HF_OK)
@@ -16,6 +21,32 @@ run_tool(const char *arguments, char *output, size_t size) {
     size_t n = fread(output, 1, size - 1, pipe);
     output[n] = 0;
     return pclose(pipe);
+}
+
+/* An object under one of our names that is no session, and has been there for a while.
+ */
+static void
+test_broken(void) {
+    char name[64], output[16384], line[128];
+    struct timespec times[2] = {{0, UTIME_OMIT}, {time(NULL) - 60, 0}};
+    int fd;
+    snprintf(name, sizeof name, "/holdfast-%lu-%016lx", (unsigned long)getuid(),
+             (unsigned long)getpid());
+    CHECK(hfi_object_create(name, &fd) == 0);
+    CHECK(hfi_object_allocate(fd, 0, 1 << 20) == 0);
+    CHECK(futimens(fd, times) == 0);
+    close(fd);
+    CHECK(run_tool("ls", output, sizeof output) == 0);
+    const char *at = strstr(output, name + 1);
+    CHECK(at && strcspn(at, "\n") < sizeof line);
+    snprintf(line, sizeof line, "%.*s", (int)strcspn(at, "\n"), at);
+    CHECK(strstr(line, "corrupt: run gc") && strstr(line, "1.0 MiB"));
+    CHECK(run_tool("ls --json", output, sizeof output) == 0);
+    CHECK(strstr(output, "\"state\": \"HF_E_CORRUPT\""));
+    snprintf(line, sizeof line, "info %s", name + 1);
+    CHECK(run_tool(line, output, sizeof output) != 0);
+    CHECK(run_tool("gc", output, sizeof output) == 0 && strstr(output, name + 1));
+    CHECK(run_tool("ls", output, sizeof output) == 0 && !strstr(output, name + 1));
 }
 
 int
@@ -58,5 +89,6 @@ main(int argc, char **argv) {
     CHECK(run_tool("nonsense", output, sizeof output) != 0 && strstr(output, "usage"));
     OK(hf_session_destroy(session, NULL));
     hf_session_close(session);
+    test_broken();
     return 0;
 }
