@@ -1,0 +1,88 @@
+"""What differs between an instrumented and a plain cell: the list in ARCHITECTURE.md.
+
+A test for each entry, so that the list stays true. Where one fails because the difference
+is gone, take the entry off the list.
+"""
+
+RECORD = "%%execute_with_scorep\n"
+
+
+def test_1_another_process(kernel):
+    home = kernel.run("import os; os.getpid()").result
+    assert kernel.run(RECORD + "os.getpid()").result != home
+
+
+def test_2_threads_tasks_and_timers_end_with_the_cell(kernel):
+    kernel.run(
+        RECORD + "import asyncio, threading, time, pathlib\n"
+        "def later(name):\n"
+        "    time.sleep(0.3); pathlib.Path(name).touch()\n"
+        "threading.Thread(target=later, args=('thread',)).start()\n"
+        "async def soon():\n"
+        "    await asyncio.sleep(0.3); pathlib.Path('task').touch()\n"
+        "_task = asyncio.ensure_future(soon())"
+    )
+    kernel.run("import time; time.sleep(0.8)")
+    assert kernel.run("import os; [n for n in ('thread', 'task') if os.path.exists(n)]").result == (
+        "[]"
+    )
+
+
+def test_3_what_no_codec_carries_stays_at_home(kernel):
+    kernel.run("import threading\nlock = threading.Lock(); steps = iter_ = (i for i in range(3))")
+    outcome = kernel.run(RECORD + "next(steps)")
+    assert outcome.content["ename"] == "NotCarriedError"
+    assert "'steps'" in outcome.content["evalue"] and "generator" in outcome.content["evalue"]
+    assert kernel.run("next(iter_), next(steps), lock.locked()").result == "(0, 1, False)"
+
+
+def test_4_what_the_cell_makes_and_no_codec_carries_is_lost_and_named(kernel):
+    outcome = kernel.run(RECORD + "kept = 1; made = (i for i in range(3))")
+    assert outcome.status == "ok"
+    assert "made" in outcome.stream("stderr") and "generator" in outcome.stream("stderr")
+    assert kernel.run("kept").result == "1"
+    assert kernel.run("made").content["ename"] == "NameError"
+
+
+def test_5_settings_inside_of_modules_stay_where_they_are(kernel):
+    kernel.run("import json; json.mark = 'home'\nimport decimal; decimal.getcontext().prec = 7")
+    outcome = kernel.run(RECORD + "getattr(json, 'mark', None), decimal.getcontext().prec")
+    assert outcome.result == "(None, 28)"
+
+
+def test_6_what_changed_is_a_new_object_at_home(kernel):
+    kernel.run("rows = [1]; same = [2]; before = id(rows), id(same)")
+    kernel.run(RECORD + "rows.append(2)")
+    assert kernel.run("rows, id(rows) == before[0], id(same) == before[1]").result == (
+        "([1, 2], False, True)"
+    )
+
+
+def test_7_a_second_line_is_the_trace(kernel):
+    outcome = kernel.run(RECORD + "print('mine')")
+    mine, where = outcome.stream().splitlines()
+    assert mine == "mine" and where.startswith("Instrumentation results can be found in ")
+
+
+def test_what_does_cross(kernel, tmp_path):
+    """The state beside variables that is carried both ways: no difference."""
+    (tmp_path / "elsewhere").mkdir()
+    kernel.run(
+        "import os, sys, random, warnings\n"
+        "os.environ['HF_ONE'] = '1'; sys.path.append('/hf/one'); random.seed(3)\n"
+        "expected = random.Random(3); warnings.simplefilter('ignore', UserWarning)"
+    )
+    outcome = kernel.run(
+        RECORD + "import os, sys, random, warnings\n"
+        "print(os.environ['HF_ONE'], '/hf/one' in sys.path, random.random() == expected.random())\n"
+        "warnings.warn('unseen')\n"
+        "os.environ['HF_TWO'] = '2'; del os.environ['HF_ONE']; sys.path.append('/hf/two')\n"
+        "os.chdir('elsewhere')"
+    )
+    assert outcome.stream().splitlines()[0] == "1 True True"
+    assert "unseen" not in outcome.stream("stderr")
+    assert kernel.run(
+        "(os.environ.get('HF_ONE'), os.environ['HF_TWO'], sys.path.count('/hf/one'),"
+        " sys.path.count('/hf/two'), os.path.basename(os.getcwd()),"
+        " random.random() == expected.random())"
+    ).result == "(None, '2', 1, 1, 'elsewhere', True)"
