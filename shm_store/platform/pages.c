@@ -10,17 +10,17 @@
  * Which way works is found by trying it once on a small mapping of our own, rather than
  * from a version number: kernels are patched, and sandboxes lie.
  *
- * A scan costs next to nothing where no page tables are, and 2 to 8 ms for each GiB that
- * is mapped (bench/store_commit.c): to tell a page of the file from a copy the kernel
- * has to look at its struct page, 16 MiB of them. All other categories take 0.5 ms, but
- * none of them tells the two apart.
+ * A scan costs next to nothing where no page tables are, and 2 to 8 ms for each GiB
+ * that is mapped (bench/store_commit.c): to tell a page of the file from a copy the
+ * kernel has to look at its struct page, 16 MiB of them. All other categories take 0.5
+ * ms, but none of them tells the two apart.
  *
  * Rejected: soft-dirty bits (need /proc/self/clear_refs, which walks the whole process,
  * is absent in many kernels, and may be used by somebody else); userfaultfd's
- * asynchronous write protection (needs each page marked beforehand, which costs more
- * than the scan, and is often forbidden); mprotect and SIGSEGV (a signal handler in other
- * people's process). The kernel's header may be older than the running kernel, so the
- * structures of PAGEMAP_SCAN are declared here.
+ * asynchronous write protection (every mapping must be registered and marked before it
+ * is written, and it is often forbidden); mprotect and SIGSEGV (a signal handler in
+ * other people's process). The kernel's header may be older than the running kernel, so
+ * the structures of PAGEMAP_SCAN are declared here.
  */
 #include "pages.h"
 
