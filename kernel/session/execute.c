@@ -34,7 +34,6 @@
 static void
 abort_queued(hf_kernel *kernel) {
     hfi_request *request;
-    hfi_dispatch_shell(kernel); /* those that were sent already count as queued */
     while ((request = hfi_queue_pop_type(&kernel->queue, "execute_request")) != NULL) {
         hfi_publish_status(kernel, request->message.header, "busy");
         hfi_reply(kernel, request, hfi_part_text("{\"status\":\"aborted\"}"),
@@ -48,11 +47,13 @@ void
 hfi_execute_finish(hf_kernel *kernel, int error) {
     hfi_request *request = kernel->running;
     int executed = strcmp(request->message.type, "execute_request") == 0;
-    hfi_publish_status(kernel, request->message.header, "idle");
+    int stop = executed && error && kernel->execution.stop_on_error;
     kernel->running = NULL;
     kernel->phase = HFI_PHASE_NONE;
+    if (stop) /* what was sent by now is dropped too, but nothing that answers the idle */
+        hfi_dispatch_shell(kernel);
+    hfi_publish_status(kernel, request->message.header, "idle");
     if (executed) {
-        int stop = error && kernel->execution.stop_on_error;
         hfi_verdict_fini(&kernel->execution.verdict);
         hfi_textbuf_clear(&kernel->last_parent);
         hfi_textbuf_append(&kernel->last_parent, request->message.header.data,
