@@ -105,11 +105,37 @@ fill_rest(void) {
 }
 
 static int
+write_proc(const char *path, const char *text) {
+    FILE *file = fopen(path, "w");
+    if (!file)
+        return -1;
+    fputs(text, file);
+    return fclose(file);
+}
+
+/* In a new user namespace nobody owns anything until user and group are mapped. */
+static int
+enter_namespace(void) {
+    unsigned long user = getuid(), group = getgid();
+    char users[64], groups[64];
+    if (unshare(CLONE_NEWNS | (user ? CLONE_NEWUSER : 0)) != 0)
+        return -1;
+    if (!user)
+        return 0;
+    snprintf(users, sizeof users, "%lu %lu 1", user, user);
+    snprintf(groups, sizeof groups, "%lu %lu 1", group, group);
+    return write_proc("/proc/self/uid_map", users) ||
+                   write_proc("/proc/self/setgroups", "deny") ||
+                   write_proc("/proc/self/gid_map", groups)
+               ? -1
+               : 0;
+}
+
+static int
 on_small_tmpfs(void) {
-    uid_t user = getuid();
-    if (unshare(CLONE_NEWNS | (user ? CLONE_NEWUSER : 0)) != 0 ||
+    if (enter_namespace() != 0 ||
         mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
-        mount("tmpfs", "/dev/shm", "tmpfs", 0, "size=16m") != 0) {
+        mount("tmpfs", "/dev/shm", "tmpfs", 0, "size=16m,mode=1777") != 0) {
         printf("skipped: no private mount namespace (%s)\n", strerror(errno));
         return SKIPPED;
     }
