@@ -12,6 +12,11 @@
  * entry remembers if its enter was written and profiled, so its leave follows suit when
  * recording was switched in between. Times on a location never step back.
  *
+ * A hider is a frame of a program's own machinery (the kernel's, for a cell): while it
+ * is set, the caller sends no functions for this location. An entry that lifts it (a
+ * cell's own code, called back from there) remembers it, and gives it back when it is
+ * left.
+ *
  * The interpreter's lock serializes all callers but the writer of `finished`. The path
  * of an event allocates only when the stack is deeper than ever before.
  *
@@ -73,7 +78,18 @@ enter_at(hfi_location *location, hfi_owner owner, uint32_t region, uint64_t now)
             profiled = hfi_calltree_enter(location->tree, region, now) == HF_OK;
     }
     location->stack[location->depth++] =
-        (hfi_open_region){owner, ++location->serial, region, written, profiled};
+        (hfi_open_region){owner, 0, ++location->serial, region, written, profiled};
+}
+
+static void
+enter_lifting_at(hfi_location *location, hfi_owner owner, uint32_t region,
+                 hfi_owner hider, uint64_t now) {
+    size_t depth = location->depth;
+    enter_at(location, owner, region, now);
+    if (location->depth > depth && hider) {
+        location->stack[depth].hider = hider;
+        location->hider = 0;
+    }
 }
 
 static void
@@ -87,6 +103,8 @@ leave_top(hfi_location *location, uint64_t now) {
     }
     if (entry.profiled)
         hfi_calltree_leave(location->tree, now);
+    if (entry.hider)
+        location->hider = entry.hider;
 }
 
 /* Take entry `at` out, and those above it that `keep` doesn't want to stay. The others
@@ -97,19 +115,27 @@ static void
 remove_entry(hfi_location *location, size_t at, keep_rule keep) {
     uint64_t now = hfi_clock_now();
     size_t top = location->depth;
+    hfi_owner hider = location->hider;
     while (location->depth > at)
         leave_top(location, now);
     /* The entries above are still in the array; entering writes below where we read. */
     for (size_t i = at + 1; i < top; i++) {
         hfi_open_region entry = location->stack[i];
         if (keep == KEEP_ALL || entry.owner == HFI_OWNER_USER)
-            enter_at(location, entry.owner, entry.region, now);
+            enter_lifting_at(location, entry.owner, entry.region, entry.hider, now);
     }
+    if (keep == KEEP_ALL) /* what runs now is the same as before */
+        location->hider = hider;
 }
 
 void
 hfi_location_enter(hfi_location *location, hfi_owner owner, uint32_t region) {
     enter_at(location, owner, region, hfi_clock_now());
+}
+
+void
+hfi_location_enter_lifting(hfi_location *location, hfi_owner owner, uint32_t region) {
+    enter_lifting_at(location, owner, region, location->hider, hfi_clock_now());
 }
 
 void
@@ -161,6 +187,11 @@ hfi_location_keep_only(hfi_location *location, const hfi_live_frame *live,
         else
             remove_entry(location, at, KEEP_ALL);
     }
+    size_t i = 0;
+    while (i < live_count && live[i].owner != location->hider)
+        i++;
+    if (i == live_count)
+        location->hider = 0;
 }
 
 void

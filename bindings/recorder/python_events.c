@@ -14,8 +14,11 @@
  * enable; the first event after that takes the slow way: it finds or makes the
  * location, and leaves the entries whose frames returned while events were off.
  *
- * The mutex guards one thing: a thread that ends marks its location as finished without
- * the interpreter's lock, and close must not free that location meanwhile.
+ * Two mutexes. finish_lock: a thread that ends marks its location as finished without
+ * the interpreter's lock, and close must not free that location meanwhile. write_lock
+ * is held while a recording is opened or, without the interpreter's lock, closed: the
+ * next one and a fork wait for that. It is never waited for with the interpreter's lock
+ * held.
  *
  * Rejected: a dict from code objects to regions (a hash and a compare per event);
  * sys.monitoring (3.12+, to come behind the same functions); a frame-evaluation hook
@@ -66,6 +69,7 @@ static struct {
 } events = {.extra_index = -1};
 
 static pthread_mutex_t finish_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t write_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_key_t finish_key;
 static pthread_once_t finish_once = PTHREAD_ONCE_INIT;
 
@@ -141,14 +145,35 @@ region_define(PyFrameObject *frame, PyCodeObject *code) {
     return region;
 }
 
-static inline uint32_t
-region_of(PyFrameObject *frame) {
-    PyCodeObject *code = PyFrame_GetCode(frame);
+/* Whether this recording knows the code already, and as what. */
+static inline bool
+region_is_known(PyCodeObject *code, uint32_t *ret_region) {
     void *extra = NULL;
     (void)CODE_GET_EXTRA((PyObject *)code, events.extra_index, &extra);
     uint64_t slot = (uint64_t)extra;
-    uint32_t region = slot >> 32 == events.generation ? (uint32_t)slot - 1
-                                                      : region_define(frame, code);
+    *ret_region = (uint32_t)slot - 1;
+    return slot >> 32 == events.generation;
+}
+
+static inline uint32_t
+region_of(PyFrameObject *frame) {
+    PyCodeObject *code = PyFrame_GetCode(frame);
+    uint32_t region;
+    if (!region_is_known(code, &region))
+        region = region_define(frame, code);
+    Py_DECREF(code);
+    return region;
+}
+
+/* The region of a frame that may have been entered; none is defined. */
+static uint32_t
+region_of_live(PyFrameObject *frame) {
+    PyCodeObject *code = PyFrame_GetCode(frame);
+    uint32_t region;
+    if (!region_is_known(code, &region))
+        region = HFI_REGION_NONE;
+    else if (hfi_region_is_recorded(region))
+        region = hfi_region_id(region);
     Py_DECREF(code);
     return region;
 }
@@ -217,7 +242,7 @@ location_sync(bool entering) {
             }
             live = grown;
         }
-        live[count++] = (hfi_live_frame){(hfi_owner)frame, region_of(frame)};
+        live[count++] = (hfi_live_frame){(hfi_owner)frame, region_of_live(frame)};
         PyFrameObject *back = PyFrame_GetBack(frame);
         Py_DECREF(frame);
         frame = back;
@@ -231,7 +256,7 @@ static void
 location_refresh(bool entering) {
     if (here.generation != events.generation || !here.location)
         location_make();
-    else if (here.location->depth)
+    else if (here.location->depth || here.location->hider)
         location_sync(entering);
     here.epoch = events.epoch;
 }
@@ -253,13 +278,32 @@ owner_of_c_call(PyFrameObject *frame) {
     return (hfi_owner)frame | 1;
 }
 
+/* A call that isn't just entered: left out, or below something hidden. */
+static void
+on_call_aside(hfi_location *location, PyFrameObject *frame, uint32_t region) {
+    if (region == HFI_REGION_HIDDEN) {
+        if (!location->hider)
+            location->hider = (hfi_owner)frame;
+    } else if (region != HFI_REGION_NONE && region & HFI_REGION_LIFTS) {
+        hfi_location_enter_lifting(location, (hfi_owner)frame, hfi_region_id(region));
+    }
+}
+
 static void
 on_return(hfi_location *location, PyFrameObject *frame) {
     size_t depth = location->depth;
+    hfi_owner owner = (hfi_owner)frame;
+    bool is_top = depth && location->stack[depth - 1].owner == owner;
+    if (location->hider) {
+        bool was_hider = location->hider == owner;
+        if (was_hider || is_top)
+            location->hider = 0;
+        if (!is_top)
+            return;
+    }
     /* A function that is left out has no entry: don't search the stack for it. */
-    if (depth && (location->stack[depth - 1].owner == (hfi_owner)frame ||
-                  region_of(frame) != HFI_REGION_NONE))
-        hfi_location_leave(location, (hfi_owner)frame);
+    if (is_top || (depth && hfi_region_is_recorded(region_of_live(frame))))
+        hfi_location_leave(location, owner);
 }
 
 static int
@@ -279,14 +323,17 @@ on_event(PyObject *unused, PyFrameObject *frame, int what, PyObject *arg) {
     uint32_t region;
     switch (what) {
     case PyTrace_CALL:
-        if ((region = region_of(frame)) != HFI_REGION_NONE)
-            hfi_location_enter(location, (hfi_owner)frame, region);
+        region = region_of(frame);
+        if (!location->hider && hfi_region_is_recorded(region))
+            hfi_location_enter(location, (hfi_owner)frame, hfi_region_id(region));
+        else
+            on_call_aside(location, frame, region);
         break;
     case PyTrace_RETURN:
         on_return(location, frame);
         break;
     case PyTrace_C_CALL:
-        if (region_of(frame) != HFI_REGION_NONE &&
+        if (!location->hider && hfi_region_is_recorded(region_of(frame)) &&
             (region = region_of_c(arg)) != HFI_REGION_NONE)
             hfi_location_enter(location, owner_of_c_call(frame), region);
         break;
@@ -312,6 +359,12 @@ hfi_events_join(PyFrameObject *frame) {
 /* -- open, switch, close -------------------------------------------------------------
  */
 
+static void
+write_begin(void) {
+    Py_BEGIN_ALLOW_THREADS pthread_mutex_lock(&write_lock);
+    Py_END_ALLOW_THREADS
+}
+
 hf_status
 hfi_events_open(const hf_recorder_options *options, bool c_calls, hf_error *reterr) {
     if (events.recorder)
@@ -326,7 +379,11 @@ hfi_events_open(const hf_recorder_options *options, bool c_calls, hf_error *rete
         PyErr_Clear();
     Py_XDECREF(threading);
     hf_recorder *recorder;
-    hf_status status = hf_recorder_create(options, &recorder, reterr);
+    hf_status status = HF_BUSY;
+    write_begin();
+    if (!events.recorder) /* nobody was quicker while we waited */
+        status = hf_recorder_create(options, &recorder, reterr);
+    pthread_mutex_unlock(&write_lock);
     if (status != HF_OK)
         return status;
     events.recorder = recorder;
@@ -422,12 +479,28 @@ hf_status
 hfi_events_close(hfi_recording_totals *ret_totals, hf_error *reterr) {
     if (!events.recorder)
         return HF_NOT_FOUND;
-    return hf_recorder_close(detach_recorder(), ret_totals, reterr);
+    hf_recorder *recorder = detach_recorder();
+    hf_status status;
+    Py_BEGIN_ALLOW_THREADS pthread_mutex_lock(&write_lock);
+    status = hf_recorder_close(recorder, ret_totals, reterr);
+    pthread_mutex_unlock(&write_lock);
+    Py_END_ALLOW_THREADS return status;
 }
 
 void
-hfi_events_forked(void) {
-    /* Another thread of the parent may have held it. */
+hfi_events_before_fork(void) {
+    write_begin();
+}
+
+void
+hfi_events_after_fork(bool in_child) {
+    if (!in_child) {
+        pthread_mutex_unlock(&write_lock);
+        return;
+    }
+    /* Another thread of the parent may have held the first; the second is ours, but a
+     * child's mutex is made anew. */
     pthread_mutex_init(&finish_lock, NULL);
+    pthread_mutex_init(&write_lock, NULL);
     hf_recorder_abandon(detach_recorder());
 }

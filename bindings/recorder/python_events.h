@@ -15,7 +15,8 @@
  * when one is open. Failures: those of hf_recorder_create. */
 HF_CHECK hf_status hfi_events_open(const hf_recorder_options *options, bool c_calls,
                                    hf_error *reterr);
-/* Events off, then close. HF_NOT_FOUND when none is open. */
+/* Events off, then close; the interpreter's lock is given up while files are written.
+ * HF_NOT_FOUND when none is open. */
 HF_CHECK hf_status hfi_events_close(hfi_recording_totals *ret_totals, hf_error *reterr);
 
 /* Call and return events, on every thread. -1 with a Python error. */
@@ -23,8 +24,11 @@ int hfi_events_enable(void);
 int hfi_events_disable(void);
 bool hfi_events_are_enabled(void);
 
-/* After fork, in the child: forget the parent's recording. */
-void hfi_events_forked(void);
+/* Around a fork. It waits until no recording is being written, since the child would
+ * write what the C library has buffered a second time. The child forgets the parent's
+ * recording. */
+void hfi_events_before_fork(void);
+void hfi_events_after_fork(bool in_child);
 
 hf_recorder *hfi_events_get_recorder(void); /* NULL: none is open */
 /* This thread's location; NULL when none is open, or there is no memory for one. */

@@ -28,6 +28,7 @@ typedef uintptr_t hfi_owner;
 
 typedef struct hfi_open_region {
     hfi_owner owner;
+    hfi_owner hider; /* of the location, which this entry lifted; 0: none */
     uint64_t serial; /* unique on its location */
     uint32_t region;
     bool written;  /* its enter is in the trace */
@@ -42,6 +43,7 @@ typedef struct hfi_location {
     hfi_calltree *tree;
     hfi_open_region *stack;
     size_t depth, capacity;
+    hfi_owner hider; /* the frame below which nothing is recorded; 0: none */
     uint64_t serial;
     uint64_t id;
     uint64_t lost; /* events that the back end refused */
@@ -86,6 +88,9 @@ HF_CHECK hf_status hf_recorder_add_location(hf_recorder *recorder, const char *n
                                             hf_error *reterr);
 
 void hfi_location_enter(hfi_location *location, hfi_owner owner, uint32_t region);
+/* Enter although the location has a hider: it is lifted until this entry is left. */
+void hfi_location_enter_lifting(hfi_location *location, hfi_owner owner,
+                                uint32_t region);
 /* Leave what `owner` entered last. Entries above it are left as well; the user regions
  * among them are entered again, so a region begun in a helper function outlives it.
  * Unknown owners (entered before events were on) are ignored. */
@@ -100,7 +105,8 @@ typedef struct hfi_live_frame {
     uint32_t region;
 } hfi_live_frame;
 
-/* Leave the function entries that don't belong to one of `live` (innermost first). */
+/* Leave the function entries that don't belong to one of `live` (innermost first), and
+ * forget the hider where it isn't one of them. */
 void hfi_location_keep_only(hfi_location *location, const hfi_live_frame *live,
                             size_t live_count);
 

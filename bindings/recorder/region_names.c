@@ -6,11 +6,20 @@
  *   module.Type:method         a method of an extension type
  *   user:NAME                  a region of the program (named by scorep.user, not here)
  *
+ *   cell In[5]                 the code of a cell
+ *
  * with the absolute file name and the first line. The module is the __name__ of the
  * globals that the code runs in. A __name__ that isn't a string gives "<unknown>".
  *
  * A cell's code has a file name that nobody recognizes; the kernel tells with
- * show_file() under which name it should appear.
+ * show_file() under which name it should appear. That name, In[5], is the one that
+ * IPython's tracebacks use, so it leads back to the cell.
+ *
+ * A recorder that runs inside the recorded process has to tell its own doings from the
+ * program's. It goes by file: what the kernel's package does is hidden with all that it
+ * calls (a print would show msgpack and threading otherwise), what wraps the program's
+ * own functions is left out by itself. A cell's code is shown wherever it is called
+ * from, since the kernel's event loop resumes an awaiting cell.
  *
  * All of this runs once for each code object and recording, inside the interpreter's
  * profile callback: it must not run Python code, and keeps the error indicator.
@@ -26,26 +35,36 @@
 #include <string.h>
 #include <unistd.h>
 
+typedef struct exclusion {
+    char *prefix; /* of file names */
+    size_t length;
+    uint32_t region; /* HFI_REGION_NONE or HFI_REGION_HIDDEN */
+} exclusion;
+
 static struct {
-    char **prefixes; /* of file names that are left out */
+    exclusion *exclusions;
     size_t count;
     PyObject *shown; /* dict: file name to shown name; NULL while empty */
 } rules;
 
 int
-hfi_region_names_exclude(const char *prefix) {
+hfi_region_names_exclude(const char *prefix, bool callees) {
+    uint32_t region = callees ? HFI_REGION_HIDDEN : HFI_REGION_NONE;
     for (size_t i = 0; i < rules.count; i++)
-        if (strcmp(rules.prefixes[i], prefix) == 0)
+        if (strcmp(rules.exclusions[i].prefix, prefix) == 0) {
+            rules.exclusions[i].region = region;
             return 0;
-    char **grown = realloc(rules.prefixes, (rules.count + 1) * sizeof(char *));
+        }
+    exclusion *grown =
+        realloc(rules.exclusions, (rules.count + 1) * sizeof *rules.exclusions);
     if (grown)
-        rules.prefixes = grown;
+        rules.exclusions = grown;
     char *copy = grown ? strdup(prefix) : NULL;
     if (!copy) {
         PyErr_NoMemory();
         return -1;
     }
-    rules.prefixes[rules.count++] = copy;
+    rules.exclusions[rules.count++] = (exclusion){copy, strlen(prefix), region};
     return 0;
 }
 
@@ -54,6 +73,12 @@ hfi_region_names_show_file(PyObject *file, PyObject *shown) {
     if (!rules.shown && !(rules.shown = PyDict_New()))
         return -1;
     return PyDict_SetItem(rules.shown, file, shown);
+}
+
+PyObject *
+hfi_region_names_shown(PyObject *file) {
+    PyObject *shown = rules.shown ? PyDict_GetItem(rules.shown, file) : NULL;
+    return shown ? shown : file;
 }
 
 /* UTF-8 bytes of a str, lone surrogates escaped. NULL, without an error set, for what
@@ -73,12 +98,17 @@ chars_of(PyObject *bytes, const char *otherwise) {
     return bytes ? PyBytes_AS_STRING(bytes) : otherwise;
 }
 
-static bool
-is_excluded(const char *file) {
-    for (size_t i = 0; i < rules.count; i++)
-        if (strncmp(file, rules.prefixes[i], strlen(rules.prefixes[i])) == 0)
-            return true;
-    return false;
+/* The rule for a file's code; NULL where it is recorded. */
+static const exclusion *
+exclusion_of(const char *file) {
+    const exclusion *found = NULL;
+    for (size_t i = 0; i < rules.count; i++) {
+        const exclusion *rule = &rules.exclusions[i];
+        if (strncmp(file, rule->prefix, rule->length) == 0 &&
+            (!found || rule->length > found->length))
+            found = rule;
+    }
+    return found;
 }
 
 /* module:function or module.Class:method; the caller frees. */
@@ -114,33 +144,65 @@ join_file(const char *file) {
     return path;
 }
 
+/* "cell In[5]"; the caller frees. */
+static char *
+join_cell(const char *shown) {
+    size_t size = strlen(shown) + sizeof "cell ";
+    char *name = malloc(size);
+    if (name)
+        snprintf(name, size, "cell %s", shown);
+    return name;
+}
+
 static uint32_t
-define(hfi_definitions *definitions, const char *module, const char *qualname,
-       const char *file, uint32_t line, hfi_region_kind kind) {
+define(hfi_definitions *definitions, char *name_consume, const char *file,
+       uint32_t line, hfi_region_kind kind) {
     uint32_t region = HFI_REGION_NONE;
-    char *name = join_name(module, qualname);
-    if (!name || hfi_definitions_add_region(definitions, name, file, line, kind,
-                                            &region) != HF_OK)
+    if (!name_consume || !file ||
+        hfi_definitions_add_region(definitions, name_consume, file, line, kind,
+                                   &region) != HF_OK)
         region = HFI_REGION_NONE;
-    free(name);
+    free(name_consume);
+    return region;
+}
+
+/* A cell is compiled in one or two pieces: both are the cell, from its first line. */
+static uint32_t
+define_code(hfi_definitions *definitions, PyObject *globals, PyCodeObject *code,
+            const char *file, const char *cell) {
+    PyObject *module = text_of(PyDict_GetItemString(globals, "__name__"));
+    PyObject *qualname = text_of(code->co_qualname);
+    const char *function = chars_of(qualname, "<unknown>");
+    bool whole_cell = cell && strcmp(function, "<module>") == 0;
+    uint32_t line = code->co_firstlineno > 0 ? (uint32_t)code->co_firstlineno : 0;
+    char *path = cell ? strdup(cell) : join_file(file);
+    char *name = whole_cell ? join_cell(cell)
+                            : join_name(chars_of(module, "<unknown>"), function);
+    uint32_t region =
+        define(definitions, name, path, whole_cell ? 1 : line, HFI_REGION_FUNCTION);
+    free(path);
+    Py_XDECREF(qualname);
+    Py_XDECREF(module);
     return region;
 }
 
 static uint32_t
-define_code(hfi_definitions *definitions, PyObject *module_name, PyCodeObject *code,
-            const char *file, PyObject *shown) {
-    PyObject *module = text_of(module_name);
-    PyObject *qualname = text_of(code->co_qualname);
-    PyObject *alias = text_of(shown);
-    char *path = alias ? strdup(PyBytes_AS_STRING(alias)) : join_file(file);
-    uint32_t line = code->co_firstlineno > 0 ? (uint32_t)code->co_firstlineno : 0;
-    uint32_t region =
-        define(definitions, chars_of(module, "<unknown>"),
-               chars_of(qualname, "<unknown>"), path, line, HFI_REGION_FUNCTION);
-    free(path);
-    Py_XDECREF(alias);
-    Py_XDECREF(qualname);
-    Py_XDECREF(module);
+define_frame(hfi_definitions *definitions, PyFrameObject *frame, PyCodeObject *code) {
+    PyObject *file = text_of(code->co_filename);
+    PyObject *shown = hfi_region_names_shown(code->co_filename);
+    PyObject *cell = shown == code->co_filename ? NULL : text_of(shown);
+    const exclusion *rule = cell ? NULL : exclusion_of(chars_of(file, ""));
+    uint32_t region = rule ? rule->region : HFI_REGION_NONE;
+    if (!rule) {
+        PyObject *globals = PyFrame_GetGlobals(frame);
+        region = define_code(definitions, globals, code, chars_of(file, ""),
+                             chars_of(cell, NULL));
+        Py_DECREF(globals);
+        if (cell && region != HFI_REGION_NONE)
+            region |= HFI_REGION_LIFTS;
+    }
+    Py_XDECREF(cell);
+    Py_XDECREF(file);
     return region;
 }
 
@@ -149,17 +211,7 @@ hfi_region_of_frame(hfi_definitions *definitions, PyFrameObject *frame,
                     PyCodeObject *code) {
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
-    uint32_t region = HFI_REGION_NONE;
-    PyObject *file = text_of(code->co_filename);
-    if (!is_excluded(chars_of(file, ""))) {
-        PyObject *globals = PyFrame_GetGlobals(frame);
-        PyObject *module_name = PyDict_GetItemString(globals, "__name__");
-        PyObject *shown =
-            rules.shown ? PyDict_GetItem(rules.shown, code->co_filename) : NULL;
-        region = define_code(definitions, module_name, code, chars_of(file, ""), shown);
-        Py_DECREF(globals);
-    }
-    Py_XDECREF(file);
+    uint32_t region = define_frame(definitions, frame, code);
     PyErr_Restore(type, value, traceback);
     return region;
 }
@@ -197,8 +249,9 @@ hfi_region_of_c_function(hfi_definitions *definitions, PyObject *function) {
     /* Our own are not the program's, and a rewind must not find itself open. */
     if (strcmp(owner, "holdfast._recorder") != 0)
         region =
-            define(definitions, owner, ((PyCFunctionObject *)function)->m_ml->ml_name,
-                   "", 0, HFI_REGION_C_FUNCTION);
+            define(definitions,
+                   join_name(owner, ((PyCFunctionObject *)function)->m_ml->ml_name), "",
+                   0, HFI_REGION_C_FUNCTION);
     PyErr_Restore(type, value, traceback);
     return region;
 }

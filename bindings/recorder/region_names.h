@@ -5,19 +5,39 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+#include <stdbool.h>
+
 #include "definitions.h"
 
-/* The id of a code object that is not to be recorded. */
-#define HFI_REGION_NONE UINT32_MAX
+/* In the place of the id of what is not to be recorded: by itself, or with all that it
+ * calls. */
+#define HFI_REGION_NONE   UINT32_MAX
+#define HFI_REGION_HIDDEN (UINT32_MAX - 1)
+/* Beside the id of a cell's code: recorded although something hidden called it. */
+#define HFI_REGION_LIFTS (UINT32_C(1) << 31)
 
-/* The file names of the next recordings: code below a directory (a prefix of
- * co_filename) is left out; a file is shown under another name. -1 with a Python error.
- */
-int hfi_region_names_exclude(const char *prefix);
+static inline uint32_t
+hfi_region_id(uint32_t region) {
+    return region & ~HFI_REGION_LIFTS;
+}
+
+static inline bool
+hfi_region_is_recorded(uint32_t region) {
+    return hfi_region_id(region) < hfi_region_id(HFI_REGION_HIDDEN);
+}
+
+/* What the trace shows of a file. Code whose co_filename begins with `prefix` is left
+ * out, and with `callees` what it calls as well; the longest prefix decides. A file of
+ * a cell is shown under another name, and its code is never hidden. Both hold for code
+ * that a recording hasn't met yet. -1 with a Python error. */
+int hfi_region_names_exclude(const char *prefix, bool callees);
 int hfi_region_names_show_file(PyObject *file, PyObject *shown);
+/* The name that a file is shown under: borrowed; `file` itself where it has no other.
+ */
+PyObject *hfi_region_names_shown(PyObject *file);
 
 /* Define the region of the code that `frame` runs. The Python error indicator is left
- * as it was. HFI_REGION_NONE where the code is left out, or without memory. */
+ * as it was. HFI_REGION_NONE also without memory. */
 uint32_t hfi_region_of_frame(hfi_definitions *definitions, PyFrameObject *frame,
                              PyCodeObject *code);
 uint32_t hfi_region_of_c_function(hfi_definitions *definitions, PyObject *function);

@@ -7,7 +7,8 @@
  * With no recording open every function but open() and close() does nothing and costs
  * nothing, since programs keep their regions when they run without a recorder.
  *
- * After a fork the child forgets the recording (os.register_at_fork, at import).
+ * A fork waits until a recording that is being closed is written, and the child forgets
+ * its parent's (os.register_at_fork, at import).
  * The module's functions rely on the interpreter's lock, as the recorder does; a
  * free-threaded interpreter takes the lock back when it imports this module.
  */
@@ -241,7 +242,8 @@ region_find(module_state *state, PyObject *name, PyObject *file, unsigned int li
         return found > 0 ? 0 : -1;
     PyObject *name_bytes = NULL, *file_bytes = NULL;
     const char *name_text = text_of(name, &name_bytes);
-    const char *file_text = file == Py_None ? "" : text_of(file, &file_bytes);
+    const char *file_text =
+        file == Py_None ? "" : text_of(hfi_region_names_shown(file), &file_bytes);
     int result = -1;
     if (name_text && file_text) {
         if (hfi_definitions_add_region(
@@ -479,17 +481,21 @@ is_recording(PyObject *module, PyObject *unused) {
 }
 
 PyDoc_STRVAR(exclude_doc,
-             "exclude(prefix)\n--\n\n"
-             "Leave out code whose file name begins with prefix; to be called "
+             "exclude(prefix, *, callees=False)\n--\n\n"
+             "Leave out code whose file name begins with prefix, and with callees "
+             "all that it\ncalls but cells. The longest prefix decides. To be called "
              "before open().");
 
 static PyObject *
-recorder_exclude(PyObject *module, PyObject *prefix) {
+recorder_exclude(PyObject *module, PyObject *arguments, PyObject *keywords) {
     (void)module;
+    static char *names[] = {"", "callees", NULL};
     PyObject *bytes;
-    if (!PyUnicode_FSConverter(prefix, &bytes))
+    int callees = 0;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "O&|$p:exclude", names,
+                                     PyUnicode_FSConverter, &bytes, &callees))
         return NULL;
-    int result = hfi_region_names_exclude(PyBytes_AS_STRING(bytes));
+    int result = hfi_region_names_exclude(PyBytes_AS_STRING(bytes), callees != 0);
     Py_DECREF(bytes);
     if (result < 0)
         return NULL;
@@ -498,8 +504,9 @@ recorder_exclude(PyObject *module, PyObject *prefix) {
 
 PyDoc_STRVAR(show_file_doc,
              "show_file(filename, shown)\n--\n\n"
-             "Show code with this co_filename under another file name, such "
-             "as 'In [5]'.");
+             "Show code with this co_filename, a cell's, under another file name, "
+             "such as 'In[5]'.\nIts module code is the region 'cell In[5]'. To be "
+             "called before the code first runs.");
 
 static PyObject *
 recorder_show_file(PyObject *module, PyObject *arguments) {
@@ -513,9 +520,16 @@ recorder_show_file(PyObject *module, PyObject *arguments) {
 }
 
 static PyObject *
-recorder_forked(PyObject *module, PyObject *unused) {
+recorder_before_fork(PyObject *module, PyObject *unused) {
     (void)module, (void)unused;
-    hfi_events_forked();
+    hfi_events_before_fork();
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+recorder_after_fork(PyObject *module, PyObject *in_child) {
+    (void)module;
+    hfi_events_after_fork(in_child == Py_True);
     Py_RETURN_NONE;
 }
 
@@ -542,26 +556,36 @@ static PyMethodDef methods[] = {
     {"disable_recording", disable_recording, METH_NOARGS,
      "disable_recording()\n--\n\n"},
     {"is_recording", is_recording, METH_NOARGS, "is_recording()\n--\n\n"},
-    {"exclude", recorder_exclude, METH_O, exclude_doc},
+    {"exclude", (PyCFunction)(void (*)(void))recorder_exclude,
+     METH_VARARGS | METH_KEYWORDS, exclude_doc},
     {"show_file", recorder_show_file, METH_VARARGS, show_file_doc},
-    {"_forked", recorder_forked, METH_NOARGS, NULL},
+    {"_before_fork", recorder_before_fork, METH_NOARGS, NULL},
+    {"_after_fork", recorder_after_fork, METH_O, NULL},
     {NULL, NULL, 0, NULL}};
 
 static int
-forget_after_fork(PyObject *module) {
-    PyObject *os = PyImport_ImportModule("os");
+watch_forks(PyObject *module) {
+    PyObject *functools = PyImport_ImportModule("functools");
+    PyObject *os = functools ? PyImport_ImportModule("os") : NULL;
     PyObject *regis = os ? PyObject_GetAttrString(os, "register_at_fork") : NULL;
-    PyObject *forked = PyObject_GetAttrString(module, "_forked");
+    PyObject *after = regis ? PyObject_GetAttrString(module, "_after_fork") : NULL;
     PyObject *none = PyTuple_New(0);
     PyObject *keywords =
-        forked ? Py_BuildValue("{sO}", "after_in_child", forked) : NULL;
-    PyObject *result =
-        regis && none && keywords ? PyObject_Call(regis, none, keywords) : NULL;
+        after && none
+            ? Py_BuildValue(
+                  "{sNsNsN}", "before", PyObject_GetAttrString(module, "_before_fork"),
+                  "after_in_parent",
+                  PyObject_CallMethod(functools, "partial", "OO", after, Py_False),
+                  "after_in_child",
+                  PyObject_CallMethod(functools, "partial", "OO", after, Py_True))
+            : NULL;
+    PyObject *result = keywords ? PyObject_Call(regis, none, keywords) : NULL;
     Py_XDECREF(keywords);
     Py_XDECREF(none);
-    Py_XDECREF(forked);
+    Py_XDECREF(after);
     Py_XDECREF(regis);
     Py_XDECREF(os);
+    Py_XDECREF(functools);
     Py_XDECREF(result);
     return result ? 0 : -1;
 }
@@ -573,7 +597,7 @@ module_exec(PyObject *module) {
     state->parameters = PyDict_New();
     if (!state->regions || !state->parameters)
         return -1;
-    return forget_after_fork(module);
+    return watch_forks(module);
 }
 
 static int

@@ -19,7 +19,7 @@ import sys
 
 from holdfast import _recorder
 
-from . import instrumenter, user
+from . import ending, instrumenter, user
 from .settings import warn
 
 __all__ = [
@@ -39,8 +39,12 @@ __all__ = [
     "user_region_end",
 ]
 
-# Neither our own functions nor the import system's are the program's.
-_recorder.exclude(os.path.dirname(os.path.abspath(__file__)) + os.sep)
+# Neither our own functions nor the import system's are the program's. But what runs
+# inside a decorator or an import is: those are left out by themselves.
+_HERE = os.path.dirname(os.path.abspath(__file__))
+_recorder.exclude(os.path.dirname(_HERE) + os.sep, callees=True)
+_recorder.exclude(os.path.join(_HERE, "wrapping.py"))
+_recorder.exclude(os.path.join(os.path.dirname(_HERE), "worker", "arrays.py"))
 _recorder.exclude("<frozen importlib")
 
 
@@ -75,14 +79,17 @@ def close() -> dict | None:
     return None if result is None else dict(result)
 
 
-def _close_at_exit() -> None:
+def close_at_end() -> dict | None:
+    """Close, and say on stderr what is wrong; for the end of a process. Never raises."""
+    ending.unguard()
     try:
         result = close()
     except (OSError, RuntimeError, MemoryError) as error:
         warn(f"the recording could not be written: {error}")
-        return
+        return None
     if result and result["lost"]:
         warn(f"{result['lost']} events could not be written to {result['directory']}")
+    return result
 
 
 def register() -> None:
@@ -93,7 +100,8 @@ def register() -> None:
         except OSError as error:
             warn(f"nothing is recorded: {error}")
             return
-        atexit.register(_close_at_exit)
+        atexit.register(close_at_end)
+        ending.guard(close_at_end)
     instrumenter.register()
 
 

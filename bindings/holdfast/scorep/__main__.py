@@ -167,17 +167,9 @@ def _say(options: Options, message: str) -> None:
 
 def _finish(scorep, options: Options, directory: str) -> None:
     """Close the archive; a failure is told, and never becomes the program's."""
-    try:
-        result = scorep.close()
-    except (OSError, RuntimeError, MemoryError) as error:
-        print(f"holdfast.scorep: the recording could not be written: {error}",
-              file=sys.stderr)  # fmt: skip
+    result = scorep.close_at_end()
+    if result is None:  # told; or a forked child; or the program closed it
         return
-    if result is None:  # a forked child, or the program closed it
-        return
-    if result["lost"]:
-        print(f"holdfast.scorep: {result['lost']} events could not be written",
-              file=sys.stderr)  # fmt: skip
     _say(options, f"{result['events']} events of {result['locations']} threads "
                   f"in {directory}")  # fmt: skip
 
@@ -185,8 +177,10 @@ def _finish(scorep, options: Options, directory: str) -> None:
 def main(arguments: list[str]) -> None:
     """Record the program that the arguments name."""
     import atexit
+    import functools
 
     from holdfast import scorep
+    from holdfast.scorep import ending
 
     try:
         options = parse(arguments)
@@ -212,7 +206,9 @@ def main(arguments: list[str]) -> None:
         sys.path[0] = directory
     scorep.install_alias()
     # At exit, not when the program's last line has run: its threads may still do so.
-    atexit.register(_finish, scorep, options, experiment)
+    finish = functools.partial(_finish, scorep, options, experiment)
+    atexit.register(finish)
+    ending.guard(finish)
     _run(options, code, _make_main(names))
 
 

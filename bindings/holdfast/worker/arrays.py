@@ -5,12 +5,14 @@ it is enabled when NumPy's import ends, by a finder that steps aside afterwards,
 each request, since a handler that was set in one cell's context isn't there in the next.
 Threads that user code starts have contexts of their own and use malloc; what they make is
 copied into the store by the commit.
+
+A recording leaves this module's functions out, but shows what runs below them, since that is
+the import of NumPy (see holdfast.scorep). So nothing but finders may be called here.
 """
 
 from __future__ import annotations
 
 import importlib.abc
-import importlib.util
 import sys
 import typing as t
 
@@ -43,7 +45,11 @@ class _AfterImport(importlib.abc.MetaPathFinder):
         if name != self._module:
             return None
         sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(name)
+        spec = None
+        for finder in list(sys.meta_path):
+            spec = finder.find_spec(name, path, target)
+            if spec is not None:
+                break
         if spec is None or spec.loader is None:
             return spec
         load = spec.loader.exec_module

@@ -12,6 +12,8 @@ from __future__ import annotations
 import re
 import typing as t
 
+from .shell import cell_numbers
+
 _NUMBERED = re.compile(r"_[0-9]+\Z")
 
 
@@ -47,6 +49,7 @@ def capture(shell: t.Any) -> dict[str, t.Any]:
     return {
         "raw": list(history.input_hist_raw),
         "parsed": list(history.input_hist_parsed),
+        "files": dict(cell_numbers(shell)),
         "last": [numbers.get(id(getattr(hook, name, None)), 0) for name in ("_", "__", "___")],
     }
 
@@ -64,7 +67,9 @@ def restore(shell: t.Any, memory: dict[str, t.Any]) -> None:
 
 
 def restore_results(shell: t.Any, memory: dict[str, t.Any]) -> None:
-    """Make Out and `_` agree with the numbered results that are bound now."""
+    """Make Out and `_` agree with the numbered results that are bound now, and know by
+    their files the cells that ran elsewhere."""
+    cell_numbers(shell).update(memory["files"])
     namespace, outputs = shell.user_ns, shell.user_ns["_oh"]
     for name in [name for name in namespace if _NUMBERED.match(name)]:
         outputs[int(name[1:])] = namespace[name]

@@ -4,7 +4,9 @@
 not while IPython transforms, compiles, or formats a traceback. IPython's run_code does those
 last things around the `exec` call, so it can't be wrapped from outside without recording them; a
 cell worker's shell therefore has its own. The value of the last expression is formatted and
-displayed after the events are off.
+displayed after the events are off. The recorder is told the cell's name, the same that
+tracebacks use. IPython's capture of output for its history is left out, since it would show
+in the trace of every print, and is not carried home anyway.
 
 *Exceptions in other words.* A NameError for a name that couldn't be carried into this process
 becomes a NotCarriedError, and a CancelledError that SIGINT caused becomes the
@@ -16,6 +18,8 @@ The class is called ZMQInteractiveShell, because libraries compare the name.
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import functools
 import sys
 import typing as t
 
@@ -30,11 +34,14 @@ class Recorder(t.Protocol):
 
     def disable(self) -> None: ...
 
+    def show_file(self, filename: str, shown: str, /) -> None: ...
+
 
 class ZMQInteractiveShell(zmqshell.ZMQInteractiveShell):
     """The shell of a worker."""
 
     recorder = Any()  # Recorder, None where nothing is recorded
+    instrument = Any(True)  # with a recorder: switch events on for each cell
     rewrite_exception = Any()  # exception -> exception that the user sees
 
     _last_seen: tuple[t.Any, t.Any] = (None, None)
@@ -61,13 +68,22 @@ class ZMQInteractiveShell(zmqshell.ZMQInteractiveShell):
             self._last_seen = (error, seen)
         return self._last_seen[1]
 
+    @functools.wraps(zmqshell.ZMQInteractiveShell.run_cell_async)  # its signature is asked for
+    async def run_cell_async(self, *args, **kwargs):
+        """As the original. The event loop resumes an awaiting cell through this frame, which
+        hides IPython's below it from a recording."""
+        return await super().run_cell_async(*args, **kwargs)
+
     async def run_code(self, code_obj, result=None, *, async_=False):
         """Run one compiled statement list of a cell; True when it raised."""
         # For debuggers: frames up to here are the shell's.
         __tracebackhide__ = "__ipython_bottom__"
-        if self.recorder is None:
+        self._name_cell(code_obj.co_filename)
+        if self.recorder is None or not self.instrument:
             return await super().run_code(code_obj, result, async_=async_)
         record, outer_hook = self.recorder, sys.excepthook
+        # Properties, which would be recorded.
+        names, local_names = self.user_global_ns, self.user_ns
         self.sys_excepthook, sys.excepthook = outer_hook, self.excepthook
         results: list[object] = []
         keep, display = results.append, sys.displayhook
@@ -76,9 +92,9 @@ class ZMQInteractiveShell(zmqshell.ZMQInteractiveShell):
             record.enable()
             try:
                 if async_:
-                    await eval(code_obj, self.user_global_ns, self.user_ns)  # noqa: S307
+                    await eval(code_obj, names, local_names)  # noqa: S307
                 else:
-                    exec(code_obj, self.user_global_ns, self.user_ns)  # noqa: S102
+                    exec(code_obj, names, local_names)  # noqa: S102
             finally:
                 record.disable()
                 sys.excepthook = outer_hook
@@ -92,6 +108,21 @@ class ZMQInteractiveShell(zmqshell.ZMQInteractiveShell):
             self._show_failure(error)
             return True
         return False
+
+    def _name_cell(self, filename: str) -> None:
+        number = cell_numbers(self).get(filename)
+        if self.recorder is not None and number is not None:
+            self.recorder.show_file(filename, f"In[{number}]")
+
+    def name_cells(self) -> None:
+        """Tell the recorder of all cells so far: their functions may be called."""
+        for filename in cell_numbers(self):
+            self._name_cell(filename)
+
+    def _tee(self, channel):
+        if self.recorder is not None:
+            return contextlib.nullcontext()
+        return super()._tee(channel)
 
     def _show_failure(self, error: BaseException) -> None:
         import bdb
@@ -113,6 +144,15 @@ class ZMQInteractiveShell(zmqshell.ZMQInteractiveShell):
 
 
 WorkerShell = ZMQInteractiveShell
+
+
+def cell_numbers(shell: t.Any) -> dict[str, int]:
+    """IPython's own map from the file names of cells' code to execution counts.
+
+    It travels with the inputs: a function keeps the file name of the worker that defined
+    it, and tracebacks and traces show that as the cell.
+    """
+    return getattr(shell.compile, "_filename_map", {})
 
 
 def interrupted(error: BaseException, cancelled: bool) -> BaseException:
