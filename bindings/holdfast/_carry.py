@@ -21,6 +21,7 @@ is, and who resolves references to the others.
 """
 
 import enum
+import functools
 import io
 import pickle
 import sys
@@ -126,6 +127,48 @@ def _fill_function(function, state):
     function.__dict__.update(attributes)
 
 
+def _make_class(constructor, name, bases, body, identifier, extra):
+    """An empty class to fill, made without the notebook's own __init_subclass__.
+
+    What that did, it did when the class was defined; it may need names that aren't bound yet.
+    """
+    cls = _rules._DYNAMIC_CLASS_TRACKER_BY_ID.get(identifier)
+    if cls is not None:
+        return cls
+    above = {one for base in types.resolve_bases(bases) for one in base.__mro__}
+    hooks = {
+        one: one.__dict__["__init_subclass__"]
+        for one in above
+        if one.__module__ == "__main__" and "__init_subclass__" in one.__dict__
+    }
+    metaclass = {"metaclass": constructor}
+    try:
+        for one in hooks:
+            one.__init_subclass__ = _quiet(one)
+        cls = types.new_class(name, bases, metaclass, lambda made: made.update(body))
+    finally:
+        for one, hook in hooks.items():
+            one.__init_subclass__ = hook
+    return _rules._lookup_class_or_track(identifier, cls)
+
+
+def _quiet(owner):
+    return classmethod(lambda cls, **options: super(owner, cls).__init_subclass__(**options))
+
+
+def _make_cached_function(function, options):
+    return functools.lru_cache(**options)(function)
+
+
+def _make_exception(cls, args):
+    return cls.__new__(cls, *args)
+
+
+def _fill_exception(error, state):
+    attributes, error.args, error.__cause__, error.__suppress_context__ = state
+    error.__dict__.update(attributes)
+
+
 def _fill_class(cls, state):
     attributes, _ = state
     # A class that was here before may have attributes that its new version lacks. What the
@@ -148,6 +191,26 @@ class _Shell:
         return _make_cell, ()
 
 
+_CachedFunction = type(functools.lru_cache(lambda: None))
+
+
+def _is_simple_exception(cls):
+    """A class of the notebook whose __init__ would not take `args`, without C fields of its own.
+
+    BaseException.__reduce__ calls the class with `args`: where an __init__ made its own out of
+    other arguments, that fails or gives another value.
+    """
+    return (
+        cls.__module__ == "__main__"
+        and isinstance(cls.__init__, types.FunctionType)
+        and cls.__reduce__ is BaseException.__reduce__
+        and cls.__reduce_ex__ is object.__reduce_ex__
+        and next(base for base in cls.__mro__ if not base.__flags__ & _HEAP_TYPE).__basicsize__
+        == BaseException.__basicsize__
+    )
+
+
+_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE
 _PLAIN_KINDS = frozenset("biufcmMSUV")
 
 
@@ -190,6 +253,13 @@ class Pickler(cloudpickle.Pickler):
             return self._reduce_array_subclass(obj)
         if isinstance(obj, type) and _context.own is not None:
             return self._reduce_class(obj)
+        if cls is _CachedFunction and obj.__module__ == "__main__":
+            return self._reduce_cached_function(obj)
+        if cls is functools.cached_property:  # has a lock before Python 3.12
+            return cls, (obj.func,), {"attrname": obj.attrname, "__doc__": obj.__doc__}
+        if isinstance(obj, BaseException) and _is_simple_exception(cls):
+            state = (dict(obj.__dict__), obj.args, obj.__cause__, obj.__suppress_context__)
+            return _make_exception, (cls, obj.args), state, None, None, _fill_exception
         if cls.__name__ == "Tensor" or isinstance(obj, types.ModuleType):
             return NotImplemented
         return super().reducer_override(obj)
@@ -205,7 +275,13 @@ class Pickler(cloudpickle.Pickler):
             attributes, slots = reduced[2]
             # copyreg caches this in a class when the first instance is pickled.
             attributes.pop("__slotnames__", None)
-            return (*reduced[:2], (attributes, slots), None, None, _fill_class)
+            make, args = reduced[:2]
+            if make is _rules._make_skeleton_class:
+                make, body = _make_class, dict(args[3])
+                if "__slots__" in attributes:  # else instances would get a dict
+                    body["__slots__"] = attributes.pop("__slots__")
+                args = (*args[:3], body, *args[4:])
+            return make, args, (attributes, slots), None, None, _fill_class
         return reduced
 
     # Functions -----------------------------------------------------------------------
@@ -214,6 +290,12 @@ class Pickler(cloudpickle.Pickler):
         if _context.namespace is not None and obj.__globals__ is _context.namespace:
             return self._reduce_notebook_function(obj)
         return super()._function_reduce(obj)
+
+    def _reduce_cached_function(self, wrapper):
+        """By value, as its function is; the cache begins empty, for nobody can read it."""
+        attributes = {key: item for key, item in vars(wrapper).items() if key != "__wrapped__"}
+        args = wrapper.__wrapped__, wrapper.cache_parameters()
+        return _make_cached_function, args, attributes
 
     def _shell(self, cell):
         shell = self._shells.get(id(cell))
