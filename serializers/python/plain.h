@@ -26,8 +26,4 @@ int hfi_plain_hashable(PyObject *key);
 /* Neither a container nor mutable: what a slice may hold. */
 int hfi_plain_is_atom(PyObject *object);
 
-/* Turn the exception that is set into `status` (HF_E_NOMEM for MemoryError), clear it.
- */
-hf_status hfi_plain_fail(hf_status status, hf_error *reterr);
-
 #endif

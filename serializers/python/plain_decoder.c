@@ -24,6 +24,7 @@
 
 #include "codecs/plain_format.h"
 #include "codecs/unpacker.h"
+#include "python_error.h"
 
 /* Kinds of frame: those of the format, and msgpack's own two. */
 enum { FRAME_LIST = 0, FRAME_DICT = 64 };
@@ -82,7 +83,7 @@ finish_indexed(decoder *d, PyObject *object, PyObject **ret_value) {
     hf_status status;
 
     if (!object)
-        return hfi_plain_fail(HF_E_CORRUPT, d->reterr);
+        return hfi_error_from_python(HF_E_CORRUPT, d->reterr);
     status = index_object(d, object);
     if (status) {
         Py_DECREF(object);
@@ -95,7 +96,7 @@ finish_indexed(decoder *d, PyObject *object, PyObject **ret_value) {
 static hf_status
 finish(decoder *d, PyObject *object, PyObject **ret_value) {
     if (!object)
-        return hfi_plain_fail(HF_E_CORRUPT, d->reterr);
+        return hfi_error_from_python(HF_E_CORRUPT, d->reterr);
     *ret_value = object;
     return HF_OK;
 }
@@ -127,8 +128,8 @@ decode_big(decoder *d, const hfi_item *item, PyObject **ret_value) {
     if (item->size == start)
         return corrupt(d, "an int without digits");
     for (size_t i = start; i < item->size; i++) {
-        int digit = item->data[i];
-        if (!(digit >= '0' && digit <= '9') && !(digit >= 'a' && digit <= 'f'))
+        int letter = item->data[i];
+        if (!(letter >= '0' && letter <= '9') && !(letter >= 'a' && letter <= 'f'))
             return corrupt(d, "an int with a wrong digit");
     }
     text = malloc(item->size + 1);
@@ -287,7 +288,7 @@ open_container(decoder *d, int kind, size_t count, PyObject **ret_value) {
     d->owed += left;
     object = container_new(kind, count);
     if (!object)
-        return hfi_plain_fail(HF_E_CORRUPT, d->reterr);
+        return hfi_error_from_python(HF_E_CORRUPT, d->reterr);
     status = index_object(d, late ? NULL : object);
     if (status) {
         Py_DECREF(object);
@@ -358,7 +359,7 @@ place_dict(decoder *d, frame *top, PyObject *value) {
     failed = PyDict_SetItem(top->object, top->key, value) < 0;
     Py_DECREF(value);
     if (failed)
-        return hfi_plain_fail(HF_E_CORRUPT, d->reterr);
+        return hfi_error_from_python(HF_E_CORRUPT, d->reterr);
     Py_CLEAR(top->key);
     if (PyDict_GET_SIZE(top->object) != ++top->index)
         return corrupt(d, "a key given twice");
@@ -376,7 +377,7 @@ place_element(decoder *d, frame *top, PyObject *value) {
     failed = PySet_Add(top->object, value) < 0;
     Py_DECREF(value);
     if (failed)
-        return hfi_plain_fail(HF_E_CORRUPT, d->reterr);
+        return hfi_error_from_python(HF_E_CORRUPT, d->reterr);
     if (PySet_GET_SIZE(top->object) != ++top->index)
         return corrupt(d, "an element given twice");
     return HF_OK;

@@ -8,7 +8,7 @@
  * reference count above one can be met twice, since whoever holds the one reference is
  * the container being walked. The others never enter the memo. That keeps a list of a
  * million fresh strings at the speed of its memcpy. The value at the top is held by the
- * caller only in name, so it always enters.
+ * caller only in name, so it is remembered by itself: a small value needs no memo.
  *
  * Where a nest holds something that plain can't carry, the stack is the path to it:
  * "['x'][3]: generator" goes into the error.
@@ -22,7 +22,8 @@
 #include <stdlib.h>
 
 #include "codecs/plain_format.h"
-#include "plain_memo.h"
+#include "pointer_map.h"
+#include "python_error.h"
 
 typedef struct frame {
     PyObject *object;   /* borrowed: list, tuple, dict, set or frozenset */
@@ -34,7 +35,8 @@ typedef struct frame {
 
 typedef struct encoder {
     hfi_packer *packer;
-    hfi_memo memo;
+    hfi_pointer_map seen; /* objects -> index, without the one at the top */
+    PyObject *top;        /* has index 0 */
     uint32_t next_index;
     frame *frames;
     size_t depth;
@@ -183,16 +185,22 @@ pack_reference(hfi_packer *packer, uint32_t index) {
 /* Give `object` its index. HF_STOP where it has one and a reference was written. */
 static hf_status
 index_object(encoder *e, PyObject *object) {
-    uint32_t index;
+    int new = 1;
 
-    if (Py_REFCNT(object) > 1 || e->depth == 0) {
-        int found = hfi_memo_find_or_insert(&e->memo, object, e->next_index, &index);
-        if (found < 0)
+    if (e->next_index == 0) {
+        e->top = object;
+    } else if (object == e->top) {
+        pack_reference(e->packer, 0);
+        return HF_STOP;
+    } else if (Py_REFCNT(object) > 1) {
+        uint32_t *index = hfi_pointer_map_put(&e->seen, object, &new);
+        if (!index)
             return fail_memory(e);
-        if (found) {
-            pack_reference(e->packer, index);
+        if (!new) {
+            pack_reference(e->packer, *index);
             return HF_STOP;
         }
+        *index = e->next_index;
     }
     if (e->next_index == UINT32_MAX)
         return decline(e, object, " (more than 2**32 objects)");
@@ -210,7 +218,7 @@ encode_big(encoder *e, PyObject *object) {
     hf_status status = HF_OK;
 
     if (!text)
-        return hfi_plain_fail(HF_E_CODEC, e->reterr);
+        return hfi_error_from_python(HF_E_CODEC, e->reterr);
     digits = (const char *)PyUnicode_DATA(text);
     size = PyUnicode_GET_LENGTH(text);
     skip = 2;
@@ -319,14 +327,14 @@ encode_wide(encoder *e, PyObject *object) {
         return status;
     }
     if (!PyErr_ExceptionMatches(PyExc_UnicodeEncodeError))
-        return hfi_plain_fail(HF_E_CODEC, e->reterr);
+        return hfi_error_from_python(HF_E_CODEC, e->reterr);
     PyErr_Clear(); /* lone surrogates: the other way below */
     status = index_object(e, object);
     if (status)
         return status;
     bytes = PyUnicode_AsEncodedString(object, "utf-8", "surrogatepass");
     if (!bytes)
-        return hfi_plain_fail(HF_E_CODEC, e->reterr);
+        return hfi_error_from_python(HF_E_CODEC, e->reterr);
     if ((uint64_t)PyBytes_GET_SIZE(bytes) > UINT32_MAX)
         status = decline(e, object, " (too large)");
     else
@@ -340,7 +348,7 @@ static hf_status
 encode_str(encoder *e, PyObject *object) {
 #if PY_VERSION_HEX < 0x030c0000
     if (PyUnicode_READY(object) < 0)
-        return hfi_plain_fail(HF_E_CODEC, e->reterr);
+        return hfi_error_from_python(HF_E_CODEC, e->reterr);
 #endif
     if (PyUnicode_IS_COMPACT_ASCII(object))
         return encode_text(e, object, (const char *)PyUnicode_DATA(object),
@@ -392,7 +400,7 @@ encode_triple(encoder *e, PyObject *object, enum hfi_plain_kind kind) {
     for (int i = 0; i < 3; i++) {
         PyObject *part = PyObject_GetAttrString(object, names[i]);
         if (!part)
-            return hfi_plain_fail(HF_E_CODEC, e->reterr);
+            return hfi_error_from_python(HF_E_CODEC, e->reterr);
         Py_DECREF(part); /* the object keeps holding it */
         if (!hfi_plain_is_atom(part))
             return decline(e, object, " (of containers)");
@@ -413,7 +421,7 @@ encode_set(encoder *e, PyObject *object) {
               (size_t)count);
     iterator = PyObject_GetIter(object);
     if (!iterator)
-        return hfi_plain_fail(HF_E_CODEC, e->reterr);
+        return hfi_error_from_python(HF_E_CODEC, e->reterr);
     return frame_push(e, object, iterator);
 }
 
@@ -493,7 +501,7 @@ encode_all(encoder *e, PyObject *value) {
         PyObject *item = frame_next(&e->frames[e->depth - 1], &hashed);
         if (!item) {
             if (PyErr_Occurred())
-                return hfi_plain_fail(HF_E_CODEC, e->reterr);
+                return hfi_error_from_python(HF_E_CODEC, e->reterr);
             Py_CLEAR(e->frames[e->depth - 1].iterator);
             e->depth--;
         } else if (hashed && PyTuple_CheckExact(item) && !hfi_plain_hashable(item)) {
@@ -510,13 +518,12 @@ hfi_plain_encode(PyObject *value, hfi_packer *packer, hf_error *reterr) {
     encoder e = {.packer = packer, .reterr = reterr};
     hf_status status;
 
-    hfi_memo_init(&e.memo);
     status = encode_all(&e, value);
     if (!status && hfi_packer_failed(packer))
         status = fail_memory(&e);
     while (e.depth > 0)
         Py_XDECREF(e.frames[--e.depth].iterator);
     free(e.frames);
-    hfi_memo_fini(&e.memo);
+    hfi_pointer_map_fini(&e.seen);
     return status;
 }

@@ -5,10 +5,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* All zeros is an empty map; it allocates with the first key. */
 typedef struct hfi_pointer_map {
-    const void **keys;
-    uint32_t *values;
-    size_t capacity; /* a power of two, or 0 */
+    struct hfi_pointer_slot *slots;
+    size_t mask; /* slots - 1; the number of slots is a power of two */
     size_t count;
 } hfi_pointer_map;
 
