@@ -153,8 +153,8 @@ def kernel(start_kernel):
 
 
 @pytest.fixture
-def plain_kernel(start_kernel, tmp_path):
-    """The real kernel with a worker that is nothing but a loop: for tests of the kernel alone."""
+def start_plain(start_kernel, tmp_path):
+    """As start_kernel, with a worker that is nothing but a loop: for tests of the kernel alone."""
     script = tmp_path / "plain-python"
     script.write_text(
         "#!/bin/sh\n"
@@ -162,4 +162,10 @@ def plain_kernel(start_kernel, tmp_path):
         f'exec "{sys.executable}" "$@"\n'
     )
     script.chmod(script.stat().st_mode | stat.S_IXUSR)
-    return start_kernel(python=str(script))
+    return lambda **options: start_kernel(python=str(script), **options)
+
+
+@pytest.fixture
+def plain_kernel(start_plain):
+    """The real kernel with that worker."""
+    return start_plain()

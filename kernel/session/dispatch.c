@@ -102,7 +102,7 @@ hfi_dispatch_answer(hf_kernel *kernel, const hfi_request *request) {
     else if (strcmp(type, "shutdown_request") == 0)
         answer_shutdown(kernel, request);
     else if (strcmp(type, "interrupt_request") == 0) {
-        hfi_interrupt(kernel);
+        hfi_execute_interrupt(kernel);
         hfi_reply(kernel, request, hfi_part_text("{\"status\":\"ok\"}"),
                   hfi_part_text("{}"), NULL, 0);
     } else if (strcmp(type, "debug_request") == 0)
@@ -112,17 +112,6 @@ hfi_dispatch_answer(hf_kernel *kernel, const hfi_request *request) {
     else
         return 0;
     return 1;
-}
-
-void
-hfi_interrupt(hf_kernel *kernel) {
-    kernel->execution.input_wanted = 0;
-    if (kernel->phase == HFI_PHASE_HOME && kernel->home != NULL)
-        hfi_worker_kill(kernel->home, SIGINT);
-    else if (kernel->phase == HFI_PHASE_CELL && kernel->cell != NULL)
-        hfi_worker_kill(kernel->cell, SIGINT);
-    else if (kernel->phase == HFI_PHASE_COMMIT)
-        kernel->execution.interrupted = 1;
 }
 
 /* ---- channels ------------------------------------------------------------------- */

@@ -11,23 +11,22 @@
  * reply is sent: who has the reply can rely on the state. Where a cell fails or dies
  * before that, nothing was published.
  *
- * What plain cells changed is committed when nothing was to be done for 50 ms, so that
- * the death of the home costs little. A commit that took long pauses this until the
- * next instrumented cell: a person who types must not wait for a copy.
+ * The worker says when it has started a cell, with SIGINT in its hands. An interrupt
+ * that comes before is kept until then, so that none is lost; in the cell worker it
+ * ends the cell at once (handover.c). Repeating the signal until the cell ends was
+ * rejected: it would hit the cell's own `except KeyboardInterrupt`, too.
  *
  * While `commit_id` is set the home works for us, and the queue waits. One thread.
  */
 #include "session/session.h"
 
 #include <ctype.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "workers/program.h"
-
-#define IDLE_DELAY_NS      50000000LL
-#define IDLE_COMMIT_MAX_NS 250000000LL
 
 /* ---- ends ----------------------------------------------------------------------- */
 
@@ -50,7 +49,8 @@ hfi_execute_finish(hf_kernel *kernel, int error) {
     int stop = executed && error && kernel->execution.stop_on_error;
     kernel->running = NULL;
     kernel->phase = HFI_PHASE_NONE;
-    if (stop) /* what was sent by now is dropped too, but nothing that answers the idle */
+    if (stop) /* what was sent by now is dropped too, but nothing that answers the idle
+               */
         hfi_dispatch_shell(kernel);
     hfi_publish_status(kernel, request->message.header, "idle");
     if (executed) {
@@ -136,25 +136,6 @@ publish_verdict(hf_kernel *kernel, const hfi_verdict *verdict) {
     }
 }
 
-static void
-home_directory(const hf_kernel *kernel, char *ret_path, size_t size) {
-#ifdef __linux__
-    char link[64];
-    if (kernel->home != NULL && kernel->home->pid > 0) {
-        snprintf(link, sizeof link, "/proc/%ld/cwd", (long)kernel->home->pid);
-        ssize_t length = readlink(link, ret_path, size - 1);
-        if (length > 0) {
-            ret_path[length] = '\0';
-            return;
-        }
-    }
-#else
-    (void)kernel;
-#endif
-    if (getcwd(ret_path, size) == NULL)
-        snprintf(ret_path, size, "/");
-}
-
 /* What the user's commands make of the cell. Text with a NUL is for Python to refuse.
  */
 static hf_status
@@ -166,7 +147,7 @@ judge(hf_kernel *kernel, json_t *code, hf_error *reterr) {
         verdict->kind = HFI_RUN_PLAIN;
         return HF_OK;
     }
-    home_directory(kernel, directory, sizeof directory);
+    hfi_crew_directory(kernel, directory, sizeof directory);
     return hfi_commands_feed(kernel->commands, text, directory, getenv("PATH"), verdict,
                              reterr);
 }
@@ -199,16 +180,6 @@ publish_input(hf_kernel *kernel, json_t *code) {
 }
 
 static void
-ask_commit(hf_kernel *kernel, long long now_ns) {
-    hfi_frame frame;
-    kernel->commit_id = ++kernel->next_id;
-    kernel->commit_ns = now_ns;
-    hfi_frame_init(&frame, "commit", 1);
-    hfi_frame_add_integer(&frame, "id", kernel->commit_id);
-    hfi_crew_tell_home(kernel, &frame);
-}
-
-static void
 run_verdict(hf_kernel *kernel) {
     hfi_execution *execution = &kernel->execution;
     publish_verdict(kernel, &execution->verdict);
@@ -227,7 +198,7 @@ run_verdict(hf_kernel *kernel) {
     } else {
         kernel->phase = HFI_PHASE_COMMIT;
         kernel->idle_paused = 0;
-        ask_commit(kernel, hfi_clock_ns());
+        hfi_handover_ask_commit(kernel, hfi_clock_ns());
     }
 }
 
@@ -236,6 +207,8 @@ begin_execute(hf_kernel *kernel) {
     json_t *body = kernel->running->message.body;
     json_t *code = json_object_get(body, "code");
     hf_error error = HF_ERROR_INIT;
+    int interrupted = kernel->interrupt_next;
+    kernel->interrupt_next = 0;
     read_options(kernel, body);
     if (!json_is_string(code)) {
         kernel->execution.silent = 1; /* nothing was run that others should see */
@@ -249,6 +222,8 @@ begin_execute(hf_kernel *kernel) {
         publish_input(kernel, code);
     if (status != HF_OK)
         hfi_execute_fail(kernel, "HoldfastError", error.message);
+    else if (interrupted)
+        hfi_execute_fail(kernel, "KeyboardInterrupt", "");
     else
         run_verdict(kernel);
 }
@@ -296,125 +271,48 @@ hfi_execute_next(hf_kernel *kernel) {
     }
 }
 
-/* ---- commits -------------------------------------------------------------------- */
+/* ---- interrupts ----------------------------------------------------------------- */
 
-/* Publish what a worker prepared; HF_OK too where it had nothing to publish. */
-static hf_status
-publish_prepared(hf_kernel *kernel, hfi_part prepared, uint64_t *ret_generation,
-                 hf_error *reterr) {
-    hf_prepared token;
-    *ret_generation = hf_session_generation(kernel->store);
-    if (prepared.size == 0)
-        return HF_OK;
-    if (prepared.size != sizeof token)
-        return hf_error_set(reterr, HF_E_PROTOCOL, "a commit token of %zu bytes",
-                            prepared.size);
-    memcpy(&token, prepared.data, sizeof token);
-    hf_status status =
-        hf_session_publish(kernel->store, &token, ret_generation, reterr);
-    if (status == HF_CONFLICT)
-        (void)hf_error_set(reterr, HF_CONFLICT, "another commit came between");
-    return status;
-}
-
-static void
-keep_declined(hf_kernel *kernel, const msgpack_object *declined) {
-    json_object_clear(kernel->declined);
-    if (declined == NULL || declined->type != MSGPACK_OBJECT_MAP)
-        return;
-    for (uint32_t i = 0; i < declined->via.map.size; i++) {
-        hfi_part name = hfi_object_part(&declined->via.map.ptr[i].key);
-        hfi_part reason = hfi_object_part(&declined->via.map.ptr[i].val);
-        char *key = strndup(name.data, name.size);
-        json_t *value = json_stringn(reason.data, reason.size);
-        if (key != NULL && value != NULL)
-            (void)json_object_set_new(kernel->declined, key, value);
-        else
-            json_decref(value);
-        free(key);
-    }
-}
-
-static void
-start_cell(hf_kernel *kernel) {
-    if (kernel->standby == NULL) {
-        kernel->standby_starts = 0; /* the user asks: worth another try */
-        hfi_crew_replenish(kernel);
-    }
-    if (kernel->standby == NULL) {
-        hfi_execute_fail(kernel, "CellDied",
-                         "no process could be started for the cell; the notebook's "
-                         "variables are as they were before it");
-        return;
-    }
-    kernel->cell = kernel->standby;
-    kernel->standby = NULL;
-    kernel->phase = HFI_PHASE_CELL;
-    kernel->execution.sent_ns = hfi_clock_ns();
-    hfi_request_send(kernel, kernel->cell, kernel->running);
+static int
+is_executing(const hf_kernel *kernel) {
+    return kernel->running != NULL &&
+           strcmp(kernel->running->message.type, "execute_request") == 0;
 }
 
 void
-hfi_execute_committed(hf_kernel *kernel, const msgpack_object *reply) {
-    uint64_t generation = 0;
-    hf_error error = HF_ERROR_INIT;
-    hfi_part prepared = hfi_map_part(reply, "prepared");
-    const msgpack_object *report = hfi_map_get(reply, "report");
-    hfi_part trouble = hfi_map_part(report, "error");
-    int waits = kernel->phase == HFI_PHASE_COMMIT;
-    kernel->commit_id = 0;
-    hf_status status = publish_prepared(kernel, prepared, &generation, &error);
-    if (trouble.size > 0)
-        status = hf_error_set(&error, HF_E_CODEC, "%.*s", (int)trouble.size,
-                              (const char *)trouble.data);
-    if (status == HF_OK) {
-        kernel->uncommitted = 0;
-        keep_declined(kernel, hfi_map_get(reply, "declined"));
-        if (prepared.size > 0) {
-            hfi_frame frame;
-            hfi_frame_init(&frame, "published", 1);
-            hfi_frame_add_integer(&frame, "generation", (int64_t)generation);
-            hfi_crew_tell_home(kernel, &frame);
-        }
-    }
-    if (!waits &&
-        (status != HF_OK || hfi_clock_ns() - kernel->commit_ns > IDLE_COMMIT_MAX_NS))
-        kernel->idle_paused = 1;
-    hfi_crew_import(kernel, hfi_map_get(reply, "modules"));
-    if (!waits) {
-        if (status != HF_OK)
-            hfi_log("commit: %s", error.message);
+hfi_execute_interrupt(hf_kernel *kernel) {
+    hfi_execution *execution = &kernel->execution;
+    hfi_dispatch_shell(kernel); /* the cell that is meant may not have been read yet */
+    hfi_execute_next(kernel);
+    execution->input_wanted = 0;
+    if (kernel->running == NULL) /* the home commits, and a client sees a cell run */
+        kernel->interrupt_next = kernel->queue.first != NULL;
+    else if (!is_executing(kernel) || kernel->phase == HFI_PHASE_NONE)
         return;
-    }
-    kernel->execution.commit_bytes_copied = hfi_map_real(report, "bytes_copied", 0);
-    if (status != HF_OK)
-        hfi_execute_fail(kernel, "CommitError", error.message);
-    else if (kernel->execution.interrupted)
-        hfi_execute_fail(kernel, "KeyboardInterrupt", "");
+    else if (execution->started)
+        hfi_worker_kill(kernel->phase == HFI_PHASE_HOME ? kernel->home : kernel->cell,
+                        SIGINT);
+    else if (kernel->phase == HFI_PHASE_CELL)
+        hfi_handover_cancel(kernel);
     else
-        start_cell(kernel);
-}
-
-long long
-hfi_execute_idle_deadline_ns(const hf_kernel *kernel) {
-    if (kernel->uncommitted == 0 || kernel->idle_paused || kernel->home == NULL ||
-        kernel->running != NULL || kernel->commit_id != 0 ||
-        kernel->queue.first != NULL)
-        return -1;
-    return kernel->idle_ns + IDLE_DELAY_NS;
+        execution->interrupted = 1;
 }
 
 void
-hfi_execute_idle(hf_kernel *kernel, long long now_ns) {
-    long long deadline = hfi_execute_idle_deadline_ns(kernel);
-    if (deadline >= 0 && now_ns >= deadline)
-        ask_commit(kernel, now_ns);
+hfi_execute_started(hf_kernel *kernel, hfi_worker *worker, long long id) {
+    if (!is_executing(kernel) || kernel->running->id != id ||
+        (worker != kernel->home && worker != kernel->cell))
+        return;
+    kernel->execution.started = 1;
+    if (kernel->execution.interrupted)
+        hfi_worker_kill(worker, SIGINT);
+    kernel->execution.interrupted = 0;
 }
 
 /* ---- replies -------------------------------------------------------------------- */
 
-static int
-is_error(hfi_part content) {
+int
+hfi_execute_is_error(hfi_part content) {
     json_t *body = json_loadb(content.data, content.size, JSON_ALLOW_NUL, NULL);
     const char *status = json_string_value(json_object_get(body, "status"));
     int error = status != NULL && strcmp(status, "error") == 0;
@@ -434,9 +332,9 @@ reply_buffers(const msgpack_object *reply, hfi_part ret_buffers[64]) {
     return count;
 }
 
-static void
-send_reply(hf_kernel *kernel, const hfi_request *request, const msgpack_object *reply,
-           hfi_part metadata) {
+void
+hfi_execute_send_reply(hf_kernel *kernel, const hfi_request *request,
+                       const msgpack_object *reply, hfi_part metadata) {
     hfi_part buffers[64];
     size_t count = reply_buffers(reply, buffers);
     hfi_part content = hfi_map_part(reply, "content");
@@ -448,71 +346,19 @@ static void
 home_replied(hf_kernel *kernel, const msgpack_object *reply) {
     hfi_request *request = kernel->running;
     if (strcmp(request->message.type, "execute_request") != 0) {
-        send_reply(kernel, request, reply, hfi_map_part(reply, "metadata"));
+        hfi_execute_send_reply(kernel, request, reply, hfi_map_part(reply, "metadata"));
         hfi_execute_finish(kernel, 0);
         return;
     }
     hfi_textbuf metadata = {0};
-    int error = is_error(hfi_map_part(reply, "content"));
+    int error = hfi_execute_is_error(hfi_map_part(reply, "content"));
     hfi_request_cost(kernel, reply, "plain", &metadata);
-    send_reply(kernel, request, reply, hfi_textbuf_part(&metadata));
+    hfi_execute_send_reply(kernel, request, reply, hfi_textbuf_part(&metadata));
     hfi_textbuf_fini(&metadata);
     kernel->uncommitted++;
     /* Now, not at the next commit: the template imports while other plain cells run. */
-    hfi_crew_import(kernel, hfi_map_get(reply, "modules"));
+    hfi_standby_import(kernel, hfi_map_get(reply, "modules"));
     hfi_execute_finish(kernel, error);
-}
-
-static void
-show_trace(hf_kernel *kernel, hfi_part trace) {
-    hfi_textbuf text = {0};
-    if (trace.size == 0)
-        return;
-    hfi_textbuf_format(&text, "Instrumentation results can be found in %.*s\n",
-                       (int)trace.size, (const char *)trace.data);
-    hfi_publish_stream(kernel, HFI_STDOUT, kernel->running->message.header,
-                       hfi_textbuf_part(&text));
-    hfi_textbuf_fini(&text);
-}
-
-static void
-release_cell(hf_kernel *kernel) {
-    hfi_request *request;
-    if (kernel->cell != NULL)
-        hfi_worker_release(kernel->cell, 10000);
-    kernel->cell = NULL;
-    json_object_clear(kernel->cell_comms);
-    while ((request = hfi_queue_pop(&kernel->forwarded)) != NULL) {
-        hfi_publish_status(kernel, request->message.header, "idle");
-        hfi_request_close(request);
-    }
-}
-
-static void
-cell_replied(hf_kernel *kernel, const msgpack_object *reply) {
-    uint64_t generation = 0;
-    hf_error error = HF_ERROR_INIT;
-    hfi_textbuf metadata = {0};
-    int failed = is_error(hfi_map_part(reply, "content"));
-    kernel->execution.replied_ns = hfi_clock_ns();
-    if (publish_prepared(kernel, hfi_map_part(reply, "prepared"), &generation,
-                         &error) != HF_OK) {
-        release_cell(kernel);
-        hf_error_prefix(&error, "what the cell changed could not be published, the "
-                                "notebook's variables are as they were before it");
-        hfi_execute_fail(kernel, "CommitError", error.message);
-        hfi_crew_replenish(kernel);
-        return;
-    }
-    show_trace(kernel, hfi_map_part(reply, "trace"));
-    hfi_request_cost(kernel, reply, "map", &metadata);
-    send_reply(kernel, kernel->running, reply, hfi_textbuf_part(&metadata));
-    hfi_textbuf_fini(&metadata);
-    hfi_crew_adopt(kernel, hfi_map_get(reply, "report"));
-    hfi_crew_import(kernel, hfi_map_get(reply, "modules"));
-    hfi_execute_finish(kernel, failed);
-    release_cell(kernel);
-    hfi_crew_replenish(kernel);
 }
 
 void
@@ -520,13 +366,13 @@ hfi_execute_replied(hf_kernel *kernel, hfi_worker *worker,
                     const msgpack_object *reply) {
     long long id = hfi_map_integer(reply, "id", 0);
     if (worker == kernel->home && id == kernel->commit_id && id != 0) {
-        hfi_execute_committed(kernel, reply);
+        hfi_handover_committed(kernel, reply);
     } else if (kernel->running != NULL && kernel->running->id == id &&
                kernel->phase == HFI_PHASE_HOME && worker == kernel->home) {
         home_replied(kernel, reply);
     } else if (kernel->running != NULL && kernel->running->id == id &&
                kernel->phase == HFI_PHASE_CELL && worker == kernel->cell) {
-        cell_replied(kernel, reply);
+        hfi_handover_replied(kernel, reply);
     } else {
         hfi_request *request = hfi_queue_pop_id(&kernel->forwarded, id);
         if (request == NULL) {

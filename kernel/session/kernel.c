@@ -221,17 +221,17 @@ serve_crew(hf_kernel *kernel, const zmq_pollitem_t *items, int count) {
     if (kernel->template.control != NULL &&
         is_ready(items, count, hfi_control_fd(kernel->template.control))) {
         flush_control(kernel->template.control);
-        hfi_crew_read_template(kernel);
+        hfi_inbox_read_template(kernel);
     }
     for (hfi_worker *at = kernel->template.workers, *next; at != NULL; at = next) {
         next = at->next;
         if (at->control != NULL &&
             is_ready(items, count, hfi_control_fd(at->control))) {
             flush_control(at->control);
-            hfi_crew_read(kernel, at);
+            hfi_inbox_read(kernel, at);
         } else if (is_ready(items, count, at->output[0]) ||
                    is_ready(items, count, at->output[1])) {
-            hfi_crew_drain(kernel, at);
+            hfi_inbox_drain(kernel, at);
         }
     }
 }
@@ -242,7 +242,7 @@ serve_wake(hf_kernel *kernel) {
     ssize_t size = read(kernel->wake[0], what, sizeof what);
     for (ssize_t i = 0; i < size; i++) {
         if (what[i] == 'i')
-            hfi_interrupt(kernel);
+            hfi_execute_interrupt(kernel);
         else
             kernel->stopping = 1;
     }
@@ -265,7 +265,7 @@ serve_clients(hf_kernel *kernel, const zmq_pollitem_t *items) {
 static long
 wait_ms(const hf_kernel *kernel, long long now_ns) {
     long long crew = hfi_crew_deadline_ns(kernel);
-    long long idle = hfi_execute_idle_deadline_ns(kernel);
+    long long idle = hfi_handover_idle_deadline_ns(kernel);
     long long first = crew >= 0 && (idle < 0 || crew < idle) ? crew : idle;
     if (first < 0)
         return TURN_WAIT_MS;
@@ -302,7 +302,7 @@ hf_kernel_run(hf_kernel *kernel, hf_error *reterr) {
         hfi_crew_tick(kernel, hfi_clock_ns());
         if (!kernel->stopping)
             hfi_execute_next(kernel);
-        hfi_execute_idle(kernel, hfi_clock_ns());
+        hfi_handover_idle(kernel, hfi_clock_ns());
         check_parent(kernel);
     }
     if (kernel->failure.status != HF_OK) {

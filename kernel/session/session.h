@@ -14,6 +14,9 @@
 #include "session/queue.h"
 #include "workers/worker.h"
 
+#define HFI_STANDBYS_MAX  2
+#define HFI_DEATH_WAIT_NS 1000000000LL /* for the template's word on how it was */
+
 /* Where the running request is. */
 typedef enum hfi_phase {
     HFI_PHASE_NONE,   /* nothing runs, or the frontend answers by itself */
@@ -29,7 +32,9 @@ typedef struct hfi_execution {
     int store_history;
     int stop_on_error;
     int allow_stdin;
-    int interrupted;      /* while no worker could be told */
+    int started;          /* the worker has begun it: SIGINT reaches the cell */
+    int interrupted;      /* before that: still to be told */
+    int retried;          /* its first process never got ready */
     int input_wanted;     /* a worker blocks in input() */
     long long number;     /* execution count that the worker is told */
     long long begin_ns;   /* taken from the queue */
@@ -51,16 +56,18 @@ struct hf_kernel {
 
     hfi_template template;
     hfi_worker *home;
-    hfi_worker *standby;
     hfi_worker *cell;
-    int starts;         /* of template or home, since a home was last ready */
-    int standby_starts; /* since a standby was last ready */
-    json_t *modules;    /* set of names that the template has or was told */
+    hfi_worker *standby[HFI_STANDBYS_MAX]; /* oldest first */
+    size_t standby_count;
+    int starts;           /* of template or home, since a home was last ready */
+    int standby_failures; /* that never got ready, since one did */
+    json_t *modules;      /* set of names that the template has or was told */
 
     hfi_queue queue;
     hfi_queue forwarded; /* comm messages that the cell worker has */
     hfi_request *running;
     hfi_phase phase;
+    int interrupt_next; /* the first cell of the queue ends before it begins */
     hfi_execution execution;
     hfi_textbuf last_parent; /* header of the last execute_request */
     json_t *cell_comms;      /* set of comm ids that the cell worker opened */
@@ -106,20 +113,34 @@ void hfi_dispatch_control(hf_kernel *kernel);
 void hfi_dispatch_stdin(hf_kernel *kernel);
 /* Answer what needs no worker; 0 where it is not of that kind. */
 int hfi_dispatch_answer(hf_kernel *kernel, const hfi_request *request);
-void hfi_interrupt(hf_kernel *kernel);
 
 /* execute.c */
 /* Start what can be started. */
 void hfi_execute_next(hf_kernel *kernel);
-void hfi_execute_committed(hf_kernel *kernel, const msgpack_object *reply);
 void hfi_execute_replied(hf_kernel *kernel, hfi_worker *worker,
                          const msgpack_object *reply);
+int hfi_execute_is_error(hfi_part content);
+void hfi_execute_send_reply(hf_kernel *kernel, const hfi_request *request,
+                            const msgpack_object *reply, hfi_part metadata);
+void hfi_execute_interrupt(hf_kernel *kernel);
+/* A worker has begun request `id`. */
+void hfi_execute_started(hf_kernel *kernel, hfi_worker *worker, long long id);
 /* End the running request, if any, with an error. */
 void hfi_execute_fail(hf_kernel *kernel, const char *name, const char *value);
 void hfi_execute_finish(hf_kernel *kernel, int error);
+
+/* handover.c: the state's way from the home to a cell worker and back */
+void hfi_handover_ask_commit(hf_kernel *kernel, long long now_ns);
+void hfi_handover_committed(hf_kernel *kernel, const msgpack_object *reply);
+void hfi_handover_start_cell(hf_kernel *kernel);
+void hfi_handover_replied(hf_kernel *kernel, const msgpack_object *reply);
+/* The cell worker is gone: nobody answers its comm messages any more. */
+void hfi_handover_forget_cell(hf_kernel *kernel);
+/* An interrupt before the cell worker has started the cell. */
+void hfi_handover_cancel(hf_kernel *kernel);
 /* When nothing is to be done, let the home commit. */
-void hfi_execute_idle(hf_kernel *kernel, long long now_ns);
-long long hfi_execute_idle_deadline_ns(const hf_kernel *kernel);
+void hfi_handover_idle(hf_kernel *kernel, long long now_ns);
+long long hfi_handover_idle_deadline_ns(const hf_kernel *kernel);
 
 /* request.c: what a worker is asked, and what it cost */
 void hfi_request_send(hf_kernel *kernel, hfi_worker *worker, hfi_request *request);
@@ -129,17 +150,40 @@ void hfi_request_cost(hf_kernel *kernel, const msgpack_object *reply, const char
 /* crew.c */
 HF_CHECK hf_status hfi_crew_start(hf_kernel *kernel, hf_error *reterr);
 void hfi_crew_end(hf_kernel *kernel);
-void hfi_crew_replenish(hf_kernel *kernel);
-void hfi_crew_import(hf_kernel *kernel, const msgpack_object *modules);
+HF_CHECK hf_status hfi_crew_fork(hf_kernel *kernel, hfi_role role,
+                                 hfi_worker **ret_worker, hf_error *reterr);
+/* The template has forked it. */
+void hfi_crew_forked(hfi_worker *worker, pid_t pid);
+/* How long a worker may take from its fork until it is ready. */
+long long hfi_crew_ready_ns(void);
 void hfi_crew_tell_home(hf_kernel *kernel, hfi_frame *frame);
 void hfi_crew_adopt(hf_kernel *kernel, const msgpack_object *report);
-void hfi_crew_read_template(hf_kernel *kernel);
-void hfi_crew_read(hf_kernel *kernel, hfi_worker *worker);
-void hfi_crew_drain(hf_kernel *kernel, hfi_worker *worker);
+/* Where the home is; where that can't be known, where the frontend is. */
+void hfi_crew_directory(const hf_kernel *kernel, char *ret_path, size_t size);
 /* Deaths and deadlines. */
 void hfi_crew_tick(hf_kernel *kernel, long long now_ns);
 long long hfi_crew_deadline_ns(const hf_kernel *kernel);
 /* The header under which a worker's output is shown. */
 hfi_part hfi_crew_parent(const hf_kernel *kernel, const hfi_worker *worker);
+
+/* standby.c */
+void hfi_standby_replenish(hf_kernel *kernel);
+/* A process for a cell: one that is ready, else the oldest, or with `fresh` a new one.
+ * NULL where none can be started. */
+hfi_worker *hfi_standby_take(hf_kernel *kernel, int fresh);
+/* 0 where it is none. */
+int hfi_standby_remove(hf_kernel *kernel, const hfi_worker *worker);
+void hfi_standby_replace(hf_kernel *kernel);
+void hfi_standby_import(hf_kernel *kernel, const msgpack_object *modules);
+void hfi_standby_know(hf_kernel *kernel, const msgpack_object *modules);
+
+/* death.c */
+void hfi_death_of(hf_kernel *kernel, hfi_worker *worker);
+void hfi_death_of_template(hf_kernel *kernel);
+
+/* inbox.c */
+void hfi_inbox_read_template(hf_kernel *kernel);
+void hfi_inbox_read(hf_kernel *kernel, hfi_worker *worker);
+void hfi_inbox_drain(hf_kernel *kernel, hfi_worker *worker);
 
 #endif

@@ -33,7 +33,8 @@
  *   <- {op: "reply", id, content: bin, metadata?: bin, buffers?: [bin], report?: map,
  *       prepared?: bin, modules?: [str], trace?: str}
  *      ends request `id`. For execute_request, content is that of execute_reply, and
- *      `modules` are the top-level modules that are imported by now, where there are new.
+ *      `modules` are the top-level modules that are imported by now, where there are
+ * new.
  *   <- {op: "message", channel: "iopub"|"shell"|"control", type, content: bin,
  *       metadata: bin, parent?: bin, buffers: [bin]}   to be published as it is; the
  * parent is the running request's header unless given (background threads, comms).
@@ -44,6 +45,9 @@
  *   -> {op: "input_reply", value: str}, or SIGINT arrives. Only while an
  * execute_request with allow_stdin runs; otherwise the worker raises
  * StdinNotImplementedError itself.
+ *   <- {op: "started", id}   an execute_request has begun, and SIGINT belongs to the
+ * cell from now on. The frontend sends none before; an interrupt that comes earlier
+ * waits for this frame (home) or ends the process (cell worker).
  *   -> {op: "exit"}   leave in an orderly way (atexit, publish nothing).
  *   Interrupt: SIGINT to the worker's pid. Its fds 1 and 2 are pipes whose read ends
  * the frontend has: what C code writes there is published as stream, drained before a

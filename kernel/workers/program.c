@@ -84,6 +84,56 @@ hfi_program_spawn(char *const *argv, const int *keep, size_t keep_count, pid_t *
     return HF_OK;
 }
 
+/* The child of the child runs the program, so that nobody has to wait for it. */
+static void
+run_detached(char *const *argv, int report) {
+    sigset_t none;
+    pid_t pid = fork();
+    int err = errno;
+    if (pid == 0) {
+        setsid();
+        for (int number = 1; number < NSIG; number++)
+            signal(number, SIG_DFL);
+        sigemptyset(&none);
+        sigprocmask(SIG_SETMASK, &none, NULL);
+        execvp(argv[0], argv);
+        err = errno;
+    }
+    if (pid <= 0) {
+        ssize_t ignored = write(report, &err, sizeof err);
+        (void)ignored;
+    }
+    _exit(0);
+}
+
+hf_status
+hfi_program_detach(char *const *argv, hf_error *reterr) {
+    int report[2], err = 0;
+    ssize_t size;
+    hf_status status = hfi_program_pipe(report, reterr);
+    if (status != HF_OK)
+        return status;
+    fcntl(report[0], F_SETFL, 0); /* the report is waited for */
+    pid_t pid = fork();
+    if (pid == 0)
+        run_detached(argv, report[1]);
+    err = pid < 0 ? errno : 0;
+    close(report[1]);
+    if (pid > 0) {
+        do
+            size = read(report[0], &err, sizeof err);
+        while (size < 0 && errno == EINTR);
+        if (size != sizeof err)
+            err = 0;
+        while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+            continue;
+    }
+    close(report[0]);
+    if (err != 0)
+        return hf_error_set_errno(reterr, err, "cannot start %s", argv[0]);
+    return HF_OK;
+}
+
 static int
 is_reaped(pid_t pid) {
     pid_t found = waitpid(pid, NULL, WNOHANG);

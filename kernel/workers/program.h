@@ -14,6 +14,9 @@
 HF_CHECK hf_status hfi_program_spawn(char *const *argv, const int *keep,
                                      size_t keep_count, pid_t *ret_pid,
                                      hf_error *reterr);
+/* Start a program that lives on by itself, in a session of its own and found in PATH.
+ * HF_E_SYSTEM with the reason where it can't be started. */
+HF_CHECK hf_status hfi_program_detach(char *const *argv, hf_error *reterr);
 /* Wait up to `timeout_ms`, then kill its process group and wait for that. */
 void hfi_program_end(pid_t pid, int timeout_ms);
 

@@ -22,7 +22,7 @@ typedef struct hfi_worker {
     int silent;            /* its channel is at its end, or broke the protocol */
     int exited;            /* the template reported `status` */
     int status;            /* raw wait status */
-    long long deadline_ns; /* silent or leaving: when patience ends; 0: none */
+    long long deadline_ns; /* not ready, silent or leaving: end of patience; 0: none */
 } hfi_worker;
 
 typedef struct hfi_template {

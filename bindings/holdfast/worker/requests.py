@@ -161,7 +161,11 @@ class Worker:
             raise
         except BaseException as error:  # SIGINT in our own code, a broken handler
             self._flush()
-            reply = {"content": self.app.session.pack(_error_content(error))}
+            found = _error_content(error)
+            reply = {"content": self.app.session.pack(found)}
+            if frame["type"] == "execute_request":
+                del found["status"]
+                self.app.session.send(self.app.iopub_socket, "error", found, parent=message)
         self._flush()
         if not concurrent:
             self.parents.end()
@@ -198,6 +202,7 @@ class Worker:
         self._running_async = True
         try:
             with self.interrupts.cell():
+                self.channel.send("started", id=frame["id"])  # SIGINT may come from here on
                 reply = await kernel.do_execute(
                     frame.get("code", content.get("code", "")),
                     silent,

@@ -95,6 +95,12 @@ class Template:
             os.environ[quiet] = before
         for name in (
             "IPython.core.completer",
+            "IPython.core.completerlib",
+            "IPython.core.debugger",
+            "IPython.core.oinspect",
+            "IPython.extensions.storemagic",
+            "sqlite3",
+            "tornado.platform.asyncio",
             "cloudpickle",
             "holdfast._store",
             "holdfast._recorder",

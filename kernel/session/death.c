@@ -1,0 +1,168 @@
+/* death.c - what the death of a process costs, and what is said about it.
+ *
+ * A worker is dead when the template reported its exit, when its channel is at its end
+ * and a second has passed without that report, or when it never got ready (standby.c).
+ * A dead cell costs its cell, a dead home what was not committed, a dead standby
+ * nothing, a dead template all of them. Each is started again; a home not more than
+ * three times in a row without one that got ready: then the kernel ends, which the
+ * client sees.
+ *
+ * The user is told once: by the running cell's error, or, where none ran, on stderr
+ * under the last cell. What was lost is named, with the reason, as far as it is known.
+ *
+ * Starting a home only when the next cell needs one was rejected: the person would wait
+ * for it then. One thread.
+ */
+#include "session/session.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "workers/program.h"
+
+static void
+write_home_loss(const hf_kernel *kernel, const char *epitaph, hfi_textbuf *text) {
+    const char *name;
+    json_t *reason;
+    int first = 1;
+    hfi_textbuf_format(text,
+                       "the notebook's process %s; its variables are those of the last "
+                       "commit (generation %llu)",
+                       epitaph,
+                       (unsigned long long)hf_session_generation(kernel->store));
+    if (kernel->uncommitted > 0)
+        hfi_textbuf_format(text,
+                           ", without what the %lld plain cell%s since then changed",
+                           kernel->uncommitted, kernel->uncommitted == 1 ? "" : "s");
+    json_object_foreach(kernel->declined, name, reason) {
+        hfi_textbuf_format(text, "%s%s (%s)", first ? "; lost: " : ", ", name,
+                           json_string_value(reason));
+        first = 0;
+    }
+}
+
+static void
+bury_home(hf_kernel *kernel, const char *epitaph) {
+    hfi_textbuf text = {0};
+    hf_error error = HF_ERROR_INIT;
+    int busy = kernel->phase == HFI_PHASE_HOME || kernel->phase == HFI_PHASE_COMMIT;
+    write_home_loss(kernel, epitaph, &text);
+    kernel->home = NULL;
+    kernel->commit_id = 0;
+    kernel->uncommitted = 0;
+    json_object_clear(kernel->declined);
+    if (hfi_crew_start(kernel, &error) != HF_OK) {
+        kernel->failure = error;
+        kernel->stopping = 1;
+    } else if (kernel->phase != HFI_PHASE_CELL) {
+        hfi_request *running = kernel->running;
+        kernel->running = NULL; /* nothing of the dead cell goes into the history */
+        hfi_crew_adopt(kernel, NULL);
+        kernel->running = running;
+    }
+    if (busy && kernel->running != NULL) {
+        hfi_execute_fail(kernel, "CellDied", hfi_textbuf_string(&text));
+    } else {
+        hfi_textbuf_append(&text, "\n", 1);
+        hfi_publish_stream(kernel, HFI_STDERR, hfi_textbuf_part(&kernel->last_parent),
+                           hfi_textbuf_part(&text));
+    }
+    hfi_textbuf_fini(&text);
+}
+
+/* Nothing of the cell ran where its process was not even ready: then another one gets
+ * the request, once. */
+static void
+bury_cell(hf_kernel *kernel, int ready, const char *epitaph) {
+    char value[512];
+    int again = !ready && !kernel->execution.retried;
+    hfi_handover_forget_cell(kernel);
+    if (again) {
+        hfi_log("the cell's process %s; another one is tried", epitaph);
+        kernel->execution.retried = 1;
+        hfi_handover_start_cell(kernel);
+        return;
+    }
+    snprintf(
+        value, sizeof value,
+        "the cell's process %s%s; the notebook's variables are as they were before "
+        "the cell",
+        epitaph, ready ? "" : ", the second one to fail before its start");
+    hfi_execute_fail(kernel, "CellDied", value);
+    hfi_standby_replenish(kernel);
+}
+
+/* What the dead held in the store is free again. */
+static void
+reap_store(hf_kernel *kernel) {
+    uint32_t count = 0;
+    hf_error error = HF_ERROR_INIT;
+    if (hf_session_reap(kernel->store, 0, &count, &error) != HF_OK)
+        hfi_log("reaping: %s", error.message);
+}
+
+/* How it ended. One that is killed for want of patience has told nothing. */
+static void
+write_epitaph(const hfi_worker *worker, char *ret_text, size_t size) {
+    if (worker->exited || worker->silent || worker->ready)
+        hfi_program_epitaph(worker->exited, worker->status, ret_text, size);
+    else
+        snprintf(ret_text, size, "was not ready within %lld seconds",
+                 hfi_crew_ready_ns() / 1000000000LL);
+}
+
+/* One that the template has not forked yet stays in the list, without a channel: the
+ * template's answer must find the one that it belongs to. */
+static void
+dismiss(hf_kernel *kernel, hfi_worker *worker) {
+    if (worker->pid > 0 || worker->exited) {
+        hfi_worker_forget(&kernel->template, worker);
+    } else if (worker->owned) {
+        hfi_worker_release(worker, 0);
+        worker->deadline_ns = 0;
+    }
+}
+
+void
+hfi_death_of(hf_kernel *kernel, hfi_worker *worker) {
+    char epitaph[128];
+    hfi_worker **list = &kernel->template.workers;
+    write_epitaph(worker, epitaph, sizeof epitaph);
+    if (worker->owned)
+        hfi_worker_drain(worker, hfi_crew_parent(kernel, worker), hfi_clock_ns());
+    hfi_stream_flush(&worker->stream);
+    reap_store(kernel);
+    if (worker == kernel->home) {
+        bury_home(kernel, epitaph);
+    } else if (worker == kernel->cell) {
+        bury_cell(kernel, worker->ready, epitaph);
+    } else if (hfi_standby_remove(kernel, worker)) {
+        hfi_log("a standby %s", epitaph);
+        kernel->standby_failures += !worker->ready;
+        hfi_standby_replenish(kernel);
+    }
+    if (*list != NULL) /* else it is gone with the template */
+        dismiss(kernel, worker);
+}
+
+void
+hfi_death_of_template(hf_kernel *kernel) {
+    hf_error error = HF_ERROR_INIT;
+    hfi_log("the template ended");
+    hfi_template_end(&kernel->template, 0);
+    kernel->home = kernel->cell = NULL;
+    kernel->standby_count = 0;
+    kernel->commit_id = 0;
+    kernel->uncommitted = 0;
+    hfi_execute_fail(kernel, "CellDied",
+                     "the notebook's processes ended; its variables are those of the "
+                     "last commit");
+    reap_store(kernel);
+    if (hfi_crew_start(kernel, &error) != HF_OK) {
+        kernel->failure = error;
+        kernel->stopping = 1;
+    } else {
+        hfi_crew_adopt(kernel, NULL);
+    }
+}

@@ -1,0 +1,259 @@
+/* handover.c - the way of the state: home, store, cell worker, and back.
+ *
+ * An instrumented cell waits for the home's commit, which is published and leased to
+ * the cell worker that gets the request; what that worker prepared is published before
+ * the reply is sent, and the home adopts it. Where the cell fails to come so far, by
+ * death or by an interrupt, nothing was published, and the state is as before.
+ *
+ * An interrupt before the cell has started ends the cell without running it: during the
+ * home's commit as soon as that is done, and while the worker binds by killing the
+ * worker, which loses nothing and doesn't wait for what may be a long decoding.
+ *
+ * What plain cells changed is committed when nothing was to be done for 50 ms, so that
+ * the death of the home costs little. A commit that took long pauses this until the
+ * next instrumented cell: a person who types must not wait for a copy.
+ *
+ * While `commit_id` is set the home works for us, and the queue waits. One thread.
+ */
+#include "session/session.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "workers/program.h"
+
+#define IDLE_DELAY_NS      50000000LL
+#define IDLE_COMMIT_MAX_NS 250000000LL
+
+/* ---- the home's commit ---------------------------------------------------------- */
+
+void
+hfi_handover_ask_commit(hf_kernel *kernel, long long now_ns) {
+    hfi_frame frame;
+    kernel->commit_id = ++kernel->next_id;
+    kernel->commit_ns = now_ns;
+    hfi_frame_init(&frame, "commit", 1);
+    hfi_frame_add_integer(&frame, "id", kernel->commit_id);
+    hfi_crew_tell_home(kernel, &frame);
+}
+
+/* Publish what a worker prepared; HF_OK too where it had nothing to publish. */
+static hf_status
+publish_prepared(hf_kernel *kernel, hfi_part prepared, uint64_t *ret_generation,
+                 hf_error *reterr) {
+    hf_prepared token;
+    *ret_generation = hf_session_generation(kernel->store);
+    if (prepared.size == 0)
+        return HF_OK;
+    if (prepared.size != sizeof token)
+        return hf_error_set(reterr, HF_E_PROTOCOL, "a commit token of %zu bytes",
+                            prepared.size);
+    memcpy(&token, prepared.data, sizeof token);
+    hf_status status =
+        hf_session_publish(kernel->store, &token, ret_generation, reterr);
+    if (status == HF_CONFLICT)
+        (void)hf_error_set(reterr, HF_CONFLICT, "another commit came between");
+    return status;
+}
+
+static void
+keep_declined(hf_kernel *kernel, const msgpack_object *declined) {
+    json_object_clear(kernel->declined);
+    if (declined == NULL || declined->type != MSGPACK_OBJECT_MAP)
+        return;
+    for (uint32_t i = 0; i < declined->via.map.size; i++) {
+        hfi_part name = hfi_object_part(&declined->via.map.ptr[i].key);
+        hfi_part reason = hfi_object_part(&declined->via.map.ptr[i].val);
+        char *key = strndup(name.data, name.size);
+        json_t *value = json_stringn(reason.data, reason.size);
+        if (key != NULL && value != NULL)
+            (void)json_object_set_new(kernel->declined, key, value);
+        else
+            json_decref(value);
+        free(key);
+    }
+}
+
+void
+hfi_handover_start_cell(hf_kernel *kernel) {
+    kernel->cell = hfi_standby_take(kernel, kernel->execution.retried);
+    if (kernel->cell == NULL) {
+        hfi_execute_fail(kernel, "CellDied",
+                         "no process could be started for the cell; the notebook's "
+                         "variables are as they were before it");
+        return;
+    }
+    kernel->phase = HFI_PHASE_CELL;
+    kernel->execution.sent_ns = hfi_clock_ns();
+    hfi_request_send(kernel, kernel->cell, kernel->running);
+}
+
+void
+hfi_handover_committed(hf_kernel *kernel, const msgpack_object *reply) {
+    uint64_t generation = 0;
+    hf_error error = HF_ERROR_INIT;
+    hfi_part prepared = hfi_map_part(reply, "prepared");
+    const msgpack_object *report = hfi_map_get(reply, "report");
+    hfi_part trouble = hfi_map_part(report, "error");
+    int waits = kernel->phase == HFI_PHASE_COMMIT;
+    kernel->commit_id = 0;
+    hf_status status = publish_prepared(kernel, prepared, &generation, &error);
+    if (trouble.size > 0)
+        status = hf_error_set(&error, HF_E_CODEC, "%.*s", (int)trouble.size,
+                              (const char *)trouble.data);
+    if (status == HF_OK) {
+        kernel->uncommitted = 0;
+        keep_declined(kernel, hfi_map_get(reply, "declined"));
+        if (prepared.size > 0) {
+            hfi_frame frame;
+            hfi_frame_init(&frame, "published", 1);
+            hfi_frame_add_integer(&frame, "generation", (int64_t)generation);
+            hfi_crew_tell_home(kernel, &frame);
+        }
+    }
+    if (!waits &&
+        (status != HF_OK || hfi_clock_ns() - kernel->commit_ns > IDLE_COMMIT_MAX_NS))
+        kernel->idle_paused = 1;
+    hfi_standby_import(kernel, hfi_map_get(reply, "modules"));
+    if (!waits) {
+        if (status != HF_OK)
+            hfi_log("commit: %s", error.message);
+        return;
+    }
+    kernel->execution.commit_bytes_copied = hfi_map_real(report, "bytes_copied", 0);
+    if (status != HF_OK)
+        hfi_execute_fail(kernel, "CommitError", error.message);
+    else if (kernel->execution.interrupted)
+        hfi_execute_fail(kernel, "KeyboardInterrupt", "");
+    else
+        hfi_handover_start_cell(kernel);
+}
+
+long long
+hfi_handover_idle_deadline_ns(const hf_kernel *kernel) {
+    if (kernel->uncommitted == 0 || kernel->idle_paused || kernel->home == NULL ||
+        kernel->running != NULL || kernel->commit_id != 0 ||
+        kernel->queue.first != NULL)
+        return -1;
+    return kernel->idle_ns + IDLE_DELAY_NS;
+}
+
+void
+hfi_handover_idle(hf_kernel *kernel, long long now_ns) {
+    long long deadline = hfi_handover_idle_deadline_ns(kernel);
+    if (deadline >= 0 && now_ns >= deadline)
+        hfi_handover_ask_commit(kernel, now_ns);
+}
+
+/* ---- Vampir --------------------------------------------------------------------- */
+
+/* The trace's directory is what the worker was told, relative to where the home is. */
+static void
+find_trace(const hf_kernel *kernel, hfi_part trace, hfi_textbuf *ret_path) {
+    char directory[4096];
+    const char *text = trace.data;
+    if (trace.size > 0 && text[0] != '/') {
+        hfi_crew_directory(kernel, directory, sizeof directory);
+        hfi_textbuf_format(ret_path, "%s/", directory);
+    }
+    hfi_textbuf_append(ret_path, text, trace.size);
+    hfi_textbuf_append(ret_path, "/traces.otf2", strlen("/traces.otf2"));
+}
+
+static void
+launch_vampir(hf_kernel *kernel, hfi_part trace) {
+    hfi_textbuf path = {0}, text = {0};
+    hf_error error = HF_ERROR_INIT;
+    int launched = 0;
+    find_trace(kernel, trace, &path);
+    char *const argv[] = {"vampir", path.data, NULL};
+    if (path.failed)
+        hfi_textbuf_format(&text, "Vampir is not started: no memory\n");
+    else if (access(path.data, R_OK) != 0)
+        hfi_textbuf_format(&text, "Vampir is not started: the cell wrote no %s\n",
+                           path.data);
+    else if (hfi_program_detach(argv, &error) != HF_OK)
+        hfi_textbuf_format(&text, "Vampir is not started: %s\n", error.message);
+    else {
+        launched = 1;
+        hfi_textbuf_format(&text, "Vampir opens %s\n", path.data);
+    }
+    hfi_publish_stream(kernel, launched ? HFI_STDOUT : HFI_STDERR,
+                       kernel->running->message.header, hfi_textbuf_part(&text));
+    hfi_textbuf_fini(&path);
+    hfi_textbuf_fini(&text);
+}
+
+/* ---- the cell's reply ------------------------------------------------------------ */
+
+static void
+show_trace(hf_kernel *kernel, hfi_part trace) {
+    hfi_textbuf text = {0};
+    if (trace.size == 0)
+        return;
+    hfi_textbuf_format(&text, "Instrumentation results can be found in %.*s\n",
+                       (int)trace.size, (const char *)trace.data);
+    hfi_publish_stream(kernel, HFI_STDOUT, kernel->running->message.header,
+                       hfi_textbuf_part(&text));
+    hfi_textbuf_fini(&text);
+}
+
+void
+hfi_handover_forget_cell(hf_kernel *kernel) {
+    hfi_request *request;
+    kernel->cell = NULL;
+    json_object_clear(kernel->cell_comms);
+    while ((request = hfi_queue_pop(&kernel->forwarded)) != NULL) {
+        hfi_publish_status(kernel, request->message.header, "idle");
+        hfi_request_close(request);
+    }
+}
+
+static void
+release_cell(hf_kernel *kernel) {
+    if (kernel->cell != NULL)
+        hfi_worker_release(kernel->cell, 10000);
+    hfi_handover_forget_cell(kernel);
+}
+
+void
+hfi_handover_cancel(hf_kernel *kernel) {
+    hfi_inbox_drain(kernel, kernel->cell);
+    hfi_stream_flush(&kernel->cell->stream);
+    hfi_worker_kill(kernel->cell, SIGKILL);
+    release_cell(kernel);
+    hfi_execute_fail(kernel, "KeyboardInterrupt", "");
+    hfi_standby_replenish(kernel);
+}
+
+void
+hfi_handover_replied(hf_kernel *kernel, const msgpack_object *reply) {
+    uint64_t generation = 0;
+    hf_error error = HF_ERROR_INIT;
+    hfi_textbuf metadata = {0};
+    int failed = hfi_execute_is_error(hfi_map_part(reply, "content"));
+    kernel->execution.replied_ns = hfi_clock_ns();
+    if (publish_prepared(kernel, hfi_map_part(reply, "prepared"), &generation,
+                         &error) != HF_OK) {
+        release_cell(kernel);
+        hf_error_prefix(&error, "what the cell changed could not be published, the "
+                                "notebook's variables are as they were before it");
+        hfi_execute_fail(kernel, "CommitError", error.message);
+        hfi_standby_replenish(kernel);
+        return;
+    }
+    show_trace(kernel, hfi_map_part(reply, "trace"));
+    if (kernel->execution.verdict.launch_vampir &&
+        hfi_map_part(reply, "trace").size > 0)
+        launch_vampir(kernel, hfi_map_part(reply, "trace"));
+    hfi_request_cost(kernel, reply, "map", &metadata);
+    hfi_execute_send_reply(kernel, kernel->running, reply, hfi_textbuf_part(&metadata));
+    hfi_textbuf_fini(&metadata);
+    hfi_crew_adopt(kernel, hfi_map_get(reply, "report"));
+    hfi_standby_import(kernel, hfi_map_get(reply, "modules"));
+    hfi_execute_finish(kernel, failed);
+    release_cell(kernel);
+    hfi_standby_replenish(kernel);
+}

@@ -1,0 +1,222 @@
+/* inbox.c - what the template and the workers tell the frontend.
+ *
+ * Order of a worker's output: its channel is read into memory first, then its pipes are
+ * drained, then the frames are handled. What C code printed before a frame was sent is
+ * in the pipe by then. Streams that wait to be joined go out before any other frame of
+ * the same worker is handled.
+ *
+ * A worker whose channel is at its end, or who breaks the protocol, is not read again:
+ * it is killed, and buried when the template reports its exit or a second has passed. A
+ * death is not handled here, in the middle of its last frames, but in the next turn's
+ * tick. Waiting for the report in place was rejected, since the loop waits for nobody.
+ * One thread.
+ */
+#include "session/session.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "workers/program.h"
+
+/* ---- frames of the template ----------------------------------------------------- */
+
+static void
+handle_template(hf_kernel *kernel, const msgpack_object *map) {
+    hfi_part op = hfi_map_part(map, "op");
+    pid_t pid = (pid_t)hfi_map_integer(map, "pid", 0);
+    hfi_worker *worker;
+    if (hfi_part_equal(op, hfi_part_text("ready"))) {
+        kernel->template.ready = 1;
+        hfi_standby_know(kernel, hfi_map_get(map, "modules"));
+    } else if (hfi_part_equal(op, hfi_part_text("forked"))) {
+        hfi_part role = hfi_map_part(map, "role");
+        worker = hfi_worker_awaiting(
+            &kernel->template,
+            hfi_part_equal(role, hfi_part_text("home")) ? HFI_HOME : HFI_CELL);
+        if (worker != NULL && hfi_worker_named(&kernel->template, pid) == NULL)
+            hfi_crew_forked(worker, pid);
+    } else if (hfi_part_equal(op, hfi_part_text("exited"))) {
+        worker = hfi_worker_named(&kernel->template, pid);
+        if (worker != NULL) {
+            worker->status = (int)hfi_map_integer(map, "status", 0);
+            if (worker->owned)
+                hfi_inbox_read(kernel, worker); /* what it said before */
+            worker->exited = 1;
+        }
+    } else if (hfi_part_equal(op, hfi_part_text("imported"))) {
+        const msgpack_object *modules = hfi_map_get(map, "modules");
+        if (modules != NULL && modules->type == MSGPACK_OBJECT_ARRAY &&
+            modules->via.array.size > 0)
+            hfi_standby_replace(kernel);
+    } else {
+        hfi_log("template: unknown op %.*s", (int)op.size, (const char *)op.data);
+    }
+}
+
+void
+hfi_inbox_read_template(hf_kernel *kernel) {
+    hfi_map map = {0};
+    hf_error error = HF_ERROR_INIT;
+    hf_status end = hfi_control_fill(kernel->template.control, &error);
+    hf_status status;
+    while ((status = hfi_control_next(kernel->template.control, &map, &error)) == HF_OK)
+        handle_template(kernel, map.object);
+    hfi_map_fini(&map);
+    if (status != HF_AGAIN)
+        hfi_log("template: %s", error.message);
+    if (status != HF_AGAIN || end != HF_OK)
+        hfi_death_of_template(kernel);
+}
+
+/* ---- frames of workers ---------------------------------------------------------- */
+
+static void
+silence(hfi_worker *worker, long long now_ns) {
+    worker->silent = 1;
+    worker->deadline_ns = now_ns + HFI_DEATH_WAIT_NS;
+    hfi_worker_kill(worker, SIGKILL); /* without its channel it is of no use */
+}
+
+static hfi_part
+parent_of(const hf_kernel *kernel, const hfi_worker *worker,
+          const msgpack_object *map) {
+    hfi_part given = hfi_map_part(map, "parent");
+    return given.size > 0 ? given : hfi_crew_parent(kernel, worker);
+}
+
+/* Comms that a cell worker opens are its own while it lives. */
+static void
+watch_comms(hf_kernel *kernel, const char *type, hfi_part content) {
+    if (strncmp(type, "comm_", 5) != 0)
+        return;
+    json_t *body = json_loadb(content.data, content.size, JSON_ALLOW_NUL, NULL);
+    const char *id = json_string_value(json_object_get(body, "comm_id"));
+    if (id != NULL && strcmp(type, "comm_open") == 0)
+        (void)json_object_set_new(kernel->cell_comms, id, json_true());
+    else if (id != NULL && strcmp(type, "comm_close") == 0)
+        (void)json_object_del(kernel->cell_comms, id);
+    json_decref(body);
+}
+
+static void
+handle_message(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
+    char type[64];
+    hfi_part name = hfi_map_part(map, "type");
+    const msgpack_object *list = hfi_map_get(map, "buffers");
+    size_t count =
+        list != NULL && list->type == MSGPACK_OBJECT_ARRAY ? list->via.array.size : 0;
+    hfi_part *buffers = calloc(count + 1, sizeof *buffers);
+    if (buffers == NULL || name.size == 0 || name.size >= sizeof type) {
+        hfi_log("dropped a message of a worker");
+        free(buffers);
+        return;
+    }
+    snprintf(type, sizeof type, "%.*s", (int)name.size, (const char *)name.data);
+    for (size_t i = 0; i < count; i++)
+        buffers[i] = hfi_object_part(&list->via.array.ptr[i]);
+    hfi_outgoing message = {.type = type,
+                            .parent = parent_of(kernel, worker, map),
+                            .metadata = hfi_map_part(map, "metadata"),
+                            .content = hfi_map_part(map, "content"),
+                            .buffers = buffers,
+                            .buffer_count = count};
+    if (worker == kernel->cell)
+        watch_comms(kernel, type, message.content);
+    if (hfi_part_equal(hfi_map_part(map, "channel"), hfi_part_text("iopub")))
+        hfi_publish_outgoing(kernel, &message);
+    else
+        hfi_log("a worker's %s is for no channel of ours", type);
+    free(buffers);
+}
+
+static void
+handle_input(hf_kernel *kernel, const msgpack_object *map) {
+    hfi_textbuf content = {0};
+    hfi_part prompt = hfi_map_part(map, "prompt");
+    const msgpack_object *password = hfi_map_get(map, "password");
+    int hidden = password != NULL && password->type == MSGPACK_OBJECT_BOOLEAN &&
+                 password->via.boolean;
+    if (kernel->running == NULL)
+        return;
+    hfi_textbuf_format(&content, "{\"prompt\":");
+    hfi_textbuf_append_json(&content, prompt.data, prompt.size);
+    hfi_textbuf_format(&content, ",\"password\":%s}", hidden ? "true" : "false");
+    hfi_dispatch_stdin(kernel); /* answers to nothing are dropped first */
+    kernel->execution.input_wanted = 1;
+    hfi_send(kernel, HFI_STDIN, kernel->running, "input_request",
+             hfi_textbuf_part(&content));
+    hfi_textbuf_fini(&content);
+}
+
+static void
+handle_ready(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
+    worker->ready = 1;
+    worker->deadline_ns = 0;
+    worker->pid = (pid_t)hfi_map_integer(map, "pid", worker->pid);
+    if (worker == kernel->home)
+        kernel->starts = 0;
+    if (worker->role == HFI_CELL) /* perhaps in use already */
+        kernel->standby_failures = 0;
+}
+
+/* 0 where the worker broke the protocol. */
+static int
+handle_worker(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
+    hfi_part op = hfi_map_part(map, "op");
+    if (hfi_part_equal(op, hfi_part_text("stream"))) {
+        hfi_part name = hfi_map_part(map, "name");
+        hfi_stream_add(
+            &worker->stream,
+            hfi_part_equal(name, hfi_part_text("stderr")) ? HFI_STDERR : HFI_STDOUT,
+            parent_of(kernel, worker, map), hfi_map_part(map, "text"), hfi_clock_ns());
+        return 1;
+    }
+    hfi_stream_flush(&worker->stream);
+    if (hfi_part_equal(op, hfi_part_text("message"))) {
+        handle_message(kernel, worker, map);
+    } else if (hfi_part_equal(op, hfi_part_text("reply"))) {
+        hfi_execute_replied(kernel, worker, map);
+    } else if (hfi_part_equal(op, hfi_part_text("input_request"))) {
+        handle_input(kernel, map);
+    } else if (hfi_part_equal(op, hfi_part_text("ready"))) {
+        handle_ready(kernel, worker, map);
+    } else if (hfi_part_equal(op, hfi_part_text("started"))) {
+        hfi_execute_started(kernel, worker, hfi_map_integer(map, "id", 0));
+    } else {
+        hfi_log("a worker's op %.*s is unknown", (int)op.size, (const char *)op.data);
+        return 0;
+    }
+    return 1;
+}
+
+void
+hfi_inbox_drain(hf_kernel *kernel, hfi_worker *worker) {
+    hfi_worker_drain(worker, hfi_crew_parent(kernel, worker), hfi_clock_ns());
+}
+
+void
+hfi_inbox_read(hf_kernel *kernel, hfi_worker *worker) {
+    hfi_map map = {0};
+    hf_error error = HF_ERROR_INIT;
+    hf_status status = HF_AGAIN;
+    if (worker->control == NULL || worker->silent)
+        return;
+    hf_status end = hfi_control_fill(worker->control, &error);
+    hfi_inbox_drain(kernel, worker);
+    /* A reply may release the worker: then what it said afterwards is not read. */
+    while (worker->control != NULL &&
+           (status = hfi_control_next(worker->control, &map, &error)) == HF_OK)
+        if (!handle_worker(kernel, worker, map.object)) {
+            status = HF_E_PROTOCOL;
+            break;
+        }
+    hfi_map_fini(&map);
+    if (worker->control == NULL)
+        return;
+    if (status != HF_AGAIN && status != HF_OK)
+        hfi_log("a worker broke the protocol: %s", error.message);
+    if ((status != HF_AGAIN && status != HF_OK) || end != HF_OK)
+        silence(worker, hfi_clock_ns());
+}

@@ -1,0 +1,122 @@
+/* standby.c - the processes that wait for an instrumented cell.
+ *
+ * A standby is a fork of the template whose shell is set up: some 20 ms of work that no
+ * client should see. A cell takes the oldest that is ready, and another one is forked
+ * when the cell's reply is out, not while it runs: what a cell costs is being measured
+ * then. Two wait where the machine has two cores or more. With one, a notebook that is
+ * run from top to bottom waited for the next standby in every cell: of 45 to 50 ms from
+ * request to idle (bench/cell --pause 0, two cores), some 25 were waiting. With two,
+ * one starts on another core while the cell before it runs. Machines with one core keep
+ * one: there the second would take its time from the cell.
+ *
+ * Rejected: a fork when the standby before is taken (every cell is disturbed, also
+ * where nobody is in a hurry), the same at a low priority (an ordinary user can't raise
+ * it again), and a longer reserve: two suffice, and each holds 10 to 20 MB of its own.
+ *
+ * They are replaced when the template has imported what the notebook imported since, so
+ * that a cell never pays for an import twice. One that lives but never gets ready is
+ * killed after HOLDFAST_READY_SECONDS, 30 unless the environment says otherwise,
+ * counted from its fork; a cell that waits for it is given a fresh one once. After two
+ * in a row that failed none is started until a cell asks. One thread.
+ */
+#include "session/session.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define FAILURES_MAX 2
+
+static size_t
+wanted(void) {
+    return sysconf(_SC_NPROCESSORS_ONLN) > 1 ? HFI_STANDBYS_MAX : 1;
+}
+
+void
+hfi_standby_replenish(hf_kernel *kernel) {
+    hf_error error = HF_ERROR_INIT;
+    while (kernel->standby_count < wanted() && !kernel->stopping &&
+           kernel->standby_failures < FAILURES_MAX) {
+        hfi_worker **place = &kernel->standby[kernel->standby_count];
+        if (hfi_crew_fork(kernel, HFI_CELL, place, &error) != HF_OK) {
+            hfi_log("standby: %s", error.message);
+            return;
+        }
+        kernel->standby_count++;
+    }
+}
+
+int
+hfi_standby_remove(hf_kernel *kernel, const hfi_worker *worker) {
+    for (size_t i = 0; i < kernel->standby_count; i++)
+        if (kernel->standby[i] == worker) {
+            kernel->standby_count--;
+            memmove(kernel->standby + i, kernel->standby + i + 1,
+                    (kernel->standby_count - i) * sizeof *kernel->standby);
+            return 1;
+        }
+    return 0;
+}
+
+hfi_worker *
+hfi_standby_take(hf_kernel *kernel, int fresh) {
+    hf_error error = HF_ERROR_INIT;
+    hfi_worker *chosen = NULL;
+    kernel->standby_failures = 0; /* the user asks: worth another try */
+    for (size_t i = kernel->standby_count; i-- > 0;)
+        if (kernel->standby[i]->ready || (i == 0 && chosen == NULL && !fresh))
+            chosen = kernel->standby[i];
+    if (chosen != NULL)
+        hfi_standby_remove(kernel, chosen);
+    else if (hfi_crew_fork(kernel, HFI_CELL, &chosen, &error) != HF_OK)
+        hfi_log("standby: %s", error.message);
+    return chosen;
+}
+
+/* ---- modules -------------------------------------------------------------------- */
+
+void
+hfi_standby_import(hf_kernel *kernel, const msgpack_object *modules) {
+    hfi_part *fresh;
+    size_t count = 0;
+    hf_error error = HF_ERROR_INIT;
+    if (modules == NULL || modules->type != MSGPACK_OBJECT_ARRAY ||
+        !kernel->template.ready)
+        return;
+    fresh = calloc(modules->via.array.size + 1u, sizeof *fresh);
+    for (uint32_t i = 0; fresh != NULL && i < modules->via.array.size; i++) {
+        hfi_part name = hfi_object_part(&modules->via.array.ptr[i]);
+        char *key = name.size > 0 ? strndup(name.data, name.size) : NULL;
+        if (key != NULL && json_object_get(kernel->modules, key) == NULL &&
+            json_object_set_new(kernel->modules, key, json_true()) == 0)
+            fresh[count++] = name;
+        free(key);
+    }
+    if (count > 0 &&
+        hfi_template_import(&kernel->template, fresh, count, &error) != HF_OK)
+        hfi_log("import: %s", error.message);
+    free(fresh);
+}
+
+/* The template has them from the start. */
+void
+hfi_standby_know(hf_kernel *kernel, const msgpack_object *modules) {
+    if (modules == NULL || modules->type != MSGPACK_OBJECT_ARRAY)
+        return;
+    for (uint32_t i = 0; i < modules->via.array.size; i++) {
+        hfi_part name = hfi_object_part(&modules->via.array.ptr[i]);
+        char *key = name.size > 0 ? strndup(name.data, name.size) : NULL;
+        if (key != NULL)
+            (void)json_object_set_new(kernel->modules, key, json_true());
+        free(key);
+    }
+}
+
+void
+hfi_standby_replace(hf_kernel *kernel) {
+    for (size_t i = 0; i < kernel->standby_count; i++)
+        hfi_worker_release(kernel->standby[i], 1000);
+    kernel->standby_count = 0;
+    kernel->standby_failures = 0;
+    hfi_standby_replenish(kernel);
+}
