@@ -172,8 +172,6 @@ region_of_live(PyFrameObject *frame) {
     uint32_t region;
     if (!region_is_known(code, &region))
         region = HFI_REGION_NONE;
-    else if (hfi_region_is_recorded(region))
-        region = hfi_region_id(region);
     Py_DECREF(code);
     return region;
 }
@@ -278,15 +276,26 @@ owner_of_c_call(PyFrameObject *frame) {
     return (hfi_owner)frame | 1;
 }
 
-/* A call that isn't just entered: left out, or below something hidden. */
 static void
-on_call_aside(hfi_location *location, PyFrameObject *frame, uint32_t region) {
-    if (region == HFI_REGION_HIDDEN) {
-        if (!location->hider)
-            location->hider = (hfi_owner)frame;
-    } else if (region != HFI_REGION_NONE && region & HFI_REGION_LIFTS) {
-        hfi_location_enter_lifting(location, (hfi_owner)frame, hfi_region_id(region));
+on_call(hfi_location *location, PyFrameObject *frame) {
+    uint32_t region = region_of(frame);
+    if (hfi_region_is_recorded(region))
+        hfi_location_enter(location, (hfi_owner)frame, region);
+    else if (region == HFI_REGION_HIDDEN)
+        location->hider = (hfi_owner)frame;
+}
+
+/* Below something hidden only a cell's code is recorded; for the rest no region is
+ * defined. */
+static void
+on_hidden_call(hfi_location *location, PyFrameObject *frame) {
+    PyCodeObject *code = PyFrame_GetCode(frame);
+    if (hfi_region_names_shown(code->co_filename) != code->co_filename) {
+        uint32_t region = region_of(frame);
+        if (hfi_region_is_recorded(region))
+            hfi_location_enter_lifting(location, (hfi_owner)frame, region);
     }
+    Py_DECREF(code);
 }
 
 static void
@@ -323,11 +332,10 @@ on_event(PyObject *unused, PyFrameObject *frame, int what, PyObject *arg) {
     uint32_t region;
     switch (what) {
     case PyTrace_CALL:
-        region = region_of(frame);
-        if (!location->hider && hfi_region_is_recorded(region))
-            hfi_location_enter(location, (hfi_owner)frame, hfi_region_id(region));
+        if (location->hider)
+            on_hidden_call(location, frame);
         else
-            on_call_aside(location, frame, region);
+            on_call(location, frame);
         break;
     case PyTrace_RETURN:
         on_return(location, frame);

@@ -198,8 +198,6 @@ define_frame(hfi_definitions *definitions, PyFrameObject *frame, PyCodeObject *c
         region = define_code(definitions, globals, code, chars_of(file, ""),
                              chars_of(cell, NULL));
         Py_DECREF(globals);
-        if (cell && region != HFI_REGION_NONE)
-            region |= HFI_REGION_LIFTS;
     }
     Py_XDECREF(cell);
     Py_XDECREF(file);

@@ -13,17 +13,10 @@
  * calls. */
 #define HFI_REGION_NONE   UINT32_MAX
 #define HFI_REGION_HIDDEN (UINT32_MAX - 1)
-/* Beside the id of a cell's code: recorded although something hidden called it. */
-#define HFI_REGION_LIFTS (UINT32_C(1) << 31)
-
-static inline uint32_t
-hfi_region_id(uint32_t region) {
-    return region & ~HFI_REGION_LIFTS;
-}
 
 static inline bool
 hfi_region_is_recorded(uint32_t region) {
-    return hfi_region_id(region) < hfi_region_id(HFI_REGION_HIDDEN);
+    return region < HFI_REGION_HIDDEN;
 }
 
 /* What the trace shows of a file. Code whose co_filename begins with `prefix` is left
