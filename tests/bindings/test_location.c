@@ -1,0 +1,227 @@
+/* test_location.c - what is open on a thread, written by a back end that keeps text.
+ *
+ * Regions are numbered 0 to 25 and shown as a to z: "a" enters, "A" leaves.
+ */
+#include "support/check.h"
+#include "recorder/recorder.h"
+
+enum { a, b, c, d };
+
+static char text[256]; /* what was written */
+static int room;       /* events until the back end refuses; negative: no limit */
+
+static int
+put(int letter) {
+    size_t length = strlen(text);
+    if (room == 0 || length + 1 >= sizeof text)
+        return 1;
+    room--;
+    text[length] = (char)letter;
+    text[length + 1] = '\0';
+    return 0;
+}
+
+static int
+fake_enter(void *writer, uint64_t time_ns, uint32_t region) {
+    (void)writer, (void)time_ns;
+    return put('a' + (int)region);
+}
+
+static int
+fake_leave(void *writer, uint64_t time_ns, uint32_t region) {
+    (void)writer, (void)time_ns;
+    return put('A' + (int)region);
+}
+
+static int
+fake_recording(void *writer, uint64_t time_ns, bool on) {
+    (void)writer, (void)time_ns;
+    return put(on ? '+' : '-');
+}
+
+static hf_status
+fake_open(const char *directory, uint64_t buffer_bytes, void **ret_archive,
+          hf_error *reterr) {
+    (void)directory, (void)buffer_bytes, (void)reterr;
+    *ret_archive = text;
+    return HF_OK;
+}
+
+static hf_status
+fake_close(void *archive, const hfi_recording_summary *summary, hf_error *reterr) {
+    (void)archive, (void)reterr;
+    CHECK(summary->location_count == 1);
+    return HF_OK;
+}
+
+static hf_status
+fake_writer_open(void *archive, uint64_t location, void **ret_writer,
+                 hf_error *reterr) {
+    (void)location, (void)reterr;
+    *ret_writer = archive;
+    return HF_OK;
+}
+
+static hf_status
+fake_writer_close(void *archive, void *writer, hf_error *reterr) {
+    (void)archive, (void)writer, (void)reterr;
+    return HF_OK;
+}
+
+static const hfi_backend fake = {.name = "fake",
+                                 .open = fake_open,
+                                 .close = fake_close,
+                                 .writer_open = fake_writer_open,
+                                 .writer_close = fake_writer_close,
+                                 .enter = fake_enter,
+                                 .leave = fake_leave,
+                                 .recording = fake_recording};
+
+static hf_recorder *recorder;
+
+static hfi_location *
+begin(void) {
+    hf_recorder_options options = {.directory = "/", .backend = &fake};
+    hfi_location *location;
+    text[0] = '\0';
+    room = -1;
+    CHECK(hf_recorder_create(&options, &recorder, NULL) == HF_OK);
+    CHECK(hf_recorder_add_location(recorder, "main", &location, NULL) == HF_OK);
+    return location;
+}
+
+static hfi_recording_totals
+end(const char *wanted) {
+    hfi_recording_totals totals;
+    CHECK(hf_recorder_close(recorder, &totals, NULL) == HF_OK);
+    CHECK_TEXT(text, wanted);
+    return totals;
+}
+
+static void
+test_what_is_open_is_left_at_the_end(void) {
+    hfi_location *location = begin();
+    hfi_location_enter(location, 16, a);
+    hfi_location_enter(location, 32, b);
+    CHECK(end("abBA").events == 4);
+}
+
+/* An owner that was entered before events were on, and one whose return was missed. */
+static void
+test_unpaired_returns(void) {
+    hfi_location *location = begin();
+    hfi_location_leave(location, 99);
+    hfi_location_enter(location, 16, a);
+    hfi_location_enter(location, 32, b);
+    hfi_location_enter(location, 48, c);
+    hfi_location_leave(location, 32);
+    hfi_location_leave(location, 16);
+    (void)end("abcCBA");
+}
+
+static void
+test_user_regions_are_split_to_nest(void) {
+    hfi_location *location = begin();
+    hfi_location_enter(location, 16, a);
+    hfi_location_enter(location, HFI_OWNER_USER, b);
+    hfi_location_leave(location, 16); /* b outlives a */
+    hfi_location_enter(location, 32, c);
+    CHECK(hfi_location_leave_user(location, b)); /* and ends in c */
+    CHECK(!hfi_location_leave_user(location, b));
+    hfi_location_leave(location, 32);
+    (void)end("abBAbcCBcC");
+}
+
+static void
+test_only_live_frames_stay(void) {
+    hfi_location *location = begin();
+    hfi_location_enter(location, 16, a);
+    hfi_location_enter(location, 32, b);
+    hfi_location_enter(location, 48, c);
+    /* 32 is an address that another function's frame has by now. */
+    hfi_live_frame live[] = {{48, c}, {32, d}, {16, a}};
+    hfi_location_keep_only(location, live, 3);
+    (void)end("abcCBcCA");
+}
+
+static void
+test_recording_off_keeps_balance(void) {
+    hfi_location *location = begin();
+    hfi_location_enter(location, 16, a);
+    hf_recorder_set_recording(recorder, location, false);
+    hfi_location_enter(location, 32, b);
+    hf_recorder_set_recording(recorder, location, true);
+    hfi_location_leave(location, 32);
+    hfi_location_leave(location, 16);
+    (void)end("a-+A");
+}
+
+/* After the first refusal nothing is written on this location, but it goes on. */
+static void
+test_a_back_end_that_refuses(void) {
+    hfi_location *location = begin();
+    room = 2;
+    hfi_location_enter(location, 16, a);
+    hfi_location_enter(location, 32, b);
+    hfi_location_leave(location, 32);
+    hfi_location_leave(location, 16);
+    CHECK(end("ab").lost > 0);
+}
+
+static void
+test_a_hider_is_lifted_and_given_back(void) {
+    hfi_location *location = begin();
+    location->hider = 64;
+    hfi_location_enter_lifting(location, 16, a);
+    CHECK(location->hider == 0);
+    location->hider = 80; /* a calls something hidden, which ends a user region */
+    hfi_location_enter(location, HFI_OWNER_USER, b);
+    CHECK(hfi_location_leave_user(location, b));
+    CHECK(location->hider == 80);
+    location->hider = 0;
+    hfi_location_leave(location, 16);
+    CHECK(location->hider == 64);
+    (void)end("abBA");
+}
+
+/* Below a lifting entry a region is taken out: the entry keeps what it lifted. */
+static void
+test_a_lifting_entry_that_is_split(void) {
+    hfi_location *location = begin();
+    hfi_location_enter(location, HFI_OWNER_USER, b);
+    location->hider = 64;
+    hfi_location_enter_lifting(location, 16, a);
+    CHECK(hfi_location_leave_user(location, b));
+    CHECK(location->hider == 0);
+    hfi_location_leave(location, 16);
+    CHECK(location->hider == 64);
+    (void)end("baABaA");
+}
+
+static void
+test_a_hider_that_is_gone_is_forgotten(void) {
+    hfi_location *location = begin();
+    hfi_live_frame live[] = {{16, a}};
+    hfi_location_enter(location, 16, a);
+    location->hider = 16;
+    hfi_location_keep_only(location, live, 1);
+    CHECK(location->hider == 16);
+    location->hider = 64;
+    hfi_location_keep_only(location, live, 1);
+    CHECK(location->hider == 0);
+    (void)end("aA");
+}
+
+int
+main(void) {
+    test_what_is_open_is_left_at_the_end();
+    test_unpaired_returns();
+    test_user_regions_are_split_to_nest();
+    test_only_live_frames_stay();
+    test_recording_off_keeps_balance();
+    test_a_back_end_that_refuses();
+    test_a_hider_is_lifted_and_given_back();
+    test_a_lifting_entry_that_is_split();
+    test_a_hider_that_is_gone_is_forgotten();
+    return 0;
+}
