@@ -162,9 +162,11 @@ hfi_names_advance(hfi_state *state, hfi_names *names) {
 hf_status
 hfi_names_encode(hfi_state *state, hfi_entry_sink *sink, PyObject *value,
                  const hf_codec **ret_codec, hf_error *reterr) {
-    hf_status status = hf_error_set(reterr, HF_DECLINED, "no codec carries this type");
+    hf_status status = HF_OK; /* HF_DECLINED once a codec has said why */
     for (size_t i = 0;; i++) {
         const hf_codec *codec = hf_registry_at(state->registry, i);
+        if (!codec && status == HF_OK)
+            return hf_error_set(reterr, HF_DECLINED, "no codec carries this type");
         if (!codec)
             return status;
         if (!codec->accepts(codec, value))

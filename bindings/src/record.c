@@ -7,6 +7,10 @@
  * regions: otherwise another region could come to lie at the same address and pass for
  * it.
  *
+ * What a record refers to are atoms and texts, so it is in no cycle and the collector
+ * needn't know it: binding a thousand names must not set off a collection of a heap of
+ * millions.
+ *
  * A save never changes a record that stands in the table, it makes new ones: a prepared
  * commit that is dropped leaves the old ones as they were.
  */
@@ -91,42 +95,25 @@ hfi_record_matches(hfi_state *state, const hfi_record *record,
     return 1;
 }
 
-static int
-record_traverse(PyObject *self, visitproc visit, void *arg) {
-    hfi_record *record = (hfi_record *)self;
-    Py_VISIT(Py_TYPE(self));
-    Py_VISIT(record->object);
-    return 0;
-}
-
-static int
-record_clear(PyObject *self) {
+static void
+record_dealloc(PyObject *self) {
+    PyTypeObject *type = Py_TYPE(self);
     hfi_record *record = (hfi_record *)self;
     Py_CLEAR(record->object);
     Py_CLEAR(record->group);
     Py_CLEAR(record->classes);
     drop_regions(record);
-    return 0;
-}
-
-static void
-record_dealloc(PyObject *self) {
-    PyTypeObject *type = Py_TYPE(self);
-    PyObject_GC_UnTrack(self);
-    record_clear(self);
     type->tp_free(self);
     Py_DECREF(type);
 }
 
 static PyType_Slot record_slots[] = {{Py_tp_doc, "What a process knows of one key."},
                                      HFI_SLOT(Py_tp_dealloc, record_dealloc),
-                                     HFI_SLOT(Py_tp_traverse, record_traverse),
-                                     HFI_SLOT(Py_tp_clear, record_clear),
                                      {0, NULL}};
 
 PyType_Spec hfi_record_spec = {.name = "holdfast._store._Record",
                                .basicsize = sizeof(hfi_record),
-                               .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC |
+                               .flags = Py_TPFLAGS_DEFAULT |
                                         Py_TPFLAGS_DISALLOW_INSTANTIATION |
                                         Py_TPFLAGS_IMMUTABLETYPE,
                                .slots = record_slots};

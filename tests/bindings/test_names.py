@@ -107,6 +107,30 @@ def test_order_of_names(home):
     }
 
 
+def test_order_of_names_in_groups_and_after_adopting(home):
+    home.execute("""
+first = [1]; number = 2; text = "t" * 70000; alias = first
+class Point: shared = first
+last = Point(); word = "w"; pair = (last, 5)
+""")
+    home.commit()
+    home.execute("later = number; late = [first]")  # a group changes, then joins a name
+    home.commit()
+    order = [name for name in home.ns if not name.startswith("__")]
+    assert order[:2] == ["first", "number"] and order[-1] == "late"
+    assert home.other("""
+names.bind(ns)
+bound = [n for n in ns if n != "__name__"]
+ns["new"] = ns["first"]; ns["number"] = 3; ns["newer"] = 1; ns["newest"] = ns["new"]
+ns["first"].append(2)
+publish(save(ns))
+answer(order=bound)
+""") == {"order": order}
+    home.names.adopt(home.ns)
+    assert home.ns["newest"] is home.ns["first"]
+    assert [n for n in home.ns if not n.startswith("__")] == [*order, "new", "newer", "newest"]
+
+
 # ---- what changed, and what it costs
 
 

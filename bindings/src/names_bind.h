@@ -1,0 +1,58 @@
+/* names_bind.h - what the files of Names.bind() share. Private to bindings/src. */
+#ifndef HFI_NAMES_BIND_H
+#define HFI_NAMES_BIND_H
+
+#include "names.h"
+
+typedef struct hfi_binding {
+    hfi_state *state;
+    hfi_names *names;
+    PyObject *namespace;
+    PyObject *own;     /* set: classes encoded by value while a baseline is taken */
+    PyObject *wanted;  /* set of names, or NULL for all */
+    PyObject *absent;  /* name -> reason */
+    PyObject *decoded; /* key -> value: whose baselines are to be taken */
+    PyObject *order;   /* list of the names that were met, in the store's order */
+    PyObject *bound;   /* name -> value: decoded, to be bound in that order */
+    uint64_t bytes_mapped;
+    uint64_t skipped;
+} hfi_binding;
+
+/* All give -1 or NULL with an exception set. */
+
+/* names_decode.c: one entry at a time. */
+
+PyObject *hfi_binding_decode(hfi_binding *at, const hf_entry *entry);
+/* 1 found, 0 not. */
+int hfi_binding_find(hfi_binding *at, PyObject *key, hf_entry *ret_entry);
+hfi_record *hfi_binding_record(hfi_binding *at, PyObject *key);
+/* A record in the table, new; borrowed. */
+hfi_record *hfi_binding_set_record(hfi_binding *at, PyObject *key,
+                                   const hf_entry *entry, hfi_record_state state);
+/* Decode what `key` says, its whole group where it is in one. New reference. */
+PyObject *hfi_binding_key(hfi_binding *at, PyObject *key, const hf_entry *entry);
+/* Decode a group: its dict, new reference. */
+PyObject *hfi_binding_group(hfi_binding *at, PyObject *key);
+/* Take the exception away and remember why `key` is absent. */
+int hfi_binding_note_absent(hfi_binding *at, PyObject *key, const hf_entry *entry);
+
+/* names_baseline.c: what this process's own encodings are. */
+int hfi_binding_take_baselines(hfi_binding *at);
+
+/* names_listing.c: the entries of a generation, in the order of their names. */
+
+typedef struct hfi_entry_list {
+    hf_entry *entries;
+    size_t count;
+    size_t room;
+} hfi_entry_list;
+
+/* Give a list with free(list->entries). */
+int hfi_entry_list_read(hfi_state *state, hf_snapshot *snapshot,
+                        hfi_entry_list *ret_list);
+/* 0, or HF_STOP without memory: a visitor for the store. */
+int hfi_entry_list_add(void *list, const hf_entry *entry);
+/* By the order in which keys were first put. */
+void hfi_entry_list_sort(hfi_entry_list *list);
+
+#endif

@@ -1,0 +1,183 @@
+/* names_decode.c - one entry of the store becomes a value, to be bound.
+ *
+ * A name in a group decodes the whole group, once, and all of its names with it: half a
+ * group would come apart at the next save. Values are collected in `bound` and reach
+ * the namespace at the end of the bind, in the order of the names (names_bind.c). A
+ * class that a pickle refers to is decoded while the pickle is: from its own entry, or
+ * from the group that it is in.
+ *
+ * What can't be decoded (a module that is missing here) is reported as absent and kept
+ * as skipped; it never fails the rest.
+ */
+#include "names_bind.h"
+
+#include "entry_source.h"
+#include "graph.h"
+
+PyObject *
+hfi_binding_decode(hfi_binding *at, const hf_entry *entry) {
+    const hf_codec *codec = hf_registry_find(at->state->registry, entry->codec);
+    if (!codec)
+        return PyErr_Format(at->state->error, "codec %u is not known here",
+                            entry->codec);
+    hfi_entry_source source;
+    if (hfi_entry_source_init(&source, at->state, at->names->attachment,
+                              at->names->snapshot, entry) < 0)
+        return NULL;
+    void *value = NULL;
+    hf_error error = HF_ERROR_INIT;
+    hf_status status = codec->decode(codec, &source.base, &value, &error);
+    at->bytes_mapped += source.bytes_mapped;
+    hfi_entry_source_fini(&source);
+    return status == HF_OK ? value : hfi_raise(at->state, status, &error);
+}
+
+int
+hfi_binding_find(hfi_binding *at, PyObject *key, hf_entry *ret_entry) {
+    Py_ssize_t size = 0;
+    const char *text = PyUnicode_AsUTF8AndSize(key, &size);
+    if (!text)
+        return -1;
+    hf_error error = HF_ERROR_INIT;
+    hf_status status =
+        hf_snapshot_find(at->names->snapshot, text, (size_t)size, ret_entry, &error);
+    if (status == HF_OK || status == HF_NOT_FOUND)
+        return status == HF_OK;
+    hfi_raise(at->state, status, &error);
+    return -1;
+}
+
+hfi_record *
+hfi_binding_record(hfi_binding *at, PyObject *key) {
+    PyObject *record = PyDict_GetItemWithError(at->names->records, key);
+    return (hfi_record *)(void *)record;
+}
+
+hfi_record *
+hfi_binding_set_record(hfi_binding *at, PyObject *key, const hf_entry *entry,
+                       hfi_record_state state) {
+    hfi_record *record = hfi_record_new(at->state);
+    if (!record)
+        return NULL;
+    record->state = state;
+    record->codec = entry->codec;
+    record->classes = hfi_entry_classes(entry);
+    if (record->classes && entry->codec == HF_CODEC_MEMBER)
+        record->group = hfi_member_group(entry);
+    int failed = !record->classes ||
+                 (entry->codec == HF_CODEC_MEMBER && !record->group) ||
+                 PyDict_SetItem(at->names->records, key, (PyObject *)record) < 0;
+    Py_DECREF(record);
+    return failed ? NULL : record;
+}
+
+/* To be bound, and remembered. The value's baseline is taken at the end. */
+static int
+bind_value(hfi_binding *at, PyObject *key, const hf_entry *entry, PyObject *value) {
+    hfi_record *record = hfi_binding_set_record(at, key, entry, HFI_BOUND);
+    if (!record)
+        return -1;
+    if (hfi_graph_is_atom(value))
+        record->object = Py_NewRef(value);
+    if (entry->codec != HF_CODEC_MEMBER && PyDict_SetItem(at->decoded, key, value) < 0)
+        return -1;
+    if (hfi_key_kind(key) != 'n')
+        return 0;
+    if (PyDict_GET_SIZE(at->names->reasons) &&
+        PyDict_Contains(at->names->reasons, key) == 1 &&
+        (PyDict_DelItem(at->names->reasons, key) < 0 ||
+         PyDict_DelItem(at->names->declined, key) < 0))
+        return -1;
+    return PyDict_SetItem(at->bound, key, value);
+}
+
+/* Bind one name of a decoded group, unless it has a value of its own by now: a process
+ * that never decoded the group may have bound the name anew. */
+static int
+bind_member(hfi_binding *at, PyObject *group, PyObject *name, PyObject *value) {
+    hf_entry entry;
+    int found = PyUnicode_Check(name) ? hfi_binding_find(at, name, &entry) : 0;
+    if (found <= 0 || entry.codec != HF_CODEC_MEMBER)
+        return found < 0 ? -1 : 0;
+    PyObject *own = hfi_member_group(&entry);
+    int same = own ? PyObject_RichCompareBool(own, group, Py_EQ) : -1;
+    Py_XDECREF(own);
+    return same > 0 ? bind_value(at, name, &entry, value) : same;
+}
+
+PyObject *
+hfi_binding_group(hfi_binding *at, PyObject *key) {
+    PyObject *values = Py_XNewRef(PyDict_GetItemWithError(at->decoded, key));
+    if (values || PyErr_Occurred())
+        return values;
+    hf_entry entry;
+    int found = hfi_binding_find(at, key, &entry);
+    if (found == 0)
+        PyErr_Format(at->state->corrupt_error, "a group of names is missing");
+    values = found > 0 ? hfi_binding_decode(at, &entry) : NULL;
+    if (values && !PyDict_CheckExact(values)) {
+        Py_CLEAR(values);
+        PyErr_SetString(at->state->corrupt_error, "a group of names is no dict");
+    }
+    int failed = !values || bind_value(at, key, &entry, values) < 0;
+    PyObject *name, *value;
+    Py_ssize_t position = 0;
+    while (!failed && PyDict_Next(values, &position, &name, &value))
+        failed = bind_member(at, key, name, value) < 0;
+    if (failed)
+        Py_CLEAR(values);
+    return values;
+}
+
+PyObject *
+hfi_binding_key(hfi_binding *at, PyObject *key, const hf_entry *entry) {
+    if (entry->codec != HF_CODEC_MEMBER) {
+        PyObject *value = hfi_binding_decode(at, entry);
+        if (value && bind_value(at, key, entry, value) < 0)
+            Py_CLEAR(value);
+        return value;
+    }
+    PyObject *group = hfi_member_group(entry);
+    PyObject *values = group ? hfi_binding_group(at, group) : NULL;
+    PyObject *value = values ? Py_XNewRef(PyDict_GetItemWithError(values, key)) : NULL;
+    if (values && !value && !PyErr_Occurred())
+        PyErr_SetString(at->state->corrupt_error, "a name is missing from its group");
+    Py_XDECREF(group);
+    Py_XDECREF(values);
+    return value;
+}
+
+int
+hfi_binding_note_absent(hfi_binding *at, PyObject *key, const hf_entry *entry) {
+    if (!PyErr_ExceptionMatches(PyExc_Exception))
+        return -1; /* KeyboardInterrupt and such: not the value's fault */
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyErr_NormalizeException(&type, &value, &traceback);
+    PyObject *reason = value ? PyObject_Str(value) : PyUnicode_FromString("unknown");
+    int failed = !reason || PyDict_SetItem(at->absent, key, reason) < 0 ||
+                 !hfi_binding_set_record(at, key, entry, HFI_SKIPPED);
+    Py_XDECREF(reason);
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(traceback);
+    return failed ? -1 : 0;
+}
+
+/* A class that a pickle refers to: from its own entry, or from the group it is in. */
+PyObject *
+hfi_names_load_class(PyObject *self, PyObject *identifier) {
+    hfi_binding *at = ((hfi_names *)(void *)self)->binding;
+    if (!at) {
+        PyErr_SetString(PyExc_RuntimeError, "no binding is going on");
+        return NULL;
+    }
+    PyObject *key = PyUnicode_FromFormat("%c%c%U", HFI_KEY_GROUP, 'c', identifier);
+    hf_entry entry;
+    int found = key ? hfi_binding_find(at, key, &entry) : -1;
+    PyObject *value = found > 0 ? hfi_binding_key(at, key, &entry) : NULL;
+    if (found == 0)
+        PyErr_SetString(at->state->error, "its class isn't in the store");
+    Py_XDECREF(key);
+    return value;
+}

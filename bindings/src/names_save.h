@@ -1,0 +1,63 @@
+/* names_save.h - what the files of Names.save() share. Private to bindings/src. */
+#ifndef HFI_NAMES_SAVE_H
+#define HFI_NAMES_SAVE_H
+
+#include "graph.h"
+#include "names.h"
+
+/* A name, or a class of the notebook that the walk found, whose value is looked at. */
+typedef struct hfi_member {
+    PyObject *key;   /* owned */
+    PyObject *value; /* owned */
+    PyObject *group; /* owned: key of the group that has the value; or NULL */
+    int is_class;
+    int is_declined;
+} hfi_member;
+
+typedef struct hfi_save {
+    hfi_state *state;
+    hfi_names *names;
+    PyObject *namespace;
+    PyObject *hidden;
+    PyObject *own;          /* set of the classes that are encoded by value now */
+    PyObject *groups_used;  /* set of group keys of this save */
+    PyObject *lost_classes; /* set of identifiers of classes that were declined */
+    PyObject *saved;        /* a dict as an ordered set of names */
+    PyObject *removed;
+    hf_commit *commit; /* begun with the first change */
+    hfi_entry_sink sink;
+    hfi_member *members;
+    size_t count;
+    hf_error error; /* of the call that failed or declined last */
+} hfi_save;
+
+/* All give -1 with an exception set. */
+
+/* names_put.c: one value at a time. */
+
+/* Borrowed; NULL where there is none, perhaps with an exception. */
+hfi_record *hfi_save_record(hfi_save *at, PyObject *key);
+int hfi_save_remove(hfi_save *at, PyObject *key);
+/* Encode into the sink. HF_DECLINED with words in `error`; negative with an exception.
+ */
+hf_status hfi_save_encode(hfi_save *at, PyObject *value, uint32_t *ret_codec);
+/* Put what the sink has where it differs from the record: 1 if so, 0 if not. */
+int hfi_save_put(hfi_save *at, PyObject *key, uint32_t codec, PyObject *value,
+                 PyObject *group);
+/* Encode and put a value that is in no group, or decline it. */
+int hfi_save_single(hfi_save *at, hfi_member *one);
+/* Encode and put "the value of this name is in that group". */
+int hfi_save_member(hfi_save *at, hfi_member *one);
+int hfi_save_decline(hfi_save *at, hfi_member *one, const char *why);
+/* It is carried: forget why it wasn't before. */
+int hfi_save_accept(hfi_save *at, const hfi_member *one);
+/* Make the classes among these the ones that are encoded by value. */
+int hfi_save_own_classes(hfi_save *at, hfi_member *const *list, size_t count);
+
+/* names_group.c: find the groups, put them, then the names in their order. */
+int hfi_save_members(hfi_save *at);
+
+/* names_sweep.c: what the user deleted, and what nothing refers to any more. */
+int hfi_save_sweep(hfi_save *at);
+
+#endif
