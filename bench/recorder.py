@@ -3,6 +3,10 @@
 Each row runs the same loop in a fresh process: ``f()`` called N times, the fastest of
 several rounds; the plain loop's time is taken off. A call is an enter and a leave.
 
+The limit is the row "bare C callback": what the interpreter itself spends on calling a
+profile function that does nothing. It is compiled here, and left out where there is no C
+compiler.
+
     python bench/recorder.py [--calls N] [--rounds R] [--json FILE]
 """
 
@@ -14,6 +18,7 @@ import os
 import platform
 import subprocess
 import sys
+import sysconfig
 import tempfile
 
 LOOP = """
@@ -30,8 +35,23 @@ def best():
 extra = {}
 """
 
+BARE = """
+#include <Python.h>
+int bare(PyObject *self, PyFrameObject *frame, int what, PyObject *arg) {
+    (void)self, (void)frame, (void)what, (void)arg;
+    return 0;
+}
+void bare_on(void) { PyEval_SetProfile(bare, NULL); }
+void bare_off(void) { PyEval_SetProfile(NULL, NULL); }
+"""
+
 ROWS = {
     "plain": "ns = best()",
+    "bare C callback": """
+import ctypes
+library = ctypes.PyDLL(sys.argv[4])
+library.bare_on(); ns = best(); library.bare_off()
+""",
     # Turning events on for a filtered-out function is our own empty callback.
     "filtered out": """
 from holdfast import _recorder as r
@@ -62,12 +82,29 @@ sys.setprofile(lambda frame, event, arg: None); ns = best(); sys.setprofile(None
 }  # fmt: skip
 
 
-def measure(body: str, calls: int, rounds: int) -> dict:
+def compile_bare(directory: str) -> str:
+    """The library with the empty callback; '' where it can't be compiled."""
+    path, source = f"{directory}/bare.so", f"{directory}/bare.c"
+    with open(source, "w", encoding="utf-8") as file:
+        file.write(BARE)
+    compiler = (sysconfig.get_config_var("CC") or "cc").split()
+    include = "-I" + sysconfig.get_paths()["include"]
+    undefined = ["-undefined", "dynamic_lookup"] if sys.platform == "darwin" else []
+    command = [*compiler, "-O2", "-shared", "-fPIC", include, *undefined, source, "-o", path]
+    try:
+        subprocess.run(command, check=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        print(f"no bare C callback: {error}", file=sys.stderr)
+        return ""
+    return path
+
+
+def measure(body: str, calls: int, rounds: int, bare: str) -> dict:
     """Run one row in a fresh interpreter."""
     program = LOOP + body + "\nprint(json.dumps({'ns': ns, **extra}))"
     with tempfile.TemporaryDirectory() as directory:
         done = subprocess.run(
-            [sys.executable, "-c", program, str(calls), str(rounds), f"{directory}/trace"],
+            [sys.executable, "-c", program, str(calls), str(rounds), f"{directory}/trace", bare],
             capture_output=True, text=True, check=True,
         )  # fmt: skip
     return json.loads(done.stdout)
@@ -79,14 +116,24 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--json", metavar="FILE")
     options = parser.parse_args()
-    results = {name: measure(body, options.calls, options.rounds) for name, body in ROWS.items()}
+    with tempfile.TemporaryDirectory() as directory:
+        bare = compile_bare(directory)
+        results = {
+            name: measure(body, options.calls, options.rounds, bare)
+            for name, body in ROWS.items()
+            if bare or name != "bare C callback"
+        }
     plain = results["plain"]["ns"]
+    limit = results.get("bare C callback", {}).get("ns", 0.0) - plain
     print(f"Python {platform.python_version()}, {os.cpu_count()} CPUs, {platform.platform()}")
     print(f"{options.calls} calls, best of {options.rounds} rounds; plain call {plain:.1f} ns\n")
     for name, row in results.items():
         row["added_ns"] = row["ns"] - plain
-        more = ", ".join(f"{k} {v:.1f}" for k, v in row.items() if k not in ("ns", "added_ns"))
-        print(f"{name:40} {row['added_ns']:8.1f} ns added per call  {more}")
+        more = [f"{k} {v:.1f}" for k, v in row.items() if k not in ("ns", "added_ns")]
+        if bare and name != "plain":
+            row["times_bare"] = row["added_ns"] / limit
+            more.insert(0, f"{row['times_bare']:.1f} times the bare callback")
+        print(f"{name:40} {row['added_ns']:8.1f} ns added per call  {', '.join(more)}")
     if options.json:
         with open(options.json, "w", encoding="utf-8") as file:
             json.dump({"python": platform.python_version(), "machine": platform.platform(),

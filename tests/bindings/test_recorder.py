@@ -316,6 +316,47 @@ def test_buffers_are_flushed_when_full(record):
     assert trace.output.strip() == "0"
 
 
+def test_many_definitions(record):
+    """More than a chunk of the definition writer holds."""
+    trace = record("""
+        def main():
+            for i in range(3000):
+                name = f"__main__:{i:05}" + "x" * 400
+                r.region_begin(name); r.region_end(name)
+        record(main)
+    """)
+    assert len(set(trace.calls(prefix="__main__:0"))) == 3000
+
+
+def test_others_run_and_fork_while_files_are_written(record):
+    """The interpreter's lock is given up meanwhile; a child must not write them again."""
+    trace = record("""
+        import threading
+        def a(): pass
+        def spin():
+            while not over: a()
+        def fork():
+            while not over:
+                pid = os.fork()
+                if not pid: sys.exit(r.is_open())  # with all that runs at exit
+                statuses.add(os.waitpid(pid, 0)[1])
+        over, statuses = False, set()
+        threads = [threading.Thread(target=f) for f in (spin, fork)]
+        for t in threads: t.start()
+        for i in range(30):
+            os.mkdir(f"{directory}-{i}"); r.open(f"{directory}-{i}"); r.enable()
+            for _ in range(1000): a()
+            r.close()
+        over = True
+        for t in threads: t.join()
+        print(*statuses)
+        record(a)
+    """)
+    assert trace.output.split() == ["0"]
+    for i in range(0, 30, 3):
+        assert Trace(f"{trace.directory}-{i}").calls(0).count("__main__:a") >= 1000
+
+
 def test_fork_leaves_the_parents_archive_alone(record):
     """The child exits the ordinary way, with a half-full buffer inherited."""
     trace = record("""
