@@ -47,6 +47,12 @@ bury_home(hf_kernel *kernel, const char *epitaph) {
     hfi_textbuf text = {0};
     hf_error error = HF_ERROR_INIT;
     int busy = kernel->phase == HFI_PHASE_HOME || kernel->phase == HFI_PHASE_COMMIT;
+    if (kernel->leaving) {
+        kernel->home = NULL;
+        kernel->stopping = 1;
+        hfi_execute_fail(kernel, "CellDied", "the notebook ended by exit()");
+        return;
+    }
     write_home_loss(kernel, epitaph, &text);
     kernel->home = NULL;
     kernel->commit_id = 0;

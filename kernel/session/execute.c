@@ -342,6 +342,23 @@ hfi_execute_send_reply(hf_kernel *kernel, const hfi_request *request,
         hfi_reply(kernel, request, content, metadata, buffers, count);
 }
 
+/* Whether the cell called exit(): then the home is about to leave, and the kernel with
+ * it, as in ipykernel. */
+static int
+asks_exit(hfi_part content) {
+    json_t *body = json_loadb(content.data, content.size, JSON_ALLOW_NUL, NULL);
+    json_t *item;
+    size_t i;
+    int asks = 0;
+    json_array_foreach(json_object_get(body, "payload"), i, item) {
+        const char *source = json_string_value(json_object_get(item, "source"));
+        asks |= source != NULL && strcmp(source, "ask_exit") == 0 &&
+                !json_is_true(json_object_get(item, "keepkernel"));
+    }
+    json_decref(body);
+    return asks;
+}
+
 static void
 home_replied(hf_kernel *kernel, const msgpack_object *reply) {
     hfi_request *request = kernel->running;
@@ -356,6 +373,7 @@ home_replied(hf_kernel *kernel, const msgpack_object *reply) {
     hfi_execute_send_reply(kernel, request, reply, hfi_textbuf_part(&metadata));
     hfi_textbuf_fini(&metadata);
     kernel->uncommitted++;
+    kernel->leaving |= asks_exit(hfi_map_part(reply, "content"));
     /* Now, not at the next commit: the template imports while other plain cells run. */
     hfi_standby_import(kernel, hfi_map_get(reply, "modules"));
     hfi_execute_finish(kernel, error);

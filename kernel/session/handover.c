@@ -18,6 +18,7 @@
 #include "session/session.h"
 
 #include <signal.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -168,17 +169,19 @@ launch_vampir(hf_kernel *kernel, hfi_part trace) {
     hf_error error = HF_ERROR_INIT;
     int launched = 0;
     find_trace(kernel, trace, &path);
-    char *const argv[] = {"vampir", path.data, NULL};
+    const char *file = hfi_textbuf_string(&path);
+    char *const argv[] = {"vampir", (char *)(uintptr_t)file,
+                          NULL}; /* exec takes it so */
     if (path.failed)
         hfi_textbuf_format(&text, "Vampir is not started: no memory\n");
-    else if (access(path.data, R_OK) != 0)
+    else if (access(file, R_OK) != 0)
         hfi_textbuf_format(&text, "Vampir is not started: the cell wrote no %s\n",
-                           path.data);
+                           file);
     else if (hfi_program_detach(argv, &error) != HF_OK)
         hfi_textbuf_format(&text, "Vampir is not started: %s\n", error.message);
     else {
         launched = 1;
-        hfi_textbuf_format(&text, "Vampir opens %s\n", path.data);
+        hfi_textbuf_format(&text, "Vampir opens %s\n", file);
     }
     hfi_publish_stream(kernel, launched ? HFI_STDOUT : HFI_STDERR,
                        kernel->running->message.header, hfi_textbuf_part(&text));

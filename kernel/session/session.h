@@ -83,6 +83,7 @@ struct hf_kernel {
 
     int wake[2]; /* self-pipe: 'i' interrupt, 's' stop */
     int parent;  /* process that started us, as JPY_PARENT_PID; 0: not watched */
+    int leaving; /* a cell called exit(): the home's end is the kernel's */
     int stopping;
     hf_error failure; /* why hf_kernel_run ends, where it isn't orderly */
 };

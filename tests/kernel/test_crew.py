@@ -88,3 +88,44 @@ def test_fifty_cells_leave_no_descriptor(plain_kernel):
         kernel.run(CELL + "1")
     time.sleep(0.3)
     assert len(os.listdir(f"/proc/{kernel.pid}/fd")) <= before + 3
+
+
+def test_a_session_of_thirty_cells_leaves_nothing(kernel):
+    """Plain, instrumented and dying cells by turns: descriptors, processes, memory, segments."""
+    pid = kernel.pid
+    codes = ["x = 1", CELL + "x += 1", CELL + "import os; os.kill(os.getpid(), 9)"]
+    kernel.run("import os")
+    for code in codes:
+        kernel.run(code)
+    time.sleep(1)
+    before = held(pid)
+    for turn in range(30):
+        outcome = kernel.run(codes[turn % 3])
+        assert outcome.status == ("error" if turn % 3 == 2 else "ok")
+    deadline = time.monotonic() + 10
+    while held(pid)[:2] > before[:2] and time.monotonic() < deadline:
+        time.sleep(0.1)
+    descriptors, processes, segments, resident = held(pid)
+    assert descriptors <= before[0] and processes <= before[1]
+    assert len(segments) == 1 and segments == before[2]
+    assert resident < before[3] + (4 << 20)
+    assert kernel.run("x").result == "2"
+
+
+def held(pid):
+    """Descriptors, processes below (zombies count), segments, resident bytes."""
+    below, todo = 0, [pid]
+    while todo:
+        at = todo.pop()
+        try:
+            with open(f"/proc/{at}/task/{at}/children") as file:
+                found = file.read().split()
+        except FileNotFoundError:
+            continue
+        below += len(found)
+        todo += found
+    with open(f"/proc/{pid}/maps") as file:
+        segments = {line.split()[-1] for line in file if "/dev/shm/holdfast" in line}
+    with open(f"/proc/{pid}/statm") as file:
+        resident = int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    return len(os.listdir(f"/proc/{pid}/fd")), below, segments, resident

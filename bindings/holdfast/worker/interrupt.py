@@ -3,7 +3,9 @@
 The frontend sends SIGINT to the worker's pid. Between cells it is ignored. While a cell runs
 it becomes a KeyboardInterrupt in the cell: raised where the interpreter stands, if that is
 the cell's own code; by cancelling the cell's task where the event loop waits for it
-(`await asyncio.sleep(100)`). It waits while a frame is being sent (see control.py).
+(`await asyncio.sleep(100)`). It waits while a frame is being sent (see control.py),
+and while IPython prepares the cell: raised there, it would end in a reply without the error that
+the user sees. A second one doesn't wait, since hooks of the user's may run there.
 
 The handler is set before each cell, since a cell may have set one of its own, and taken
 back after it. A kernel that is interrupted by a signal to its whole process group is hit
@@ -31,6 +33,7 @@ class Interrupts:
         self._channel = channel
         self._running = False
         self._pending = False
+        self._preparing = False  # in a cell, before its own code
         self._last = 0.0
         self._task: asyncio.Task | asyncio.Future | None = None
         self.cancelled = False  # the running cell's task was cancelled by SIGINT
@@ -45,13 +48,21 @@ class Interrupts:
         """While this runs, SIGINT belongs to the cell."""
         self.install()
         self.cancelled = self._pending = False
+        self._preparing = True
         self._last = 0.0
         self._running = True
         try:
             yield
         finally:
-            self._running = False
+            self._running = self._preparing = False
             self.install()
+
+    def begin_code(self) -> None:
+        """The cell's own code begins now; raises what came while it was prepared."""
+        self._preparing = False
+        if self._pending:
+            self._pending = False
+            raise KeyboardInterrupt
 
     @contextlib.contextmanager
     def awaiting(self, future: asyncio.Future) -> t.Iterator[None]:
@@ -67,13 +78,13 @@ class Interrupts:
         if not self._running or now - self._last < _TWICE:
             return
         self._last = now
-        if self._channel.sending:
+        if self._channel.sending or (self._preparing and not self._pending):
             self._pending = True
         else:
             self._deliver()
 
     def _after_send(self) -> None:
-        if self._pending:
+        if self._pending and not self._preparing:
             self._pending = False
             if self._running:
                 self._deliver()

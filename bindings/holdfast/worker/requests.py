@@ -58,6 +58,7 @@ class Worker:
         self.kernel = self.app.kernel
         self.shell = self.app.shell
         self.shell.rewrite_exception = self.rewrite_exception
+        self.shell.begin_code = self.interrupts.begin_code
         self.arena.enable()
         loop.call_soon(self._begin)
         loop.run_forever()

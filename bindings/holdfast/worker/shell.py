@@ -42,6 +42,7 @@ class ZMQInteractiveShell(zmqshell.ZMQInteractiveShell):
 
     recorder = Any()  # Recorder, None where nothing is recorded
     instrument = Any(True)  # with a recorder: switch events on for each cell
+    begin_code = Any()  # called before each piece of a cell's code; may raise KeyboardInterrupt
     rewrite_exception = Any()  # exception -> exception that the user sees
 
     _last_seen: tuple[t.Any, t.Any] = (None, None)
@@ -78,6 +79,14 @@ class ZMQInteractiveShell(zmqshell.ZMQInteractiveShell):
         """Run one compiled statement list of a cell; True when it raised."""
         # For debuggers: frames up to here are the shell's.
         __tracebackhide__ = "__ipython_bottom__"
+        try:
+            if self.begin_code is not None:
+                self.begin_code()
+        except KeyboardInterrupt as error:
+            if result is not None:
+                result.error_in_exec = error
+            self._show_failure(error)
+            return True
         self._name_cell(code_obj.co_filename)
         if self.recorder is None or not self.instrument:
             return await super().run_code(code_obj, result, async_=async_)

@@ -1,0 +1,142 @@
+"""The state's way to a cell worker and back, and what may come between."""
+
+import os
+import signal
+import stat
+import time
+from pathlib import Path
+
+import pytest
+
+CELL = "%%execute_with_scorep\n"
+SLEEP = "import time\nfor _ in range(500): time.sleep(0.01)"
+
+
+def interrupt(kernel, way):
+    if way == "signal":
+        os.kill(kernel.pid, signal.SIGINT)
+    else:
+        kernel.client.control_channel.send(kernel.client.session.msg("interrupt_request", {}))
+
+
+@pytest.mark.parametrize("head", ["", CELL])
+def test_no_interrupt_is_lost(kernel, head):
+    kernel.run("before = 1")
+    for turn in range(16):
+        sent = kernel.client.execute(head + SLEEP)
+        busy = kernel.client.get_iopub_msg(timeout=20)
+        while busy["parent_header"].get("msg_id") != sent:
+            busy = kernel.client.get_iopub_msg(timeout=20)
+        time.sleep(0.002 * turn)  # commit, binding, or the cell's own code
+        interrupt(kernel, "signal" if turn % 2 else "message")
+        begin = time.monotonic()
+        outcome = kernel.finish(sent, timeout=20)
+        assert outcome.content["ename"] == "KeyboardInterrupt"
+        assert outcome.types.count("error") == 1
+        assert time.monotonic() - begin < 4
+    assert kernel.run("before").result == "1"
+
+
+def test_an_interrupt_before_the_start_runs_nothing(start_plain, tmp_path):
+    """The only process that could run the cell never gets ready."""
+    lazy = tmp_path / "lazy"
+    lazy.write_text("1000")
+    kernel = start_plain(env={"PLAIN_WORKER_LAZY": str(lazy)})
+    sent = kernel.client.execute(CELL + "open('ran', 'w')")
+    time.sleep(0.3)
+    interrupt(kernel, "message")
+    assert kernel.finish(sent, timeout=10).content["ename"] == "KeyboardInterrupt"
+    assert not (tmp_path / "ran").exists()
+    lazy.write_text("0")
+    assert kernel.run("role").result == "'home'"
+
+
+def test_an_interrupt_of_nothing_hits_nothing(kernel):
+    interrupt(kernel, "message")
+    time.sleep(0.2)
+    assert kernel.run("1").result == "1"
+    interrupt(kernel, "message")
+    time.sleep(0.2)
+    assert kernel.run(CELL + "2").result == "2"
+
+
+def test_the_state_survives_the_home(kernel):
+    kernel.run(
+        "import math, numpy as np\nimport os\nx = np.arange(5.0)\ny = x[1:]\n"
+        "def f(a): return math.sqrt(a) + x.sum()\nclass C:\n    v = 3\nc = C()"
+    )
+    kernel.run(CELL + "x[0] = 10\nz = {'k': [1, 2]}")
+    time.sleep(0.5)
+    outcome = kernel.run("os.kill(os.getpid(), 9)")
+    assert outcome.content["ename"] == "CellDied"
+    assert kernel.run("x.tolist(), float(f(4.0)), c.v, z").result == (
+        "([10.0, 1.0, 2.0, 3.0, 4.0], 22.0, 3, {'k': [1, 2]})"
+    )
+    assert kernel.run("x[1] = 7; float(y[0])").result == "7.0"
+    assert kernel.run(CELL + "float(f(4.0)) + z['k'][1] + c.v").result == "33.0"
+
+
+def fake_vampir(tmp_path, monkeypatch):
+    """Not Vampir, which isn't free: a script that notes what it was asked to open."""
+    script = tmp_path / "bin" / "vampir"
+    script.parent.mkdir()
+    script.write_text(f'#!/bin/sh\necho "$$ $1" > "{tmp_path}/opened.part"\n'
+                      f'mv "{tmp_path}/opened.part" "{tmp_path}/opened"\nsleep 30\n')
+    script.chmod(script.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("PATH", f"{script.parent}:{os.environ['PATH']}")
+    return script
+
+
+ENABLE = "%%enable_vampir_launch_on_scorep_instrumented"
+
+
+@pytest.mark.parametrize("directory", [None, "here/trace"])
+def test_vampir_opens_the_trace(start_kernel, tmp_path, monkeypatch, directory):
+    fake_vampir(tmp_path, monkeypatch)
+    kernel = start_kernel()
+    if directory is not None:
+        kernel.run(f"%%scorep_env\nSCOREP_EXPERIMENT_DIRECTORY={directory}")
+    assert "Vampir opens" in kernel.run(ENABLE).stream()
+    outcome = kernel.run(CELL + "1 + 1")
+    deadline = time.monotonic() + 10
+    while not (tmp_path / "opened").exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    pid, path = (tmp_path / "opened").read_text().split()
+    assert Path(path).is_file() and Path(path).name == "traces.otf2"
+    assert f"Vampir opens {path}\n" in outcome.stream()
+    status = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    assert int(status[3]) == int(pid)  # a session of its own
+    assert int(status[1]) != kernel.pid  # and nobody's child here
+    os.kill(int(pid), signal.SIGKILL)
+
+
+def test_a_vampir_that_went_away_is_reported(start_kernel, tmp_path, monkeypatch):
+    script = fake_vampir(tmp_path, monkeypatch)
+    kernel = start_kernel()
+    kernel.run(ENABLE)
+    script.unlink()
+    outcome = kernel.run(CELL + "1 + 1")
+    assert outcome.status == "ok" and outcome.result == "2"
+    assert "Vampir is not started: cannot start vampir" in outcome.stream("stderr")
+
+
+def test_exit_ends_the_kernel(kernel):
+    outcome = kernel.run("exit()")
+    assert outcome.content["payload"] == [{"source": "ask_exit", "keepkernel": False}]
+    assert kernel.manager.provisioner.process.wait(timeout=10) == 0
+
+
+def test_exit_may_keep_the_kernel(kernel):
+    outcome = kernel.run("kept = 1; exit(keep_kernel=True)")
+    assert outcome.content["payload"] == [{"source": "ask_exit", "keepkernel": True}]
+    time.sleep(0.5)
+    assert kernel.run("kept").result == "1"
+
+
+@pytest.mark.parametrize("head", ["", CELL])
+def test_sys_exit_is_an_error_with_a_hint(kernel, head):
+    outcome = kernel.run(head + "import sys; sys.exit(2)")
+    assert outcome.content["ename"] == "SystemExit" and outcome.content["evalue"] == "2"
+    assert "To exit: use 'exit', 'quit', or Ctrl-D." in outcome.stream("stderr")
+    time.sleep(0.3)
+    assert kernel.run(head + "1").result == "1"
