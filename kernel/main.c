@@ -85,7 +85,8 @@ parse_options(int argc, char **argv, settings *ret_settings) {
             return 3;
         }
     }
-    if (ret_settings->connection_file == NULL || optind < argc) {
+    /* More words are ignored: `jupyter run` gives its script's name to the kernel. */
+    if (ret_settings->connection_file == NULL) {
         fputs(usage, stderr);
         return 3;
     }

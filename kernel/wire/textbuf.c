@@ -18,6 +18,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#define KEPT_MAX 1048576u
+
 static int
 reserve(hfi_textbuf *writer, size_t more) {
     if (writer->failed)
@@ -50,6 +52,9 @@ hfi_textbuf_fini(hfi_textbuf *writer) {
 
 void
 hfi_textbuf_clear(hfi_textbuf *writer) {
+    if (writer->capacity >
+        KEPT_MAX) /* one long line is no reason to hold it for ever */
+        hfi_textbuf_fini(writer);
     writer->size = 0;
     writer->failed = 0;
 }

@@ -5,6 +5,7 @@ import time
 from pathlib import Path
 
 import pytest
+from jupyter_client import BlockingKernelClient
 
 CELL = "%%execute_with_scorep\n"
 MIB = 1 << 20
@@ -43,7 +44,9 @@ def test_a_line_of_32_mib(kernel):
 
 
 def second_client(kernel):
-    client = kernel.manager.client()
+    """One of its own: clients that the manager makes share an identity on the wire."""
+    client = BlockingKernelClient(connection_file=kernel.manager.connection_file)
+    client.load_connection_file()
     client.start_channels()
     client.wait_for_ready(timeout=30)
     return client
