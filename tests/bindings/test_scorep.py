@@ -72,6 +72,44 @@ def test_the_archive_is_closed_however_it_ends(record, end, status):
     assert trace.nested() == "<module>(f())"
 
 
+@pytest.mark.parametrize(
+    ("end", "status"),
+    [
+        ("os.kill(os.getpid(), signal.SIGTERM)", -15),
+        ("os._exit(7)", 7),
+        ("threading.Thread(target=os._exit, args=(8,)).start(); time.sleep(60)", 8),
+    ],
+)
+def test_abrupt_ends_close_it_too(record, end, status):
+    trace = record(f"import os, signal, threading, time\ndef f(): pass\nf()\n{end}", status=status)
+    assert trace.calls() == ["__main__:<module>", "__main__:f"]
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_children_are_ended_as_ever(record, method):
+    """A child that is terminated as soon as it is made dies of that; no trace is touched."""
+    trace = record(
+        f"""
+        import multiprocessing, time
+        def square(x): return x * x
+        if __name__ == "__main__":
+            context = multiprocessing.get_context("{method}")
+            for _ in range(5):
+                child = context.Process(target=time.sleep, args=(50,))
+                child.start(); child.terminate(); child.join(); print(child.exitcode)
+            with context.Pool(1) as pool: print(pool.map(square, [2]))
+            square(5)
+        """
+    )
+    assert trace.done.stdout.split() == ["-15"] * 5 + ["[4]"]
+    assert trace.calls(0).count("__main__:square") == 1
+
+
+def test_unknown_options_are_named(record):
+    trace = record("pass", "--frobnicate", "--keep-files")
+    assert "unknown, passed over: --frobnicate\n" in trace.done.stderr
+
+
 def test_threads_that_outlive_the_script(record):
     trace = record(
         """

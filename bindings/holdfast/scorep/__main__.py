@@ -29,7 +29,7 @@ usage: python -m holdfast.scorep [options] script.py [arguments]
   --                          end of the options
 
 Score-P's own options (--mpp=, --thread=, --compiler, --io=, ...) are accepted and have
-no effect on the built-in recorder. Results go to the directory that
+no effect on the built-in recorder; unknown ones are named. Results go to the directory that
 SCOREP_EXPERIMENT_DIRECTORY names, else to scorep-<date>_<ticks>.
 """
 
@@ -56,6 +56,7 @@ class Options:
         self.verbose = False
         self.instrumenter_file = None
         self.forwarded = []  # for scorep-config, which the built-in recorder has not
+        self.unknown = []  # scorep-config may know them
         self.kind = "script"  # script, module, code
         self.program = None
         self.arguments = []
@@ -101,8 +102,10 @@ def parse(arguments: list[str]) -> Options:
             options.instrumenter_file = _split(argument, rest)
         elif name in _VALUED:
             options.forwarded.append(f"{name}={_split(argument, rest)}")
-        elif name in _SWITCHES or argument.startswith("--"):
+        elif name in _SWITCHES:
             options.forwarded.append(argument)
+        elif argument.startswith("--") and argument != "--keep-files":
+            options.unknown.append(argument)
         elif argument != "--keep-files":
             raise UsageError(f"unknown option {argument}")
     if not rest:
@@ -180,7 +183,7 @@ def main(arguments: list[str]) -> None:
     import functools
 
     from holdfast import scorep
-    from holdfast.scorep import ending
+    from holdfast.scorep import ending, settings
 
     try:
         options = parse(arguments)
@@ -191,6 +194,8 @@ def main(arguments: list[str]) -> None:
     except UsageError as error:
         print(f"holdfast.scorep: {error}\n\n{USAGE}", end="", file=sys.stderr)
         raise SystemExit(2) from None
+    if options.unknown:
+        settings.warn("unknown, passed over: " + " ".join(options.unknown))
     if options.forwarded:
         _say(options, "without effect: " + " ".join(options.forwarded))
     try:

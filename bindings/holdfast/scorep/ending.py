@@ -3,7 +3,9 @@
 While the guard is up, the recording is closed on the way out of both, so that the trace
 holds what was recorded until then. SIGTERM is taken only where its action is the
 default, and then still kills the process; it waits for the interpreter, as every handler
-in Python does, so a long call into C delays it. A forked child gets its default back.
+in Python does, so a long call into C delays it. A forked child gets its default back: before
+the fork, since Python drops what arrives between a fork and its own return from it, and a
+process pool that is terminated at once would hang.
 
 Not covered: SIGKILL, crashes, exit() and _exit() called from C.
 """
@@ -24,9 +26,7 @@ def guard(close: t.Callable[[], object]) -> None:
     global _close
     _close = close
     os._exit = _close_and_exit
-    on_main = threading.current_thread() is threading.main_thread()
-    if on_main and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-        signal.signal(signal.SIGTERM, _close_and_die)
+    _take_sigterm()
 
 
 def unguard() -> None:
@@ -35,8 +35,22 @@ def unguard() -> None:
     _close = None
     if os._exit is _close_and_exit:
         os._exit = _exit
-    if signal.getsignal(signal.SIGTERM) is _close_and_die:
+    _return_sigterm()
+
+
+def _take_sigterm() -> None:
+    if _close is not None and _may_set() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, _close_and_die)
+
+
+def _return_sigterm() -> None:
+    if _may_set() and signal.getsignal(signal.SIGTERM) is _close_and_die:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _may_set() -> bool:
+    """Python lets the main thread alone set handlers."""
+    return threading.current_thread() is threading.main_thread()
 
 
 def _end() -> None:
@@ -57,4 +71,4 @@ def _close_and_die(signum: int, frame: object) -> None:
     os.kill(os.getpid(), signum)
 
 
-os.register_at_fork(after_in_child=unguard)
+os.register_at_fork(before=_return_sigterm, after_in_parent=_take_sigterm, after_in_child=unguard)
