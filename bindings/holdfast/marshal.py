@@ -34,8 +34,18 @@ def dump(obj, file, protocol=None, *, byref=None, fmode=None, recurse=None, **ig
         Needs `write` only.
     protocol, byref, fmode, recurse
         Taken for programs that call dill or pickle; without effect.
+
+    Raises
+    ------
+    holdfast.store.Error
+        Where a part of the value can't be carried: which, and why.
     """
-    codec, meta, payload, buffers = _store._encode(obj)
+    try:
+        codec, meta, payload, buffers = _store._encode(obj)
+    except _store.Error as error:
+        if error.status == "HF_DECLINED":
+            error.args = (_carry.explain("value", obj, str(error)),)
+        raise
     order = 0 if sys.byteorder == "little" else 1
     file.write(
         _HEAD.pack(_MAGIC, _VERSION, order, codec, len(meta), len(payload), len(buffers))

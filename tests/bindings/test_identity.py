@@ -1,6 +1,7 @@
 """Whatever namespaces share, they share after a hand-over, and nothing changed on the way."""
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -70,3 +71,48 @@ def test_sharing_survives(namespace):
         assert names.save(namespace)["saved"] == []
         del back, other, names
         session.destroy()
+
+
+def test_one_owner_of_two_memories(home):
+    home.execute("""
+import ctypes
+import numpy as np
+class Owner:
+    def __init__(self):
+        self.parts, self.now = [bytearray(80000), bytearray(160000)], 0
+    @property
+    def __array_interface__(self):
+        part = self.parts[self.now]
+        address = ctypes.addressof((ctypes.c_char * len(part)).from_buffer(part))
+        return {"version": 3, "shape": (len(part) // 8,), "typestr": "<f8", "data": (address, False)}
+owner = Owner()
+one = np.asarray(owner)
+owner.now = 1
+two = np.asarray(owner)
+view = two[5:]
+assert one.base is two.base is owner
+one[:], two[:] = 1, np.arange(20000)
+del owner
+""")
+    home.commit()
+    assert home.other("""
+names.bind(ns)
+one, two, view = ns["one"], ns["two"], ns["view"]
+view[0] = -5
+one[0] = 7
+answer(sizes=[len(one), len(two)], sums=[one.sum(), two.sum()], shared=two[5])
+""") == {"sizes": [10000, 20000], "sums": [10006, 19999 * 10000 - 10], "shared": -5}
+
+
+def test_trees_with_several_memories_predict_the_same(home):
+    ensemble = pytest.importorskip("sklearn.ensemble")
+    rng = np.random.default_rng(3)
+    x = rng.random((400, 8))
+    forest = ensemble.RandomForestRegressor(20, random_state=1).fit(x, x.sum(axis=1))
+    home.ns.update(forest=forest, x=x, expected=forest.predict(x))
+    home.commit()
+    assert home.other("""
+names.bind(ns)
+same = (ns["forest"].predict(ns["x"]) == ns["expected"]).all()
+answer(same=bool(same), saved=save(ns)["saved"])
+""") == {"same": True, "saved": []}

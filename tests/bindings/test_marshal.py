@@ -100,8 +100,8 @@ def test_damaged_heads_do_not_crash():
 
 
 def test_what_cannot_be_carried_says_so():
-    with pytest.raises(store.Error, match="generator"):
-        holdfast.dumps({"g": (i for i in ())})
+    with pytest.raises(store.Error, match=r"generator at value\['g'\]\[1\] \(TypeError: "):
+        holdfast.dumps({"n": 1, "g": [2, (i for i in ())]})
 
 
 def run(source, *arguments):
@@ -165,3 +165,110 @@ print(f(), same is lst)
         )
         == "5 True\n"
     )
+
+
+# What a kernel does that hands the variables of a cell to a fresh process: definitions
+# travel as source, the rest in three streams each way, through files or named pipes.
+HAND_OVER = """
+import os, sys
+import holdfast
+
+def dump(values, path):
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT), "wb") as file:
+        holdfast.dump(values, file)
+
+def load(path):
+    with os.fdopen(os.open(path, os.O_RDONLY), "rb") as file:
+        return holdfast.load(file)
+
+def dump_all(names, where):
+    dump(dict(os.environ), where + "environ")
+    dump(sys.path, where + "path")
+    dump({name: value for name, value in globals().items() if name in names}, where + "variables")
+
+def load_all(where, definitions):
+    os.environ.update(load(where + "environ"))
+    sys.path.extend(load(where + "path"))
+    exec(definitions, globals())
+    globals().update(load(where + "variables"))
+
+mode, folder = sys.argv[1:]
+there, back = folder + "/there-", folder + "/back-"
+definitions = '''
+import numpy as np
+import pandas as pd
+def square(x): return x * x + offset
+class Point:
+    def __init__(self, x): self.x = x
+    def moved(self): return type(self)(self.x + offset)
+'''
+"""
+HOME = (
+    HAND_OVER
+    + """
+import subprocess
+exec(definitions)
+offset = 3
+array = np.arange(100_000.0)
+view = array[10:20]
+frame = pd.DataFrame({"a": range(5), "s": list("abcde")})
+row = [1, {2}]
+table = {"row": row, "point": Point(4)}
+scale = lambda x: square(x) + 1
+os.environ["OF_HOME"] = "home"
+if mode == "memory":
+    for where in there, back:
+        for what in "environ", "path", "variables":
+            os.mkfifo(where + what)
+cell = [sys.executable, folder + "/cell.py", mode, folder]
+names = "offset array view frame row table scale".split()
+if mode == "memory":
+    process = subprocess.Popen(cell)
+    dump_all(names, there)
+    load_all(back, definitions)
+    assert process.wait(60) == 0
+else:
+    dump_all(names, there)
+    subprocess.run(cell, check=True)
+    load_all(back, definitions)
+assert os.environ["OF_CELL"] == "cell" and "/of/the/cell" in sys.path
+assert array[10] == 99 and view.base is array and array[5] == -1
+assert table["row"] is row and row == [1, {2}, 7] and table["point"].x == 11
+assert result == [19, 8, 145.0] and frame["b"].tolist() == [0, 2, 4, 6, 8]
+assert total.index.tolist() == [0, 1] and twice(2) == 14
+print("both ways")
+"""
+)
+CELL = (
+    HAND_OVER
+    + """
+load_all(there, definitions)
+assert os.environ["OF_HOME"] == "home"
+def twice(x): return square(x) * 2
+result = [square(4), scale(2), float(view.sum())]
+view[0] = 99
+array[5] = -1
+row.append(7)
+table["point"] = table["point"].moved().moved().moved()
+table["point"].x -= 2
+frame["b"] = frame["a"] * 2
+total = pd.DataFrame(np.outer(view[:2], view[:2]))
+os.environ["OF_CELL"] = "cell"
+sys.path.append("/of/the/cell")
+dump_all("array view row table frame result total twice".split(), back)
+"""
+)
+
+
+@pytest.mark.parametrize("mode", ["memory", "disk"])
+def test_variables_there_and_back_as_another_kernel_hands_them(mode, tmp_path):
+    pytest.importorskip("pandas")
+    (tmp_path / "home.py").write_text(HOME)
+    (tmp_path / "cell.py").write_text(CELL)
+    done = subprocess.run(
+        [sys.executable, tmp_path / "home.py", mode, tmp_path],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert (done.returncode, done.stdout) == (0, "both ways\n"), done.stderr
