@@ -1,3 +1,4 @@
+import sys
 from collections.abc import Container, Iterable, Mapping
 from typing import Any, final
 
@@ -40,11 +41,13 @@ class Session:
 class Region:
     def changed_pages(self) -> int: ...
     def __len__(self) -> int: ...
-    def __buffer__(self, flags: int, /) -> memoryview: ...
+    if sys.version_info >= (3, 12):
+        def __buffer__(self, flags: int, /) -> memoryview: ...
 
 @final
 class Memory:
-    def __buffer__(self, flags: int, /) -> memoryview: ...
+    if sys.version_info >= (3, 12):
+        def __buffer__(self, flags: int, /) -> memoryview: ...
 
 @final
 class Names:

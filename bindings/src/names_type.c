@@ -316,7 +316,7 @@ names_generation(PyObject *self, void *Py_UNUSED(closure)) {
 
 static PyMethodDef names_methods[] = {
     {"save", METHOD(hfi_names_save), METH_VARARGS | METH_KEYWORDS,
-     "save(namespace, *, hidden=frozenset(), extra={})\n--\n\n"
+     "save($self, namespace, *, hidden=frozenset(), extra={})\n--\n\n"
      "Prepare a commit of what differs from the store; publish nothing.\n\n"
      "Parameters\n----------\nnamespace : dict\n    The globals.\n"
      "hidden : container of str\n    Names that are not carried.\n"
@@ -328,7 +328,7 @@ static PyMethodDef names_methods[] = {
     {"published", names_published, METH_O,
      "The prepared commit was published as this generation."},
     {"bind", METHOD(hfi_names_bind), METH_VARARGS | METH_KEYWORDS,
-     "bind(namespace, *, names=None)\n--\n\n"
+     "bind($self, namespace, *, names=None)\n--\n\n"
      "Bind what the store has: everything, or what costs only a mapping and `names`."},
     {"adopt", hfi_names_adopt, METH_O,
      "Follow a generation that another process published: bind what differs, unbind "
@@ -337,7 +337,7 @@ static PyMethodDef names_methods[] = {
     {"extra", hfi_names_extra, METH_O, "Process state by its word, or None."},
     {"listing", hfi_names_listing, METH_NOARGS, "The entries, a dict each."},
     {"populate", METHOD(names_populate), METH_VARARGS | METH_KEYWORDS,
-     "populate(names, write=False)\n--\n\n"
+     "populate($self, names, write=False)\n--\n\n"
      "Fill the page tables of these names' regions; with private copies where `write`. "
      "Gives their bytes."},
     {"_load_class", hfi_names_load_class, METH_O, "For holdfast._carry."},

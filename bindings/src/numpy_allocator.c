@@ -18,9 +18,15 @@
  * the headers, would tie a wheel to the presence of NumPy for nothing.
  *
  * The handler is a context variable in NumPy: it holds in the context of the caller and
- * those copied from it (asyncio tasks). A new thread starts with an empty context:
- * whoever starts threads calls enable again there, which is cheap. NumPy keeps with
- * each array the handler that it came from, so arrays may outlive disable().
+ * those copied from it (asyncio tasks). A new thread starts with an empty context, so
+ * its arrays come from malloc and a save copies them: right, but not free. Whoever
+ * starts threads may call enable there, which is cheap. No hook of NumPy's makes it the
+ * default of new threads. Rejected: to wrap threading.Thread's start, which pools of
+ * libraries don't pass through and which shows in the user's tracebacks; and to set
+ * another pointer in the capsule of NumPy's default handler, which arrays that were
+ * made before share, and which could never be given back. Interpreters whose threads
+ * inherit their starter's context (3.14, an option) need neither. NumPy keeps with each
+ * array the handler that it came from, so arrays may outlive disable().
  *
  * Locks: none here. The allocator may be called on any thread; hf_region_* may too.
  */

@@ -312,12 +312,13 @@ static PyMethodDef session_methods[] = {
      "Remove the session's name; its memory goes when the last process detaches."},
     {"info", session_info, METH_NOARGS, "Sizes (bytes) and counts, as a dict."},
     {"reap", (PyCFunction)(void (*)(void))session_reap, METH_VARARGS | METH_KEYWORDS,
-     "reap(trim=False)\n--\n\nFree what dead processes left; gives how many there "
+     "reap($self, trim=False)\n--\n\nFree what dead processes left; gives how many "
+     "there "
      "were."},
     {"verify", session_verify, METH_NOARGS,
      "Check every checksum of the current generation; CorruptError where one lies."},
     {"seal", (PyCFunction)(void (*)(void))session_seal, METH_VARARGS | METH_KEYWORDS,
-     "seal(threads_stopped=False)\n--\n\n"
+     "seal($self, threads_stopped=False)\n--\n\n"
      "Turn what this process published private, at the same addresses."},
     {"publish", session_publish, METH_O,
      "Publish a prepared commit; gives the new generation. ConflictError where another "
