@@ -77,7 +77,13 @@ def server(tmp_path):
     """The address of a JupyterLab with only our kernel, and its directory."""
     specs = tmp_path / "share" / "jupyter" / "kernels" / "holdfast"
     specs.mkdir(parents=True)
-    argv = [program("holdfast-kernel"), "-f", "{connection_file}", "--python", sys.executable]
+    argv = [
+        program("holdfast-kernel"),
+        "-f",
+        "{connection_file}",
+        "--python",
+        sys.executable,
+    ]
     spec = {"argv": argv, "display_name": "Holdfast", "language": "python"}
     (specs / "kernel.json").write_text(json.dumps(spec))
     (tmp_path / "work").mkdir()
@@ -91,8 +97,14 @@ def server(tmp_path):
     }
     command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root"]
     command += [f"--ServerApp.port={port}", "--ServerApp.ip=127.0.0.1"]
-    command += ["--IdentityProvider.token=", f"--ServerApp.root_dir={tmp_path / 'work'}"]
-    command += ["--LabApp.news_url=", "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate"]
+    command += [
+        "--IdentityProvider.token=",
+        f"--ServerApp.root_dir={tmp_path / 'work'}",
+    ]
+    command += [
+        "--LabApp.news_url=",
+        "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
+    ]
     with open(tmp_path / "server.log", "w") as log:
         process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
     address = f"http://127.0.0.1:{port}"
@@ -143,7 +155,11 @@ def shown(page, number, text):
 
 
 def prompt(page, number):
-    return page.locator(".jp-Notebook .jp-CodeCell .jp-InputPrompt").nth(number).inner_text()
+    return (
+        page.locator(".jp-Notebook .jp-CodeCell .jp-InputPrompt")
+        .nth(number)
+        .inner_text()
+    )
 
 
 def test_cells_of_both_kinds_and_a_restart(server, page, tmp_path):
@@ -162,7 +178,9 @@ def test_cells_of_both_kinds_and_a_restart(server, page, tmp_path):
     page.screenshot(path=str(tmp_path / "cells.png"))
 
     page.get_by_role("menuitem", name="Kernel", exact=True).click()
-    page.get_by_role("menuitem", name=re.compile("^Restart Kernel and Clear Outputs")).click()
+    page.get_by_role(
+        "menuitem", name=re.compile("^Restart Kernel and Clear Outputs")
+    ).click()
     page.get_by_role("button", name=re.compile("^Confirm")).or_(
         page.locator(".jp-Dialog .jp-mod-accept")
     ).first.click()

@@ -41,7 +41,10 @@ def in_turn(kernel, statement, *checks, rounds=2):
 
 
 def test_two_names_of_one_object_stay_one(kernel):
-    ok(kernel, "import numpy as np\na = np.zeros(1 << 18); b = a\nl = [1]; m = l\nn = 0")
+    ok(
+        kernel,
+        "import numpy as np\na = np.zeros(1 << 18); b = a\nl = [1]; m = l\nn = 0",
+    )
     in_turn(
         kernel,
         "n += 1; a[n] = n; l.append(n)",
@@ -182,7 +185,9 @@ STATE = (
     "def f(): return word"
 )
 BEFORE = "(np.array_equal(a, np.arange(1 << 17)), b is a, l, d['l'] is l, f(), 'made' in globals())"
-CHANGE = "a[:] = -1; l.append(2); word = 'after'; made = 1\nprint('reached', flush=True)\n"
+CHANGE = (
+    "a[:] = -1; l.append(2); word = 'after'; made = 1\nprint('reached', flush=True)\n"
+)
 
 
 @pytest.mark.parametrize(
@@ -193,7 +198,10 @@ CHANGE = "a[:] = -1; l.append(2); word = 'after'; made = 1\nprint('reached', flu
         ("os._exit(5)", "exit status 5"),
         ("os.abort()", "SIGABRT"),
         ("os.kill(os.getpid(), 15)", "SIGTERM"),
-        ("import threading; threading.Timer(0.1, os._exit, (6,)).start()\nwhile True: pass", "6"),
+        (
+            "import threading; threading.Timer(0.1, os._exit, (6,)).start()\nwhile True: pass",
+            "6",
+        ),
     ],
     ids=["SIGKILL", "segfault", "_exit", "abort", "SIGTERM", "thread"],
 )
@@ -211,7 +219,9 @@ def test_a_cell_that_dies_has_not_happened(kernel, code, words):
     assert ok(kernel, "l, d['l'] is l").result == "([1, 3], True)"
 
 
-@pytest.mark.parametrize("code", ["import sys; sys.exit(3)", "exit()", "quit()", "raise SystemExit"])
+@pytest.mark.parametrize(
+    "code", ["import sys; sys.exit(3)", "exit()", "quit()", "raise SystemExit"]
+)
 def test_a_cell_that_leaves(kernel, code):
     """SystemExit ends no process in IPython's shell; what the cell did before it stays."""
     ok(kernel, STATE)
@@ -232,7 +242,10 @@ def test_a_cell_that_finds_no_memory(kernel):
     # An exception is no death: what the cell did before it has happened.
     kept = "[1]" if outcome.content["ename"] == "CellDied" else "[1, 'kept']"
     assert ok(kernel, "l, 'big' in globals()").result == f"({kept}, False)"
-    assert ok(kernel, CELL + "np.ones(1 << 24, 'u1').sum(), l").result == f"(np.uint64({1 << 24}), {kept})"
+    assert (
+        ok(kernel, CELL + "np.ones(1 << 24, 'u1').sum(), l").result
+        == f"(np.uint64({1 << 24}), {kept})"
+    )
 
 
 # ---- what can't be carried -------------------------------------------------------------------
@@ -242,8 +255,18 @@ def test_a_cell_that_finds_no_memory(kernel):
     ("make", "name", "word", "use"),
     [
         ("g = (i * i for i in range(100)); next(g)", "g", "generator", "next(g)"),
-        ("import threading\ng = threading.Lock(); g.acquire()", "g", "lock", "g.locked()"),
-        ("import sqlite3\ng = sqlite3.connect(':memory:')", "g", "sqlite3", "g.total_changes"),
+        (
+            "import threading\ng = threading.Lock(); g.acquire()",
+            "g",
+            "lock",
+            "g.locked()",
+        ),
+        (
+            "import sqlite3\ng = sqlite3.connect(':memory:')",
+            "g",
+            "sqlite3",
+            "g.total_changes",
+        ),
         (
             "import threading\ng = threading.Thread(target=lambda: None); g.start()",
             "g",
@@ -260,17 +283,26 @@ def test_what_stays_at_home(kernel, make, name, word, use):
     outcome = kernel.run(CELL + f"other.append(3)\n{name}")
     assert outcome.status == "error" and outcome.types.count("error") == 1
     assert outcome.content["ename"] == "NotCarriedError"
-    assert f"'{name}'" in outcome.content["evalue"] and word in outcome.content["evalue"].lower()
+    assert (
+        f"'{name}'" in outcome.content["evalue"]
+        and word in outcome.content["evalue"].lower()
+    )
     assert ok(kernel, f"id({name}) == where").result == "True"
     ok(kernel, use)
     assert ok(kernel, "other").result == "[1, 2, 3]"
 
 
 def test_a_function_that_reaches_what_stays_at_home(kernel):
-    ok(kernel, "g = (i for i in range(9))\ndef use(): return next(g)\ndef idle(): return 5")
+    ok(
+        kernel,
+        "g = (i for i in range(9))\ndef use(): return next(g)\ndef idle(): return 5",
+    )
     assert ok(kernel, CELL + "idle()").result == "5"
     outcome = kernel.run(CELL + "use()")
-    assert outcome.content["ename"] == "NotCarriedError" and "'g'" in outcome.content["evalue"]
+    assert (
+        outcome.content["ename"] == "NotCarriedError"
+        and "'g'" in outcome.content["evalue"]
+    )
     assert ok(kernel, "use(), use()").result == "(0, 1)"
 
 
@@ -304,7 +336,11 @@ def marked(marker):
 
 
 def segments():
-    return {entry for entry in os.listdir("/dev/shm") if entry.startswith(f"holdfast-{os.getuid()}-")}
+    return {
+        entry
+        for entry in os.listdir("/dev/shm")
+        if entry.startswith(f"holdfast-{os.getuid()}-")
+    }
 
 
 def until(condition, seconds=15):
@@ -318,10 +354,14 @@ def until(condition, seconds=15):
 
 def segment_of(pid):
     lines = Path(f"/proc/{pid}/maps").read_text().splitlines()
-    return {Path(line.split()[5]).name for line in lines if "/dev/shm/holdfast-" in line}
+    return {
+        Path(line.split()[5]).name for line in lines if "/dev/shm/holdfast-" in line
+    }
 
 
-@pytest.mark.parametrize("what", ["restart", "shutdown", "kill", "kill while a cell runs"])
+@pytest.mark.parametrize(
+    "what", ["restart", "shutdown", "kill", "kill while a cell runs"]
+)
 def test_a_kernel_that_ends_leaves_nothing(start_kernel, what):
     marker = f"HOLDFAST_TEST_MARK={uuid.uuid4().hex}"
     kernel = start_kernel(env=dict([marker.split("=")]))
@@ -380,7 +420,10 @@ def test_a_touched_element_costs_pages(kernel):
         assert outcome.cost["copy_faults"] == 1
     outcome = ok(kernel, CELL + "a[5]")
     assert outcome.cost["bytes_copied"] <= 4 * PAGE and outcome.cost["copy_faults"] == 0
-    assert ok(kernel, "float(a[len(a) // 2]), float(a.sum())").result == f"(3.0, {float((1 << 22) + 2)})"
+    assert (
+        ok(kernel, "float(a[len(a) // 2]), float(a.sum())").result
+        == f"(3.0, {float((1 << 22) + 2)})"
+    )
 
 
 def test_what_is_born_in_a_cell_is_not_copied(kernel):
@@ -388,7 +431,10 @@ def test_what_is_born_in_a_cell_is_not_copied(kernel):
     outcome = ok(kernel, CELL + "made = np.full(1 << 22, 7.0)")
     assert outcome.cost["bytes_copied"] <= 8 * PAGE
     outcome = ok(kernel, CELL + "float(made[-1])")
-    assert outcome.cost["bytes_mapped"] == 8 << 22 and outcome.cost["bytes_copied"] <= 8 * PAGE
+    assert (
+        outcome.cost["bytes_mapped"] == 8 << 22
+        and outcome.cost["bytes_copied"] <= 8 * PAGE
+    )
 
 
 def test_the_cost_does_not_grow_with_the_state(kernel):
@@ -401,7 +447,9 @@ def test_the_cost_does_not_grow_with_the_state(kernel):
     assert max(copied) - min(copied) <= 2 * PAGE, copied
 
 
-@pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="PSS is Linux's")
+@pytest.mark.skipif(
+    not Path("/proc/self/smaps_rollup").exists(), reason="PSS is Linux's"
+)
 def test_memory_is_that_of_the_array(kernel):
     size = 256 << 20
     ok(kernel, "import numpy as np\nsmall = np.ones(1 << 16)")
