@@ -59,6 +59,7 @@ struct hf_kernel {
     hfi_worker *cell;
     hfi_worker *standby[HFI_STANDBYS_MAX]; /* oldest first */
     size_t standby_count;
+    int standby_stale;    /* the template has imported more than they have */
     int starts;           /* of template or home, since a home was last ready */
     int standby_failures; /* that never got ready, since one did */
     json_t *modules;      /* set of names that the template has or was told */

@@ -3,11 +3,11 @@
  * A standby is a fork of the template whose shell is set up: some 20 ms of work that no
  * client should see. A cell takes the oldest that is ready, and another one is forked
  * when the cell's reply is out, not while it runs: what a cell costs is being measured
- * then. Two wait where the machine has two cores or more. With one, a notebook that is
- * run from top to bottom waited for the next standby in every cell: of 45 to 50 ms from
- * request to idle (bench/cell --pause 0, two cores), some 25 were waiting. With two,
- * one starts on another core while the cell before it runs. Machines with one core keep
- * one: there the second would take its time from the cell.
+ * then. Two wait where the machine has two cores or more, so that a notebook that is
+ * run from top to bottom rarely waits: from request to idle it took 45 to 50 ms a cell
+ * with one, and 38 with two and a template that imports more (bench/cell --pause 0, two
+ * cores). Machines with one core keep one: the second would take its time from the
+ * cell.
  *
  * Rejected: a fork when the standby before is taken (every cell is disturbed, also
  * where nobody is in a hurry), the same at a low priority (an ordinary user can't raise
@@ -32,9 +32,22 @@ wanted(void) {
     return sysconf(_SC_NPROCESSORS_ONLN) > 1 ? HFI_STANDBYS_MAX : 1;
 }
 
+static void
+release_stale(hf_kernel *kernel) {
+    for (size_t i = 0; i < kernel->standby_count; i++)
+        hfi_worker_release(kernel->standby[i], 1000);
+    kernel->standby_count = 0;
+    kernel->standby_failures = 0;
+    kernel->standby_stale = 0;
+}
+
 void
 hfi_standby_replenish(hf_kernel *kernel) {
     hf_error error = HF_ERROR_INIT;
+    if (kernel->phase == HFI_PHASE_COMMIT || kernel->phase == HFI_PHASE_CELL)
+        return; /* asked again when the cell's reply is out */
+    if (kernel->standby_stale)
+        release_stale(kernel);
     while (kernel->standby_count < wanted() && !kernel->stopping &&
            kernel->standby_failures < FAILURES_MAX) {
         hfi_worker **place = &kernel->standby[kernel->standby_count];
@@ -114,9 +127,6 @@ hfi_standby_know(hf_kernel *kernel, const msgpack_object *modules) {
 
 void
 hfi_standby_replace(hf_kernel *kernel) {
-    for (size_t i = 0; i < kernel->standby_count; i++)
-        hfi_worker_release(kernel->standby[i], 1000);
-    kernel->standby_count = 0;
-    kernel->standby_failures = 0;
+    kernel->standby_stale = 1;
     hfi_standby_replenish(kernel);
 }
