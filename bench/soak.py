@@ -42,7 +42,9 @@ SETUP = (
     "def step():\n    global n\n    n += 1; a[:] = n; l.append(n)"
 )
 # The parts one after the other with pauses between, so that a kill falls into the middle.
-STEP = "import time\nn += 1\ntime.sleep({0})\na[:] = n\ntime.sleep({0})\nl.append(n)\ntime.sleep({0})"
+STEP = (
+    "import time\nn += 1\ntime.sleep({0})\na[:] = n\ntime.sleep({0})\nl.append(n)\ntime.sleep({0})"
+)
 STATE = "[n, float(a[0]), float(a[-1]), len(l), sum(l), b is a, d['l'] is l, step.__globals__['n']]"
 TARGETS = ("home", "cell", "standby", "template", "interrupt")
 
@@ -213,9 +215,7 @@ class Soak:
         if len(errors) > 1:
             raise Failure(f"more than one error for one cell: {errors}")
         if status == "ok" and errors or status == "error" and not errors:
-            raise Failure(
-                f"{status} with the errors {errors}, {target} in {instrumented=}"
-            )
+            raise Failure(f"{status} with the errors {errors}, {target} in {instrumented=}")
         if target is None and status != "ok":
             raise Failure(f"a cell that nobody disturbed failed: {errors}")
         if target == "interrupt" and status == "error":
@@ -229,17 +229,10 @@ class Soak:
             raise Failure(f"half a step: {found}")
         if status == "ok" and target is None and n != self.n + 1:
             raise Failure(f"{n} steps are left of {self.n + 1}")
-        if (
-            status == "error"
-            and instrumented
-            and target in ("cell", "standby")
-            and n != self.n
-        ):
+        if status == "error" and instrumented and target in ("cell", "standby") and n != self.n:
             raise Failure(f"a dead cell made its step: {n}, before {self.n}")
         if not self.safe <= n <= self.n + 1:
-            raise Failure(
-                f"{n} steps, between {self.safe} and {self.n + 1} are possible"
-            )
+            raise Failure(f"{n} steps, between {self.safe} and {self.n + 1} are possible")
         if status == "ok" and instrumented and n != self.n + 1:
             raise Failure(f"a committed step is lost: {n} of {self.n + 1}")
         self.learn()
@@ -318,18 +311,14 @@ def main():
     }
     start = time.monotonic()
     try:
-        counts = soak(
-            KernelManager(kernel_name=args.kernel), args.seed, args.rounds, args.seconds
-        )
+        counts = soak(KernelManager(kernel_name=args.kernel), args.seed, args.rounds, args.seconds)
     except Failure as failure:
         print(f"FAILED: {failure}", file=sys.stderr)
         return 1
     record["counts"], record["seconds"] = counts, round(time.monotonic() - start, 1)
     rows = [[what, str(number)] for what, number in sorted(counts.items())]
     print(measure.table(["killed: the cell's status", "cells"], rows))
-    print(
-        f"seed {args.seed}: state whole after each, nothing left; {record['seconds']} s"
-    )
+    print(f"seed {args.seed}: state whole after each, nothing left; {record['seconds']} s")
     measure.write_json(args.json, record)
     return 0
 

@@ -155,11 +155,7 @@ def shown(page, number, text):
 
 
 def prompt(page, number):
-    return (
-        page.locator(".jp-Notebook .jp-CodeCell .jp-InputPrompt")
-        .nth(number)
-        .inner_text()
-    )
+    return page.locator(".jp-Notebook .jp-CodeCell .jp-InputPrompt").nth(number).inner_text()
 
 
 def test_cells_of_both_kinds_and_a_restart(server, page, tmp_path):
@@ -178,9 +174,7 @@ def test_cells_of_both_kinds_and_a_restart(server, page, tmp_path):
     page.screenshot(path=str(tmp_path / "cells.png"))
 
     page.get_by_role("menuitem", name="Kernel", exact=True).click()
-    page.get_by_role(
-        "menuitem", name=re.compile("^Restart Kernel and Clear Outputs")
-    ).click()
+    page.get_by_role("menuitem", name=re.compile("^Restart Kernel and Clear Outputs")).click()
     page.get_by_role("button", name=re.compile("^Confirm")).or_(
         page.locator(".jp-Dialog .jp-mod-accept")
     ).first.click()

@@ -5,6 +5,7 @@ cell instrumented. What is compared is what a reader of the notebook sees, in or
 addresses and random ids made equal, and the values of the variables at the end.
 """
 
+import os
 import re
 import sys
 
@@ -272,7 +273,9 @@ def start_peer(tmp_path):
         language="python",
     )
     (tmp_path / "peer").mkdir()  # what one writes the other doesn't find
-    manager.start_kernel(cwd=str(tmp_path / "peer"))
+    # Under pytest, which it knows by this variable, ipykernel doesn't capture descriptors.
+    environment = {key: value for key, value in os.environ.items() if key != "PYTEST_CURRENT_TEST"}
+    manager.start_kernel(cwd=str(tmp_path / "peer"), env=environment)
     return Notebook(manager)
 
 

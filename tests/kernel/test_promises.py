@@ -185,9 +185,7 @@ STATE = (
     "def f(): return word"
 )
 BEFORE = "(np.array_equal(a, np.arange(1 << 17)), b is a, l, d['l'] is l, f(), 'made' in globals())"
-CHANGE = (
-    "a[:] = -1; l.append(2); word = 'after'; made = 1\nprint('reached', flush=True)\n"
-)
+CHANGE = "a[:] = -1; l.append(2); word = 'after'; made = 1\nprint('reached', flush=True)\n"
 
 
 @pytest.mark.parametrize(
@@ -283,10 +281,7 @@ def test_what_stays_at_home(kernel, make, name, word, use):
     outcome = kernel.run(CELL + f"other.append(3)\n{name}")
     assert outcome.status == "error" and outcome.types.count("error") == 1
     assert outcome.content["ename"] == "NotCarriedError"
-    assert (
-        f"'{name}'" in outcome.content["evalue"]
-        and word in outcome.content["evalue"].lower()
-    )
+    assert f"'{name}'" in outcome.content["evalue"] and word in outcome.content["evalue"].lower()
     assert ok(kernel, f"id({name}) == where").result == "True"
     ok(kernel, use)
     assert ok(kernel, "other").result == "[1, 2, 3]"
@@ -299,10 +294,7 @@ def test_a_function_that_reaches_what_stays_at_home(kernel):
     )
     assert ok(kernel, CELL + "idle()").result == "5"
     outcome = kernel.run(CELL + "use()")
-    assert (
-        outcome.content["ename"] == "NotCarriedError"
-        and "'g'" in outcome.content["evalue"]
-    )
+    assert outcome.content["ename"] == "NotCarriedError" and "'g'" in outcome.content["evalue"]
     assert ok(kernel, "use(), use()").result == "(0, 1)"
 
 
@@ -337,9 +329,7 @@ def marked(marker):
 
 def segments():
     return {
-        entry
-        for entry in os.listdir("/dev/shm")
-        if entry.startswith(f"holdfast-{os.getuid()}-")
+        entry for entry in os.listdir("/dev/shm") if entry.startswith(f"holdfast-{os.getuid()}-")
     }
 
 
@@ -354,14 +344,10 @@ def until(condition, seconds=15):
 
 def segment_of(pid):
     lines = Path(f"/proc/{pid}/maps").read_text().splitlines()
-    return {
-        Path(line.split()[5]).name for line in lines if "/dev/shm/holdfast-" in line
-    }
+    return {Path(line.split()[5]).name for line in lines if "/dev/shm/holdfast-" in line}
 
 
-@pytest.mark.parametrize(
-    "what", ["restart", "shutdown", "kill", "kill while a cell runs"]
-)
+@pytest.mark.parametrize("what", ["restart", "shutdown", "kill", "kill while a cell runs"])
 def test_a_kernel_that_ends_leaves_nothing(start_kernel, what):
     marker = f"HOLDFAST_TEST_MARK={uuid.uuid4().hex}"
     kernel = start_kernel(env=dict([marker.split("=")]))
@@ -431,10 +417,7 @@ def test_what_is_born_in_a_cell_is_not_copied(kernel):
     outcome = ok(kernel, CELL + "made = np.full(1 << 22, 7.0)")
     assert outcome.cost["bytes_copied"] <= 8 * PAGE
     outcome = ok(kernel, CELL + "float(made[-1])")
-    assert (
-        outcome.cost["bytes_mapped"] == 8 << 22
-        and outcome.cost["bytes_copied"] <= 8 * PAGE
-    )
+    assert outcome.cost["bytes_mapped"] == 8 << 22 and outcome.cost["bytes_copied"] <= 8 * PAGE
 
 
 def test_the_cost_does_not_grow_with_the_state(kernel):
@@ -447,9 +430,7 @@ def test_the_cost_does_not_grow_with_the_state(kernel):
     assert max(copied) - min(copied) <= 2 * PAGE, copied
 
 
-@pytest.mark.skipif(
-    not Path("/proc/self/smaps_rollup").exists(), reason="PSS is Linux's"
-)
+@pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="PSS is Linux's")
 def test_memory_is_that_of_the_array(kernel):
     size = 256 << 20
     ok(kernel, "import numpy as np\nsmall = np.ones(1 << 16)")
