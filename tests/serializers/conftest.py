@@ -22,6 +22,8 @@ SOURCES = [
     "serializers/python/plain.c",
     "serializers/python/plain_decoder.c",
     "serializers/python/plain_encoder.c",
+    "serializers/python/plain_path.c",
+    "serializers/python/plain_scalars.c",
     "serializers/python/pointer_map.c",
     "serializers/python/python_error.c",
     "shm_store/base/status.c",

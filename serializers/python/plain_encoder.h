@@ -1,0 +1,44 @@
+/* plain_encoder.h - what the encoder's files share. Every function needs the GIL. */
+#ifndef HOLDFAST_PLAIN_ENCODER_H
+#define HOLDFAST_PLAIN_ENCODER_H
+
+#include "codecs/plain_format.h"
+#include "plain.h"
+#include "pointer_map.h"
+
+typedef struct hfi_encoder_frame {
+    PyObject *object;   /* borrowed: list, tuple, dict, set or frozenset */
+    PyObject *pending;  /* dict: value of the key just given, borrowed; NULL after it */
+    PyObject *key;      /* dict: key just given, borrowed */
+    PyObject *iterator; /* set: owned */
+    Py_ssize_t position; /* list, tuple: next index; dict: PyDict_Next's */
+} hfi_encoder_frame;
+
+typedef struct hfi_encoder {
+    hfi_packer *packer;
+    hfi_pointer_map seen; /* objects -> index, without the one at the top */
+    PyObject *top;        /* has index 0 */
+    uint32_t next_index;
+    hfi_encoder_frame *frames;
+    size_t depth;
+    size_t capacity;
+    hf_error *reterr;
+} hfi_encoder;
+
+/* HF_DECLINED: the path to `object`, its type, and `why`. */
+hf_status hfi_plain_decline(hfi_encoder *e, PyObject *object, const char *why);
+hf_status hfi_plain_fail_memory(hfi_encoder *e);
+void hfi_plain_pack_ext(hfi_packer *packer, enum hfi_plain_ext type, const void *body,
+                        size_t size);
+/* Give `object` its index. HF_STOP where it has one and a reference was written. */
+hf_status hfi_plain_index(hfi_encoder *e, PyObject *object);
+
+/* plain_scalars.c: values without parts. HF_STOP as above. */
+hf_status hfi_plain_encode_int(hfi_encoder *e, PyObject *object);
+hf_status hfi_plain_encode_float(hfi_encoder *e, PyObject *object);
+hf_status hfi_plain_encode_complex(hfi_encoder *e, PyObject *object);
+hf_status hfi_plain_encode_str(hfi_encoder *e, PyObject *object);
+/* bytes and bytearray. */
+hf_status hfi_plain_encode_bytes(hfi_encoder *e, PyObject *object);
+
+#endif
