@@ -1,0 +1,65 @@
+"""Workers that die, in every role, by every way."""
+
+import os
+import signal
+import time
+
+import pytest
+
+CELL = "%%execute_with_scorep\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("import os; os.kill(os.getpid(), 9)", "signal 9 (SIGKILL), perhaps because memory"),
+        ("import ctypes; ctypes.string_at(0)", "signal 11 (SIGSEGV)"),
+        ("import os; os.abort()", "signal 6 (SIGABRT)"),
+        ("import os; os._exit(3)", "left with exit status 3"),
+    ],
+)
+def test_a_dead_cell_costs_its_cell(plain_kernel, code, words):
+    kernel = plain_kernel
+    kernel.run("kept = 5")
+    outcome = kernel.run(CELL + code)
+    assert outcome.status == "error" and outcome.content["ename"] == "CellDied"
+    assert words in outcome.content["evalue"]
+    assert outcome.types.count("error") == 1
+    assert kernel.run("kept").result == "5"
+    assert kernel.run(CELL + "role").result == "'cell'"
+
+
+def test_output_before_death_is_shown(plain_kernel):
+    outcome = plain_kernel.run(
+        CELL + "import os\nprint('python')\nos.write(1, b'raw')\nos.kill(os.getpid(), 9)"
+    )
+    assert "python" in outcome.stream() and "raw" in outcome.stream()
+    assert outcome.types.index("error") > outcome.types.index("stream")
+
+
+def test_a_dead_home_is_replaced(plain_kernel):
+    kernel = plain_kernel
+    time.sleep(0.3)
+    outcome = kernel.run("import os; os.kill(os.getpid(), 11)")
+    assert outcome.content["ename"] == "CellDied" and "SIGSEGV" in outcome.content["evalue"]
+    assert outcome.types.count("error") == 1
+    assert kernel.run("frames").result == "['adopt', 'request']"
+
+
+def test_a_home_that_dies_between_cells(plain_kernel):
+    kernel = plain_kernel
+    pid = int(kernel.run("import os; os.getpid()").result)
+    time.sleep(0.3)
+    os.kill(pid, signal.SIGKILL)
+    time.sleep(0.5)
+    assert int(kernel.run("import os; os.getpid()").result) != pid
+
+
+def test_a_dead_template_costs_all_of_them_once(plain_kernel):
+    kernel = plain_kernel
+    template = int(kernel.run("import os; os.getppid()").result)
+    os.kill(template, signal.SIGKILL)
+    time.sleep(0.5)
+    assert kernel.run("1").status == "ok"
+    assert int(kernel.run("import os; os.getppid()").result) != template
+    assert kernel.run(CELL + "role").result == "'cell'"
