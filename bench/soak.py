@@ -21,7 +21,6 @@ is timed but the run itself; it prints the counts, and the seed that repeats the
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import queue
 import random

@@ -80,9 +80,7 @@ def _make_view(base, dtype, shape, strides, offset, writeable):
     # As bytes: not every dtype can be had through the buffer protocol. NumPy makes the
     # outermost array the base of the result, which is `base` again.
     flat = base if base.flags.c_contiguous else base.T
-    return _make_array(
-        flat.reshape(-1).view("u1"), dtype, shape, strides, offset, writeable
-    )
+    return _make_array(flat.reshape(-1).view("u1"), dtype, shape, strides, offset, writeable)
 
 
 def _make_memmap(filename, dtype, mode, offset, shape, order):
