@@ -124,6 +124,15 @@ system_packages() {
     fi
 }
 
+# For tests/browser, which is skipped where there is no Chromium: never a reason to stop.
+browser() {
+    if have chromium || have chromium-browser || ! have apt-get || [ "$(id -u)" != 0 ]; then
+        return 0
+    fi
+    step browser "Chromium for the browser test, by apt-get" apt_install chromium ||
+        say "  without Chromium the browser test is skipped"
+}
+
 # The interpreter by what it is, not by its name: version and place.
 python_identity() {
     "$1" -c 'import sys; print(sys.version, getattr(sys, "_base_executable", ""))'
