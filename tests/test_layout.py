@@ -43,8 +43,10 @@ ARROWS = {
     "serializers/python": PUBLIC | {"serializers/codecs"},
     "kernel/include": {"shm_store/include"},
     "kernel/wire": {"shm_store/include", "kernel/include"},
+    "kernel/commands": {"shm_store/include"},
     "kernel/session": PUBLIC
-    | {"kernel/include", "kernel/wire", "kernel/workers", "kernel/monitor"},
+    | {"kernel/include", "kernel/commands", "kernel/wire", "kernel/workers"}
+    | {"kernel/monitor"},
     "kernel/workers": PUBLIC | {"kernel/include", "kernel/wire"},
     "kernel/monitor": PUBLIC | {"kernel/include"},
     "kernel": PUBLIC | {"kernel/include"},
@@ -229,6 +231,7 @@ def test_arrows_are_checked(tmp_path):
     assert not wrong_include(engine, "<", "stdint.h", 0)
     assert not wrong_include(engine, '"', "holdfast/store.h", 0)
     assert wrong_include(ROOT / "kernel/wire/imagined.c", "<", "zmq.h", 0)
+    assert wrong_include(ROOT / "kernel/commands/imagined.c", '"', "session/session.h", 0)
 
 
 def imported(node: ast.AST) -> list[str]:

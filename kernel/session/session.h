@@ -10,7 +10,7 @@
 #include "holdfast/kernel.h"
 #include "holdfast/store.h"
 #include "session/channels.h"
-#include "session/command.h"
+#include "commands/command.h"
 #include "session/queue.h"
 #include "workers/worker.h"
 

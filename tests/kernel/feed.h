@@ -3,7 +3,7 @@
 #define HFT_FEED_H
 
 #include "../support/check.h"
-#include "session/command.h"
+#include "commands/command.h"
 
 /* One cell and its whole verdict; an absent field must be absent. */
 typedef struct feed_row {

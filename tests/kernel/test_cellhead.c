@@ -1,7 +1,7 @@
 /* test_cellhead.c - where the command of a cell stands, and lines that stay in number.
  */
 #include "../support/check.h"
-#include "session/cellhead.h"
+#include "commands/cellhead.h"
 
 static void
 test_parse(void) {

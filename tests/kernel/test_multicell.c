@@ -1,7 +1,7 @@
 /* test_multicell.c - the generated program, against one that was read and approved.
  * That it runs is tested over the real kernel, in test_scorep_commands.py. */
 #include "golden.h"
-#include "session/multicell.h"
+#include "commands/multicell.h"
 
 static void
 add(hfi_multicell *multicell, const char *cell) {

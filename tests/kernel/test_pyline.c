@@ -1,7 +1,7 @@
 /* test_pyline.c - which lines begin a statement. Each row is a source and one letter a
  * line: b blank, # comment, c code, m magic, M magic carried on, . inside. */
 #include "../support/check.h"
-#include "session/pyline.h"
+#include "commands/pyline.h"
 
 struct row {
     const char *source;

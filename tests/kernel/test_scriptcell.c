@@ -1,7 +1,7 @@
 /* test_scriptcell.c - single cells as part of a script: rows of cell, instrumented or
  * not, what goes into the script, and whether there was code. */
 #include "../support/check.h"
-#include "session/scriptcell.h"
+#include "commands/scriptcell.h"
 
 #define FRAME "\n# Cell 1, not instrumented\nwith scorep.instrumenter.disable():\n"
 #define PLAIN "\n# Cell 1\n"

@@ -1,7 +1,7 @@
 /* test_text.c - the quotings, against strings worked out by hand, and the span walkers.
  */
 #include "../support/check.h"
-#include "session/text.h"
+#include "commands/text.h"
 
 static void
 expect(hfi_text *text, const char *wanted) {

@@ -2,7 +2,7 @@
  * what happens where they can't be written. */
 #include "feed.h"
 #include "golden.h"
-#include "session/writefile.h"
+#include "commands/writefile.h"
 
 #include <errno.h>
 #include <sys/stat.h>

@@ -8,7 +8,7 @@
  * become empty: it must be the first thing that IPython sees, and its body is numbered
  * from itself.
  */
-#include "cellhead.h"
+#include "commands/cellhead.h"
 
 void
 hfi_cellhead_parse(hfi_span cell, hfi_cellhead *ret_head) {

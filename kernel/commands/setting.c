@@ -11,7 +11,7 @@
  * else reads it, and the note says so. Whether such a module could be imported is not
  * asked: the frontend has no Python, and the answer would change nothing.
  */
-#include "outcome.h"
+#include "commands/outcome.h"
 
 #include <string.h>
 #include <unistd.h>

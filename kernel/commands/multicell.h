@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "text.h"
+#include "commands/text.h"
 
 typedef struct hfi_multicell {
     hfi_text cells; /* the marked cells as elements of a Python list */

@@ -8,8 +8,8 @@
 #include <holdfast/error.h>
 #include <holdfast/status.h>
 
-#include "text.h"
-#include "wordlist.h"
+#include "commands/text.h"
+#include "commands/wordlist.h"
 
 typedef struct hfi_writefile {
     char *base;           /* absolute path of both files without their endings */

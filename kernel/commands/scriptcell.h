@@ -4,8 +4,8 @@
 
 #include <stdbool.h>
 
-#include "text.h"
-#include "writefile.h"
+#include "commands/text.h"
+#include "commands/writefile.h"
 
 /* Record a cell; `err` gets what the user should know about it. True: there was code.
  * Ask hfi_writefile_failed afterwards. */

@@ -15,10 +15,10 @@
  * (%%bash, %%html, ...) is left out and the user is told. `from __future__` moves to
  * the top of the script.
  */
-#include "scriptcell.h"
+#include "commands/scriptcell.h"
 
-#include "cellhead.h"
-#include "pyline.h"
+#include "commands/cellhead.h"
+#include "commands/pyline.h"
 
 #include <string.h>
 

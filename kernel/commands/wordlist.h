@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "text.h"
+#include "commands/text.h"
 
 typedef struct hfi_wordlist {
     char **words; /* words[count] is NULL; NULL before the first addition */

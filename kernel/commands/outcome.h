@@ -8,12 +8,12 @@
 #ifndef HFI_OUTCOME_H
 #define HFI_OUTCOME_H
 
-#include "cellhead.h"
-#include "command.h"
-#include "multicell.h"
-#include "text.h"
-#include "wordlist.h"
-#include "writefile.h"
+#include "commands/cellhead.h"
+#include "commands/command.h"
+#include "commands/multicell.h"
+#include "commands/text.h"
+#include "commands/wordlist.h"
+#include "commands/writefile.h"
 
 typedef enum hfi_mode {
     HFI_MODE_DEFAULT,

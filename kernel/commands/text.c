@@ -12,7 +12,7 @@
  * U+FFFD, since a Python source that is not UTF-8 is not compiled at all.
  * surrogateescape was rejected: such strings fail when they are printed.
  */
-#include "text.h"
+#include "commands/text.h"
 
 #include <stdarg.h>
 #include <stdio.h>

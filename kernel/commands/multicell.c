@@ -20,7 +20,7 @@
  * The function is `async` only when a cell may need it: nothing then differs from an
  * ordinary cell without await. Its name goes away with the run, whatever happens.
  */
-#include "multicell.h"
+#include "commands/multicell.h"
 
 #include <string.h>
 

@@ -19,7 +19,7 @@
  * Nothing here touches a socket, a process or the clock; files only at %%end_writefile.
  * No locks: one thread at a time.
  */
-#include "outcome.h"
+#include "commands/outcome.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -10,9 +10,9 @@
  * decides, and only the end of the call makes it true; hence a mode that ends leaves
  * its cells in place here, and they are freed when the new state is applied.
  */
-#include "outcome.h"
+#include "commands/outcome.h"
 
-#include "scriptcell.h"
+#include "commands/scriptcell.h"
 
 #include <stdlib.h>
 

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "text.h"
+#include "commands/text.h"
 
 typedef enum hfi_pyline_kind {
     HFI_PYLINE_BLANK,   /* nothing but blanks, where a statement could begin */

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "text.h"
+#include "commands/text.h"
 
 /* A cell cut at its first line that is neither blank nor a comment. */
 typedef struct hfi_cellhead {

@@ -12,7 +12,7 @@
  * directory and both may be copied to a cluster together. Values that the user wrote go
  * through hfi_text_add_word; nothing of them is seen by the shell as its own.
  */
-#include "writefile.h"
+#include "commands/writefile.h"
 
 #include <errno.h>
 #include <fcntl.h>
