@@ -335,6 +335,14 @@ def test_no_foreign_descriptors(frontend, home):
     }
 
 
+def test_a_cell_says_once_that_it_begins(home):
+    number = home.start_cell("1 + 1")
+    home.answer()
+    assert home.started.count(number) == 1
+    home.ask("complete_request", code="x", cursor_pos=1)
+    assert len(home.started) == home.started.index(number) + 1
+
+
 def test_death_is_reported_with_its_signal(frontend):
     worker = frontend.fork("home")
     worker.start_cell("import os, signal; os.kill(os.getpid(), signal.SIGKILL)")

@@ -121,6 +121,15 @@ class Worker(Peer):
         self.stdout, self.stderr = stdout, stderr
         self.pid = None
         self.count = 1
+        self.started = []  # ids of the cells that said they began
+
+    def frame(self, timeout=TIMEOUT):
+        """The next frame that isn't `started`; those are kept aside."""
+        while True:
+            frame = super().frame(timeout)
+            if frame is None or frame["op"] != "started":
+                return frame
+            self.started.append(frame["id"])
 
     def request(self, kind, content, **fields):
         """Send a request; its id."""
