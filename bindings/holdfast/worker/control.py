@@ -33,6 +33,7 @@ VERSION = 1
 _HEAD = struct.Struct(">I")
 _LENGTH_MAX = 2**31 - 1
 _ANCILLARY_SIZE = socket.CMSG_SPACE(8 * 4)  # eight descriptors
+_SIGNAL_SECONDS = 0.1
 _RECEIVE_SIZE = 1 << 16
 
 Frame = dict[str, t.Any]
@@ -194,7 +195,9 @@ class Channel:
                     return frame
             if self._ended:
                 raise ChannelClosed("the frontend closed the control channel")
-            select.select([self.fileno()], [], [])
+            # Not for ever: a signal between the interpreter's last look and the system call
+            # would be handled only when that returns.
+            select.select([self.fileno()], [], [], _SIGNAL_SECONDS)
             self._fill(wait=False)
 
     def take_descriptors(self, count: int) -> list[int]:
