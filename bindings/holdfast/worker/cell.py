@@ -26,7 +26,7 @@ import typing as t
 from holdfast.errors import NotCarriedError
 from holdfast.scorep import ending
 
-from . import reach, results, state
+from . import figures, reach, results, state
 from .control import Frame
 from .process import leave
 from .requests import Worker
@@ -94,11 +94,16 @@ class Cell(Worker):
         # Environment and sys.path first: unpickling imports modules.
         carried = self.names.extra("state") or {}
         state.apply(carried, state.capture(self.shell), self.shell)
-        bound, report["reason"] = reach.bind(self.names, self.shell, code)
         memory = self.names.extra("results")
+        last = {} if memory is None else results.last_names(memory)
+        bound, report["reason"] = reach.bind(self.names, self.shell, code, last)
+        figures.settle(self.shell)
         if memory is not None:
             results.restore(self.shell, memory)
         self.not_carried = {**bound["absent"], **self.not_carried}
+        for name, numbered in last.items():
+            if numbered in self.not_carried:
+                self.not_carried[name] = self.not_carried[numbered]
         report["names_bound"] = bound["bound"]
         report["names_decoded"] = bound["decoded"]
         report["names_skipped"] = bound["skipped"]

@@ -14,9 +14,10 @@ import sys
 import threading
 import typing as t
 
-from . import results, state
+from . import figures, results, state
 from .control import Frame
 from .requests import Worker
+from .template import SUBMODULES
 
 # They run no user code and write to no array.
 _SERVICE_THREADS = {"HistorySavingThread", "IPythonHistorySavingThread"}
@@ -44,6 +45,7 @@ class Home(Worker):
         """Begin with what is committed: the home before this one died."""
         state.apply(self.names.extra("state") or {}, state.capture(self.shell), self.shell)
         self.names.bind(self.shell.user_ns)
+        figures.settle(self.shell)
         memory = self.names.extra("results")
         if memory is not None:
             results.restore(self.shell, memory)
@@ -135,5 +137,6 @@ def _top_level_modules() -> set[str]:
     return {
         name
         for name in list(sys.modules)
-        if "." not in name and not name.startswith("_") and name != "holdfast"
+        if ("." not in name and not name.startswith("_") and name != "holdfast")
+        or name in SUBMODULES
     }

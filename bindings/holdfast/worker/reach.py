@@ -51,7 +51,9 @@ _WALK_MAX = 20_000  # objects looked at behind one binding
 _AWAIT = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 
 
-def bind(names: t.Any, shell: t.Any, code: str) -> tuple[dict[str, t.Any], str]:
+def bind(
+    names: t.Any, shell: t.Any, code: str, also: t.Mapping[str, str] = types.MappingProxyType({})
+) -> tuple[dict[str, t.Any], str]:
     """Bind what `code` can reach; the report of Names.bind, and why all was bound, or "".
 
     Parameters
@@ -62,11 +64,14 @@ def bind(names: t.Any, shell: t.Any, code: str) -> tuple[dict[str, t.Any], str]:
         Transforms the cell, and has the namespace to bind in.
     code : str
         The cell as the user wrote it.
+    also : mapping of str to str
+        Names that are kept under another: who reaches `_` reaches `_5`.
     """
     reach = Reach(code, shell.transform_cell)
     total: dict[str, t.Any] = {}
     done: set[str] = set()
     while not reach.reason:
+        reach.names.update(also[name] for name in also.keys() & reach.names)
         new = reach.names - done
         if not new:
             break

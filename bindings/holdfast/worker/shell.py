@@ -1,4 +1,4 @@
-"""ZMQInteractiveShell with two additions that an instrumented cell needs.
+"""ZMQInteractiveShell with three additions that an instrumented cell needs.
 
 *Recording.* With a recorder set, events are on exactly while the cell's compiled code runs:
 not while IPython transforms, compiles, or formats a traceback. IPython's run_code does those
@@ -11,6 +11,8 @@ in the trace of every print, and is not carried home anyway.
 *Exceptions in other words.* A NameError for a name that couldn't be carried into this process
 becomes a NotCarriedError, and a CancelledError that SIGINT caused becomes the
 KeyboardInterrupt that it stands for. Both keep their traceback.
+
+*One-line cells.* IPython reads `exit` and `quit` alone as calls; see transform_cell.
 
 The class is called ZMQInteractiveShell, because libraries compare the name.
 """
@@ -68,6 +70,17 @@ class ZMQInteractiveShell(zmqshell.ZMQInteractiveShell):
                 seen.__traceback__ = error.__traceback__
             self._last_seen = (error, seen)
         return self._last_seen[1]
+
+    def transform_cell(self, raw_cell):
+        """As the original, for which a cell of one line may be a call without parentheses.
+
+        The commented line of a Score-P command above it doesn't count: `exit` is `exit` there.
+        """
+        head, newline, line = raw_cell.partition("\n")
+        if head.startswith("# %%") and len(line.strip().splitlines()) == 1:
+            # The line keeps its number: tracebacks and traces show it.
+            return head + newline + super().transform_cell(line)
+        return super().transform_cell(raw_cell)
 
     @functools.wraps(zmqshell.ZMQInteractiveShell.run_cell_async)  # its signature is asked for
     async def run_cell_async(self, *args, **kwargs):

@@ -2,7 +2,7 @@
 
 A cell sees more than its globals: the environment, the working directory, where imports
 are looked up, the random generators, the warnings filters, the umask, what IPython has
-loaded. It is captured with each commit, applied in a cell worker before its cell, and taken
+loaded, the precision of numbers, what figures look like. It is captured with each commit, applied in a cell worker before its cell, and taken
 over by the home where the cell changed it.
 
 Only what differs is applied, key by key. So a thread of the home that sets an environment
@@ -19,6 +19,8 @@ import sys
 import typing as t
 import warnings
 
+from . import figures
+
 State = dict[str, t.Any]
 
 
@@ -33,7 +35,11 @@ def capture(shell: t.Any) -> State:
         "umask": _umask(),
         "warnings": [entry for entry in warnings.filters if _travels(entry)],
         "extensions": sorted(shell.extension_manager.loaded),
+        "precision": shell.display_formatter.formatters["text/plain"].float_precision,
     }
+    settings = figures.capture()
+    if settings is not None:
+        state["figures"] = settings
     numpy_random = sys.modules.get("numpy.random")
     if numpy_random is not None:
         kind, keys, position, has_gauss, gauss = numpy_random.get_state()
@@ -127,6 +133,14 @@ def _set_extensions(new: list, old: list | None, shell: t.Any) -> None:
             shell.extension_manager.load_extension(name)
 
 
+def _set_precision(new: str, old: str | None, shell: t.Any) -> None:
+    shell.display_formatter.formatters["text/plain"].float_precision = new
+
+
+def _set_figures(new: dict, old: dict | None, shell: t.Any) -> None:
+    figures.apply(new, shell)
+
+
 _SETTERS: dict[str, t.Callable[[t.Any, t.Any, t.Any], None]] = {
     "environment": _set_environment,
     "directory": _set_directory,
@@ -137,4 +151,6 @@ _SETTERS: dict[str, t.Callable[[t.Any, t.Any, t.Any], None]] = {
     "numpy_random": _set_numpy_random,
     "warnings": _set_warnings,
     "extensions": _set_extensions,
+    "precision": _set_precision,
+    "figures": _set_figures,
 }
