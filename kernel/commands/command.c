@@ -37,6 +37,7 @@ struct command {
     int modes;
     bool takes_argument; /* on its own line */
     bool takes_body;     /* in the lines below */
+    bool runs_body;      /* as Python: then a NUL in it is Python's business */
 };
 
 void
@@ -47,24 +48,27 @@ hfi_outcome_complain(hfi_outcome *outcome, const char *name, const char *sentenc
 }
 
 static const struct command command_table[] = {
-    {"%%execute_with_scorep", hfi_mode_execute, ANYWHERE, false, true},
-    {"%%isolated", hfi_mode_isolated, ANYWHERE, false, true},
-    {"%%scorep_env", hfi_setting_environment, IN_DEFAULT | IN_WRITEFILE, false, true},
+    {"%%execute_with_scorep", hfi_mode_execute, ANYWHERE, false, true, true},
+    {"%%isolated", hfi_mode_isolated, ANYWHERE, false, true, true},
+    {"%%scorep_env", hfi_setting_environment, IN_DEFAULT | IN_WRITEFILE, false, true,
+     false},
     {"%%scorep_python_binding_arguments", hfi_setting_arguments,
-     IN_DEFAULT | IN_WRITEFILE, true, true},
-    {"%%marshalling_settings", hfi_setting_marshalling, IN_DEFAULT, false, true},
-    {"%%serializer_settings", hfi_setting_serializer, ANYWHERE, false, true},
+     IN_DEFAULT | IN_WRITEFILE, true, true, false},
+    {"%%marshalling_settings", hfi_setting_marshalling, IN_DEFAULT, false, true, false},
+    {"%%serializer_settings", hfi_setting_serializer, ANYWHERE, false, true, false},
     {"%%enable_multicellmode", hfi_mode_enable_multicell, IN_DEFAULT | IN_WRITEFILE,
-     false, false},
+     false, false, false},
     {"%%finalize_multicellmode", hfi_mode_finalize_multicell,
-     IN_MULTICELL | IN_WRITEFILE, false, false},
-    {"%%abort_multicellmode", hfi_mode_abort_multicell, IN_MULTICELL, false, false},
-    {"%%start_writefile", hfi_mode_start_writefile, IN_DEFAULT, true, false},
-    {"%%end_writefile", hfi_mode_end_writefile, IN_WRITEFILE, false, false},
-    {"%%abort_writefile", hfi_mode_abort_writefile, IN_WRITEFILE, false, false},
+     IN_MULTICELL | IN_WRITEFILE, false, false, false},
+    {"%%abort_multicellmode", hfi_mode_abort_multicell, IN_MULTICELL, false, false,
+     false},
+    {"%%start_writefile", hfi_mode_start_writefile, IN_DEFAULT, true, false, false},
+    {"%%end_writefile", hfi_mode_end_writefile, IN_WRITEFILE, false, false, false},
+    {"%%abort_writefile", hfi_mode_abort_writefile, IN_WRITEFILE, false, false, false},
     {"%%enable_vampir_launch_on_scorep_instrumented", hfi_setting_enable_vampir,
-     ANYWHERE, false, false},
-    {"%%disable_vampir_launch", hfi_setting_disable_vampir, ANYWHERE, false, false},
+     ANYWHERE, false, false, false},
+    {"%%disable_vampir_launch", hfi_setting_disable_vampir, ANYWHERE, false, false,
+     false},
 };
 
 static const struct command *
@@ -121,6 +125,12 @@ decide(hfi_outcome *outcome) {
         refuse(outcome, command);
         return;
     }
+    if (!command->runs_body && memchr(outcome->cell.start, 0, outcome->cell.length)) {
+        hfi_outcome_complain(
+            outcome, command->name,
+            ": there is a null byte in the cell; nothing was changed.");
+        return;
+    }
     mention_ignored(outcome, command);
     command->handle(outcome);
 }
@@ -167,6 +177,7 @@ apply(hfi_outcome *outcome, char **arguments, hfi_verdict *ret_verdict) {
     ret_verdict->multicell = outcome->multicell;
     ret_verdict->launch_vampir =
         outcome->state.launch_vampir && arguments && !outcome->isolated;
+    ret_verdict->code_length = outcome->code.length;
     ret_verdict->code = hfi_text_take(&outcome->code);
     ret_verdict->out = hfi_text_take(&outcome->out);
     ret_verdict->err = hfi_text_take(&outcome->err);
@@ -190,8 +201,9 @@ outcome_fini(hfi_outcome *outcome) {
 }
 
 hf_status
-hfi_commands_feed(hfi_commands *commands, const char *code, const char *cwd,
-                  const char *search_path, hfi_verdict *ret_verdict, hf_error *reterr) {
+hfi_commands_feed(hfi_commands *commands, const char *code, size_t length,
+                  const char *cwd, const char *search_path, hfi_verdict *ret_verdict,
+                  hf_error *reterr) {
     hfi_writefile_mark written = hfi_writefile_tell(&commands->writefile);
     size_t marked_length = commands->multicell.cells.length;
     size_t marked_count = commands->multicell.count;
@@ -199,7 +211,7 @@ hfi_commands_feed(hfi_commands *commands, const char *code, const char *cwd,
     hfi_wordlist arguments = HFI_WORDLIST_INIT;
     char **words = NULL;
     hfi_outcome outcome = {.commands = commands,
-                           .cell = hfi_span_of(code),
+                           .cell = {code, length},
                            .cwd = cwd,
                            .search_path = search_path,
                            .state = commands->state};

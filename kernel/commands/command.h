@@ -17,6 +17,7 @@
 #define HFI_COMMAND_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include <holdfast/error.h>
 #include <holdfast/status.h>
@@ -35,7 +36,8 @@ typedef enum hfi_verdict_kind {
  * the cell was. */
 typedef struct hfi_verdict {
     hfi_verdict_kind kind;
-    char *code;       /* RUN: what to run, lines where the cell has them; else NULL */
+    char *code;         /* RUN: what to run, lines where the cell has them; else NULL */
+    size_t code_length; /* bytes, without the NUL at the end; there may be others */
     char **arguments; /* RUN_INSTRUMENTED: Score-P binding arguments, NULL-terminated */
     bool isolated;    /* RUN_INSTRUMENTED: a fresh process, but no recording */
     bool multicell;   /* RUN_INSTRUMENTED: code was generated from the marked cells */
@@ -47,7 +49,7 @@ typedef struct hfi_verdict {
 } hfi_verdict;
 
 #define HFI_VERDICT_INIT                                                               \
-    { HFI_ANSWER, 0, 0, false, false, false, 0, 0, 0, 0 }
+    { HFI_ANSWER, 0, 0, 0, false, false, false, 0, 0, 0, 0 }
 
 /* Commands of a new session: no mode, no arguments. `python` is the interpreter that
  * generated shell scripts run, best as an absolute path; copied. HF_E_NOMEM. */
@@ -56,14 +58,17 @@ HF_CHECK hf_status hfi_commands_create(const char *python, hfi_commands **ret_co
 /* NULL is fine. A script that was begun and not ended is not written. */
 void hfi_commands_close(hfi_commands *commands);
 
-/* Decide about a cell. `cwd` is the home worker's directory (absolute): script names
- * are relative to it. `search_path` is the PATH in which vampir is looked for; NULL:
- * nowhere. A user's mistake is not a failure: HF_OK, with one line per mistake in
- * ret_verdict->err. Failures: HF_E_NOMEM, after which the commands are as they were
- * before the call. The caller gives the verdict back with hfi_verdict_fini. */
+/* Decide about a cell of `length` bytes, in which a NUL is a byte like others: what is
+ * run keeps it, for Python to refuse; settings with one are refused here. `cwd` is the
+ * home worker's directory (absolute): script names are relative to it. `search_path` is
+ * the PATH in which vampir is looked for; NULL: nowhere. A user's mistake is not a
+ * failure: HF_OK, with one line per mistake in ret_verdict->err. Failures: HF_E_NOMEM,
+ * after which the commands are as they were before the call. The caller gives the
+ * verdict back with hfi_verdict_fini. */
 HF_CHECK hf_status hfi_commands_feed(hfi_commands *commands, const char *code,
-                                     const char *cwd, const char *search_path,
-                                     hfi_verdict *ret_verdict, hf_error *reterr);
+                                     size_t length, const char *cwd,
+                                     const char *search_path, hfi_verdict *ret_verdict,
+                                     hf_error *reterr);
 
 /* Free what the verdict holds and make it HFI_VERDICT_INIT. */
 void hfi_verdict_fini(hfi_verdict *verdict);

@@ -218,7 +218,7 @@ hfi_pyline_next(hfi_pyline_scanner *scanner, hfi_pyline *ret_line) {
         line.kind = HFI_PYLINE_BLANK;
     } else if (fresh && inner.start[0] == '#') {
         line.kind = HFI_PYLINE_COMMENT;
-    } else if (fresh && strchr("%!?", inner.start[0])) {
+    } else if (fresh && memchr("%!?", inner.start[0], 3)) {
         line.kind = HFI_PYLINE_MAGIC;
     } else {
         bool magic = scan_line(scanner, line.text);

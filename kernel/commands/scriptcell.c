@@ -219,6 +219,11 @@ hfi_scriptcell_add(hfi_writefile *writefile, hfi_span cell, bool instrumented,
     hfi_pyline_scanner scanner;
     hfi_pyline line;
 
+    if (cell.length && memchr(cell.start, 0, cell.length)) {
+        hfi_text_add(err, "A cell with a null byte can't go into a Python script; it "
+                          "was left out.\n");
+        return false;
+    }
     if (!drop_cell_magics(writefile, &cell, err))
         return false;
     hfi_pyline_begin(&scanner, cell);

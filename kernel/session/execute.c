@@ -101,10 +101,12 @@ finish_answer(hf_kernel *kernel) {
 /* ---- begin ---------------------------------------------------------------------- */
 
 static int
-is_blank(const char *code) {
-    while (isspace((unsigned char)*code))
-        code++;
-    return *code == '\0';
+is_blank(json_t *code) {
+    const char *text = json_string_value(code);
+    size_t length = json_string_length(code), at = 0;
+    while (at < length && isspace((unsigned char)text[at]))
+        at++;
+    return at == length;
 }
 
 static void
@@ -136,20 +138,19 @@ publish_verdict(hf_kernel *kernel, const hfi_verdict *verdict) {
     }
 }
 
-/* What the user's commands make of the cell. Text with a NUL is for Python to refuse.
- */
+/* What the user's commands make of the cell. */
 static hf_status
 judge(hf_kernel *kernel, json_t *code, hf_error *reterr) {
     hfi_verdict *verdict = &kernel->execution.verdict;
     char directory[4096];
-    const char *text = json_string_value(code);
-    if (kernel->execution.silent || strlen(text) != json_string_length(code)) {
+    if (kernel->execution.silent) {
         verdict->kind = HFI_RUN_PLAIN;
         return HF_OK;
     }
     hfi_crew_directory(kernel, directory, sizeof directory);
-    return hfi_commands_feed(kernel->commands, text, directory, getenv("PATH"), verdict,
-                             reterr);
+    return hfi_commands_feed(kernel->commands, json_string_value(code),
+                             json_string_length(code), directory, getenv("PATH"),
+                             verdict, reterr);
 }
 
 static void
@@ -216,7 +217,7 @@ begin_execute(hf_kernel *kernel) {
         return;
     }
     hf_status status = judge(kernel, code, &error);
-    if (kernel->execution.store_history && !is_blank(json_string_value(code)))
+    if (kernel->execution.store_history && !is_blank(code))
         kernel->count++;
     if (!kernel->execution.silent)
         publish_input(kernel, code);

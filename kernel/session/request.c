@@ -45,7 +45,8 @@ static hfi_part
 cell_code(const hf_kernel *kernel, const hfi_message *message) {
     json_t *code = json_object_get(message->body, "code");
     if (kernel->execution.verdict.code != NULL)
-        return hfi_part_text(kernel->execution.verdict.code);
+        return hfi_part_of(kernel->execution.verdict.code,
+                           kernel->execution.verdict.code_length);
     return hfi_part_of(json_string_value(code), json_string_length(code));
 }
 

@@ -25,15 +25,23 @@ feed_create(void) {
     return commands;
 }
 
+/* `length` counts NULs within the cell. */
 static inline hfi_verdict
-feed_cell(hfi_commands *commands, const char *cell, const char *cwd) {
+feed_bytes(hfi_commands *commands, const char *cell, size_t length, const char *cwd) {
     hfi_verdict verdict;
     hf_error error = HF_ERROR_INIT;
 
-    CHECK(hfi_commands_feed(commands, cell, cwd, NULL, &verdict, &error) == HF_OK);
+    CHECK(hfi_commands_feed(commands, cell, length, cwd, NULL, &verdict, &error) ==
+          HF_OK);
     CHECK((verdict.code != NULL) == (verdict.kind != HFI_ANSWER));
     CHECK((verdict.arguments != NULL) == (verdict.kind == HFI_RUN_INSTRUMENTED));
+    CHECK(verdict.code_length >= (verdict.code ? strlen(verdict.code) : 0));
     return verdict;
+}
+
+static inline hfi_verdict
+feed_cell(hfi_commands *commands, const char *cell, const char *cwd) {
+    return feed_bytes(commands, cell, strlen(cell), cwd);
 }
 
 static inline void

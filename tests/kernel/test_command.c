@@ -163,6 +163,58 @@ test_hostile_cells(void) {
     free(cell);
 }
 
+/* Code keeps a null byte, for Python to refuse; what only sets something is refused. */
+static void
+test_null_bytes(void) {
+    static const struct {
+        char mode;
+        hfi_verdict_kind kind;
+        const char *cell, *code, *out, *err;
+        size_t length, code_length;
+    } table[] = {
+#define BYTES(text) .cell = text, .length = sizeof text - 1
+#define CODE(text)  .code = text, .code_length = sizeof text - 1
+        {'D', HFI_RUN_PLAIN, BYTES("1\0002"), CODE("1\0002")},
+        {'D', HFI_RUN_PLAIN, BYTES("%%time\0\n1"), CODE("%%time\0\n1")},
+        {'D', HFI_RUN_INSTRUMENTED, BYTES("%%execute_with_scorep\n1\0002"),
+         CODE("# %%execute_with_scorep\n1\0002")},
+        {'D', HFI_RUN_INSTRUMENTED, BYTES("%%isolated\n\0"), CODE("# %%isolated\n\0")},
+        {'D', HFI_ANSWER, BYTES("%%scorep_env\nA=1\nB=b\0c"),
+         .err = "%%scorep_env: there is a null byte in the cell; nothing was "
+                "changed.\n"},
+        {'D', HFI_ANSWER, BYTES("%%start_writefile a\0b"),
+         .err = "%%start_writefile: there is a null byte in the cell; nothing was "
+                "changed.\n"},
+        {'M', HFI_ANSWER, BYTES("1\0002"),
+         .out = "Cell marked for multicell mode. It will be executed at position 1\n"},
+        {'W', HFI_ANSWER, BYTES("1\0002"),
+         .err = "A cell with a null byte can't go into a Python script; it was left "
+                "out.\n"},
+    };
+
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        hfi_commands *commands = feed_create();
+        enter(commands, table[i].mode);
+        hfi_verdict verdict =
+            feed_bytes(commands, table[i].cell, table[i].length, directory);
+        CHECK(verdict.kind == table[i].kind);
+        CHECK(verdict.code_length == table[i].code_length);
+        CHECK(!table[i].code ||
+              memcmp(verdict.code, table[i].code, table[i].code_length) == 0);
+        CHECK_TEXT(verdict.out, table[i].out);
+        CHECK_TEXT(verdict.err, table[i].err);
+        CHECK(verdict.environment == NULL);
+        hfi_verdict_fini(&verdict);
+        if (table[i].mode == 'M') {
+            verdict = feed_cell(commands, "%%finalize_multicellmode", directory);
+            CHECK(strstr(verdict.code, "\"1\\x002\""));
+            CHECK(strlen(verdict.code) == verdict.code_length);
+            hfi_verdict_fini(&verdict);
+        }
+        hfi_commands_close(commands);
+    }
+}
+
 static void
 test_close_accepts_null(void) {
     hfi_verdict verdict = HFI_VERDICT_INIT;
@@ -188,6 +240,7 @@ main(void) {
     test_every_command_in_every_mode();
     test_only_the_first_line_counts();
     test_hostile_cells();
+    test_null_bytes();
     test_close_accepts_null();
     remove_scripts();
     return 0;

@@ -2,6 +2,8 @@
 
 import time
 
+import pytest
+
 
 def test_order_of_messages(plain_kernel):
     outcome = plain_kernel.run("print('a')\n1")
@@ -68,4 +70,21 @@ def test_code_is_refused_politely(plain_kernel):
     reply = kernel.client.get_shell_msg(timeout=10)
     assert reply["content"]["ename"] == "ProtocolError"
     assert kernel.run("a = '\\0'").status == "ok"
-    assert kernel.run("a\0").status == "error"
+
+
+@pytest.mark.parametrize("head", ["", "%%execute_with_scorep\n", "%%isolated\n"])
+@pytest.mark.parametrize("code", ["x = 1\0", "x = 1 #\0", "\0"])
+def test_null_bytes_are_for_python_to_refuse(kernel, head, code):
+    outcome = kernel.run(head + code)
+    assert outcome.content["ename"] in ("SyntaxError", "ValueError")  # 3.11.3 and before
+    assert "null bytes" in outcome.content["evalue"]
+    assert kernel.run("'x' in globals()").result == "False"
+
+
+def test_null_bytes_in_marked_cells(kernel):
+    kernel.run("%%enable_multicellmode")
+    kernel.run("x = 1")
+    kernel.run("y = 1\0")
+    outcome = kernel.run("%%finalize_multicellmode")
+    assert "null bytes" in outcome.content["evalue"]
+    assert kernel.run("'x' in globals()").result == "False"

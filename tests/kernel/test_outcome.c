@@ -166,8 +166,8 @@ play(const struct session *session, long bound, char *text, size_t size) {
         hf_status status;
 
         allocations_left = bound;
-        status = hfi_commands_feed(commands, session->cell, directory, NULL, &verdict,
-                                   &error);
+        status = hfi_commands_feed(commands, session->cell, strlen(session->cell),
+                                   directory, NULL, &verdict, &error);
         allocations_left = -1;
         enough = status == HF_OK;
         CHECK(enough || status == HF_E_NOMEM);

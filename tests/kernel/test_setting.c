@@ -113,8 +113,8 @@ feed_with_path(hfi_commands *commands, const char *cell, const char *search_path
     hfi_verdict verdict;
     hf_error error = HF_ERROR_INIT;
 
-    CHECK(hfi_commands_feed(commands, cell, "/", search_path, &verdict, &error) ==
-          HF_OK);
+    CHECK(hfi_commands_feed(commands, cell, strlen(cell), "/", search_path, &verdict,
+                            &error) == HF_OK);
     return verdict;
 }
 
