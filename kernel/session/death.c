@@ -2,10 +2,10 @@
  *
  * A worker is dead when the template reported its exit, when its channel is at its end
  * and a second has passed without that report, or when it never got ready (standby.c).
- * A dead cell costs its cell, a dead home what was not committed, a dead standby
- * nothing, a dead template all of them. Each is started again; a home not more than
- * three times in a row without one that got ready: then the kernel ends, which the
- * client sees.
+ * A dead cell costs its cell, or nothing where it had not started it; a dead home what
+ * was not committed, a dead standby nothing, a dead template all of them. Each is
+ * started again; a home not more than three times in a row without one that got ready:
+ * then the kernel ends, which the client sees.
  *
  * The user is told once: by the running cell's error, or, where none ran, on stderr
  * under the last cell. What was lost is named, with the reason, as far as it is known.
@@ -20,6 +20,9 @@
 #include <string.h>
 
 #include "workers/program.h"
+
+#define RETRIES_MAX      2
+#define RETRIES_LATE_MAX 1 /* each takes the whole patience */
 
 static void
 write_home_loss(const hf_kernel *kernel, const char *epitaph, hfi_textbuf *text) {
@@ -77,24 +80,27 @@ bury_home(hf_kernel *kernel, const char *epitaph) {
     hfi_textbuf_fini(&text);
 }
 
-/* Nothing of the cell ran where its process was not even ready: then another one gets
- * the request, once. */
+/* Where its process had not started it, nothing of the cell ran: another one gets the
+ * request, silently. Not for ever: what kills it may be the cell's data. */
 static void
-bury_cell(hf_kernel *kernel, int ready, const char *epitaph) {
+bury_cell(hf_kernel *kernel, int late, const char *epitaph) {
     char value[512];
-    int again = !ready && !kernel->execution.retried;
+    int retries = kernel->execution.retries;
+    int started = kernel->execution.started;
     hfi_handover_forget_cell(kernel);
-    if (again) {
-        hfi_log("the cell's process %s; another one is tried", epitaph);
-        kernel->execution.retried = 1;
+    if (!started && retries < (late ? RETRIES_LATE_MAX : RETRIES_MAX)) {
+        hfi_log("the cell's process %s before the cell; another one is tried", epitaph);
+        kernel->execution.retries++;
         hfi_handover_start_cell(kernel);
         return;
     }
-    snprintf(
-        value, sizeof value,
-        "the cell's process %s%s; the notebook's variables are as they were before "
-        "the cell",
-        epitaph, ready ? "" : ", the second one to fail before its start");
+    int length = snprintf(value, sizeof value, "the cell's process %s", epitaph);
+    if (!started && retries > 0)
+        length += snprintf(value + length, sizeof value - (size_t)length,
+                           " before the cell began, as did %d other%s", retries,
+                           retries == 1 ? "" : "s");
+    snprintf(value + length, sizeof value - (size_t)length,
+             "; the notebook's variables are as they were before the cell");
     hfi_execute_fail(kernel, "CellDied", value);
     hfi_standby_replenish(kernel);
 }
@@ -108,10 +114,16 @@ reap_store(hf_kernel *kernel) {
         hfi_log("reaping: %s", error.message);
 }
 
-/* How it ended. One that is killed for want of patience has told nothing. */
+/* It never got ready, and is killed for want of patience. */
+static int
+is_late(const hfi_worker *worker) {
+    return !worker->exited && !worker->silent && !worker->ready;
+}
+
+/* How it ended. */
 static void
 write_epitaph(const hfi_worker *worker, char *ret_text, size_t size) {
-    if (worker->exited || worker->silent || worker->ready)
+    if (!is_late(worker))
         hfi_program_epitaph(worker->exited, worker->status, ret_text, size);
     else
         snprintf(ret_text, size, "was not ready within %lld seconds",
@@ -142,7 +154,7 @@ hfi_death_of(hf_kernel *kernel, hfi_worker *worker) {
     if (worker == kernel->home) {
         bury_home(kernel, epitaph);
     } else if (worker == kernel->cell) {
-        bury_cell(kernel, worker->ready, epitaph);
+        bury_cell(kernel, is_late(worker), epitaph);
     } else if (hfi_standby_remove(kernel, worker)) {
         hfi_log("a standby %s", epitaph);
         kernel->standby_failures += !worker->ready;

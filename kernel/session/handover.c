@@ -79,7 +79,7 @@ keep_declined(hf_kernel *kernel, const msgpack_object *declined) {
 
 void
 hfi_handover_start_cell(hf_kernel *kernel) {
-    kernel->cell = hfi_standby_take(kernel, kernel->execution.retried);
+    kernel->cell = hfi_standby_take(kernel, kernel->execution.retries > 0);
     if (kernel->cell == NULL) {
         hfi_execute_fail(kernel, "CellDied",
                          "no process could be started for the cell; the notebook's "

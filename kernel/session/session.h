@@ -34,7 +34,7 @@ typedef struct hfi_execution {
     int allow_stdin;
     int started;          /* the worker has begun it: SIGINT reaches the cell */
     int interrupted;      /* before that: still to be told */
-    int retried;          /* its first process never got ready */
+    int retries;          /* processes that ended before they had started it */
     int input_wanted;     /* a worker blocks in input() */
     long long number;     /* execution count that the worker is told */
     long long begin_ns;   /* taken from the queue */
@@ -170,8 +170,8 @@ hfi_part hfi_crew_parent(const hf_kernel *kernel, const hfi_worker *worker);
 
 /* standby.c */
 void hfi_standby_replenish(hf_kernel *kernel);
-/* A process for a cell: one that is ready, else the oldest, or with `fresh` a new one.
- * NULL where none can be started. */
+/* A process for a cell: one that lives and is ready, else the oldest that lives, or
+ * with `fresh` a new one. NULL where none can be started. */
 hfi_worker *hfi_standby_take(hf_kernel *kernel, int fresh);
 /* 0 where it is none. */
 int hfi_standby_remove(hf_kernel *kernel, const hfi_worker *worker);

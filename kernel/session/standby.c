@@ -17,7 +17,11 @@
  * that a cell never pays for an import twice. One that lives but never gets ready is
  * killed after HOLDFAST_READY_SECONDS, 30 unless the environment says otherwise,
  * counted from its fork; a cell that waits for it is given a fresh one once. After two
- * in a row that failed none is started until a cell asks. One thread.
+ * in a row that failed none is started until a cell asks.
+ *
+ * One that was killed while it waited (by a memory manager, by a person) is no error of
+ * the cell's. Each is looked at before it is taken, and where it dies between that and
+ * the cell's start, the cell goes to another (death.c). One thread.
  */
 #include "session/session.h"
 
@@ -76,9 +80,14 @@ hfi_standby_take(hf_kernel *kernel, int fresh) {
     hf_error error = HF_ERROR_INIT;
     hfi_worker *chosen = NULL;
     kernel->standby_failures = 0; /* the user asks: worth another try */
-    for (size_t i = kernel->standby_count; i-- > 0;)
-        if (kernel->standby[i]->ready || (i == 0 && chosen == NULL && !fresh))
-            chosen = kernel->standby[i];
+    for (size_t i = kernel->standby_count; i-- > 0;) {
+        hfi_worker *at = kernel->standby[i];
+        hfi_inbox_read(kernel, at); /* it may have died since the loop last looked */
+        if (at->silent || at->exited)
+            continue;
+        if (at->ready || (!fresh && (chosen == NULL || !chosen->ready)))
+            chosen = at;
+    }
     if (chosen != NULL)
         hfi_standby_remove(kernel, chosen);
     else if (hfi_crew_fork(kernel, HFI_CELL, &chosen, &error) != HF_OK)

@@ -1,11 +1,21 @@
 """The processes that wait for a cell: taken, replaced, and given up."""
 
+import fcntl
 import os
+import signal
 import time
 
 import pytest
 
 CELL = "%%execute_with_scorep\n"
+
+
+def let_fail(path, number):
+    """So many of the next cell workers; they count down in the same file."""
+    with open(path, "r+") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        file.truncate()
+        file.write(str(number))
 
 
 def cells_below(template):
@@ -26,16 +36,67 @@ def test_the_reserve_is_bounded_and_refilled(plain_kernel):
     assert len(cells_below(template)) == 1 + wanted  # the home, and those that wait
 
 
+def kill_standbys(kernel):
+    """Kill all that wait, once they do; how many. The home is the template's oldest child."""
+    home, template = map(
+        int, kernel.run("import os; os.getpid(), os.getppid()").result[1:-1].split(",")
+    )
+    while len(cells_below(template)) < 2:
+        time.sleep(0.01)
+    killed = [pid for pid in cells_below(template) if pid != home]
+    for pid in killed:
+        os.kill(pid, signal.SIGKILL)
+    return len(killed)
+
+
+@pytest.mark.parametrize("wait_s", [0, 0.002, 0.02, 0.5])
+def test_those_that_were_killed_cost_nothing(plain_kernel, wait_s):
+    kernel = plain_kernel
+    for _ in range(3):
+        assert kill_standbys(kernel) > 0
+        time.sleep(wait_s)
+        outcome = kernel.run(CELL + "role")
+        assert outcome.result == "'cell'" and not outcome.stream("stderr")
+
+
+def test_those_of_the_real_worker_too(kernel):
+    kernel.run("x = [1]")
+    for wait_s in (0, 0.01):
+        assert kill_standbys(kernel) > 0
+        time.sleep(wait_s)
+        assert kernel.run(CELL + "x.append(2); x").status == "ok"
+    assert kernel.run("x").result == "[1, 2, 2]"
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_death_before_the_start_is_not_the_cells(start_plain, lazy, number):
+    kernel = start_plain(env={"PLAIN_WORKER_MORTAL": str(lazy)})
+    let_fail(lazy, number)
+    assert kernel.run(CELL + "role").result == "'cell'"
+
+
+def test_death_before_the_start_is_an_error_in_the_end(start_plain, lazy):
+    kernel = start_plain(env={"PLAIN_WORKER_MORTAL": str(lazy)})
+    let_fail(lazy, 1000)
+    outcome = kernel.run(CELL + "role")
+    assert outcome.content["ename"] == "CellDied"
+    assert "SIGKILL" in outcome.content["evalue"]
+    assert "before the cell began, as did 2 others" in outcome.content["evalue"]
+    assert lazy.read_text() == "997"
+    let_fail(lazy, 0)
+    assert kernel.run(CELL + "role").result == "'cell'"
+
+
 @pytest.fixture
 def lazy(tmp_path):
-    """A file whose number says how many of the next cell workers never get ready."""
+    """A file whose number says how many of the next cell workers fail."""
     path = tmp_path / "lazy"
     path.write_text("0")
     return path
 
 
 def lazy_kernel(start_plain, lazy, number):
-    lazy.write_text(str(number))
+    let_fail(lazy, number)
     return start_plain(env={"HOLDFAST_READY_SECONDS": "1", "PLAIN_WORKER_LAZY": str(lazy)})
 
 
@@ -51,5 +112,6 @@ def test_two_that_never_get_ready_are_an_error(start_plain, lazy):
     assert outcome.content["ename"] == "CellDied"
     assert "not ready within 1 seconds" in outcome.content["evalue"]
     assert kernel.run("role").result == "'home'"
-    lazy.write_text("0")
-    assert kernel.run(CELL + "role", timeout=20).result == "'cell'"
+    let_fail(lazy, 0)
+    outcome = kernel.run(CELL + "role", timeout=20)
+    assert outcome.result == "'cell'", outcome.content

@@ -61,8 +61,9 @@ class Worker:
     def run(self):
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         sys.stdout, sys.stderr = Stream(self.channel, "stdout"), Stream(self.channel, "stderr")
-        if self.role == "cell":
-            loiter()
+        if self.role == "cell" and claims("PLAIN_WORKER_LAZY"):
+            while True:
+                signal.pause()
         self.channel.send("ready", version=1, pid=os.getpid())
         while True:
             frame = self.channel.receive()
@@ -78,6 +79,8 @@ class Worker:
 
     def answer(self, frame):
         kind = frame["type"]
+        if self.role == "cell" and claims("PLAIN_WORKER_MORTAL"):
+            os.kill(os.getpid(), signal.SIGKILL)
         if kind == "execute_request":
             content = self.execute(frame)
             more = {"trace": "out/trace"} if frame.get("instrument") else {}
@@ -149,21 +152,19 @@ class Worker:
         return self.channel.receive()["value"]
 
 
-def loiter():
-    """Never get ready, if the file of PLAIN_WORKER_LAZY has a number left for it."""
-    path = os.environ.get("PLAIN_WORKER_LAZY")
+def claims(variable):
+    """Whether the file that the variable names has a number left; then it is one less."""
+    path = os.environ.get(variable)
     if path is None:
-        return
+        return False
     with open(path, "r+") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         left = int(file.read())
-        if left == 0:
-            return
-        file.seek(0)
-        file.truncate()
-        file.write(str(left - 1))
-    while True:
-        signal.pause()
+        if left > 0:
+            file.seek(0)
+            file.truncate()
+            file.write(str(left - 1))
+    return left > 0
 
 
 def pack(content):
