@@ -1,10 +1,15 @@
-"""The %holdfast line magic: what is carried between processes, and what it cost."""
+"""The %holdfast line magic: what is carried between processes, and what it cost.
+
+Sizes and generations are those that `holdfast show` and `holdfast info` tell of the same
+session. Names that share objects are stored as one group; the group's size stands with the
+first of them.
+"""
 
 from __future__ import annotations
 
 import typing as t
 
-_USAGE = """%holdfast            what the notebook's variables are carried as
+_USAGE = """%holdfast            the session, its variables and the last instrumented cell
 %holdfast last       what the last instrumented cell cost
 %holdfast NAME ...   only these variables"""
 
@@ -26,58 +31,107 @@ def render(words: list[str], worker: t.Any) -> str:
     if worker.names is None:
         return "This kernel runs without a store: nothing is carried."
     if words == ["last"]:
-        return _render_report(worker.last_report)
-    rows = [
-        row
-        for row in worker.names.listing()
-        if row["name"].isidentifier() and (not words or row["name"] in words)
+        if not worker.last_report:
+            return "No instrumented cell has run yet."
+        return "\n".join(_report_lines(worker.last_report))
+    listing = worker.names.listing()
+    chosen = [
+        row for row in listing if row["name"].isidentifier() and (not words or row["name"] in words)
     ]
     reasons = {
         name: reason for name, reason in worker.names.reasons.items() if not words or name in words
     }
-    return _render_names(rows, reasons, worker.session.generation)
-
-
-def _render_names(rows: list[dict], reasons: dict[str, str], generation: int) -> str:
-    if not rows and not reasons:
-        return (
+    if words:
+        lines = _name_lines(chosen, listing, reasons)
+        return "\n".join(lines) or "No such variable is in the store."
+    lines = _session_lines(worker.session)
+    if worker.session.generation == 0:
+        lines.append(
             "Nothing is in the store yet: plain cells keep their variables, the first"
             " instrumented cell commits them."
-            if generation == 0
-            else "No such variable is in the store."
         )
-    table = [("name", "type", "carried as", "bytes", "generation")]
-    for row in sorted(rows, key=lambda row: row["name"]):
-        table.append(
-            (
-                row["name"],
-                str(row.get("type") or ""),
-                str(row.get("codec") or ""),
-                f"{row.get('bytes') or 0:,}",
-                str(row.get("generation") or ""),
-            )
-        )
-    lines = _align(table) if rows else []
-    lines += [f"{name} stays in the plain cells: {why}" for name, why in sorted(reasons.items())]
+    lines += _name_lines(chosen, listing, reasons)
+    if worker.last_report:
+        lines += ["", "The last instrumented cell:", *_report_lines(worker.last_report)]
     return "\n".join(lines)
 
 
-def _render_report(report: dict[str, t.Any]) -> str:
-    if not report:
-        return "No instrumented cell has run yet."
-    lines = []
-    for key, value in report.items():
-        if isinstance(value, float):
-            lines.append((key.replace("_", " "), f"{value * 1000:.1f} ms"))
-        elif value not in ("", None):
-            text = f"{value:,}" if isinstance(value, int) else str(value)
-            lines.append((key.replace("_", " "), text))
-    return "\n".join(_align(lines))
+def _session_lines(session: t.Any) -> list[str]:
+    info = session.info()
+    return [
+        f"Session {session.name}, generation {session.generation}",
+        f"{_size(info['committed_bytes'])} committed, {_size(info['allocated_bytes'])} allocated"
+        f" of {_size(info['capacity_bytes'])}",
+        "",
+    ]
 
 
-def _align(table: t.Sequence[tuple[str, ...]]) -> list[str]:
+def _name_lines(rows: list[dict], listing: list[dict], reasons: dict[str, str]) -> list[str]:
+    groups = {row["name"]: row for row in listing}
+    first: dict[str, str] = {}  # group: the name that its size stands with
+    table = [("name", "type", "carried as", "size", "since")]
+    for row in sorted(rows, key=lambda row: row["name"]):
+        name, where = row["name"], row.get("where")
+        stored = groups.get(where, row) if where else row
+        carried, size = stored.get("codec") or "", _size(stored.get("bytes") or 0)
+        if where and first.setdefault(where, name) != name:
+            carried, size = f"with {first[where]}", ""
+        since = str(stored.get("generation") or "")
+        table.append((name, row.get("type") or "", carried, size, since))
+    lines = _align(table, right=(3, 4)) if rows else []
+    return lines + [
+        f"{name} stays in the plain cells: {why}" for name, why in sorted(reasons.items())
+    ]
+
+
+def _report_lines(report: dict[str, t.Any]) -> list[str]:
+    """Three lines, one a phase, and why a cell got all names."""
+    count = {key: value for key, value in report.items() if isinstance(value, int)}
+
+    def number(key: str) -> int:
+        return count.get(key, 0)
+
+    phases = {
+        "in": f"{_count(number('names_bound'), 'name')} bound,"
+        f" {number('names_decoded')} of them decoded; {number('names_skipped')} left in the store;"
+        f" {_size(number('bytes_mapped'))} mapped",
+        "run": f"{_count(number('events'), 'event')};"
+        f" {_count(number('copy_faults'), 'page')} of mapped values changed",
+        "out": f"{_count(number('names_saved'), 'name')} saved;"
+        f" {_size(number('bytes_copied'))} copied, {_size(number('bytes_shared'))} shared"
+        " without a copy",
+    }
+    lost = number("names_declined")
+    if lost:
+        phases["out"] += f"; {_count(lost, 'name')} not carried"
+    table = [
+        (phase, f"{report.get('seconds_' + phase, 0.0) * 1000:.1f} ms", text)
+        for phase, text in phases.items()
+    ]
+    lines = _align(table, right=(1,))
+    if report.get("reason"):
+        lines.append(f"All names were bound: {report['reason']}.")
+    return lines
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def _size(count: float) -> str:
+    for unit in ("B", "KiB", "MiB"):
+        if count < 1024:
+            return f"{count:.0f} B" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1024
+    return f"{count:.1f} GiB"
+
+
+def _align(table: t.Sequence[tuple[str, ...]], right: t.Container[int] = ()) -> list[str]:
     widths = [max(len(row[column]) for row in table) for column in range(len(table[0]))]
     return [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        "  ".join(
+            cell.rjust(width) if column in right else cell.ljust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
         for row in table
     ]

@@ -4,34 +4,69 @@ import types
 
 from holdfast.magics import render
 
-
-def worker(rows=(), reasons=None, generation=1, report=None):
-    names = types.SimpleNamespace(listing=lambda: list(rows), reasons=reasons or {})
-    session = types.SimpleNamespace(generation=generation)
-    return types.SimpleNamespace(names=names, session=session, last_report=report or {})
-
-
-ROW = {
-    "name": "x",
-    "codec": "plain",
-    "bytes": 12345,
-    "generation": 2,
-    "type": "list",
-    "where": "",
+INFO = {"committed_bytes": 3 << 20, "allocated_bytes": 4 << 20, "capacity_bytes": 2 << 30}
+REPORT = {
+    "seconds_in": 0.0123,
+    "seconds_run": 1.5,
+    "seconds_out": 0.002,
+    "names_bound": 5,
+    "names_decoded": 2,
+    "names_skipped": 3,
+    "bytes_mapped": 1 << 20,
+    "bytes_copied": 4096,
+    "bytes_shared": 1 << 30,
+    "names_saved": 1,
+    "copy_faults": 7,
+    "events": 1234,
+    "reason": "",
 }
 
 
-def test_names_and_reasons():
-    lines = render([], worker([ROW], {"g": "generator"})).splitlines()
-    assert lines[0].split()[:2] == ["name", "type"]
-    assert lines[1].split() == ["x", "list", "plain", "12,345", "2"]
-    assert lines[2] == "g stays in the plain cells: generator"
+def worker(rows=(), reasons=None, generation=1, report=None):
+    names = types.SimpleNamespace(listing=lambda: list(rows), reasons=reasons or {})
+    session = types.SimpleNamespace(
+        generation=generation, name="holdfast-0-ab", info=lambda: dict(INFO)
+    )
+    return types.SimpleNamespace(names=names, session=session, last_report=report or {})
+
+
+def row(name, codec="plain", size=12345, generation=2, type="list", where=None):
+    return {
+        "name": name,
+        "codec": codec,
+        "bytes": size,
+        "generation": generation,
+        "type": type,
+        "where": where,
+    }
+
+
+def test_session_names_and_reasons():
+    lines = render([], worker([row("x")], {"g": "generator"})).splitlines()
+    assert lines[0] == "Session holdfast-0-ab, generation 1"
+    assert lines[1] == "3.0 MiB committed, 4.0 MiB allocated of 2.0 GiB"
+    assert lines[3].split()[:2] == ["name", "type"]
+    assert lines[4].split() == ["x", "list", "plain", "12.1", "KiB", "2"]
+    assert lines[5] == "g stays in the plain cells: generator"
+
+
+def test_a_group_is_counted_once():
+    rows = [
+        row("\0g1", "pickle", 2048, 9),
+        row("b", "member", 0, 1, "dict", "\0g1"),
+        row("a", "member", 0, 1, "list", "\0g1"),
+    ]
+    lines = render(["a", "b"], worker(rows)).splitlines()
+    assert lines[1].split() == ["a", "list", "pickle", "2.0", "KiB", "9"]
+    assert lines[2].split() == ["b", "dict", "with", "a", "9"]
+    alone = render(["b"], worker(rows)).splitlines()
+    assert alone[1].split() == ["b", "dict", "pickle", "2.0", "KiB", "9"]
 
 
 def test_chosen_names():
-    text = render(["g"], worker([ROW], {"g": "generator", "h": "lock"}))
+    text = render(["g"], worker([row("x")], {"g": "generator", "h": "lock"}))
     assert "x" not in text.split() and "generator" in text and "lock" not in text
-    assert "No such" in render(["nothing"], worker([ROW]))
+    assert "No such" in render(["nothing"], worker([row("x")]))
 
 
 def test_missing_fields_are_blank():
@@ -44,11 +79,19 @@ def test_nothing_yet():
 
 
 def test_last_report():
-    text = render(
-        ["last"],
-        worker(report={"seconds_in": 0.0123, "bytes_copied": 4096, "reason": ""}),
-    )
-    assert "12.3 ms" in text and "4,096" in text and "reason" not in text
+    lines = render(["last"], worker(report=REPORT)).splitlines()
+    assert [line.split()[:2] for line in lines] == [
+        ["in", "12.3"],
+        ["run", "1500.0"],
+        ["out", "2.0"],
+    ]
+    assert "5 names bound, 2 of them decoded; 3 left in the store; 1.0 MiB mapped" in lines[0]
+    assert "1,234 events; 7 pages" in lines[1]
+    assert "1 name saved; 4.0 KiB copied, 1.0 GiB shared" in lines[2]
+    assert render([], worker(report=REPORT)).endswith("\n".join(lines))
+    told = render(["last"], worker(report=REPORT | {"reason": "the code uses exec"}))
+    assert told.endswith("All names were bound: the code uses exec.")
+    assert "2 names not carried" in render(["last"], worker(report=REPORT | {"names_declined": 2}))
 
 
 def test_without_a_store():

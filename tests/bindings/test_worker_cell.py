@@ -327,4 +327,5 @@ def test_percent_holdfast(kernel):
     kernel.instrumented("value")
     shown = kernel.plain("%holdfast").text()
     assert "value" in shown and "generator" in shown
-    assert "seconds in" in kernel.plain("%holdfast last").text()
+    phases = [line.split()[0] for line in kernel.plain("%holdfast last").text().splitlines()]
+    assert phases == ["in", "run", "out"]

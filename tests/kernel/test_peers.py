@@ -249,12 +249,7 @@ NOTEBOOKS = {
 DIFFERENCES = {
     "fib(21), len(calls)": "a cache's contents can't be read: it begins empty",
     "singledisp": "its cache of weak references is not carried, and the cell says so",
-    "_.loops": "a result that is not carried is its text",
-    "_ , __": "what is two results back is not carried",
-    "1/3": "%precision is the home's",
     "\n\n# only": "the magic says that there is no code below it",
-    "ax.set_title('both'); fig": "a figure of another cell is shown as text: its backend is the home's",
-    "plt.rcParams['font.size'],": "rcParams are the home's",
     "import ipywidgets": "a widget is not carried, and the cell says so",
     "out = w.Output()": "a widget is not carried, and the cell says so",
 }

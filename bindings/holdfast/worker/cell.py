@@ -97,7 +97,7 @@ class Cell(Worker):
         memory = self.names.extra("results")
         last = {} if memory is None else results.last_names(memory)
         bound, report["reason"] = reach.bind(self.names, self.shell, code, last)
-        figures.settle(self.shell)
+        figures.settle(self.shell, code)
         if memory is not None:
             results.restore(self.shell, memory)
         self.not_carried = {**bound["absent"], **self.not_carried}

@@ -65,9 +65,14 @@ def apply(new: Settings, shell: t.Any) -> None:
     _waiting = new
 
 
-def settle(shell: t.Any) -> None:
-    """Apply the rest, if a value that was bound since has imported Matplotlib."""
-    if _waiting is not None and "matplotlib" in sys.modules:
+def settle(shell: t.Any, code: str = "") -> None:
+    """Apply the rest, if a value that was bound since has imported Matplotlib, or if the
+    cell is about to set the backend's options."""
+    if _waiting is None:
+        return
+    if "inline" in _waiting and "InlineBackend" in code:
+        importlib.import_module("matplotlib")
+    if "matplotlib" in sys.modules:
         apply(_waiting, shell)
 
 

@@ -52,7 +52,10 @@ _AWAIT = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 
 
 def bind(
-    names: t.Any, shell: t.Any, code: str, also: t.Mapping[str, str] = types.MappingProxyType({})
+    names: t.Any,
+    shell: t.Any,
+    code: str,
+    also: t.Mapping[str, str] = types.MappingProxyType({}),
 ) -> tuple[dict[str, t.Any], str]:
     """Bind what `code` can reach; the report of Names.bind, and why all was bound, or "".
 
