@@ -32,7 +32,12 @@ static const char usage[] =
     "      --label TEXT            name of the session for people\n"
     "      --capacity BYTES        most that the session's store may grow to\n"
     "      --version               print the version and leave\n"
-    "      --help                  print this text and leave\n";
+    "      --help                  print this text and leave\n"
+    "\n"
+    "Environment:\n"
+    "  HOLDFAST_READY_SECONDS      patience with a process that starts for a cell, 1 "
+    "to\n"
+    "                              3600 (default: 30); more where imports are slow\n";
 
 typedef struct settings {
     const char *connection_file;

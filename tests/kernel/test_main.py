@@ -15,7 +15,8 @@ def call(*argv):
 
 
 def test_help_and_version(command):
-    assert "--connection-file" in call(command, "--help").stdout
+    said = call(command, "--help").stdout
+    assert "--connection-file" in said and "HOLDFAST_READY_SECONDS" in said
     assert call(command, "--version").stdout.startswith("holdfast-kernel ")
 
 
