@@ -16,6 +16,11 @@
  * ends the cell at once (handover.c). Repeating the signal until the cell ends was
  * rejected: it would hit the cell's own `except KeyboardInterrupt`, too.
  *
+ * An interrupt names no cell. One that comes too late hits the next cell if that one is
+ * there already: where a client sends both within a millisecond of the end of the cell
+ * that it meant. The protocol has nothing to tell them apart; a pause in which
+ * interrupts are dropped was rejected, since those that are meant would be lost.
+ *
  * While `commit_id` is set the home works for us, and the queue waits. One thread.
  */
 #include "session/session.h"
@@ -375,8 +380,6 @@ home_replied(hf_kernel *kernel, const msgpack_object *reply) {
     hfi_textbuf_fini(&metadata);
     kernel->uncommitted++;
     kernel->leaving |= asks_exit(hfi_map_part(reply, "content"));
-    /* Now, not at the next commit: the template imports while other plain cells run. */
-    hfi_standby_import(kernel, hfi_map_get(reply, "modules"));
     hfi_execute_finish(kernel, error);
 }
 
