@@ -19,6 +19,7 @@
 
 #include <signal.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -59,6 +60,34 @@ publish_prepared(hf_kernel *kernel, hfi_part prepared, uint64_t *ret_generation,
     return status;
 }
 
+/* The same for a reply, in which the worker may say instead why it has prepared
+ * nothing.
+ */
+static hf_status
+publish_saved(hf_kernel *kernel, const msgpack_object *reply, uint64_t *ret_generation,
+              hf_error *reterr) {
+    static const char full[] = "NoSpaceError:"; /* HF_E_NOSPACE, as Python calls it */
+    hfi_part trouble = hfi_map_part(hfi_map_get(reply, "report"), "error");
+    if (trouble.size == 0)
+        return publish_prepared(kernel, hfi_map_part(reply, "prepared"), ret_generation,
+                                reterr);
+    int is_full =
+        trouble.size > strlen(full) && memcmp(trouble.data, full, strlen(full)) == 0;
+    return hf_error_set(reterr, is_full ? HF_E_NOSPACE : HF_E_CODEC, "%.*s",
+                        (int)trouble.size, (const char *)trouble.data);
+}
+
+static void
+fail_commit(hf_kernel *kernel, const char *what, const hf_error *error) {
+    char value[1024];
+    snprintf(value, sizeof value, "%s: %s%s", what, error->message,
+             error->status == HF_E_NOSPACE
+                 ? ". To make room, del what is not needed any more, or give /dev/shm "
+                   "(and --capacity, if it is set) more"
+                 : "");
+    hfi_execute_fail(kernel, "CommitError", value);
+}
+
 static void
 keep_declined(hf_kernel *kernel, const msgpack_object *declined) {
     json_object_clear(kernel->declined);
@@ -97,13 +126,9 @@ hfi_handover_committed(hf_kernel *kernel, const msgpack_object *reply) {
     hf_error error = HF_ERROR_INIT;
     hfi_part prepared = hfi_map_part(reply, "prepared");
     const msgpack_object *report = hfi_map_get(reply, "report");
-    hfi_part trouble = hfi_map_part(report, "error");
     int waits = kernel->phase == HFI_PHASE_COMMIT;
     kernel->commit_id = 0;
-    hf_status status = publish_prepared(kernel, prepared, &generation, &error);
-    if (trouble.size > 0)
-        status = hf_error_set(&error, HF_E_CODEC, "%.*s", (int)trouble.size,
-                              (const char *)trouble.data);
+    hf_status status = publish_saved(kernel, reply, &generation, &error);
     if (status == HF_OK) {
         kernel->uncommitted = 0;
         keep_declined(kernel, hfi_map_get(reply, "declined"));
@@ -125,7 +150,10 @@ hfi_handover_committed(hf_kernel *kernel, const msgpack_object *reply) {
     }
     kernel->execution.commit_bytes_copied = hfi_map_real(report, "bytes_copied", 0);
     if (status != HF_OK)
-        hfi_execute_fail(kernel, "CommitError", error.message);
+        fail_commit(kernel,
+                    "the cell did not run, since the notebook's variables could not be "
+                    "saved for it",
+                    &error);
     else if (kernel->execution.interrupted)
         hfi_execute_fail(kernel, "KeyboardInterrupt", "");
     else
@@ -238,16 +266,17 @@ hfi_handover_replied(hf_kernel *kernel, const msgpack_object *reply) {
     hfi_textbuf metadata = {0};
     int failed = hfi_execute_is_error(hfi_map_part(reply, "content"));
     kernel->execution.replied_ns = hfi_clock_ns();
-    if (publish_prepared(kernel, hfi_map_part(reply, "prepared"), &generation,
-                         &error) != HF_OK) {
+    hf_status status = publish_saved(kernel, reply, &generation, &error);
+    show_trace(kernel, hfi_map_part(reply, "trace"));
+    if (status != HF_OK) {
         release_cell(kernel);
-        hf_error_prefix(&error, "what the cell changed could not be published, the "
-                                "notebook's variables are as they were before it");
-        hfi_execute_fail(kernel, "CommitError", error.message);
+        fail_commit(kernel,
+                    "what the cell changed could not be published, the notebook's "
+                    "variables are as they were before it",
+                    &error);
         hfi_standby_replenish(kernel);
         return;
     }
-    show_trace(kernel, hfi_map_part(reply, "trace"));
     if (kernel->execution.verdict.launch_vampir &&
         hfi_map_part(reply, "trace").size > 0)
         launch_vampir(kernel, hfi_map_part(reply, "trace"));

@@ -77,6 +77,10 @@
  * names_saved, names_declined, events, reason: str (why everything was bound, or "")}
  * plus lost: {name: reason} for names made by the cell that can't be carried.
  * If it dies before its reply nothing was published: the state is as before the cell.
+ *
+ * Where saving fails, the report of either (commit, or the cell's reply) has error:
+ * "NAME: text" instead, and `prepared` is absent. The name of a full store is
+ * NoSpaceError; the client is told what to do then.
  */
 #ifndef HFI_CONTROL_H
 #define HFI_CONTROL_H

@@ -80,8 +80,10 @@ def fake_vampir(tmp_path, monkeypatch):
     """Not Vampir, which isn't free: a script that notes what it was asked to open."""
     script = tmp_path / "bin" / "vampir"
     script.parent.mkdir()
-    script.write_text(f'#!/bin/sh\necho "$$ $1" > "{tmp_path}/opened.part"\n'
-                      f'mv "{tmp_path}/opened.part" "{tmp_path}/opened"\nsleep 30\n')
+    script.write_text(
+        f'#!/bin/sh\necho "$$ $1" > "{tmp_path}/opened.part"\n'
+        f'mv "{tmp_path}/opened.part" "{tmp_path}/opened"\nsleep 30\n'
+    )
     script.chmod(script.stat().st_mode | stat.S_IXUSR)
     monkeypatch.setenv("PATH", f"{script.parent}:{os.environ['PATH']}")
     return script
@@ -140,3 +142,25 @@ def test_sys_exit_is_an_error_with_a_hint(kernel, head):
     assert "To exit: use 'exit', 'quit', or Ctrl-D." in outcome.stream("stderr")
     time.sleep(0.3)
     assert kernel.run(head + "1").result == "1"
+
+
+FULL = "'NoSpaceError: putting x: shared memory is full'"
+
+
+@pytest.mark.parametrize(("trouble", "helps"), [(FULL, True), ("'ValueError: x'", False)])
+def test_what_cannot_be_saved_is_a_commit_error(plain_kernel, trouble, helps):
+    kernel = plain_kernel
+    outcome = kernel.run(CELL + f"report['error'] = {trouble}")
+    said = outcome.content["evalue"]
+    assert outcome.content["ename"] == "CommitError" and outcome.types.count("error") == 1
+    assert "the notebook's variables are as they were before it" in said
+    assert eval(trouble) in said and ("del what is not needed" in said) is helps
+    assert "out/trace" in outcome.stream()  # the recording is there all the same
+
+    kernel.run(f"report['error'] = {trouble}")
+    outcome = kernel.run(CELL + "role")
+    said = outcome.content["evalue"]
+    assert outcome.content["ename"] == "CommitError" and "the cell did not run" in said
+    assert eval(trouble) in said and ("del what is not needed" in said) is helps
+    kernel.run("report.clear()")
+    assert kernel.run(CELL + "role").result == "'cell'"

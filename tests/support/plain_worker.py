@@ -57,6 +57,7 @@ class Worker:
     def __init__(self, channel, role):
         self.channel, self.role = channel, role
         self.globals = {"__name__": "__main__", "role": role, "frames": [], "channel": channel}
+        self.globals["report"] = {}  # more of it, for the next reply that has one
 
     def run(self):
         signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -72,7 +73,11 @@ class Worker:
                 os._exit(0)
             if frame["op"] == "commit":
                 self.channel.send(
-                    "reply", id=frame["id"], report={}, declined={"gen": "a generator"}, modules=[]
+                    "reply",
+                    id=frame["id"],
+                    report=self.globals["report"],
+                    declined={"gen": "a generator"},
+                    modules=[],
                 )
             elif frame["op"] == "request":
                 self.answer(frame)
@@ -86,6 +91,7 @@ class Worker:
             more = {"trace": "out/trace"} if frame.get("instrument") else {}
             if frame.get("instrument"):
                 more["report"] = {"seconds_in": 0.001, "seconds_run": 0.001, "bytes_mapped": 7}
+                more["report"] |= self.globals["report"]
             self.channel.send(
                 "reply", id=frame["id"], content=pack(content), metadata=b"{ }", **more
             )
