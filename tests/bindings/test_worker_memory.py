@@ -79,6 +79,14 @@ def test_a_last_result_that_was_lost(kernel):  # noqa: F811
     assert kernel.plain("__").result == "5"
 
 
+def test_the_context_of_plain_cells(kernel):  # noqa: F811
+    """One for all of them, as in ipykernel: NumPy and decimal keep their settings there."""
+    kernel.plain("import contextvars; v = contextvars.ContextVar('v', default=0); v.set(5)")
+    kernel.plain("import decimal; decimal.getcontext().prec = 6")
+    kernel.instrumented("1")
+    assert kernel.plain("v.get(), decimal.Decimal(1) / 3").result == "(5, Decimal('0.333333'))"
+
+
 # ---- how things are shown
 
 
@@ -89,6 +97,41 @@ def test_precision(kernel):  # noqa: F811
     assert kernel.plain("1 / 3").result == "0.33"
     kernel.plain("%precision")
     assert kernel.instrumented("1 / 4 + 1 / 3").result == "0.5833333333333333"
+
+
+def test_settings_of_numpy_and_pandas(kernel):  # noqa: F811
+    kernel.plain("import numpy as np; np.set_printoptions(precision=2); row = np.array([1 / 3])")
+    assert kernel.instrumented("row").result == "array([0.33])"
+    kernel.instrumented("np.set_printoptions(precision=4)")
+    assert kernel.plain("row").result == "array([0.3333])"
+    pytest.importorskip("pandas")
+    kernel.plain("import pandas as pd; pd.options.display.max_rows = 4")
+    look = "pd.get_option('display.max_rows'), pd.options.display.html.border"
+    assert kernel.instrumented(look).result == "(4, 1)"
+    kernel.instrumented("pd.set_option('display.html.border', 2)")
+    assert kernel.plain(look).result == "(4, 2)"
+    kernel.plain("table = pd.DataFrame({'a': range(9)})")
+    assert kernel.instrumented("table").result == kernel.plain("table").result
+
+
+def test_traceback_mode(kernel):  # noqa: F811
+    kernel.plain("%xmode Minimal")
+    assert traceback(kernel.instrumented("1 / 0")).strip() == "ZeroDivisionError: division by zero"
+    kernel.instrumented("%xmode Context")
+    assert "----> 1" in traceback(kernel.plain("1 / 0"))
+
+
+def test_directories(kernel, tmp_path):  # noqa: F811
+    (tmp_path / "sub").mkdir()
+    kernel.plain("%cd -q sub")
+    assert kernel.instrumented("%cd -q -\nimport os; os.path.basename(os.getcwd())").result == (
+        repr(tmp_path.name)
+    )
+    assert kernel.plain("[os.path.basename(str(d)) for d in _dh][1:]").result == (
+        repr(["sub", tmp_path.name])
+    )
+    kernel.plain("%cd -q -")
+    assert kernel.plain("os.path.basename(os.getcwd())").result == "'sub'"
 
 
 def pictures(answer):

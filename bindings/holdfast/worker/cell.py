@@ -26,7 +26,7 @@ import typing as t
 from holdfast.errors import NotCarriedError
 from holdfast.scorep import ending
 
-from . import figures, reach, results, state
+from . import figures, reach, results, state, tables
 from .control import Frame
 from .process import leave
 from .requests import Worker
@@ -50,6 +50,8 @@ class Cell(Worker):
         scorep.install_alias()
         magics.register(self.shell, self)
         self._recorder = importlib.import_module("holdfast._recorder")
+        for module in (figures, tables):  # they may run at an import of the cell's
+            self._recorder.exclude(module.__file__)
         self._experiment = ""
         self.last_report: dict[str, t.Any] = {}
 

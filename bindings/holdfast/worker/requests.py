@@ -2,7 +2,9 @@
 
 The loop runs in the main thread and reads the control channel. So tasks that a cell's top-level
 `await` left behind go on between cells, as under ipykernel. A request runs in a task of its
-own with a copied context: what it starts inherits its parent header. Requests run in the
+own, but all share one context: what a cell sets in it (NumPy's print options, decimal's
+precision) is there in the next. What a request starts copies the context, and with it the
+request's parent header. Requests run in the
 order in which they came; only comm messages don't wait for an async cell that is running, because
 such a cell may be waiting for one.
 """
@@ -11,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import collections
+import contextvars
 import json
 import os
 import sys
@@ -43,6 +46,7 @@ class Worker:
         self.arena = Arena(session)
         self.parents = Parents()
         self.interrupts = Interrupts(channel)
+        self._context = contextvars.copy_context()
         self._waiting: collections.deque[Frame] = collections.deque()
         self._serving = False
         self._running_async = False
@@ -104,14 +108,16 @@ class Worker:
         elif op == "input_reply":
             self.kernel.input_reply(frame.get("value", ""))
         elif op == "request" and frame.get("type") in _COMMS and self._running_async:
-            self.loop.create_task(self._request(frame, concurrent=True))
+            context = self._context.copy()
+            self.loop.create_task(self._request(frame, concurrent=True), context=context)
         else:
             self._waiting.append(frame)
 
     def _serve_next(self) -> None:
         if self._waiting and not self._serving:
             self._serving = True
-            task = self.loop.create_task(self._handle(self._waiting.popleft()))
+            handling = self._handle(self._waiting.popleft())
+            task = self.loop.create_task(handling, context=self._context)
             task.add_done_callback(self._served)
 
     def _served(self, task: asyncio.Task) -> None:

@@ -67,6 +67,7 @@ def capture(shell: t.Any) -> dict[str, t.Any]:
         "parsed": list(history.input_hist_parsed),
         "files": files,
         "sources": _sources(files, history.input_hist_parsed),
+        "directories": [str(directory) for directory in shell.user_ns.get("_dh", ())],
         "last": [_number(getattr(shell.displayhook, name, None), numbers) for name in _UNDERS],
     }
 
@@ -93,6 +94,7 @@ def restore_results(shell: t.Any, memory: dict[str, t.Any]) -> None:
     """Make Out and `_` agree with the numbered results that are bound now, and know by
     their files the cells that ran elsewhere."""
     _restore_sources(memory)
+    _restore_directories(shell, memory["directories"])
     cell_numbers(shell).update(memory["files"])
     namespace, outputs = shell.user_ns, shell.user_ns["_oh"]
     for name in [name for name in namespace if _NUMBERED.match(name)]:
@@ -111,6 +113,14 @@ def restore_results(shell: t.Any, memory: dict[str, t.Any]) -> None:
             shell.user_ns_hidden.pop(name, None)
         else:
             namespace[name] = shell.user_ns_hidden[name] = value
+
+
+def _restore_directories(shell: t.Any, new: list[str]) -> None:
+    """What `%cd -` goes back to; the entries that are known stay the objects they are."""
+    known = shell.user_ns.get("_dh")
+    if isinstance(known, list):
+        objects = {str(directory): directory for directory in known}
+        known[:] = [objects.get(directory, directory) for directory in new]
 
 
 def last_names(memory: dict[str, t.Any]) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 A cell sees more than its globals: the environment, the working directory, where imports
 are looked up, the random generators, the warnings filters, the umask, what IPython has
-loaded, the precision of numbers, what figures look like. It is captured with each commit, applied in a cell worker before its cell, and taken
+loaded, how numbers, tracebacks and figures are shown. It is captured with each commit, applied in a cell worker before its cell, and taken
 over by the home where the cell changed it.
 
 Only what differs is applied, key by key. So a thread of the home that sets an environment
@@ -19,7 +19,7 @@ import sys
 import typing as t
 import warnings
 
-from . import figures
+from . import figures, tables
 
 State = dict[str, t.Any]
 
@@ -36,10 +36,17 @@ def capture(shell: t.Any) -> State:
         "warnings": [entry for entry in warnings.filters if _travels(entry)],
         "extensions": sorted(shell.extension_manager.loaded),
         "precision": shell.display_formatter.formatters["text/plain"].float_precision,
+        "tracebacks": shell.InteractiveTB.mode,
     }
-    settings = figures.capture()
-    if settings is not None:
-        state["figures"] = settings
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and hasattr(numpy, "get_printoptions"):
+        options = numpy.get_printoptions()
+        # Formatters are functions, which may be the notebook's own.
+        state["numpy_print"] = {key: value for key, value in options.items() if key != "formatter"}
+    for key, module in (("figures", figures), ("tables", tables)):
+        settings = module.capture()
+        if settings is not None:
+            state[key] = settings
     numpy_random = sys.modules.get("numpy.random")
     if numpy_random is not None:
         kind, keys, position, has_gauss, gauss = numpy_random.get_state()
@@ -137,8 +144,22 @@ def _set_precision(new: str, old: str | None, shell: t.Any) -> None:
     shell.display_formatter.formatters["text/plain"].float_precision = new
 
 
+def _set_tracebacks(new: str, old: str | None, shell: t.Any) -> None:
+    shell.InteractiveTB.set_mode(new)
+
+
+def _set_numpy_print(new: dict, old: dict | None, shell: t.Any) -> None:
+    import numpy
+
+    numpy.set_printoptions(**new)
+
+
 def _set_figures(new: dict, old: dict | None, shell: t.Any) -> None:
     figures.apply(new, shell)
+
+
+def _set_tables(new: dict, old: dict | None, shell: t.Any) -> None:
+    tables.apply(new)
 
 
 _SETTERS: dict[str, t.Callable[[t.Any, t.Any, t.Any], None]] = {
@@ -152,5 +173,8 @@ _SETTERS: dict[str, t.Callable[[t.Any, t.Any, t.Any], None]] = {
     "warnings": _set_warnings,
     "extensions": _set_extensions,
     "precision": _set_precision,
+    "tracebacks": _set_tracebacks,
+    "numpy_print": _set_numpy_print,  # after the precision, which sets a part of it
     "figures": _set_figures,
+    "tables": _set_tables,
 }
