@@ -15,12 +15,36 @@
 #include <string.h>
 
 #include "codecs/unpacker.h"
+#include "driver.h"
 #include "support/check.h"
 #include "support/memory_sink.h"
 
 enum { EXPANDED_MAX = 1 << 20 };
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+/* Small encodings and lz4 frames, each for any of the readers. */
+size_t
+fuzz_seed(uint32_t number, uint8_t *ret_input) {
+    static const uint8_t nest[] = {
+        0x85, 0xa4, 't',  'y',  'p',  'e',  0xa5, 'b',  'y',  't',  'e', 's',
+        0xa5, 's',  'h',  'a',  'p',  'e',  0x92, 0x0a, 0x03, 0xa1, 'x', 0x93,
+        0xd4, 0x01, 0x01, 0xc0, 0xc3, 0xa1, 'y',  0xcb, 0x3f, 0xf8, 0,   0,
+        0,    0,    0,    0,    0xa1, 'z',  0xc4, 0x01, 0xff};
+    static const uint8_t text[300] = "a text that repeats, a text that repeats";
+    void *frame;
+    size_t size;
+
+    ret_input[0] = (uint8_t)(number % 4);
+    if (number / 4 % 2) {
+        memcpy(ret_input + 1, nest, sizeof nest);
+        return 1 + sizeof nest;
+    }
+    CHECK(hf_lz4_compress(text, number / 8 % sizeof text, &frame, &size, NULL) ==
+          HF_OK);
+    CHECK(size < FUZZ_INPUT_MAX);
+    memcpy(ret_input + 1, frame, size);
+    free(frame);
+    return 1 + size;
+}
 
 static void
 fuzz_msgpack(const uint8_t *data, size_t size) {

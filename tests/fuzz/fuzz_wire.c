@@ -6,14 +6,38 @@
  */
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "driver.h"
 #include "wire/connection.h"
 #include "wire/message.h"
 #include "workers/frame.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 enum { PARTS_MAX = 64 };
+
+static const char message_seed[] =
+    "\0ident\xfe<IDS|MSG>\xfe\xfe{\"msg_id\":\"1\",\"msg_type\":\"x\"}\xfe{}\xfe{}\xfe"
+    "{\"code\":\"1\"}\xfe"
+    "buffer";
+static const char connection_seed[] =
+    "\1{\"transport\":\"ipc\",\"ip\":\"/x\",\"key\":\"k\",\"shell_port\":1,"
+    "\"signature_scheme\":\"hmac-sha256\"}";
+static const char frame_seed[] =
+    "\2\x85\xa2op\xa5reply\xa2id\x07\xa7"
+    "content\xc4\x02{}\xa4list\x92\xa1x\xc0\xa1r\xcb\0\0\0\0\0"
+    "\0\0\0";
+
+size_t
+fuzz_seed(uint32_t number, uint8_t *ret_input) {
+    static const struct {
+        const char *bytes;
+        size_t size;
+    } seeds[] = {{message_seed, sizeof message_seed - 1},
+                 {connection_seed, sizeof connection_seed - 1},
+                 {frame_seed, sizeof frame_seed - 1}};
+    memcpy(ret_input, seeds[number % 3].bytes, seeds[number % 3].size);
+    return seeds[number % 3].size;
+}
 
 static void
 try_message(const uint8_t *data, size_t size) {
