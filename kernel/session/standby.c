@@ -4,10 +4,11 @@
  * client should see. A cell takes the oldest that is ready, and another one is forked
  * when the cell's reply is out, not while it runs: what a cell costs is being measured
  * then. Two wait where the machine has two cores or more, so that a notebook that is
- * run from top to bottom rarely waits: from request to idle it took 45 to 50 ms a cell
- * with one, and 38 with two and a template that imports more (bench/cell --pause 0, two
- * cores). Machines with one core keep one: the second would take its time from the
- * cell.
+ * run from top to bottom rarely waits. A cell that touches one element of 8 MiB took,
+ * from request to idle, back to back 42 to 48 ms with one and 22 to 31 with two; with
+ * pauses of 0.3 s 15 to 18 with either (bench/cell --pause 0 and 0.3, medians of 15
+ * cells in four runs by turns, two cores). Machines with one core keep one: the second
+ * would take its time from the cell.
  *
  * Rejected: a fork when the standby before is taken (every cell is disturbed, also
  * where nobody is in a hurry), the same at a low priority (an ordinary user can't raise
