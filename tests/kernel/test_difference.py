@@ -4,6 +4,8 @@ A test for each entry, so that the list stays true. Where one fails because the 
 is gone, take the entry off the list.
 """
 
+import pytest
+
 RECORD = "%%execute_with_scorep\n"
 
 
@@ -36,6 +38,24 @@ def test_3_what_no_codec_carries_stays_at_home(kernel):
     assert kernel.run("next(iter_), next(steps), lock.locked()").result == "(0, 1, False)"
 
 
+def test_3_a_singledispatch_function_that_was_called_stays_at_home(kernel):
+    kernel.run(
+        "import functools\nkind = functools.singledispatch(lambda x: 'any')\n"
+        "kind.register(int, lambda x: 'int')\nclass Own: pass\nkind(1), kind(Own())"
+    )
+    outcome = kernel.run(RECORD + "kind(1)")
+    assert outcome.content["ename"] == "NotCarriedError" and "'kind'" in outcome.content["evalue"]
+    assert kernel.run("kind(1), kind('')").result == "('int', 'any')"
+
+
+def test_3_widgets_stay_at_home(kernel):
+    pytest.importorskip("ipywidgets")
+    kernel.run("import ipywidgets; slider = ipywidgets.IntSlider(3)")
+    outcome = kernel.run(RECORD + "slider.value")
+    assert outcome.content["ename"] == "NotCarriedError" and "'slider'" in outcome.content["evalue"]
+    assert kernel.run("slider.value").result == "3"
+
+
 def test_4_what_the_cell_makes_and_no_codec_carries_is_lost_and_named(kernel):
     outcome = kernel.run(RECORD + "kept = 1; made = (i for i in range(3))")
     assert outcome.status == "ok"
@@ -44,10 +64,26 @@ def test_4_what_the_cell_makes_and_no_codec_carries_is_lost_and_named(kernel):
     assert kernel.run("made").content["ename"] == "NameError"
 
 
+def test_4_a_result_that_is_lost_is_no_last_result(kernel):
+    kernel.run("5")
+    outcome = kernel.run(RECORD + "(i for i in range(3))")
+    assert "generator" in outcome.stream("stderr")
+    assert kernel.run("_").content["ename"] == "NameError"
+    assert kernel.run("__").result == "5"
+
+
 def test_5_settings_inside_of_modules_stay_where_they_are(kernel):
-    kernel.run("import json; json.mark = 'home'\nimport decimal; decimal.getcontext().prec = 7")
-    outcome = kernel.run(RECORD + "getattr(json, 'mark', None), decimal.getcontext().prec")
-    assert outcome.result == "(None, 28)"
+    kernel.run(
+        "import json; json.mark = 'home'\nimport decimal; decimal.getcontext().prec = 7\n"
+        "import logging; logging.getLogger().setLevel('DEBUG')"
+    )
+    outcome = kernel.run(
+        RECORD + "getattr(json, 'mark', None), decimal.getcontext().prec, logging.getLogger().level"
+    )
+    assert outcome.result == "(None, 28, 30)"
+    assert kernel.run("json.mark, decimal.getcontext().prec").result == "('home', 7)"
+    kernel.run("%alias_magic say pwd")
+    assert "`%say` not found" in kernel.run(RECORD + "%say").stream("stderr")
 
 
 def test_6_what_changed_is_a_new_object_at_home(kernel):
@@ -62,6 +98,35 @@ def test_7_a_second_line_is_the_trace(kernel):
     outcome = kernel.run(RECORD + "print('mine')")
     mine, where = outcome.stream().splitlines()
     assert mine == "mine" and where.startswith("Instrumentation results can be found in ")
+
+
+def test_8_a_cache_begins_empty(kernel):
+    kernel.run("import functools\n@functools.lru_cache\ndef twice(n): return 2 * n\ntwice(1)")
+    size = "twice.cache_info().currsize"
+    assert kernel.run(RECORD + size).result == "0"
+    assert kernel.run(size).result == "1"
+    kernel.run(RECORD + "twice(1), twice(2); twice.mark = 1")
+    assert kernel.run("twice.cache_info().currsize, twice.mark").result == "(0, 1)"
+
+
+def test_9_the_frames_around_a_cell_are_others(kernel):
+    names = "import traceback\n[frame.name for frame in traceback.extract_stack()]"
+    home, cell = (eval(kernel.run(head + names).result) for head in ("", RECORD))
+    assert home[-1] == cell[-1] == "<module>"
+    assert home != cell
+
+
+def test_10_a_cell_of_comments_is_told_so(kernel):
+    assert "there is no code" in kernel.run(RECORD + "# only this").stream("stderr")
+    assert kernel.run("# only this").stream("stderr") == ""
+
+
+def test_11_exit_ends_the_cells_process_only(kernel):
+    for leave in ("exit", "quit", "kept = 1; exit()"):
+        outcome = kernel.run(RECORD + leave)
+        assert outcome.status == "ok" and outcome.result is None
+        assert [payload["source"] for payload in outcome.content["payload"]] == ["ask_exit"]
+    assert kernel.run("kept").result == "1"
 
 
 def test_what_does_cross(kernel, tmp_path):
@@ -81,8 +146,11 @@ def test_what_does_cross(kernel, tmp_path):
     )
     assert outcome.stream().splitlines()[0] == "1 True True"
     assert "unseen" not in outcome.stream("stderr")
-    assert kernel.run(
-        "(os.environ.get('HF_ONE'), os.environ['HF_TWO'], sys.path.count('/hf/one'),"
-        " sys.path.count('/hf/two'), os.path.basename(os.getcwd()),"
-        " random.random() == expected.random())"
-    ).result == "(None, '2', 1, 1, 'elsewhere', True)"
+    assert (
+        kernel.run(
+            "(os.environ.get('HF_ONE'), os.environ['HF_TWO'], sys.path.count('/hf/one'),"
+            " sys.path.count('/hf/two'), os.path.basename(os.getcwd()),"
+            " random.random() == expected.random())"
+        ).result
+        == "(None, '2', 1, 1, 'elsewhere', True)"
+    )
