@@ -50,6 +50,10 @@ PANDAS = [
     "pd.concat([s, s.str.upper()], axis=1)",
     "df.style.format(precision=2)._repr_html_() is not None",
     "multi = pd.MultiIndex.from_product([[1, 2], ['a', 'b']]); pd.Series(range(4), multi).unstack()",
+    "pd.options.display.max_rows = 6; np.set_printoptions(precision=2); df.x",
+    "df.x, df.x.to_numpy()[:3]",
+    "%xmode Minimal\nnp.set_printoptions(suppress=True); df.head(9)",
+    "df.x.to_numpy()[:2] * 1e-6, df.head(9), df['nope']",
 ]
 
 SKLEARN = [
@@ -88,6 +92,12 @@ PLOTS = [
     "rich",
     "plt.rcParams['font.size'] = 6; plt.figure(figsize=(2, 1)); plt.text(0.1, 0.5, 'ä€')",
     "plt.rcParams['font.size'], plt.get_fignums()",
+    "plt.style.use('ggplot'); plt.figure(figsize=(2, 1)); plt.plot(x, np.cos(x))",
+    "plt.figure(figsize=(2, 1)); plt.plot(x, np.sin(x)); plt.plot(x, x)",
+    "%config InlineBackend.figure_formats = {'svg'}\nplt.rcdefaults(); plt.rcParams['svg.hashsalt'] = 'x'",
+    "type(fig).__name__, len(ax.lines)",
+    "%config InlineBackend.figure_formats = {'png'}\nfig",
+    "fig",
     "import seaborn_that_is_not_there",
     "from IPython.display import clear_output\nprint('gone'); clear_output(); print('here')",
 ]

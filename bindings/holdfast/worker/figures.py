@@ -126,7 +126,8 @@ def _apply_rc(settings: Settings) -> None:
         matplotlib.rcParams[key] = matplotlib.rcParamsDefault[key]
     for key, value in new.items():
         if key not in old or old[key] != value:
-            matplotlib.rcParams[key] = _cycler(value) if key == _CYCLE else value
+            cycle = matplotlib.rcsetup.cycler(**value) if key == _CYCLE else None
+            matplotlib.rcParams[key] = cycle or value
 
 
 def _changed(matplotlib: t.Any) -> Settings:
@@ -147,12 +148,6 @@ def _changed(matplotlib: t.Any) -> Settings:
         if _is_plain(value):
             changed[key] = value
     return changed
-
-
-def _cycler(keys: dict[str, list]) -> t.Any:
-    from cycler import cycler
-
-    return cycler(**keys)
 
 
 def _is_plain(value: object) -> bool:
