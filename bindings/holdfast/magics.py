@@ -59,7 +59,7 @@ def render(words: list[str], worker: t.Any) -> str:
 def _session_lines(session: t.Any) -> list[str]:
     info = session.info()
     return [
-        f"Session {session.name}, generation {session.generation}",
+        f"Session {session.name.lstrip('/')}, generation {session.generation}",
         f"{_size(info['committed_bytes'])} committed, {_size(info['allocated_bytes'])} allocated"
         f" of {_size(info['capacity_bytes'])}",
         "",

@@ -25,7 +25,7 @@ REPORT = {
 def worker(rows=(), reasons=None, generation=1, report=None):
     names = types.SimpleNamespace(listing=lambda: list(rows), reasons=reasons or {})
     session = types.SimpleNamespace(
-        generation=generation, name="holdfast-0-ab", info=lambda: dict(INFO)
+        generation=generation, name="/holdfast-0-ab", info=lambda: dict(INFO)
     )
     return types.SimpleNamespace(names=names, session=session, last_report=report or {})
 
