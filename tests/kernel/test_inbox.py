@@ -37,7 +37,10 @@ def test_a_hundred_thousand_prints(kernel, head):
 def test_a_line_of_32_mib(kernel):
     kernel.run("1")
     before = resident_bytes(kernel.pid)
-    for code in ("print('x' * (32 << 20))", "import os; os.write(1, b'x' * 1000)\nprint('y' * (32 << 20))"):
+    for code in (
+        "print('x' * (32 << 20))",
+        "import os; os.write(1, b'x' * 1000)\nprint('y' * (32 << 20))",
+    ):
         text = kernel.run(code, timeout=120).stream()
         assert text.count("x") + text.count("y") in (32 * MIB, 32 * MIB + 1000)
     assert memory_after(kernel, before + 16 * MIB) < before + 16 * MIB
