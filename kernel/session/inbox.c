@@ -182,6 +182,8 @@ handle_worker(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) 
         handle_input(kernel, map);
     } else if (hfi_part_equal(op, hfi_part_text("ready"))) {
         handle_ready(kernel, worker, map);
+    } else if (hfi_part_equal(op, hfi_part_text("importing"))) {
+        hfi_standby_import(kernel, hfi_map_get(map, "modules"));
     } else if (hfi_part_equal(op, hfi_part_text("started"))) {
         hfi_execute_started(kernel, worker, hfi_map_integer(map, "id", 0));
     } else {

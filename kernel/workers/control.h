@@ -17,8 +17,9 @@
  *   <- {op: "ready", version: 1, pid, modules: [str]}        once, when it can fork
  *   <- {op: "forked", pid, role}         in order of the requests
  *   <- {op: "exited", pid, status}       raw wait status of a reaped child
- *   <- {op: "imported", modules: [str]}  those that succeeded
- *   Its end of file, or the frontend's death: it kills its children and exits.
+ *   <- {op: "imported", modules: [str]}  those that it has newly, once it was asked for
+ * no more for a moment Its end of file, or the frontend's death: it kills its children
+ * and exits.
  *
  * Every worker:
  *   <- {op: "ready", version: 1, pid}
@@ -60,6 +61,9 @@
  * bytes_shared, names_saved, names_declined}, declined: {name: reason}, and modules:
  * top-level modules imported by now. The frontend publishes, then sends
  *   -> {op: "published", generation}    the home seals; nothing is answered.
+ *   <- {op: "importing", modules: [str]}   a plain cell begins to import a top-level
+ *      module: the template imports it at the same time, so that the next instrumented
+ *      cell finds it done.
  *   -> {op: "adopt", generation, execution_count, code, store_history, report?: map}  a
  * cell worker's commit was published: bind what changed, take the process state
  * (environment, cwd, sys.path, random generators), add the cell to history. Nothing is

@@ -78,7 +78,10 @@ class Cell(Worker):
         report["events"] = closed["events"]
         if directory is not None:
             reply["trace"] = directory or closed["directory"]
-        reply |= self._hand_out(report)
+        try:
+            reply |= self._hand_out(report)
+        except Exception as error:  # a full arena: the frontend says what to do
+            report["error"] = f"{type(error).__name__}: {error}"
         self._flush()
         report["seconds_out"] = time.perf_counter() - started
         reply["report"] = report

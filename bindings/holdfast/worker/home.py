@@ -16,6 +16,7 @@ import typing as t
 
 from . import figures, results, state
 from .control import Frame
+from .imports import ImportTeller
 from .requests import Worker
 from .template import SUBMODULES
 
@@ -30,7 +31,6 @@ class Home(Worker):
         self.names = None
         self.last_report: dict[str, t.Any] = {}
         self._committed_state: state.State = {}
-        self._told_modules = _top_level_modules()
         if self.session is not None:
             from holdfast import _store
 
@@ -40,6 +40,7 @@ class Home(Worker):
         from holdfast import magics
 
         magics.register(self.shell, self)
+        sys.meta_path.insert(0, ImportTeller(self.channel))
 
     def _take_over(self) -> None:
         """Begin with what is committed: the home before this one died."""
@@ -50,15 +51,6 @@ class Home(Worker):
         if memory is not None:
             results.restore(self.shell, memory)
         self._committed_state = state.capture(self.shell)
-
-    async def execute(self, frame: Frame, message: dict[str, t.Any]) -> Frame:
-        """Run a plain cell; the reply says which modules are new, for the template."""
-        reply = await super().execute(frame, message)
-        modules = _top_level_modules()
-        if modules != self._told_modules:
-            self._told_modules = modules
-            reply["modules"] = sorted(modules)
-        return reply
 
     # ---- requests of the frontend without user code
 

@@ -27,6 +27,7 @@ from .arrays import Arena
 from .control import VERSION, Channel, ChannelClosed, Frame
 from .interrupt import Interrupts
 from .parents import Parents
+from .process import leave
 from .shell import interrupted
 
 _COMMS = {"comm_open", "comm_msg", "comm_close"}
@@ -71,7 +72,12 @@ class Worker:
         from tornado import ioloop  # ipykernel's; it finds the running loop
 
         self.kernel.io_loop = ioloop.IOLoop.current()
-        self.prepare()
+        try:
+            self.prepare()
+        except BaseException:
+            # The loop would only log it, and the frontend would wait.
+            traceback.print_exc(file=sys.__stderr__)
+            leave(1)
         self.channel.send("ready", version=VERSION, pid=os.getpid())
         self.loop.add_reader(self.channel.fileno(), self._readable)
 

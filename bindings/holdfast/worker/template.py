@@ -39,6 +39,7 @@ _NOT_HERE = _THREADED | _LOOKING | {"__main__"}
 SUBMODULES = frozenset(("matplotlib.pyplot",))
 _BACKEND = "module://matplotlib_inline.backend_inline"
 _GRACE_SECONDS = 1.0
+_QUIET_SECONDS = 0.05  # a cell's imports come one after the other
 
 
 class Template:
@@ -48,8 +49,9 @@ class Template:
         self.channel = Channel(control_fd)
         self.session_fd = session_fd
         self.children: dict[int, str] = {}
-        self._imports: collections.deque[tuple[str, bool]] = collections.deque()
+        self._imports: collections.deque[str] = collections.deque()
         self._imported: list[str] = []
+        self._asked = False  # for imports that were not answered yet
         self._roots = _import_roots()
 
     def serve(self) -> None:
@@ -66,7 +68,7 @@ class Template:
                 "ready", version=VERSION, pid=os.getpid(), modules=sorted(_top_level())
             )
             while True:
-                timeout = 0 if self._imports else None
+                timeout = 0 if self._imports else _QUIET_SECONDS if self._asked else None
                 readable, _, _ = select.select([self.channel.fileno(), awake], [], [], timeout)
                 if awake in readable:
                     _drain(awake)
@@ -76,6 +78,8 @@ class Template:
                         self._handle(frame)
                 elif self._imports:
                     self._import_next()
+                elif self._asked and not readable:
+                    self._tell_imported()
         except ChannelClosed:
             self._end()
 
@@ -121,8 +125,8 @@ class Template:
             self._fork(frame.get("role", "cell"))
         elif op == "import":
             modules = frame.get("modules") or []
-            self._imports.extend((name, False) for name in modules if isinstance(name, str))
-            self._imports.append(("", True))
+            self._imports.extend(name for name in modules if isinstance(name, str))
+            self._asked = True
         else:
             print(f"holdfast template: unknown op {op!r}", file=sys.stderr, flush=True)
 
@@ -151,14 +155,17 @@ class Template:
         self.channel.send("forked", pid=pid, role=role)
 
     def _import_next(self) -> None:
-        name, last = self._imports.popleft()
-        if last:
-            done, self._imported = self._imported, []
+        name = self._imports.popleft()
+        if name not in sys.modules and self._may_import(name) and _try_import(name):
+            self._imported.append(name)
+
+    def _tell_imported(self) -> None:
+        """One answer for all that was asked in a row: the frontend forks anew after it."""
+        done, self._imported, self._asked = self._imported, [], False
+        if done:
             gc.collect()
             gc.freeze()
-            self.channel.send("imported", modules=done)
-        elif self._may_import(name) and _try_import(name):
-            self._imported.append(name)
+        self.channel.send("imported", modules=done)
 
     def _may_import(self, name: str) -> bool:
         """Whether it is safe to import before a fork, and the same module for everyone."""
