@@ -41,7 +41,8 @@
  * parent is the running request's header unless given (background threads, comms).
  *   <- {op: "stream", name: "stdout"|"stderr", text: str, parent?: bin}
  *      The frontend joins neighbours and publishes them at the latest before any other
- *      message of the worker, before the reply, and 10 ms after the first.
+ *      message of the worker, before the reply, and 10 ms after the first (50 where the
+ * line has no end yet).
  *   <- {op: "input_request", prompt: str, password: bool}   the worker blocks until
  *   -> {op: "input_reply", value: str}, or SIGINT arrives. Only while an
  * execute_request with allow_stdin runs; otherwise the worker raises

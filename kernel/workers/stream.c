@@ -3,7 +3,9 @@
  * A message costs a signature, three JSON parts and a wake-up of every client; a print
  * costs a microsecond. Neighbouring pieces of one stream under one parent are joined
  * and go out 10 ms after the first, at 64 KiB, or before any other message of the
- * worker, whichever comes first, so order is kept and a person sees no delay.
+ * worker, whichever comes first, so order is kept and a person sees no delay. A line
+ * that is not at its end waits 50 ms for it: `print(a, b)` is several writes, and a
+ * busy machine may stop a worker between them.
  *
  * What C code writes to fd 1 and 2 comes as bytes: a character cut by the pipe
  * waits in `tail` for its rest. It is handed on as it is only when the worker ends.
@@ -56,7 +58,11 @@ hfi_stream_add_raw(hfi_stream *stream, int name, hfi_part parent, hfi_part bytes
 
 long long
 hfi_stream_deadline_ns(const hfi_stream *stream) {
-    return stream->text.size > 0 ? stream->since_ns + HFI_STREAM_DELAY_NS : -1;
+    const hfi_textbuf *text = &stream->text;
+    if (text->size == 0)
+        return -1;
+    int whole = text->data[text->size - 1] == '\n';
+    return stream->since_ns + (whole ? HFI_STREAM_DELAY_NS : HFI_STREAM_LINE_DELAY_NS);
 }
 
 void

@@ -5,8 +5,9 @@
 #include "wire/part.h"
 #include "wire/textbuf.h"
 
-#define HFI_STREAM_DELAY_NS 10000000LL
-#define HFI_STREAM_SIZE     65536u
+#define HFI_STREAM_DELAY_NS      10000000LL
+#define HFI_STREAM_LINE_DELAY_NS 50000000LL
+#define HFI_STREAM_SIZE          65536u
 
 enum { HFI_STDOUT, HFI_STDERR };
 

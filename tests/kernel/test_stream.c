@@ -25,9 +25,11 @@ main(void) {
     hfi_stream_add(&stream, 0, p, hfi_part_text("a"), 5);
     hfi_stream_add(&stream, 0, p, hfi_part_text("b"), 6);
     expect("");
+    CHECK(hfi_stream_deadline_ns(&stream) == 5 + HFI_STREAM_LINE_DELAY_NS);
+    hfi_stream_add(&stream, 0, p, hfi_part_text("\n"), 7);
     CHECK(hfi_stream_deadline_ns(&stream) == 5 + HFI_STREAM_DELAY_NS);
     hfi_stream_add(&stream, 1, p, hfi_part_text("c"), 7); /* another stream */
-    expect("0 p ab|");
+    expect("0 p ab\n|");
     hfi_stream_add(&stream, 1, q, hfi_part_text("d"), 8); /* another cell */
     expect("1 p c|");
     hfi_stream_flush(&stream);
