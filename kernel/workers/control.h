@@ -9,77 +9,86 @@
  * frontend's side (the worker is ended) and by a log line on the worker's.
  *
  * The template (started by exec; imports, never runs user code; forks workers):
- *   -> {op: "fork", role: "home"|"cell"} + 3 fds: the new worker's end of its own pair,
- * and the write ends of the pipes that become its fds 1 and 2. The child closes every
- * descriptor of the template and talks on its own pair.
- *   -> {op: "import", modules: [str]}    top-level names to import, so that later
- *      forks have them; only from the standard library and site-packages.
- *   <- {op: "ready", version: 1, pid, modules: [str]}        once, when it can fork
- *   <- {op: "forked", pid, role}         in order of the requests
- *   <- {op: "exited", pid, status}       raw wait status of a reaped child
- *   <- {op: "imported", modules: [str]}  those that it has newly, once it was asked for
- * no more for a moment Its end of file, or the frontend's death: it kills its children
- * and exits.
+ *
+ *   -> {op: "fork", role: "home"|"cell"} + 3 fds
+ *      The new worker's end of its own pair, and the write ends of the pipes that
+ *      become its fds 1 and 2. The child closes every descriptor of the template.
+ *   -> {op: "import", modules: [str]}
+ *      Top-level names to import, so that later forks have them; only from the
+ *      standard library and site-packages.
+ *   <- {op: "ready", version: 1, pid, modules: [str]}   once, when it can fork
+ *   <- {op: "forked", pid, role}                        in order of the requests
+ *   <- {op: "exited", pid, status}                      wait status of a child
+ *   <- {op: "imported", modules: [str]}
+ *      Those that it has newly, once it was asked for no more for a moment.
+ *
+ *   At its end of file, or the frontend's death, it kills its children and exits.
  *
  * Every worker:
+ *
  *   <- {op: "ready", version: 1, pid}
- *   -> {op: "request", id, type, header: bin, parent: bin, metadata: bin, content: bin,
- *       buffers: [bin], code?: str, execution_count?: int, instrument?: map}
+ *   -> {op: "request", id, type, header: bin, parent: bin, metadata: bin,
+ *       content: bin, buffers: [bin], code?: str, execution_count?: int,
+ *       instrument?: map}
  *      `type` is the Jupyter msg_type: execute_request (with `code`, where magics of
- * the frontend were blanked so that line numbers stay, and `execution_count`, which the
- *      frontend keeps), complete_request, inspect_request, is_complete_request,
- *      history_request, comm_info_request, comm_open, comm_msg, comm_close,
- * debug_request. comm_open, comm_msg and comm_close have no reply but are acknowledged
- * by {op: "reply", id} without content.
- *   <- {op: "reply", id, content: bin, metadata?: bin, buffers?: [bin], report?: map,
- *       prepared?: bin, modules?: [str], trace?: str}
- *      ends request `id`. For execute_request, content is that of execute_reply, and
- *      `modules` are the top-level modules that are imported by now, where there are
- * new.
+ *      the frontend were blanked so that line numbers stay, and `execution_count`,
+ *      which the frontend keeps), complete_request, inspect_request,
+ *      is_complete_request, history_request, comm_info_request, comm_open, comm_msg,
+ *      comm_close, debug_request. The three comm messages have no reply, but are
+ *      acknowledged by {op: "reply", id} without content.
+ *   <- {op: "started", id}
+ *      An execute_request has begun, and SIGINT belongs to the cell from now on. The
+ *      frontend sends none before; an interrupt that comes earlier waits for this
+ *      frame (home) or ends the process (cell worker).
+ *   <- {op: "reply", id, content: bin, metadata?: bin, buffers?: [bin],
+ *       report?: map, prepared?: bin, modules?: [str], trace?: str}
+ *      Ends request `id`. For execute_request, content is that of execute_reply.
  *   <- {op: "message", channel: "iopub"|"shell"|"control", type, content: bin,
- *       metadata: bin, parent?: bin, buffers: [bin]}   to be published as it is; the
- * parent is the running request's header unless given (background threads, comms).
+ *       metadata: bin, parent?: bin, buffers: [bin]}
+ *      To be published as it is; the parent is the running request's header unless
+ *      given (background threads, comms).
  *   <- {op: "stream", name: "stdout"|"stderr", text: str, parent?: bin}
- *      The frontend joins neighbours and publishes them at the latest before any other
- *      message of the worker, before the reply, and 10 ms after the first (50 where the
- * line has no end yet).
- *   <- {op: "input_request", prompt: str, password: bool}   the worker blocks until
- *   -> {op: "input_reply", value: str}, or SIGINT arrives. Only while an
- * execute_request with allow_stdin runs; otherwise the worker raises
- * StdinNotImplementedError itself.
- *   <- {op: "started", id}   an execute_request has begun, and SIGINT belongs to the
- * cell from now on. The frontend sends none before; an interrupt that comes earlier
- * waits for this frame (home) or ends the process (cell worker).
- *   -> {op: "exit"}   leave in an orderly way (atexit, publish nothing).
+ *      The frontend joins neighbours, and publishes them before any other message of
+ *      the worker, before the reply, and 10 ms after the first (50 where the line has
+ *      no end yet) at the latest.
+ *   <- {op: "input_request", prompt: str, password: bool}
+ *      The worker blocks until
+ *   -> {op: "input_reply", value: str}
+ *      or SIGINT arrives. Only while an execute_request with allow_stdin runs;
+ *      otherwise the worker raises StdinNotImplementedError itself.
+ *   -> {op: "exit"}
+ *      Leave in an orderly way (atexit), publish nothing.
+ *
  *   Interrupt: SIGINT to the worker's pid. Its fds 1 and 2 are pipes whose read ends
- * the frontend has: what C code writes there is published as stream, drained before a
- * frame that was sent later is handled.
+ *   the frontend has: what C code writes there is published as stream, drained before
+ *   a frame that was sent later is handled.
  *
- * The home worker, besides (requests without user code; answered by "reply" with a
- * report):
- *   -> {op: "commit", id}   put every changed name into the store: the reply has
- * `prepared` (absent when nothing changed) and report {seconds, bytes_copied,
- * bytes_shared, names_saved, names_declined}, declined: {name: reason}, and modules:
- * top-level modules imported by now. The frontend publishes, then sends
- *   -> {op: "published", generation}    the home seals; nothing is answered.
- *   <- {op: "importing", modules: [str]}   a plain cell begins to import a top-level
- *      module: the template imports it at the same time, so that the next instrumented
- *      cell finds it done.
- *   -> {op: "adopt", generation, execution_count, code, store_history, report?: map}  a
- * cell worker's commit was published: bind what changed, take the process state
- * (environment, cwd, sys.path, random generators), add the cell to history. Nothing is
- * answered.
- *   -> {op: "environment", values: {str: str}}   set in os.environ. Nothing is
- * answered.
+ * The home, besides (a commit is answered by a "reply" with a report):
  *
- * A cell worker runs one execute_request and exits after its reply was sent (the
- * frontend closes its end when it has it; then the worker leaves by _exit). Its request
+ *   -> {op: "commit", id}
+ *      Put every changed name into the store. The reply has `prepared` (absent when
+ *      nothing changed), report {seconds, bytes_copied, bytes_shared, names_saved,
+ *      names_declined}, declined: {name: reason}, and modules: those imported by now.
+ *   -> {op: "published", generation}
+ *      The frontend published it: the home seals. Nothing is answered.
+ *   -> {op: "adopt", generation, execution_count, code, store_history, report?: map}
+ *      A cell worker's commit was published: bind what changed, take the process
+ *      state (environment, cwd, sys.path, random generators, ...), add the cell to
+ *      the history. Nothing is answered.
+ *   -> {op: "environment", values: {str: str}}
+ *      Set in os.environ. Nothing is answered.
+ *   <- {op: "importing", modules: [str]}
+ *      A plain cell begins to import a module: the template imports it at the same
+ *      time, so that the next instrumented cell finds it done.
+ *
+ * A cell worker runs one execute_request and exits after its reply was sent: the
+ * frontend closes its end when it has it, then the worker leaves by _exit. Its request
  * has instrument: {arguments: [str], declined: {name: reason}, isolated: bool}. It
  * opens the snapshot, binds, opens the recorder unless isolated, runs, closes the
- * recorder, prepares a commit, replies with `prepared`, `trace` (the experiment
- * directory) and report: {seconds_in, seconds_run, seconds_out, bytes_mapped,
+ * recorder, prepares a commit, and replies with `prepared`, `trace` (the experiment
+ * directory), and report: {seconds_in, seconds_run, seconds_out, bytes_mapped,
  * bytes_copied, bytes_shared, copy_faults, names_bound, names_decoded, names_skipped,
- * names_saved, names_declined, events, reason: str (why everything was bound, or "")}
+ * names_saved, names_declined, events, reason (why everything was bound, or "")},
  * plus lost: {name: reason} for names made by the cell that can't be carried.
  * If it dies before its reply nothing was published: the state is as before the cell.
  *
