@@ -367,6 +367,23 @@ hfi_describe_buffer(const hf_codec *codec, const hf_source *source, char *ret_te
         describe_shape(&out, meta.shape_at, meta.shape.size);
 }
 
+/* A name whose value lies in a group: the meta has the type. */
+static void
+describe_member(const hf_codec *codec, const hf_source *source, char *ret_text,
+                size_t size) {
+    line out = line_begin(ret_text, size);
+    buffer_meta meta = {0};
+    hfi_unpacker unpacker;
+
+    (void)codec;
+    hfi_unpacker_init(&unpacker, source->meta, source->meta_size);
+    if (source->meta_size && buffer_meta_read(unpacker, &meta) == 0) {
+        line_add_text(&out, meta.type.data, meta.type.size, 2 * TEXT_SHOWN);
+        line_add(&out, ", ");
+    }
+    line_add(&out, "in a group of names that share objects");
+}
+
 void
 hf_codec_describe(uint32_t number, const hf_source *source, char *ret_text,
                   size_t size) {
@@ -381,7 +398,7 @@ hf_codec_describe(uint32_t number, const hf_source *source, char *ret_text,
         {HF_CODEC_PLAIN, {.name = "plain"}, hfi_describe_plain},
         {HF_CODEC_PICKLE, {.name = "pickle"}, hfi_describe_pickle},
         {HF_CODEC_MODULE, {.name = "module"}, hfi_describe_text},
-        {HF_CODEC_MEMBER, {.name = "member of"}, hfi_describe_text},
+        {HF_CODEC_MEMBER, {.name = "member"}, describe_member},
     };
     line out = line_begin(ret_text, size);
 

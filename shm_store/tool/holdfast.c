@@ -3,15 +3,16 @@
  *   holdfast ls [--json]                       sessions of this user
  *   holdfast info [SESSION]                    sizes and processes of one
  *   holdfast show [--all] [SESSION]            its names
- *   holdfast show [--all] [SESSION] NAME       one value: codec, sizes, meta
+ *   holdfast show [--all] [SESSION] NAME       one value: codec, sizes, what it is
  *   holdfast gc                                remove what dead processes left
  *
  * SESSION may be left out where there is one session only. The tool uses the public
- * header alone. It exits with 0, with 1 where something was not found or failed, and
+ * headers alone. It exits with 0, with 1 where something was not found or failed, and
  * with 2 where it was called wrongly. What it prints from a session is made printable
  * first: names and meta are bytes that a notebook chose. Keys that begin with byte 0 or
  * 1 are Holdfast's own (groups, process state) and are left out unless --all is given.
  */
+#include "holdfast/codec.h"
 #include "holdfast/store.h"
 
 #include <stdio.h>
@@ -32,7 +33,7 @@ static const char usage[] =
     "\n"
     "ls    list this user's sessions\n"
     "info  sizes and processes of a session\n"
-    "show  the names in a session, or one value: codec, sizes, meta\n"
+    "show  the names in a session, or one value: codec, sizes, what it is\n"
     "gc    remove sessions whose processes are all dead, and broken ones\n"
     "\n"
     "SESSION may be left out where only one exists.\n";
@@ -241,6 +242,19 @@ codec_text(uint32_t codec, char text[24]) {
     return text;
 }
 
+/* What the codec says about the value, from its bytes alone. */
+static void
+print_value(const hf_entry *entry) {
+    char text[200];
+    hf_source source = {.meta = entry->meta,
+                        .meta_size = entry->meta_size,
+                        .payload = entry->payload,
+                        .payload_size = entry->payload_size,
+                        .buffer_count = entry->buffer_count};
+    hf_codec_describe(entry->codec, &source, text, sizeof text);
+    print_text(text, strlen(text), 0);
+}
+
 static int
 print_entry_line(void *context, const hf_entry *entry) {
     const int *all = context;
@@ -251,6 +265,8 @@ print_entry_line(void *context, const hf_entry *entry) {
            human(entry->payload_size + entry->buffer_bytes, size),
            (unsigned long long)entry->generation);
     print_text(entry->key, entry->key_size, 0);
+    printf("  ");
+    print_value(entry);
     putchar('\n');
     return 0;
 }
@@ -266,8 +282,8 @@ print_entry(const hf_entry *entry) {
     print_bytes("payload", entry->payload_size);
     printf("buffers      %u\n", entry->buffer_count);
     print_bytes("buffer size", entry->buffer_bytes);
-    printf("meta         ");
-    print_text(entry->meta, entry->meta_size, 0);
+    printf("value        ");
+    print_value(entry);
     putchar('\n');
 }
 

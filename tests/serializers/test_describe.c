@@ -82,7 +82,9 @@ test_others(void) {
     check(HF_CODEC_PICKLE, "", 0, "1234", 4, "pickle, 4 bytes, 2 buffers");
     check(HF_CODEC_RAW, "", 0, "1234", 4, "raw, 4 bytes");
     check(HF_CODEC_MODULE, "", 0, "numpy.linalg", 12, "module numpy.linalg");
-    check(HF_CODEC_MEMBER, "\xa2gx", 3, "", 0, "member of gx");
+    check(HF_CODEC_MEMBER, "\x81\xa4type\xa4list", 11, "", 0,
+          "list, in a group of names that share objects");
+    check(HF_CODEC_MEMBER, "\xff", 1, "", 0, "in a group of names that share objects");
     check(300, "", 0, "1234", 4, "codec 300, 4 bytes");
 }
 

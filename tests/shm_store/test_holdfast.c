@@ -62,11 +62,9 @@ main(int argc, char **argv) {
     OK(hf_commit_begin(session, &commit, NULL));
     hf_value value = {.key = "speed",
                       .key_size = 5,
-                      .codec = 17,
+                      .codec = 19, /* a module, by its name */
                       .meta = "float\n",
-                      .meta_size = 6,
-                      .payload = "1234",
-                      .payload_size = 4};
+                      .meta_size = 6};
     OK(hf_commit_put(commit, &value, NULL));
     value.key = "\x01group";
     value.key_size = 6;
@@ -80,7 +78,8 @@ main(int argc, char **argv) {
     CHECK(strstr(output, "generation   1") && strstr(output, "processes    1"));
     snprintf(arguments, sizeof arguments, "show %s speed", name);
     CHECK(run_tool(arguments, output, sizeof output) == 0);
-    CHECK(strstr(output, "plain (17)") && strstr(output, "float\\x0a"));
+    CHECK(strstr(output, "module (19)") && strstr(output, "module float"));
+    CHECK(!strstr(output, "float\n\n") && strchr(output, '\n'));
     snprintf(arguments, sizeof arguments, "show %s", name);
     CHECK(run_tool(arguments, output, sizeof output) == 0);
     CHECK(strstr(output, "speed") && !strstr(output, "group"));
