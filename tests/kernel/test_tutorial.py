@@ -182,7 +182,7 @@ def normal(text):
     text = re.sub(r"0x[0-9a-f]{6,}", "0xADDRESS", text)
     text = re.sub(r"ipykernel_\d+[/\\]\d+\.py", "ipykernel_PID/CELL.py", text)
     text = re.sub(r"\b\d+\.py\b", "CELL.py", text)
-    text = re.sub(r"[\d.]+ (?:ns|us|µs|μs|ms|s)\b", "TIME", text)
+    text = re.sub(r"[\d.]+(?:e[+-]\d+)? (?:ns|us|µs|μs|ms|s)\b", "TIME", text)
     text = re.sub(r"TIME ± TIME|± TIME", "± TIME", text)
     text = re.sub(r"(?<=\()Thread-\d+|Thread \d+", "THREAD", text)
     return text.replace("\r\n", "\n")
@@ -293,4 +293,5 @@ def test_the_comparison_sees_differences(expected):
     texts = {json.dumps(outputs, default=repr) for outputs, _ in expected.values()}
     assert len(texts) > 50
     assert normal("took 1.5 ms at 0x7f00deadbeef") == "took TIME at 0xADDRESS"
+    assert normal("total: 1e+03 ns") == "total: TIME"
     assert normal("3 apples") == "3 apples"
