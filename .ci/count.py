@@ -10,6 +10,7 @@ import os
 import sys
 import xml.etree.ElementTree as ElementTree
 
+COUNT = "build/count"  # the last line again, for .ci/run
 MESON_PASSED = {"OK", "EXPECTEDFAIL"}
 MESON_SKIPPED = {"SKIP"}
 
@@ -55,7 +56,10 @@ def main(status: str, testlog: str, junit: str) -> int:
         count["failed"] += 1
     if count["skipped"]:
         print(f"{count['skipped']} skipped")
-    print(f"{count['passed']} passed, {count['failed']} failed")
+    line = f"{count['passed']} passed, {count['failed']} failed"
+    with open(COUNT, "w", encoding="utf-8") as file:
+        file.write(line + "\n")
+    print(line)
     return 1 if count["failed"] else 0
 
 
