@@ -322,9 +322,13 @@ typedef struct buffer_meta {
 
 /* 0, or -1 where the meta isn't a map that can be read. */
 static int
-buffer_meta_read(hfi_unpacker unpacker, buffer_meta *ret) {
+buffer_meta_read(const hf_source *source, buffer_meta *ret) {
+    hfi_unpacker unpacker;
     hfi_item map, key, value;
 
+    if (!source->meta_size)
+        return -1;
+    hfi_unpacker_init(&unpacker, source->meta, source->meta_size);
     if (hfi_unpacker_next(&unpacker, &map) != HF_OK || map.kind != HFI_ITEM_MAP)
         return -1;
     for (size_t i = 0; i < map.size; i++) {
@@ -352,11 +356,9 @@ hfi_describe_buffer(const hf_codec *codec, const hf_source *source, char *ret_te
                     size_t size) {
     line out = line_begin(ret_text, size);
     buffer_meta meta = {0};
-    hfi_unpacker unpacker;
 
     (void)codec;
-    hfi_unpacker_init(&unpacker, source->meta, source->meta_size);
-    if (!source->meta_size || buffer_meta_read(unpacker, &meta) < 0) {
+    if (buffer_meta_read(source, &meta) < 0) {
         line_add_count(&out, "memory", source->buffer_count, "buffer");
         return;
     }
@@ -373,11 +375,9 @@ describe_member(const hf_codec *codec, const hf_source *source, char *ret_text,
                 size_t size) {
     line out = line_begin(ret_text, size);
     buffer_meta meta = {0};
-    hfi_unpacker unpacker;
 
     (void)codec;
-    hfi_unpacker_init(&unpacker, source->meta, source->meta_size);
-    if (source->meta_size && buffer_meta_read(unpacker, &meta) == 0) {
+    if (buffer_meta_read(source, &meta) == 0) {
         line_add_text(&out, meta.type.data, meta.type.size, 2 * TEXT_SHOWN);
         line_add(&out, ", ");
     }
