@@ -142,7 +142,6 @@ hfi_handover_committed(hf_kernel *kernel, const msgpack_object *reply) {
     if (!waits &&
         (status != HF_OK || hfi_clock_ns() - kernel->commit_ns > IDLE_COMMIT_MAX_NS))
         kernel->idle_paused = 1;
-    hfi_standby_import(kernel, hfi_map_get(reply, "modules"));
     if (!waits) {
         if (status != HF_OK)
             hfi_log("commit: %s", error.message);
@@ -284,7 +283,6 @@ hfi_handover_replied(hf_kernel *kernel, const msgpack_object *reply) {
     hfi_execute_send_reply(kernel, kernel->running, reply, hfi_textbuf_part(&metadata));
     hfi_textbuf_fini(&metadata);
     hfi_crew_adopt(kernel, hfi_map_get(reply, "report"));
-    hfi_standby_import(kernel, hfi_map_get(reply, "modules"));
     hfi_execute_finish(kernel, failed);
     release_cell(kernel);
     hfi_standby_replenish(kernel);

@@ -41,7 +41,7 @@
  *      frontend sends none before; an interrupt that comes earlier waits for this
  *      frame (home) or ends the process (cell worker).
  *   <- {op: "reply", id, content: bin, metadata?: bin, buffers?: [bin],
- *       report?: map, prepared?: bin, modules?: [str], trace?: str}
+ *       report?: map, prepared?: bin, trace?: str}
  *      Ends request `id`. For execute_request, content is that of execute_reply.
  *   <- {op: "message", channel: "iopub"|"shell"|"control", type, content: bin,
  *       metadata: bin, parent?: bin, buffers: [bin]}
@@ -68,7 +68,7 @@
  *   -> {op: "commit", id}
  *      Put every changed name into the store. The reply has `prepared` (absent when
  *      nothing changed), report {seconds, bytes_copied, bytes_shared, names_saved,
- *      names_declined}, declined: {name: reason}, and modules: those imported by now.
+ *      names_declined}, and declined: {name: reason}.
  *   -> {op: "published", generation}
  *      The frontend published it: the home seals. Nothing is answered.
  *   -> {op: "adopt", generation, execution_count, code, store_history, report?: map}

@@ -77,7 +77,6 @@ class Worker:
                     id=frame["id"],
                     report=self.globals["report"],
                     declined={"gen": "a generator"},
-                    modules=[],
                 )
             elif frame["op"] == "request":
                 self.answer(frame)

@@ -93,7 +93,6 @@ class Cell(Worker):
         """Bind the committed state; the first part of the report."""
         report: dict[str, t.Any] = {"reason": "", "events": 0}
         self.not_carried = dict(instrument.get("declined") or {})
-        self._state: state.State = {}
         if self.names is None:
             return report
         # Environment and sys.path first: unpickling imports modules.

@@ -18,7 +18,6 @@ from . import figures, results, state
 from .control import Frame
 from .imports import ImportTeller
 from .requests import Worker
-from .template import SUBMODULES
 
 # They run no user code and write to no array.
 _SERVICE_THREADS = {"HistorySavingThread", "IPythonHistorySavingThread"}
@@ -31,6 +30,7 @@ class Home(Worker):
         self.names = None
         self.last_report: dict[str, t.Any] = {}
         self._committed_state: state.State = {}
+        sys.meta_path.insert(0, ImportTeller(self.channel))
         if self.session is not None:
             from holdfast import _store
 
@@ -40,7 +40,6 @@ class Home(Worker):
         from holdfast import magics
 
         magics.register(self.shell, self)
-        sys.meta_path.insert(0, ImportTeller(self.channel))
 
     def _take_over(self) -> None:
         """Begin with what is committed: the home before this one died."""
@@ -56,7 +55,7 @@ class Home(Worker):
 
     def op_commit(self, frame: Frame) -> None:
         """Put every changed name into the store."""
-        reply: Frame = {"id": frame["id"], "modules": sorted(_top_level_modules())}
+        reply: Frame = {"id": frame["id"]}
         if self.names is None:
             self.channel.send("reply", report={}, declined={}, **reply)
             return
@@ -122,13 +121,3 @@ def _alone() -> bool:
 
 def _is_service(thread: threading.Thread) -> bool:
     return type(thread).__name__ in _SERVICE_THREADS or thread.name in _SERVICE_THREADS
-
-
-def _top_level_modules() -> set[str]:
-    """What the notebook has imported by now, for the template."""
-    return {
-        name
-        for name in list(sys.modules)
-        if ("." not in name and not name.startswith("_") and name != "holdfast")
-        or name in SUBMODULES
-    }
