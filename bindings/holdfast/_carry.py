@@ -31,7 +31,7 @@ import types
 import cloudpickle
 from cloudpickle import cloudpickle as _rules
 
-from . import _store
+from . import _store, codecs
 
 # Memory below this size is not worth a buffer of its own: a page, and a mapping.
 INLINE_MAX = 16384
@@ -225,7 +225,7 @@ class Pickler(cloudpickle.Pickler):
         self.parts = []
         self.classes = {}  # identifiers referred to, in order
         self._add_buffer = add_buffer
-        self._memories = {}  # id of an owner -> what is pickled for it
+        self._memories = {}  # address and size -> what is pickled for this memory
         self._shells = {}  # id of a cell -> its shell
         self._kept = []  # objects whose ids are keys above
         self._numpy = sys.modules.get("numpy")
@@ -258,9 +258,27 @@ class Pickler(cloudpickle.Pickler):
         if isinstance(obj, BaseException) and _is_simple_exception(cls):
             state = (dict(obj.__dict__), obj.args, obj.__cause__, obj.__suppress_context__)
             return _make_exception, (cls, obj.args), state, None, None, _fill_exception
-        if cls.__name__ == "Tensor" or isinstance(obj, types.ModuleType):
+        codec = codecs.find(cls)
+        if codec is not None:
+            reduced = codec.reduce(obj, self)
+            if reduced is not NotImplemented:
+                return reduced
+        if isinstance(obj, types.ModuleType):
             return NotImplemented
         return super().reducer_override(obj)
+
+    def memory(self, address, size, owner):
+        """What to pickle for `size` bytes at `address`, which `owner` keeps alive.
+
+        Asked again for the same bytes, it is the same: what shares them here shares them
+        there. It arrives as an object that exports them as a buffer.
+        """
+        key = (address, size)
+        kept = self._memories.get(key)
+        if kept is None:
+            kept = self._memories[key] = _Memory(_store._memory_at(address, size, owner))
+            self._kept.append(owner)
+        return kept
 
     def _reduce_class(self, cls):
         by_value = cls.__module__ == "__main__" and not _rules._should_pickle_by_reference(cls)
@@ -342,9 +360,8 @@ class Pickler(cloudpickle.Pickler):
             return None, 0
         if type(owner) in (bytes, bytearray) or type(owner).__name__ == "array":
             return owner, offset  # pickle itself keeps these one object
-        # An owner that is no array (a decision tree of scikit-learn) has several memories.
         low = array.__array_interface__["data"][0] - offset
-        key = id(owner), low, memoryview(memory).nbytes
+        key = low, memoryview(memory).nbytes
         kept = self._memories.get(key)
         if kept is None:
             kept = self._memories[key] = _Memory(memory)

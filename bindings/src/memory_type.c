@@ -5,8 +5,9 @@
  * view's place in it. A Memory names that range: it exports the bytes from `address` on
  * and holds the object at the end of the chain, which owns them.
  *
- * Whether two arrays share is decided by that owner's identity; the caller keeps one
- * Memory per owner. Finding the range is serializers/python/array.c.
+ * Whether two arrays share is decided by the range; the caller keeps one Memory for
+ * each. Finding the range is serializers/python/array.c, or a codec's own knowledge
+ * (_memory_at).
  */
 #include "store_python.h"
 
@@ -23,6 +24,32 @@ as_memory(PyObject *self) {
     return (memory_object *)self;
 }
 
+static PyObject *
+memory_new(hfi_state *state, PyObject *owner, void *address, Py_ssize_t size) {
+    PyObject *memory = state->memory_type->tp_alloc(state->memory_type, 0);
+    if (!memory)
+        return NULL;
+    as_memory(memory)->owner = Py_NewRef(owner);
+    as_memory(memory)->address = address;
+    as_memory(memory)->size = size;
+    return memory;
+}
+
+PyObject *
+hfi_memory_at(PyObject *module, PyObject *args) {
+    unsigned long long address;
+    Py_ssize_t size;
+    PyObject *owner;
+    if (!PyArg_ParseTuple(args, "KnO:_memory_at", &address, &size, &owner))
+        return NULL;
+    if (size < 0 || (!address && size)) {
+        PyErr_SetString(PyExc_ValueError, "no memory is there");
+        return NULL;
+    }
+    return memory_new(PyModule_GetState(module), owner, (void *)(uintptr_t)address,
+                      size);
+}
+
 /* (owner, Memory or None, offset): None where no contiguous memory could be found. */
 PyObject *
 hfi_memory_of_array(PyObject *module, PyObject *array) {
@@ -32,14 +59,11 @@ hfi_memory_of_array(PyObject *module, PyObject *array) {
         return NULL;
     PyObject *memory = Py_None;
     if (view.low) {
-        memory = state->memory_type->tp_alloc(state->memory_type, 0);
+        memory = memory_new(state, view.owner, view.low, (Py_ssize_t)view.low_size);
         if (!memory) {
             hfi_array_view_fini(&view);
             return NULL;
         }
-        as_memory(memory)->owner = Py_NewRef(view.owner);
-        as_memory(memory)->address = view.low;
-        as_memory(memory)->size = (Py_ssize_t)view.low_size;
     } else {
         Py_INCREF(memory);
     }

@@ -160,6 +160,9 @@ static PyMethodDef store_methods[] = {
     {"_array_memory", hfi_memory_of_array, METH_O,
      "(owner, Memory or None, offset): an array's whole memory, and where it starts in "
      "it."},
+    {"_memory_at", hfi_memory_at, METH_VARARGS,
+     "_memory_at(address, size, owner): `size` bytes at `address` as a Memory, which "
+     "keeps `owner`."},
     {"_encode", hfi_stream_encode, METH_O, "For holdfast.marshal."},
     {"_decode", hfi_stream_decode, METH_VARARGS, "For holdfast.marshal."},
     {NULL, NULL, 0, NULL}};

@@ -75,6 +75,8 @@ PyObject *hfi_region_new_consume(hfi_state *state, hfi_attachment *attachment,
 extern PyType_Spec hfi_memory_spec;
 /* _array_memory(array): see the method table of the module. */
 PyObject *hfi_memory_of_array(PyObject *module, PyObject *array);
+/* _memory_at(address, size, owner): see there, too. */
+PyObject *hfi_memory_at(PyObject *module, PyObject *args);
 
 /* ---- numpy_allocator.c ----------------------------------------------------------- */
 

@@ -17,7 +17,9 @@
  *     holds (a shared list as attribute) joins it to the names that hold that too;
  *   - frames and tracebacks: no codec carries them.
  * Arrays aren't known to the collector: their chain of bases is followed by hand, and
- * the elements of arrays of objects through tolist().
+ * the elements of arrays of objects through tolist(). Types of other libraries have
+ * codecs that tell what the collector doesn't see (holdfast.codecs, `shares`): objects,
+ * and addresses of memory, which join whoever names the same one.
  *
  * An object with one reference is held by the one through which it was reached, so no
  * other root can reach it and it needn't be remembered: most of a large nest.
@@ -44,6 +46,7 @@ typedef enum treatment {
     CFUNCTION,
     ARRAY,
     CLASS,
+    SHARING, /* WALK, and what its codec tells */
 } treatment;
 
 typedef struct walk {
@@ -51,6 +54,8 @@ typedef struct walk {
     PyObject *skip;
     hfi_pointer_map seen;  /* object -> root that reached it first */
     hfi_pointer_map types; /* type -> treatment */
+    PyObject *finder;      /* holdfast.codecs.finder_of_shares; NULL until needed */
+    PyObject *kept; /* list: what codecs gave, held while it may be on the stack */
     PyObject **stack;
     size_t depth;
     size_t room;
@@ -134,6 +139,37 @@ treatment_of_type(PyTypeObject *type) {
                                                                             : LEAF;
 }
 
+/* The `shares` of the type's codec, new reference, or NULL. A codec that fails here is
+ * none. */
+static PyObject *
+shares_of(walk *at, PyTypeObject *type) {
+    if (!at->finder) {
+        PyObject *module = PyImport_ImportModule("holdfast.codecs");
+        at->finder = module ? PyObject_GetAttrString(module, "finder_of_shares") : NULL;
+        Py_XDECREF(module);
+    }
+    PyObject *shares =
+        at->finder ? PyObject_CallOneArg(at->finder, (PyObject *)type) : NULL;
+    if (!shares)
+        PyErr_Clear();
+    if (shares == Py_None)
+        Py_CLEAR(shares);
+    return shares;
+}
+
+/* The interpreter's own types, by a name without a module, have no codec to ask. */
+static treatment
+treatment_with_codec(walk *at, PyTypeObject *type) {
+    treatment how = treatment_of_type(type);
+    int has_module = PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) ||
+                     strchr(type->tp_name, '.') != NULL;
+    if ((how != WALK && how != LEAF) || !has_module)
+        return how;
+    PyObject *shares = shares_of(at, type);
+    Py_XDECREF(shares);
+    return shares ? SHARING : how;
+}
+
 int
 hfi_graph_is_atom(PyObject *object) {
     PyTypeObject *type = Py_TYPE(object);
@@ -163,7 +199,7 @@ treatment_of(walk *at, PyObject *object) {
         return ATOM;
     }
     if (new)
-        *known = treatment_of_type(type);
+        *known = treatment_with_codec(at, type);
     return (treatment)*known;
 }
 
@@ -293,11 +329,37 @@ walk_elements(walk *at, PyObject *array) {
     PyErr_Clear();
 }
 
+/* Memory that is no object of the interpreter's: whoever names it joins. */
+static void
+visit_address(walk *at, void *address) {
+    int new;
+    uint32_t *root = hfi_pointer_map_put(&at->seen, address, &new);
+    if (!root)
+        at->failed = 1;
+    else if (new)
+        *root = at->root;
+    else if (*root != at->root)
+        join(at->graph, *root, at->root);
+}
+
+/* An array's own memory may be another library's as well (torch.from_numpy). */
+static void
+walk_memory(walk *at, PyObject *array) {
+    hfi_array_view view;
+    if (hfi_array_view_get(array, &view) < 0)
+        return;
+    if (view.low && view.low_size)
+        visit_address(at, view.low);
+    hfi_array_view_fini(&view);
+}
+
 static void
 walk_array(walk *at, PyObject *array) {
     PyObject *base = hfi_array_base(array);
     if (base && base != Py_None)
         visit(base, at); /* the array keeps it alive */
+    else if (base)
+        walk_memory(at, array);
     Py_XDECREF(base);
     PyErr_Clear();
     int plain = hfi_array_is_plain(array);
@@ -309,6 +371,29 @@ walk_array(walk *at, PyObject *array) {
         Py_TYPE(array)->tp_traverse(array, visit, at);
 }
 
+/* What the codec of the object's type says that it shares. */
+static void
+walk_shares(walk *at, PyObject *object) {
+    PyObject *shares = shares_of(at, Py_TYPE(object));
+    PyObject *given = shares ? PyObject_CallOneArg(shares, object) : NULL;
+    PyObject *items = given ? PySequence_Tuple(given) : NULL;
+    if (!at->kept)
+        at->kept = PyList_New(0);
+    if (items && (!at->kept || PyList_Append(at->kept, items) < 0))
+        at->failed = 1;
+    for (Py_ssize_t i = 0; items && i < PyTuple_GET_SIZE(items) && !at->failed; i++) {
+        PyObject *item = PyTuple_GET_ITEM(items, i);
+        if (!PyLong_CheckExact(item))
+            visit(item, at);
+        else if (PyLong_AsVoidPtr(item))
+            visit_address(at, PyLong_AsVoidPtr(item));
+    }
+    PyErr_Clear();
+    Py_XDECREF(items);
+    Py_XDECREF(given);
+    Py_XDECREF(shares);
+}
+
 static void
 walk_object(walk *at, PyObject *object) {
     PyTypeObject *type = Py_TYPE(object);
@@ -318,6 +403,11 @@ walk_object(walk *at, PyObject *object) {
         break;
     case ARRAY:
         walk_array(at, object);
+        break;
+    case SHARING:
+        walk_shares(at, object);
+        if (type->tp_traverse)
+            type->tp_traverse(object, visit, at);
         break;
     default:
         type->tp_traverse(object, visit, at);
@@ -361,6 +451,8 @@ hfi_graph_init(hfi_graph *ret_graph, PyObject *const *objects, size_t count,
         PyGC_Enable();
     hfi_pointer_map_fini(&at.seen);
     hfi_pointer_map_fini(&at.types);
+    Py_XDECREF(at.finder);
+    Py_XDECREF(at.kept);
     free(at.stack);
     if (at.failed) {
         hfi_graph_fini(graph);

@@ -1,5 +1,6 @@
 /* graph.h - which names share mutable objects or memory. Call with the interpreter
- * attached; runs no Python code but the attribute getters of NumPy arrays. */
+ * attached; runs no Python code but the attribute getters of NumPy arrays and the codecs
+ * of other libraries' types. */
 #ifndef HFI_GRAPH_H
 #define HFI_GRAPH_H
 

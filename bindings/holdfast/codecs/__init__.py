@@ -1,0 +1,146 @@
+"""Codecs for types of other libraries, and the registry that others add theirs to.
+
+A codec of this kind is a rule of the pickler (`_carry.py`): it says how one value of some
+types is taken apart, wherever it stands, as a variable or deep inside of one. Memory that it
+hands over by `pickler.memory` lies in the arena and is mapped, not copied.
+
+    from holdfast.codecs import Codec, register
+
+    class Grid(Codec):
+        types = ("grids.Grid",)
+
+        def reduce(self, value, pickler):
+            owner = value.storage
+            memory = pickler.memory(owner.address, owner.size, owner)
+            return grids.Grid.from_buffer, (memory, value.shape)
+
+        def shares(self, value):
+            return (value.storage.address,)
+
+    register(Grid())
+
+A package registers by an entry point of the group ``holdfast.codecs``, named for the
+top-level module whose types it knows, whose object is a codec or a list of them:
+
+    [project.entry-points."holdfast.codecs"]
+    grids = "grids_holdfast:codecs"
+
+It is loaded when a value of a type from that module is first met, so a library that the
+notebook doesn't use costs nothing. The built-in ones are the modules of this package.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import typing as t
+
+# Top-level module of the types -> the module of this package that knows them.
+_BUILT_IN: dict[str, str] = {}
+GROUP = "holdfast.codecs"
+
+
+class Codec:
+    """How values of some types cross.
+
+    Attributes
+    ----------
+    types : tuple of str
+        The types as ``module.Qualname``, as their ``__module__`` and ``__qualname__`` say.
+        Subclasses count, those of the notebook too, where no nearer base has a codec.
+    """
+
+    types: tuple[str, ...] = ()
+
+    def reduce(self, value: t.Any, pickler: t.Any) -> t.Any:
+        """What `object.__reduce_ex__` gives: how to make the value again, or NotImplemented.
+
+        The function that makes it must be importable in the other process. What
+        `pickler.memory(address, size, owner)` gives may stand anywhere in the arguments and
+        the state: it arrives as an object that exports that memory, writable, for as long as
+        it lives. An exception here declines the value; its words are the reason.
+        """
+        return NotImplemented
+
+    def shares(self, value: t.Any) -> t.Iterable[object]:
+        """What the value shares with others that the garbage collector doesn't see.
+
+        Objects, which are then followed, and the addresses of memory, as int: values that
+        give the same address are carried together.
+        """
+        return ()
+
+
+_by_name: dict[str, Codec] = {}
+_by_type: dict[type, Codec | None] = {}
+_loaded: set[str] = set()
+_entry_points: dict[str, t.Any] | None = None
+
+
+def register(codec: Codec) -> None:
+    """Add a codec, in place of what its types had before."""
+    if not isinstance(codec, Codec) or not codec.types:
+        raise TypeError("a codec is an instance of holdfast.codecs.Codec with `types`")
+    for name in codec.types:
+        _by_name[name] = codec
+    _by_type.clear()
+
+
+def find(cls: type) -> Codec | None:
+    """The codec of a type's values: of its nearest base that has one."""
+    try:
+        return _by_type[cls]
+    except KeyError:
+        pass
+    found = None
+    for base in cls.__mro__:
+        module = getattr(base, "__module__", None)
+        if not isinstance(module, str):
+            continue
+        root = module.partition(".")[0]
+        if root not in _loaded:
+            _load(root)
+        found = _by_name.get(f"{module}.{base.__qualname__}")
+        if found is not None:
+            break
+    # A class of the notebook would be kept alive here, after it was defined anew.
+    if cls.__module__ != "__main__":
+        _by_type[cls] = found
+    return found
+
+
+def finder_of_shares(cls: type) -> t.Callable[[t.Any], t.Iterable[object]] | None:
+    """For the walk over the variables: `shares`, where the type's codec has one of its own."""
+    codec = find(cls)
+    if codec is None or type(codec).shares is Codec.shares:
+        return None
+    return codec.shares
+
+
+def entry_points() -> dict[str, t.Any]:
+    """The entry points of the group, by name; read once, since it looks at every package."""
+    global _entry_points
+    if _entry_points is None:
+        from importlib import metadata
+
+        _entry_points = {point.name: point for point in metadata.entry_points(group=GROUP)}
+    return _entry_points
+
+
+def _load(root: str) -> None:
+    _loaded.add(root)
+    if root in _BUILT_IN:
+        importlib.import_module(f"{__name__}.{_BUILT_IN[root]}")
+    point = entry_points().get(root)
+    if point is None:
+        return
+    try:
+        made = point.load()
+        for codec in made if isinstance(made, (list, tuple)) else [made]:
+            register(codec)
+    except Exception as error:  # another's codec must not cost the notebook its variables
+        print(
+            f"holdfast: the codecs of {point.value} for {root} can't be loaded: "
+            f"{type(error).__name__}: {error}",
+            file=sys.stderr,
+        )

@@ -1,0 +1,141 @@
+"""The registry of codecs for other libraries' types: by name, by entry point, by base class."""
+
+import sys
+
+import pytest
+
+from holdfast import codecs
+
+# A library of views over malloc'ed blocks, which neither the garbage collector nor the
+# buffer protocol knows, and its codec.
+LIBRARY = """
+import ctypes
+from holdfast import codecs
+
+class Block:
+    __slots__ = ("raw", "size", "owner")
+    def __init__(self, size):
+        self.raw, self.size, self.owner = ctypes.create_string_buffer(size), size, None
+    @property
+    def address(self):
+        return ctypes.addressof(self.raw)
+
+class Grid:
+    __slots__ = ("block", "start")
+    made = 0
+    def __init__(self, block, start=0):
+        self.block, self.start = block, start
+    def __getitem__(self, index):
+        return self.block.raw[self.start + index]
+    def __setitem__(self, index, value):
+        self.block.raw[self.start + index] = value
+    def view(self, start):
+        copy = Block.__new__(Block)
+        copy.raw, copy.size, copy.owner = self.block.raw, self.block.size, self.block
+        copy.raw = (ctypes.c_char * copy.size).from_address(self.block.address)
+        return type(self)(copy, self.start + start)
+
+def rebuild(cls, memory, start):
+    block = Block.__new__(Block)
+    block.size, block.owner = memoryview(memory).nbytes, memory
+    block.raw = (ctypes.c_char * block.size).from_buffer(memory)
+    return cls(block, start)
+
+class GridCodec(codecs.Codec):
+    types = ("grids.Grid",)
+    def reduce(self, value, pickler):
+        if value.start == 13:
+            raise ValueError("grids that start at 13 are cursed")
+        block = value.block
+        return rebuild, (type(value), pickler.memory(block.address, block.size, block), value.start)
+    def shares(self, value):
+        return (value.block.address,)
+
+codec = GridCodec()
+"""
+
+
+@pytest.fixture
+def grids(tmp_path, monkeypatch):
+    """The library in a place that other processes find, registered by an entry point."""
+    (tmp_path / "grids.py").write_text(LIBRARY)
+    information = tmp_path / "grids-1.0.dist-info"
+    information.mkdir()
+    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: grids\nVersion: 1.0\n")
+    (information / "entry_points.txt").write_text("[holdfast.codecs]\ngrids = grids:codec\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    before = dict(codecs._by_name)
+    codecs._loaded.discard("grids")
+    monkeypatch.setattr(codecs, "_entry_points", None)
+    yield __import__("grids")
+    codecs._by_name.clear()
+    codecs._by_name.update(before)
+    codecs._by_type.clear()
+    codecs._loaded.discard("grids")
+    sys.modules.pop("grids", None)
+
+
+def test_values_share_their_memory_where_they_arrive(home, grids):
+    home.execute(
+        "from grids import *\n"
+        "whole = Grid(Block(1 << 20))\nwhole[100] = b'x'\npart = whole.view(90)\n"
+        "nested = {'deep': [whole.view(50)]}\nother = Grid(Block(1 << 20))"
+    )
+    home.commit()
+    answer = home.other(
+        "names.bind(ns)\nns['part'][20] = b'y'\n"
+        "answer(part=ns['part'][10].decode(), whole=ns['whole'][110].decode(),"
+        " nested=ns['nested']['deep'][0][60].decode(), other=ns['other'][110].decode())"
+    )
+    assert answer == {"part": "x", "whole": "y", "nested": "y", "other": "\0"}
+
+
+def test_memory_is_mapped_and_only_changed_pages_are_written(home, grids):
+    home.execute("from grids import *\nx = Grid(Block(1 << 20))")
+    home.commit()
+    written = home.other(
+        "report = names.bind(ns)\nns['x'][5000] = b'z'\nsaved = save(ns)\n"
+        "answer(mapped=report['bytes_mapped'], copied=saved['bytes_copied'])"
+    )
+    assert written["mapped"] == 1 << 20
+    assert written["copied"] < 3 * 4096
+
+
+def test_a_subclass_of_the_notebook_is_carried_by_its_base_s_codec(home, grids):
+    home.execute(
+        "import grids\nclass Mine(grids.Grid):\n    def name(self): return 'mine'\n"
+        "x = Mine(grids.Block(1 << 16))\nx[7] = b'q'"
+    )
+    home.ns["Mine"].__module__ = "__main__"
+    home.commit()
+    source = "names.bind(ns)\nanswer(name=ns['x'].name(), item=ns['x'][7].decode())"
+    assert home.other(source) == {"name": "mine", "item": "q"}
+
+
+def test_a_codec_that_refuses_declines_that_value_alone(home, grids):
+    home.execute("from grids import *\ngood = Grid(Block(64))\nbad = Grid(Block(64), 13)")
+    report = home.commit()
+    assert "good" in report["saved"] and set(report["declined"]) == {"bad"}
+    assert "cursed" in report["declined"]["bad"]
+
+
+def test_an_entry_point_that_fails_is_told_and_costs_nothing_else(home, grids, capfd):
+    grids.codec = None
+    home.execute("import grids\nx = grids.Grid(grids.Block(64))\nfine = [1]")
+    home.commit()
+    assert "grids:codec" in capfd.readouterr().err
+    assert home.other("names.bind(ns)\nanswer(fine=ns['fine'])") == {"fine": [1]}
+
+
+def test_what_is_no_codec_is_refused():
+    with pytest.raises(TypeError):
+        codecs.register(object())
+    with pytest.raises(TypeError):
+        codecs.register(codecs.Codec())
+
+
+def test_classes_of_the_notebook_are_not_kept_alive():
+    cls = type("Gone", (), {"__module__": "__main__"})
+    assert codecs.find(cls) is None
+    assert cls not in codecs._by_type
