@@ -1,163 +1,217 @@
 """What an instrumented cell costs, as the client sees it.
 
-    python bench/cell.py [--sizes 8MiB,1GiB] [--repeat N] [--memory] [--json F]
+    python bench/cell.py [--rows empty,element,...] [--repeat N] [--quick] [--json F]
 
-Starts the kernels, makes one NumPy array of each size in them, and times cells that touch
-one element, from the execute_request to the idle status: a plain cell in ipykernel, a
-plain cell in Holdfast, and an instrumented cell in Holdfast with the standby warm. `added`
-is the instrumented cell minus ipykernel's plain cell. Then, with the array in place, the
-memory of all of the kernel's processes together, as a ratio to the array.
+Each row prepares some state, then runs two cells in turn without a pause, a plain one and an
+instrumented one, each of which reads or changes what the other made: in ipykernel, where both
+are plain, then in Holdfast. A cell is timed by the client from the execute_request to the idle
+status, so the start of the next standby is in it. `added` is the median of the instrumented
+cells minus ipykernel's of the same code, to be compared with the row's `bar`; `plain` is the
+same difference for the plain cells, and `pair` that of the mean of both together, which
+shows what a median hides. The first pair of each row is told apart (`first`), as it commits the
+state once.
+
+`--memory` adds, for rows with an array, what all of the kernel's processes hold together as a
+ratio to it. `--quick` is for a test of the program: small states, few cells.
 """
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
+import os
+import statistics
 import sys
-import tempfile
 import time
 from pathlib import Path
 
-from jupyter_client.manager import KernelManager
-
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import measure  # noqa: E402
-from measure import GIB, MIB  # noqa: E402
+from client import CELL, Kernel  # noqa: E402
+from measure import GIB  # noqa: E402
 
-TIMEOUT_S = 300
-UNITS = {"GiB": GIB, "MiB": MIB}
-
-
-class Kernel:
-    def __init__(self, name):
-        self.directory = tempfile.TemporaryDirectory()  # traces go here
-        self.manager = KernelManager(kernel_name=name)
-        self.manager.start_kernel(cwd=self.directory.name)
-        self.client = self.manager.client()
-        self.client.start_channels()
-        self.client.wait_for_ready(timeout=TIMEOUT_S)
-
-    def run(self, code):
-        """Seconds from request to idle, and the metadata of the reply."""
-        start = time.perf_counter()
-        request = self.client.execute(code)
-        while True:
-            message = self.client.get_iopub_msg(timeout=TIMEOUT_S)
-            if message["parent_header"].get("msg_id") != request:
-                continue
-            if message["msg_type"] == "error":
-                raise RuntimeError("\n".join(message["content"]["traceback"]))
-            if message["msg_type"] == "status" and message["content"]["execution_state"] == "idle":
-                break
-        seconds = time.perf_counter() - start
-        while True:
-            reply = self.client.get_shell_msg(timeout=TIMEOUT_S)
-            if reply["parent_header"].get("msg_id") == request:
-                return seconds, reply["metadata"]
-
-    def pids(self):
-        return measure.descendants(self.manager.provisioner.process.pid)
-
-    def end(self):
-        self.client.stop_channels()
-        self.manager.shutdown_kernel(now=False)
-        self.directory.cleanup()
+ARRAY = "import numpy as np\nx = np.ones({size} // 8)\ni = len(x) // 2; n = 0"
+MIXED = """
+n = 0
+for k in range({count}):
+    globals()[f"v{{k}}"] = [k, f"text {{k}}", (k, 2.5), {{"k": k}}, [k, {{k}}], k / 3][k % 6]
+"""
 
 
-def parse_size(text):
-    for unit, factor in UNITS.items():
-        if text.endswith(unit):
-            return int(text[: -len(unit)]) * factor
-    raise argparse.ArgumentTypeError(f"{text}: write 8MiB or 1GiB")
+@dataclasses.dataclass
+class Row:
+    """A state, two cells, and what the second may cost in milliseconds."""
+
+    name: str
+    bar: float
+    setup: str
+    plain: str
+    instrumented: str
+    size: int = 0  # of the large array, bytes; what --quick divides
+    count: int = 0  # of small objects; what --quick divides
+    road: str = ""  # HOLDFAST_ROAD for the kernel
 
 
-def time_cells(kernel, code, repeat, pause_s):
-    times, last = [], {}
+def _element(name: str, size: int) -> Row:
+    return Row(name, 15, ARRAY, "x[i] += 1", "n = x[i]; x[i] += 1", size=size)
+
+
+def _untouched(name: str, make: str, count: int) -> Row:
+    return Row(name, 15, f"n = 0; many = {make}", "n += 1", "n += 1", count=count)
+
+
+DICT = "{{str(k): k for k in range({count})}}"
+LIST = "[(k, str(k)) for k in range({count})]"
+ROWS = [
+    Row("empty", 15, "pass", "pass", "pass"),
+    _element("element", GIB),
+    _element("element 4 GiB", 4 * GIB),
+    Row(
+        "DataFrame",
+        15,
+        "import numpy as np, pandas as pd\n"
+        "df = pd.DataFrame(np.ones(({count}, 10)), columns=list('abcdefghij')); n = 0",
+        "df.iat[5, 3] += 1",
+        "n = df['d'].iat[5]; df.iat[7, 2] = n",
+        count=1_000_000,
+    ),
+    _untouched("dict of a million", DICT, 1_000_000),
+    _untouched("list of a million", LIST, 1_000_000),
+    _untouched("dict of ten million", DICT, 10_000_000),
+    _untouched("list of ten million", LIST, 10_000_000),
+    Row("1000 variables", 15, MIXED, "v5 += v11", "v4.append(v2[0]); v5 += 1", count=1000),
+    Row(
+        "torch",
+        15,
+        "import torch\nx = torch.ones({size} // 4); n = 0",
+        "x[5] += 1",
+        "n = float(x[5]); x[7] = n",
+        size=GIB // 4,
+    ),
+    Row(
+        "creating",
+        20,
+        "import numpy as np\nn = 0",
+        "n = y[5]",
+        "y = np.ones({size} // 8)",
+        size=GIB,
+    ),
+    Row("reading", 60, ARRAY, "x[i] = n", "n = x.sum()", size=GIB),
+    Row("writing", 400, ARRAY, "n = x[i]", "x += 1", size=GIB),
+    Row(
+        "one key, home road",
+        15,
+        f"n = 0; many = {DICT}",
+        "n = many['7']",
+        "many['7'] = n + 1",
+        count=1_000_000,
+        road="home",
+    ),
+]
+# "creating" reads what the cell before it made: the first pair makes it in the plain cell.
+FIRST = {"creating": "y = np.ones({size} // 8)"}
+
+
+def timed(kernel: Kernel, row: Row, repeat: int, head: str, fill: dict) -> dict:
+    """Seconds of each plain and each instrumented cell, and the last report."""
+    kernel.run(row.setup.format(**fill))
+    if row.name in FIRST:
+        kernel.run(FIRST[row.name].format(**fill))
+    times: dict = {"plain": [], "instrumented": []}
     for _ in range(repeat):
-        time.sleep(pause_s)
-        seconds, metadata = kernel.run(code)
-        times.append(seconds)
-        last = metadata.get("holdfast", {})
-    return times, last
+        times["plain"].append(kernel.run(row.plain.format(**fill))[0])
+        seconds, report = kernel.run(head + row.instrumented.format(**fill))
+        times["instrumented"].append(seconds)
+        times["report"] = report
+    return times
 
 
-def measure_size(kernel_name, size, repeat, pause_s):
-    make = f"import numpy as np\nx = np.ones({size // 8})"
-    read = "x[len(x) // 2]"
-    write = "x[len(x) // 2] += 1"
-    result = {"size_bytes": size, "repeat": repeat}
-    peer = Kernel("python3")
-    try:
-        peer.run(make)
-        result["ipykernel_s"] = measure.median(time_cells(peer, write, repeat, 0.05)[0])
-    finally:
-        peer.end()
+def measure_row(row: Row, args: argparse.Namespace) -> dict:
+    small = 64 if args.quick else 1
+    fill = {"size": row.size // small, "count": row.count // small}
+    with Kernel("python3") as peer:
+        theirs = timed(peer, row, args.repeat, "", fill)
     shmem = measure.shmem_bytes()
-    ours = Kernel(kernel_name)
-    try:
-        ours.run("import numpy as np")
-        ours.run("%%execute_with_scorep\npass")
-        time.sleep(2)  # the next standby has NumPy by then
-        memory = measure.PeakMemory(ours.pids, shmem)
-        empty = memory.sample()
-        ours.run(make)
-        result["plain_s"] = measure.median(time_cells(ours, write, repeat, 0.05)[0])
-        magic = "%%execute_with_scorep\n"
-        times, _ = time_cells(ours, magic + read, repeat, pause_s)
-        result["read_first_s"], result["read_s"] = times[0], measure.median(times)
-        times, last = time_cells(ours, magic + write, repeat, pause_s)
-        result["write_s"], result["write_max_s"] = measure.median(times), max(times)
-        result["last"] = last
-        time.sleep(2)
-        full = memory.sample()
-        result["memory_ratio"] = (full - empty) / size
-        result["memory_whole_ratio"] = full / size
-    finally:
-        ours.end()
-    return result
+    environment = dict(os.environ, HOLDFAST_ROAD=row.road) if row.road else None
+    with Kernel(args.kernel, environment) as kernel:
+        kernel.run(CELL + "pass")  # a notebook's first instrumented cell
+        memory = measure.PeakMemory(kernel.pids, shmem) if args.memory and row.size else None
+        empty = memory.sample() if memory else 0
+        ours = timed(kernel, row, args.repeat, CELL, fill)
+        held = None
+        if memory:
+            time.sleep(2)
+            held = (memory.sample() - empty) / fill["size"]
 
+    def difference(kind: str, of=statistics.median) -> float:
+        return of(ours[kind][1:]) - of(theirs[kind][1:])
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--sizes", default="8MiB,64MiB,256MiB,1GiB,4GiB")
-    parser.add_argument("--repeat", type=int, default=7)
-    parser.add_argument("--kernel", default="holdfast", help="name of the kernelspec")
-    parser.add_argument("--pause", type=float, default=0.5, help="s between cells")
-    parser.add_argument("--json", help="write the results to this file")
-    args = parser.parse_args()
-    record = {
-        "program": "bench/cell",
-        "machine": measure.machine("numpy", "ipykernel", "jupyter_client", "holdfast"),
+    return {
+        "row": row.name,
+        "bar_s": row.bar / 1e3,
+        "ipykernel_s": statistics.median(theirs["instrumented"]),
+        "holdfast_s": statistics.median(ours["instrumented"]),
+        "added_s": difference("instrumented"),
+        "first_s": ours["instrumented"][0] - theirs["instrumented"][0],
+        "max_s": max(ours["instrumented"][1:]),
+        "plain_added_s": difference("plain"),
+        "pair_added_s": difference("plain", statistics.fmean)
+        + difference("instrumented", statistics.fmean),
+        "memory_ratio": held,
+        "report": ours["report"],
+        "times": {"ipykernel": theirs, "holdfast": ours},
     }
-    print(json.dumps(record["machine"]), end="\n\n")
-    record["results"] = results = []
-    for text in args.sizes.split(","):
-        results.append(measure_size(args.kernel, parse_size(text), args.repeat, args.pause))
-        print(f"measured: {text}", file=sys.stderr)
-    head = [
-        "one element of",
-        "ipykernel ms",
-        "plain ms",
-        "first read ms",
-        "read ms",
-        "write ms",
-        "added ms",
-        "memory / array",
-    ]
+
+
+def show(results: list[dict]) -> str:
+    head = ["cell", "bar", "added", "", "ipykernel", "holdfast", "max", "first", "plain", "pair"]
     rows = [
         [
-            f"{measure.show_mib(r['size_bytes'])} MiB",
-            measure.show_ms(r["ipykernel_s"]),
-            measure.show_ms(r["plain_s"]),
-            measure.show_ms(r["read_first_s"]),
-            measure.show_ms(r["read_s"]),
-            measure.show_ms(r["write_s"]),
-            measure.show_ms(r["write_s"] - r["ipykernel_s"]),
-            f"{r['memory_ratio']:.3f}",
+            r["row"],
+            measure.show_ms(r["bar_s"]),
+            f"{r['added_s'] * 1e3:.1f}",
+            "" if r["added_s"] <= r["bar_s"] else "over",
+            *(measure.show_ms(r[key]) for key in ("ipykernel_s", "holdfast_s", "max_s")),
+            *(f"{r[key] * 1e3:.1f}" for key in ("first_s", "plain_added_s", "pair_added_s")),
         ]
         for r in results
     ]
-    print(measure.table(head, rows))
+    if any(r["memory_ratio"] is not None for r in results):
+        head.append("memory / array")
+        for row, r in zip(rows, results, strict=True):
+            row.append("" if r["memory_ratio"] is None else f"{r['memory_ratio']:.3f}")
+    return measure.table(head, rows) + "\n(ms)"
+
+
+def main():
+    names = [row.name for row in ROWS]
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", default="", help="some of: " + ", ".join(names))
+    parser.add_argument("--repeat", type=int, default=20, help="pairs of cells")
+    parser.add_argument("--kernel", default="holdfast", help="name of the kernelspec")
+    parser.add_argument("--memory", action="store_true", help="see above")
+    parser.add_argument("--quick", action="store_true", help="small states")
+    parser.add_argument("--json", help="write the results to this file")
+    args = parser.parse_args()
+    wanted = [name.strip() for name in args.rows.split(",") if name.strip()] or names
+    if unknown := set(wanted) - set(names):
+        parser.error(f"no such row: {', '.join(sorted(unknown))}")
+    if args.repeat < 2:
+        parser.error("at least two pairs: the first is told apart")
+    record = {
+        "program": "bench/cell",
+        "machine": measure.machine(
+            "numpy", "pandas", "torch", "ipykernel", "jupyter_client", "holdfast"
+        ),
+    }
+    print(json.dumps(record["machine"]), end="\n\n")
+    record["results"] = results = []
+    for row in ROWS:
+        if row.name in wanted:
+            results.append(measure_row(row, args))
+            print(f"measured: {row.name}", file=sys.stderr)
+    print(show(results))
     measure.write_json(args.json, record)
 
 

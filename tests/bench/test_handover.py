@@ -1,4 +1,4 @@
-"""bench/handover and bench/cell run, and what they count is what the store promises."""
+"""bench/handover runs, and what it counts is what the store promises."""
 
 import json
 import os
@@ -56,26 +56,3 @@ def test_an_unknown_system_is_a_clear_error():
         text=True,
     )
     assert done.returncode == 2 and "no such system or work" in done.stderr
-
-
-def test_cells_map_and_do_not_copy(tmp_path):
-    prefix = tmp_path / "prefix"
-    subprocess.run(
-        [sys.executable, "-m", "holdfast.install", "--prefix", prefix], check=True, timeout=60
-    )
-    path = tmp_path / "cell.json"
-    run(
-        "cell.py",
-        "--sizes",
-        "64MiB",
-        "--repeat",
-        "2",
-        "--pause",
-        "0.1",
-        "--json",
-        str(path),
-        JUPYTER_PATH=str(prefix / "share" / "jupyter"),
-    )
-    (result,) = json.loads(path.read_text())["results"]
-    assert result["last"]["bytes_mapped"] == 64 * MIB
-    assert result["last"]["bytes_copied"] < MIB

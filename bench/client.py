@@ -1,0 +1,65 @@
+"""A kernel as a client of Jupyter sees it, for the programs that time cells.
+
+The clock of `run` starts when the request is sent and stops at the idle status. Traces go
+to a directory that is removed with the kernel.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+
+import measure
+from jupyter_client.manager import KernelManager
+
+TIMEOUT_S = 600
+CELL = "%%execute_with_scorep\n"
+
+
+class Kernel:
+    """One kernel and its client; a context manager."""
+
+    def __init__(self, name: str, environment: dict[str, str] | None = None):
+        self.directory = tempfile.TemporaryDirectory()
+        self.manager = KernelManager(kernel_name=name)
+        options = {"env": environment} if environment is not None else {}
+        self.manager.start_kernel(cwd=self.directory.name, **options)
+        self.client = self.manager.client()
+        self.client.start_channels()
+        self.client.wait_for_ready(timeout=TIMEOUT_S)
+        self.printed = ""  # stdout of the last cell
+
+    def run(self, code: str) -> tuple[float, dict]:
+        """Seconds from request to idle, and the metadata of the reply."""
+        printed = []
+        start = time.perf_counter()
+        request = self.client.execute(code)
+        while True:
+            message = self.client.get_iopub_msg(timeout=TIMEOUT_S)
+            if message["parent_header"].get("msg_id") != request:
+                continue
+            kind, content = message["msg_type"], message["content"]
+            if kind == "error":
+                raise RuntimeError("\n".join(content["traceback"]))
+            if kind == "stream" and content["name"] == "stdout":
+                printed.append(content["text"])
+            if kind == "status" and content["execution_state"] == "idle":
+                break
+        seconds = time.perf_counter() - start
+        self.printed = "".join(printed)
+        while True:
+            reply = self.client.get_shell_msg(timeout=TIMEOUT_S)
+            if reply["parent_header"].get("msg_id") == request:
+                return seconds, reply["metadata"].get("holdfast", {})
+
+    def pids(self) -> list[int]:
+        """The processes of this kernel."""
+        return measure.descendants(self.manager.provisioner.process.pid)
+
+    def __enter__(self) -> Kernel:
+        return self
+
+    def __exit__(self, *exc) -> None:
+        self.client.stop_channels()
+        self.manager.shutdown_kernel(now=False)
+        self.directory.cleanup()
