@@ -271,6 +271,14 @@ names_published(PyObject *self, PyObject *number) {
     Py_RETURN_NONE;
 }
 
+/* Ready to be written: unsealed, or else with private copies. The interpreter stays
+ * attached, so that no other Python thread writes to it while it is copied. */
+static void
+make_writable(hf_region *region) {
+    if (hf_region_unseal(region, NULL) != HF_OK)
+        hf_region_populate(region, 1);
+}
+
 static PyObject *
 names_populate(PyObject *self, PyObject *args, PyObject *kwargs) {
     static char *words[] = {"names", "write", NULL};
@@ -293,7 +301,11 @@ names_populate(PyObject *self, PyObject *args, PyObject *kwargs) {
             if (!region || hf_region_is_own(region))
                 continue;
             bytes += hf_region_size(region);
-            Py_BEGIN_ALLOW_THREADS hf_region_populate(region, write);
+            if (write) {
+                make_writable(region);
+                continue;
+            }
+            Py_BEGIN_ALLOW_THREADS hf_region_populate(region, 0);
             Py_END_ALLOW_THREADS
         }
     }
@@ -338,8 +350,10 @@ static PyMethodDef names_methods[] = {
     {"listing", hfi_names_listing, METH_NOARGS, "The entries, a dict each."},
     {"populate", METHOD(names_populate), METH_VARARGS | METH_KEYWORDS,
      "populate($self, names, write=False)\n--\n\n"
-     "Fill the page tables of these names' regions; with private copies where `write`. "
-     "Gives their bytes."},
+     "Fill the page tables of these names' regions. Where `write`, copy them in bulk, "
+     "so "
+     "that writing to them in place is no page fault and the next commit takes them by "
+     "reference; no other thread may touch them meanwhile. Gives their bytes."},
     {"_load_class", hfi_names_load_class, METH_O, "For holdfast._carry."},
     {NULL, NULL, 0, NULL}};
 

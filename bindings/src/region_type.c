@@ -60,6 +60,16 @@ region_changed_pages(PyObject *self, PyObject *Py_UNUSED(ignored)) {
     return PyLong_FromUnsignedLongLong(pages);
 }
 
+/* With the interpreter attached: no other Python thread may write to it meanwhile. */
+static PyObject *
+region_unseal(PyObject *self, PyObject *Py_UNUSED(ignored)) {
+    hf_error error = HF_ERROR_INIT;
+    hf_status status = hf_region_unseal(as_region(self)->region, &error);
+    if (status != HF_OK)
+        return hfi_raise(hfi_state_of(Py_TYPE(self)), status, &error);
+    Py_RETURN_NONE;
+}
+
 static void
 region_dealloc(PyObject *self) {
     PyTypeObject *type = Py_TYPE(self);
@@ -72,6 +82,10 @@ region_dealloc(PyObject *self) {
 static PyMethodDef region_methods[] = {
     {"changed_pages", region_changed_pages, METH_NOARGS,
      "Pages written since the region was mapped or last committed."},
+    {"unseal", region_unseal, METH_NOARGS,
+     "Copy it in bulk into memory of this process's own, at the same addresses: writes "
+     "in place cost no copy faults then, and the next commit takes it by reference. No "
+     "other thread may touch it meanwhile."},
     {NULL, NULL, 0, NULL}};
 
 static PyType_Slot region_slots[] = {

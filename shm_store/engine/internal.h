@@ -208,7 +208,7 @@ struct hf_snapshot {
     hfi_root root;
 };
 
-/* ---- regions (region.c, region_map.c, seal.c) ---- */
+/* ---- regions (region.c, region_map.c, seal.c, unseal.c) ---- */
 
 struct hf_region {
     hf_session *session;
@@ -235,6 +235,11 @@ void hfi_regions_remove(hf_session *session, hf_region *region); /* mutex held *
 hf_region *hfi_regions_find(hf_session *session, const void *address);
 /* The region after `address`, for walks. */
 hf_region *hfi_regions_above(hf_session *session, const void *address);
+/* An own block of at least `mapped` bytes: reserved, mapped and pinned, and not among
+ * the regions yet. `ret_zero`: its pages are known to be zero. */
+hf_status hfi_block_take(hf_session *session, size_t mapped, hf_region **ret_block,
+                         int *ret_zero, hf_error *reterr) HF_CHECK;
+void hfi_block_free(hf_region *block); /* mutex held */
 /* Give cached blocks back. */
 void hfi_cache_flush(hf_session *session);
 hf_status hfi_pin(hf_session *session, uint32_t extent, hf_error *reterr) HF_CHECK;

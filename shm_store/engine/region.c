@@ -182,8 +182,8 @@ new_block(hf_session *session, size_t mapped, hf_region **ret_region,
     return HF_OK;
 }
 
-static void
-free_block(hf_region *region) {
+void
+hfi_block_free(hf_region *region) {
     hf_session *session = region->session;
     hf_error ignored;
     uint32_t extent = region->own_piece.extent;
@@ -204,10 +204,36 @@ hfi_cache_flush(hf_session *session) {
         while (session->cache[i]) {
             hf_region *region = session->cache[i];
             session->cache[i] = region->cache_next;
-            free_block(region);
+            hfi_block_free(region);
         }
     session->cache_bytes = 0;
     pthread_mutex_unlock(&session->mutex);
+}
+
+hf_status
+hfi_block_take(hf_session *session, size_t mapped, hf_region **ret_block, int *ret_zero,
+               hf_error *reterr) {
+    pthread_mutex_lock(&session->mutex);
+    hf_region *block = cache_take(session, mapped);
+    pthread_mutex_unlock(&session->mutex);
+    *ret_zero = 0;
+    if (!block) {
+        hf_status status = new_block(session, mapped, &block, reterr);
+        if (status)
+            return status;
+        hfi_extent *extent = &session->extents[block->own_piece.extent];
+        *ret_zero = (extent->flags & HFI_EXTENT_ZERO) != 0;
+        extent->flags &= ~(uint32_t)HFI_EXTENT_ZERO;
+        pthread_mutex_lock(&session->mutex);
+        status = hfi_pin(session, block->own_piece.extent, reterr);
+        if (status)
+            hfi_block_free(block);
+        pthread_mutex_unlock(&session->mutex);
+        if (status)
+            return status;
+    }
+    *ret_block = block;
+    return HF_OK;
 }
 
 hf_status
@@ -218,25 +244,11 @@ hf_region_reserve(hf_session *session, size_t size, int zeroed, hf_region **ret_
     hf_status status = hfi_session_check(session, reterr);
     if (status)
         return status;
-    size_t mapped = block_size(session, size);
-    int is_zero = 0;
-    pthread_mutex_lock(&session->mutex);
-    hf_region *region = cache_take(session, mapped);
-    pthread_mutex_unlock(&session->mutex);
-    if (!region) {
-        if ((status = new_block(session, mapped, &region, reterr)))
-            return status;
-        hfi_extent *extent = &session->extents[region->own_piece.extent];
-        is_zero = (extent->flags & HFI_EXTENT_ZERO) != 0;
-        extent->flags &= ~(uint32_t)HFI_EXTENT_ZERO;
-        pthread_mutex_lock(&session->mutex);
-        status = hfi_pin(session, region->own_piece.extent, reterr);
-        if (status)
-            free_block(region);
-        pthread_mutex_unlock(&session->mutex);
-        if (status)
-            return status;
-    }
+    hf_region *region;
+    int is_zero;
+    if ((status = hfi_block_take(session, block_size(session, size), &region, &is_zero,
+                                 reterr)))
+        return status;
     if (zeroed && !is_zero) {
         memset(region->address, 0, size);
         is_zero = 1;
@@ -297,7 +309,7 @@ dispose(hf_region *region) {
             session->cache[bin] = region;
             session->cache_bytes += region->mapped;
         } else
-            free_block(region);
+            hfi_block_free(region);
         return;
     }
     hfi_object_unmap(region->address, region->mapped);

@@ -220,6 +220,25 @@ hfi_object_write(int fd, const void *data, size_t size, uint64_t offset) {
 }
 
 int
+hfi_object_read(int fd, void *data, size_t size, uint64_t offset) {
+    char *p = data;
+    while (size) {
+        int err = hfi_fault("pread");
+        if (err)
+            return err;
+        ssize_t n = pread(fd, p, size, (off_t)offset);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return n < 0 ? errno : EIO;
+        p += n;
+        size -= (size_t)n;
+        offset += (uint64_t)n;
+    }
+    return 0;
+}
+
+int
 hfi_object_map(int fd, uint64_t offset, size_t size, int how, void *at,
                void **ret_address) {
     int err = hfi_fault("mmap");
@@ -249,6 +268,20 @@ hfi_object_map_nothing(size_t size, void **ret_address) {
         return errno;
     *ret_address = address;
     return 0;
+}
+
+int
+hfi_object_move(int fd, uint64_t offset, void *from, size_t size, void *to) {
+#ifdef MREMAP_FIXED
+    if (hfi_fault("mremap") == 0 &&
+        mremap(from, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, to) == to)
+        return 0;
+#endif
+    void *there;
+    int err = hfi_object_map(fd, offset, size, HFI_MAP_SHARED, to, &there);
+    if (!err)
+        hfi_object_unmap(from, size);
+    return err;
 }
 
 void

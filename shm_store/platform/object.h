@@ -31,6 +31,8 @@ int hfi_object_allocate(int fd, uint64_t offset, uint64_t size);
 int hfi_object_punch(int fd, uint64_t offset, uint64_t size);
 int hfi_object_truncate(int fd, uint64_t size);
 int hfi_object_write(int fd, const void *data, size_t size, uint64_t offset);
+/* All of the range must exist. */
+int hfi_object_read(int fd, void *data, size_t size, uint64_t offset);
 
 enum { HFI_MAP_READ, HFI_MAP_SHARED, HFI_MAP_PRIVATE };
 /* Map a range; `at` is NULL, or a range of this process to replace. */
@@ -38,6 +40,10 @@ int hfi_object_map(int fd, uint64_t offset, size_t size, int how, void *at,
                    void **ret_address);
 /* Reserve addresses only. */
 int hfi_object_map_nothing(size_t size, void **ret_address);
+/* Let the shared mapping of `size` bytes at `from`, which is that of the object from
+ * `offset` on, take the place of what is mapped at `to`, with its page tables where the
+ * system can do that. Where it fails, `from` stays mapped. */
+int hfi_object_move(int fd, uint64_t offset, void *from, size_t size, void *to);
 void hfi_object_unmap(void *address, size_t size);
 
 #endif

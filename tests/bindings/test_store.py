@@ -1,6 +1,7 @@
 """Sessions from Python: attaching, sizes, errors, and regions that outlive their handle."""
 
 import gc
+import mmap
 
 import numpy as np
 import pytest
@@ -67,6 +68,40 @@ def test_arrays_outlive_names_and_session(home):
     assert array.base.changed_pages() == 0
     array[0] = 7
     assert array.base.changed_pages() == 1
+
+
+def test_an_unsealed_region_keeps_what_it_holds(home):
+    home.ns["x"] = np.arange(50_000.0)
+    home.commit()
+    ns = {}
+    store.Names(home.session).bind(ns)
+    array = ns["x"]
+    array[1] = -1.0
+    array.base.unseal()
+    assert array[1] == -1.0 and array[2:].sum() == 50_000 * 49_999 / 2 - 1
+    assert array.base.changed_pages() == -(-len(array.base) // mmap.PAGESIZE)
+    array[:] = 3.0
+    other = {}
+    store.Names(home.session).bind(other)
+    assert other["x"].sum() == 50_000 * 49_999 / 2
+
+
+def test_names_made_writable_are_saved_by_reference(home):
+    home.ns["x"] = np.arange(50_000.0)
+    home.ns["y"] = np.arange(50_000.0)
+    home.commit()
+    names, ns = store.Names(home.session), {}
+    names.bind(ns)
+    assert names.populate(["x"], write=True) == ns["x"].nbytes
+    ns["x"] += 1.0
+    saved = names.save(ns)
+    assert saved["saved"] == ["x"]
+    assert saved["bytes_shared"] == ns["x"].nbytes and saved["pages_changed"] == 0
+    assert saved["bytes_copied"] < mmap.PAGESIZE
+    names.published(home.session.publish(saved["prepared"]))
+    other = {}
+    store.Names(home.session).bind(other)
+    assert (other["x"] == np.arange(50_000.0) + 1.0).all()
 
 
 def test_verify_after_commits(home):

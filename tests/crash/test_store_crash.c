@@ -1,10 +1,10 @@
 /* test_store_crash.c - a process is killed at every named step of the store, in turn.
  *
- * A child attaches, reserves, commits, seals, scrubs, reaps and trims; at its n-th step
- * it dies by SIGKILL. The parent then reaps and checks: the state is generation g or
- * g+1, whole; every checksum holds; every byte is accounted for; and another commit
- * works. n grows until a child survives to its end, so no step is missed. A second pass
- * kills the recovery itself.
+ * A child attaches, reserves, unseals, commits, seals, scrubs, reaps and trims; at its
+ * n-th step it dies by SIGKILL. The parent then reaps and checks: the state is
+ * generation g or g+1, whole; every checksum holds; every byte is accounted for; and
+ * another commit works. n grows until a child survives to its end, so no step is
+ * missed. A second pass kills the recovery itself.
  */
 #include <signal.h>
 #include <sys/wait.h>
@@ -30,23 +30,45 @@ die_at_step(const char *name) {
         kill(getpid(), SIGKILL);
 }
 
-/* The buffer of which each commit changes one page, in place: so that sealing maps what
- * the commit wrote. Reserved the first time, and full of nines. */
+/* A name's buffer as it is committed, mapped; the first time reserved, full of nines.
+ */
 static hf_region *
-mixed_region(hf_session *session, int version) {
+own_or_mapped(hf_session *session, const char *key, int *ret_mapped) {
     hf_snapshot *snapshot;
     hf_entry entry;
     hf_region *region;
-    size_t page = (size_t)getpagesize();
+    size_t size = MIXED_PAGES * (size_t)getpagesize();
     OK(hf_snapshot_acquire(session, &snapshot, NULL));
-    if (hf_snapshot_find(snapshot, "mixed", 5, &entry, NULL) == HF_OK)
+    *ret_mapped = hf_snapshot_find(snapshot, key, 5, &entry, NULL) == HF_OK;
+    if (*ret_mapped)
         OK(hf_region_map(snapshot, &entry, 0, &region, NULL));
     else {
-        OK(hf_region_reserve(session, MIXED_PAGES * page, 0, &region, NULL, NULL));
-        memset(hf_region_address(region), 9, MIXED_PAGES * page);
+        OK(hf_region_reserve(session, size, 0, &region, NULL, NULL));
+        memset(hf_region_address(region), 9, size);
     }
     hf_snapshot_release(snapshot);
+    return region;
+}
+
+/* The buffer of which each commit changes one page, in place: so that sealing maps what
+ * the commit wrote. */
+static hf_region *
+mixed_region(hf_session *session, int version) {
+    int is_mapped;
+    size_t page = (size_t)getpagesize();
+    hf_region *region = own_or_mapped(session, "mixed", &is_mapped);
     memset((char *)hf_region_address(region) + 3 * page, version, page);
+    return region;
+}
+
+/* The buffer that each commit writes all over, in place, and so unseals before. */
+static hf_region *
+whole_region(hf_session *session, int version) {
+    int is_mapped;
+    hf_region *region = own_or_mapped(session, "whole", &is_mapped);
+    if (is_mapped)
+        OK(hf_region_unseal(region, NULL));
+    memset(hf_region_address(region), version, hf_region_size(region));
     return region;
 }
 
@@ -68,6 +90,7 @@ static void
 commit_version(hf_session *session, int version) {
     hf_commit *commit;
     hf_region *region, *mixed = mixed_region(session, version);
+    hf_region *whole = whole_region(session, version);
     char key[16], payload[300];
     OK(hf_region_reserve(session, 300000, 0, &region, NULL, NULL));
     memset(hf_region_address(region), version, 300000);
@@ -88,8 +111,12 @@ commit_version(hf_session *session, int version) {
     hf_value value = {
         .key = "mixed", .key_size = 5, .buffers = &changed, .buffer_count = 1};
     OK(hf_commit_put(commit, &value, NULL));
+    value.key = "whole";
+    changed.region = whole;
+    OK(hf_commit_put(commit, &value, NULL));
     OK(hf_commit_publish_consume(commit, NULL, NULL));
     OK(hf_session_seal(session, 1, NULL));
+    hf_region_release(whole);
     hf_region_release(mixed);
     ((char *)hf_region_address(region))[5000] = (char)version;
     hf_region_release(region);
@@ -108,23 +135,29 @@ check_entry(void *context, const hf_entry *entry) {
     return 0;
 }
 
-/* One version in all names and in the mapped buffer; gives it. */
-static int
-check_whole(hf_session *session) {
-    hf_snapshot *snapshot;
+static void
+check_buffer(hf_snapshot *snapshot, const char *key) {
     hf_entry entry;
     hf_region *region;
-    OK(hf_session_verify(session, NULL));
-    OK(hf_snapshot_acquire(session, &snapshot, NULL));
-    CHECK(hf_snapshot_entry_count(snapshot) == NAMES + 1);
-    version_seen = -1;
-    OK(hf_snapshot_each(snapshot, check_entry, NULL, NULL));
-    OK(hf_snapshot_find(snapshot, "name0", 5, &entry, NULL));
+    OK(hf_snapshot_find(snapshot, key, 5, &entry, NULL));
     OK(hf_region_map(snapshot, &entry, 0, &region, NULL));
     const unsigned char *bytes = hf_region_address(region);
     for (size_t i = 0; i < hf_region_size(region); i++)
         CHECK(bytes[i] == version_seen);
     hf_region_release(region);
+}
+
+/* One version in all names and in the mapped buffer; gives it. */
+static int
+check_whole(hf_session *session) {
+    hf_snapshot *snapshot;
+    OK(hf_session_verify(session, NULL));
+    OK(hf_snapshot_acquire(session, &snapshot, NULL));
+    CHECK(hf_snapshot_entry_count(snapshot) == NAMES + 2);
+    version_seen = -1;
+    OK(hf_snapshot_each(snapshot, check_entry, NULL, NULL));
+    check_buffer(snapshot, "name0");
+    check_buffer(snapshot, "whole");
     check_mixed(snapshot, version_seen);
     hf_snapshot_release(snapshot);
     return version_seen;

@@ -239,6 +239,16 @@ HF_EXPORT HF_CHECK hf_status hf_region_changed_pages(hf_region *region,
  * with private copies of all pages in bulk where `write` is set. Best effort. */
 HF_EXPORT void hf_region_populate(hf_region *region, int write);
 
+/* Replace a private mapping of committed data by a copy in an extent of this process's
+ * own, mapped shared and writable at the same addresses: in-place writes then cost no
+ * copy faults, and the next commit publishes it by reference. What was written already
+ * is kept. Costs a bulk copy. An own region that isn't published stays as it is. The
+ * caller guarantees that no other thread can touch the region, and calls it from the
+ * thread that commits. HF_BUSY while a commit of this process is in the making or waits
+ * to be published. On failure the region is as it was. HF_E_NOSPACE, HF_E_SYSTEM,
+ * HF_E_LIMIT, HF_E_NOMEM, HF_E_GONE. */
+HF_EXPORT HF_CHECK hf_status hf_region_unseal(hf_region *region, hf_error *reterr);
+
 /* Turn what this process published private, at the same addresses: own regions that a
  * commit took become committed ones; changed pages that a commit wrote are mapped from
  * their new extents. Call it before user code runs again in a process that lives on.

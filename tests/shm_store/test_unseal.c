@@ -1,0 +1,241 @@
+/* test_unseal.c - unsealing: addresses and contents stay, what was committed stays, and
+ * the next commit copies nothing. Where it fails, all is as before. */
+#include <errno.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "engine/internal.h"
+#include "platform/fault.h"
+#include "store_fixture.h"
+
+#define PAGES 64
+
+static hf_commit_stats
+commit_stats(hf_session *session, const char *key, hf_region *region) {
+    hf_commit *commit;
+    hf_commit_stats stats;
+    OK(hf_commit_begin(session, &commit, NULL));
+    OK(put_value(commit, key, NULL, 0, region, NULL));
+    hf_commit_get_stats(commit, &stats);
+    OK(hf_commit_publish_consume(commit, NULL, NULL));
+    return stats;
+}
+
+/* A committed buffer of PAGES pages less a few bytes, each page full of its number. */
+static hf_region *
+committed(hf_session *session, const char *key) {
+    hf_region *own;
+    size_t page = session->page;
+    OK(hf_region_reserve(session, PAGES * page - 5, 0, &own, NULL, NULL));
+    char *p = hf_region_address(own);
+    for (size_t i = 0; i < PAGES; i++)
+        memset(p + i * page, (int)i, page);
+    commit_value(session, key, NULL, 0, own);
+    OK(hf_session_seal(session, 1, NULL));
+    hf_region_release(own);
+    return map_value(session, key);
+}
+
+/* Every page holds its number, but those of [first, last), which hold `other`. */
+static void
+check_pages(const hf_region *region, size_t first, size_t last, int other) {
+    size_t page = region->session->page;
+    const char *p = hf_region_address(region);
+    for (size_t i = 0; i < hf_region_size(region); i++)
+        CHECK(p[i] == (i / page >= first && i / page < last ? other : (int)(i / page)));
+}
+
+static void
+check_committed(hf_session *session, const char *key, size_t first, size_t last,
+                int other) {
+    hf_region *seen = map_value(session, key);
+    check_pages(seen, first, last, other);
+    hf_region_release(seen);
+}
+
+static void
+test_contents(hf_session *session, size_t first, size_t last) {
+    hf_region *region = committed(session, "c");
+    char *p = hf_region_address(region);
+    size_t page = session->page;
+    uint64_t pages;
+    memset(p + first * page, 'w', (last - first) * page); /* private pages */
+    OK(hf_region_unseal(region, NULL));
+    CHECK(hf_region_address(region) == p && hf_region_is_own(region));
+    CHECK(hf_region_size(region) == PAGES * page - 5);
+    check_pages(region, first, last, 'w');
+    check_committed(session, "c", 0, 0, 0);
+    OK(hf_region_unseal(region, NULL)); /* own already */
+    OK(hf_region_changed_pages(region, &pages, NULL));
+    CHECK(pages == PAGES);
+    memset(p + 7 * page, 'x', page);
+    check_committed(session, "c", 0, 0, 0);
+    memset(p + 7 * page, 7 >= first && 7 < last ? 'w' : 7, page);
+
+    hf_commit_stats stats = commit_stats(session, "c", region);
+    CHECK(stats.bytes_copied == 0 && stats.bytes_shared == PAGES * page - 5);
+    OK(hf_session_seal(session, 1, NULL)); /* and now it is one as all others */
+    CHECK(!hf_region_is_own(region));
+    OK(hf_region_changed_pages(region, &pages, NULL));
+    CHECK(pages == 0);
+    check_committed(session, "c", first, last, 'w');
+    p[0] = 'y';
+    OK(hf_region_changed_pages(region, &pages, NULL));
+    CHECK(pages == 1);
+    hf_region_release(region);
+    remove_value(session, "c");
+    OK(hf_session_reap(session, 1, NULL, NULL));
+    CHECK(info_of(session).retired_bytes == 0); /* no pin was forgotten */
+    CHECK(info_of(session).reserved_bytes == session->cache_bytes);
+}
+
+/* A buffer of several pieces, and with copies that a commit wrote but no seal mapped.
+ */
+static void
+test_pieces(hf_session *session) {
+    hf_region *region = committed(session, "p");
+    size_t page = session->page;
+    char *p = hf_region_address(region);
+    memset(p + 10 * page, 'q', 3 * page);
+    commit_stats(session, "p", region);
+    OK(hf_session_seal(session, 1, NULL));
+    CHECK(region->piece_count == 3);
+    memset(p + 13 * page, 'q', page);
+    CHECK(commit_stats(session, "p", region).bytes_copied == page);
+    OK(hf_session_seal(session, 0, NULL)); /* the page stays a private copy */
+    CHECK(region->next_count);
+    OK(hf_region_unseal(region, NULL));
+    check_pages(region, 10, 14, 'q');
+    memset(p + 10 * page, 'r', 4 * page);
+    check_committed(session, "p", 10, 14, 'q');
+    CHECK(commit_stats(session, "p", region).bytes_copied == 0);
+    check_committed(session, "p", 10, 14, 'r');
+    hf_region_release(region);
+}
+
+/* Published and not sealed yet: still mapped shared, so a write would reach it. */
+static void
+test_published(hf_session *session) {
+    hf_region *own;
+    OK(hf_region_reserve(session, 9 * session->page, 1, &own, NULL, NULL));
+    char *p = hf_region_address(own);
+    p[0] = 'a';
+    commit_value(session, "u", NULL, 0, own);
+    CHECK(!hf_region_is_own(own));
+    OK(hf_region_unseal(own, NULL));
+    CHECK(hf_region_is_own(own) && p[0] == 'a');
+    p[0] = 'b';
+    hf_region *seen = map_value(session, "u");
+    CHECK(((char *)hf_region_address(seen))[0] == 'a');
+    hf_region_release(seen);
+    hf_region_release(own);
+}
+
+static void
+test_busy(hf_session *session) {
+    hf_region *region = committed(session, "b"), *empty;
+    hf_commit *commit;
+    hf_prepared token;
+    hf_value value = {.key = "e", .key_size = 1, .buffer_count = 1};
+    hf_buffer none = {0};
+    value.buffers = &none;
+    OK(hf_commit_begin(session, &commit, NULL));
+    OK(put_value(commit, "b", NULL, 0, region, NULL));
+    OK(hf_commit_put(commit, &value, NULL));
+    CHECK(hf_region_unseal(region, NULL) == HF_BUSY);
+    OK(hf_commit_prepare_consume(commit, &token, NULL));
+    CHECK(hf_region_unseal(region, NULL) == HF_BUSY);
+    OK(hf_session_publish(session, &token, NULL, NULL));
+    OK(hf_region_unseal(region, NULL));
+    check_pages(region, 0, 0, 0);
+    hf_region_release(region);
+    empty = map_value(session, "e");
+    OK(hf_region_unseal(empty, NULL)); /* nothing to do */
+    CHECK(!hf_region_is_own(empty));
+    hf_region_release(empty);
+}
+
+static const char *failing;
+
+static int
+fail(const char *call) {
+    return strcmp(call, failing) == 0 ? EIO : 0;
+}
+
+static void
+test_failures(hf_session *session) {
+    static const char *const calls[] = {"pread", "mmap"};
+    hf_region *region = committed(session, "f");
+    size_t page = session->page;
+    memset((char *)hf_region_address(region) + 2 * page, 's', page);
+    hfi_cache_flush(session);
+    for (size_t i = 0; i < 2; i++) {
+        failing = calls[i];
+        hfi_fault_hook = fail;
+        CHECK(hf_region_unseal(region, NULL) == HF_E_SYSTEM);
+        hfi_fault_hook = NULL;
+        CHECK(!hf_region_is_own(region));
+        check_pages(region, 2, 3, 's');
+        CHECK(info_of(session).reserved_bytes == 0);
+    }
+    failing = "mremap"; /* then it is mapped anew */
+    hfi_fault_hook = fail;
+    OK(hf_region_unseal(region, NULL));
+    hfi_fault_hook = NULL;
+    CHECK(hf_region_is_own(region));
+    check_pages(region, 2, 3, 's');
+    check_committed(session, "f", 0, 0, 0);
+    hf_region_release(region);
+}
+
+static void
+test_no_space(void) {
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    hf_session *session = new_session((PAGES + 8) * page, HF_SESSION_MEMFD);
+    hf_region *region = committed(session, "n");
+    CHECK(hf_region_unseal(region, NULL) == HF_E_NOSPACE);
+    CHECK(!hf_region_is_own(region));
+    check_pages(region, 0, 0, 0);
+    hf_region_release(region);
+    end_session(session);
+}
+
+#ifdef __linux__
+static long
+faults(void) {
+    struct rusage usage;
+    CHECK(getrusage(RUSAGE_SELF, &usage) == 0);
+    return usage.ru_minflt;
+}
+
+/* What it is for: writing all over meets no page fault. */
+static void
+test_faults(hf_session *session) {
+    hf_region *region = committed(session, "z");
+    OK(hf_region_unseal(region, NULL));
+    long before = faults();
+    memset(hf_region_address(region), 1, hf_region_size(region));
+    CHECK(faults() - before < PAGES / 4);
+    hf_region_release(region);
+}
+#endif
+
+int
+main(void) {
+    hf_session *session = new_session(0, HF_SESSION_MEMFD);
+    test_contents(session, 0, 0);
+    test_contents(session, 3, 5);
+    test_contents(session, 0, PAGES);
+    test_contents(session, PAGES - 1, PAGES);
+    test_pieces(session);
+    test_published(session);
+    test_busy(session);
+    test_failures(session);
+    test_no_space();
+#ifdef __linux__
+    test_faults(session);
+#endif
+    OK(hf_session_verify(session, NULL));
+    end_session(session);
+    return 0;
+}
