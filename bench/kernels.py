@@ -1,0 +1,210 @@
+"""How little Holdfast disturbs what is computed: twelve kernels, timed inside the cell.
+
+    python bench/kernels.py [--kernels scale,add,...] [--repeat N] [--quick] [--json F]
+
+Each kernel is a few lines over some state. The cell itself reads the clock right before
+and right after them, so that a time holds what a recording would show and no hand-over:
+
+python        a plain interpreter, no Jupyter
+ipykernel     a cell in ipykernel
+plain         a plain cell in Holdfast
+after seal    the first plain cell after an instrumented one that only looked
+instrumented  a cell under %%execute_with_scorep, between events on and events off
+
+Shown are the ratios of medians, `plain` and `after seal` to python, `instrumented` to
+ipykernel, and the largest copy_faults that an instrumented cell reported. Every run
+begins with state that the run before left; the first isn't counted, except after a seal,
+where each is a first one. python and ipykernel are measured before and after Holdfast, since
+machines have moods.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import measure  # noqa: E402
+from client import CELL, Kernel  # noqa: E402
+from measure import GIB  # noqa: E402
+
+
+@dataclasses.dataclass
+class Computation:
+    """Named state and the lines that are timed."""
+
+    name: str
+    setup: str
+    code: str
+
+
+NUMPY = "import numpy as np\nrng = np.random.default_rng(1)\n"
+KERNELS = [
+    Computation("scale", NUMPY + "a = np.ones({gib} // 8)", "b = a * 2 + 1"),
+    Computation("add", NUMPY + "a = np.ones({gib} // 8)", "a += 1"),
+    Computation("sum", NUMPY + "a = np.ones({gib} // 8)", "s = a.sum()"),
+    Computation("sort", NUMPY + "a = rng.random({gib} // 128)", "b = np.sort(a)"),
+    Computation(
+        "matmul", NUMPY + "n = int(({gib} / 512) ** 0.5)\na = rng.random((n, n))", "b = a @ a"
+    ),
+    Computation("fft", NUMPY + "a = rng.random({gib} // 128)", "b = np.fft.rfft(a)"),
+    Computation(
+        "groupby",
+        NUMPY + "import pandas as pd\nn = {gib} // 256\n"
+        "df = pd.DataFrame({{'k': rng.integers(0, 1000, n), 'v': rng.random(n)}})",
+        "g = df.groupby('k')['v'].mean()",
+    ),
+    Computation(
+        "merge",
+        NUMPY + "import pandas as pd\nn = {gib} // 1024\n"
+        "df = pd.DataFrame({{'k': rng.permutation(n), 'v': rng.random(n)}})\n"
+        "other = pd.DataFrame({{'k': np.arange(n), 'w': rng.random(n)}})",
+        "m = df.merge(other, on='k')",
+    ),
+    Computation(
+        "einsum",
+        NUMPY + "n = {gib} // 8192\na = rng.random((n, 32))\nb = rng.random((32, 32))",
+        "c = np.einsum('ij,jk->ik', a, b)",
+    ),
+    Computation(
+        "loop",
+        "xs = list(range({gib} // 512)); ys = xs[::-1]",
+        "t = 0\nfor x, y in zip(xs, ys):\n    t += x * y",
+    ),
+    Computation(
+        "fit",
+        NUMPY + "from sklearn.linear_model import Ridge\n"
+        "X = rng.random(({gib} // 4096, 64)); y = rng.random({gib} // 4096)",
+        "m = Ridge().fit(X, y)",
+    ),
+    Computation(
+        "train",
+        "import torch\ntorch.manual_seed(1)\n"
+        "net = torch.nn.Sequential(torch.nn.Linear(512, 1024), torch.nn.ReLU(), "
+        "torch.nn.Linear(1024, 1))\n"
+        "X = torch.rand({gib} // 262144, 512); y = torch.rand({gib} // 262144, 1)\n"
+        "optimizer = torch.optim.SGD(net.parameters(), lr=0.01)",
+        "optimizer.zero_grad()\nloss = ((net(X) - y) ** 2).mean()\nloss.backward()\n"
+        "optimizer.step()",
+    ),
+]
+SETTLE_S = 3  # the template imports what the notebook did, and forks anew
+CLOCK = "from time import perf_counter as _clock"
+TIMED = "_start = _clock()\n{code}\n_took = _clock() - _start\nprint('took', _took)"
+WARM = "_start = _clock()\n_took = _clock() - _start"
+
+
+def took(printed: str) -> float:
+    for line in printed.splitlines():
+        if line.startswith("took "):
+            return float(line.split()[1])
+    raise RuntimeError(f"the cell did not tell its time: {printed!r}")
+
+
+def in_python(setup: str, cell: str, repeat: int) -> list[float]:
+    text = f"{CLOCK}\n{setup}\ncell = compile({cell!r}, 'cell', 'exec')\n" + (
+        f"for _ in range({repeat} + 1):\n    exec(cell, globals())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
+    return [took(line) for line in done.stdout.splitlines()][1:]
+
+
+def in_kernel(kernel: Kernel, cell: str, repeat: int, before: str = "") -> tuple[list, int]:
+    """The times of `cell`, each after the cell `before`; and the most copy faults."""
+    times, faults = [], 0
+    kernel.run(cell)
+    for _ in range(repeat):
+        if before:
+            kernel.run(before)
+        report = kernel.run(cell)[1]
+        faults = max(faults, report.get("copy_faults", 0))
+        times.append(took(kernel.printed))
+    return times, faults
+
+
+def in_ipykernel(setup: str, cell: str, repeat: int) -> list[float]:
+    with Kernel("python3") as peer:
+        peer.run(CLOCK + "\n" + setup)
+        return in_kernel(peer, cell, repeat)[0]
+
+
+def compute(one: Computation, args: argparse.Namespace) -> dict:
+    fill = {"gib": GIB // (64 if args.quick else 1)}
+    setup, cell = one.setup.format(**fill), TIMED.format(code=one.code)
+    times = {"python": in_python(setup, cell, args.repeat)}
+    times["ipykernel"] = in_ipykernel(setup, cell, args.repeat)
+    with Kernel(args.kernel) as ours:
+        ours.run(CLOCK + "\n" + setup)
+        time.sleep(SETTLE_S)
+        times["plain"], _ = in_kernel(ours, cell, args.repeat)
+        ours.run(CELL + WARM)
+        times["after seal"], _ = in_kernel(ours, cell, args.repeat, CELL + WARM)
+        times["instrumented"], faults = in_kernel(ours, CELL + cell, args.repeat)
+    times["python"] += in_python(setup, cell, args.repeat)
+    times["ipykernel"] += in_ipykernel(setup, cell, args.repeat)
+    medians = {key: statistics.median(value) for key, value in times.items()}
+    ratios = {
+        "plain": medians["plain"] / medians["python"],
+        "after seal": medians["after seal"] / medians["python"],
+        "instrumented": medians["instrumented"] / medians["ipykernel"],
+    }
+    return {"kernel": one.name, "medians_s": medians, "ratios": ratios} | {
+        "copy_faults": faults,
+        "times_s": times,
+    }
+
+
+WAYS = ("python", "ipykernel", "plain", "after seal", "instrumented")
+BARS = {"plain": 1.03, "after seal": 2.5, "instrumented": 1.05}
+
+
+def show(results: list[dict]) -> str:
+    head = ["kernel, ms", *WAYS, *(f"{key} ≤{bar}" for key, bar in BARS.items()), "copy faults"]
+    rows = [
+        [
+            r["kernel"],
+            *(f"{r['medians_s'][way] * 1e3:.1f}" for way in WAYS),
+            *(f"{r['ratios'][key]:.2f}" + "!" * (r["ratios"][key] > BARS[key]) for key in BARS),
+            str(r["copy_faults"]),
+        ]
+        for r in results
+    ]
+    return measure.table(head, rows)
+
+
+def main():
+    names = [one.name for one in KERNELS]
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--kernels", default="", help="some of: " + ", ".join(names))
+    parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--kernel", default="holdfast", help="name of the kernelspec")
+    parser.add_argument("--quick", action="store_true", help="small states")
+    parser.add_argument("--json", help="write the results to this file")
+    args = parser.parse_args()
+    wanted = [name.strip() for name in args.kernels.split(",") if name.strip()] or names
+    if unknown := set(wanted) - set(names):
+        parser.error(f"no such kernel: {', '.join(sorted(unknown))}")
+    record = {
+        "program": "bench/kernels",
+        "machine": measure.machine(
+            "numpy", "pandas", "scikit-learn", "torch", "ipykernel", "holdfast"
+        ),
+    }
+    print(json.dumps(record["machine"]), end="\n\n")
+    record["results"] = results = []
+    for one in KERNELS:
+        if one.name in wanted:
+            results.append(compute(one, args))
+            print(f"measured: {one.name}", file=sys.stderr)
+    print(show(results))
+    measure.write_json(args.json, record)
+
+
+if __name__ == "__main__":
+    main()
