@@ -17,7 +17,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -106,7 +106,7 @@ def run_notebook(
     return costs
 
 
-def _bytes(count: float | None) -> str:
+def show_bytes(count: float | None) -> str:
     if count is None:
         return "-"
     for unit in ("B", "KiB", "MiB", "GiB"):
@@ -134,15 +134,20 @@ def format_table(costs: Iterable[CellCost]) -> str:
                 _ms(cost.ms),
                 _ms(kernel.get("hand_over_in_ms")),
                 _ms(kernel.get("hand_over_out_ms")),
-                _bytes(kernel.get("bytes_mapped")),
-                _bytes(kernel.get("bytes_copied")),
+                show_bytes(kernel.get("bytes_mapped")),
+                show_bytes(kernel.get("bytes_copied")),
             )
         )
-    widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
+    return align(rows, left=(1, 2))
+
+
+def align(rows: Sequence[Sequence[str]], left: Container[int] = ()) -> str:
+    """A table whose first row is its head; columns in `left` are flush left."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = []
     for row in rows:
         cells = [
-            text.ljust(width) if column in (1, 2) else text.rjust(width)
+            text.ljust(width) if column in left else text.rjust(width)
             for column, (text, width) in enumerate(zip(row, widths, strict=True))
         ]
         lines.append("  ".join(cells).rstrip())

@@ -50,7 +50,7 @@ def test_table():
 
 
 def test_bytes():
-    shown = [report._bytes(n) for n in (0, 1023, 1024, 3 * 2**30, 5000 * 2**30, None)]
+    shown = [report.show_bytes(n) for n in (0, 1023, 1024, 3 * 2**30, 5000 * 2**30, None)]
     assert shown == ["0 B", "1023 B", "1.0 KiB", "3.0 GiB", "5000.0 GiB", "-"]
 
 

@@ -1,0 +1,171 @@
+"""What the hand-over of each cell of a notebook costs: ``python -m holdfast.bench NOTEBOOK``.
+
+The notebook is run twice. Once in Holdfast's kernel, with every cell in a fresh process of
+its own (``%%isolated``; cells with a cell magic of their own stay as they are): the kernel
+tells what it took to bring the variables there and back. And once in one ordinary IPython
+shell, where after each cell all variables are dumped with each peer (dill, cloudpickle,
+pickle 5) and loaded in a new process that has imported what the notebook has, as the Score-P
+kernel carries them. A peer's hand-over is what that kernel has to do for a cell: dump and load
+before it, dump and load after it. Starting processes and importing is in none of these
+figures; how long Holdfast's cells waited for a process stands in a column of its own.
+
+A peer that fails on a variable loses the whole dump; here that variable is named, left out,
+and the rest is dumped, which favours the peer.
+
+Needs nbclient and nbformat (``pip install holdfast[example]``), and the peers where they are
+installed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import typing as t
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from . import report
+
+__all__ = ["CellHandOver", "format_table", "main", "run_holdfast", "run_peers"]
+
+PEERS = ("dill", "cloudpickle", "pickle 5")
+
+
+@dataclass
+class CellHandOver:
+    """What the hand-over of one cell cost with each way of carrying. Milliseconds."""
+
+    number: int  # among the notebook's code cells, from 1
+    title: str
+    ms: dict[str, float | None] = field(default_factory=dict)
+    waited_ms: float = 0.0  # for a process that was not ready yet, by Holdfast
+    copied: int = 0  # bytes, by Holdfast
+    lost: dict[str, list[str]] = field(default_factory=dict)  # way: names not carried
+
+
+def isolated(source: str) -> str:
+    """The cell in a process of its own, unless it has a cell magic already."""
+    first = next((line for line in source.splitlines() if line.strip()), "")
+    return source if first.startswith("%%") else f"%%isolated\n{source}"
+
+
+def run_holdfast(notebook: Path, kernel: str, timeout_s: float) -> list[CellHandOver]:
+    """Each code cell in a fresh process of Holdfast's kernel, which tells its costs."""
+    import nbformat
+
+    node = nbformat.read(notebook, as_version=4)
+    for cell in node.cells:
+        if cell.cell_type == "code" and cell.source.strip():
+            cell.source = isolated(cell.source)
+    with tempfile.TemporaryDirectory(prefix="holdfast-bench-") as directory:
+        _copy_beside(notebook, Path(directory))
+        changed = Path(directory) / f"bench {notebook.name}"
+        nbformat.write(node, changed)
+        costs = report.run_notebook(
+            changed,
+            Path(directory) / f"executed {notebook.name}",
+            kernel=kernel,
+            timeout_s=timeout_s,
+            progress=lambda cost: _tell("Holdfast", cost.number, cost.title),
+        )
+    cells = []
+    for cost in costs:
+        cell = CellHandOver(cost.number, cost.title, {"Holdfast": None})
+        if cost.road != "plain":
+            bound = _number(cost.kernel, "commit_ms") + _number(cost.kernel, "bind_ms")
+            cell.ms["Holdfast"] = bound + _number(cost.kernel, "hand_over_out_ms")
+            cell.waited_ms = max(0.0, _number(cost.kernel, "hand_over_in_ms") - bound)
+        cell.copied = int(_number(cost.kernel, "bytes_copied"))
+        cells.append(cell)
+    return cells
+
+
+def run_peers(notebook: Path, cells: list[CellHandOver]) -> None:
+    """Add the peers' figures, from a shell that runs the same cells."""
+    with tempfile.TemporaryDirectory(prefix="holdfast-bench-") as directory:
+        _copy_beside(notebook, Path(directory))
+        command = [sys.executable, "-m", "holdfast.bench_peers", str(notebook.absolute())]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=directory) as process:
+            before: dict[str, float] = dict.fromkeys(PEERS, 0.0)
+            for line in process.stdout or ():
+                record = json.loads(line)
+                cell = cells[record["number"] - 1]
+                _tell("the others", cell.number, cell.title)
+                for peer, figure in record["peers"].items():
+                    cell.ms[peer] = before[peer] + figure["ms"]
+                    before[peer] = figure["ms"]
+                    if figure["lost"]:
+                        cell.lost[peer] = figure["lost"]
+        if process.returncode != 0:
+            raise RuntimeError("the notebook failed in an ordinary shell; see above")
+
+
+def _copy_beside(notebook: Path, directory: Path) -> None:
+    """What the notebook may read: the files beside it, by links."""
+    for path in notebook.absolute().parent.iterdir():
+        if not path.name.startswith("."):
+            (directory / path.name).symlink_to(path)
+
+
+def _number(record: dict[str, t.Any], key: str) -> float:
+    return float(record.get(key) or 0)
+
+
+def _tell(what: str, number: int, title: str) -> None:
+    print(f"  {what:10} {number:3} {title[:60]}", file=sys.stderr, flush=True)
+
+
+def format_table(cells: list[CellHandOver]) -> str:
+    """The table, one line a cell, and below it what each way could not carry."""
+    ways = ["Holdfast", *(way for way in PEERS if any(way in cell.ms for cell in cells))]
+    rows = [["", "cell", *(f"{way}, ms" for way in ways), "copied", "waited, ms"]]
+    for cell in cells:
+        figures = ["-" if (ms := cell.ms.get(way)) is None else f"{ms:.1f}" for way in ways]
+        told = [report.show_bytes(cell.copied), f"{cell.waited_ms:.1f}"]
+        rows.append([str(cell.number), cell.title[:40], *figures, *told])
+    measured = [cell for cell in cells if cell.ms.get("Holdfast") is not None]
+    sums = [f"{sum(cell.ms.get(way) or 0 for cell in measured):.1f}" for way in ways]
+    copied = report.show_bytes(sum(cell.copied for cell in measured))
+    rows.append(["", "all", *sums, copied, f"{sum(cell.waited_ms for cell in cells):.1f}"])
+    lines = [report.align(rows, left=(1,))]
+    lost: dict[tuple[str, str], int] = {}
+    for cell in cells:
+        for way, names in cell.lost.items():
+            for name in names:
+                lost.setdefault((way, name), cell.number)
+    lines += [f"{way} can't carry {name} (from cell {at} on)" for (way, name), at in lost.items()]
+    return "\n".join(lines)
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m holdfast.bench",
+        description="What the hand-over of each cell of a notebook costs, beside other ways.",
+    )
+    parser.add_argument("notebook", type=Path)
+    parser.add_argument("--kernel", default="holdfast", help="default: %(default)s")
+    parser.add_argument("--timeout", type=float, default=600, metavar="S", help="for one cell")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there, too")
+    options = parser.parse_args(argv)
+    if not options.notebook.is_file():
+        parser.error(f"{options.notebook}: no such file")
+
+    from nbclient.exceptions import CellExecutionError
+
+    try:
+        cells = run_holdfast(options.notebook, options.kernel, options.timeout)
+        run_peers(options.notebook, cells)
+    except (CellExecutionError, RuntimeError) as error:
+        print(f"\n{error}", file=sys.stderr)
+        return 1
+    print(format_table(cells))
+    if options.json:
+        options.json.write_text(json.dumps([asdict(cell) for cell in cells], indent=1) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
