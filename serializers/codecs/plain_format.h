@@ -1,6 +1,6 @@
 /* plain_format.h - what the plain codec adds to msgpack.
  *
- * A payload of format 1 is one msgpack value. None, bool, int of 64 bits, float, str,
+ * A payload of format 2 is one msgpack value. None, bool, int of 64 bits, float, str,
  * bytes, list and dict are msgpack's own nil, bool, int, float64, str, bin, array and
  * map. The rest are these extension types, so any msgpack reader can walk a payload:
  *
@@ -13,18 +13,33 @@
  * - 6, BYTEARRAY: the bytes.
  * - 7, SINGLETON: 1 byte, a singleton below.
  * - 8, INTERNED: str that was interned, in UTF-8.
- * - 9, NAN: 8 bytes, float64, big-endian, a NaN that others refer to.
+ * - 9, NAN: 8 bytes, float64, big-endian: every NaN that is a value by itself.
  *
  * Objects are indexed in the order in which they begin, from 0: every container (lists
- * and dicts too), every bin, BYTEARRAY, SURROGATES, INTERNED and NAN, and every str of
- * two bytes or more. Shorter ones are singletons in CPython anyway.
+ * and dicts too), every BYTEARRAY and NAN, every bin of two bytes or more, and every
+ * str but the empty one and those of one character up to U+00FF. What has no index is a
+ * singleton in CPython, or a number, which travels by value.
  *
- * The meta of an encoding is one byte: the number of the format.
+ * The meta of an encoding is two bytes: the number of the format, and the flags below.
+ *
+ * An encoding without HFI_PLAIN_UNORDERED is canonical: decoded and encoded again, by
+ * this process or another one of the same program, it gives the same meta and payload,
+ * byte for byte. So of such a value two encodings differ exactly where the value, the
+ * type of a part, the order of a dict, which parts are one object, or which strings are
+ * interned differ. The one exception are sets of two or more elements, written as they
+ * iterate: that order depends on the hashes of the process and the history of the set,
+ * and keeping it as it was is worth more than sorting.
  */
 #ifndef HOLDFAST_PLAIN_FORMAT_H
 #define HOLDFAST_PLAIN_FORMAT_H
 
-enum { HFI_PLAIN_FORMAT = 1 };
+enum { HFI_PLAIN_FORMAT = 2, HFI_PLAIN_META_SIZE = 2 };
+
+enum hfi_plain_flag {
+    HFI_PLAIN_UNORDERED = 1, /* holds a set or frozenset of two or more elements */
+    HFI_PLAIN_SHARED = 2,    /* holds a REF; without it a REF is corrupt */
+    HFI_PLAIN_FLAGS = 3,     /* all of them; others are corrupt */
+};
 
 enum hfi_plain_ext {
     HFI_PLAIN_KIND = 1,

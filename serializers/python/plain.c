@@ -4,7 +4,9 @@
  * set, frozenset, range, slice, Ellipsis, NotImplemented and nests of them, by exact
  * type: an instance of a subclass is declined, and pickle takes it. Identity inside one
  * encoding is kept for containers, strings, bytes and NaNs; other numbers travel by
- * value, as in pickle. The format is written down in codecs/plain_format.h.
+ * value, as in pickle. The format is written down in codecs/plain_format.h, and what
+ * makes an encoding canonical: nothing in it may depend on reference counts, on caches
+ * of the process, or on objects outside of the value.
  *
  * No Python code runs here in either direction: exact built-in types hash and compare
  * in C, and the cyclic collector, whose finalizers could run anything and change what
@@ -32,6 +34,13 @@ hfi_plain_is_atom(PyObject *object) {
     return object == Py_None || object == Py_Ellipsis || object == Py_NotImplemented ||
            type == &PyBool_Type || type == &PyLong_Type || type == &PyFloat_Type ||
            type == &PyComplex_Type || type == &PyUnicode_Type || type == &PyBytes_Type;
+}
+
+int
+hfi_plain_is_singleton(PyObject *text) {
+    Py_ssize_t length = PyUnicode_GET_LENGTH(text);
+
+    return length == 0 || (length == 1 && PyUnicode_READ_CHAR(text, 0) <= 0xff);
 }
 
 static int
@@ -69,20 +78,30 @@ plain_accepts(const hf_codec *codec, void *value) {
            type == &PySlice_Type || hfi_plain_is_atom(object);
 }
 
+int
+hfi_plain_is_canonical(const void *meta, size_t size) {
+    const unsigned char *bytes = meta;
+
+    return size == HFI_PLAIN_META_SIZE && bytes[0] == HFI_PLAIN_FORMAT &&
+           !(bytes[1] & HFI_PLAIN_UNORDERED);
+}
+
 static hf_status
 plain_encode(const hf_codec *codec, void *value, hf_sink *sink, hf_error *reterr) {
-    const unsigned char format = HFI_PLAIN_FORMAT;
+    unsigned char meta[HFI_PLAIN_META_SIZE] = {HFI_PLAIN_FORMAT};
     int collecting = PyGC_Disable();
+    unsigned flags = 0;
     hfi_packer packer;
     hf_status status;
 
     (void)codec;
     hfi_packer_init(&packer);
-    status = hfi_plain_encode(value, &packer, reterr);
+    status = hfi_plain_encode(value, &packer, &flags, reterr);
+    meta[1] = (unsigned char)flags;
     if (collecting)
         PyGC_Enable();
     if (!status)
-        status = sink->set_meta(sink, &format, sizeof format, reterr);
+        status = sink->set_meta(sink, meta, sizeof meta, reterr);
     if (!status)
         status = sink->write(sink, packer.data, packer.size, reterr);
     hfi_packer_fini(&packer);
@@ -92,20 +111,22 @@ plain_encode(const hf_codec *codec, void *value, hf_sink *sink, hf_error *reterr
 static hf_status
 plain_decode(const hf_codec *codec, hf_source *source, void **ret_value,
              hf_error *reterr) {
-    const unsigned char *format = source->meta;
+    const unsigned char *meta = source->meta;
     PyObject *value = NULL;
     int collecting;
     hf_status status;
 
     (void)codec;
-    if (source->meta_size != 1)
-        return hf_error_set(reterr, HF_E_CORRUPT, "plain: meta of %zu bytes, not 1",
-                            source->meta_size);
-    if (*format != HFI_PLAIN_FORMAT)
+    if (source->meta_size == 0)
+        return hf_error_set(reterr, HF_E_CORRUPT, "plain: no meta");
+    if (meta[0] != HFI_PLAIN_FORMAT)
         return hf_error_set(reterr, HF_E_VERSION, "plain: format %u is not known here",
-                            *format);
+                            meta[0]);
+    if (source->meta_size != HFI_PLAIN_META_SIZE || meta[1] & ~HFI_PLAIN_FLAGS)
+        return hf_error_set(reterr, HF_E_CORRUPT, "plain: a wrong meta");
     collecting = PyGC_Disable();
-    status = hfi_plain_decode(source->payload, source->payload_size, &value, reterr);
+    status = hfi_plain_decode(source->payload, source->payload_size, meta[1], &value,
+                              reterr);
     if (collecting)
         PyGC_Enable();
     if (!status)

@@ -41,6 +41,7 @@ typedef struct frame {
 typedef struct decoder {
     hfi_unpacker unpacker;
     size_t owed;
+    unsigned flags;
     PyObject **objects; /* by index; borrowed; NULL while a range or slice is open */
     size_t object_count;
     size_t object_capacity;
@@ -65,6 +66,8 @@ fail_memory(decoder *d) {
 
 static hf_status
 index_object(decoder *d, PyObject *object) {
+    if (!(d->flags & HFI_PLAIN_SHARED))
+        return HF_OK; /* nothing refers to it */
     if (d->object_count == d->object_capacity) {
         size_t capacity = d->object_capacity ? 2 * d->object_capacity : 64;
         PyObject **objects = realloc(d->objects, capacity * sizeof(PyObject *));
@@ -213,9 +216,19 @@ decode_str(decoder *d, const hfi_item *item, PyObject **ret_value) {
     PyObject *text =
         PyUnicode_DecodeUTF8((const char *)item->data, (Py_ssize_t)item->size, NULL);
 
-    if (item->size <= 1)
+    if (!text || hfi_plain_is_singleton(text))
         return finish(d, text, ret_value);
     return finish_indexed(d, text, ret_value);
+}
+
+static hf_status
+decode_bytes(decoder *d, const hfi_item *item, PyObject **ret_value) {
+    PyObject *bytes =
+        PyBytes_FromStringAndSize((const char *)item->data, (Py_ssize_t)item->size);
+
+    if (item->size <= 1)
+        return finish(d, bytes, ret_value);
+    return finish_indexed(d, bytes, ret_value);
 }
 
 /* ---- containers ---------------------------------------------------------------- */
@@ -336,10 +349,7 @@ decode_item(decoder *d, PyObject **ret_value) {
     case HFI_ITEM_UINT:
         return finish(d, PyLong_FromUnsignedLongLong(item.as.u), ret_value);
     case HFI_ITEM_BIN:
-        return finish_indexed(
-            d,
-            PyBytes_FromStringAndSize((const char *)item.data, (Py_ssize_t)item.size),
-            ret_value);
+        return decode_bytes(d, &item, ret_value);
     case HFI_ITEM_EXT:
         return decode_ext(d, &item, ret_value);
     }
@@ -425,7 +435,8 @@ close_container(decoder *d, PyObject **ret_value) {
         object = PySlice_New(PyTuple_GET_ITEM(parts, 0), PyTuple_GET_ITEM(parts, 1),
                              PyTuple_GET_ITEM(parts, 2));
     Py_DECREF(parts);
-    d->objects[top->number] = object;
+    if (d->flags & HFI_PLAIN_SHARED)
+        d->objects[top->number] = object;
     return finish(d, object, ret_value);
 }
 
@@ -457,9 +468,9 @@ decode_all(decoder *d, PyObject **ret_value) {
 }
 
 hf_status
-hfi_plain_decode(const void *payload, size_t size, PyObject **ret_value,
+hfi_plain_decode(const void *payload, size_t size, unsigned flags, PyObject **ret_value,
                  hf_error *reterr) {
-    decoder d = {.owed = 1, .reterr = reterr};
+    decoder d = {.owed = 1, .flags = flags, .reterr = reterr};
     hf_status status;
 
     hfi_unpacker_init(&d.unpacker, payload, size);

@@ -80,12 +80,13 @@ hfi_plain_pack_ext(hfi_packer *packer, enum hfi_plain_ext type, const void *body
 }
 
 static void
-pack_reference(hfi_packer *packer, uint32_t index) {
+pack_reference(hfi_encoder *e, uint32_t index) {
     unsigned char body[4] = {(unsigned char)(index >> 24), (unsigned char)(index >> 16),
                              (unsigned char)(index >> 8), (unsigned char)index};
     size_t width = index <= 0xff ? 1 : index <= 0xffff ? 2 : 4;
 
-    hfi_plain_pack_ext(packer, HFI_PLAIN_REF, body + 4 - width, width);
+    hfi_plain_pack_ext(e->packer, HFI_PLAIN_REF, body + 4 - width, width);
+    e->flags |= HFI_PLAIN_SHARED;
 }
 
 hf_status
@@ -95,14 +96,14 @@ hfi_plain_index(hfi_encoder *e, PyObject *object) {
     if (e->next_index == 0) {
         e->top = object;
     } else if (object == e->top) {
-        pack_reference(e->packer, 0);
+        pack_reference(e, 0);
         return HF_STOP;
     } else if (Py_REFCNT(object) > 1) {
         uint32_t *index = hfi_pointer_map_put(&e->seen, object, &new);
         if (!index)
             return hfi_plain_fail_memory(e);
         if (!new) {
-            pack_reference(e->packer, *index);
+            pack_reference(e, *index);
             return HF_STOP;
         }
         *index = e->next_index;
@@ -156,6 +157,8 @@ encode_set(hfi_encoder *e, PyObject *object) {
     pack_kind(e->packer,
               PyFrozenSet_CheckExact(object) ? HFI_PLAIN_FROZENSET : HFI_PLAIN_SET,
               (size_t)count);
+    if (count > 1)
+        e->flags |= HFI_PLAIN_UNORDERED;
     iterator = PyObject_GetIter(object);
     if (!iterator)
         return hfi_error_from_python(HF_E_CODEC, e->reterr);
@@ -251,7 +254,8 @@ encode_all(hfi_encoder *e, PyObject *value) {
 }
 
 hf_status
-hfi_plain_encode(PyObject *value, hfi_packer *packer, hf_error *reterr) {
+hfi_plain_encode(PyObject *value, hfi_packer *packer, unsigned *ret_flags,
+                 hf_error *reterr) {
     hfi_encoder e = {.packer = packer, .reterr = reterr};
     hf_status status;
 
@@ -262,5 +266,6 @@ hfi_plain_encode(PyObject *value, hfi_packer *packer, hf_error *reterr) {
         Py_XDECREF(e.frames[--e.depth].iterator);
     free(e.frames);
     hfi_pointer_map_fini(&e.seen);
+    *ret_flags = e.flags;
     return status;
 }

@@ -2,8 +2,10 @@
  *
  * What msgpack has no type for goes into an extension: integers beyond 64 bits, complex
  * numbers, texts with lone surrogates. A text that was interned is marked, so that it
- * is interned again and attribute names stay fast. A NaN that others refer to has an
- * index, since `x is y` is then all that tells it apart; other numbers travel by value.
+ * is interned again and attribute names stay fast. A NaN has an index, since `x is y`
+ * is all that tells it apart; other numbers travel by value. What CPython has one
+ * object of has no index either: there, `is` says nothing, and C code can make a second
+ * one, which decoding would not.
  *
  * Beyond ASCII a text is encoded aside: PyUnicode_AsUTF8 would leave a second copy in
  * every string of the user's.
@@ -73,7 +75,7 @@ hfi_plain_encode_float(hfi_encoder *e, PyObject *object) {
     unsigned char body[8];
     hf_status status;
 
-    if (number == number || Py_REFCNT(object) == 1) {
+    if (number == number) {
         hfi_pack_double(e->packer, number);
         return HF_OK;
     }
@@ -100,7 +102,7 @@ static hf_status
 encode_text(hfi_encoder *e, PyObject *object, const char *data, Py_ssize_t size) {
     hf_status status;
 
-    if (size > 1) {
+    if (!hfi_plain_is_singleton(object)) {
         status = hfi_plain_index(e, object);
         if (status)
             return status;
@@ -161,8 +163,10 @@ hf_status
 hfi_plain_encode_bytes(hfi_encoder *e, PyObject *object) {
     int mutable = PyByteArray_CheckExact(object);
     Py_ssize_t size = mutable ? PyByteArray_GET_SIZE(object) : PyBytes_GET_SIZE(object);
-    hf_status status = hfi_plain_index(e, object);
+    hf_status status = HF_OK;
 
+    if (mutable || size > 1)
+        status = hfi_plain_index(e, object);
     if (status)
         return status;
     if ((uint64_t)size > UINT32_MAX)

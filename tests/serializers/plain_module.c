@@ -1,4 +1,5 @@
-/* plain_module.c - the plain codec for pytest: dumps(value) -> bytes, loads(bytes).
+/* plain_module.c - the plain codec for pytest: dumps(value) -> bytes, meta(value) ->
+ * bytes, loads(bytes, meta), is_canonical(meta).
  *
  * A sink and a source in memory, nothing more, so that the codec is tested by itself:
  * without the store, and without the extension that carries it to users. conftest.py
@@ -49,40 +50,56 @@ raise(hf_status status, const hf_error *error) {
 }
 
 static PyObject *
-plain_dumps(PyObject *module, PyObject *value) {
+encode(PyObject *value, int wants_meta) {
     memory_sink memory = {.sink = {.write = memory_write, .set_meta = memory_set_meta}};
     hf_error error = HF_ERROR_INIT;
     hf_status status;
+    PyObject *result;
 
-    (void)module;
     memory.payload = PyBytes_FromStringAndSize(NULL, 0);
     status = hfi_codec_plain.encode(&hfi_codec_plain, value, &memory.sink, &error);
+    result = status ? raise(status, &error) : wants_meta ? memory.meta : memory.payload;
+    Py_XINCREF(result);
     Py_XDECREF(memory.meta);
-    if (status) {
-        Py_XDECREF(memory.payload);
-        return raise(status, &error);
-    }
-    return memory.payload;
+    Py_XDECREF(memory.payload);
+    return result;
 }
 
-/* The payload is copied into a block of its exact size, so that a sanitizer sees a read
- * past its end. */
 static PyObject *
-plain_loads(PyObject *module, PyObject *payload) {
-    const unsigned char format = 1;
+plain_dumps(PyObject *module, PyObject *value) {
+    (void)module;
+    return encode(value, 0);
+}
+
+static PyObject *
+plain_meta(PyObject *module, PyObject *value) {
+    (void)module;
+    return encode(value, 1);
+}
+
+/* Without a meta, one that allows references. The payload is copied into a block of its
+ * exact size, so that a sanitizer sees a read past its end. */
+static PyObject *
+plain_loads(PyObject *module, PyObject *args) {
+    const char *bytes, *meta = "\2\2";
+    Py_ssize_t size, meta_size = 2;
     hf_error error = HF_ERROR_INIT;
-    hf_source source = {.meta = &format, .meta_size = 1};
+    hf_source source = {0};
     void *value = NULL;
     hf_status status;
     char *copy;
 
     (void)module;
-    source.payload_size = (size_t)PyBytes_GET_SIZE(payload);
-    copy = malloc(source.payload_size ? source.payload_size : 1);
+    if (!PyArg_ParseTuple(args, "y#|y#", &bytes, &size, &meta, &meta_size))
+        return NULL;
+    copy = malloc(size ? (size_t)size : 1);
     if (!copy)
         return PyErr_NoMemory();
-    memcpy(copy, PyBytes_AS_STRING(payload), source.payload_size);
-    source.payload = copy;
+    memcpy(copy, bytes, (size_t)size);
+    source = (hf_source){.meta = meta,
+                         .meta_size = (size_t)meta_size,
+                         .payload = copy,
+                         .payload_size = (size_t)size};
     status = hfi_codec_plain.decode(&hfi_codec_plain, &source, &value, &error);
     free(copy);
     if (status)
@@ -107,9 +124,18 @@ plain_accepts(PyObject *module, PyObject *value) {
     return PyBool_FromLong(hfi_codec_plain.accepts(&hfi_codec_plain, value));
 }
 
+static PyObject *
+plain_is_canonical(PyObject *module, PyObject *meta) {
+    (void)module;
+    return PyBool_FromLong(hfi_plain_is_canonical(PyBytes_AS_STRING(meta),
+                                                  (size_t)PyBytes_GET_SIZE(meta)));
+}
+
 static PyMethodDef methods[] = {
     {"dumps", plain_dumps, METH_O, NULL},
-    {"loads", plain_loads, METH_O, NULL},
+    {"meta", plain_meta, METH_O, NULL},
+    {"loads", plain_loads, METH_VARARGS, NULL},
+    {"is_canonical", plain_is_canonical, METH_O, NULL},
     {"describe", plain_describe, METH_O, NULL},
     {"accepts", plain_accepts, METH_O, NULL},
     {NULL, NULL, 0, NULL},

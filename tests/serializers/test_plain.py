@@ -2,9 +2,12 @@
 the same objects shared; what can't be carried is named; bytes that lie break nothing."""
 
 import copy
+import json
 import math
+import os
 import random
 import struct
+import subprocess
 import sys
 
 import pytest
@@ -76,10 +79,86 @@ def same(a, b):
 @given(value=values)
 def test_round_trip(plain, value):
     payload = plain.dumps(value)
-    assert same(plain.loads(payload), value)
+    assert same(plain.loads(payload, plain.meta(value)), value)
     singleton = value is None or value is ... or value is NotImplemented
     kind = repr(value) if singleton else type(value).__name__
     assert plain.describe(payload).replace(",", " ").split()[0] == kind
+
+
+def has_order_of_its_own(value):
+    if isinstance(value, (set, frozenset)) and len(value) > 1:
+        return True
+    parts = value.items() if isinstance(value, dict) else value
+    nested = isinstance(value, (list, tuple, dict, set, frozenset))
+    return nested and any(map(has_order_of_its_own, parts))
+
+
+@settings(deadline=None, max_examples=400)
+@given(value=values)
+def test_canonical_unless_a_set_has_an_order(plain, value):
+    meta, payload = plain.meta(value), plain.dumps(value)
+    assert plain.is_canonical(meta) is not has_order_of_its_own(value)
+    back = plain.loads(payload, meta)
+    held = [back, value]  # references from outside, which must not show
+    if plain.is_canonical(meta):
+        assert plain.dumps(back) == payload and plain.meta(back) == meta
+    del held
+
+
+AGAIN = """
+import importlib.util, json, sys
+spec = importlib.util.spec_from_file_location("plain_module", sys.argv[1])
+plain = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(plain)
+for line in sys.stdin:
+    meta, payload = map(bytes.fromhex, json.loads(line))
+    value = plain.loads(payload, meta)
+    print(json.dumps([plain.meta(value).hex(), plain.dumps(value).hex()]))
+"""
+
+
+def test_canonical_in_another_process(plain):
+    nan, name, text = float("nan"), sys.intern("a_name_of_its_own"), "".join(["two", " "])
+    cases = [
+        [nan, nan, float("nan"), {nan: nan}],
+        [name, {name: name}, text, text, "".join(["two", " "])],
+        ["é", "é", "", "", "x", b"", b"y", b"y", (), (), "ж", b"yy", frozenset()],
+        [1, 1.0, True, 2**70, -(2**63), -0.0, 1j, ..., None, range(3), slice(1, "stop")],
+        {"b": 1, "a": [{}, {1}], (1, (2, name)): bytearray(b"z")},
+    ]
+    shared = [cases[1], (text,)]
+    shared += [shared, shared[1]]
+    lines = [[plain.meta(one).hex(), plain.dumps(one).hex()] for one in [*cases, shared]]
+    run = subprocess.run(
+        [sys.executable, "-c", AGAIN, plain.__file__],
+        input="\n".join(map(json.dumps, lines)),
+        env=os.environ | {"PYTHONHASHSEED": "7"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert [json.loads(line) for line in run.stdout.splitlines()] == lines
+    assert all(plain.is_canonical(bytes.fromhex(meta)) for meta, _ in lines)
+
+
+def test_what_is_one_object_by_accident_leaves_no_trace(plain):
+    # b"".join and str.join give new objects where a literal is CPython's only one.
+    for one, other in [(b"x", bytes(bytearray(b"x"))), ("é", "aé"[1:]), (float("inf"), 1e999)]:
+        assert plain.dumps([one, one]) == plain.dumps([one, other])
+
+
+def test_meta_that_lies(plain):
+    items = []
+    payload = plain.dumps([items, items])
+    assert plain.loads(payload, b"\2\2") == [[], []]
+    with pytest.raises(ValueError, match="isn't there"):
+        plain.loads(payload, b"\2\0")
+    for meta in (b"", b"\2", b"\2\4", b"\2\0\0"):
+        with pytest.raises(ValueError):
+            plain.loads(payload, meta)
+    with pytest.raises(RuntimeError, match="format 1"):
+        plain.loads(payload, b"\1")
+    assert not plain.is_canonical(b"\1\0") and not plain.is_canonical(b"")
 
 
 @settings(deadline=None, max_examples=400)
