@@ -123,6 +123,7 @@ TESTED_BY = {
     "tests/bindings/test_store.py": """
         bindings/src/region_type.c bindings/src/session_type.c""",
     "tests/bindings/test_marshal.py": "bindings/src/stream_codec.c",
+    "tests/bindings/test_numpy_allocator.py": "bindings/src/arena_allocator.c",
 }
 
 

@@ -147,11 +147,10 @@ static PyMethodDef store_methods[] = {
     {"enable_numpy_allocator", (PyCFunction)(void (*)(void))hfi_numpy_allocator_enable,
      METH_VARARGS | METH_KEYWORDS,
      "enable_numpy_allocator(session, threshold=65536)\n--\n\n"
-     "Let NumPy's new arrays of `threshold` bytes or more be born in the store, in "
-     "this "
-     "thread and in contexts copied from it."},
+     "Let NumPy's new arrays of `threshold` bytes or more be born in the store, on "
+     "every thread, wherever no other handler is chosen."},
     {"disable_numpy_allocator", hfi_numpy_allocator_disable, METH_NOARGS,
-     "Give NumPy its own allocator back in this context; arrays made before stay."},
+     "Give NumPy its own allocator back; arrays made before stay where they are."},
     {"sessions", sessions, METH_NOARGS, "This user's sessions, a dict each."},
     {"collect", collect, METH_NOARGS,
      "Destroy this user's sessions that nobody uses any more; gives how many."},

@@ -1,24 +1,12 @@
 """bench/cell runs its rows, and what its cells report is what the store promises."""
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 BENCH = Path(__file__).parents[2] / "bench"
 MIB = 1 << 20
-
-
-@pytest.fixture(scope="module")
-def environment(tmp_path_factory):
-    prefix = tmp_path_factory.mktemp("prefix")
-    subprocess.run(
-        [sys.executable, "-m", "holdfast.install", "--prefix", prefix], check=True, timeout=60
-    )
-    return {**os.environ, "JUPYTER_PATH": str(prefix / "share" / "jupyter")}
 
 
 def test_cells_map_and_do_not_copy(tmp_path, environment):

@@ -1,5 +1,9 @@
 """New arrays are born in the arena, and cross without a copy."""
 
+import _thread
+import asyncio
+import concurrent.futures
+import contextvars
 import threading
 
 import numpy as np
@@ -97,29 +101,91 @@ def test_a_full_arena_falls_back_to_malloc():
         session.destroy()
 
 
-def test_a_thread_enables_it_for_itself(arena):
-    sizes = []
-
-    def work():
-        before = reserved(arena)
-        first = np.ones(100_000)
-        sizes.append(reserved(arena) - before)
-        store.enable_numpy_allocator(arena)
-        second = np.ones(100_000)
-        sizes.append(reserved(arena) - before)
-        assert first.size == second.size
-
-    thread = threading.Thread(target=work)
+def in_thread(call):
+    thread = threading.Thread(target=call)
     thread.start()
     thread.join()
-    assert sizes[0] == 0 and sizes[1] >= 800_000
+
+
+def in_pool(call):
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        pool.submit(call).result()
+
+
+def in_task(call):
+    async def main():
+        await asyncio.create_task(asyncio.to_thread(call))
+        await asyncio.get_running_loop().run_in_executor(None, call)
+
+    asyncio.run(main())
+
+
+def in_empty_context(call):
+    contextvars.Context().run(call)
+
+
+def below_threading(call):
+    """As C code or `_thread` starts one: nothing of threading's runs in it."""
+    done = _thread.allocate_lock()
+    done.acquire()
+    _thread.start_new_thread(lambda: (call(), done.release()), ())
+    assert done.acquire(timeout=30)
+
+
+@pytest.mark.parametrize(
+    "way",
+    [in_thread, in_pool, in_task, in_empty_context, below_threading],
+    ids=lambda f: f.__name__,
+)
+def test_born_there_whoever_runs(arena, home, way):
+    made = []
+    way(lambda: made.append(np.full(100_000, 3.0)))
+    assert made and reserved(arena) >= 800_000 * len(made)
+    home.ns["made"] = made[-1]
+    report = home.commit()
+    assert (report["bytes_copied"], report["bytes_shared"]) == (0, 800_000)
+
+
+def test_what_was_made_before_is_freed_by_who_made_it(session):
+    large = [np.arange(100_000 + number) for number in range(20)]
+    small = [np.arange(number) for number in range(100)]
+    store.enable_numpy_allocator(session, threshold=1024)
+    try:
+        large += [np.arange(100_000) for number in range(20)]
+        small += [np.arange(number) for number in range(100)]
+        large[0].resize(300_000, refcheck=False)
+        assert large[0][99_999] == 99_999 and large[0][-1] == 0
+        assert all((array == np.arange(array.size)).all() for array in large[1:] + small)
+        del large[::2], small[::2]
+    finally:
+        store.disable_numpy_allocator()
+    assert all((array == np.arange(array.size)).all() for array in large + small)
+
+
+def test_one_session_after_the_other():
+    arrays = []
+    for number in range(3):
+        with store.Session.create() as session:
+            store.enable_numpy_allocator(session)
+            arrays.append(np.full(100_000, number))
+            assert reserved(session) > 0
+            store.disable_numpy_allocator()
+            session.destroy()
+    for number, array in enumerate(arrays):
+        assert (array == number).all()
+    assert np.ones(100_000).sum() == 100_000
+
+
+def test_an_array_tells_who_allocates(arena):
+    core = np.core if np.__version__.startswith("1.") else np._core
+    assert core.multiarray.get_handler_name() == "holdfast_arena"
+    assert core.multiarray.get_handler_name(np.zeros(3)) == "holdfast_arena"
 
 
 def test_threads_allocate_at_once(arena):
     failures = []
 
     def work(number):
-        store.enable_numpy_allocator(arena)
         for step in range(50):
             array = np.full(20_000 + 100 * step, float(number))
             if (array != number).any():

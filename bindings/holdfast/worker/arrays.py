@@ -1,10 +1,8 @@
 """Arrays that are born in the arena.
 
-NumPy's allocator handler (NEP 49) belongs to a context, and NumPy may be imported by any cell. So
-it is enabled when NumPy's import ends, by a finder that steps aside afterwards, and again for
-each request, since a handler that was set in one cell's context isn't there in the next.
-Threads that user code starts have contexts of their own and use malloc; what they make is
-copied into the store by the commit.
+The allocator is put behind NumPy's default handler (NEP 49), once, when NumPy's import ends: by
+a finder that steps aside afterwards, since any cell may be the first to import it. From then
+on it holds in every thread and context.
 
 A recording leaves this module's functions out, but shows what runs below them, since that is
 the import of NumPy (see holdfast.scorep). So nothing but finders may be called here.
@@ -17,21 +15,20 @@ import sys
 import typing as t
 
 
-class Arena:
-    """Enables the store's allocator for NumPy, now or when NumPy is there."""
+def be_born_in(session: t.Any) -> None:
+    """Enable the store's allocator for NumPy, now or when NumPy is there."""
+    if session is None:
+        return
 
-    def __init__(self, session: t.Any):
-        self._session = session
-        if session is not None and "numpy" not in sys.modules:
-            sys.meta_path.insert(0, _AfterImport("numpy", self.enable))
-
-    def enable(self) -> None:
-        """Enable in this context, if NumPy is imported."""
-        if self._session is None or "numpy" not in sys.modules:
-            return
+    def enable() -> None:
         from holdfast import _store
 
-        _store.enable_numpy_allocator(self._session)
+        _store.enable_numpy_allocator(session)
+
+    if "numpy" in sys.modules:
+        enable()
+    else:
+        sys.meta_path.insert(0, _AfterImport("numpy", enable))
 
 
 class _AfterImport(importlib.abc.MetaPathFinder):

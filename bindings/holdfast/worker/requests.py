@@ -22,8 +22,7 @@ import typing as t
 
 from ipykernel.jsonutil import json_clean
 
-from . import application
-from .arrays import Arena
+from . import application, arrays
 from .control import VERSION, Channel, ChannelClosed, Frame
 from .interrupt import Interrupts
 from .parents import Parents
@@ -44,7 +43,7 @@ class Worker:
     def __init__(self, channel: Channel, session: t.Any):
         self.channel = channel
         self.session = session
-        self.arena = Arena(session)
+        arrays.be_born_in(session)
         self.parents = Parents()
         self.interrupts = Interrupts(channel)
         self._context = contextvars.copy_context()
@@ -64,7 +63,6 @@ class Worker:
         self.shell = self.app.shell
         self.shell.rewrite_exception = self.rewrite_exception
         self.shell.begin_code = self.interrupts.begin_code
-        self.arena.enable()
         loop.call_soon(self._begin)
         loop.run_forever()
 
@@ -163,7 +161,6 @@ class Worker:
         msg_id = message["header"].get("msg_id", "")
         if not concurrent:
             self.parents.begin(frame["header"], msg_id)
-        self.arena.enable()
         self.kernel.set_parent([b""], message)
         try:
             if frame["type"] == "execute_request":

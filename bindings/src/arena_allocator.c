@@ -1,0 +1,157 @@
+/* arena_allocator.c - malloc and free over the regions of a session.
+ *
+ * Each block is an own region of the store: a save publishes it by reference, and no
+ * byte of it is ever copied. What is small, or has no room in the arena, is left to the
+ * caller's other allocator: running out of /dev/shm must not fail a computation that
+ * would have fitted into memory.
+ *
+ * Whose a block is, is told by its address and not by a size, since libraries may
+ * report another size when they free (NumPy does after a resize). Regions start on a
+ * page, so nearly all of the others' blocks are told without a look at the store;
+ * malloc's large ones start 16 bytes behind one.
+ *
+ * Libraries keep blocks past the end of whoever made them. So each arena that was ever
+ * begun is kept in a list until its last block is freed, and each block holds a use of
+ * the attachment. There is one arena in a worker; more only where a process has several
+ * sessions one after the other.
+ *
+ * A child of fork() has the same blocks, mapped and shared, and a copy of the store's
+ * bookkeeping that nobody keeps true. So it takes no new ones (`owner_pid`), and gives
+ * none back: their memory goes when it ends.
+ *
+ * The state is the process's, not a module's, as the heap is: libraries keep pointers
+ * to these functions for as long as it lives. The mutex guards the list and the counts;
+ * the store is called inside of it only to look up an address.
+ */
+#include "arena_allocator.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { PAGE_MIN = 4096 }; /* a region's alignment, at least */
+
+typedef struct arena {
+    struct arena *next;
+    hfi_attachment *attachment; /* a use while it is the current one or has blocks */
+    size_t blocks;
+} arena;
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static arena *arenas;  /* those with blocks, and the current one */
+static arena *current; /* takes new blocks; or NULL */
+static atomic_size_t current_from = SIZE_MAX; /* bytes; its threshold */
+static _Atomic pid_t owner_pid;               /* whoever began the current one */
+
+/* Unlink what is of no use any more. Mutex held; the caller releases what it gets. */
+static hfi_attachment *
+drop_if_idle(arena *one) {
+    if (one == current || one->blocks)
+        return NULL;
+    arena **link = &arenas;
+    while (*link != one)
+        link = &(*link)->next;
+    *link = one->next;
+    hfi_attachment *attachment = one->attachment;
+    free(one);
+    return attachment;
+}
+
+int
+hfi_arena_begin(hfi_attachment *attachment, size_t threshold) {
+    hfi_arena_end();
+    pthread_mutex_lock(&mutex);
+    arena *one = arenas;
+    while (one && one->attachment != attachment)
+        one = one->next;
+    if (!one && (one = calloc(1, sizeof *one))) {
+        *one = (arena){arenas, hfi_attachment_acquire(attachment), 0};
+        arenas = one;
+    }
+    current = one;
+    current_from = threshold;
+    owner_pid = getpid();
+    pthread_mutex_unlock(&mutex);
+    return one ? 0 : -1;
+}
+
+void
+hfi_arena_end(void) {
+    pthread_mutex_lock(&mutex);
+    arena *before = current;
+    current = NULL;
+    current_from = SIZE_MAX;
+    hfi_attachment *idle = before ? drop_if_idle(before) : NULL;
+    pthread_mutex_unlock(&mutex);
+    hfi_attachment_release(idle);
+}
+
+/* Count a block that comes or goes. */
+static void
+count(arena *one, int blocks) {
+    pthread_mutex_lock(&mutex);
+    one->blocks += (size_t)blocks;
+    hfi_attachment *idle = drop_if_idle(one);
+    pthread_mutex_unlock(&mutex);
+    hfi_attachment_release(idle);
+}
+
+void *
+hfi_arena_allocate(size_t size, int zeroed) {
+    if (size < current_from || getpid() != owner_pid)
+        return NULL;
+    pthread_mutex_lock(&mutex);
+    arena *one = current;
+    if (one)
+        one->blocks++; /* so that it stays */
+    pthread_mutex_unlock(&mutex);
+    hf_region *region = NULL;
+    if (one && hf_region_reserve(one->attachment->session, size, zeroed, &region, NULL,
+                                 NULL) == HF_OK)
+        return hf_region_address(region);
+    if (one)
+        count(one, -1);
+    return NULL;
+}
+
+/* The region that starts at `block`, acquired, and its arena; or NULL. */
+static hf_region *
+find(const void *block, arena **ret_arena) {
+    if (!block || (uintptr_t)block % PAGE_MIN != 0)
+        return NULL;
+    hf_region *region = NULL;
+    pthread_mutex_lock(&mutex);
+    for (arena *one = arenas; one && !region; one = one->next) {
+        region = one->blocks ? hf_region_find(one->attachment->session, block) : NULL;
+        if (region && hf_region_address(region) != block) {
+            hf_region_release(region);
+            region = NULL;
+        }
+        *ret_arena = one;
+    }
+    pthread_mutex_unlock(&mutex);
+    return region;
+}
+
+size_t
+hfi_arena_size(const void *block) {
+    arena *one;
+    hf_region *region = find(block, &one);
+    size_t size = region ? hf_region_size(region) : 0;
+    hf_region_release(region);
+    return size;
+}
+
+int
+hfi_arena_free(void *block) {
+    arena *one;
+    hf_region *region = find(block, &one);
+    if (!region)
+        return 0;
+    hf_region_release(region); /* what find acquired */
+    if (getpid() == owner_pid) {
+        hf_region_release(region); /* what hfi_arena_allocate kept */
+        count(one, -1);
+    }
+    return 1;
+}
