@@ -83,16 +83,6 @@ def _make_view(base, dtype, shape, strides, offset, writeable):
     return _make_array(flat.reshape(-1).view("u1"), dtype, shape, strides, offset, writeable)
 
 
-def _make_memmap(filename, dtype, mode, offset, shape, order):
-    import numpy
-
-    return numpy.memmap(filename, dtype, mode, offset, shape, order)
-
-
-def _view_as(array, cls):
-    return array.view(cls)
-
-
 def _find_class(identifier):
     cls = _rules._DYNAMIC_CLASS_TRACKER_BY_ID.get(identifier)
     if cls is None:
@@ -212,9 +202,10 @@ _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE
 _PLAIN_KINDS = frozenset("biufcmMSUV")
 
 
-def _is_array(value):
-    numpy = sys.modules.get("numpy")
-    return numpy is not None and isinstance(value, numpy.ndarray)
+def _numpy_arrays():
+    from .codecs import numpy_arrays
+
+    return numpy_arrays
 
 
 class Pickler(cloudpickle.Pickler):
@@ -247,8 +238,6 @@ class Pickler(cloudpickle.Pickler):
             return self._reduce_array(obj)
         if cls is _rules.CellType:
             return self._reduce_cell(obj)
-        if self._array is not None and isinstance(obj, self._array):
-            return self._reduce_array_subclass(obj)
         if isinstance(obj, type) and _context.own is not None:
             return self._reduce_class(obj)
         if cls is _CachedFunction and obj.__module__ == "__main__":
@@ -371,10 +360,12 @@ class Pickler(cloudpickle.Pickler):
     def _reduce_array(self, array):
         dtype = array.dtype
         if dtype.hasobject or dtype.kind not in _PLAIN_KINDS:
-            return NotImplemented
+            return _numpy_arrays().reduce_view_of_objects(array)
         make, (owner, offset) = _make_array, self._owner_of(array)
         if owner is None:
             return NotImplemented
+        if array.base is not None and _numpy_arrays().root_of(array) is not None:
+            return _numpy_arrays().reduce_memmap(array)
         if self._is_view_of(array, array.base):
             make, owner = _make_view, array.base
             offset = array.ctypes.data - owner.ctypes.data
@@ -400,24 +391,6 @@ class Pickler(cloudpickle.Pickler):
         (low, high), (start, end) = byte_bounds(array), byte_bounds(base)
         return start <= low and high <= end
 
-    def _reduce_array_subclass(self, array):
-        cls = type(array)
-        if cls is self._numpy.memmap and isinstance(array.base, _mmap_type()):
-            array.flush()
-            order = "C" if array.flags.c_contiguous else "F"
-            mode = "r+" if array.mode == "w+" else array.mode
-            where = (str(array.filename), array.dtype, mode, array.offset, array.shape)
-            if array.filename is not None and mode != "c":
-                return _make_memmap, (*where, order)
-        if (
-            cls.__reduce__ is self._array.__reduce__
-            and cls.__reduce_ex__ is self._array.__reduce_ex__
-            and cls.__array_finalize__ in (None, self._array.__array_finalize__)
-            and not getattr(array, "__dict__", None)
-        ):
-            return _view_as, (array.view(self._array), cls)
-        return super().reducer_override(array)
-
 
 class _Memory:
     """The memory of one owner, pickled once however many arrays look at it."""
@@ -427,12 +400,6 @@ class _Memory:
 
     def __reduce_ex__(self, protocol):
         return _make_memory, (pickle.PickleBuffer(self.memory),)
-
-
-def _mmap_type():
-    import mmap
-
-    return mmap.mmap
 
 
 # ---- what the extension calls ---------------------------------------------------------------

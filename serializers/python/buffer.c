@@ -6,7 +6,8 @@
  * A lone view takes its owner's whole memory along: writes through it stay writes to
  * that memory, and a view that is saved again is still the same range of the same
  * region. Memory below HFI_ARRAY_INLINE_MAX goes into the payload and is copied. Arrays
- * of objects are no memory in this sense; pickle carries them.
+ * of objects are no memory in this sense, and views of a memmap stay views of its file;
+ * pickle carries them.
  *
  * The dtype is NumPy's type string where that says everything, else ("descr") the
  * pickle of the dtype: structured ones, with titles, offsets or metadata. A restored
@@ -169,6 +170,8 @@ array_encode(PyObject *array, hf_sink *sink, hf_error *reterr) {
     uint64_t offset = 0;
     if (!view.low)
         status = hf_error_set(reterr, HF_DECLINED, "the array's memory can't be told");
+    else if (strcmp(Py_TYPE(view.owner)->tp_name, "mmap.mmap") == 0)
+        status = hf_error_set(reterr, HF_DECLINED, "a view of a mapped file");
     else if (dtype_texts(array, &text, &pickle) < 0)
         status = hfi_error_from_python(HF_DECLINED, reterr);
     else {

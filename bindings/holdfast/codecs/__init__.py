@@ -36,7 +36,9 @@ import sys
 import typing as t
 
 # Top-level module of the types -> the module of this package that knows them.
-_BUILT_IN: dict[str, str] = {}
+_BUILT_IN: dict[str, str] = {
+    "numpy": "numpy_arrays",
+}
 GROUP = "holdfast.codecs"
 
 

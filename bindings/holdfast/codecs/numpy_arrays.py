@@ -1,0 +1,213 @@
+"""NumPy's arrays that are more than memory: subclasses, memmaps, views of objects.
+
+A subclass that pickles as an array does is its memory, seen as that class, and its
+attributes; NumPy's own pickling copies the memory into the pickle and drops them. A masked
+array is the same: its mask is one of its attributes.
+
+A memmap is its file, mapped again; so is a view of one, of whatever class. What a mapping
+of mode "c" has changed is in its private pages and nowhere else: those are carried.
+
+Views of arrays of objects (and of texts of variable width) stay views: their memory can't
+be carried, since it holds pointers, but their place in the array that they look at can.
+"""
+
+from __future__ import annotations
+
+import copyreg
+import mmap
+import os
+import typing as t
+
+import numpy as np
+
+from . import Codec, register
+
+_byte_bounds = getattr(np, "byte_bounds", None)  # before NumPy 2
+if _byte_bounds is None:
+    from numpy.lib.array_utils import byte_bounds as _byte_bounds
+
+_PLAIN_REDUCTIONS = (np.ndarray.__reduce__, np.ma.MaskedArray.__reduce__)
+_PLAIN_STATES = (np.ndarray.__setstate__, np.ma.MaskedArray.__setstate__)
+
+
+class Subclass(Codec):
+    """Subclasses of ndarray that have no pickling of their own."""
+
+    types = ("numpy.ndarray",)
+
+    def reduce(self, value, pickler):
+        cls = type(value)
+        if isinstance(value, np.memmap) or root_of(value) is not None:
+            return reduce_memmap(value)
+        if (
+            cls.__reduce__ not in _PLAIN_REDUCTIONS
+            or cls.__reduce_ex__ is not np.ndarray.__reduce_ex__
+            or cls.__setstate__ not in _PLAIN_STATES
+        ):
+            return NotImplemented
+        return _view_as, (_as_array(value), cls), _attributes(value), None, None, _set_attributes
+
+
+register(Subclass())
+
+
+def _as_array(value: np.ndarray) -> np.ndarray:
+    return np.ndarray.view(value, np.ndarray)
+
+
+def _attributes(value: t.Any) -> dict[str, t.Any]:
+    attributes = dict(getattr(value, "__dict__", {}))
+    for name in copyreg._slotnames(type(value)):  # type: ignore[attr-defined]
+        if hasattr(value, name):
+            attributes[name] = getattr(value, name)
+    return attributes
+
+
+def _view_as(array, cls):
+    return np.ndarray.view(array, cls)
+
+
+def _set_attributes(value, attributes):
+    for name, item in attributes.items():
+        if hasattr(value, "__dict__"):
+            value.__dict__[name] = item
+        else:
+            setattr(value, name, item)
+
+
+# ---- memmaps ---------------------------------------------------------------------------
+
+
+def root_of(array: t.Any) -> np.memmap | None:
+    """The memmap that an array is a view of, or is."""
+    base = array
+    while isinstance(base, np.ndarray):
+        array, base = base, base.base
+    return array if isinstance(base, mmap.mmap) and isinstance(array, np.memmap) else None
+
+
+def reduce_memmap(array: np.ndarray) -> t.Any:
+    """How to map the file again, or where in its memmap a view is."""
+    root = root_of(array)
+    if root is None:  # its memory is its own, as that of np.memmap.copy() is
+        return _view_as, (_as_array(array), type(array))
+    if array is not root:
+        place = array.__array_interface__["data"][0] - root.__array_interface__["data"][0]
+        where = (array.dtype, array.shape, array.strides, place, array.flags.writeable)
+        return _make_memmap_view, (root, type(array), *where)
+    if root.filename is None:
+        raise ValueError("a memmap of a file without a name; np.asarray(...).copy() is carried")
+    try:
+        file = os.stat(root.filename)
+    except FileNotFoundError:
+        raise ValueError(f"a memmap whose file {root.filename} is gone") from None
+    order = "C" if root.flags.c_contiguous else "F"
+    mode = "r+" if root.mode == "w+" else root.mode
+    pages = changed_pages(root) if mode == "c" else []
+    args = (str(root.filename), root.dtype, mode, root.offset, root.shape, order)
+    return _make_memmap, (type(root), args, (file.st_dev, file.st_ino), pages)
+
+
+def _make_memmap(cls, args, file, pages):
+    now = os.stat(args[0])
+    if (now.st_dev, now.st_ino) != file:
+        raise OSError(f"the file {args[0]} of a memmap was replaced by another")
+    array = np.memmap(*args)
+    octets = _octets(array)
+    for start, content in pages:
+        octets[start : start + len(content)] = content
+    return array if cls is np.memmap else array.view(cls)
+
+
+def _make_memmap_view(root, cls, dtype, shape, strides, place, writeable):
+    array = np.ndarray(shape, dtype, _octets(root), place, strides)
+    if cls is not np.ndarray:
+        array = array.view(cls)
+        array.__dict__.update(vars(root))
+    if array.flags.writeable and not writeable:
+        array.flags.writeable = False
+    return array
+
+
+def _octets(array):
+    flat = array if array.flags.c_contiguous else array.T
+    return np.ndarray.view(flat, np.ndarray).reshape(-1).view("u1")
+
+
+_PAGE = mmap.PAGESIZE
+_IS_SHARED = 1 << 61  # of an entry of pagemap: a page of the file, not a copy
+_IS_THERE = 3 << 62  # in memory or swapped
+
+
+def changed_pages(root: np.ndarray) -> list[tuple[int, np.ndarray]]:
+    """What a private mapping of a file has changed: where, and the bytes."""
+    octets = _octets(root)
+    low = octets.__array_interface__["data"][0]
+    first = low // _PAGE
+    count = -(-(low + octets.nbytes) // _PAGE) - first
+    try:
+        with open("/proc/self/pagemap", "rb", buffering=0) as pagemap:
+            raw = os.pread(pagemap.fileno(), count * 8, first * 8)
+    except OSError:
+        raw = b""
+    entries = np.frombuffer(raw, "u8") if len(raw) == count * 8 else None
+    if entries is None:  # not Linux: all of it may have changed
+        return [(0, octets)]
+    private = np.flatnonzero((entries & _IS_THERE != 0) & (entries & _IS_SHARED == 0))
+    runs = np.split(private, np.flatnonzero(np.diff(private) > 1) + 1) if private.size else []
+    changed = []
+    for run in runs:
+        start = max(int(run[0] + first) * _PAGE - low, 0)
+        end = min(int(run[-1] + first + 1) * _PAGE - low, octets.nbytes)
+        changed.append((start, octets[start:end].copy()))
+    return changed
+
+
+# ---- views of arrays whose elements are objects --------------------------------------------
+
+
+def reduce_view_of_objects(array: np.ndarray) -> t.Any:
+    """Where in its base a view is; NotImplemented for an array of its own."""
+    base = array
+    while getattr(base, "base", None) is not None:  # what as_strided puts in between has one too
+        base = base.base
+    if base is array or type(base) is not np.ndarray or not base.flags.c_contiguous:
+        return NotImplemented
+    for name, place in _fields(base):
+        part = base if name is None else base[name]
+        if part.dtype != array.dtype or part.ndim == 0 or not part.size:
+            continue
+        offset = array.__array_interface__["data"][0] - part.__array_interface__["data"][0]
+        step = part.strides[-1]
+        if offset % step or not _is_inside(array, base):
+            continue
+        if part.dtype.kind == "T" and (array.ndim != 1 or array.strides[0] % step):
+            continue  # NumPy has no as_strided for them
+        where = (array.shape, array.strides, offset // step, array.flags.writeable)
+        return _make_view_of_objects, (base, name, *where)
+    return NotImplemented
+
+
+def _fields(base):
+    yield None, 0
+    for name, (_, place, *_) in (base.dtype.fields or {}).items():
+        yield name, place
+
+
+def _is_inside(array, base):
+    (low, high), (start, end) = _byte_bounds(array), _byte_bounds(base)
+    return start <= low and high <= end
+
+
+def _make_view_of_objects(base, name, shape, strides, start, writeable):
+    flat = base.reshape(-1)
+    flat = flat if name is None else flat[name]
+    if base.dtype.kind == "T":
+        step = strides[0] // flat.strides[0]
+        stop = start + step * shape[0]
+        view = flat[start : stop if stop >= 0 else None : step] if shape[0] else flat[:0]
+    else:
+        view = np.lib.stride_tricks.as_strided(flat[start:], shape, strides)
+    if not writeable:
+        view.flags.writeable = False
+    return view

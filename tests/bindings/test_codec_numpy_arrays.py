@@ -1,0 +1,285 @@
+"""Arrays that are more than memory: subclasses, masks, memmaps, views of objects, generators."""
+
+import hashlib
+
+import numpy as np
+import pytest
+
+from holdfast import _store
+
+NUMPY_2 = int(np.__version__.partition(".")[0]) >= 2
+DEFINE = "import numpy as np\n"
+
+
+def carry(home, source):
+    """Run and commit; nothing may be declined."""
+    home.execute(DEFINE + source)
+    report = home.commit()
+    assert report["declined"] == {}
+    return report
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "x = np.matrix(np.arange(90000.).reshape(300, 300))",
+        "x = np.rec.fromarrays([np.arange(9000), np.arange(9000.)], names='a,b')",
+        "x = np.char.array(['abc'] * 9000)",
+        "x = np.ma.masked_less(np.arange(90000.), 3)",
+        "x = np.ma.masked_array(np.arange(90000), mask=False, hard_mask=True, fill_value=7)",
+        "x = np.ma.zeros(9000, dtype=[('a', float), ('b', int)])",
+    ],
+)
+def test_subclasses_are_mapped(home, source):
+    carry(home, source)
+    answer = home.other(
+        "report = names.bind(ns)\nx = ns['x']\nimport numpy as np\n"
+        "saved = save(ns)\nflat = np.ndarray.view(x, np.ndarray).reshape(-1).view('u1')\n"
+        "flat[5000] ^= 1\nchanged = save(ns)\n"
+        "answer(type=type(x).__name__, dtype=repr(x.dtype), mapped=report['bytes_mapped'],"
+        " text=repr(x)[:300], saved=saved['saved'], copied=changed['bytes_copied'])"
+    )
+    x = home.ns["x"]
+    assert answer["type"] == type(x).__name__ and answer["dtype"] == repr(x.dtype)
+    assert answer["text"] == repr(x)[:300]
+    assert answer["mapped"] >= x.nbytes
+    assert answer["saved"] == [] and answer["copied"] < 4 * 4096
+
+
+def test_a_masked_array_shares_data_and_mask(home):
+    carry(
+        home,
+        "data = np.arange(9000.)\nmask = data > 5\n"
+        "x = np.ma.array(data, mask=mask, copy=False, fill_value=-1, hard_mask=True)\n"
+        "assert x._mask is mask\n",
+    )
+    answer = home.other(
+        "names.bind(ns)\nx, data, mask = ns['x'], ns['data'], ns['mask']\n"
+        "data[0] = 42\nmask[1] = True\n"
+        "answer(first=x[0], masked=bool(x.mask[1]), fill=x.fill_value, hard=x.hardmask,"
+        " same=x._mask is mask)"
+    )
+    assert answer == {"first": 42, "masked": True, "fill": -1, "hard": True, "same": True}
+
+
+def test_the_masked_constant_is_one(home):
+    carry(home, "x = np.ma.masked\ny = [np.ma.masked]")
+    source = "names.bind(ns)\nimport numpy as np\nx, y = ns['x'], ns['y'][0]\n"
+    assert home.other(source + "answer(same=x is np.ma.masked and y is np.ma.masked)")["same"]
+
+
+def test_attributes_of_subclasses_travel(home):
+    home.execute(
+        DEFINE + "class Info(np.ndarray):\n"
+        "    __slots__ = ('slot',)\n"
+        "class Named(np.ndarray):\n"
+        "    def __array_finalize__(self, of):\n"
+        "        self.info = getattr(of, 'info', None)\n"
+        "Info.__module__ = Named.__module__ = '__main__'\n"
+        "base = np.arange(9000.)\nx = base.view(Named)\nx.info = ['seconds']\nunit = x.info\n"
+        "y = base.view(Info)\ny.slot = 3"
+    )
+    assert home.commit()["declined"] == {}
+    answer = home.other(
+        "names.bind(ns)\nx, y = ns['x'], ns['y']\nns['base'][1] = 77\n"
+        "answer(info=x.info, same=x.info is ns['unit'], shares=[x[1], y[1]], slot=y.slot,"
+        " inherits=x[2:].info)"
+    )
+    assert answer["info"] == answer["inherits"] == ["seconds"] and answer["same"]
+    assert answer["shares"] == [77, 77] and answer["slot"] == 3
+
+
+# ---- memmaps ---------------------------------------------------------------------------
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "numbers"
+    np.arange(50000.0).tofile(path)
+    return path
+
+
+def test_memmaps_and_their_views_stay_the_file(home, file):
+    report = carry(
+        home,
+        f"m = np.memmap({str(file)!r}, dtype=float, mode='r+')\n"
+        "part, plain, back = m[10:20], np.asarray(m)[100:], m[::-1]\nm[3] = 33\n"
+        f"alone = np.asarray(np.memmap({str(file)!r}, dtype='u1', mode='r', offset=80))\n",
+    )
+    assert report["bytes_copied"] < 4096
+    answer = home.other(
+        "names.bind(ns)\nm, part, plain, back = (ns[k] for k in ('m', 'part', 'plain', 'back'))\n"
+        "m[10], plain[1] = 1, 2\n"
+        "answer(types=[type(v).__name__ for v in (m, part, plain, back, ns['alone'])],"
+        " seen=[m[3], part[0], m[101], back[-11]], same=part._mmap is m._mmap,"
+        " writeable=ns['alone'].flags.writeable, alone=ns['alone'][:8].tolist())"
+    )
+    kinds = ["memmap", "memmap", "ndarray", "memmap", "ndarray"]
+    assert answer["types"] == kinds and answer["same"]
+    assert answer["seen"] == [33, 1, 2, 1] and not answer["writeable"]
+    assert home.ns["m"][10] == 1 and home.ns["m"][101] == 2  # it is the same file
+    assert np.array(answer["alone"], "u1").view(float)[0] in (1.0, 10.0)
+
+
+def test_a_private_mapping_keeps_its_changes_and_copies_no_others(home, file):
+    report = carry(
+        home,
+        f"m = np.memmap({str(file)!r}, dtype=float, mode='c')\nm[40000] = -1\npart = m[40000:]\n"
+        f"untouched = np.memmap({str(file)!r}, dtype=float, mode='c', offset=8)\n",
+    )
+    assert report["bytes_copied"] < 3 * 4096
+    answer = home.other(
+        "report = names.bind(ns)\nm, part = ns['m'], ns['part']\npart[1] = -2\n"
+        "saved = save(ns)\n"
+        "answer(seen=[m[39999], m[40000], part[0], m[40001]], mode=m.mode,"
+        " next=ns['untouched'][0], copied=saved['bytes_copied'], names=saved['saved'])"
+    )
+    assert answer.pop("copied") < 4 * 4096
+    assert answer == {
+        "seen": [39999, -1, -1, -2],
+        "mode": "c",
+        "next": 1,
+        "names": ["m", "part"],
+    }
+    assert np.fromfile(file)[40000] == 40000
+
+
+def test_a_memmap_without_its_file_is_declined_or_absent(home, file):
+    home.execute(
+        DEFINE + f"import tempfile\nm = np.memmap({str(file)!r}, dtype=float, mode='r')\n"
+        "nameless = np.memmap(tempfile.TemporaryFile(), dtype=float, shape=10)\nfine = 1"
+    )
+    report = home.commit()
+    assert set(report["declined"]) == {"nameless"}
+    assert "without a name" in report["declined"]["nameless"]
+    file.unlink()
+    np.zeros(50000).tofile(file)
+    absent = home.other("answer(**names.bind(ns)['absent'])")
+    assert set(absent) == {"m"} and "replaced by another" in absent["m"]
+    file.unlink()
+    home.execute("m = m[:]")  # looked at again
+    assert "is gone" in home.commit()["declined"]["m"]
+
+
+# ---- views of objects ---------------------------------------------------------------------
+
+
+def test_views_of_objects_stay_views(home):
+    texts = "np.array(['a', 'b' * 50, 'c'], dtype=np.dtypes.StringDType())" if NUMPY_2 else "o[:3]"
+    carry(
+        home,
+        "o = np.array([1, 'a', None, [1], 2.5, ()], dtype=object)\n"
+        "back, grid, last = o[::-1], o.reshape(2, 3).T, o.reshape(2, 3)[1:, ::2]\n"
+        "s = np.zeros(4, [('a', 'O'), ('b', 'f8')])\nfield, rows = s['a'], s[1::2]\n"
+        f"t = {texts}\ntail = t[1:]\nbackwards = t[::-1]",
+    )
+    source = (
+        "o[5] = 'x'; s['a'][1] = 'y'; t[2] = 'z'\n"
+        "seen = [back[0], grid[2, 1], last[0, 1], field[1], rows[0]['a'], tail[1], backwards[0]]\n"
+        "kept = o[3] is back[2] and not back.flags.owndata"
+    )
+    answer = home.other(
+        f"names.bind(ns)\nexec({source!r}, ns)\nfirst = ns['seen']\npublish(save(ns))\n"
+        "answer(seen=first, kept=ns['kept'])"
+    )
+    assert answer == {"seen": ["x", "x", "x", "y", "y", "z", "z"], "kept": True}
+    home.names.adopt(home.ns)
+    home.execute("o[5] = 'again'\nafter = [back[0], grid[2, 1], last[0, 1]]")
+    assert home.ns["after"] == ["again"] * 3
+
+
+# ---- everything NumPy has -------------------------------------------------------------------
+
+KINDS = {
+    "zero-dimensional": "np.array(3.5)",
+    "empty": "np.zeros((0, 3), 'i2')",
+    "broadcast": "np.broadcast_to(np.arange(9000.), (50, 9000))",
+    "broadcast scalar": "np.broadcast_to(np.float64(3), (1000, 1000))",
+    "negative strides": "np.arange(90000.).reshape(300, 300)[::-1, ::-2]",
+    "Fortran": "np.asfortranarray(np.arange(90000.).reshape(300, 300))",
+    "structured": "np.zeros(9000, [('a', 'i4'), ('b', 'f8', (2, 2)), ('c', 'S3')])",
+    "overlapping": "np.zeros(9000, {'names': ['a', 'b'], 'formats': ['u4', 'u2'],"
+    " 'offsets': [0, 2], 'titles': ['A', 'B'], 'itemsize': 8})",
+    "titles and metadata": "np.zeros(9000, np.dtype('f8', metadata={'unit': 'm'}))",
+    "datetime": "np.array(['2000', 'NaT'] * 9000, 'M8[25s]')",
+    "timedelta": "np.array([1, 'NaT'] * 9000, 'm8[us]')",
+    "bytes": "np.array([b'abc'] * 9000)",
+    "text": "np.array(['abc'] * 9000)",
+    "swapped": "np.arange(9000).astype('>f8')",
+    "swapped text": "np.array(['abc'] * 9000).astype('>U3')",
+    "longdouble": "np.arange(9000).astype(np.longdouble)",
+    "clongdouble": "np.arange(9000).astype(np.clongdouble)",
+    "half": "np.arange(9000).astype('f2')",
+    "void": "np.zeros(9000, 'V7')",
+    "boolean": "np.arange(90000) % 2 == 0",
+    "read-only": "np.arange(90000).view().reshape(300, -1)[1:]",
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_dtype_and_stride_goes_out_of_band(home, kind):
+    carry(home, f"x = {KINDS[kind]}\nassert x.size < 10 or x.strides[0] == 0 or x.nbytes > 16384")
+    x = home.ns["x"]
+    answer = home.other(
+        "report = names.bind(ns)\nx = ns['x']\nimport hashlib\n"
+        "answer(dtype=repr(x.dtype), meta=repr(x.dtype.metadata), shape=x.shape,"
+        " strides=x.strides, flags=str(x.flags.writeable),"
+        " digest=hashlib.sha1(x.tobytes()).hexdigest())"
+    )
+    assert answer == {
+        "dtype": repr(x.dtype),
+        "meta": repr(x.dtype.metadata),
+        "shape": list(x.shape),
+        "strides": list(x.strides),
+        "flags": str(x.flags.writeable),
+        "digest": hashlib.sha1(x.tobytes()).hexdigest(),
+    }
+    for value in (x, [x]):  # by itself, and inside of another object
+        assert len(_store._encode(value)[2]) < 16384
+
+
+def test_texts_of_variable_width(home):
+    if not NUMPY_2:
+        pytest.skip("NumPy 1 has no StringDType")
+    carry(
+        home,
+        "x = np.array(['a', 'b' * 100, None], dtype=np.dtypes.StringDType(na_object=None))\n",
+    )
+    answer = home.other(
+        "names.bind(ns)\nx = ns['x']\nx[0] = 'changed' * 9\n"
+        "answer(items=x.tolist(), same=x.dtype.na_object is None)"
+    )
+    assert answer == {"items": ["changed" * 9, "b" * 100, None], "same": True}
+
+
+def test_generators_go_on_and_stay_shared(home):
+    carry(
+        home,
+        "g = np.random.default_rng(7)\nsame = g\nbits = g.bit_generator\n"
+        "other = np.random.Generator(bits)\nold = np.random.RandomState(3)\n"
+        "g.random(5); old.normal()\nmany = [np.random.Generator(np.random.SFC64(1))]\n"
+        "import copy\ntwin, old_twin = copy.deepcopy(g), copy.deepcopy(old)\n",
+    )
+    answer = home.other(
+        "names.bind(ns)\ng, same, other, old = (ns[k] for k in ('g', 'same', 'other', 'old'))\n"
+        "answer(first=g.random(), then=other.random(), same=g is same,"
+        " bits=g.bit_generator is ns['bits'] is other.bit_generator, old=old.normal())"
+    )
+    twin = home.ns["twin"]
+    assert answer == {
+        "first": twin.random(),
+        "then": twin.random(),
+        "same": True,
+        "bits": True,
+        "old": home.ns["old_twin"].normal(),
+    }
+
+
+def test_iterators_are_declined_by_name(home):
+    home.execute(
+        DEFINE + "x = np.arange(9)\nit = np.nditer(x)\nflat = x.flat\npoly = np.poly1d([1, 2])"
+    )
+    report = home.commit()
+    assert set(report["declined"]) == {"it", "flat"}
+    assert "nditer" in report["declined"]["it"]
+    assert home.other("names.bind(ns)\nanswer(y=int(ns['poly'](3)))") == {"y": 5}
