@@ -3,6 +3,7 @@
 #define HFI_NAMES_H
 
 #include "entry_sink.h"
+#include "entry_source.h"
 #include "store_python.h"
 
 /* Keys that users can't write: a group of names, a class of the notebook, process
@@ -25,13 +26,14 @@ typedef enum hfi_record_state {
 typedef struct hfi_record {
     PyObject_HEAD hfi_record_state state;
     uint32_t codec;
+    int is_stored;      /* no digest was taken: the baseline is the store's own entry */
     uint64_t digest[2]; /* of this process's own encoding */
     PyObject *object;   /* an unchangeable value, to be known again; or NULL */
     PyObject *group;    /* key of the group that holds the value; or NULL */
     PyObject *classes;  /* tuple of identifiers that the encoding refers to; or NULL */
     hfi_attachment *attachment; /* held while there are regions */
-    hf_region *
-        *regions; /* the buffers, each with a reference; NULL where not a region */
+    hf_region **regions; /* the buffers, each with a reference; NULL where not a region:
+                          * by the encoding's order, or the entry's where `is_stored` */
     uint32_t region_count;
 } hfi_record;
 
@@ -50,8 +52,13 @@ hfi_record *hfi_record_new(hfi_state *state);
 /* Take over digest and regions of an encoding. -1 with MemoryError. */
 int hfi_record_take(hfi_record *record, hfi_attachment *attachment,
                     const hfi_entry_sink *sink, uint32_t codec);
-/* 1: the encoding is what the record has, and no page of its regions was written.
- * 0: it differs. -1 with an exception. */
+/* Remember the regions that a decoding mapped. -1 with MemoryError. */
+int hfi_record_keep_regions(hfi_record *record, hfi_attachment *attachment,
+                            const hfi_entry_source *source);
+/* 1: no page of the record's regions was written. 0: one was. -1 with an exception. */
+int hfi_record_pages_unchanged(hfi_state *state, const hfi_record *record);
+/* For a record with a digest. 1: the encoding is what the record has, and no page of
+ * its regions was written. 0: it differs. -1 with an exception. */
 int hfi_record_matches(hfi_state *state, const hfi_record *record,
                        const hfi_entry_sink *sink, uint32_t codec);
 

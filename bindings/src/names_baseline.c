@@ -1,25 +1,26 @@
-/* names_baseline.c - what this process's own encodings of the bound values are.
+/* names_baseline.c - what this process's own encodings of the classes are.
  *
- * After decoding, each value is encoded again to learn the digest that this process's
- * own encoding has: pickles of equal values differ between processes (the order of
- * sets, which strings are one object), and only the same process's two encodings can
- * tell whether a cell changed a value. It costs a fraction of the decoding. Digests of
- * what the store holds were rejected for that reason: every set would look changed.
+ * A value that was decoded is known again by the entry that it came from
+ * (names_stored.c). For a class of the notebook that won't do: decoding its entry a
+ * second time would set back the class that is there. So right after decoding, a class
+ * is encoded again to learn the digest that this process's own encoding has, and with
+ * it a group that has a class in it. Classes are small.
  */
 #include "names_bind.h"
 
+/* The classes among what was decoded go to `own`: 1 where there is one. */
 static int
 own_from(hfi_binding *at, PyObject *key, PyObject *value, int is_group) {
     if (PySet_Clear(at->own) < 0)
         return -1;
-    if (!is_group)
-        return hfi_key_kind(key) == 'c' ? PySet_Add(at->own, value) : 0;
+    if (hfi_key_kind(key) == 'c')
+        return PySet_Add(at->own, value) < 0 ? -1 : 1;
     PyObject *name, *member;
     Py_ssize_t position = 0;
-    while (PyDict_Next(value, &position, &name, &member))
+    while (is_group && PyDict_Next(value, &position, &name, &member))
         if (hfi_key_kind(name) == 'c' && PySet_Add(at->own, member) < 0)
             return -1;
-    return 0;
+    return PySet_GET_SIZE(at->own) > 0;
 }
 
 /* Of the names of a group: each one's entry says only its group and type. */
@@ -47,8 +48,9 @@ take_baseline(hfi_binding *at, hfi_entry_sink *sink, PyObject *key, PyObject *va
     int is_group = hfi_key_kind(key) == 'g';
     const hf_codec *codec = NULL;
     hf_error error = HF_ERROR_INIT;
-    if (own_from(at, key, value, is_group) < 0)
-        return -1;
+    int has_class = own_from(at, key, value, is_group);
+    if (has_class <= 0)
+        return has_class;
     hf_status status = hfi_names_encode(at->state, sink, value, &codec, &error);
     if (status == HF_OK &&
         hfi_record_take(record, at->names->attachment, sink, codec->number) < 0)

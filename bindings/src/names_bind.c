@@ -325,7 +325,10 @@ hfi_names_extra(PyObject *self, PyObject *word) {
     PyObject *key = PyUnicode_FromFormat("%c%U", HFI_KEY_EXTRA, word);
     hf_entry entry;
     int found = key ? hfi_binding_find(&at, key, &entry) : -1;
-    PyObject *value = found > 0 ? hfi_binding_decode(&at, &entry) : NULL;
+    hfi_entry_source source;
+    PyObject *value = found > 0 ? hfi_binding_decode(&at, &entry, &source) : NULL;
+    if (value)
+        hfi_entry_source_fini(&source);
     Py_XDECREF(key);
     return found == 0 ? Py_NewRef(Py_None) : value;
 }

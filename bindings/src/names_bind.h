@@ -2,6 +2,7 @@
 #ifndef HFI_NAMES_BIND_H
 #define HFI_NAMES_BIND_H
 
+#include "entry_source.h"
 #include "names.h"
 
 typedef struct hfi_binding {
@@ -22,7 +23,9 @@ typedef struct hfi_binding {
 
 /* names_decode.c: one entry at a time. */
 
-PyObject *hfi_binding_decode(hfi_binding *at, const hf_entry *entry);
+/* On success the source is the caller's to end: it has the regions that were mapped. */
+PyObject *hfi_binding_decode(hfi_binding *at, const hf_entry *entry,
+                             hfi_entry_source *ret_source);
 /* 1 found, 0 not. */
 int hfi_binding_find(hfi_binding *at, PyObject *key, hf_entry *ret_entry);
 hfi_record *hfi_binding_record(hfi_binding *at, PyObject *key);
@@ -36,7 +39,7 @@ PyObject *hfi_binding_group(hfi_binding *at, PyObject *key);
 /* Take the exception away and remember why `key` is absent. */
 int hfi_binding_note_absent(hfi_binding *at, PyObject *key, const hf_entry *entry);
 
-/* names_baseline.c: what this process's own encodings are. */
+/* names_baseline.c: what this process's own encodings of classes are. */
 int hfi_binding_take_baselines(hfi_binding *at);
 
 /* names_listing.c: the entries of a generation, in the order of their names. */

@@ -11,25 +11,26 @@
  */
 #include "names_bind.h"
 
-#include "entry_source.h"
 #include "graph.h"
 
 PyObject *
-hfi_binding_decode(hfi_binding *at, const hf_entry *entry) {
+hfi_binding_decode(hfi_binding *at, const hf_entry *entry,
+                   hfi_entry_source *ret_source) {
     const hf_codec *codec = hf_registry_find(at->state->registry, entry->codec);
     if (!codec)
         return PyErr_Format(at->state->error, "codec %u is not known here",
                             entry->codec);
-    hfi_entry_source source;
-    if (hfi_entry_source_init(&source, at->state, at->names->attachment,
+    if (hfi_entry_source_init(ret_source, at->state, at->names->attachment,
                               at->names->snapshot, entry) < 0)
         return NULL;
     void *value = NULL;
     hf_error error = HF_ERROR_INIT;
-    hf_status status = codec->decode(codec, &source.base, &value, &error);
-    at->bytes_mapped += source.bytes_mapped;
-    hfi_entry_source_fini(&source);
-    return status == HF_OK ? value : hfi_raise(at->state, status, &error);
+    hf_status status = codec->decode(codec, &ret_source->base, &value, &error);
+    at->bytes_mapped += ret_source->bytes_mapped;
+    if (status == HF_OK)
+        return value;
+    hfi_entry_source_fini(ret_source);
+    return hfi_raise(at->state, status, &error);
 }
 
 int
@@ -60,6 +61,7 @@ hfi_binding_set_record(hfi_binding *at, PyObject *key, const hf_entry *entry,
     if (!record)
         return NULL;
     record->state = state;
+    record->is_stored = 1;
     record->codec = entry->codec;
     record->classes = hfi_entry_classes(entry);
     if (record->classes && entry->codec == HF_CODEC_MEMBER)
@@ -71,11 +73,14 @@ hfi_binding_set_record(hfi_binding *at, PyObject *key, const hf_entry *entry,
     return failed ? NULL : record;
 }
 
-/* To be bound, and remembered. The value's baseline is taken at the end. */
+/* To be bound, and remembered with the regions that `source` mapped; NULL for one that
+ * has none. */
 static int
-bind_value(hfi_binding *at, PyObject *key, const hf_entry *entry, PyObject *value) {
+bind_value(hfi_binding *at, PyObject *key, const hf_entry *entry, PyObject *value,
+           const hfi_entry_source *source) {
     hfi_record *record = hfi_binding_set_record(at, key, entry, HFI_BOUND);
-    if (!record)
+    if (!record ||
+        (source && hfi_record_keep_regions(record, at->names->attachment, source) < 0))
         return -1;
     if (hfi_graph_is_atom(value))
         record->object = Py_NewRef(value);
@@ -102,7 +107,7 @@ bind_member(hfi_binding *at, PyObject *group, PyObject *name, PyObject *value) {
     PyObject *own = hfi_member_group(&entry);
     int same = own ? PyObject_RichCompareBool(own, group, Py_EQ) : -1;
     Py_XDECREF(own);
-    return same > 0 ? bind_value(at, name, &entry, value) : same;
+    return same > 0 ? bind_value(at, name, &entry, value, NULL) : same;
 }
 
 PyObject *
@@ -114,12 +119,16 @@ hfi_binding_group(hfi_binding *at, PyObject *key) {
     int found = hfi_binding_find(at, key, &entry);
     if (found == 0)
         PyErr_Format(at->state->corrupt_error, "a group of names is missing");
-    values = found > 0 ? hfi_binding_decode(at, &entry) : NULL;
+    hfi_entry_source source;
+    values = found > 0 ? hfi_binding_decode(at, &entry, &source) : NULL;
+    int failed = !values;
     if (values && !PyDict_CheckExact(values)) {
-        Py_CLEAR(values);
+        failed = 1;
         PyErr_SetString(at->state->corrupt_error, "a group of names is no dict");
     }
-    int failed = !values || bind_value(at, key, &entry, values) < 0;
+    failed = failed || bind_value(at, key, &entry, values, &source) < 0;
+    if (values)
+        hfi_entry_source_fini(&source);
     PyObject *name, *value;
     Py_ssize_t position = 0;
     while (!failed && PyDict_Next(values, &position, &name, &value))
@@ -132,9 +141,13 @@ hfi_binding_group(hfi_binding *at, PyObject *key) {
 PyObject *
 hfi_binding_key(hfi_binding *at, PyObject *key, const hf_entry *entry) {
     if (entry->codec != HF_CODEC_MEMBER) {
-        PyObject *value = hfi_binding_decode(at, entry);
-        if (value && bind_value(at, key, entry, value) < 0)
+        hfi_entry_source source;
+        PyObject *value = hfi_binding_decode(at, entry, &source);
+        if (!value)
+            return NULL;
+        if (bind_value(at, key, entry, value, &source) < 0)
             Py_CLEAR(value);
+        hfi_entry_source_fini(&source);
         return value;
     }
     PyObject *group = hfi_member_group(entry);

@@ -106,7 +106,7 @@ hfi_save_put(hfi_save *at, PyObject *key, uint32_t codec, PyObject *value,
     hfi_record *known = hfi_save_record(at, key);
     if (!known && PyErr_Occurred())
         return -1;
-    int same = known ? hfi_record_matches(at->state, known, &at->sink, codec) : 0;
+    int same = known ? hfi_save_matches(at, key, known, codec) : 0;
     if (same)
         return same < 0 ? -1 : 0;
     hfi_record *record = put(at, key, codec);

@@ -107,9 +107,10 @@ run(hfi_save *at, PyObject *extra) {
     clock_gettime(CLOCK_MONOTONIC, &end);
     double seconds = (double)(end.tv_sec - start.tv_sec) +
                      (double)(end.tv_nsec - start.tv_nsec) * 1e-9;
-    return Py_BuildValue("{s:N,s:N,s:O,s:N,s:K,s:K,s:K,s:d}", "prepared", prepared,
+    return Py_BuildValue("{s:N,s:N,s:O,s:N,s:K,s:K,s:K,s:K,s:d}", "prepared", prepared,
                          "saved", PyDict_Keys(at->saved), "removed", at->removed,
-                         "declined", declined, "bytes_copied",
+                         "declined", declined, "decoded_again",
+                         (unsigned long long)at->decoded_again, "bytes_copied",
                          (unsigned long long)stats.bytes_copied, "bytes_shared",
                          (unsigned long long)stats.bytes_shared, "pages_changed",
                          (unsigned long long)stats.pages_changed, "seconds", seconds);

@@ -28,7 +28,8 @@ typedef struct hfi_save {
     hfi_entry_sink sink;
     hfi_member *members;
     size_t count;
-    hf_error error; /* of the call that failed or declined last */
+    uint64_t decoded_again; /* entries, to compare a pickle with */
+    hf_error error;         /* of the call that failed or declined last */
 } hfi_save;
 
 /* All give -1 with an exception set. */
@@ -53,6 +54,9 @@ int hfi_save_decline(hfi_save *at, hfi_member *one, const char *why);
 int hfi_save_accept(hfi_save *at, const hfi_member *one);
 /* Make the classes among these the ones that are encoded by value. */
 int hfi_save_own_classes(hfi_save *at, hfi_member *const *list, size_t count);
+
+/* names_stored.c: is the sink's encoding what the record speaks of? 1 or 0. */
+int hfi_save_matches(hfi_save *at, PyObject *key, hfi_record *record, uint32_t codec);
 
 /* names_group.c: find the groups, put them, then the names in their order. */
 int hfi_save_members(hfi_save *at);

@@ -335,7 +335,7 @@ static PyMethodDef names_methods[] = {
      "extra : dict\n    Process state by word, kept apart from the names.\n\n"
      "Returns\n-------\ndict\n    'prepared' (bytes for Session.publish, or None where "
      "nothing changed), 'saved', 'removed' (lists of names), 'declined' (name: "
-     "reason), "
+     "reason), 'decoded_again' (entries, to tell whether a pickle changed), "
      "'bytes_copied', 'bytes_shared', 'pages_changed', 'seconds'."},
     {"published", names_published, METH_O,
      "The prepared commit was published as this generation."},

@@ -3,9 +3,10 @@
  * A record answers one question at the next save: is the value still what the store
  * has? Three means, cheapest first: an unchangeable object is known again by identity;
  * an encoding by its digest; memory in a region by being the same region with no page
- * written since (the store asks the page tables). The record holds a reference to its
- * regions: otherwise another region could come to lie at the same address and pass for
- * it.
+ * written since (the store asks the page tables). A value that was decoded here has no
+ * digest before it is encoded for the first time (names_stored.c). The record holds a
+ * reference to its regions: otherwise another region could come to lie at the same
+ * address and pass for it.
  *
  * What a record refers to are atoms and texts, so it is in no cycle and the collector
  * needn't know it: binding a thousand names must not set off a collection of a heap of
@@ -35,25 +36,45 @@ drop_regions(hfi_record *record) {
     record->attachment = NULL;
 }
 
-int
-hfi_record_take(hfi_record *record, hfi_attachment *attachment,
-                const hfi_entry_sink *sink, uint32_t codec) {
+/* For that many regions, none of which is there yet. */
+static int
+make_room(hfi_record *record, hfi_attachment *attachment, uint32_t count) {
     drop_regions(record);
-    record->codec = codec;
-    record->state = HFI_BOUND;
-    hfi_entry_sink_digest(sink, codec, record->digest);
-    if (!sink->buffer_count)
+    if (!count)
         return 0;
-    record->regions = calloc(sink->buffer_count, sizeof(hf_region *));
+    record->regions = calloc(count, sizeof(hf_region *));
     if (!record->regions) {
         PyErr_NoMemory();
         return -1;
     }
     record->attachment = hfi_attachment_acquire(attachment);
-    record->region_count = sink->buffer_count;
+    record->region_count = count;
+    return 0;
+}
+
+int
+hfi_record_take(hfi_record *record, hfi_attachment *attachment,
+                const hfi_entry_sink *sink, uint32_t codec) {
+    record->codec = codec;
+    record->state = HFI_BOUND;
+    record->is_stored = 0;
+    hfi_entry_sink_digest(sink, codec, record->digest);
+    if (make_room(record, attachment, sink->buffer_count) < 0)
+        return -1;
     for (uint32_t i = 0; i < sink->buffer_count; i++)
         if (sink->buffers[i].region)
             record->regions[i] = hf_region_acquire(sink->buffers[i].region);
+    return 0;
+}
+
+int
+hfi_record_keep_regions(hfi_record *record, hfi_attachment *attachment,
+                        const hfi_entry_source *source) {
+    if (make_room(record, attachment, source->base.buffer_count) < 0)
+        return -1;
+    for (uint32_t i = 0; i < record->region_count; i++)
+        if (source->regions[i])
+            record->regions[i] = hf_region_acquire(hfi_region_of(source->regions[i]));
     return 0;
 }
 
@@ -73,6 +94,15 @@ region_unchanged(hfi_state *state, hf_region *region) {
 }
 
 int
+hfi_record_pages_unchanged(hfi_state *state, const hfi_record *record) {
+    int same = 1;
+    for (uint32_t i = 0; same == 1 && i < record->region_count; i++)
+        if (record->regions[i])
+            same = region_unchanged(state, record->regions[i]);
+    return same;
+}
+
+int
 hfi_record_matches(hfi_state *state, const hfi_record *record,
                    const hfi_entry_sink *sink, uint32_t codec) {
     uint64_t digest[2];
@@ -85,14 +115,7 @@ hfi_record_matches(hfi_state *state, const hfi_record *record,
     hfi_entry_sink_digest(sink, codec, digest);
     if (memcmp(digest, record->digest, sizeof digest) != 0)
         return 0;
-    for (uint32_t i = 0; i < sink->buffer_count; i++) {
-        int same = sink->buffers[i].region
-                       ? region_unchanged(state, sink->buffers[i].region)
-                       : 1;
-        if (same != 1)
-            return same;
-    }
-    return 1;
+    return hfi_record_pages_unchanged(state, record);
 }
 
 static void

@@ -36,6 +36,11 @@ hfi_region_new_consume(hfi_state *state, hfi_attachment *attachment,
     return self;
 }
 
+hf_region *
+hfi_region_of(PyObject *object) {
+    return as_region(object)->region;
+}
+
 static int
 region_getbuffer(PyObject *self, Py_buffer *view, int flags) {
     hf_region *region = as_region(self)->region;

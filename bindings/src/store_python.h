@@ -69,6 +69,8 @@ extern PyType_Spec hfi_region_spec;
  * Consumes the reference to `region`, on failure too. */
 PyObject *hfi_region_new_consume(hfi_state *state, hfi_attachment *attachment,
                                  hf_region *region);
+/* The region of a Region, borrowed. */
+hf_region *hfi_region_of(PyObject *object);
 
 /* ---- memory_type.c --------------------------------------------------------------- */
 

@@ -22,6 +22,7 @@
 
 #include "meta.h"
 #include "pickle.h"
+#include "pickle_compare.h"
 #include "python_error.h"
 
 enum { PICKLE_MAGIC = 0x314b4850 }; /* "PHK1" */
@@ -200,6 +201,22 @@ pickle_decode(const hf_codec *codec, hf_source *source, void **ret_value,
     Py_XDECREF(bytes);
     Py_XDECREF(parts);
     return status;
+}
+
+int
+hfi_pickle_payload_same(const void *one, size_t one_size, const void *other,
+                        size_t other_size) {
+    head mine, others;
+    if (one_size < sizeof mine || other_size < sizeof others)
+        return 0;
+    memcpy(&mine, one, sizeof mine);
+    memcpy(&others, other, sizeof others);
+    size_t before = sizeof mine + mine.part_count * sizeof(part);
+    if (mine.magic != others.magic || mine.part_count != others.part_count ||
+        before > one_size || before > other_size || memcmp(one, other, before) != 0)
+        return 0;
+    return hfi_pickle_same((const char *)one + before, one_size - before,
+                           (const char *)other + before, other_size - before);
 }
 
 const hf_codec hfi_codec_pickle = {

@@ -3,4 +3,7 @@
 #define HFI_PICKLE_CODEC_H
 #include <holdfast/codec.h>
 extern const hf_codec hfi_codec_pickle;
+/* 1 where two payloads of this codec say the same (pickle_compare.h). Needs no GIL. */
+int hfi_pickle_payload_same(const void *one, size_t one_size, const void *other,
+                            size_t other_size);
 #endif

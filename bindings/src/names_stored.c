@@ -1,0 +1,179 @@
+/* names_stored.c - did a value that was decoded here change?
+ *
+ * Binding decodes and does no more: what it would cost to encode a million objects just
+ * to know them again is paid at the save, and only for values that the cell may have
+ * touched. The baseline of such a value is the entry that it came from. Its encoding is
+ * compared with that, byte by byte and buffer by buffer:
+ *
+ *   - the same bytes, or a pickle that says the same (pickle_compare.c), and no page of
+ *     its regions written: unchanged;
+ *   - other bytes, and the stored ones are canonical (plain data without sets, members,
+ *     modules): changed, for equal values have equal encodings in every process;
+ *   - other opcodes of a pickle, or another order of a set: that alone says nothing,
+ *     since sets come in another order in each process. So the entry is
+ *     decoded a second time, and this fresh copy encoded: two encodings of the same
+ *     process differ only where the values do.
+ *
+ * The second decoding is for the few that come that far, after the cell, where it
+ * disturbs no measurement. It runs what unpickling runs; where that is code of the
+ * notebook's own, which may count or print, the value is taken to be changed instead.
+ *
+ * Encoding every value while it is bound was what this replaces: a dict of a million
+ * took 80 ms of its restore for it. Digests of what the store holds, taken by the
+ * writer, would call every set changed.
+ */
+#include "names_bind.h"
+#include "names_save.h"
+#include "pickle.h"
+#include "plain.h"
+
+#include <string.h>
+
+static int
+find_entry(hfi_save *at, PyObject *key, hf_entry *ret_entry) {
+    hfi_binding binding = {.state = at->state, .names = at->names};
+    return hfi_binding_find(&binding, key, ret_entry);
+}
+
+static int
+same_content(const void *one, size_t one_size, const void *other, size_t other_size) {
+    return one_size == other_size &&
+           (one_size == 0 || memcmp(one, other, one_size) == 0);
+}
+
+/* Of two payloads of one codec. */
+static int
+same_payload(uint32_t codec, const void *one, size_t one_size, const void *other,
+             size_t other_size) {
+    return same_content(one, one_size, other, other_size) ||
+           (codec == HF_CODEC_PICKLE &&
+            hfi_pickle_payload_same(one, one_size, other, other_size));
+}
+
+/* Does the sink say what the entry says, and its buffers the regions mapped from it? */
+static int
+is_entry(const hfi_entry_sink *sink, const hf_entry *entry, const hfi_record *record) {
+    if (sink->buffer_count != entry->buffer_count ||
+        sink->buffer_count != record->region_count ||
+        !same_content(sink->meta, sink->meta_size, entry->meta, entry->meta_size) ||
+        !same_payload(entry->codec, sink->payload, sink->payload_size, entry->payload,
+                      entry->payload_size))
+        return 0;
+    for (uint32_t i = 0; i < sink->buffer_count; i++)
+        if (!sink->buffers[i].region || sink->buffers[i].region != record->regions[i])
+            return 0;
+    return 1;
+}
+
+static int
+is_canonical(const hf_entry *entry) {
+    return entry->codec == HF_CODEC_MEMBER || entry->codec == HF_CODEC_MODULE ||
+           (entry->codec == HF_CODEC_PLAIN &&
+            hfi_plain_is_canonical(entry->meta, entry->meta_size));
+}
+
+/* Does decoding it again run no code of the notebook's? */
+static int
+is_quiet(const hfi_record *record) {
+    if (!record->classes || PyTuple_GET_SIZE(record->classes) == 0)
+        return 1;
+    PyObject *carry = PyImport_ImportModule("holdfast._carry");
+    PyObject *quiet =
+        carry ? PyObject_CallMethod(carry, "is_quiet", "O", record->classes) : NULL;
+    int result = quiet ? PyObject_IsTrue(quiet) : -1;
+    Py_XDECREF(quiet);
+    Py_XDECREF(carry);
+    return result;
+}
+
+/* Which of the entry's buffers this one is: its index, or -1. */
+static int64_t
+index_among(const hf_region *region, const hfi_record *record) {
+    for (uint32_t i = 0; i < record->region_count; i++)
+        if (record->regions[i] == region)
+            return i;
+    return -1;
+}
+
+static int64_t
+index_in_source(const hf_region *region, const hfi_entry_source *source) {
+    for (uint32_t i = 0; i < source->base.buffer_count; i++)
+        if (source->regions[i] && hfi_region_of(source->regions[i]) == region)
+            return i;
+    return -1;
+}
+
+/* Do two encodings say the same, one of the bound value, one of a fresh copy? */
+static int
+same_encoding(uint32_t codec, const hfi_entry_sink *bound, const hfi_record *record,
+              const hfi_entry_sink *fresh, const hfi_entry_source *source) {
+    if (bound->buffer_count != fresh->buffer_count ||
+        !same_content(bound->meta, bound->meta_size, fresh->meta, fresh->meta_size) ||
+        !same_payload(codec, bound->payload, bound->payload_size, fresh->payload,
+                      fresh->payload_size))
+        return 0;
+    for (uint32_t i = 0; i < bound->buffer_count; i++) {
+        const hf_buffer *one = &bound->buffers[i], *other = &fresh->buffers[i];
+        if (!one->region != !other->region)
+            return 0;
+        if (!one->region) {
+            if (!same_content(one->data, one->size, other->data, other->size))
+                return 0;
+            continue;
+        }
+        int64_t index = index_among(one->region, record);
+        if (index < 0 || index != index_in_source(other->region, source))
+            return 0;
+    }
+    return 1;
+}
+
+/* Decode the entry once more, encode that, compare. */
+static int
+is_fresh_copy(hfi_save *at, const hf_entry *entry, const hfi_record *record,
+              uint32_t codec) {
+    hfi_binding binding = {.state = at->state, .names = at->names};
+    hfi_entry_source source;
+    PyObject *value = hfi_binding_decode(&binding, entry, &source);
+    if (!value)
+        return PyErr_ExceptionMatches(PyExc_Exception) ? (PyErr_Clear(), 0) : -1;
+    hfi_entry_sink fresh;
+    const hf_codec *found = NULL;
+    hf_error error = HF_ERROR_INIT;
+    hfi_entry_sink_init(&fresh, at->names->attachment->session);
+    hf_status status = hfi_names_encode(at->state, &fresh, value, &found, &error);
+    int same = status == HF_OK && found->number == codec &&
+               same_encoding(codec, &at->sink, record, &fresh, &source);
+    hfi_entry_sink_fini(&fresh);
+    hfi_entry_source_fini(&source);
+    Py_DECREF(value);
+    at->decoded_again++;
+    return PyErr_Occurred() ? -1 : same;
+}
+
+static int
+stored_matches(hfi_save *at, PyObject *key, hfi_record *record, uint32_t codec) {
+    hf_entry entry;
+    int found = record->codec == codec ? find_entry(at, key, &entry) : 0;
+    if (found <= 0)
+        return found;
+    int same = hfi_record_pages_unchanged(at->state, record);
+    if (same != 1 || is_entry(&at->sink, &entry, record))
+        return same;
+    if (is_canonical(&entry))
+        return 0;
+    same = is_quiet(record);
+    return same == 1 ? is_fresh_copy(at, &entry, record, codec) : same;
+}
+
+int
+hfi_save_matches(hfi_save *at, PyObject *key, hfi_record *record, uint32_t codec) {
+    if (!record->is_stored || record->state != HFI_BOUND)
+        return hfi_record_matches(at->state, record, &at->sink, codec);
+    int same = stored_matches(at, key, record, codec);
+    /* From now on the digest tells, also where this commit is dropped. */
+    if (same == 1 &&
+        hfi_record_take(record, at->names->attachment, &at->sink, codec) < 0)
+        return -1;
+    return same;
+}

@@ -1,0 +1,103 @@
+"""Values that were decoded and are saved again: what counts as a change, and what it takes."""
+
+import pytest
+
+# Each: how the home makes `x`; in another process, what is done with it, whether that is a
+# change, and how many entries are decoded a second time to find out.
+CASES = {
+    "plain, read": ("x = {'a': [1, (2,)], 'b': 'text'}", "x['a'][1]", False, 0),
+    "plain, written": ("x = {'a': [1, (2,)]}", "x['a'].append(2)", True, 0),
+    "set, read": ("x = {str(i) for i in range(500)}", "'3' in x", False, 1),
+    "set, written": ("x = {str(i) for i in range(500)}", "x.add('new')", True, 1),
+    "pickle, read": ("import pathlib; x = [pathlib.Path('/a')]", "str(x[0])", False, 0),
+    "pickle, written": ("import decimal; x = [decimal.Decimal(1)]", "x.append(2)", True, 1),
+    "pickle, with a set": (
+        "import decimal; x = [decimal.Decimal(1), {str(i) for i in range(500)}]",
+        "len(x[1])",
+        False,
+        1,
+    ),
+    "texts that were one object": (
+        "import collections; t = 't' * 9; x = collections.OrderedDict(a=t, b=t)",
+        "x['b'] = 't' * 4 + 't' * 5",
+        False,
+        0,
+    ),
+    "lists that were one object": (
+        "import collections; t = [1]; x = collections.OrderedDict(a=t, b=t); del t",
+        "x['b'] = [1]",
+        True,
+        1,
+    ),
+    "bytes for a text": (
+        "import collections; x = collections.OrderedDict(a='t', b=b't')",
+        "x['a'] = b't'",
+        True,
+        1,
+    ),
+    "array of objects": (
+        "import numpy as np; x = np.array(['a', 'b', None], dtype=object)",
+        "x[1]",
+        False,
+        0,
+    ),
+    "small array": ("import numpy as np; x = np.arange(5)", "x[2] = 9", True, 1),
+    "instances": (
+        "class P:\n  def __init__(self, v): self.v = v\nx = [P(i) for i in range(9)]",
+        "x[3].v",
+        False,
+        0,
+    ),
+    "function": ("def x(a, b=[1]): return a", "x(1)", False, 0),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_change(home, case):
+    make, use, changed, decoded = CASES[case]
+    home.execute(make)
+    home.commit()
+    assert home.other(f"""
+names.bind(ns)
+exec({use!r}, ns)
+report = save(ns)
+answer(saved=report["saved"], again=report["decoded_again"])
+""") == {"saved": ["x"] if changed else [], "again": decoded}
+
+
+def test_what_was_found_unchanged_is_known(home):
+    home.execute("x = {str(i) for i in range(500)}")
+    home.commit()
+    assert home.other("""
+names.bind(ns)
+counts = [save(ns)["decoded_again"] for _ in range(3)]
+ns["x"].add("new")
+answer(counts=counts, saved=save(ns)["saved"])
+""") == {"counts": [1, 0, 0], "saved": ["x"]}
+
+
+def test_the_notebooks_own_unpickling_runs_once(home):
+    home.execute("""
+class Loud:
+    def __setstate__(self, state): self.__dict__.update(state, loaded=1 + state.get("loaded", 0))
+x = [Loud(), {str(i) for i in range(500)}]
+x[0].v = 1
+""")
+    home.commit()
+    assert home.other("""
+names.bind(ns)
+report = save(ns)
+answer(loaded=ns["x"][0].loaded, again=report["decoded_again"], saved=report["saved"])
+""") == {"loaded": 1, "again": 0, "saved": ["x"]}
+
+
+def test_binding_encodes_nothing(home):
+    """A value whose encoding would be noticed: its own pickling counts itself."""
+    home.execute("""
+pickled = []
+class Counted:
+    def __getstate__(self): pickled.append(1); return {}
+x = [Counted()]
+""")
+    home.commit()
+    assert home.other("names.bind(ns); answer(pickled=len(ns['pickled']))") == {"pickled": 0}
