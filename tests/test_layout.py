@@ -90,7 +90,8 @@ RUNTIME = set(sys.stdlib_module_names) | set(
     cloudpickle matplotlib_inline tornado""".split()
 )
 OPTIONAL = set(
-    """numpy pandas scipy torch tensorflow pyarrow polars PIL nbclient nbformat psutil debugpy
+    """numpy pandas scipy torch tensorflow jax keras pyarrow polars PIL nbclient nbformat psutil
+    debugpy
     matplotlib scorep zmq pytest otf2""".split()
 )
 
@@ -266,11 +267,14 @@ def mirrors(path: Path) -> bool:
 
     A noun of two words is helped by that of its first: plain_decoder.c is a part of what
     test_plain tests. So is a source in a directory that is one noun, such as recorder/.
+    A codec's test is test_codec_<library>.
     """
     room, *directories = relative(path).split("/")[:-1]
     words = path.stem.strip("_").split("_")
     nouns = {"_".join(words[:count]) for count in range(1, len(words) + 1)}
     whole = directories[-1] if directories else ""
+    if whole == "codecs":
+        nouns |= {f"codec_{noun}" for noun in nouns}
     if whole in WHOLE_DIRECTORIES:
         nouns.add(whole)
     wanted = re.compile(rf"test_({'|'.join(map(re.escape, nouns))})(_\w+)?\.(c|py)$")

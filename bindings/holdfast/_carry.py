@@ -350,12 +350,20 @@ class Pickler(cloudpickle.Pickler):
         if type(owner) in (bytes, bytearray) or type(owner).__name__ == "array":
             return owner, offset  # pickle itself keeps these one object
         low = array.__array_interface__["data"][0] - offset
+        whole = self._memory_behind(owner)
+        if whole is not None:
+            return self.memory(*whole, owner), low + offset - whole[0]
         key = low, memoryview(memory).nbytes
         kept = self._memories.get(key)
         if kept is None:
             kept = self._memories[key] = _Memory(memory)
             self._kept.append(owner)
         return kept, offset
+
+    def _memory_behind(self, owner):
+        """The memory of another library's object that an array looks into."""
+        codec = None if isinstance(owner, self._array) else codecs.find(type(owner))
+        return None if codec is None else codec.memory(owner)
 
     def _reduce_array(self, array):
         dtype = array.dtype

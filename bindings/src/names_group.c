@@ -216,6 +216,16 @@ save_names(hfi_save *at) {
     return 0;
 }
 
+/* Views of different parts of a region are views of one buffer of the store. */
+static void *
+region_start(void *session, void *address) {
+    hf_region *region = hf_region_find(session, address);
+    if (region)
+        address = hf_region_address(region);
+    hf_region_release(region);
+    return address;
+}
+
 int
 hfi_save_members(hfi_save *at) {
     hfi_graph graph;
@@ -226,7 +236,8 @@ hfi_save_members(hfi_save *at) {
     }
     for (size_t i = 0; i < at->count; i++)
         objects[i] = at->members[i].value;
-    int failed = hfi_graph_init(&graph, objects, at->count, at->namespace) < 0;
+    int failed = hfi_graph_init(&graph, objects, at->count, at->namespace, region_start,
+                                at->names->attachment->session) < 0;
     free(objects);
     if (failed)
         return -1;

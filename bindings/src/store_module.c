@@ -121,7 +121,7 @@ groups(PyObject *Py_UNUSED(module), PyObject *namespace) {
     PyObject *result = NULL;
     if (keys && values &&
         hfi_graph_init(&graph, PySequence_Fast_ITEMS(values),
-                       (size_t)PyList_GET_SIZE(values), namespace) == 0) {
+                       (size_t)PyList_GET_SIZE(values), namespace, NULL, NULL) == 0) {
         result = PyList_New(0);
         for (uint32_t i = 0; result && i < graph.names; i++) {
             PyObject *group = NULL;

@@ -17,7 +17,8 @@
  *     holds (a shared list as attribute) joins it to the names that hold that too;
  *   - frames and tracebacks: no codec carries them.
  * Arrays aren't known to the collector: their chain of bases is followed by hand, and
- * the elements of arrays of objects through tolist(). Types of other libraries have
+ * the elements of arrays of objects through tolist(). Memory that no array owns joins
+ * whoever names the same block of it. Types of other libraries have
  * codecs that tell what the collector doesn't see (holdfast.codecs, `shares`): objects,
  * and addresses of memory, which join whoever names the same one.
  *
@@ -55,6 +56,8 @@ typedef struct walk {
     hfi_pointer_map seen;  /* object -> root that reached it first */
     hfi_pointer_map types; /* type -> treatment */
     PyObject *finder;      /* holdfast.codecs.finder_of_shares; NULL until needed */
+    hfi_graph_origin origin;
+    void *origin_context;
     PyObject *kept; /* list: what codecs gave, held while it may be on the stack */
     PyObject **stack;
     size_t depth;
@@ -333,6 +336,8 @@ walk_elements(walk *at, PyObject *array) {
 static void
 visit_address(walk *at, void *address) {
     int new;
+    if (at->origin)
+        address = at->origin(at->origin_context, address);
     uint32_t *root = hfi_pointer_map_put(&at->seen, address, &new);
     if (!root)
         at->failed = 1;
@@ -358,7 +363,7 @@ walk_array(walk *at, PyObject *array) {
     PyObject *base = hfi_array_base(array);
     if (base && base != Py_None)
         visit(base, at); /* the array keeps it alive */
-    else if (base)
+    if (base && !hfi_array_check(base))
         walk_memory(at, array);
     Py_XDECREF(base);
     PyErr_Clear();
@@ -433,9 +438,13 @@ walk_from(walk *at, uint32_t index) {
 
 int
 hfi_graph_init(hfi_graph *ret_graph, PyObject *const *objects, size_t count,
-               PyObject *skip) {
+               PyObject *skip, hfi_graph_origin origin, void *context) {
     hfi_graph *graph = ret_graph;
-    walk at = {.graph = graph, .skip = skip, .roots_room = count + 8};
+    walk at = {.graph = graph,
+               .skip = skip,
+               .roots_room = count + 8,
+               .origin = origin,
+               .origin_context = context};
     *graph = (hfi_graph){calloc(at.roots_room, sizeof *graph->roots), count, count, 0};
     if (!graph->roots) {
         PyErr_NoMemory();

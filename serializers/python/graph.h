@@ -1,6 +1,6 @@
 /* graph.h - which names share mutable objects or memory. Call with the interpreter
- * attached; runs no Python code but the attribute getters of NumPy arrays and the codecs
- * of other libraries' types. */
+ * attached; runs no Python code but the attribute getters of NumPy arrays and the
+ * codecs of other libraries' types. */
 #ifndef HFI_GRAPH_H
 #define HFI_GRAPH_H
 
@@ -23,11 +23,16 @@ typedef struct hfi_graph {
     uint64_t visited; /* objects looked at, for reports */
 } hfi_graph;
 
+/* Where the block of memory begins that `address` lies in; `address` itself where that
+ * isn't known. */
+typedef void *(*hfi_graph_origin)(void *context, void *address);
+
 /* Walk from each of `objects` and join those that reach a common mutable object.
  * Classes of the notebook become roots of their own behind the names. `skip` (the
- * namespace) is never entered. -1 with MemoryError. */
+ * namespace) is never entered. `origin` (may be NULL) is asked for memory, so that
+ * views of different parts of a block are joined. -1 with MemoryError. */
 int hfi_graph_init(hfi_graph *ret_graph, PyObject *const *objects, size_t count,
-                   PyObject *skip);
+                   PyObject *skip, hfi_graph_origin origin, void *context);
 void hfi_graph_fini(hfi_graph *graph);
 /* The representative root of root `index`'s group. */
 uint32_t hfi_graph_group(hfi_graph *graph, uint32_t index);

@@ -1,6 +1,9 @@
 """A second process on a session: runs source with `session`, `names` and `ns` at hand."""
 
+import contextlib
 import json
+import os
+import socket
 import subprocess
 import sys
 
@@ -37,6 +40,66 @@ def run(session, source, check=True):
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     return json.loads(lines[-1]) if lines else None
+
+
+# Forks for each source it gets, with the descriptor of its session: the imports are done once.
+_TEMPLATE = """
+import importlib, io, os, socket, sys, traceback
+for name in sys.argv[2:]:
+    importlib.import_module(name)
+channel = socket.socket(fileno=int(sys.argv[1]))
+while True:
+    source, descriptors, _, _ = socket.recv_fds(channel, 1 << 20, 3)
+    if not source:
+        break
+    pid = os.fork()
+    if pid == 0:
+        status = 1
+        try:
+            sys.argv[1:] = [str(descriptors[0])]
+            os.dup2(descriptors[1], 1)
+            os.dup2(descriptors[2], 2)
+            exec(source.decode(), {"__name__": "__main__"})
+            status = 0
+        except BaseException:
+            traceback.print_exc()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+    for fd in descriptors:
+        os.close(fd)
+    channel.send(str(os.waitpid(pid, 0)[1]).encode())
+"""
+
+
+class Template:
+    """A process that has imported `modules` and forks the other processes of a test."""
+
+    def __init__(self, *modules):
+        self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._channel.settimeout(120)
+        command = [sys.executable, "-c", _TEMPLATE, str(theirs.fileno()), *modules]
+        self._process = subprocess.Popen(command, pass_fds=[theirs.fileno()])
+        theirs.close()
+
+    def run(self, session, source):
+        """As the function `run`, in a fork of the template."""
+        with contextlib.ExitStack() as stack:
+            out, err = (stack.enter_context(open(os.memfd_create("o"), "r+")) for _ in "oe")
+            fds = [session.fd, out.fileno(), err.fileno()]
+            socket.send_fds(self._channel, [(_START + source).encode()], fds)
+            status = self._channel.recv(64)
+            texts = []
+            for file in (out, err):
+                file.seek(0)
+                texts.append(file.read())
+        assert status == b"0", (status, texts[1])
+        lines = texts[0].splitlines()
+        return json.loads(lines[-1]) if lines else None
+
+    def close(self):
+        self._channel.close()
+        self._process.wait(timeout=10)
 
 
 class Home:

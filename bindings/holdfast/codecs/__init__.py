@@ -38,6 +38,7 @@ import typing as t
 # Top-level module of the types -> the module of this package that knows them.
 _BUILT_IN: dict[str, str] = {
     "numpy": "numpy_arrays",
+    "torch": "torch_tensors",
 }
 GROUP = "holdfast.codecs"
 
@@ -71,6 +72,10 @@ class Codec:
         give the same address are carried together.
         """
         return ()
+
+    def memory(self, value: t.Any) -> tuple[int, int] | None:
+        """Address and size of all the memory behind the value, for arrays that look into it."""
+        return None
 
 
 _by_name: dict[str, Codec] = {}

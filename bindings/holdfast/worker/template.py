@@ -35,8 +35,9 @@ _THREADED = {"polars", "grpc", "ray", "pyspark", "jax", "tensorflow"}
 # They look for the shell at import, and behave otherwise where there is none.
 _LOOKING = set("matplotlib_inline tqdm plotly bokeh altair panel holoviews ipywidgets".split())
 _NOT_HERE = _THREADED | _LOOKING | {"__main__"}
-# Dear to import, and not imported by their packages: 200 ms for figures.
-SUBMODULES = frozenset(("matplotlib.pyplot",))
+# Dear to import, and not imported by their packages: 200 ms for figures; two seconds for what
+# PyTorch's optimizers import when they are first used.
+SUBMODULES = frozenset(("matplotlib.pyplot", "torch._dynamo"))
 _BACKEND = "module://matplotlib_inline.backend_inline"
 _GRACE_SECONDS = 1.0
 _QUIET_SECONDS = 0.05  # a cell's imports come one after the other

@@ -1,0 +1,289 @@
+"""PyTorch's values through the store: what they are, what they share, what is copied."""
+
+import json
+
+import pytest
+from store_process import Template
+
+torch = pytest.importorskip("torch")
+
+SIZE = 1 << 20  # elements of the large tensors: 4 MiB of float32
+MIB4 = 4 * SIZE
+
+
+@pytest.fixture(scope="module")
+def template():
+    template = Template("torch", "torch._dynamo")
+    yield template
+    template.close()
+
+
+@pytest.fixture
+def torch_home(home, template):
+    home.execute("import torch")
+    home.other = lambda source: template.run(home.session, source)
+    return home
+
+
+def hand_over(home, source):
+    """Bind in another process, run `source` there, save, and adopt what it changed."""
+    answer = home.other(
+        "import torch\nreport = names.bind(ns)\nassert not report['absent'], report\n"
+        f"exec({source!r}, ns)\n"
+        "saved = save(ns)\nassert not saved['declined'], saved\n"
+        "if saved['prepared'] is not None:\n    publish(saved)\n"
+        "answer(mapped=report['bytes_mapped'], copied=saved['bytes_copied'],"
+        " saved=sorted(saved['saved']), value=ns.get('value'))"
+    )
+    home.names.adopt(home.ns)
+    return answer
+
+
+MAKERS = {
+    "ones": "torch.ones(7)",
+    "empty": "torch.empty(0, 3)",
+    "scalar": "torch.tensor(3.5, dtype=torch.float64)",
+    "transposed": "torch.arange(12.).reshape(3, 4).T",
+    "expanded": "torch.arange(3.).expand(4, 3)",
+    "strided": "torch.arange(100)[5:80:7]",
+    "flipped": "torch.arange(10).as_strided((3, 3), (1, 2), 2)",
+    "bool": "torch.tensor([True, False])",
+    "bfloat16": "torch.arange(5, dtype=torch.bfloat16)",
+    "half": "torch.arange(5, dtype=torch.float16)",
+    "float8": "torch.arange(5.).to(torch.float8_e4m3fn)",
+    "uint16": "torch.arange(5).to(torch.uint16)",
+    "complex": "torch.tensor([1 + 2j, 3 - 4j])",
+    "conjugate": "torch.tensor([1 + 2j, 3 - 4j]).conj()",
+    "negative": "torch.tensor([1 + 2j, 3 - 4j]).conj().imag",
+    "coo": "torch.sparse_coo_tensor([[0, 1, 1], [2, 0, 0]], [3., 4., 5.], (2, 3))",
+    "coalesced": "torch.eye(3).to_sparse()",
+    "csr": "torch.eye(3).to_sparse_csr()",
+    "csc": "torch.eye(4).to_sparse_csc()",
+    "bsr": "torch.eye(4).to_sparse_bsr((2, 2))",
+    "meta": "torch.empty(3, 4, device='meta')",
+    "quantized": "torch.quantize_per_tensor(torch.arange(4.), 0.5, 1, torch.qint8)",
+    "parameter": "torch.nn.Parameter(torch.ones(3))",
+    "buffer": "torch.nn.Buffer(torch.ones(3), persistent=False)",
+    "typed": "torch.ones(3).storage()",
+    "untyped": "torch.arange(3).untyped_storage()",
+    "large": f"torch.arange({SIZE})",
+}
+DESCRIBE = """
+def describe(x):
+    if not isinstance(x, torch.Tensor):
+        return [type(x).__name__, x.tolist()]
+    dense = x.detach()
+    if x.device.type == 'meta':
+        values = None
+    elif x.is_quantized:
+        values = [x.int_repr().tolist(), x.q_scale(), x.q_zero_point()]
+    else:
+        dense = dense.to_dense() if x.layout != torch.strided else dense
+        values = dense.to(torch.complex128).resolve_conj().resolve_neg()
+        values = repr(values.sum().item()), repr(values.flatten()[:50].tolist())
+    stride = list(x.stride()) if x.layout == torch.strided else None
+    return [type(x).__name__, str(x.dtype), str(x.layout), list(x.shape), stride,
+            x.requires_grad, x.is_conj(), x.is_neg(), sorted(x.__dict__),
+            x.is_sparse and x.is_coalesced(), values]
+"""
+
+
+def test_every_dtype_and_layout_is_what_it_was(torch_home, recwarn):
+    home = torch_home
+    names = {name: f"v_{name}" for name in MAKERS}
+    home.execute("\n".join(f"v_{name} = {source}" for name, source in MAKERS.items()))
+    home.ns["torch"] = torch
+    local = {"torch": torch}
+    exec(DESCRIBE, local)
+    report = home.commit()
+    assert not report["declined"]
+    told = home.other(
+        "import torch\nreport = names.bind(ns)\nassert not report['absent'], report\n"
+        + DESCRIBE
+        + f"answer(**{{name: describe(ns[v]) for name, v in {names!r}.items()}})"
+    )
+    expected = {name: local["describe"](home.ns[v]) for name, v in names.items()}
+    for name in MAKERS:
+        assert repr(told[name]) == repr(_plain(expected[name])), name
+
+
+def _plain(value):
+    return json.loads(json.dumps(value))
+
+
+def test_a_tensor_is_mapped_and_only_changed_pages_are_written(torch_home):
+    torch_home.execute(f"x = torch.zeros({SIZE})")
+    torch_home.commit()
+    done = hand_over(torch_home, "x[5000] = 7")
+    assert done["mapped"] == MIB4
+    assert done["copied"] < 3 * 4096
+    assert torch_home.ns["x"][5000] == 7
+    # Nothing changed: nothing is written at all.
+    assert hand_over(torch_home, "value = x.sum().item()")["saved"] == ["value"]
+    assert hand_over(torch_home, "x.sum()")["saved"] == []
+
+
+def test_what_shares_a_storage_shares_it_again(torch_home):
+    home = torch_home
+    home.execute(
+        f"x = torch.zeros(1024, {SIZE // 1024})\nrow = x[3]\nturned = x.T\n"
+        "nested = {'deep': [x[:, 5]]}\nother = torch.zeros(8)\nsmall = other[2:]"
+    )
+    home.commit()
+    for value in (1.0, 2.0, 3.0):
+        hand_over(home, f"x[3, 5] = {value}\nsmall[0] = {value}")
+        ns = home.ns
+        assert [ns["row"][5], ns["turned"][5, 3], ns["nested"]["deep"][0][3]] == [value] * 3
+        assert ns["other"][2] == value
+        assert ns["row"].untyped_storage().data_ptr() == ns["x"].data_ptr()
+    home.ns["row"][5] = 9
+    home.commit()
+    assert hand_over(home, "value = [x[3, 5].item(), turned[5, 3].item()]")["value"] == [9, 9]
+
+
+def test_arrays_and_tensors_of_one_memory(torch_home):
+    home = torch_home
+    home.execute(
+        "import numpy as np\na = np.zeros(100_000)\nt = torch.from_numpy(a)\n"
+        "u = torch.zeros(100_000)\nb = u[7:].numpy()\nw = u[50:]"
+        "\ns = torch.from_numpy(a)[3:]"
+    )
+    home.commit()
+    for value in (1.0, 2.0):
+        hand_over(home, f"a[5] = {value}\nb[0] = {value}\nw[0] = {value}")
+        ns = home.ns
+        assert ns["t"][5] == ns["s"][2] == value and ns["u"][7] == value and ns["u"][50] == value
+        assert ns["b"][43] == value
+
+
+def test_aliases_are_one_object(torch_home):
+    torch_home.execute("x = torch.zeros(3)\ny = x\nz = [x]")
+    torch_home.commit()
+    hand_over(torch_home, "assert x is y and z[0] is x\nx[0] = 1")
+    ns = torch_home.ns
+    assert ns["x"] is ns["y"] is ns["z"][0] and ns["z"][0][0] == 1
+
+
+def test_gradients_hooks_and_attributes(torch_home):
+    home = torch_home
+    home.execute(
+        "x = torch.ones(3, requires_grad=True)\n(x * 2).sum().backward()\n"
+        "x.note = 'mine'\nlog = []\nhandle = x.register_hook(lambda g: log.append(1) or g * 10)\n"
+        "w = torch.nn.Parameter(torch.ones(2))\nw.grad = torch.full((2,), 4.0)\ng = w.grad"
+    )
+    home.commit()
+    done = hand_over(
+        home,
+        "assert x.grad.tolist() == [2, 2, 2] and w.grad is g and x.note == 'mine'\n"
+        "(x * 3).sum().backward()\ng[0] = 5\nhandle.remove()\n(x * 1).sum().backward()\n"
+        "value = [x.grad.tolist(), len(log), w.grad[0].item()]",
+    )
+    assert done["value"] == [[33, 33, 33], 1, 5]
+    assert home.ns["x"].grad.tolist() == [33, 33, 33]
+    assert home.ns["w"].grad is home.ns["g"] and home.ns["g"][0] == 5
+
+
+def test_what_was_computed_keeps_its_value_and_says_that_its_graph_stayed(torch_home):
+    torch_home.execute(
+        "x = torch.ones(3, requires_grad=True)\ny = x * 2\ny.retain_grad()\ny.sum().backward(retain_graph=True)\n"
+        "z = y * 2"
+    )
+    torch_home.commit()
+    done = hand_over(
+        torch_home,
+        "assert y.requires_grad and not y.is_leaf and z.tolist() == [4, 4, 4]\n"
+        "assert y.grad.tolist() == [1, 1, 1]\n"
+        "z.add_(1)\n"
+        "try:\n    z.sum().backward()\nexcept RuntimeError as error:\n    value = str(error)",
+    )
+    assert "graph" in done["value"] and "same cell" in done["value"]
+    assert torch_home.ns["z"].tolist() == [5, 5, 5]
+    torch_home.ns["y"].sum().backward()  # y was not changed: it has its graph still
+
+
+TRAINING = """
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = torch.nn.Linear(20, 300)
+        self.norm = torch.nn.BatchNorm1d(300)
+        self.last = torch.nn.Linear(300, 1)
+        self.tied = self.first.weight
+    def forward(self, x):
+        return self.last(torch.relu(self.norm(self.first(x))))
+generator = torch.Generator().manual_seed(7)
+data = torch.randn(64, 20, generator=generator)
+net = Net()
+optimizer = torch.optim.Adam(net.parameters(), lr=0.01)
+schedule = torch.optim.lr_scheduler.StepLR(optimizer, 2, 0.5)
+"""
+STEP = """
+optimizer.zero_grad()
+loss = net(data + torch.randn(64, 20, generator=generator)).square().mean()
+loss.backward()
+optimizer.step()
+schedule.step()
+value = loss.item()
+"""
+
+
+def test_training_goes_on_as_in_one_process(torch_home):
+    home = torch_home
+    torch.manual_seed(3)
+    home.execute(TRAINING)
+    home.ns["Net"].__module__ = "__main__"
+    alone = {"torch": torch}
+    torch.manual_seed(3)
+    exec(TRAINING, alone)
+    for turn in range(6):
+        exec(STEP, alone)
+        if turn % 2:
+            home.commit()
+            assert hand_over(home, STEP)["value"] == alone["value"]
+        else:
+            home.execute(STEP)
+        assert home.ns["value"] == alone["value"]
+    net, optimizer = home.ns["net"], home.ns["optimizer"]
+    assert net.tied is net.first.weight
+    assert optimizer.param_groups[0]["params"][0] is net.first.weight
+    assert net.first.weight in optimizer.state
+    assert home.ns["schedule"].optimizer is optimizer
+
+
+def test_subclasses_and_small_types(torch_home):
+    home = torch_home
+    home.execute(
+        "class Named(torch.Tensor):\n    pass\n"
+        "x = torch.ones(4).as_subclass(Named)\nx.label = 'n'\n"
+        "kinds = [torch.float16, torch.device('cpu'), torch.Size([2, 3]), torch.strided,\n"
+        "         torch.channels_last, torch.per_tensor_affine]"
+    )
+    home.ns["Named"].__module__ = "__main__"
+    home.commit()
+    hand_over(home, "assert type(x) is Named and x.label == 'n' and (x + 1).sum() == 8\nx[0] = 5")
+    assert type(home.ns["x"]) is home.ns["Named"] and home.ns["x"][0] == 5
+    expected = [torch.float16, torch.device("cpu"), torch.Size([2, 3]), torch.strided]
+    assert home.ns["kinds"][:4] == expected
+
+
+def test_a_restored_storage_is_replaced_but_does_not_grow(torch_home):
+    torch_home.execute(f"x = torch.zeros({SIZE})\ny = x[:5]")
+    torch_home.commit()
+    done = hand_over(
+        torch_home,
+        "x.resize_(100)\nx.data = torch.ones(3)\n"
+        "try:\n    y.resize_(10 ** 7)\nexcept RuntimeError as error:\n    value = str(error)",
+    )
+    assert "resiz" in done["value"]
+    assert torch_home.ns["x"].tolist() == [1, 1, 1]
+
+
+def test_what_can_t_be_carried_is_declined_alone(torch_home):
+    torch_home.execute(
+        "good = torch.ones(3)\nscripted = torch.jit.script(torch.nn.Linear(2, 2))\n"
+        "bad = {'inner': torch.ones(2)}\nbad['inner'].lock = __import__('threading').Lock()"
+    )
+    report = torch_home.commit()
+    assert "good" in report["saved"]
+    assert set(report["declined"]) == {"scripted", "bad"}
+    assert "lock" in report["declined"]["bad"]
