@@ -45,21 +45,39 @@ hf_commit_begin(hf_session *session, hf_commit **ret_commit, hf_error *reterr) {
 /* ---- bytes ---- */
 
 hf_status
-hfi_commit_write_extent(hf_commit *commit, const void *data, size_t size,
-                        uint32_t *ret_extent, hf_error *reterr) {
+hfi_commit_write_parts(hf_commit *commit, const struct iovec *parts, size_t count,
+                       size_t size, uint32_t *ret_extent, hf_error *reterr) {
+    hf_session *session = commit->session;
+    struct iovec *left = malloc(count * sizeof *left);
+    if (!left)
+        return hfi_no_memory(reterr);
+    hf_status status;
     uint32_t extent;
-    hf_status status = hfi_extent_reserve(commit->session, size, 0, &extent, reterr);
+    for (int attempt = 0;; attempt++) {
+        status = hfi_extent_reserve_bare(session, size, 0, &extent, reterr);
+        if (status)
+            break;
+        memcpy(left, parts, count * sizeof *left);
+        status = hfi_extent_write(session, extent, left, count, reterr);
+        if (status != HF_E_NOSPACE || attempt || !hfi_extent_give_way(session))
+            break;
+    }
+    free(left);
     if (status)
         return status;
-    if ((status = hfi_list32_add(&commit->written, extent, reterr)))
+    if ((status = hfi_list32_add(&commit->written, extent, reterr))) {
+        hfi_extent_give_back(session, extent);
         return status;
-    hfi_extent *record = &commit->session->extents[extent];
-    record->flags &= ~(uint32_t)HFI_EXTENT_ZERO;
-    int err = hfi_object_write(commit->session->fd, data, size, record->offset);
-    if (err)
-        return hfi_space_error(reterr, err, "can't write to the arena");
+    }
     *ret_extent = extent;
     return HF_OK;
+}
+
+hf_status
+hfi_commit_write_extent(hf_commit *commit, const void *data, size_t size,
+                        uint32_t *ret_extent, hf_error *reterr) {
+    const struct iovec part = {(void *)(uintptr_t)data, size};
+    return hfi_commit_write_parts(commit, &part, 1, size, ret_extent, reterr);
 }
 
 hf_status

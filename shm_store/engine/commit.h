@@ -92,6 +92,10 @@ void hfi_overlay_fini(hfi_child *child);
 /* An extent with `size` bytes of `data`, noted in `written`. */
 hf_status hfi_commit_write_extent(hf_commit *commit, const void *data, size_t size,
                                   uint32_t *ret_extent, hf_error *reterr) HF_CHECK;
+/* The same of several parts, `size` bytes together. */
+hf_status hfi_commit_write_parts(hf_commit *commit, const struct iovec *parts,
+                                 size_t count, size_t size, uint32_t *ret_extent,
+                                 hf_error *reterr) HF_CHECK;
 /* Append what the region is as a buffer, by reference where it can be. */
 hf_status hfi_commit_put_region(hf_commit *commit, hf_region *region,
                                 hfi_piece_list *list, hf_error *reterr) HF_CHECK;

@@ -72,28 +72,19 @@ piece_limit(const hf_commit *commit) {
 static hf_status
 write_runs(hf_commit *commit, const hf_region *region, const hfi_runs *runs,
            uint32_t *ret_extent, hf_error *reterr) {
-    hf_session *session = commit->session;
-    size_t page = session->page;
-    uint32_t extent;
-    hf_status status =
-        hfi_extent_reserve(session, runs->pages * page, 0, &extent, reterr);
-    if (status)
-        return status;
-    if ((status = hfi_list32_add(&commit->written, extent, reterr)))
-        return status;
-    session->extents[extent].flags &= ~(uint32_t)HFI_EXTENT_ZERO;
-    uint64_t offset = session->extents[extent].offset;
-    for (size_t i = 0; i < runs->count; i++) {
-        size_t length = runs->items[i].count * page;
-        int err = hfi_object_write(
-            session->fd, region->address + runs->items[i].first * page, length, offset);
-        if (err)
-            return hfi_space_error(reterr, err, "can't write changed pages");
-        offset += length;
-    }
-    commit->stats.bytes_copied += runs->pages * page;
-    *ret_extent = extent;
-    return HF_OK;
+    size_t page = commit->session->page;
+    struct iovec *parts = malloc(runs->count * sizeof *parts);
+    if (!parts)
+        return hfi_no_memory(reterr);
+    for (size_t i = 0; i < runs->count; i++)
+        parts[i] = (struct iovec){region->address + runs->items[i].first * page,
+                                  runs->items[i].count * page};
+    hf_status status = hfi_commit_write_parts(commit, parts, runs->count,
+                                              runs->pages * page, ret_extent, reterr);
+    free(parts);
+    if (!status)
+        commit->stats.bytes_copied += runs->pages * page;
+    return status;
 }
 
 /* Keep the region (and so its pins) until the commit is settled. */

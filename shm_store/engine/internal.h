@@ -60,6 +60,8 @@ struct hf_session {
 
     /* of the committing thread */
     int committing;
+    char *scratch; /* where a directory is put together (writer.c) */
+    size_t scratch_size;
     hfi_prepared_state prepared;
 };
 
@@ -118,6 +120,17 @@ void hfi_extent_trim(hf_session *session);
 /* Reserve `size` bytes for this process, with memory. Takes the lock itself. */
 hf_status hfi_extent_reserve(hf_session *session, uint64_t size, uint32_t flags,
                              uint32_t *ret_index, hf_error *reterr) HF_CHECK;
+/* The same without memory, where it has none: for hfi_extent_write. */
+hf_status hfi_extent_reserve_bare(hf_session *session, uint64_t size, uint32_t flags,
+                                  uint32_t *ret_index, hf_error *reterr) HF_CHECK;
+/* Write a reserved extent up to its last page: the parts one after the other, which are
+ * changed. On failure the extent is given back. */
+hf_status hfi_extent_write(hf_session *session, uint32_t index, struct iovec *parts,
+                           size_t count, hf_error *reterr) HF_CHECK;
+/* Free an extent that this process reserved. */
+void hfi_extent_give_back(hf_session *session, uint32_t index);
+/* Shared memory is full: free what only makes things faster. 0 where that can't be. */
+int hfi_extent_give_way(hf_session *session);
 /* One more chunk of records at least; extents must be rebuilt or none exist. */
 hf_status hfi_extent_add_records(hf_session *session, hf_error *reterr) HF_CHECK;
 

@@ -261,6 +261,8 @@ hf_commit_publish_consume(hf_commit *commit, uint64_t *ret_generation,
     hf_status status = prepare(commit, &prepared, reterr);
     if (status)
         return status;
+    hf_snapshot_release(commit->base); /* so that what it replaces can be freed now */
+    commit->base = NULL;
     status = hf_session_publish(session, &prepared, ret_generation, reterr);
     hfi_prepared_settle(session, status != HF_OK);
     if (!status)

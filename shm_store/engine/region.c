@@ -165,11 +165,7 @@ new_block(hf_session *session, size_t mapped, hf_region **ret_region,
         err = hfi_object_map(session->fd, record->offset, mapped, HFI_MAP_SHARED, NULL,
                              &address);
     if (!region || err) {
-        hf_error ignored;
-        if (!hfi_lock(session, &ignored)) {
-            hfi_extent_free(session, extent);
-            hfi_unlock(session);
-        }
+        hfi_extent_give_back(session, extent);
         free(region);
         return err ? hf_error_set_errno(reterr, err, "can't map %zu bytes", mapped)
                    : hf_error_set(reterr, HF_E_NOMEM, "out of memory");

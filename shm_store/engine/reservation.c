@@ -1,11 +1,18 @@
 /* reservation.c - taking pages of the arena, and giving them back to the file system.
  *
- * The smallest free extent that fits is split; else the arena grows at its end. Under
- * the writer lock an extent only changes hands. Its memory is allocated after that,
- * without the lock, since gigabytes take tenths of a second and the extent is already
- * ours. Where the file system is full, what only makes things faster is given back (the
- * cache of blocks, retired extents that nobody reads, the pages of free ones), and it
- * is tried once more. Then it is HF_E_NOSPACE.
+ * The smallest free extent that fits is split. Those that have pages come first,
+ * retired ones that nobody reads any more among them: fresh pages cost two to ten times
+ * a copy. Then come holes, and at last the arena grows at its end. Under the writer
+ * lock an extent only changes hands. Its memory is allocated after that, without the
+ * lock, since gigabytes take tenths of a second and the extent is already ours. Where
+ * the file system is full, what only makes things faster is given back (the cache of
+ * blocks, retired extents that nobody reads, the pages of free ones), and it is tried
+ * once more. Then it is HF_E_NOSPACE.
+ *
+ * An extent that is written whole needs no allocation before: pwrite allocates what it
+ * writes, in one go instead of two, and says ENOSPC as well. So it is reserved bare,
+ * and is a HOLE until it was written. If that fails it is punched, and goes with the
+ * rest of its commit.
  *
  * Trimming punches free extents and cuts the end of the file, so that a session which
  * was once large doesn't stay so.
@@ -17,15 +24,17 @@
 
 #define SEARCH_MAX 64 /* extents looked at in the one bin that may be too small */
 
+/* The smallest free extent that fits: `hole` is HFI_EXTENT_HOLE for those without
+ * pages, 0 for those with all of them. */
 static uint32_t
-find_free(hf_session *session, uint64_t size) {
+find_free(hf_session *session, uint64_t size, uint32_t hole) {
     uint32_t best = HFI_NONE;
     for (unsigned bin = hfi_extent_bin(session, size); bin < HFI_BIN_COUNT; bin++) {
         uint32_t index = session->super->bins[bin];
         hfi_extent *extent;
         for (int n = 0; n < SEARCH_MAX && (extent = hfi_extent_at(session, index));
              n++) {
-            if (extent->size >= size &&
+            if (extent->size >= size && (extent->flags & HFI_EXTENT_HOLE) == hole &&
                 (best == HFI_NONE || extent->size < session->extents[best].size))
                 best = index;
             index = extent->next;
@@ -74,11 +83,13 @@ grow(hf_session *session, uint64_t size, uint32_t *ret_index, hf_error *reterr) 
 static hf_status
 take(hf_session *session, uint64_t size, uint32_t flags, uint32_t *ret_index,
      hf_error *reterr) {
-    uint32_t index = find_free(session, size);
-    if (index == HFI_NONE && hfi_extent_at(session, session->super->retired)) {
+    uint32_t index = find_free(session, size, 0);
+    if (index == HFI_NONE && session->super->bytes[HFI_RETIRED]) {
         hfi_extent_reclaim(session);
-        index = find_free(session, size);
+        index = find_free(session, size, 0);
     }
+    if (index == HFI_NONE)
+        index = find_free(session, size, HFI_EXTENT_HOLE);
     hf_status status;
     if (index == HFI_NONE && (status = grow(session, size, &index, reterr)))
         return status;
@@ -113,9 +124,21 @@ hfi_space_error(hf_error *reterr, int err, const char *what) {
     return hf_error_set_errno(reterr, err, "%s", what);
 }
 
+void
+hfi_extent_give_back(hf_session *session, uint32_t index) {
+    hfi_extent *extent = &session->extents[index];
+    hf_error ignored;
+    if (extent->flags & HFI_EXTENT_HOLE) /* some of its pages may be there */
+        hfi_object_punch(session->fd, extent->offset, extent->size);
+    if (hfi_lock(session, &ignored))
+        return;
+    hfi_extent_free(session, index);
+    hfi_unlock(session);
+}
+
 static hf_status
-reserve_once(hf_session *session, uint64_t size, uint32_t flags, uint32_t *ret_index,
-             hf_error *reterr) {
+reserve_once(hf_session *session, uint64_t size, uint32_t flags, int bare,
+             uint32_t *ret_index, hf_error *reterr) {
     uint32_t index;
     hf_status status = hfi_lock(session, reterr);
     if (status)
@@ -125,15 +148,11 @@ reserve_once(hf_session *session, uint64_t size, uint32_t flags, uint32_t *ret_i
     if (status)
         return status;
     hfi_extent *extent = &session->extents[index];
-    if (extent->flags & HFI_EXTENT_HOLE) { /* ours: nobody else looks at it now */
+    if (!bare &&
+        (extent->flags & HFI_EXTENT_HOLE)) { /* ours: nobody else looks at it now */
         int err = hfi_object_allocate(session->fd, extent->offset, size);
         if (err) {
-            hfi_object_punch(session->fd, extent->offset, size);
-            hf_error ignored;
-            if (!hfi_lock(session, &ignored)) {
-                hfi_extent_free(session, index);
-                hfi_unlock(session);
-            }
+            hfi_extent_give_back(session, index);
             return hfi_space_error(reterr, err, "shared memory is full");
         }
         extent->flags &= ~(uint32_t)HFI_EXTENT_HOLE;
@@ -143,26 +162,56 @@ reserve_once(hf_session *session, uint64_t size, uint32_t flags, uint32_t *ret_i
     return HF_OK;
 }
 
-hf_status
-hfi_extent_reserve(hf_session *session, uint64_t size, uint32_t flags,
-                   uint32_t *ret_index, hf_error *reterr) {
+int
+hfi_extent_give_way(hf_session *session) {
+    hfi_cache_flush(session);
+    hf_error ignored;
+    if (hfi_lock(session, &ignored))
+        return 0;
+    hfi_extent_reclaim(session);
+    hfi_extent_trim(session);
+    hfi_unlock(session);
+    return 1;
+}
+
+static hf_status
+reserve(hf_session *session, uint64_t size, uint32_t flags, int bare,
+        uint32_t *ret_index, hf_error *reterr) {
     size = hfi_round_up(size ? size : 1, session->page);
     if (size > session->super->capacity)
         return hf_error_set(reterr, HF_E_NOSPACE,
                             "%llu bytes are more than the arena may hold",
                             (unsigned long long)size);
-    hf_status status = reserve_once(session, size, flags, ret_index, reterr);
-    if (status != HF_E_NOSPACE)
+    hf_status status = reserve_once(session, size, flags, bare, ret_index, reterr);
+    if (status != HF_E_NOSPACE || !hfi_extent_give_way(session))
         return status;
-    /* Full: give back what only makes things faster, and try once more. */
-    hfi_cache_flush(session);
-    hf_error ignored;
-    if (hfi_lock(session, &ignored))
-        return status;
-    hfi_extent_reclaim(session);
-    hfi_extent_trim(session);
-    hfi_unlock(session);
-    return reserve_once(session, size, flags, ret_index, reterr);
+    return reserve_once(session, size, flags, bare, ret_index, reterr);
+}
+
+hf_status
+hfi_extent_reserve(hf_session *session, uint64_t size, uint32_t flags,
+                   uint32_t *ret_index, hf_error *reterr) {
+    return reserve(session, size, flags, 0, ret_index, reterr);
+}
+
+hf_status
+hfi_extent_reserve_bare(hf_session *session, uint64_t size, uint32_t flags,
+                        uint32_t *ret_index, hf_error *reterr) {
+    return reserve(session, size, flags, 1, ret_index, reterr);
+}
+
+hf_status
+hfi_extent_write(hf_session *session, uint32_t index, struct iovec *parts, size_t count,
+                 hf_error *reterr) {
+    hfi_extent *extent = &session->extents[index];
+    int err = hfi_object_write_parts(session->fd, parts, count, extent->offset);
+    if (err) {
+        hfi_extent_give_back(session, index);
+        return hfi_space_error(reterr, err, "can't write to the arena");
+    }
+    extent->flags &= ~(uint32_t)(HFI_EXTENT_HOLE | HFI_EXTENT_ZERO);
+    hfi_step("reserve:written");
+    return HF_OK;
 }
 
 void
@@ -173,7 +222,8 @@ hfi_extent_trim(hf_session *session) {
     while ((extent = hfi_extent_at(session, index)) && guard--) {
         uint32_t before = extent->before;
         if (hfi_extent_state(extent) == HFI_FREE) {
-            if (!(extent->flags & HFI_EXTENT_HOLE) &&
+            const uint32_t empty = HFI_EXTENT_HOLE | HFI_EXTENT_ZERO;
+            if ((extent->flags & empty) != empty && /* a mere HOLE may have some */
                 hfi_object_punch(session->fd, extent->offset, extent->size) == 0) {
                 hfi_extent_count_bytes(session, extent, HFI_FREE, -1);
                 extent->flags = HFI_EXTENT_HOLE | HFI_EXTENT_ZERO;

@@ -83,6 +83,7 @@ session_free(hf_session *session) {
     pthread_mutex_destroy(&session->mutex);
     pthread_mutex_destroy(&session->writer_mutex);
     free(session->pin_counts);
+    free(session->scratch);
     if (session->fd >= 0)
         close(session->fd);
     free(session);

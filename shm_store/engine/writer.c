@@ -3,25 +3,28 @@
  * First every size is known: the packs are flushed, their pieces get their places, and
  * each draft node and entry is measured. Then one extent is reserved for all of it and
  * filled from children to parents, since a parent holds its children's checksums. One
- * pwrite puts it there. The manifest at its start tells a publisher, which may be
- * another process, the new root and what happens to each extent's count of living
- * objects.
+ * pwrite puts it there, from a buffer that the session keeps: to map and unmap a fresh
+ * one for each commit took longer than to fill it. The manifest at its start tells a
+ * publisher, which may be another process, the new root and what happens to each
+ * extent's count of living objects.
  *
  * Only then are the extents marked PREPARED, under the lock: a crash before that leaves
  * reserved extents of a dead process, which the reaper frees.
  */
 #include "engine/commit.h"
 
-#define ALIGNMENT 64
+#include <assert.h>
+
+#define ALIGNMENT    64
+#define SCRATCH_KEPT (1u << 20) /* a larger buffer isn't kept for the next commit */
 
 typedef struct writer {
     hf_commit *commit;
     char *bytes;
-    size_t used, size;
+    size_t head, used, size; /* of the manifest and its deltas; written; in all */
     uint64_t base;
     uint32_t extent;
     uint32_t objects;
-    hf_error *reterr;
 } writer;
 
 /* Give pieces of packs their places, count what the record refers to, add its size. */
@@ -51,12 +54,21 @@ measure(hf_commit *commit, const hfi_child *child, size_t *size, hf_error *reter
     return hfi_record_count(commit, record, 1, reterr);
 }
 
+/* Room for the next object, up to a multiple of ALIGNMENT; what is too much is zero. */
+static char *
+take_room(writer *w, size_t length) {
+    char *here = w->bytes + w->used;
+    size_t whole = hfi_round_up(length, ALIGNMENT);
+    memset(here + length, 0, whole - length);
+    w->used += whole;
+    return here;
+}
+
 static void
 place(writer *w, const void *bytes, uint32_t length, uint32_t kind, hfi_ref *ret_ref) {
-    memcpy(w->bytes + w->used, bytes, length);
     *ret_ref = (hfi_ref){w->base + w->used, length, hfi_crc32c(0, bytes, length),
                          w->extent, kind};
-    w->used += hfi_round_up(length, ALIGNMENT);
+    memcpy(take_room(w, length), bytes, length);
     w->objects++;
 }
 
@@ -79,7 +91,7 @@ emit(writer *w, const hfi_child *child, uint64_t *live_bytes, hfi_ref *ret_ref) 
         hfi_ref *children = draft->count <= 32 ? small.node.children : NULL;
         size_t here = w->used;
         if (!children) {
-            w->used += hfi_round_up(length, ALIGNMENT);
+            take_room(w, length);
             children = ((hfi_node *)(void *)(w->bytes + here))->children;
         }
         for (uint32_t i = 0; i < draft->count; i++)
@@ -99,6 +111,24 @@ emit(writer *w, const hfi_child *child, uint64_t *live_bytes, hfi_ref *ret_ref) 
     }
 }
 
+static void
+drop_scratch(hf_session *session) {
+    free(session->scratch);
+    session->scratch = NULL;
+    session->scratch_size = 0;
+}
+
+/* The session's buffer, grown where it must be. */
+static char *
+get_scratch(hf_session *session, size_t size) {
+    if (size > session->scratch_size) {
+        drop_scratch(session);
+        session->scratch = malloc(size);
+        session->scratch_size = session->scratch ? size : 0;
+    }
+    return session->scratch;
+}
+
 static hf_status
 list_extents(hf_commit *commit, hf_error *reterr) {
     hf_status status = HF_OK;
@@ -109,8 +139,12 @@ list_extents(hf_commit *commit, hf_error *reterr) {
     return status;
 }
 
-static hf_status
+/* The directory as it will lie in `w->extent`. May be done again for another one. */
+static void
 fill(writer *w, hfi_manifest *manifest) {
+    w->base = w->commit->session->extents[w->extent].offset;
+    w->used = w->head;
+    w->objects = 0;
     hf_commit *commit = w->commit;
     uint64_t live_bytes = 0;
     memset(manifest, 0, sizeof *manifest);
@@ -123,20 +157,19 @@ fill(writer *w, hfi_manifest *manifest) {
     manifest->extent = w->extent;
     if (!commit->is_empty)
         emit(w, &commit->root, &live_bytes, &manifest->root);
-    hf_status status = hfi_delta_add(commit, w->extent, (int32_t)w->objects,
-                                     (int64_t)live_bytes, w->reterr);
-    if (status)
-        return status;
     hfi_delta *deltas = (hfi_delta *)(void *)(w->bytes + sizeof *manifest);
+    memset(deltas, 0, w->head - sizeof *manifest);
     for (size_t i = 0; i < commit->deltas.capacity; i++)
         if (commit->deltas.items[i].extent != HFI_NONE)
             deltas[manifest->delta_count++] = commit->deltas.items[i];
+    deltas[manifest->delta_count++] =
+        (hfi_delta){w->extent, (int32_t)w->objects, (int64_t)live_bytes};
     manifest->deltas_crc =
         hfi_crc32c(0, deltas, manifest->delta_count * sizeof(hfi_delta));
     manifest->crc = hfi_crc32c(0, manifest, offsetof(hfi_manifest, crc));
     memcpy(w->bytes, manifest, sizeof *manifest);
     commit->stats.bytes_directory = w->used;
-    return HF_OK;
+    assert(w->used == w->size);
 }
 
 static hf_status
@@ -157,6 +190,31 @@ mark_prepared(hf_commit *commit, hf_error *reterr) {
     return HF_OK;
 }
 
+static hf_status
+write_directory(writer *w, hfi_manifest *manifest, hf_error *reterr) {
+    hf_session *session = w->commit->session;
+    if (!(w->bytes = get_scratch(session, w->size)))
+        return hfi_no_memory(reterr);
+    hf_status status;
+    for (int attempt = 0;; attempt++) {
+        status = hfi_extent_reserve_bare(session, w->size, HFI_EXTENT_LOG, &w->extent,
+                                         reterr);
+        if (status)
+            break;
+        hfi_step("prepare:reserved");
+        fill(w, manifest);
+        struct iovec all = {w->bytes, w->size};
+        status = hfi_extent_write(session, w->extent, &all, 1, reterr);
+        if (status != HF_E_NOSPACE || attempt || !hfi_extent_give_way(session))
+            break;
+    }
+    if (session->scratch_size > SCRATCH_KEPT)
+        drop_scratch(session);
+    if (!status && (status = hfi_list32_add(&w->commit->written, w->extent, reterr)))
+        hfi_extent_give_back(session, w->extent);
+    return status;
+}
+
 hf_status
 hfi_writer_run(hf_commit *commit, hf_prepared *ret_prepared, hf_error *reterr) {
     hf_session *session = commit->session;
@@ -171,27 +229,9 @@ hfi_writer_run(hf_commit *commit, hf_prepared *ret_prepared, hf_error *reterr) {
     size_t head = hfi_round_up(sizeof(hfi_manifest) +
                                    (commit->deltas.count + 1) * sizeof(hfi_delta),
                                ALIGNMENT);
-    writer w = {.commit = commit, .used = head, .size = head + size, .reterr = reterr};
-    status = hfi_extent_reserve(session, w.size, HFI_EXTENT_LOG, &w.extent, reterr);
-    if (status)
-        return status;
-    if ((status = hfi_list32_add(&commit->written, w.extent, reterr)))
-        return status;
-    hfi_step("prepare:reserved");
-    hfi_extent *extent = &session->extents[w.extent];
-    extent->flags &= ~(uint32_t)HFI_EXTENT_ZERO;
-    w.base = extent->offset;
-    if (!(w.bytes = calloc(1, w.size)))
-        return hfi_no_memory(reterr);
+    writer w = {.commit = commit, .head = head, .size = head + size};
     hfi_manifest manifest;
-    status = fill(&w, &manifest);
-    if (!status) {
-        int err = hfi_object_write(session->fd, w.bytes, w.used, w.base);
-        if (err)
-            status = hfi_space_error(reterr, err, "can't write the directory");
-    }
-    free(w.bytes);
-    if (status)
+    if ((status = write_directory(&w, &manifest, reterr)))
         return status;
     hfi_step("prepare:written");
     if ((status = mark_prepared(commit, reterr)))

@@ -29,6 +29,7 @@
 
 #define ALLOCATE_STEP (64ull << 20)
 #define SHM_DIRECTORY "/dev/shm"
+#define PARTS_MAX     1024 /* of one call, everywhere (IOV_MAX) */
 
 hfi_fault_hook_fn hfi_fault_hook;
 
@@ -200,21 +201,45 @@ hfi_object_truncate(int fd, uint64_t size) {
 
 int
 hfi_object_write(int fd, const void *data, size_t size, uint64_t offset) {
-    const char *p = data;
+    struct iovec part = {(void *)(uintptr_t)data, size};
+    return hfi_object_write_parts(fd, &part, 1, offset);
+}
+
+/* Leave out the first `done` bytes. Gives how many parts are left at all. */
+static size_t
+skip_parts(struct iovec **parts, size_t count, size_t done) {
+    while (count && done >= (*parts)->iov_len) {
+        done -= (*parts)->iov_len;
+        ++*parts;
+        count--;
+    }
+    if (count) {
+        (*parts)->iov_base = (char *)(*parts)->iov_base + done;
+        (*parts)->iov_len -= done;
+    }
+    return count;
+}
+
+int
+hfi_object_write_parts(int fd, struct iovec *parts, size_t count, uint64_t offset) {
+    uint64_t size = 0;
+    for (size_t i = 0; i < count; i++)
+        size += parts[i].iov_len;
     if (past_limit(offset + size))
         return EFBIG;
-    while (size) {
+    count = skip_parts(&parts, count, 0); /* empty ones */
+    while (count) {
         int err = hfi_fault("pwrite");
         if (err)
             return err;
-        ssize_t n = pwrite(fd, p, size, (off_t)offset);
+        int some = count < PARTS_MAX ? (int)count : PARTS_MAX;
+        ssize_t n = pwritev(fd, parts, some, (off_t)offset);
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
             return n < 0 ? errno : EIO;
-        p += n;
-        size -= (size_t)n;
         offset += (uint64_t)n;
+        count = skip_parts(&parts, count, (size_t)n);
     }
     return 0;
 }
