@@ -1,7 +1,7 @@
 /* main.c - the program holdfast-kernel: the frontend with Holdfast's Python worker.
  *
- *   holdfast-kernel -f CONNECTION_FILE [--python PATH] [--label TEXT] [--capacity
- * BYTES]
+ *   holdfast-kernel -f CONNECTION_FILE [--python PATH] [--label TEXT]
+ *                   [--capacity BYTES] [--road ROAD]
  *
  * It parses the command line, asks the interpreter for its version (kernel_info tells
  * it to clients before any worker is up), and turns signals into calls: SIGINT
@@ -31,6 +31,11 @@ static const char usage[] =
     "      --python PATH           interpreter of the cells (default: python3)\n"
     "      --label TEXT            name of the session for people\n"
     "      --capacity BYTES        most that the session's store may grow to\n"
+    "      --road auto|map|home    where instrumented cells run: in a process of their "
+    "own\n"
+    "                              (map), in the notebook's (home), or as suits each\n"
+    "                              (auto, the default); HOLDFAST_ROAD in the notebook\n"
+    "                              and %%execute_with_scorep --road=... go before it\n"
     "      --version               print the version and leave\n"
     "      --help                  print this text and leave\n"
     "\n"
@@ -44,6 +49,7 @@ typedef struct settings {
     const char *python;
     const char *label;
     unsigned long long capacity_bytes;
+    const char *road;
 } settings;
 
 /* 0 to go on, or the exit status plus one. */
@@ -54,6 +60,7 @@ parse_options(int argc, char **argv, settings *ret_settings) {
         {"python", required_argument, NULL, 'p'},
         {"label", required_argument, NULL, 'l'},
         {"capacity", required_argument, NULL, 'c'},
+        {"road", required_argument, NULL, 'r'},
         {"version", no_argument, NULL, 'V'},
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0}};
@@ -78,6 +85,16 @@ parse_options(int argc, char **argv, settings *ret_settings) {
                         optarg);
                 return 3;
             }
+            break;
+        case 'r':
+            if (strcmp(optarg, "auto") != 0 && strcmp(optarg, "map") != 0 &&
+                strcmp(optarg, "home") != 0) {
+                fprintf(stderr,
+                        "holdfast-kernel: --road %s is none of auto, map, home\n",
+                        optarg);
+                return 3;
+            }
+            ret_settings->road = optarg;
             break;
         case 'V':
             puts("holdfast-kernel " HF_VERSION);
@@ -170,7 +187,7 @@ set_handlers(void) {
 
 int
 main(int argc, char **argv) {
-    settings chosen = {NULL, "python3", NULL, 0};
+    settings chosen = {NULL, "python3", NULL, 0, NULL};
     int leave = parse_options(argc, argv, &chosen);
     hf_error error = HF_ERROR_INIT;
     if (leave != 0)
@@ -185,6 +202,7 @@ main(int argc, char **argv) {
         .kernel_info = info,
         .label = chosen.label,
         .capacity_bytes = chosen.capacity_bytes,
+        .road = chosen.road,
     };
     hf_status status = hf_kernel_create(&options, &the_kernel, &error);
     free(info);

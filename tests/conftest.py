@@ -124,10 +124,10 @@ def start_kernel(tmp_path):
 
     notebooks = []
 
-    def start(python=None, env=None, connect=True, **options):
+    def start(python=None, env=None, connect=True, arguments=(), **options):
         argv = [program("holdfast-kernel"), "-f", "{connection_file}"]
         assert argv[0] is not None, "holdfast-kernel is not installed"
-        argv += ["--python", python or sys.executable]
+        argv += ["--python", python or sys.executable, *arguments]
         spec = tmp_path / "kernels" / "holdfast"
         spec.mkdir(parents=True, exist_ok=True)
         (spec / "kernel.json").write_text(
@@ -150,6 +150,24 @@ def start_kernel(tmp_path):
 def kernel(start_kernel):
     """The real kernel with the real worker."""
     return start_kernel()
+
+
+@pytest.fixture
+def map_kernel(start_kernel):
+    """The same; every instrumented cell has a process of its own."""
+    return start_kernel(env={"HOLDFAST_ROAD": "map"})
+
+
+@pytest.fixture
+def home_kernel(start_kernel):
+    """The same; instrumented cells run in the home."""
+    return start_kernel(env={"HOLDFAST_ROAD": "home"})
+
+
+@pytest.fixture(params=["map", "home"])
+def either_kernel(request):
+    """Each of the two in turn."""
+    return request.getfixturevalue(f"{request.param}_kernel")
 
 
 @pytest.fixture

@@ -13,6 +13,11 @@ _USAGE = """%holdfast            the session, its variables and the last instrum
 %holdfast last       what the last instrumented cell cost
 %holdfast NAME ...   only these variables"""
 
+_ROADS = {
+    "home": "in the notebook's own process (the home road)",
+    "map": "in a process of its own (the map road)",
+}
+
 
 def register(shell: t.Any, worker: t.Any) -> None:
     """Add %holdfast to a worker's shell."""
@@ -85,7 +90,7 @@ def _name_lines(rows: list[dict], listing: list[dict], reasons: dict[str, str]) 
 
 
 def _report_lines(report: dict[str, t.Any]) -> list[str]:
-    """Three lines, one a phase, and why a cell got all names."""
+    """Three lines, one a phase; why a cell got all names; which road it took."""
     count = {key: value for key, value in report.items() if isinstance(value, int)}
 
     def number(key: str) -> int:
@@ -111,6 +116,9 @@ def _report_lines(report: dict[str, t.Any]) -> list[str]:
     lines = _align(table, right=(1,))
     if report.get("reason"):
         lines.append(f"All names were bound: {report['reason']}.")
+    if report.get("road"):
+        why = f": {report['road_reason']}" if report.get("road_reason") else ""
+        lines.append(f"It ran {_ROADS[report['road']]}{why}.")
     return lines
 
 

@@ -12,7 +12,9 @@
  *
  * `here` caches a thread's location. Its epoch changes with every open and every
  * enable; the first event after that takes the slow way: it finds or makes the
- * location, and leaves the entries whose frames returned while events were off.
+ * location, and leaves the entries whose frames returned while events were off. A
+ * thread whose Thread has a true `pydev_do_not_trace` is not the program's, and gets
+ * none.
  *
  * Two mutexes. finish_lock: a thread that ends marks its location as finished without
  * the interpreter's lock, and close must not free that location meanwhile. write_lock
@@ -93,9 +95,10 @@ finish_init(void) {
     (void)pthread_key_create(&finish_key, thread_finish);
 }
 
-/* The name that `threading` knows this thread by; no Python code runs. */
-static bool
-thread_name(char *name, size_t size) {
+/* What `threading` knows this thread as, borrowed; NULL without an exception. No Python
+ * code runs. */
+static PyObject *
+thread_object(void) {
     PyObject *threading = /* borrowed */
         PyDict_GetItemString(PyImport_GetModuleDict(), "threading");
     PyObject *active = threading ? PyObject_GetAttrString(threading, "_active") : NULL;
@@ -103,15 +106,33 @@ thread_name(char *name, size_t size) {
     PyObject *thread = active && ident && PyDict_Check(active)
                            ? PyDict_GetItem(active, ident) /* borrowed */
                            : NULL;
+    PyErr_Clear();
+    Py_XDECREF(ident);
+    Py_XDECREF(active);
+    return thread;
+}
+
+static bool
+thread_name(PyObject *thread, char *name, size_t size) {
     PyObject *text = thread ? PyObject_GetAttrString(thread, "_name") : NULL;
     const char *chars = text && PyUnicode_Check(text) ? PyUnicode_AsUTF8(text) : NULL;
     if (chars)
         snprintf(name, size, "%s", chars);
     PyErr_Clear();
     Py_XDECREF(text);
-    Py_XDECREF(ident);
-    Py_XDECREF(active);
     return chars != NULL;
+}
+
+/* Threads that serve the notebook's machinery say by this attribute that they are not
+ * the program's: debuggers and ipykernel use it. */
+static bool
+thread_is_service(PyObject *thread) {
+    PyObject *mark =
+        thread ? PyObject_GetAttrString(thread, "pydev_do_not_trace") : NULL;
+    bool is_service = mark == Py_True;
+    PyErr_Clear();
+    Py_XDECREF(mark);
+    return is_service;
 }
 
 static void
@@ -119,9 +140,11 @@ location_make(void) {
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
     char name[sizeof here.location->name];
-    bool named = thread_name(name, sizeof name);
+    PyObject *thread = thread_object();
+    bool named = thread_name(thread, name, sizeof name);
     here.location = NULL;
-    if (hf_recorder_add_location(events.recorder, named ? name : NULL, &here.location,
+    if (!thread_is_service(thread) &&
+        hf_recorder_add_location(events.recorder, named ? name : NULL, &here.location,
                                  NULL) != HF_OK)
         here.location = NULL;
     here.generation = events.generation;

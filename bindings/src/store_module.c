@@ -143,6 +143,20 @@ groups(PyObject *Py_UNUSED(module), PyObject *namespace) {
     return result;
 }
 
+/* is_larger(values, limit, skip) -> bool */
+static PyObject *
+is_larger(PyObject *Py_UNUSED(module), PyObject *arguments) {
+    PyObject *values, *skip;
+    Py_ssize_t limit;
+    if (!PyArg_ParseTuple(arguments, "O!nO:is_larger", &PyList_Type, &values, &limit,
+                          &skip))
+        return NULL;
+    int larger = hfi_graph_is_larger(PySequence_Fast_ITEMS(values),
+                                     (size_t)PyList_GET_SIZE(values), skip,
+                                     limit > 0 ? (size_t)limit : 0);
+    return larger < 0 ? NULL : PyBool_FromLong(larger);
+}
+
 static PyMethodDef store_methods[] = {
     {"enable_numpy_allocator", (PyCFunction)(void (*)(void))hfi_numpy_allocator_enable,
      METH_VARARGS | METH_KEYWORDS,
@@ -156,6 +170,10 @@ static PyMethodDef store_methods[] = {
      "Destroy this user's sessions that nobody uses any more; gives how many."},
     {"groups", groups, METH_O,
      "The names of a namespace that share objects or memory, as a list of lists."},
+    {"is_larger", is_larger, METH_VARARGS,
+     "is_larger(values, limit, skip)\n--\n\n"
+     "Whether more than `limit` references are met on the way from a list's values; "
+     "the\nnamespace `skip` is not entered."},
     {"_array_memory", hfi_memory_of_array, METH_O,
      "(owner, Memory or None, offset): an array's whole memory, and where it starts in "
      "it."},

@@ -47,8 +47,16 @@ hfi_outcome_complain(hfi_outcome *outcome, const char *name, const char *sentenc
     hfi_text_add(&outcome->err, "\n");
 }
 
+void
+hfi_outcome_ignore(hfi_outcome *outcome, const char *words) {
+    hfi_text_add_span(&outcome->err, outcome->head.name);
+    hfi_text_add(&outcome->err, words);
+    hfi_text_add_excerpt(&outcome->err, outcome->head.argument);
+    hfi_text_add(&outcome->err, "\n");
+}
+
 static const struct command command_table[] = {
-    {"%%execute_with_scorep", hfi_mode_execute, ANYWHERE, false, true, true},
+    {"%%execute_with_scorep", hfi_mode_execute, ANYWHERE, true, true, true},
     {"%%isolated", hfi_mode_isolated, ANYWHERE, false, true, true},
     {"%%scorep_env", hfi_setting_environment, IN_DEFAULT | IN_WRITEFILE, false, true,
      false},
@@ -101,12 +109,8 @@ refuse(hfi_outcome *outcome, const struct command *command) {
 /* Tell about text that a command's cell should not have. */
 static void
 mention_ignored(hfi_outcome *outcome, const struct command *command) {
-    if (!command->takes_argument && outcome->head.argument.length) {
-        hfi_text_add(&outcome->err, command->name);
-        hfi_text_add(&outcome->err, " takes no argument; ignored: ");
-        hfi_text_add_excerpt(&outcome->err, outcome->head.argument);
-        hfi_text_add(&outcome->err, "\n");
-    }
+    if (!command->takes_argument && outcome->head.argument.length)
+        hfi_outcome_ignore(outcome, " takes no argument; ignored: ");
     if (!command->takes_body && hfi_cellhead_has_code(outcome->head.body))
         hfi_outcome_complain(
             outcome, command->name,
@@ -173,6 +177,7 @@ apply(hfi_outcome *outcome, char **arguments, hfi_verdict *ret_verdict) {
 
     ret_verdict->kind = outcome->kind;
     ret_verdict->arguments = arguments;
+    ret_verdict->road = outcome->road;
     ret_verdict->isolated = outcome->isolated && arguments;
     ret_verdict->multicell = outcome->multicell;
     ret_verdict->launch_vampir =

@@ -5,7 +5,7 @@
  * comment. Requests with silent=true are not the user's: run them as they are, don't
  * feed them, or a front end's own queries end up in a multi-cell program.
  *
- *   %%execute_with_scorep, %%isolated, %%scorep_env,
+ *   %%execute_with_scorep [--road=ROAD], %%isolated, %%scorep_env,
  *   %%scorep_python_binding_arguments, %%marshalling_settings, %%serializer_settings,
  *   %%enable_multicellmode, %%finalize_multicellmode, %%abort_multicellmode,
  *   %%start_writefile [NAME], %%end_writefile, %%abort_writefile,
@@ -39,6 +39,7 @@ typedef struct hfi_verdict {
     char *code;         /* RUN: what to run, lines where the cell has them; else NULL */
     size_t code_length; /* bytes, without the NUL at the end; there may be others */
     char **arguments; /* RUN_INSTRUMENTED: Score-P binding arguments, NULL-terminated */
+    const char *road; /* RUN_INSTRUMENTED: "auto", "map", "home"; NULL: not chosen */
     bool isolated;    /* RUN_INSTRUMENTED: a fresh process, but no recording */
     bool multicell;   /* RUN_INSTRUMENTED: code was generated from the marked cells */
     bool launch_vampir; /* RUN_INSTRUMENTED: open the trace in Vampir afterwards */
@@ -49,7 +50,7 @@ typedef struct hfi_verdict {
 } hfi_verdict;
 
 #define HFI_VERDICT_INIT                                                               \
-    { HFI_ANSWER, 0, 0, 0, false, false, false, 0, 0, 0, 0 }
+    { HFI_ANSWER, 0, 0, 0, 0, false, false, false, 0, 0, 0, 0 }
 
 /* Commands of a new session: no mode, no arguments. `python` is the interpreter that
  * generated shell scripts run, best as an absolute path; copied. HF_E_NOMEM. */

@@ -15,6 +15,7 @@
 #include "commands/scriptcell.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* Move the head over further %%execute_with_scorep and %%isolated lines. */
 static void
@@ -80,9 +81,22 @@ run_marked(hfi_outcome *outcome) {
         run_in_fresh_process(outcome);
 }
 
+/* --road=ROAD, where this cell runs. A marked or recorded cell is not run by itself. */
+static void
+choose_road(hfi_outcome *outcome) {
+    static const char *const options[] = {"--road=auto", "--road=map", "--road=home"};
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+        if (hfi_span_equal(outcome->head.argument, options[i]))
+            outcome->road = options[i] + strlen("--road=");
+    if (outcome->head.argument.length && !outcome->road)
+        hfi_outcome_ignore(outcome,
+                           " takes no argument but --road=auto|map|home; ignored: ");
+}
+
 void
 hfi_mode_execute(hfi_outcome *outcome) {
     outcome->isolated = false;
+    choose_road(outcome);
     run_marked(outcome);
 }
 

@@ -51,6 +51,7 @@ typedef struct hfi_outcome {
 
     hfi_state state; /* the next one */
     hfi_verdict_kind kind;
+    const char *road; /* NULL: not chosen */
     bool isolated;
     bool multicell;
     bool replaces_arguments; /* `arguments` becomes that of the mode */
@@ -62,6 +63,9 @@ typedef struct hfi_outcome {
 
 /* A line for the user: the command's name and what is the matter. */
 void hfi_outcome_complain(hfi_outcome *outcome, const char *name, const char *sentence);
+
+/* The same of its argument, with the argument behind the words. */
+void hfi_outcome_ignore(hfi_outcome *outcome, const char *words);
 
 /* mode.c: cells, and the commands that change what happens to them */
 void hfi_mode_plain(hfi_outcome *outcome);

@@ -4,6 +4,8 @@
  *   instrumented    home commits -> publish -> a cell worker maps the generation and
  * runs
  *                   -> publish what it prepared -> reply -> the home adopts
+ *                   or, where the home answers that it is to run there (road.c):
+ *                   the home runs it -> reply
  *   answer          a command of the frontend itself: nothing runs
  *
  * `running` is the request that was taken from the queue, `phase` says who has it, and
@@ -60,6 +62,7 @@ hfi_execute_finish(hf_kernel *kernel, int error) {
     hfi_publish_status(kernel, request->message.header, "idle");
     if (executed) {
         hfi_verdict_fini(&kernel->execution.verdict);
+        hfi_textbuf_fini(&kernel->execution.road_reason);
         hfi_textbuf_clear(&kernel->last_parent);
         hfi_textbuf_append(&kernel->last_parent, request->message.header.data,
                            request->message.header.size);
@@ -371,6 +374,10 @@ home_replied(hf_kernel *kernel, const msgpack_object *reply) {
     if (strcmp(request->message.type, "execute_request") != 0) {
         hfi_execute_send_reply(kernel, request, reply, hfi_map_part(reply, "metadata"));
         hfi_execute_finish(kernel, 0);
+        return;
+    }
+    if (kernel->execution.at_home) {
+        hfi_road_replied(kernel, reply);
         return;
     }
     hfi_textbuf metadata = {0};

@@ -1,6 +1,7 @@
 /* handover.c - the way of the state: home, store, cell worker, and back.
  *
- * An instrumented cell waits for the home's commit, which is published and leased to
+ * An instrumented cell waits for the home's answer: a commit, or the word that the home
+ * itself is to run the cell (road.c). The commit is published and leased to
  * the cell worker that gets the request; what that worker prepared is published before
  * the reply is sent, and the home adopts it. Where the cell fails to come so far, by
  * death or by an interrupt, nothing was published, and the state is as before.
@@ -34,10 +35,13 @@
 void
 hfi_handover_ask_commit(hf_kernel *kernel, long long now_ns) {
     hfi_frame frame;
+    int asks = kernel->phase == HFI_PHASE_COMMIT && !kernel->execution.verdict.isolated;
     kernel->commit_id = ++kernel->next_id;
     kernel->commit_ns = now_ns;
-    hfi_frame_init(&frame, "commit", 1);
+    hfi_frame_init(&frame, "commit", asks ? 4 : 1);
     hfi_frame_add_integer(&frame, "id", kernel->commit_id);
+    if (asks)
+        hfi_road_ask(kernel, &frame);
     hfi_crew_tell_home(kernel, &frame);
 }
 
@@ -129,7 +133,7 @@ hfi_handover_committed(hf_kernel *kernel, const msgpack_object *reply) {
     int waits = kernel->phase == HFI_PHASE_COMMIT;
     kernel->commit_id = 0;
     hf_status status = publish_saved(kernel, reply, &generation, &error);
-    if (status == HF_OK) {
+    if (status == HF_OK && hfi_map_get(reply, "declined") != NULL) {
         kernel->uncommitted = 0;
         keep_declined(kernel, hfi_map_get(reply, "declined"));
         if (prepared.size > 0) {
@@ -155,6 +159,8 @@ hfi_handover_committed(hf_kernel *kernel, const msgpack_object *reply) {
                     &error);
     else if (kernel->execution.interrupted)
         hfi_execute_fail(kernel, "KeyboardInterrupt", "");
+    else if (hfi_road_is_home(kernel, reply))
+        hfi_road_start(kernel);
     else
         hfi_handover_start_cell(kernel);
 }
@@ -175,60 +181,7 @@ hfi_handover_idle(hf_kernel *kernel, long long now_ns) {
         hfi_handover_ask_commit(kernel, now_ns);
 }
 
-/* ---- Vampir --------------------------------------------------------------------- */
-
-/* The trace's directory is what the worker was told, relative to where the home is. */
-static void
-find_trace(const hf_kernel *kernel, hfi_part trace, hfi_textbuf *ret_path) {
-    char directory[4096];
-    const char *text = trace.data;
-    if (trace.size > 0 && text[0] != '/') {
-        hfi_crew_directory(kernel, directory, sizeof directory);
-        hfi_textbuf_format(ret_path, "%s/", directory);
-    }
-    hfi_textbuf_append(ret_path, text, trace.size);
-    hfi_textbuf_append(ret_path, "/traces.otf2", strlen("/traces.otf2"));
-}
-
-static void
-launch_vampir(hf_kernel *kernel, hfi_part trace) {
-    hfi_textbuf path = {0}, text = {0};
-    hf_error error = HF_ERROR_INIT;
-    int launched = 0;
-    find_trace(kernel, trace, &path);
-    const char *file = hfi_textbuf_string(&path);
-    char *const argv[] = {"vampir", (char *)(uintptr_t)file,
-                          NULL}; /* exec takes it so */
-    if (path.failed)
-        hfi_textbuf_format(&text, "Vampir is not started: no memory\n");
-    else if (access(file, R_OK) != 0)
-        hfi_textbuf_format(&text, "Vampir is not started: the cell wrote no %s\n",
-                           file);
-    else if (hfi_program_detach(argv, &error) != HF_OK)
-        hfi_textbuf_format(&text, "Vampir is not started: %s\n", error.message);
-    else {
-        launched = 1;
-        hfi_textbuf_format(&text, "Vampir opens %s\n", file);
-    }
-    hfi_publish_stream(kernel, launched ? HFI_STDOUT : HFI_STDERR,
-                       kernel->running->message.header, hfi_textbuf_part(&text));
-    hfi_textbuf_fini(&path);
-    hfi_textbuf_fini(&text);
-}
-
 /* ---- the cell's reply ------------------------------------------------------------ */
-
-static void
-show_trace(hf_kernel *kernel, hfi_part trace) {
-    hfi_textbuf text = {0};
-    if (trace.size == 0)
-        return;
-    hfi_textbuf_format(&text, "Instrumentation results can be found in %.*s\n",
-                       (int)trace.size, (const char *)trace.data);
-    hfi_publish_stream(kernel, HFI_STDOUT, kernel->running->message.header,
-                       hfi_textbuf_part(&text));
-    hfi_textbuf_fini(&text);
-}
 
 void
 hfi_handover_forget_cell(hf_kernel *kernel) {
@@ -266,7 +219,7 @@ hfi_handover_replied(hf_kernel *kernel, const msgpack_object *reply) {
     int failed = hfi_execute_is_error(hfi_map_part(reply, "content"));
     kernel->execution.replied_ns = hfi_clock_ns();
     hf_status status = publish_saved(kernel, reply, &generation, &error);
-    show_trace(kernel, hfi_map_part(reply, "trace"));
+    hfi_trace_show(kernel, hfi_map_part(reply, "trace"));
     if (status != HF_OK) {
         release_cell(kernel);
         fail_commit(kernel,
@@ -276,9 +229,7 @@ hfi_handover_replied(hf_kernel *kernel, const msgpack_object *reply) {
         hfi_standby_replenish(kernel);
         return;
     }
-    if (kernel->execution.verdict.launch_vampir &&
-        hfi_map_part(reply, "trace").size > 0)
-        launch_vampir(kernel, hfi_map_part(reply, "trace"));
+    hfi_trace_open(kernel, hfi_map_part(reply, "trace"));
     hfi_request_cost(kernel, reply, "map", &metadata);
     hfi_execute_send_reply(kernel, kernel->running, reply, hfi_textbuf_part(&metadata));
     hfi_textbuf_fini(&metadata);

@@ -124,17 +124,29 @@ watch_parent(hf_kernel *kernel) {
         kernel->parent = 0;
 }
 
+/* NULL for a word that is none. */
+static const char *
+road_of(const char *word) {
+    static const char *const roads[] = {"auto", "map", "home"};
+    for (size_t i = 0; i < sizeof roads / sizeof *roads; i++)
+        if (word == NULL || strcmp(word, roads[i]) == 0)
+            return roads[i];
+    return NULL;
+}
+
 hf_status
 hf_kernel_create(const hf_kernel_options *options, hf_kernel **ret_kernel,
                  hf_error *reterr) {
     if (options->struct_size != sizeof *options || options->connection_file == NULL ||
-        options->worker_argv == NULL || options->worker_argv[0] == NULL)
+        options->worker_argv == NULL || options->worker_argv[0] == NULL ||
+        road_of(options->road) == NULL)
         return hf_error_set(reterr, HF_E_INVALID,
                             "the kernel's options are incomplete");
     hf_kernel *kernel = calloc(1, sizeof *kernel);
     if (kernel == NULL)
         return hf_error_set(reterr, HF_E_NOMEM, "no memory for the kernel");
     kernel->wake[0] = kernel->wake[1] = -1;
+    kernel->road = road_of(options->road);
     kernel->argv = copy_argv(options->worker_argv);
     hf_status status = kernel->argv != NULL
                            ? hfi_program_pipe(kernel->wake, reterr)
@@ -351,6 +363,7 @@ hf_kernel_close(hf_kernel *kernel) {
     hfi_queue_fini(&kernel->forwarded);
     hfi_request_close(kernel->running);
     hfi_verdict_fini(&kernel->execution.verdict);
+    hfi_textbuf_fini(&kernel->execution.road_reason);
     hfi_textbuf_fini(&kernel->last_parent);
     json_decref(kernel->info);
     json_decref(kernel->modules);

@@ -41,9 +41,9 @@ add_instrument(hf_kernel *kernel, hfi_frame *frame) {
         hfi_frame_add_text(frame, name, hfi_part_text(json_string_value(reason)));
 }
 
-static hfi_part
-cell_code(const hf_kernel *kernel, const hfi_message *message) {
-    json_t *code = json_object_get(message->body, "code");
+hfi_part
+hfi_request_code(const hf_kernel *kernel, const hfi_request *request) {
+    json_t *code = json_object_get(request->message.body, "code");
     if (kernel->execution.verdict.code != NULL)
         return hfi_part_of(kernel->execution.verdict.code,
                            kernel->execution.verdict.code_length);
@@ -54,7 +54,8 @@ void
 hfi_request_send(hf_kernel *kernel, hfi_worker *worker, hfi_request *request) {
     const hfi_message *message = &request->message;
     int executes = strcmp(message->type, "execute_request") == 0;
-    int instruments = executes && worker->role == HFI_CELL;
+    int instruments =
+        executes && (worker->role == HFI_CELL || kernel->execution.at_home);
     hfi_frame frame;
     hf_error error = HF_ERROR_INIT;
     request->id = ++kernel->next_id;
@@ -70,7 +71,7 @@ hfi_request_send(hf_kernel *kernel, hfi_worker *worker, hfi_request *request) {
     for (size_t i = 0; i < message->buffer_count; i++)
         hfi_frame_put_bytes(&frame, message->buffers[i]);
     if (executes) {
-        hfi_frame_add_text(&frame, "code", cell_code(kernel, message));
+        hfi_frame_add_text(&frame, "code", hfi_request_code(kernel, request));
         hfi_frame_add_integer(&frame, "execution_count", kernel->execution.number);
     }
     if (instruments)
@@ -163,11 +164,16 @@ void
 hfi_request_cost(hf_kernel *kernel, const msgpack_object *reply, const char *road,
                  hfi_textbuf *ret_metadata) {
     hfi_textbuf own = {0};
+    const hfi_textbuf *why = &kernel->execution.road_reason;
     const msgpack_object *report =
-        strcmp(road, "map") == 0 ? hfi_map_get(reply, "report") : NULL;
+        strcmp(road, "plain") != 0 ? hfi_map_get(reply, "report") : NULL;
     hfi_part trace = hfi_map_part(reply, "trace");
     hfi_textbuf_format(&own, "{\"road\":\"%s\",\"generation\":%llu", road,
                        (unsigned long long)hf_session_generation(kernel->store));
+    if (why->size > 0) {
+        hfi_textbuf_format(&own, ",\"road_reason\":");
+        hfi_textbuf_append_json(&own, why->data, why->size);
+    }
     write_times(kernel, report, &own);
     if (report != NULL)
         write_report(kernel, report, &own);

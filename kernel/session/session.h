@@ -41,6 +41,8 @@ typedef struct hfi_execution {
     long long sent_ns;    /* sent to the worker */
     long long replied_ns; /* its reply came */
     double commit_bytes_copied;
+    int at_home;             /* instrumented, and the home runs it (road.c) */
+    hfi_textbuf road_reason; /* why it took the road that it took; may be empty */
 } hfi_execution;
 
 struct hf_kernel {
@@ -53,6 +55,7 @@ struct hf_kernel {
     json_t *info; /* kernel_info_reply */
     hf_session *store;
     hfi_commands *commands;
+    const char *road; /* of cells that choose none: "auto", "map" or "home" */
 
     hfi_template template;
     hfi_worker *home;
@@ -144,7 +147,22 @@ void hfi_handover_cancel(hf_kernel *kernel);
 void hfi_handover_idle(hf_kernel *kernel, long long now_ns);
 long long hfi_handover_idle_deadline_ns(const hf_kernel *kernel);
 
+/* road.c: instrumented cells that the home runs */
+/* Put the question into a commit's frame: three keys. */
+void hfi_road_ask(hf_kernel *kernel, hfi_frame *frame);
+/* The answer, whose reason is kept for the client. */
+int hfi_road_is_home(hf_kernel *kernel, const msgpack_object *reply);
+void hfi_road_start(hf_kernel *kernel);
+void hfi_road_replied(hf_kernel *kernel, const msgpack_object *reply);
+
+/* trace.c: nothing is done where `trace`, the experiment's directory, is empty */
+void hfi_trace_show(hf_kernel *kernel, hfi_part trace);
+/* In Vampir, where the running cell's verdict says so. */
+void hfi_trace_open(hf_kernel *kernel, hfi_part trace);
+
 /* request.c: what a worker is asked, and what it cost */
+/* The code that a worker is to run for an execute_request. */
+hfi_part hfi_request_code(const hf_kernel *kernel, const hfi_request *request);
 void hfi_request_send(hf_kernel *kernel, hfi_worker *worker, hfi_request *request);
 void hfi_request_cost(hf_kernel *kernel, const msgpack_object *reply, const char *road,
                       hfi_textbuf *ret_metadata);

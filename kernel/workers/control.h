@@ -65,16 +65,24 @@
  *
  * The home, besides (a commit is answered by a "reply" with a report):
  *
- *   -> {op: "commit", id}
+ *   -> {op: "commit", id, code?: str, cell_road?: str, road?: str}
  *      Put every changed name into the store. The reply has `prepared` (absent when
  *      nothing changed), report {seconds, bytes_copied, bytes_shared, names_saved,
  *      names_declined}, and declined: {name: reason}.
+ *      With `code`, which is an instrumented cell's, the home says which road it is to
+ *      take. `cell_road` is what the cell itself chose, or ""; `road` what the kernel
+ *      was started with: "auto", "map" or "home". The reply has road: "home" where the
+ *      home is to run the cell, and road_reason, which may be missing. Where that needs
+ *      no commit nothing is saved, and the reply has no `declined`.
  *   -> {op: "published", generation}
  *      The frontend published it: the home seals. Nothing is answered.
  *   -> {op: "adopt", generation, execution_count, code, store_history, report?: map}
  *      A cell worker's commit was published: bind what changed, take the process
  *      state (environment, cwd, sys.path, random generators, ...), add the cell to
  *      the history. Nothing is answered.
+ *   -> {op: "request", ..., instrument: map}
+ *      An execute_request that takes the home road: recorded, and answered with trace
+ *      and report as by a cell worker, but nothing is bound, decoded or prepared.
  *   -> {op: "environment", values: {str: str}}
  *      Set in os.environ. Nothing is answered.
  *   <- {op: "importing", modules: [str]}

@@ -33,6 +33,10 @@ typedef void *(*hfi_graph_origin)(void *context, void *address);
  * views of different parts of a block are joined. -1 with MemoryError. */
 int hfi_graph_init(hfi_graph *ret_graph, PyObject *const *objects, size_t count,
                    PyObject *skip, hfi_graph_origin origin, void *context);
+/* 1 where more than `limit` references are met on the way from `objects`, else 0; -1
+ * with MemoryError. Costs as much as the limit, at most. */
+int hfi_graph_is_larger(PyObject *const *objects, size_t count, PyObject *skip,
+                        size_t limit);
 void hfi_graph_fini(hfi_graph *graph);
 /* The representative root of root `index`'s group. */
 uint32_t hfi_graph_group(hfi_graph *graph, uint32_t index);

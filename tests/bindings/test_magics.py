@@ -91,6 +91,10 @@ def test_last_report():
     assert render([], worker(report=REPORT)).endswith("\n".join(lines))
     told = render(["last"], worker(report=REPORT | {"reason": "the code uses exec"}))
     assert told.endswith("All names were bound: the code uses exec.")
+    told = render(["last"], worker(report=REPORT | {"road": "home", "road_reason": "it is large"}))
+    assert told.endswith("It ran in the notebook's own process (the home road): it is large.")
+    told = render(["last"], worker(report=REPORT | {"road": "map", "road_reason": ""}))
+    assert told.endswith("It ran in a process of its own (the map road).")
     assert "2 names not carried" in render(["last"], worker(report=REPORT | {"names_declined": 2}))
 
 

@@ -328,4 +328,4 @@ def test_percent_holdfast(kernel):
     shown = kernel.plain("%holdfast").text()
     assert "value" in shown and "generator" in shown
     phases = [line.split()[0] for line in kernel.plain("%holdfast last").text().splitlines()]
-    assert phases == ["in", "run", "out"]
+    assert phases == ["in", "run", "out", "It"]

@@ -2,13 +2,13 @@
 
 import os
 import signal
-import stat
 import time
-from pathlib import Path
 
 import pytest
 
-CELL = "%%execute_with_scorep\n"
+CELL = "%%execute_with_scorep --road=map\n"
+AT_HOME = "%%execute_with_scorep --road=home\n"
+HEADS = ["", CELL, AT_HOME]
 SLEEP = "import time\nfor _ in range(500): time.sleep(0.01)"
 
 
@@ -19,7 +19,7 @@ def interrupt(kernel, way):
         kernel.client.control_channel.send(kernel.client.session.msg("interrupt_request", {}))
 
 
-@pytest.mark.parametrize("head", ["", CELL])
+@pytest.mark.parametrize("head", HEADS, ids=["plain", "map", "home"])
 def test_no_interrupt_is_lost(kernel, head):
     kernel.run("before = 1")
     for turn in range(16):
@@ -76,52 +76,6 @@ def test_the_state_survives_the_home(kernel):
     assert kernel.run(CELL + "float(f(4.0)) + z['k'][1] + c.v").result == "33.0"
 
 
-def fake_vampir(tmp_path, monkeypatch):
-    """Not Vampir, which isn't free: a script that notes what it was asked to open."""
-    script = tmp_path / "bin" / "vampir"
-    script.parent.mkdir()
-    script.write_text(
-        f'#!/bin/sh\necho "$$ $1" > "{tmp_path}/opened.part"\n'
-        f'mv "{tmp_path}/opened.part" "{tmp_path}/opened"\nsleep 30\n'
-    )
-    script.chmod(script.stat().st_mode | stat.S_IXUSR)
-    monkeypatch.setenv("PATH", f"{script.parent}:{os.environ['PATH']}")
-    return script
-
-
-ENABLE = "%%enable_vampir_launch_on_scorep_instrumented"
-
-
-@pytest.mark.parametrize("directory", [None, "here/trace"])
-def test_vampir_opens_the_trace(start_kernel, tmp_path, monkeypatch, directory):
-    fake_vampir(tmp_path, monkeypatch)
-    kernel = start_kernel()
-    if directory is not None:
-        kernel.run(f"%%scorep_env\nSCOREP_EXPERIMENT_DIRECTORY={directory}")
-    assert "Vampir opens" in kernel.run(ENABLE).stream()
-    outcome = kernel.run(CELL + "1 + 1")
-    deadline = time.monotonic() + 10
-    while not (tmp_path / "opened").exists() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    pid, path = (tmp_path / "opened").read_text().split()
-    assert Path(path).is_file() and Path(path).name == "traces.otf2"
-    assert f"Vampir opens {path}\n" in outcome.stream()
-    status = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    assert int(status[3]) == int(pid)  # a session of its own
-    assert int(status[1]) != kernel.pid  # and nobody's child here
-    os.kill(int(pid), signal.SIGKILL)
-
-
-def test_a_vampir_that_went_away_is_reported(start_kernel, tmp_path, monkeypatch):
-    script = fake_vampir(tmp_path, monkeypatch)
-    kernel = start_kernel()
-    kernel.run(ENABLE)
-    script.unlink()
-    outcome = kernel.run(CELL + "1 + 1")
-    assert outcome.status == "ok" and outcome.result == "2"
-    assert "Vampir is not started: cannot start vampir" in outcome.stream("stderr")
-
-
 def test_exit_ends_the_kernel(kernel):
     outcome = kernel.run("exit()")
     assert outcome.content["payload"] == [{"source": "ask_exit", "keepkernel": False}]
@@ -135,7 +89,7 @@ def test_exit_may_keep_the_kernel(kernel):
     assert kernel.run("kept").result == "1"
 
 
-@pytest.mark.parametrize("head", ["", CELL])
+@pytest.mark.parametrize("head", HEADS, ids=["plain", "map", "home"])
 def test_sys_exit_is_an_error_with_a_hint(kernel, head):
     outcome = kernel.run(head + "import sys; sys.exit(2)")
     assert outcome.content["ename"] == "SystemExit" and outcome.content["evalue"] == "2"

@@ -28,7 +28,8 @@ test_instrumented(void) {
         {"%%execute_with_scorep\n%%time\nx = 1", HFI_RUN_INSTRUMENTED, 0, 0,
          "\n%%time\nx = 1", "--noinstrumenter --mpp=mpi", false},
         {"%%execute_with_scorep fast\n%time x", HFI_RUN_INSTRUMENTED, 0,
-         "%%execute_with_scorep takes no argument; ignored: fast\n",
+         "%%execute_with_scorep takes no argument but --road=auto|map|home; ignored: "
+         "fast\n",
          "# %%execute_with_scorep fast\n%time x", "--noinstrumenter --mpp=mpi", false},
         {"%%execute_with_scorep", HFI_ANSWER, 0,
          "%%execute_with_scorep: there is no code below it.\n", 0, 0, false},

@@ -274,7 +274,8 @@ def test_a_cell_that_finds_no_memory(kernel):
     ],
     ids=["generator", "lock", "connection", "thread"],
 )
-def test_what_stays_at_home(kernel, make, name, word, use):
+def test_what_stays_at_home(map_kernel, make, name, word, use):
+    kernel = map_kernel
     ok(kernel, f"{make}\nwhere = id({name}); other = [1]")
     outcome = ok(kernel, CELL + "other.append(2); other")
     assert outcome.result == "[1, 2]" and outcome.stream("stderr") == ""
@@ -287,7 +288,8 @@ def test_what_stays_at_home(kernel, make, name, word, use):
     assert ok(kernel, "other").result == "[1, 2, 3]"
 
 
-def test_a_function_that_reaches_what_stays_at_home(kernel):
+def test_a_function_that_reaches_what_stays_at_home(map_kernel):
+    kernel = map_kernel
     ok(
         kernel,
         "g = (i for i in range(9))\ndef use(): return next(g)\ndef idle(): return 5",
@@ -298,8 +300,9 @@ def test_a_function_that_reaches_what_stays_at_home(kernel):
     assert ok(kernel, "use(), use()").result == "(0, 1)"
 
 
-def test_a_group_with_a_member_that_stays(kernel):
+def test_a_group_with_a_member_that_stays(map_kernel):
     """A list that holds a lock can't go; a list beside it can, and both live on at home."""
+    kernel = map_kernel
     ok(kernel, "import threading\nlock = threading.Lock(); box = [lock, 1]; free = [2]")
     assert ok(kernel, CELL + "free.append(3); free").result == "[2, 3]"
     outcome = kernel.run(CELL + "box")

@@ -82,7 +82,7 @@ class Ran:
 class Notebook:
     """A client of one kernel, whose working directory is `directory`."""
 
-    def __init__(self, directory):
+    def __init__(self, directory, road="auto"):
         self.directory = directory
         connection = directory / "connection.json"
         self.manager = jupyter_client.KernelManager(connection_file=str(connection))
@@ -97,6 +97,7 @@ class Notebook:
             "SCOREP_ENABLE_PROFILING": "0",
             "SCOREP_TOTAL_MEMORY": "64M",
             "SCOREP_EXPERIMENT_DIRECTORY": "traces",
+            "HOLDFAST_ROAD": road,
             # The published kernel's own variables are set in many notebooks: not a word about them.
             "SCOREP_JUPYTER_DISABLE_PROCESSING_ANIMATIONS": "1",
         }
@@ -135,6 +136,14 @@ class Notebook:
 def notebook(tmp_path):
     """A fresh kernel in an empty directory."""
     notebook = Notebook(tmp_path)
+    yield notebook
+    notebook.close()
+
+
+@pytest.fixture(params=["map", "home"])
+def on_each_road(tmp_path, request):
+    """The same, with all instrumented cells on one road."""
+    notebook = Notebook(tmp_path, request.param)
     yield notebook
     notebook.close()
 
@@ -223,9 +232,9 @@ SESSIONS = {
 
 @needs_kernel
 @pytest.mark.parametrize("session", SESSIONS)
-def test_session(notebook, session):
+def test_session(on_each_road, session):
     for cell, wanted in SESSIONS[session]:
-        ran = notebook.run(cell)
+        ran = on_each_road.run(cell)
         assert not ran.errors, ran.traceback
         assert ran.lines() == wanted, cell
 
@@ -237,47 +246,47 @@ def test_marshalling_says_what_it_means(notebook):
 
 
 @needs_kernel
-def test_environment_for_every_process(notebook):
-    ran = notebook.run("%%scorep_env\nHOLDFAST_TEST=a b\nnonsense")
+def test_environment_for_every_process(on_each_road):
+    ran = on_each_road.run("%%scorep_env\nHOLDFAST_TEST=a b\nnonsense")
     assert ran.out == "env: HOLDFAST_TEST=a b\n"
     assert "nonsense" in ran.err and ran.reply["status"] == "ok"
     show = "import os; print(os.environ['HOLDFAST_TEST'])"
-    assert notebook.run(show).out == "a b\n"
-    assert notebook.run("%%execute_with_scorep\n" + show).lines()[0] == "a b"
+    assert on_each_road.run(show).out == "a b\n"
+    assert on_each_road.run("%%execute_with_scorep\n" + show).lines()[0] == "a b"
 
 
 @needs_kernel
-def test_isolated_carries_state_and_records_nothing(notebook):
-    notebook.run_all("import os\nhome = os.getpid()\nx = [1]")
-    ran = notebook.run("%%isolated\nx.append(2)\nfresh = os.getpid() != home")
+def test_isolated_carries_state_and_records_nothing(on_each_road):
+    on_each_road.run_all("import os\nhome = os.getpid()\nx = [1]")
+    ran = on_each_road.run("%%isolated\nx.append(2)\nfresh = os.getpid() != home")
     assert ran.lines() == [] and not ran.errors
-    assert notebook.run("x, fresh").results == ["([1, 2], True)"]
-    assert not (notebook.directory / "traces").exists()
+    assert on_each_road.run("x, fresh").results == ["([1, 2], True)"]
+    assert not (on_each_road.directory / "traces").exists()
 
 
 @needs_kernel
 @pytest.mark.parametrize("head", ["%%execute_with_scorep", "\n# why\n%%isolated"])
-def test_line_numbers_stay_true(notebook, head):
+def test_line_numbers_stay_true(on_each_road, head):
     line = head.count("\n") + 4
-    ran = notebook.run(head + "\n\nx = 1\n1 / 0")
+    ran = on_each_road.run(head + "\n\nx = 1\n1 / 0")
     assert ran.reply["ename"] == "ZeroDivisionError"
     assert re.search(rf"-> {line} 1 / 0", ran.traceback), ran.traceback
 
 
 @needs_kernel
-def test_instrumented_cells_in_quick_succession(notebook):
+def test_instrumented_cells_in_quick_succession(on_each_road):
     """Each is sent before the process for it has had time to get ready."""
-    notebook.run_all("total = 0")
+    on_each_road.run_all("total = 0")
     for number in range(1, 9):
-        ran = notebook.run_all("%%execute_with_scorep\ntotal += 1\ntotal")
+        ran = on_each_road.run_all("%%execute_with_scorep\ntotal += 1\ntotal")
         assert ran.results == [str(number)]
 
 
 @needs_kernel
-def test_magics_and_displays_in_an_instrumented_cell(notebook):
-    ran = notebook.run("%%execute_with_scorep\n%%capture held\nprint('inside')")
+def test_magics_and_displays_in_an_instrumented_cell(on_each_road):
+    ran = on_each_road.run("%%execute_with_scorep\n%%capture held\nprint('inside')")
     assert not ran.errors and "inside" not in ran.out
-    ran = notebook.run_all(
+    ran = on_each_road.run_all(
         "%%execute_with_scorep\nfrom IPython.display import display\n"
         "display(1)\n!echo shell\n%time y = 2\ny"
     )
@@ -310,15 +319,15 @@ HARD_CELLS = {
 
 @needs_kernel
 @pytest.mark.parametrize("together", [False, True])
-def test_any_cell_works_in_multicell_mode(notebook, together):
+def test_any_cell_works_in_multicell_mode(on_each_road, together):
     """Every hard cell prints what it prints as a plain cell, alone and after the others."""
-    plain = {name: notebook.run_all(cell) for name, cell in HARD_CELLS.items()}
-    notebook.run_all("%reset -f")
+    plain = {name: on_each_road.run_all(cell) for name, cell in HARD_CELLS.items()}
+    on_each_road.run_all("%reset -f")
     groups = [list(HARD_CELLS)] if together else [[name] for name in HARD_CELLS]
     for group in groups:
-        notebook.run_all("%%enable_multicellmode", *(HARD_CELLS[name] for name in group))
-        ran = notebook.run_all("%%finalize_multicellmode")
-        parts = re.split(r"^Executing cell \d+\n", ran.out, flags=re.M)[1:]
+        on_each_road.run_all("%%enable_multicellmode", *(HARD_CELLS[name] for name in group))
+        ran = on_each_road.run_all("%%finalize_multicellmode")
+        parts = re.split(r"^Executing cell \d+\n", ran.out, flags=re.MULTILINE)[1:]
         assert len(parts) == len(group)
         for name, part in zip(group, parts, strict=True):
             if name == "line magic":

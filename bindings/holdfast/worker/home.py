@@ -18,6 +18,7 @@ from . import figures, results, state
 from .control import Frame
 from .imports import ImportTeller
 from .requests import Worker
+from .road import Road
 
 # They run no user code and write to no array.
 _SERVICE_THREADS = {"HistorySavingThread", "IPythonHistorySavingThread"}
@@ -40,6 +41,7 @@ class Home(Worker):
         from holdfast import magics
 
         magics.register(self.shell, self)
+        self.road = Road(self, _is_service)
 
     def _take_over(self) -> None:
         """Begin with what is committed: the home before this one died."""
@@ -51,6 +53,12 @@ class Home(Worker):
             results.restore(self.shell, memory)
         self._committed_state = state.capture(self.shell)
 
+    async def execute(self, frame: Frame, message: dict[str, t.Any]) -> Frame:
+        """Run a cell, recorded where the frontend says so."""
+        if "instrument" in frame:
+            return await self.road.run(frame, message, super().execute)
+        return await super().execute(frame, message)
+
     # ---- requests of the frontend without user code
 
     def op_commit(self, frame: Frame) -> None:
@@ -58,6 +66,10 @@ class Home(Worker):
         reply: Frame = {"id": frame["id"]}
         if self.names is None:
             self.channel.send("reply", report={}, declined={}, **reply)
+            return
+        stays = self.road.choose(frame)
+        if stays is not None:
+            self.channel.send("reply", report={}, **stays, **reply)
             return
         self._committed_state = state.capture(self.shell)
         saved = self.names.save(
@@ -70,6 +82,7 @@ class Home(Worker):
         )
         if saved["prepared"] is not None:
             reply["prepared"] = saved["prepared"]
+        reply |= self.road.saved(saved["declined"])
         self.channel.send(
             "reply",
             declined=dict(saved["declined"]),
@@ -92,7 +105,7 @@ class Home(Worker):
     def op_adopt(self, frame: Frame) -> None:
         """A cell worker's commit was published: take over what changed."""
         shell = self.shell
-        self.last_report = dict(frame.get("report") or {})
+        self.last_report = self.road.told(frame.get("report"))
         memory = None
         if self.names is not None:
             self.names.adopt(shell.user_ns)

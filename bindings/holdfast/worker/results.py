@@ -13,6 +13,7 @@ A last result that isn't bound here (left in the store, or no codec carries it) 
 
 from __future__ import annotations
 
+import contextlib
 import linecache
 import re
 import typing as t
@@ -138,6 +139,23 @@ def store_input(shell: t.Any, number: int, code: str, memory: dict[str, t.Any] |
     if memory is not None and len(memory["parsed"]) > number:
         parsed = memory["parsed"][number]
     shell.history_manager.store_inputs(number, parsed, code)
+
+
+@contextlib.contextmanager
+def written_as(shell: t.Any, code: str) -> t.Iterator[None]:
+    """In the home: the cell that runs now goes into the history as the user wrote it."""
+    history = shell.history_manager
+    store = history.store_inputs
+
+    def store_inputs(number, source, source_raw=None):
+        del history.store_inputs  # cells that this one runs are themselves
+        store(number, source, code)
+
+    history.store_inputs = store_inputs
+    try:
+        yield
+    finally:
+        vars(history).pop("store_inputs", None)
 
 
 # ---- the cells' sources

@@ -88,6 +88,14 @@ class ZMQInteractiveShell(zmqshell.ZMQInteractiveShell):
         hides IPython's below it from a recording."""
         return await super().run_cell_async(*args, **kwargs)
 
+    def ask_exit(self):
+        """As the original, but for a recorded cell: the home goes on after it."""
+        if self.recorder is None:
+            super().ask_exit()
+        else:
+            keeps = self.keepkernel_on_exit
+            self.payload_manager.write_payload({"source": "ask_exit", "keepkernel": keeps})
+
     async def run_code(self, code_obj, result=None, *, async_=False):
         """Run one compiled statement list of a cell; True when it raised."""
         # For debuggers: frames up to here are the shell's.

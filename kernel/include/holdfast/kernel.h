@@ -35,6 +35,9 @@ typedef struct hf_kernel_options {
                                           help_links ... */
     const char *label;                 /* of the session's store; may be NULL */
     unsigned long long capacity_bytes; /* of the store; 0: what the file system has */
+    /* Of instrumented cells that choose none: "map", a process of their own; "home",
+     * the home; "auto" or NULL, as the home worker sees fit. */
+    const char *road;
 } hf_kernel_options;
 
 /* Bind the sockets, create the store, start the template. Caller closes the result.

@@ -1,0 +1,69 @@
+/* trace.c - what becomes of the trace that a cell wrote.
+ *
+ * Whichever process ran the cell: the client is told where its trace is, and Vampir is
+ * started on it where the user has asked for that. A Vampir that can't be started is
+ * told on stderr and costs nothing else; the cell is done.
+ *
+ * The line that names the directory is an interface: the Score-P kernel's notebooks
+ * have it as expected output. One thread.
+ */
+#include "session/session.h"
+
+#include <stdint.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "workers/program.h"
+
+void
+hfi_trace_show(hf_kernel *kernel, hfi_part trace) {
+    hfi_textbuf text = {0};
+    if (trace.size == 0)
+        return;
+    hfi_textbuf_format(&text, "Instrumentation results can be found in %.*s\n",
+                       (int)trace.size, (const char *)trace.data);
+    hfi_publish_stream(kernel, HFI_STDOUT, kernel->running->message.header,
+                       hfi_textbuf_part(&text));
+    hfi_textbuf_fini(&text);
+}
+
+/* The trace's directory is what the worker was told, relative to where the home is. */
+static void
+find_trace(const hf_kernel *kernel, hfi_part trace, hfi_textbuf *ret_path) {
+    char directory[4096];
+    const char *text = trace.data;
+    if (trace.size > 0 && text[0] != '/') {
+        hfi_crew_directory(kernel, directory, sizeof directory);
+        hfi_textbuf_format(ret_path, "%s/", directory);
+    }
+    hfi_textbuf_append(ret_path, text, trace.size);
+    hfi_textbuf_append(ret_path, "/traces.otf2", strlen("/traces.otf2"));
+}
+
+void
+hfi_trace_open(hf_kernel *kernel, hfi_part trace) {
+    if (trace.size == 0 || !kernel->execution.verdict.launch_vampir)
+        return;
+    hfi_textbuf path = {0}, text = {0};
+    hf_error error = HF_ERROR_INIT;
+    int launched = 0;
+    find_trace(kernel, trace, &path);
+    const char *file = hfi_textbuf_string(&path);
+    char *const argv[] = {"vampir", (char *)(uintptr_t)file,
+                          NULL}; /* exec takes it so */
+    if (path.failed)
+        hfi_textbuf_format(&text, "Vampir is not started: no memory\n");
+    else if (access(file, R_OK) != 0)
+        hfi_textbuf_format(&text, "Vampir is not started: the cell wrote no %s\n",
+                           file);
+    else if (hfi_program_detach(argv, &error) != HF_OK)
+        hfi_textbuf_format(&text, "Vampir is not started: %s\n", error.message);
+    else {
+        launched = 1;
+        hfi_textbuf_format(&text, "Vampir opens %s\n", file);
+    }
+    hfi_publish_stream(kernel, launched ? HFI_STDOUT : HFI_STDERR,
+                       kernel->running->message.header, hfi_textbuf_part(&text));
+    hfi_textbuf_fini(&path);
+    hfi_textbuf_fini(&text);
+}

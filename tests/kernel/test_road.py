@@ -1,0 +1,343 @@
+"""The home road: which cells take it, what they cost, and that nothing else tells the difference."""
+
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "bindings"))
+from trace_reader import AVAILABLE, Trace  # noqa: E402
+
+CELL = "%%execute_with_scorep\n"
+AT_HOME = "%%execute_with_scorep --road=home\n"
+LARGE = "big = {number: str(number) for number in range(200_000)}; small = [1]"
+# Of the hand-over: none of these happens on the home road.
+COUNTS = [
+    "bytes_copied",
+    "bytes_mapped",
+    "bytes_shared",
+    "copy_faults",
+    "names_bound",
+    "names_decoded",
+    "names_skipped",
+    "names_saved",
+    "names_declined",
+]
+
+needs_reader = pytest.mark.skipif(not AVAILABLE, reason="otf2-print is not installed")
+
+
+def ok(kernel, code):
+    outcome = kernel.run(code)
+    assert outcome.status == "ok", (code, outcome.content)
+    return outcome
+
+
+def trace_of(outcome):
+    return Trace(outcome.cost["trace"])
+
+
+# ---- which cells take it ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("make", "use", "result"),
+    [
+        ("steps = (i for i in range(9)); next(steps)", "next(steps)", "1"),
+        ("import threading; lock = threading.Lock(); lock.acquire()", "lock.locked()", "True"),
+        (
+            "steps = (i for i in range(9))\ndef use(): return next(steps)\nuse()",
+            "use()",
+            "1",
+        ),
+        (LARGE, "big[7] = 'x'; len(big)", "200000"),
+        (LARGE + "\ndef use(): return len(big)", "use()", "200000"),
+        (LARGE, "len(globals()['big'])", "200000"),
+        ("import numpy as np; rows = np.array([str(i) for i in range(90_000)], object)", "rows[3]", "'3'"),
+    ],
+    ids=["generator", "lock", "behind a function", "dict", "a function's", "eval", "objects"],
+)  # fmt: skip
+def test_what_is_better_left_at_home(kernel, make, use, result):
+    ok(kernel, make)
+    time.sleep(0.3)  # it has committed what it can
+    generation = ok(kernel, "1").cost["generation"]
+    outcome = ok(kernel, CELL + use)
+    assert outcome.result == result and outcome.stream("stderr") == ""
+    assert outcome.cost["road"] == "home" and outcome.cost["road_reason"]
+    assert {name: outcome.cost[name] for name in COUNTS} == dict.fromkeys(COUNTS, 0)
+    assert outcome.cost["generation"] == generation and outcome.cost["events"] > 0
+    assert outcome.cost["road_reason"] in ok(kernel, "%holdfast last").stream()
+
+
+def test_everything_else_has_a_process_of_its_own(kernel):
+    ok(kernel, LARGE + "\nsteps = (i for i in range(9))")
+    outcome = ok(kernel, CELL + "small.append(2); small")
+    assert outcome.cost["road"] == "map" and "road_reason" not in outcome.cost
+    assert outcome.result == "[1, 2]"
+    assert "(the map road)." in ok(kernel, "%holdfast last").stream()
+
+
+def test_what_only_saving_shows(kernel):
+    """An object that no codec carries, and whose type doesn't say so, is found by the commit."""
+    ok(kernel, "import sqlite3; base = sqlite3.connect(':memory:'); other = [1]")
+    outcome = ok(kernel, CELL + "base.execute('select 5').fetchone()[0]")
+    assert outcome.result == "5" and outcome.cost["road"] == "home"
+    assert "base" in outcome.cost["road_reason"] and "Connection" in outcome.cost["road_reason"]
+    assert ok(kernel, CELL + "base.total_changes").cost["bytes_copied"] == 0
+    ok(kernel, "base = 3")
+    assert ok(kernel, CELL + "base").cost["road"] == "map"
+
+
+def road_of(kernel, head=CELL):
+    outcome = ok(kernel, head + "1 + 1")
+    return outcome.cost["road"], outcome.cost.get("road_reason", "")
+
+
+def test_whose_wish_counts(start_kernel):
+    kernel = start_kernel(arguments=["--road", "home"])
+    assert road_of(kernel) == ("home", "holdfast-kernel --road=home")
+    ok(kernel, "%env HOLDFAST_ROAD=map")
+    assert road_of(kernel) == ("map", "HOLDFAST_ROAD=map")
+    assert road_of(kernel, AT_HOME) == ("home", "%%execute_with_scorep --road=home")
+    assert road_of(kernel, "%%execute_with_scorep --road=auto\n") == ("map", "")
+    ok(kernel, "%env HOLDFAST_ROAD=nowhere")
+    assert road_of(kernel) == ("map", "HOLDFAST_ROAD=nowhere is none of auto, map, home")
+
+
+def test_a_fresh_process_is_one(home_kernel):
+    home = ok(home_kernel, "import os; os.getpid()").result
+    outcome = ok(home_kernel, "%%isolated\nos.getpid()")
+    assert outcome.result != home and outcome.cost["road"] == "map"
+
+
+def test_a_notebook_that_records_by_itself(kernel):
+    """Its recording stays open; the cell's own needs another process."""
+    ok(kernel, LARGE + "\nimport scorep; scorep.register(); kept = scorep")
+    outcome = ok(kernel, CELL + "len(big)")
+    assert outcome.result == "200000" and outcome.cost["road"] == "map"
+    outcome = kernel.run(AT_HOME + "len(big)")
+    assert outcome.status == "error" and "a recording is already open" in outcome.content["evalue"]
+    ok(kernel, "scorep.close()")
+    assert ok(kernel, CELL + "len(big)").cost["road"] == "home"
+
+
+# ---- nothing is left behind ------------------------------------------------------------------
+
+PROCESS = (
+    "import os, signal, sys, threading, gc\n"
+    "sys.getprofile(), threading.getprofile() if hasattr(threading, 'getprofile') else None,"
+    " threading._profile_hook, os._exit.__name__, signal.getsignal(signal.SIGTERM),"
+    " sorted(os.environ.items()), get_ipython().recorder, threading.active_count(),"
+    " len(sys.meta_path)"
+)
+
+
+def test_the_process_is_as_before(home_kernel):
+    ok(home_kernel, PROCESS)
+    ok(home_kernel, AT_HOME + "1")
+    before = ok(home_kernel, PROCESS).result
+    assert "'_exit'" in before
+    for code in ("import scorep.user\nwith scorep.user.region('r'): pass", "1/0", "exit()"):
+        home_kernel.run(CELL + code)
+        assert ok(home_kernel, PROCESS).result == before
+
+
+def test_a_profile_function_of_the_notebook(home_kernel):
+    ok(
+        home_kernel,
+        "import sys\nseen = []\ndef watch(*event): seen.append(1)\nsys.setprofile(watch)",
+    )
+    outcome = ok(home_kernel, CELL + "def f(): pass\nf()")
+    assert outcome.cost["events"] == 6  # the cell's two statements, and the call
+    ok(home_kernel, "count = len(seen); f(); more = len(seen) > count; sys.setprofile(None)")
+    assert ok(home_kernel, "sys.getprofile(), more").result == "(None, True)"
+
+
+@needs_reader
+def test_many_recordings_in_one_process(home_kernel, tmp_path):
+    ok(
+        home_kernel,
+        "import os, gc, resource\ndef size():\n    gc.collect()\n"
+        "    pages = int(open('/proc/self/statm').read().split()[1])\n"
+        "    return pages * resource.getpagesize(), len(os.listdir('/dev/fd'))",
+    )
+    for number in range(40):
+        ok(home_kernel, f"os.environ['SCOREP_EXPERIMENT_DIRECTORY'] = 'trace-{number}'")
+        ok(home_kernel, CELL + f"def f{number}(): pass\nf{number}()")
+        if number == 9:
+            memory, files = eval(ok(home_kernel, "size()").result)
+    memory_now, files_now = eval(ok(home_kernel, "size()").result)
+    assert memory_now - memory < 8 << 20 and files_now <= files
+    for number in (0, 20, 39):
+        assert Trace(tmp_path / f"trace-{number}").calls() == [f"__main__:f{number}"]
+
+
+@needs_reader
+def test_only_the_cells_own_time_is_recorded(home_kernel):
+    ok(
+        home_kernel,
+        "import threading\ngo, ask, end = threading.Event(), threading.Event(), False\n"
+        "def tick(): pass\n"
+        "def work():\n"
+        "    while True:\n"
+        "        go.wait(); go.clear()\n"
+        "        if end: break\n"
+        "        tick(); ask.set()\n"
+        "worker = threading.Thread(target=work, name='mine'); worker.start()\n"
+        "def once(): ask.clear(); go.set(); ask.wait()\n"
+        "once()",
+    )
+    trace = trace_of(ok(home_kernel, CELL + "once()"))
+    ok(home_kernel, "once(); end = True; go.set(); worker.join()")
+    assert sorted(trace.locations.values()) == ["MainThread", "mine"]
+    assert trace.calls().count("__main__:tick") == 1
+    names = {region.name for region in trace.regions.values()}
+    assert not any(name.startswith(("holdfast", "IPython")) for name in names), names
+
+
+@needs_reader
+def test_the_homes_own_threads_are_not_the_programs(home_kernel):
+    """The thread that saves the history wakes up in each cell."""
+    ok(home_kernel, "import threading\ndef wake():\n"
+       "    for thread in threading.enumerate():\n"
+       "        if 'History' in thread.name: thread.save_flag.set(); return True")  # fmt: skip
+    code = "import time\nfound = wake(); time.sleep(0.2)\nfound"
+    outcome = ok(home_kernel, CELL + code)
+    if outcome.result != "True":
+        pytest.skip("this IPython saves no history by a thread")
+    assert list(trace_of(outcome).locations.values()) == ["MainThread"]
+
+
+# ---- everything that a user sees is the same --------------------------------------------------
+
+
+@needs_reader
+def test_regions_and_their_names(either_kernel):
+    ok(either_kernel, "def first(): pass")
+    outcome = ok(
+        either_kernel,
+        CELL + "import scorep.user\ndef second(): first()\nwith scorep.user.region('r'): second()",
+    )
+    trace = trace_of(outcome)
+    shown = {trace.region(name) for name in set(trace.calls(prefix=""))}
+    assert {(region.name, region.file) for region in shown if "import" not in region.name} == {
+        ("cell In[2]", "In[2]"),
+        ("__main__:first", "In[1]"),
+        ("__main__:second", "In[2]"),
+        ("user:r", "In[2]"),
+    }
+
+
+@needs_reader
+def test_without_the_instrumenter(either_kernel):
+    ok(either_kernel, "%%scorep_python_binding_arguments\n--noinstrumenter")
+    outcome = ok(
+        either_kernel,
+        CELL + "import scorep.user\ndef f(): pass\nwith scorep.user.region('r'): f()",
+    )
+    assert trace_of(outcome).calls(prefix="") == ["user:r"]
+
+
+def test_a_cell_that_cannot_be_recorded(either_kernel, tmp_path):
+    (tmp_path / "there").touch()
+    ok(either_kernel, "ran = False")
+    ok(either_kernel, "%%scorep_env\nSCOREP_EXPERIMENT_DIRECTORY=there/below")
+    outcome = either_kernel.run(CELL + "ran = True")
+    assert outcome.status == "error" and outcome.types.count("error") == 1
+    assert "the cell did not run" in outcome.content["evalue"]
+    ok(either_kernel, "%%scorep_env\nSCOREP_EXPERIMENT_DIRECTORY=elsewhere")
+    assert ok(either_kernel, CELL + "ran").result == "False"
+
+
+def test_the_environment_afterwards(start_kernel):
+    """What %%scorep_env and the cell set is there afterwards on both roads, and nothing else."""
+    found = []
+    for road in ("map", "home"):
+        kernel = start_kernel(env={"HOLDFAST_ROAD": road})
+        ok(kernel, "import os; before = dict(os.environ)")
+        ok(kernel, "%%scorep_env\nSCOREP_TOTAL_MEMORY=32M")
+        ok(kernel, CELL + "os.environ['FROM_CELL'] = '1'; os.environ['SCOREP_TOTAL_MEMORY']")
+        found.append(ok(kernel, "sorted(set(os.environ.items()) - set(before.items()))").result)
+    assert found == ["[('FROM_CELL', '1'), ('SCOREP_TOTAL_MEMORY', '32M')]"] * 2
+
+
+def test_the_history(either_kernel):
+    code = CELL + "x = 1\n%time y = 2"
+    ok(either_kernel, code)
+    ok(either_kernel, "1")
+    assert ok(either_kernel, "_i1").result == repr(code)
+    assert ok(either_kernel, "get_ipython().history_manager.input_hist_raw[1]").result == repr(code)
+    assert "# %%execute_with_scorep\nx = 1" in eval(ok(either_kernel, "In[1]").result)
+    assert ok(either_kernel, "Out[2], len(In)").result == "(1, 7)"
+
+
+def test_questions(either_kernel):
+    outcome = either_kernel.run(CELL + "input('who? ')", answers=["me"])
+    assert outcome.result == "'me'"
+
+
+def test_results_displays_and_tracebacks(either_kernel):
+    outcome = either_kernel.run(CELL + "print('a')\ndisplay(5)\ndef f(): 1 / 0\n\nf()")
+    text = "\n".join(outcome.content["traceback"])
+    assert outcome.content["ename"] == "ZeroDivisionError" and "run_code" not in text
+    assert outcome.types.count("error") == 1 and outcome.types.count("display_data") == 1
+    assert outcome.stream().splitlines()[0] == "a" and "Instrumentation" in outcome.stream()
+    assert ok(either_kernel, CELL + "7").result == "7"
+    assert ok(either_kernel, "_ + 1").result == "8"
+
+
+def test_a_task_of_an_earlier_cell(home_kernel):
+    """It runs on while the recorded cell awaits, as in a plain cell."""
+    ok(home_kernel, "import asyncio\nturns = []\nasync def count():\n"
+       "    while True: turns.append(1); await asyncio.sleep(0.01)\n"
+       "task = asyncio.create_task(count())")  # fmt: skip
+    outcome = ok(home_kernel, CELL + "n = len(turns); await asyncio.sleep(0.2); len(turns) > n")
+    assert outcome.result == "True"
+    ok(home_kernel, "task.cancel()")
+
+
+# ---- accidents -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("end", "words", "writes"),
+    [
+        ("os._exit(5)", "exit status 5", True),
+        ("os.kill(os.getpid(), 15); time.sleep(9)", "SIGTERM", True),
+        ("os.kill(os.getpid(), 9)", "SIGKILL", False),
+        ("import ctypes; ctypes.memset(0, 1, 1)", "SIGSEGV", False),
+    ],
+    ids=["_exit", "SIGTERM", "SIGKILL", "segfault"],
+)
+@needs_reader
+def test_a_cell_that_kills_the_home(home_kernel, tmp_path, end, words, writes):
+    ok(home_kernel, "import os, time; kept = [1]")
+    time.sleep(0.4)  # committed
+    ok(home_kernel, "%env SCOREP_EXPERIMENT_DIRECTORY=last")
+    outcome = home_kernel.run(CELL + f"def f(): pass\nf(); kept.append(2); {end}")
+    assert outcome.content["ename"] == "CellDied" and outcome.types.count("error") == 1
+    assert words in outcome.content["evalue"] and "last commit" in outcome.content["evalue"]
+    if writes:
+        assert Trace(tmp_path / "last").calls() == ["__main__:f"]
+    outcome = ok(home_kernel, CELL + "kept")
+    assert outcome.result == "[1]" and outcome.cost["road"] == "home"
+
+
+def test_what_plain_cells_did_before_it_is_named_as_lost(home_kernel):
+    ok(home_kernel, "import os; kept = 1")
+    time.sleep(0.4)
+    home_kernel.client.execute("kept = 2")
+    outcome = home_kernel.run(CELL + "os._exit(3)")
+    assert "without what the 1 plain cell since then changed" in outcome.content["evalue"]
+
+
+def test_twenty_in_turn_with_plain_cells(kernel):
+    """Each changes what the one before made; nothing is saved before an idle moment."""
+    first = ok(kernel, LARGE + "\nid(big)").result
+    for number in range(20):
+        head = CELL if number % 2 else ""
+        outcome = ok(kernel, head + f"big[{number}] = big.get({number} - 1, 0)\nid(big)")
+        assert outcome.cost["road"] == ("home" if number % 2 else "plain")
+        assert outcome.cost.get("bytes_copied", 0) == 0
+        assert outcome.result == first

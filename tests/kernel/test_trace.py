@@ -1,0 +1,65 @@
+"""What becomes of a cell's trace: it is named, and opened in Vampir where the user asked."""
+
+import os
+import signal
+import stat
+import time
+from pathlib import Path
+
+import pytest
+
+CELL = "%%execute_with_scorep\n"
+
+
+def test_the_line_that_names_it(either_kernel, tmp_path):
+    either_kernel.run("%env SCOREP_EXPERIMENT_DIRECTORY=mine")
+    outcome = either_kernel.run(CELL + "print('before')")
+    assert outcome.stream() == "before\nInstrumentation results can be found in mine\n"
+    assert (tmp_path / "mine" / "traces.otf2").is_file()
+
+
+def fake_vampir(tmp_path, monkeypatch):
+    """Not Vampir, which isn't free: a script that notes what it was asked to open."""
+    script = tmp_path / "bin" / "vampir"
+    script.parent.mkdir()
+    script.write_text(
+        f'#!/bin/sh\necho "$$ $1" > "{tmp_path}/opened.part"\n'
+        f'mv "{tmp_path}/opened.part" "{tmp_path}/opened"\nsleep 30\n'
+    )
+    script.chmod(script.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("PATH", f"{script.parent}:{os.environ['PATH']}")
+    return script
+
+
+ENABLE = "%%enable_vampir_launch_on_scorep_instrumented"
+
+
+@pytest.mark.parametrize("road", ["map", "home"])
+@pytest.mark.parametrize("directory", [None, "here/trace"])
+def test_vampir_opens_the_trace(start_kernel, tmp_path, monkeypatch, directory, road):
+    fake_vampir(tmp_path, monkeypatch)
+    kernel = start_kernel(env={"HOLDFAST_ROAD": road})
+    if directory is not None:
+        kernel.run(f"%%scorep_env\nSCOREP_EXPERIMENT_DIRECTORY={directory}")
+    assert "Vampir opens" in kernel.run(ENABLE).stream()
+    outcome = kernel.run(CELL + "1 + 1")
+    deadline = time.monotonic() + 10
+    while not (tmp_path / "opened").exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    pid, path = (tmp_path / "opened").read_text().split()
+    assert Path(path).is_file() and Path(path).name == "traces.otf2"
+    assert f"Vampir opens {path}\n" in outcome.stream()
+    status = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    assert int(status[3]) == int(pid)  # a session of its own
+    assert int(status[1]) != kernel.pid  # and nobody's child here
+    os.kill(int(pid), signal.SIGKILL)
+
+
+def test_a_vampir_that_went_away_is_reported(start_kernel, tmp_path, monkeypatch):
+    script = fake_vampir(tmp_path, monkeypatch)
+    kernel = start_kernel()
+    kernel.run(ENABLE)
+    script.unlink()
+    outcome = kernel.run(CELL + "1 + 1")
+    assert outcome.status == "ok" and outcome.result == "2"
+    assert "Vampir is not started: cannot start vampir" in outcome.stream("stderr")
