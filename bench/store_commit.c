@@ -188,22 +188,6 @@ measure_changes(hf_session *session) {
     hf_region_release(region);
 }
 
-static void
-measure_unseal(hf_session *session) {
-    for (int again = 0; again < 2; again++) {
-        hf_region *region = map_again(session);
-        moment begin = now();
-        must(hf_region_unseal(region, &error));
-        note("unseal, recycled", begin);
-        begin = now();
-        touch(hf_region_address(region));
-        note("touch, unsealed", begin);
-        commit(session, region, "commit: unsealed", NULL);
-        seal(session, "seal: unsealed");
-        hf_region_release(region);
-    }
-}
-
 static hf_session *
 new_session(void) {
     hf_session_options options = {.struct_size = sizeof options,
@@ -221,6 +205,30 @@ end_session(hf_session *session) {
     hf_session_close(session);
 }
 
+static void
+measure_unseal(void) {
+    hf_session *session = new_session();
+    hf_region *region;
+    must(hf_region_reserve(session, size, 0, &region, NULL, &error));
+    touch(hf_region_address(region));
+    commit(session, region, "commit: by reference", NULL);
+    seal(session, "seal: by reference");
+    hf_region_release(region);
+    for (int again = 0; again < 3; again++) {
+        region = map_again(session);
+        moment begin = now();
+        must(hf_region_unseal(region, &error));
+        note(again ? "unseal, recycled" : "unseal, fresh", begin);
+        begin = now();
+        touch(hf_region_address(region));
+        note("touch, unsealed", begin);
+        commit(session, region, "commit: unsealed", NULL);
+        seal(session, "seal: unsealed");
+        hf_region_release(region);
+    }
+    end_session(session);
+}
+
 /* Of memory that the store doesn't know: the first time into fresh pages, and from the
  * third on into those of the first. */
 static void
@@ -234,6 +242,14 @@ measure_elsewhere(void) {
                                 : "save: born elsewhere, recycled",
                       NULL);
     munmap(elsewhere, size);
+    hf_region *region;
+    moment begin = now();
+    must(hf_region_reserve(session, size, 1, &region, NULL, &error));
+    note("reserve zeroed, recycled", begin);
+    begin = now();
+    touch(hf_region_address(region));
+    note("touch, zeroed recycled", begin);
+    hf_region_release(region);
     end_session(session);
 }
 
@@ -244,10 +260,10 @@ measure_zeroed(void) {
     for (int again = 0; again < 2; again++) {
         moment begin = now();
         must(hf_region_reserve(session, size, 1, &region, NULL, &error));
-        note(again ? "reserve zeroed, recycled" : "reserve zeroed, fresh", begin);
+        note(again ? "reserve zeroed, cached" : "reserve zeroed, fresh", begin);
         begin = now();
         touch(hf_region_address(region));
-        note(again ? "touch, zeroed recycled" : "touch, zeroed fresh", begin);
+        note(again ? "touch, zeroed cached" : "touch, zeroed fresh", begin);
         hf_region_release(region);
     }
     end_session(session);
@@ -309,7 +325,6 @@ measure(void) {
     seal(session, "seal: by reference");
     hf_region_release(region);
     measure_changes(session);
-    measure_unseal(session);
     begin = now();
     must(hf_session_scrub(session, UINT64_MAX, NULL, &error));
     note("scrub (checksum all)", begin);
@@ -329,6 +344,7 @@ main(int argc, char **argv) {
     for (int i = 0; i < repeats; i++) {
         measure_limits();
         measure();
+        measure_unseal();
         measure_elsewhere();
         measure_zeroed();
         measure_small();

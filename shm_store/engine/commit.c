@@ -47,26 +47,13 @@ hf_commit_begin(hf_session *session, hf_commit **ret_commit, hf_error *reterr) {
 hf_status
 hfi_commit_write_parts(hf_commit *commit, const struct iovec *parts, size_t count,
                        size_t size, uint32_t *ret_extent, hf_error *reterr) {
-    hf_session *session = commit->session;
-    struct iovec *left = malloc(count * sizeof *left);
-    if (!left)
-        return hfi_no_memory(reterr);
-    hf_status status;
     uint32_t extent;
-    for (int attempt = 0;; attempt++) {
-        status = hfi_extent_reserve_bare(session, size, 0, &extent, reterr);
-        if (status)
-            break;
-        memcpy(left, parts, count * sizeof *left);
-        status = hfi_extent_write(session, extent, left, count, reterr);
-        if (status != HF_E_NOSPACE || attempt || !hfi_extent_give_way(session))
-            break;
-    }
-    free(left);
+    hf_status status =
+        hfi_extent_store(commit->session, 0, parts, count, size, &extent, reterr);
     if (status)
         return status;
     if ((status = hfi_list32_add(&commit->written, extent, reterr))) {
-        hfi_extent_give_back(session, extent);
+        hfi_extent_give_back(commit->session, extent);
         return status;
     }
     *ret_extent = extent;

@@ -117,16 +117,24 @@ void hfi_extent_reclaim(hf_session *session);
 int hfi_extent_is_pinned(const hfi_extent *extent);
 /* Free space back to the file system. */
 void hfi_extent_trim(hf_session *session);
-/* Reserve `size` bytes for this process, with memory. Takes the lock itself. */
+/* Reserve `size` bytes for this process. Takes the lock itself. `flags`: HFI_EXTENT_*
+ * for the extent, and how it is to be had: with memory, if nothing else is said. */
+enum {
+    HFI_RESERVE_BARE = 1u << 28,     /* memory may be missing: for hfi_extent_write */
+    HFI_RESERVE_RECYCLED = 1u << 29, /* HF_NOT_FOUND where that needs fresh pages */
+};
 hf_status hfi_extent_reserve(hf_session *session, uint64_t size, uint32_t flags,
                              uint32_t *ret_index, hf_error *reterr) HF_CHECK;
-/* The same without memory, where it has none: for hfi_extent_write. */
-hf_status hfi_extent_reserve_bare(hf_session *session, uint64_t size, uint32_t flags,
-                                  uint32_t *ret_index, hf_error *reterr) HF_CHECK;
-/* Write a reserved extent up to its last page: the parts one after the other, which are
- * changed. On failure the extent is given back. */
-hf_status hfi_extent_write(hf_session *session, uint32_t index, struct iovec *parts,
-                           size_t count, hf_error *reterr) HF_CHECK;
+/* Write a reserved extent up to its last page: the parts one after the other. On
+ * failure the extent is given back. */
+hf_status hfi_extent_write(hf_session *session, uint32_t index,
+                           const struct iovec *parts, size_t count,
+                           hf_error *reterr) HF_CHECK;
+/* Reserve an extent and write it, `size` bytes in all. Where memory is full, room is
+ * made, and it is tried once more. */
+hf_status hfi_extent_store(hf_session *session, uint32_t flags,
+                           const struct iovec *parts, size_t count, uint64_t size,
+                           uint32_t *ret_index, hf_error *reterr) HF_CHECK;
 /* Free an extent that this process reserved. */
 void hfi_extent_give_back(hf_session *session, uint32_t index);
 /* Shared memory is full: free what only makes things faster. 0 where that can't be. */
@@ -248,10 +256,11 @@ void hfi_regions_remove(hf_session *session, hf_region *region); /* mutex held *
 hf_region *hfi_regions_find(hf_session *session, const void *address);
 /* The region after `address`, for walks. */
 hf_region *hfi_regions_above(hf_session *session, const void *address);
-/* An own block of at least `mapped` bytes: reserved, mapped and pinned, and not among
- * the regions yet. `ret_zero`: its pages are known to be zero. */
-hf_status hfi_block_take(hf_session *session, size_t mapped, hf_region **ret_block,
-                         int *ret_zero, hf_error *reterr) HF_CHECK;
+/* An own block of at least `mapped` bytes: reserved (`how`: HFI_RESERVE_*), mapped and
+ * pinned, and not among the regions yet. `ret_zero`: its pages are known to be zero. */
+hf_status hfi_block_take(hf_session *session, size_t mapped, uint32_t how,
+                         hf_region **ret_block, int *ret_zero,
+                         hf_error *reterr) HF_CHECK;
 void hfi_block_free(hf_region *block); /* mutex held */
 /* Give cached blocks back. */
 void hfi_cache_flush(hf_session *session);

@@ -88,6 +88,8 @@ take(hf_session *session, uint64_t size, uint32_t flags, uint32_t *ret_index,
         hfi_extent_reclaim(session);
         index = find_free(session, size, 0);
     }
+    if (index == HFI_NONE && (flags & HFI_RESERVE_RECYCLED))
+        return HF_NOT_FOUND;
     if (index == HFI_NONE)
         index = find_free(session, size, HFI_EXTENT_HOLE);
     hf_status status;
@@ -110,7 +112,7 @@ take(hf_session *session, uint64_t size, uint32_t flags, uint32_t *ret_index,
         }
     }
     hfi_extent_leave(session, index);
-    extent->flags |= flags;
+    extent->flags |= flags & HFI_EXTENT_FLAGS;
     hfi_extent_enter(session, index, HFI_RESERVED, session->slot);
     hfi_step("reserve:taken");
     *ret_index = index;
@@ -137,8 +139,8 @@ hfi_extent_give_back(hf_session *session, uint32_t index) {
 }
 
 static hf_status
-reserve_once(hf_session *session, uint64_t size, uint32_t flags, int bare,
-             uint32_t *ret_index, hf_error *reterr) {
+reserve_once(hf_session *session, uint64_t size, uint32_t flags, uint32_t *ret_index,
+             hf_error *reterr) {
     uint32_t index;
     hf_status status = hfi_lock(session, reterr);
     if (status)
@@ -148,8 +150,8 @@ reserve_once(hf_session *session, uint64_t size, uint32_t flags, int bare,
     if (status)
         return status;
     hfi_extent *extent = &session->extents[index];
-    if (!bare &&
-        (extent->flags & HFI_EXTENT_HOLE)) { /* ours: nobody else looks at it now */
+    /* Ours: nobody else looks at it now. */
+    if ((extent->flags & HFI_EXTENT_HOLE) && !(flags & HFI_RESERVE_BARE)) {
         int err = hfi_object_allocate(session->fd, extent->offset, size);
         if (err) {
             hfi_extent_give_back(session, index);
@@ -174,35 +176,23 @@ hfi_extent_give_way(hf_session *session) {
     return 1;
 }
 
-static hf_status
-reserve(hf_session *session, uint64_t size, uint32_t flags, int bare,
-        uint32_t *ret_index, hf_error *reterr) {
+hf_status
+hfi_extent_reserve(hf_session *session, uint64_t size, uint32_t flags,
+                   uint32_t *ret_index, hf_error *reterr) {
     size = hfi_round_up(size ? size : 1, session->page);
     if (size > session->super->capacity)
         return hf_error_set(reterr, HF_E_NOSPACE,
                             "%llu bytes are more than the arena may hold",
                             (unsigned long long)size);
-    hf_status status = reserve_once(session, size, flags, bare, ret_index, reterr);
+    hf_status status = reserve_once(session, size, flags, ret_index, reterr);
     if (status != HF_E_NOSPACE || !hfi_extent_give_way(session))
         return status;
-    return reserve_once(session, size, flags, bare, ret_index, reterr);
+    return reserve_once(session, size, flags, ret_index, reterr);
 }
 
 hf_status
-hfi_extent_reserve(hf_session *session, uint64_t size, uint32_t flags,
-                   uint32_t *ret_index, hf_error *reterr) {
-    return reserve(session, size, flags, 0, ret_index, reterr);
-}
-
-hf_status
-hfi_extent_reserve_bare(hf_session *session, uint64_t size, uint32_t flags,
-                        uint32_t *ret_index, hf_error *reterr) {
-    return reserve(session, size, flags, 1, ret_index, reterr);
-}
-
-hf_status
-hfi_extent_write(hf_session *session, uint32_t index, struct iovec *parts, size_t count,
-                 hf_error *reterr) {
+hfi_extent_write(hf_session *session, uint32_t index, const struct iovec *parts,
+                 size_t count, hf_error *reterr) {
     hfi_extent *extent = &session->extents[index];
     int err = hfi_object_write_parts(session->fd, parts, count, extent->offset);
     if (err) {
@@ -212,6 +202,21 @@ hfi_extent_write(hf_session *session, uint32_t index, struct iovec *parts, size_
     extent->flags &= ~(uint32_t)(HFI_EXTENT_HOLE | HFI_EXTENT_ZERO);
     hfi_step("reserve:written");
     return HF_OK;
+}
+
+hf_status
+hfi_extent_store(hf_session *session, uint32_t flags, const struct iovec *parts,
+                 size_t count, uint64_t size, uint32_t *ret_index, hf_error *reterr) {
+    hf_status status;
+    for (int attempt = 0;; attempt++) {
+        status = hfi_extent_reserve(session, size, flags | HFI_RESERVE_BARE, ret_index,
+                                    reterr);
+        if (status)
+            return status;
+        status = hfi_extent_write(session, *ret_index, parts, count, reterr);
+        if (status != HF_E_NOSPACE || attempt || !hfi_extent_give_way(session))
+            return status;
+    }
 }
 
 void

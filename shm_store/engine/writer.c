@@ -197,13 +197,13 @@ write_directory(writer *w, hfi_manifest *manifest, hf_error *reterr) {
         return hfi_no_memory(reterr);
     hf_status status;
     for (int attempt = 0;; attempt++) {
-        status = hfi_extent_reserve_bare(session, w->size, HFI_EXTENT_LOG, &w->extent,
-                                         reterr);
+        status = hfi_extent_reserve(session, w->size, HFI_EXTENT_LOG | HFI_RESERVE_BARE,
+                                    &w->extent, reterr);
         if (status)
             break;
         hfi_step("prepare:reserved");
         fill(w, manifest);
-        struct iovec all = {w->bytes, w->size};
+        const struct iovec all = {w->bytes, w->size};
         status = hfi_extent_write(session, w->extent, &all, 1, reterr);
         if (status != HF_E_NOSPACE || attempt || !hfi_extent_give_way(session))
             break;

@@ -45,6 +45,7 @@ enum {
     HFI_EXTENT_REGION = 1u << 2, /* born as a region: a dropped commit gives it back */
     HFI_EXTENT_LOG = 1u << 3,    /* packed small things: worth compacting */
     HFI_EXTENT_SUMMED = 1u << 4, /* committed, and `crc` is its checksum */
+    HFI_EXTENT_FLAGS = (1u << 5) - 1,
 };
 
 /* Under the writer lock, but for `pins` and the reading of `state`. While the state

@@ -29,7 +29,7 @@
 
 #define ALLOCATE_STEP (64ull << 20)
 #define SHM_DIRECTORY "/dev/shm"
-#define PARTS_MAX     1024 /* of one call, everywhere (IOV_MAX) */
+#define PARTS_MAX     64 /* written in one call */
 
 hfi_fault_hook_fn hfi_fault_hook;
 
@@ -205,41 +205,35 @@ hfi_object_write(int fd, const void *data, size_t size, uint64_t offset) {
     return hfi_object_write_parts(fd, &part, 1, offset);
 }
 
-/* Leave out the first `done` bytes. Gives how many parts are left at all. */
-static size_t
-skip_parts(struct iovec **parts, size_t count, size_t done) {
-    while (count && done >= (*parts)->iov_len) {
-        done -= (*parts)->iov_len;
-        ++*parts;
-        count--;
-    }
-    if (count) {
-        (*parts)->iov_base = (char *)(*parts)->iov_base + done;
-        (*parts)->iov_len -= done;
-    }
-    return count;
-}
-
 int
-hfi_object_write_parts(int fd, struct iovec *parts, size_t count, uint64_t offset) {
+hfi_object_write_parts(int fd, const struct iovec *parts, size_t count,
+                       uint64_t offset) {
     uint64_t size = 0;
     for (size_t i = 0; i < count; i++)
         size += parts[i].iov_len;
     if (past_limit(offset + size))
         return EFBIG;
-    count = skip_parts(&parts, count, 0); /* empty ones */
+    size_t done = 0; /* of the first part */
     while (count) {
+        struct iovec some[PARTS_MAX];
+        int n = count < PARTS_MAX ? (int)count : PARTS_MAX;
+        memcpy(some, parts, (size_t)n * sizeof *some);
+        some[0].iov_base = (char *)some[0].iov_base + done;
+        some[0].iov_len -= done;
         int err = hfi_fault("pwrite");
         if (err)
             return err;
-        int some = count < PARTS_MAX ? (int)count : PARTS_MAX;
-        ssize_t n = pwritev(fd, parts, some, (off_t)offset);
-        if (n < 0 && errno == EINTR)
+        ssize_t written = pwritev(fd, some, n, (off_t)offset);
+        if (written < 0 && errno == EINTR)
             continue;
-        if (n <= 0)
-            return n < 0 ? errno : EIO;
-        offset += (uint64_t)n;
-        count = skip_parts(&parts, count, (size_t)n);
+        if (written < 0)
+            return errno;
+        if (written == 0 && size)
+            return EIO;
+        offset += (uint64_t)written;
+        size -= (uint64_t)written;
+        for (done += (size_t)written; count && done >= parts->iov_len; count--)
+            done -= parts++->iov_len;
     }
     return 0;
 }

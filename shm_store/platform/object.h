@@ -32,8 +32,9 @@ int hfi_object_allocate(int fd, uint64_t offset, uint64_t size);
 int hfi_object_punch(int fd, uint64_t offset, uint64_t size);
 int hfi_object_truncate(int fd, uint64_t size);
 int hfi_object_write(int fd, const void *data, size_t size, uint64_t offset);
-/* The parts one after the other, in as few calls as the system allows. Changes them. */
-int hfi_object_write_parts(int fd, struct iovec *parts, size_t count, uint64_t offset);
+/* The parts one after the other, in few calls. */
+int hfi_object_write_parts(int fd, const struct iovec *parts, size_t count,
+                           uint64_t offset);
 /* All of the range must exist. */
 int hfi_object_read(int fd, void *data, size_t size, uint64_t offset);
 

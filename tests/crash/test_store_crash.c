@@ -61,13 +61,19 @@ mixed_region(hf_session *session, int version) {
     return region;
 }
 
-/* The buffer that each commit writes all over, in place, and so unseals before. */
+/* The buffer that each commit writes all over, in place, and so unseals before: once
+ * into fresh pages, and again into those, which are recycled then. */
 static hf_region *
 whole_region(hf_session *session, int version) {
     int is_mapped;
     hf_region *region = own_or_mapped(session, "whole", &is_mapped);
-    if (is_mapped)
+    for (int again = 0; again < 2 && is_mapped; again++) {
         OK(hf_region_unseal(region, NULL));
+        if (again)
+            break;
+        hf_region_release(region);
+        region = own_or_mapped(session, "whole", &is_mapped);
+    }
     memset(hf_region_address(region), version, hf_region_size(region));
     return region;
 }

@@ -21,6 +21,21 @@ commit_stats(hf_session *session, const char *key, hf_region *region) {
     return stats;
 }
 
+/* No free pages at all, or enough for a copy of what is committed here. */
+static void
+supply(hf_session *session, int recycled) {
+    hf_region *region;
+    hfi_cache_flush(session);
+    OK(hf_session_reap(session, 1, NULL, NULL));
+    if (recycled) {
+        OK(hf_region_reserve(session, PAGES * session->page, 0, &region, NULL, NULL));
+        memset(hf_region_address(region), '?', PAGES * session->page);
+        hf_region_release(region);
+    }
+    if (recycled > 1)
+        hfi_cache_flush(session); /* in the table of extents, not in the cache */
+}
+
 /* A committed buffer of PAGES pages less a few bytes, each page full of its number. */
 static hf_region *
 committed(hf_session *session, const char *key) {
@@ -54,12 +69,13 @@ check_committed(hf_session *session, const char *key, size_t first, size_t last,
 }
 
 static void
-test_contents(hf_session *session, size_t first, size_t last) {
+test_contents(hf_session *session, size_t first, size_t last, int recycled) {
     hf_region *region = committed(session, "c");
     char *p = hf_region_address(region);
     size_t page = session->page;
     uint64_t pages;
     memset(p + first * page, 'w', (last - first) * page); /* private pages */
+    supply(session, recycled);
     OK(hf_region_unseal(region, NULL));
     CHECK(hf_region_address(region) == p && hf_region_is_own(region));
     CHECK(hf_region_size(region) == PAGES * page - 5);
@@ -163,27 +179,32 @@ fail(const char *call) {
 }
 
 static void
-test_failures(hf_session *session) {
-    static const char *const calls[] = {"pread", "mmap"};
+test_failure(hf_session *session, const char *call, int recycled) {
     hf_region *region = committed(session, "f");
-    size_t page = session->page;
-    memset((char *)hf_region_address(region) + 2 * page, 's', page);
-    hfi_cache_flush(session);
-    for (size_t i = 0; i < 2; i++) {
-        failing = calls[i];
-        hfi_fault_hook = fail;
-        CHECK(hf_region_unseal(region, NULL) == HF_E_SYSTEM);
-        hfi_fault_hook = NULL;
-        CHECK(!hf_region_is_own(region));
-        check_pages(region, 2, 3, 's');
-        CHECK(info_of(session).reserved_bytes == 0);
-    }
-    failing = "mremap"; /* then it is mapped anew */
+    memset((char *)hf_region_address(region) + 2 * session->page, 's', session->page);
+    supply(session, recycled);
+    failing = call;
+    hfi_fault_hook = fail;
+    CHECK(hf_region_unseal(region, NULL) == HF_E_SYSTEM);
+    hfi_fault_hook = NULL;
+    CHECK(!hf_region_is_own(region));
+    check_pages(region, 2, 3, 's');
+    CHECK(info_of(session).reserved_bytes == 0);
+    hf_region_release(region);
+}
+
+/* Where a mapping can't be moved, the block is mapped anew. */
+static void
+test_no_move(hf_session *session) {
+    hf_region *region = committed(session, "f");
+    supply(session, 1);
+    failing = "mremap";
     hfi_fault_hook = fail;
     OK(hf_region_unseal(region, NULL));
     hfi_fault_hook = NULL;
     CHECK(hf_region_is_own(region));
-    check_pages(region, 2, 3, 's');
+    memset(hf_region_address(region), 't', session->page);
+    check_pages(region, 0, 1, 't');
     check_committed(session, "f", 0, 0, 0);
     hf_region_release(region);
 }
@@ -210,8 +231,9 @@ faults(void) {
 
 /* What it is for: writing all over meets no page fault. */
 static void
-test_faults(hf_session *session) {
+test_faults(hf_session *session, int recycled) {
     hf_region *region = committed(session, "z");
+    supply(session, recycled);
     OK(hf_region_unseal(region, NULL));
     long before = faults();
     memset(hf_region_address(region), 1, hf_region_size(region));
@@ -223,17 +245,24 @@ test_faults(hf_session *session) {
 int
 main(void) {
     hf_session *session = new_session(0, HF_SESSION_MEMFD);
-    test_contents(session, 0, 0);
-    test_contents(session, 3, 5);
-    test_contents(session, 0, PAGES);
-    test_contents(session, PAGES - 1, PAGES);
+    for (int recycled = 0; recycled < 3; recycled++) {
+        test_contents(session, 0, 0, recycled);
+        test_contents(session, 3, 5, recycled);
+        test_contents(session, 0, PAGES, recycled);
+        test_contents(session, PAGES - 1, PAGES, recycled);
+    }
     test_pieces(session);
     test_published(session);
     test_busy(session);
-    test_failures(session);
+    test_failure(session, "pread", 2);
+    test_failure(session, "mmap", 2);
+    test_failure(session, "pwrite", 0);
+    test_failure(session, "mmap", 0);
+    test_no_move(session);
     test_no_space();
 #ifdef __linux__
-    test_faults(session);
+    for (int recycled = 0; recycled < 3; recycled++)
+        test_faults(session, recycled);
 #endif
     OK(hf_session_verify(session, NULL));
     end_session(session);
