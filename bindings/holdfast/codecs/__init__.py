@@ -37,7 +37,10 @@ import typing as t
 
 # Top-level module of the types -> the module of this package that knows them.
 _BUILT_IN: dict[str, str] = {
+    "PIL": "pil_images",
     "numpy": "numpy_arrays",
+    "polars": "polars_columns",
+    "pyarrow": "arrow_buffers",
     "torch": "torch_tensors",
 }
 GROUP = "holdfast.codecs"

@@ -1,0 +1,105 @@
+"""Arrow: whatever holds its data in buffers, by those buffers.
+
+pyarrow's own pickling takes arrays, batches, tables and their types apart, down to the
+buffers, which all slices of an array share; so the buffer is all that needs a rule. It
+arrives as a buffer over the mapped region, so nothing is copied, and is writable only where it
+was. A NumPy array that Arrow looks at (or the other way round) is the same memory again.
+
+Tensors, which pyarrow doesn't pickle, are their NumPy array.
+"""
+
+from __future__ import annotations
+
+import typing as t
+
+import pyarrow as pa
+
+from . import Codec, register
+
+BUFFER_MIN = 16384  # bytes; less is cheaper inside of the pickle, as for arrays
+
+
+class Buffer(Codec):
+    types = ("pyarrow.lib.Buffer",)
+
+    def reduce(self, value, pickler):
+        if not value.is_cpu:
+            raise ValueError("a buffer on a device; copy it to the host")
+        if value.size < BUFFER_MIN:
+            return _make_small, (value.to_pybytes(), value.is_mutable)
+        memory = pickler.memory(value.address, value.size, value)
+        return make_buffer, (memory, value.is_mutable)
+
+    def shares(self, value):
+        return addresses((value,))
+
+
+class Columns(Codec):
+    """Arrays, batches, tables: pickled by pyarrow, down to their buffers."""
+
+    types = ("pyarrow.lib.Array", "pyarrow.lib.ChunkedArray", "pyarrow.lib.RecordBatch",
+             "pyarrow.lib.Table")  # fmt: skip
+
+    def shares(self, value):
+        return addresses(buffers_of(value))
+
+
+class Tensor(Codec):
+    types = ("pyarrow.lib.Tensor",)
+
+    def reduce(self, value, pickler):
+        return _make_tensor, (value.to_numpy(), value.dim_names or None)
+
+    def shares(self, value):
+        return (value.to_numpy(),)
+
+
+class ExtensionType(Codec):
+    """Made without its class's own code, which may need names that aren't bound yet."""
+
+    types = ("pyarrow.lib.ExtensionType",)
+
+    def reduce(self, value, pickler):
+        cls, attributes = type(value), getattr(value, "__dict__", {})
+        return _make_type, (cls, value.storage_type, value.extension_name), attributes
+
+
+for codec in (Buffer(), Columns(), Tensor(), ExtensionType()):
+    register(codec)
+
+
+def buffers_of(value: t.Any) -> t.Iterator[t.Any]:
+    """The buffers of an array, and of all that it is made of."""
+    if isinstance(value, (pa.Table, pa.RecordBatch)):
+        for column in value.itercolumns():
+            yield from buffers_of(column)
+    elif isinstance(value, pa.ChunkedArray):
+        for chunk in value.iterchunks():
+            yield from buffers_of(chunk)
+    else:
+        yield from value.buffers()
+        if isinstance(value, pa.DictionaryArray):
+            yield from buffers_of(value.dictionary)
+
+
+def addresses(buffers: t.Iterable[t.Any]) -> tuple[int, ...]:
+    """Where they are; those without bytes share one address, and nothing."""
+    return tuple({one.address for one in buffers if one is not None and one.size})
+
+
+def make_buffer(memory, writable=False):
+    return pa.py_buffer(memory if writable else memoryview(memory).toreadonly())
+
+
+def _make_small(content, writable):
+    return pa.py_buffer(bytearray(content) if writable else content)
+
+
+def _make_tensor(array, names):
+    return pa.Tensor.from_numpy(array, names)
+
+
+def _make_type(cls, storage, name):
+    made = cls.__new__(cls)
+    pa.ExtensionType.__init__(made, storage, name)
+    return made

@@ -1,0 +1,106 @@
+"""Polars: columns are mapped; what Arrow doesn't carry unchanged goes by Polars's own pickling."""
+
+import pytest
+
+pl = pytest.importorskip("polars")
+pytest.importorskip("pyarrow")
+
+START = "import datetime, decimal\nimport polars as pl\nN = 20_000\n"
+MAPPED = {
+    "numbers": "pl.Series('x', range(N), dtype=pl.Int32)",
+    "nulls": "pl.Series('x', [1.5, None] * N)",
+    "texts": "pl.Series('x', [str(i) * 9 for i in range(N)])",
+    "bytes": "pl.Series('x', [b'x' * 20, None] * N)",
+    "booleans": "pl.Series('x', [True, None, False] * N * 10)",
+    "dates": "pl.Series('x', [datetime.date(2000, 1, 1)] * N)",
+    "datetimes": "pl.Series('x', [datetime.datetime(2000, 1, 1)] * N,"
+    " dtype=pl.Datetime('ms', 'Europe/Berlin'))",
+    "durations": "pl.Series('x', [datetime.timedelta(1)] * N)",
+    "times": "pl.Series('x', [datetime.time(3)] * N)",
+    "lists": "pl.Series('x', [[1, 2], [3], None] * N)",
+    "arrays": "pl.Series('x', [[1, 2]] * N, dtype=pl.Array(pl.Int64, 2))",
+    "structs": "pl.Series('x', [{'a': 1, 'b': 'x'}] * N)",
+    "lists of texts": "pl.Series('x', [['a']] * N)",
+    "decimals": "pl.Series('x', [decimal.Decimal('1.5')] * N, dtype=pl.Decimal(20, 3))",
+    "frame": "pl.DataFrame({'a': range(N), 's': ['x' * 20] * N})",
+    "slice": "pl.DataFrame({'a': range(N), 's': ['x' * 20] * N}).slice(5, 9000)",
+}
+COPIED = {
+    "categories": "pl.Series('x', ['a', 'b', None] * N, dtype=pl.Categorical)",
+    "enumeration": "pl.Series('x', ['a', 'b'] * N, dtype=pl.Enum(['b', 'a']))",
+    "wide numbers": "pl.Series('x', [2**100, None] * 100, dtype=pl.Int128)",
+    "lists of categories": "pl.Series('x', [['a', 'b']] * 9, dtype=pl.List(pl.Categorical))",
+    "frame of categories": "pl.DataFrame({'a': pl.Series(['u', 'v'], dtype=pl.Categorical)})",
+    "nothing": "pl.DataFrame()",
+    "schema": "pl.Schema({'a': pl.Int8})",
+}
+SAME = (
+    "same = type(x) is type(expected) and (x.equals(expected, null_equal=True)"
+    " if hasattr(x, 'equals') else x == expected)\n"
+    "same = same and (x.schema == expected.schema if isinstance(x, pl.DataFrame)"
+    " else not isinstance(x, pl.Series) or (x.dtype, x.name) == (expected.dtype, expected.name))\n"
+)
+
+
+@pytest.mark.parametrize("kind", [*MAPPED, *COPIED])
+def test_every_kind(home, kind):
+    source = (MAPPED | COPIED)[kind]
+    home.execute(f"{START}x = {source}")
+    assert home.commit()["declined"] == {}
+    answer = home.other(
+        f"report = names.bind(ns)\nx = ns['x']\n{START}expected = {source}\n{SAME}"
+        "answer(same=same, payload=len(holdfast._store._encode(x)[2]),"
+        " mapped=report['bytes_mapped'], saved=save(ns)['saved'])"
+    )
+    assert answer["same"] and answer["saved"] == []
+    if kind in MAPPED:
+        assert answer["payload"] < 40_000 and answer["mapped"] > 10_000
+
+
+def test_chunks_order_and_columns_are_as_they_were(home):
+    home.execute(
+        f"{START}x = pl.concat([pl.DataFrame({{'a': range(N)}})] * 2, rechunk=False)\n"
+        "up = pl.Series('u', range(N)).set_sorted()\ndown = up.sort(descending=True)\n"
+        "column = x['a']\nlazy = x.lazy().filter(pl.col('a') > 5)\nplus = pl.col('a') + 1"
+    )
+    report = home.commit()
+    assert report["declined"] == {}
+    answer = home.other(
+        "report = names.bind(ns)\nx, column = ns['x'], ns['column']\n"
+        "from holdfast.codecs.polars_columns import _series\n"
+        "answer(chunks=x.n_chunks(), up=ns['up'].flags, down=ns['down'].flags,"
+        " shares=set(_series.shares(x['a'])) == set(_series.shares(column)) != set(),"
+        " lazy=ns['lazy'].select(ns['plus']).collect().height)"
+    )
+    assert answer["chunks"] == 2 and answer["shares"] and answer["lazy"] == 2 * (20_000 - 6)
+    assert answer["up"]["SORTED_ASC"] and answer["down"]["SORTED_DESC"]
+
+
+def test_changes_in_place_stay_with_their_process_and_are_saved(home):
+    home.execute(f"{START}x = pl.Series('x', range(N))\nframe = x.to_frame()")
+    home.commit()
+    home.other(
+        "names.bind(ns)\nns['x'][3] = 42\nns['frame'][0, 'x'] = 7\npublish(save(ns))\nanswer()"
+    )
+    assert home.ns["x"][3] == 3
+    home.names.adopt(home.ns)
+    assert home.ns["x"][3] == 42 and home.ns["frame"]["x"].to_list()[:4] == [7, 1, 2, 3]
+
+
+def test_objects_are_declined_alone(home):
+    home.execute(
+        START + "good = pl.Series('g', [1])\nbad = pl.Series('o', [object()], dtype=pl.Object)\n"
+        "frame = pl.DataFrame([good, bad])"
+    )
+    report = home.commit()
+    assert set(report["declined"]) == {"bad", "frame"}
+    assert "Object" in report["declined"]["bad"]
+
+
+def test_without_pyarrow_polars_pickles(home, monkeypatch):
+    from holdfast.codecs import polars_columns
+
+    monkeypatch.setattr(polars_columns, "_pyarrow", lambda: None)
+    home.execute(f"{START}x = pl.DataFrame({{'a': range(N)}})\ny = x['a']")
+    assert home.commit()["declined"] == {}
+    assert home.other("names.bind(ns)\nanswer(last=ns['x']['a'][-1])") == {"last": 19_999}
