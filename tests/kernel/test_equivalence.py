@@ -17,7 +17,12 @@ from hypothesis import strategies as st
 
 NAMES = "a b c d e f".split()
 ALL = [*NAMES, "Thing", "log"]
-HEADS = {"plain": "", "map": "%%isolated\n", "recorded": "%%execute_with_scorep\n"}
+HEADS = {
+    "plain": "",
+    "isolated": "%%isolated\n",
+    "map": "%%execute_with_scorep --road=map\n",
+    "home": "%%execute_with_scorep --road=home\n",
+}
 
 SETUP = """
 import numpy as np, pandas as pd
