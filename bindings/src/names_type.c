@@ -134,7 +134,7 @@ hfi_carry_leave(PyObject *before) {
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
     PyObject *carry = PyImport_ImportModule("holdfast._carry");
-    PyObject *done = carry ? PyObject_CallMethod(carry, "leave", "O", before) : NULL;
+    PyObject *done = carry ? PyObject_CallMethod(carry, "leave", "(O)", before) : NULL;
     Py_XDECREF(done);
     Py_XDECREF(carry);
     Py_DECREF(before);

@@ -602,3 +602,14 @@ names.bind(ns)
 assert ns["when"].day == 2 and ns["price"] == decimal.Decimal("1.10") and ns["fr"] == {1}
 assert save(ns)["prepared"] is None
 """)
+
+
+def test_what_the_pickler_knows_is_forgotten_after_each_call(home):
+    """A stream that is written afterwards must not refer to the store's classes."""
+    from holdfast import _carry
+
+    home.execute("x = [object]")
+    home.commit()
+    assert not _carry.in_store() and _carry._context.namespace is None
+    home.names.adopt(home.ns)
+    assert not _carry.in_store()
