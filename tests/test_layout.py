@@ -125,6 +125,9 @@ TESTED_BY = {
         bindings/src/region_type.c bindings/src/session_type.c""",
     "tests/bindings/test_names_stored.py": "serializers/python/pickle_compare.c",
     "tests/bindings/test_marshal.py": "bindings/src/stream_codec.c",
+    "tests/bindings/test_files.py": """
+        bindings/holdfast/codecs/handles.py bindings/holdfast/codecs/text_files.py""",
+    "tests/kernel/test_handles.py": "bindings/holdfast/codecs/connections.py",
     "tests/bindings/test_numpy_allocator.py": "bindings/src/arena_allocator.c",
 }
 

@@ -105,6 +105,7 @@ hfi_crew_end(hf_kernel *kernel) {
             nanosleep(&pause, NULL);
     }
     kernel->home = kernel->cell = NULL;
+    hfi_handles_drop(kernel);
     kernel->standby_count = 0;
     for (hfi_worker *at = kernel->template.workers; at != NULL; at = at->next)
         hfi_worker_kill(at, SIGKILL);

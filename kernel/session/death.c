@@ -58,6 +58,7 @@ bury_home(hf_kernel *kernel, const char *epitaph) {
     }
     write_home_loss(kernel, epitaph, &text);
     kernel->home = NULL;
+    hfi_handles_lose_home(kernel);
     kernel->commit_id = 0;
     kernel->uncommitted = 0;
     json_object_clear(kernel->declined);
@@ -170,6 +171,7 @@ hfi_death_of_template(hf_kernel *kernel) {
     hfi_log("the template ended");
     hfi_template_end(&kernel->template, 0);
     kernel->home = kernel->cell = NULL;
+    hfi_handles_drop(kernel);
     kernel->standby_count = 0;
     kernel->commit_id = 0;
     kernel->uncommitted = 0;

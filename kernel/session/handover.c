@@ -187,6 +187,7 @@ void
 hfi_handover_forget_cell(hf_kernel *kernel) {
     hfi_request *request;
     kernel->cell = NULL;
+    hfi_handles_drop(kernel);
     json_object_clear(kernel->cell_comms);
     while ((request = hfi_queue_pop(&kernel->forwarded)) != NULL) {
         hfi_publish_status(kernel, request->message.header, "idle");
@@ -233,6 +234,7 @@ hfi_handover_replied(hf_kernel *kernel, const msgpack_object *reply) {
     hfi_request_cost(kernel, reply, "map", &metadata);
     hfi_execute_send_reply(kernel, kernel->running, reply, hfi_textbuf_part(&metadata));
     hfi_textbuf_fini(&metadata);
+    hfi_handles_adopt(kernel);
     hfi_crew_adopt(kernel, hfi_map_get(reply, "report"));
     hfi_execute_finish(kernel, failed);
     release_cell(kernel);

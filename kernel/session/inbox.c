@@ -186,6 +186,10 @@ handle_worker(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) 
         hfi_standby_import(kernel, hfi_map_get(map, "modules"));
     } else if (hfi_part_equal(op, hfi_part_text("started"))) {
         hfi_execute_started(kernel, worker, hfi_map_integer(map, "id", 0));
+    } else if (hfi_part_equal(op, hfi_part_text("want_handle"))) {
+        hfi_handles_want(kernel, worker, map);
+    } else if (hfi_part_equal(op, hfi_part_text("handle"))) {
+        hfi_handles_take(kernel, worker, map);
     } else {
         hfi_log("a worker's op %.*s is unknown", (int)op.size, (const char *)op.data);
         return 0;

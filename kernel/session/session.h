@@ -45,6 +45,13 @@ typedef struct hfi_execution {
     hfi_textbuf road_reason; /* why it took the road that it took; may be empty */
 } hfi_execution;
 
+/* Descriptors on their way between a cell worker and the home. */
+typedef struct hfi_handles {
+    struct hfi_handle *first; /* that the cell made, oldest first */
+    size_t count;
+    long long wanted; /* what the cell waits for; 0: nothing */
+} hfi_handles;
+
 struct hf_kernel {
     hfi_connection connection;
     hfi_signer *signer;
@@ -80,6 +87,7 @@ struct hf_kernel {
     long long commit_ns; /* when it was asked for */
     long long count;     /* execution count of the last counted cell */
 
+    hfi_handles handles;   /* of the cell that runs */
     json_t *declined;      /* name: reason, of the last commit */
     long long uncommitted; /* plain cells since */
     long long idle_ns;     /* when the last cell ended */
@@ -159,6 +167,18 @@ void hfi_road_replied(hf_kernel *kernel, const msgpack_object *reply);
 void hfi_trace_show(hf_kernel *kernel, hfi_part trace);
 /* In Vampir, where the running cell's verdict says so. */
 void hfi_trace_open(hf_kernel *kernel, hfi_part trace);
+
+/* handles.c: open files, sockets and pipes on their way */
+/* Frames "want_handle" and "handle" of a worker. */
+void hfi_handles_want(hf_kernel *kernel, const hfi_worker *worker,
+                      const msgpack_object *map);
+void hfi_handles_take(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map);
+/* The cell's state was published: the home gets what the cell made. */
+void hfi_handles_adopt(hf_kernel *kernel);
+/* The cell is gone: close what it made. */
+void hfi_handles_drop(hf_kernel *kernel);
+/* The home is gone, and answers no more. */
+void hfi_handles_lose_home(hf_kernel *kernel);
 
 /* request.c: what a worker is asked, and what it cost */
 /* The code that a worker is to run for an execute_request. */

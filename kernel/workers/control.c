@@ -8,7 +8,8 @@
  *
  * Descriptors ride on the first byte of their frame: sendmsg gets them with that
  * frame's first piece, never with the tail of the one before. They are closed here once
- * sent.
+ * sent. Those that come wait in their order until who reads their frame takes them; a
+ * peer that sends more than it announces has the rest closed.
  *
  * A frame handed out points into the receive buffer; the buffer moves only in
  * hfi_control_fill. Writing to a dead peer is an answer (HF_E_GONE), not a SIGPIPE.
@@ -30,6 +31,9 @@
 #ifndef MSG_NOSIGNAL
 #define MSG_NOSIGNAL 0
 #endif
+#ifndef MSG_CMSG_CLOEXEC
+#define MSG_CMSG_CLOEXEC 0 /* keep_fds does it */
+#endif
 
 typedef struct pending {
     struct pending *next;
@@ -44,7 +48,10 @@ struct hfi_control {
     pending *first;
     pending **last;
     hfi_textbuf input;
-    size_t taken; /* bytes of input that were handed out */
+    size_t taken;                      /* bytes of input that were handed out */
+    int fds[HFI_CONTROL_FDS_HELD_MAX]; /* that came: a ring */
+    size_t fd_first;
+    size_t fd_count;
 };
 
 hf_status
@@ -94,6 +101,8 @@ hfi_control_close(hfi_control *control) {
         return;
     while (control->first != NULL)
         drop_first(control);
+    for (int fd; (fd = hfi_control_take_fd(control)) >= 0;)
+        close(fd);
     hfi_textbuf_fini(&control->input);
     close(control->fd);
     free(control);
@@ -188,12 +197,61 @@ compact_input(hfi_control *control) {
         hfi_textbuf_fini(input);
 }
 
+int
+hfi_control_take_fd(hfi_control *control) {
+    if (control->fd_count == 0)
+        return -1;
+    int fd = control->fds[control->fd_first];
+    control->fd_first = (control->fd_first + 1) % HFI_CONTROL_FDS_HELD_MAX;
+    control->fd_count--;
+    return fd;
+}
+
+static void
+keep_fds(hfi_control *control, struct msghdr *message) {
+    for (struct cmsghdr *head = CMSG_FIRSTHDR(message); head != NULL;
+         head = CMSG_NXTHDR(message, head)) {
+        if (head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_RIGHTS)
+            continue;
+        size_t count = (head->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        for (size_t i = 0; i < count; i++) {
+            int fd;
+            memcpy(&fd, CMSG_DATA(head) + i * sizeof fd, sizeof fd);
+            (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
+            if (control->fd_count == HFI_CONTROL_FDS_HELD_MAX) {
+                close(fd);
+                continue;
+            }
+            size_t place = control->fd_first + control->fd_count++;
+            control->fds[place % HFI_CONTROL_FDS_HELD_MAX] = fd;
+        }
+    }
+}
+
+static ssize_t
+receive_piece(hfi_control *control, void *data, size_t size) {
+    union {
+        struct cmsghdr head;
+        char space[CMSG_SPACE(sizeof(int) * HFI_CONTROL_FDS_MAX)];
+    } ancillary;
+    struct iovec piece = {data, size};
+    struct msghdr message = {0};
+    message.msg_iov = &piece;
+    message.msg_iovlen = 1;
+    message.msg_control = &ancillary;
+    message.msg_controllen = sizeof ancillary;
+    ssize_t received = recvmsg(control->fd, &message, MSG_CMSG_CLOEXEC);
+    if (received > 0)
+        keep_fds(control, &message);
+    return received;
+}
+
 hf_status
 hfi_control_fill(hfi_control *control, hf_error *reterr) {
     char piece[FILL_PIECE];
     compact_input(control);
     for (size_t total = 0; total < FILL_MAX;) {
-        ssize_t size = recv(control->fd, piece, sizeof piece, 0);
+        ssize_t size = receive_piece(control, piece, sizeof piece);
         if (size < 0 && errno == EINTR)
             continue;
         if (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))

@@ -58,6 +58,15 @@
  *      otherwise the worker raises StdinNotImplementedError itself.
  *   -> {op: "exit"}
  *      Leave in an orderly way (atexit), publish nothing.
+ *   <- {op: "handle", handle: int, found: bool} + 1 fd where found
+ *   -> the same
+ *      An open file, socket or pipe, as codecs/handles.py numbers them. A cell sends
+ *      those that it made before its reply; the home gets them before the "adopt", and
+ *      closes those that it doesn't need. Each is an answer where it was asked for.
+ *   <- {op: "want_handle", handle: int}     (cell)
+ *   -> {op: "want_handle", handle: int}     (home)
+ *      A cell decodes a file, and waits for its "handle". The frontend asks the home,
+ *      and passes on its answer, or answers itself where there is no home.
  *
  *   Interrupt: SIGINT to the worker's pid. Its fds 1 and 2 are pipes whose read ends
  *   the frontend has: what C code writes there is published as stream, drained before
@@ -96,10 +105,7 @@
  * recorder, prepares a commit, and replies with `prepared`, `trace` (the experiment
  * directory), and report: {seconds_in, seconds_run, seconds_out, bytes_mapped,
  * bytes_copied, bytes_shared, copy_faults, names_bound, names_decoded, names_skipped,
- * names_saved, names_declined, events, reason (why everything was bound, or ""),
- * bytes_prepared and bytes_populated (buffers copied, or with their page tables
- * filled, before the cell), seconds_prepared, written: [key of the code, name ...]
- * where a cell wrote without showing it, for the home},
+ * names_saved, names_declined, events, reason (why everything was bound, or "")},
  * plus lost: {name: reason} for names made by the cell that can't be carried.
  * If it dies before its reply nothing was published: the state is as before the cell.
  *
@@ -115,6 +121,8 @@
 
 #define HFI_CONTROL_VERSION 1
 #define HFI_CONTROL_FDS_MAX 3
+/* Descriptors that came and were not taken yet; what comes beyond is closed. */
+#define HFI_CONTROL_FDS_HELD_MAX 256
 
 /* One end of the channel, non-blocking. One thread. */
 typedef struct hfi_control hfi_control;
@@ -143,5 +151,7 @@ HF_CHECK hf_status hfi_control_fill(hfi_control *control, hf_error *reterr);
  * HF_E_PROTOCOL where the bytes are no frame, HF_E_NOMEM. */
 HF_CHECK hf_status hfi_control_next(hfi_control *control, hfi_map *ret_map,
                                     hf_error *reterr);
+/* The oldest descriptor that came, the caller's from now on; -1 where there is none. */
+int hfi_control_take_fd(hfi_control *control);
 
 #endif

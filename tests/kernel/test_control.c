@@ -96,9 +96,44 @@ test_descriptors(void) {
     hfi_control_close(NULL);
 }
 
+/* From one channel to another: in their order, closed on exec, and closed where nobody
+ * takes them. */
+static void
+test_descriptors_that_come(void) {
+    hfi_control *sender, *control;
+    hfi_frame frame;
+    hfi_map map = {0};
+    int fds[2], ends[3][2], taken;
+    char byte;
+    CHECK(hfi_program_pair(fds, NULL) == HF_OK);
+    CHECK(hfi_control_create_consume(fds[0], &sender, NULL) == HF_OK);
+    CHECK(hfi_control_create_consume(fds[1], &control, NULL) == HF_OK);
+    CHECK(hfi_control_take_fd(control) == -1);
+    for (int i = 0; i < 3; i++) {
+        CHECK(hfi_program_pipe(ends[i], NULL) == HF_OK);
+        hfi_frame_init(&frame, "handle", 0);
+        CHECK(hfi_control_send_consume(sender, &frame, &ends[i][1], 1, NULL) == HF_OK);
+    }
+    CHECK(hfi_control_fill(control, NULL) == HF_OK);
+    for (int i = 0; i < 2; i++) {
+        CHECK(hfi_control_next(control, &map, NULL) == HF_OK);
+        taken = hfi_control_take_fd(control);
+        CHECK(taken >= 0 && (fcntl(taken, F_GETFD) & FD_CLOEXEC));
+        CHECK(write(taken, "x", 1) == 1 && read(ends[i][0], &byte, 1) == 1);
+        close(taken);
+    }
+    hfi_control_close(control); /* the third goes with it */
+    CHECK(read(ends[2][0], &byte, 1) == 0);
+    for (int i = 0; i < 3; i++)
+        close(ends[i][0]);
+    hfi_map_fini(&map);
+    hfi_control_close(sender);
+}
+
 int
 main(void) {
     test_pieces();
+    test_descriptors_that_come();
     test_queue();
     test_descriptors();
     return 0;

@@ -38,10 +38,19 @@ import typing as t
 # Top-level module of the types -> the module of this package that knows them.
 _BUILT_IN: dict[str, str] = {
     "PIL": "pil_images",
+    "_io": "text_files",
+    "bz2": "archives",
+    "gzip": "archives",
+    "holdfast": "files",
+    "lzma": "archives",
+    "multiprocessing": "connections",
     "numpy": "numpy_arrays",
     "polars": "polars_columns",
     "pyarrow": "arrow_buffers",
+    "socket": "connections",
+    "tempfile": "archives",
     "torch": "torch_tensors",
+    "zipfile": "archives",
 }
 GROUP = "holdfast.codecs"
 

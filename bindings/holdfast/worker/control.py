@@ -92,6 +92,11 @@ class Channel:
 
     # ---- sending
 
+    def send_handle(self, number: int, fd: int | None) -> None:
+        """Send a `handle` frame and its descriptor, which stays the caller's."""
+        frame = encode({"op": "handle", "handle": number, "found": fd is not None})
+        self.send_bytes(frame, () if fd is None else (fd,))
+
     def send(self, op: str, **fields: t.Any) -> None:
         """Send one frame; waits while the frontend is slow.
 
@@ -103,8 +108,8 @@ class Channel:
         fields["op"] = op
         self.send_bytes(encode(fields))
 
-    def send_bytes(self, data: bytes) -> None:
-        """Send an encoded frame."""
+    def send_bytes(self, data: bytes, fds: t.Sequence[int] = ()) -> None:
+        """Send an encoded frame, and descriptors with its first byte."""
         main = threading.current_thread() is threading.main_thread()
         if main:
             self.sending += 1
@@ -112,6 +117,9 @@ class Channel:
             with self._send_lock:
                 if self._socket is None:
                     raise ChannelClosed("the control channel is closed")
+                if fds:
+                    sent = socket.send_fds(self._socket, [data], fds)
+                    data = data[sent:]
                 self._socket.sendall(data)
         except (BrokenPipeError, ConnectionResetError) as error:
             raise ChannelClosed("the frontend is gone") from error

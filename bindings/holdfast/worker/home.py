@@ -14,7 +14,9 @@ import sys
 import threading
 import typing as t
 
-from . import figures, preparation, results, state
+from holdfast.codecs import handles
+
+from . import figures, results, state
 from .control import Frame
 from .imports import ImportTeller
 from .requests import Worker
@@ -31,8 +33,7 @@ class Home(Worker):
         self.names = None
         self.last_report: dict[str, t.Any] = {}
         self._committed_state: state.State = {}
-        self._sealed = False  # whether there may be large private mappings
-        self._learnt: preparation.Learnt = {}
+        handles.table.fetch = lambda number: None  # what a cell made was sent before
         sys.meta_path.insert(0, ImportTeller(self.channel))
         if self.session is not None:
             from holdfast import _store
@@ -48,8 +49,7 @@ class Home(Worker):
     def _take_over(self) -> None:
         """Begin with what is committed: the home before this one died."""
         state.apply(self.names.extra("state") or {}, state.capture(self.shell), self.shell)
-        self._sealed = self.names.bind(self.shell.user_ns)["bytes_mapped"] > 0
-        self._learnt = self.names.extra("written") or {}
+        self.names.bind(self.shell.user_ns)
         figures.settle(self.shell)
         memory = self.names.extra("results")
         if memory is not None:
@@ -58,26 +58,17 @@ class Home(Worker):
 
     async def execute(self, frame: Frame, message: dict[str, t.Any]) -> Frame:
         """Run a cell, recorded where the frontend says so."""
-        self._make_writable(frame.get("code") or message["content"].get("code", ""))
+        handles.table.taken_back(adopted=False)  # else the adoption came first
         if "instrument" in frame:
             return await self.road.run(frame, message, super().execute)
         return await super().execute(frame, message)
-
-    def _make_writable(self, code: str) -> None:
-        """Memory of this process's own for what a seal made private and the cell writes."""
-        if self._sealed and _alone():
-            preparation.prepare(self.session, self.shell, code, self._learnt, reading=False)
-
-    def _learn_writes(self, told: list[str]) -> None:
-        """What an instrumented cell wrote without showing it: its key, and the names."""
-        if told:
-            self._learnt = preparation.remember(self._learnt, told[0], told[1:])
 
     # ---- requests of the frontend without user code
 
     def op_commit(self, frame: Frame) -> None:
         """Put every changed name into the store."""
         reply: Frame = {"id": frame["id"]}
+        handles.table.taken_back(adopted=False)  # as in execute
         if self.names is None:
             self.channel.send("reply", report={}, declined={}, **reply)
             return
@@ -92,7 +83,6 @@ class Home(Worker):
             extra={
                 "state": self._committed_state,
                 "results": results.capture(self.shell),
-                "written": self._learnt,
             },
         )
         if saved["prepared"] is not None:
@@ -116,17 +106,26 @@ class Home(Worker):
         if self.names is not None:
             self.names.published(frame["generation"])
             self.session.seal(threads_stopped=_alone())
-            self._sealed = True
+
+    def op_handle(self, frame: Frame) -> None:
+        """A descriptor that a cell made; the commit to be adopted names it."""
+        if frame.get("found"):
+            handles.table.arrive(frame["handle"], *self.channel.take_descriptors(1))
+
+    def op_want_handle(self, frame: Frame) -> None:
+        """A cell worker decodes a file that is open here."""
+        number = frame["handle"]
+        self.channel.send_handle(number, handles.table.give(number))
 
     def op_adopt(self, frame: Frame) -> None:
         """A cell worker's commit was published: take over what changed."""
         shell = self.shell
         self.last_report = self.road.told(frame.get("report"))
+        handles.table.taken_back(adopted=True)
         memory = None
         if self.names is not None:
             self.names.adopt(shell.user_ns)
-            self._sealed = True
-            self._learn_writes(self.last_report.pop("written", []))
+            handles.table.forget_arrived()
             new = self.names.extra("state") or {}
             state.apply(new, self._committed_state, shell)
             memory = self.names.extra("results")

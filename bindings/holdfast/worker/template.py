@@ -110,6 +110,7 @@ class Template:
             "tornado.platform.asyncio",
             "cloudpickle",
             "holdfast._store",
+            "holdfast.codecs.text_files",
             "holdfast._recorder",
             "holdfast.scorep",
             "holdfast.magics",

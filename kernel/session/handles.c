@@ -1,0 +1,141 @@
+/* handles.c - descriptors of open files, sockets and pipes on their way.
+ *
+ * An encoding in the store names a file by a number (bindings/holdfast/codecs/
+ * handles.py); the descriptor that belongs to it travels here. Inwards it is fetched: a
+ * cell that decodes a file asks for it, the home answers, and what the cell doesn't
+ * decode costs nothing. Outwards it is sent along: what a cell made is held here from
+ * before its reply until its state is published, and goes to the home right before the
+ * "adopt"; or is closed where nothing is published.
+ *
+ * A table that keeps the descriptors of the last commit for whoever comes was rejected:
+ * a third process that holds the end of a pipe or a connection keeps its peer from
+ * seeing that the notebook closed it, and the notebook waits for itself. A regular file
+ * is opened anew where the home that had it died.
+ *
+ * A cell waits for one descriptor at a time. What it sends beyond HANDLES_MAX is
+ * closed; its worker declines such values before. One thread.
+ */
+#include "session/session.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#define HANDLES_MAX 256
+
+struct hfi_handle {
+    struct hfi_handle *next;
+    long long number;
+    int fd;
+};
+
+/* Takes the descriptor; -1: not found. */
+static void
+send_consume(hfi_worker *worker, long long number, int fd) {
+    hfi_frame frame;
+    hf_error error = HF_ERROR_INIT;
+    hfi_frame_init(&frame, "handle", 2);
+    hfi_frame_add_integer(&frame, "handle", number);
+    hfi_frame_add_flag(&frame, "found", fd >= 0);
+    if (hfi_control_send_consume(worker->control, &frame, &fd, fd >= 0, &error) !=
+        HF_OK)
+        hfi_log("handle: %s", error.message);
+}
+
+static int
+is_open(const hfi_worker *worker) {
+    return worker != NULL && worker->control != NULL;
+}
+
+static void
+answer_consume(hf_kernel *kernel, int fd) {
+    long long number = kernel->handles.wanted;
+    kernel->handles.wanted = 0;
+    if (number != 0 && is_open(kernel->cell))
+        send_consume(kernel->cell, number, fd);
+    else if (fd >= 0)
+        close(fd);
+}
+
+void
+hfi_handles_want(hf_kernel *kernel, const hfi_worker *worker,
+                 const msgpack_object *map) {
+    hfi_frame frame;
+    if (worker != kernel->cell)
+        return;
+    kernel->handles.wanted = hfi_map_integer(map, "handle", 0);
+    if (!is_open(kernel->home)) {
+        answer_consume(kernel, -1);
+        return;
+    }
+    hfi_frame_init(&frame, "want_handle", 1);
+    hfi_frame_add_integer(&frame, "handle", kernel->handles.wanted);
+    hfi_crew_tell_home(kernel, &frame);
+}
+
+/* A handle that the running cell made. */
+static void
+keep_consume(hf_kernel *kernel, long long number, int fd) {
+    struct hfi_handle **last = &kernel->handles.first;
+    struct hfi_handle *made =
+        kernel->handles.count < HANDLES_MAX ? calloc(1, sizeof *made) : NULL;
+    if (made == NULL) {
+        hfi_log("a cell's descriptor is dropped: there are %d", HANDLES_MAX);
+        close(fd);
+        return;
+    }
+    while (*last != NULL)
+        last = &(*last)->next;
+    *made = (struct hfi_handle){NULL, number, fd};
+    *last = made;
+    kernel->handles.count++;
+}
+
+void
+hfi_handles_take(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
+    const msgpack_object *found = hfi_map_get(map, "found");
+    long long number = hfi_map_integer(map, "handle", 0);
+    int has_fd =
+        found != NULL && found->type == MSGPACK_OBJECT_BOOLEAN && found->via.boolean;
+    int fd = has_fd ? hfi_control_take_fd(worker->control) : -1;
+    if (worker == kernel->home && number == kernel->handles.wanted)
+        answer_consume(kernel, fd);
+    else if (worker == kernel->cell && fd >= 0)
+        keep_consume(kernel, number, fd);
+    else if (fd >= 0)
+        close(fd);
+}
+
+static struct hfi_handle *
+pop(hf_kernel *kernel) {
+    struct hfi_handle *first = kernel->handles.first;
+    if (first != NULL) {
+        kernel->handles.first = first->next;
+        kernel->handles.count--;
+    }
+    return first;
+}
+
+void
+hfi_handles_adopt(hf_kernel *kernel) {
+    struct hfi_handle *made;
+    while (is_open(kernel->home) && (made = pop(kernel)) != NULL) {
+        send_consume(kernel->home, made->number, made->fd);
+        free(made);
+    }
+}
+
+void
+hfi_handles_drop(hf_kernel *kernel) {
+    struct hfi_handle *made;
+    while ((made = pop(kernel)) != NULL) {
+        close(made->fd);
+        free(made);
+    }
+    kernel->handles.wanted = 0;
+}
+
+void
+hfi_handles_lose_home(hf_kernel *kernel) {
+    if (kernel->handles.wanted != 0)
+        answer_consume(kernel, -1);
+}

@@ -1,0 +1,114 @@
+"""Open files, sockets and pipes on their way between the home and a cell, over the real kernel."""
+
+import os
+
+CELL = "%%execute_with_scorep --road=map\n"
+
+
+def fds(pid):
+    return {os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")}
+
+
+def test_a_cell_reads_on_and_the_home_after_it(kernel, tmp_path):
+    (tmp_path / "lines").write_text("".join(f"line {i}\n" for i in range(5000)))
+    kernel.run("f = open('lines'); f.readline(), f.readline()")
+    assert kernel.run(CELL + "[f.readline() for _ in range(3)][-1]").result == r"'line 4\n'"
+    assert kernel.run("f.readline(), f.mode, f.name").result == r"('line 5\n', 'r', 'lines')"
+    assert kernel.run(CELL + "next(f)").result == r"'line 6\n'"
+    assert kernel.run("next(f), f.fileno() > 2").result == r"('line 7\n', True)"
+    assert kernel.run(CELL + "len(f.readlines())").result == "4992"
+    assert kernel.run("f.read()").result == "''"
+
+
+def test_what_a_cell_only_looks_at_stays_the_same_object(kernel, tmp_path):
+    (tmp_path / "lines").write_text("one\ntwo\nthree\n" * 4000)
+    kernel.run("f = open('lines'); f.readline(); known = id(f)")
+    assert kernel.run(CELL + "f.name").result == "'lines'"
+    assert kernel.run(CELL + "at = f.tell(); f.readline(); f.seek(at)").result == "4"
+    assert kernel.run("id(f) == known, f.readline()").result == r"(True, 'two\n')"
+
+
+def test_writes_of_both_come_one_after_the_other(kernel, tmp_path):
+    kernel.run("f = open('out', 'w'); _ = f.write('home ')")
+    kernel.run(CELL + "_ = f.write('cell ')")
+    kernel.run("f.write('home again'); f.close()")
+    assert (tmp_path / "out").read_text() == "home cell home again"
+
+
+def test_a_file_that_has_no_name_any_more(kernel):
+    kernel.run(
+        "import tempfile, os\nf = tempfile.TemporaryFile('w+')\n"
+        "f.write('abc'); g = open('gone', 'wb+', buffering=0); os.remove('gone')"
+    )
+    kernel.run(CELL + "f.write('def'); f.seek(1); g.write(b'xyz')")
+    assert kernel.run("f.read(), g.seek(0), g.read()").result == "('bcdef', 0, b'xyz')"
+
+
+def test_files_that_a_cell_makes_come_home(kernel, tmp_path):
+    kernel.run(
+        CELL + "import os, socket\nr, w = os.pipe()\nr, w = os.fdopen(r, 'r'), os.fdopen(w, 'w')\n"
+        "w.write('early\\nlate\\n'); w.flush(); r.readline()\n"
+        "one, other = socket.socketpair(); one.send(b'hello'); other.settimeout(7)\n"
+        "out = open('out', 'a')"
+    )
+    assert kernel.run("other.recv(9), other.gettimeout()").result == "(b'hello', 7.0)"
+    assert kernel.run("r.readline()").result == r"'late\n'"
+    kernel.run("w.write('end'); w.close(); out.write('x'); out.close()")
+    assert kernel.run("r.read()").result == "'end'"  # nobody else holds the pipe open
+    assert (tmp_path / "out").read_text() == "x"
+
+
+def test_pipes_and_sockets_of_the_home(kernel):
+    kernel.run(
+        "import multiprocessing, os, socket, threading\n"
+        "server = socket.create_server(('127.0.0.1', 0)); port = server.getsockname()[1]\n"
+        "near, far = multiprocessing.Pipe()\n"
+        "r, w = os.pipe(); r, w = os.fdopen(r, 'rb'), os.fdopen(w, 'wb', 0)\n"
+        "w.write(b'abcdef'); r.read(2)"
+    )
+    outcome = kernel.run(
+        CELL + "client = socket.create_connection(('127.0.0.1', port))\n"
+        "served, _ = server.accept(); served.send(b'hi'); near.send({'a': 1})\n"
+        "(r.read(2), client.recv(2))"
+    )
+    assert outcome.result == "(b'cd', b'hi')"
+    assert kernel.run("far.recv(), r.read(2)").result == "({'a': 1}, b'ef')"
+    kernel.run("client.send(b'back')")
+    assert kernel.run("served.recv(9)").result == "b'back'"
+    assert kernel.run("w.close(); r.read()").result == "b''"
+    assert kernel.run("served.close(); client.recv(1)").result == "b''"
+
+
+def test_the_frontend_keeps_no_descriptor(kernel, tmp_path):
+    kernel.run("f = open('kept', 'w')")
+    kernel.run(CELL + "g = open('made', 'w')\nf.write('1')")
+    kernel.run("(f, g)")
+    held = fds(kernel.pid)
+    assert not {str(tmp_path / "kept"), str(tmp_path / "made")} & held
+    kernel.run("f.close(); g.close()")
+
+
+def test_a_cell_that_dies_leaves_files_where_they_were(kernel, tmp_path):
+    (tmp_path / "lines").write_text("".join(f"{i:06}\n" for i in range(5000)))
+    kernel.run("f = open('lines'); f.readline()")
+    kernel.run(CELL + "f.seek(0, 2)\nimport os, signal; os.kill(os.getpid(), signal.SIGKILL)")
+    assert kernel.run("[f.readline() for _ in range(2500)][-1]").result == r"'002500\n'"
+
+
+def test_a_closed_file_and_the_standard_streams(kernel):
+    kernel.run("import sys; f = open('x', 'w', newline='\\r\\n'); f.close(); out = sys.stdout")
+    outcome = kernel.run(
+        CELL + "print('said', file=out); (f.closed, f.name, f.mode, out is sys.stdout)"
+    )
+    assert outcome.result == "(True, 'x', 'w', True)"
+    assert "said" in outcome.stream("stdout")
+
+
+def test_a_home_that_died_opens_its_files_anew(kernel, tmp_path):
+    (tmp_path / "lines").write_text("1\n2\n3\n")
+    kernel.run("import os, socket\nf = open('lines'); s = socket.socket(); f.readline()")
+    kernel.run(CELL + "f.readline()")
+    kernel.run("import time; time.sleep(0.3)")
+    kernel.run("import signal; os.kill(os.getpid(), signal.SIGKILL)")
+    assert kernel.run("f.readline()").result == r"'3\n'"
+    assert kernel.run("s").content["ename"] == "NameError"
