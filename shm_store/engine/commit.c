@@ -180,9 +180,8 @@ make_pieces(hf_commit *commit, const hf_value *value, hfi_buffer_head *heads,
 }
 
 static hfi_record *
-make_record(const hf_commit *commit, const hf_value *value,
-            const hfi_buffer_head *heads, const hfi_piece *pieces, uint32_t piece_count,
-            uint32_t *ret_length) {
+make_record(hf_commit *commit, const hf_value *value, const hfi_buffer_head *heads,
+            const hfi_piece *pieces, uint32_t piece_count, uint32_t *ret_length) {
     hfi_record head = {.magic = HFI_RECORD_MAGIC,
                        .key_size = (uint32_t)value->key_size,
                        .hash = hfi_key_hash(value->key, value->key_size),
@@ -202,7 +201,7 @@ make_record(const hf_commit *commit, const hf_value *value,
         head.payload_offset = hfi_round_up(length, 64);
         length = head.payload_offset + value->payload_size;
     }
-    char *bytes = calloc(1, length);
+    char *bytes = hfi_pool_take(&commit->pool, length);
     if (!bytes)
         return NULL;
     hfi_record *record = (hfi_record *)(void *)bytes;
@@ -226,7 +225,8 @@ put(hf_commit *commit, const hf_value *value, hf_error *reterr) {
     hfi_piece *pieces = NULL;
     uint32_t piece_count = 0, length, payload_extent = HFI_NONE;
     hf_status status = HF_OK;
-    hfi_buffer_head *heads = calloc((size_t)value->buffer_count + 1, sizeof *heads);
+    hfi_buffer_head *heads =
+        hfi_pool_take(&commit->pool, value->buffer_count * sizeof *heads);
     if (!heads)
         return hfi_no_memory(reterr);
     if ((status = make_pieces(commit, value, heads, &pieces, &piece_count, reterr)))
@@ -245,13 +245,12 @@ put(hf_commit *commit, const hf_value *value, hf_error *reterr) {
         record->payload_extent = payload_extent;
         record->payload_offset = commit->session->extents[payload_extent].offset;
     }
-    if ((status = hfi_overlay_put_consume(commit, record, length, reterr)))
+    if ((status = hfi_overlay_put(commit, record, length, reterr)))
         goto out;
     commit->stats.bytes_copied += value->payload_size;
     commit->stats.entries_put++;
 out:
     free(pieces);
-    free(heads);
     return status;
 }
 

@@ -3,6 +3,7 @@
 #ifndef HFI_COMMIT_H
 #define HFI_COMMIT_H
 
+#include "base/pool.h"
 #include "engine/internal.h"
 
 /* A piece of a pack that has no place in the arena yet: extent is this | its number. */
@@ -20,7 +21,7 @@ typedef struct hfi_child {
         hfi_ref ref;
         hfi_draft_node *node;
         struct {
-            hfi_record *record; /* malloc'ed, as it will be written */
+            hfi_record *record; /* in the pool, as it will be written */
             uint32_t length;
         } entry;
     } as;
@@ -53,6 +54,7 @@ struct hf_commit {
     hf_session *session;
     hf_snapshot *base;
     uint64_t number; /* among this process's commits */
+    hfi_pool pool;   /* of the draft: records, nodes, their children */
     hfi_child root;
     int is_empty;
     uint64_t entry_count, next_sequence;
@@ -78,16 +80,15 @@ hf_status hfi_delta_add(hf_commit *commit, uint32_t extent, int32_t live, int64_
 hf_status hfi_record_count(hf_commit *commit, const hfi_record *record, int sign,
                            hf_error *reterr) HF_CHECK;
 
-/* Put a record (taken over, on failure too) or remove a key. `keep` keeps the old
+/* Put a record of the commit's pool, or remove a key. `keep` keeps the old
  * sequence and counts nothing as an entry put: for compaction. */
-hf_status hfi_overlay_put_consume(hf_commit *commit, hfi_record *record,
-                                  uint32_t length, hf_error *reterr) HF_CHECK;
+hf_status hfi_overlay_put(hf_commit *commit, hfi_record *record, uint32_t length,
+                          hf_error *reterr) HF_CHECK;
 hf_status hfi_overlay_remove(hf_commit *commit, const char *key, size_t key_size,
                              hf_error *reterr) HF_CHECK;
 /* Make a committed child ready to be changed; its old place is counted out. */
 hf_status hfi_overlay_open(hf_commit *commit, hfi_child *child, uint32_t shift,
                            hf_error *reterr) HF_CHECK;
-void hfi_overlay_fini(hfi_child *child);
 
 /* An extent with `size` bytes of `data`, noted in `written`. */
 hf_status hfi_commit_write_extent(hf_commit *commit, const void *data, size_t size,

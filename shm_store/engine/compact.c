@@ -35,7 +35,7 @@ move_entry(hf_commit *commit, hfi_child *child, hf_error *reterr) {
         move = is_sparse(session, hfi_record_pieces(old)[i].extent);
     if (!move)
         return HF_OK;
-    hfi_record *record = malloc(ref.length);
+    hfi_record *record = hfi_pool_take(&commit->pool, ref.length);
     if (!record)
         return hfi_no_memory(reterr);
     memcpy(record, old, ref.length);
@@ -50,10 +50,8 @@ move_entry(hf_commit *commit, hfi_child *child, hf_error *reterr) {
         status = hfi_delta_add(commit, ref.extent, -1, -(int64_t)ref.length, reterr);
     if (!status)
         status = hfi_record_count(commit, old, -1, reterr);
-    if (status) {
-        free(record);
+    if (status)
         return status;
-    }
     child->kind = HFI_CHILD_ENTRY;
     child->as.entry.record = record;
     child->as.entry.length = ref.length;

@@ -175,6 +175,14 @@ hf_status hfi_root_read(hf_session *session, hfi_root *ret_root,
                         hf_error *reterr) HF_CHECK;
 
 uint64_t hfi_key_hash(const char *key, size_t size);
+/* Bits that are set. The compiler's builtin is a call into a table where the processor
+ * isn't known to count bits by itself. */
+static inline uint32_t
+hfi_bit_count(uint32_t x) {
+    x -= (x >> 1) & 0x55555555u;
+    x = (x & 0x33333333u) + ((x >> 2) & 0x33333333u);
+    return (((x + (x >> 4)) & 0x0f0f0f0fu) * 0x01010101u) >> 24;
+}
 static inline uint32_t
 hfi_hash_digit(uint64_t hash, uint32_t shift) {
     return (uint32_t)(hash >> shift) & 31;

@@ -1,7 +1,7 @@
 /* overlay.c - the tree of a commit in preparation.
  *
- * Changed paths are copied from the committed tree into memory of this process, where
- * they can be changed any number of times; what isn't touched stays a reference. So a
+ * Changed paths are copied from the committed tree into the commit's pool, where they
+ * can be changed any number of times; what isn't touched stays a reference. So a
  * commit of a thousand names writes each node once. Opening a committed node or
  * replacing a committed entry counts it out of its extent (a delta of -1); writer.c
  * counts everything in that it writes at the end. Entries that come and go within one
@@ -103,19 +103,18 @@ count_out(hf_commit *commit, const hfi_ref *ref, const hfi_record *record,
 }
 
 static hfi_draft_node *
-draft_new(uint32_t shift, uint32_t bitmap, uint32_t count) {
-    hfi_draft_node *node = calloc(1, sizeof *node);
+draft_new(hf_commit *commit, uint32_t shift, uint32_t bitmap, uint32_t count) {
+    uint32_t capacity = count + 2;
+    hfi_draft_node *node =
+        hfi_pool_take(&commit->pool, sizeof *node + capacity * sizeof *node->children);
     if (!node)
         return NULL;
     node->shift = shift;
     node->bitmap = bitmap;
     node->count = count;
-    node->capacity = count + 2;
-    node->children = calloc(node->capacity, sizeof *node->children);
-    if (node->children)
-        return node;
-    free(node);
-    return NULL;
+    node->capacity = capacity;
+    node->children = (hfi_child *)(void *)(node + 1);
+    return node;
 }
 
 hf_status
@@ -128,7 +127,7 @@ hfi_overlay_open(hf_commit *commit, hfi_child *child, uint32_t shift,
     hf_status status = hfi_node_load(commit->session, &ref, shift, &old, reterr);
     if (status)
         return status;
-    hfi_draft_node *node = draft_new(shift, old->bitmap, old->count);
+    hfi_draft_node *node = draft_new(commit, shift, old->bitmap, old->count);
     if (!node)
         return hfi_no_memory(reterr);
     for (uint32_t i = 0; i < old->count; i++) {
@@ -138,18 +137,6 @@ hfi_overlay_open(hf_commit *commit, hfi_child *child, uint32_t shift,
     child->kind = HFI_CHILD_NODE;
     child->as.node = node;
     return count_out(commit, &ref, NULL, reterr);
-}
-
-void
-hfi_overlay_fini(hfi_child *child) {
-    if (child->kind == HFI_CHILD_ENTRY)
-        free(child->as.entry.record);
-    if (child->kind != HFI_CHILD_NODE)
-        return;
-    for (uint32_t i = 0; i < child->as.node->count; i++)
-        hfi_overlay_fini(&child->as.node->children[i]);
-    free(child->as.node->children);
-    free(child->as.node);
 }
 
 static hf_status
@@ -176,12 +163,14 @@ same_key(const hfi_record *a, const hfi_record *b) {
 /* ---- changing ---- */
 
 static hf_status
-insert_at(hfi_draft_node *node, uint32_t place, hfi_child child, hf_error *reterr) {
+insert_at(hf_commit *commit, hfi_draft_node *node, uint32_t place, hfi_child child,
+          hf_error *reterr) {
     if (node->count == node->capacity) {
         uint32_t capacity = node->capacity * 2;
-        hfi_child *children = realloc(node->children, capacity * sizeof *children);
+        hfi_child *children = hfi_pool_take(&commit->pool, capacity * sizeof *children);
         if (!children)
             return hfi_no_memory(reterr);
+        memcpy(children, node->children, node->count * sizeof *children);
         node->children = children;
         node->capacity = capacity;
     }
@@ -204,17 +193,16 @@ replace(hf_commit *commit, hfi_child *child, hfi_child fresh, hf_error *reterr) 
         (int64_t)fresh.as.entry.record->piece_count - old->piece_count;
     if (child->kind == HFI_CHILD_REF)
         status = count_out(commit, &child->as.ref, old, reterr);
-    else
-        free(child->as.entry.record);
     *child = fresh;
     return status;
 }
 
 /* An entry in the way, with another key: a node in its place that holds it. */
 static hf_status
-push_down(hfi_child *child, uint64_t hash, uint32_t shift, hf_error *reterr) {
+push_down(hf_commit *commit, hfi_child *child, uint64_t hash, uint32_t shift,
+          hf_error *reterr) {
     uint32_t bit = shift >= HFI_LIST_SHIFT ? 0 : 1u << hfi_hash_digit(hash, shift);
-    hfi_draft_node *node = draft_new(shift, bit, 1);
+    hfi_draft_node *node = draft_new(commit, shift, bit, 1);
     if (!node)
         return hfi_no_memory(reterr);
     node->children[0] = *child;
@@ -226,17 +214,15 @@ push_down(hfi_child *child, uint64_t hash, uint32_t shift, hf_error *reterr) {
 /* Find where a key belongs: its entry, or the node that would hold it. */
 static hf_status
 put_into(hf_commit *commit, hfi_child *child, uint32_t shift, hfi_child fresh,
-         int *ret_placed, hf_error *reterr) {
+         hf_error *reterr) {
     const hfi_record *record = fresh.as.entry.record, *old;
     hf_status status;
     if (is_entry(child)) {
         if ((status = child_record(commit, child, &old, reterr)))
             return status;
-        if (same_key(old, record)) {
-            *ret_placed = 1;
+        if (same_key(old, record))
             return replace(commit, child, fresh, reterr);
-        }
-        if ((status = push_down(child, old->hash, shift, reterr)))
+        if ((status = push_down(commit, child, old->hash, shift, reterr)))
             return status;
     }
     if ((status = hfi_overlay_open(commit, child, shift, reterr)))
@@ -247,22 +233,18 @@ put_into(hf_commit *commit, hfi_child *child, uint32_t shift, hfi_child fresh,
         for (uint32_t i = 0; i < node->count; i++) {
             if ((status = child_record(commit, &node->children[i], &old, reterr)))
                 return status;
-            if (!same_key(old, record))
-                continue;
-            *ret_placed = 1;
-            return replace(commit, &node->children[i], fresh, reterr);
+            if (same_key(old, record))
+                return replace(commit, &node->children[i], fresh, reterr);
         }
     } else {
         uint32_t bit = 1u << hfi_hash_digit(record->hash, shift);
-        place = (uint32_t)__builtin_popcount(node->bitmap & (bit - 1));
+        place = hfi_bit_count(node->bitmap & (bit - 1));
         if (node->bitmap & bit)
-            return put_into(commit, &node->children[place], shift + 5, fresh,
-                            ret_placed, reterr);
+            return put_into(commit, &node->children[place], shift + 5, fresh, reterr);
         node->bitmap |= bit;
     }
-    if ((status = insert_at(node, place, fresh, reterr)))
+    if ((status = insert_at(commit, node, place, fresh, reterr)))
         return status;
-    *ret_placed = 1;
     fresh.as.entry.record->sequence = commit->next_sequence++;
     commit->entry_count++;
     commit->piece_total += record->piece_count;
@@ -270,24 +252,19 @@ put_into(hf_commit *commit, hfi_child *child, uint32_t shift, hfi_child fresh,
 }
 
 hf_status
-hfi_overlay_put_consume(hf_commit *commit, hfi_record *record, uint32_t length,
-                        hf_error *reterr) {
+hfi_overlay_put(hf_commit *commit, hfi_record *record, uint32_t length,
+                hf_error *reterr) {
     hfi_child fresh = {.kind = HFI_CHILD_ENTRY};
     fresh.as.entry.record = record;
     fresh.as.entry.length = length;
-    if (commit->is_empty) {
-        commit->root = fresh;
-        commit->is_empty = 0;
-        record->sequence = commit->next_sequence++;
-        commit->entry_count = 1;
-        commit->piece_total = record->piece_count;
-        return HF_OK;
-    }
-    int placed = 0;
-    hf_status status = put_into(commit, &commit->root, 0, fresh, &placed, reterr);
-    if (!placed)
-        free(record);
-    return status;
+    if (!commit->is_empty)
+        return put_into(commit, &commit->root, 0, fresh, reterr);
+    commit->root = fresh;
+    commit->is_empty = 0;
+    record->sequence = commit->next_sequence++;
+    commit->entry_count = 1;
+    commit->piece_total = record->piece_count;
+    return HF_OK;
 }
 
 static hf_status
@@ -300,7 +277,6 @@ take_out(hf_commit *commit, hfi_child *child, hf_error *reterr) {
     commit->entry_count--;
     if (child->kind == HFI_CHILD_REF)
         return count_out(commit, &child->as.ref, old, reterr);
-    free(child->as.entry.record);
     return HF_OK;
 }
 
@@ -328,7 +304,7 @@ remove_from(hf_commit *commit, hfi_child *child, uint32_t shift, uint64_t hash,
         }
     } else {
         bit = 1u << hfi_hash_digit(hash, shift);
-        place = (uint32_t)__builtin_popcount(node->bitmap & (bit - 1));
+        place = hfi_bit_count(node->bitmap & (bit - 1));
     }
     int empty;
     status = remove_from(commit, &node->children[place], shift + 5, hash, key, key_size,
@@ -347,8 +323,6 @@ remove_from(hf_commit *commit, hfi_child *child, uint32_t shift, uint64_t hash,
             *child = node->children[0];
         else
             *child = (hfi_child){.kind = HFI_CHILD_REF};
-        free(node->children);
-        free(node);
     }
     return HF_OK;
 }
@@ -365,7 +339,7 @@ look(hf_commit *commit, const hfi_child *child, uint32_t shift, const char *key,
                  bitmap = child->as.node->bitmap;
         if (!(bitmap & bit))
             return HF_NOT_FOUND;
-        child = &child->as.node->children[__builtin_popcount(bitmap & (bit - 1))];
+        child = &child->as.node->children[hfi_bit_count(bitmap & (bit - 1))];
         shift += 5;
     }
     uint32_t n = child->kind == HFI_CHILD_NODE ? child->as.node->count : 1;

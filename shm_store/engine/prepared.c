@@ -173,8 +173,7 @@ hfi_prepared_settle(hf_session *session, int drop) {
 
 static void
 commit_free(hf_commit *commit) {
-    if (!commit->is_empty)
-        hfi_overlay_fini(&commit->root);
+    hfi_pool_fini(&commit->pool);
     free(commit->deltas.items);
     free(commit->written.items);
     free(commit->shared.items);

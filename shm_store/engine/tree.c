@@ -53,9 +53,8 @@ hfi_node_load(hf_session *session, const hfi_ref *ref, uint32_t shift,
     const hfi_node *node = load(session, ref, HFI_KIND_NODE, sizeof(hfi_node), reterr);
     if (!node)
         return HF_E_CORRUPT;
-    uint32_t expected = shift >= HFI_LIST_SHIFT
-                            ? node->count
-                            : (uint32_t)__builtin_popcount(node->bitmap);
+    uint32_t expected =
+        shift >= HFI_LIST_SHIFT ? node->count : hfi_bit_count(node->bitmap);
     if (node->magic != HFI_NODE_MAGIC || node->shift != shift ||
         node->count != expected ||
         ref->length != sizeof *node + (uint64_t)node->count * sizeof(hfi_ref))
@@ -166,7 +165,7 @@ hfi_tree_find(hf_session *session, const hfi_ref *root, const char *key,
         uint32_t bit = 1u << hfi_hash_digit(hash, shift);
         if (!(node->bitmap & bit))
             return HF_NOT_FOUND;
-        ref = node->children[__builtin_popcount(node->bitmap & (bit - 1))];
+        ref = node->children[hfi_bit_count(node->bitmap & (bit - 1))];
     }
     if (ref.kind == HFI_KIND_NONE)
         return HF_NOT_FOUND;
