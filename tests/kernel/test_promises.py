@@ -433,27 +433,3 @@ def test_the_cost_does_not_grow_with_the_state(kernel):
         ok(kernel, CELL + "a[3] += 1")
         copied.append(ok(kernel, CELL + "a[3] += 1").cost["bytes_copied"])
     assert max(copied) - min(copied) <= 2 * PAGE, copied
-
-
-@pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="PSS is Linux's")
-def test_memory_is_that_of_the_array(kernel):
-    size = 256 << 20
-    ok(kernel, "import numpy as np\nsmall = np.ones(1 << 16)")
-    ok(kernel, CELL + "small[0] = 2")
-    time.sleep(1)
-    names, idle = segment_of(kernel.pid), usage(kernel)
-    ok(kernel, f"a = np.ones({size} // 8)")
-    for _ in range(3):
-        ok(kernel, CELL + "a[len(a) // 2] += 1")
-        ok(kernel, "a[len(a) // 3] += 1")
-    time.sleep(1)
-    assert segment_of(kernel.pid) == names
-    assert usage(kernel) - idle <= 1.1 * size
-
-
-def usage(kernel):
-    """Bytes of all of the kernel's processes: what is theirs alone, and the segment once."""
-    private = sum(measure.private_bytes(pid) for pid in measure.descendants(kernel.pid))
-    return private + sum(
-        os.stat(f"/dev/shm/{name}").st_blocks * 512 for name in segment_of(kernel.pid)
-    )

@@ -1,0 +1,115 @@
+"""What a notebook's state costs in memory: the formula of ARCHITECTURE.md, term by term.
+
+Counted are the private pages of all of the kernel's processes and the session's shared memory,
+once, however many processes map it.
+"""
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from holdfast.store import Session
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
+import measure  # noqa: E402
+
+pytestmark = pytest.mark.skipif(
+    not Path("/proc/self/smaps_rollup").exists(), reason="private pages are told by Linux"
+)
+CELL = "%%execute_with_scorep --road=map\n"
+MIB = 1 << 20
+SMALL = 4 * MIB  # what interpreters, traces and tables may take beside a term
+
+
+def ok(kernel, code):
+    outcome = kernel.run(code)
+    assert outcome.status == "ok", (code, outcome.content)
+    return outcome
+
+
+def segment_of(kernel):
+    lines = Path(f"/proc/{kernel.pid}/maps").read_text().splitlines()
+    (name,) = {line.split()[5] for line in lines if "/dev/shm/holdfast-" in line}
+    return Path(name)
+
+
+def info(kernel):
+    with Session.open("/" + segment_of(kernel).name) as session:
+        return session.info()
+
+
+def usage(kernel):
+    """Bytes of all processes: what is theirs alone, and the segment once."""
+    private = sum(measure.private_bytes(pid) for pid in measure.descendants(kernel.pid))
+    return private + os.stat(segment_of(kernel)).st_blocks * 512
+
+
+def settled(kernel):
+    """The usage once cells' processes have ended and standbys stand ready."""
+    last = None
+    for _ in range(60):
+        time.sleep(0.5)
+        now = usage(kernel)
+        if last is not None and abs(now - last) < MIB // 4:
+            return now
+        last = now
+    return last
+
+
+@pytest.fixture
+def notebook(kernel):
+    ok(kernel, "import numpy as np\nsmall = np.ones(1 << 16)")
+    ok(kernel, CELL + "small[0] = 2")
+    ok(kernel, CELL + "small[0] = 3")
+    settled(kernel)
+    return kernel
+
+
+def test_an_arena_born_array_exists_once(notebook):
+    size = 256 * MIB
+    before = settled(notebook)
+    ok(notebook, f"a = np.ones({size} // 8)")
+    for _ in range(3):
+        ok(notebook, CELL + "a[len(a) // 2] += 1")
+        ok(notebook, "a[len(a) // 3] += 1")
+    assert settled(notebook) - before <= size + SMALL
+
+
+def test_what_is_no_buffer_is_there_live_and_encoded(notebook):
+    before, start = info(notebook), settled(notebook)
+    ok(notebook, "d = {i: 'text %d' % i for i in range(300_000)}")
+    for _ in range(3):
+        ok(notebook, CELL + "d[1]")
+    grown, after = settled(notebook) - start, info(notebook)
+    parts = "sys.getsizeof(d) + sum(sys.getsizeof(k) + sys.getsizeof(v) for k, v in d.items())"
+    live = int(ok(notebook, f"import sys\n{parts}").result)
+    encoded = after["committed_bytes"] - before["committed_bytes"]
+    recycled = after["allocated_bytes"] - after["committed_bytes"]
+    assert 2 * MIB < encoded < 10 * MIB
+    assert recycled <= encoded + SMALL
+    assert grown <= 1.1 * live + encoded + recycled + 2 * SMALL  # CPython's pools are not full
+
+
+def test_pages_written_since_the_last_commit_are_private(notebook):
+    size, pages = 64 * MIB, 2048
+    ok(notebook, f"a = np.ones({size} // 8)")
+    ok(notebook, CELL + "a[0] = 2")
+    before = settled(notebook)
+    ok(notebook, f"for i in range({pages}): a[i * 512 + 7] = 1.5")
+    grown = usage(notebook) - before
+    assert pages * 4096 <= grown <= pages * 4096 + SMALL
+
+
+def test_changes_all_over_recycle_what_they_replace(notebook):
+    size = 64 * MIB
+    ok(notebook, f"a = np.ones({size} // 8)")
+    allocated = []
+    for _ in range(8):
+        ok(notebook, CELL + "a += 1")
+        allocated.append(info(notebook)["allocated_bytes"])
+    # What is committed, what the next commit writes, and one that the home still had mapped.
+    assert max(allocated) <= 3 * size + SMALL, allocated
+    assert max(allocated[4:]) <= max(allocated[:4]) + SMALL, allocated
