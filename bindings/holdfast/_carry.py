@@ -83,9 +83,16 @@ def _make_array(owner, dtype, shape, strides, offset, writeable):
 
 def _make_view(base, dtype, shape, strides, offset, writeable):
     # As bytes: not every dtype can be had through the buffer protocol. NumPy makes the
-    # outermost array the base of the result, which is `base` again.
+    # outermost array the base of the result, which is `base` again. That may have been
+    # made read-only after its views were taken.
+    read_only = writeable and not base.flags.writeable
+    if read_only:
+        base.flags.writeable = True
     flat = base if base.flags.c_contiguous else base.T
-    return _make_array(flat.reshape(-1).view("u1"), dtype, shape, strides, offset, writeable)
+    view = _make_array(flat.reshape(-1).view("u1"), dtype, shape, strides, offset, writeable)
+    if read_only:
+        base.flags.writeable = False
+    return view
 
 
 def _find_class(identifier):
@@ -285,6 +292,12 @@ class Pickler(cloudpickle.Pickler):
             attributes, slots = reduced[2]
             # copyreg caches this in a class when the first instance is pickled.
             attributes.pop("__slotnames__", None)
+            # cloudpickle leaves out what a base has as the very same object.
+            for name, value in cls.__dict__.items():
+                if not name.startswith("__") and any(
+                    base.__dict__.get(name) is value for base in cls.__mro__[1:]
+                ):
+                    attributes.setdefault(name, value)
             make, args = reduced[:2]
             if make is _rules._make_skeleton_class:
                 make, body = _make_class, dict(args[3])

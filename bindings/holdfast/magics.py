@@ -96,10 +96,12 @@ def _report_lines(report: dict[str, t.Any]) -> list[str]:
     def number(key: str) -> int:
         return count.get(key, 0)
 
+    prepared = number("bytes_prepared") + number("bytes_populated")
     phases = {
         "in": f"{_count(number('names_bound'), 'name')} bound,"
         f" {number('names_decoded')} of them decoded; {number('names_skipped')} left in the store;"
-        f" {_size(number('bytes_mapped'))} mapped",
+        f" {_size(number('bytes_mapped'))} mapped"
+        + (f", {_size(prepared)} made ready" if prepared else ""),
         "run": f"{_count(number('events'), 'event')};"
         f" {_count(number('copy_faults'), 'page')} of mapped values changed",
         "out": f"{_count(number('names_saved'), 'name')} saved;"

@@ -37,6 +37,22 @@ sink_write(hf_sink *base, const void *data, size_t size, hf_error *reterr) {
     return HF_OK;
 }
 
+/* Most payloads are one block: it becomes the payload as it is. */
+static hf_status
+sink_write_consume(hf_sink *base, void *data, size_t size, hf_error *reterr) {
+    hfi_entry_sink *sink = (hfi_entry_sink *)(void *)base;
+    hf_status status = HF_OK;
+    if (sink->payload_size == 0) {
+        free(sink->payload);
+        sink->payload = data;
+        sink->payload_size = sink->payload_room = size;
+    } else {
+        status = sink_write(base, data, size, reterr);
+        free(data);
+    }
+    return status;
+}
+
 static hf_status
 sink_set_meta(hf_sink *base, const void *data, size_t size, hf_error *reterr) {
     hfi_entry_sink *sink = (hfi_entry_sink *)(void *)base;
@@ -110,8 +126,9 @@ sink_add_buffer(hf_sink *base, const void *data, size_t size, void *pin,
 
 void
 hfi_entry_sink_init(hfi_entry_sink *sink, hf_session *session) {
-    *sink = (hfi_entry_sink){.base = {sink_write, sink_set_meta, sink_add_buffer},
-                             .session = session};
+    *sink = (hfi_entry_sink){
+        .base = {sink_write, sink_set_meta, sink_add_buffer, sink_write_consume},
+        .session = session};
 }
 
 void

@@ -180,6 +180,14 @@ static PyMethodDef store_methods[] = {
     {"_memory_at", hfi_memory_at, METH_VARARGS,
      "_memory_at(address, size, owner): `size` bytes at `address` as a Memory, which "
      "keeps `owner`."},
+    {"_prepare", hfi_prepare, METH_VARARGS,
+     "_prepare(session, address, touched, write): make the region at `address` ready "
+     "for `touched` bytes of it to be written or read; its size, or 0 where nothing "
+     "was "
+     "to be done."},
+    {"_copied", hfi_copied, METH_VARARGS,
+     "_copied(session, address): how many bytes of the region there are private "
+     "copies, and its size; zeros where it isn't a committed one."},
     {"_encode", hfi_stream_encode, METH_O, "For holdfast.marshal."},
     {"_decode", hfi_stream_decode, METH_VARARGS, "For holdfast.marshal."},
     {NULL, NULL, 0, NULL}};

@@ -86,6 +86,12 @@ PyObject *hfi_numpy_allocator_enable(PyObject *module, PyObject *args,
                                      PyObject *kwargs);
 PyObject *hfi_numpy_allocator_disable(PyObject *module, PyObject *ignored);
 
+/* ---- preparation.c --------------------------------------------------------------- */
+
+/* _prepare and _copied: see the method table of the module. */
+PyObject *hfi_prepare(PyObject *module, PyObject *args);
+PyObject *hfi_copied(PyObject *module, PyObject *args);
+
 /* ---- stream_codec.c: encodings outside the store, for the marshaller --------------
  */
 

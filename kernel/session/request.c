@@ -111,6 +111,8 @@ write_times(hf_kernel *kernel, const msgpack_object *report, hfi_textbuf *writer
     write_number(writer, "hand_over_out_ms", save + publish);
     write_number(writer, "commit_ms", commit);
     write_number(writer, "bind_ms", hfi_map_real(report, "seconds_in", 0) * 1e3);
+    write_number(writer, "prepare_ms",
+                 hfi_map_real(report, "seconds_prepared", 0) * 1e3);
 }
 
 /* The worker's own figures, those that are numbers or text. */
@@ -118,9 +120,9 @@ static void
 write_report(const hf_kernel *kernel, const msgpack_object *report,
              hfi_textbuf *writer) {
     static const char *const numbers[] = {
-        "bytes_mapped", "bytes_shared",  "copy_faults",
-        "names_bound",  "names_decoded", "names_skipped",
-        "names_saved",  "events",        "names_declined",
+        "bytes_mapped",   "bytes_shared",   "copy_faults",     "names_bound",
+        "names_decoded",  "names_skipped",  "names_saved",     "events",
+        "names_declined", "bytes_prepared", "bytes_populated",
     };
     write_number(writer, "bytes_copied",
                  hfi_map_real(report, "bytes_copied", 0) +

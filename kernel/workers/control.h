@@ -105,7 +105,10 @@
  * recorder, prepares a commit, and replies with `prepared`, `trace` (the experiment
  * directory), and report: {seconds_in, seconds_run, seconds_out, bytes_mapped,
  * bytes_copied, bytes_shared, copy_faults, names_bound, names_decoded, names_skipped,
- * names_saved, names_declined, events, reason (why everything was bound, or "")},
+ * names_saved, names_declined, events, reason (why everything was bound, or ""),
+ * bytes_prepared and bytes_populated (buffers copied, or with their page tables
+ * filled, before the cell), seconds_prepared, written: [key of the code, name ...]
+ * where a cell wrote without showing it, for the home},
  * plus lost: {name: reason} for names made by the cell that can't be carried.
  * If it dies before its reply nothing was published: the state is as before the cell.
  *

@@ -15,7 +15,8 @@
  * collector off.
  *
  * A value is packed whole before it goes to the sink: a sink must not see the first
- * half of a value that is then declined.
+ * half of a value that is then declined. A large one is given to the sink, not copied:
+ * what encoding needs beside the payload is the memo of what is shared.
  */
 #include "plain.h"
 
@@ -24,6 +25,7 @@
 
 enum {
     HASH_DEPTH_MAX = 500, /* each level is a frame of tuple's hash on the C stack */
+    CONSUME_SIZE = 65536, /* payloads from which giving the block beats copying it */
     HASH_STEPS_MAX = 16 << 20, /* against tuples of tuples that share: 2^depth steps */
 };
 
@@ -102,8 +104,12 @@ plain_encode(const hf_codec *codec, void *value, hf_sink *sink, hf_error *reterr
         PyGC_Enable();
     if (!status)
         status = sink->set_meta(sink, meta, sizeof meta, reterr);
-    if (!status)
+    if (!status && sink->write_consume && packer.size >= CONSUME_SIZE) {
+        status = sink->write_consume(sink, packer.data, packer.size, reterr);
+        packer.data = NULL;
+    } else if (!status) {
         status = sink->write(sink, packer.data, packer.size, reterr);
+    }
     hfi_packer_fini(&packer);
     return status;
 }

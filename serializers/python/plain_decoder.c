@@ -2,7 +2,9 @@
  *
  * One loop over an explicit stack of open containers. A container is created at its
  * full length when it begins, so that a reference inside it can already point to it,
- * and each finished item goes straight to its place.
+ * and each finished item goes straight to its place. The container on top is filled in
+ * a loop of its own until it is complete or another one begins in it; that loop reads
+ * the commonest values inline and leaves the others to plain_atoms.c.
  *
  * The bytes are hostile until checked:
  *   - `owed` is the number of items that all open containers still wait for. It may
@@ -17,235 +19,146 @@
  *   - Keys made to collide cost time, as they do in any dict; they break nothing.
  * A failure drops what was built. The interpreter's own deallocation of deep lists,
  * tuples, dicts and sets doesn't recurse; a slice's does, so slices hold no containers.
+ *
+ * Half of the time that a dict of a million takes is cache misses: each insertion looks
+ * at one random place of the index, and at others where it collides. So pairs are
+ * inserted in batches, without other work between them, and the processor waits for
+ * several at once. Creating the dict large was tried: CPython has no public way, and
+ * the private one (_PyDict_NewPresized) stops at 2**17 and makes a slower kind of dict.
+ *
+ * Tuples that hold nothing of the cyclic collector's concern are taken off its lists,
+ * as it would do itself: else the next allocation after decoding a million of them
+ * would walk them all, in the user's time.
  */
-#include "plain.h"
+#include "plain_decoder.h"
 
 #include <stdlib.h>
 
-#include "codecs/plain_format.h"
-#include "codecs/unpacker.h"
 #include "python_error.h"
 
 /* Kinds of frame: those of the format, and msgpack's own two. */
 enum { FRAME_LIST = 0, FRAME_DICT = 64 };
 
-typedef struct frame {
-    PyObject *object; /* owned; range and slice: a tuple of the three parts */
-    PyObject *key;    /* owned: dict key that waits for its value */
-    size_t left;      /* items that are still to come */
-    Py_ssize_t index; /* items that are in place; for a dict, pairs */
-    size_t number;    /* index of the object, for range and slice */
-    int kind;
-} frame;
+enum { BATCH = 64 }; /* keys and values together */
 
-typedef struct decoder {
-    hfi_unpacker unpacker;
-    size_t owed;
-    unsigned flags;
-    PyObject **objects; /* by index; borrowed; NULL while a range or slice is open */
-    size_t object_count;
-    size_t object_capacity;
-    frame *frames;
-    size_t depth;
-    size_t capacity;
-    hf_error *reterr;
-} decoder;
+/* ---- atoms, the common ones ----------------------------------------------------- */
 
-static hf_status
-corrupt(decoder *d, const char *what) {
-    return hf_error_set(d->reterr, HF_E_CORRUPT, "plain: %s, %zu bytes before the end",
-                        what, (size_t)(d->unpacker.end - d->unpacker.at));
-}
+static int
+is_ascii(const unsigned char *data, size_t size) {
+    uint64_t high = 0, word;
 
-static hf_status
-fail_memory(decoder *d) {
-    return hf_error_set(d->reterr, HF_E_NOMEM, "plain: no memory");
-}
-
-/* ---- identity ------------------------------------------------------------------ */
-
-static hf_status
-index_object(decoder *d, PyObject *object) {
-    if (!(d->flags & HFI_PLAIN_SHARED))
-        return HF_OK; /* nothing refers to it */
-    if (d->object_count == d->object_capacity) {
-        size_t capacity = d->object_capacity ? 2 * d->object_capacity : 64;
-        PyObject **objects = realloc(d->objects, capacity * sizeof(PyObject *));
-        if (!objects)
-            return fail_memory(d);
-        d->objects = objects;
-        d->object_capacity = capacity;
+    for (; size >= sizeof word; data += sizeof word, size -= sizeof word) {
+        memcpy(&word, data, sizeof word);
+        high |= word;
     }
-    d->objects[d->object_count++] = object;
-    return HF_OK;
+    for (; size > 0; size--)
+        high |= *data++;
+    return !(high & UINT64_C(0x8080808080808080));
 }
 
-/* Give back `object` with an index. Consumes it on failure; NULL is an exception. */
-static hf_status
-finish_indexed(decoder *d, PyObject *object, PyObject **ret_value) {
-    hf_status status;
-
-    if (!object)
-        return hfi_error_from_python(HF_E_CORRUPT, d->reterr);
-    status = index_object(d, object);
-    if (status) {
-        Py_DECREF(object);
-        return status;
+/* The number behind an integer's head, and how many bytes it takes; 0: not one of
+ * those that are read here. */
+static inline unsigned
+take_int(const unsigned char *at, int64_t *ret_number) {
+    switch (at[0]) {
+    case 0xcc:
+        *ret_number = at[1];
+        return 1;
+    case 0xcd:
+        *ret_number = at[1] << 8 | at[2];
+        return 2;
+    case 0xce:
+        *ret_number = hfi_load32(at + 1);
+        return 4;
+    case 0xd0:
+        *ret_number = (int8_t)at[1];
+        return 1;
+    case 0xd1:
+        *ret_number = (int16_t)(at[1] << 8 | at[2]);
+        return 2;
+    case 0xd2:
+        *ret_number = (int32_t)hfi_load32(at + 1);
+        return 4;
+    case 0xd3:
+        *ret_number = (int64_t)hfi_load64(at + 1);
+        return 8;
+    default:
+        return 0;
     }
-    *ret_value = object;
-    return HF_OK;
 }
 
-static hf_status
-finish(decoder *d, PyObject *object, PyObject **ret_value) {
-    if (!object)
-        return hfi_error_from_python(HF_E_CORRUPT, d->reterr);
-    *ret_value = object;
-    return HF_OK;
+/* PyLong_FromLong has a short way for most numbers; PyLong_FromLongLong hasn't. */
+static inline PyObject *
+int_new(int64_t number) {
+    return sizeof(long) == sizeof number ? PyLong_FromLong((long)number)
+                                         : PyLong_FromLongLong(number);
 }
 
-static hf_status
-decode_reference(decoder *d, const hfi_item *item, PyObject **ret_value) {
-    size_t index = 0;
-
-    if (item->size != 1 && item->size != 2 && item->size != 4)
-        return corrupt(d, "a reference of a wrong size");
-    for (size_t i = 0; i < item->size; i++)
-        index = index << 8 | item->data[i];
-    if (index >= d->object_count || !d->objects[index])
-        return corrupt(d, "a reference to an object that isn't there");
-    *ret_value = Py_NewRef(d->objects[index]);
-    return HF_OK;
-}
-
-/* ---- atoms --------------------------------------------------------------------- */
-
-static hf_status
-decode_big(decoder *d, const hfi_item *item, PyObject **ret_value) {
-    size_t start = item->size && item->data[0] == '-';
-    PyObject *number;
-    char *text;
-
-    /* PyLong_FromString takes blanks, underscores and prefixes: no encoder writes them.
-     */
-    if (item->size == start)
-        return corrupt(d, "an int without digits");
-    for (size_t i = start; i < item->size; i++) {
-        int letter = item->data[i];
-        if (!(letter >= '0' && letter <= '9') && !(letter >= 'a' && letter <= 'f'))
-            return corrupt(d, "an int with a wrong digit");
-    }
-    text = malloc(item->size + 1);
-    if (!text)
-        return fail_memory(d);
-    memcpy(text, item->data, item->size);
-    text[item->size] = '\0';
-    number = PyLong_FromString(text, NULL, 16);
-    free(text);
-    return finish(d, number, ret_value);
-}
-
-static double
-load_double(const unsigned char *body) {
-    uint64_t bits = hfi_load64(body);
-    double number;
-
-    memcpy(&number, &bits, sizeof number);
-    return number;
-}
-
-static hf_status
-decode_interned(decoder *d, const hfi_item *item, PyObject **ret_value) {
-    PyObject *text =
-        PyUnicode_DecodeUTF8((const char *)item->data, (Py_ssize_t)item->size, NULL);
+static inline PyObject *
+ascii_new(const unsigned char *data, size_t size) {
+    PyObject *text = PyUnicode_New((Py_ssize_t)size, 127);
 
     if (text)
-        PyUnicode_InternInPlace(&text);
-    return finish_indexed(d, text, ret_value);
+        memcpy(PyUnicode_DATA(text), data, size);
+    return text;
 }
 
-static hf_status
-decode_singleton(decoder *d, const hfi_item *item, PyObject **ret_value) {
-    if (item->size == 1 && item->data[0] == HFI_PLAIN_ELLIPSIS)
-        *ret_value = Py_NewRef(Py_Ellipsis);
-    else if (item->size == 1 && item->data[0] == HFI_PLAIN_NOTIMPLEMENTED)
-        *ret_value = Py_NewRef(Py_NotImplemented);
-    else
-        return corrupt(d, "an unknown singleton");
+/* As hfi_plain_decode_atom; also without an exception left where memory runs out. */
+static inline hf_status
+read_atom(hfi_decoder *d, PyObject **ret_value) {
+    const unsigned char *at = d->unpacker.at;
+    size_t room = (size_t)(d->unpacker.end - at), size;
+    PyObject *value;
+    int64_t number;
+
+    if (room < 10) /* a head and the longest number fit */
+        return hfi_plain_decode_atom(d, ret_value);
+    if (at[0] <= 0x7f || at[0] >= 0xe0) {
+        value = int_new((int8_t)at[0]);
+        size = 1;
+    } else if ((at[0] & 0xe0) == 0xa0) {
+        size = 1 + (at[0] & 0x1fu);
+        if (size <= 2 || room < size || !is_ascii(at + 1, size - 1))
+            return hfi_plain_decode_atom(d, ret_value);
+        value = ascii_new(at + 1, size - 1);
+        if (value && hfi_plain_remember(d, value) != HF_OK) {
+            Py_DECREF(value);
+            return hfi_plain_no_memory(d);
+        }
+    } else if (at[0] == 0xcb) {
+        uint64_t bits = hfi_load64(at + 1);
+        double real;
+        memcpy(&real, &bits, sizeof real);
+        value = PyFloat_FromDouble(real);
+        size = 9;
+    } else if ((size = take_int(at, &number)) != 0) {
+        value = int_new(number);
+        size += 1;
+    } else {
+        return hfi_plain_decode_atom(d, ret_value);
+    }
+    if (!value)
+        return hfi_error_from_python(HF_E_NOMEM, d->reterr);
+    d->unpacker.at = at + size;
+    *ret_value = value;
     return HF_OK;
 }
 
-static hf_status
-decode_ext(decoder *d, const hfi_item *item, PyObject **ret_value) {
-    const char *data = (const char *)item->data;
-    Py_ssize_t size = (Py_ssize_t)item->size;
-
-    switch (item->ext_type) {
-    case HFI_PLAIN_REF:
-        return decode_reference(d, item, ret_value);
-    case HFI_PLAIN_BIGINT:
-        return decode_big(d, item, ret_value);
-    case HFI_PLAIN_COMPLEX:
-        if (size != 16)
-            return corrupt(d, "a complex of a wrong size");
-        return finish(
-            d,
-            PyComplex_FromDoubles(load_double(item->data), load_double(item->data + 8)),
-            ret_value);
-    case HFI_PLAIN_SURROGATES:
-        return finish_indexed(d, PyUnicode_DecodeUTF8(data, size, "surrogatepass"),
-                              ret_value);
-    case HFI_PLAIN_BYTEARRAY:
-        return finish_indexed(d, PyByteArray_FromStringAndSize(data, size), ret_value);
-    case HFI_PLAIN_SINGLETON:
-        return decode_singleton(d, item, ret_value);
-    case HFI_PLAIN_INTERNED:
-        return decode_interned(d, item, ret_value);
-    case HFI_PLAIN_NAN:
-        if (size != 8)
-            return corrupt(d, "a NaN of a wrong size");
-        return finish_indexed(d, PyFloat_FromDouble(load_double(item->data)),
-                              ret_value);
-    default:
-        return corrupt(d, "an unknown extension type");
-    }
-}
+/* ---- opening a container -------------------------------------------------------- */
 
 static hf_status
-decode_str(decoder *d, const hfi_item *item, PyObject **ret_value) {
-    PyObject *text =
-        PyUnicode_DecodeUTF8((const char *)item->data, (Py_ssize_t)item->size, NULL);
-
-    if (!text || hfi_plain_is_singleton(text))
-        return finish(d, text, ret_value);
-    return finish_indexed(d, text, ret_value);
-}
-
-static hf_status
-decode_bytes(decoder *d, const hfi_item *item, PyObject **ret_value) {
-    PyObject *bytes =
-        PyBytes_FromStringAndSize((const char *)item->data, (Py_ssize_t)item->size);
-
-    if (item->size <= 1)
-        return finish(d, bytes, ret_value);
-    return finish_indexed(d, bytes, ret_value);
-}
-
-/* ---- containers ---------------------------------------------------------------- */
-
-static hf_status
-frame_push(decoder *d, PyObject *object, int kind, size_t left) {
+frame_push(hfi_decoder *d, PyObject *object, int kind, size_t left) {
     if (d->depth == d->capacity) {
         size_t capacity = d->capacity ? 2 * d->capacity : 16;
-        frame *frames = realloc(d->frames, capacity * sizeof *frames);
+        hfi_decoder_frame *frames = realloc(d->frames, capacity * sizeof *frames);
         if (!frames) {
             Py_DECREF(object);
-            return fail_memory(d);
+            return hfi_plain_no_memory(d);
         }
         d->frames = frames;
         d->capacity = capacity;
     }
-    d->frames[d->depth++] = (frame){
+    d->frames[d->depth++] = (hfi_decoder_frame){
         .object = object, .left = left, .kind = kind, .number = d->object_count - 1};
     return HF_OK;
 }
@@ -268,41 +181,48 @@ container_new(int kind, size_t count) {
 
 /* The kind of an array: its first item tells, where it is a KIND. */
 static hf_status
-take_kind(decoder *d, size_t *count, int *ret_kind) {
-    hfi_unpacker ahead = d->unpacker;
-    hfi_item item;
+take_kind(hfi_decoder *d, size_t *count, int *ret_kind) {
+    const unsigned char *at = d->unpacker.at;
 
     *ret_kind = FRAME_LIST;
-    if (*count == 0 || hfi_unpacker_next(&ahead, &item) != HF_OK ||
-        item.kind != HFI_ITEM_EXT || item.ext_type != HFI_PLAIN_KIND)
+    if (*count == 0 || d->unpacker.end - at < 3 || at[0] != 0xd4 ||
+        at[1] != HFI_PLAIN_KIND)
         return HF_OK;
-    if (item.size != 1 || item.data[0] < HFI_PLAIN_TUPLE ||
-        item.data[0] > HFI_PLAIN_SLICE)
-        return corrupt(d, "an unknown kind of container");
-    d->unpacker = ahead;
-    *ret_kind = item.data[0];
+    if (at[2] < HFI_PLAIN_TUPLE || at[2] > HFI_PLAIN_SLICE)
+        return hfi_plain_corrupt(d, "an unknown kind of container");
+    d->unpacker.at += 3;
+    *ret_kind = at[2];
     *count -= 1;
     if ((*ret_kind == HFI_PLAIN_RANGE || *ret_kind == HFI_PLAIN_SLICE) && *count != 3)
-        return corrupt(d, "a range or slice without its three parts");
+        return hfi_plain_corrupt(d, "a range or slice without its three parts");
     return HF_OK;
 }
 
-/* Begin a container: pushed, with `*ret_value` NULL, or finished where it is empty. */
+/* Begin the container whose head is next: pushed, or finished where it is empty. */
 static hf_status
-open_container(decoder *d, int kind, size_t count, PyObject **ret_value) {
-    size_t left = kind == FRAME_DICT ? 2 * count : count;
-    int late = kind == HFI_PLAIN_RANGE || kind == HFI_PLAIN_SLICE;
+open_container(hfi_decoder *d, PyObject **ret_value) {
+    int kind = FRAME_DICT;
+    hfi_item head;
+    hf_status status = hfi_unpacker_next(&d->unpacker, &head);
+    size_t count = head.size, left = 2 * count;
     PyObject *object;
-    hf_status status;
 
+    if (!status && head.kind == HFI_ITEM_ARRAY) {
+        status = take_kind(d, &count, &kind);
+        left = count;
+    }
+    if (status)
+        return status;
+    d->owed--;
     if (left > (size_t)(d->unpacker.end - d->unpacker.at) ||
         d->owed > (size_t)(d->unpacker.end - d->unpacker.at) - left)
-        return corrupt(d, "more items announced than there are bytes");
+        return hfi_plain_corrupt(d, "more items announced than there are bytes");
     d->owed += left;
     object = container_new(kind, count);
     if (!object)
         return hfi_error_from_python(HF_E_CORRUPT, d->reterr);
-    status = index_object(d, late ? NULL : object);
+    status = hfi_plain_remember(
+        d, kind == HFI_PLAIN_RANGE || kind == HFI_PLAIN_SLICE ? NULL : object);
     if (status) {
         Py_DECREF(object);
         return status;
@@ -314,154 +234,243 @@ open_container(decoder *d, int kind, size_t count, PyObject **ret_value) {
     return frame_push(d, object, kind, left);
 }
 
-static hf_status
-open_array(decoder *d, size_t count, PyObject **ret_value) {
-    int kind;
-    hf_status status = take_kind(d, &count, &kind);
+/* ---- filling it ----------------------------------------------------------------- */
 
-    return status ? status : open_container(d, kind, count, ret_value);
+/* Could `item` ever be part of a cycle? A dict without containers isn't tracked yet,
+ * but may be later; a finished tuple doesn't change. */
+static inline int
+is_tracked(PyObject *item) {
+    return PyType_IS_GC(Py_TYPE(item)) &&
+           (!PyTuple_CheckExact(item) || PyObject_GC_IsTracked(item));
 }
 
-/* Read one item: an object, or NULL where it began a container. */
+/* Each fills the container on top: HF_OK when it is complete, HF_STOP where another one
+ * begins in it. */
 static hf_status
-decode_item(decoder *d, PyObject **ret_value) {
-    hfi_item item;
+fill_items(hfi_decoder *d, hfi_decoder_frame *top) {
+    PyObject **items = PySequence_Fast_ITEMS(top->object);
+    Py_ssize_t end = top->index + (Py_ssize_t)top->left, at = top->index;
+    hf_status status = HF_OK;
 
-    *ret_value = NULL;
-    if (hfi_unpacker_next(&d->unpacker, &item) != HF_OK)
-        return corrupt(d, "not msgpack");
-    d->owed--;
-    switch (item.kind) {
-    case HFI_ITEM_INT:
-        return finish(d, PyLong_FromLongLong(item.as.i), ret_value);
-    case HFI_ITEM_STR:
-        return decode_str(d, &item, ret_value);
-    case HFI_ITEM_FLOAT:
-        return finish(d, PyFloat_FromDouble(item.as.f), ret_value);
-    case HFI_ITEM_ARRAY:
-        return open_array(d, item.size, ret_value);
-    case HFI_ITEM_MAP:
-        return open_container(d, FRAME_DICT, item.size, ret_value);
-    case HFI_ITEM_NIL:
-        return finish(d, Py_NewRef(Py_None), ret_value);
-    case HFI_ITEM_BOOL:
-        return finish(d, PyBool_FromLong(item.as.i != 0), ret_value);
-    case HFI_ITEM_UINT:
-        return finish(d, PyLong_FromUnsignedLongLong(item.as.u), ret_value);
-    case HFI_ITEM_BIN:
-        return decode_bytes(d, &item, ret_value);
-    case HFI_ITEM_EXT:
-        return decode_ext(d, &item, ret_value);
+    while (at < end) {
+        status = read_atom(d, &items[at]);
+        if (status)
+            break;
+        top->tracked |= is_tracked(items[at]);
+        at++;
     }
-    return corrupt(d, "not msgpack");
+    d->owed -= (size_t)(at - top->index);
+    top->left = (size_t)(end - at);
+    top->index = at;
+    return status;
 }
 
 static hf_status
-place_dict(decoder *d, frame *top, PyObject *value) {
-    int failed;
-
-    if (!top->key) {
-        top->key = value;
-        if (PyTuple_CheckExact(value) && !hfi_plain_hashable(value))
-            return corrupt(d, "a key that can't be hashed");
-        return HF_OK;
-    }
-    failed = PyDict_SetItem(top->object, top->key, value) < 0;
-    Py_DECREF(value);
-    if (failed)
+insert_pair(hfi_decoder *d, PyObject *dict, PyObject *key, PyObject *value) {
+    if (PyTuple_CheckExact(key) && !hfi_plain_hashable(key))
+        return hfi_plain_corrupt(d, "a key that can't be hashed");
+    if (PyDict_SetItem(dict, key, value) < 0)
         return hfi_error_from_python(HF_E_CORRUPT, d->reterr);
-    Py_CLEAR(top->key);
-    if (PyDict_GET_SIZE(top->object) != ++top->index)
-        return corrupt(d, "a key given twice");
     return HF_OK;
 }
 
+/* Tell the processor where the key's slot in the dict's index will be, as far as that
+ * can be told from outside: CPython's index lies behind a head of 32 bytes, has four
+ * bytes for each of 2**n slots, and doubles when two thirds are used. It is a hint: in
+ * a dict that is laid out otherwise it is useless, never wrong. */
+static void
+prefetch_slot(const hfi_decoder_frame *top, PyObject *key) {
+    size_t slots = (size_t)1 << 16;
+    Py_hash_t hash;
+
+    if (top->index < 1 << 15 || !PyUnicode_CheckExact(key))
+        return;
+    hash = PyObject_Hash(key); /* which a str remembers */
+    while (2 * slots / 3 < (size_t)top->index)
+        slots *= 2;
+    __builtin_prefetch((char *)((PyDictObject *)top->object)->ma_keys + 32 +
+                       4 * ((size_t)hash & (slots - 1)));
+}
+
+/* Insert keys and values, which are consumed; a last key without value waits in the
+ * frame. */
 static hf_status
-place_element(decoder *d, frame *top, PyObject *value) {
+insert_batch(hfi_decoder *d, hfi_decoder_frame *top, PyObject **batch, size_t count) {
+    hf_status status = HF_OK;
+
+    for (size_t i = 0; i + 1 < count; i += 2)
+        prefetch_slot(top, batch[i]);
+    for (size_t i = 0; i + 1 < count; i += 2) {
+        if (!status)
+            status = insert_pair(d, top->object, batch[i], batch[i + 1]);
+        Py_DECREF(batch[i]);
+        Py_DECREF(batch[i + 1]);
+    }
+    if (count % 2)
+        top->key = batch[count - 1];
+    top->index += (Py_ssize_t)(count / 2);
+    if (!status && PyDict_GET_SIZE(top->object) != top->index)
+        return hfi_plain_corrupt(d, "a key given twice");
+    return status;
+}
+
+static hf_status
+fill_dict(hfi_decoder *d, hfi_decoder_frame *top) {
+    PyObject *batch[BATCH];
+    size_t count = 0;
+    hf_status status = HF_OK, inserted = HF_OK;
+
+    if (top->key)
+        batch[count++] = top->key;
+    top->key = NULL;
+    while (!status && !inserted && top->left > 0) {
+        status = read_atom(d, &batch[count]);
+        if (status)
+            break;
+        d->owed--;
+        top->left--;
+        if (++count == BATCH) {
+            inserted = insert_batch(d, top, batch, count);
+            count = 0;
+        }
+    }
+    if (!inserted)
+        inserted = insert_batch(d, top, batch, count);
+    return inserted ? inserted : status;
+}
+
+static hf_status
+insert_element(hfi_decoder *d, hfi_decoder_frame *top, PyObject *value) {
     int failed;
 
     if (PyTuple_CheckExact(value) && !hfi_plain_hashable(value)) {
         Py_DECREF(value);
-        return corrupt(d, "an element that can't be hashed");
+        return hfi_plain_corrupt(d, "an element that can't be hashed");
     }
     failed = PySet_Add(top->object, value) < 0;
     Py_DECREF(value);
     if (failed)
         return hfi_error_from_python(HF_E_CORRUPT, d->reterr);
     if (PySet_GET_SIZE(top->object) != ++top->index)
-        return corrupt(d, "an element given twice");
+        return hfi_plain_corrupt(d, "an element given twice");
     return HF_OK;
 }
 
-/* Put a finished item into the container on top. Consumes it. */
 static hf_status
-place(decoder *d, frame *top, PyObject *value) {
+fill_set(hfi_decoder *d, hfi_decoder_frame *top) {
+    hf_status status = HF_OK;
+    PyObject *value;
+
+    while (!status && top->left > 0) {
+        status = read_atom(d, &value);
+        if (status)
+            break;
+        d->owed--;
+        top->left--;
+        status = insert_element(d, top, value);
+    }
+    return status;
+}
+
+static hf_status
+fill(hfi_decoder *d, hfi_decoder_frame *top) {
     switch (top->kind) {
-    case FRAME_LIST:
-        PyList_SET_ITEM(top->object, top->index++, value);
-        return HF_OK;
     case FRAME_DICT:
-        return place_dict(d, top, value);
+        return fill_dict(d, top);
     case HFI_PLAIN_SET:
     case HFI_PLAIN_FROZENSET:
-        return place_element(d, top, value);
-    case HFI_PLAIN_RANGE:
-    case HFI_PLAIN_SLICE:
-        if (!hfi_plain_is_atom(value) ||
-            (top->kind == HFI_PLAIN_RANGE && !PyLong_Check(value))) {
-            Py_DECREF(value);
-            return corrupt(d, "a range or slice of something else");
-        }
-        break;
+        return fill_set(d, top);
+    default:
+        return fill_items(d, top);
     }
-    PyTuple_SET_ITEM(top->object, top->index++, value);
-    return HF_OK;
 }
 
-/* End the container on top: its object, a new reference. */
+/* Put a finished container into the one on top. Consumes it. */
 static hf_status
-close_container(decoder *d, PyObject **ret_value) {
-    frame *top = &d->frames[--d->depth];
-    PyObject *parts = top->object;
-    PyObject *object;
+place(hfi_decoder *d, hfi_decoder_frame *top, PyObject *value) {
+    PyObject *pair[2] = {top->key, value};
 
-    if (top->kind != HFI_PLAIN_RANGE && top->kind != HFI_PLAIN_SLICE) {
-        *ret_value = top->object;
+    top->left--;
+    switch (top->kind) {
+    case FRAME_DICT:
+        top->key = NULL;
+        return insert_batch(d, top, pair[0] ? pair : pair + 1, pair[0] ? 2 : 1);
+    case HFI_PLAIN_SET:
+    case HFI_PLAIN_FROZENSET:
+        return insert_element(d, top, value);
+    default:
+        PySequence_Fast_ITEMS(top->object)[top->index++] = value;
+        top->tracked |= is_tracked(value);
         return HF_OK;
     }
-    if (top->kind == HFI_PLAIN_RANGE)
+}
+
+/* ---- closing it ----------------------------------------------------------------- */
+
+/* The range or slice of the three parts, which are consumed. */
+static hf_status
+close_triple(hfi_decoder *d, const hfi_decoder_frame *top, PyObject **ret_value) {
+    PyObject *parts = top->object, *object = NULL;
+    int valid = 1;
+
+    for (int i = 0; i < 3; i++) {
+        PyObject *part = PyTuple_GET_ITEM(parts, i);
+        valid &=
+            top->kind == HFI_PLAIN_RANGE ? PyLong_Check(part) : hfi_plain_is_atom(part);
+    }
+    if (!valid)
+        PyErr_SetString(PyExc_TypeError, "a range or slice of something else");
+    else if (top->kind == HFI_PLAIN_RANGE)
         object = PyObject_CallObject((PyObject *)&PyRange_Type, parts);
     else
         object = PySlice_New(PyTuple_GET_ITEM(parts, 0), PyTuple_GET_ITEM(parts, 1),
                              PyTuple_GET_ITEM(parts, 2));
     Py_DECREF(parts);
+    if (!object)
+        return hfi_error_from_python(HF_E_CORRUPT, d->reterr);
     if (d->flags & HFI_PLAIN_SHARED)
         d->objects[top->number] = object;
-    return finish(d, object, ret_value);
+    *ret_value = object;
+    return HF_OK;
+}
+
+/* End the container on top: its object, a new reference. */
+static hf_status
+close_container(hfi_decoder *d, PyObject **ret_value) {
+    const hfi_decoder_frame *top = &d->frames[--d->depth];
+
+    if (top->kind == HFI_PLAIN_RANGE || top->kind == HFI_PLAIN_SLICE)
+        return close_triple(d, top, ret_value);
+    if (top->kind == HFI_PLAIN_TUPLE && !top->tracked)
+        PyObject_GC_UnTrack(top->object);
+    *ret_value = top->object;
+    return HF_OK;
 }
 
 static hf_status
-decode_all(decoder *d, PyObject **ret_value) {
-    PyObject *value;
-    hf_status status;
+decode_all(hfi_decoder *d, PyObject **ret_value) {
+    PyObject *value = NULL;
+    hf_status status = read_atom(d, &value);
 
-    for (;;) {
-        status = decode_item(d, &value);
-        while (!status && value && d->depth > 0) {
-            frame *top = &d->frames[d->depth - 1];
-            status = place(d, top, value);
+    if (status == HF_STOP)
+        status = open_container(d, &value);
+    while (!status && d->depth > 0) {
+        if (value) {
+            status = place(d, &d->frames[d->depth - 1], value);
             value = NULL;
-            if (!status && --top->left == 0)
-                status = close_container(d, &value);
         }
-        if (status)
-            return status;
-        if (value)
-            break;
+        if (!status)
+            status = fill(d, &d->frames[d->depth - 1]);
+        if (status == HF_STOP)
+            status = open_container(d, &value);
+        else if (!status)
+            status = close_container(d, &value);
     }
+    if (status)
+        return status;
     if (d->unpacker.at != d->unpacker.end) {
         Py_DECREF(value);
-        return corrupt(d, "more than one value");
+        return hfi_plain_corrupt(d, "more than one value");
     }
     *ret_value = value;
     return HF_OK;
@@ -470,13 +479,13 @@ decode_all(decoder *d, PyObject **ret_value) {
 hf_status
 hfi_plain_decode(const void *payload, size_t size, unsigned flags, PyObject **ret_value,
                  hf_error *reterr) {
-    decoder d = {.owed = 1, .flags = flags, .reterr = reterr};
+    hfi_decoder d = {.owed = 1, .flags = flags, .reterr = reterr};
     hf_status status;
 
     hfi_unpacker_init(&d.unpacker, payload, size);
     status = decode_all(&d, ret_value);
     while (d.depth > 0) {
-        frame *top = &d.frames[--d.depth];
+        hfi_decoder_frame *top = &d.frames[--d.depth];
         Py_XDECREF(top->key);
         Py_DECREF(top->object);
     }

@@ -33,6 +33,10 @@ frame_push(hfi_encoder *e, PyObject *object, PyObject *iterator) {
         e->capacity = capacity;
     }
     e->frames[e->depth++] = (hfi_encoder_frame){.object = object, .iterator = iterator};
+    if (PyList_CheckExact(object) || PyTuple_CheckExact(object)) {
+        e->frames[e->depth - 1].items = PySequence_Fast_ITEMS(object);
+        e->frames[e->depth - 1].count = PySequence_Fast_GET_SIZE(object);
+    }
     return HF_OK;
 }
 
@@ -46,17 +50,14 @@ set_next(hfi_encoder_frame *top) {
 }
 
 /* The next item, borrowed, or NULL at the end; `ret_hashed`: it is a key or element. */
-static PyObject *
+static inline PyObject *
 frame_next(hfi_encoder_frame *top, int *ret_hashed) {
     PyObject *item = NULL;
 
     *ret_hashed = 0;
-    if (PyList_CheckExact(top->object)) {
-        if (top->position < PyList_GET_SIZE(top->object))
-            item = PyList_GET_ITEM(top->object, top->position++);
-    } else if (PyTuple_CheckExact(top->object)) {
-        if (top->position < PyTuple_GET_SIZE(top->object))
-            item = PyTuple_GET_ITEM(top->object, top->position++);
+    if (top->items) {
+        if (top->position < top->count)
+            item = top->items[top->position++];
     } else if (top->iterator) {
         *ret_hashed = 1;
         item = set_next(top);
@@ -90,7 +91,7 @@ pack_reference(hfi_encoder *e, uint32_t index) {
 }
 
 hf_status
-hfi_plain_index(hfi_encoder *e, PyObject *object) {
+hfi_plain_look_up(hfi_encoder *e, PyObject *object) {
     int new = 1;
 
     if (e->next_index == 0) {
@@ -98,7 +99,7 @@ hfi_plain_index(hfi_encoder *e, PyObject *object) {
     } else if (object == e->top) {
         pack_reference(e, 0);
         return HF_STOP;
-    } else if (Py_REFCNT(object) > 1) {
+    } else {
         uint32_t *index = hfi_pointer_map_put(&e->seen, object, &new);
         if (!index)
             return hfi_plain_fail_memory(e);
@@ -118,10 +119,15 @@ hfi_plain_index(hfi_encoder *e, PyObject *object) {
 
 static void
 pack_kind(hfi_packer *packer, enum hfi_plain_kind kind, size_t count) {
-    unsigned char body = (unsigned char)kind;
+    const unsigned char head[4] = {(unsigned char)(0x91 + count), 0xd4, HFI_PLAIN_KIND,
+                                   (unsigned char)kind};
 
-    hfi_pack_array(packer, count + 1);
-    hfi_plain_pack_ext(packer, HFI_PLAIN_KIND, &body, 1);
+    if (count > 14)
+        hfi_pack_array(packer, count + 1);
+    if (count > 14)
+        hfi_packer_append(packer, head + 1, 3);
+    else
+        hfi_packer_append(packer, head, 4);
 }
 
 static hf_status encode_object(hfi_encoder *e, PyObject *object);
@@ -166,21 +172,22 @@ encode_set(hfi_encoder *e, PyObject *object) {
 }
 
 static hf_status
-encode_container(hfi_encoder *e, PyObject *object) {
-    Py_ssize_t count = PyDict_CheckExact(object) ? PyDict_GET_SIZE(object)
-                       : PyAnySet_Check(object)  ? PySet_GET_SIZE(object)
-                                                 : Py_SIZE(object);
+encode_container(hfi_encoder *e, PyObject *object, PyTypeObject *type) {
+    int is_set = type == &PySet_Type || type == &PyFrozenSet_Type;
+    Py_ssize_t count = type == &PyDict_Type ? PyDict_GET_SIZE(object)
+                       : is_set             ? PySet_GET_SIZE(object)
+                                            : Py_SIZE(object);
     hf_status status = hfi_plain_index(e, object);
 
     if (status)
         return status;
     if ((uint64_t)count >= UINT32_MAX)
         return hfi_plain_decline(e, object, " (too large)");
-    if (PyAnySet_Check(object))
+    if (is_set)
         return encode_set(e, object);
-    if (PyDict_CheckExact(object))
+    if (type == &PyDict_Type)
         hfi_pack_map(e->packer, (size_t)count);
-    else if (PyTuple_CheckExact(object))
+    else if (type == &PyTuple_Type)
         pack_kind(e->packer, HFI_PLAIN_TUPLE, (size_t)count);
     else
         hfi_pack_array(e->packer, (size_t)count);
@@ -212,15 +219,15 @@ static hf_status
 encode_object(hfi_encoder *e, PyObject *object) {
     PyTypeObject *type = Py_TYPE(object);
 
-    if (type == &PyLong_Type)
-        return hfi_plain_encode_int(e, object);
     if (type == &PyUnicode_Type)
         return hfi_plain_encode_str(e, object);
+    if (type == &PyLong_Type)
+        return hfi_plain_encode_int(e, object);
     if (type == &PyFloat_Type)
         return hfi_plain_encode_float(e, object);
     if (type == &PyList_Type || type == &PyTuple_Type || type == &PyDict_Type ||
         type == &PySet_Type || type == &PyFrozenSet_Type)
-        return encode_container(e, object);
+        return encode_container(e, object, type);
     if (type == &PyBytes_Type || type == &PyByteArray_Type)
         return hfi_plain_encode_bytes(e, object);
     if (type == &PyComplex_Type)

@@ -8,6 +8,8 @@
 
 typedef struct hfi_encoder_frame {
     PyObject *object;   /* borrowed: list, tuple, dict, set or frozenset */
+    PyObject **items;   /* list, tuple: borrowed; else NULL */
+    Py_ssize_t count;   /* list, tuple: of items */
     PyObject *pending;  /* dict: value of the key just given, borrowed; NULL after it */
     PyObject *key;      /* dict: key just given, borrowed */
     PyObject *iterator; /* set: owned */
@@ -31,8 +33,20 @@ hf_status hfi_plain_decline(hfi_encoder *e, PyObject *object, const char *why);
 hf_status hfi_plain_fail_memory(hfi_encoder *e);
 void hfi_plain_pack_ext(hfi_packer *packer, enum hfi_plain_ext type, const void *body,
                         size_t size);
-/* Give `object` its index. HF_STOP where it has one and a reference was written. */
-hf_status hfi_plain_index(hfi_encoder *e, PyObject *object);
+/* Look for `object` among those that were written. As hfi_plain_index. */
+hf_status hfi_plain_look_up(hfi_encoder *e, PyObject *object);
+
+/* Give `object` its index. HF_STOP where it has one and a reference was written. Who
+ * holds the only reference to an object is the container being walked, so that it can't
+ * be met again. */
+static inline hf_status
+hfi_plain_index(hfi_encoder *e, PyObject *object) {
+    if (Py_REFCNT(object) > 1 || object == e->top || e->next_index == 0 ||
+        e->next_index == UINT32_MAX)
+        return hfi_plain_look_up(e, object);
+    e->next_index++;
+    return HF_OK;
+}
 
 /* plain_scalars.c: values without parts. HF_STOP as above. */
 hf_status hfi_plain_encode_int(hfi_encoder *e, PyObject *object);

@@ -20,6 +20,7 @@ SOURCES = [
     "serializers/codecs/packer.c",
     "serializers/codecs/unpacker.c",
     "serializers/python/plain.c",
+    "serializers/python/plain_atoms.c",
     "serializers/python/plain_decoder.c",
     "serializers/python/plain_encoder.c",
     "serializers/python/plain_path.c",

@@ -20,7 +20,7 @@ import typing as t
 from holdfast.codecs import handles
 from holdfast.errors import NotCarriedError
 
-from . import figures, reach, results, state
+from . import figures, preparation, reach, results, state
 from .control import Frame
 from .process import leave
 from .recording import Recording, refuse
@@ -66,6 +66,7 @@ class Cell(Worker):
             reply |= self._hand_out(report)
         except Exception as error:  # a full arena: the frontend says what to do
             report["error"] = f"{type(error).__name__}: {error}"
+        self._learn_writes(frame.get("code", ""), report)
         self._flush()
         report["seconds_out"] += time.perf_counter() - started
         reply["report"] = report
@@ -96,7 +97,17 @@ class Cell(Worker):
         report["names_decoded"] = bound["decoded"]
         report["names_skipped"] = bound["skipped"]
         report["bytes_mapped"] = bound["bytes_mapped"]
+        report |= self._prepare_buffers(code, report["bytes_mapped"])
         return report
+
+    def _prepare_buffers(self, code: str, bytes_mapped: int) -> dict[str, t.Any]:
+        """Copy in bulk what the cell will write; the report of it."""
+        if bytes_mapped < preparation.BYTES_MIN:
+            return {}
+        started = time.perf_counter()
+        learnt = self.names.extra("written") or {}
+        done = preparation.prepare(self.session, self.shell, code, learnt)
+        return {**done, "seconds_prepared": time.perf_counter() - started}
 
     def _fetch_handle(self, number: int) -> int | None:
         """The descriptor of a file that the home has open."""
@@ -136,6 +147,15 @@ class Cell(Worker):
         if saved["prepared"] is not None:
             reply["prepared"] = saved["prepared"]
         return reply
+
+    def _learn_writes(self, code: str, report: dict[str, t.Any]) -> None:
+        """Tell the home what was written without a preparation."""
+        if report.get("copy_faults", 0) < preparation.PAGES_MIN:
+            return
+        hidden = results.hidden_names(self.shell)
+        names = preparation.wrote_unseen(self.session, self.shell.user_ns, hidden)
+        if names:
+            report["written"] = [preparation.key(code), *names]
 
     # ---- what the user sees
 

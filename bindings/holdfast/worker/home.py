@@ -16,7 +16,7 @@ import typing as t
 
 from holdfast.codecs import handles
 
-from . import figures, results, state
+from . import figures, preparation, results, state
 from .control import Frame
 from .imports import ImportTeller
 from .requests import Worker
@@ -33,6 +33,8 @@ class Home(Worker):
         self.names = None
         self.last_report: dict[str, t.Any] = {}
         self._committed_state: state.State = {}
+        self._sealed = False  # whether there may be large private mappings
+        self._learnt: preparation.Learnt = {}
         handles.table.fetch = lambda number: None  # what a cell made was sent before
         sys.meta_path.insert(0, ImportTeller(self.channel))
         if self.session is not None:
@@ -49,7 +51,8 @@ class Home(Worker):
     def _take_over(self) -> None:
         """Begin with what is committed: the home before this one died."""
         state.apply(self.names.extra("state") or {}, state.capture(self.shell), self.shell)
-        self.names.bind(self.shell.user_ns)
+        self._sealed = self.names.bind(self.shell.user_ns)["bytes_mapped"] > 0
+        self._learnt = self.names.extra("written") or {}
         figures.settle(self.shell)
         memory = self.names.extra("results")
         if memory is not None:
@@ -59,9 +62,20 @@ class Home(Worker):
     async def execute(self, frame: Frame, message: dict[str, t.Any]) -> Frame:
         """Run a cell, recorded where the frontend says so."""
         handles.table.taken_back(adopted=False)  # else the adoption came first
+        self._make_writable(frame.get("code") or message["content"].get("code", ""))
         if "instrument" in frame:
             return await self.road.run(frame, message, super().execute)
         return await super().execute(frame, message)
+
+    def _make_writable(self, code: str) -> None:
+        """Memory of this process's own for what a seal made private and the cell writes."""
+        if self._sealed and _alone():
+            preparation.prepare(self.session, self.shell, code, self._learnt, reading=False)
+
+    def _learn_writes(self, told: list[str]) -> None:
+        """What an instrumented cell wrote without showing it: its key, and the names."""
+        if told:
+            self._learnt = preparation.remember(self._learnt, told[0], told[1:])
 
     # ---- requests of the frontend without user code
 
@@ -83,6 +97,7 @@ class Home(Worker):
             extra={
                 "state": self._committed_state,
                 "results": results.capture(self.shell),
+                "written": self._learnt,
             },
         )
         if saved["prepared"] is not None:
@@ -106,6 +121,7 @@ class Home(Worker):
         if self.names is not None:
             self.names.published(frame["generation"])
             self.session.seal(threads_stopped=_alone())
+            self._sealed = True
 
     def op_handle(self, frame: Frame) -> None:
         """A descriptor that a cell made; the commit to be adopted names it."""
@@ -125,6 +141,8 @@ class Home(Worker):
         memory = None
         if self.names is not None:
             self.names.adopt(shell.user_ns)
+            self._sealed = True
+            self._learn_writes(self.last_report.pop("written", []))
             handles.table.forget_arrived()
             new = self.names.extra("state") or {}
             state.apply(new, self._committed_state, shell)

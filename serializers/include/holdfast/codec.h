@@ -48,6 +48,10 @@ struct hf_sink {
     hf_status (*add_buffer)(hf_sink *sink, const void *data, size_t size, void *pin,
                             uint32_t *ret_index, uint64_t *ret_offset,
                             hf_error *reterr);
+    /* As write(), of a block from malloc(), which is the sink's from then on, in failure
+     * too: a large payload is copied once less. NULL: this sink has write() only. */
+    hf_status (*write_consume)(hf_sink *sink, void *data, size_t size,
+                               hf_error *reterr);
 };
 
 /* Where a decoder reads. Pointers are borrowed and valid during the decode call, except

@@ -1,0 +1,131 @@
+"""Large buffers made ready before a cell that will use them.
+
+What a cell visibly writes in place (writes.py) is copied in bulk beforehand, and of what it visibly
+reads as a whole the page tables are filled: so neither happens as page faults inside of what
+the cell measures. An instrumented cell's process does it after binding. The home does it
+before a plain cell, for what a seal has made private; the bulk copy costs a small part of the
+faults.
+
+Where the code doesn't show the write, the faults are taken, once: which names had most of their
+memory copied goes home with the report, and when the same code runs again they are prepared.
+
+A cell that touches little pays little: without a megabyte of mapped memory the code isn't even
+parsed, and of a buffer that is hardly touched nothing is done.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import typing as t
+
+from . import writes
+
+BYTES_MIN = 1 << 20  # less isn't worth a thought
+PAGES_MIN = 1024  # copied one by one that are worth to be remembered
+_CELLS_MAX = 64  # whose writes are remembered
+_MAGICS = frozenset(("time", "timeit", "capture", "prun"))  # their cell is Python
+
+Learnt = dict[str, list[str]]
+
+
+def prepare(
+    session: t.Any, shell: t.Any, code: str, learnt: Learnt, reading: bool = True
+) -> dict[str, int]:
+    """Make ready what `code` will use.
+
+    Parameters
+    ----------
+    session : holdfast._store.Session
+    shell : IPython.core.interactiveshell.InteractiveShell
+        Transforms the cell; its namespace is bound.
+    code : str
+        The cell as the user wrote it.
+    learnt : dict of str to list of str
+        By the code's key, names that it wrote without showing it.
+    reading : bool
+        Whether to fill page tables too.
+
+    Returns
+    -------
+    dict
+        `bytes_prepared` and `bytes_populated`, of whole buffers.
+    """
+    from holdfast import _store
+
+    uses = find(shell, code)
+    for name in learnt.get(key(code), ()):
+        if name in shell.user_ns:
+            uses.write_all(shell.user_ns[name])
+    done = {"bytes_prepared": 0, "bytes_populated": 0}
+    for span in uses.written.values():
+        if span.touched >= BYTES_MIN:
+            done["bytes_prepared"] += _store._prepare(session, span.address, span.touched, True)
+    for span in uses.read.values() if reading else ():
+        if span.touched >= BYTES_MIN and span.address not in uses.written:
+            done["bytes_populated"] += _store._prepare(session, span.address, span.touched, False)
+    return done
+
+
+def find(shell: t.Any, code: str) -> writes.Uses:
+    """The visible uses of a cell's code, and of the cells that its magics run."""
+    uses = writes.Uses(shell.user_ns)
+    try:
+        tree = ast.parse(shell.transform_cell(code) if _needs_transform(code) else code)
+        uses.look_at(tree)
+        for inner in _cells_of_magics(tree):
+            uses.look_at(ast.parse(shell.transform_cell(inner)))
+    except (SyntaxError, ValueError, RecursionError):
+        pass  # the shell will say so
+    return uses
+
+
+def _needs_transform(code: str) -> bool:
+    return any(mark in code for mark in "%!?") or code[:1].isspace()
+
+
+def _cells_of_magics(tree: ast.Module) -> t.Iterator[str]:
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+            continue
+        words = [part.value for part in node.args if isinstance(part, ast.Constant)]
+        if len(words) >= 2 and words[0] in _MAGICS and isinstance(words[-1], str):
+            if node.func.attr == "run_cell_magic" or node.func.attr == "run_line_magic":
+                yield words[-1]
+
+
+def key(code: str) -> str:
+    """What stands for a cell's code."""
+    return hashlib.blake2b(code.encode(errors="replace"), digest_size=8).hexdigest()
+
+
+def wrote_unseen(
+    session: t.Any, namespace: dict[str, t.Any], hidden: t.Container[str]
+) -> list[str]:
+    """Names most of whose memory was copied page by page.
+
+    For a cell that has run, where the commit found many changed pages: it looks at every array.
+    """
+    from holdfast import _store
+
+    found = []
+    for name, value in list(namespace.items()):
+        if name.startswith("_") or name in hidden:
+            continue
+        for address in {span.address for span in writes.spans(value)}:
+            copied, size = _store._copied(session, address)
+            if copied >= BYTES_MIN and copied * 8 >= size:
+                found.append(name)
+                break
+    return found
+
+
+def remember(learnt: Learnt, mark: str, names: list[str]) -> Learnt:
+    """`learnt` with what the cell of this key wrote, the latest last; a new one where it differs."""
+    names = sorted({*names, *learnt.get(mark, ())})
+    if not names or learnt.get(mark) == names:
+        return learnt
+    kept = {other: seen for other, seen in learnt.items() if other != mark}
+    while len(kept) >= _CELLS_MAX:
+        del kept[next(iter(kept))]
+    return {**kept, mark: names}

@@ -1,0 +1,144 @@
+"""Buffers that are ready before a cell writes or reads them: no fault is left for the cell."""
+
+import numpy as np
+import pytest
+from holdfast import _store
+from test_worker_cell import kernel  # noqa: F401
+
+MIB = 1 << 20
+PAGES = 32 * MIB // 4096
+STATE = (
+    "import numpy as np, resource\na = np.ones(32 * (1 << 20) // 8); i = 5\n"
+    "def faults():\n    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt\n"
+)
+
+
+@pytest.fixture
+def state(kernel):  # noqa: F811
+    kernel.plain(STATE)
+    kernel.instrumented("pass")
+    return kernel
+
+
+# ---- an instrumented cell
+
+
+@pytest.mark.parametrize("code", ["a += 1", "a[:] = 2", "%time a += 1", "b = a[1:]; b += 1"])
+def test_what_a_cell_writes_is_copied_before(state, code):
+    answer = state.instrumented(f"n = faults()\n{code}\nprint(faults() - n)")
+    assert answer.report["bytes_prepared"] == 32 * MIB
+    assert answer.report["copy_faults"] == 0
+    assert answer.report["bytes_copied"] < MIB  # by reference
+    assert int(answer.text().splitlines()[-1]) < PAGES / 8
+    assert state.plain("float(a[-1])").result == "2.0"
+
+
+@pytest.mark.parametrize("code", ["a[i] = 2", "a[10:20] += 1", "a[0]"])
+def test_a_buffer_that_is_hardly_touched_is_not(state, code):
+    report = state.instrumented(code).report
+    assert report["bytes_prepared"] == report["bytes_populated"] == 0
+    assert report["copy_faults"] <= 1
+
+
+def test_what_a_cell_reads_is_populated(state):
+    answer = state.instrumented("n = faults(); s = a.sum(); print(faults() - n, s)")
+    assert answer.report["bytes_populated"] == 32 * MIB
+    assert answer.report["bytes_prepared"] == answer.report["copy_faults"] == 0
+    faults, total = answer.text().split()
+    assert int(faults) < PAGES / 64 and float(total) == 4 * MIB
+
+
+def test_a_write_that_is_not_seen_is_learnt(state):
+    code = "exec('a += 1')"
+    first, second = state.instrumented(code).report, state.instrumented(code).report
+    assert (first["bytes_prepared"], first["copy_faults"]) == (0, PAGES)
+    assert (second["bytes_prepared"], second["copy_faults"]) == (32 * MIB, 0)
+    assert second["bytes_copied"] < MIB
+    other = state.instrumented("exec('a -= 1')").report
+    assert other["copy_faults"] == PAGES
+    assert state.plain("float(a[0])").result == "2.0"
+
+
+def test_other_names_of_the_same_memory(state):
+    state.plain("b = a[: len(a) // 2]; c = a.reshape(2, -1).T")
+    answer = state.instrumented("b += 1")
+    assert answer.report["bytes_prepared"] == 32 * MIB and answer.report["copy_faults"] == 0
+    assert state.plain("float(a[0]), float(a[-1]), float(c[0, 0]), b.base is a").result == (
+        "(2.0, 1.0, 2.0, True)"
+    )
+
+
+# ---- the home, after a seal
+
+COUNT = "n = faults()\n{}\nprint(faults() - n)"
+
+
+def test_a_plain_cell_writes_without_faults(state):
+    for turn in range(3):
+        answer = state.plain(COUNT.format("a += 1"))
+        assert int(answer.text()) < PAGES / 8, turn
+        assert state.instrumented("float(a[0])").result == f"{turn + 2.0}"
+
+
+def test_a_plain_cell_that_writes_little_copies_little(state):
+    assert int(state.plain(COUNT.format("a[5] = 3")).text()) < 64
+    assert state.instrumented("float(a[5])").result == "3.0"
+
+
+def test_nothing_is_replaced_under_a_thread(state):
+    state.plain(
+        "import threading; go, done = threading.Event(), threading.Event()\n"
+        "def wait():\n    go.wait()\n    a[7] = 9\n    done.set()\n"
+        "threading.Thread(target=wait).start()"
+    )
+    answer = state.plain(COUNT.format("a += 1"))
+    assert int(answer.text()) >= PAGES
+    state.plain("go.set(); done.wait()")
+    assert state.plain("float(a[7]), float(a[8])").result == "(9.0, 2.0)"
+
+
+# ---- the store's part
+
+
+def test_shares_and_states(session, home):
+    _store.enable_numpy_allocator(session)
+    try:
+        home.ns["a"] = np.ones(4 * MIB)
+    finally:
+        _store.disable_numpy_allocator()
+    address = home.ns["a"].__array_interface__["data"][0]
+    size = home.ns["a"].nbytes
+    assert _store._prepare(session, address, size, True) == 0  # its own
+    assert _store._copied(session, address) == (0, 0)
+    home.commit()
+    assert _store._copied(session, address) == (0, size)
+    assert _store._prepare(session, address, size // 9, True) == 0
+    assert _store._prepare(session, address, size // 3, False) == 0
+    assert _store._prepare(session, address, size, False) == size
+    home.ns["a"][: 3 * MIB] = 2
+    assert _store._copied(session, address) == (24 * MIB, size)
+    assert _store._prepare(session, address, size, True) == 0  # mostly copied by now
+    home.commit()
+    home.ns["a"][:MIB] = 3
+    assert _store._prepare(session, address, size // 2, True) == size
+    assert _store._prepare(session, address, size // 2, True) == 0
+    assert (home.ns["a"][:MIB] == 3).all() and (home.ns["a"][MIB : 3 * MIB] == 2).all()
+    assert (home.ns["a"][3 * MIB :] == 1).all()
+
+
+def test_memory_that_is_not_the_stores(session):
+    other = np.ones(MIB)
+    address = other.__array_interface__["data"][0]
+    assert _store._prepare(session, address, other.nbytes, True) == 0
+    assert _store._copied(session, address) == (0, 0)
+
+
+def test_what_is_remembered_is_bounded():
+    from holdfast.worker import preparation
+
+    learnt = {}
+    for number in range(100):
+        learnt = preparation.remember(learnt, f"cell {number}", ["a"])
+    assert len(learnt) == 64 and "cell 99" in learnt and "cell 0" not in learnt
+    assert preparation.remember(learnt, "cell 99", ["a"]) is learnt
+    assert preparation.remember(learnt, "cell 99", ["b"])["cell 99"] == ["a", "b"]

@@ -1,0 +1,172 @@
+"""Random cells in a real kernel, on random roads, leave what one long-lived interpreter has.
+
+Each example is a notebook: cells of random statements over a few names, run in plain cells and
+in both kinds of processes of their own. The same code runs in this process. After some cells, and
+at the end, every variable is compared: value, exact type, what is one object or one memory.
+The look at the variables is a cell that names them all, so most cells go without: what
+Holdfast believes untouched is only found out at the end.
+"""
+
+import os
+from pathlib import Path
+
+import digest
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+NAMES = "a b c d e f".split()
+ALL = [*NAMES, "Thing", "log"]
+HEADS = {
+    "plain": "",
+    "isolated": "%%isolated\n",
+    "map": "%%execute_with_scorep --road=map\n",
+    "home": "%%execute_with_scorep --road=home\n",
+}
+
+SETUP = """
+import numpy as np, pandas as pd
+from digest import digest
+log = []
+class Thing:
+    def __init__(self, value): self.value = value
+    def grow(self): self.value = [self.value, self.value]; return self
+def make(x):
+    count = 0
+    def inner(y=1):
+        nonlocal count
+        count += y
+        if hasattr(x, "append"): x.append(count)
+        return count
+    return inner
+def fill(x): x[:] = x[::-1]
+def bump(): a.append(len(a)); b["bump"] = len(b)
+def rebind():
+    global c
+    c = [a, 1]
+"""
+
+VALUES = """
+[1, 2, 3] | {'k': [1], 'l': 2.5} | (1, [2], 'x') | {3, 1, 2} | 'text' | 1.5 | None | 1 << 70
+np.arange(20000.0) | np.arange(6).reshape(2, 3) | np.zeros((200, 100)).T | bytearray(b'abc' * 9000)
+np.zeros(4000, dtype=[('x', 'f8'), ('y', 'i4')]) | np.arange(9)[::-2] | np.array(3.0)
+[float(i) for i in range(20000)] | {str(i): i for i in range(20000)} | [[i] for i in range(300)]
+pd.DataFrame({'u': np.arange(3000.0), 'v': ['s', 't'] * 1500}) | Thing(1) | Thing([]) | [] | {}
+N | [N, M] | {'k': N, 'm': M} | (N, M) | N[1:] | N[::-1] | N['k'] | N['u'].to_numpy() | N.T | list(N)
+Thing(N) | N.value | make(N) | lambda: N | N.copy() | N.reshape(-1) | type(N) | N['x'] | frozenset(N)
+"""
+EDITS = """
+N[0] = 7 | N[1:3] = N[2:4] | N[-1] = M | N['k'] = M | N['w'] = 1.0 | N += 1 | N += [9] | N *= 2
+N.append(M) | N.extend(list(M)[:3]) | N.sort() | N.reverse() | N.update(k=M) | N.add(5) | N.pop() | N.clear()
+del N | del N[0] | del N['k'] | N.value = M | N.grow() | N() | N(2) | bump() | rebind() | fill(N)
+N, M = M, N | N = M = [0] | N.fill(3) | N[N > 2] = 0 | np.add(N, 1, out=N) | N.iloc[0, 0] = 5.0
+N.loc[0, 'v'] = 'zz' | N[()] = 1 | N['x'] = 4 | N.flags.writeable = False | M.attribute = N
+for N in range(3): log.append(N) | globals()['N'] = M | exec('N = [5]') | log.append(len(M))
+exec('M.append(1)') | N = [x for x in M] | (N := 4) | setattr(M, 'value', N) | vars(M)['value'] = 2
+Thing.extra = N | Thing = type('Thing', (Thing,), {'more': 1}) | N = log | log = list(log)
+N[2] += 1 | N[0].append(4) | N['k'].append(5) | N.value[0] = 3 | N[0], N[1] = N[1], N[0]
+"""
+
+
+def table(text):
+    return [entry.strip() for line in text.strip().splitlines() for entry in line.split(" | ")]
+
+
+def with_names(template, name, other):
+    """N and M of a template are names; letters inside of words stay."""
+    out, word = [], ""
+    for letter in template + "\0":
+        if letter.isidentifier() or (word and letter.isalnum()):
+            word += letter
+            continue
+        out.append({"N": name, "M": other}.get(word, word) + letter)
+        word = ""
+    return "".join(out)[:-1]
+
+
+@st.composite
+def statements(draw):
+    name, other = draw(st.sampled_from(NAMES)), draw(st.sampled_from(NAMES))
+    if draw(st.booleans()):
+        code = f"{name} = " + with_names(draw(st.sampled_from(table(VALUES))), other, name)
+    else:
+        code = with_names(draw(st.sampled_from(table(EDITS))), name, other)
+    return f"try:\n    {code}\nexcept Exception as error: log.append(type(error).__name__)\n"
+
+
+cells = st.tuples(
+    st.sampled_from(sorted(HEADS)),
+    st.lists(statements(), min_size=1, max_size=3).map("".join),
+    st.integers(0, 3).map(lambda number: number == 0),  # look at the variables after it?
+)
+# Something to work with, before the first edit.
+FIRST = "".join(
+    f"{name} = {value}\n"
+    for name, value in zip(
+        NAMES,
+        ["[1, 2]", "{'k': [3]}", "np.arange(20000.0)", "c[5:]", "Thing(a)", "[b, c]"],
+        strict=True,
+    )
+)
+
+
+class Reference:
+    """One interpreter that runs the same cells."""
+
+    def __init__(self):
+        import sys
+        import types
+
+        # A true __main__ would be this test's own.
+        self.module = types.ModuleType("__main__")
+        self.names = self.module.__dict__
+        self.sys = sys
+
+    def run(self, code):
+        own = self.sys.modules["__main__"]
+        self.sys.modules["__main__"] = self.module
+        try:
+            exec(code, self.names)
+        finally:
+            self.sys.modules["__main__"] = own
+
+    def look(self):
+        return digest.digest(self.names, ALL)
+
+
+def look(kernel):
+    outcome = kernel.run(f"print(digest(globals(), {ALL!r}))")
+    assert outcome.status == "ok", outcome.content
+    return outcome.stream().strip()
+
+
+EXAMPLES = int(os.environ.get("HOLDFAST_EQUIVALENCE_EXAMPLES", "25"))
+
+
+@pytest.fixture
+def equal_kernel(start_kernel):
+    support = str(Path(__file__).parents[1] / "support")
+    return start_kernel(env={"PYTHONPATH": support, "PYTHONHASHSEED": "0"})
+
+
+@given(notebook=st.lists(cells, min_size=2, max_size=8))
+@settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    derandomize=EXAMPLES == 25,  # CI runs the same notebooks each time
+    phases=[Phase.generate],  # an example takes a second: the first that fails is told
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+def test_random_notebooks_leave_what_one_interpreter_has(equal_kernel, tmp_path, notebook):
+    kernel, reference = equal_kernel, Reference()
+    kernel.run("%reset -f")
+    for code in (SETUP, FIRST):
+        assert kernel.run(code).status == "ok"
+        reference.run(code)
+    for step, (head, code, looks) in enumerate(notebook):
+        outcome = kernel.run(HEADS[head] + code)
+        assert outcome.status == "ok", (step, code, outcome.content)
+        assert "not carried" not in outcome.stream("stderr"), outcome.stream("stderr")
+        reference.run(code)
+        if looks or step == len(notebook) - 1:
+            assert look(kernel) == reference.look(), (step, head, code)
