@@ -123,6 +123,7 @@ TESTED_BY = {
         serializers/python/buffer.c""",
     "tests/bindings/test_store.py": """
         bindings/src/region_type.c bindings/src/session_type.c""",
+    "tests/bindings/test_names_collect.py": "serializers/python/graph_types.c",
     "tests/bindings/test_names_stored.py": "serializers/python/pickle_compare.c",
     "tests/bindings/test_marshal.py": "bindings/src/stream_codec.c",
     "tests/bindings/test_files.py": """

@@ -220,29 +220,32 @@ def _numpy_arrays():
     return numpy_arrays
 
 
+def _take_buffer(parts, add_buffer, buffer):
+    try:
+        raw = buffer.raw()
+    except BufferError:
+        return True  # not contiguous: in band
+    if raw.nbytes < INLINE_MAX:
+        return True
+    parts.append(add_buffer(raw))
+    return False
+
+
 class Pickler(cloudpickle.Pickler):
     """Pickles one value; `add_buffer` takes memory out of band and tells its place."""
 
     def __init__(self, file, add_buffer):
-        super().__init__(file, protocol=5, buffer_callback=self._take_buffer)
         self.parts = []
+        # No method: the pickler would be in a cycle with itself, and what it pickled be held
+        # until the next collection.
+        take = functools.partial(_take_buffer, self.parts, add_buffer)
+        super().__init__(file, protocol=5, buffer_callback=take)
         self.classes = {}  # identifiers referred to, in order
-        self._add_buffer = add_buffer
         self._memories = {}  # address and size -> what is pickled for this memory
         self._shells = {}  # id of a cell -> its shell
         self._kept = []  # objects whose ids are keys above
         self._numpy = sys.modules.get("numpy")
         self._array = getattr(self._numpy, "ndarray", None)
-
-    def _take_buffer(self, buffer):
-        try:
-            raw = buffer.raw()
-        except BufferError:
-            return True  # not contiguous: in band
-        if raw.nbytes < INLINE_MAX:
-            return True
-        self.parts.append(self._add_buffer(raw))
-        return False
 
     def reducer_override(self, obj):
         cls = type(obj)
@@ -464,6 +467,11 @@ def _has_hooks(cls):
 def class_key(cls):
     """The key of a notebook class's entry."""
     return "\0c" + _rules._get_or_create_tracker_id(cls)
+
+
+def class_of(key):
+    """The class that has this key, or None where it is gone."""
+    return _rules._DYNAMIC_CLASS_TRACKER_BY_ID.get(key[2:])
 
 
 def type_of(codec, meta, head):

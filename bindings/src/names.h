@@ -28,9 +28,12 @@ typedef struct hfi_record {
     uint32_t codec;
     int is_stored;      /* no digest was taken: the baseline is the store's own entry */
     uint64_t digest[2]; /* of this process's own encoding */
-    PyObject *object;   /* an unchangeable value, to be known again; or NULL */
-    PyObject *group;    /* key of the group that holds the value; or NULL */
-    PyObject *classes;  /* tuple of identifiers that the encoding refers to; or NULL */
+    int is_closed;      /* nobody else can change it: names_collect.c */
+    uintptr_t bound;    /* where the object is that was looked at last; not held */
+    Py_ssize_t namespace_refs; /* that functions behind it hold */
+    PyObject *object;          /* an unchangeable value, to be known again; or NULL */
+    PyObject *group;           /* key of the group that holds the value; or NULL */
+    PyObject *classes; /* tuple of identifiers that the encoding refers to; or NULL */
     hfi_attachment *attachment; /* held while there are regions */
     hf_region **regions; /* the buffers, each with a reference; NULL where not a region:
                           * by the encoding's order, or the entry's where `is_stored` */
@@ -44,7 +47,9 @@ typedef struct hfi_names {
     PyObject *reasons;     /* declined name -> why */
     PyObject *declined;    /* declined name -> the object that was declined */
     hf_snapshot *snapshot; /* the generation that `records` speaks of */
-    uint64_t group_seed;   /* random, then counting: names new groups */
+    Py_ssize_t
+        namespace_base;  /* references to the namespace before any user code; -1 */
+    uint64_t group_seed; /* random, then counting: names new groups */
     struct hfi_binding *binding; /* the bind or adopt that runs now; or NULL */
 } hfi_names;
 
@@ -88,6 +93,7 @@ void hfi_carry_leave(PyObject *before);
 int hfi_names_advance(hfi_state *state, hfi_names *names);
 
 /* Methods in other files than names_type.c. */
+PyObject *hfi_names_watch(PyObject *self, PyObject *args, PyObject *kwargs);
 PyObject *hfi_names_save(PyObject *self, PyObject *args, PyObject *kwargs);
 PyObject *hfi_names_bind(PyObject *self, PyObject *args, PyObject *kwargs);
 PyObject *hfi_names_adopt(PyObject *self, PyObject *namespace);

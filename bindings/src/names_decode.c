@@ -11,6 +11,7 @@
  */
 #include "names_bind.h"
 
+#include "array.h"
 #include "graph.h"
 
 PyObject *
@@ -73,15 +74,32 @@ hfi_binding_set_record(hfi_binding *at, PyObject *key, const hf_entry *entry,
     return failed ? NULL : record;
 }
 
-/* To be bound, and remembered with the regions that `source` mapped; NULL for one that
- * has none. */
+/* Does nobody else hold a part of what this codec just made? Of plain data and arrays
+ * in regions of their own, yes; what unpickling calls may keep what it makes. */
 static int
-bind_value(hfi_binding *at, PyObject *key, const hf_entry *entry, PyObject *value,
-           const hfi_entry_source *source) {
+is_closed(hfi_binding *at, uint32_t codec, PyObject *value) {
+    if (codec == HF_CODEC_PLAIN || codec == HF_CODEC_MODULE)
+        return 1;
+    if (codec != HF_CODEC_BUFFER || hfi_array_check(value) != 1)
+        return 0;
+    PyObject *base = hfi_array_base(value);
+    int own = base == Py_None || (base && Py_IS_TYPE(base, at->state->region_type));
+    Py_XDECREF(base);
+    PyErr_Clear();
+    return own;
+}
+
+/* To be bound, and remembered with the regions that `source` mapped; NULL for one that
+ * has none. `codec` is its own, or that of its group. */
+static int
+bind_value(hfi_binding *at, PyObject *key, const hf_entry *entry, uint32_t codec,
+           PyObject *value, const hfi_entry_source *source) {
     hfi_record *record = hfi_binding_set_record(at, key, entry, HFI_BOUND);
     if (!record ||
         (source && hfi_record_keep_regions(record, at->names->attachment, source) < 0))
         return -1;
+    record->bound = (uintptr_t)value;
+    record->is_closed = is_closed(at, codec, value);
     if (hfi_graph_is_atom(value))
         record->object = Py_NewRef(value);
     if (entry->codec != HF_CODEC_MEMBER && PyDict_SetItem(at->decoded, key, value) < 0)
@@ -99,7 +117,8 @@ bind_value(hfi_binding *at, PyObject *key, const hf_entry *entry, PyObject *valu
 /* Bind one name of a decoded group, unless it has a value of its own by now: a process
  * that never decoded the group may have bound the name anew. */
 static int
-bind_member(hfi_binding *at, PyObject *group, PyObject *name, PyObject *value) {
+bind_member(hfi_binding *at, PyObject *group, uint32_t codec, PyObject *name,
+            PyObject *value) {
     hf_entry entry;
     int found = PyUnicode_Check(name) ? hfi_binding_find(at, name, &entry) : 0;
     if (found <= 0 || entry.codec != HF_CODEC_MEMBER)
@@ -107,7 +126,7 @@ bind_member(hfi_binding *at, PyObject *group, PyObject *name, PyObject *value) {
     PyObject *own = hfi_member_group(&entry);
     int same = own ? PyObject_RichCompareBool(own, group, Py_EQ) : -1;
     Py_XDECREF(own);
-    return same > 0 ? bind_value(at, name, &entry, value, NULL) : same;
+    return same > 0 ? bind_value(at, name, &entry, codec, value, NULL) : same;
 }
 
 PyObject *
@@ -126,13 +145,13 @@ hfi_binding_group(hfi_binding *at, PyObject *key) {
         failed = 1;
         PyErr_SetString(at->state->corrupt_error, "a group of names is no dict");
     }
-    failed = failed || bind_value(at, key, &entry, values, &source) < 0;
+    failed = failed || bind_value(at, key, &entry, entry.codec, values, &source) < 0;
     if (values)
         hfi_entry_source_fini(&source);
     PyObject *name, *value;
     Py_ssize_t position = 0;
     while (!failed && PyDict_Next(values, &position, &name, &value))
-        failed = bind_member(at, key, name, value) < 0;
+        failed = bind_member(at, key, entry.codec, name, value) < 0;
     if (failed)
         Py_CLEAR(values);
     return values;
@@ -145,7 +164,7 @@ hfi_binding_key(hfi_binding *at, PyObject *key, const hf_entry *entry) {
         PyObject *value = hfi_binding_decode(at, entry, &source);
         if (!value)
             return NULL;
-        if (bind_value(at, key, entry, value, &source) < 0)
+        if (bind_value(at, key, entry, entry->codec, value, &source) < 0)
             Py_CLEAR(value);
         hfi_entry_source_fini(&source);
         return value;

@@ -230,19 +230,29 @@ int
 hfi_save_members(hfi_save *at) {
     hfi_graph graph;
     PyObject **objects = calloc(at->count + 1, sizeof *objects);
+    hfi_graph_input input = {.objects = objects,
+                             .count = at->count,
+                             .skip = at->namespace,
+                             .classes = PySequence_Fast_ITEMS(at->classes),
+                             .class_count = (size_t)PyList_GET_SIZE(at->classes),
+                             .others = at->others,
+                             .other_count = at->other_count,
+                             .caller_refs = 1,
+                             .origin = region_start,
+                             .origin_context = at->names->attachment->session};
     if (!objects) {
         PyErr_NoMemory();
         return -1;
     }
     for (size_t i = 0; i < at->count; i++)
         objects[i] = at->members[i].value;
-    int failed = hfi_graph_init(&graph, objects, at->count, at->namespace, region_start,
-                                at->names->attachment->session) < 0;
+    int failed = hfi_graph_init(&graph, &input) < 0;
     free(objects);
     if (failed)
         return -1;
     failed = (graph.count > graph.names && add_classes(at, &graph) < 0) ||
-             save_groups(at, &graph) < 0 || save_names(at) < 0;
+             hfi_save_learn(at, &graph) < 0 || save_groups(at, &graph) < 0 ||
+             save_names(at) < 0;
     hfi_graph_fini(&graph);
     return failed ? -1 : 0;
 }

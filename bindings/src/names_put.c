@@ -19,6 +19,14 @@ hfi_save_record(hfi_save *at, PyObject *key) {
     return (hfi_record *)(void *)PyDict_GetItemWithError(at->names->records, key);
 }
 
+hfi_record *
+hfi_save_record_after(hfi_save *at, PyObject *key) {
+    PyObject *pending = PyDict_GetItemWithError(at->names->pending, key);
+    if (pending)
+        return pending == Py_None ? NULL : (hfi_record *)(void *)pending;
+    return hfi_save_record(at, key);
+}
+
 static int
 begin(hfi_save *at) {
     if (at->commit)
@@ -138,6 +146,7 @@ hfi_save_encode(hfi_save *at, PyObject *value, uint32_t *ret_codec) {
     hf_error *reterr = &at->error;
     const hf_codec *codec = NULL;
     hf_status status = hfi_names_encode(at->state, &at->sink, value, &codec, reterr);
+    at->encoded++;
     if (PyErr_Occurred())
         return HF_E_CODEC;
     if (status == HF_OK) {
@@ -230,7 +239,9 @@ hfi_save_single(hfi_save *at, hfi_member *one) {
         return hfi_save_decline(at, one, at->error.message);
     if (status != HF_OK || hfi_save_accept(at, one) < 0)
         return -1;
-    return hfi_save_put(at, one->key, codec, one->value, NULL);
+    int changed = hfi_save_put(at, one->key, codec, one->value, NULL);
+    hfi_save_remember(at, one);
+    return changed;
 }
 
 int
@@ -238,5 +249,7 @@ hfi_save_member(hfi_save *at, hfi_member *one) {
     if (hfi_save_accept(at, one) < 0 ||
         hfi_member_encode(at->state, &at->sink, one->value, one->group) < 0)
         return -1;
-    return hfi_save_put(at, one->key, HF_CODEC_MEMBER, NULL, one->group);
+    int changed = hfi_save_put(at, one->key, HF_CODEC_MEMBER, NULL, one->group);
+    hfi_save_remember(at, one);
+    return changed;
 }

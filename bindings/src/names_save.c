@@ -1,8 +1,7 @@
 /* names_save.c - Names.save(): prepare a commit of what differs from the store.
  *
- * In order: look at the namespace and pass over unchangeable objects that are still the
- * same; find and put groups, then names (names_group.c, names_put.c); remove what is
- * gone (names_sweep.c); prepare.
+ * In order: choose the names to look at (names_collect.c); find and put groups, then
+ * names (names_group.c, names_put.c); remove what is gone (names_sweep.c); prepare.
  *
  * Nothing is changed in `records`: what will hold once the commit is published stands
  * in `pending`. On any failure the commit is aborted and `pending` dropped, so that the
@@ -14,45 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-/* 1: a name that is carried; 0: not; -1 with an exception. */
-static int
-is_carried(hfi_save *at, PyObject *key) {
-    Py_ssize_t size = 0;
-    if (!PyUnicode_CheckExact(key) || hfi_key_kind(key) != 'n' ||
-        PyUnicode_CompareWithASCIIString(key, "__builtins__") == 0)
-        return 0;
-    if (!PyUnicode_AsUTF8AndSize(key, &size)) {
-        PyErr_Clear();
-        return 0;
-    }
-    if (size < 1 || size > HF_KEY_SIZE_MAX)
-        return 0;
-    int hidden = PySequence_Contains(at->hidden, key);
-    return hidden < 0 ? -1 : !hidden;
-}
-
-static int
-collect(hfi_save *at) {
-    PyObject *key, *value;
-    Py_ssize_t position = 0;
-    at->members = calloc((size_t)PyDict_Size(at->namespace) + 1, sizeof *at->members);
-    PyObject *items = at->members ? PyDict_Copy(at->namespace) : PyErr_NoMemory();
-    if (!items)
-        return -1;
-    int failed = 0;
-    while (!failed && PyDict_Next(items, &position, &key, &value)) {
-        int carried = is_carried(at, key);
-        failed = carried < 0;
-        hfi_record *record = carried > 0 ? hfi_save_record(at, key) : NULL;
-        failed |= !record && PyErr_Occurred();
-        if (carried > 0 && !(record && record->object == value))
-            at->members[at->count++] =
-                (hfi_member){.key = Py_NewRef(key), .value = Py_NewRef(value)};
-    }
-    Py_DECREF(items);
-    return failed ? -1 : 0;
-}
 
 static int
 save_extra(hfi_save *at, PyObject *extra) {
@@ -94,8 +54,9 @@ static PyObject *
 run(hfi_save *at, PyObject *extra) {
     struct timespec start, end;
     clock_gettime(CLOCK_MONOTONIC, &start);
-    if (collect(at) < 0 || hfi_save_members(at) < 0 || save_extra(at, extra) < 0 ||
-        hfi_save_sweep(at) < 0)
+    if (hfi_save_collect(at) < 0 || hfi_save_members(at) < 0 ||
+        save_extra(at, extra) < 0 || hfi_save_sweep(at) < 0 ||
+        hfi_save_find_strays(at) < 0)
         return NULL;
     hf_commit_stats stats;
     PyObject *prepared = prepare(at, &stats);
@@ -107,9 +68,12 @@ run(hfi_save *at, PyObject *extra) {
     clock_gettime(CLOCK_MONOTONIC, &end);
     double seconds = (double)(end.tv_sec - start.tv_sec) +
                      (double)(end.tv_nsec - start.tv_nsec) * 1e-9;
-    return Py_BuildValue("{s:N,s:N,s:O,s:N,s:K,s:K,s:K,s:K,s:d}", "prepared", prepared,
-                         "saved", PyDict_Keys(at->saved), "removed", at->removed,
-                         "declined", declined, "decoded_again",
+    return Py_BuildValue("{s:N,s:N,s:O,s:N,s:O,s:O,s:n,s:n,s:K,s:K,s:K,s:K,s:K,s:d}",
+                         "prepared", prepared, "saved", PyDict_Keys(at->saved),
+                         "removed", at->removed, "declined", declined, "code", at->code,
+                         "held", at->held, "strays", at->strays, "names_examined",
+                         (Py_ssize_t)at->count, "names_encoded",
+                         (unsigned long long)at->encoded, "decoded_again",
                          (unsigned long long)at->decoded_again, "bytes_copied",
                          (unsigned long long)stats.bytes_copied, "bytes_shared",
                          (unsigned long long)stats.bytes_shared, "pages_changed",
@@ -135,8 +99,13 @@ open_save(hfi_save *at) {
     at->lost_classes = PySet_New(NULL);
     at->saved = PyDict_New();
     at->removed = PyList_New(0);
+    at->hot_groups = PySet_New(NULL);
+    at->classes = PyList_New(0);
+    at->code = PyDict_New();
+    at->held = PyList_New(0);
     return names->pending && at->own && at->groups_used && at->lost_classes &&
-                   at->saved && at->removed
+                   at->saved && at->removed && at->hot_groups && at->classes &&
+                   at->code && at->held
                ? 0
                : -1;
 }
@@ -149,6 +118,7 @@ close_save(hfi_save *at) {
         Py_XDECREF(at->members[i].group);
     }
     free(at->members);
+    free(at->others);
     hfi_entry_sink_fini(&at->sink);
     hf_commit_abort(at->commit);
     Py_XDECREF(at->own);
@@ -156,25 +126,36 @@ close_save(hfi_save *at) {
     Py_XDECREF(at->lost_classes);
     Py_XDECREF(at->saved);
     Py_XDECREF(at->removed);
+    Py_XDECREF(at->hot_groups);
+    Py_XDECREF(at->classes);
+    Py_XDECREF(at->code);
+    Py_XDECREF(at->held);
 }
 
 PyObject *
 hfi_names_save(PyObject *self, PyObject *args, PyObject *kwargs) {
-    static char *words[] = {"namespace", "hidden", "extra", NULL};
-    PyObject *namespace, *hidden = NULL, *extra = NULL;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!|$OO!:save", words, &PyDict_Type,
-                                     &namespace, &hidden, &PyDict_Type, &extra))
+    static char *words[] = {"namespace", "hidden", "extra", "touched", "holders", NULL};
+    PyObject *namespace, *hidden = NULL, *extra = NULL, *touched = NULL,
+                         *holders = NULL;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!|$OO!OO!:save", words,
+                                     &PyDict_Type, &namespace, &hidden, &PyDict_Type,
+                                     &extra, &touched, &PyTuple_Type, &holders))
         return NULL;
+    if (touched && touched != Py_None && !PyAnySet_CheckExact(touched))
+        return PyErr_Format(PyExc_TypeError, "touched is a set or None");
     hfi_names *names = (hfi_names *)(void *)self;
     hfi_save at = {.state = hfi_state_of(Py_TYPE(self)),
                    .names = names,
                    .namespace = namespace,
+                   .touched = touched == Py_None ? NULL : touched,
+                   .holders = holders,
                    .hidden = PyFrozenSet_New(hidden)};
     hfi_entry_sink_init(&at.sink, names->attachment->session);
     PyObject *result = NULL;
     if (at.hidden && open_save(&at) == 0) {
         PyObject *before = hfi_carry_enter(self, namespace, at.own);
         if (before) {
+            at.namespace_refs = Py_REFCNT(namespace);
             result = run(&at, extra);
             hfi_carry_leave(before);
         }

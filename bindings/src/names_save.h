@@ -7,11 +7,14 @@
 
 /* A name, or a class of the notebook that the walk found, whose value is looked at. */
 typedef struct hfi_member {
-    PyObject *key;   /* owned */
-    PyObject *value; /* owned */
-    PyObject *group; /* owned: key of the group that has the value; or NULL */
+    PyObject *key;             /* owned */
+    PyObject *value;           /* owned */
+    PyObject *group;           /* owned: key of the group that has the value; or NULL */
+    Py_ssize_t namespace_refs; /* that functions behind it hold */
     int is_class;
     int is_declined;
+    int is_untouched; /* looked at for its group's sake, perhaps */
+    int is_closed;    /* nobody else can change it: graph.h */
 } hfi_member;
 
 typedef struct hfi_save {
@@ -24,7 +27,21 @@ typedef struct hfi_save {
     PyObject *lost_classes; /* set of identifiers of classes that were declined */
     PyObject *saved;        /* a dict as an ordered set of names */
     PyObject *removed;
-    hf_commit *commit; /* begun with the first change */
+    PyObject
+        *touched; /* set of names that code may have changed; NULL: any. Borrowed */
+    PyObject
+        *holders; /* tuple of dicts whose references are known, or NULL. Borrowed */
+    PyObject *hot_groups; /* set of keys: groups with a name that is looked at */
+    PyObject *classes; /* list: known classes of the notebook, where `touched` is set */
+    PyObject *code;    /* key -> list of functions and classes behind it */
+    PyObject *held;    /* list of keys with code that somebody else holds */
+    PyObject **others; /* borrowed: what hidden names and holders refer to */
+    size_t other_count;
+    size_t other_room;
+    Py_ssize_t namespace_refs; /* all references to the namespace */
+    Py_ssize_t strays;         /* those of functions that were not found anywhere */
+    uint64_t encoded;          /* values */
+    hf_commit *commit;         /* begun with the first change */
     hfi_entry_sink sink;
     hfi_member *members;
     size_t count;
@@ -34,10 +51,24 @@ typedef struct hfi_save {
 
 /* All give -1 with an exception set. */
 
+/* names_collect.c: the names to look at. */
+int hfi_save_collect(hfi_save *at);
+
+/* names_code.c: what the walk found besides groups. */
+
+/* Which members are closed, and the code behind them. */
+int hfi_save_learn(hfi_save *at, hfi_graph *graph);
+/* Remember with the record that will hold what was learnt of a member. */
+void hfi_save_remember(hfi_save *at, const hfi_member *one);
+/* Count the notebook's functions that nothing that is saved refers to. */
+int hfi_save_find_strays(hfi_save *at);
+
 /* names_put.c: one value at a time. */
 
 /* Borrowed; NULL where there is none, perhaps with an exception. */
 hfi_record *hfi_save_record(hfi_save *at, PyObject *key);
+/* The record that will hold after this commit; the same. */
+hfi_record *hfi_save_record_after(hfi_save *at, PyObject *key);
 int hfi_save_remove(hfi_save *at, PyObject *key);
 /* Encode into the sink. HF_DECLINED with words in `error`; negative with an exception.
  */

@@ -12,15 +12,6 @@
  */
 #include "names_save.h"
 
-/* The record that will hold after this commit; borrowed, NULL where there is none. */
-static hfi_record *
-record_after(hfi_save *at, PyObject *key) {
-    PyObject *pending = PyDict_GetItemWithError(at->names->pending, key);
-    if (pending)
-        return pending == Py_None ? NULL : (hfi_record *)(void *)pending;
-    return hfi_save_record(at, key);
-}
-
 static int
 forget_declined(hfi_save *at) {
     PyObject *names = PyDict_Keys(at->names->reasons);
@@ -63,7 +54,7 @@ mark(hfi_save *at, PyObject *live, PyObject *key, hfi_record *record) {
             return -1;
     }
     if (record->group) {
-        hfi_record *group = record_after(at, record->group);
+        hfi_record *group = hfi_save_record_after(at, record->group);
         if (group && mark(at, live, record->group, group) < 0)
             return -1;
     }
@@ -71,7 +62,8 @@ mark(hfi_save *at, PyObject *live, PyObject *key, hfi_record *record) {
          i++) {
         PyObject *class_key = PyUnicode_FromFormat(
             "%c%c%U", HFI_KEY_GROUP, 'c', PyTuple_GET_ITEM(record->classes, i));
-        hfi_record *class_record = class_key ? record_after(at, class_key) : NULL;
+        hfi_record *class_record =
+            class_key ? hfi_save_record_after(at, class_key) : NULL;
         int failed =
             !class_key || (class_record && mark(at, live, class_key, class_record) < 0);
         Py_XDECREF(class_key);
@@ -104,14 +96,14 @@ remove_unreferred(hfi_save *at) {
     for (Py_ssize_t i = 0; !failed && i < PyList_GET_SIZE(keys); i++) {
         PyObject *key = PyList_GET_ITEM(keys, i);
         int kind = hfi_key_kind(key);
-        hfi_record *record = record_after(at, key);
+        hfi_record *record = hfi_save_record_after(at, key);
         if (record && (kind == 'n' || kind == 'x'))
             failed = mark(at, live, key, record) < 0;
     }
     for (Py_ssize_t i = 0; !failed && i < PyList_GET_SIZE(keys); i++) {
         PyObject *key = PyList_GET_ITEM(keys, i);
         int kind = hfi_key_kind(key);
-        if ((kind == 'g' || kind == 'c') && record_after(at, key) &&
+        if ((kind == 'g' || kind == 'c') && hfi_save_record_after(at, key) &&
             PySet_Contains(live, key) == 0)
             failed = hfi_save_remove(at, key) < 0;
     }

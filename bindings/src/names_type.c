@@ -196,6 +196,7 @@ names_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
     hfi_names *names = as_names(self);
     names->attachment = hfi_attachment_acquire(attachment);
     names->records = PyDict_New();
+    names->namespace_base = -1;
     names->reasons = PyDict_New();
     names->declined = PyDict_New();
     if (!names->records || !names->reasons || !names->declined ||
@@ -328,15 +329,29 @@ names_generation(PyObject *self, void *Py_UNUSED(closure)) {
 
 static PyMethodDef names_methods[] = {
     {"save", METHOD(hfi_names_save), METH_VARARGS | METH_KEYWORDS,
-     "save($self, namespace, *, hidden=frozenset(), extra={})\n--\n\n"
+     "save($self, namespace, *, hidden=frozenset(), extra={}, touched=None, "
+     "holders=())\n--\n\n"
      "Prepare a commit of what differs from the store; publish nothing.\n\n"
      "Parameters\n----------\nnamespace : dict\n    The globals.\n"
      "hidden : container of str\n    Names that are not carried.\n"
-     "extra : dict\n    Process state by word, kept apart from the names.\n\n"
+     "extra : dict\n    Process state by word, kept apart from the names.\n"
+     "touched : set of str or None\n    The names that code can have reached since the "
+     "last save; None where that isn't known. Others are looked at only if they can "
+     "change without being named.\n"
+     "holders : tuple of dict\n    Whose references to the values are the shell's "
+     "own.\n\n"
      "Returns\n-------\ndict\n    'prepared' (bytes for Session.publish, or None where "
      "nothing changed), 'saved', 'removed' (lists of names), 'declined' (name: "
-     "reason), 'decoded_again' (entries, to tell whether a pickle changed), "
+     "reason), 'code' (key: functions and classes "
+     "behind it), 'held' (keys with code that somebody else holds), 'strays', "
+     "'names_examined', 'names_encoded', 'decoded_again' (entries, to tell whether a "
+     "pickle changed), "
      "'bytes_copied', 'bytes_shared', 'pages_changed', 'seconds'."},
+    {"watch", METHOD(hfi_names_watch), METH_VARARGS | METH_KEYWORDS,
+     "watch($self, namespace)\n--\n\n"
+     "To be called before there is user code: from now on save() tells, as 'strays', "
+     "how "
+     "many of the notebook's functions somebody holds besides the names."},
     {"published", names_published, METH_O,
      "The prepared commit was published as this generation."},
     {"bind", METHOD(hfi_names_bind), METH_VARARGS | METH_KEYWORDS,

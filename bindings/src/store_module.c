@@ -119,9 +119,12 @@ groups(PyObject *Py_UNUSED(module), PyObject *namespace) {
     hfi_graph graph;
     PyObject *keys = PyDict_Keys(namespace), *values = PyDict_Values(namespace);
     PyObject *result = NULL;
-    if (keys && values &&
-        hfi_graph_init(&graph, PySequence_Fast_ITEMS(values),
-                       (size_t)PyList_GET_SIZE(values), namespace, NULL, NULL) == 0) {
+    hfi_graph_input input = {.skip = namespace, .caller_refs = 1};
+    if (values) {
+        input.objects = PySequence_Fast_ITEMS(values);
+        input.count = (size_t)PyList_GET_SIZE(values);
+    }
+    if (keys && values && hfi_graph_init(&graph, &input) == 0) {
         result = PyList_New(0);
         for (uint32_t i = 0; result && i < graph.names; i++) {
             PyObject *group = NULL;
@@ -151,9 +154,11 @@ is_larger(PyObject *Py_UNUSED(module), PyObject *arguments) {
     if (!PyArg_ParseTuple(arguments, "O!nO:is_larger", &PyList_Type, &values, &limit,
                           &skip))
         return NULL;
-    int larger = hfi_graph_is_larger(PySequence_Fast_ITEMS(values),
-                                     (size_t)PyList_GET_SIZE(values), skip,
-                                     limit > 0 ? (size_t)limit : 0);
+    hfi_graph_input input = {.objects = PySequence_Fast_ITEMS(values),
+                             .count = (size_t)PyList_GET_SIZE(values),
+                             .skip = skip,
+                             .caller_refs = 1};
+    int larger = hfi_graph_is_larger(&input, limit > 0 ? (size_t)limit : 0);
     return larger < 0 ? NULL : PyBool_FromLong(larger);
 }
 

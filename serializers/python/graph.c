@@ -25,6 +25,20 @@
  * An object with one reference is held by the one through which it was reached, so no
  * other root can reach it and it needn't be remembered: most of a large nest.
  *
+ * The walk also tells whether somebody else holds a part of a value, who could change
+ * it without naming it: a library, a thread, a C object. tp_traverse visits each owned
+ * reference once, or the collector would not work. So an object whose reference count
+ * is larger than the number of times that it was visited is held from elsewhere; its
+ * root is open. So is a root with an object that is opaque (graph_types.c) or weakly
+ * referred to. What the caller holds himself, he says (hfi_graph_input). Visits that
+ * stand for no reference of the object's own, as those by hand, are not counted: too
+ * few make a root open that isn't, too many would be wrong. Classes aren't counted:
+ * their instances in values that aren't walked hold them, too.
+ *
+ * And it collects the code behind each root, functions and classes of the notebook, and
+ * counts the functions' references to the namespace: one that is missing in the sum
+ * belongs to a function that somebody else holds, and may call.
+ *
  * Pointers on the stack are borrowed. That is safe because the interpreter stays
  * attached, and everything on it is reachable from the namespace, which nobody can
  * change meanwhile. Cost: a list of a million floats 5 ms, of a million lists 22 ms.
@@ -38,36 +52,43 @@
 #include <string.h>
 
 #include "array.h"
-#include "buffer.h"
+#include "graph_types.h"
 #include "pointer_map.h"
 
-typedef enum treatment {
-    UNKNOWN = 0,
-    ATOM,
-    LEAF,     /* has an identity, but nothing behind it that we could see */
-    WALK,     /* by tp_traverse */
-    FUNCTION, /* by hand, without its globals */
-    CFUNCTION,
-    ARRAY,
-    CLASS,
-    SHARING, /* WALK, and what its codec tells */
-} treatment;
+enum {
+    OPAQUE = 0x100,      /* beside a treatment, for a type that isn't transparent */
+    EDGE_ROOT_BITS = 17, /* addresses have 47 */
+    NO_NOTE = UINT32_MAX,
+};
+
+/* An object that more than one may refer to, or an address. */
+typedef struct note {
+    PyObject *object; /* NULL: of no interest at the end */
+    Py_ssize_t count; /* references that were seen */
+    uint32_t root;    /* that reached it first */
+} note;
 
 typedef struct walk {
     hfi_graph *graph;
-    PyObject *skip;
-    hfi_pointer_map seen;  /* object -> root that reached it first */
-    hfi_pointer_map types; /* type -> treatment */
-    PyObject *finder;      /* holdfast.codecs.finder_of_shares; NULL until needed */
-    hfi_graph_origin origin;
-    void *origin_context;
-    PyObject *kept; /* list: what codecs gave, held while it may be on the stack */
+    const hfi_graph_input *input;
+    hfi_pointer_map seen;  /* object -> its note */
+    hfi_pointer_map types; /* type -> treatment, OPAQUE */
+    hfi_pointer_map edges; /* class and root, in one number */
+    note *notes;
+    size_t note_count;
+    size_t note_room;
+    PyObject *finder; /* holdfast.codecs.finder_of_shares; NULL until needed */
+    PyObject *kept;   /* list: what codecs gave, held while it may be on the stack */
     PyObject **stack;
     size_t depth;
     size_t room;
     size_t roots_room;
     size_t left; /* references that may still be followed */
+    size_t codes_room;
     uint32_t root;
+    int counting;         /* references that a visit stands for */
+    PyObject *last_class; /* of `last_root`: instances come in a row */
+    uint32_t last_root;
     enum { GOES_ON, NO_MEMORY, TOO_LARGE } failed;
 } walk;
 
@@ -92,60 +113,6 @@ join(hfi_graph *graph, uint32_t one, uint32_t other) {
         graph->roots[one].parent = other;
 }
 
-/* ---- what to do with an object, by its type ----------------------------------------
- */
-
-static int
-named(const PyTypeObject *type, const char *name) {
-    for (; type; type = type->tp_base)
-        if (strcmp(type->tp_name, name) == 0)
-            return 1;
-    return 0;
-}
-
-static treatment
-treatment_of_type(PyTypeObject *type) {
-    static const char *const atoms[] = {"numpy.dtype",
-                                        "numpy.generic",
-                                        "datetime.date",
-                                        "datetime.time",
-                                        "datetime.timedelta",
-                                        "datetime.tzinfo",
-                                        "decimal.Decimal",
-                                        "frame",
-                                        "traceback",
-                                        "code",
-                                        "weakref.ReferenceType",
-                                        "weakref",
-                                        "range",
-                                        "Logger",
-                                        "re.Pattern",
-                                        "builtin_function_or_method_descriptor",
-                                        "getset_descriptor",
-                                        "member_descriptor",
-                                        "method_descriptor",
-                                        "wrapper_descriptor",
-                                        "classmethod_descriptor"};
-    if (PyType_IsSubtype(type, &PyType_Type))
-        return CLASS;
-    if (type == &PyFunction_Type)
-        return FUNCTION;
-    if (type == &PyCFunction_Type)
-        return CFUNCTION;
-    if (PyType_IsSubtype(type, &PyModule_Type) || type == Py_TYPE(Py_Ellipsis) ||
-        type == Py_TYPE(Py_NotImplemented) || type == &PyComplex_Type)
-        return ATOM;
-    if (named(Py_TYPE(type), "EnumType") || named(Py_TYPE(type), "numpy._DTypeMeta"))
-        return ATOM;
-    for (size_t i = 0; i < sizeof atoms / sizeof *atoms; i++)
-        if (named(type, atoms[i]))
-            return ATOM;
-    if (named(type, "numpy.ndarray"))
-        return ARRAY;
-    return PyType_HasFeature(type, Py_TPFLAGS_HAVE_GC) && type->tp_traverse ? WALK
-                                                                            : LEAF;
-}
-
 /* The `shares` of the type's codec, new reference, or NULL. A codec that fails here is
  * none. */
 static PyObject *
@@ -165,73 +132,38 @@ shares_of(walk *at, PyTypeObject *type) {
 }
 
 /* The interpreter's own types, by a name without a module, have no codec to ask. */
-static treatment
+static hfi_treatment
 treatment_with_codec(walk *at, PyTypeObject *type) {
-    treatment how = treatment_of_type(type);
+    hfi_treatment how = hfi_graph_treatment(type);
     int has_module = PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) ||
                      strchr(type->tp_name, '.') != NULL;
-    if ((how != WALK && how != LEAF) || !has_module)
+    if ((how != HFI_WALK && how != HFI_LEAF) || !has_module)
         return how;
     PyObject *shares = shares_of(at, type);
     Py_XDECREF(shares);
-    return shares ? SHARING : how;
+    return shares ? HFI_SHARING : how;
 }
 
-int
-hfi_graph_is_atom(PyObject *object) {
-    PyTypeObject *type = Py_TYPE(object);
-    if (object == Py_None || type == &PyFloat_Type || type == &PyLong_Type ||
-        type == &PyBool_Type || type == &PyComplex_Type)
-        return 1;
-    if (type == &PyUnicode_Type)
-        return PyUnicode_GET_LENGTH(object) < HFI_BUFFER_BYTES_MIN;
-    if (type == &PyBytes_Type)
-        return PyBytes_GET_SIZE(object) < HFI_BUFFER_BYTES_MIN;
-    if (type == &PyTuple_Type)
-        return PyTuple_GET_SIZE(object) == 0;
-    return 0;
-}
-
-static treatment
-treatment_of(walk *at, PyObject *object) {
+/* A treatment, and OPAQUE. */
+static unsigned
+kind_of(walk *at, PyObject *object) {
     PyTypeObject *type = Py_TYPE(object);
     if (type == &PyList_Type || type == &PyDict_Type)
-        return WALK;
+        return HFI_WALK;
     if (hfi_graph_is_atom(object))
-        return ATOM;
+        return HFI_ATOM;
     int new;
     uint32_t *known = hfi_pointer_map_put(&at->types, type, &new);
     if (!known) {
         at->failed = NO_MEMORY;
-        return ATOM;
+        return HFI_ATOM;
     }
-    if (new)
-        *known = treatment_with_codec(at, type);
-    return (treatment)*known;
-}
-
-/* A class whose definition travels with the notebook. */
-static int
-is_notebook_class(PyObject *object) {
-    PyTypeObject *type = (PyTypeObject *)object;
-    if (!PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) || !type->tp_dict)
-        return 0;
-    PyObject *module = PyDict_GetItemString(type->tp_dict, "__module__");
-    return module && PyUnicode_Check(module) &&
-           PyUnicode_CompareWithASCIIString(module, "__main__") == 0;
-}
-
-/* A function that pickle carries by its module and name. */
-static int
-is_imported_function(PyObject *object) {
-    PyFunctionObject *function = (PyFunctionObject *)object;
-    if (!function->func_module || !PyUnicode_Check(function->func_module) ||
-        PyUnicode_CompareWithASCIIString(function->func_module, "__main__") == 0)
-        return 0;
-    const char *name = PyUnicode_AsUTF8(function->func_qualname);
-    if (!name)
-        PyErr_Clear();
-    return name && !strstr(name, "<locals>") && !strstr(name, "<lambda>");
+    if (new) {
+        hfi_treatment how = treatment_with_codec(at, type);
+        int opaque = how == HFI_SHARING || !hfi_graph_is_transparent(type);
+        *known = (uint32_t)how | (opaque ? OPAQUE : 0u);
+    }
+    return *known;
 }
 
 /* ---- the walk
@@ -253,21 +185,100 @@ push(walk *at, PyObject *object) {
     return 0;
 }
 
+/* Room for one more in an array of things of `size` bytes; the array, or NULL. */
+static void *
+make_room(walk *at, void *array, size_t count, size_t *room, size_t size) {
+    if (count < *room)
+        return array;
+    size_t larger = *room * 2 + 64;
+    void *grown = realloc(array, larger * size);
+    if (grown)
+        *room = larger;
+    else
+        at->failed = NO_MEMORY;
+    return grown;
+}
+
 static void
 add_class(walk *at, PyObject *object) {
     hfi_graph *graph = at->graph;
-    if (graph->count == at->roots_room) {
-        size_t room = at->roots_room * 2 + 8;
-        hfi_graph_root *roots = realloc(graph->roots, room * sizeof *roots);
-        if (!roots) {
-            at->failed = NO_MEMORY;
-            return;
-        }
-        graph->roots = roots;
-        at->roots_room = room;
-    }
+    void *roots = make_room(at, graph->roots, graph->count, &at->roots_room,
+                            sizeof *graph->roots);
+    if (!roots)
+        return;
+    graph->roots = roots;
     uint32_t index = (uint32_t)graph->count++;
-    graph->roots[index] = (hfi_graph_root){object, index, 1};
+    graph->roots[index] =
+        (hfi_graph_root){.object = object, .parent = index, .is_class = 1};
+}
+
+/* A function or class of the notebook behind the current root. */
+static void
+add_code(walk *at, PyObject *object) {
+    hfi_graph *graph = at->graph;
+    void *codes = make_room(at, graph->codes, graph->code_count, &at->codes_room,
+                            sizeof *graph->codes);
+    if (!codes)
+        return;
+    graph->codes = codes;
+    graph->codes[graph->code_count++] = (hfi_graph_code){at->root, object};
+}
+
+/* The note of an object or address, NULL without memory. */
+static note *
+note_of(walk *at, const void *key, int *ret_new) {
+    uint32_t *index = hfi_pointer_map_put(&at->seen, key, ret_new);
+    if (!index) {
+        at->failed = NO_MEMORY;
+        return NULL;
+    }
+    if (!*ret_new)
+        return &at->notes[*index];
+    *index = (uint32_t)at->note_count;
+    void *notes =
+        make_room(at, at->notes, at->note_count, &at->note_room, sizeof *at->notes);
+    if (!notes)
+        return NULL;
+    at->notes = notes;
+    at->notes[at->note_count] = (note){NULL, 0, at->root};
+    return &at->notes[at->note_count++];
+}
+
+/* A class is a root of its own, walked later; never joined from here. */
+static int
+visit_class(walk *at, PyObject *object) {
+    int new = 1;
+    if (object == at->last_class && at->root == at->last_root)
+        return at->failed;
+    if (!hfi_graph_is_notebook_class(object))
+        return at->failed;
+    at->last_class = object;
+    at->last_root = at->root;
+    if (note_of(at, object, &new) && new)
+        add_class(at, object);
+    new = 1;
+    if (at->root < 1u << EDGE_ROOT_BITS) {
+        uint64_t edge = (uint64_t)(uintptr_t)object << EDGE_ROOT_BITS | at->root;
+        if (!hfi_pointer_map_put(&at->edges, (void *)(uintptr_t)edge, &new))
+            at->failed = NO_MEMORY;
+    }
+    if (new)
+        add_code(at, object);
+    return at->failed;
+}
+
+/* An object that is met for the first time. */
+static int
+enter(walk *at, PyObject *object, unsigned kind) {
+    hfi_graph_root *root = &at->graph->roots[at->root];
+    at->graph->visited++;
+    if (kind & OPAQUE)
+        root->is_open = 1;
+    if (hfi_graph_is_weakly_held(object))
+        root->is_open = root->is_held = 1;
+    if (kind == HFI_FUNCTION)
+        add_code(at, object);
+    return (kind & ~(unsigned)OPAQUE) == HFI_LEAF ? 0 : push(at, object);
 }
 
 /* 1 where the walk ends here. */
@@ -282,50 +293,57 @@ spend(walk *at, size_t references) {
 static int
 visit(PyObject *object, void *context) {
     walk *at = context;
-    if (!object || object == at->skip)
+    if (!object)
         return 0;
+    if (object == at->input->skip) {
+        at->graph->roots[at->root].namespace_refs += at->counting;
+        return 0;
+    }
     if (spend(at, 1))
         return 1;
-    treatment how = treatment_of(at, object);
-    if (how == ATOM || (how == CLASS && !is_notebook_class(object)))
+    unsigned kind = kind_of(at, object);
+    if (kind == HFI_ATOM || (kind & ~(unsigned)OPAQUE) == HFI_ATOM)
         return at->failed;
-    if (how == CFUNCTION) {
+    if ((kind & ~(unsigned)OPAQUE) == HFI_CLASS)
+        return visit_class(at, object);
+    if (kind == HFI_CFUNCTION) {
         PyObject *self = PyCFunction_GetSelf(object);
         if (!self || PyModule_Check(self) || PyType_Check(self))
             return 0;
     }
-    if (how == FUNCTION && is_imported_function(object))
+    if (kind == HFI_FUNCTION && hfi_graph_is_imported_function(object))
         return 0;
-    if (Py_REFCNT(object) == 1 && how != CLASS) {
-        at->graph->visited++; /* only what is walked now holds it: nothing joins here */
-        return how == LEAF ? 0 : push(at, object);
-    }
+    /* Only what is walked now holds it: nothing joins here. */
+    if (Py_REFCNT(object) == at->counting)
+        return enter(at, object, kind);
     int new;
-    uint32_t *root = hfi_pointer_map_put(&at->seen, object, &new);
-    if (!root) {
-        at->failed = NO_MEMORY;
+    note *found = note_of(at, object, &new);
+    if (!found)
         return 1;
+    found->count += at->counting;
+    if (new) {
+        found->object = object;
+        return enter(at, object, kind);
     }
-    if (how == CLASS) { /* a root of its own, walked later; never joined from here */
-        if (new) {
-            *root = (uint32_t)at->graph->count;
-            add_class(at, object);
-        }
-        return at->failed;
-    }
-    if (!new) {
-        if (*root != at->root)
-            join(at->graph, *root, at->root);
-        return 0;
-    }
-    at->graph->visited++;
-    *root = at->root;
-    return how == LEAF ? 0 : push(at, object);
+    if (found->root != at->root)
+        join(at->graph, found->root, at->root);
+    return 0;
+}
+
+/* A visit that stands for no reference of the current object's own. */
+static void
+visit_uncounted(walk *at, PyObject *object) {
+    int before = at->counting;
+    at->counting = 0;
+    visit(object, at);
+    at->counting = before;
 }
 
 static void
 walk_function(walk *at, PyObject *function) {
     PyFunctionObject *parts = (PyFunctionObject *)function;
+    if (parts->func_globals == at->input->skip)
+        at->graph->roots[at->root].namespace_refs++;
     visit(parts->func_closure, at);
     visit(parts->func_defaults, at);
     visit(parts->func_kwdefaults, at);
@@ -347,7 +365,7 @@ walk_elements(walk *at, PyObject *array) {
     if (list && PyList_Check(list))
         for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list) && !at->failed; i++)
             if (Py_REFCNT(PyList_GET_ITEM(list, i)) > 1)
-                visit(PyList_GET_ITEM(list, i), at);
+                visit_uncounted(at, PyList_GET_ITEM(list, i));
     Py_XDECREF(flat);
     Py_XDECREF(list);
     PyErr_Clear();
@@ -357,15 +375,11 @@ walk_elements(walk *at, PyObject *array) {
 static void
 visit_address(walk *at, void *address) {
     int new;
-    if (at->origin)
-        address = at->origin(at->origin_context, address);
-    uint32_t *root = hfi_pointer_map_put(&at->seen, address, &new);
-    if (!root)
-        at->failed = NO_MEMORY;
-    else if (new)
-        *root = at->root;
-    else if (*root != at->root)
-        join(at->graph, *root, at->root);
+    if (at->input->origin)
+        address = at->input->origin(at->input->origin_context, address);
+    note *found = note_of(at, address, &new);
+    if (found && !new && found->root != at->root)
+        join(at->graph, found->root, at->root);
 }
 
 /* An array's own memory may be another library's as well (torch.from_numpy). */
@@ -410,7 +424,7 @@ walk_shares(walk *at, PyObject *object) {
     for (Py_ssize_t i = 0; items && i < PyTuple_GET_SIZE(items) && !at->failed; i++) {
         PyObject *item = PyTuple_GET_ITEM(items, i);
         if (!PyLong_CheckExact(item))
-            visit(item, at);
+            visit_uncounted(at, item);
         else if (PyLong_AsVoidPtr(item))
             visit_address(at, PyLong_AsVoidPtr(item));
     }
@@ -423,14 +437,14 @@ walk_shares(walk *at, PyObject *object) {
 static void
 walk_object(walk *at, PyObject *object) {
     PyTypeObject *type = Py_TYPE(object);
-    switch (treatment_of(at, object)) {
-    case FUNCTION:
+    switch (kind_of(at, object) & ~(unsigned)OPAQUE) {
+    case HFI_FUNCTION:
         walk_function(at, object);
         break;
-    case ARRAY:
+    case HFI_ARRAY:
         walk_array(at, object);
         break;
-    case SHARING:
+    case HFI_SHARING:
         walk_shares(at, object);
         if (type->tp_traverse)
             type->tp_traverse(object, visit, at);
@@ -438,47 +452,95 @@ walk_object(walk *at, PyObject *object) {
     default:
         type->tp_traverse(object, visit, at);
         if (PyMemoryView_Check(object))
-            visit(PyMemoryView_GET_BASE(object), at);
+            visit_uncounted(at, PyMemoryView_GET_BASE(object));
         break;
     }
     /* Not every type with a C traverse visits its type. */
     if (PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE))
-        visit((PyObject *)type, at);
+        visit_uncounted(at, (PyObject *)type);
 }
 
 static void
 walk_from(walk *at, uint32_t index) {
+    hfi_graph_root *root = &at->graph->roots[index];
     at->root = index;
-    if (at->graph->roots[index].is_class)
-        PyType_Type.tp_traverse(at->graph->roots[index].object, visit, at);
-    else
-        visit(at->graph->roots[index].object, at);
+    at->counting = 1;
+    if (root->is_class) {
+        PyType_Type.tp_traverse(root->object, visit, at);
+    } else {
+        at->counting += at->input->caller_refs;
+        visit(root->object, at);
+        at->counting = 1;
+    }
     while (at->depth && !at->failed)
         walk_object(at, at->stack[--at->depth]);
 }
 
+/* Which roots somebody else holds a part of. */
+static void
+close_accounts(walk *at) {
+    const hfi_graph_input *input = at->input;
+    for (size_t i = 0; i < input->other_count; i++) {
+        int new;
+        uint32_t *index = hfi_pointer_map_put(&at->seen, input->others[i], &new);
+        if (!index)
+            at->failed = NO_MEMORY;
+        else if (new)
+            *index = NO_NOTE;
+        else if (*index != NO_NOTE)
+            at->notes[*index].count++;
+    }
+    for (size_t i = 0; i < at->note_count; i++) {
+        const note *one = &at->notes[i];
+        if (!one->object || Py_REFCNT(one->object) == one->count ||
+            hfi_graph_is_constant(one->object))
+            continue;
+        at->graph->roots[one->root].is_open = 1;
+        at->graph->roots[one->root].is_held = 1;
+    }
+}
+
+static void
+walk_roots(walk *at) {
+    const hfi_graph_input *input = at->input;
+    for (size_t i = 0; i < input->class_count && !at->failed; i++) {
+        int new;
+        if (note_of(at, input->classes[i], &new) && new)
+            add_class(at, input->classes[i]);
+    }
+    for (uint32_t i = 0; i < at->graph->count && !at->failed; i++)
+        walk_from(at, i);
+    if (!at->failed)
+        close_accounts(at);
+}
+
 /* 0, or -1 with MemoryError, or 1 where it met more references than it may. */
 static int
-walk_all(walk *at, PyObject *const *objects, size_t count) {
+walk_all(walk *at) {
     hfi_graph *graph = at->graph;
+    size_t count = at->input->count;
     at->roots_room = count + 8;
-    *graph = (hfi_graph){calloc(at->roots_room, sizeof *graph->roots), count, count, 0};
+    *graph = (hfi_graph){.roots = calloc(at->roots_room, sizeof *graph->roots),
+                         .count = count,
+                         .names = count};
     if (!graph->roots) {
         PyErr_NoMemory();
         return -1;
     }
     for (uint32_t i = 0; i < count; i++)
-        graph->roots[i] = (hfi_graph_root){objects[i], i, 0};
+        graph->roots[i] =
+            (hfi_graph_root){.object = at->input->objects[i], .parent = i};
     int collects =
         PyGC_Disable(); /* a finalizer would run Python code under the walk */
-    for (uint32_t i = 0; i < graph->count && !at->failed; i++)
-        walk_from(at, i);
+    walk_roots(at);
     if (collects)
         PyGC_Enable();
     hfi_pointer_map_fini(&at->seen);
     hfi_pointer_map_fini(&at->types);
+    hfi_pointer_map_fini(&at->edges);
     Py_XDECREF(at->finder);
     Py_XDECREF(at->kept);
+    free(at->notes);
     free(at->stack);
     if (!at->failed)
         return 0;
@@ -490,22 +552,16 @@ walk_all(walk *at, PyObject *const *objects, size_t count) {
 }
 
 int
-hfi_graph_init(hfi_graph *ret_graph, PyObject *const *objects, size_t count,
-               PyObject *skip, hfi_graph_origin origin, void *context) {
-    walk at = {.graph = ret_graph,
-               .skip = skip,
-               .left = SIZE_MAX,
-               .origin = origin,
-               .origin_context = context};
-    return walk_all(&at, objects, count);
+hfi_graph_init(hfi_graph *ret_graph, const hfi_graph_input *input) {
+    walk at = {.graph = ret_graph, .input = input, .left = SIZE_MAX};
+    return walk_all(&at);
 }
 
 int
-hfi_graph_is_larger(PyObject *const *objects, size_t count, PyObject *skip,
-                    size_t limit) {
+hfi_graph_is_larger(const hfi_graph_input *input, size_t limit) {
     hfi_graph graph;
-    walk at = {.graph = &graph, .skip = skip, .left = limit};
-    int larger = walk_all(&at, objects, count);
+    walk at = {.graph = &graph, .input = input, .left = limit};
+    int larger = walk_all(&at);
     if (larger == 0)
         hfi_graph_fini(&graph);
     return larger;
@@ -514,5 +570,6 @@ hfi_graph_is_larger(PyObject *const *objects, size_t count, PyObject *skip,
 void
 hfi_graph_fini(hfi_graph *graph) {
     free(graph->roots);
-    *graph = (hfi_graph){NULL, 0, 0, 0};
+    free(graph->codes);
+    *graph = (hfi_graph){.roots = NULL};
 }

@@ -9,38 +9,61 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "graph_types.h"
+
 typedef struct hfi_graph_root {
     PyObject
         *object;     /* borrowed: the namespace, or a class's own references, hold it */
     uint32_t parent; /* union-find; read through hfi_graph_group() */
     int is_class;    /* a notebook class that the walk found, not a name */
+    int is_open;     /* it can change without being named: held elsewhere, or opaque.
+                      * Says nothing of a class */
+    int is_held;     /* somebody else holds a part of it */
+    Py_ssize_t namespace_refs; /* references to `skip` that its functions hold */
 } hfi_graph_root;
+
+/* A function or class of the notebook that is behind a root. */
+typedef struct hfi_graph_code {
+    uint32_t root;
+    PyObject *object; /* borrowed */
+} hfi_graph_code;
 
 typedef struct hfi_graph {
     hfi_graph_root *roots;
     size_t count;
     size_t names;     /* roots[0 .. names-1] are the names that were given */
     uint64_t visited; /* objects looked at, for reports */
+    hfi_graph_code *codes;
+    size_t code_count;
 } hfi_graph;
 
 /* Where the block of memory begins that `address` lies in; `address` itself where that
  * isn't known. */
 typedef void *(*hfi_graph_origin)(void *context, void *address);
 
-/* Walk from each of `objects` and join those that reach a common mutable object.
- * Classes of the notebook become roots of their own behind the names. `skip` (the
- * namespace) is never entered. `origin` (may be NULL) is asked for memory, so that
- * views of different parts of a block are joined. -1 with MemoryError. */
-int hfi_graph_init(hfi_graph *ret_graph, PyObject *const *objects, size_t count,
-                   PyObject *skip, hfi_graph_origin origin, void *context);
-/* 1 where more than `limit` references are met on the way from `objects`, else 0; -1
+typedef struct hfi_graph_input {
+    PyObject *const *objects; /* the names' values */
+    size_t count;
+    PyObject *skip;           /* the namespace: never entered */
+    PyObject *const *classes; /* of the notebook: roots, also where no value has them */
+    size_t class_count;
+    PyObject *const *others; /* once for each reference that isn't followed, but is
+                              * known: IPython's memory of results */
+    size_t other_count;
+    int caller_refs; /* references to each of `objects` besides the namespace's */
+    hfi_graph_origin origin; /* asked for memory, so that views of different parts of
+                              * a block are joined; or NULL */
+    void *origin_context;
+} hfi_graph_input;
+
+/* Walk from each of the objects and join those that reach a common mutable object.
+ * Classes of the notebook become roots of their own behind the names. -1 with
+ * MemoryError. */
+int hfi_graph_init(hfi_graph *ret_graph, const hfi_graph_input *input);
+/* 1 where more than `limit` references are met on the way from the objects, else 0; -1
  * with MemoryError. Costs as much as the limit, at most. */
-int hfi_graph_is_larger(PyObject *const *objects, size_t count, PyObject *skip,
-                        size_t limit);
+int hfi_graph_is_larger(const hfi_graph_input *input, size_t limit);
 void hfi_graph_fini(hfi_graph *graph);
 /* The representative root of root `index`'s group. */
 uint32_t hfi_graph_group(hfi_graph *graph, uint32_t index);
-/* 1 where sharing or changing `object` can't be told: None, numbers, short texts ... */
-int hfi_graph_is_atom(PyObject *object);
-
 #endif

@@ -1,0 +1,209 @@
+/* graph_types.c - what the walk over live objects does with an object, by its type.
+ *
+ * Two questions. How is it followed (hfi_graph_treatment)? And is it transparent: does
+ * its tp_traverse show every reference that it holds, and is its content reachable
+ * through such references alone? Only of transparent objects can it be said that nobody
+ * else holds what is in them. Transparent are the built-in containers, NumPy's and
+ * pandas' own types, and classes written in Python over such types. Everything else
+ * that is written in C may share memory behind the interpreter's back (tensors, Arrow's
+ * buffers, files) and is opaque: a list of known types errs on the side of looking
+ * again, a list of the exceptions would err on the other.
+ */
+#include "graph_types.h"
+
+#include <string.h>
+
+#include "buffer.h"
+
+static int
+named(const PyTypeObject *type, const char *name) {
+    for (; type; type = type->tp_base)
+        if (strcmp(type->tp_name, name) == 0)
+            return 1;
+    return 0;
+}
+
+hfi_treatment
+hfi_graph_treatment(PyTypeObject *type) {
+    static const char *const atoms[] = {"numpy.dtype",
+                                        "numpy.generic",
+                                        "datetime.date",
+                                        "datetime.time",
+                                        "datetime.timedelta",
+                                        "datetime.tzinfo",
+                                        "decimal.Decimal",
+                                        "frame",
+                                        "traceback",
+                                        "code",
+                                        "weakref.ReferenceType",
+                                        "weakref",
+                                        "range",
+                                        "Logger",
+                                        "re.Pattern",
+                                        "builtin_function_or_method_descriptor",
+                                        "getset_descriptor",
+                                        "member_descriptor",
+                                        "method_descriptor",
+                                        "wrapper_descriptor",
+                                        "classmethod_descriptor"};
+    if (PyType_IsSubtype(type, &PyType_Type))
+        return HFI_CLASS;
+    if (type == &PyFunction_Type)
+        return HFI_FUNCTION;
+    if (type == &PyCFunction_Type)
+        return HFI_CFUNCTION;
+    if (PyType_IsSubtype(type, &PyModule_Type) || type == Py_TYPE(Py_Ellipsis) ||
+        type == Py_TYPE(Py_NotImplemented) || type == &PyComplex_Type)
+        return HFI_ATOM;
+    if (named(Py_TYPE(type), "EnumType") || named(Py_TYPE(type), "numpy._DTypeMeta"))
+        return HFI_ATOM;
+    for (size_t i = 0; i < sizeof atoms / sizeof *atoms; i++)
+        if (named(type, atoms[i]))
+            return HFI_ATOM;
+    if (named(type, "numpy.ndarray"))
+        return HFI_ARRAY;
+    return PyType_HasFeature(type, Py_TPFLAGS_HAVE_GC) && type->tp_traverse ? HFI_WALK
+                                                                            : HFI_LEAF;
+}
+
+/* ---- transparency --------------------------------------------------------------- */
+
+static const char *const transparent_types[] = {"object",
+                                                "list",
+                                                "dict",
+                                                "tuple",
+                                                "set",
+                                                "frozenset",
+                                                "str",
+                                                "bytes",
+                                                "bytearray",
+                                                "int",
+                                                "float",
+                                                "complex",
+                                                "slice",
+                                                "cell",
+                                                "function",
+                                                "method",
+                                                "property",
+                                                "classmethod",
+                                                "staticmethod",
+                                                "mappingproxy",
+                                                "memoryview",
+                                                "managedbuffer",
+                                                "builtin_function_or_method",
+                                                "BaseException",
+                                                "types.SimpleNamespace",
+                                                "array.array",
+                                                "collections.deque",
+                                                "collections.OrderedDict",
+                                                "collections.defaultdict",
+                                                "functools.partial",
+                                                "holdfast._store.Region",
+                                                "holdfast._store.Memory"};
+
+/* tp_dealloc of every class that a class statement makes. */
+static destructor
+python_dealloc(void) {
+    static destructor known;
+    if (!known) {
+        PyObject *probe =
+            PyObject_CallFunction((PyObject *)&PyType_Type, "s(){}", "probe");
+        if (probe)
+            known = ((PyTypeObject *)probe)->tp_dealloc;
+        PyErr_Clear();
+        Py_XDECREF(probe);
+    }
+    return known;
+}
+
+static int
+begins_with(const char *text, const char *start) {
+    return strncmp(text, start, strlen(start)) == 0;
+}
+
+int
+hfi_graph_is_transparent(PyTypeObject *type) {
+    while (PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) &&
+           type->tp_dealloc == python_dealloc() && type->tp_base)
+        type = type->tp_base;
+    const char *name = type->tp_name;
+    if (PyType_IsSubtype(type, (PyTypeObject *)PyExc_BaseException) ||
+        begins_with(name, "numpy.") || begins_with(name, "pandas."))
+        return 1;
+    size_t count = sizeof transparent_types / sizeof *transparent_types;
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(name, transparent_types[i]) == 0)
+            return 1;
+    return 0;
+}
+
+int
+hfi_graph_is_weakly_held(PyObject *object) {
+    PyTypeObject *type = Py_TYPE(object);
+    if (type->tp_weaklistoffset == 0)
+        return 0;
+    PyObject *first;
+    memcpy(&first, (const char *)object + type->tp_weaklistoffset, sizeof first);
+    if (!first)
+        return 0;
+    /* pandas' own: blocks, indexes and frames know each other by weak references. */
+    PyObject *module = PyObject_GetAttrString((PyObject *)type, "__module__");
+    const char *text =
+        module && PyUnicode_Check(module) ? PyUnicode_AsUTF8(module) : NULL;
+    int own = text && (strcmp(text, "pandas") == 0 || begins_with(text, "pandas."));
+    PyErr_Clear();
+    Py_XDECREF(module);
+    return !own;
+}
+
+/* ---- objects ----------------------------------------------------------------------
+ */
+
+int
+hfi_graph_is_atom(PyObject *object) {
+    PyTypeObject *type = Py_TYPE(object);
+    if (object == Py_None || type == &PyFloat_Type || type == &PyLong_Type ||
+        type == &PyBool_Type || type == &PyComplex_Type)
+        return 1;
+    if (type == &PyUnicode_Type)
+        return PyUnicode_GET_LENGTH(object) < HFI_BUFFER_BYTES_MIN;
+    if (type == &PyBytes_Type)
+        return PyBytes_GET_SIZE(object) < HFI_BUFFER_BYTES_MIN;
+    if (type == &PyTuple_Type)
+        return PyTuple_GET_SIZE(object) == 0;
+    return 0;
+}
+
+int
+hfi_graph_is_constant(PyObject *object) {
+    if (PyUnicode_Check(object) || PyBytes_Check(object) || hfi_graph_is_atom(object))
+        return 1;
+    if (!PyTuple_CheckExact(object))
+        return 0;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); i++)
+        if (!hfi_graph_is_atom(PyTuple_GET_ITEM(object, i)))
+            return 0;
+    return 1;
+}
+
+int
+hfi_graph_is_notebook_class(PyObject *object) {
+    PyTypeObject *type = (PyTypeObject *)object;
+    if (!PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) || !type->tp_dict)
+        return 0;
+    PyObject *module = PyDict_GetItemString(type->tp_dict, "__module__");
+    return module && PyUnicode_Check(module) &&
+           PyUnicode_CompareWithASCIIString(module, "__main__") == 0;
+}
+
+int
+hfi_graph_is_imported_function(PyObject *object) {
+    PyFunctionObject *function = (PyFunctionObject *)object;
+    if (!function->func_module || !PyUnicode_Check(function->func_module) ||
+        PyUnicode_CompareWithASCIIString(function->func_module, "__main__") == 0)
+        return 0;
+    const char *name = PyUnicode_AsUTF8(function->func_qualname);
+    if (!name)
+        PyErr_Clear();
+    return name && !strstr(name, "<locals>") && !strstr(name, "<lambda>");
+}

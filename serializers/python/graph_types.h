@@ -1,0 +1,36 @@
+/* graph_types.h - what the walk over live objects does with an object, by its type.
+ * Call with the interpreter attached. */
+#ifndef HFI_GRAPH_TYPES_H
+#define HFI_GRAPH_TYPES_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+typedef enum hfi_treatment {
+    HFI_UNKNOWN = 0,
+    HFI_ATOM,
+    HFI_LEAF,     /* has an identity, but nothing behind it that we could see */
+    HFI_WALK,     /* by tp_traverse */
+    HFI_FUNCTION, /* by hand, without its globals */
+    HFI_CFUNCTION,
+    HFI_ARRAY,
+    HFI_CLASS,
+    HFI_SHARING, /* as HFI_WALK, and what its codec tells */
+} hfi_treatment;
+
+/* By the type alone, without asking codecs: never HFI_SHARING. */
+hfi_treatment hfi_graph_treatment(PyTypeObject *type);
+/* 1 where all references that its instances hold can be seen. */
+int hfi_graph_is_transparent(PyTypeObject *type);
+/* 1 where a weak reference to the object exists. */
+int hfi_graph_is_weakly_held(PyObject *object);
+/* 1 where sharing or changing `object` can't be told: None, numbers, short texts ... */
+int hfi_graph_is_atom(PyObject *object);
+/* 1 where nobody can change it: an atom, a text, bytes, a tuple of atoms. */
+int hfi_graph_is_constant(PyObject *object);
+/* 1 for a class whose definition travels with the notebook. */
+int hfi_graph_is_notebook_class(PyObject *object);
+/* 1 for a function that pickle carries by its module and name. */
+int hfi_graph_is_imported_function(PyObject *object);
+
+#endif

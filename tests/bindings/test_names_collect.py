@@ -1,0 +1,220 @@
+"""Which names a save looks at, where it is told which ones code can have touched."""
+
+import pytest
+
+
+def commit(home, touched=(), **options):
+    """A save of what was touched, published; its report."""
+    touched = None if touched is None else set(touched)
+    report = home.names.save(home.ns, hidden={"__name__"}, touched=touched, **options)
+    if report["prepared"] is not None:
+        home.names.published(home.session.publish(report["prepared"]))
+        home.session.seal(threads_stopped=True)
+    return report
+
+
+def examined(home, source):
+    """How many names the third save looks at, where nothing was touched."""
+    home.execute(source)
+    for _ in range(2):
+        commit(home)
+    return commit(home)["names_examined"]
+
+
+CLOSED = [
+    "x = [1, [2], {'a': {3}}, (4, [5])]",
+    "x = []; x.append(x)",
+    "a = [1]; b = a; c = {'k': a}",
+    "x = {f'k{i}': [i] for i in range(1000)}",
+    "b = bytearray(b'abc'); m = memoryview(b)",
+    "import collections; x = collections.OrderedDict(a=[1]), collections.deque([[2]])",
+    "import collections; x = collections.Counter('abca'), collections.defaultdict(list)",
+    "import datetime, pathlib; x = [datetime.datetime(2000, 1, 1), pathlib.Path('/a')]",
+    "import numpy as np; a = np.arange(50000.0); v = a[5:]; t = a.reshape(100, 500).T",
+    "import numpy as np; a = np.array(['b', 'a', None], dtype=object)",
+    "import pandas as pd; x = pd.DataFrame({0: [1.0, 2.0], 1: [1, 2]}); y = x[0] + 1",
+    "def f(x, d={}): return g(x)\ng = lambda x: x",
+    "def outer():\n  n = 0\n  def up():\n    nonlocal n\n    n += 1\n  return up\nup = outer()",
+    "e = ValueError('a', [1])",
+    "import functools; p = functools.partial(print, [1])",
+]
+
+
+@pytest.mark.parametrize("source", CLOSED)
+def test_closed_values_are_passed_over(home, source):
+    assert examined(home, source) == 0
+
+
+LOOKED_AT = {
+    "a weak reference may lead to it": "import weakref\nx = {1}\nkept.append(weakref.ref(x))",
+    "somebody holds it": "x = [1]\nkept.append(x)",
+    "somebody holds a part": "x = [[1]]\nkept.append(x[0])",
+    "somebody holds a tuple with a part": "x = [([1],)]\nkept.append(x[0])",
+    "a bound method": "x = [1]\nkept.append(x.append)",
+    "a generator": "def each(x):\n  yield from x\nx = [[1]]\nkept.append(each(x))\nnext(kept[-1])",
+    "memory is looked at": "x = bytearray(b'abc')\nkept.append(memoryview(x))",
+    "an array is looked at": "import numpy as np\nx = np.zeros(9)\nkept.append(x[1:])",
+    "elements of an array": "import numpy as np\nx = np.array([[1], None], dtype=object)",
+    "C code that may do anything": "import random, threading\nx = [memoryview(b'a'), iter([1])]",
+}
+
+
+@pytest.mark.parametrize("why", LOOKED_AT)
+def test_what_can_change_unnamed_is_looked_at(home, why):
+    kept = []
+    home.ns["__builtins__"] = __builtins__
+    home.execute("x = 0")
+    exec(LOOKED_AT[why], home.ns | {"kept": kept}, home.ns)  # noqa: S102
+    for _ in range(2):
+        commit(home)
+    assert commit(home)["names_examined"] >= 1
+    if kept:
+        kept.clear()
+        commit(home, ["x"])
+        assert commit(home)["names_examined"] == 0
+
+
+def test_touched_names_alone_are_encoded(home):
+    home.execute("a, b, c, n = [1], {2: [3]}, (4, [5]), 6")
+    commit(home)
+    home.ns["b"][2].append(7)
+    report = commit(home, ["b", "n", "unknown"])
+    assert (report["names_examined"], report["names_encoded"]) == (1, 1)
+    assert report["saved"] == ["b"]
+    home.other('names.bind(ns); assert ns["b"] == {2: [3, 7]} and ns["a"] == [1]')
+
+
+def test_a_group_is_looked_at_as_a_whole(home):
+    home.execute("a = [1]; b = [a]; c = [a, b]; alone = [2]")
+    commit(home)
+    home.ns["a"].append(2)
+    report = commit(home, ["a"])
+    assert (report["names_examined"], report["saved"]) == (3, ["a", "b", "c"])
+    home.other("""
+names.bind(ns)
+assert ns["c"][0] is ns["a"] is ns["b"][0] and ns["c"][1] is ns["b"] and ns["a"] == [1, 2]
+""")
+
+
+def test_a_name_that_is_bound_anew_is_looked_at(home):
+    home.execute("a = [1]; b = [2]")
+    commit(home)
+    home.ns["b"] = home.ns["a"]  # nothing told that `a` was touched, nor `b`
+    assert commit(home)["saved"] == ["b"]
+    home.ns["b"] = home.ns["a"] = [3]
+    assert set(commit(home)["saved"]) == {"a", "b"}
+    home.other('names.bind(ns); assert ns["a"] is ns["b"] and ns["a"] == [3]')
+
+
+def test_a_name_that_leaves_a_group_does_not_drag_it_along(home):
+    home.execute("import numpy as np; a = [np.zeros(100000)]; b = a[0][5:]; c = [1]")
+    commit(home)
+    home.execute("del a")
+    report = commit(home, ["a"])
+    assert report["removed"] == ["a"] and report["names_examined"] == 1
+    assert not any(item["name"].startswith("\0g") for item in home.names.listing())
+    home.execute("b = 0")
+    commit(home, ["b"])
+    assert sum(item["bytes"] for item in home.names.listing()) < 1000
+
+
+def test_classes_are_always_looked_at(home):
+    home.execute("class A:\n  n = 0\nx = [A()]; y = [1]")
+    commit(home)
+    home.ns["A"].n = 1  # as a library would that has an instance
+    assert commit(home)["names_examined"] == 1
+    home.other('names.bind(ns); assert type(ns["x"][0]).n == 1')
+
+
+def test_the_shells_own_references_are_known(home):
+    home.execute("x = [1, [2]]")
+    memory = {5: home.ns["x"]}
+    commit(home, holders=(memory,))
+    assert commit(home, holders=(memory,))["names_examined"] == 0
+    home.ns["_hidden"] = home.ns["x"]
+    options = {"touched": {"x"}, "holders": (memory,)}
+    for _ in range(2):
+        report = home.names.save(home.ns, hidden={"__name__", "_hidden"}, **options)
+        assert report["prepared"] is None
+        options["touched"] = set()
+    assert report["names_examined"] == 0
+
+
+def test_a_dropped_commit_is_made_up_for(home):
+    home.execute("a = [1]; b = [2]")
+    commit(home)
+    home.ns["a"].append(2)
+    dropped = home.names.save(home.ns, hidden={"__name__"}, touched={"a"})
+    assert dropped["saved"] == ["a"]
+    assert commit(home, ["a"])["saved"] == ["a"]
+
+
+def test_after_binding_plain_values_are_closed(home):
+    home.execute("import numpy as np; a = [1]; b = a; c = {'k': [2]}; x = np.zeros(50000)")
+    home.execute("import collections; o = collections.OrderedDict(k=[3])")
+    commit(home)
+    assert home.other("""
+names.bind(ns)
+ns["c"]["k"].append(3)
+report = names.save(ns, hidden={"__name__"}, touched={"c"})
+answer(examined=report["names_examined"], saved=report["saved"])
+""") == {"examined": 2, "saved": ["c"]}  # `o` was made by what unpickling called
+
+
+# ---- code
+
+
+def test_code_behind_names(home):
+    home.names.watch(home.ns)
+    home.execute("""
+class A:
+    def m(self): return 1
+def f(): return 2
+table = {"k": [lambda: 3], "a": A()}
+plain = [1]
+""")
+    code = commit(home, None)["code"]
+    functions = {key: {one.__name__ for one in found} for key, found in code.items()}
+    cls = next(key for key in functions if key.startswith("\0c"))
+    assert functions.pop(cls) == {"A", "m"}
+    assert functions == {"A": {"A"}, "f": {"f"}, "table": {"<lambda>", "A"}}
+
+
+def test_code_that_somebody_holds(home):
+    home.names.watch(home.ns)
+    home.execute("def f(): pass\nhandlers = [lambda: 1, lambda: 2]\nx = [1]")
+    report = commit(home, None)
+    assert (report["held"], report["strays"]) == ([], 0)
+    del report  # it has the functions
+    kept = [home.ns["f"], home.ns["handlers"].pop()]
+    report = commit(home, ["f", "handlers"])
+    assert (report["held"], report["strays"]) == (["f"], 1)
+    del kept, report
+    report = commit(home, ["f"])
+    assert (report["held"], report["strays"]) == ([], 0)
+
+
+def test_strays_of_deleted_names_and_classes(home):
+    home.names.watch(home.ns)
+    home.execute("class A:\n  def m(self): pass\n  def n(self): pass\na = A()\ndef f(): pass")
+    assert commit(home, None)["strays"] == 0
+    kept = home.ns.pop("a").m
+    assert commit(home, ["a", "A"])["strays"] == 0  # the class is there, and its methods
+    del home.ns["A"], home.ns["f"]
+    assert commit(home, ["A", "f"])["strays"] == 2
+    del kept
+
+
+def test_functions_of_this_process_are_counted_after_adopting(home):
+    home.names.watch(home.ns)
+    home.execute("def f(): return 1\nx = [1]")
+    commit(home, None)
+    home.other("""
+names.bind(ns)
+exec("def g(): return 2\\ndef f(): return 3", ns)
+publish(save(ns))
+""")
+    home.names.adopt(home.ns)
+    assert home.ns["f"]() == 3
+    report = commit(home)
+    assert report["strays"] == 0 and report["prepared"] is None
