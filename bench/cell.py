@@ -61,6 +61,11 @@ def _untouched(name: str, make: str, count: int) -> Row:
     return Row(name, 15, f"n = 0; many = {make}", "n += 1", "n += 1", count=count)
 
 
+def _one_key(name: str, count: int, road: str) -> Row:
+    setup = f"n = 0; many = {DICT}"
+    return Row(name, 15, setup, "n = many['7']", "many['7'] = n + 1", count=count, road=road)
+
+
 DICT = "{{str(k): k for k in range({count})}}"
 LIST = "[(k, str(k)) for k in range({count})]"
 ROWS = [
@@ -99,15 +104,9 @@ ROWS = [
     ),
     Row("reading", 60, ARRAY, "x[i] = n", "n = x.sum()", size=GIB),
     Row("writing", 400, ARRAY, "n = x[i]", "x += 1", size=GIB),
-    Row(
-        "one key, home road",
-        15,
-        f"n = 0; many = {DICT}",
-        "n = many['7']",
-        "many['7'] = n + 1",
-        count=1_000_000,
-        road="home",
-    ),
+    _one_key("one key at home", 1_000_000, "home"),
+    _one_key("one key", 1_000_000, "auto"),
+    _one_key("one key of ten million", 10_000_000, "auto"),
 ]
 # "creating" reads what the cell before it made: the first pair makes it in the plain cell.
 FIRST = {"creating": "y = np.ones({size} // 8)"}
