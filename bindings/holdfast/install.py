@@ -61,7 +61,7 @@ def kernel_program() -> str:
     return os.path.abspath(found)
 
 
-def kernel_spec(display_name: str | None = None) -> dict:
+def kernel_spec(display_name: str | None = None, road: str | None = None) -> dict:
     """The contents of ``kernel.json`` for this interpreter.
 
     See "Kernel specs" in jupyter_client's documentation for what each key means.
@@ -73,6 +73,7 @@ def kernel_spec(display_name: str | None = None) -> dict:
             "{connection_file}",
             "--python",
             sys.executable,
+            *(["--road", road] if road else []),
         ],
         "display_name": display_name or "Holdfast (Python 3)",
         "language": "python",
@@ -116,6 +117,7 @@ def install(
     sys_prefix: bool = False,
     prefix: str | None = None,
     display_name: str | None = None,
+    road: str | None = None,
 ) -> Path:
     """Write the kernelspec and return its directory.
 
@@ -129,6 +131,9 @@ def install(
         interpreter belongs to one, else for the user.
     display_name
         What menus show.
+    road
+        Where instrumented cells run that choose nothing else: ``map``, a process of
+        their own; ``home``, the notebook's; ``auto``, the default, as suits each.
 
     Raises
     ------
@@ -139,7 +144,7 @@ def install(
         The directory can't be written.
     """
     directory = _spec_directory(_data_directory(user, sys_prefix, prefix), name)
-    spec = json.dumps(kernel_spec(display_name), indent=2) + "\n"
+    spec = json.dumps(kernel_spec(display_name, road), indent=2) + "\n"
     directory.parent.mkdir(parents=True, exist_ok=True)
     # Filled beside its place and then renamed: nobody reads half a kernelspec.
     fresh = Path(tempfile.mkdtemp(prefix=".holdfast-", dir=directory.parent))
@@ -193,6 +198,12 @@ def main(argv: list[str] | None = None) -> int:
     place.add_argument("--prefix", metavar="P", help="under P/share/jupyter/kernels")
     parser.add_argument("--name", default="holdfast", help="default: %(default)s")
     parser.add_argument("--display-name", metavar="TEXT", help="what menus show")
+    parser.add_argument(
+        "--road",
+        choices=("auto", "map", "home"),
+        help="where instrumented cells run: in a process of their own, in the notebook's, or as "
+        "suits each (the default)",
+    )
     parser.add_argument("--uninstall", action="store_true", help="remove it again")
     options = parser.parse_args(argv)
     where = {
@@ -206,7 +217,7 @@ def main(argv: list[str] | None = None) -> int:
             print(f"removed {gone}" if gone else f"no kernel {options.name} there")
         else:
             display_name = options.display_name
-            made = install(options.name, display_name=display_name, **where)
+            made = install(options.name, display_name=display_name, road=options.road, **where)
             print(f"installed the kernel {options.name} in {made}")
     except (InstallError, OSError) as error:
         print(f"holdfast.install: {error}", file=sys.stderr)

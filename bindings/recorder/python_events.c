@@ -70,6 +70,13 @@ static struct {
     size_t c_count, c_capacity;
 } events = {.extra_index = -1};
 
+/* The profile function that enable() took the place of, on its own thread. */
+static struct {
+    PyThreadState *thread;
+    Py_tracefunc function; /* NULL: none */
+    PyObject *object;
+} displaced;
+
 static pthread_mutex_t finish_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t write_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_key_t finish_key;
@@ -459,12 +466,36 @@ set_all_threads(bool on) {
 }
 #endif
 
+static void
+displace(void) {
+    PyThreadState *state = PyThreadState_Get();
+    if (!state->c_profilefunc || state->c_profilefunc == on_event)
+        return;
+    Py_XSETREF(displaced.object, Py_XNewRef(state->c_profileobj));
+    displaced.function = state->c_profilefunc;
+    displaced.thread = state;
+}
+
+/* Unless the thread has got another one since, or is another one. */
+static void
+replace(void) {
+    PyThreadState *state = PyThreadState_Get();
+    Py_tracefunc function = displaced.function;
+    PyObject *object = displaced.object;
+    displaced.function = NULL;
+    displaced.object = NULL;
+    if (function && displaced.thread == state && !state->c_profilefunc)
+        PyEval_SetProfile(function, object);
+    Py_XDECREF(object);
+}
+
 int
 hfi_events_enable(void) {
     if (!events.recorder || events.enabled)
         return 0;
     if (hfi_threads_watch() < 0)
         return -1;
+    displace();
     events.epoch++;
     events.enabled = true;
     return set_all_threads(true);
@@ -477,6 +508,7 @@ hfi_events_disable(void) {
     events.enabled = false;
     if (set_all_threads(false) < 0)
         return -1;
+    replace();
     return hfi_threads_unwatch();
 }
 

@@ -206,7 +206,6 @@ run_verdict(hf_kernel *kernel) {
         hfi_request_send(kernel, kernel->home, kernel->running);
     } else {
         kernel->phase = HFI_PHASE_COMMIT;
-        kernel->idle_paused = 0;
         hfi_handover_ask_commit(kernel, hfi_clock_ns());
     }
 }

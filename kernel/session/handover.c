@@ -11,8 +11,8 @@
  * worker, which loses nothing and doesn't wait for what may be a long decoding.
  *
  * What plain cells changed is committed when nothing was to be done for 50 ms, so that
- * the death of the home costs little. A commit that took long pauses this until the
- * next instrumented cell: a person who types must not wait for a copy.
+ * the death of the home costs little. A commit that took long pauses this until an
+ * instrumented cell has waited for one: a person who types must not wait for a copy.
  *
  * While `commit_id` is set the home works for us, and the queue waits. One thread.
  */
@@ -135,6 +135,8 @@ hfi_handover_committed(hf_kernel *kernel, const msgpack_object *reply) {
     hf_status status = publish_saved(kernel, reply, &generation, &error);
     if (status == HF_OK && hfi_map_get(reply, "declined") != NULL) {
         kernel->uncommitted = 0;
+        if (waits)
+            kernel->idle_paused = 0;
         keep_declined(kernel, hfi_map_get(reply, "declined"));
         if (prepared.size > 0) {
             hfi_frame frame;

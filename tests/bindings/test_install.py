@@ -66,6 +66,15 @@ def test_prefix(home, tmp_path):
     assert files_under(prefix) == []
 
 
+def test_road(home, tmp_path):
+    prefix = ["--prefix", str(tmp_path / "prefix")]
+    done = run("holdfast.install", *prefix, "--road", "home", home=home)
+    assert done.returncode == 0, done.stderr
+    spec = kernels(home, JUPYTER_PATH=str(tmp_path / "prefix/share/jupyter"))["holdfast"]
+    assert spec["spec"]["argv"][-2:] == ["--road", "home"]
+    assert run("holdfast.install", *prefix, "--road", "nowhere", home=home).returncode != 0
+
+
 def test_logos(home, tmp_path):
     run("holdfast.install", "--prefix", str(tmp_path / "p"), home=home)
     directory = tmp_path / "p/share/jupyter/kernels/holdfast"

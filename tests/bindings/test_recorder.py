@@ -192,6 +192,50 @@ def test_raw_threads_and_threads_that_run_already(record):
     assert trace.nested(raw[0]) == "raw(inner())"
 
 
+def test_a_profiler_that_was_there_is_there_again(record):
+    trace = record("""
+        seen, other = [], lambda *event: None
+        def f(): pass
+        def watch(frame, *event):
+            if frame.f_code is f.__code__: seen.append(event)
+        sys.setprofile(watch)
+        r.open(directory); r.enable(); f(); r.disable()
+        assert sys.getprofile() is watch and not seen
+        f()
+        assert seen
+        r.enable(); sys.setprofile(other); r.disable()
+        assert sys.getprofile() is other
+        sys.setprofile(None)
+        r.enable(); f(); r.disable()
+        assert sys.getprofile() is None
+        r.close()
+    """)
+    assert trace.calls() == ["__main__:f"] * 2
+
+
+def test_threads_that_serve_are_left_out(record):
+    """The mark that debuggers look for; a location may not even be made."""
+    trace = record("""
+        import threading
+        go = threading.Event()
+        def inner(): pass
+        def work():
+            go.wait(); inner()
+        early = threading.Thread(target=work, name="early"); early.start()
+        late = threading.Thread(target=inner, name="late")
+        mine = threading.Thread(target=inner, name="mine")
+        for thread in early, late: thread.pydev_do_not_trace = True
+        mine.pydev_do_not_trace = False
+        def main():
+            go.set()
+            for thread in late, mine: thread.start()
+            for thread in early, late, mine: thread.join()
+        record(main)
+    """)
+    assert sorted(trace.locations.values()) == ["MainThread", "mine"]
+    assert trace.calls().count("__main__:inner") == 1
+
+
 def test_many_short_threads(record):
     """Their buffers are written out as they end, not all kept to the end."""
     trace = record("""

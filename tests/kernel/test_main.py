@@ -20,7 +20,9 @@ def test_help_and_version(command):
     assert call(command, "--version").stdout.startswith("holdfast-kernel ")
 
 
-@pytest.mark.parametrize("bad", [[], ["-f"], ["--capacity", "-1"], ["--nonsense"]])
+@pytest.mark.parametrize(
+    "bad", [[], ["-f"], ["--capacity", "-1"], ["--road", "nowhere"], ["--nonsense"]]
+)
 def test_misuse(command, bad):
     done = call(command, *bad)
     assert done.returncode == 2 and done.stderr

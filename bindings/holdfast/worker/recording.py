@@ -5,8 +5,8 @@ want an hour of computing without one. One that can't be written at the end cost
 not the cell.
 
 The home records many cells, one after the other, so nothing of a recording may be left behind:
-the shell records no further, the guard against sudden ends is down, and a profile function that
-the notebook had set is in its place again.
+the shell records no further, the guard against sudden ends is down, and the recorder has put a
+profile function that the notebook had set in its place again.
 """
 
 from __future__ import annotations
@@ -36,7 +36,6 @@ class Recording:
             self._recorder.exclude(module.__file__)
         self._experiment = ""  # absolute; "" where nothing is recorded
         self._shown = ""  # the same as the user wrote it
-        self._profile: t.Any = None
 
     def is_open(self) -> bool:
         """Whether there is one already: the notebook's own, maybe."""
@@ -56,7 +55,6 @@ class Recording:
         self._recorder.open(wanted or None)
         self._experiment = self._recorder.directory()
         self._shown = wanted or self._experiment
-        self._profile = sys.getprofile()
         ending.guard(self.close)
         self._shell.recorder = self._recorder
         self._shell.instrument = "--noinstrumenter" not in arguments
@@ -89,9 +87,6 @@ class Recording:
                 _tell(f"the trace in {self._experiment} could not be written: {error}")
             else:
                 events = self._judge(result)
-            if self._profile is not None and sys.getprofile() is None:
-                sys.setprofile(self._profile)
-            self._profile = None
         return events, time.perf_counter() - started
 
     def _judge(self, result: dict[str, t.Any] | None) -> int:
