@@ -60,6 +60,11 @@ def in_store():
     return _context.names is not None
 
 
+def is_comparing():
+    """Whether what is decoded now is a copy, to be compared and thrown away."""
+    return in_store() and not _context.names._is_binding
+
+
 def leave(before):
     """Make current again what `enter` gave."""
     _context.names, _context.namespace, _context.own = before

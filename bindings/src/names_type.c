@@ -325,6 +325,11 @@ names_generation(PyObject *self, void *Py_UNUSED(closure)) {
         hf_snapshot_generation(as_names(self)->snapshot));
 }
 
+static PyObject *
+names_is_binding(PyObject *self, void *Py_UNUSED(closure)) {
+    return PyBool_FromLong(as_names(self)->binding != NULL);
+}
+
 #define METHOD(function) (PyCFunction)(void (*)(void))(function)
 
 static PyMethodDef names_methods[] = {
@@ -373,6 +378,7 @@ static PyMethodDef names_methods[] = {
     {NULL, NULL, 0, NULL}};
 
 static PyGetSetDef names_properties[] = {
+    {"_is_binding", names_is_binding, NULL, "For holdfast._carry.", NULL},
     {"reasons", names_reasons, NULL, "Declined names: why each is not carried.", NULL},
     {"generation", names_generation, NULL, "The generation that is known here.", NULL},
     {NULL, NULL, NULL, NULL, NULL}};

@@ -6,6 +6,7 @@ import io
 import os
 import random
 import threading
+import types
 
 import pytest
 
@@ -18,7 +19,7 @@ TEXT = "".join(f"línea {i}\n" for i in range(4000))
 @pytest.fixture
 def kernel_table(monkeypatch):
     """As in a worker of a kernel: descriptors can cross, and none is here to be had."""
-    before = _carry.enter(object(), {}, None)
+    before = _carry.enter(types.SimpleNamespace(_is_binding=True), {}, None)
     monkeypatch.setattr(handles.table, "fetch", lambda number: None)
     yield handles.table
     _carry.leave(before)

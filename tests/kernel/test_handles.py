@@ -20,6 +20,16 @@ def test_a_cell_reads_on_and_the_home_after_it(kernel, tmp_path):
     assert kernel.run("f.read()").result == "''"
 
 
+def test_commits_in_between_move_nothing(kernel, tmp_path):
+    """What came from a cell is compared with its entry at the next commits."""
+    (tmp_path / "lines").write_text("".join(f"{i:07}\n" for i in range(5000)))
+    kernel.run(CELL + "f = open('lines'); f.readline()")
+    for i in range(3):
+        kernel.run("import time; seen = [f.readline() for _ in range(1200)][-1]; time.sleep(0.1)")
+        kernel.run(CELL + "1")  # commits, and doesn't decode it
+        assert kernel.run("seen").result == rf"'{1200 * (i + 1):07}\n'"
+
+
 def test_what_a_cell_only_looks_at_stays_the_same_object(kernel, tmp_path):
     (tmp_path / "lines").write_text("one\ntwo\nthree\n" * 4000)
     kernel.run("f = open('lines'); f.readline(); known = id(f)")

@@ -84,6 +84,10 @@ class Table:
 
     def descriptor(self, number: int, place: Place | None, flags: int) -> int:
         """A descriptor of the handle, the caller's own."""
+        from .. import _carry
+
+        if _carry.is_comparing():
+            raise OSError("a second decoding would move the offset that both have")
         fd = self._arrived.pop(number, None)
         if fd is None:
             fd = self._duplicate(number)
