@@ -42,14 +42,15 @@ typedef struct hfi_record {
 
 typedef struct hfi_names {
     PyObject_HEAD hfi_attachment *attachment;
-    PyObject *records;     /* key -> hfi_record: as of `snapshot` */
-    PyObject *pending;     /* key -> hfi_record or None (removed): prepared; or NULL */
-    PyObject *reasons;     /* declined name -> why */
-    PyObject *declined;    /* declined name -> the object that was declined */
-    hf_snapshot *snapshot; /* the generation that `records` speaks of */
-    Py_ssize_t
-        namespace_base;  /* references to the namespace before any user code; -1 */
-    uint64_t group_seed; /* random, then counting: names new groups */
+    PyObject *records;  /* key -> hfi_record: as of `snapshot` */
+    PyObject *pending;  /* key -> hfi_record or None (removed): prepared; or NULL */
+    PyObject *reasons;  /* declined name -> why */
+    PyObject *declined; /* declined name -> the object that was declined */
+    PyObject *watched;  /* the namespace whose functions are counted; or NULL */
+    Py_ssize_t watched_base;  /* references to it before there was user code; or -1 */
+    Py_ssize_t declined_refs; /* those of functions behind declined names */
+    hf_snapshot *snapshot;    /* the generation that `records` speaks of */
+    uint64_t group_seed;      /* random, then counting: names new groups */
     struct hfi_binding *binding; /* the bind or adopt that runs now; or NULL */
 } hfi_names;
 
@@ -93,7 +94,8 @@ void hfi_carry_leave(PyObject *before);
 int hfi_names_advance(hfi_state *state, hfi_names *names);
 
 /* Methods in other files than names_type.c. */
-PyObject *hfi_names_watch(PyObject *self, PyObject *args, PyObject *kwargs);
+PyObject *hfi_names_watch(PyObject *self, PyObject *namespace);
+PyObject *hfi_names_strays(PyObject *self, PyObject *ignored);
 PyObject *hfi_names_save(PyObject *self, PyObject *args, PyObject *kwargs);
 PyObject *hfi_names_bind(PyObject *self, PyObject *args, PyObject *kwargs);
 PyObject *hfi_names_adopt(PyObject *self, PyObject *namespace);

@@ -5,10 +5,10 @@
  * it is known which code can run. So a save reports the functions and classes behind
  * each value that it looked at; those of them that somebody else holds, a library or a
  * thread, who may call them at any time; and the strays: functions of the notebook that
- * no name leads to. Those are found by counting. Every function holds one reference to
- * its globals, so what the namespace's reference count exceeds its count before any
- * user code ran, less the references of all functions that were found, belongs to
- * functions that were not.
+ * no name leads to. Those are found by counting (strays()). Every function holds one
+ * reference to its globals, so what the namespace's reference count exceeds its count
+ * before any user code ran, less the references of all functions that were found,
+ * belongs to functions that were not.
  *
  * What is learnt stands in the record that will hold, also where the value is unchanged
  * and the commit dropped: it is about this process's objects at this moment, not about
@@ -65,44 +65,47 @@ hfi_save_remember(hfi_save *at, const hfi_member *one) {
     record->namespace_refs = one->namespace_refs;
 }
 
-int
-hfi_save_find_strays(hfi_save *at) {
-    if (at->names->namespace_base < 0)
-        return 0;
-    Py_ssize_t found = 0, position = 0;
-    PyObject *key, *value;
-    while (PyDict_Next(at->names->pending, &position, &key, &value))
-        if (value != Py_None)
-            found += ((hfi_record *)(void *)value)->namespace_refs;
-    position = 0;
-    while (PyDict_Next(at->names->records, &position, &key, &value)) {
-        int replaced = PyDict_Contains(at->names->pending, key);
-        if (replaced < 0)
-            return -1;
-        if (!replaced)
-            found += ((hfi_record *)(void *)value)->namespace_refs;
-    }
+void
+hfi_save_count_declined(hfi_save *at) {
+    at->names->declined_refs = 0;
     for (size_t i = 0; i < at->count; i++)
         if (at->members[i].is_declined)
-            found += at->members[i].namespace_refs;
-    at->strays = at->namespace_refs - at->names->namespace_base - found;
-    return 0;
+            at->names->declined_refs += at->members[i].namespace_refs;
 }
 
 PyObject *
-hfi_names_watch(PyObject *self, PyObject *args, PyObject *kwargs) {
-    static char *words[] = {"namespace", NULL};
-    PyObject *namespace;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!:watch", words, &PyDict_Type,
-                                     &namespace))
+hfi_names_watch(PyObject *self, PyObject *namespace) {
+    if (!PyDict_CheckExact(namespace))
+        return PyErr_Format(PyExc_TypeError, "a namespace is a dict");
+    hfi_names *names = (hfi_names *)(void *)self;
+    Py_XSETREF(names->watched, Py_NewRef(namespace));
+    names->watched_base = -1;
+    Py_RETURN_NONE;
+}
+
+/* Without an argument: how many references a call holds to one depends on its form. */
+PyObject *
+hfi_names_strays(PyObject *self, PyObject *Py_UNUSED(ignored)) {
+    hfi_names *names = (hfi_names *)(void *)self;
+    if (!names->watched) {
+        PyErr_SetString(PyExc_ValueError, "no namespace is watched");
         return NULL;
-    /* The same references are held as in hfi_names_save. */
-    PyObject *own = PySet_New(NULL);
-    PyObject *before = own ? hfi_carry_enter(self, namespace, own) : NULL;
-    if (before) {
-        ((hfi_names *)(void *)self)->namespace_base = Py_REFCNT(namespace);
-        hfi_carry_leave(before);
     }
-    Py_XDECREF(own);
-    return before ? Py_NewRef(Py_None) : NULL;
+    Py_ssize_t found = names->declined_refs, position = 0;
+    PyObject *key, *value;
+    while (names->pending && PyDict_Next(names->pending, &position, &key, &value))
+        if (value != Py_None)
+            found += ((hfi_record *)(void *)value)->namespace_refs;
+    position = 0;
+    while (PyDict_Next(names->records, &position, &key, &value)) {
+        int replaced = names->pending ? PyDict_Contains(names->pending, key) : 0;
+        if (replaced < 0)
+            return NULL;
+        if (!replaced)
+            found += ((hfi_record *)(void *)value)->namespace_refs;
+    }
+    Py_ssize_t others = Py_REFCNT(names->watched) - found;
+    if (names->watched_base < 0)
+        names->watched_base = others;
+    return PyLong_FromSsize_t(others - names->watched_base);
 }

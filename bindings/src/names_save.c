@@ -55,9 +55,9 @@ run(hfi_save *at, PyObject *extra) {
     struct timespec start, end;
     clock_gettime(CLOCK_MONOTONIC, &start);
     if (hfi_save_collect(at) < 0 || hfi_save_members(at) < 0 ||
-        save_extra(at, extra) < 0 || hfi_save_sweep(at) < 0 ||
-        hfi_save_find_strays(at) < 0)
+        save_extra(at, extra) < 0 || hfi_save_sweep(at) < 0)
         return NULL;
+    hfi_save_count_declined(at);
     hf_commit_stats stats;
     PyObject *prepared = prepare(at, &stats);
     if (!prepared)
@@ -68,16 +68,15 @@ run(hfi_save *at, PyObject *extra) {
     clock_gettime(CLOCK_MONOTONIC, &end);
     double seconds = (double)(end.tv_sec - start.tv_sec) +
                      (double)(end.tv_nsec - start.tv_nsec) * 1e-9;
-    return Py_BuildValue("{s:N,s:N,s:O,s:N,s:O,s:O,s:n,s:n,s:K,s:K,s:K,s:K,s:K,s:d}",
-                         "prepared", prepared, "saved", PyDict_Keys(at->saved),
-                         "removed", at->removed, "declined", declined, "code", at->code,
-                         "held", at->held, "strays", at->strays, "names_examined",
-                         (Py_ssize_t)at->count, "names_encoded",
-                         (unsigned long long)at->encoded, "decoded_again",
-                         (unsigned long long)at->decoded_again, "bytes_copied",
-                         (unsigned long long)stats.bytes_copied, "bytes_shared",
-                         (unsigned long long)stats.bytes_shared, "pages_changed",
-                         (unsigned long long)stats.pages_changed, "seconds", seconds);
+    return Py_BuildValue(
+        "{s:N,s:N,s:O,s:N,s:O,s:O,s:n,s:K,s:K,s:K,s:K,s:K,s:d}", "prepared", prepared,
+        "saved", PyDict_Keys(at->saved), "removed", at->removed, "declined", declined,
+        "code", at->code, "held", at->held, "names_examined", (Py_ssize_t)at->count,
+        "names_encoded", (unsigned long long)at->encoded, "decoded_again",
+        (unsigned long long)at->decoded_again, "bytes_copied",
+        (unsigned long long)stats.bytes_copied, "bytes_shared",
+        (unsigned long long)stats.bytes_shared, "pages_changed",
+        (unsigned long long)stats.pages_changed, "seconds", seconds);
 }
 
 static int
@@ -155,7 +154,6 @@ hfi_names_save(PyObject *self, PyObject *args, PyObject *kwargs) {
     if (at.hidden && open_save(&at) == 0) {
         PyObject *before = hfi_carry_enter(self, namespace, at.own);
         if (before) {
-            at.namespace_refs = Py_REFCNT(namespace);
             result = run(&at, extra);
             hfi_carry_leave(before);
         }

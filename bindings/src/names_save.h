@@ -38,10 +38,8 @@ typedef struct hfi_save {
     PyObject **others; /* borrowed: what hidden names and holders refer to */
     size_t other_count;
     size_t other_room;
-    Py_ssize_t namespace_refs; /* all references to the namespace */
-    Py_ssize_t strays;         /* those of functions that were not found anywhere */
-    uint64_t encoded;          /* values */
-    hf_commit *commit;         /* begun with the first change */
+    uint64_t encoded;  /* values */
+    hf_commit *commit; /* begun with the first change */
     hfi_entry_sink sink;
     hfi_member *members;
     size_t count;
@@ -60,8 +58,8 @@ int hfi_save_collect(hfi_save *at);
 int hfi_save_learn(hfi_save *at, hfi_graph *graph);
 /* Remember with the record that will hold what was learnt of a member. */
 void hfi_save_remember(hfi_save *at, const hfi_member *one);
-/* Count the notebook's functions that nothing that is saved refers to. */
-int hfi_save_find_strays(hfi_save *at);
+/* Of names that no record speaks of. */
+void hfi_save_count_declined(hfi_save *at);
 
 /* names_put.c: one value at a time. */
 

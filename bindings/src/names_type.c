@@ -196,7 +196,6 @@ names_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
     hfi_names *names = as_names(self);
     names->attachment = hfi_attachment_acquire(attachment);
     names->records = PyDict_New();
-    names->namespace_base = -1;
     names->reasons = PyDict_New();
     names->declined = PyDict_New();
     if (!names->records || !names->reasons || !names->declined ||
@@ -216,6 +215,7 @@ names_traverse(PyObject *self, visitproc visit, void *arg) {
     Py_VISIT(as_names(self)->pending);
     Py_VISIT(as_names(self)->reasons);
     Py_VISIT(as_names(self)->declined);
+    Py_VISIT(as_names(self)->watched);
     return 0;
 }
 
@@ -225,6 +225,7 @@ names_clear(PyObject *self) {
     Py_CLEAR(as_names(self)->pending);
     Py_CLEAR(as_names(self)->reasons);
     Py_CLEAR(as_names(self)->declined);
+    Py_CLEAR(as_names(self)->watched);
     return 0;
 }
 
@@ -348,15 +349,16 @@ static PyMethodDef names_methods[] = {
      "Returns\n-------\ndict\n    'prepared' (bytes for Session.publish, or None where "
      "nothing changed), 'saved', 'removed' (lists of names), 'declined' (name: "
      "reason), 'code' (key: functions and classes "
-     "behind it), 'held' (keys with code that somebody else holds), 'strays', "
+     "behind it), 'held' (keys with code that somebody else holds), "
      "'names_examined', 'names_encoded', 'decoded_again' (entries, to tell whether a "
      "pickle changed), "
      "'bytes_copied', 'bytes_shared', 'pages_changed', 'seconds'."},
-    {"watch", METHOD(hfi_names_watch), METH_VARARGS | METH_KEYWORDS,
-     "watch($self, namespace)\n--\n\n"
-     "To be called before there is user code: from now on save() tells, as 'strays', "
-     "how "
-     "many of the notebook's functions somebody holds besides the names."},
+    {"watch", hfi_names_watch, METH_O,
+     "Count the references to this namespace: see strays()."},
+    {"strays", hfi_names_strays, METH_NOARGS,
+     "How many functions of the watched namespace somebody holds that no name of the "
+     "last save leads to. The first call, before there is user code, tells what is "
+     "normal."},
     {"published", names_published, METH_O,
      "The prepared commit was published as this generation."},
     {"bind", METHOD(hfi_names_bind), METH_VARARGS | METH_KEYWORDS,

@@ -13,6 +13,11 @@ def commit(home, touched=(), **options):
     return report
 
 
+def watch(home):
+    home.names.watch(home.ns)
+    assert home.names.strays() == 0
+
+
 def examined(home, source):
     """How many names the third save looks at, where nothing was touched."""
     home.execute(source)
@@ -165,7 +170,7 @@ answer(examined=report["names_examined"], saved=report["saved"])
 
 
 def test_code_behind_names(home):
-    home.names.watch(home.ns)
+    watch(home)
     home.execute("""
 class A:
     def m(self): return 1
@@ -181,32 +186,35 @@ plain = [1]
 
 
 def test_code_that_somebody_holds(home):
-    home.names.watch(home.ns)
+    watch(home)
     home.execute("def f(): pass\nhandlers = [lambda: 1, lambda: 2]\nx = [1]")
     report = commit(home, None)
-    assert (report["held"], report["strays"]) == ([], 0)
+    assert (report["held"], home.names.strays()) == ([], 0)
     del report  # it has the functions
     kept = [home.ns["f"], home.ns["handlers"].pop()]
     report = commit(home, ["f", "handlers"])
-    assert (report["held"], report["strays"]) == (["f"], 1)
+    assert (report["held"], home.names.strays()) == (["f"], 1)
     del kept, report
     report = commit(home, ["f"])
-    assert (report["held"], report["strays"]) == ([], 0)
+    assert (report["held"], home.names.strays()) == ([], 0)
 
 
 def test_strays_of_deleted_names_and_classes(home):
-    home.names.watch(home.ns)
+    watch(home)
     home.execute("class A:\n  def m(self): pass\n  def n(self): pass\na = A()\ndef f(): pass")
-    assert commit(home, None)["strays"] == 0
+    commit(home, None)
+    assert home.names.strays() == 0
     kept = home.ns.pop("a").m
-    assert commit(home, ["a", "A"])["strays"] == 0  # the class is there, and its methods
+    commit(home, ["a", "A"])
+    assert home.names.strays() == 0  # the class is there, and its methods
     del home.ns["A"], home.ns["f"]
-    assert commit(home, ["A", "f"])["strays"] == 2
+    commit(home, ["A", "f"])
+    assert home.names.strays() == 2
     del kept
 
 
 def test_functions_of_this_process_are_counted_after_adopting(home):
-    home.names.watch(home.ns)
+    watch(home)
     home.execute("def f(): return 1\nx = [1]")
     commit(home, None)
     home.other("""
@@ -217,4 +225,4 @@ publish(save(ns))
     home.names.adopt(home.ns)
     assert home.ns["f"]() == 3
     report = commit(home)
-    assert report["strays"] == 0 and report["prepared"] is None
+    assert home.names.strays() == 0 and report["prepared"] is None
