@@ -56,7 +56,8 @@ def _frame():
     rng = np.random.default_rng(1)
     columns = {f"f{i}": rng.random(rows) for i in range(8)}
     columns["i"] = np.arange(rows)
-    columns["s"] = np.array([f"row {i % 1000}" for i in range(rows)], dtype=object)
+    # As a Series of this dtype: pandas 3 makes texts of an array Arrow's.
+    columns["s"] = pd.Series([f"row {i % 1000}" for i in range(rows)], dtype=object)
     return {"x": pd.DataFrame(columns)}
 
 

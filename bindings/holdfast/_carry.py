@@ -5,6 +5,9 @@ It is cloudpickle's pickler (hence CPython's C pickler) with these differences:
 Arrays
     An ndarray is pickled as its place in its owner's memory, and that memory once for all
     views of it, out of band. So arrays that shared memory share it afterwards.
+Arrays of objects
+    are the plain codec's encoding of their atoms, out of band; the other elements are
+    pickled once each (`_pack_elements`).
 Functions of the notebook
     get the namespace itself as their globals where they arrive, not a copy of what they
     use: a name that is bound anew later is seen, as it would have been before. Closures
@@ -98,6 +101,18 @@ def _make_view(base, dtype, shape, strides, offset, writeable):
     if read_only:
         base.flags.writeable = False
     return view
+
+
+def _make_objects(shape, dtype, order):
+    import numpy
+
+    return numpy.empty(shape, dtype, order)
+
+
+def _fill_objects(array, state):
+    meta, payload, outside, writeable = state
+    _store._fill_elements(array, meta, payload, outside)
+    array.flags.writeable = writeable
 
 
 def _find_class(identifier):
@@ -394,7 +409,8 @@ class Pickler(cloudpickle.Pickler):
     def _reduce_array(self, array):
         dtype = array.dtype
         if dtype.hasobject or dtype.kind not in _PLAIN_KINDS:
-            return _numpy_arrays().reduce_view_of_objects(array)
+            reduced = _numpy_arrays().reduce_view_of_objects(array)
+            return self._reduce_objects(array) if reduced is NotImplemented else reduced
         make, (owner, offset) = _make_array, self._owner_of(array)
         if owner is None:
             return NotImplemented
@@ -411,6 +427,16 @@ class Pickler(cloudpickle.Pickler):
             offset,
             array.flags.writeable,
         )
+
+    def _reduce_objects(self, array):
+        """An empty array, then its elements: it may be one of them."""
+        packed = _store._pack_elements(array) if array.dtype.kind == "O" else None
+        if packed is None:
+            return NotImplemented
+        meta, memory, outside = packed
+        order = "C" if array.flags.c_contiguous else "F"
+        state = meta, pickle.PickleBuffer(memory), outside, array.flags.writeable
+        return _make_objects, (array.shape, array.dtype, order), state, None, None, _fill_objects
 
     def _is_view_of(self, array, base):
         """Whether the array can be had from its base, an array that is one block."""

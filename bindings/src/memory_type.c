@@ -24,8 +24,8 @@ as_memory(PyObject *self) {
     return (memory_object *)self;
 }
 
-static PyObject *
-memory_new(hfi_state *state, PyObject *owner, void *address, Py_ssize_t size) {
+PyObject *
+hfi_memory_new(hfi_state *state, PyObject *owner, void *address, Py_ssize_t size) {
     PyObject *memory = state->memory_type->tp_alloc(state->memory_type, 0);
     if (!memory)
         return NULL;
@@ -46,8 +46,8 @@ hfi_memory_at(PyObject *module, PyObject *args) {
         PyErr_SetString(PyExc_ValueError, "no memory is there");
         return NULL;
     }
-    return memory_new(PyModule_GetState(module), owner, (void *)(uintptr_t)address,
-                      size);
+    return hfi_memory_new(PyModule_GetState(module), owner, (void *)(uintptr_t)address,
+                          size);
 }
 
 /* (owner, Memory or None, offset): None where no contiguous memory could be found. */
@@ -59,7 +59,7 @@ hfi_memory_of_array(PyObject *module, PyObject *array) {
         return NULL;
     PyObject *memory = Py_None;
     if (view.low) {
-        memory = memory_new(state, view.owner, view.low, (Py_ssize_t)view.low_size);
+        memory = hfi_memory_new(state, view.owner, view.low, (Py_ssize_t)view.low_size);
         if (!memory) {
             hfi_array_view_fini(&view);
             return NULL;

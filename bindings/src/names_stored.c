@@ -50,7 +50,17 @@ same_payload(uint32_t codec, const void *one, size_t one_size, const void *other
             hfi_pickle_payload_same(one, one_size, other, other_size));
 }
 
-/* Does the sink say what the entry says, and its buffers the regions mapped from it? */
+/* Is a buffer the region that was mapped for it, or a copy of the same bytes? The
+ * region has no page written: what it shows is what is stored. */
+static int
+is_buffer(const hf_buffer *buffer, const hf_region *region) {
+    if (buffer->region || !region)
+        return region && buffer->region == region;
+    return same_content(buffer->data, buffer->size, hf_region_address(region),
+                        hf_region_size(region));
+}
+
+/* Does the sink say what the entry says, buffers included? */
 static int
 is_entry(const hfi_entry_sink *sink, const hf_entry *entry, const hfi_record *record) {
     if (sink->buffer_count != entry->buffer_count ||
@@ -60,7 +70,7 @@ is_entry(const hfi_entry_sink *sink, const hf_entry *entry, const hfi_record *re
                       entry->payload_size))
         return 0;
     for (uint32_t i = 0; i < sink->buffer_count; i++)
-        if (!sink->buffers[i].region || sink->buffers[i].region != record->regions[i])
+        if (!is_buffer(&sink->buffers[i], record->regions[i]))
             return 0;
     return 1;
 }

@@ -193,6 +193,12 @@ static PyMethodDef store_methods[] = {
     {"_copied", hfi_copied, METH_VARARGS,
      "_copied(session, address): how many bytes of the region there are private "
      "copies, and its size; zeros where it isn't a committed one."},
+    {"_pack_elements", hfi_elements_pack, METH_O,
+     "(meta, Memory, outside) of an array of objects: its elements, and a list of "
+     "those "
+     "that\nthe Memory only refers to; None where it isn't one block."},
+    {"_fill_elements", hfi_elements_fill, METH_VARARGS,
+     "_fill_elements(array, meta, payload, outside): put them into an array again."},
     {"_encode", hfi_stream_encode, METH_O, "For holdfast.marshal."},
     {"_decode", hfi_stream_decode, METH_VARARGS, "For holdfast.marshal."},
     {NULL, NULL, 0, NULL}};

@@ -75,10 +75,19 @@ hf_region *hfi_region_of(PyObject *object);
 /* ---- memory_type.c --------------------------------------------------------------- */
 
 extern PyType_Spec hfi_memory_spec;
+/* `size` bytes at `address`, which `owner` keeps there: a new Memory. */
+PyObject *hfi_memory_new(hfi_state *state, PyObject *owner, void *address,
+                         Py_ssize_t size);
 /* _array_memory(array): see the method table of the module. */
 PyObject *hfi_memory_of_array(PyObject *module, PyObject *array);
 /* _memory_at(address, size, owner): see there, too. */
 PyObject *hfi_memory_at(PyObject *module, PyObject *args);
+
+/* ---- object_array.c: the elements of arrays of objects --------------------------- */
+
+/* _pack_elements(array), _fill_elements(array, meta, payload, outside): see there. */
+PyObject *hfi_elements_pack(PyObject *module, PyObject *array);
+PyObject *hfi_elements_fill(PyObject *module, PyObject *args);
 
 /* ---- numpy_allocator.c ----------------------------------------------------------- */
 

@@ -77,6 +77,24 @@ interface_get(PyObject *array, PyObject **ret_capsule) {
     return interface;
 }
 
+int
+hfi_array_elements(PyObject *array, PyObject ***ret_elements, size_t *ret_count) {
+    enum { C_CONTIGUOUS = 1, F_CONTIGUOUS = 2 };
+    PyObject *capsule;
+    const array_interface *interface = interface_get(array, &capsule);
+    if (!interface)
+        return -1;
+    int found = interface->typekind == 'O' &&
+                interface->itemsize == (int)sizeof(PyObject *) &&
+                (interface->flags & (C_CONTIGUOUS | F_CONTIGUOUS)) != 0;
+    *ret_elements = interface->data;
+    *ret_count = 1;
+    for (int i = 0; i < interface->nd; i++)
+        *ret_count *= (size_t)interface->shape[i];
+    Py_DECREF(capsule);
+    return found;
+}
+
 /* The bytes from the lowest to past the highest element. */
 static void
 span_of(const array_interface *interface, char **ret_low, size_t *ret_size) {

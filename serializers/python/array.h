@@ -36,6 +36,10 @@ int hfi_array_view_get(PyObject *array, hfi_array_view *ret_view);
 void hfi_array_view_fini(hfi_array_view *view);
 /* Elements in C order without gaps, from `data` on? */
 int hfi_array_view_is_compact(const hfi_array_view *view);
+/* The elements of an array of objects in the order in which they lie in memory,
+ * borrowed from the array; NULL among them means None. 1; 0 where the array isn't one
+ * block of object references; -1 with an exception. */
+int hfi_array_elements(PyObject *array, PyObject ***ret_elements, size_t *ret_count);
 /* The base of an array, new reference; Py_None without. */
 PyObject *hfi_array_base(PyObject *array);
 

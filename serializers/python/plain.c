@@ -88,6 +88,18 @@ hfi_plain_is_canonical(const void *meta, size_t size) {
            !(bytes[1] & HFI_PLAIN_UNORDERED);
 }
 
+hf_status
+hfi_plain_check_meta(const unsigned char *meta, size_t size, hf_error *reterr) {
+    if (size == 0)
+        return hf_error_set(reterr, HF_E_CORRUPT, "plain: no meta");
+    if (meta[0] != HFI_PLAIN_FORMAT)
+        return hf_error_set(reterr, HF_E_VERSION, "plain: format %u is not known here",
+                            meta[0]);
+    if (size != HFI_PLAIN_META_SIZE || meta[1] & ~HFI_PLAIN_FLAGS)
+        return hf_error_set(reterr, HF_E_CORRUPT, "plain: a wrong meta");
+    return HF_OK;
+}
+
 static hf_status
 plain_encode(const hf_codec *codec, void *value, hf_sink *sink, hf_error *reterr) {
     unsigned char meta[HFI_PLAIN_META_SIZE] = {HFI_PLAIN_FORMAT};
@@ -123,13 +135,9 @@ plain_decode(const hf_codec *codec, hf_source *source, void **ret_value,
     hf_status status;
 
     (void)codec;
-    if (source->meta_size == 0)
-        return hf_error_set(reterr, HF_E_CORRUPT, "plain: no meta");
-    if (meta[0] != HFI_PLAIN_FORMAT)
-        return hf_error_set(reterr, HF_E_VERSION, "plain: format %u is not known here",
-                            meta[0]);
-    if (source->meta_size != HFI_PLAIN_META_SIZE || meta[1] & ~HFI_PLAIN_FLAGS)
-        return hf_error_set(reterr, HF_E_CORRUPT, "plain: a wrong meta");
+    status = hfi_plain_check_meta(meta, source->meta_size, reterr);
+    if (status)
+        return status;
     collecting = PyGC_Disable();
     status = hfi_plain_decode(source->payload, source->payload_size, meta[1], &value,
                               reterr);

@@ -7,6 +7,7 @@
 #include <Python.h>
 
 #include "codecs/packer.h"
+#include "codecs/plain_format.h"
 #include "holdfast/codec.h"
 
 extern const hf_codec hfi_codec_plain;
@@ -21,10 +22,26 @@ HF_CHECK hf_status hfi_plain_encode(PyObject *value, hfi_packer *packer,
 HF_CHECK hf_status hfi_plain_decode(const void *payload, size_t size, unsigned flags,
                                     PyObject **ret_value, hf_error *reterr);
 
+/* Write the elements of an array of objects as one list: atoms as they are; of every
+ * other object its place in `outside`, a list, to which it is added when it is first
+ * met. NULL is None, as in NumPy. Gives the meta, HFI_PLAIN_META_SIZE bytes. As
+ * hfi_plain_encode otherwise. */
+HF_CHECK hf_status hfi_plain_encode_elements(PyObject *const *elements, size_t count,
+                                             PyObject *outside, hfi_packer *packer,
+                                             unsigned char *ret_meta, hf_error *reterr);
+/* Read them into the array's memory, whose elements are dropped; on failure some of
+ * them are new and some old. HF_E_CORRUPT where the payload holds not `count`. */
+HF_CHECK hf_status hfi_plain_decode_elements(const hf_source *source, PyObject *outside,
+                                             PyObject **elements, size_t count,
+                                             hf_error *reterr);
+
 /* 1 where decoding and encoding again, in any process, gives the bytes of the encoding
  * that has this meta; codecs/plain_format.h says what holds. Needs no GIL. */
 int hfi_plain_is_canonical(const void *meta, size_t size);
 
+/* HF_E_VERSION, HF_E_CORRUPT where this isn't the meta of an encoding of ours. */
+hf_status hfi_plain_check_meta(const unsigned char *meta, size_t size,
+                               hf_error *reterr);
 /* 1 where hashing `key` neither overflows the C stack nor meets an unfinished tuple.
  * Both directions ask it: what the decoder would refuse, the encoder declines. */
 int hfi_plain_hashable(PyObject *key);

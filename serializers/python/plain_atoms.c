@@ -61,17 +61,36 @@ finish(hfi_decoder *d, PyObject *object, PyObject **ret_value) {
     return HF_OK;
 }
 
-static hf_status
-decode_reference(hfi_decoder *d, const hfi_item *item, PyObject **ret_value) {
+/* The number in a REF or OUTSIDE; SIZE_MAX, which no index is, where its size is wrong.
+ */
+static size_t
+place_of(const hfi_item *item) {
     size_t index = 0;
 
     if (item->size != 1 && item->size != 2 && item->size != 4)
-        return hfi_plain_corrupt(d, "a reference of a wrong size");
+        return SIZE_MAX;
     for (size_t i = 0; i < item->size; i++)
         index = index << 8 | item->data[i];
+    return index;
+}
+
+static hf_status
+decode_reference(hfi_decoder *d, const hfi_item *item, PyObject **ret_value) {
+    size_t index = place_of(item);
+
     if (index >= d->object_count || !d->objects[index])
         return hfi_plain_corrupt(d, "a reference to an object that isn't there");
     *ret_value = Py_NewRef(d->objects[index]);
+    return HF_OK;
+}
+
+static hf_status
+decode_outside(hfi_decoder *d, const hfi_item *item, PyObject **ret_value) {
+    size_t index = place_of(item);
+
+    if (!d->outside || index >= (size_t)PyList_GET_SIZE(d->outside))
+        return hfi_plain_corrupt(d, "an object that isn't beside the payload");
+    *ret_value = Py_NewRef(PyList_GET_ITEM(d->outside, (Py_ssize_t)index));
     return HF_OK;
 }
 
@@ -138,6 +157,8 @@ decode_ext(hfi_decoder *d, const hfi_item *item, PyObject **ret_value) {
     switch (item->ext_type) {
     case HFI_PLAIN_REF:
         return decode_reference(d, item, ret_value);
+    case HFI_PLAIN_OUTSIDE:
+        return decode_outside(d, item, ret_value);
     case HFI_PLAIN_BIGINT:
         return decode_big(d, item, ret_value);
     case HFI_PLAIN_COMPLEX:

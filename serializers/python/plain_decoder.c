@@ -493,3 +493,43 @@ hfi_plain_decode(const void *payload, size_t size, unsigned flags, PyObject **re
     free(d.objects);
     return status;
 }
+
+/* ---- the elements of an array --------------------------------------------------- */
+
+static hf_status
+decode_elements(hfi_decoder *d, PyObject **elements, size_t count) {
+    hfi_item head;
+    hf_status status = HF_OK;
+
+    if (hfi_unpacker_next(&d->unpacker, &head) != HF_OK ||
+        head.kind != HFI_ITEM_ARRAY || head.size != count)
+        return hfi_plain_corrupt(d, "another number of elements");
+    status = hfi_plain_remember(d, NULL); /* the list, which nothing may refer to */
+    for (size_t i = 0; !status && i < count; i++) {
+        PyObject *value = NULL;
+        status = read_atom(d, &value);
+        if (!status)
+            Py_XSETREF(elements[i], value);
+    }
+    if (status == HF_STOP)
+        return hfi_plain_corrupt(d, "a container among the elements of an array");
+    if (!status && d->unpacker.at != d->unpacker.end)
+        return hfi_plain_corrupt(d, "more than one value");
+    return status;
+}
+
+hf_status
+hfi_plain_decode_elements(const hf_source *source, PyObject *outside,
+                          PyObject **elements, size_t count, hf_error *reterr) {
+    const unsigned char *meta = source->meta;
+    hfi_decoder d = {.outside = outside, .reterr = reterr};
+    hf_status status = hfi_plain_check_meta(meta, source->meta_size, reterr);
+
+    if (status)
+        return status;
+    d.flags = meta[1];
+    hfi_unpacker_init(&d.unpacker, source->payload, source->payload_size);
+    status = decode_elements(&d, elements, count);
+    free(d.objects);
+    return status;
+}

@@ -20,6 +20,7 @@ typedef struct hfi_decoder {
     hfi_unpacker unpacker;
     size_t owed;
     unsigned flags;     /* of the meta */
+    PyObject *outside;  /* of an array's elements: a list, borrowed; else NULL */
     PyObject **objects; /* by index; borrowed; NULL while a range or slice is open */
     size_t object_count;
     size_t object_capacity;

@@ -81,12 +81,17 @@ hfi_plain_pack_ext(hfi_packer *packer, enum hfi_plain_ext type, const void *body
 }
 
 static void
-pack_reference(hfi_encoder *e, uint32_t index) {
+pack_place(hfi_packer *packer, enum hfi_plain_ext type, uint32_t index) {
     unsigned char body[4] = {(unsigned char)(index >> 24), (unsigned char)(index >> 16),
                              (unsigned char)(index >> 8), (unsigned char)index};
     size_t width = index <= 0xff ? 1 : index <= 0xffff ? 2 : 4;
 
-    hfi_plain_pack_ext(e->packer, HFI_PLAIN_REF, body + 4 - width, width);
+    hfi_plain_pack_ext(packer, type, body + 4 - width, width);
+}
+
+static void
+pack_reference(hfi_encoder *e, uint32_t index) {
+    pack_place(e->packer, HFI_PLAIN_REF, index);
     e->flags |= HFI_PLAIN_SHARED;
 }
 
@@ -274,5 +279,50 @@ hfi_plain_encode(PyObject *value, hfi_packer *packer, unsigned *ret_flags,
     free(e.frames);
     hfi_pointer_map_fini(&e.seen);
     *ret_flags = e.flags;
+    return status;
+}
+
+/* ---- the elements of an array --------------------------------------------------- */
+
+static hf_status
+encode_outside(hfi_encoder *e, PyObject *object) {
+    int new;
+    uint32_t *index = hfi_pointer_map_put(&e->outside_index, object, &new);
+
+    if (!index)
+        return hfi_plain_fail_memory(e);
+    if (new) {
+        *index = (uint32_t)PyList_GET_SIZE(e->outside);
+        if (PyList_Append(e->outside, object) < 0)
+            return hfi_error_from_python(HF_E_NOMEM, e->reterr);
+    }
+    pack_place(e->packer, HFI_PLAIN_OUTSIDE, *index);
+    return HF_OK;
+}
+
+hf_status
+hfi_plain_encode_elements(PyObject *const *elements, size_t count, PyObject *outside,
+                          hfi_packer *packer, unsigned char *ret_meta,
+                          hf_error *reterr) {
+    /* The list has index 0, as any list at the top. */
+    hfi_encoder e = {
+        .packer = packer, .reterr = reterr, .next_index = 1, .outside = outside};
+    hf_status status = HF_OK;
+
+    if (count >= UINT32_MAX)
+        return hf_error_set(reterr, HF_DECLINED, "an array of 2**32 objects");
+    hfi_pack_array(packer, count);
+    for (size_t i = 0; i < count && status >= HF_OK && status != HF_DECLINED; i++) {
+        PyObject *element = elements[i] ? elements[i] : Py_None;
+        status = hfi_plain_is_atom(element) ? encode_object(&e, element)
+                                            : encode_outside(&e, element);
+    }
+    status = status == HF_STOP ? HF_OK : status;
+    if (!status && hfi_packer_failed(packer))
+        status = hfi_plain_fail_memory(&e);
+    ret_meta[0] = HFI_PLAIN_FORMAT;
+    ret_meta[1] = (unsigned char)e.flags;
+    hfi_pointer_map_fini(&e.seen);
+    hfi_pointer_map_fini(&e.outside_index);
     return status;
 }

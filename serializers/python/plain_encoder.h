@@ -21,7 +21,9 @@ typedef struct hfi_encoder {
     hfi_pointer_map seen; /* objects -> index, without the one at the top */
     PyObject *top;        /* has index 0 */
     uint32_t next_index;
-    unsigned flags; /* enum hfi_plain_flag */
+    unsigned flags;                /* enum hfi_plain_flag */
+    PyObject *outside;             /* of an array: a list, borrowed */
+    hfi_pointer_map outside_index; /* objects -> place in it */
     hfi_encoder_frame *frames;
     size_t depth;
     size_t capacity;

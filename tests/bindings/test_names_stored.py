@@ -41,6 +41,18 @@ CASES = {
         False,
         0,
     ),
+    "large array of objects": (
+        "import numpy as np; x = np.array([f'text {i}' for i in range(5000)], dtype=object)",
+        "x[1]",
+        False,
+        0,
+    ),
+    "large array of objects, written": (
+        "import numpy as np; x = np.array([f'text {i}' for i in range(5000)], dtype=object)",
+        "x[1] = 'another'",
+        True,
+        1,
+    ),
     "small array": ("import numpy as np; x = np.arange(5)", "x[2] = 9", True, 1),
     "instances": (
         "class P:\n  def __init__(self, v): self.v = v\nx = [P(i) for i in range(9)]",

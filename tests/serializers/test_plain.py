@@ -337,6 +337,7 @@ def test_accepts_looks_at_the_type_only(plain):
         "c70003",  # int without digits
         "a2 ff61",  # not UTF-8
         "d40700",  # an unknown singleton
+        "d40a00",  # an object beside the payload, where nothing is
         "d47f00",  # an unknown type
         "d6ff00000000",  # a msgpack time stamp
     ],

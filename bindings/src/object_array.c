@@ -1,0 +1,99 @@
+/* object_array.c - the elements of NumPy's arrays of objects, for the pickler.
+ *
+ * A column of a million texts went through a list, an opcode and a memo entry for each,
+ * and the same back. Its atoms (texts, numbers, None, ...) are written by the plain
+ * codec instead, straight from the array's memory and straight into it, to one block
+ * that goes out of band. Elements that are no atoms may be shared with the rest of the
+ * pickle, or hold the array: they are left to the pickler, in a list of those that are
+ * different objects, and the block says which of them is where. Atoms that the array
+ * shares with the rest of the pickle are equal afterwards, not the same.
+ *
+ * No Python code runs while the elements are read or written; what is dropped from the
+ * array to be filled are the Nones that NumPy made it with.
+ */
+#include "store_python.h"
+
+#include <stdlib.h>
+
+#include "array.h"
+#include "plain.h"
+
+static const char block_capsule[] = "holdfast.block";
+
+static void
+block_free(PyObject *capsule) {
+    free(PyCapsule_GetPointer(capsule, block_capsule));
+}
+
+/* A Memory that owns the packer's block. */
+static PyObject *
+memory_consume(hfi_state *state, hfi_packer *packer) {
+    PyObject *capsule = PyCapsule_New(packer->data, block_capsule, block_free);
+    if (!capsule)
+        return NULL;
+    PyObject *memory =
+        hfi_memory_new(state, capsule, packer->data, (Py_ssize_t)packer->size);
+    packer->data = NULL;
+    Py_DECREF(capsule);
+    return memory;
+}
+
+PyObject *
+hfi_elements_pack(PyObject *module, PyObject *array) {
+    hfi_state *state = PyModule_GetState(module);
+    PyObject **elements;
+    size_t count;
+    int found = hfi_array_elements(array, &elements, &count);
+    if (found < 1)
+        return found < 0 ? NULL : Py_NewRef(Py_None);
+    PyObject *outside = PyList_New(0), *result = NULL;
+    if (!outside)
+        return NULL;
+    unsigned char meta[HFI_PLAIN_META_SIZE];
+    hfi_packer packer;
+    hf_error error = HF_ERROR_INIT;
+    hfi_packer_init(&packer);
+    int collecting = PyGC_Disable();
+    hf_status status =
+        hfi_plain_encode_elements(elements, count, outside, &packer, meta, &error);
+    if (collecting)
+        PyGC_Enable();
+    if (status == HF_DECLINED)
+        result = Py_NewRef(Py_None);
+    else if (status != HF_OK)
+        hfi_raise(state, status, &error);
+    else
+        result = Py_BuildValue("(y#NO)", meta, (Py_ssize_t)sizeof meta,
+                               memory_consume(state, &packer), outside);
+    hfi_packer_fini(&packer);
+    Py_DECREF(outside);
+    return result;
+}
+
+PyObject *
+hfi_elements_fill(PyObject *module, PyObject *args) {
+    hfi_state *state = PyModule_GetState(module);
+    PyObject *array, *outside, **elements;
+    Py_buffer meta, payload;
+    size_t count;
+    if (!PyArg_ParseTuple(args, "Oy*y*O!:_fill_elements", &array, &meta, &payload,
+                          &PyList_Type, &outside))
+        return NULL;
+    int found = hfi_array_elements(array, &elements, &count);
+    hf_status status = HF_OK;
+    hf_error error = HF_ERROR_INIT;
+    if (found > 0) {
+        hf_source source = {.meta = meta.buf,
+                            .meta_size = (size_t)meta.len,
+                            .payload = payload.buf,
+                            .payload_size = (size_t)payload.len};
+        status = hfi_plain_decode_elements(&source, outside, elements, count, &error);
+        if (status != HF_OK)
+            hfi_raise(state, status, &error);
+    } else if (found == 0) {
+        PyErr_SetString(PyExc_ValueError, "not one block of objects");
+    }
+    PyBuffer_Release(&meta);
+    PyBuffer_Release(&payload);
+    return found > 0 && status == HF_OK ? Py_NewRef(Py_None) : NULL;
+}
