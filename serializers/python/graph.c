@@ -17,8 +17,8 @@
  *     holds (a shared list as attribute) joins it to the names that hold that too;
  *   - frames and tracebacks: no codec carries them.
  * Arrays aren't known to the collector: their chain of bases is followed by hand, and
- * the elements of arrays of objects through tolist(). Memory that no array owns joins
- * whoever names the same block of it. Types of other libraries have
+ * the elements of arrays of objects from their memory or through tolist(). Memory that
+ * no array owns joins whoever names the same block of it. Types of other libraries have
  * codecs that tell what the collector doesn't see (holdfast.codecs, `shares`): objects,
  * and addresses of memory, which join whoever names the same one.
  *
@@ -351,7 +351,8 @@ walk_function(walk *at, PyObject *function) {
     visit(parts->func_annotations, at);
 }
 
-/* The elements of an array of objects: the list's items are the array's own. */
+/* The elements of an array of objects. Where they are no block: the list's items are
+ * the array's own. */
 static void
 walk_elements(walk *at, PyObject *array) {
     PyObject *size = PyObject_GetAttrString(array, "size");
@@ -359,6 +360,12 @@ walk_elements(walk *at, PyObject *array) {
     Py_XDECREF(size);
     PyErr_Clear();
     if (count != (size_t)-1 && spend(at, count))
+        return;
+    PyObject **elements;
+    int block = hfi_array_elements(array, &elements, &count);
+    for (size_t i = 0; block > 0 && i < count && !at->failed; i++)
+        visit_uncounted(at, elements[i]);
+    if (block > 0)
         return;
     PyObject *flat = PyObject_CallMethod(array, "ravel", "s", "K");
     PyObject *list = flat ? PyObject_CallMethod(flat, "tolist", NULL) : NULL;
