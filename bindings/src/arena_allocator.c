@@ -15,9 +15,8 @@
  * the attachment. There is one arena in a worker; more only where a process has several
  * sessions one after the other.
  *
- * A child of fork() has the same blocks, mapped and shared, and a copy of the store's
- * bookkeeping that nobody keeps true. So it takes no new ones (`owner_pid`), and gives
- * none back: their memory goes when it ends.
+ * In a child of fork() the store gives no blocks and takes none back (its inherit.c),
+ * and the mutex is held around the fork.
  *
  * The state is the process's, not a module's, as the heap is: libraries keep pointers
  * to these functions for as long as it lives. The mutex guards the list and the counts;
@@ -27,7 +26,6 @@
 
 #include <pthread.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 enum { PAGE_MIN = 4096 }; /* a region's alignment, at least */
 
@@ -41,7 +39,7 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static arena *arenas;  /* those with blocks, and the current one */
 static arena *current; /* takes new blocks; or NULL */
 static atomic_size_t current_from = SIZE_MAX; /* bytes; its threshold */
-static _Atomic pid_t owner_pid;               /* whoever began the current one */
+static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 /* Unlink what is of no use any more. Mutex held; the caller releases what it gets. */
 static hfi_attachment *
@@ -57,8 +55,24 @@ drop_if_idle(arena *one) {
     return attachment;
 }
 
+static void
+lock(void) {
+    pthread_mutex_lock(&mutex);
+}
+
+static void
+unlock(void) {
+    pthread_mutex_unlock(&mutex);
+}
+
+static void
+hold_around_forks(void) {
+    (void)pthread_atfork(lock, unlock, unlock);
+}
+
 int
 hfi_arena_begin(hfi_attachment *attachment, size_t threshold) {
+    pthread_once(&once, hold_around_forks);
     hfi_arena_end();
     pthread_mutex_lock(&mutex);
     arena *one = arenas;
@@ -70,7 +84,6 @@ hfi_arena_begin(hfi_attachment *attachment, size_t threshold) {
     }
     current = one;
     current_from = threshold;
-    owner_pid = getpid();
     pthread_mutex_unlock(&mutex);
     return one ? 0 : -1;
 }
@@ -98,7 +111,7 @@ count(arena *one, int blocks) {
 
 void *
 hfi_arena_allocate(size_t size, int zeroed) {
-    if (size < current_from || getpid() != owner_pid)
+    if (size < current_from)
         return NULL;
     pthread_mutex_lock(&mutex);
     arena *one = current;
@@ -149,9 +162,7 @@ hfi_arena_free(void *block) {
     if (!region)
         return 0;
     hf_region_release(region); /* what find acquired */
-    if (getpid() == owner_pid) {
-        hf_region_release(region); /* what hfi_arena_allocate kept */
-        count(one, -1);
-    }
+    hf_region_release(region); /* what hfi_arena_allocate kept */
+    count(one, -1);
     return 1;
 }

@@ -43,6 +43,8 @@ struct hf_session {
     size_t window_size;
     size_t page;
     char name[HF_SESSION_NAME_SIZE];
+    hf_session *next_open; /* inherit.c */
+    int inherited;         /* the handle of a process that forked this one */
 
     pthread_mutex_t writer_mutex;
 
@@ -142,7 +144,11 @@ int hfi_extent_give_way(hf_session *session);
 /* One more chunk of records at least; extents must be rebuilt or none exist. */
 hf_status hfi_extent_add_records(hf_session *session, hf_error *reterr) HF_CHECK;
 
-/* HF_E_GONE where the session was destroyed (session.c). */
+/* Sessions that a fork must mark in the child (inherit.c). */
+void hfi_inherit_watch(hf_session *session);
+void hfi_inherit_forget(hf_session *session);
+
+/* HF_E_GONE where the session was destroyed, or is a parent's (session.c). */
 hf_status hfi_session_check(const hf_session *session, hf_error *reterr) HF_CHECK;
 
 /* Map a session to look at it, without taking a slot; only reads, and destroy. */

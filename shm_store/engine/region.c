@@ -112,7 +112,7 @@ hfi_pin(hf_session *session, uint32_t extent, hf_error *reterr) {
         session->pin_counts = counts;
         session->pin_capacity = capacity;
     }
-    if (session->pin_counts[extent]++ == 0)
+    if (session->pin_counts[extent]++ == 0 && !session->inherited)
         atomic_fetch_or(&session->extents[extent].pins[session->slot / 64],
                         1ull << (session->slot % 64));
     return HF_OK;
@@ -122,7 +122,7 @@ void
 hfi_unpin(hf_session *session, uint32_t extent) {
     if (extent >= session->pin_capacity || session->pin_counts[extent] == 0)
         return;
-    if (--session->pin_counts[extent] == 0)
+    if (--session->pin_counts[extent] == 0 && !session->inherited)
         atomic_fetch_and(&session->extents[extent].pins[session->slot / 64],
                          ~(1ull << (session->slot % 64)));
 }
@@ -306,7 +306,7 @@ static void
 dispose(hf_region *region) {
     hf_session *session = region->session;
     hfi_region_drop_next(region);
-    if (region->is_own &&
+    if (region->is_own && !session->inherited &&
         hfi_extent_is_mine(session, region->own_piece.extent, HFI_RESERVED)) {
         if (session->cache_bytes + region->mapped <= session->cache_limit) {
             unsigned bin = cache_bin(region->mapped);

@@ -87,6 +87,8 @@ seal_changed(hf_region *region) {
 hf_status
 hf_session_seal(hf_session *session, int threads_stopped, hf_error *reterr) {
     int err = 0;
+    if (session->inherited)
+        return HF_OK; /* its memory is private already */
     hfi_prepared_settle(session, 0);
     pthread_mutex_lock(&session->mutex);
     hf_region *region = hfi_regions_above(session, NULL);

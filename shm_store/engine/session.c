@@ -70,6 +70,7 @@ session_new(int fd) {
         session->cache_limit = 1ull << 30;
     pthread_mutex_init(&session->mutex, NULL);
     pthread_mutex_init(&session->writer_mutex, NULL);
+    hfi_inherit_watch(session);
     return session;
 }
 
@@ -77,6 +78,7 @@ static void
 session_free(hf_session *session) {
     if (!session)
         return;
+    hfi_inherit_forget(session);
     hfi_object_unmap(session->super, HFI_ARENA_OFFSET);
     if (session->window)
         hfi_object_unmap((void *)session->window, session->window_size);
@@ -351,6 +353,9 @@ hf_session_destroy(hf_session *session, hf_error *reterr) {
 
 hf_status
 hfi_session_check(const hf_session *session, hf_error *reterr) {
+    if (session->inherited)
+        return hf_error_set(reterr, HF_E_GONE,
+                            "the session is that of a process that forked this one");
     if (!atomic_load(&session->super->gone))
         return HF_OK;
     return hf_error_set(reterr, HF_E_GONE, "the session was destroyed");

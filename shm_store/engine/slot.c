@@ -50,6 +50,8 @@ holder_is_dead(void *context, uint64_t holder) {
 hf_status
 hfi_lock(hf_session *session, hf_error *reterr) {
     hfi_superblock *super = session->super;
+    if (session->inherited)
+        return hfi_session_check(session, reterr);
     pthread_mutex_lock(&session->writer_mutex);
     if (hfi_lock_acquire(&super->lock, session->lock_word, holder_is_dead, session))
         atomic_store(&super->dirty, 1);

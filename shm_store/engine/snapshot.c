@@ -76,7 +76,7 @@ hf_snapshot_release(hf_snapshot *snapshot) {
         return;
     hf_session *session = snapshot->session;
     pthread_mutex_lock(&session->mutex);
-    if (--session->lease_uses[snapshot->lease] == 0)
+    if (--session->lease_uses[snapshot->lease] == 0 && !session->inherited)
         atomic_store(&session->slots[session->slot].leases[snapshot->lease], 0);
     pthread_mutex_unlock(&session->mutex);
     free(snapshot);

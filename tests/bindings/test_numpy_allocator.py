@@ -4,6 +4,7 @@ import _thread
 import asyncio
 import concurrent.futures
 import contextvars
+import os
 import threading
 
 import numpy as np
@@ -202,3 +203,24 @@ def test_threads_allocate_at_once(arena):
 def test_threshold_is_checked(session):
     with pytest.raises(ValueError, match="positive"):
         store.enable_numpy_allocator(session, threshold=0)
+
+
+def test_a_forked_child_has_memory_of_its_own(arena):
+    kept = np.zeros(100_000)
+    del_me = np.ones(100_000)
+    del del_me  # its block is free, for whoever comes first
+    pid = os.fork()
+    if pid == 0:
+        status = 1
+        try:
+            kept[:] = 7
+            mine = np.full(100_000, 5.0)
+            del mine
+            mine = np.full(100_000, 6.0)
+            status = 0 if (kept == 7).all() and (mine == 6).all() else 2
+        finally:
+            os._exit(status)
+    mine = np.full(100_000, 3.0)
+    assert os.waitpid(pid, 0)[1] == 0
+    assert (kept == 0).all() and (mine == 3).all()
+    assert reserved(arena) >= 1_600_000

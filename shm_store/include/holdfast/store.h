@@ -21,8 +21,10 @@
  * Threads: different handles may be used by different threads at once. One handle is
  * used by one thread at a time, except that hf_region_* may be called from any thread
  * (allocators run everywhere). Signals: nothing here is async-signal-safe.
- * Fork: a child attaches anew (hf_session_open_fd); it must not use or close handles of
- * its parent. Processes are identified by pid, start time, boot id and pid namespace.
+ * Fork: a child attaches anew (hf_session_open_fd). Its copies of its parent's handles
+ * give HF_E_GONE; what it inherits of its parent's regions is private to it, and
+ * handles may be released or closed, which gives nothing of the parent's away.
+ * Processes are identified by pid, start time, boot id and pid namespace.
  */
 #ifndef HOLDFAST_STORE_H
 #define HOLDFAST_STORE_H
