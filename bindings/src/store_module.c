@@ -168,8 +168,16 @@ static PyMethodDef store_methods[] = {
      "enable_numpy_allocator(session, threshold=65536)\n--\n\n"
      "Let NumPy's new arrays of `threshold` bytes or more be born in the store, on "
      "every thread, wherever no other handler is chosen."},
+    {"enable_library_allocator",
+     (PyCFunction)(void (*)(void))hfi_library_allocator_enable,
+     METH_VARARGS | METH_KEYWORDS,
+     "enable_library_allocator(session, file, threshold=65536)\n--\n\n"
+     "Let the large blocks of a loaded native library, such as libc10.so, be born in "
+     "the store. False where that can't be done; nothing is changed then."},
     {"disable_numpy_allocator", hfi_numpy_allocator_disable, METH_NOARGS,
-     "Give NumPy its own allocator back; arrays made before stay where they are."},
+     "Let new arrays and blocks of libraries be born elsewhere again; those that are "
+     "in "
+     "the store stay there."},
     {"sessions", sessions, METH_NOARGS, "This user's sessions, a dict each."},
     {"collect", collect, METH_NOARGS,
      "Destroy this user's sessions that nobody uses any more; gives how many."},

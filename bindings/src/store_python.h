@@ -101,6 +101,11 @@ PyObject *hfi_numpy_allocator_disable(PyObject *module, PyObject *ignored);
 PyObject *hfi_prepare(PyObject *module, PyObject *args);
 PyObject *hfi_copied(PyObject *module, PyObject *args);
 
+/* ---- library_allocator.c --------------------------------------------------------- */
+
+PyObject *hfi_library_allocator_enable(PyObject *module, PyObject *args,
+                                       PyObject *kwargs);
+
 /* ---- stream_codec.c: encodings outside the store, for the marshaller --------------
  */
 

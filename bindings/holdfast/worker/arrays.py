@@ -1,8 +1,8 @@
-"""Arrays that are born in the arena.
+"""Arrays and tensors that are born in the arena.
 
-The allocator is put behind NumPy's default handler (NEP 49), once, when NumPy's import ends: by
-a finder that steps aside afterwards, since any cell may be the first to import it. From then
-on it holds in every thread and context.
+The allocator is put behind NumPy's default handler (NEP 49), and below PyTorch's own allocator,
+once each, when the library's import ends: by a finder that steps aside afterwards, since any
+cell may be the first to import it. From then on it holds in every thread and context.
 
 A recording leaves this module's functions out, but shows what runs below them, since that is
 the import of NumPy (see holdfast.scorep). So nothing but finders may be called here.
@@ -16,19 +16,25 @@ import typing as t
 
 
 def be_born_in(session: t.Any) -> None:
-    """Enable the store's allocator for NumPy, now or when NumPy is there."""
+    """Enable the store's allocator for each library, now or when it is there."""
     if session is None:
         return
 
-    def enable() -> None:
+    def enable_numpy() -> None:
         from holdfast import _store
 
         _store.enable_numpy_allocator(session)
 
-    if "numpy" in sys.modules:
-        enable()
-    else:
-        sys.meta_path.insert(0, _AfterImport("numpy", enable))
+    def enable_torch() -> None:
+        from holdfast import _store
+
+        _store.enable_library_allocator(session, "libc10.so")
+
+    for module, enable in (("numpy", enable_numpy), ("torch", enable_torch)):
+        if module in sys.modules:
+            enable()
+        else:
+            sys.meta_path.insert(0, _AfterImport(module, enable))
 
 
 class _AfterImport(importlib.abc.MetaPathFinder):

@@ -19,7 +19,7 @@ import typing as t
 
 from holdfast.scorep import ending
 
-from . import figures, tables
+from . import figures, tables, tensors
 from .control import Frame
 
 
@@ -32,7 +32,7 @@ class Recording:
         scorep.install_alias()
         self._shell = shell
         self._recorder = importlib.import_module("holdfast._recorder")
-        for module in (figures, tables):  # they may run at an import of the cell's
+        for module in (figures, tables, tensors):  # they may run at an import of the cell's
             self._recorder.exclude(module.__file__)
         self._experiment = ""  # absolute; "" where nothing is recorded
         self._shown = ""  # the same as the user wrote it

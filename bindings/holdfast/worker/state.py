@@ -19,7 +19,7 @@ import sys
 import typing as t
 import warnings
 
-from . import figures, tables
+from . import figures, tables, tensors
 
 State = dict[str, t.Any]
 
@@ -43,7 +43,7 @@ def capture(shell: t.Any) -> State:
         options = numpy.get_printoptions()
         # Formatters are functions, which may be the notebook's own.
         state["numpy_print"] = {key: value for key, value in options.items() if key != "formatter"}
-    for key, module in (("figures", figures), ("tables", tables)):
+    for key, module in (("figures", figures), ("tables", tables), ("tensors", tensors)):
         settings = module.capture()
         if settings is not None:
             state[key] = settings
@@ -162,6 +162,10 @@ def _set_tables(new: dict, old: dict | None, shell: t.Any) -> None:
     tables.apply(new)
 
 
+def _set_tensors(new: dict, old: dict | None, shell: t.Any) -> None:
+    tensors.apply(new)
+
+
 _SETTERS: dict[str, t.Callable[[t.Any, t.Any, t.Any], None]] = {
     "environment": _set_environment,
     "directory": _set_directory,
@@ -177,4 +181,5 @@ _SETTERS: dict[str, t.Callable[[t.Any, t.Any, t.Any], None]] = {
     "numpy_print": _set_numpy_print,  # after the precision, which sets a part of it
     "figures": _set_figures,
     "tables": _set_tables,
+    "tensors": _set_tensors,
 }
