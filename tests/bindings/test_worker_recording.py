@@ -1,7 +1,10 @@
-"""What the trace of a cell shows, and what becomes of a recording that goes wrong."""
+"""What the trace of a cell shows, and what becomes of a recording that goes wrong.
+
+The same on both roads: in a process of the cell's own, and in the home.
+"""
 
 import pytest
-from test_worker_cell import kernel  # noqa: F401
+from test_worker_cell import Kernel
 from trace_reader import AVAILABLE, Trace
 
 pytest.importorskip("holdfast._recorder")
@@ -10,8 +13,27 @@ pytestmark = pytest.mark.skipif(not AVAILABLE, reason="otf2-print is not install
 OURS = ("holdfast", "msgpack", "IPython.core.interactiveshell", "IPython.core.displaypub")
 
 
+class AtHome(Kernel):
+    """The home runs the cells that are recorded."""
+
+    def start(self, code, arguments=(), isolated=True):
+        assert not isolated
+        self.home.start_cell(code, instrument={"arguments": list(arguments), "isolated": False})
+        return self.home
+
+    def instrumented(self, code, arguments=(), isolated=True):
+        return self.start(code, arguments, isolated).answer(60)
+
+
+@pytest.fixture(params=[Kernel, AtHome], ids=["map", "home"])
+def kernel(tmp_path, request):
+    kernel = request.param(tmp_path)
+    yield kernel
+    kernel.close()
+
+
 @pytest.fixture
-def record(kernel, tmp_path):  # noqa: F811
+def record(kernel, tmp_path):
     """Run a cell with a recorder; the answer, and its trace."""
 
     def run(code, **options):
@@ -65,7 +87,7 @@ def test_an_awaiting_cell(record):
     assert trace.calls().count("__main__:f") == 2
 
 
-def test_cells_are_called_what_tracebacks_call_them(kernel, record):  # noqa: F811
+def test_cells_are_called_what_tracebacks_call_them(kernel, record):
     kernel.plain("def first(): pass")
     record("def second(): first()\nsecond()")
     _, trace = record("import scorep.user\nscorep.user.region_begin('r')\nfirst(); second()")
@@ -78,7 +100,7 @@ def test_cells_are_called_what_tracebacks_call_them(kernel, record):  # noqa: F8
     }
 
 
-def test_a_cell_that_closes_its_recording(kernel, record):  # noqa: F811
+def test_a_cell_that_closes_its_recording(kernel, record):
     answer, trace = record("import scorep\nkept = 5\ndef f(): pass\nf()\nx = scorep.close()")
     assert answer.status == "ok"
     assert answer.text("stderr").count("closed its recording") == 1
@@ -86,7 +108,7 @@ def test_a_cell_that_closes_its_recording(kernel, record):  # noqa: F811
     assert kernel.plain("kept").result == "5"
 
 
-def test_a_trace_that_cannot_be_written(kernel):  # noqa: F811
+def test_a_trace_that_cannot_be_written(kernel):
     answer = kernel.instrumented("import shutil\nkept = 6\nshutil.rmtree('trace')", isolated=False)
     assert answer.status == "ok"
     assert answer.text("stderr").count("could not be written") == 1
@@ -94,7 +116,7 @@ def test_a_trace_that_cannot_be_written(kernel):  # noqa: F811
 
 
 @pytest.mark.parametrize("existing", ["file", "directory"])
-def test_a_recording_that_cannot_be_opened(kernel, tmp_path, existing):  # noqa: F811
+def test_a_recording_that_cannot_be_opened(kernel, tmp_path, existing):
     kernel.plain("import os; ran = False; os.environ['SCOREP_EXPERIMENT_DIRECTORY'] = 'there'")
     if existing == "file":
         kernel.plain("os.environ['SCOREP_EXPERIMENT_DIRECTORY'] = 'there/below'")
@@ -119,7 +141,7 @@ def test_a_recording_that_cannot_be_opened(kernel, tmp_path, existing):  # noqa:
         ("child = os.fork()\nif not child: os._exit(0)\nos.waitpid(child, 0)\nos._exit(4)", 4 << 8),
     ],
 )
-def test_the_trace_of_a_cell_that_ends_its_process(kernel, tmp_path, end, status):  # noqa: F811
+def test_the_trace_of_a_cell_that_ends_its_process(kernel, tmp_path, end, status):
     cell = kernel.start(f"import os, signal\ndef f(): pass\nf()\n{end}", isolated=False)
     assert kernel.frontend.exited(cell) == status
     assert Trace(tmp_path / "trace").calls() == ["__main__:f"]
@@ -128,4 +150,19 @@ def test_the_trace_of_a_cell_that_ends_its_process(kernel, tmp_path, end, status
 def test_sys_exit_is_an_ordinary_error(record):
     answer, trace = record("import sys\ndef f(): sys.exit(3)\nf()")
     assert answer.content["ename"] == "SystemExit"
+    assert trace.calls() == ["__main__:f"]
+
+
+def test_children_of_the_cell(record):
+    """They leave the parent's recording alone, and it goes on after them."""
+    answer, trace = record(
+        "import os, multiprocessing, subprocess\n"
+        "def f(n): return n + 1\n"
+        "with multiprocessing.get_context('fork').Pool(2) as pool: found = pool.map(f, range(3))\n"
+        "child = os.fork()\n"
+        "if not child: f(1); os._exit(0)\n"
+        "os.waitpid(child, 0); f(2)\n"
+        "found, subprocess.run(['true']).returncode"
+    )
+    assert answer.result == "([1, 2, 3], 0)"
     assert trace.calls() == ["__main__:f"]
