@@ -192,7 +192,7 @@ static hf_session *
 new_session(void) {
     hf_session_options options = {.struct_size = sizeof options,
                                   .capacity_bytes = 5 * (uint64_t)size + (64u << 20),
-                                  .flags = HF_SESSION_MEMFD};
+                                  .label = "store_commit"};
     hf_session *session;
     must(hf_session_create(&options, &session, &error));
     return session;

@@ -156,8 +156,9 @@ cache_take(hf_session *session, size_t mapped) {
     return NULL;
 }
 
+/* A mapped block; of a hole, where it was reserved bare. */
 static hf_status
-new_block(hf_session *session, size_t mapped, uint32_t how, hf_region **ret_region,
+map_block(hf_session *session, size_t mapped, uint32_t how, hf_region **ret_region,
           hf_error *reterr) {
     uint32_t extent;
     hf_status status =
@@ -183,6 +184,41 @@ new_block(hf_session *session, size_t mapped, uint32_t how, hf_region **ret_regi
     region->own_piece = (hfi_piece){record->offset, mapped, extent, 0};
     *ret_region = region;
     return HF_OK;
+}
+
+/* A hole that is mapped gets its memory through the mapping, since only that may ask
+ * for huge pages. Its end is allocated first, so that the object reaches that far. */
+static int
+allocate_huge(hf_region *block) {
+    hf_session *session = block->session;
+    hfi_extent *extent = &session->extents[block->own_piece.extent];
+    if (!(extent->flags & HFI_EXTENT_HOLE))
+        return 0;
+    int err = hfi_object_allocate(
+        session->fd, extent->offset + extent->size - session->page, session->page);
+    if (!err)
+        err = hfi_pages_allocate(block->address, block->mapped);
+    if (!err)
+        extent->flags &= ~(uint32_t)HFI_EXTENT_HOLE;
+    hfi_step("reserve:populated");
+    return err;
+}
+
+static hf_status
+new_block(hf_session *session, size_t mapped, uint32_t how, hf_region **ret_region,
+          hf_error *reterr) {
+    uint64_t huge = session->super->huge_page;
+    if (!huge || mapped < huge)
+        return map_block(session, mapped, how, ret_region, reterr);
+    hf_status status =
+        map_block(session, mapped, how | HFI_RESERVE_BARE, ret_region, reterr);
+    if (status || allocate_huge(*ret_region) == 0)
+        return status;
+    hf_region *block = *ret_region; /* then page by page, and with what room there is */
+    hfi_object_unmap(block->address, block->mapped);
+    hfi_extent_give_back(session, block->own_piece.extent);
+    free(block);
+    return map_block(session, mapped, how, ret_region, reterr);
 }
 
 void

@@ -24,6 +24,20 @@
 
 #define SEARCH_MAX 64 /* extents looked at in the one bin that may be too small */
 
+/* Where huge pages are to be had, what is as large as one begins where one may begin.
+ */
+static uint64_t
+alignment_of(const hf_session *session, uint64_t size) {
+    uint64_t huge = session->super->huge_page;
+    return huge && !(huge & (huge - 1)) && size >= huge ? huge : session->page;
+}
+
+/* Bytes to leave out at the beginning of an extent. */
+static uint64_t
+padding(const hf_session *session, uint64_t offset, uint64_t size) {
+    return (0 - offset) & (alignment_of(session, size) - 1);
+}
+
 /* The smallest free extent that fits: `hole` is HFI_EXTENT_HOLE for those without
  * pages, 0 for those with all of them. */
 static uint32_t
@@ -34,7 +48,8 @@ find_free(hf_session *session, uint64_t size, uint32_t hole) {
         hfi_extent *extent;
         for (int n = 0; n < SEARCH_MAX && (extent = hfi_extent_at(session, index));
              n++) {
-            if (extent->size >= size && (extent->flags & HFI_EXTENT_HOLE) == hole &&
+            if (extent->size >= size + padding(session, extent->offset, size) &&
+                (extent->flags & HFI_EXTENT_HOLE) == hole &&
                 (best == HFI_NONE || extent->size < session->extents[best].size))
                 best = index;
             index = extent->next;
@@ -52,7 +67,8 @@ grow(hf_session *session, uint64_t size, uint32_t *ret_index, hf_error *reterr) 
     uint64_t end = atomic_load(&super->arena_end);
     hfi_extent *last = hfi_extent_at(session, super->last);
     uint64_t have = last && hfi_extent_state(last) == HFI_FREE ? last->size : 0;
-    uint64_t more = size - have; /* a free extent that sufficed would have been found */
+    /* A free extent that sufficed would have been found. */
+    uint64_t more = size + padding(session, end - have, size) - have;
     if (end - HFI_ARENA_OFFSET > super->capacity ||
         more > super->capacity - (end - HFI_ARENA_OFFSET))
         return hf_error_set(
@@ -80,6 +96,25 @@ grow(hf_session *session, uint64_t size, uint32_t *ret_index, hf_error *reterr) 
     return HF_OK;
 }
 
+/* Cut a free extent in two; `ret_rest` is what comes after the first `size` bytes. */
+static hf_status
+split(hf_session *session, uint32_t index, uint64_t size, uint32_t *ret_rest,
+      hf_error *reterr) {
+    hfi_extent *extent = &session->extents[index];
+    uint64_t rest = extent->size - size;
+    hfi_extent_leave(session, index);
+    extent->size = size;
+    hfi_extent_enter(session, index, HFI_FREE, 0);
+    hf_status status = hfi_extent_make(session, extent->offset + size, rest,
+                                       extent->flags, index, ret_rest, reterr);
+    if (status) {
+        hfi_extent_leave(session, index);
+        extent->size = size + rest;
+        hfi_extent_enter(session, index, HFI_FREE, 0);
+    }
+    return status;
+}
+
 static hf_status
 take(hf_session *session, uint64_t size, uint32_t flags, uint32_t *ret_index,
      hf_error *reterr) {
@@ -95,22 +130,14 @@ take(hf_session *session, uint64_t size, uint32_t flags, uint32_t *ret_index,
     hf_status status;
     if (index == HFI_NONE && (status = grow(session, size, &index, reterr)))
         return status;
+    uint64_t pad = padding(session, session->extents[index].offset, size);
+    uint32_t rest;
+    if (pad && (status = split(session, index, pad, &index, reterr)))
+        return status;
+    if (session->extents[index].size > size &&
+        (status = split(session, index, size, &rest, reterr)))
+        return status;
     hfi_extent *extent = &session->extents[index];
-    if (extent->size > size) {
-        uint64_t rest = extent->size - size;
-        hfi_extent_leave(session, index);
-        extent->size = size;
-        hfi_extent_enter(session, index, HFI_FREE, 0);
-        uint32_t made;
-        status = hfi_extent_make(session, extent->offset + size, rest, extent->flags,
-                                 index, &made, reterr);
-        if (status) {
-            hfi_extent_leave(session, index);
-            extent->size = size + rest;
-            hfi_extent_enter(session, index, HFI_FREE, 0);
-            return status;
-        }
-    }
     hfi_extent_leave(session, index);
     extent->flags |= flags & HFI_EXTENT_FLAGS;
     hfi_extent_enter(session, index, HFI_RESERVED, session->slot);

@@ -164,6 +164,7 @@ format(hf_session *session, const hf_session_options *options, hf_error *reterr)
     for (unsigned i = 0; i < HFI_BIN_COUNT; i++)
         super->bins[i] = HFI_NONE;
     super->unused = super->retired = super->last = HFI_NONE;
+    super->huge_page = hfi_pages_huge(session->fd, HFI_ARENA_OFFSET);
     atomic_store(&super->arena_end, HFI_ARENA_OFFSET);
     hfi_root_seal(&super->roots[0]);
     snprintf(super->name, sizeof super->name, "%s", session->name);

@@ -207,6 +207,7 @@ typedef struct hfi_superblock {
     uint64_t log_bytes, log_live;    /* committed log extents: size, and live part */
     char label[256];
     char name[64];
+    uint64_t huge_page; /* bytes; 0: the object gets none */
 } hfi_superblock;
 _Static_assert(sizeof(hfi_superblock) <= HFI_SLOTS_OFFSET, "one page");
 _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2,

@@ -7,6 +7,7 @@
  * missed. A second pass kills the recovery itself.
  */
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -212,10 +213,22 @@ run_child(hf_session *session, int step, int version, int only_recovery) {
     return WIFSIGNALED(how);
 }
 
+/* As if there were huge pages, for buffers of a few pages: their steps are walked too.
+ */
+static void
+pretend_huge_pages(hf_session *session) {
+    hfi_superblock *super = mmap(NULL, HFI_SLOTS_OFFSET, PROT_READ | PROT_WRITE,
+                                 MAP_SHARED, hf_session_fd(session), 0);
+    CHECK(super != MAP_FAILED);
+    super->huge_page = 4 * (uint64_t)getpagesize();
+    munmap(super, HFI_SLOTS_OFFSET);
+}
+
 int
 main(void) {
     hf_session *session;
     OK(hf_session_create(NULL, &session, NULL));
+    pretend_huge_pages(session);
     commit_version(session, 1);
     int version = 1, step = 0, killed = 1, seen_old = 0, seen_new = 0;
     for (; killed; step++) {

@@ -1,9 +1,11 @@
 /* test_region.c - own and committed regions: found by address, recycled within bounds,
  * private to who maps them, and all of it from many threads at once. */
+#include <errno.h>
 #include <pthread.h>
 #include <unistd.h>
 
 #include "engine/internal.h"
+#include "platform/fault.h"
 #include "store_fixture.h"
 
 #define THREADS 4
@@ -60,6 +62,37 @@ test_recycling(hf_session *session) {
     OK(hf_region_reserve(session, 1 << 18, 0, &again, NULL, NULL));
     CHECK(hf_region_address(again) != at); /* four times as large would be a waste */
     hf_region_release(again);
+}
+
+static int
+no_populate(const char *call) {
+    return strcmp(call, "populate") == 0 ? ENOMEM : 0;
+}
+
+/* As if there were huge pages: large blocks begin where one may, and get their memory
+ * through their mapping. Where that fails, it is allocated. */
+static void
+test_huge(hf_session *session, int fails) {
+    hf_region *region;
+    int zeroed;
+    hfi_cache_flush(session);
+    OK(hf_session_reap(session, 1, NULL, NULL));
+    session->super->huge_page = 1 << 20;
+    if (fails)
+        hfi_fault_hook = no_populate;
+    OK(hf_region_reserve(session, 3 << 20, 0, &region, &zeroed, NULL));
+    hfi_fault_hook = NULL;
+    const hfi_extent *extent = &session->extents[region->own_piece.extent];
+    CHECK(zeroed == !fails && extent->offset % (1 << 20) == 0);
+    CHECK(!(extent->flags & (HFI_EXTENT_HOLE | HFI_EXTENT_ZERO)));
+    char *p = hf_region_address(region);
+    for (size_t i = 0; i < 3 << 20; i++)
+        CHECK(p[i] == 0);
+    hf_region_release(region);
+    hfi_cache_flush(session);
+    OK(hf_session_reap(session, 1, NULL, NULL));
+    CHECK(info_of(session).allocated_bytes < 1 << 20); /* the padding is none */
+    session->super->huge_page = 0;
 }
 
 static void
@@ -185,6 +218,8 @@ main(void) {
     CHECK(hf_region_reserve(session, SIZE_MAX, 0, &region, NULL, NULL) == HF_E_NOSPACE);
     test_find(session);
     test_recycling(session);
+    test_huge(session, 0);
+    test_huge(session, 1);
     test_cache_bound(session);
     test_private(session);
     test_threads(session);

@@ -131,14 +131,47 @@ enter_namespace(void) {
                : 0;
 }
 
+/* 1 where this process has a /dev/shm of its own now. */
 static int
-on_small_tmpfs(void) {
-    if (enter_namespace() != 0 ||
-        mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
-        mount("tmpfs", "/dev/shm", "tmpfs", 0, "size=16m,mode=1777") != 0) {
-        printf("skipped: no private mount namespace (%s)\n", strerror(errno));
+own_shm(const char *options) {
+    if (enter_namespace() == 0 &&
+        mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+        mount("tmpfs", "/dev/shm", "tmpfs", 0, options) == 0)
+        return 1;
+    printf("skipped: no private mount of %s (%s)\n", options, strerror(errno));
+    return 0;
+}
+
+/* Where huge pages are given they are used, and a full file system is an error still.
+ */
+static int
+on_huge_tmpfs(void) {
+    if (!own_shm("size=32m,mode=1777,huge=advise"))
+        return SKIPPED;
+    hf_session *session = new_session(32 * MIB, 0);
+    size_t huge = (size_t)session->super->huge_page;
+    if (!huge || huge > 4 * MIB) {
+        printf("skipped: no huge pages\n");
+        end_session(session);
         return SKIPPED;
     }
+    CHECK(info_of(session).allocated_bytes < MIB); /* the trial left nothing */
+    commit_value(session, "small", "x", 1, NULL);
+    hf_region *region;
+    OK(hf_region_reserve(session, 2 * huge, 0, &region, NULL, NULL));
+    CHECK(region->own_piece.offset % huge == 0);
+    CHECK((uintptr_t)hf_region_address(region) % huge == 0);
+    memset(hf_region_address(region), 1, 2 * huge);
+    hf_region_release(region);
+    exhaust(session, 20 * MIB);
+    end_session(session);
+    return 0;
+}
+
+static int
+on_small_tmpfs(void) {
+    if (!own_shm("size=16m,mode=1777"))
+        return SKIPPED;
     hf_session *session = new_session(16 * MIB, 0);
     CHECK(hf_session_name(session)[0]); /* in /dev/shm, not a memfd */
     commit_value(session, "before", "x", 1, NULL);
@@ -171,6 +204,11 @@ on_small_tmpfs(void) {
     printf("skipped: no tmpfs\n");
     return SKIPPED;
 }
+
+static int
+on_huge_tmpfs(void) {
+    return on_small_tmpfs();
+}
 #endif
 
 /* In a child, whose limits and mounts end with it. 1 where it could not be tried. */
@@ -197,5 +235,6 @@ main(void) {
     test_trim();
     CHECK(!in_child(under_limit));
     in_child(on_small_tmpfs);
+    in_child(on_huge_tmpfs);
     return 0;
 }
