@@ -29,7 +29,7 @@ main(void) {
             for (size_t k = 0; k < sizes[i]; k++)
                 CHECK(pieces[i][k] == 1 + i % 255);
         CHECK(!hfi_pool_take(&pool, SIZE_MAX - 3) &&
-              !hfi_pool_take(&pool, SIZE_MAX / 2));
+              !hfi_pool_take(&pool, SIZE_MAX - 16));
         hfi_pool_fini(&pool);
         CHECK(!pool.chunks && !pool.left);
     }
