@@ -212,6 +212,7 @@ run_verdict(hf_kernel *kernel) {
 
 static void
 begin_execute(hf_kernel *kernel) {
+    hfi_rest_end(kernel);
     json_t *body = kernel->running->message.body;
     json_t *code = json_object_get(body, "code");
     hf_error error = HF_ERROR_INIT;

@@ -5,8 +5,8 @@
  * the control channel and the heartbeat answer while a cell runs, whatever the cell
  * does. The price is that the loop's list is built anew for each turn: a dozen entries.
  *
- * A turn: read what is there; let time pass (streams, deaths, idle commit); start the
- * next request. Signals reach it through the self-pipe, since hf_kernel_stop may be
+ * A turn: read what is there; let time pass (streams, deaths, idle commit, rest); start
+ * the next request. Signals reach it through the self-pipe, since hf_kernel_stop may be
  * called from a handler.
  *
  * Threads of its own (one a channel) were rejected: every answer depends on the state
@@ -278,7 +278,9 @@ static long
 wait_ms(const hf_kernel *kernel, long long now_ns) {
     long long crew = hfi_crew_deadline_ns(kernel);
     long long idle = hfi_handover_idle_deadline_ns(kernel);
+    long long rest = hfi_rest_deadline_ns(kernel);
     long long first = crew >= 0 && (idle < 0 || crew < idle) ? crew : idle;
+    first = rest >= 0 && (first < 0 || rest < first) ? rest : first;
     if (first < 0)
         return TURN_WAIT_MS;
     if (first <= now_ns)
@@ -315,6 +317,7 @@ hf_kernel_run(hf_kernel *kernel, hf_error *reterr) {
         if (!kernel->stopping)
             hfi_execute_next(kernel);
         hfi_handover_idle(kernel, hfi_clock_ns());
+        hfi_rest(kernel, hfi_clock_ns());
         check_parent(kernel);
     }
     if (kernel->failure.status != HF_OK) {

@@ -25,6 +25,14 @@ typedef enum hfi_phase {
     HFI_PHASE_CELL,   /* a cell worker has it */
 } hfi_phase;
 
+/* How far an unused notebook's rest (rest.c) has come. */
+typedef enum hfi_rest_state {
+    HFI_REST_AWAITED,
+    HFI_REST_COMMITTED, /* the last commit, if one was due, was made */
+    HFI_REST_CHECKSUMS, /* the home has given memory back */
+    HFI_REST_DONE,
+} hfi_rest_state;
+
 /* The execute_request that runs, beyond the request itself. */
 typedef struct hfi_execution {
     hfi_verdict verdict;
@@ -92,6 +100,7 @@ struct hf_kernel {
     long long uncommitted; /* plain cells since */
     long long idle_ns;     /* when the last cell ended */
     int idle_paused;       /* an idle commit took too long */
+    hfi_rest_state rest;   /* since the last cell ended */
 
     int wake[2]; /* self-pipe: 'i' interrupt, 's' stop */
     int parent;  /* process that started us, as JPY_PARENT_PID; 0: not watched */
@@ -154,6 +163,11 @@ void hfi_handover_cancel(hf_kernel *kernel);
 /* When nothing is to be done, let the home commit. */
 void hfi_handover_idle(hf_kernel *kernel, long long now_ns);
 long long hfi_handover_idle_deadline_ns(const hf_kernel *kernel);
+
+/* rest.c: giving memory back, and checksums, once nobody uses the notebook */
+void hfi_rest(hf_kernel *kernel, long long now_ns);
+long long hfi_rest_deadline_ns(const hf_kernel *kernel);
+void hfi_rest_end(hf_kernel *kernel); /* a cell begins */
 
 /* road.c: instrumented cells that the home runs */
 /* Put the question into a commit's frame: three keys. */

@@ -85,6 +85,9 @@
  *      no commit nothing is saved, and the reply has no `declined`.
  *   -> {op: "published", generation}
  *      The frontend published it: the home seals. Nothing is answered.
+ *   -> {op: "rest"}
+ *      Nobody has used the notebook for a while: give memory back that is kept only to
+ *      be used again. Nothing is answered.
  *   -> {op: "adopt", generation, execution_count, code, store_history, report?: map}
  *      A cell worker's commit was published: bind what changed, take the process
  *      state (environment, cwd, sys.path, random generators, ...), add the cell to

@@ -123,6 +123,11 @@ class Home(Worker):
             self.session.seal(threads_stopped=_alone())
             self._sealed = True
 
+    def op_rest(self, frame: Frame) -> None:
+        """Nobody has used the notebook for a while: its free memory is the system's."""
+        if self.session is not None:
+            self.session.reap(trim=True)
+
     def op_handle(self, frame: Frame) -> None:
         """A descriptor that a cell made; the commit to be adopted names it."""
         if frame.get("found"):

@@ -1,0 +1,77 @@
+/* rest.c - what is done when nobody uses the notebook for half a minute.
+ *
+ * First the home commits, also where that takes so long that it isn't done at once
+ * (handover.c): what was deleted since the last commit is free only then.
+ *
+ * While cells run, freed memory of the arena keeps its pages, since fresh ones cost
+ * half a second a gigabyte. A notebook that is left alone has no use for them: the home
+ * is told to rest, and gives back its own cache and every free extent. It does so
+ * rather than the frontend, which must answer at any time: punching a gigabyte takes a
+ * tenth of a second. Then the frontend checksums what was committed since the last
+ * rest, a stretch a turn, so that damaged memory is found later and not used.
+ *
+ * The next cell ends the rest. HOLDFAST_REST_SECONDS sets another time. One thread.
+ */
+#include "session/session.h"
+
+#include <stdlib.h>
+
+#define REST_SECONDS  30
+#define STRETCH_BYTES (16u << 20) /* a turn's checksums: a millisecond or two */
+
+static long long
+delay_ns(void) {
+    const char *text = getenv("HOLDFAST_REST_SECONDS");
+    char *end = NULL;
+    double seconds = text != NULL ? strtod(text, &end) : REST_SECONDS;
+    if (end != NULL && (end == text || !(seconds >= 0 && seconds < 1e9)))
+        seconds = REST_SECONDS;
+    return (long long)(seconds * 1e9);
+}
+
+long long
+hfi_rest_deadline_ns(const hf_kernel *kernel) {
+    if (kernel->rest == HFI_REST_DONE || kernel->idle_ns == 0 || kernel->home == NULL ||
+        kernel->running != NULL || kernel->commit_id != 0 ||
+        kernel->queue.first != NULL)
+        return -1;
+    return kernel->idle_ns + delay_ns();
+}
+
+static void
+checksum_stretch(hf_kernel *kernel) {
+    uint64_t done = 0;
+    hf_error error = HF_ERROR_INIT;
+    hf_status status = hf_session_scrub(kernel->store, STRETCH_BYTES, &done, &error);
+    if (status != HF_OK)
+        hfi_log("checksums: %s", error.message);
+    if (status != HF_OK || done == 0)
+        kernel->rest = HFI_REST_DONE;
+}
+
+void
+hfi_rest(hf_kernel *kernel, long long now_ns) {
+    long long deadline = hfi_rest_deadline_ns(kernel);
+    if (deadline < 0 || now_ns < deadline)
+        return;
+    if (kernel->rest == HFI_REST_CHECKSUMS) {
+        checksum_stretch(kernel);
+        return;
+    }
+    if (kernel->rest == HFI_REST_AWAITED) {
+        kernel->rest = HFI_REST_COMMITTED;
+        if (kernel->uncommitted > 0) {
+            hfi_handover_ask_commit(kernel, now_ns);
+            return;
+        }
+    }
+    hfi_frame frame;
+    hfi_frame_init(&frame, "rest", 0);
+    hfi_crew_tell_home(kernel, &frame);
+    kernel->rest = HFI_REST_CHECKSUMS;
+}
+
+void
+hfi_rest_end(hf_kernel *kernel) {
+    kernel->rest = HFI_REST_AWAITED;
+}
