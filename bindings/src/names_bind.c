@@ -297,11 +297,14 @@ hfi_names_adopt(PyObject *self, PyObject *namespace) {
             hfi_binding_take_baselines(&at) == 0)
             result = report(&at, start);
         PyObject *changed = result ? PyDict_Keys(at.bound) : NULL;
-        if (result &&
-            (!changed || PyDict_SetItemString(result, "changed", changed) < 0 ||
-             PyDict_SetItemString(result, "removed", removed) < 0))
+        PyObject *code = changed ? hfi_binding_code(&at) : NULL;
+        if (result && (!changed || !code ||
+                       PyDict_SetItemString(result, "changed", changed) < 0 ||
+                       PyDict_SetItemString(result, "code", code) < 0 ||
+                       PyDict_SetItemString(result, "removed", removed) < 0))
             Py_CLEAR(result);
         Py_XDECREF(changed);
+        Py_XDECREF(code);
         names->binding = NULL;
         if (before)
             hfi_carry_leave(before);

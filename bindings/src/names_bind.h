@@ -42,6 +42,9 @@ int hfi_binding_note_absent(hfi_binding *at, PyObject *key, const hf_entry *entr
 /* names_baseline.c: what this process's own encodings of classes are. */
 int hfi_binding_take_baselines(hfi_binding *at);
 
+/* names_code.c: as `code` of Names.save(), of what was bound. New reference. */
+PyObject *hfi_binding_code(hfi_binding *at);
+
 /* names_listing.c: the entries of a generation, in the order of their names. */
 
 typedef struct hfi_entry_list {

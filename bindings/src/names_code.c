@@ -14,18 +14,55 @@
  * and the commit dropped: it is about this process's objects at this moment, not about
  * the store.
  */
+#include "names_bind.h"
 #include "names_save.h"
 
+/* The list of a key, borrowed; new where there was none. */
 static PyObject *
-code_list(hfi_save *at, PyObject *key) {
-    PyObject *list = PyDict_GetItemWithError(at->code, key);
+code_list(PyObject *code, PyObject *key) {
+    PyObject *list = PyDict_GetItemWithError(code, key);
     if (list || PyErr_Occurred())
         return list;
     list = PyList_New(0);
-    if (list && PyDict_SetItem(at->code, key, list) < 0)
+    if (list && PyDict_SetItem(code, key, list) < 0)
         Py_CLEAR(list);
     Py_XDECREF(list); /* the dict has it */
     return list;
+}
+
+/* The key of a root: of a name, or of a class that the walk found. New reference. */
+static PyObject *
+root_key(const hfi_graph *graph, uint32_t root, PyObject *keys) {
+    if (root < graph->names)
+        return Py_NewRef(PyList_GET_ITEM(keys, root));
+    PyObject *carry = PyImport_ImportModule("holdfast._carry");
+    PyObject *key =
+        carry ? PyObject_CallMethod(carry, "class_key", "O", graph->roots[root].object)
+              : NULL;
+    Py_XDECREF(carry);
+    return key;
+}
+
+static int
+walk_bound(hfi_binding *at, PyObject *code, PyObject *keys, PyObject *values,
+           PyObject *classes) {
+    hfi_graph graph;
+    hfi_graph_input input = {.objects = PySequence_Fast_ITEMS(values),
+                             .count = (size_t)PyList_GET_SIZE(values),
+                             .classes = PySequence_Fast_ITEMS(classes),
+                             .class_count = (size_t)PyList_GET_SIZE(classes),
+                             .skip = at->namespace};
+    if (hfi_graph_init(&graph, &input) < 0)
+        return -1;
+    int failed = 0;
+    for (size_t i = 0; i < graph.code_count && !failed; i++) {
+        PyObject *key = root_key(&graph, graph.codes[i].root, keys);
+        PyObject *list = key ? code_list(code, key) : NULL;
+        failed = !list || PyList_Append(list, graph.codes[i].object) < 0;
+        Py_XDECREF(key);
+    }
+    hfi_graph_fini(&graph);
+    return failed ? -1 : 0;
 }
 
 int
@@ -45,7 +82,7 @@ hfi_save_learn(hfi_save *at, hfi_graph *graph) {
     PyMem_Free(open);
     for (size_t i = 0; i < graph->code_count; i++) {
         uint32_t root = graph->codes[i].root;
-        PyObject *list = code_list(at, at->members[root].key);
+        PyObject *list = code_list(at->code, at->members[root].key);
         if (!list || PyList_Append(list, graph->codes[i].object) < 0)
             return -1;
         if (PyList_GET_SIZE(list) == 1 && graph->roots[root].is_held &&
@@ -53,6 +90,32 @@ hfi_save_learn(hfi_save *at, hfi_graph *graph) {
             return -1;
     }
     return 0;
+}
+
+/* Of what an adoption bound: of all that isn't closed by its making. */
+PyObject *
+hfi_binding_code(hfi_binding *at) {
+    PyObject *code = PyDict_New(), *keys = PyList_New(0), *values = PyList_New(0);
+    PyObject *classes = PyList_New(0), *key, *value;
+    Py_ssize_t position = 0;
+    int failed = !code || !keys || !values || !classes;
+    while (!failed && PyDict_Next(at->bound, &position, &key, &value)) {
+        hfi_record *record = hfi_binding_record(at, key);
+        if (record && !record->is_closed)
+            failed = PyList_Append(keys, key) < 0 || PyList_Append(values, value) < 0;
+    }
+    position = 0;
+    while (!failed && PyDict_Next(at->decoded, &position, &key, &value))
+        if (hfi_key_kind(key) == 'c')
+            failed = PyList_Append(classes, value) < 0;
+    if (!failed && (PyList_GET_SIZE(values) || PyList_GET_SIZE(classes)))
+        failed = walk_bound(at, code, keys, values, classes) < 0;
+    Py_XDECREF(keys);
+    Py_XDECREF(values);
+    Py_XDECREF(classes);
+    if (failed)
+        Py_CLEAR(code);
+    return code;
 }
 
 void

@@ -36,6 +36,7 @@ class Cell(Worker):
     def prepare(self) -> None:
         self.names = None
         self.not_carried: dict[str, str] = {}
+        self._reached: set[str] | None = None  # what the cell's code can touch; None: all
         if self.session is not None:
             from holdfast import _store
 
@@ -93,6 +94,7 @@ class Cell(Worker):
         for name, numbered in last.items():
             if numbered in self.not_carried:
                 self.not_carried[name] = self.not_carried[numbered]
+        self._reached = bound["reached"]
         report["names_bound"] = bound["bound"]
         report["names_decoded"] = bound["decoded"]
         report["names_skipped"] = bound["skipped"]
@@ -125,6 +127,8 @@ class Cell(Worker):
         saved = self.names.save(
             self.shell.user_ns,
             hidden=results.hidden_names(self.shell),
+            touched=self._reached,
+            holders=results.holders(self.shell),
             extra={
                 "state": state.capture(self.shell),
                 "results": results.capture(self.shell),
@@ -135,6 +139,8 @@ class Cell(Worker):
         report["copy_faults"] = saved["pages_changed"]
         report["names_saved"] = len(saved["saved"])
         report["names_declined"] = len(saved["declined"])
+        report["names_examined"] = saved["names_examined"]
+        report["names_encoded"] = saved["names_encoded"]
         lost = {
             name: reason for name, reason in saved["declined"].items() if name in self.shell.user_ns
         }

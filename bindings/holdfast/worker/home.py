@@ -3,8 +3,8 @@
 A plain cell costs what it costs in ipykernel: nothing is saved after it. Only when an
 instrumented cell is about to run does the frontend ask for a commit: changed names go into the
 store, and what is published is sealed while the cell worker runs. Afterwards `adopt` takes
-over what the cell changed, names and process state, and puts the cell into the history. The home
-alone owns the profile's history database.
+over what the cell changed, names and process state, and puts the cell into the history. A commit
+looks only at what the cells since the last one can have touched (touched.py). The home alone owns the profile's history database.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from .control import Frame
 from .imports import ImportTeller
 from .requests import Worker
 from .road import Road
+from .touched import Touched
 
 # They run no user code and write to no array.
 _SERVICE_THREADS = {"HistorySavingThread", "IPythonHistorySavingThread"}
@@ -46,6 +47,10 @@ class Home(Worker):
         from holdfast import magics
 
         magics.register(self.shell, self)
+        self.touched = None
+        if self.names is not None:
+            self.touched = Touched(self.shell, self.names)
+            self.shell.saw_code = self.touched.ran
         self.road = Road(self, _is_service)
 
     def _take_over(self) -> None:
@@ -62,10 +67,20 @@ class Home(Worker):
     async def execute(self, frame: Frame, message: dict[str, t.Any]) -> Frame:
         """Run a cell, recorded where the frontend says so."""
         handles.table.taken_back(adopted=False)  # else the adoption came first
-        self._make_writable(frame.get("code") or message["content"].get("code", ""))
+        code = frame.get("code") or message["content"].get("code", "")
+        if self.touched is not None:
+            self.touched.begin(code)
+            self.touched.asked(str(message["content"].get("user_expressions") or ""))
+        self._make_writable(code)
         if "instrument" in frame:
             return await self.road.run(frame, message, super().execute)
         return await super().execute(frame, message)
+
+    async def _answer(self, frame: Frame, message: dict[str, t.Any]) -> Frame:
+        """ipykernel's own answer. To complete or to inspect runs properties and such."""
+        if self.touched is not None:
+            self.touched.asked(str(message["content"].get("code", "")))
+        return await super()._answer(frame, message)
 
     def _make_writable(self, code: str) -> None:
         """Memory of this process's own for what a seal made private and the cell writes."""
@@ -91,17 +106,24 @@ class Home(Worker):
             self.channel.send("reply", report={}, **stays, **reply)
             return
         self._committed_state = state.capture(self.shell)
+        touched, reason = self.touched.take()
         saved = self.names.save(
             self.shell.user_ns,
             hidden=results.hidden_names(self.shell),
+            touched=touched,
+            holders=results.holders(self.shell),
             extra={
                 "state": self._committed_state,
                 "results": results.capture(self.shell),
                 "written": self._learnt,
             },
         )
+        self.touched.learn(saved.pop("code"), saved.pop("held"))
+        self.touched.count_strays()
         if saved["prepared"] is not None:
             reply["prepared"] = saved["prepared"]
+        else:
+            self.touched.settle()
         reply |= self.road.saved(saved["declined"])
         self.channel.send(
             "reply",
@@ -112,6 +134,9 @@ class Home(Worker):
                 "bytes_shared": saved["bytes_shared"],
                 "names_saved": len(saved["saved"]),
                 "names_declined": len(saved["declined"]),
+                "names_examined": saved["names_examined"],
+                "names_encoded": saved["names_encoded"],
+                "reason": reason,
             },
             **reply,
         )
@@ -120,6 +145,7 @@ class Home(Worker):
         """What this home committed is the current generation."""
         if self.names is not None:
             self.names.published(frame["generation"])
+            self.touched.settle()
             self.session.seal(threads_stopped=_alone())
             self._sealed = True
 
@@ -145,7 +171,7 @@ class Home(Worker):
         handles.table.taken_back(adopted=True)
         memory = None
         if self.names is not None:
-            self.names.adopt(shell.user_ns)
+            self.touched.learn(self.names.adopt(shell.user_ns)["code"])
             self._sealed = True
             self._learn_writes(self.last_report.pop("written", []))
             handles.table.forget_arrived()
@@ -154,6 +180,7 @@ class Home(Worker):
             memory = self.names.extra("results")
             if memory is not None:
                 results.restore_results(shell, memory)
+            self.touched.learn({})
         number = frame.get("execution_count")
         if number is not None and frame.get("store_history", True):
             results.store_input(shell, number, frame.get("code", ""), memory)

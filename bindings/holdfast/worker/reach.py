@@ -7,7 +7,8 @@ functions and classes behind these names, and so on until nothing new appears. A
 many costs a little time; a name too few would be a wrong NameError. So wherever code could
 reach a variable without naming it, everything is bound, and the report says why:
 
-* `globals`, `locals`, `vars`, `dir`, `eval`, `exec`, frames, `inspect`, `__main__`, `In`/`Out`;
+* `globals`, `locals`, `vars`, `dir`, `eval`, `exec`, frames, `inspect`, `__main__`, `In`/`Out`,
+  unpickling, which finds functions and classes of `__main__` by their names;
 * query strings, which may be put together at run time (`df.query`, `df.eval`, `evaluate`);
 * the shell itself, where the user asks for it (`get_ipython()`);
 * magics that look at the namespace by themselves, or that we don't know. In those that we do
@@ -18,6 +19,8 @@ Words of other strings count as names as well: formulas (`ols("y ~ f(x)", data)`
 strings look up names in them. A cell that doesn't compile reaches nothing. Names are taken from
 attributes too: telling them apart would cost more than binding a name that happens to be called
 like an attribute.
+
+The same analysis of plain cells tells which variables they can have changed (touched.py).
 """
 
 from __future__ import annotations
@@ -32,7 +35,8 @@ _LOOKS_AT_ALL = frozenset(
     """globals locals vars dir eval exec inspect __main__ _getframe currentframe f_globals
     f_locals f_back user_ns user_global_ns user_module runpy query evaluate run_cell run_code
     In Out _ih _oh __globals__ __builtins__ settrace setprofile _current_frames
-    _current_exceptions gc""".split()
+    _current_exceptions gc tb_frame gi_frame cr_frame ag_frame last_value last_exc last_traceback
+    __subclasses__ __code__ pickle cloudpickle dill shelve read_pickle""".split()
 )
 
 # Magics whose text tells what they reach.
@@ -59,6 +63,8 @@ def bind(
 ) -> tuple[dict[str, t.Any], str]:
     """Bind what `code` can reach; the report of Names.bind, and why all was bound, or "".
 
+    The report has `reached` besides: the names, or None where all count as reached.
+
     Parameters
     ----------
     names : holdfast._store.Names
@@ -71,7 +77,7 @@ def bind(
         Names that are kept under another: who reaches `_` reaches `_5`.
     """
     reach = Reach(code, shell.transform_cell)
-    total: dict[str, t.Any] = {}
+    total: dict[str, t.Any] = {"reached": None}
     done: set[str] = set()
     while not reach.reason:
         reach.names.update(also[name] for name in also.keys() & reach.names)
@@ -80,11 +86,14 @@ def bind(
             break
         done |= new
         _add(total, names.bind(shell.user_ns, names=new))
+        total["reached"] = reach.names
         reach.follow(shell.user_ns, new)
     if reach.reason:
         _add(total, names.bind(shell.user_ns, names=None))
-    elif not total:
+        total["reached"] = None
+    elif total["reached"] is None:
         _add(total, names.bind(shell.user_ns, names=()))
+        total["reached"] = reach.names
     return total, reach.reason
 
 
@@ -109,11 +118,15 @@ class Reach:
         Why the names don't tell, or "".
     """
 
-    def __init__(self, code: str, transform: t.Callable[[str], str]):
+    def __init__(self, code: str = "", transform: t.Callable[[str], str] | None = None):
         self.names: set[str] = set()
         self.reason = ""
         self._seen: set[int] = set()
         self._kept: list[object] = []  # so that ids in _seen stay taken
+        if transform is not None:
+            self._source(code, transform)
+
+    def _source(self, code: str, transform: t.Callable[[str], str]) -> None:
         try:
             tree = ast.parse(transform(code))
             compiled = compile(tree, "<cell>", "exec", flags=_AWAIT, dont_inherit=True)
@@ -122,7 +135,7 @@ class Reach:
         if "get_ipython" in code:
             self._all("the code uses get_ipython")
         self._magics(tree)
-        self._code(compiled)
+        self.add_code(compiled)
 
     def follow(self, namespace: dict[str, t.Any], names: t.Iterable[str]) -> None:
         """Add what the notebook's functions and classes behind `names` reach."""
@@ -141,14 +154,19 @@ class Reach:
             if isinstance(value, types.FunctionType):
                 if value.__globals__ is not namespace and value.__module__ != "__main__":
                     continue
-                self._code(value.__code__)
-                if "get_ipython" in value.__code__.co_names:
-                    self._all("a function that the cell can reach uses get_ipython")
+                self.add_function(value)
             work.extend(item for item in gc.get_referents(value) if item is not namespace)
 
     # ---- one code object
 
-    def _code(self, code: types.CodeType) -> None:
+    def add_function(self, function: types.FunctionType) -> None:
+        """Add what a function of the notebook reaches by itself."""
+        self.add_code(function.__code__)
+        if "get_ipython" in function.__code__.co_names:
+            self._all("a function that the cell can reach uses get_ipython")
+
+    def add_code(self, code: types.CodeType) -> None:
+        """Add what compiled code names."""
         work = [code]
         while work:
             code = work.pop()

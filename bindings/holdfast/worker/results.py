@@ -48,6 +48,24 @@ def hidden_names(shell: t.Any) -> frozenset[str]:
     ) | set(_UNDERS) & namespace.keys() - _user_unders(shell)
 
 
+def holders(shell: t.Any) -> tuple[dict[str, t.Any], ...]:
+    """The dicts in which IPython keeps references to the user's results, besides the names."""
+    outcome = shell.last_execution_result
+    return (
+        shell.user_ns_hidden,
+        shell.user_ns.get("_oh", {}),
+        vars(shell.displayhook),
+        {} if outcome is None else vars(outcome),
+    )
+
+
+def last_results(shell: t.Any) -> frozenset[str]:
+    """The numbered results that `_`, `__` and `___` are now."""
+    last = {id(getattr(shell.displayhook, name, None)) for name in _UNDERS}
+    outputs = shell.user_ns.get("_oh", {})
+    return frozenset(f"_{number}" for number, value in outputs.items() if id(value) in last)
+
+
 def _user_unders(shell: t.Any) -> set[str]:
     """Those of `_`, `__` and `___` that the user assigned himself."""
     hook, namespace = shell.displayhook, shell.user_ns

@@ -44,6 +44,7 @@ class ZMQInteractiveShell(zmqshell.ZMQInteractiveShell):
 
     recorder = Any()  # Recorder, None where nothing is recorded
     instrument = Any(True)  # with a recorder: switch events on for each cell
+    saw_code = Any()  # called with each piece of a cell's code, before it runs
     begin_code = Any()  # called before each piece of a cell's code; may raise KeyboardInterrupt
     rewrite_exception = Any()  # exception -> exception that the user sees
 
@@ -108,6 +109,8 @@ class ZMQInteractiveShell(zmqshell.ZMQInteractiveShell):
                 result.error_in_exec = error
             self._show_failure(error)
             return True
+        if self.saw_code is not None:
+            self.saw_code(code_obj)
         self._name_cell(code_obj.co_filename)
         if self.recorder is None or not self.instrument:
             return await super().run_code(code_obj, result, async_=async_)

@@ -262,6 +262,11 @@ def _import_roots() -> tuple[str, ...]:
     return tuple(os.path.realpath(root) + os.sep for root in roots)
 
 
+def is_library(path: str) -> bool:
+    """Whether a module's file is of the standard library or of site-packages."""
+    return os.path.realpath(path).startswith(_import_roots())
+
+
 def _top_level() -> set[str]:
     return {name for name in sys.modules if "." not in name and not name.startswith("_")}
 
