@@ -103,6 +103,17 @@ ascii_new(const unsigned char *data, size_t size) {
     return text;
 }
 
+/* The bytes that a reference takes, and what it refers to; 0: it is none. */
+static inline size_t
+take_reference(const unsigned char *at, size_t *ret_index) {
+    if (at[1] != HFI_PLAIN_REF || at[0] < 0xd4 || at[0] > 0xd6)
+        return 0;
+    *ret_index = at[0] == 0xd4   ? at[2]
+                 : at[0] == 0xd5 ? (size_t)at[2] << 8 | at[3]
+                                 : hfi_load32(at + 2);
+    return 2 + ((size_t)1 << (at[0] - 0xd4));
+}
+
 /* As hfi_plain_decode_atom; also without an exception left where memory runs out. */
 static inline hf_status
 read_atom(hfi_decoder *d, PyObject **ret_value) {
@@ -110,6 +121,7 @@ read_atom(hfi_decoder *d, PyObject **ret_value) {
     size_t room = (size_t)(d->unpacker.end - at), size;
     PyObject *value;
     int64_t number;
+    size_t index;
 
     if (room < 10) /* a head and the longest number fit */
         return hfi_plain_decode_atom(d, ret_value);
@@ -134,6 +146,10 @@ read_atom(hfi_decoder *d, PyObject **ret_value) {
     } else if ((size = take_int(at, &number)) != 0) {
         value = int_new(number);
         size += 1;
+    } else if ((size = take_reference(at, &index)) != 0 && index < d->object_count) {
+        value = Py_XNewRef(d->objects[index]);
+        if (!value)
+            return hfi_plain_decode_atom(d, ret_value);
     } else {
         return hfi_plain_decode_atom(d, ret_value);
     }
