@@ -178,6 +178,10 @@ static PyMethodDef store_methods[] = {
      "Let new arrays and blocks of libraries be born elsewhere again; those that are "
      "in "
      "the store stay there."},
+    {"enable_arrow_pool", hfi_arrow_pool_enable, METH_O,
+     "enable_arrow_pool(session)\n--\n\n"
+     "Let Arrow's new buffers be born in the store, where pyarrow is imported and its "
+     "pool is understood; gives whether it is. disable_numpy_allocator ends it, too."},
     {"sessions", sessions, METH_NOARGS, "This user's sessions, a dict each."},
     {"collect", collect, METH_NOARGS,
      "Destroy this user's sessions that nobody uses any more; gives how many."},

@@ -106,6 +106,11 @@ PyObject *hfi_copied(PyObject *module, PyObject *args);
 PyObject *hfi_library_allocator_enable(PyObject *module, PyObject *args,
                                        PyObject *kwargs);
 
+/* ---- arrow_pool.c -----------------------------------------------------------------
+ */
+
+PyObject *hfi_arrow_pool_enable(PyObject *module, PyObject *session);
+
 /* ---- stream_codec.c: encodings outside the store, for the marshaller --------------
  */
 

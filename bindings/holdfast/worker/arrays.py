@@ -1,7 +1,7 @@
 """Arrays and tensors that are born in the arena.
 
-The allocator is put behind NumPy's default handler (NEP 49), and below PyTorch's own allocator,
-once each, when the library's import ends: by a finder that steps aside afterwards, since any
+The allocator is put behind NumPy's default handler (NEP 49), below PyTorch's own allocator, and
+into Arrow's default pool, once each, when the library's import ends: by a finder that steps aside afterwards, since any
 cell may be the first to import it. From then on it holds in every thread and context.
 
 A recording leaves this module's functions out, but shows what runs below them, since that is
@@ -10,6 +10,7 @@ the import of NumPy (see holdfast.scorep). So nothing but finders may be called 
 
 from __future__ import annotations
 
+import functools
 import importlib.abc
 import sys
 import typing as t
@@ -19,6 +20,7 @@ def be_born_in(session: t.Any) -> None:
     """Enable the store's allocator for each library, now or when it is there."""
     if session is None:
         return
+    from holdfast import _store
 
     def enable_numpy() -> None:
         from holdfast import _store
@@ -30,7 +32,16 @@ def be_born_in(session: t.Any) -> None:
 
         _store.enable_library_allocator(session, "libc10.so")
 
-    for module, enable in (("numpy", enable_numpy), ("torch", enable_torch)):
+    def enable_arrow() -> None:
+        from holdfast import _store
+
+        _store.enable_arrow_pool(session)
+
+    for module, enable in (
+        ("numpy", enable_numpy),
+        ("torch", enable_torch),
+        ("pyarrow", enable_arrow),
+    ):
         if module in sys.modules:
             enable()
         else:
