@@ -65,6 +65,22 @@ def _touch_frame(names):
     names["x"].iat[500_000, 0] = 1.0
 
 
+def _arrow_frame():
+    frame = _frame()["x"]
+    return {"x": frame.astype({"s": "string"}).convert_dtypes(dtype_backend="pyarrow")}
+
+
+def _polars_frame():
+    import polars as pl
+
+    columns = {name: series.to_numpy() for name, series in _frame()["x"].items()}
+    return {"x": pl.DataFrame(columns | {"s": columns["s"].tolist()})}
+
+
+def _touch_polars(names):
+    names["x"][500_000, 0] = 1.0
+
+
 def _dict():
     return {"x": {f"key {i}": i for i in range(1_000_000)}}
 
@@ -106,6 +122,8 @@ WORKS = {
     "array 1 GiB": (_array(GIB), _touch_array),
     "array 4 GiB": (_array(4 * GIB), _touch_array),
     "DataFrame 1e6 x 10": (_frame, _touch_frame),
+    "the same, Arrow": (_arrow_frame, _touch_frame),
+    "the same, Polars": (_polars_frame, _touch_polars),
     "dict of 1e6": (_dict, _touch_dict),
     "list of 1e6": (_list, _touch_list),
     "1000 small": (_thousand, _touch_thousand),
@@ -130,6 +148,8 @@ class Holdfast:
             import numpy  # noqa: F401
 
             _store.enable_numpy_allocator(self.session)
+            if "pyarrow" in sys.modules:
+                _store.enable_arrow_pool(self.session)
         self.names = _store.Names(self.session)
 
     def save(self, names, place):

@@ -115,6 +115,13 @@ def _fill_objects(array, state):
     array.flags.writeable = writeable
 
 
+def _make_memoryview(owner, layout, readonly):
+    view = memoryview(owner)
+    if layout is not None:
+        view = view.cast("B").cast(*layout)
+    return view.toreadonly() if readonly and not view.readonly else view
+
+
 def _find_class(identifier):
     cls = _rules._DYNAMIC_CLASS_TRACKER_BY_ID.get(identifier)
     if cls is None:
@@ -251,6 +258,20 @@ def _take_buffer(parts, add_buffer, buffer):
     return False
 
 
+def _reduce_memoryview(view):
+    """As a view of its object; one of a part of it as one of its own bytes.
+
+    cloudpickle would make bytes of it.
+    """
+    whole = memoryview(view.obj)
+    if (whole.format, whole.shape, whole.strides) == (view.format, view.shape, view.strides):
+        return _make_memoryview, (view.obj, None, view.readonly)
+    if not view.c_contiguous:
+        raise TypeError("a memoryview of parts that lie apart")
+    layout = (view.format, view.shape) if view.nbytes else None
+    return _make_memoryview, (pickle.PickleBuffer(view), layout, view.readonly)
+
+
 class Pickler(cloudpickle.Pickler):
     """Pickles one value; `add_buffer` takes memory out of band and tells its place."""
 
@@ -273,6 +294,8 @@ class Pickler(cloudpickle.Pickler):
             return self._reduce_array(obj)
         if cls is _rules.CellType:
             return self._reduce_cell(obj)
+        if cls is memoryview:
+            return _reduce_memoryview(obj)
         if isinstance(obj, type) and _context.own is not None:
             return self._reduce_class(obj)
         if cls is _CachedFunction and obj.__module__ == "__main__":
@@ -432,7 +455,7 @@ class Pickler(cloudpickle.Pickler):
         """An empty array, then its elements: it may be one of them."""
         packed = _store._pack_elements(array) if array.dtype.kind == "O" else None
         if packed is None:
-            return NotImplemented
+            return _numpy_arrays().reduce_objects(array)
         meta, memory, outside = packed
         order = "C" if array.flags.c_contiguous else "F"
         state = meta, pickle.PickleBuffer(memory), outside, array.flags.writeable

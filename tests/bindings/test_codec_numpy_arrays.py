@@ -283,3 +283,26 @@ def test_iterators_are_declined_by_name(home):
     assert set(report["declined"]) == {"it", "flat"}
     assert "nditer" in report["declined"]["it"]
     assert home.other("names.bind(ns)\nanswer(y=int(ns['poly'](3)))") == {"y": 5}
+
+
+def test_memoryviews_stay_views_of_their_object(home):
+    carry(
+        home,
+        "x = np.arange(9000.).reshape(90, 100)\nwhole, part = x.data, [memoryview(b'0123')[1:3]]\n"
+        "fixed = memoryview(bytearray(b'ab')).toreadonly()",
+    )
+    answer = home.other(
+        "names.bind(ns)\nx, whole, part = ns['x'], ns['whole'], ns['part'][0]\nx[3, 4] = -1\n"
+        "answer(seen=whole[3, 4], shape=whole.shape, part=bytes(part).decode(),"
+        " kinds=[type(v).__name__ for v in (whole, part, ns['fixed'])],"
+        " readonly=[whole.readonly, part.readonly, ns['fixed'].readonly])"
+    )
+    assert answer == {
+        "seen": -1,
+        "shape": [90, 100],
+        "part": "12",
+        "kinds": ["memoryview"] * 3,
+        "readonly": [False, True, True],
+    }
+    home.execute("apart = memoryview(b'0123')[::2]")
+    assert "lie apart" in home.commit()["declined"]["apart"]

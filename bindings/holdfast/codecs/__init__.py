@@ -45,6 +45,7 @@ _BUILT_IN: dict[str, str] = {
     "lzma": "archives",
     "multiprocessing": "connections",
     "numpy": "numpy_arrays",
+    "pandas": "pandas_blocks",
     "polars": "polars_columns",
     "pyarrow": "arrow_buffers",
     "socket": "connections",

@@ -188,6 +188,18 @@ def reduce_view_of_objects(array: np.ndarray) -> t.Any:
     return NotImplemented
 
 
+def reduce_objects(array: np.ndarray) -> t.Any:
+    """As NumPy pickles it, which forgets whether it may be written."""
+    if array.flags.writeable:
+        return NotImplemented
+    return *array.__reduce__(), None, None, _set_read_only
+
+
+def _set_read_only(array, state):
+    array.__setstate__(state)
+    array.flags.writeable = False
+
+
 def _fields(base):
     yield None, 0
     for name, (_, place, *_) in (base.dtype.fields or {}).items():

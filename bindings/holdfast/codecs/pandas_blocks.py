@@ -1,0 +1,64 @@
+"""pandas: blocks that know who else looks at their memory.
+
+Under copy-on-write a frame, its columns and its slices look at one memory, and who
+changes it copies first if another looks on. That another does is noted in an object
+that the blocks (and indexes) share, which pandas's own pickling leaves out: the memory
+would be shared where it arrives, and a change of one would show in all. Here blocks are
+pickled with it, and a Series as its block, as a frame is.
+"""
+
+from __future__ import annotations
+
+import typing as t
+
+from pandas._libs.internals import BlockPlacement, BlockValuesRefs
+
+from . import Codec, register
+
+
+class References(Codec):
+    types = ("pandas._libs.internals.BlockValuesRefs",)
+
+    def reduce(self, value, pickler):
+        return BlockValuesRefs, ()  # who looks adds itself
+
+
+class Block(Codec):
+    types = ("pandas._libs.internals.Block",)
+
+    def reduce(self, value, pickler):
+        refs = getattr(value, "refs", None)
+        if refs is None:  # before pandas 2
+            return NotImplemented
+        return _make_block, (type(value), value.values, value.mgr_locs.indexer, value.ndim, refs)
+
+
+class SeriesManager(Codec):
+    types = ("pandas.core.internals.managers.SingleBlockManager",)
+
+    def reduce(self, value, pickler):
+        return type(value), (value.blocks[0], value.axes[0])
+
+
+class Index(Codec):
+    types = ("pandas.Index", "pandas.core.indexes.base.Index")
+
+    def reduce(self, value, pickler):
+        refs = vars(value).get("_references")  # a range has no memory, but a property
+        reduced = value.__reduce__()
+        if refs is None or not refs.has_reference() or reduced[2:] not in ((), (None,)):
+            return reduced
+        return *reduced[:2], refs, None, None, _look_at
+
+
+for codec in (References(), Block(), SeriesManager(), Index()):
+    register(codec)
+
+
+def _make_block(cls: t.Any, values: t.Any, place: t.Any, ndim: int, refs: t.Any) -> t.Any:
+    return cls(values, placement=BlockPlacement(place), ndim=ndim, refs=refs)
+
+
+def _look_at(index, refs):
+    index._references = refs
+    refs.add_index_reference(index)
