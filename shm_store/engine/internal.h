@@ -48,6 +48,8 @@ struct hf_session {
 
     pthread_mutex_t writer_mutex;
 
+    _Atomic int pagemap; /* descriptor of hfi_pages_open, or -1 */
+
     pthread_mutex_t mutex;
     uint32_t lease_uses[HFI_LEASE_COUNT]; /* snapshots on each lease */
     uint32_t *pin_counts;                 /* by extent: our regions on it */

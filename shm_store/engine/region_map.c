@@ -12,14 +12,20 @@
  */
 #include "engine/internal.h"
 
-#include <sys/mman.h>
+#include <unistd.h>
 
 static hf_status
 map_pieces(hf_region *region, hf_error *reterr) {
     hf_session *session = region->session;
     void *address;
-    int err = hfi_object_map_nothing(region->mapped, &address);
-    if (err)
+    int err;
+    if (region->piece_count == 1) {
+        err = hfi_object_map(session->fd, region->pieces[0].offset, region->mapped,
+                             HFI_MAP_PRIVATE, NULL, &address);
+        region->address = address;
+        return err ? hf_error_set_errno(reterr, err, "can't map a buffer") : HF_OK;
+    }
+    if ((err = hfi_object_map_nothing(region->mapped, &address)))
         return hf_error_set_errno(reterr, err, "can't find addresses for a buffer");
     region->address = address;
     size_t at = 0;
@@ -99,6 +105,21 @@ out:
     return status;
 }
 
+/* Opened at the first use; several threads may try. It shows the memory of who opened
+ * it, so a forked child has none. */
+static int
+pagemap_of(hf_session *session) {
+    int fd = atomic_load(&session->pagemap), none = -1;
+    if (session->inherited)
+        return -1;
+    if (fd >= 0 || (fd = hfi_pages_open()) < 0)
+        return fd;
+    if (atomic_compare_exchange_strong(&session->pagemap, &none, fd))
+        return fd;
+    close(fd);
+    return none;
+}
+
 hf_status
 hfi_region_scan(hf_region *region, hfi_runs *ret_runs, hf_error *reterr) {
     hf_session *session = region->session;
@@ -108,17 +129,18 @@ hfi_region_scan(hf_region *region, hfi_runs *ret_runs, hf_error *reterr) {
     if (region->piece_count == 0)
         goto out;
     if (way != HFI_PAGES_COMPARE)
-        err = hfi_pages_changed(way, region->address, region->mapped, session->page,
-                                NULL, 0, &runs);
+        err = hfi_pages_changed(way, pagemap_of(session), region->address,
+                                region->mapped, session->page, NULL, 0, &runs);
     if (err && err != ENOMEM) {
         size_t at = 0;
         runs.count = runs.pages = 0;
         err = 0;
         for (uint32_t i = 0; i < region->piece_count && !err; i++) {
             const hfi_piece *piece = &region->pieces[i];
-            err = hfi_pages_changed(
-                HFI_PAGES_COMPARE, region->address + at, piece->length, session->page,
-                session->window + piece->offset, at / session->page, &runs);
+            err = hfi_pages_changed(HFI_PAGES_COMPARE, -1, region->address + at,
+                                    piece->length, session->page,
+                                    session->window + piece->offset, at / session->page,
+                                    &runs);
             at += piece->length;
         }
     }

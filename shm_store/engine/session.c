@@ -64,6 +64,7 @@ session_new(int fd) {
         return NULL;
     session->fd = fd;
     session->slot = HFI_NONE;
+    atomic_init(&session->pagemap, -1);
     session->page = (size_t)sysconf(_SC_PAGESIZE);
     session->cache_limit = hfi_process_memory_bytes() / 8;
     if (session->cache_limit > 1ull << 30)
@@ -86,6 +87,8 @@ session_free(hf_session *session) {
     pthread_mutex_destroy(&session->writer_mutex);
     free(session->pin_counts);
     free(session->scratch);
+    if (atomic_load(&session->pagemap) >= 0)
+        close(atomic_load(&session->pagemap));
     if (session->fd >= 0)
         close(session->fd);
     free(session);

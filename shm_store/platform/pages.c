@@ -84,14 +84,17 @@ struct scan_arguments {
 #define SCAN_PRESENT (1u << 3)
 #define SCAN_SWAPPED (1u << 4)
 
+int
+hfi_pages_open(void) {
+    return open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+}
+
 static int
-by_scan(const void *address, size_t size, size_t page, size_t base, hfi_runs *runs) {
+by_scan(int fd, const void *address, size_t size, size_t page, size_t base,
+        hfi_runs *runs) {
     int err = hfi_fault("pagemap_scan");
     if (err)
         return err;
-    int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return errno;
     struct scan_region regions[512];
     uint64_t start = (uint64_t)(uintptr_t)address, end = start + size;
     for (uint64_t at = start; at < end && !err;) {
@@ -116,18 +119,15 @@ by_scan(const void *address, size_t size, size_t page, size_t base, hfi_runs *ru
             err = EIO;
         at = a.walk_end;
     }
-    close(fd);
     return err;
 }
 
 static int
-by_pagemap(const void *address, size_t size, size_t page, size_t base, hfi_runs *runs) {
+by_pagemap(int fd, const void *address, size_t size, size_t page, size_t base,
+           hfi_runs *runs) {
     int err = hfi_fault("pagemap");
     if (err)
         return err;
-    int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return errno;
     uint64_t words[512];
     size_t first = (uintptr_t)address / page, pages = size / page;
     for (size_t i = 0; i < pages && !err;) {
@@ -146,19 +146,25 @@ by_pagemap(const void *address, size_t size, size_t page, size_t base, hfi_runs 
         }
         i += (size_t)n / 8;
     }
-    close(fd);
     return err;
 }
 #else
+int
+hfi_pages_open(void) {
+    return -1;
+}
+
 static int
-by_scan(const void *address, size_t size, size_t page, size_t base, hfi_runs *runs) {
-    (void)address, (void)size, (void)page, (void)base, (void)runs;
+by_scan(int fd, const void *address, size_t size, size_t page, size_t base,
+        hfi_runs *runs) {
+    (void)fd, (void)address, (void)size, (void)page, (void)base, (void)runs;
     return ENOTSUP;
 }
 
 static int
-by_pagemap(const void *address, size_t size, size_t page, size_t base, hfi_runs *runs) {
-    return by_scan(address, size, page, base, runs);
+by_pagemap(int fd, const void *address, size_t size, size_t page, size_t base,
+           hfi_runs *runs) {
+    return by_scan(fd, address, size, page, base, runs);
 }
 #endif
 
@@ -176,15 +182,15 @@ by_comparison(const void *address, size_t size, size_t page, const void *origina
 }
 
 int
-hfi_pages_changed(enum hfi_pages_way way, const void *address, size_t size, size_t page,
-                  const void *original, size_t base, hfi_runs *runs) {
+hfi_pages_changed(enum hfi_pages_way way, int fd, const void *address, size_t size,
+                  size_t page, const void *original, size_t base, hfi_runs *runs) {
     size_t count = runs->count, pages = runs->pages;
     hfi_run last = count ? runs->items[count - 1] : (hfi_run){0, 0};
     int err = ENOTSUP;
     if (way == HFI_PAGES_SCAN)
-        err = by_scan(address, size, page, base, runs);
+        err = by_scan(fd, address, size, page, base, runs);
     if (way == HFI_PAGES_PAGEMAP)
-        err = by_pagemap(address, size, page, base, runs);
+        err = by_pagemap(fd, address, size, page, base, runs);
     if (err == 0 || err == ENOMEM || !original)
         return err;
     runs->count = count; /* it failed half-way: begin again, the sure way */
@@ -205,11 +211,14 @@ way_works(enum hfi_pages_way way, int fd, size_t page) {
     p[2 * page] = 1;
     p[5 * page] = 1;
     hfi_runs runs = {0};
-    int err = hfi_pages_changed(way, address, 8 * page, page, NULL, 0, &runs);
+    int pagemap = hfi_pages_open();
+    int err = hfi_pages_changed(way, pagemap, address, 8 * page, page, NULL, 0, &runs);
     int works = err == 0 && runs.count == 2 && runs.pages == 2 &&
                 runs.items[0].first == 2 && runs.items[1].first == 5;
     hfi_runs_fini(&runs);
     hfi_object_unmap(address, 8 * page);
+    if (pagemap >= 0)
+        close(pagemap);
     return works;
 }
 
