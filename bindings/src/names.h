@@ -46,6 +46,7 @@ typedef struct hfi_names {
     PyObject *pending;  /* key -> hfi_record or None (removed): prepared; or NULL */
     PyObject *reasons;  /* declined name -> why */
     PyObject *declined; /* declined name -> the object that was declined */
+    PyObject *beside;   /* set: names that share objects with declined ones */
     PyObject *watched;  /* the namespace whose functions are counted; or NULL */
     Py_ssize_t watched_base;  /* references to it before there was user code; or -1 */
     Py_ssize_t declined_refs; /* those of functions behind declined names */

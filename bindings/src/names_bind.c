@@ -8,7 +8,8 @@
  *
  * adopt() asks the store for the difference of two generations, and touches nothing
  * else: the objects that didn't change stay the same objects. A changed class is
- * decoded onto the class that is there, so that old instances see it.
+ * decoded onto the class that is there, so that old instances see it. What declined
+ * objects share is applied to the objects that they have (holdfast._inplace).
  */
 #include "names_bind.h"
 
@@ -203,6 +204,22 @@ adopt_difference(hfi_binding *at, PyObject *removed) {
     return failed ? -1 : 0;
 }
 
+/* What a declined object may hold as well is not bound anew. New reference: a list of
+ * the names where that can't be. */
+static PyObject *
+apply_in_place(hfi_binding *at) {
+    PyObject *beside = at->names->beside;
+    if (PySet_GET_SIZE(beside) == 0)
+        return PyList_New(0);
+    PyObject *module = PyImport_ImportModule("holdfast._inplace");
+    PyObject *apart = module
+                          ? PyObject_CallMethod(module, "apply", "OOOO", at->namespace,
+                                                at->bound, at->decoded, beside)
+                          : NULL;
+    Py_XDECREF(module);
+    return apart;
+}
+
 /* ---- the methods
  * ---------------------------------------------------------------------------- */
 
@@ -289,11 +306,13 @@ hfi_names_adopt(PyObject *self, PyObject *namespace) {
     double start = now_seconds();
     hfi_binding at;
     hfi_names *names = (hfi_names *)(void *)self;
-    PyObject *result = NULL, *removed = PyList_New(0);
+    PyObject *result = NULL, *apart = NULL, *removed = PyList_New(0);
     if (removed && binding_init(&at, self, namespace, NULL) == 0) {
         PyObject *before = hfi_carry_enter(self, namespace, at.own);
         names->binding = &at;
-        if (before && bind_in_order(&at, adopt_difference(&at, removed) < 0) == 0 &&
+        int failed = !before || adopt_difference(&at, removed) < 0 ||
+                     !(apart = apply_in_place(&at));
+        if (before && bind_in_order(&at, failed) == 0 &&
             hfi_binding_take_baselines(&at) == 0)
             result = report(&at, start);
         PyObject *changed = result ? PyDict_Keys(at.bound) : NULL;
@@ -301,7 +320,8 @@ hfi_names_adopt(PyObject *self, PyObject *namespace) {
         if (result && (!changed || !code ||
                        PyDict_SetItemString(result, "changed", changed) < 0 ||
                        PyDict_SetItemString(result, "code", code) < 0 ||
-                       PyDict_SetItemString(result, "removed", removed) < 0))
+                       PyDict_SetItemString(result, "removed", removed) < 0 ||
+                       PyDict_SetItemString(result, "apart", apart) < 0))
             Py_CLEAR(result);
         Py_XDECREF(changed);
         Py_XDECREF(code);
@@ -311,6 +331,7 @@ hfi_names_adopt(PyObject *self, PyObject *namespace) {
     }
     binding_fini(&at);
     Py_XDECREF(removed);
+    Py_XDECREF(apart);
     return result;
 }
 

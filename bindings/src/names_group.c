@@ -12,8 +12,9 @@
  *
  * A group that can't be carried as a whole is taken apart: the members that fail by
  * themselves are declined, the others go on as a smaller group. So one generator
- * doesn't keep the list that it reads from carrying on; what the two shared is then the
- * declined object's loss, and its reason says so.
+ * doesn't keep the list that it reads from carrying on. The names of those that go on
+ * are kept as `beside`: what comes back for them is applied to the objects that are
+ * here (names_bind.c), so that the declined one sees it.
  */
 #include "names_save.h"
 
@@ -50,6 +51,17 @@ by_key(const void *one, const void *other) {
 
 static int save_group(hfi_save *at, hfi_member **list, size_t count);
 
+/* Do these names share objects with a declined one? */
+static int
+note_beside(hfi_save *at, hfi_member *const *list, size_t count, int beside) {
+    PyObject *known = at->names->beside;
+    for (size_t i = 0; i < count; i++)
+        if (!list[i]->is_class && (beside ? PySet_Add(known, list[i]->key)
+                                          : PySet_Discard(known, list[i]->key)) < 0)
+            return -1;
+    return 0;
+}
+
 /* Not carried as a whole: decline those that fail alone, go on with the others. */
 static int
 save_apart(hfi_save *at, hfi_member **list, size_t count) {
@@ -68,7 +80,7 @@ save_apart(hfi_save *at, hfi_member **list, size_t count) {
             list[kept++] = list[i];
     }
     if (kept < count)
-        return save_group(at, list, kept);
+        return note_beside(at, list, kept, 1) < 0 ? -1 : save_group(at, list, kept);
     for (size_t i = 0; i < count; i++)
         if (hfi_save_decline(at, list[i], whole) < 0)
             return -1;
@@ -193,7 +205,7 @@ save_groups(hfi_save *at, hfi_graph *graph) {
         uint32_t group = orders[i].group;
         for (; i < count && orders[i].group == group; i++)
             list[size++] = &at->members[orders[i].index];
-        failed = save_group(at, list, size) < 0;
+        failed = note_beside(at, list, size, 0) < 0 || save_group(at, list, size) < 0;
     }
     free(orders);
     free(list);

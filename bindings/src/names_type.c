@@ -198,7 +198,8 @@ names_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
     names->records = PyDict_New();
     names->reasons = PyDict_New();
     names->declined = PyDict_New();
-    if (!names->records || !names->reasons || !names->declined ||
+    names->beside = PySet_New(NULL);
+    if (!names->records || !names->reasons || !names->declined || !names->beside ||
         hfi_names_advance(hfi_state_of(type), names) < 0) {
         Py_DECREF(self);
         return NULL;
@@ -216,6 +217,7 @@ names_traverse(PyObject *self, visitproc visit, void *arg) {
     Py_VISIT(as_names(self)->reasons);
     Py_VISIT(as_names(self)->declined);
     Py_VISIT(as_names(self)->watched);
+    Py_VISIT(as_names(self)->beside);
     return 0;
 }
 
@@ -226,6 +228,7 @@ names_clear(PyObject *self) {
     Py_CLEAR(as_names(self)->reasons);
     Py_CLEAR(as_names(self)->declined);
     Py_CLEAR(as_names(self)->watched);
+    Py_CLEAR(as_names(self)->beside);
     return 0;
 }
 

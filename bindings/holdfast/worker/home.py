@@ -171,7 +171,9 @@ class Home(Worker):
         handles.table.taken_back(adopted=True)
         memory = None
         if self.names is not None:
-            self.touched.learn(self.names.adopt(shell.user_ns)["code"])
+            adopted = self.names.adopt(shell.user_ns)
+            self.touched.learn(adopted["code"])
+            _tell_apart(adopted["apart"])
             self._sealed = True
             self._learn_writes(self.last_report.pop("written", []))
             handles.table.forget_arrived()
@@ -189,6 +191,15 @@ class Home(Worker):
     def op_environment(self, frame: Frame) -> None:
         """%%scorep_env and its like."""
         os.environ.update(frame.get("values") or {})
+
+
+def _tell_apart(names: list[str]) -> None:
+    if names:
+        print(
+            f"holdfast: what stayed at home goes on with the {', '.join(names)} of before the "
+            "cell: what they are now can't be put in its place",
+            file=sys.stderr,
+        )
 
 
 def _alone() -> bool:

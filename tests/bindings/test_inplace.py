@@ -1,0 +1,174 @@
+"""Changes that come back are applied to the objects that a declined one holds."""
+
+import array
+import collections
+import copy
+import sys
+
+import pytest
+
+from holdfast import _inplace
+
+CELL = "%%execute_with_scorep --road=map\n"
+VALUES = {
+    "list": ([1, 2, 3], "x.append(4); x[0] = 'a'"),
+    "dict": ({"a": 1, "b": 2}, "x['c'] = 3; del x['a']"),
+    "nest": ({"a": [1, [2]], "b": ({3: 4}, 5)}, "x['a'][1].append(6); x['b'][0][3] = 7"),
+    "set": ({1, 2}, "x.add(3); x.discard(1)"),
+    "deque": (collections.deque([1, 2], maxlen=3), "x.extend([3, 4])"),
+    "counter": (collections.Counter("abca"), "x['a'] += 1; x['z'] = 1"),
+    "default": (collections.defaultdict(list, {1: [2]}), "x[1].append(3); x[2].append(4)"),
+    "bytearray": (bytearray(b"abc"), "x += b'def'; x[0] = 1"),
+    "array": (array.array("i", [1, 2]), "x.append(3)"),
+}
+
+
+@pytest.mark.parametrize("kind", VALUES)
+def test_contents_change_and_the_object_stays(home, kind):
+    known, change = copy.deepcopy(VALUES[kind])
+    home.ns["x"] = known
+    home.execute("holder = (item for item in [x] * 9)\nnext(holder)")
+    assert set(home.commit()["declined"]) == {"holder"}
+    wanted = home.other(
+        f"names.bind(ns)\nexec({change!r}, ns)\npublish(save(ns))\nanswer(x=repr(ns['x']))"
+    )
+    report = home.names.adopt(home.ns)
+    assert report["apart"] == [] and home.ns["x"] is known is next(home.ns["holder"])
+    assert repr(known) == wanted["x"]
+    assert home.commit()["saved"] == []
+
+
+def test_inner_objects_stay_too(home):
+    home.execute(
+        "class Point:\n    __slots__ = ('x', '__dict__')\n"
+        "rows = [[1], [2], [3]]; p = Point(); p.x = 1; p.y = [rows[1]]; alias = rows\n"
+        "p.self = p\nholder = (row for row in [rows, p] * 9); next(holder)"
+    )
+    home.commit()
+    rows, inner, p = home.ns["rows"], home.ns["rows"][1], home.ns["p"]
+    home.other(
+        "names.bind(ns)\nns['rows'][1].append(9); ns['rows'].append(ns['p'])\n"
+        "ns['p'].x = 'new'; ns['p'].z = ns['rows']\ndel ns['p'].y\npublish(save(ns))"
+    )
+    home.names.adopt(home.ns)
+    assert home.ns["rows"] is home.ns["alias"] is rows and home.ns["p"] is p
+    assert rows[1] is inner and inner == [2, 9] and rows[3] is p and p.self is p
+    assert p.x == "new" and p.z is rows and not hasattr(p, "y")
+    assert next(home.ns["holder"]) is p
+    assert home.commit()["saved"] == []
+
+
+def test_arrays_and_tables(home):
+    pytest.importorskip("numpy")
+    pytest.importorskip("pandas")
+    home.execute(
+        "import numpy as np, pandas as pd\na = np.arange(1 << 16); view = a[5:]\n"
+        "t = pd.DataFrame({'k': [1, 2]})\nobjects = np.array([[1], None], dtype=object)\n"
+        "holder = (item for item in [a, t, objects] * 9); next(holder)"
+    )
+    assert set(home.commit()["declined"]) == {"holder"}
+    a, t, view, first = home.ns["a"], home.ns["t"], home.ns["view"], home.ns["objects"][0]
+    home.other(
+        "names.bind(ns)\nns['a'][5] = -1; ns['t']['new'] = [3, 4]; ns['objects'][0].append(2)\n"
+        "publish(save(ns))"
+    )
+    assert home.names.adopt(home.ns)["apart"] == []
+    assert home.ns["a"] is a and a[5] == -1 and home.ns["view"] is view and view[0] == -1
+    assert home.ns["t"] is t and list(t.columns) == ["k", "new"]
+    assert home.ns["objects"][0] is first == [1, 2]
+
+
+def test_what_cannot_be_applied_is_named(home):
+    pytest.importorskip("numpy")
+    home.execute(
+        "import numpy as np\na = np.arange(10); b = [1]; c = [2]\n"
+        "holder = (item for item in [a, b, c] * 9); next(holder)"
+    )
+    home.commit()
+    c = home.ns["c"]
+    home.other(
+        "import numpy as np\nnames.bind(ns)\nns['a'] = np.arange(3); ns['b'] = {1: ns['c']}\n"
+        "ns['c'].append(3)\npublish(save(ns))"
+    )
+    assert sorted(home.names.adopt(home.ns)["apart"]) == ["a", "b"]
+    assert home.ns["c"] is c == [2, 3] and home.ns["b"][1] is c and len(home.ns["a"]) == 3
+
+
+def test_other_names_are_bound_anew(home):
+    home.execute("alone = [1]; x = [1]; holder = iter(x).__next__; made = (i for i in x)")
+    home.commit()
+    alone = home.ns["alone"]
+    home.other("names.bind(ns)\nns['alone'].append(2)\npublish(save(ns))")
+    home.names.adopt(home.ns)
+    assert home.ns["alone"] == [1, 2] and home.ns["alone"] is not alone
+
+
+def test_closures_share_with_a_generator(home):
+    home.execute(
+        "def make():\n    seen = []\n    def add(x): seen.append(x); return seen\n"
+        "    return add, (len(seen) for _ in range(9))\nadd, lengths = make()"
+    )
+    home.ns["add"].__module__ = "__main__"
+    assert set(home.commit()["declined"]) == {"lengths"}
+    add = home.ns["add"]
+    home.other("names.bind(ns)\nns['add'](5); ns['add'](6)\npublish(save(ns))")
+    home.names.adopt(home.ns)
+    assert home.ns["add"] is add and next(home.ns["lengths"]) == 2
+
+
+def test_sequences_of_other_lengths_correspond_where_they_are_equal():
+    rows = [[1], [2], [3]]
+    old = list(rows)
+    merge = {"rows": [[0], [1], [2], [3], [4]]}
+    assert _inplace.apply({"rows": rows}, merge, {}, {"rows"}) == []
+    assert merge["rows"] is rows == [[0], [1], [2], [3], [4]]
+    longer = {"rows": [[1], [2], [3], [9]]}
+    rows[:] = old
+    _inplace.apply({"rows": rows}, longer, {}, {"rows"})
+    assert all(one is other for one, other in zip(rows, old)) and rows[3] == [9]
+    fewer = {"rows": [[2], [3], [9]]}
+    last = rows[1:]
+    _inplace.apply({"rows": rows}, fewer, {}, {"rows"})
+    assert all(one is other for one, other in zip(rows, last)) and len(rows) == 3
+
+
+def test_a_cycle_and_a_deep_nest():
+    loop, other = [1], [2]
+    loop.append(loop)
+    other.append(other)
+    bound = {"x": other}
+    _inplace.apply({"x": loop}, bound, {}, {"x"})
+    assert bound["x"] is loop and loop[0] == 2 and loop[1] is loop
+    deep, fresh = [], []
+    for _ in range(sys.getrecursionlimit() * 3):
+        deep, fresh = [deep], [fresh]
+    bound = {"x": fresh}
+    _inplace.apply({"x": deep}, bound, {}, {"x"})
+    assert bound["x"] is deep
+
+
+def test_an_object_that_refuses_is_bound_anew():
+    class Rude:
+        def __hash__(self):
+            return 1 // 0 if getattr(self, "made", False) else 0
+
+    old, new = {1: 2}, {Rude(): 3}
+    next(iter(new)).made = True
+    bound = {"x": new}
+    assert _inplace.apply({"x": old}, bound, {}, {"x"}) == ["x"] and bound["x"] is new
+
+
+def test_over_the_kernel(kernel):
+    kernel.run("data = [1, 2]; steps = (n * 10 for n in data); next(steps)")
+    kernel.run(CELL + "data.append(3); data[1] = 7")
+    assert kernel.run("list(steps), data").result == "([70, 30], [1, 7, 3])"
+    outcome = kernel.run(CELL + "data = 'gone'")
+    assert outcome.status == "ok"
+    kernel.run(
+        "import numpy as np; a = np.zeros(3); sums = (a.sum() for _ in range(9)); next(sums)"
+    )
+    kernel.run(CELL + "a += 2")
+    assert kernel.run("next(sums)").result in ("6.0", "np.float64(6.0)")
+    kernel.run(CELL + "a = np.ones(5)")
+    outcome = kernel.run("next(sums), len(a)")
+    assert outcome.result in ("(5.0, 5)", "(np.float64(5.0), 5)")
