@@ -4,7 +4,9 @@
  * all of them away when it is done. Taken from malloc one by one and freed one by one,
  * that was a fifth of its time. Here a piece is the next bytes of a chunk; larger
  * pieces get a chunk of their own. Nothing is given back before the end: what is
- * replaced within one commit stays until then.
+ * replaced within one commit stays until then. Some chunks are kept for the next
+ * commit: malloc would give them back to the system, and a fault a page be paid for
+ * them each time.
  *
  * Not for threads: a pool has one user.
  */
@@ -19,8 +21,21 @@
 
 struct hfi_pool_chunk {
     hfi_pool_chunk *next;
-    size_t size; /* keeps what follows aligned */
+    size_t size; /* of what follows; and keeps it aligned */
 };
+
+static hfi_pool_chunk *
+take_chunk(hfi_pool *pool, size_t size) {
+    hfi_pool_chunk *chunk = pool->spare;
+    if (chunk && size == CHUNK_SIZE) {
+        pool->spare = chunk->next;
+        return chunk;
+    }
+    chunk = size > SIZE_MAX - sizeof *chunk ? NULL : malloc(sizeof *chunk + size);
+    if (chunk)
+        chunk->size = size;
+    return chunk;
+}
 
 void *
 hfi_pool_take(hfi_pool *pool, size_t size) {
@@ -29,17 +44,15 @@ hfi_pool_take(hfi_pool *pool, size_t size) {
         return NULL;
     if (whole > pool->left) {
         int is_large = whole > CHUNK_SIZE / 4;
-        size_t room = is_large ? whole : CHUNK_SIZE;
-        hfi_pool_chunk *chunk =
-            room > SIZE_MAX - sizeof *chunk ? NULL : malloc(sizeof *chunk + room);
+        hfi_pool_chunk *chunk = take_chunk(pool, is_large ? whole : CHUNK_SIZE);
         if (!chunk)
             return NULL;
-        *chunk = (hfi_pool_chunk){pool->chunks, room};
+        chunk->next = pool->chunks;
         pool->chunks = chunk;
         if (is_large) /* the chunk before goes on being used */
             return memset(chunk + 1, 0, whole);
         pool->at = (char *)(chunk + 1);
-        pool->left = room;
+        pool->left = CHUNK_SIZE;
     }
     void *taken = pool->at;
     pool->at += whole;
@@ -48,11 +61,22 @@ hfi_pool_take(hfi_pool *pool, size_t size) {
 }
 
 void
+hfi_pool_clear(hfi_pool *pool, size_t keep) {
+    hfi_pool_chunk *kept = NULL, *next;
+    for (int spare = 0; spare < 2; spare++)
+        for (hfi_pool_chunk *c = spare ? pool->spare : pool->chunks; c; c = next) {
+            next = c->next;
+            if (c->size == CHUNK_SIZE && keep >= CHUNK_SIZE) {
+                keep -= CHUNK_SIZE;
+                c->next = kept;
+                kept = c;
+            } else
+                free(c);
+        }
+    *pool = (hfi_pool){.spare = kept};
+}
+
+void
 hfi_pool_fini(hfi_pool *pool) {
-    while (pool->chunks) {
-        hfi_pool_chunk *chunk = pool->chunks;
-        pool->chunks = chunk->next;
-        free(chunk);
-    }
-    memset(pool, 0, sizeof *pool);
+    hfi_pool_clear(pool, 0);
 }

@@ -8,13 +8,17 @@ typedef struct hfi_pool_chunk hfi_pool_chunk;
 
 typedef struct hfi_pool { /* all zero: empty */
     hfi_pool_chunk *chunks;
-    char *at; /* in the newest chunk */
+    char *at; /* in the newest ordinary chunk */
     size_t left;
+    hfi_pool_chunk *spare; /* ordinary ones, to be used again */
 } hfi_pool;
 
 /* `size` bytes, all zero, aligned to 16; NULL where there is no memory. */
 void *hfi_pool_take(hfi_pool *pool, size_t size);
-/* Free everything that was taken. */
+/* Give up everything that was taken; of its memory about `keep` bytes stay for later.
+ */
+void hfi_pool_clear(hfi_pool *pool, size_t keep);
+/* Give up everything, and free it. */
 void hfi_pool_fini(hfi_pool *pool);
 
 #endif

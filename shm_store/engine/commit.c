@@ -201,7 +201,7 @@ make_record(hf_commit *commit, const hf_value *value, const hfi_buffer_head *hea
         head.payload_offset = hfi_round_up(length, 64);
         length = head.payload_offset + value->payload_size;
     }
-    char *bytes = hfi_pool_take(&commit->pool, length);
+    char *bytes = hfi_pool_take(&commit->session->drafts, length);
     if (!bytes)
         return NULL;
     hfi_record *record = (hfi_record *)(void *)bytes;
@@ -226,7 +226,7 @@ put(hf_commit *commit, const hf_value *value, hf_error *reterr) {
     uint32_t piece_count = 0, length, payload_extent = HFI_NONE;
     hf_status status = HF_OK;
     hfi_buffer_head *heads =
-        hfi_pool_take(&commit->pool, value->buffer_count * sizeof *heads);
+        hfi_pool_take(&commit->session->drafts, value->buffer_count * sizeof *heads);
     if (!heads)
         return hfi_no_memory(reterr);
     if ((status = make_pieces(commit, value, heads, &pieces, &piece_count, reterr)))

@@ -3,7 +3,6 @@
 #ifndef HFI_COMMIT_H
 #define HFI_COMMIT_H
 
-#include "base/pool.h"
 #include "engine/internal.h"
 
 /* A piece of a pack that has no place in the arena yet: extent is this | its number. */
@@ -21,7 +20,7 @@ typedef struct hfi_child {
         hfi_ref ref;
         hfi_draft_node *node;
         struct {
-            hfi_record *record; /* in the pool, as it will be written */
+            hfi_record *record; /* in session->drafts, as it will be written */
             uint32_t length;
         } entry;
     } as;
@@ -54,7 +53,6 @@ struct hf_commit {
     hf_session *session;
     hf_snapshot *base;
     uint64_t number; /* among this process's commits */
-    hfi_pool pool;   /* of the draft: records, nodes, their children */
     hfi_child root;
     int is_empty;
     uint64_t entry_count, next_sequence;
@@ -80,7 +78,7 @@ hf_status hfi_delta_add(hf_commit *commit, uint32_t extent, int32_t live, int64_
 hf_status hfi_record_count(hf_commit *commit, const hfi_record *record, int sign,
                            hf_error *reterr) HF_CHECK;
 
-/* Put a record of the commit's pool, or remove a key. `keep` keeps the old
+/* Put a record of the session's pool, or remove a key. `keep` keeps the old
  * sequence and counts nothing as an entry put: for compaction. */
 hf_status hfi_overlay_put(hf_commit *commit, hfi_record *record, uint32_t length,
                           hf_error *reterr) HF_CHECK;

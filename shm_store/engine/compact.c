@@ -35,7 +35,7 @@ move_entry(hf_commit *commit, hfi_child *child, hf_error *reterr) {
         move = is_sparse(session, hfi_record_pieces(old)[i].extent);
     if (!move)
         return HF_OK;
-    hfi_record *record = hfi_pool_take(&commit->pool, ref.length);
+    hfi_record *record = hfi_pool_take(&commit->session->drafts, ref.length);
     if (!record)
         return hfi_no_memory(reterr);
     memcpy(record, old, ref.length);

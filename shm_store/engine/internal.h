@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/crc32c.h"
+#include "base/pool.h"
 #include "base/step.h"
 #include "holdfast/store.h"
 #include "layout/layout.h"
@@ -64,7 +65,8 @@ struct hf_session {
 
     /* of the committing thread */
     int committing;
-    char *scratch; /* where a directory is put together (writer.c) */
+    hfi_pool drafts; /* a commit's records, nodes and their children */
+    char *scratch;   /* where a directory is put together (writer.c) */
     size_t scratch_size;
     hfi_prepared_state prepared;
 };

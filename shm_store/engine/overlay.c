@@ -1,6 +1,6 @@
 /* overlay.c - the tree of a commit in preparation.
  *
- * Changed paths are copied from the committed tree into the commit's pool, where they
+ * Changed paths are copied from the committed tree into the session's pool, where they
  * can be changed any number of times; what isn't touched stays a reference. So a
  * commit of a thousand names writes each node once. Opening a committed node or
  * replacing a committed entry counts it out of its extent (a delta of -1); writer.c
@@ -105,8 +105,8 @@ count_out(hf_commit *commit, const hfi_ref *ref, const hfi_record *record,
 static hfi_draft_node *
 draft_new(hf_commit *commit, uint32_t shift, uint32_t bitmap, uint32_t count) {
     uint32_t capacity = count + 2;
-    hfi_draft_node *node =
-        hfi_pool_take(&commit->pool, sizeof *node + capacity * sizeof *node->children);
+    hfi_draft_node *node = hfi_pool_take(
+        &commit->session->drafts, sizeof *node + capacity * sizeof *node->children);
     if (!node)
         return NULL;
     node->shift = shift;
@@ -167,7 +167,8 @@ insert_at(hf_commit *commit, hfi_draft_node *node, uint32_t place, hfi_child chi
           hf_error *reterr) {
     if (node->count == node->capacity) {
         uint32_t capacity = node->capacity * 2;
-        hfi_child *children = hfi_pool_take(&commit->pool, capacity * sizeof *children);
+        hfi_child *children =
+            hfi_pool_take(&commit->session->drafts, capacity * sizeof *children);
         if (!children)
             return hfi_no_memory(reterr);
         memcpy(children, node->children, node->count * sizeof *children);

@@ -13,6 +13,8 @@
  */
 #include "engine/commit.h"
 
+#define DRAFTS_KEPT (1u << 20) /* bytes, for the next commit */
+
 /* ---- publishing ---- */
 
 static hf_status
@@ -173,7 +175,7 @@ hfi_prepared_settle(hf_session *session, int drop) {
 
 static void
 commit_free(hf_commit *commit) {
-    hfi_pool_fini(&commit->pool);
+    hfi_pool_clear(&commit->session->drafts, DRAFTS_KEPT);
     free(commit->deltas.items);
     free(commit->written.items);
     free(commit->shared.items);

@@ -86,6 +86,7 @@ session_free(hf_session *session) {
     pthread_mutex_destroy(&session->mutex);
     pthread_mutex_destroy(&session->writer_mutex);
     free(session->pin_counts);
+    hfi_pool_fini(&session->drafts);
     free(session->scratch);
     if (atomic_load(&session->pagemap) >= 0)
         close(atomic_load(&session->pagemap));

@@ -14,7 +14,7 @@ main(void) {
     static size_t sizes[COUNT];
     hfi_pool pool = {0};
     hfi_pool_fini(&pool);
-    for (int again = 0; again < 2; again++) {
+    for (int again = 0; again < 3; again++) {
         uint32_t state = 5;
         for (int i = 0; i < COUNT; i++) {
             state = state * 1664525 + 1013904223;
@@ -30,8 +30,10 @@ main(void) {
                 CHECK(pieces[i][k] == 1 + i % 255);
         CHECK(!hfi_pool_take(&pool, SIZE_MAX - 3) &&
               !hfi_pool_take(&pool, SIZE_MAX - 16));
-        hfi_pool_fini(&pool);
-        CHECK(!pool.chunks && !pool.left);
+        hfi_pool_clear(&pool, again ? again * 200000 : 0);
+        CHECK(!pool.chunks && !pool.left && (again != 0) == (pool.spare != NULL));
     }
+    hfi_pool_fini(&pool);
+    CHECK(!pool.spare);
     return 0;
 }
