@@ -8,7 +8,7 @@ __all__ = ["NotCarriedError"]
 class NotCarriedError(NameError):
     """A variable of the notebook can't be carried into an instrumented cell.
 
-    Raised where the cell uses the name. The variable lives on in the plain cells.
+    Raised where a cell in a process of its own uses the name. The variable lives on at home.
 
     Attributes
     ----------
@@ -20,9 +20,9 @@ class NotCarriedError(NameError):
 
     def __init__(self, name: str, reason: str):
         super().__init__(
-            f"{name!r} can't be carried into this cell's process: {reason}. It is still there in"
-            " plain cells: run this cell without %%execute_with_scorep, or make what it"
-            " needs from it in the cell itself",
+            f"{name!r} can't be carried into this cell's process: {reason}. It lives on at"
+            " home: run this cell there (%%execute_with_scorep --road=home, or as a plain cell), or"
+            " make what it needs from it in the cell itself",
             name=name,
         )
         self.reason = reason

@@ -98,6 +98,7 @@ def test_what_was_declined_is_known_by_what_it_is(ask):
     assert ask("x", declined=["x"], x=thing) == "the cell names x, which stays at home: no codec"
     assert ask("y", declined=["x"], x=thing, y=1) == ""
     assert "names y," in ask("y", declined=["x"], x=thing, y=thing)
+    assert "names x," in ask("next(x); eval('y')", x=(n for n in ()), y=1)
     assert ask("x", x=(n for n in ())) == "the cell names x, which stays at home: generator"
 
 

@@ -105,6 +105,21 @@ def test_whose_wish_counts(start_kernel):
     assert road_of(kernel) == ("map", "HOLDFAST_ROAD=nowhere is none of auto, map, home")
 
 
+def test_what_the_home_is_asked(plain_kernel):
+    """A worker program of another language knows nothing of it, or answers."""
+    outcome = ok(plain_kernel, AT_HOME + "(role, frame['instrument']['isolated'])")
+    assert outcome.result == "('home', False)"
+    assert outcome.cost["road"] == "home" and outcome.cost["road_reason"] == "it asks for it"
+    asked = eval(ok(plain_kernel, "commit").result)
+    assert "(role, frame" in asked["code"] and (asked["cell_road"], asked["road"]) == (
+        "home",
+        "auto",
+    )
+    assert ok(plain_kernel, CELL + "role").result == "'cell'"
+    assert ok(plain_kernel, "%%isolated\nrole").result == "'cell'"
+    assert "code" not in eval(ok(plain_kernel, "commit").result)
+
+
 def test_a_fresh_process_is_one(home_kernel):
     home = ok(home_kernel, "import os; os.getpid()").result
     outcome = ok(home_kernel, "%%isolated\nos.getpid()")

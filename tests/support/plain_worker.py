@@ -72,6 +72,12 @@ class Worker:
             if frame["op"] == "exit":
                 os._exit(0)
             if frame["op"] == "commit":
+                self.globals["commit"] = frame
+            if frame["op"] == "commit" and frame.get("cell_road") == "home":
+                self.channel.send(
+                    "reply", id=frame["id"], report={}, road="home", road_reason="it asks for it"
+                )
+            elif frame["op"] == "commit":
                 self.channel.send(
                     "reply",
                     id=frame["id"],

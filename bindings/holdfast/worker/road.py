@@ -124,15 +124,16 @@ class Road:
             return ""
         namespace = self._shell.user_ns
         reach = Reach(code, self._shell.transform_cell)
-        done: set[str] = set()
-        while not reach.reason and not reach.names <= done:
+        done = self._named
+        while not reach.names <= done:
             new = reach.names - done
             done |= new
             found = self._find_declined(new) or self._weigh(done, "what the cell can reach")
             if found:
                 return found
+            if reach.reason:
+                break
             reach.follow(namespace, new)
-        self._named = done
         if not reach.reason:
             return ""
         every = namespace.keys() - results.hidden_names(self._shell)
