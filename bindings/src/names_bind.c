@@ -239,10 +239,15 @@ binding_init(hfi_binding *at, PyObject *self, PyObject *namespace, PyObject *wan
                         .absent = PyDict_New(),
                         .decoded = PyDict_New(),
                         .order = PyList_New(0),
-                        .bound = PyDict_New()};
+                        .bound = PyDict_New(),
+                        .open = PyList_New(0),
+                        .classes = PyList_New(0)};
     if (wanted && wanted != Py_None && !(at->wanted = PySet_New(wanted)))
         return -1;
-    return at->own && at->absent && at->decoded && at->order && at->bound ? 0 : -1;
+    return at->own && at->absent && at->decoded && at->order && at->bound && at->open &&
+                   at->classes
+               ? 0
+               : -1;
 }
 
 static void
@@ -253,6 +258,8 @@ binding_fini(hfi_binding *at) {
     Py_XDECREF(at->decoded);
     Py_XDECREF(at->order);
     Py_XDECREF(at->bound);
+    Py_XDECREF(at->open);
+    Py_XDECREF(at->classes);
 }
 
 static PyObject *
@@ -263,11 +270,14 @@ report(hfi_binding *at, double start) {
         hfi_record *record = hfi_binding_record(at, key);
         decoded += record && record->codec != HF_CODEC_BUFFER;
     }
-    return Py_BuildValue("{s:n,s:n,s:K,s:K,s:d,s:O}", "bound",
+    PyObject *code = hfi_binding_code(at);
+    if (!code)
+        return NULL;
+    return Py_BuildValue("{s:n,s:n,s:K,s:K,s:d,s:O,s:N}", "bound",
                          PyDict_GET_SIZE(at->bound), "decoded", decoded, "skipped",
                          (unsigned long long)at->skipped, "bytes_mapped",
                          (unsigned long long)at->bytes_mapped, "seconds",
-                         now_seconds() - start, "absent", at->absent);
+                         now_seconds() - start, "absent", at->absent, "code", code);
 }
 
 PyObject *
@@ -316,15 +326,12 @@ hfi_names_adopt(PyObject *self, PyObject *namespace) {
             hfi_binding_take_baselines(&at) == 0)
             result = report(&at, start);
         PyObject *changed = result ? PyDict_Keys(at.bound) : NULL;
-        PyObject *code = changed ? hfi_binding_code(&at) : NULL;
-        if (result && (!changed || !code ||
-                       PyDict_SetItemString(result, "changed", changed) < 0 ||
-                       PyDict_SetItemString(result, "code", code) < 0 ||
-                       PyDict_SetItemString(result, "removed", removed) < 0 ||
-                       PyDict_SetItemString(result, "apart", apart) < 0))
+        if (result &&
+            (!changed || PyDict_SetItemString(result, "changed", changed) < 0 ||
+             PyDict_SetItemString(result, "removed", removed) < 0 ||
+             PyDict_SetItemString(result, "apart", apart) < 0))
             Py_CLEAR(result);
         Py_XDECREF(changed);
-        Py_XDECREF(code);
         names->binding = NULL;
         if (before)
             hfi_carry_leave(before);

@@ -15,6 +15,8 @@ typedef struct hfi_binding {
     PyObject *decoded; /* key -> value: whose baselines are to be taken */
     PyObject *order;   /* list of the names that were met, in the store's order */
     PyObject *bound;   /* name -> value: decoded, to be bound in that order */
+    PyObject *open;    /* list of names bound to what code may be behind */
+    PyObject *classes; /* list of the classes that were decoded */
     uint64_t bytes_mapped;
     uint64_t skipped;
 } hfi_binding;
@@ -42,7 +44,8 @@ int hfi_binding_note_absent(hfi_binding *at, PyObject *key, const hf_entry *entr
 /* names_baseline.c: what this process's own encodings of classes are. */
 int hfi_binding_take_baselines(hfi_binding *at);
 
-/* names_code.c: as `code` of Names.save(), of what was bound. New reference. */
+/* names_code.c: as `code` of Names.save(), of what was bound but plain data and arrays.
+ * New reference. */
 PyObject *hfi_binding_code(hfi_binding *at);
 
 /* names_listing.c: the entries of a generation, in the order of their names. */

@@ -44,19 +44,18 @@ root_key(const hfi_graph *graph, uint32_t root, PyObject *keys) {
 }
 
 static int
-walk_bound(hfi_binding *at, PyObject *code, PyObject *keys, PyObject *values,
-           PyObject *classes) {
+walk_bound(hfi_binding *at, PyObject *code, PyObject *values) {
     hfi_graph graph;
     hfi_graph_input input = {.objects = PySequence_Fast_ITEMS(values),
                              .count = (size_t)PyList_GET_SIZE(values),
-                             .classes = PySequence_Fast_ITEMS(classes),
-                             .class_count = (size_t)PyList_GET_SIZE(classes),
+                             .classes = PySequence_Fast_ITEMS(at->classes),
+                             .class_count = (size_t)PyList_GET_SIZE(at->classes),
                              .skip = at->namespace};
     if (hfi_graph_init(&graph, &input) < 0)
         return -1;
     int failed = 0;
     for (size_t i = 0; i < graph.code_count && !failed; i++) {
-        PyObject *key = root_key(&graph, graph.codes[i].root, keys);
+        PyObject *key = root_key(&graph, graph.codes[i].root, at->open);
         PyObject *list = key ? code_list(code, key) : NULL;
         failed = !list || PyList_Append(list, graph.codes[i].object) < 0;
         Py_XDECREF(key);
@@ -92,27 +91,18 @@ hfi_save_learn(hfi_save *at, hfi_graph *graph) {
     return 0;
 }
 
-/* Of what an adoption bound: of all that isn't closed by its making. */
 PyObject *
 hfi_binding_code(hfi_binding *at) {
-    PyObject *code = PyDict_New(), *keys = PyList_New(0), *values = PyList_New(0);
-    PyObject *classes = PyList_New(0), *key, *value;
-    Py_ssize_t position = 0;
-    int failed = !code || !keys || !values || !classes;
-    while (!failed && PyDict_Next(at->bound, &position, &key, &value)) {
-        hfi_record *record = hfi_binding_record(at, key);
-        if (record && !record->is_closed)
-            failed = PyList_Append(keys, key) < 0 || PyList_Append(values, value) < 0;
+    PyObject *code = PyDict_New(), *values = PyList_New(0);
+    int failed = !code || !values;
+    for (Py_ssize_t i = 0; !failed && i < PyList_GET_SIZE(at->open); i++) {
+        PyObject *value =
+            PyDict_GetItemWithError(at->bound, PyList_GET_ITEM(at->open, i));
+        failed = PyList_Append(values, value ? value : Py_None) < 0;
     }
-    position = 0;
-    while (!failed && PyDict_Next(at->decoded, &position, &key, &value))
-        if (hfi_key_kind(key) == 'c')
-            failed = PyList_Append(classes, value) < 0;
-    if (!failed && (PyList_GET_SIZE(values) || PyList_GET_SIZE(classes)))
-        failed = walk_bound(at, code, keys, values, classes) < 0;
-    Py_XDECREF(keys);
+    if (!failed && (PyList_GET_SIZE(values) || PyList_GET_SIZE(at->classes)))
+        failed = walk_bound(at, code, values) < 0;
     Py_XDECREF(values);
-    Py_XDECREF(classes);
     if (failed)
         Py_CLEAR(code);
     return code;

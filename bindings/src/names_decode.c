@@ -104,8 +104,11 @@ bind_value(hfi_binding *at, PyObject *key, const hf_entry *entry, uint32_t codec
         record->object = Py_NewRef(value);
     if (entry->codec != HF_CODEC_MEMBER && PyDict_SetItem(at->decoded, key, value) < 0)
         return -1;
-    if (hfi_key_kind(key) != 'n')
-        return 0;
+    int kind = hfi_key_kind(key);
+    if (kind != 'n')
+        return kind == 'c' ? PyList_Append(at->classes, value) : 0;
+    if (!record->is_closed && PyList_Append(at->open, key) < 0)
+        return -1;
     if (PyDict_GET_SIZE(at->names->reasons) &&
         PyDict_Contains(at->names->reasons, key) == 1 &&
         (PyDict_DelItem(at->names->reasons, key) < 0 ||

@@ -137,6 +137,7 @@ class FakeNames:
         for name in chosen - namespace.keys():
             value = self.stored[name]
             namespace[name] = value
+        code = {name: [self.stored[name]] for name in chosen}
         left = len(set(self.stored) - namespace.keys())
         return {
             "bound": len(chosen),
@@ -145,6 +146,7 @@ class FakeNames:
             "bytes_mapped": 0,
             "seconds": 0.0,
             "absent": {},
+            "code": code,
         }
 
 

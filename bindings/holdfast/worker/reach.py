@@ -3,7 +3,8 @@
 Buffers are always bound: mapping them is cheap. Decoding what was pickled is not, so names that the
 cell's code can't touch are left in the store. What it can touch is read off its compiled
 code: the names of every code object in it, nested ones included, then those of the notebook's own
-functions and classes behind these names, and so on until nothing new appears. A name too
+functions and classes behind these names, and so on until nothing new appears. Which functions are
+behind a value that was just decoded, the walk over live objects tells, in C. A name too
 many costs a little time; a name too few would be a wrong NameError. So wherever code could
 reach a variable without naming it, everything is bound, and the report says why:
 
@@ -85,14 +86,16 @@ def bind(
         if not new:
             break
         done |= new
-        _add(total, names.bind(shell.user_ns, names=new))
+        part = names.bind(shell.user_ns, names=new)
         total["reached"] = reach.names
-        reach.follow(shell.user_ns, new)
+        for found in part.pop("code").values():
+            reach.add_functions(found)
+        _add(total, part)
     if reach.reason:
-        _add(total, names.bind(shell.user_ns, names=None))
+        _add(total, names.bind(shell.user_ns, names=None) | {"code": {}})
         total["reached"] = None
     elif total["reached"] is None:
-        _add(total, names.bind(shell.user_ns, names=()))
+        _add(total, names.bind(shell.user_ns, names=()) | {"code": {}})
         total["reached"] = reach.names
     return total, reach.reason
 
@@ -102,7 +105,7 @@ def _add(total: dict[str, t.Any], part: dict[str, t.Any]) -> None:
     for key, value in part.items():
         if key == "skipped":
             total[key] = value
-        elif key == "absent":
+        elif key in ("absent", "code"):
             total.setdefault(key, {}).update(value)
         else:
             total[key] = total.get(key, 0) + value
@@ -158,6 +161,12 @@ class Reach:
             work.extend(item for item in gc.get_referents(value) if item is not namespace)
 
     # ---- one code object
+
+    def add_functions(self, found: t.Iterable[object]) -> None:
+        """Add what those among these objects reach that are functions."""
+        for one in found:
+            if isinstance(one, types.FunctionType):
+                self.add_function(one)
 
     def add_function(self, function: types.FunctionType) -> None:
         """Add what a function of the notebook reaches by itself."""

@@ -215,13 +215,10 @@ class Touched:
                     self._module_reason = f"the module {name} may look at any variable"
 
 
-def _look_behind(found: t.Iterable[object]) -> _Behind:
-    reach, classes = Reach(), set()
-    for one in found:
-        if isinstance(one, types.FunctionType):
-            reach.add_function(one)
-        elif isinstance(one, type):
-            classes.add(_carry.class_key(one))
+def _look_behind(found: t.Collection[object]) -> _Behind:
+    reach = Reach()
+    reach.add_functions(found)
+    classes = {_carry.class_key(one) for one in found if isinstance(one, type)}
     return _Behind(frozenset(reach.names), frozenset(classes), reach.reason)
 
 
