@@ -5,8 +5,9 @@
 Every way that a user could choose to carry a notebook's variables, over the same values,
 in one run. Two processes for each measurement, both started and with their imports done
 before the clock runs: the one that has the namespace saves it and stays alive, as a
-notebook does; the other restores it and reads and writes one element. What peers write
-goes to /dev/shm, so that no disk slows them.
+notebook does; the other restores it and reads and writes one element (where a way gives
+read-only data, reads it). What peers write goes to /dev/shm, so that no disk slows them.
+A way whose package isn't installed is told and left out.
 
 Columns: save and restore in ms (medians), bytes that went through a copy on the way
 (Holdfast: as its commit counts them; peers: bytes written and read), and the peak of
@@ -16,21 +17,18 @@ the memory of both processes together with everything in /dev/shm.
 from __future__ import annotations
 
 import argparse
-import ctypes
 import json
-import mmap
 import os
-import pickle
 import subprocess
 import sys
 import tempfile
 import time
-from multiprocessing import resource_tracker, shared_memory
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import measure  # noqa: E402
 from measure import GIB, MIB  # noqa: E402
+from systems import SYSTEMS  # noqa: E402
 
 # ---- values: name -> (make, touch) ------------------------------------------------
 
@@ -130,215 +128,6 @@ WORKS = {
 }
 QUICK = ["array 8 MiB", "array 64 MiB", "1000 small"]
 
-# ---- systems: save(names, place) -> bytes copied; restore(place) -> (names, bytes) ------
-
-
-class Holdfast:
-    """Names in the arena; arrays made before the allocator was enabled."""
-
-    born_in_arena = False
-    keep = None
-
-    def prepare_save(self, place):
-        from holdfast import _store
-
-        self.session = _store.Session.create(label="bench/handover")
-        Path(place).write_text(self.session.name)
-        if self.born_in_arena:
-            import numpy  # noqa: F401
-
-            _store.enable_numpy_allocator(self.session)
-            if "pyarrow" in sys.modules:
-                _store.enable_arrow_pool(self.session)
-        self.names = _store.Names(self.session)
-
-    def save(self, names, place):
-        report = self.names.save(names)
-        generation = self.session.publish(report["prepared"])
-        self.names.published(generation)
-        return report["bytes_copied"]
-
-    def prepare_restore(self, place):
-        from holdfast import _store
-
-        self.session = _store.Session.open(Path(place).read_text())
-        self.names = _store.Names(self.session)
-
-    def restore(self, place):
-        names = {}
-        self.names.bind(names)
-        return names, 0
-
-    def finish(self):
-        self.session.destroy()
-
-
-class HoldfastArena(Holdfast):
-    """The same, arrays born in the arena, as in a notebook of Holdfast's kernel."""
-
-    born_in_arena = True
-
-
-class Stream:
-    """A module with dump and load, to a file in /dev/shm."""
-
-    def __init__(self, name):
-        self.name = name
-
-    def prepare_save(self, place):
-        self.module = __import__(self.name)
-
-    prepare_restore = prepare_save
-
-    def options(self):
-        return {}
-
-    def save(self, names, place):
-        with open(place, "wb") as file:
-            self.module.dump(names, file, **self.options())
-            return file.tell()
-
-    def restore(self, place):
-        with open(place, "rb") as file:
-            names = self.module.load(file)
-            return names, file.tell()
-
-    def finish(self):
-        pass
-
-
-class Pickle5(Stream):
-    def __init__(self):
-        super().__init__("pickle")
-
-    def options(self):
-        return {"protocol": 5}
-
-
-class Pickle5Shared:
-    """Protocol 5, its out-of-band buffers in one POSIX shared-memory block."""
-
-    def prepare_save(self, place):
-        import numpy  # noqa: F401
-
-    prepare_restore = prepare_save
-
-    def save(self, names, place):
-        buffers = []
-        head = pickle.dumps(names, protocol=5, buffer_callback=buffers.append)
-        raws = [buffer.raw() for buffer in buffers]
-        sizes = [raw.nbytes for raw in raws]
-        total = sum(-(-size // 64) * 64 for size in sizes)
-        self.block = shared_memory.SharedMemory(create=True, size=max(total, 1))
-        offset = 0
-        for raw in raws:
-            self.block.buf[offset : offset + raw.nbytes] = raw.cast("B")
-            offset += -(-raw.nbytes // 64) * 64
-        with open(place, "wb") as file:
-            pickle.dump((head, self.block.name, sizes), file)
-        return len(head) + sum(sizes)
-
-    def restore(self, place):
-        with open(place, "rb") as file:
-            head, name, sizes = pickle.load(file)
-        self.block = shared_memory.SharedMemory(name=name)
-        resource_tracker.unregister(self.block._name, "shared_memory")
-        views, offset = [], 0
-        for size in sizes:
-            views.append(self.block.buf[offset : offset + size])
-            offset += -(-size // 64) * 64
-        return pickle.loads(head, buffers=views), len(head)
-
-    def finish(self):
-        self.block.unlink()
-
-
-class Joblib:
-    """joblib.dump, and load with mmap_mode="c" (copy-on-write)."""
-
-    def prepare_save(self, place):
-        import joblib
-
-        self.joblib = joblib
-
-    prepare_restore = prepare_save
-
-    def save(self, names, place):
-        self.joblib.dump(names, place)
-        return os.path.getsize(place)
-
-    def restore(self, place):
-        names = self.joblib.load(place, mmap_mode="c")
-        return names, 0
-
-    def finish(self):
-        pass
-
-
-class Memcpy:
-    """Limit: one memcpy into memory that is mapped and present; nothing to restore."""
-
-    def prepare_save(self, place):
-        pass
-
-    prepare_restore = prepare_save
-
-    def warm(self, names):
-        self.size = names["x"].nbytes
-        self.target = mmap.mmap(-1, self.size)
-        self.address = ctypes.addressof(ctypes.c_char.from_buffer(self.target))
-        ctypes.memset(self.address, 1, self.size)
-
-    def save(self, names, place):
-        ctypes.memmove(self.address, names["x"].ctypes.data, self.size)
-        return self.size
-
-    def restore(self, place):
-        return None, 0
-
-    def finish(self):
-        pass
-
-
-class MapTouch:
-    """Limit: data already in /dev/shm; map it copy-on-write and touch one page."""
-
-    def prepare_save(self, place):
-        pass
-
-    def prepare_restore(self, place):
-        import numpy
-
-        self.numpy = numpy
-
-    def warm(self, names):
-        pass
-
-    def save(self, names, place):
-        names["x"].tofile(place)
-        return None
-
-    def restore(self, place):
-        names = {"x": self.numpy.memmap(place, dtype="f8", mode="c")}
-        return names, 0
-
-    def finish(self):
-        pass
-
-
-SYSTEMS = {
-    "holdfast, born in the arena": HoldfastArena,
-    "holdfast, born elsewhere": Holdfast,
-    "dill": lambda: Stream("dill"),
-    "cloudpickle": lambda: Stream("cloudpickle"),
-    "pickle 5": Pickle5,
-    "pickle 5, shared memory": Pickle5Shared,
-    "joblib, mmap": Joblib,
-    "limit: memcpy": Memcpy,
-    "limit: map and touch": MapTouch,
-}
-LIMITS = ("limit: memcpy", "limit: map and touch")
-
 # ---- the two processes ----------------------------------------------------------------
 
 
@@ -356,10 +145,13 @@ def _await_line():
 def role_save(system, work, place):
     make, _ = WORKS[work]
     way = SYSTEMS[system]()
-    way.prepare_save(place)
+    try:
+        way.prepare_save(place)
+    except ImportError as error:
+        _tell({"missing": str(error)})
+        return None
     names = make()
-    if hasattr(way, "warm"):
-        way.warm(names)
+    way.warm(names)
     _tell({"ready": True})
     _await_line()
     start = time.perf_counter()
@@ -384,7 +176,11 @@ def role_restore(system, work, place):
     start = time.perf_counter()
     names, copied = way.restore(place)
     if names is not None:
-        touch(names)
+        try:
+            touch(names)
+        except ValueError:  # it has read the element, and may not write it
+            if not way.read_only:
+                raise
     _tell({"seconds": time.perf_counter() - start, "copied": copied})
     _await_line()
     return way, names
@@ -425,7 +221,9 @@ def once(system, work, directory):
     saver = Child("save", system, work, place)
     restorer = Child("restore", system, work, place)
     try:
-        saver.read()
+        missing = saver.read().get("missing")
+        if missing:
+            raise ImportError(missing)
         pids = (saver.process.pid, restorer.process.pid)
         with measure.PeakMemory(lambda: pids, shmem) as memory:
             saver.go()
@@ -455,11 +253,14 @@ def run(systems, works, repeat):
     for work in works:
         rows = []
         for system in systems:
-            if system in LIMITS and not work.startswith("array"):
+            if SYSTEMS[system]().arrays_only and not work.startswith("array"):
                 continue
             with tempfile.TemporaryDirectory(dir="/dev/shm") as directory:
                 try:
                     runs = [once(system, work, directory) for _ in range(repeat)]
+                except ImportError as error:
+                    print(f"{system}: not here ({error})", file=sys.stderr)
+                    continue
                 except RuntimeError as error:
                     print(f"{system}, {work}: {error}", file=sys.stderr)
                     results.append({"system": system, "work": work, "error": str(error)})
