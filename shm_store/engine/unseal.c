@@ -55,8 +55,8 @@ fill(hf_region *region, char *block, hf_error *reterr) {
         memcpy(block + first, region->address + first, size);
         at = first + size;
     }
-    if (!err)
-        err = read_committed(region, at, region->mapped, block);
+    if (!err) /* the object may end with the last byte */
+        err = read_committed(region, at, region->size, block);
     hfi_runs_fini(&runs);
     return err ? hf_error_set_errno(reterr, err, "can't read committed pages") : HF_OK;
 }

@@ -2,6 +2,7 @@
  * the next commit copies nothing. Where it fails, all is as before. */
 #include <errno.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "engine/internal.h"
@@ -147,6 +148,37 @@ test_published(hf_session *session) {
     hf_region_release(own);
 }
 
+/* A buffer of odd size that was copied to the very end of the object: there is nothing
+ * to read behind its last byte. */
+static void
+test_end(void) {
+    hf_session *session = new_session(0, HF_SESSION_MEMFD);
+    size_t size = 2 * PAGES * session->page - 5; /* too large for a pack */
+    char *bytes = malloc(size);
+    hf_region *block, *region;
+    hf_commit *commit;
+    struct stat object;
+    CHECK(bytes);
+    for (int i = 0; i < 4; i++)
+        commit_value(session, "small", &i, sizeof i, NULL); /* room for a directory */
+    OK(hf_region_reserve(session, size, 0, &block, NULL, NULL));
+    memset(bytes, 'e', size);
+    hf_buffer buffer = {bytes, size, NULL};
+    hf_value value = {.key = "e", .key_size = 1, .buffers = &buffer, .buffer_count = 1};
+    OK(hf_commit_begin(session, &commit, NULL));
+    OK(hf_commit_put(commit, &value, NULL));
+    OK(hf_commit_publish_consume(commit, NULL, NULL));
+    CHECK(fstat(session->fd, &object) == 0);
+    CHECK((size_t)object.st_size % session->page == session->page - 5);
+    hf_region_release(block); /* recycled, so that committed pages are read */
+    region = map_value(session, "e");
+    OK(hf_region_unseal(region, NULL));
+    CHECK(memcmp(hf_region_address(region), bytes, size) == 0);
+    hf_region_release(region);
+    free(bytes);
+    end_session(session);
+}
+
 static void
 test_busy(hf_session *session) {
     hf_region *region = committed(session, "b"), *empty;
@@ -259,6 +291,7 @@ main(void) {
     test_failure(session, "pwrite", 0);
     test_failure(session, "mmap", 0);
     test_no_move(session);
+    test_end();
     test_no_space();
 #ifdef __linux__
     for (int recycled = 0; recycled < 3; recycled++)
