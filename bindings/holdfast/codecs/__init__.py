@@ -50,6 +50,8 @@ _BUILT_IN: dict[str, str] = {
     "pyarrow": "arrow_buffers",
     "socket": "connections",
     "tempfile": "archives",
+    "keras": "keras_models",
+    "tensorflow": "tensorflow_tensors",
     "torch": "torch_tensors",
     "zipfile": "archives",
 }

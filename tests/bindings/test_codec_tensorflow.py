@@ -1,0 +1,132 @@
+"""TensorFlow's and Keras' values through the store."""
+
+import pytest
+from store_process import Template
+
+tf = pytest.importorskip("tensorflow")
+keras = pytest.importorskip("keras")
+
+SIZE = 1 << 20
+
+
+@pytest.fixture(scope="module")
+def template():
+    # Forking works because nothing of TensorFlow ran there: its threads start with its first
+    # operation. In a kernel it is not imported before the fork at all.
+    template = Template("tensorflow", "keras")
+    yield template
+    template.close()
+
+
+@pytest.fixture
+def tf_home(home, template):
+    home.execute("import numpy as np, tensorflow as tf, keras")
+    home.other = lambda source: template.run(home.session, "import tensorflow as tf\n" + source)
+    return home
+
+
+def hand_over(home, source):
+    """Bind in another process, run `source` there, save, and adopt what it changed."""
+    answer = home.other(
+        "report = names.bind(ns)\nassert not report['absent'], report\n"
+        f"exec({source!r}, ns)\n"
+        "saved = save(ns)\nassert not saved['declined'], saved\n"
+        "if saved['prepared'] is not None:\n    publish(saved)\n"
+        "answer(mapped=report['bytes_mapped'], copied=saved['bytes_copied'],"
+        " saved=sorted(saved['saved']), value=ns.get('value'))"
+    )
+    home.names.adopt(home.ns)
+    return answer
+
+
+KINDS = "bool int8 uint8 int16 uint16 int32 uint32 int64 uint64 half bfloat16 float32 float64"
+KINDS = [*KINDS.split(), "complex64", "complex128"]
+
+
+def test_every_dtype_is_what_it_was_and_is_mapped(tf_home):
+    home = tf_home
+    home.execute(
+        f"large = {{k: tf.cast(tf.range({SIZE}) % 3, k) for k in {KINDS!r}}}\n"
+        f"small = {{k: tf.cast(tf.reshape(tf.range(6), (2, 3)), k) for k in {KINDS!r}}}\n"
+        "others = [tf.constant(5), tf.constant(['a', 'bc']), tf.zeros((0, 3)), tf.constant('x'),\n"
+        "    tf.ragged.constant([[1, 2], [3]]), tf.sparse.from_dense([[0, 1], [2, 0]]),\n"
+        "    tf.TensorShape([1, None]), tf.float16, tf.TensorSpec([2], tf.int8)]\n"
+        "sums = {k: complex(tf.reduce_sum(tf.cast(v, 'complex128'))) for k, v in large.items()}"
+    )
+    assert not home.commit()["declined"]
+    done = hand_over(
+        home,
+        "def check():\n"
+        "    for k, v in large.items():\n"
+        "        assert v.dtype == tf.as_dtype(k)\n"
+        "        assert complex(tf.reduce_sum(tf.cast(v, 'complex128'))) == sums[k], k\n"
+        "        wanted = tf.cast([[0, 1, 2], [3, 4, 5]], k)\n"
+        "        assert tf.reduce_all(small[k] == wanted) and small[k].dtype == wanted.dtype\n"
+        "check()\ndel check\n"
+        "assert others[0].numpy() == 5 and others[1].numpy().tolist() == [b'a', b'bc']\n"
+        "assert others[2].shape == (0, 3) and others[4].to_list() == [[1, 2], [3]]\n"
+        "assert tf.sparse.to_dense(others[5]).numpy().tolist() == [[0, 1], [2, 0]]\n"
+        "value = [str(v) for v in others[6:]]",
+    )
+    sizes = sum(tf.as_dtype(kind).size for kind in KINDS) * SIZE
+    assert done["mapped"] == sizes and done["copied"] < 1 << 16
+    assert done["saved"] == ["value"]
+    assert home.ns["value"] == [str(value) for value in home.ns["others"][6:]]
+
+
+def test_variables_are_assigned_to_and_are_one_object(tf_home):
+    home = tf_home
+    home.execute(
+        f"v = tf.Variable(tf.ones({SIZE}), name='mine', trainable=False)\nw = [v]\n"
+        "free = tf.Variable([1.0], shape=tf.TensorShape(None))"
+    )
+    home.commit()
+    for turn in (2, 3, 4):
+        hand_over(home, "assert w[0] is v\nv.assign_add(tf.ones(v.shape))\nfree.assign([1., 2.])")
+        v = home.ns["v"]
+        assert v is home.ns["w"][0] and v.numpy()[5] == turn
+        assert v.name == "mine:0" and not v.trainable
+    assert home.ns["free"].numpy().tolist() == [1, 2]
+
+
+def test_what_lives_inside_of_tensorflow_is_declined_alone(tf_home):
+    tf_home.execute(
+        "good = tf.ones(3)\ndata = tf.data.Dataset.range(3).map(lambda x: x)\nat = iter(data)\n"
+        "rows = tf.TensorArray(tf.float32, 2)"
+    )
+    report = tf_home.commit()
+    assert "good" in report["saved"]
+    assert set(report["declined"]) == {"data", "at", "rows"}
+    for name, word in (("data", "dataset"), ("at", "iterator"), ("rows", "stack()")):
+        assert word in report["declined"][name]
+
+
+MODEL = """
+class Twice(keras.layers.Layer):
+    def call(self, x):
+        return x * 2
+keras.utils.set_random_seed(3)
+model = keras.Sequential([keras.Input((20,)), keras.layers.Dense(64, activation="relu"), Twice(),
+                          keras.layers.Dense(1)])
+model.compile(keras.optimizers.Adam(0.01), "mse")
+x, y = np.ones((64, 20), "f4"), np.ones((64, 1), "f4")
+first = model.train_on_batch(x, y)
+"""
+
+
+def test_training_goes_on_as_in_one_process(tf_home):
+    home = tf_home
+    home.execute(MODEL)
+    home.ns["Twice"].__module__ = "__main__"
+    alone = {"keras": keras, "np": home.ns["np"]}
+    exec(MODEL, alone)
+    home.commit()
+    # Looked at, and not changed: it is not written again, and the home keeps its object.
+    before = home.ns["model"]
+    assert hand_over(home, "value = float(model(x[:1]).numpy()[0, 0])")["saved"] == ["value"]
+    assert home.ns["model"] is before
+    for _ in range(2):
+        exec("value = float(model.train_on_batch(x, y))", alone)
+        done = hand_over(home, "value = float(model.train_on_batch(x, y))")
+        assert done["value"] == pytest.approx(alone["value"], rel=1e-5)
+    assert home.ns["model"].optimizer.iterations.numpy() == 3
