@@ -56,3 +56,61 @@ def test_torch(kernel):
         )
     )
     assert outcome.stream().startswith("True True\n")
+
+
+TENSORFLOW = """
+import tensorflow as tf, keras, numpy as np
+keras.utils.set_random_seed(1)
+model = keras.Sequential([keras.Input((64,)), keras.layers.Dense(256, "relu"), keras.layers.Dense(1)])
+model.compile("sgd", "mse")
+data = np.random.default_rng(1).normal(size=(512, 64)).astype("f4")
+goal = np.ones((512, 1), "f4")
+big = tf.zeros(1 << 20)
+v = tf.Variable(tf.zeros(1000))
+float(tf.reduce_sum(tf.random.uniform((500, 500)) @ tf.random.uniform((500, 500))))
+"""
+FIT = "model.fit(data, goal, epochs=1, verbose=0).history['loss'][0]"
+
+
+def test_tensorflow(kernel):
+    pytest.importorskip("tensorflow")
+    check(kernel.run(TENSORFLOW, timeout=180))
+    check(kernel.run(f"first = {FIT}", timeout=60))
+    check(
+        kernel.run(
+            INSTRUMENTED
+            + f"second = {FIT}\nv.assign_add(tf.ones(1000))\nmade = big + tf.reduce_sum(v)",
+            timeout=180,
+        )
+    )
+    outcome = check(
+        kernel.run(f"third = {FIT}\nprint(first > second > third, float(made[5]), float(v[0]))")
+    )
+    assert outcome.stream() == "True 1000.0 1.0\n"
+    outcome = check(kernel.run(INSTRUMENTED + f"print({FIT} < third)", timeout=180))
+    assert outcome.stream().startswith("True\n")
+
+
+JAX = """
+import jax, jax.numpy as jnp
+jax.config.update("jax_enable_x64", True)
+w, x = jnp.zeros(64), jax.random.normal(jax.random.key(1), (512, 64))
+@jax.jit
+def loss(w):
+    return ((x @ w - 1) ** 2).mean()
+step = jax.jit(lambda w: w - 0.01 * jax.grad(loss)(w))
+first = float(loss(w))
+w = step(w)
+"""
+
+
+def test_jax(kernel):
+    pytest.importorskip("jax")
+    check(kernel.run(JAX, timeout=120))
+    check(kernel.run(INSTRUMENTED + "w = step(w)\nsecond = float(loss(w))", timeout=120))
+    outcome = check(kernel.run("print(first > second > float(loss(step(w))), w.dtype)"))
+    assert outcome.stream() == "True float64\n"
+    outcome = check(
+        kernel.run(INSTRUMENTED + "print(jnp.arange(3.0).dtype, float(loss(w)) == second)")
+    )
+    assert outcome.stream().startswith("float64 True\n")

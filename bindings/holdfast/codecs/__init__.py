@@ -50,6 +50,8 @@ _BUILT_IN: dict[str, str] = {
     "pyarrow": "arrow_buffers",
     "socket": "connections",
     "tempfile": "archives",
+    "jax": "jax_arrays",
+    "jaxlib": "jax_arrays",
     "keras": "keras_models",
     "tensorflow": "tensorflow_tensors",
     "torch": "torch_tensors",

@@ -4,7 +4,8 @@ A fork of it takes milliseconds where a start of Python with IPython takes most 
 makes forking safe here: the template has no threads, no event loop, no ZeroMQ context, no
 shell; it never runs user code, and imports only modules of the standard library and
 site-packages. Native thread pools that a library starts at import (OpenBLAS) handle forks by
-themselves; `_THREADED` names those that are known not to survive one.
+themselves; `_THREADED` names those that are known not to survive one. PyTorch, TensorFlow and
+JAX start theirs with their first operation, which the template never runs.
 
 It reaps its children and tells the frontend how they ended. When the frontend's end closes
 it gives them a moment to leave by themselves, then kills them, and exits. Children that user code
@@ -31,7 +32,7 @@ from .control import VERSION, Channel, ChannelClosed
 from .process import become_worker, die_with, leave
 
 # They start threads at import that a fork doesn't survive.
-_THREADED = {"polars", "grpc", "ray", "pyspark", "jax", "tensorflow"}
+_THREADED = {"polars", "grpc", "ray", "pyspark"}
 # They look for the shell at import, and behave otherwise where there is none.
 _LOOKING = set("matplotlib_inline tqdm plotly bokeh altair panel holoviews ipywidgets".split())
 _NOT_HERE = _THREADED | _LOOKING | {"__main__"}

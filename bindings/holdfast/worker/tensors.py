@@ -1,8 +1,9 @@
-"""PyTorch's settings of a process: its random generator, and what new tensors are.
+"""Settings of PyTorch and JAX in a process: random generators, and what new tensors are.
 
-The state of the default generator (on the CPU), the default type, whether gradients are
-recorded, and the number of threads. Where PyTorch isn't imported they wait until it is, and
-travel on as they came; it is never imported for them.
+Of PyTorch the state of the default generator (on the CPU), the default type, whether gradients
+are recorded, and the number of threads; of JAX the options that decide what is computed. Where a
+library isn't imported its settings wait until it is, and travel on as they came; it is never
+imported for them.
 """
 
 from __future__ import annotations
@@ -12,14 +13,59 @@ import typing as t
 
 from .arrays import _AfterImport
 
-_waiting: dict[str, t.Any] | None = None
+Settings = dict[str, t.Any]
+
+_JAX_OPTIONS = (
+    "jax_enable_x64",
+    "jax_default_matmul_precision",
+    "jax_debug_nans",
+    "jax_disable_jit",
+    "jax_numpy_dtype_promotion",
+)
+
+_waiting: dict[str, Settings] = {}
 
 
-def capture() -> dict[str, t.Any] | None:
-    """The settings of this process, None where nobody has asked for any."""
-    torch = sys.modules.get("torch")
-    if not hasattr(torch, "set_grad_enabled"):  # not there, or being imported
-        return _waiting
+def capture() -> dict[str, Settings] | None:
+    """The settings of this process by library, None where nobody has asked for any."""
+    found = dict(_waiting)
+    for library, (_, capture_one, _) in _LIBRARIES.items():
+        if _is_there(library):
+            found[library] = capture_one()
+    return found or None
+
+
+def apply(new: dict[str, Settings]) -> None:
+    """Make them this process's settings, now or once a library is imported."""
+    for library, settings in new.items():
+        if library in sys.modules:
+            _apply_now(library, settings)
+            continue
+        if library not in _waiting:
+            sys.meta_path.insert(0, _AfterImport(library, _apply_waiting(library)))
+        _waiting[library] = settings
+
+
+def _is_there(library: str) -> bool:
+    """Not while it is being imported."""
+    return hasattr(sys.modules.get(library), _LIBRARIES[library][0])
+
+
+def _apply_waiting(library: str) -> t.Callable[[], None]:
+    return lambda: _apply_now(library, _waiting.pop(library, {}))
+
+
+def _apply_now(library: str, new: Settings) -> None:
+    _, capture_one, set_one = _LIBRARIES[library]
+    current = capture_one()
+    for name, value in new.items():
+        if current.get(name) != value:
+            set_one(name, value)
+
+
+def _capture_torch() -> Settings:
+    import torch
+
     return {
         "generator": bytes(torch.get_rng_state().tolist()),
         "dtype": str(torch.get_default_dtype()).removeprefix("torch."),
@@ -28,29 +74,41 @@ def capture() -> dict[str, t.Any] | None:
     }
 
 
-def apply(new: dict[str, t.Any]) -> None:
-    """Make them this process's settings, now or once PyTorch is imported."""
-    global _waiting
-    if "torch" in sys.modules:
-        _apply_now(new)
-        return
-    if _waiting is None:
-        sys.meta_path.insert(0, _AfterImport("torch", lambda: _apply_now(_waiting or {})))
-    _waiting = new
-
-
-def _apply_now(new: dict[str, t.Any]) -> None:
+def _set_torch(name: str, value: t.Any) -> None:
     import torch
 
-    current = capture() or {}
-    setters = {
-        "generator": lambda state: torch.set_rng_state(
-            torch.tensor(list(state), dtype=torch.uint8, device="cpu")
-        ),
-        "dtype": lambda name: torch.set_default_dtype(getattr(torch, name)),
-        "gradients": torch.set_grad_enabled,
-        "threads": torch.set_num_threads,
-    }
-    for name, value in new.items():
-        if current.get(name) != value:
-            setters[name](value)
+    if name == "generator":
+        torch.set_rng_state(torch.tensor(list(value), dtype=torch.uint8, device="cpu"))
+    elif name == "dtype":
+        torch.set_default_dtype(getattr(torch, value))
+    elif name == "gradients":
+        torch.set_grad_enabled(value)
+    elif name == "threads":
+        torch.set_num_threads(value)
+
+
+def _capture_jax() -> Settings:
+    import jax
+
+    return {name: value for name in _JAX_OPTIONS if _is_plain(value := _jax_option(jax, name))}
+
+
+def _jax_option(jax: t.Any, name: str) -> t.Any:
+    return getattr(jax.config, name, ...)
+
+
+def _is_plain(value: t.Any) -> bool:
+    return value is None or isinstance(value, (bool, str))
+
+
+def _set_jax(name: str, value: t.Any) -> None:
+    import jax
+
+    jax.config.update(name, value)
+
+
+# Library -> what is there once it is imported, and how its settings are read and set.
+_LIBRARIES: dict[str, tuple[str, t.Callable[[], Settings], t.Callable[[str, t.Any], None]]] = {
+    "torch": ("set_grad_enabled", _capture_torch, _set_torch),
+    "jax": ("jit", _capture_jax, _set_jax),
+}

@@ -1,0 +1,116 @@
+"""JAX arrays through the store."""
+
+import os
+
+import pytest
+from store_process import Template
+
+jax = pytest.importorskip("jax")
+
+SIZE = 1 << 20
+
+
+@pytest.fixture(scope="module")
+def template():
+    template = Template("jax", "jax.numpy", "jax.scipy")
+    yield template
+    template.close()
+
+
+@pytest.fixture
+def jax_home(home, template):
+    home.execute("import numpy as np, jax, jax.numpy as jnp")
+    home.other = lambda source: template.run(home.session, source)
+    return home
+
+
+def hand_over(home, source):
+    """Bind in another process, run `source` there, save, and adopt what it changed."""
+    answer = home.other(
+        "report = names.bind(ns)\nassert not report['absent'], report\n"
+        f"exec({source!r}, ns)\n"
+        "saved = save(ns)\nassert not saved['declined'], saved\n"
+        "if saved['prepared'] is not None:\n    publish(saved)\n"
+        "answer(mapped=report['bytes_mapped'], copied=saved['bytes_copied'],"
+        " saved=sorted(saved['saved']), value=ns.get('value'))"
+    )
+    home.names.adopt(home.ns)
+    return answer
+
+
+KINDS = "bool int8 uint8 int16 uint16 int32 uint32 float16 bfloat16 float32 complex64".split()
+
+
+def test_every_dtype_is_what_it_was_and_is_mapped(jax_home):
+    home = jax_home
+    home.execute(
+        f"large = {{k: (jnp.arange({SIZE}) % 3).astype(k) for k in {KINDS!r}}}\n"
+        f"small = {{k: jnp.arange(6).reshape(2, 3).astype(k) for k in {KINDS!r} + ['int4']}}\n"
+        "sums = {k: complex(v.sum()) for k, v in large.items()}\n"
+        "others = [jnp.asarray(1.0), jnp.zeros((0, 3)), jax.device_put(jnp.ones(3), jax.devices()[0]),\n"
+        "    jax.random.key(3), jax.random.PRNGKey(3), {'w': jnp.ones(2), 'b': [jnp.zeros(1)]}]"
+    )
+    assert not home.commit()["declined"]
+    done = hand_over(
+        home,
+        "def check():\n"
+        "    for k, v in large.items():\n"
+        "        assert str(v.dtype) == str(small[k].dtype) == k and complex(v.sum()) == sums[k]\n"
+        "    assert small['int4'].tolist() == [[0, 1, 2], [3, 4, 5]]\n"
+        "    assert [o.weak_type for o in others[:3]] == [True, False, False]\n"
+        "    assert [o.committed for o in others[:3]] == [False, False, True]\n"
+        "    assert jax.random.bits(others[3]) == jax.random.bits(others[4])\n"
+        "    assert jax.tree.map(jnp.sum, others[5])['w'] == 2\n"
+        "check()\ndel check\nlarge['float32'] = large['float32'].at[5].set(7)",
+    )
+    assert done["mapped"] == sum(jax.numpy.dtype(kind).itemsize for kind in KINDS) * SIZE
+    assert home.ns["large"]["float32"][5] == 7
+
+
+def test_what_is_not_changed_is_not_written(jax_home):
+    jax_home.execute(f"x = jnp.ones({SIZE})\ny = x\nz = [x]")
+    jax_home.commit()
+    done = hand_over(jax_home, "assert y is x and z[0] is x\nvalue = float((x * 2).sum())")
+    assert done["value"] == 2 * SIZE and done["saved"] == ["value"] and done["copied"] < 4096
+
+
+def test_compiled_functions_and_their_gradients(jax_home):
+    home = jax_home
+    home.execute(
+        "@jax.jit\ndef loss(w, x):\n    return ((x @ w - 1) ** 2).mean()\n"
+        "step = jax.jit(lambda w, x: w - 0.1 * jax.grad(loss)(w, x))\n"
+        "w, x = jnp.zeros(3), jnp.ones((8, 3))"
+    )
+    home.commit()
+    first = float(home.ns["loss"](home.ns["w"], home.ns["x"]))
+    done = hand_over(home, "w = step(w, x)\nvalue = float(loss(w, x))")
+    assert done["value"] < first
+    assert float(home.ns["loss"](home.ns["w"], home.ns["x"])) == pytest.approx(done["value"])
+
+
+def test_what_was_donated_is_declined_alone(jax_home):
+    jax_home.execute("good = jnp.ones(3)\nbad = [jnp.ones(3)]\nbad[0].delete()")
+    report = jax_home.commit()
+    assert "good" in report["saved"] and set(report["declined"]) == {"bad"}
+    assert "bad[0]" in report["declined"]["bad"]
+
+
+def test_arrays_on_several_devices_are_declined(session, monkeypatch):
+    monkeypatch.setitem(os.environ, "XLA_FLAGS", "--xla_force_host_platform_device_count=2")
+    template = Template("jax")
+    try:
+        answer = template.run(
+            session,
+            "import jax, jax.numpy as jnp\nfrom jax.sharding import *\n"
+            "mesh = Mesh(jax.devices(), ('a',))\n"
+            "ns['x'] = jax.device_put(jnp.arange(8.), NamedSharding(mesh, PartitionSpec('a')))\n"
+            "ns['y'] = jax.device_put(jnp.arange(8.), jax.devices()[1])\n"
+            "saved = save(ns)\npublish(saved)\nanswer(reasons=saved['declined'])",
+        )
+        assert set(answer["reasons"]) == {"x"} and "device_get" in answer["reasons"]["x"]
+        answer = template.run(
+            session, "names.bind(ns)\nanswer(id=list(ns['y'].devices())[0].id, y=ns['y'].tolist())"
+        )
+        assert answer == {"id": 1, "y": [0, 1, 2, 3, 4, 5, 6, 7]}
+    finally:
+        template.close()
