@@ -376,3 +376,62 @@ def test_the_collector_is_left_as_it_was(plain):
     with pytest.raises(ValueError):
         plain.loads(b"")
     assert gc.isenabled()
+
+
+def test_tuples_of_atoms_are_no_concern_of_the_collector(plain):
+    import gc
+
+    inner, names = {}, {"a": 1}
+    value = [(1, "two", b"3"), ((4, 5.0), None), (inner,), (names, 1), ([],), ()]
+    back = plain.loads(plain.dumps(value), plain.meta(value))
+    tracked = [gc.is_tracked(one) for one in back]
+    assert tracked == [False, False, True, True, True, False]
+    assert not gc.is_tracked(back[1][0]) and not gc.is_tracked(back[3][0])
+    assert gc.is_tracked(back) and gc.is_tracked(back[4][0])
+
+
+def test_a_cycle_through_tuples_is_collected(plain):
+    import gc
+    import weakref
+
+    class Mark:
+        pass
+
+    table = {}
+    value = ((table,), table)
+    table["back"] = value
+    back = plain.loads(plain.dumps(value), plain.meta(value))
+    mark = Mark()
+    back[1]["mark"], seen = mark, weakref.ref(mark)
+    assert back[0][0] is back[1] and back[1]["back"] is back
+    del back, mark
+    gc.collect()
+    assert seen() is None
+
+
+@pytest.mark.parametrize("count", [1, 31, 32, 33, 64, 65, 1000, 40_000])
+def test_dicts_of_every_length_and_kind_of_value(plain, count):
+    """Pairs go in by batches, which a container among keys or values ends."""
+    value = {}
+    for number in range(count):
+        key = (number, str(number)) if number % 31 == 5 else f"key {number}"
+        value[key] = [number] if number % 17 == 3 else number
+    back = plain.loads(plain.dumps(value), plain.meta(value))
+    assert list(back.items()) == list(value.items())
+
+
+def test_a_key_given_twice_far_apart_is_refused(plain):
+    for distance in (1, 31, 32, 33, 100):
+        keys = [b"\xa3" + b"%03d" % (number % distance) for number in range(distance + 1)]
+        body = b"".join(key + b"\xc0" for key in keys)
+        with pytest.raises(ValueError, match="twice"):
+            plain.loads(b"\xdf" + struct.pack(">I", distance + 1) + body)
+
+
+def test_numbers_near_the_end_of_the_bytes(plain):
+    """The last values are read another way than those with room behind them."""
+    numbers = [0, 127, -32, 128, -33, 2**16, -(2**16), 2**32, -(2**40), 2**64 - 1, 0.5]
+    for number in [*numbers, "ascii", "é", "x" * 31, None]:
+        for more in range(12):
+            value = [number] + [1] * more
+            assert same(plain.loads(plain.dumps(value)), value)
