@@ -27,11 +27,16 @@ struct hfi_pointer_slot {
     uint32_t value;
 };
 
+static size_t
+first_place(const hfi_pointer_map *map, const void *key) {
+    uint64_t hash = ((uint64_t)(uintptr_t)key >> 4) * UINT64_C(0x9e3779b97f4a7c15);
+    return (size_t)(hash >> 32) & map->mask;
+}
+
 /* The slot of `key`, or the free one where it would go. */
 static struct hfi_pointer_slot *
 slot_of(const hfi_pointer_map *map, const void *key) {
-    uint64_t hash = ((uint64_t)(uintptr_t)key >> 4) * UINT64_C(0x9e3779b97f4a7c15);
-    size_t at = (size_t)(hash >> 32) & map->mask;
+    size_t at = first_place(map, key);
     while (map->slots[at].key && map->slots[at].key != key)
         at = (at + 1) & map->mask;
     return &map->slots[at];
@@ -57,6 +62,12 @@ void
 hfi_pointer_map_fini(hfi_pointer_map *map) {
     free(map->slots);
     *map = (hfi_pointer_map){NULL, 0, 0};
+}
+
+void
+hfi_pointer_map_expect(const hfi_pointer_map *map, const void *key) {
+    if (map->slots)
+        __builtin_prefetch(&map->slots[first_place(map, key)], 1);
 }
 
 uint32_t *
