@@ -120,12 +120,26 @@ WORKS = {
     "array 1 GiB": (_array(GIB), _touch_array),
     "array 4 GiB": (_array(4 * GIB), _touch_array),
     "DataFrame 1e6 x 10": (_frame, _touch_frame),
-    "the same, Arrow": (_arrow_frame, _touch_frame),
-    "the same, Polars": (_polars_frame, _touch_polars),
+    "Arrow 1e6 x 10": (_arrow_frame, _touch_frame),
+    "Polars 1e6 x 10": (_polars_frame, _touch_polars),
     "dict of 1e6": (_dict, _touch_dict),
     "list of 1e6": (_list, _touch_list),
     "1000 small": (_thousand, _touch_thousand),
 }
+# By the first word of a work: what a notebook that has it has imported.
+_IMPORTS = {
+    "array": ["numpy"],
+    "DataFrame": ["pandas"],
+    "Arrow": ["pandas", "pyarrow"],
+    "Polars": ["polars", "pyarrow"],
+}
+
+
+def _import_for(work):
+    for module in _IMPORTS.get(work.partition(" ")[0], ()):
+        __import__(module)
+
+
 QUICK = ["array 8 MiB", "array 64 MiB", "1000 small"]
 
 # ---- the two processes ----------------------------------------------------------------
@@ -145,6 +159,7 @@ def _await_line():
 def role_save(system, work, place):
     make, _ = WORKS[work]
     way = SYSTEMS[system]()
+    _import_for(work)
     try:
         way.prepare_save(place)
     except ImportError as error:
@@ -166,10 +181,7 @@ def role_restore(system, work, place):
     _, touch = WORKS[work]
     way = SYSTEMS[system]()
     _await_line()  # the imports that a warm standby has done; the place exists by now
-    if work.startswith("DataFrame"):
-        import pandas  # noqa: F401
-    elif work.startswith("array"):
-        import numpy  # noqa: F401
+    _import_for(work)
     way.prepare_restore(place)
     _tell({"ready": True})
     _await_line()

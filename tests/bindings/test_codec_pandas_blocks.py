@@ -69,6 +69,21 @@ def test_every_kind_of_arrow(home, kind):
     check_kind(home, ARROW[kind], True)
 
 
+def test_chunks_of_arrow_stay_where_they_are(home):
+    pytest.importorskip("pyarrow")
+    home.execute(
+        f"{START}x = pd.DataFrame({{'a': range(N)}}, dtype='int64[pyarrow]')\n"
+        "x = pd.concat([x, x])\nwhole = pd.Series([None] * N, dtype='str')"
+    )
+    home.commit()
+    assert home.commit()["prepared"] is None
+    answer = home.other(
+        "names.bind(ns)\nx = ns['x']\nchunks = x['a'].array._pa_array.num_chunks\n"
+        "x.iloc[3, 0] = -1\nanswer(chunks=chunks, saved=save(ns)['saved'], value=int(x.iloc[3, 0]))"
+    )
+    assert answer == {"chunks": 2, "saved": ["x"], "value": -1}
+
+
 def test_attributes_flags_and_indexes_are_kept(home):
     home.execute(
         f"{START}x = pd.DataFrame({{'a': range(9)}})\nx.attrs['unit'] = ['m']\n"

@@ -9,6 +9,7 @@ pickled with it, and a Series as its block, as a frame is.
 
 from __future__ import annotations
 
+import copyreg
 import typing as t
 
 from pandas._libs.internals import BlockPlacement, BlockValuesRefs
@@ -51,7 +52,19 @@ class Index(Codec):
         return *reduced[:2], refs, None, None, _look_at
 
 
-for codec in (References(), Block(), SeriesManager(), Index()):
+class ArrowArray(Codec):
+    """By its chunks as they are; pandas would make one of them first, a copy at each save."""
+
+    types = (
+        "pandas.arrays.ArrowExtensionArray",
+        "pandas.core.arrays.arrow.array.ArrowExtensionArray",
+    )
+
+    def reduce(self, value, pickler):
+        return copyreg.__newobj__, (type(value),), vars(value), None, None, _set_attributes
+
+
+for codec in (References(), Block(), SeriesManager(), Index(), ArrowArray()):
     register(codec)
 
 
@@ -62,3 +75,7 @@ def _make_block(cls: t.Any, values: t.Any, place: t.Any, ndim: int, refs: t.Any)
 def _look_at(index, refs):
     index._references = refs
     refs.add_index_reference(index)
+
+
+def _set_attributes(value, attributes):
+    vars(value).update(attributes)

@@ -10,7 +10,6 @@ the import of NumPy (see holdfast.scorep). So nothing but finders may be called 
 
 from __future__ import annotations
 
-import functools
 import importlib.abc
 import sys
 import typing as t
@@ -20,7 +19,6 @@ def be_born_in(session: t.Any) -> None:
     """Enable the store's allocator for each library, now or when it is there."""
     if session is None:
         return
-    from holdfast import _store
 
     def enable_numpy() -> None:
         from holdfast import _store
