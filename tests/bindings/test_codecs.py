@@ -1,5 +1,6 @@
 """The registry of codecs for other libraries' types: by name, by entry point, by base class."""
 
+import subprocess
 import sys
 
 import pytest
@@ -139,3 +140,13 @@ def test_classes_of_the_notebook_are_not_kept_alive():
     cls = type("Gone", (), {"__module__": "__main__"})
     assert codecs.find(cls) is None
     assert cls not in codecs._by_type
+
+
+def test_a_template_s_workers_find_everything_loaded():
+    source = (
+        "import sys, numpy\nfrom holdfast import codecs\ncodecs.preload()\n"
+        "loaded = 'holdfast.codecs.numpy_arrays' in sys.modules\n"
+        "print(loaded, codecs._entry_points is not None, 'pandas' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True)
+    assert done.stdout.split() == ["True", "True", "False"], done.stderr

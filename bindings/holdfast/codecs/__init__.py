@@ -31,6 +31,7 @@ notebook doesn't use costs nothing. The built-in ones are the modules of this pa
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import sys
 import typing as t
@@ -149,6 +150,18 @@ def entry_points() -> dict[str, t.Any]:
 
         _entry_points = {point.name: point for point in metadata.entry_points(group=GROUP)}
     return _entry_points
+
+
+def preload() -> None:
+    """Read the entry points, and load the built-in codecs of what is imported by now.
+
+    For a process that forks others: each would spend the time anew.
+    """
+    entry_points()
+    for root, module in _BUILT_IN.items():
+        if root in sys.modules:
+            with contextlib.suppress(Exception):  # told when a value is met
+                importlib.import_module(f"{__name__}.{module}")
 
 
 def _load(root: str) -> None:

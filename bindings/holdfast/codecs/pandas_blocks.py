@@ -61,7 +61,10 @@ class ArrowArray(Codec):
     )
 
     def reduce(self, value, pickler):
-        return copyreg.__newobj__, (type(value),), vars(value), None, None, _set_attributes
+        attributes = dict(vars(value))
+        if "_cache" in attributes:
+            attributes["_cache"] = {}  # is filled again when asked for
+        return copyreg.__newobj__, (type(value),), attributes, None, None, _set_attributes
 
 
 for codec in (References(), Block(), SeriesManager(), Index(), ArrowArray()):

@@ -28,6 +28,7 @@ import threading
 import time
 import typing as t
 
+from .. import codecs
 from .control import VERSION, Channel, ChannelClosed
 from .process import become_worker, die_with, leave
 
@@ -117,6 +118,7 @@ class Template:
             "holdfast.magics",
         ):
             _try_import(name)
+        codecs.preload()
         gc.collect()
         gc.freeze()  # so that a child's collections don't copy the template's pages
 
@@ -166,6 +168,7 @@ class Template:
         """One answer for all that was asked in a row: the frontend forks anew after it."""
         done, self._imported, self._asked = self._imported, [], False
         if done:
+            codecs.preload()
             gc.collect()
             gc.freeze()
         self.channel.send("imported", modules=done)
