@@ -1,13 +1,14 @@
 /* reservation.c - taking pages of the arena, and giving them back to the file system.
  *
- * The smallest free extent that fits is split. Those that have pages come first,
- * retired ones that nobody reads any more among them: fresh pages cost two to ten times
- * a copy. Then come holes, and at last the arena grows at its end. Under the writer
- * lock an extent only changes hands. Its memory is allocated after that, without the
- * lock, since gigabytes take tenths of a second and the extent is already ours. Where
- * the file system is full, what only makes things faster is given back (the cache of
- * blocks, retired extents that nobody reads, the pages of free ones), and it is tried
- * once more. Then it is HF_E_NOSPACE.
+ * The smallest free extent that fits is split (a small request doesn't split a large
+ * one, which is kept for its like). Those that have pages come first, retired ones that
+ * nobody reads any more among them: fresh pages cost two to ten times a copy. Then come
+ * holes, and at last the arena grows at its end. Under the writer lock an extent only
+ * changes hands. Its memory is allocated after that, without the lock, since gigabytes
+ * take tenths of a second and the extent is already ours. Where the file system is
+ * full, what only makes things faster is given back (the cache of blocks, retired
+ * extents that nobody reads, the pages of free ones), and it is tried once more. Then
+ * it is HF_E_NOSPACE.
  *
  * An extent that is written whole needs no allocation before: pwrite allocates what it
  * writes, in one go instead of two, and says ENOSPC as well. So it is reserved bare,
@@ -23,6 +24,8 @@
 #include "engine/extent.h"
 
 #define SEARCH_MAX 64 /* extents looked at in the one bin that may be too small */
+#define LARGE      (1u << 20)  /* what is smaller */
+#define SPLIT_MAX  (16u << 20) /* doesn't split what is larger */
 
 /* Where huge pages are to be had, what is as large as one begins where one may begin.
  */
@@ -38,10 +41,17 @@ padding(const hf_session *session, uint64_t offset, uint64_t size) {
     return (0 - offset) & (alignment_of(session, size) - 1);
 }
 
-/* The smallest free extent that fits: `hole` is HFI_EXTENT_HOLE for those without
- * pages, 0 for those with all of them. */
+/* The largest extent that may be split for so little. A page taken from the middle of a
+ * recycled gigabyte would leave nothing for the next array of that size. */
+static uint64_t
+split_limit(uint64_t size) {
+    return size < LARGE ? SPLIT_MAX : UINT64_MAX;
+}
+
+/* The smallest free extent that fits, up to `limit`: `hole` is HFI_EXTENT_HOLE for
+ * those without pages, 0 for those with all of them. */
 static uint32_t
-find_free(hf_session *session, uint64_t size, uint32_t hole) {
+find_free(hf_session *session, uint64_t size, uint64_t limit, uint32_t hole) {
     uint32_t best = HFI_NONE;
     for (unsigned bin = hfi_extent_bin(session, size); bin < HFI_BIN_COUNT; bin++) {
         uint32_t index = session->super->bins[bin];
@@ -49,7 +59,7 @@ find_free(hf_session *session, uint64_t size, uint32_t hole) {
         for (int n = 0; n < SEARCH_MAX && (extent = hfi_extent_at(session, index));
              n++) {
             if (extent->size >= size + padding(session, extent->offset, size) &&
-                (extent->flags & HFI_EXTENT_HOLE) == hole &&
+                extent->size <= limit && (extent->flags & HFI_EXTENT_HOLE) == hole &&
                 (best == HFI_NONE || extent->size < session->extents[best].size))
                 best = index;
             index = extent->next;
@@ -67,6 +77,8 @@ grow(hf_session *session, uint64_t size, uint32_t *ret_index, hf_error *reterr) 
     uint64_t end = atomic_load(&super->arena_end);
     hfi_extent *last = hfi_extent_at(session, super->last);
     uint64_t have = last && hfi_extent_state(last) == HFI_FREE ? last->size : 0;
+    if (have > split_limit(size))
+        have = 0;
     /* A free extent that sufficed would have been found. */
     uint64_t more = size + padding(session, end - have, size) - have;
     if (end - HFI_ARENA_OFFSET > super->capacity ||
@@ -118,17 +130,22 @@ split(hf_session *session, uint32_t index, uint64_t size, uint32_t *ret_rest,
 static hf_status
 take(hf_session *session, uint64_t size, uint32_t flags, uint32_t *ret_index,
      hf_error *reterr) {
-    uint32_t index = find_free(session, size, 0);
+    uint64_t limit = split_limit(size);
+    uint32_t index = find_free(session, size, limit, 0);
     if (index == HFI_NONE && session->super->bytes[HFI_RETIRED]) {
         hfi_extent_reclaim(session);
-        index = find_free(session, size, 0);
+        index = find_free(session, size, limit, 0);
     }
     if (index == HFI_NONE && (flags & HFI_RESERVE_RECYCLED))
         return HF_NOT_FOUND;
     if (index == HFI_NONE)
-        index = find_free(session, size, HFI_EXTENT_HOLE);
-    hf_status status;
-    if (index == HFI_NONE && (status = grow(session, size, &index, reterr)))
+        index = find_free(session, size, limit, HFI_EXTENT_HOLE);
+    hf_status status = HF_OK;
+    if (index == HFI_NONE)
+        status = grow(session, size, &index, reterr);
+    if (status == HF_E_NOSPACE) /* then of a large one after all */
+        index = find_free(session, size, UINT64_MAX, 0);
+    if (status && index == HFI_NONE)
         return status;
     uint64_t pad = padding(session, session->extents[index].offset, size);
     uint32_t rest;

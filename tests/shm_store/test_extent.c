@@ -77,6 +77,53 @@ test_random(hf_session *session) {
     CHECK(session->super->bytes[HFI_RESERVED] == 0);
 }
 
+/* Small ones leave a large one whole, for the next large one; where there is nothing
+ * else they get a part of it. */
+static void
+test_large_stays(hf_session *session) {
+    uint64_t large = 40u << 20;
+    uint32_t first = reserve(session, large), small[8];
+    uint64_t offset = session->extents[first].offset;
+    for (int last = 0; last < 2; last++) {
+        if (last == 0)
+            small[7] =
+                reserve(session, 1); /* the large one isn't the last, then it is */
+        lock(session);
+        hfi_extent_free(session, first);
+        if (last)
+            hfi_extent_free(session, small[7]);
+        hfi_unlock(session);
+        for (int i = 0; i < 4; i++)
+            small[i] = reserve(session, (unsigned)(i + 1) * session->page);
+        first = reserve(session, large);
+        CHECK(session->extents[first].offset == offset);
+        check_table(session);
+        lock(session);
+        for (int i = 0; i < 4; i++)
+            hfi_extent_free(session, small[i]);
+        hfi_unlock(session);
+    }
+    lock(session);
+    hfi_extent_free(session, first);
+    hfi_unlock(session);
+    uint32_t half = reserve(session, session->super->capacity / 2 - (1 << 19));
+    uint32_t rest = reserve(session, session->super->capacity / 2 - (1 << 19));
+    lock(session);
+    hfi_extent_free(session, half);
+    hfi_unlock(session);
+    uint32_t full[600];
+    int n = 0;
+    for (; n < 600; n++) /* past what is left beside the large one */
+        full[n] = reserve(session, session->page);
+    check_table(session);
+    lock(session);
+    while (n)
+        hfi_extent_free(session, full[--n]);
+    hfi_extent_free(session, rest);
+    hfi_unlock(session);
+    check_table(session);
+}
+
 static void
 test_more_than_a_chunk(hf_session *session) {
     uint32_t before = hfi_extent_count(session);
@@ -107,6 +154,9 @@ main(void) {
     CHECK(hfi_extent_bin(session, session->page * 1024) == 10);
     test_random(session);
     test_more_than_a_chunk(session);
+    end_session(session);
+    session = new_session(64 << 20, HF_SESSION_MEMFD);
+    test_large_stays(session);
     end_session(session);
     session = new_session(64 << 20, HF_SESSION_MEMFD);
     session->super->huge_page = 16 * session->page; /* as if it had some */
