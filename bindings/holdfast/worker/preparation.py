@@ -71,9 +71,10 @@ def find(shell: t.Any, code: str) -> writes.Uses:
     """The visible uses of a cell's code, and of the cells that its magics run."""
     uses = writes.Uses(shell.user_ns)
     try:
-        tree = ast.parse(shell.transform_cell(code) if _needs_transform(code) else code)
+        with_magics = _needs_transform(code)
+        tree = ast.parse(shell.transform_cell(code) if with_magics else code)
         uses.look_at(tree)
-        for inner in _cells_of_magics(tree):
+        for inner in _cells_of_magics(tree) if with_magics else ():
             uses.look_at(ast.parse(shell.transform_cell(inner)))
     except (SyntaxError, ValueError, RecursionError):
         pass  # the shell will say so

@@ -67,6 +67,7 @@ _OPERATORS: dict[type, t.Callable[[t.Any, t.Any], t.Any]] = {
     ast.LShift: lambda a, b: a << min(b, 64),
 }
 _ARRAYS = frozenset(("ndarray", "memmap", "Tensor", "Parameter"))
+_ARRAY_MODULES = frozenset(("numpy", "torch", "torch.nn.parameter"))
 _INDEX = (int, slice, type(None), type(Ellipsis))
 
 
@@ -471,17 +472,12 @@ class Uses:
 
 
 def _is_array(value: t.Any) -> bool:
-    """Whether it is an array that is written by `+=`, and whose items are views."""
-    return type(value).__name__ in _ARRAYS and type(value) in _array_types()
+    """Whether it is an array that is written by `+=`, and whose items are views.
 
-
-def _array_types() -> tuple[type, ...]:
-    """Exact types: a subclass of the user's may run anything."""
-    numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
-    found = [getattr(numpy, "ndarray", None), getattr(numpy, "memmap", None)]
-    found += [getattr(torch, "Tensor", None), getattr(torch, "Parameter", None)]
-    found.append(getattr(getattr(torch, "nn", None), "Parameter", None))
-    return tuple(kind for kind in found if kind is not None)
+    Only the libraries' own types are: a subclass of the user's may run anything.
+    """
+    kind = type(value)
+    return kind.__name__ in _ARRAYS and kind.__module__ in _ARRAY_MODULES
 
 
 def _is_ufunc(value: t.Any) -> bool:
