@@ -14,6 +14,10 @@
  * A region that is already this process's own, or mostly copied, needs nothing. Where
  * the arena is full, private copies are made in bulk instead.
  *
+ * A cell may go another way than its code let expect. So what was unsealed is compared
+ * after it, and undone where nothing was written: else the home would get a new object
+ * for a variable that didn't change.
+ *
  * The interpreter stays attached while a region is unsealed, so that no other Python
  * thread writes to it meanwhile; threads that hold no GIL are the caller's to exclude.
  */
@@ -101,4 +105,21 @@ hfi_copied(PyObject *module, PyObject *args) {
     return Py_BuildValue("KK",
                          (unsigned long long)pages * (size_t)sysconf(_SC_PAGESIZE),
                          (unsigned long long)size);
+}
+
+/* _reseal(session, address): whether a region that was unsealed is as it was before,
+ * since nothing was written to it. */
+PyObject *
+hfi_reseal(PyObject *module, PyObject *args) {
+    PyObject *session;
+    unsigned long long address;
+    if (!PyArg_ParseTuple(args, "OK:_reseal", &session, &address))
+        return NULL;
+    hf_region *region = region_at(module, session, address);
+    if (!region && PyErr_Occurred())
+        return NULL;
+    hf_error error = HF_ERROR_INIT;
+    hf_status status = region ? hf_region_reseal(region, &error) : HF_BUSY;
+    hf_region_release(region);
+    return PyBool_FromLong(status == HF_OK);
 }

@@ -202,6 +202,9 @@ static PyMethodDef store_methods[] = {
      "for `touched` bytes of it to be written or read; its size, or 0 where nothing "
      "was "
      "to be done."},
+    {"_reseal", hfi_reseal, METH_VARARGS,
+     "_reseal(session, address): undo what _prepare did for writing, where nothing was "
+     "written; whether it did."},
     {"_copied", hfi_copied, METH_VARARGS,
      "_copied(session, address): how many bytes of the region there are private "
      "copies, and its size; zeros where it isn't a committed one."},

@@ -97,8 +97,9 @@ PyObject *hfi_numpy_allocator_disable(PyObject *module, PyObject *ignored);
 
 /* ---- preparation.c --------------------------------------------------------------- */
 
-/* _prepare and _copied: see the method table of the module. */
+/* _prepare, _reseal and _copied: see the method table of the module. */
 PyObject *hfi_prepare(PyObject *module, PyObject *args);
+PyObject *hfi_reseal(PyObject *module, PyObject *args);
 PyObject *hfi_copied(PyObject *module, PyObject *args);
 
 /* ---- library_allocator.c --------------------------------------------------------- */

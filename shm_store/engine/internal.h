@@ -259,6 +259,10 @@ struct hf_region {
     hfi_piece *pieces;
     uint32_t piece_count;
     hfi_piece own_piece; /* what `pieces` points to for an own region */
+    /* What it was before it was unsealed, unchanged as committed; or NULL (unseal.c).
+     */
+    hfi_piece *was_pieces;
+    uint32_t was_count;
     /* What the last commit wrote of it, not mapped yet: the whole new list. */
     hfi_piece *next_pieces;
     uint32_t next_count;
@@ -271,6 +275,7 @@ struct hf_region {
 
 void hfi_regions_insert(hf_session *session, hf_region *region); /* mutex held */
 void hfi_regions_remove(hf_session *session, hf_region *region); /* mutex held */
+void hfi_region_drop_was(hf_region *region);                     /* mutex held */
 hf_region *hfi_regions_find(hf_session *session, const void *address);
 /* The region after `address`, for walks. */
 hf_region *hfi_regions_above(hf_session *session, const void *address);

@@ -342,6 +342,7 @@ static void
 dispose(hf_region *region) {
     hf_session *session = region->session;
     hfi_region_drop_next(region);
+    hfi_region_drop_was(region);
     if (region->is_own && !session->inherited &&
         hfi_extent_is_mine(session, region->own_piece.extent, HFI_RESERVED)) {
         if (session->cache_bytes + region->mapped <= session->cache_limit) {

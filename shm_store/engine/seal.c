@@ -39,6 +39,7 @@ seal_own(hf_region *region) {
                              region->mapped, HFI_MAP_PRIVATE, region->address, &there);
     if (!err) {
         region->is_own = 0;
+        hfi_region_drop_was(region);
         trim_to_size(region);
     }
     hfi_step("seal:own-mapped");

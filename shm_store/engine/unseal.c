@@ -17,15 +17,19 @@
  * its place. Either way the copy is made while nobody sees it, so a failure leaves the
  * region as it was.
  *
+ * What was unsealed and then not written, since the code took another way, would be
+ * published as a change. So the region remembers what it was, and hf_region_reseal
+ * compares: some pages all over first, so that a buffer that was written is told by the
+ * first of them, as a rule.
+ *
  * A page must not be written between the copy and the move. There is no lock against
  * that, so the caller vouches for it.
  */
 #include "engine/internal.h"
 
-/* Bytes [from, to) of the region as they were committed, to the same place in a block.
- */
+/* Bytes [from, to) of the region as they were committed. */
 static int
-read_committed(const hf_region *region, size_t from, size_t to, char *block) {
+read_committed(const hf_region *region, size_t from, size_t to, char *ret_bytes) {
     size_t at = 0;
     int err = 0;
     for (uint32_t i = 0; i < region->piece_count && at < to && !err; i++) {
@@ -34,8 +38,8 @@ read_committed(const hf_region *region, size_t from, size_t to, char *block) {
         if (end > to)
             end = to;
         if (begin < end)
-            err = hfi_object_read(region->session->fd, block + begin, end - begin,
-                                  piece->offset + (begin - at));
+            err = hfi_object_read(region->session->fd, ret_bytes + (begin - from),
+                                  end - begin, piece->offset + (begin - at));
         at += piece->length;
     }
     return err;
@@ -51,26 +55,39 @@ fill(hf_region *region, char *block, hf_error *reterr) {
     int err = 0;
     for (size_t i = 0; i < runs.count && !err; i++) {
         size_t first = runs.items[i].first * page, size = runs.items[i].count * page;
-        err = read_committed(region, at, first, block);
+        err = read_committed(region, at, first, block + at);
         memcpy(block + first, region->address + first, size);
         at = first + size;
     }
     if (!err) /* the object may end with the last byte */
-        err = read_committed(region, at, region->size, block);
+        err = read_committed(region, at, region->size, block + at);
     hfi_runs_fini(&runs);
     return err ? hf_error_set_errno(reterr, err, "can't read committed pages") : HF_OK;
 }
 
-/* The piece's extent, which is pinned and mapped there, is the region's now. Mutex
- * held.
- */
+void
+hfi_region_drop_was(hf_region *region) {
+    for (uint32_t i = 0; i < region->was_count; i++)
+        hfi_unpin(region->session, region->was_pieces[i].extent);
+    free(region->was_pieces);
+    region->was_pieces = NULL;
+    region->was_count = 0;
+}
+
+/* The piece's extent, which is pinned and mapped there, is the region's now. What it
+ * was is kept, with its pins, for hf_region_reseal. Mutex held. */
 static void
 become_own(hf_region *region, const hfi_piece *piece) {
     hfi_region_drop_next(region);
-    for (uint32_t i = 0; i < region->piece_count; i++)
-        hfi_unpin(region->session, region->pieces[i].extent);
-    if (region->pieces != &region->own_piece)
-        free(region->pieces);
+    hfi_region_drop_was(region);
+    if (region->pieces != &region->own_piece) {
+        region->was_pieces = region->pieces;
+        region->was_count = region->piece_count;
+    } else if ((region->was_pieces = malloc(sizeof *region->was_pieces))) {
+        *region->was_pieces = region->own_piece;
+        region->was_count = 1;
+    } else
+        hfi_unpin(region->session, region->own_piece.extent);
     region->own_piece = *piece;
     region->own_piece.length = region->mapped;
     region->pieces = &region->own_piece;
@@ -159,4 +176,67 @@ hf_region_unseal(hf_region *region, hf_error *reterr) {
         status = replace_by_block(region, block, reterr);
     hfi_step("unseal:done");
     return status;
+}
+
+/* ---- and back ---- */
+
+#define SAMPLES 64
+#define CHUNK   (1u << 18) /* bytes read at a time */
+
+/* Whether bytes [at, at + size) are what they were; a failure counts as different. */
+static int
+is_as_it_was(const hf_region *was, size_t at, size_t size, char *chunk) {
+    return read_committed(was, at, at + size, chunk) == 0 &&
+           memcmp(chunk, was->address + at, size) == 0;
+}
+
+static int
+is_unwritten(const hf_region *region) {
+    hf_region was = {.session = region->session,
+                     .address = region->address,
+                     .pieces = region->was_pieces,
+                     .piece_count = region->was_count};
+    char *chunk = malloc(CHUNK);
+    size_t page = region->session->page, size = region->size, at;
+    int same = chunk != NULL;
+    for (size_t i = 0; same && i < SAMPLES; i++) {
+        at = i * ((size - 1) / page) / (SAMPLES - 1) * page;
+        same = is_as_it_was(&was, at, size - at < page ? size - at : page, chunk);
+    }
+    for (at = 0; same && at < size; at += CHUNK)
+        same = is_as_it_was(&was, at, size - at < CHUNK ? size - at : CHUNK, chunk);
+    free(chunk);
+    return same;
+}
+
+hf_status
+hf_region_reseal(hf_region *region, hf_error *reterr) {
+    hf_session *session = region->session;
+    if (!hf_region_is_own(region) || !region->was_count || !is_unwritten(region))
+        return HF_BUSY;
+    uint32_t extent = region->own_piece.extent;
+    size_t at = 0;
+    int err = 0;
+    pthread_mutex_lock(&session->mutex);
+    for (uint32_t i = 0; i < region->was_count && !err; i++) {
+        void *there;
+        const hfi_piece *piece = &region->was_pieces[i];
+        err = hfi_object_map(session->fd, piece->offset, piece->length, HFI_MAP_PRIVATE,
+                             region->address + at, &there);
+        at += piece->length;
+    }
+    if (!err) { /* else mapped in part: the same bytes everywhere, and published anew */
+        hfi_unpin(session, extent);
+        region->pieces = region->was_pieces;
+        region->piece_count = region->was_count;
+        region->was_pieces = NULL;
+        region->was_count = 0;
+        region->is_own = 0;
+    }
+    pthread_mutex_unlock(&session->mutex);
+    hfi_step("reseal:mapped");
+    if (err)
+        return hf_error_set_errno(reterr, err, "can't map a region as it was");
+    hfi_extent_give_back(session, extent);
+    return HF_OK;
 }

@@ -68,6 +68,17 @@ def test_other_names_of_the_same_memory(state):
     )
 
 
+def test_what_was_not_written_after_all_is_the_same_object(state):
+    state.plain("before = id(a); w = lambda: a")
+    for code in ("if i > 99: a += 1", "def f(x):\n    return\n    x += 1\nf(a)", "a += 0"):
+        report = state.instrumented(code).report
+        assert report["bytes_prepared"] == 32 * MIB and report["copy_faults"] == 0
+        assert report["bytes_shared"] == 0
+        assert state.plain("id(a) == before").result == "True"
+    state.instrumented("a[len(a) // 2 :] += 1")
+    assert state.plain("id(a) == before, float(a[0]), float(a[-1])").result == "(False, 1.0, 2.0)"
+
+
 # ---- the home, after a seal
 
 COUNT = "n = faults()\n{}\nprint(faults() - n)"

@@ -274,6 +274,48 @@ test_faults(hf_session *session, int recycled) {
 }
 #endif
 
+/* Undone where nothing was written: the commit finds no change, the copy is free again.
+ */
+static void
+test_reseal(hf_session *session) {
+    hf_region *region = committed(session, "r");
+    char *p = hf_region_address(region);
+    uint64_t pages;
+    CHECK(hf_region_reseal(region, NULL) == HF_BUSY); /* nothing to undo */
+    uint64_t reserved = info_of(session).reserved_bytes;
+    OK(hf_region_unseal(region, NULL));
+    CHECK(hf_region_is_own(region));
+    OK(hf_region_reseal(region, NULL));
+    CHECK(!hf_region_is_own(region) && hf_region_address(region) == p);
+    CHECK(info_of(session).reserved_bytes == reserved);
+    OK(hf_region_changed_pages(region, &pages, NULL));
+    CHECK(pages == 0);
+    check_pages(region, 0, 0, 0);
+    hf_commit_stats stats = commit_stats(session, "r", region);
+    CHECK(stats.bytes_copied == 0 && stats.pages_changed == 0);
+
+    OK(hf_region_unseal(region, NULL));
+    p[(PAGES - 1) * session->page] = 'x'; /* the last of the samples */
+    CHECK(hf_region_reseal(region, NULL) == HF_BUSY && hf_region_is_own(region));
+    p[(PAGES - 1) * session->page] = (char)(PAGES - 1);
+    p[session->page + 5] = 'x';
+    CHECK(hf_region_reseal(region, NULL) == HF_BUSY && hf_region_is_own(region));
+    p[session->page + 5] = 1;
+    OK(hf_region_reseal(region, NULL));
+    check_pages(region, 0, 0, 0);
+
+    memset(p, 'y', session->page); /* written before it was unsealed: is a change */
+    OK(hf_region_unseal(region, NULL));
+    CHECK(hf_region_reseal(region, NULL) == HF_BUSY);
+    check_pages(region, 0, 1, 'y');
+    OK(hf_session_seal(session, 1, NULL)); /* not published: stays as it is */
+    CHECK(hf_region_is_own(region));
+    commit_value(session, "r", NULL, 0, region);
+    OK(hf_session_seal(session, 1, NULL));
+    CHECK(!region->was_pieces);
+    hf_region_release(region);
+}
+
 int
 main(void) {
     hf_session *session = new_session(0, HF_SESSION_MEMFD);
@@ -286,6 +328,7 @@ main(void) {
     test_pieces(session);
     test_published(session);
     test_busy(session);
+    test_reseal(session);
     test_failure(session, "pread", 2);
     test_failure(session, "mmap", 2);
     test_failure(session, "pwrite", 0);

@@ -36,6 +36,7 @@ class Cell(Worker):
     def prepare(self) -> None:
         self.names = None
         self.not_carried: dict[str, str] = {}
+        self._copied: list[int] = []  # buffers made ready to be written
         self._reached: set[str] | None = None  # what the cell's code can touch; None: all
         if self.session is not None:
             from holdfast import _store
@@ -108,7 +109,7 @@ class Cell(Worker):
             return {}
         started = time.perf_counter()
         learnt = self.names.extra("written") or {}
-        done = preparation.prepare(self.session, self.shell, code, learnt)
+        done, self._copied = preparation.prepare(self.session, self.shell, code, learnt)
         return {**done, "seconds_prepared": time.perf_counter() - started}
 
     def _fetch_handle(self, number: int) -> int | None:
@@ -124,6 +125,7 @@ class Cell(Worker):
         """Save what changed; the reply's part and the rest of the report."""
         if self.names is None:
             return {}
+        preparation.undo(self.session, self._copied)
         saved = self.names.save(
             self.shell.user_ns,
             hidden=results.hidden_names(self.shell),

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import sys
 import typing as t
 
 from . import writes
@@ -31,7 +32,7 @@ Learnt = dict[str, list[str]]
 
 def prepare(
     session: t.Any, shell: t.Any, code: str, learnt: Learnt, reading: bool = True
-) -> dict[str, int]:
+) -> tuple[dict[str, int], list[int]]:
     """Make ready what `code` will use.
 
     Parameters
@@ -50,6 +51,8 @@ def prepare(
     -------
     dict
         `bytes_prepared` and `bytes_populated`, of whole buffers.
+    list of int
+        Where the buffers lie that were copied, for `undo`.
     """
     from holdfast import _store
 
@@ -58,13 +61,28 @@ def prepare(
         if name in shell.user_ns:
             uses.write_all(shell.user_ns[name])
     done = {"bytes_prepared": 0, "bytes_populated": 0}
+    copied = []
     for span in uses.written.values():
         if span.touched >= BYTES_MIN:
-            done["bytes_prepared"] += _store._prepare(session, span.address, span.touched, True)
+            size = _store._prepare(session, span.address, span.touched, True)
+            done["bytes_prepared"] += size
+            copied += [span.address] if size else []
     for span in uses.read.values() if reading else ():
         if span.touched >= BYTES_MIN and span.address not in uses.written:
             done["bytes_populated"] += _store._prepare(session, span.address, span.touched, False)
-    return done
+    return done, copied
+
+
+def undo(session: t.Any, copied: list[int]) -> None:
+    """After a cell: what it didn't write after all is no change.
+
+    Not while another thread of the cell's may be writing: no page is replaced under it.
+    """
+    from holdfast import _store
+
+    alone = len(sys._current_frames()) == 1
+    for address in copied if alone else ():
+        _store._reseal(session, address)
 
 
 def find(shell: t.Any, code: str) -> writes.Uses:

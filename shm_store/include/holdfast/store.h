@@ -251,6 +251,11 @@ HF_EXPORT void hf_region_populate(hf_region *region, int write);
  * HF_E_LIMIT, HF_E_NOMEM, HF_E_GONE. */
 HF_EXPORT HF_CHECK hf_status hf_region_unseal(hf_region *region, hf_error *reterr);
 
+/* Undo hf_region_unseal where nothing was written since: the region is a mapping of
+ * what was committed again, and no change for a commit. HF_BUSY without words where
+ * there is a difference (told soon, as a rule), or nothing to undo. HF_E_SYSTEM. */
+HF_EXPORT HF_CHECK hf_status hf_region_reseal(hf_region *region, hf_error *reterr);
+
 /* Turn what this process published private, at the same addresses: own regions that a
  * commit took become committed ones; changed pages that a commit wrote are mapped from
  * their new extents. Call it before user code runs again in a process that lives on.
