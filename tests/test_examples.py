@@ -1,4 +1,4 @@
-"""Every example is run as a test: the main job here, store.c in test_pkgconfig.py."""
+"""Every example is run as a test: the main job and the codecs here, store.c in test_pkgconfig.py."""
 
 import os
 import re
@@ -96,3 +96,51 @@ def test_trace_is_readable(main_job):
     enters = sum(line.startswith("ENTER") for line in lines)
     leaves = sum(line.startswith("LEAVE") for line in lines)
     assert enters == leaves > 100
+
+
+# ---- codecs
+
+
+@pytest.fixture
+def codec_kernel(tmp_path, monkeypatch, start_kernel):
+    """A kernel that finds an example's package, which was built as its README says."""
+
+    def start(name):
+        pytest.importorskip("mesonpy")
+        target = tmp_path / "site"
+        command = [sys.executable, "-m", "pip", "install", "--no-build-isolation", "--no-deps"]
+        command += ["--no-index", "--quiet", "--target", target, EXAMPLES / name]
+        done = subprocess.run(command, text=True, capture_output=True, timeout=240)
+        assert done.returncode == 0, done.stdout + done.stderr
+        monkeypatch.setenv("PYTHONPATH", str(target))
+        return start_kernel()
+
+    return start
+
+
+CELL = "%%execute_with_scorep --road=map\n"
+
+
+def test_a_codec_in_python(codec_kernel):
+    kernel = codec_kernel("codec_python")
+    kernel.run(
+        "from boards import Board\nboard = Board(1000, 1000); board[3, 4] = 7\n"
+        "flat = board.reshaped(1, 1_000_000); kept = {'deep': [board]}"
+    )
+    outcome = kernel.run(CELL + "board[5, 6] = board[3, 4] + 1\nflat[0, 5006]")
+    assert outcome.result == "8"
+    cost = outcome.cost
+    assert cost["bytes_mapped"] >= 10**6  # once for the three
+    assert cost["bytes_copied"] < 10**6 + 100_000  # at the home, which mapped nothing before
+    assert kernel.run("flat[0, 5006], kept['deep'][0] is board").result == "(8, True)"
+
+
+def test_a_codec_in_c(codec_kernel):
+    kernel = codec_kernel("codec_c")
+    kernel.run("import samples\ns = samples.Series(1 << 17); s[5] = 1.5; fine = [1]")
+    outcome = kernel.run(CELL + "s[6] = s[5] * 2\nmade = samples.Series(3); made[2] = 9\nlen(s)")
+    assert outcome.result == "131072"
+    assert outcome.cost["bytes_mapped"] >= 1 << 20
+    assert kernel.run("s[5], s[6], made[2], len(made), fine").result == "(1.5, 3.0, 9.0, 3, [1])"
+    copied = kernel.run(CELL + "s[0] = 1; s[0]").cost["bytes_copied"]
+    assert copied < 1 << 17  # the page that was written, not the megabyte

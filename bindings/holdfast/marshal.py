@@ -14,7 +14,7 @@ import struct
 import sys
 import types
 
-from . import _carry, _store
+from . import _carry, _store, codecs
 
 _MAGIC = b"HFST"
 _VERSION = 1
@@ -40,6 +40,7 @@ def dump(obj, file, protocol=None, *, byref=None, fmode=None, recurse=None, **ig
     holdfast.store.Error
         Where a part of the value can't be carried: which, and why.
     """
+    codecs.find(type(obj))  # loads those of its library
     try:
         codec, meta, payload, buffers = _store._encode(obj)
     except _store.Error as error:

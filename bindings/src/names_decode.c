@@ -17,7 +17,7 @@
 PyObject *
 hfi_binding_decode(hfi_binding *at, const hf_entry *entry,
                    hfi_entry_source *ret_source) {
-    const hf_codec *codec = hf_registry_find(at->state->registry, entry->codec);
+    const hf_codec *codec = hfi_codec_find(at->state, entry->codec);
     if (!codec)
         return PyErr_Format(at->state->error, "codec %u is not known here",
                             entry->codec);

@@ -214,6 +214,11 @@ static PyMethodDef store_methods[] = {
      "that\nthe Memory only refers to; None where it isn't one block."},
     {"_fill_elements", hfi_elements_fill, METH_VARARGS,
      "_fill_elements(array, meta, payload, outside): put them into an array again."},
+    {"register_codec", hfi_codec_register, METH_O,
+     "register_codec($module, capsule, /)\n--\n\n"
+     "Add a codec in C: a `const hf_codec *` in a capsule named \"holdfast.codec\"; "
+     "see "
+     "holdfast/codec.h."},
     {"_encode", hfi_stream_encode, METH_O, "For holdfast.marshal."},
     {"_decode", hfi_stream_decode, METH_VARARGS, "For holdfast.marshal."},
     {NULL, NULL, 0, NULL}};
@@ -270,6 +275,9 @@ add_codecs(hfi_state *state) {
                                       &hfi_codec_plain, &hfi_codec_pickle};
     hf_error error = HF_ERROR_INIT;
     hf_status status = hf_registry_create(&state->registry, &error);
+    state->plugins = PyList_New(0);
+    if (!state->plugins)
+        return -1;
     for (size_t i = 0; status == HF_OK && i < sizeof codecs / sizeof *codecs; i++)
         status = hf_registry_add(state->registry, codecs[i], &error);
     if (status != HF_OK)
@@ -304,6 +312,7 @@ store_traverse(PyObject *module, visitproc visit, void *arg) {
     Py_VISIT(state->no_space_error);
     Py_VISIT(state->corrupt_error);
     Py_VISIT(state->gone_error);
+    Py_VISIT(state->plugins);
     return 0;
 }
 
@@ -330,6 +339,7 @@ store_free(void *module) {
     store_clear(module);
     hf_registry_close(state->registry);
     state->registry = NULL;
+    Py_CLEAR(state->plugins); /* not before: the registry points into them */
 }
 
 static PyModuleDef_Slot store_slots[] = {HFI_SLOT(Py_mod_exec, store_exec), {0, NULL}};

@@ -38,6 +38,7 @@ typedef struct hfi_state {
     PyObject *corrupt_error;
     PyObject *gone_error;
     hf_registry *registry; /* the codecs, in the order in which they are asked */
+    PyObject *plugins;     /* list: capsules of those of other modules */
 } hfi_state;
 
 hfi_state *hfi_state_of(PyTypeObject *type);
@@ -111,6 +112,14 @@ PyObject *hfi_library_allocator_enable(PyObject *module, PyObject *args,
  */
 
 PyObject *hfi_arrow_pool_enable(PyObject *module, PyObject *session);
+
+/* ---- codec_plugin.c -------------------------------------------------------------- */
+
+/* register_codec(capsule): see the method table of the module. */
+PyObject *hfi_codec_register(PyObject *module, PyObject *capsule);
+/* The codec of a number, of a package that is loaded for it now where need be; or NULL,
+ * without an exception. */
+const hf_codec *hfi_codec_find(hfi_state *state, uint32_t number);
 
 /* ---- stream_codec.c: encodings outside the store, for the marshaller --------------
  */

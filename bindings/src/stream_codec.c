@@ -73,7 +73,7 @@ hfi_stream_decode(PyObject *module, PyObject *args) {
     if (!PyArg_ParseTuple(args, "Iy*y*O!:_decode", &number, &meta, &payload,
                           &PyList_Type, &buffers))
         return NULL;
-    const hf_codec *codec = hf_registry_find(state->registry, number);
+    const hf_codec *codec = hfi_codec_find(state, number);
     stream_source source = {{meta.buf, (size_t)meta.len, payload.buf,
                              (size_t)payload.len, (uint32_t)PyList_GET_SIZE(buffers),
                              stream_map},

@@ -150,3 +150,61 @@ def test_a_template_s_workers_find_everything_loaded():
     )
     done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True)
     assert done.stdout.split() == ["True", "True", "False"], done.stderr
+
+
+# ---- codecs in C
+
+HALVES = """
+import ctypes
+from holdfast import _store
+
+class Codec(ctypes.Structure):
+    _fields_ = [("struct_size", ctypes.c_size_t), ("number", ctypes.c_uint32),
+                ("name", ctypes.c_char_p), ("order", ctypes.c_int), ("context", ctypes.c_void_p),
+                ("accepts", ctypes.c_void_p), ("encode", ctypes.c_void_p),
+                ("decode", ctypes.c_void_p), ("describe", ctypes.c_void_p)]
+
+def table(number, name, accepts=1, size=None):
+    made = Codec(size or ctypes.sizeof(Codec), number, name, 500)
+    made.accepts = made.encode = made.decode = accepts
+    return made
+
+kept = []
+
+def capsule(codec, name=b"holdfast.codec"):
+    kept.append((codec, name))
+    new = ctypes.pythonapi.PyCapsule_New
+    new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+    return new(ctypes.addressof(codec), name, None)
+"""
+
+
+def test_tables_of_c_that_are_refused():
+    """Nothing of these is called; a good one is examples/codec_c."""
+    tools = {}
+    exec(HALVES, tools)
+    table, capsule, store = tools["table"], tools["capsule"], tools["_store"]
+    for wrong in (object(), capsule(table(300, b"x"), b"another.name")):
+        with pytest.raises(TypeError, match="holdfast.codec"):
+            store.register_codec(wrong)
+    with pytest.raises(ValueError, match="below 256"):
+        store.register_codec(capsule(table(18, b"x")))
+    for made in (table(300, b""), table(70000, b"x"), table(300, b"x", accepts=None)):
+        with pytest.raises(store.Error):
+            store.register_codec(capsule(made))
+    with pytest.raises(store.Error, match="older version"):
+        store.register_codec(capsule(table(300, b"x", size=8)))
+    with pytest.raises(store.Error, match="taken"):
+        store.register_codec(capsule(table(300, b"pickle")))
+
+
+def test_an_encoding_of_an_unknown_codec_asks_the_packages_once(grids, monkeypatch):
+    from holdfast import _store
+
+    asked = []
+    monkeypatch.setattr(codecs, "load_all", lambda: asked.append(1))
+    with pytest.raises(_store.CorruptError, match="codec 400 is not known"):
+        _store._decode(400, b"", b"", [])
+    with pytest.raises(_store.CorruptError, match="codec 200 is not known"):
+        _store._decode(200, b"", b"", [])
+    assert asked == [1]

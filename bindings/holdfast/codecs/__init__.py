@@ -25,8 +25,9 @@ top-level module whose types it knows, whose object is a codec or a list of them
     [project.entry-points."holdfast.codecs"]
     grids = "grids_holdfast:codecs"
 
-It is loaded when a value of a type from that module is first met, so a library that the
-notebook doesn't use costs nothing. The built-in ones are the modules of this package.
+It may also be a codec in C, in a capsule (holdfast/codec.h). It is loaded when a value of a
+type from that module is first met, so a library that the notebook doesn't use costs nothing.
+The built-in ones are the modules of this package.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ import contextlib
 import importlib
 import sys
 import typing as t
+
+from .. import _store
 
 # Top-level module of the types -> the module of this package that knows them.
 _BUILT_IN: dict[str, str] = {
@@ -164,6 +167,13 @@ def preload() -> None:
                 importlib.import_module(f"{__name__}.{module}")
 
 
+def load_all() -> None:
+    """Load what all packages have registered: an encoding is met that nobody here knows."""
+    for root in entry_points():
+        if root not in _loaded:
+            _load(root)
+
+
 def _load(root: str) -> None:
     _loaded.add(root)
     if root in _BUILT_IN:
@@ -174,7 +184,10 @@ def _load(root: str) -> None:
     try:
         made = point.load()
         for codec in made if isinstance(made, (list, tuple)) else [made]:
-            register(codec)
+            if type(codec).__name__ == "PyCapsule":
+                _store.register_codec(codec)
+            else:
+                register(codec)
     except Exception as error:  # another's codec must not cost the notebook its variables
         print(
             f"holdfast: the codecs of {point.value} for {root} can't be loaded: "

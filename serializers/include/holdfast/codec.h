@@ -48,8 +48,9 @@ struct hf_sink {
     hf_status (*add_buffer)(hf_sink *sink, const void *data, size_t size, void *pin,
                             uint32_t *ret_index, uint64_t *ret_offset,
                             hf_error *reterr);
-    /* As write(), of a block from malloc(), which is the sink's from then on, in failure
-     * too: a large payload is copied once less. NULL: this sink has write() only. */
+    /* As write(), of a block from malloc(), which is the sink's from then on, in
+     * failure too: a large payload is copied once less. NULL: this sink has write()
+     * only. */
     hf_status (*write_consume)(hf_sink *sink, void *data, size_t size,
                                hf_error *reterr);
 };
@@ -89,6 +90,16 @@ struct hf_codec {
     void (*describe)(const hf_codec *codec, const hf_source *source, char *ret_text,
                      size_t size);
 };
+
+/* An extension module of Python brings a codec of its own as a `const hf_codec *` in a
+ * capsule named "holdfast.codec": to holdfast._store.register_codec(), or as the object
+ * of an entry point of the group "holdfast.codecs", by which every worker finds it
+ * (examples/codec_c). Host values are then PyObject *, called with the interpreter
+ * attached: accepts() and encode() borrow theirs, decode() gives a new reference, and
+ * so does map_buffer() for its pin. add_buffer() takes a reference to the pin. Memory
+ * that was decoded and not changed since is not written again where add_buffer() is
+ * given the address that map_buffer() gave. It is asked for whole variables; inside of
+ * other values the type's own pickling, or a codec in Python, counts. */
 
 /* A registry owns nothing but its list; codecs must outlive it. Not thread-safe. */
 typedef struct hf_registry hf_registry;
