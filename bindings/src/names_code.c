@@ -17,17 +17,37 @@
 #include "names_bind.h"
 #include "names_save.h"
 
-/* The list of a key, borrowed; new where there was none. */
-static PyObject *
-code_list(PyObject *code, PyObject *key) {
-    PyObject *list = PyDict_GetItemWithError(code, key);
-    if (list || PyErr_Occurred())
-        return list;
-    list = PyList_New(0);
-    if (list && PyDict_SetItem(code, key, list) < 0)
-        Py_CLEAR(list);
-    Py_XDECREF(list); /* the dict has it */
-    return list;
+/* Into `code`: each key's list, one for all that share objects, since a function that
+ * two names lead to was met from one of them only. Into `held` (or NULL): the keys with
+ * code of groups that somebody else holds a part of. */
+static int
+tell_code(hfi_graph *graph, PyObject *keys, PyObject *code, PyObject *held) {
+    PyObject **lists = PyMem_Calloc(graph->count + 1, sizeof *lists);
+    char *is_held = PyMem_Calloc(graph->count + 1, 1);
+    int failed = !lists || !is_held;
+    for (size_t i = 0; i < graph->code_count && !failed; i++) {
+        uint32_t group = hfi_graph_group(graph, graph->codes[i].root);
+        if (!lists[group])
+            lists[group] = PyList_New(0);
+        failed =
+            !lists[group] || PyList_Append(lists[group], graph->codes[i].object) < 0;
+    }
+    for (uint32_t i = 0; i < graph->count && !failed; i++)
+        is_held[hfi_graph_group(graph, i)] |= (char)graph->roots[i].is_held;
+    for (uint32_t i = 0; i < graph->count && !failed; i++) {
+        uint32_t group = hfi_graph_group(graph, i);
+        PyObject *key = PyList_GET_ITEM(keys, i);
+        if (lists[group])
+            failed = PyDict_SetItem(code, key, lists[group]) < 0 ||
+                     (held && is_held[group] && PyList_Append(held, key) < 0);
+    }
+    for (size_t i = 0; lists && i < graph->count; i++)
+        Py_XDECREF(lists[i]);
+    PyMem_Free(lists);
+    PyMem_Free(is_held);
+    if (failed && !PyErr_Occurred())
+        PyErr_NoMemory();
+    return failed ? -1 : 0;
 }
 
 /* The key of a root: of a name, or of a class that the walk found. New reference. */
@@ -53,13 +73,16 @@ walk_bound(hfi_binding *at, PyObject *code, PyObject *values) {
                              .skip = at->namespace};
     if (hfi_graph_init(&graph, &input) < 0)
         return -1;
-    int failed = 0;
-    for (size_t i = 0; i < graph.code_count && !failed; i++) {
-        PyObject *key = root_key(&graph, graph.codes[i].root, at->open);
-        PyObject *list = key ? code_list(code, key) : NULL;
-        failed = !list || PyList_Append(list, graph.codes[i].object) < 0;
+    PyObject *keys = graph.code_count ? PyList_New(0) : NULL;
+    int failed = graph.code_count && !keys;
+    for (uint32_t i = 0; keys && i < graph.count && !failed; i++) {
+        PyObject *key = root_key(&graph, i, at->open);
+        failed = !key || PyList_Append(keys, key) < 0;
         Py_XDECREF(key);
     }
+    if (keys && !failed)
+        failed = tell_code(&graph, keys, code, NULL) < 0;
+    Py_XDECREF(keys);
     hfi_graph_fini(&graph);
     return failed ? -1 : 0;
 }
@@ -79,16 +102,14 @@ hfi_save_learn(hfi_save *at, hfi_graph *graph) {
         at->members[i].namespace_refs = graph->roots[i].namespace_refs;
     }
     PyMem_Free(open);
-    for (size_t i = 0; i < graph->code_count; i++) {
-        uint32_t root = graph->codes[i].root;
-        PyObject *list = code_list(at->code, at->members[root].key);
-        if (!list || PyList_Append(list, graph->codes[i].object) < 0)
-            return -1;
-        if (PyList_GET_SIZE(list) == 1 && graph->roots[root].is_held &&
-            PyList_Append(at->held, at->members[root].key) < 0)
-            return -1;
-    }
-    return 0;
+    PyObject *keys = graph->code_count ? PyList_New(0) : NULL;
+    int failed = graph->code_count && !keys;
+    for (size_t i = 0; keys && i < at->count && !failed; i++)
+        failed = PyList_Append(keys, at->members[i].key) < 0;
+    if (keys && !failed)
+        failed = tell_code(graph, keys, at->code, at->held) < 0;
+    Py_XDECREF(keys);
+    return failed ? -1 : 0;
 }
 
 PyObject *
