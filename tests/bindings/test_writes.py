@@ -194,6 +194,12 @@ def test_torch():
     assert uses("y = net(v)", net=net, v=v)[1] == {"net": 4.0, "v": 8.0}
 
 
+def test_an_array_of_a_tensor_s_memory():
+    torch = pytest.importorskip("torch")
+    written, _ = uses("c += 1", c=torch.zeros(MIB).numpy())
+    assert written == {"c": 4}
+
+
 def test_nothing_of_the_users_is_run():
     class Trap(np.ndarray):
         def __getitem__(self, index):

@@ -94,8 +94,8 @@ def find(shell: t.Any, code: str) -> writes.Uses:
         uses.look_at(tree)
         for inner in _cells_of_magics(tree) if with_magics else ():
             uses.look_at(ast.parse(shell.transform_cell(inner)))
-    except (SyntaxError, ValueError, RecursionError):
-        pass  # the shell will say so
+    except Exception:  # broken code is the shell's to tell; a strange object costs faults only
+        return writes.Uses(shell.user_ns)
     return uses
 
 

@@ -674,7 +674,7 @@ def _numpy_span(array: t.Any) -> Span | None:
     if array.dtype.hasobject:
         return None
     owner = array
-    while _is_array(owner.base):
+    while _is_array(owner.base) and hasattr(owner.base, "base"):  # a tensor has none
         owner = owner.base
     start = owner.__array_interface__["data"][0]
     return Span(start, owner.nbytes, _touched(array), owner)
