@@ -177,7 +177,7 @@ install_package() {
     wanted="$(source_sum) $(cat "$venv/holdfast-python")"
     # The extras of ./test contain those of ./run.
     if [ -f "$stamp" ] && [ "$(head -n 1 "$stamp")" = "$wanted" ] &&
-        grep -q -x -e "$1" -e "test" "$stamp"; then
+        grep -q -x -e "$1" -e "test,frameworks" "$stamp"; then
         return 0
     fi
     rm -f "$stamp"

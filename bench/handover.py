@@ -46,6 +46,12 @@ def _touch_array(names):
     names["x"][len(names["x"]) // 2] += 1
 
 
+def _tensor():
+    import torch
+
+    return {"x": torch.ones(256 * MIB // 4)}
+
+
 def _frame():
     import numpy as np
     import pandas as pd
@@ -119,6 +125,7 @@ WORKS = {
     "array 256 MiB": (_array(256 * MIB), _touch_array),
     "array 1 GiB": (_array(GIB), _touch_array),
     "array 4 GiB": (_array(4 * GIB), _touch_array),
+    "torch 256 MiB": (_tensor, _touch_array),
     "DataFrame 1e6 x 10": (_frame, _touch_frame),
     "Arrow 1e6 x 10": (_arrow_frame, _touch_frame),
     "Polars 1e6 x 10": (_polars_frame, _touch_polars),
@@ -154,6 +161,15 @@ def _await_line():
     if not line:
         raise SystemExit(0)
     return line.strip()
+
+
+def _import_for(work):
+    if work.startswith("DataFrame"):
+        import pandas  # noqa: F401
+    elif work.startswith("array"):
+        import numpy  # noqa: F401
+    elif work.startswith("torch"):
+        import torch  # noqa: F401
 
 
 def role_save(system, work, place):

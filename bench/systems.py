@@ -57,6 +57,8 @@ class Holdfast(Way):
             import numpy  # noqa: F401
 
             _store.enable_numpy_allocator(self.session)
+            if "torch" in sys.modules:
+                _store.enable_library_allocator(self.session, "libc10.so")
             if "pyarrow" in sys.modules:
                 _store.enable_arrow_pool(self.session)
         self.names = _store.Names(self.session)
