@@ -49,8 +49,9 @@ class Holdfast(Way):
     born_in_arena = False
 
     def prepare_save(self, place):
-        from holdfast import _store
+        from holdfast import _store, codecs
 
+        codecs.preload()  # as in a worker's template
         self.session = _store.Session.create(label="bench/handover")
         Path(place).write_text(self.session.name)
         if self.born_in_arena:
@@ -70,8 +71,9 @@ class Holdfast(Way):
         return report["bytes_copied"]
 
     def prepare_restore(self, place):
-        from holdfast import _store
+        from holdfast import _store, codecs
 
+        codecs.preload()
         self.session = _store.Session.open(Path(place).read_text())
         self.names = _store.Names(self.session)
 
