@@ -22,9 +22,14 @@
  *
  * Half of the time that a dict of a million takes is cache misses: each insertion looks
  * at one random place of the index, and at others where it collides. So pairs are
- * inserted in batches, without other work between them, and the processor waits for
- * several at once. Creating the dict large was tried: CPython has no public way, and
- * the private one (_PyDict_NewPresized) stops at 2**17 and makes a slower kind of dict.
+ * inserted in batches, hashed and announced before, without other work between them,
+ * and the processor waits for several at once. Creating the dict large was tried:
+ * CPython has no public way, and the private one (_PyDict_NewPresized) stops at 2**17
+ * slots and makes the kind of dict that isn't for texts alone, which is slower to use.
+ *
+ * Large pages for the objects were tried, too, by the interpreter's hook for its arenas
+ * (PyObject_SetArenaAllocator): half off a list of tuples on a good day, on a virtual
+ * machine twice the time on a bad one. It isn't ours to choose for a user's process.
  *
  * Tuples that hold nothing of the cyclic collector's concern are taken off its lists,
  * as it would do itself: else the next allocation after decoding a million of them
@@ -322,8 +327,10 @@ insert_batch(hfi_decoder *d, hfi_decoder_frame *top, PyObject **batch, size_t co
         Py_DECREF(batch[i]);
         Py_DECREF(batch[i + 1]);
     }
-    if (count % 2)
+    if (count % 2) {
         top->key = batch[count - 1];
+        prefetch_slot(top, top->key);
+    }
     top->index += (Py_ssize_t)(count / 2);
     if (!status && PyDict_GET_SIZE(top->object) != top->index)
         return hfi_plain_corrupt(d, "a key given twice");
