@@ -4,7 +4,7 @@
  * full length when it begins, so that a reference inside it can already point to it,
  * and each finished item goes straight to its place. The container on top is filled in
  * a loop of its own until it is complete or another one begins in it; that loop reads
- * the commonest values inline and leaves the others to plain_atoms.c.
+ * the commonest values inline (plain_read.h) and leaves the others to plain_atoms.c.
  *
  * The bytes are hostile until checked:
  *   - `owed` is the number of items that all open containers still wait for. It may
@@ -35,7 +35,7 @@
  * as it would do itself: else the next allocation after decoding a million of them
  * would walk them all, in the user's time.
  */
-#include "plain_decoder.h"
+#include "plain_read.h"
 
 #include <stdlib.h>
 
@@ -45,125 +45,6 @@
 enum { FRAME_LIST = 0, FRAME_DICT = 64 };
 
 enum { BATCH = 64 }; /* keys and values together */
-
-/* ---- atoms, the common ones ----------------------------------------------------- */
-
-static int
-is_ascii(const unsigned char *data, size_t size) {
-    uint64_t high = 0, word;
-
-    for (; size >= sizeof word; data += sizeof word, size -= sizeof word) {
-        memcpy(&word, data, sizeof word);
-        high |= word;
-    }
-    for (; size > 0; size--)
-        high |= *data++;
-    return !(high & UINT64_C(0x8080808080808080));
-}
-
-/* The number behind an integer's head, and how many bytes it takes; 0: not one of
- * those that are read here. */
-static inline unsigned
-take_int(const unsigned char *at, int64_t *ret_number) {
-    switch (at[0]) {
-    case 0xcc:
-        *ret_number = at[1];
-        return 1;
-    case 0xcd:
-        *ret_number = at[1] << 8 | at[2];
-        return 2;
-    case 0xce:
-        *ret_number = hfi_load32(at + 1);
-        return 4;
-    case 0xd0:
-        *ret_number = (int8_t)at[1];
-        return 1;
-    case 0xd1:
-        *ret_number = (int16_t)(at[1] << 8 | at[2]);
-        return 2;
-    case 0xd2:
-        *ret_number = (int32_t)hfi_load32(at + 1);
-        return 4;
-    case 0xd3:
-        *ret_number = (int64_t)hfi_load64(at + 1);
-        return 8;
-    default:
-        return 0;
-    }
-}
-
-/* PyLong_FromLong has a short way for most numbers; PyLong_FromLongLong hasn't. */
-static inline PyObject *
-int_new(int64_t number) {
-    return sizeof(long) == sizeof number ? PyLong_FromLong((long)number)
-                                         : PyLong_FromLongLong(number);
-}
-
-static inline PyObject *
-ascii_new(const unsigned char *data, size_t size) {
-    PyObject *text = PyUnicode_New((Py_ssize_t)size, 127);
-
-    if (text)
-        memcpy(PyUnicode_DATA(text), data, size);
-    return text;
-}
-
-/* The bytes that a reference takes, and what it refers to; 0: it is none. */
-static inline size_t
-take_reference(const unsigned char *at, size_t *ret_index) {
-    if (at[1] != HFI_PLAIN_REF || at[0] < 0xd4 || at[0] > 0xd6)
-        return 0;
-    *ret_index = at[0] == 0xd4   ? at[2]
-                 : at[0] == 0xd5 ? (size_t)at[2] << 8 | at[3]
-                                 : hfi_load32(at + 2);
-    return 2 + ((size_t)1 << (at[0] - 0xd4));
-}
-
-/* As hfi_plain_decode_atom; also without an exception left where memory runs out. */
-static inline hf_status
-read_atom(hfi_decoder *d, PyObject **ret_value) {
-    const unsigned char *at = d->unpacker.at;
-    size_t room = (size_t)(d->unpacker.end - at), size;
-    PyObject *value;
-    int64_t number;
-    size_t index;
-
-    if (room < 10) /* a head and the longest number fit */
-        return hfi_plain_decode_atom(d, ret_value);
-    if (at[0] <= 0x7f || at[0] >= 0xe0) {
-        value = int_new((int8_t)at[0]);
-        size = 1;
-    } else if ((at[0] & 0xe0) == 0xa0) {
-        size = 1 + (at[0] & 0x1fu);
-        if (size <= 2 || room < size || !is_ascii(at + 1, size - 1))
-            return hfi_plain_decode_atom(d, ret_value);
-        value = ascii_new(at + 1, size - 1);
-        if (value && hfi_plain_remember(d, value) != HF_OK) {
-            Py_DECREF(value);
-            return hfi_plain_no_memory(d);
-        }
-    } else if (at[0] == 0xcb) {
-        uint64_t bits = hfi_load64(at + 1);
-        double real;
-        memcpy(&real, &bits, sizeof real);
-        value = PyFloat_FromDouble(real);
-        size = 9;
-    } else if ((size = take_int(at, &number)) != 0) {
-        value = int_new(number);
-        size += 1;
-    } else if ((size = take_reference(at, &index)) != 0 && index < d->object_count) {
-        value = Py_XNewRef(d->objects[index]);
-        if (!value)
-            return hfi_plain_decode_atom(d, ret_value);
-    } else {
-        return hfi_plain_decode_atom(d, ret_value);
-    }
-    if (!value)
-        return hfi_error_from_python(HF_E_NOMEM, d->reterr);
-    d->unpacker.at = at + size;
-    *ret_value = value;
-    return HF_OK;
-}
 
 /* ---- opening a container -------------------------------------------------------- */
 
@@ -274,7 +155,7 @@ fill_items(hfi_decoder *d, hfi_decoder_frame *top) {
     hf_status status = HF_OK;
 
     while (at < end) {
-        status = read_atom(d, &items[at]);
+        status = hfi_read_atom(d, &items[at]);
         if (status)
             break;
         top->tracked |= is_tracked(items[at]);
@@ -347,7 +228,7 @@ fill_dict(hfi_decoder *d, hfi_decoder_frame *top) {
         batch[count++] = top->key;
     top->key = NULL;
     while (!status && !inserted && top->left > 0) {
-        status = read_atom(d, &batch[count]);
+        status = hfi_read_atom(d, &batch[count]);
         if (status)
             break;
         d->owed--;
@@ -385,7 +266,7 @@ fill_set(hfi_decoder *d, hfi_decoder_frame *top) {
     PyObject *value;
 
     while (!status && top->left > 0) {
-        status = read_atom(d, &value);
+        status = hfi_read_atom(d, &value);
         if (status)
             break;
         d->owed--;
@@ -473,7 +354,7 @@ close_container(hfi_decoder *d, PyObject **ret_value) {
 static hf_status
 decode_all(hfi_decoder *d, PyObject **ret_value) {
     PyObject *value = NULL;
-    hf_status status = read_atom(d, &value);
+    hf_status status = hfi_read_atom(d, &value);
 
     if (status == HF_STOP)
         status = open_container(d, &value);
@@ -513,46 +394,6 @@ hfi_plain_decode(const void *payload, size_t size, unsigned flags, PyObject **re
         Py_DECREF(top->object);
     }
     free(d.frames);
-    free(d.objects);
-    return status;
-}
-
-/* ---- the elements of an array --------------------------------------------------- */
-
-static hf_status
-decode_elements(hfi_decoder *d, PyObject **elements, size_t count) {
-    hfi_item head;
-    hf_status status = HF_OK;
-
-    if (hfi_unpacker_next(&d->unpacker, &head) != HF_OK ||
-        head.kind != HFI_ITEM_ARRAY || head.size != count)
-        return hfi_plain_corrupt(d, "another number of elements");
-    status = hfi_plain_remember(d, NULL); /* the list, which nothing may refer to */
-    for (size_t i = 0; !status && i < count; i++) {
-        PyObject *value = NULL;
-        status = read_atom(d, &value);
-        if (!status)
-            Py_XSETREF(elements[i], value);
-    }
-    if (status == HF_STOP)
-        return hfi_plain_corrupt(d, "a container among the elements of an array");
-    if (!status && d->unpacker.at != d->unpacker.end)
-        return hfi_plain_corrupt(d, "more than one value");
-    return status;
-}
-
-hf_status
-hfi_plain_decode_elements(const hf_source *source, PyObject *outside,
-                          PyObject **elements, size_t count, hf_error *reterr) {
-    const unsigned char *meta = source->meta;
-    hfi_decoder d = {.outside = outside, .reterr = reterr};
-    hf_status status = hfi_plain_check_meta(meta, source->meta_size, reterr);
-
-    if (status)
-        return status;
-    d.flags = meta[1];
-    hfi_unpacker_init(&d.unpacker, source->payload, source->payload_size);
-    status = decode_elements(&d, elements, count);
     free(d.objects);
     return status;
 }

@@ -23,8 +23,6 @@
 
 #include "python_error.h"
 
-enum { AHEAD = 8 }; /* items */
-
 /* ---- the stack ----------------------------------------------------------------- */
 
 static hf_status
@@ -56,15 +54,6 @@ set_next(hfi_encoder_frame *top) {
     return item;
 }
 
-/* Where objects lie scattered, reading them is mostly waiting for memory. */
-static inline void
-expect_items(const hfi_encoder *e, PyObject *const *items, Py_ssize_t left) {
-    if (left > 2 * AHEAD) {
-        __builtin_prefetch(items[2 * AHEAD]);
-        hfi_pointer_map_expect(&e->seen, items[AHEAD]);
-    }
-}
-
 /* The next item, borrowed, or NULL at the end; `ret_hashed`: it is a key or element. */
 static inline PyObject *
 frame_next(hfi_encoder *e, hfi_encoder_frame *top, int *ret_hashed) {
@@ -74,7 +63,7 @@ frame_next(hfi_encoder *e, hfi_encoder_frame *top, int *ret_hashed) {
     if (top->items) {
         if (top->position < top->count) {
             PyObject **next = &top->items[top->position];
-            expect_items(e, next, top->count - top->position);
+            hfi_plain_expect(e, next, top->count - top->position);
             item = *next;
             top->position++;
         }
@@ -100,8 +89,8 @@ hfi_plain_pack_ext(hfi_packer *packer, enum hfi_plain_ext type, const void *body
     hfi_pack_ext_body(packer, body, size);
 }
 
-static void
-pack_place(hfi_packer *packer, enum hfi_plain_ext type, uint32_t index) {
+void
+hfi_plain_pack_place(hfi_packer *packer, enum hfi_plain_ext type, uint32_t index) {
     unsigned char body[4] = {(unsigned char)(index >> 24), (unsigned char)(index >> 16),
                              (unsigned char)(index >> 8), (unsigned char)index};
     size_t width = index <= 0xff ? 1 : index <= 0xffff ? 2 : 4;
@@ -111,7 +100,7 @@ pack_place(hfi_packer *packer, enum hfi_plain_ext type, uint32_t index) {
 
 static void
 pack_reference(hfi_encoder *e, uint32_t index) {
-    pack_place(e->packer, HFI_PLAIN_REF, index);
+    hfi_plain_pack_place(e->packer, HFI_PLAIN_REF, index);
     e->flags |= HFI_PLAIN_SHARED;
 }
 
@@ -155,8 +144,6 @@ pack_kind(hfi_packer *packer, enum hfi_plain_kind kind, size_t count) {
         hfi_packer_append(packer, head, 4);
 }
 
-static hf_status encode_object(hfi_encoder *e, PyObject *object);
-
 /* range and slice: three atoms, so that no frame is needed. */
 static hf_status
 encode_triple(hfi_encoder *e, PyObject *object, enum hfi_plain_kind kind) {
@@ -173,7 +160,7 @@ encode_triple(hfi_encoder *e, PyObject *object, enum hfi_plain_kind kind) {
         Py_DECREF(part); /* the object keeps holding it */
         if (!hfi_plain_is_atom(part))
             return hfi_plain_decline(e, object, " (of containers)");
-        status = encode_object(e, part);
+        status = hfi_plain_encode_object(e, part);
         if (status && status != HF_STOP)
             return status;
     }
@@ -239,9 +226,8 @@ encode_constant(hfi_encoder *e, PyObject *object) {
     return HF_OK;
 }
 
-/* Write an atom, or open a container. HF_STOP: a reference was written instead. */
-static hf_status
-encode_object(hfi_encoder *e, PyObject *object) {
+hf_status
+hfi_plain_encode_object(hfi_encoder *e, PyObject *object) {
     PyTypeObject *type = Py_TYPE(object);
 
     if (type == &PyUnicode_Type)
@@ -266,7 +252,7 @@ encode_object(hfi_encoder *e, PyObject *object) {
 
 static hf_status
 encode_all(hfi_encoder *e, PyObject *value) {
-    hf_status status = encode_object(e, value);
+    hf_status status = hfi_plain_encode_object(e, value);
 
     while ((status == HF_OK || status == HF_STOP) && e->depth > 0) {
         int hashed;
@@ -279,7 +265,7 @@ encode_all(hfi_encoder *e, PyObject *value) {
         } else if (hashed && PyTuple_CheckExact(item) && !hfi_plain_hashable(item)) {
             return hfi_plain_decline(e, item, " (a key too deep)");
         } else {
-            status = encode_object(e, item);
+            status = hfi_plain_encode_object(e, item);
         }
     }
     return status == HF_STOP ? HF_OK : status;
@@ -299,51 +285,5 @@ hfi_plain_encode(PyObject *value, hfi_packer *packer, unsigned *ret_flags,
     free(e.frames);
     hfi_pointer_map_fini(&e.seen);
     *ret_flags = e.flags;
-    return status;
-}
-
-/* ---- the elements of an array --------------------------------------------------- */
-
-static hf_status
-encode_outside(hfi_encoder *e, PyObject *object) {
-    int new;
-    uint32_t *index = hfi_pointer_map_put(&e->outside_index, object, &new);
-
-    if (!index)
-        return hfi_plain_fail_memory(e);
-    if (new) {
-        *index = (uint32_t)PyList_GET_SIZE(e->outside);
-        if (PyList_Append(e->outside, object) < 0)
-            return hfi_error_from_python(HF_E_NOMEM, e->reterr);
-    }
-    pack_place(e->packer, HFI_PLAIN_OUTSIDE, *index);
-    return HF_OK;
-}
-
-hf_status
-hfi_plain_encode_elements(PyObject *const *elements, size_t count, PyObject *outside,
-                          hfi_packer *packer, unsigned char *ret_meta,
-                          hf_error *reterr) {
-    /* The list has index 0, as any list at the top. */
-    hfi_encoder e = {
-        .packer = packer, .reterr = reterr, .next_index = 1, .outside = outside};
-    hf_status status = HF_OK;
-
-    if (count >= UINT32_MAX)
-        return hf_error_set(reterr, HF_DECLINED, "an array of 2**32 objects");
-    hfi_pack_array(packer, count);
-    for (size_t i = 0; i < count && status >= HF_OK && status != HF_DECLINED; i++) {
-        PyObject *element = elements[i] ? elements[i] : Py_None;
-        expect_items(&e, &elements[i], (Py_ssize_t)(count - i));
-        status = hfi_plain_is_atom(element) ? encode_object(&e, element)
-                                            : encode_outside(&e, element);
-    }
-    status = status == HF_STOP ? HF_OK : status;
-    if (!status && hfi_packer_failed(packer))
-        status = hfi_plain_fail_memory(&e);
-    ret_meta[0] = HFI_PLAIN_FORMAT;
-    ret_meta[1] = (unsigned char)e.flags;
-    hfi_pointer_map_fini(&e.seen);
-    hfi_pointer_map_fini(&e.outside_index);
     return status;
 }

@@ -50,6 +50,22 @@ hfi_plain_index(hfi_encoder *e, PyObject *object) {
     return HF_OK;
 }
 
+/* A REF or OUTSIDE of `index`. */
+void hfi_plain_pack_place(hfi_packer *packer, enum hfi_plain_ext type, uint32_t index);
+/* Write an atom, or open a container. HF_STOP: a reference was written instead. */
+hf_status hfi_plain_encode_object(hfi_encoder *e, PyObject *object);
+
+enum { HFI_PLAIN_AHEAD = 8 }; /* items */
+
+/* Where objects lie scattered, reading them is mostly waiting for memory. */
+static inline void
+hfi_plain_expect(const hfi_encoder *e, PyObject *const *items, Py_ssize_t left) {
+    if (left > 2 * HFI_PLAIN_AHEAD) {
+        __builtin_prefetch(items[2 * HFI_PLAIN_AHEAD]);
+        hfi_pointer_map_expect(&e->seen, items[HFI_PLAIN_AHEAD]);
+    }
+}
+
 /* plain_scalars.c: values without parts. HF_STOP as above. */
 hf_status hfi_plain_encode_int(hfi_encoder *e, PyObject *object);
 hf_status hfi_plain_encode_float(hfi_encoder *e, PyObject *object);

@@ -22,6 +22,7 @@ SOURCES = [
     "serializers/python/plain.c",
     "serializers/python/plain_atoms.c",
     "serializers/python/plain_decoder.c",
+    "serializers/python/plain_elements.c",
     "serializers/python/plain_encoder.c",
     "serializers/python/plain_path.c",
     "serializers/python/plain_scalars.c",
