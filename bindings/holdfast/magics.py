@@ -56,6 +56,7 @@ def render(words: list[str], worker: t.Any) -> str:
             " instrumented cell commits them."
         )
     lines += _name_lines(chosen, listing, reasons)
+    lines += _commit_lines(getattr(worker, "last_commit", {}))
     if worker.last_report:
         lines += ["", "The last instrumented cell:", *_report_lines(worker.last_report)]
     return "\n".join(lines)
@@ -69,6 +70,15 @@ def _session_lines(session: t.Any) -> list[str]:
         f" of {_size(info['capacity_bytes'])}",
         "",
     ]
+
+
+def _commit_lines(report: dict[str, t.Any]) -> list[str]:
+    """What the last commit of plain cells' changes looked at."""
+    if not report:
+        return []
+    told = f"The last commit looked at {_count(report['names_examined'], 'variable')}"
+    told += f" and saved {report['names_saved']}, in {report['seconds'] * 1000:.1f} ms"
+    return ["", told + (f"; all, since {report['reason']}." if report["reason"] else ".")]
 
 
 def _name_lines(rows: list[dict], listing: list[dict], reasons: dict[str, str]) -> list[str]:
@@ -104,7 +114,8 @@ def _report_lines(report: dict[str, t.Any]) -> list[str]:
         + (f", {_size(prepared)} made ready" if prepared else ""),
         "run": f"{_count(number('events'), 'event')};"
         f" {_count(number('copy_faults'), 'page')} of mapped values changed",
-        "out": f"{_count(number('names_saved'), 'name')} saved;"
+        "out": f"{_count(number('names_saved'), 'name')} saved"
+        f" of {number('names_examined')} looked at;"
         f" {_size(number('bytes_copied'))} copied, {_size(number('bytes_shared'))} shared"
         " without a copy",
     }

@@ -77,7 +77,8 @@
  *   -> {op: "commit", id, code?: str, cell_road?: str, road?: str}
  *      Put every changed name into the store. The reply has `prepared` (absent when
  *      nothing changed), report {seconds, bytes_copied, bytes_shared, names_saved,
- *      names_declined}, and declined: {name: reason}.
+ *      names_declined, names_examined, names_encoded, reason (why all were examined,
+ *      or "")}, and declined: {name: reason}.
  *      With `code`, which is an instrumented cell's, the home says which road it is to
  *      take. `cell_road` is what the cell itself chose, or ""; `road` what the kernel
  *      was started with: "auto", "map" or "home". The reply has road: "home" where the
@@ -108,7 +109,8 @@
  * recorder, prepares a commit, and replies with `prepared`, `trace` (the experiment
  * directory), and report: {seconds_in, seconds_run, seconds_out, bytes_mapped,
  * bytes_copied, bytes_shared, copy_faults, names_bound, names_decoded, names_skipped,
- * names_saved, names_declined, events, reason (why everything was bound, or ""),
+ * names_saved, names_declined, names_examined, names_encoded, events, reason (why
+ * everything was bound and examined, or ""),
  * bytes_prepared and bytes_populated (buffers copied, or with their page tables
  * filled, before the cell), seconds_prepared, written: [key of the code, name ...]
  * where a cell wrote without showing it, for the home},

@@ -16,6 +16,7 @@ REPORT = {
     "bytes_copied": 4096,
     "bytes_shared": 1 << 30,
     "names_saved": 1,
+    "names_examined": 3,
     "copy_faults": 7,
     "events": 1234,
     "reason": "",
@@ -87,7 +88,7 @@ def test_last_report():
     ]
     assert "5 names bound, 2 of them decoded; 3 left in the store; 1.0 MiB mapped" in lines[0]
     assert "1,234 events; 7 pages" in lines[1]
-    assert "1 name saved; 4.0 KiB copied, 1.0 GiB shared" in lines[2]
+    assert "1 name saved of 3 looked at; 4.0 KiB copied, 1.0 GiB shared" in lines[2]
     assert render([], worker(report=REPORT)).endswith("\n".join(lines))
     told = render(["last"], worker(report=REPORT | {"reason": "the code uses exec"}))
     assert told.endswith("All names were bound: the code uses exec.")
@@ -104,3 +105,12 @@ def test_without_a_store():
 
 def test_usage():
     assert "%holdfast last" in render(["help"], worker())
+
+
+def test_the_last_commit_tells_what_it_looked_at():
+    chosen = worker()
+    assert "last commit" not in render([], chosen)
+    chosen.last_commit = {"names_examined": 2, "names_saved": 1, "seconds": 0.0015, "reason": ""}
+    assert "looked at 2 variables and saved 1, in 1.5 ms." in render([], chosen)
+    chosen.last_commit["reason"] = "the code uses globals"
+    assert "; all, since the code uses globals." in render([], chosen)

@@ -33,6 +33,7 @@ class Home(Worker):
     def prepare(self) -> None:
         self.names = None
         self.last_report: dict[str, t.Any] = {}
+        self.last_commit: dict[str, t.Any] = {}
         self._committed_state: state.State = {}
         self._sealed = False  # whether there may be large private mappings
         self._learnt: preparation.Learnt = {}
@@ -125,21 +126,18 @@ class Home(Worker):
         else:
             self.touched.settle()
         reply |= self.road.saved(saved["declined"])
-        self.channel.send(
-            "reply",
-            declined=dict(saved["declined"]),
-            report={
-                "seconds": saved["seconds"],
-                "bytes_copied": saved["bytes_copied"],
-                "bytes_shared": saved["bytes_shared"],
-                "names_saved": len(saved["saved"]),
-                "names_declined": len(saved["declined"]),
-                "names_examined": saved["names_examined"],
-                "names_encoded": saved["names_encoded"],
-                "reason": reason,
-            },
-            **reply,
-        )
+        self.last_commit = {
+            "seconds": saved["seconds"],
+            "bytes_copied": saved["bytes_copied"],
+            "bytes_shared": saved["bytes_shared"],
+            "names_saved": len(saved["saved"]),
+            "names_declined": len(saved["declined"]),
+            "names_examined": saved["names_examined"],
+            "names_encoded": saved["names_encoded"],
+            "reason": reason,
+        }
+        declined = dict(saved["declined"])
+        self.channel.send("reply", declined=declined, report=self.last_commit, **reply)
 
     def op_published(self, frame: Frame) -> None:
         """What this home committed is the current generation."""
