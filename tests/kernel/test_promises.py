@@ -14,8 +14,6 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
-import measure  # noqa: E402
 
 CELL = "%%execute_with_scorep\n"
 PAGE = os.sysconf("SC_PAGE_SIZE")
