@@ -23,6 +23,8 @@ functions and classes: the stream is self-contained.
 is, and who resolves references to the others.
 """
 
+import collections
+import copyreg
 import enum
 import functools
 import io
@@ -553,9 +555,16 @@ def _children(value):
     if isinstance(value, dict):
         for key, item in value.items():
             yield f"[{key!r:.40}]", item
-    elif isinstance(value, (list, tuple)):
+    elif isinstance(value, (list, tuple, collections.deque)):
         for index, item in enumerate(value):
             yield f"[{index}]", item
+    elif isinstance(value, (set, frozenset)):
+        for item in value:
+            yield ".<member>", item
+    elif isinstance(value, functools.partial):
+        yield ".func", value.func
+        yield ".args", value.args
+        yield ".keywords", value.keywords
     elif isinstance(value, types.FunctionType):
         for name, cell in zip(value.__code__.co_freevars, value.__closure__ or ()):
             try:
@@ -566,6 +575,10 @@ def _children(value):
         yield ".__self__", value.__self__
     for name, item in list(getattr(value, "__dict__", {}).items()):
         yield f".{name}", item
+    for base in type(value).__mro__:
+        for name in copyreg._slotnames(base) if "__slots__" in vars(base) else ():
+            if hasattr(value, name):
+                yield f".{name}", getattr(value, name)
 
 
 def explain(name, value, message):

@@ -81,12 +81,12 @@ def test_4_a_result_that_is_lost_is_no_last_result(kernel):
 def test_5_settings_inside_of_modules_stay_where_they_are(kernel):
     kernel.run(
         "import json; json.mark = 'home'\nimport decimal; decimal.getcontext().prec = 7\n"
-        "import logging; logging.getLogger().setLevel('DEBUG')"
+        "import logging; logging.getLogger().addHandler(logging.NullHandler())"
     )
     outcome = kernel.run(
-        RECORD + "getattr(json, 'mark', None), decimal.getcontext().prec, logging.getLogger().level"
+        RECORD + "getattr(json, 'mark', None), decimal.getcontext().prec, logging.root.handlers"
     )
-    assert outcome.result == "(None, 28, 30)"
+    assert outcome.result == "(None, 28, [])"
     assert kernel.run("json.mark, decimal.getcontext().prec").result == "('home', 7)"
     kernel.run("%alias_magic say pwd")
     assert "`%say` not found" in kernel.run(RECORD + "%say").stream("stderr")

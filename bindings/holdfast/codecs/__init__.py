@@ -46,6 +46,7 @@ _BUILT_IN: dict[str, str] = {
     "bz2": "archives",
     "gzip": "archives",
     "holdfast": "files",
+    "logging": "log_handlers",
     "lzma": "archives",
     "multiprocessing": "connections",
     "numpy": "numpy_arrays",

@@ -19,7 +19,7 @@ import sys
 import typing as t
 import warnings
 
-from . import figures, tables, tensors
+from . import figures, loggers, tables, tensors
 
 State = dict[str, t.Any]
 
@@ -37,6 +37,7 @@ def capture(shell: t.Any) -> State:
         "extensions": sorted(shell.extension_manager.loaded),
         "precision": shell.display_formatter.formatters["text/plain"].float_precision,
         "tracebacks": shell.InteractiveTB.mode,
+        "loggers": loggers.capture(),
     }
     numpy = sys.modules.get("numpy")
     if numpy is not None and hasattr(numpy, "get_printoptions"):
@@ -154,6 +155,10 @@ def _set_numpy_print(new: dict, old: dict | None, shell: t.Any) -> None:
     numpy.set_printoptions(**new)
 
 
+def _set_loggers(new: dict, old: dict | None, shell: t.Any) -> None:
+    loggers.apply(new, old)
+
+
 def _set_figures(new: dict, old: dict | None, shell: t.Any) -> None:
     figures.apply(new, shell)
 
@@ -179,6 +184,7 @@ _SETTERS: dict[str, t.Callable[[t.Any, t.Any, t.Any], None]] = {
     "precision": _set_precision,
     "tracebacks": _set_tracebacks,
     "numpy_print": _set_numpy_print,  # after the precision, which sets a part of it
+    "loggers": _set_loggers,
     "figures": _set_figures,
     "tables": _set_tables,
     "tensors": _set_tensors,

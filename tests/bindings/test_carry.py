@@ -1,0 +1,79 @@
+"""One bad variable costs itself: all else is saved, and each culprit is named with its path."""
+
+import re
+
+import pytest
+
+# name -> source, what the reason must name, where it stands
+CULPRITS = {
+    "generator": ("bad = (i for i in range(3))", "generator at bad"),
+    "nested": ("bad = {'a': [1, (i for i in range(3))]}", r"generator at bad\['a'\]\[1\]"),
+    "lock": ("import threading; bad = [threading.Lock()]", r"lock at bad\[0\]"),
+    "thread": ("import threading; bad = threading.Thread()", "at bad"),
+    "cursor": ("import sqlite3; bad = sqlite3.connect(':memory:').cursor()", "Cursor at bad"),
+    "connection": ("import sqlite3; bad = {'db': sqlite3.connect(':memory:')}", r"\['db'\]"),
+    "coroutine": ("async def f(): pass\nbad = f()", "coroutine at bad"),
+    "frame": ("import sys; bad = (sys._getframe(),)", r"frame at bad\[0\]"),
+    "socket": ("import socket; bad = socket.socket()", "socket at bad .*kernel only"),
+    "pipe": ("import os; bad = [os.fdopen(os.pipe()[0])]", r"at bad\[0\]"),
+    "weakref": ("import weakref\nclass C: pass\nc = C(); bad = [weakref.ref(c)]", "weakref"),
+    "slot": ("class C: __slots__ = 'x'\nbad = C(); bad.x = iter(())and(i for i in ())", r"bad\.x"),
+    "attribute": (
+        "class C: pass\nbad = C(); bad.y = [C()]; bad.y[0].z = (i for i in ())",
+        r"generator at bad\.y\[0\]\.z",
+    ),
+    "closure": (
+        "def f():\n    g = (i for i in ())\n    return lambda: g\nbad = f()",
+        r"bad\.<closure g>",
+    ),
+    "partial": (
+        "import functools; bad = functools.partial(print, (i for i in ()))",
+        r"bad\.args\[0\]",
+    ),
+    "deque": ("import collections; bad = collections.deque([1, (i for i in ())])", r"bad\[1\]"),
+    "module_like": ("import select; bad = select.epoll()", "epoll at bad"),
+    "ssl": ("import ssl; bad = ssl.create_default_context()", "SSLContext at bad"),
+    "process": (
+        "import subprocess, sys; bad = subprocess.Popen([sys.executable, '-c', ''], "
+        "stdin=subprocess.PIPE); bad.wait()",
+        r"bad\._waitpid_lock",
+    ),
+    "future": ("import concurrent.futures as c; bad = c.Future()", "bad._condition"),
+    "event_loop": ("import asyncio; bad = asyncio.new_event_loop()", "at bad"),
+    "gzip": ("import gzip; bad = gzip.open('/dev/null', 'wb')", "written to"),
+}
+GOOD = (
+    "import numpy as np\narray = np.arange(10_000); view = array[5:]; table = {'a': [array]}\n"
+    "def double(x): return 2 * x\nclass Point:\n    x = 1\np = Point(); text = 'kept'"
+)
+
+
+@pytest.mark.parametrize("kind", CULPRITS)
+def test_each_culprit_alone(home, kind):
+    pytest.importorskip("numpy")
+    source, where = CULPRITS[kind]
+    home.execute(GOOD)
+    good = set(home.ns) - {"__name__", "__builtins__"}
+    home.execute(source)
+    report = home.commit()
+    assert set(report["declined"]) == {"bad"}
+    assert re.search(where, report["declined"]["bad"]), report["declined"]["bad"]
+    assert good <= set(report["saved"])
+    answer = home.other(
+        "names.bind(ns)\nanswer(text=ns['text'], x=ns['double'](int(ns['view'][0])))"
+    )
+    assert answer == {"text": "kept", "x": 10}
+
+
+def test_all_culprits_together(home):
+    pytest.importorskip("numpy")
+    home.execute(GOOD)
+    good = set(home.ns) - {"__name__", "__builtins__"}
+    for kind, (source, _) in CULPRITS.items():
+        home.execute(source)
+        home.ns["bad_" + kind] = home.ns.pop("bad")
+    report = home.commit()
+    assert set(report["declined"]) == {"bad_" + kind for kind in CULPRITS}
+    assert good <= set(report["saved"])
+    for name, reason in report["declined"].items():
+        assert name in reason

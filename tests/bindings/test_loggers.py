@@ -1,0 +1,54 @@
+"""logging: levels are state of the process, loggers go by name, handlers by value."""
+
+import logging
+
+CELL = "%%execute_with_scorep --road=map\n"
+
+
+def test_levels_travel_both_ways(kernel):
+    kernel.run(
+        "import logging\nlog = logging.getLogger('mine'); log.setLevel('INFO')\n"
+        "logging.getLogger().setLevel('ERROR'); logging.getLogger('quiet').disabled = True"
+    )
+    outcome = kernel.run(
+        CELL + "seen = log.level, logging.root.level, logging.getLogger('quiet').disabled\n"
+        "log.setLevel('DEBUG'); logging.getLogger('new').propagate = False\n"
+        "logging.getLogger('quiet').disabled = False; logging.disable(10)\n"
+        "seen, log is logging.getLogger('mine')"
+    )
+    assert outcome.result == "((20, 40, True), True)"
+    outcome = kernel.run(
+        "log.level, logging.getLogger('new').propagate, logging.getLogger('quiet').disabled, "
+        "logging.root.manager.disable, log is logging.getLogger('mine')"
+    )
+    assert outcome.result == "(10, False, False, 10, True)"
+
+
+def test_handlers_in_variables(kernel, tmp_path):
+    kernel.run(
+        "import logging\nlog = logging.getLogger('mine')\nshown = logging.StreamHandler()\n"
+        "filed = logging.FileHandler('out.log')\n"
+        "filed.setFormatter(logging.Formatter('%(levelname)s: %(message)s')); log.addHandler(filed)\n"
+        "log.warning('home')"
+    )
+    outcome = kernel.run(
+        CELL + "log.addHandler(filed); log.addHandler(shown); log.warning('cell')\n"
+        "shown.lock is not None"
+    )
+    assert outcome.result == "True" and "cell" in outcome.stream("stderr")
+    kernel.run("log.warning('again')")
+    text = (tmp_path / "out.log").read_text()
+    assert text == "WARNING: home\nWARNING: cell\nWARNING: again\n"
+
+
+def test_what_is_as_it_was_made_is_not_told():
+    from holdfast.worker import loggers
+
+    before = loggers.capture()
+    logger = logging.getLogger("holdfast.test.told")
+    assert loggers.capture() == before
+    logger.setLevel("INFO")
+    told = loggers.capture()
+    assert told["loggers"]["holdfast.test.told"] == (20, True, False)
+    loggers.apply(before, told)
+    assert logger.level == logging.NOTSET and loggers.capture() == before
