@@ -278,6 +278,28 @@ def test_a_restored_storage_is_replaced_but_does_not_grow(torch_home):
     assert torch_home.ns["x"].tolist() == [1, 1, 1]
 
 
+def test_storages_are_made_on_a_device():
+    from holdfast.codecs.torch_tensors import _make_on_device
+
+    host = torch.arange(100).untyped_storage()
+    made = _make_on_device(host, "cpu")
+    assert made.tolist() == host.tolist() and made.data_ptr() != host.data_ptr()
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="PyTorch has no GPU here")
+def test_tensors_on_a_gpu(torch_home):
+    home = torch_home
+    home.execute(
+        "x = torch.arange(1000., device='cuda')\nrow = x[10:20]\nw = torch.nn.Linear(3, 3).cuda()"
+    )
+    home.commit()
+    hand_over(home, "assert x.is_cuda and row.is_cuda\nx[10] = 7\nw.weight.data.fill_(2)")
+    ns = home.ns
+    assert ns["row"].is_cuda and ns["row"][0] == 7
+    assert ns["row"].untyped_storage().data_ptr() == ns["x"].untyped_storage().data_ptr()
+    assert ns["w"].weight.is_cuda and ns["w"].weight.sum() == 18
+
+
 def test_what_can_t_be_carried_is_declined_alone(torch_home):
     torch_home.execute(
         "good = torch.ones(3)\nscripted = torch.jit.script(torch.nn.Linear(2, 2))\n"
