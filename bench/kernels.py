@@ -1,6 +1,6 @@
 """How little Holdfast disturbs what is computed: twelve kernels, timed inside the cell.
 
-    python bench/kernels.py [--kernels scale,add,...] [--repeat N] [--quick] [--json F]
+    python bench/kernels.py [--kernels scale,add,...] [--repeat N] [--cpu] [--quick] [--json F]
 
 Each kernel is a few lines over some state. The cell itself reads the clock right before
 and right after them, so that a time holds what a recording would show and no hand-over:
@@ -15,7 +15,9 @@ Shown are the ratios of medians, `plain` and `after seal` to python, `instrument
 ipykernel, and the largest copy_faults that an instrumented cell reported. Every run
 begins with state that the run before left; the first isn't counted, except after a seal,
 where each is a first one. python and ipykernel are measured before and after Holdfast, since
-machines have moods.
+machines have moods; where others compute on the machine, `--cpu` shows the processor time of
+the process, all threads and page faults included. Two more rows show what recycled memory is
+worth: a new array of 1 GiB, and a thousand temporaries of 1 MiB.
 """
 
 from __future__ import annotations
@@ -72,6 +74,12 @@ KERNELS = [
         NUMPY + "n = {gib} // 8192\na = rng.random((n, 32))\nb = rng.random((32, 32))",
         "c = np.einsum('ij,jk->ik', a, b)",
     ),
+    Computation("ones", NUMPY + "b = None", "b = np.ones({gib} // 8)"),
+    Computation(
+        "temporaries",
+        NUMPY + "a = np.ones({gib} // 8192)",
+        "for _ in range(1000):\n    b = a + 1",
+    ),
     Computation(
         "loop",
         "xs = list(range({gib} // 512)); ys = xs[::-1]",
@@ -95,7 +103,7 @@ KERNELS = [
     ),
 ]
 SETTLE_S = 3  # the template imports what the notebook did, and forks anew
-CLOCK = "from time import perf_counter as _clock"
+CLOCK = "from time import {} as _clock"
 TIMED = "_start = _clock()\n{code}\n_took = _clock() - _start\nprint('took', _took)"
 WARM = "_start = _clock()\n_took = _clock() - _start"
 
@@ -108,7 +116,7 @@ def took(printed: str) -> float:
 
 
 def in_python(setup: str, cell: str, repeat: int) -> list[float]:
-    text = f"{CLOCK}\n{setup}\ncell = compile({cell!r}, 'cell', 'exec')\n" + (
+    text = f"{setup}\ncell = compile({cell!r}, 'cell', 'exec')\n" + (
         f"for _ in range({repeat} + 1):\n    exec(cell, globals())\n"
     )
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
@@ -130,17 +138,19 @@ def in_kernel(kernel: Kernel, cell: str, repeat: int, before: str = "") -> tuple
 
 def in_ipykernel(setup: str, cell: str, repeat: int) -> list[float]:
     with Kernel("python3") as peer:
-        peer.run(CLOCK + "\n" + setup)
+        peer.run(setup)
         return in_kernel(peer, cell, repeat)[0]
 
 
 def compute(one: Computation, args: argparse.Namespace) -> dict:
     fill = {"gib": GIB // (64 if args.quick else 1)}
-    setup, cell = one.setup.format(**fill), TIMED.format(code=one.code)
+    clock = CLOCK.format("process_time" if args.cpu else "perf_counter")
+    setup = clock + "\n" + one.setup.format(**fill)
+    cell = TIMED.format(code=one.code.format(**fill))
     times = {"python": in_python(setup, cell, args.repeat)}
     times["ipykernel"] = in_ipykernel(setup, cell, args.repeat)
     with Kernel(args.kernel) as ours:
-        ours.run(CLOCK + "\n" + setup)
+        ours.run(setup)
         time.sleep(SETTLE_S)
         times["plain"], _ = in_kernel(ours, cell, args.repeat)
         ours.run(CELL + WARM)
@@ -184,6 +194,7 @@ def main():
     parser.add_argument("--kernels", default="", help="some of: " + ", ".join(names))
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--kernel", default="holdfast", help="name of the kernelspec")
+    parser.add_argument("--cpu", action="store_true", help="processor time")
     parser.add_argument("--quick", action="store_true", help="small states")
     parser.add_argument("--json", help="write the results to this file")
     args = parser.parse_args()

@@ -114,3 +114,10 @@ def test_the_last_commit_tells_what_it_looked_at():
     assert "looked at 2 variables and saved 1, in 1.5 ms." in render([], chosen)
     chosen.last_commit["reason"] = "the code uses globals"
     assert "; all, since the code uses globals." in render([], chosen)
+
+
+def test_what_was_made_ready():
+    ready = REPORT | {"bytes_prepared": 1 << 20, "bytes_populated": 1 << 19}
+    shown = render(["last"], worker(report=ready)).splitlines()
+    assert "1.0 MiB mapped, 1.5 MiB made ready" in shown[0]
+    assert "made ready" not in render(["last"], worker(report=REPORT))
