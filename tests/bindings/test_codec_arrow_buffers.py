@@ -32,6 +32,10 @@ KINDS = {
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_is_mapped(home, kind):
+    try:
+        eval(KINDS[kind], {"pa": pa})
+    except (AttributeError, TypeError):
+        pytest.skip(f"pyarrow {pa.__version__} has none")
     home.execute(f"import pyarrow as pa\nx = {KINDS[kind]}")
     assert home.commit()["declined"] == {}
     answer = home.other(

@@ -3,7 +3,7 @@
 import pytest
 
 pl = pytest.importorskip("polars")
-pytest.importorskip("pyarrow")
+pa = pytest.importorskip("pyarrow")
 
 START = "import datetime, decimal\nimport polars as pl\nN = 20_000\n"
 MAPPED = {
@@ -53,7 +53,7 @@ def test_every_kind(home, kind):
         " mapped=report['bytes_mapped'], saved=save(ns)['saved'])"
     )
     assert answer["same"] and answer["saved"] == []
-    if kind in MAPPED:
+    if kind in MAPPED and hasattr(pa, "string_view"):  # else by Polars's own pickling
         assert answer["payload"] < 40_000 and answer["mapped"] > 10_000
 
 

@@ -48,7 +48,17 @@ class Subclass(Codec):
         return _view_as, (_as_array(value), cls), _attributes(value), None, None, _set_attributes
 
 
+class Generator(Codec):
+    """As one over its bit generator, which others may draw from, too; NumPy 1 makes a new one."""
+
+    types = ("numpy.random._generator.Generator",)
+
+    def reduce(self, value, pickler):
+        return type(value), (value.bit_generator,)
+
+
 register(Subclass())
+register(Generator())
 
 
 def _as_array(value: np.ndarray) -> np.ndarray:
