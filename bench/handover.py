@@ -139,6 +139,7 @@ _IMPORTS = {
     "DataFrame": ["pandas"],
     "Arrow": ["pandas", "pyarrow"],
     "Polars": ["polars", "pyarrow"],
+    "torch": ["torch"],
 }
 
 
@@ -161,15 +162,6 @@ def _await_line():
     if not line:
         raise SystemExit(0)
     return line.strip()
-
-
-def _import_for(work):
-    if work.startswith("DataFrame"):
-        import pandas  # noqa: F401
-    elif work.startswith("array"):
-        import numpy  # noqa: F401
-    elif work.startswith("torch"):
-        import torch  # noqa: F401
 
 
 def role_save(system, work, place):
