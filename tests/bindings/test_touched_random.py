@@ -1,7 +1,6 @@
 """Random cells: after a commit of what they can have touched, a full save finds nothing more.
 
-The cells run in the test's own process, the analysis is the home's, and a second process says what
-the store has.
+The cells run in the test's own process; the analysis is the home's.
 """
 
 import gc
@@ -9,9 +8,7 @@ import re
 import sys
 import types
 
-import pytest
 
-pytest.importorskip("hypothesis")
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
