@@ -38,15 +38,32 @@ hfi_rest_deadline_ns(const hf_kernel *kernel) {
     return kernel->idle_ns + delay_ns();
 }
 
+/* A process that was ending may have held an older generation: look again later, for as
+ * long as that changes anything. */
 static void
-checksum_stretch(hf_kernel *kernel) {
+end_or_repeat(hf_kernel *kernel, long long now_ns) {
+    hf_session_info info = {0};
+    hf_error error = HF_ERROR_INIT;
+    kernel->rest = HFI_REST_DONE;
+    if (hf_session_describe(kernel->store, &info, &error) != HF_OK)
+        return;
+    uint64_t left = info.retired_bytes + info.free_bytes;
+    if (left > 0 && left != kernel->rest_left) {
+        kernel->rest = HFI_REST_COMMITTED;
+        kernel->idle_ns = now_ns;
+    }
+    kernel->rest_left = left;
+}
+
+static void
+checksum_stretch(hf_kernel *kernel, long long now_ns) {
     uint64_t done = 0;
     hf_error error = HF_ERROR_INIT;
     hf_status status = hf_session_scrub(kernel->store, STRETCH_BYTES, &done, &error);
     if (status != HF_OK)
         hfi_log("checksums: %s", error.message);
     if (status != HF_OK || done == 0)
-        kernel->rest = HFI_REST_DONE;
+        end_or_repeat(kernel, now_ns);
 }
 
 void
@@ -55,7 +72,7 @@ hfi_rest(hf_kernel *kernel, long long now_ns) {
     if (deadline < 0 || now_ns < deadline)
         return;
     if (kernel->rest == HFI_REST_CHECKSUMS) {
-        checksum_stretch(kernel);
+        checksum_stretch(kernel, now_ns);
         return;
     }
     if (kernel->rest == HFI_REST_AWAITED) {
@@ -74,4 +91,5 @@ hfi_rest(hf_kernel *kernel, long long now_ns) {
 void
 hfi_rest_end(hf_kernel *kernel) {
     kernel->rest = HFI_REST_AWAITED;
+    kernel->rest_left = 0;
 }

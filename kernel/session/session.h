@@ -101,6 +101,7 @@ struct hf_kernel {
     long long idle_ns;     /* when the last cell ended */
     int idle_paused;       /* an idle commit took too long */
     hfi_rest_state rest;   /* since the last cell ended */
+    uint64_t rest_left;    /* bytes that the last rest could not give back */
 
     int wake[2]; /* self-pipe: 'i' interrupt, 's' stop */
     int parent;  /* process that started us, as JPY_PARENT_PID; 0: not watched */

@@ -84,21 +84,23 @@ def with_names(template, name, other):
     return "".join(out)[:-1]
 
 
-@st.composite
-def statements(draw):
-    name, other = draw(st.sampled_from(NAMES)), draw(st.sampled_from(NAMES))
-    if draw(st.booleans()):
-        code = f"{name} = " + with_names(draw(st.sampled_from(table(VALUES))), other, name)
-    else:
-        code = with_names(draw(st.sampled_from(table(EDITS))), name, other)
-    return f"try:\n    {code}\nexcept Exception as error: log.append(type(error).__name__)\n"
+def notebooks(values, edits):
+    """Cells over the names: head, code, and whether to look at the variables after it."""
+
+    @st.composite
+    def statement(draw):
+        name, other = draw(st.sampled_from(NAMES)), draw(st.sampled_from(NAMES))
+        if draw(st.booleans()):
+            code = f"{name} = " + with_names(draw(st.sampled_from(table(values))), other, name)
+        else:
+            code = with_names(draw(st.sampled_from(table(edits))), name, other)
+        return f"try:\n    {code}\nexcept Exception as error: log.append(type(error).__name__)\n"
+
+    code = st.lists(statement(), min_size=1, max_size=3).map("".join)
+    looks = st.integers(0, 3).map(lambda number: number == 0)
+    return st.lists(st.tuples(st.sampled_from(sorted(HEADS)), code, looks), min_size=2, max_size=8)
 
 
-cells = st.tuples(
-    st.sampled_from(sorted(HEADS)),
-    st.lists(statements(), min_size=1, max_size=3).map("".join),
-    st.integers(0, 3).map(lambda number: number == 0),  # look at the variables after it?
-)
 # Something to work with, before the first edit.
 FIRST = "".join(
     f"{name} = {value}\n"
@@ -149,18 +151,11 @@ def equal_kernel(start_kernel):
     return start_kernel(env={"PYTHONPATH": support, "PYTHONHASHSEED": "0"})
 
 
-@given(notebook=st.lists(cells, min_size=2, max_size=8))
-@settings(
-    max_examples=EXAMPLES,
-    deadline=None,
-    derandomize=EXAMPLES == 25,  # CI runs the same notebooks each time
-    phases=[Phase.generate],  # an example takes a second: the first that fails is told
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
-def test_random_notebooks_leave_what_one_interpreter_has(equal_kernel, tmp_path, notebook):
-    kernel, reference = equal_kernel, Reference()
+def check(kernel, setup, notebook):
+    """Run the notebook here and there, and compare."""
+    reference = Reference()
     kernel.run("%reset -f")
-    for code in (SETUP, FIRST):
+    for code in setup:
         assert kernel.run(code).status == "ok"
         reference.run(code)
     for step, (head, code, looks) in enumerate(notebook):
@@ -170,3 +165,51 @@ def test_random_notebooks_leave_what_one_interpreter_has(equal_kernel, tmp_path,
         reference.run(code)
         if looks or step == len(notebook) - 1:
             assert look(kernel) == reference.look(), (step, head, code)
+
+
+examples = settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    derandomize=EXAMPLES == 25,  # CI runs the same notebooks each time
+    phases=[Phase.generate],  # an example takes a second: the first that fails is told
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+
+
+@given(notebook=notebooks(VALUES, EDITS))
+@examples
+def test_random_notebooks_leave_what_one_interpreter_has(equal_kernel, notebook):
+    check(equal_kernel, [SETUP, FIRST], notebook)
+
+
+TENSORS = """
+torch.arange(6000.0) | torch.zeros(80, 90) | torch.ones(3, dtype=torch.int32) | N.view(-1) | N.T | N[1:]
+N.clone() | torch.from_numpy(np.arange(5000.0)) | N.numpy() | torch.nn.Parameter(torch.zeros(9000)) | N[::2]
+torch.zeros(4, requires_grad=True) | [N, M] | {'k': N, 'm': M} | torch.tensor([1.5]) | N.double() | N.detach()
+sparse.random(300, 300, 0.1, 'csr', random_state=1) | N.data | N.indices | np.ma.masked_array(np.arange(4000.0), np.arange(4000) % 2 == 0)
+N.mask | np.arange(20000.0) | pa.array(range(5000)) | N.slice(5) | pd.Series(np.arange(5000.0)) | pd.DataFrame({'u': np.arange(3000.0)})
+N['u'] | N.values | N.expand(2, -1) | N.reshape(-1) | (N, M) | N.grad | N.astype('f4') | N.copy()
+"""
+TENSOR_EDITS = """
+N.add_(1) | N.fill_(2) | N[0] = 7 | N[1:3] = 5 | N.zero_() | N += 1 | N.mul_(2) | N[-1] = M[0] | N.copy_(M) | N.t_()
+N.sum().backward() | del N | N, M = M, N | N.data = M.data | N.grad.zero_() | N['u'] = M
+N.sort() | N.mask[2] = True | N.data[0] = 3 | N.iloc[3] = 1.5 | N['k'].add_(1) | N[0].fill_(1) | N['k'] = M
+with torch.no_grad(): N.sub_(1) | torch.add(N, 1, out=N) | N.resize_(3).fill_(4) | np.add(N, 1, out=N) | N.eliminate_zeros()
+"""
+TENSOR_SETUP = """
+import numpy as np, pandas as pd, pyarrow as pa, torch
+from scipy import sparse
+from digest import digest
+log, Thing = [], None
+a, b = torch.arange(9000.0), torch.zeros(70, 80)
+c, d = b.view(-1), torch.from_numpy(np.arange(7000.0))
+e, f = d.numpy(), [a, c]
+"""
+
+
+@given(notebook=notebooks(TENSORS, TENSOR_EDITS))
+@examples
+def test_random_notebooks_of_other_libraries_arrays(equal_kernel, notebook):
+    for library in ("torch", "scipy", "pyarrow"):
+        pytest.importorskip(library)
+    check(equal_kernel, [TENSOR_SETUP], notebook)

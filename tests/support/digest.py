@@ -11,16 +11,26 @@ import types
 ATOMS = (int, float, complex, str, bytes, type(None), bool, range, types.ModuleType)
 
 
+def _memory_start(array):
+    """The address at which the memory begins that the array looks at."""
+    import numpy as np
+
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    if array.base is not None:
+        try:
+            array = np.frombuffer(array.base, "u1")
+        except (TypeError, ValueError, BufferError):
+            pass  # another library's, which exports no bytes
+    return array.__array_interface__["data"][0]
+
+
 def _array(value, seen):
     import numpy as np
 
-    owner = value
-    while isinstance(owner.base, np.ndarray):
-        owner = owner.base
-    owner = owner if owner.base is None else owner.base
     start = value.__array_interface__["data"][0]
     # Arrays share memory as they did where the differences of their addresses are the same.
-    first = seen.setdefault(("memory", id(owner)), (start, len(seen), owner))
+    first = seen.setdefault(("memory", _memory_start(value)), (start, len(seen), value))
     content = hashlib.sha1(np.ascontiguousarray(value).tobytes()).hexdigest()
     place = (first[1], start - first[0]) if value.size else ()
     return (
@@ -32,6 +42,26 @@ def _array(value, seen):
         *place,
         content,
     )
+
+
+def _tensor(value, seen):
+    storage = value.untyped_storage()
+    start = value.data_ptr()
+    first = seen.setdefault(("memory", storage.data_ptr()), (start, len(seen), storage))
+    grad = None if not value.is_leaf or value.grad is None else shape(value.grad, seen)
+    flags = (value.requires_grad, value.is_leaf, type(value).__name__, str(value.dtype))
+    place = (first[1], start - first[0]) if value.numel() else ()
+    return ("tensor", *flags, tuple(value.shape), value.stride(), place, value.tolist(), grad)
+
+
+def _masked(value, seen):
+    mask = shape(value.mask, seen) if value.mask.shape else "no mask"
+    return ("masked", _array(value.data, seen), mask, value.hardmask)
+
+
+def _sparse(value, seen):
+    parts = [shape(getattr(value, name), seen) for name in ("data", "indices", "indptr")]
+    return ("sparse", type(value).__name__, value.shape, *parts)
 
 
 def _function(value, seen):
@@ -78,6 +108,14 @@ def shape(value, seen):
         return ("bytearray", number, hashlib.sha1(value).hexdigest())
     if kind is types.FunctionType:
         return (number, *_function(value, seen))
+    if hasattr(value, "untyped_storage"):
+        return (number, *_tensor(value, seen))
+    if kind.__name__ == "MaskedArray":
+        return (number, *_masked(value, seen))
+    if hasattr(value, "indptr"):
+        return (number, *_sparse(value, seen))
+    if kind.__module__.startswith("pyarrow") or kind.__name__ == "Series":
+        return (kind.__name__, number, repr(list(value)))
     if kind.__name__ == "DataFrame":
         return (number, *_frame(value, seen))
     if isinstance(value, type):

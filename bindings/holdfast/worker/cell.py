@@ -17,6 +17,7 @@ import sys
 import time
 import typing as t
 
+from holdfast import _store
 from holdfast.codecs import handles
 from holdfast.errors import NotCarriedError
 
@@ -38,10 +39,6 @@ class Cell(Worker):
         self.not_carried: dict[str, str] = {}
         self._copied: list[int] = []  # buffers made ready to be written
         self._reached: set[str] | None = None  # what the cell's code can touch; None: all
-        if self.session is not None:
-            from holdfast import _store
-
-            self.names = _store.Names(self.session)
         handles.table.fetch = self._fetch_handle
         from holdfast import magics
 
@@ -80,8 +77,10 @@ class Cell(Worker):
         """Bind the committed state; the first part of the report."""
         report: dict[str, t.Any] = {"reason": "", "events": 0}
         self.not_carried = dict(instrument.get("declined") or {})
-        if self.names is None:
+        if self.session is None:
             return report
+        # Not before: it leases a generation, and a standby may wait for hours.
+        self.names = _store.Names(self.session)
         # Environment and sys.path first: unpickling imports modules.
         carried = self.names.extra("state") or {}
         state.apply(carried, state.capture(self.shell), self.shell)
