@@ -23,8 +23,7 @@ import numpy as np
 from . import Codec, register
 
 _byte_bounds = getattr(np, "byte_bounds", None)  # before NumPy 2
-if _byte_bounds is None:
-    from numpy.lib.array_utils import byte_bounds as _byte_bounds
+_byte_bounds = _byte_bounds or np.lib.array_utils.byte_bounds
 
 _PLAIN_REDUCTIONS = (np.ndarray.__reduce__, np.ma.MaskedArray.__reduce__)
 _PLAIN_STATES = (np.ndarray.__setstate__, np.ma.MaskedArray.__setstate__)

@@ -35,7 +35,7 @@ class Cell(Worker):
     config = {"HistoryManager": {"hist_file": ":memory:"}}
 
     def prepare(self) -> None:
-        self.names = None
+        self.names: t.Any = None
         self.not_carried: dict[str, str] = {}
         self._copied: list[int] = []  # buffers made ready to be written
         self._reached: set[str] | None = None  # what the cell's code can touch; None: all
