@@ -12,6 +12,7 @@ reach a variable without naming it, everything is bound, and the report says why
   unpickling, which finds functions and classes of `__main__` by their names;
 * query strings, which may be put together at run time (`df.query`, `df.eval`, `evaluate`);
 * the shell itself, where the user asks for it (`get_ipython()`);
+* modules of the user's own that look into the notebook (own_modules.py);
 * magics that look at the namespace by themselves, or that we don't know. In those that we do
   (%timeit, %%time, !command, ...) each word of the text counts as a name, which covers
   the code that they run and IPython's `$name` and `{expression}`.
@@ -31,6 +32,8 @@ import gc
 import re
 import types
 import typing as t
+
+from .own_modules import OwnModules, imported_look_out
 
 _LOOKS_AT_ALL = frozenset(
     """globals locals vars dir eval exec inspect __main__ _getframe currentframe f_globals
@@ -77,7 +80,7 @@ def bind(
     also : mapping of str to str
         Names that are kept under another: who reaches `_` reaches `_5`.
     """
-    reach = Reach(code, shell.transform_cell)
+    reach, modules = Reach(code, shell.transform_cell), OwnModules()
     total: dict[str, t.Any] = {"reached": None}
     done: set[str] = set()
     while not reach.reason:
@@ -91,6 +94,7 @@ def bind(
         for found in part.pop("code").values():
             reach.add_functions(found)
         _add(total, part)
+        reach.reason = reach.reason or modules.look()
     if reach.reason:
         _add(total, names.bind(shell.user_ns, names=None) | {"code": {}})
         total["reached"] = None
@@ -183,6 +187,7 @@ class Reach:
             dangerous = _LOOKS_AT_ALL.intersection(code.co_names)
             if dangerous:
                 self._all(f"the code uses {sorted(dangerous)[0]}")
+            self._all(imported_look_out(code))
             for constant in code.co_consts:
                 if isinstance(constant, types.CodeType):
                     work.append(constant)

@@ -17,7 +17,7 @@ What can change a variable without a cell that reaches it:
 * methods, since an instance may be anywhere: what the notebook's classes name is touched always.
 * references to an object that aren't the notebook's, such as Matplotlib's list of figures. A value
   that has any is looked at in any case (names_collect.c).
-* modules of the user's own that look into `__main__`. Their sources are searched for it.
+* modules of the user's own that look into `__main__` (own_modules.py).
 
 Where none of this can tell, everything counts as touched, and the reason is reported.
 Watching the objects instead, by a version in each dict or by write-protected memory, was
@@ -27,7 +27,6 @@ to by reading.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import gc
 import re
@@ -38,17 +37,12 @@ import typing as t
 from holdfast import _carry
 
 from . import results
+from .own_modules import OwnModules
 from .reach import Reach
-from .template import is_library
 
 _CELLS_MAX = 1000  # whose code is kept between two commits
 _UNDERS = {"_", "__", "___"}
 _WORD = re.compile(r"[^\W\d]\w*")
-# What a module of the user's own would need to come by the notebook's variables.
-_LOOKS_OUT = re.compile(
-    r"\b(?:_getframe|currentframe|get_ipython|get_referrers|get_objects|f_globals|user_ns)\b"
-    r"|\b__main__\b(?!['\"]\s*:)"
-)
 
 
 @dataclasses.dataclass
@@ -92,9 +86,8 @@ class Touched:
         self._behind: dict[str, _Behind] = {}
         self._held: set[str] = set()
         self._stray_reason = ""
-        self._module_reason = ""
         self._last: frozenset[str] = frozenset()
-        self._modules: set[str] = set(sys.modules)
+        self._modules = OwnModules()
         names.watch(shell.user_ns)
         names.strays()  # what is normal
 
@@ -127,8 +120,7 @@ class Touched:
             self._taken.add(self._period)
             self._period = self._taken
         self._taken, self._period = self._period, _Period()
-        self._look_at_modules()
-        reason = self._taken.reason or self._stray_reason or self._module_reason
+        reason = self._taken.reason or self._stray_reason or self._modules.look()
         return (None, reason) if reason else self._close(*self._name(self._taken))
 
     def settle(self) -> None:
@@ -198,21 +190,6 @@ class Touched:
                     # The frame, the list of referents, this name and the call.
                     count += sys.getrefcount(held) == 4
         return count
-
-    def _look_at_modules(self) -> None:
-        """Search new modules of the user's own for ways to the notebook's variables."""
-        new = sys.modules.keys() - self._modules
-        self._modules |= new
-        for name in new:
-            path = getattr(sys.modules.get(name), "__file__", None)
-            if not path or is_library(path) or not path.endswith(".py"):
-                continue
-            with (
-                contextlib.suppress(OSError),
-                open(path, encoding="utf-8", errors="replace") as file,
-            ):
-                if _LOOKS_OUT.search(file.read()):
-                    self._module_reason = f"the module {name} may look at any variable"
 
 
 def _look_behind(found: t.Collection[object]) -> _Behind:
