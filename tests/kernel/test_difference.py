@@ -135,6 +135,15 @@ def test_11_exit_ends_the_cells_process_only(kernel):
     assert kernel.run("kept").result == "1"
 
 
+def test_12_the_graph_of_a_tensor_stays_where_it_was_computed(kernel):
+    pytest.importorskip("torch")
+    kernel.run("import torch\nx = torch.ones(3, requires_grad=True)\ny = x * 2")
+    outcome = kernel.run(RECORD + "print(y.tolist())\ny.sum().backward()", timeout=120)
+    assert "[2.0, 2.0, 2.0]" in outcome.stream()
+    assert outcome.status == "error" and "graph" in outcome.content["evalue"]
+    assert kernel.run("y.sum().backward(); x.grad.tolist()").result == "[2.0, 2.0, 2.0]"
+
+
 def test_what_does_cross(kernel, tmp_path):
     """The state beside variables that is carried both ways: no difference."""
     (tmp_path / "elsewhere").mkdir()
