@@ -3,7 +3,7 @@
 import os
 
 import pytest
-from store_process import Template
+from store_process import Template, hand_over
 
 jax = pytest.importorskip("jax")
 
@@ -22,20 +22,6 @@ def jax_home(home, template):
     home.execute("import numpy as np, jax, jax.numpy as jnp")
     home.other = lambda source: template.run(home.session, source)
     return home
-
-
-def hand_over(home, source):
-    """Bind in another process, run `source` there, save, and adopt what it changed."""
-    answer = home.other(
-        "report = names.bind(ns)\nassert not report['absent'], report\n"
-        f"exec({source!r}, ns)\n"
-        "saved = save(ns)\nassert not saved['declined'], saved\n"
-        "if saved['prepared'] is not None:\n    publish(saved)\n"
-        "answer(mapped=report['bytes_mapped'], copied=saved['bytes_copied'],"
-        " saved=sorted(saved['saved']), value=ns.get('value'))"
-    )
-    home.names.adopt(home.ns)
-    return answer
 
 
 KINDS = "bool int8 uint8 int16 uint16 int32 uint32 float16 bfloat16 float32 complex64".split()

@@ -1,7 +1,7 @@
 """TensorFlow's and Keras' values through the store."""
 
 import pytest
-from store_process import Template
+from store_process import Template, hand_over
 
 tf = pytest.importorskip("tensorflow")
 keras = pytest.importorskip("keras")
@@ -23,20 +23,6 @@ def tf_home(home, template):
     home.execute("import numpy as np, tensorflow as tf, keras")
     home.other = lambda source: template.run(home.session, "import tensorflow as tf\n" + source)
     return home
-
-
-def hand_over(home, source):
-    """Bind in another process, run `source` there, save, and adopt what it changed."""
-    answer = home.other(
-        "report = names.bind(ns)\nassert not report['absent'], report\n"
-        f"exec({source!r}, ns)\n"
-        "saved = save(ns)\nassert not saved['declined'], saved\n"
-        "if saved['prepared'] is not None:\n    publish(saved)\n"
-        "answer(mapped=report['bytes_mapped'], copied=saved['bytes_copied'],"
-        " saved=sorted(saved['saved']), value=ns.get('value'))"
-    )
-    home.names.adopt(home.ns)
-    return answer
 
 
 KINDS = "bool int8 uint8 int16 uint16 int32 uint32 int64 uint64 half bfloat16 float32 float64"

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from store_process import Template
+from store_process import Template, hand_over
 
 torch = pytest.importorskip("torch")
 
@@ -21,22 +21,8 @@ def template():
 @pytest.fixture
 def torch_home(home, template):
     home.execute("import torch")
-    home.other = lambda source: template.run(home.session, source)
+    home.other = lambda source: template.run(home.session, "import torch\n" + source)
     return home
-
-
-def hand_over(home, source):
-    """Bind in another process, run `source` there, save, and adopt what it changed."""
-    answer = home.other(
-        "import torch\nreport = names.bind(ns)\nassert not report['absent'], report\n"
-        f"exec({source!r}, ns)\n"
-        "saved = save(ns)\nassert not saved['declined'], saved\n"
-        "if saved['prepared'] is not None:\n    publish(saved)\n"
-        "answer(mapped=report['bytes_mapped'], copied=saved['bytes_copied'],"
-        " saved=sorted(saved['saved']), value=ns.get('value'))"
-    )
-    home.names.adopt(home.ns)
-    return answer
 
 
 MAKERS = {

@@ -125,3 +125,17 @@ class Home:
 
     def other(self, source, check=True):
         return run(self.session, source, check)
+
+
+def hand_over(home, source):
+    """Bind in another process, run `source` there, save, and adopt what it changed."""
+    answer = home.other(
+        "report = names.bind(ns)\nassert not report['absent'], report\n"
+        f"exec({source!r}, ns)\n"
+        "saved = save(ns)\nassert not saved['declined'], saved\n"
+        "if saved['prepared'] is not None:\n    publish(saved)\n"
+        "answer(mapped=report['bytes_mapped'], copied=saved['bytes_copied'],"
+        " saved=sorted(saved['saved']), value=ns.get('value'))"
+    )
+    home.names.adopt(home.ns)
+    return answer
