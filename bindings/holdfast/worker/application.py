@@ -215,6 +215,11 @@ class WorkerApp(IPKernelApp):
         self.interrupts = interrupts
         self.streams: list[Stream] = []
 
+    def parse_command_line(self, argv=None):
+        """There is none: the notebook's process is the frontend. Looking through all classes for
+        options that nobody gave would be a third of a worker's start."""
+        self.argv, self.extra_args, self.cli_config = [], [], Config()
+
     # ---- what the frontend does for us
 
     def init_connection_file(self):

@@ -44,6 +44,7 @@ class Cell(Worker):
 
         magics.register(self.shell, self)
         self.recording = Recording(self.shell)
+        _ = self.shell.display_formatter.formatters  # made when first asked for: not in the cell
         self.last_report: dict[str, t.Any] = {}
 
     async def execute(self, frame: Frame, message: dict[str, t.Any]) -> Frame:

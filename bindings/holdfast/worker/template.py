@@ -118,6 +118,7 @@ class Template:
             "holdfast.magics",
         ):
             _try_import(name)
+        _rehearse()
         codecs.preload()
         gc.collect()
         gc.freeze()  # so that a child's collections don't copy the template's pages
@@ -241,6 +242,14 @@ def _run(role: str, control: int, stdout: int, stderr: int, session_fd: int) -> 
         session = _store.Session.from_fd(session_fd)
         os.close(session_fd)  # the session has its own
     Role(channel, session).run()
+
+
+def _rehearse() -> None:
+    """Fill the caches that outlive a cell's first steps: the tokenizer compiles its patterns when
+    it is first used, which took two milliseconds of each cell."""
+    from IPython.core.inputtransformer2 import TransformerManager
+
+    TransformerManager().transform_cell("%time pass\n")
 
 
 def _try_import(name: str) -> bool:
