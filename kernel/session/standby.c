@@ -1,14 +1,15 @@
 /* standby.c - the processes that wait for an instrumented cell.
  *
- * A standby is a fork of the template whose shell is set up: some 20 ms of work that no
- * client should see. A cell takes the oldest that is ready, and another one is forked
- * when the cell's reply is out, not while it runs: what a cell costs is being measured
- * then. Two wait where the machine has two cores or more, so that a notebook that is
- * run from top to bottom rarely waits. A cell that touches one element of 8 MiB took,
- * from request to idle, back to back 42 to 48 ms with one and 22 to 31 with two; with
- * pauses of 0.3 s 15 to 18 with either (bench/cell --pause 0 and 0.3, medians of 15
- * cells in four runs by turns, two cores). Machines with one core keep one: the second
- * would take its time from the cell.
+ * A standby is a fork of the template whose shell is set up: some 5 ms of work, 25
+ * where the user has configuration files of IPython's, that no client should see. A
+ * cell takes the oldest that is ready, and another one is forked when the cell's reply
+ * is out, not while it runs: what a cell costs is being measured then. Two wait where
+ * the machine has two cores or more, so that a notebook that is run from top to bottom
+ * rarely waits. A cell that touches one element of 8 MiB took, from request to idle,
+ * back to back 42 to 48 ms with one and 22 to 31 with two; with pauses of 0.3 s 15 to
+ * 18 with either (bench/cell --pause 0 and 0.3, medians of 15 cells in four runs by
+ * turns, two cores). Machines with one core keep one: the second would take its time
+ * from the cell.
  *
  * Rejected: a fork when the standby before is taken (every cell is disturbed, also
  * where nobody is in a hurry), the same at a low priority (an ordinary user can't raise

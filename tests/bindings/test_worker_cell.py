@@ -104,6 +104,39 @@ def test_values_go_there_and_back(kernel):
     assert kernel.plain("gone").content["ename"] == "NameError"
 
 
+def test_cells_find_their_shell_built(kernel):
+    made_once = "get_ipython().kernel.session.session"  # a random number
+    first, second = (kernel.instrumented(made_once).result for _ in range(2))
+    assert first == second != kernel.plain(made_once).result
+    # What is of one process is its own all the same.
+    kernel.plain("import os, sys")
+    assert kernel.instrumented("get_ipython().kernel.session.pid == os.getpid()").result == "True"
+    assert kernel.instrumented("sys.path.count('')").result == "1"
+    history = "get_ipython().history_manager.hist_file"
+    assert kernel.instrumented(history).result == "':memory:'" != kernel.plain(history).result
+
+
+@pytest.mark.parametrize("file", ["ipython_config.py", "startup/first.py"])
+def test_files_of_the_user_run_in_workers_alone(tmp_path, file):
+    path = tmp_path / "ipython" / "profile_default" / file
+    path.parent.mkdir(parents=True)
+    pids = tmp_path / "pids"
+    setting = "c" if file.endswith("config.py") else "get_ipython().config"
+    path.write_text(
+        f"import os\n{setting}.Mine.setting = 5\n"
+        f"with open({str(pids)!r}, 'a') as file: file.write(f'{{os.getpid()}}\\n')\n"
+    )
+    kernel = Kernel(tmp_path)
+    try:
+        for run in (kernel.plain, kernel.instrumented, kernel.instrumented):
+            assert run("get_ipython().config.Mine.setting").result == "5"
+        ran = [int(pid) for pid in pids.read_text().split()]
+        assert len(set(ran)) == len(ran) == 3
+        assert kernel.frontend.process.pid not in ran
+    finally:
+        kernel.close()
+
+
 def test_functions_see_a_rebound_global(kernel):
     kernel.plain("def f(): return x\nx = 1")
     assert kernel.instrumented("x = 2\nf()").result == "2"

@@ -10,12 +10,19 @@ extensions are read as always. Only three things differ:
 * `input()` and `getpass()` ask over the control channel.
 * SIGINT is interrupt.py's.
 
+A worker is built first, by `build`, and attached to its channel afterwards. Building is four
+fifths of its start and the same for every cell. So the template builds one application, which its
+forks find ready, and of whose pages they copy few (`build_ahead`). Nothing of the user's runs
+there: where he has configuration files of IPython's, which are Python, nothing is built ahead;
+startup files, extensions and the path of his own modules wait for `attach` in any case.
+
 ipykernel 6.29 to 7 differ in how they keep a request's parent and in whether there are
 subshells; what is overridden here exists, with one meaning, in all of them.
 """
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import logging
 import os
@@ -24,6 +31,7 @@ import sys
 import threading
 import types
 import typing as t
+from pathlib import Path
 
 from ipykernel.displayhook import ZMQDisplayHook
 from ipykernel.ipkernel import IPythonKernel
@@ -207,13 +215,42 @@ class WorkerApp(IPKernelApp):
     """The application object: IPKernelApp with the sockets left out."""
 
     kernel_class = Type(WorkerKernel, klass=IPythonKernel)
+    ahead = False  # built in the template, which runs no code of the user's
 
-    def __init__(self, wire: Channel, parents: Parents, interrupts: Interrupts, **kwargs: t.Any):
+    def __init__(self, **kwargs: t.Any):
         super().__init__(**kwargs)
-        self.wire = wire
-        self.parents = parents
-        self.interrupts = interrupts
         self.streams: list[Stream] = []
+
+    def attach(self, wire: Channel, parents: Parents, interrupts: Interrupts) -> None:
+        """Connect what was built to this process, and run what is the user's own."""
+        self.wire = self.session.wire = self.kernel.wire = wire
+        self.session.parents = parents
+        self.session.pid = os.getpid()
+        self.kernel.interrupts = interrupts
+        for name, fd in (("stdout", 1), ("stderr", 2)):
+            getattr(sys, name).flush()
+            stream = Stream(wire, parents, name, fd)
+            self.streams.append(stream)
+            setattr(sys, name, stream)
+            setattr(self, "_" + name, stream)
+            setattr(self.kernel, "_" + name, stream)
+        sys.displayhook = self.displayhook
+        os.register_at_fork(after_in_child=self._after_fork)
+        interrupts.install()
+        super().init_path()
+        super().init_extensions()
+        super().init_code()
+
+    def load_config_file(self, *args, **kwargs):
+        """As the original, but not ahead."""
+        if self.ahead and any(
+            (Path(directory) / (name + suffix)).exists()
+            for directory in self.config_file_paths
+            for name in ("ipython_config", "ipython_kernel_config")
+            for suffix in (".py", ".json")
+        ):
+            raise OwnConfiguration
+        super().load_config_file(*args, **kwargs)
 
     def parse_command_line(self, argv=None):
         """There is none: the notebook's process is the frontend. Looking through all classes for
@@ -236,15 +273,23 @@ class WorkerApp(IPKernelApp):
 
     def init_sockets(self):
         """A session without sockets."""
-        self.session = ControlSession(parent=self, wire=self.wire, parents=self.parents)
+        self.session = ControlSession(parent=self)
         self.iopub_socket = Outlet("iopub")
 
     def init_heartbeat(self):
         """The frontend answers heartbeats."""
 
     def init_signal(self):
-        """SIGINT is handled by interrupt.py."""
-        self.interrupts.install()
+        """SIGINT is handled by interrupt.py: see attach."""
+
+    def init_path(self):
+        """See attach."""
+
+    def init_extensions(self):
+        """See attach."""
+
+    def init_code(self):
+        """See attach."""
 
     def close(self):
         """There are no sockets to close."""
@@ -252,23 +297,13 @@ class WorkerApp(IPKernelApp):
     # ---- output
 
     def init_io(self):
-        """Replace sys.stdout, sys.stderr and the display hook."""
-        for name, fd in (("stdout", 1), ("stderr", 2)):
-            old = getattr(sys, name)
-            if old is not None:
-                old.flush()
-            stream = Stream(self.wire, self.parents, name, fd)
-            self.streams.append(stream)
-            setattr(sys, name, stream)
-            setattr(self, "_" + name, stream)
+        """The display hook; the streams come when there is a channel."""
         self.displayhook = ZMQDisplayHook(self.session, self.iopub_socket)
-        sys.displayhook = self.displayhook
         for handler in self.log.handlers:
             # The application's own log goes to the real stderr, as under ipykernel.
             if isinstance(handler, logging.StreamHandler):
                 handler.setStream(sys.__stderr__)
         self.patch_io()
-        os.register_at_fork(after_in_child=self._after_fork)
 
     def _after_fork(self) -> None:
         self.wire.abandon()
@@ -282,8 +317,6 @@ class WorkerApp(IPKernelApp):
         self.kernel = self.kernel_class.instance(
             parent=self,
             session=self.session,
-            wire=self.wire,
-            interrupts=self.interrupts,
             iopub_socket=self.iopub_socket,
             stdin_socket=Outlet("stdin"),
             log=self.log,
@@ -293,10 +326,48 @@ class WorkerApp(IPKernelApp):
         self.displayhook.get_execution_count = lambda: self.kernel.execution_count
 
 
-def start(wire: Channel, parents: Parents, interrupts: Interrupts, config: dict) -> WorkerApp:
-    """Create and initialize the application of this process."""
+class OwnConfiguration(Exception):
+    """The user has configuration files, which only a worker may run."""
+
+
+_built: tuple[dict[str, t.Any], WorkerApp] | None = None  # ahead, and for which configuration
+
+
+def build(config: dict[str, t.Any], ahead: bool = False) -> WorkerApp:
+    """Create and initialize the application of a process; `attach` it then."""
+    app = WorkerApp.instance()
+    app.ahead = ahead
     # 'IPKernelApp' in get_ipython().config is how libraries recognise a notebook.
-    app = WorkerApp.instance(wire=wire, parents=parents, interrupts=interrupts)
     app.update_config(Config({"IPKernelApp": {"parent_handle": 0}, **config}))
     app.initialize([])
+    _ = app.shell.display_formatter.formatters  # made when first asked for: not in the cell
     return app
+
+
+def build_ahead(config: dict[str, t.Any]) -> None:
+    """In the template: build what `start` in its forks will find, unless that is the user's."""
+    global _built
+    try:
+        _built = config, build(config, ahead=True)
+    except (OwnConfiguration, SystemExit):  # a worker meets it, too, and tells
+        _clear_instances()
+
+
+def start(wire: Channel, parents: Parents, interrupts: Interrupts, config: dict) -> WorkerApp:
+    """The application of this process, attached to its channel."""
+    if _built is None:
+        app = build(config)
+    elif _built[0] == config:
+        app = _built[1]
+    else:
+        atexit.unregister(_built[1].shell.atexit_operations)
+        _clear_instances()
+        app = build(config)
+    app.attach(wire, parents, interrupts)
+    return app
+
+
+def _clear_instances() -> None:
+    """Forget what was built ahead, or in part."""
+    for singleton in (WorkerShell, WorkerKernel, WorkerApp):
+        singleton.clear_instance()
