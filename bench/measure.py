@@ -19,6 +19,15 @@ MIB = 1 << 20
 GIB = 1 << 30
 
 
+def _huge_pages(name: str) -> str | None:
+    """Linux's choice for private memory (`enabled`) or shared memory (`shmem_enabled`)."""
+    try:
+        text = Path("/sys/kernel/mm/transparent_hugepage", name).read_text()
+    except OSError:
+        return None
+    return text.partition("[")[2].partition("]")[0]
+
+
 def machine(*packages: str) -> dict:
     """The machine and the versions that a figure was measured with."""
     cpu = ""
@@ -40,6 +49,7 @@ def machine(*packages: str) -> dict:
         "cores": os.cpu_count(),
         "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         "page_bytes": os.sysconf("SC_PAGE_SIZE"),
+        "huge_pages": {name: _huge_pages(name) for name in ("enabled", "shmem_enabled")},
         "system": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(),
         "packages": versions,
