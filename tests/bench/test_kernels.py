@@ -6,7 +6,8 @@ import sys
 from pathlib import Path
 
 BENCH = Path(__file__).parents[2] / "bench"
-WAYS = {"python", "ipykernel", "plain", "after seal", "instrumented"}
+PEERS = {"python", "ipykernel", "python 4K", "ipykernel 4K"}
+WAYS = {"plain", "after seal", "instrumented"}
 
 
 def test_kernels_are_timed_every_way(tmp_path, environment):
@@ -18,7 +19,8 @@ def test_kernels_are_timed_every_way(tmp_path, environment):
     results = json.loads(path.read_text())["results"]
     assert [result["kernel"] for result in results] == ["add", "loop"]
     for result in results:
-        assert set(result["times_s"]) == WAYS
+        assert set(result["times_s"]) == PEERS | WAYS
+        assert set(result["ratios"]) == {way + pages for way in WAYS for pages in ("", " 4K")}
         assert all(seconds > 0 for times in result["times_s"].values() for seconds in times)
 
 
