@@ -89,7 +89,7 @@ is_quiet(const hfi_record *record) {
         return 1;
     PyObject *carry = PyImport_ImportModule("holdfast._carry");
     PyObject *quiet =
-        carry ? PyObject_CallMethod(carry, "is_quiet", "O", record->classes) : NULL;
+        carry ? PyObject_CallMethod(carry, "is_quiet", "(O)", record->classes) : NULL;
     int result = quiet ? PyObject_IsTrue(quiet) : -1;
     Py_XDECREF(quiet);
     Py_XDECREF(carry);

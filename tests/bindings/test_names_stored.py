@@ -60,6 +60,18 @@ CASES = {
         False,
         0,
     ),
+    "instance, with a set": (
+        "class P: pass\nx = [P(), {str(i) for i in range(500)}]",
+        "len(x[1])",
+        False,
+        1,
+    ),
+    "instances of two classes, with a set": (
+        "class P: pass\nclass Q(P): pass\nx = [P(), Q(), {str(i) for i in range(500)}]",
+        "len(x[2])",
+        False,
+        1,
+    ),
     "function": ("def x(a, b=[1]): return a", "x(1)", False, 0),
 }
 
