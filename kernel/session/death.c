@@ -60,6 +60,7 @@ bury_home(hf_kernel *kernel, const char *epitaph) {
     kernel->home = NULL;
     hfi_handles_lose_home(kernel);
     kernel->commit_id = 0;
+    kernel->settling = 0;
     kernel->uncommitted = 0;
     json_object_clear(kernel->declined);
     if (hfi_crew_start(kernel, &error) != HF_OK) {
@@ -174,6 +175,7 @@ hfi_death_of_template(hf_kernel *kernel) {
     hfi_handles_drop(kernel);
     kernel->standby_count = 0;
     kernel->commit_id = 0;
+    kernel->settling = 0;
     kernel->uncommitted = 0;
     hfi_execute_fail(kernel, "CellDied",
                      "the notebook's processes ended; its variables are those of the "

@@ -14,7 +14,10 @@
  * the death of the home costs little. A commit that took long pauses this until an
  * instrumented cell has waited for one: a person who types must not wait for a copy.
  *
- * While `commit_id` is set the home works for us, and the queue waits. One thread.
+ * While `commit_id` is set the home works for us, and the queue waits. The home holds
+ * the generation that it committed from when it hears of it; until then the cell's
+ * channel isn't read (`settling`), since a publication of what the cell prepared would
+ * retire what the home has yet to hold, and leave it unsealed. One thread.
  */
 #include "session/session.h"
 
@@ -143,6 +146,7 @@ hfi_handover_committed(hf_kernel *kernel, const msgpack_object *reply) {
             hfi_frame_init(&frame, "published", 1);
             hfi_frame_add_integer(&frame, "generation", (int64_t)generation);
             hfi_crew_tell_home(kernel, &frame);
+            kernel->settling = (int64_t)generation;
         }
     }
     if (!waits &&
@@ -184,6 +188,17 @@ hfi_handover_idle(hf_kernel *kernel, long long now_ns) {
 }
 
 /* ---- the cell's reply ------------------------------------------------------------ */
+
+int
+hfi_handover_holds(const hf_kernel *kernel, const hfi_worker *worker) {
+    return worker == kernel->cell && kernel->settling != 0;
+}
+
+void
+hfi_handover_settled(hf_kernel *kernel, int64_t generation) {
+    if (generation == kernel->settling)
+        kernel->settling = 0;
+}
 
 void
 hfi_handover_forget_cell(hf_kernel *kernel) {

@@ -182,6 +182,8 @@ handle_worker(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) 
         handle_input(kernel, map);
     } else if (hfi_part_equal(op, hfi_part_text("ready"))) {
         handle_ready(kernel, worker, map);
+    } else if (hfi_part_equal(op, hfi_part_text("settled")) && worker == kernel->home) {
+        hfi_handover_settled(kernel, hfi_map_integer(map, "generation", 0));
     } else if (hfi_part_equal(op, hfi_part_text("importing"))) {
         hfi_standby_import(kernel, hfi_map_get(map, "modules"));
     } else if (hfi_part_equal(op, hfi_part_text("started"))) {
@@ -207,7 +209,7 @@ hfi_inbox_read(hf_kernel *kernel, hfi_worker *worker) {
     hfi_map map = {0};
     hf_error error = HF_ERROR_INIT;
     hf_status status = HF_AGAIN;
-    if (worker->control == NULL || worker->silent)
+    if (worker->control == NULL || worker->silent || hfi_handover_holds(kernel, worker))
         return;
     hf_status end = hfi_control_fill(worker->control, &error);
     hfi_inbox_drain(kernel, worker);

@@ -200,7 +200,7 @@ fill_items(hf_kernel *kernel, zmq_pollitem_t *items) {
         add_fd(items, &count, hfi_control_fd(kernel->template.control),
                hfi_control_is_full(kernel->template.control));
     for (hfi_worker *at = kernel->template.workers; at != NULL; at = at->next) {
-        if (at->control != NULL && !at->silent)
+        if (at->control != NULL && !at->silent && !hfi_handover_holds(kernel, at))
             add_fd(items, &count, hfi_control_fd(at->control),
                    hfi_control_is_full(at->control));
         add_fd(items, &count, at->output[0], 0);

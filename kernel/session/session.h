@@ -93,6 +93,7 @@ struct hf_kernel {
     long long next_id;
     long long commit_id; /* of the commit that the home makes; 0: none */
     long long commit_ns; /* when it was asked for */
+    int64_t settling;    /* generation that the home has yet to settle on; 0: none */
     long long count;     /* execution count of the last counted cell */
 
     hfi_handles handles;   /* of the cell that runs */
@@ -157,6 +158,9 @@ void hfi_handover_ask_commit(hf_kernel *kernel, long long now_ns);
 void hfi_handover_committed(hf_kernel *kernel, const msgpack_object *reply);
 void hfi_handover_start_cell(hf_kernel *kernel);
 void hfi_handover_replied(hf_kernel *kernel, const msgpack_object *reply);
+/* Whether this worker is a cell's that has to wait until the home has settled. */
+int hfi_handover_holds(const hf_kernel *kernel, const hfi_worker *worker);
+void hfi_handover_settled(hf_kernel *kernel, int64_t generation);
 /* The cell worker is gone: nobody answers its comm messages any more. */
 void hfi_handover_forget_cell(hf_kernel *kernel);
 /* An interrupt before the cell worker has started the cell. */

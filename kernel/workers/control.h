@@ -85,7 +85,9 @@
  *      home is to run the cell, and road_reason, which may be missing. Where that needs
  *      no commit nothing is saved, and the reply has no `declined`.
  *   -> {op: "published", generation}
- *      The frontend published it: the home seals. Nothing is answered.
+ *      The frontend published it: the home holds it, says
+ *   <- {op: "settled", generation}
+ *      whatever became of it, and seals. Until then the cell worker isn't listened to.
  *   -> {op: "rest"}
  *      Nobody has used the notebook for a while: give memory back that is kept only to
  *      be used again. Nothing is answered.

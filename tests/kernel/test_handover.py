@@ -118,3 +118,23 @@ def test_what_cannot_be_saved_is_a_commit_error(plain_kernel, trouble, helps):
     assert eval(trouble) in said and ("del what is not needed" in said) is helps
     kernel.run("report.clear()")
     assert kernel.run(CELL + "role").result == "'cell'"
+
+
+def test_a_cell_that_is_faster_than_the_home(kernel):
+    """The home hears late that its commit was published: the cell's waits until it has."""
+    kernel.run("""
+import numpy as np, time
+from holdfast.worker.home import Home
+published = Home.op_published
+def late(self, frame):
+    time.sleep(0.5)
+    published(self, frame)
+Home.op_published = late
+array, kept = np.zeros(100_000), [1]
+same = id(kept)
+""")
+    outcome = kernel.run(CELL + "array[0] = 1\nprint('ran')")
+    assert (outcome.status, outcome.stream()[:3]) == ("ok", "ran")
+    outcome = kernel.run("array[0] += 1; array[0], id(kept) == same")
+    assert outcome.result.endswith("2.0), True)") and outcome.stream("stderr") == ""
+    assert kernel.run(CELL + "float(array[0])").result == "2.0"

@@ -142,7 +142,10 @@ class Home(Worker):
     def op_published(self, frame: Frame) -> None:
         """What this home committed is the current generation."""
         if self.names is not None:
-            self.names.published(frame["generation"])
+            try:
+                self.names.published(frame["generation"])
+            finally:
+                self.channel.send("settled", generation=frame["generation"])
             self.touched.settle()
             self.session.seal(threads_stopped=_alone())
             self._sealed = True
