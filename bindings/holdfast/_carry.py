@@ -32,6 +32,8 @@ import pickle
 import sys
 import threading
 import types
+import typing
+import weakref
 
 import cloudpickle
 from cloudpickle import cloudpickle as _rules
@@ -194,8 +196,21 @@ def _make_exception(cls, args):
 
 
 def _fill_exception(error, state):
-    attributes, error.args, error.__cause__, error.__suppress_context__ = state
+    attributes, error.args, error.__cause__, error.__context__, suppressed = state
+    error.__suppress_context__ = suppressed  # not before: the cause sets it
     error.__dict__.update(attributes)
+
+
+def _reduce_raised(error):
+    """With what it was raised from, which BaseException's own pickling leaves out."""
+    reduced = error.__reduce_ex__(5)
+    state = reduced[2] if len(reduced) > 2 else {}
+    if len(reduced) > 3 or not isinstance(state, dict):
+        return reduced  # it has its own way to be filled
+    if type(error).__setstate__ is not BaseException.__setstate__:
+        return reduced
+    links = ("__cause__", "__context__", "__suppress_context__")  # the cause sets the last
+    return *reduced[:2], {**state, **{name: getattr(error, name) for name in links}}
 
 
 def _fill_class(cls, state):
@@ -305,7 +320,8 @@ class Pickler(cloudpickle.Pickler):
         if cls is functools.cached_property:  # has a lock before Python 3.12
             return cls, (obj.func,), {"attrname": obj.attrname, "__doc__": obj.__doc__}
         if isinstance(obj, BaseException) and _is_simple_exception(cls):
-            state = (dict(obj.__dict__), obj.args, obj.__cause__, obj.__suppress_context__)
+            links = obj.__cause__, obj.__context__, obj.__suppress_context__
+            state = (dict(obj.__dict__), obj.args, *links)
             return _make_exception, (cls, obj.args), state, None, None, _fill_exception
         codec = codecs.find(cls)
         if codec is not None:
@@ -314,6 +330,10 @@ class Pickler(cloudpickle.Pickler):
                 return reduced
         if isinstance(obj, types.ModuleType):
             return NotImplemented
+        if cls is weakref.finalize:  # pickled as one that is dead
+            raise TypeError("what it cleans up is not to be cleaned up twice")
+        if isinstance(obj, BaseException) and (obj.__cause__ or obj.__context__):
+            return _reduce_raised(obj)
         return super().reducer_override(obj)
 
     def memory(self, address, size, owner):
@@ -349,6 +369,8 @@ class Pickler(cloudpickle.Pickler):
             make, args = reduced[:2]
             if make is _rules._make_skeleton_class:
                 make, body = _make_class, dict(args[3])
+                if typing.NamedTuple in args[2]:  # it would make its fields again
+                    args = (*args[:2], cls.__bases__, *args[3:])
                 if "__slots__" in attributes:  # else instances would get a dict
                     body["__slots__"] = attributes.pop("__slots__")
                 args = (*args[:3], body, *args[4:])

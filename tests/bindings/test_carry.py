@@ -40,6 +40,7 @@ CULPRITS = {
     ),
     "future": ("import concurrent.futures as c; bad = c.Future()", "bad._condition"),
     "event_loop": ("import asyncio; bad = asyncio.new_event_loop()", "at bad"),
+    "finalizer": ("import tempfile; bad = tempfile.TemporaryDirectory()", r"bad\._finalizer"),
     "gzip": ("import gzip; bad = gzip.open('/dev/null', 'wb')", "written to"),
 }
 GOOD = (
@@ -77,3 +78,65 @@ def test_all_culprits_together(home):
     assert good <= set(report["saved"])
     for name, reason in report["declined"].items():
         assert name in reason
+
+
+def test_what_an_exception_was_raised_from(home):
+    home.execute("""
+class Own(Exception):
+    def __init__(self, a): super().__init__(a, 1)
+shared = [1]
+def fail(kind):
+    try:
+        try: {}[0]
+        except KeyError: raise kind(shared) from OSError(2, 'gone')
+    except Exception as error: return error
+def meet():
+    try:
+        try: {}[0]
+        except KeyError: int('x')
+    except ValueError as error: return error
+plain, own, met = fail(ValueError), fail(Own), meet()
+""")
+    home.commit()
+    assert home.other("""
+names.bind(ns)
+errors = [ns[name] for name in ("plain", "own", "met")]
+answer(
+    cause=[repr(error.__cause__) for error in errors],
+    context=[repr(error.__context__) for error in errors],
+    hides=[error.__suppress_context__ for error in errors],
+    same=ns["plain"].args[0] is ns["own"].args[0] is ns["shared"],
+)
+""") == {
+        "cause": ["FileNotFoundError(2, 'gone')", "FileNotFoundError(2, 'gone')", "None"],
+        "context": ["KeyError(0)"] * 3,
+        "hides": [True, True, False],
+        "same": True,
+    }
+
+
+def test_a_class_of_named_fields(home):
+    home.execute("""
+import typing
+class Pair(typing.NamedTuple):
+    a: int
+    b: list = []
+    def sum(self): return self.a + len(self.b)
+class Titled(typing.TypedDict):
+    title: str
+pair = Pair(1)
+""")
+    assert home.commit()["declined"] == {}
+    assert home.other("""
+names.bind(ns)
+pair = ns["pair"]
+answer(pair=repr(pair), sum=pair.sum(), fields=pair._fields, same=type(pair) is ns["Pair"],
+       default=pair.b is ns["Pair"]._field_defaults["b"], titled=ns["Titled"](title="x"))
+""") == {
+        "pair": "Pair(a=1, b=[])",
+        "sum": 1,
+        "fields": ["a", "b"],
+        "same": True,
+        "default": True,
+        "titled": {"title": "x"},
+    }
