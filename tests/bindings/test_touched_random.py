@@ -124,7 +124,7 @@ class Notebook:
         self.touched.settle()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(steps=STEPS)
 def test_a_full_save_finds_nothing_more(steps):
     session = store.Session.create(label="test")
