@@ -8,8 +8,9 @@
  *
  * - a fault that copies a page takes 4 to 7 us, a page of a bulk copy 0.5 to 0.7:
  * unsealing pays from an eighth of the region on;
- * - a fault that reads maps 16 pages around in 1.5 to 2 us, filling them takes 1.8:
- * from a half of the region on, to have it outside of what is measured.
+ * - a fault that reads maps 16 pages around, and filling them beforehand is as many
+ * faults, shared among some threads: from a half of the region on, to have it outside
+ * of what is measured.
  *
  * A region that is already this process's own, or mostly copied, needs nothing. Where
  * the arena is full, private copies are made in bulk instead.

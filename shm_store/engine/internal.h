@@ -22,6 +22,7 @@
 #include "platform/lock.h"
 #include "platform/object.h"
 #include "platform/pages.h"
+#include "platform/populate.h"
 #include "platform/process.h"
 
 #define HFI_CACHE_BINS 64

@@ -5,8 +5,9 @@
  * of about its size takes it without a system call or a page fault. The cache is
  * bounded (an eighth of RAM, at most 1 GiB), and given back when the arena is full,
  * when it is trimmed, and at close. A block of recycled pages that isn't in the cache
- * gets its page tables filled at once: 70 ms a GiB, where a first write to each page
- * would cost 500, and in the middle of somebody's computation. Sizes are rounded up to
+ * gets its page tables filled at once (platform/populate.c), an eighth of what a first
+ * write to each page would cost, which is 500 ms a GiB in the middle of somebody's
+ * computation. Sizes are rounded up to
  * sixteen steps per power of two, so that blocks fit each other; at most 6 % is lost.
  *
  * Regions are found by address in a treap: find, insert and remove are O(log n) without

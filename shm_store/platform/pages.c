@@ -19,12 +19,6 @@
  * not for a memfd, or the other way round: that is tried, too. Where they are given
  * they are worth much: a fresh GiB of them is there in 40 ms, and not in 630.
  *
- * Page tables are filled for reading by touching one byte in 64 KiB, the window that a
- * fault of Linux maps around itself: 57 ms of CPU a GiB, where MADV_POPULATE_READ,
- * which visits each page, takes 80. A scan tells where that was not enough (another
- * window, a border between two mappings, pages never written or swapped out), and those
- * are left to MADV_POPULATE_READ.
- *
  * Rejected: soft-dirty bits (need /proc/self/clear_refs, which walks the whole process,
  * is absent in many kernels, and may be used by somebody else); userfaultfd's
  * asynchronous write protection (every mapping must be registered and marked before it
@@ -128,6 +122,20 @@ by_scan(int fd, const void *address, size_t size, size_t page, size_t base,
     return err;
 }
 
+int
+hfi_pages_all_present(int fd, const void *address, size_t size) {
+    struct scan_region absent;
+    struct scan_arguments a = {.size = sizeof a,
+                               .start = (uint64_t)(uintptr_t)address,
+                               .end = (uint64_t)(uintptr_t)address + size,
+                               .vec = (uint64_t)(uintptr_t)&absent,
+                               .vec_len = 1,
+                               .category_inverted = SCAN_PRESENT,
+                               .category_mask = SCAN_PRESENT,
+                               .return_mask = SCAN_PRESENT};
+    return !hfi_fault("pagemap_scan") && ioctl(fd, SCAN_CALL, &a) == 0;
+}
+
 static int
 by_pagemap(int fd, const void *address, size_t size, size_t page, size_t base,
            hfi_runs *runs) {
@@ -158,6 +166,12 @@ by_pagemap(int fd, const void *address, size_t size, size_t page, size_t base,
 int
 hfi_pages_open(void) {
     return -1;
+}
+
+int
+hfi_pages_all_present(int fd, const void *address, size_t size) {
+    (void)fd, (void)address, (void)size;
+    return 0;
 }
 
 static int
@@ -251,8 +265,7 @@ hfi_pages_best_way(void) {
 }
 
 #ifdef __linux__
-#ifndef MADV_POPULATE_READ
-#define MADV_POPULATE_READ  22
+#ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
 
@@ -316,59 +329,3 @@ hfi_pages_huge(int fd, uint64_t offset) {
     return 0;
 }
 #endif
-
-#ifdef __linux__
-#define AROUND (64u << 10) /* fault_around_bytes, which only root can read */
-#define STEP   (2u << 20)  /* touched, then scanned */
-
-/* Whether each page of a range is in the page tables. */
-static int
-all_present(int fd, const char *address, size_t size) {
-    struct scan_region absent;
-    struct scan_arguments a = {.size = sizeof a,
-                               .start = (uint64_t)(uintptr_t)address,
-                               .end = (uint64_t)(uintptr_t)address + size,
-                               .vec = (uint64_t)(uintptr_t)&absent,
-                               .vec_len = 1,
-                               .category_inverted = SCAN_PRESENT,
-                               .category_mask = SCAN_PRESENT,
-                               .return_mask = SCAN_PRESENT};
-    return !hfi_fault("pagemap_scan") && ioctl(fd, SCAN_CALL, &a) == 0;
-}
-
-static int
-populate(char *address, size_t size, int write) {
-    int fd = !write && size >= STEP ? hfi_pages_open() : -1;
-    int err = 0;
-    for (size_t at = 0, step; fd >= 0 && at < size && !err; at += step) {
-        volatile char *p = address + at;
-        step = size - at < STEP ? size - at : STEP;
-        for (size_t i = 0; i < step; i += AROUND)
-            (void)p[i];
-        (void)p[step - 1]; /* its window begins between two of the others */
-        if (!all_present(fd, address + at, step))
-            err = madvise(address + at, step, MADV_POPULATE_READ);
-    }
-    if (fd < 0)
-        return madvise(address, size, write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);
-    close(fd);
-    return err;
-}
-#else
-static int
-populate(char *address, size_t size, int write) {
-    (void)address, (void)size, (void)write;
-    return -1;
-}
-#endif
-
-void
-hfi_pages_populate(void *address, size_t size, int write) {
-    if (populate(address, size, write) == 0)
-        return;
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    volatile char *p = address;
-    for (size_t i = 0; i < size; i += page)
-        (void)p[i];
-    /* never write by hand: another thread may be writing there */
-}

@@ -32,13 +32,13 @@ int hfi_pages_open(void);
  */
 int hfi_pages_changed(enum hfi_pages_way way, int fd, const void *address, size_t size,
                       size_t page, const void *original, size_t base, hfi_runs *runs);
+/* Whether each page of a range is in the page tables; 0 where the kernel can't scan. */
+int hfi_pages_all_present(int fd, const void *address, size_t size);
 /* The size of the huge pages that a shared mapping of the object gets where it asks for
  * them, or 0. Tried at `offset`, where the object must end. */
 size_t hfi_pages_huge(int fd, uint64_t offset);
 /* Give a shared mapping memory where it has holes, in huge pages if it can be. 0, or an
  * errno where there is none, and then perhaps in part. */
 int hfi_pages_allocate(void *address, size_t size);
-/* Fault pages in: for reading without copies, or for writing. Best effort. */
-void hfi_pages_populate(void *address, size_t size, int write);
 
 #endif
