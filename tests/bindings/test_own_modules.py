@@ -75,3 +75,14 @@ def test_what_was_imported_since(modules):
 
     assert "hf_looks" in own.look()
     assert "hf_looks" in own.look()  # it stays
+
+
+def test_others_were_taken_out_meanwhile(modules):
+    modules(hf_looks=LOOKS, hf_quiet="")
+    import hf_quiet  # noqa: F401
+
+    own = OwnModules()
+    del sys.modules["hf_quiet"]  # the last one, and as many as before
+    import hf_looks  # noqa: F401
+
+    assert "hf_looks" in own.look()

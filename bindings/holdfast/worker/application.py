@@ -239,7 +239,13 @@ class WorkerApp(IPKernelApp):
         interrupts.install()
         super().init_path()
         super().init_extensions()
-        super().init_code()
+        if self.ahead:
+            # All that init_code does without a configuration, but for a list of all modules' names,
+            # which would copy a page of the template's for each.
+            self._run_startup_files()
+            self.shell.user_ns_hidden.update(self.shell.user_ns)
+        else:
+            super().init_code()
 
     def load_config_file(self, *args, **kwargs):
         """As the original, but not ahead."""
@@ -348,7 +354,9 @@ def build_ahead(config: dict[str, t.Any]) -> None:
     """In the template: build what `start` in its forks will find, unless that is the user's."""
     global _built
     try:
-        _built = config, build(config, ahead=True)
+        app = build(config, ahead=True)
+        app.shell._sys_modules_keys = set(sys.modules)  # which an aggressive %reset keeps
+        _built = config, app
     except (OwnConfiguration, SystemExit):  # a worker meets it, too, and tells
         _clear_instances()
 

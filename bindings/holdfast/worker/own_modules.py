@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import itertools
 import opcode
 import re
 import sys
@@ -31,19 +32,26 @@ class OwnModules:
     """Those that were imported since this was made, a look at a time."""
 
     def __init__(self) -> None:
-        self._known: set[str] = set(sys.modules)
+        self._count, self._last = len(sys.modules), next(reversed(sys.modules))
         self.reason = ""
 
     def look(self) -> str:
         """Why any variable may be looked at by a module, or ""."""
-        new = sys.modules.keys() - self._known
-        self._known |= new
-        for name in new:
+        for name in self._new():
             path = getattr(sys.modules.get(name), "__file__", None)
             source = _source_of(path)
             if source is not None and _LOOKS_OUT.search(source):
                 self.reason = f"the module {name} may look at any variable"
         return self.reason
+
+    def _new(self) -> list[str]:
+        """Their names: new ones come last. A look at all would copy a page of a fork for each."""
+        more = len(sys.modules) - self._count
+        names = list(itertools.islice(reversed(sys.modules), max(more, 0) + 1))
+        if more < 0 or names.pop() != self._last:  # others were taken out
+            names = list(sys.modules)
+        self._count, self._last = len(sys.modules), next(reversed(sys.modules))
+        return names
 
 
 def imported_look_out(code: types.CodeType) -> str:
