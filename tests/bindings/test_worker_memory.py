@@ -184,6 +184,19 @@ def test_rc_params_wait_for_the_import(kernel):  # noqa: F811
     assert kernel.plain(size).result == "6.0"
 
 
+def test_a_backend_without_pictures(kernel):  # noqa: F811
+    """Chosen before the inline one was imported: a cell must not show what plain cells don't."""
+    pytest.importorskip("matplotlib_inline")
+    first = kernel.plain(
+        "import matplotlib; matplotlib.use('agg')\nimport matplotlib.pyplot as plt\n"
+        "fig, ax = plt.subplots(figsize=(1, 1))"
+    )
+    assert pictures(first) == []
+    for _ in range(2):
+        outcome = kernel.instrumented("ax.set_title('x'); plt.get_backend(), plt.gcf() is fig")
+        assert (outcome.result.lower(), pictures(outcome)) == ("('agg', true)", [])
+
+
 # ---- the end
 
 

@@ -38,10 +38,9 @@ def capture() -> Settings | None:
     matplotlib = sys.modules.get("matplotlib")
     if matplotlib is None:
         return _waiting
-    settings: Settings = {"rc": _changed(matplotlib)}
+    settings: Settings = {"rc": _changed(matplotlib), "backend": _backend(matplotlib)}
     if _INLINE in sys.modules:
         options = _options()
-        settings["backend"] = _backend(matplotlib)
         settings["interactive"] = matplotlib.is_interactive()
         settings["inline"] = {
             "figure_formats": sorted(options.figure_formats),
@@ -120,6 +119,9 @@ def _backend(matplotlib: t.Any) -> str | None:
 
 def _apply_rc(settings: Settings) -> None:
     matplotlib = sys.modules["matplotlib"]
+    backend = settings.get("backend")
+    if backend not in (None, "inline", _backend(matplotlib)):
+        matplotlib.use(backend)  # before a value makes a figure for another one
     new = settings.get("rc", {})
     old = _changed(matplotlib)
     for key in old.keys() - new.keys():
