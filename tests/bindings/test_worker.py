@@ -433,6 +433,24 @@ def test_template_imports_for_later_forks(frontend):
     frontend.exited(worker)
 
 
+def test_finalizers_of_libraries_are_not_a_workers(frontend):
+    pytest.importorskip("torch")
+    pending = "import weakref; sum(each.atexit for each in weakref.finalize._registry)"
+    worker = frontend.fork("home")
+    own = int(worker.run(pending).result)  # IPython's
+    worker.send({"op": "exit"})
+    frontend.exited(worker)
+    frontend.template.send({"op": "import", "modules": ["torch"]})
+    frontend.template.until("imported")
+    worker = frontend.fork("home")
+    assert int(worker.run(f"import torch; {pending}").result) == own
+    worker.run("import os\nclass A: pass\na = A(); weakref.finalize(a, os.write, 1, b'mine')")
+    assert int(worker.run(pending).result) == own + 1
+    worker.send({"op": "exit"})
+    frontend.exited(worker)
+    assert worker.output() == "mine"
+
+
 def test_template_never_imports_the_users_modules(tmp_path):
     (tmp_path / "wave.py").write_text("import os; os.write(2, b'shadowed')")
     (tmp_path / "mine_to_keep.py").write_text("raise RuntimeError")

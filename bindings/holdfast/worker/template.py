@@ -28,6 +28,7 @@ import sysconfig
 import threading
 import time
 import typing as t
+import weakref
 
 from .. import codecs
 from .control import VERSION, Channel, ChannelClosed
@@ -122,9 +123,7 @@ class Template:
             _try_import(name)
         _rehearse()
         application.build_ahead(cell.Cell.config)
-        codecs.preload()
-        gc.collect()
-        gc.freeze()  # so that a child's collections don't copy the template's pages
+        _settle()
 
     # ---- requests
 
@@ -172,9 +171,7 @@ class Template:
         """One answer for all that was asked in a row: the frontend forks anew after it."""
         done, self._imported, self._asked = self._imported, [], False
         if done:
-            codecs.preload()
-            gc.collect()
-            gc.freeze()
+            _settle()
         self.channel.send("imported", modules=done)
 
     def _may_import(self, name: str) -> bool:
@@ -255,6 +252,17 @@ def _rehearse() -> None:
     TransformerManager().transform_cell("%time pass\n")
     for pattern in ("*.py", "*.ipy"):
         fnmatch.filter(("name",), pattern)
+
+
+def _settle() -> None:
+    """Make what was imported ready for forks."""
+    codecs.preload()
+    # What a library has to tidy up when its process ends is the template's, which ends without:
+    # a worker would take PyTorch's operators from their tables one by one, in 25 ms.
+    for finalizer in tuple(weakref.finalize._registry):  # type: ignore[attr-defined]
+        finalizer.atexit = False
+    gc.collect()
+    gc.freeze()  # so that a child's collections don't copy the template's pages
 
 
 def _try_import(name: str) -> bool:
