@@ -179,7 +179,8 @@ def test_rc_params_wait_for_the_import(kernel):  # noqa: F811
     loaded = "import sys; any(name.endswith('plotlib') for name in sys.modules)"
     assert kernel.instrumented(loaded).result == "False"
     assert kernel.plain(loaded).result == "False"
-    size = "import matplotlib; matplotlib.rcParams['font.size']"
+    look = "import importlib.util; importlib.util.find_spec('matplotlib').name\n"
+    size = look + "import matplotlib; matplotlib.rcParams['font.size']"
     assert kernel.instrumented(size).result == "6.0"
     assert kernel.plain(size).result == "6.0"
 

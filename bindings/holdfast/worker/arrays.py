@@ -54,11 +54,10 @@ class _AfterImport(importlib.abc.MetaPathFinder):
         self._call = call
 
     def find_spec(self, name, path=None, target=None):
-        if name != self._module:
+        if name != self._module or self not in sys.meta_path:
             return None
-        sys.meta_path.remove(self)
         spec = None
-        for finder in list(sys.meta_path):
+        for finder in sys.meta_path[sys.meta_path.index(self) + 1 :]:
             spec = finder.find_spec(name, path, target)
             if spec is not None:
                 break
@@ -67,8 +66,12 @@ class _AfterImport(importlib.abc.MetaPathFinder):
         load = spec.loader.exec_module
 
         def exec_module(module):
+            first = self in sys.meta_path
+            if first:  # not before: somebody may only look for the module
+                sys.meta_path.remove(self)
             load(module)
-            self._call()
+            if first:
+                self._call()
 
         spec.loader.exec_module = exec_module  # type: ignore[method-assign]
         return spec
