@@ -87,6 +87,23 @@ def test_what_lives_inside_of_tensorflow_is_declined_alone(tf_home):
         assert word in report["declined"][name]
 
 
+def test_a_function_is_carried_without_what_it_traced(tf_home):
+    home = tf_home
+    home.execute("""
+v, traced = tf.Variable(2.0), []
+@tf.function(reduce_retracing=True)
+def scale(x): traced.append(1); return x * v
+before = scale(tf.constant(3.0))
+""")
+    function = home.ns["scale"]
+    assert home.commit()["declined"] == {}
+    done = hand_over(home, "v.assign(5.0); value = [float(scale(tf.constant(3.0))), len(traced)]")
+    assert done["value"] == [15.0, 2]
+    assert float(home.ns["scale"](home.ns["tf"].constant(3.0))) == 15.0
+    assert home.ns["scale"]._reduce_retracing
+    assert function is not home.ns["scale"]  # it was carried with the variable that changed
+
+
 MODEL = """
 class Twice(keras.layers.Layer):
     def call(self, x):

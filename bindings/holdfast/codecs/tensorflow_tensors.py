@@ -7,7 +7,8 @@ buffer, and copies this one when the variable is first assigned to in place.
 
 TensorFlow's kernels need memory that is aligned as its own is; small tensors travel in the
 pickle, where they aren't, and are copied. So are texts, which are no memory. Ragged and sparse
-tensors and slices have their own pickling, made of dense tensors. Datasets, iterators and tensor
+tensors and slices have their own pickling, made of dense tensors. A tf.function that was called
+holds graphs, which are the process's own: it is carried as before its first call. Datasets, iterators and tensor
 arrays live inside of TensorFlow and are declined.
 """
 
@@ -90,6 +91,15 @@ class _Variables(Codec):
         return _make_variable, (value.value(), options)
 
 
+class _Functions(Codec):
+    types = ("tensorflow.python.eager.polymorphic_function.polymorphic_function.Function",)
+
+    def reduce(self, value, pickler):
+        state = {**value.__getstate__(), **value._clone(None).__getstate__()}
+        state.pop("_concrete_variable_creation_fn", None)  # what it traced first
+        return object.__new__, (type(value),), state
+
+
 class _Declined(Codec):
     types = tuple(_DECLINED)
 
@@ -101,5 +111,5 @@ class _Declined(Codec):
         return NotImplemented
 
 
-for _codec in (_Tensors(), _Variables(), _Declined()):
+for _codec in (_Tensors(), _Variables(), _Functions(), _Declined()):
     register(_codec)
