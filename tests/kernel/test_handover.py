@@ -138,3 +138,18 @@ same = id(kept)
     outcome = kernel.run("array[0] += 1; array[0], id(kept) == same")
     assert outcome.result.endswith("2.0), True)") and outcome.stream("stderr") == ""
     assert kernel.run(CELL + "float(array[0])").result == "2.0"
+
+
+def test_what_runs_after_the_cell_changes_nothing_that_is_published(map_kernel):
+    map_kernel.run("import numpy as np\na = np.zeros(1 << 18)")
+    code = (
+        "import atexit, threading, time\na = np.ones(1 << 18)\n"
+        "def spoil(): a[:] = 7\natexit.register(spoil)\n"
+        "def later():\n    time.sleep(0.5)\n    spoil()\n"
+        "atexit.register(time.sleep, 1)\n"  # runs first: the thread writes meanwhile
+        "threading.Thread(target=later, daemon=True).start()"
+    )
+    assert map_kernel.run("%%execute_with_scorep\n" + code).status == "ok"
+    assert map_kernel.run("float(a.min()), float(a.max())").result == "(1.0, 1.0)"
+    map_kernel.run("import time; time.sleep(2)")
+    assert map_kernel.run("float(a.min()), float(a.max())").result == "(1.0, 1.0)"

@@ -13,6 +13,7 @@ lost, runs the exit handlers that user code registered, bounded in time, and lea
 
 from __future__ import annotations
 
+import atexit
 import sys
 import time
 import typing as t
@@ -35,6 +36,7 @@ class Cell(Worker):
     config = {"HistoryManager": {"hist_file": ":memory:"}}
 
     def prepare(self) -> None:
+        self._handlers = atexit._ncallbacks()
         self.names: t.Any = None
         self.not_carried: dict[str, str] = {}
         self._copied: list[int] = []  # buffers made ready to be written
@@ -179,4 +181,8 @@ class Cell(Worker):
 
     def closed(self) -> None:
         super().closed()
+        # Exit handlers and threads that were left running may write to what is published.
+        may_write = atexit._ncallbacks() > self._handlers or len(sys._current_frames()) > 1
+        if self.session is not None and may_write:
+            self.session.seal()
         leave()
