@@ -29,6 +29,7 @@ import enum
 import functools
 import io
 import pickle
+import re
 import sys
 import threading
 import types
@@ -201,6 +202,20 @@ def _fill_exception(error, state):
     error.__dict__.update(attributes)
 
 
+def _make_match(pattern, how, *where):
+    return getattr(pattern, how)(*where)
+
+
+def _reduce_match(match):
+    """As the search that finds it again; what finditer() found later is declined."""
+    where = match.string, match.pos, match.endpos
+    for how in ("search", "match", "fullmatch"):
+        again = _make_match(match.re, how, *where)
+        if again is not None and again.regs == match.regs:
+            return _make_match, (match.re, how, *where)
+    return NotImplemented
+
+
 def _reduce_raised(error):
     """With what it was raised from, which BaseException's own pickling leaves out."""
     reduced = error.__reduce_ex__(5)
@@ -330,6 +345,8 @@ class Pickler(cloudpickle.Pickler):
                 return reduced
         if isinstance(obj, types.ModuleType):
             return NotImplemented
+        if cls is re.Match:
+            return _reduce_match(obj)
         if cls is weakref.finalize:  # pickled as one that is dead
             raise TypeError("what it cleans up is not to be cleaned up twice")
         if isinstance(obj, BaseException) and (obj.__cause__ or obj.__context__):

@@ -40,6 +40,7 @@ CULPRITS = {
     ),
     "future": ("import concurrent.futures as c; bad = c.Future()", "bad._condition"),
     "event_loop": ("import asyncio; bad = asyncio.new_event_loop()", "at bad"),
+    "match": ("import re; bad = list(re.finditer('a', 'aa'))", r"Match at bad\[1\]"),
     "finalizer": ("import tempfile; bad = tempfile.TemporaryDirectory()", r"bad\._finalizer"),
     "gzip": ("import gzip; bad = gzip.open('/dev/null', 'wb')", "written to"),
 }
@@ -139,4 +140,24 @@ answer(pair=repr(pair), sum=pair.sum(), fields=pair._fields, same=type(pair) is 
         "same": True,
         "default": True,
         "titled": {"title": "x"},
+    }
+
+
+def test_a_match_is_found_again(home):
+    home.execute("""
+import re
+pattern = re.compile(r"(?P<word>b+)|(x)")
+found = [pattern.search("abbb"), pattern.match("abbb", 2), pattern.fullmatch("abbb", 1, 3)]
+found += [re.fullmatch("a|ab", "ab"), re.search(b"c", b"abc")]
+""")
+    assert home.commit()["declined"] == {}
+    assert home.other("""
+names.bind(ns)
+answer(spans=[match.span() for match in ns["found"]], word=ns["found"][0]["word"],
+       same=ns["found"][0].re is ns["pattern"], saved=save(ns)["saved"])
+""") == {
+        "spans": [[1, 4], [2, 4], [1, 3], [0, 2], [2, 3]],
+        "word": "bbb",
+        "same": True,
+        "saved": [],
     }
