@@ -32,7 +32,9 @@ def _make_closed(blank, *settings):
 
 
 def _put_back_text(file: io.TextIOWrapper, ahead: bytes) -> None:
-    files.put_back(file.fileno(), ahead, lambda: file.readline(0))  # decodes, and gives nothing
+    # The first character is given out, so that the others are decoded: readline(0) does so as
+    # well, but not where something was read before, from Python 3.13 on.
+    files.put_back(file.fileno(), b"a" + ahead, lambda: file.read(1))
 
 
 def _reduce_text(file: io.TextIOWrapper):
