@@ -188,7 +188,7 @@ static PyMethodDef store_methods[] = {
     {"groups", groups, METH_O,
      "The names of a namespace that share objects or memory, as a list of lists."},
     {"is_larger", is_larger, METH_VARARGS,
-     "is_larger(values, limit, skip)\n--\n\n"
+     "is_larger(values, limit, skip, /)\n--\n\n"
      "Whether more than `limit` references are met on the way from a list's values; "
      "the\nnamespace `skip` is not entered."},
     {"_array_memory", hfi_memory_of_array, METH_O,
