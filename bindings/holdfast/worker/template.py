@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import collections
 import fnmatch
+import functools
 import gc
 import importlib
 import importlib.util
@@ -57,7 +58,6 @@ class Template:
         self._imports: collections.deque[str] = collections.deque()
         self._imported: list[str] = []
         self._asked = False  # for imports that were not answered yet
-        self._roots = _import_roots()
 
     def serve(self) -> None:
         """Import what every worker needs, then serve until the frontend's end."""
@@ -186,11 +186,7 @@ class Template:
             spec = importlib.util.find_spec(name)
         except (ImportError, ValueError):
             return False
-        return (
-            spec is not None
-            and spec.origin is not None
-            and os.path.realpath(spec.origin).startswith(self._roots)
-        )
+        return spec is not None and spec.origin is not None and is_library(spec.origin)
 
     # ---- children
 
@@ -280,17 +276,19 @@ def _try_import(name: str) -> bool:
     return True
 
 
-def _import_roots() -> tuple[str, ...]:
+@functools.lru_cache(maxsize=4)
+def _import_roots(search: tuple[str, ...]) -> tuple[str, ...]:
+    """Where libraries lie, by `sys.path` as it is: each of hundreds of modules is asked about."""
     paths = sysconfig.get_paths()
     roots = {paths[key] for key in ("stdlib", "platstdlib", "purelib", "platlib")}
     roots.update(site.getsitepackages())
-    roots.update(path for path in sys.path if path.endswith(("site-packages", "dist-packages")))
+    roots.update(path for path in search if path.endswith(("site-packages", "dist-packages")))
     return tuple(os.path.realpath(root) + os.sep for root in roots)
 
 
 def is_library(path: str) -> bool:
     """Whether a module's file is of the standard library or of site-packages."""
-    return os.path.realpath(path).startswith(_import_roots())
+    return os.path.realpath(path).startswith(_import_roots(tuple(sys.path)))
 
 
 def _top_level() -> set[str]:
