@@ -19,7 +19,7 @@ import typing as t
 
 from IPython.core import pylabtools
 
-from .arrays import _AfterImport
+from .after_import import call_after_import
 
 Settings = dict[str, t.Any]
 
@@ -60,7 +60,7 @@ def apply(new: Settings, shell: t.Any) -> None:
         _apply_rc(new)
         return
     if _waiting is None:
-        sys.meta_path.insert(0, _AfterImport("matplotlib", _apply_waiting))
+        call_after_import("matplotlib", _apply_waiting)
     _waiting = new
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 import typing as t
 
-from .arrays import _AfterImport
+from .after_import import call_after_import
 
 _PLAIN = (str, int, float, bool, type(None))
 
@@ -32,7 +32,7 @@ def apply(new: dict[str, t.Any]) -> None:
         _apply_now(new)
         return
     if _waiting is None:
-        sys.meta_path.insert(0, _AfterImport("pandas", lambda: _apply_now(_waiting or {})))
+        call_after_import("pandas", lambda: _apply_now(_waiting or {}))
     _waiting = new
 
 

@@ -12,7 +12,7 @@ import ctypes
 import sys
 import typing as t
 
-from .arrays import _AfterImport
+from .after_import import call_after_import
 
 Settings = dict[str, t.Any]
 
@@ -43,7 +43,7 @@ def apply(new: dict[str, Settings]) -> None:
             _apply_now(library, settings)
             continue
         if library not in _waiting:
-            sys.meta_path.insert(0, _AfterImport(library, _apply_waiting(library)))
+            call_after_import(library, _apply_waiting(library))
         _waiting[library] = settings
 
 
