@@ -70,6 +70,18 @@ hold_around_forks(void) {
     (void)pthread_atfork(lock, unlock, unlock);
 }
 
+hfi_attachment *
+hfi_arena_attachment(PyObject *module, PyObject *session, Py_ssize_t threshold) {
+    hfi_attachment *attachment =
+        hfi_session_attachment(PyModule_GetState(module), session);
+    if (attachment && threshold < 1) {
+        PyErr_SetString(PyExc_ValueError,
+                        "the threshold is a positive number of bytes");
+        return NULL;
+    }
+    return attachment;
+}
+
 int
 hfi_arena_begin(hfi_attachment *attachment, size_t threshold) {
     pthread_once(&once, hold_around_forks);

@@ -1,13 +1,20 @@
 /* arena_allocator.h - blocks of memory that lie in the arena of a session.
  *
  * For the allocators of other libraries, which come and go on every thread: nothing
- * here needs the interpreter. Private to bindings/src.
+ * here needs the interpreter but where it says so. Private to bindings/src.
  */
 #ifndef HFI_ARENA_ALLOCATOR_H
 #define HFI_ARENA_ALLOCATOR_H
 
 #include "store_python.h"
 
+enum { HFI_ARENA_THRESHOLD = 65536 }; /* bytes, where nothing else is said */
+
+/* What a function that enables an allocator is given, checked: the attachment of
+ * `session`, borrowed, or NULL with an exception where it is closed or no session, or
+ * `threshold` isn't positive. Needs the interpreter. */
+hfi_attachment *hfi_arena_attachment(PyObject *module, PyObject *session,
+                                     Py_ssize_t threshold);
 /* From now on blocks of `threshold` bytes or more are of this session. -1: no memory.
  */
 int hfi_arena_begin(hfi_attachment *attachment, size_t threshold);

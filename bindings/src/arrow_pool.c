@@ -28,8 +28,6 @@
  */
 #include "arena_allocator.h"
 
-enum { THRESHOLD = 65536 }; /* bytes; as for NumPy's arrays */
-
 #if defined(__linux__) && defined(__x86_64__)
 
 #include <dlfcn.h>
@@ -198,12 +196,12 @@ take_pool(void) {
 PyObject *
 hfi_arrow_pool_enable(PyObject *module, PyObject *session) {
     hfi_attachment *attachment =
-        hfi_session_attachment(PyModule_GetState(module), session);
+        hfi_arena_attachment(module, session, HFI_ARENA_THRESHOLD);
     if (!attachment)
         return NULL;
     if (!take_pool())
         Py_RETURN_FALSE;
-    if (hfi_arena_begin(attachment, THRESHOLD) < 0)
+    if (hfi_arena_begin(attachment, HFI_ARENA_THRESHOLD) < 0)
         return PyErr_NoMemory();
     Py_RETURN_TRUE;
 }

@@ -249,19 +249,13 @@ hfi_library_allocator_enable(PyObject *module, PyObject *args, PyObject *kwargs)
     static char *words[] = {"session", "file", "threshold", NULL};
     PyObject *session;
     const char *file;
-    Py_ssize_t threshold = 65536;
+    Py_ssize_t threshold = HFI_ARENA_THRESHOLD;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "Os|n:enable_library_allocator",
                                      words, &session, &file, &threshold))
         return NULL;
-    hfi_attachment *attachment =
-        hfi_session_attachment(PyModule_GetState(module), session);
+    hfi_attachment *attachment = hfi_arena_attachment(module, session, threshold);
     if (!attachment)
         return NULL;
-    if (threshold < 1) {
-        PyErr_SetString(PyExc_ValueError,
-                        "the threshold is a positive number of bytes");
-        return NULL;
-    }
     if (!take_library(file))
         Py_RETURN_FALSE;
     if (hfi_arena_begin(attachment, (size_t)threshold) < 0)

@@ -157,20 +157,12 @@ PyObject *
 hfi_numpy_allocator_enable(PyObject *module, PyObject *args, PyObject *kwargs) {
     static char *words[] = {"session", "threshold", NULL};
     PyObject *session;
-    Py_ssize_t threshold = 65536;
+    Py_ssize_t threshold = HFI_ARENA_THRESHOLD;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|n:enable_numpy_allocator", words,
                                      &session, &threshold))
         return NULL;
-    hfi_attachment *attachment =
-        hfi_session_attachment(PyModule_GetState(module), session);
-    if (!attachment)
-        return NULL;
-    if (threshold < 1) {
-        PyErr_SetString(PyExc_ValueError,
-                        "the threshold is a positive number of bytes");
-        return NULL;
-    }
-    if (take_default_handler() < 0)
+    hfi_attachment *attachment = hfi_arena_attachment(module, session, threshold);
+    if (!attachment || take_default_handler() < 0)
         return NULL;
     if (hfi_arena_begin(attachment, (size_t)threshold) < 0)
         return PyErr_NoMemory();
