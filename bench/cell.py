@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 import os
 import statistics
 import sys
@@ -184,34 +183,10 @@ def show(results: list[dict]) -> str:
 
 
 def main():
-    names = [row.name for row in ROWS]
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rows", default="", help="some of: " + ", ".join(names))
-    parser.add_argument("--repeat", type=int, default=20, help="pairs of cells")
-    parser.add_argument("--kernel", default="holdfast", help="name of the kernelspec")
+    parser = measure.row_options(__doc__.splitlines()[0], "row", repeat=20, least=2)
     parser.add_argument("--memory", action="store_true", help="see above")
-    parser.add_argument("--quick", action="store_true", help="small states")
-    parser.add_argument("--json", help="write the results to this file")
-    args = parser.parse_args()
-    wanted = [name.strip() for name in args.rows.split(",") if name.strip()] or names
-    if unknown := set(wanted) - set(names):
-        parser.error(f"no such row: {', '.join(sorted(unknown))}")
-    if args.repeat < 2:
-        parser.error("at least two pairs: the first is told apart")
-    record = {
-        "program": "bench/cell",
-        "machine": measure.machine(
-            "numpy", "pandas", "torch", "ipykernel", "jupyter_client", "holdfast"
-        ),
-    }
-    print(json.dumps(record["machine"]), end="\n\n")
-    record["results"] = results = []
-    for row in ROWS:
-        if row.name in wanted:
-            results.append(measure_row(row, args))
-            print(f"measured: {row.name}", file=sys.stderr)
-    print(show(results))
-    measure.write_json(args.json, record)
+    packages = ("numpy", "pandas", "torch", "jupyter_client")
+    measure.run_rows(parser, {row.name: row for row in ROWS}, measure_row, show, packages)
 
 
 if __name__ == "__main__":

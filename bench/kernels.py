@@ -31,7 +31,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 import os
 import statistics
 import subprocess
@@ -205,32 +204,10 @@ def show(results: list[dict]) -> str:
 
 
 def main():
-    names = [one.name for one in KERNELS]
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--kernels", default="", help="some of: " + ", ".join(names))
-    parser.add_argument("--repeat", type=int, default=5)
-    parser.add_argument("--kernel", default="holdfast", help="name of the kernelspec")
+    parser = measure.row_options(__doc__.splitlines()[0], "kernel", repeat=5)
     parser.add_argument("--cpu", action="store_true", help="processor time")
-    parser.add_argument("--quick", action="store_true", help="small states")
-    parser.add_argument("--json", help="write the results to this file")
-    args = parser.parse_args()
-    wanted = [name.strip() for name in args.kernels.split(",") if name.strip()] or names
-    if unknown := set(wanted) - set(names):
-        parser.error(f"no such kernel: {', '.join(sorted(unknown))}")
-    record = {
-        "program": "bench/kernels",
-        "machine": measure.machine(
-            "numpy", "pandas", "scikit-learn", "torch", "ipykernel", "holdfast"
-        ),
-    }
-    print(json.dumps(record["machine"]), end="\n\n")
-    record["results"] = results = []
-    for one in KERNELS:
-        if one.name in wanted:
-            results.append(compute(one, args))
-            print(f"measured: {one.name}", file=sys.stderr)
-    print(show(results))
-    measure.write_json(args.json, record)
+    packages = ("numpy", "pandas", "scikit-learn", "torch")
+    measure.run_rows(parser, {one.name: one for one in KERNELS}, compute, show, packages)
 
 
 if __name__ == "__main__":

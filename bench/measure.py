@@ -1,4 +1,5 @@
-"""What the programs in bench/ share: the machine's record, memory of processes, tables.
+"""What the programs in bench/ share: the machine's record, memory of processes, tables, and
+the main function of those that measure rows.
 
 Nothing here times anything; each program keeps its own clock, so that its reader sees
 what lies between start and stop.
@@ -6,14 +7,18 @@ what lies between start and stop.
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import platform
 import statistics
+import sys
 import threading
 import time
+from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 MIB = 1 << 20
 GIB = 1 << 30
@@ -166,3 +171,47 @@ def write_json(path: str | None, record: dict) -> None:
     if path:
         Path(path).write_text(json.dumps(record, indent=1) + "\n")
         print(f"written: {path}")
+
+
+def row_options(
+    description: str, kind: str, repeat: int, least: int = 1
+) -> argparse.ArgumentParser:
+    """The options of a program for `run_rows`, to which it adds its own."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument(f"--{kind}s", dest="chosen", metavar="A,B", default="", help="some, by name")
+    parser.add_argument("--repeat", type=int, default=repeat, help=f"{least} or more")
+    parser.add_argument("--kernel", default="holdfast", help="name of the kernelspec")
+    parser.add_argument("--quick", action="store_true", help="small states")
+    parser.add_argument("--json", help="write the results to this file")
+    parser.set_defaults(kind=kind, least=least)
+    return parser
+
+
+def run_rows(
+    parser: argparse.ArgumentParser,
+    rows: dict[str, Any],
+    compute: Callable[[Any, argparse.Namespace], dict],
+    show: Callable[[list[dict]], str],
+    packages: tuple[str, ...],
+) -> None:
+    """Measure the rows that the options choose, one after the other, and show them all."""
+    args = parser.parse_args()
+    names = [name.strip() for name in args.chosen.split(",") if name.strip()]
+    if unknown := set(names) - set(rows):
+        parser.error(
+            f"no such {args.kind}: {', '.join(sorted(unknown))}; there are {', '.join(rows)}"
+        )
+    if args.repeat < args.least:
+        parser.error(f"--repeat {args.repeat}: {args.least} or more")
+    record: dict[str, Any] = {
+        "program": f"bench/{parser.prog.removesuffix('.py')}",
+        "machine": machine(*packages, "ipykernel", "holdfast"),
+    }
+    print(json.dumps(record["machine"]), end="\n\n")
+    record["results"] = results = []
+    for name, row in rows.items():
+        if name in names or not names:
+            results.append(compute(row, args))
+            print(f"measured: {name}", file=sys.stderr)
+    print(show(results))
+    write_json(args.json, record)
