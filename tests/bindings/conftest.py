@@ -24,3 +24,26 @@ def home(session):
     from store_process import Home
 
     return Home(session, Names(session))
+
+
+@pytest.fixture(scope="module")
+def template(request):
+    """A process that has imported the LIBRARIES of the module of tests, and forks for each source.
+
+    Forking works as long as nothing of them ran there: the threads of PyTorch, TensorFlow and
+    JAX start with their first operation.
+    """
+    from store_process import Template
+
+    template = Template(*request.module.LIBRARIES)
+    yield template
+    template.close()
+
+
+@pytest.fixture
+def library_home(home, template, request):
+    """A home that ran IMPORTS of the module of tests; the second process is a fork of `template`."""
+    imports = request.module.IMPORTS + "\n"
+    home.execute(imports)
+    home.other = lambda source: template.run(home.session, imports + source)
+    return home

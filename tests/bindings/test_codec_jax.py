@@ -8,27 +8,15 @@ from store_process import Template, hand_over
 jax = pytest.importorskip("jax")
 
 SIZE = 1 << 20
-
-
-@pytest.fixture(scope="module")
-def template():
-    template = Template("jax", "jax.numpy", "jax.scipy")
-    yield template
-    template.close()
-
-
-@pytest.fixture
-def jax_home(home, template):
-    home.execute("import numpy as np, jax, jax.numpy as jnp")
-    home.other = lambda source: template.run(home.session, source)
-    return home
+LIBRARIES = ("jax", "jax.numpy", "jax.scipy")
+IMPORTS = "import numpy as np, jax, jax.numpy as jnp"
 
 
 KINDS = "bool int8 uint8 int16 uint16 int32 uint32 float16 bfloat16 float32 complex64".split()
 
 
-def test_every_dtype_is_what_it_was_and_is_mapped(jax_home):
-    home = jax_home
+def test_every_dtype_is_what_it_was_and_is_mapped(library_home):
+    home = library_home
     home.execute(
         f"large = {{k: (jnp.arange({SIZE}) % 3).astype(k) for k in {KINDS!r}}}\n"
         f"small = {{k: jnp.arange(6).reshape(2, 3).astype(k) for k in {KINDS!r} + ['int4']}}\n"
@@ -53,15 +41,15 @@ def test_every_dtype_is_what_it_was_and_is_mapped(jax_home):
     assert home.ns["large"]["float32"][5] == 7
 
 
-def test_what_is_not_changed_is_not_written(jax_home):
-    jax_home.execute(f"x = jnp.ones({SIZE})\ny = x\nz = [x]")
-    jax_home.commit()
-    done = hand_over(jax_home, "assert y is x and z[0] is x\nvalue = float((x * 2).sum())")
+def test_what_is_not_changed_is_not_written(library_home):
+    library_home.execute(f"x = jnp.ones({SIZE})\ny = x\nz = [x]")
+    library_home.commit()
+    done = hand_over(library_home, "assert y is x and z[0] is x\nvalue = float((x * 2).sum())")
     assert done["value"] == 2 * SIZE and done["saved"] == ["value"] and done["copied"] < 4096
 
 
-def test_compiled_functions_and_their_gradients(jax_home):
-    home = jax_home
+def test_compiled_functions_and_their_gradients(library_home):
+    home = library_home
     home.execute(
         "@jax.jit\ndef loss(w, x):\n    return ((x @ w - 1) ** 2).mean()\n"
         "step = jax.jit(lambda w, x: w - 0.1 * jax.grad(loss)(w, x))\n"
@@ -74,9 +62,9 @@ def test_compiled_functions_and_their_gradients(jax_home):
     assert float(home.ns["loss"](home.ns["w"], home.ns["x"])) == pytest.approx(done["value"])
 
 
-def test_what_was_donated_is_declined_alone(jax_home):
-    jax_home.execute("good = jnp.ones(3)\nbad = [jnp.ones(3)]\nbad[0].delete()")
-    report = jax_home.commit()
+def test_what_was_donated_is_declined_alone(library_home):
+    library_home.execute("good = jnp.ones(3)\nbad = [jnp.ones(3)]\nbad[0].delete()")
+    report = library_home.commit()
     assert "good" in report["saved"] and set(report["declined"]) == {"bad"}
     assert "bad[0]" in report["declined"]["bad"]
 

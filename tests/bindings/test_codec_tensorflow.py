@@ -1,36 +1,22 @@
 """TensorFlow's and Keras' values through the store."""
 
 import pytest
-from store_process import Template, hand_over
+from store_process import hand_over
 
 tf = pytest.importorskip("tensorflow")
 keras = pytest.importorskip("keras")
 
 SIZE = 1 << 20
-
-
-@pytest.fixture(scope="module")
-def template():
-    # Forking works because nothing of TensorFlow ran there: its threads start with its first
-    # operation. In a kernel it is not imported before the fork at all.
-    template = Template("tensorflow", "keras")
-    yield template
-    template.close()
-
-
-@pytest.fixture
-def tf_home(home, template):
-    home.execute("import numpy as np, tensorflow as tf, keras")
-    home.other = lambda source: template.run(home.session, "import tensorflow as tf\n" + source)
-    return home
+LIBRARIES = ("tensorflow", "keras")
+IMPORTS = "import numpy as np, tensorflow as tf, keras"
 
 
 KINDS = "bool int8 uint8 int16 uint16 int32 uint32 int64 uint64 half bfloat16 float32 float64"
 KINDS = [*KINDS.split(), "complex64", "complex128"]
 
 
-def test_every_dtype_is_what_it_was_and_is_mapped(tf_home):
-    home = tf_home
+def test_every_dtype_is_what_it_was_and_is_mapped(library_home):
+    home = library_home
     home.execute(
         f"large = {{k: tf.cast(tf.range({SIZE}) % 3, k) for k in {KINDS!r}}}\n"
         f"small = {{k: tf.cast(tf.reshape(tf.range(6), (2, 3)), k) for k in {KINDS!r}}}\n"
@@ -60,8 +46,8 @@ def test_every_dtype_is_what_it_was_and_is_mapped(tf_home):
     assert home.ns["value"] == [str(value) for value in home.ns["others"][6:]]
 
 
-def test_variables_are_assigned_to_and_are_one_object(tf_home):
-    home = tf_home
+def test_variables_are_assigned_to_and_are_one_object(library_home):
+    home = library_home
     home.execute(
         f"v = tf.Variable(tf.ones({SIZE}), name='mine', trainable=False)\nw = [v]\n"
         "free = tf.Variable([1.0], shape=tf.TensorShape(None))"
@@ -75,20 +61,20 @@ def test_variables_are_assigned_to_and_are_one_object(tf_home):
     assert home.ns["free"].numpy().tolist() == [1, 2]
 
 
-def test_what_lives_inside_of_tensorflow_is_declined_alone(tf_home):
-    tf_home.execute(
+def test_what_lives_inside_of_tensorflow_is_declined_alone(library_home):
+    library_home.execute(
         "good = tf.ones(3)\ndata = tf.data.Dataset.range(3).map(lambda x: x)\nat = iter(data)\n"
         "rows = tf.TensorArray(tf.float32, 2)"
     )
-    report = tf_home.commit()
+    report = library_home.commit()
     assert "good" in report["saved"]
     assert set(report["declined"]) == {"data", "at", "rows"}
     for name, word in (("data", "dataset"), ("at", "iterator"), ("rows", "stack()")):
         assert word in report["declined"][name]
 
 
-def test_a_function_is_carried_without_what_it_traced(tf_home):
-    home = tf_home
+def test_a_function_is_carried_without_what_it_traced(library_home):
+    home = library_home
     home.execute("""
 v, traced = tf.Variable(2.0), []
 @tf.function(reduce_retracing=True)
@@ -117,8 +103,8 @@ first = model.train_on_batch(x, y)
 """
 
 
-def test_training_goes_on_as_in_one_process(tf_home):
-    home = tf_home
+def test_training_goes_on_as_in_one_process(library_home):
+    home = library_home
     home.execute(MODEL)
     home.ns["Twice"].__module__ = "__main__"
     alone = {"keras": keras, "np": home.ns["np"]}

@@ -3,26 +3,14 @@
 import json
 
 import pytest
-from store_process import Template, hand_over
+from store_process import hand_over
 
 torch = pytest.importorskip("torch")
 
 SIZE = 1 << 20  # elements of the large tensors: 4 MiB of float32
 MIB4 = 4 * SIZE
-
-
-@pytest.fixture(scope="module")
-def template():
-    template = Template("torch", "torch._dynamo")
-    yield template
-    template.close()
-
-
-@pytest.fixture
-def torch_home(home, template):
-    home.execute("import torch")
-    home.other = lambda source: template.run(home.session, "import torch\n" + source)
-    return home
+LIBRARIES = ("torch", "torch._dynamo")
+IMPORTS = "import torch"
 
 
 MAKERS = {
@@ -74,8 +62,8 @@ def describe(x):
 """
 
 
-def test_every_dtype_and_layout_is_what_it_was(torch_home, recwarn):
-    home = torch_home
+def test_every_dtype_and_layout_is_what_it_was(library_home, recwarn):
+    home = library_home
     names = {name: f"v_{name}" for name in MAKERS}
     home.execute("\n".join(f"v_{name} = {source}" for name, source in MAKERS.items()))
     home.ns["torch"] = torch
@@ -97,20 +85,20 @@ def _plain(value):
     return json.loads(json.dumps(value))
 
 
-def test_a_tensor_is_mapped_and_only_changed_pages_are_written(torch_home):
-    torch_home.execute(f"x = torch.zeros({SIZE})")
-    torch_home.commit()
-    done = hand_over(torch_home, "x[5000] = 7")
+def test_a_tensor_is_mapped_and_only_changed_pages_are_written(library_home):
+    library_home.execute(f"x = torch.zeros({SIZE})")
+    library_home.commit()
+    done = hand_over(library_home, "x[5000] = 7")
     assert done["mapped"] == MIB4
     assert done["copied"] < 3 * 4096
-    assert torch_home.ns["x"][5000] == 7
+    assert library_home.ns["x"][5000] == 7
     # Nothing changed: nothing is written at all.
-    assert hand_over(torch_home, "value = x.sum().item()")["saved"] == ["value"]
-    assert hand_over(torch_home, "x.sum()")["saved"] == []
+    assert hand_over(library_home, "value = x.sum().item()")["saved"] == ["value"]
+    assert hand_over(library_home, "x.sum()")["saved"] == []
 
 
-def test_what_shares_a_storage_shares_it_again(torch_home):
-    home = torch_home
+def test_what_shares_a_storage_shares_it_again(library_home):
+    home = library_home
     home.execute(
         f"x = torch.zeros(1024, {SIZE // 1024})\nrow = x[3]\nturned = x.T\n"
         "nested = {'deep': [x[:, 5]]}\nother = torch.zeros(8)\nsmall = other[2:]"
@@ -127,8 +115,8 @@ def test_what_shares_a_storage_shares_it_again(torch_home):
     assert hand_over(home, "value = [x[3, 5].item(), turned[5, 3].item()]")["value"] == [9, 9]
 
 
-def test_arrays_and_tensors_of_one_memory(torch_home):
-    home = torch_home
+def test_arrays_and_tensors_of_one_memory(library_home):
+    home = library_home
     home.execute(
         "import numpy as np\na = np.zeros(100_000)\nt = torch.from_numpy(a)\n"
         "u = torch.zeros(100_000)\nb = u[7:].numpy()\nw = u[50:]"
@@ -142,16 +130,16 @@ def test_arrays_and_tensors_of_one_memory(torch_home):
         assert ns["b"][43] == value
 
 
-def test_aliases_are_one_object(torch_home):
-    torch_home.execute("x = torch.zeros(3)\ny = x\nz = [x]")
-    torch_home.commit()
-    hand_over(torch_home, "assert x is y and z[0] is x\nx[0] = 1")
-    ns = torch_home.ns
+def test_aliases_are_one_object(library_home):
+    library_home.execute("x = torch.zeros(3)\ny = x\nz = [x]")
+    library_home.commit()
+    hand_over(library_home, "assert x is y and z[0] is x\nx[0] = 1")
+    ns = library_home.ns
     assert ns["x"] is ns["y"] is ns["z"][0] and ns["z"][0][0] == 1
 
 
-def test_gradients_hooks_and_attributes(torch_home):
-    home = torch_home
+def test_gradients_hooks_and_attributes(library_home):
+    home = library_home
     home.execute(
         "x = torch.ones(3, requires_grad=True)\n(x * 2).sum().backward()\n"
         "x.note = 'mine'\nlog = []\nhandle = x.register_hook(lambda g: log.append(1) or g * 10)\n"
@@ -169,22 +157,22 @@ def test_gradients_hooks_and_attributes(torch_home):
     assert home.ns["w"].grad is home.ns["g"] and home.ns["g"][0] == 5
 
 
-def test_what_was_computed_keeps_its_value_and_says_that_its_graph_stayed(torch_home):
-    torch_home.execute(
+def test_what_was_computed_keeps_its_value_and_says_that_its_graph_stayed(library_home):
+    library_home.execute(
         "x = torch.ones(3, requires_grad=True)\ny = x * 2\ny.retain_grad()\ny.sum().backward(retain_graph=True)\n"
         "z = y * 2"
     )
-    torch_home.commit()
+    library_home.commit()
     done = hand_over(
-        torch_home,
+        library_home,
         "assert y.requires_grad and not y.is_leaf and z.tolist() == [4, 4, 4]\n"
         "assert y.grad.tolist() == [1, 1, 1]\n"
         "z.add_(1)\n"
         "try:\n    z.sum().backward()\nexcept RuntimeError as error:\n    value = str(error)",
     )
     assert "graph" in done["value"] and "same cell" in done["value"]
-    assert torch_home.ns["z"].tolist() == [5, 5, 5]
-    torch_home.ns["y"].sum().backward()  # y was not changed: it has its graph still
+    assert library_home.ns["z"].tolist() == [5, 5, 5]
+    library_home.ns["y"].sum().backward()  # y was not changed: it has its graph still
 
 
 TRAINING = """
@@ -213,8 +201,8 @@ value = loss.item()
 """
 
 
-def test_training_goes_on_as_in_one_process(torch_home):
-    home = torch_home
+def test_training_goes_on_as_in_one_process(library_home):
+    home = library_home
     torch.manual_seed(3)
     home.execute(TRAINING)
     home.ns["Net"].__module__ = "__main__"
@@ -236,8 +224,8 @@ def test_training_goes_on_as_in_one_process(torch_home):
     assert home.ns["schedule"].optimizer is optimizer
 
 
-def test_subclasses_and_small_types(torch_home):
-    home = torch_home
+def test_subclasses_and_small_types(library_home):
+    home = library_home
     home.execute(
         "class Named(torch.Tensor):\n    pass\n"
         "x = torch.ones(4).as_subclass(Named)\nx.label = 'n'\n"
@@ -252,16 +240,16 @@ def test_subclasses_and_small_types(torch_home):
     assert home.ns["kinds"][:4] == expected
 
 
-def test_a_restored_storage_is_replaced_but_does_not_grow(torch_home):
-    torch_home.execute(f"x = torch.zeros({SIZE})\ny = x[:5]")
-    torch_home.commit()
+def test_a_restored_storage_is_replaced_but_does_not_grow(library_home):
+    library_home.execute(f"x = torch.zeros({SIZE})\ny = x[:5]")
+    library_home.commit()
     done = hand_over(
-        torch_home,
+        library_home,
         "x.resize_(100)\nx.data = torch.ones(3)\n"
         "try:\n    y.resize_(10 ** 7)\nexcept RuntimeError as error:\n    value = str(error)",
     )
     assert "resiz" in done["value"]
-    assert torch_home.ns["x"].tolist() == [1, 1, 1]
+    assert library_home.ns["x"].tolist() == [1, 1, 1]
 
 
 def test_storages_are_made_on_a_device():
@@ -273,8 +261,8 @@ def test_storages_are_made_on_a_device():
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="PyTorch has no GPU here")
-def test_tensors_on_a_gpu(torch_home):
-    home = torch_home
+def test_tensors_on_a_gpu(library_home):
+    home = library_home
     home.execute(
         "x = torch.arange(1000., device='cuda')\nrow = x[10:20]\nw = torch.nn.Linear(3, 3).cuda()"
     )
@@ -286,12 +274,12 @@ def test_tensors_on_a_gpu(torch_home):
     assert ns["w"].weight.is_cuda and ns["w"].weight.sum() == 18
 
 
-def test_what_can_t_be_carried_is_declined_alone(torch_home):
-    torch_home.execute(
+def test_what_can_t_be_carried_is_declined_alone(library_home):
+    library_home.execute(
         "good = torch.ones(3)\nscripted = torch.jit.script(torch.nn.Linear(2, 2))\n"
         "bad = {'inner': torch.ones(2)}\nbad['inner'].lock = __import__('threading').Lock()"
     )
-    report = torch_home.commit()
+    report = library_home.commit()
     assert "good" in report["saved"]
     assert set(report["declined"]) == {"scripted", "bad"}
     assert "lock" in report["declined"]["bad"]
