@@ -32,7 +32,7 @@ def remember_source(name, text):
 
 
 def told(spans, namespace):
-    from holdfast.worker.writes import spans as memory
+    from holdfast.worker.spans import spans as memory
 
     starts = {}
     for name, value in namespace.items():

@@ -20,7 +20,8 @@ import hashlib
 import sys
 import typing as t
 
-from . import writes
+from .spans import spans
+from .writes import Uses
 
 BYTES_MIN = 1 << 20  # less isn't worth a thought
 PAGES_MIN = 1024  # copied one by one that are worth to be remembered
@@ -85,9 +86,9 @@ def undo(session: t.Any, copied: list[int]) -> None:
         _store._reseal(session, address)
 
 
-def find(shell: t.Any, code: str) -> writes.Uses:
+def find(shell: t.Any, code: str) -> Uses:
     """The visible uses of a cell's code, and of the cells that its magics run."""
-    uses = writes.Uses(shell.user_ns)
+    uses = Uses(shell.user_ns)
     try:
         with_magics = _needs_transform(code)
         tree = ast.parse(shell.transform_cell(code) if with_magics else code)
@@ -95,7 +96,7 @@ def find(shell: t.Any, code: str) -> writes.Uses:
         for inner in _cells_of_magics(tree) if with_magics else ():
             uses.look_at(ast.parse(shell.transform_cell(inner)))
     except Exception:  # broken code is the shell's to tell; a strange object costs faults only
-        return writes.Uses(shell.user_ns)
+        return Uses(shell.user_ns)
     return uses
 
 
@@ -131,7 +132,7 @@ def wrote_unseen(
     for name, value in list(namespace.items()):
         if name.startswith("_") or name in hidden:
             continue
-        for address in {span.address for span in writes.spans(value)}:
+        for address in {span.address for span in spans(value)}:
             copied, size = _store._copied(session, address)
             if copied >= BYTES_MIN and copied * 8 >= size:
                 found.append(name)

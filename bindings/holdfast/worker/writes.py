@@ -21,24 +21,43 @@ A read is an operand, an argument of a call, a method that isn't known to be che
 subject of a loop. An element is neither: of each use it is told how many bytes it touches.
 
 Nothing here can do harm by being wrong: it decides about time, not about values. But nothing
-here may run the user's code either. So only exact types are indexed, with integers, slices and
-what is made of them; attributes are looked up in instances' own dictionaries.
+here may run the user's code either: values.py tells what can be followed.
 """
 
 from __future__ import annotations
 
 import ast
 import builtins
-import inspect
 import operator
 import sys
-import textwrap
 import types
 import typing as t
 
+from .spans import Span, spans
+from .values import (
+    INDEX_TYPES,
+    MANY,
+    UNKNOWN,
+    Indexer,
+    Local,
+    Unknown,
+    attribute_of,
+    basic_index,
+    element_of,
+    is_array,
+    is_frame,
+    is_ufunc,
+    item_of,
+    may_count,
+    own_attributes,
+    range_of,
+    reshaped,
+    share_of_columns,
+    source_of,
+)
+
 _DEPTH_MAX = 4  # calls into each other
 _STEPS_MAX = 5000  # nodes looked at: a longer program isn't worth it
-_PAGE = 4096
 
 _FILL = frozenset(("sort", "fill", "partition", "put", "setfield", "random_raw"))
 _FILL_FIRST = frozenset(("copyto", "put", "place", "putmask", "put_along_axis", "shuffle"))
@@ -56,7 +75,6 @@ _CHEAP = _VIEWS | frozenset(
 _LOOKS = frozenset(
     "len type id isinstance issubclass hasattr getattr repr print range iter display".split()
 )
-_ATTRIBUTES = frozenset("T mT real imag grad".split())
 _OPERATORS: dict[type, t.Callable[[t.Any, t.Any], t.Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -66,50 +84,6 @@ _OPERATORS: dict[type, t.Callable[[t.Any, t.Any], t.Any]] = {
     ast.RShift: operator.rshift,
     ast.LShift: lambda a, b: a << min(b, 64),
 }
-_ARRAYS = frozenset(("ndarray", "memmap", "Tensor", "Parameter"))
-_ARRAY_MODULES = frozenset(("numpy", "torch", "torch.nn.parameter"))
-_INDEX = (int, slice, type(None), type(Ellipsis))
-
-
-class _Unknown:
-    """A value that can't be followed; `array`: but it picks many elements, as a mask does."""
-
-    def __init__(self, many: bool = False):
-        self.many = many
-
-
-UNKNOWN = _Unknown()
-MANY = _Unknown(many=True)
-
-
-class _Each:
-    """An index that takes each value of a range in turn."""
-
-    def __init__(self, values: range):
-        self.values = values
-
-
-class _Local:
-    """A function that the cell defines."""
-
-    def __init__(self, node: ast.FunctionDef | ast.Lambda):
-        self.node = node
-
-
-class _Indexer:
-    """`df.loc` and `df.iloc`."""
-
-    def __init__(self, frame: t.Any):
-        self.frame = frame
-
-
-class Span(t.NamedTuple):
-    """Memory: where it begins, its bytes, how many are touched, and what keeps it."""
-
-    address: int
-    size: int
-    touched: int
-    owner: t.Any
 
 
 class Uses:
@@ -183,7 +157,7 @@ class Uses:
     def _on_AugAssign(self, node: ast.AugAssign) -> None:
         self._use(self._value(node.value))
         value = self._value(node.target)
-        if _is_array(value):  # a view of what is indexed, too
+        if is_array(value):  # a view of what is indexed, too
             self._write(value)
         elif isinstance(node.target, ast.Subscript):
             self._write_item(node.target)
@@ -192,12 +166,12 @@ class Uses:
 
     def _write_item(self, target: ast.Subscript) -> None:
         base, index = self._value(target.value), self._value(target.slice)
-        if isinstance(base, _Indexer):
+        if isinstance(base, Indexer):
             rows = index[0] if type(index) is tuple and index else index
             if not isinstance(rows, (int, str)) and rows is not UNKNOWN:
-                self._write(base.frame, share=_columns(base.frame, index))
-        elif _is_array(base):
-            part = _item(base, index)
+                self._write(base.frame, share=share_of_columns(base.frame, index))
+        elif is_array(base):
+            part = item_of(base, index)
             if part is MANY:
                 self._write(base)
             else:
@@ -206,12 +180,12 @@ class Uses:
     def _on_For(self, node: ast.For) -> None:
         subject = self._value(node.iter)
         self._use(subject)
-        self._assign(node.target, _element(subject))
+        self._assign(node.target, element_of(subject))
         self._block(node.body)
         self._block(node.orelse)
 
     def _on_FunctionDef(self, node: ast.FunctionDef) -> None:
-        self._scopes[-1][node.name] = _Local(node)
+        self._scopes[-1][node.name] = Local(node)
 
     def _on_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> None:
         self._scopes[-1][node.name] = UNKNOWN
@@ -268,7 +242,7 @@ class Uses:
 
     def _of_Slice(self, node: ast.Slice) -> t.Any:
         parts = [
-            None if part is None else _basic(self._value(part))
+            None if part is None else basic_index(self._value(part))
             for part in (node.lower, node.upper, node.step)
         ]
         known = all(part is None or type(part) is int for part in parts)
@@ -279,7 +253,7 @@ class Uses:
         if isinstance(node.op, ast.USub) and type(value) is int:
             return -value
         self._use(value)
-        return MANY if value is MANY or _is_array(value) else UNKNOWN
+        return MANY if value is MANY or is_array(value) else UNKNOWN
 
     def _of_BinOp(self, node: ast.BinOp) -> t.Any:
         left, right = self._value(node.left), self._value(node.right)
@@ -298,12 +272,12 @@ class Uses:
         values = [self._value(part) for part in (node.left, *node.comparators)]
         for value in values:
             self._use(value)
-        return MANY if any(_is_array(value) or value is MANY for value in values) else UNKNOWN
+        return MANY if any(is_array(value) or value is MANY for value in values) else UNKNOWN
 
     def _of_IfExp(self, node: ast.IfExp) -> t.Any:
         self._value(node.test)
         first, second = self._value(node.body), self._value(node.orelse)
-        return second if isinstance(first, _Unknown) else first
+        return second if isinstance(first, Unknown) else first
 
     def _of_NamedExpr(self, node: ast.NamedExpr) -> t.Any:
         value = self._value(node.value)
@@ -311,15 +285,15 @@ class Uses:
         return value
 
     def _of_Lambda(self, node: ast.Lambda) -> t.Any:
-        return _Local(node)
+        return Local(node)
 
     def _of_Attribute(self, node: ast.Attribute) -> t.Any:
-        return _attribute(self._value(node.value), node.attr)
+        return attribute_of(self._value(node.value), node.attr)
 
     def _of_Subscript(self, node: ast.Subscript) -> t.Any:
         base, index = self._value(node.value), self._value(node.slice)
-        part = _item(base, index)
-        if part is MANY and _is_array(base):
+        part = item_of(base, index)
+        if part is MANY and is_array(base):
             self._use(base)
         return part
 
@@ -329,7 +303,7 @@ class Uses:
         for clause in node.generators:
             subject = self._value(clause.iter)
             self._use(subject)
-            self._assign(clause.target, _element(subject))
+            self._assign(clause.target, element_of(subject))
             for condition in clause.ifs:
                 self._value(condition)
         for part in ("key", "value", "elt"):
@@ -348,7 +322,7 @@ class Uses:
         base: t.Any = UNKNOWN
         if isinstance(node.func, ast.Attribute):
             base, name = self._value(node.func.value), node.func.attr
-            function = _attribute(base, name)
+            function = attribute_of(base, name)
         else:
             function, name = self._value(node.func), getattr(node.func, "id", "")
         self._outputs(keywords, arguments)
@@ -370,52 +344,52 @@ class Uses:
             self._write(arguments[0])
 
     def _call(self, function: t.Any, name: str, arguments: list, keywords: dict) -> t.Any:
-        if isinstance(function, _Local):
+        if isinstance(function, Local):
             self._enter(function.node, arguments, keywords)
             return UNKNOWN
         if isinstance(function, types.MethodType):
             arguments, function = [function.__self__, *arguments], function.__func__
         if isinstance(function, types.FunctionType) and function.__globals__ is self.namespace:
-            node = _source(function)
+            node = source_of(function)
             if node is not None:
                 self._enter(node, arguments, keywords)
             return UNKNOWN
         if function is range and arguments and all(type(a) is int for a in arguments):
-            return _range(arguments)
+            return range_of(arguments)
         if function is len:
-            return len(arguments[0]) if arguments and _may_count(arguments[0]) else UNKNOWN
+            return len(arguments[0]) if arguments and may_count(arguments[0]) else UNKNOWN
         if function is enumerate or function is zip:
             return (function, arguments)
         if name in _LOOKS:
             return UNKNOWN
-        inputs = getattr(function, "nin", None) if _is_ufunc(function) else None
+        inputs = getattr(function, "nin", None) if is_ufunc(function) else None
         if inputs is not None:
             for value in arguments[inputs:]:
                 self._write(value)
-        if name in _FILL_FIRST and arguments and _is_array(arguments[0]):
+        if name in _FILL_FIRST and arguments and is_array(arguments[0]):
             self._write(arguments[0])
         for value in (*arguments, *keywords.values(), function):
             self._use(value)
-        same = name in _SAME and arguments and _is_array(arguments[0])
+        same = name in _SAME and arguments and is_array(arguments[0])
         return arguments[0] if same else UNKNOWN
 
     def _method(self, base: t.Any, name: str, arguments: list, keywords: dict) -> t.Any:
         for value in (*arguments, *keywords.values()):
             self._use(value)
-        if _is_array(base):
+        if is_array(base):
             return self._array_method(base, name, arguments, keywords)
-        if name in _FILL_FIRST and arguments and _is_array(arguments[0]):  # rng.shuffle(a)
+        if name in _FILL_FIRST and arguments and is_array(arguments[0]):  # rng.shuffle(a)
             self._write(arguments[0])
         elif name in _FILL_LAST and arguments:
             self._write(arguments[-1])
-        elif _is_frame(base):
+        elif is_frame(base):
             if name in _INPLACE and (keywords.get("inplace") is True or name == "update"):
                 self._write(base)
             self._use(base)
-        elif name == "step" and isinstance(_own(base).get("param_groups"), list):
+        elif name == "step" and isinstance(own_attributes(base).get("param_groups"), list):
             self._write(base)
-        elif name == "at" and _is_ufunc(base) and arguments:
-            part = _item(arguments[0], arguments[1]) if len(arguments) > 1 else MANY
+        elif name == "at" and is_ufunc(base) and arguments:
+            part = item_of(arguments[0], arguments[1]) if len(arguments) > 1 else MANY
             self._write(arguments[0] if part is MANY else part)
         elif name not in _CHEAP:
             self._use(base)
@@ -431,7 +405,7 @@ class Uses:
         if name not in _CHEAP:
             self._use(base)
         if name in ("reshape", "view"):
-            return _reshaped(base, arguments)
+            return reshaped(base, arguments)
         return base if name in _VIEWS else UNKNOWN
 
     def _enter(self, node: t.Any, arguments: list, keywords: dict) -> None:
@@ -460,247 +434,9 @@ class Uses:
         self._note(self.read, value)
 
     def _note(self, into: dict[int, Span], value: t.Any, share: float = 1.0) -> None:
-        if isinstance(value, (_Unknown, *_INDEX, float, str)):
+        if isinstance(value, (Unknown, *INDEX_TYPES, float, str)):
             return
         for span in spans(value):
             before = into.get(span.address)
             touched = int(span.touched * share) + (before.touched if before else 0)
             into[span.address] = span._replace(touched=min(touched, span.size))
-
-
-# ---- values
-
-
-def _is_array(value: t.Any) -> bool:
-    """Whether it is an array that is written by `+=`, and whose items are views.
-
-    Only the libraries' own types are: a subclass of the user's may run anything.
-    """
-    kind = type(value)
-    return kind.__name__ in _ARRAYS and kind.__module__ in _ARRAY_MODULES
-
-
-def _is_ufunc(value: t.Any) -> bool:
-    numpy = sys.modules.get("numpy")
-    return numpy is not None and isinstance(value, getattr(numpy, "ufunc", ()))
-
-
-def _is_frame(value: t.Any) -> bool:
-    """Whether it is pandas' own DataFrame or Series."""
-    return type(value).__name__ in ("DataFrame", "Series") and (
-        type(value).__module__.partition(".")[0] == "pandas"
-    )
-
-
-def _own(value: t.Any) -> dict[str, t.Any]:
-    """An instance's own dictionary; {} where it has none, or hides it."""
-    try:
-        found = object.__getattribute__(value, "__dict__")
-    except (AttributeError, TypeError):
-        return {}
-    return found if type(found) is dict else {}
-
-
-def _may_count(value: t.Any) -> bool:
-    return type(value) in (list, tuple, dict, str, range) or _is_array(value) or _is_frame(value)
-
-
-def _range(arguments: list[int]) -> t.Any:
-    try:
-        return range(*arguments)
-    except (TypeError, ValueError):
-        return UNKNOWN
-
-
-def _element(subject: t.Any) -> t.Any:
-    """What stands for each element of a subject of a loop, or for all of them."""
-    if type(subject) is range:
-        return _Each(subject)
-    if _is_array(subject):
-        return subject
-    if type(subject) is tuple and subject and (subject[0] is enumerate or subject[0] is zip):
-        parts = [_element(part) for part in subject[1]]
-        return (UNKNOWN, *parts) if subject[0] is enumerate else tuple(parts)
-    return UNKNOWN
-
-
-def _attribute(value: t.Any, name: str) -> t.Any:
-    """An attribute, where looking it up runs nothing of the user's."""
-    if isinstance(value, (_Unknown, _Each, _Local, _Indexer)):
-        return UNKNOWN
-    if isinstance(value, types.ModuleType):
-        return vars(value).get(name, UNKNOWN)
-    if _is_array(value):
-        if name in ("shape", "size", "ndim", "nbytes") and type(value).__module__ == "numpy":
-            return getattr(value, name)
-        if name == "flat":
-            return value.reshape(-1) if value.flags.c_contiguous else value
-        return getattr(value, name) if name in _ATTRIBUTES else UNKNOWN
-    if _is_frame(value):
-        return _Indexer(value) if name in ("loc", "iloc") else UNKNOWN
-    own = _own(value)
-    if name in own:
-        return own[name]
-    if type(value).__module__ == "__main__":
-        found = inspect.getattr_static(type(value), name, None)
-        if isinstance(found, types.FunctionType):
-            return types.MethodType(found, value)
-    for part in ("_parameters", "_modules"):  # torch.nn.Module
-        if isinstance(own.get(part), dict) and own[part].get(name) is not None:
-            return own[part][name]
-    return UNKNOWN
-
-
-def _item(base: t.Any, index: t.Any) -> t.Any:
-    """base[index]: a view, an element, MANY where it picks many, or UNKNOWN."""
-    if isinstance(base, _Unknown):
-        return base
-    if type(base) in (dict, list, tuple):
-        if not isinstance(index, (int, str)):
-            return UNKNOWN
-        try:
-            return base[index]
-        except (LookupError, TypeError):
-            return UNKNOWN
-    if not _is_array(base):
-        return MANY if _is_frame(base) else UNKNOWN
-    parts = [_basic(part) for part in (index if type(index) is tuple else (index,))]
-    if MANY in parts:
-        return MANY
-    if UNKNOWN in parts:
-        return UNKNOWN
-    try:
-        # An element too becomes a view of itself, not a scalar: it has a place.
-        return base[(*parts, Ellipsis)] if Ellipsis not in parts else base[tuple(parts)]
-    except Exception:  # out of bounds: the cell will say so
-        return UNKNOWN
-
-
-def _reshaped(array: t.Any, shape: list[t.Any]) -> t.Any:
-    """A view of another shape; the array itself where that can't be told, or would copy."""
-    if len(shape) == 1 and type(shape[0]) is tuple:
-        shape = list(shape[0])
-    contiguous = (
-        array.is_contiguous() if hasattr(array, "is_contiguous") else (array.flags.c_contiguous)
-    )
-    if not shape or not contiguous or not all(type(length) is int for length in shape):
-        return array
-    try:
-        return array.reshape(shape)
-    except (ValueError, RuntimeError):
-        return array
-
-
-def _basic(index: t.Any) -> t.Any:
-    """An index that gives a view; else MANY or UNKNOWN."""
-    if isinstance(index, _Each):
-        values = index.values
-        if not values:
-            return slice(0, 0)
-        low, high = min(values[0], values[-1]), max(values[0], values[-1])
-        return slice(low, high + 1, abs(values.step)) if low >= 0 else UNKNOWN
-    if isinstance(index, _INDEX) and not isinstance(index, bool):
-        return index
-    if index is MANY:
-        return MANY
-    if _is_array(index):
-        return MANY if len(index.shape) and index.shape[0] > 1024 else UNKNOWN
-    numpy = sys.modules.get("numpy")
-    if numpy is not None and isinstance(index, numpy.integer):
-        return int(index)
-    return UNKNOWN
-
-
-def _columns(frame: t.Any, index: t.Any) -> float:
-    """The share of a DataFrame's columns that an index names."""
-    if type(index) is not tuple or len(index) < 2 or not hasattr(frame, "columns"):
-        return 1.0
-    columns, count = index[1], max(1, len(frame.columns))
-    if isinstance(columns, (str, int)):
-        return 1 / count
-    return min(1.0, len(columns) / count) if type(columns) is list else 1.0
-
-
-def _source(function: types.FunctionType) -> ast.FunctionDef | ast.Lambda | None:
-    try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
-    except (OSError, TypeError, SyntaxError, ValueError):
-        return None
-    node = tree.body[0] if tree.body else None
-    return node if isinstance(node, ast.FunctionDef) else None
-
-
-# ---- memory
-
-
-def spans(value: t.Any, budget: int = 256) -> list[Span]:
-    """The memory of the arrays in a value, as far as that is told without running anything."""
-    found: list[Span] = []
-    work = [value]
-    while work and budget > 0:
-        one = work.pop()
-        budget -= 1
-        if _is_array(one):
-            span = _torch_span(one) if hasattr(one, "untyped_storage") else _numpy_span(one)
-            if span is not None:
-                found.append(span)
-        elif _is_frame(one):
-            work.extend(_blocks(one))
-        elif type(one) in (list, tuple):
-            work.extend(one[:budget])
-        elif type(one) is dict:
-            work.extend(list(one.values())[:budget])
-        elif hasattr(type(one), "named_parameters"):  # torch.nn.Module
-            for part in ("_parameters", "_modules"):
-                work.extend(_own(one).get(part, {}).values())
-        elif isinstance(_own(one).get("param_groups"), list):  # torch.optim.Optimizer
-            for group in one.param_groups:
-                work.extend(group.get("params", ()))
-        elif type(one).__module__ == "__main__" and not isinstance(one, type):
-            work.extend(list(_own(one).values())[:budget])
-    return found
-
-
-def _blocks(frame: t.Any) -> list[t.Any]:
-    blocks = []
-    for array in getattr(getattr(frame, "_mgr", None), "arrays", ()):
-        array = getattr(array, "_ndarray", array)
-        if _is_array(array):
-            blocks.append(array)
-    return blocks
-
-
-def _numpy_span(array: t.Any) -> Span | None:
-    if array.dtype.hasobject:
-        return None
-    owner = array
-    while _is_array(owner.base) and hasattr(owner.base, "base"):  # a tensor has none
-        owner = owner.base
-    start = owner.__array_interface__["data"][0]
-    return Span(start, owner.nbytes, _touched(array), owner)
-
-
-def _torch_span(tensor: t.Any) -> Span | None:
-    try:
-        if tensor.device.type != "cpu":
-            return None
-        storage = tensor.untyped_storage()
-        touched = tensor.numel() * tensor.element_size()
-        return Span(storage.data_ptr(), storage.nbytes(), touched, tensor)
-    except (RuntimeError, NotImplementedError):  # sparse, fake, functorch's
-        return None
-
-
-def _touched(array: t.Any) -> int:
-    """Bytes of the pages that the elements of an array lie in, about."""
-    if array.flags.forc:
-        return array.nbytes
-    run, runs = array.itemsize, 1
-    for stride, length in sorted(zip(map(abs, array.strides), array.shape, strict=True)):
-        if length == 0:
-            return 0
-        if stride <= max(run, _PAGE):
-            run += stride * (length - 1)
-        else:
-            runs *= length
-    return runs * max(run, min(_PAGE, array.nbytes))
