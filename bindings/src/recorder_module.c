@@ -259,7 +259,7 @@ region_find(module_state *state, PyObject *name, PyObject *file, unsigned int li
 }
 
 PyDoc_STRVAR(region_begin_doc,
-             "region_begin(name, file=None, line=0)\n--\n\n"
+             "region_begin(name, file=None, line=0, /)\n--\n\n"
              "Enter a user region. The first use of a name fixes its file and line.");
 
 static PyObject *
@@ -283,7 +283,7 @@ region_begin(PyObject *module, PyObject *arguments) {
 }
 
 PyDoc_STRVAR(region_end_doc,
-             "region_end(name)\n--\n\n"
+             "region_end(name, /)\n--\n\n"
              "Leave the user region of this name that was entered last on this thread. "
              "False when\nnone is open, else True.");
 
@@ -321,7 +321,7 @@ string_find(PyObject *text, uint32_t *ret_id) {
 }
 
 PyDoc_STRVAR(rewind_begin_doc,
-             "rewind_begin(name)\n--\n\nMark a point of this thread's trace.");
+             "rewind_begin(name, /)\n--\n\nMark a point of this thread's trace.");
 
 static PyObject *
 rewind_begin(PyObject *module, PyObject *arguments) {
@@ -342,7 +342,7 @@ rewind_begin(PyObject *module, PyObject *arguments) {
 
 PyDoc_STRVAR(
     rewind_end_doc,
-    "rewind_end(name, drop)\n--\n\n"
+    "rewind_end(name, drop, /)\n--\n\n"
     "Forget the mark; with drop, drop the events since it. False when there is no "
     "such mark\nor the events can't be dropped any more, else True.");
 
@@ -389,7 +389,7 @@ parameter_find(module_state *state, PyObject *name, hfi_parameter_kind kind,
     return result < 0 ? -1 : 0;
 }
 
-PyDoc_STRVAR(parameter_int_doc, "parameter_int(name, value)\n--\n\n"
+PyDoc_STRVAR(parameter_int_doc, "parameter_int(name, value, /)\n--\n\n"
                                 "Record a signed value of 64 bits for this thread.");
 
 static PyObject *
@@ -409,7 +409,7 @@ parameter_int(PyObject *module, PyObject *arguments) {
 }
 
 PyDoc_STRVAR(parameter_uint_doc,
-             "parameter_uint(name, value)\n--\n\n"
+             "parameter_uint(name, value, /)\n--\n\n"
              "Record an unsigned value of 64 bits for this thread.");
 
 static PyObject *
@@ -431,7 +431,7 @@ parameter_uint(PyObject *module, PyObject *arguments) {
     Py_RETURN_NONE;
 }
 
-PyDoc_STRVAR(parameter_string_doc, "parameter_string(name, value)\n--\n\n"
+PyDoc_STRVAR(parameter_string_doc, "parameter_string(name, value, /)\n--\n\n"
                                    "Record a text for this thread.");
 
 static PyObject *
@@ -481,7 +481,7 @@ is_recording(PyObject *module, PyObject *unused) {
 }
 
 PyDoc_STRVAR(exclude_doc,
-             "exclude(prefix, *, callees=False)\n--\n\n"
+             "exclude(prefix, /, *, callees=False)\n--\n\n"
              "Leave out code whose file name begins with prefix, and with callees "
              "all that it\ncalls but cells. The longest prefix decides. To be called "
              "before open().");
@@ -503,7 +503,7 @@ recorder_exclude(PyObject *module, PyObject *arguments, PyObject *keywords) {
 }
 
 PyDoc_STRVAR(show_file_doc,
-             "show_file(filename, shown)\n--\n\n"
+             "show_file(filename, shown, /)\n--\n\n"
              "Show code with this co_filename, a cell's, under another file name, "
              "such as 'In[5]'.\nIts module code is the region 'cell In[5]'. To be "
              "called before the code first runs.");
