@@ -59,6 +59,7 @@ LIBRARIES = {
     "Python.h": {"serializers/python", "bindings/src", "bindings/recorder"},
     "structmember.h": {"serializers/python", "bindings/src"},
     "frameobject.h": {"bindings/src", "bindings/recorder"},
+    "internal/": {"bindings/recorder"},
     "numpy/": {"bindings/src", "serializers/python"},
     "lz4": {"shm_store/spill", "serializers/codecs"},
     "msgpack": {"serializers/codecs", "serializers/python", "kernel/workers"},

@@ -1,18 +1,19 @@
-/* python_events.c - the interpreter's profile callback.
+/* python_events.c - the process's recording of its Python functions.
  *
- * PyEval_SetProfile on every thread. A call costs: one thread-local comparison, the
- * region's number from the code object's extra slot, a push, the clock, and the back
- * end's event. No allocation and no lock: the interpreter's lock is held in the
- * callback (a free-threaded build is refused at import), and each thread has its own
- * location.
+ * Which hook tells of calls and returns depends on the interpreter's version and on
+ * what is asked for; see python_hooks.h. An event costs: one thread-local comparison,
+ * the region's number from the code object's extra slot, a push, the clock, and the
+ * back end's event. No allocation and no lock: the interpreter's lock is held (a
+ * free-threaded build is refused at import), and each thread has its own location.
  *
- * A code object's slot holds generation << 32 | region + 1. The generation names the
- * recording, so a slot that an earlier one left is recognized without having to visit
- * all code objects. The slot dies with its code object, so nothing is kept alive.
+ * A code object's slot holds the recording's generation, and what the code is to that
+ * recording: the region, or that it is left out. A slot that an earlier recording left
+ * is recognized by its generation without having to visit all code objects. The slot
+ * dies with its code object, so nothing is kept alive.
  *
- * `here` caches a thread's location. Its epoch changes with every open and every
- * enable; the first event after that takes the slow way: it finds or makes the
- * location, and leaves the entries whose frames returned while events were off. A
+ * `hfi_here` caches a thread's location. Its epoch changes with every open,
+ * enable and close; the first event after that takes the slow way: it finds or makes
+ * the location, and leaves the entries whose frames returned while events were off. A
  * thread whose Thread has a true `pydev_do_not_trace` is not the program's, and gets
  * none.
  *
@@ -22,78 +23,39 @@
  * next one and a fork wait for that. It is never waited for with the interpreter's lock
  * held.
  *
- * Rejected: a dict from code objects to regions (a hash and a compare per event);
- * sys.monitoring (3.12+, to come behind the same functions); a frame-evaluation hook
- * (3.11, to come).
+ * Rejected: a dict from code objects to regions (a hash and a compare per event).
  */
 #include "python_events.h"
-#include "region_names.h"
+#include "python_hooks.h"
 
-#include <frameobject.h>
 #include <pthread.h>
 #include <stdlib.h>
 
 _Static_assert(sizeof(void *) == 8, "a code object's slot holds 64 bits");
 
+hfi_events_state hfi_events = {.extra_index = -1};
+_Thread_local hfi_thread hfi_here HFI_FAST_TLS;
+
+static const hfi_hook *hook; /* of the open recording */
+
 #if PY_VERSION_HEX >= 0x030C0000
-#define CODE_GET_EXTRA PyUnstable_Code_GetExtra
-#define CODE_SET_EXTRA PyUnstable_Code_SetExtra
-#define REQUEST_EXTRA  PyUnstable_Eval_RequestCodeExtraIndex
+static const hfi_hook *const python_hook = &hfi_monitor_hook;
 #else
-#define CODE_GET_EXTRA _PyCode_GetExtra
-#define CODE_SET_EXTRA _PyCode_SetExtra
-#define REQUEST_EXTRA  _PyEval_RequestCodeExtraIndex
+static const hfi_hook *const python_hook = &hfi_frame_hook;
 #endif
-
-#if defined(__linux__)
-#define FAST_TLS __attribute__((tls_model("initial-exec")))
-#else
-#define FAST_TLS
-#endif
-
-/* C functions have no slot: a table by their definition's address, rebuilt with every
- * recording. A definition that was freed and whose address is used again would be shown
- * under the old name; such definitions (made at run time) are rare. */
-typedef struct c_region {
-    const PyMethodDef *definition;
-    uint32_t region;
-} c_region;
-
-static struct {
-    hf_recorder *recorder; /* NULL: none is open */
-    uint64_t epoch;        /* changes with every open, enable and close */
-    uint32_t generation;   /* of the recording */
-    bool enabled;
-    bool c_calls;
-    Py_ssize_t extra_index; /* of the code objects' slot; -1 before the first open */
-    c_region *c_regions;    /* open addressing, at most half full */
-    size_t c_count, c_capacity;
-} events = {.extra_index = -1};
-
-/* The profile function that enable() took the place of, on its own thread. */
-static struct {
-    PyThreadState *thread;
-    Py_tracefunc function; /* NULL: none */
-    PyObject *object;
-} displaced;
 
 static pthread_mutex_t finish_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t write_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_key_t finish_key;
 static pthread_once_t finish_once = PTHREAD_ONCE_INIT;
 
-static _Thread_local struct {
-    uint64_t epoch;
-    uint32_t generation;
-    hfi_location *location;
-} here FAST_TLS;
-
 static void
 thread_finish(void *unused) {
     (void)unused;
     pthread_mutex_lock(&finish_lock);
-    if (here.location && here.generation == events.generation && events.recorder)
-        atomic_store_explicit(&here.location->finished, true, memory_order_release);
+    if (hfi_here.location && hfi_here.generation == hfi_events.generation &&
+        hfi_events.recorder)
+        atomic_store_explicit(&hfi_here.location->finished, true, memory_order_release);
     pthread_mutex_unlock(&finish_lock);
 }
 
@@ -142,111 +104,78 @@ thread_is_service(PyObject *thread) {
     return is_service;
 }
 
+/* A thread of `threading` first runs that module's functions, which then enter it in
+ * the list of those that have a name. */
+static bool
+is_starting(PyObject *thread, PyCodeObject *code) {
+    PyObject *threading = /* borrowed */
+        PyDict_GetItemString(PyImport_GetModuleDict(), "threading");
+    PyObject *file = !thread && code && threading
+                         ? PyObject_GetAttrString(threading, "__file__")
+                         : NULL;
+    bool same = file && PyUnicode_Check(file) &&
+                PyUnicode_Compare(file, code->co_filename) == 0;
+    PyErr_Clear();
+    Py_XDECREF(file);
+    return same;
+}
+
 static void
-location_make(void) {
+location_make(PyObject *thread) {
+    char name[sizeof hfi_here.location->name];
+    bool named = thread_name(thread, name, sizeof name);
+    hfi_here.location = NULL;
+    if (!thread_is_service(thread) &&
+        hf_recorder_add_location(hfi_events.recorder, named ? name : NULL,
+                                 &hfi_here.location, NULL) != HF_OK)
+        hfi_here.location = NULL;
+    hfi_here.generation = hfi_events.generation;
+    pthread_once(&finish_once, finish_init);
+    (void)pthread_setspecific(finish_key, &hfi_here);
+}
+
+/* False: too early to say what thread this is. */
+static bool
+location_find(PyCodeObject *code) {
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
-    char name[sizeof here.location->name];
     PyObject *thread = thread_object();
-    bool named = thread_name(thread, name, sizeof name);
-    here.location = NULL;
-    if (!thread_is_service(thread) &&
-        hf_recorder_add_location(events.recorder, named ? name : NULL, &here.location,
-                                 NULL) != HF_OK)
-        here.location = NULL;
-    here.generation = events.generation;
-    pthread_once(&finish_once, finish_init);
-    (void)pthread_setspecific(finish_key, &here);
+    bool early = is_starting(thread, code);
+    if (early)
+        hfi_here.location = NULL;
+    else
+        location_make(thread);
     PyErr_Restore(type, value, traceback);
+    return !early;
 }
 
 /* -- from code to region -------------------------------------------------------------
  */
 
-static uint32_t
-region_define(PyFrameObject *frame, PyCodeObject *code) {
-    uint32_t region =
-        hfi_region_of_frame(hf_recorder_get_definitions(events.recorder), frame, code);
-    uint64_t slot = (uint64_t)events.generation << 32 | (uint32_t)(region + 1);
+static hfi_code
+decide(PyCodeObject *code, PyObject *globals, bool below_hidden) {
+    bool is_cell = hfi_code_is_cell(code);
+    if (below_hidden && !is_cell)
+        return (hfi_code){HFI_CODE_NO_CELL, 0};
+    uint32_t region = hfi_region_of_code(
+        hf_recorder_get_definitions(hfi_events.recorder), code, globals);
+    if (region == HFI_REGION_HIDDEN)
+        return (hfi_code){HFI_CODE_HIDDEN, 0};
+    if (!hfi_region_is_recorded(region) || region >> HFI_SLOT_REGION_BITS)
+        return (hfi_code){HFI_CODE_LEFT_OUT, 0};
+    return (hfi_code){is_cell ? HFI_CODE_CELL : HFI_CODE_RECORDED, region};
+}
+
+hfi_code
+hfi_code_meet(PyCodeObject *code, PyObject *globals, bool below_hidden) {
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
-    (void)CODE_SET_EXTRA((PyObject *)code, events.extra_index, (void *)slot);
+    hfi_code met = decide(code, globals ? globals : PyEval_GetGlobals(), below_hidden);
+    uint64_t slot = (uint64_t)hfi_events.generation << 32 |
+                    met.kind << HFI_SLOT_REGION_BITS | met.region;
+    (void)HFI_CODE_SET_EXTRA((PyObject *)code, hfi_events.extra_index, (void *)slot);
     PyErr_Restore(type, value, traceback);
-    return region;
-}
-
-/* Whether this recording knows the code already, and as what. */
-static inline bool
-region_is_known(PyCodeObject *code, uint32_t *ret_region) {
-    void *extra = NULL;
-    (void)CODE_GET_EXTRA((PyObject *)code, events.extra_index, &extra);
-    uint64_t slot = (uint64_t)extra;
-    *ret_region = (uint32_t)slot - 1;
-    return slot >> 32 == events.generation;
-}
-
-static inline uint32_t
-region_of(PyFrameObject *frame) {
-    PyCodeObject *code = PyFrame_GetCode(frame);
-    uint32_t region;
-    if (!region_is_known(code, &region))
-        region = region_define(frame, code);
-    Py_DECREF(code);
-    return region;
-}
-
-/* The region of a frame that may have been entered; none is defined. */
-static uint32_t
-region_of_live(PyFrameObject *frame) {
-    PyCodeObject *code = PyFrame_GetCode(frame);
-    uint32_t region;
-    if (!region_is_known(code, &region))
-        region = HFI_REGION_NONE;
-    Py_DECREF(code);
-    return region;
-}
-
-static size_t
-c_slot(const PyMethodDef *definition) {
-    size_t at = (size_t)(((uintptr_t)definition >> 4) * 0x9E3779B97F4A7C15u >> 32) &
-                (events.c_capacity - 1);
-    while (events.c_regions[at].definition &&
-           events.c_regions[at].definition != definition)
-        at = (at + 1) & (events.c_capacity - 1);
-    return at;
-}
-
-static bool
-c_regions_grow(void) {
-    size_t capacity = events.c_capacity;
-    c_region *old = events.c_regions;
-    c_region *grown = calloc(capacity ? capacity * 2 : 1024, sizeof *grown);
-    if (!grown)
-        return false;
-    events.c_regions = grown;
-    events.c_capacity = capacity ? capacity * 2 : 1024;
-    for (size_t i = 0; i < capacity; i++)
-        if (old[i].definition)
-            events.c_regions[c_slot(old[i].definition)] = old[i];
-    free(old);
-    return true;
-}
-
-static uint32_t
-region_of_c(PyObject *function) {
-    if (!function || !PyCFunction_Check(function))
-        return HFI_REGION_NONE;
-    if (events.c_count * 2 >= events.c_capacity && !c_regions_grow())
-        return HFI_REGION_NONE;
-    const PyMethodDef *definition = ((PyCFunctionObject *)function)->m_ml;
-    c_region *entry = &events.c_regions[c_slot(definition)];
-    if (!entry->definition) {
-        entry->region = hfi_region_of_c_function(
-            hf_recorder_get_definitions(events.recorder), function);
-        entry->definition = definition;
-        events.c_count++;
-    }
-    return entry->region;
+    return met;
 }
 
 /* -- this thread's location ----------------------------------------------------------
@@ -255,83 +184,34 @@ region_of_c(PyObject *function) {
 /* Leave the functions that returned while events were off. A frame that is just being
  * entered can't be on the stack yet, though an older one at its address may be. */
 static void
-location_sync(bool entering) {
-    hfi_live_frame *live = NULL;
-    size_t count = 0;
-    size_t capacity = 0;
-    PyFrameObject *frame = PyThreadState_GetFrame(PyThreadState_Get());
-    while (frame) {
-        if (count == capacity) {
-            capacity = capacity ? capacity * 2 : 128;
-            hfi_live_frame *grown = realloc(live, capacity * sizeof *grown);
-            if (!grown) {
-                Py_DECREF(frame);
-                break;
-            }
-            live = grown;
-        }
-        live[count++] = (hfi_live_frame){(hfi_owner)frame, region_of_live(frame)};
-        PyFrameObject *back = PyFrame_GetBack(frame);
-        Py_DECREF(frame);
-        frame = back;
-    }
-    size_t first = entering && count ? 1 : 0;
-    hfi_location_keep_only(here.location, live ? live + first : NULL, count - first);
+location_sync(hfi_owner entering) {
+    hfi_live_frame *live;
+    size_t count = hfi_live_frames(&live);
+    size_t first = count && live[0].owner == entering ? 1 : 0;
+    hfi_location_keep_only(hfi_here.location, live ? live + first : NULL,
+                           count - first);
     free(live);
 }
 
-static void
-location_refresh(bool entering) {
-    if (here.generation != events.generation || !here.location)
-        location_make();
-    else if (here.location->depth || here.location->hider)
+void
+hfi_thread_refresh(hfi_owner entering, PyCodeObject *code) {
+    if (hfi_here.generation != hfi_events.generation || !hfi_here.location) {
+        if (!location_find(code))
+            return;
+    } else if (hfi_here.location->depth || hfi_here.location->hider) {
         location_sync(entering);
-    here.epoch = events.epoch;
+    }
+    hfi_here.epoch = hfi_events.epoch;
 }
 
 hfi_location *
 hfi_events_get_location(void) {
-    if (!events.recorder)
-        return NULL;
-    if (here.epoch != events.epoch)
-        location_refresh(false);
-    return here.location;
+    return hfi_events.recorder ? hfi_thread_location(0, NULL) : NULL;
 }
 
-/* -- the callback --------------------------------------------------------------------
- */
-
-static inline hfi_owner
-owner_of_c_call(PyFrameObject *frame) {
-    return (hfi_owner)frame | 1;
-}
-
-static void
-on_call(hfi_location *location, PyFrameObject *frame) {
-    uint32_t region = region_of(frame);
-    if (hfi_region_is_recorded(region))
-        hfi_location_enter(location, (hfi_owner)frame, region);
-    else if (region == HFI_REGION_HIDDEN)
-        location->hider = (hfi_owner)frame;
-}
-
-/* Below something hidden only a cell's code is recorded; for the rest no region is
- * defined. */
-static void
-on_hidden_call(hfi_location *location, PyFrameObject *frame) {
-    PyCodeObject *code = PyFrame_GetCode(frame);
-    if (hfi_region_names_shown(code->co_filename) != code->co_filename) {
-        uint32_t region = region_of(frame);
-        if (hfi_region_is_recorded(region))
-            hfi_location_enter_lifting(location, (hfi_owner)frame, region);
-    }
-    Py_DECREF(code);
-}
-
-static void
-on_return(hfi_location *location, PyFrameObject *frame) {
+void
+hfi_function_leave(hfi_location *location, hfi_owner owner, PyCodeObject *code) {
     size_t depth = location->depth;
-    hfi_owner owner = (hfi_owner)frame;
     bool is_top = depth && location->stack[depth - 1].owner == owner;
     if (location->hider) {
         bool was_hider = location->hider == owner;
@@ -341,57 +221,9 @@ on_return(hfi_location *location, PyFrameObject *frame) {
             return;
     }
     /* A function that is left out has no entry: don't search the stack for it. */
-    if (is_top || (depth && hfi_region_is_recorded(region_of_live(frame))))
+    uint32_t kind = is_top || !depth ? HFI_CODE_UNKNOWN : hfi_code_find(code).kind;
+    if (is_top || kind == HFI_CODE_RECORDED || kind == HFI_CODE_CELL)
         hfi_location_leave(location, owner);
-}
-
-static int
-on_event(PyObject *unused, PyFrameObject *frame, int what, PyObject *arg) {
-    (void)unused;
-    if (!events.enabled) { /* switched off by another thread */
-        PyEval_SetProfile(NULL, NULL);
-        return 0;
-    }
-    if (what > PyTrace_RETURN && !events.c_calls)
-        return 0;
-    if (here.epoch != events.epoch)
-        location_refresh(what == PyTrace_CALL);
-    hfi_location *location = here.location;
-    if (!location)
-        return 0;
-    uint32_t region;
-    switch (what) {
-    case PyTrace_CALL:
-        if (location->hider)
-            on_hidden_call(location, frame);
-        else
-            on_call(location, frame);
-        break;
-    case PyTrace_RETURN:
-        on_return(location, frame);
-        break;
-    case PyTrace_C_CALL:
-        if (!location->hider && hfi_region_is_recorded(region_of(frame)) &&
-            (region = region_of_c(arg)) != HFI_REGION_NONE)
-            hfi_location_enter(location, owner_of_c_call(frame), region);
-        break;
-    case PyTrace_C_RETURN:
-    case PyTrace_C_EXCEPTION:
-        if (location->depth &&
-            location->stack[location->depth - 1].owner == owner_of_c_call(frame))
-            hfi_location_leave(location, owner_of_c_call(frame));
-        break;
-    default:
-        break;
-    }
-    return 0;
-}
-
-void
-hfi_events_join(PyFrameObject *frame) {
-    PyEval_SetProfile(events.enabled ? on_event : NULL, NULL);
-    if (events.enabled && frame)
-        (void)on_event(NULL, frame, PyTrace_CALL, NULL);
 }
 
 /* -- open, switch, close -------------------------------------------------------------
@@ -405,11 +237,11 @@ write_begin(void) {
 
 hf_status
 hfi_events_open(const hf_recorder_options *options, bool c_calls, hf_error *reterr) {
-    if (events.recorder)
+    if (hfi_events.recorder)
         return HF_BUSY;
-    if (events.extra_index < 0)
-        events.extra_index = REQUEST_EXTRA(NULL);
-    if (events.extra_index < 0)
+    if (hfi_events.extra_index < 0)
+        hfi_events.extra_index = HFI_REQUEST_EXTRA(NULL);
+    if (hfi_events.extra_index < 0)
         return hf_error_set(reterr, HF_E_LIMIT, "no slot is left on code objects");
     /* Knows this thread's name; no location is made before it is there. */
     PyObject *threading = PyImport_ImportModule("threading");
@@ -419,107 +251,47 @@ hfi_events_open(const hf_recorder_options *options, bool c_calls, hf_error *rete
     hf_recorder *recorder;
     hf_status status = HF_BUSY;
     write_begin();
-    if (!events.recorder) /* nobody was quicker while we waited */
+    if (!hfi_events.recorder) /* nobody was quicker while we waited */
         status = hf_recorder_create(options, &recorder, reterr);
     pthread_mutex_unlock(&write_lock);
     if (status != HF_OK)
         return status;
-    events.recorder = recorder;
-    events.generation++;
-    events.epoch++;
-    events.c_calls = c_calls;
+    hfi_events.recorder = recorder;
+    hfi_events.generation++;
+    hfi_events.epoch++;
+    hook = c_calls ? &hfi_profile_hook : python_hook;
     (void)hfi_events_get_location();
     return HF_OK;
 }
 
-#if PY_VERSION_HEX >= 0x030C0000
-/* On every thread, but never in the place of another profiler when switching off. */
-static int
-set_all_threads(bool on) {
-    if (on) {
-        PyEval_SetProfileAllThreads(on_event, NULL);
-        return PyErr_Occurred() ? -1 : 0;
-    }
-    bool all_ours = true;
-    PyInterpreterState *interpreter = PyInterpreterState_Get();
-    for (PyThreadState *state = PyInterpreterState_ThreadHead(interpreter); state;
-         state = PyThreadState_Next(state))
-        all_ours &= !state->c_profilefunc || state->c_profilefunc == on_event;
-    if (all_ours)
-        PyEval_SetProfileAllThreads(NULL, NULL);
-    else if (PyThreadState_Get()->c_profilefunc == on_event)
-        PyEval_SetProfile(NULL, NULL);
-    return PyErr_Occurred() ? -1 : 0;
-}
-#else
-static int
-set_all_threads(bool on) {
-    PyInterpreterState *interpreter = PyInterpreterState_Get();
-    for (PyThreadState *state = PyInterpreterState_ThreadHead(interpreter); state;
-         state = PyThreadState_Next(state)) {
-        if (!on && state->c_profilefunc != on_event)
-            continue;
-        if (_PyEval_SetProfile(state, on ? on_event : NULL, NULL) < 0)
-            return -1;
-    }
-    return 0;
-}
-#endif
-
-static void
-displace(void) {
-    PyThreadState *state = PyThreadState_Get();
-    if (!state->c_profilefunc || state->c_profilefunc == on_event)
-        return;
-    Py_XSETREF(displaced.object, Py_XNewRef(state->c_profileobj));
-    displaced.function = state->c_profilefunc;
-    displaced.thread = state;
-}
-
-/* Unless the thread has got another one since, or is another one. */
-static void
-replace(void) {
-    PyThreadState *state = PyThreadState_Get();
-    Py_tracefunc function = displaced.function;
-    PyObject *object = displaced.object;
-    displaced.function = NULL;
-    displaced.object = NULL;
-    if (function && displaced.thread == state && !state->c_profilefunc)
-        PyEval_SetProfile(function, object);
-    Py_XDECREF(object);
-}
-
 int
 hfi_events_enable(void) {
-    if (!events.recorder || events.enabled)
+    if (!hfi_events.recorder || hfi_events.enabled)
         return 0;
-    if (hfi_threads_watch() < 0)
-        return -1;
-    displace();
-    events.epoch++;
-    events.enabled = true;
-    return set_all_threads(true);
+    hfi_events.epoch++;
+    hfi_events.enabled = true;
+    if (hook->install() == 0)
+        return 0;
+    hfi_events.enabled = false;
+    return -1;
 }
 
 int
 hfi_events_disable(void) {
-    if (!events.enabled)
+    if (!hfi_events.enabled)
         return 0;
-    events.enabled = false;
-    if (set_all_threads(false) < 0)
-        return -1;
-    replace();
-    return hfi_threads_unwatch();
+    hfi_events.enabled = false;
+    return hook->remove();
 }
 
 bool
 hfi_events_are_enabled(void) {
-    return events.enabled;
+    return hfi_events.enabled;
 }
 
 hf_recorder *
 hfi_events_get_recorder(void) {
-    return events.recorder;
+    return hfi_events.recorder;
 }
 
 static hf_recorder *
@@ -527,20 +299,17 @@ detach_recorder(void) {
     if (hfi_events_disable() < 0)
         PyErr_Clear();
     pthread_mutex_lock(&finish_lock);
-    hf_recorder *recorder = events.recorder;
-    events.recorder = NULL;
-    events.epoch++;
+    hf_recorder *recorder = hfi_events.recorder;
+    hfi_events.recorder = NULL;
+    hfi_events.epoch++;
     pthread_mutex_unlock(&finish_lock);
-    here.location = NULL;
-    free(events.c_regions);
-    events.c_regions = NULL;
-    events.c_count = events.c_capacity = 0;
+    hfi_here.location = NULL;
     return recorder;
 }
 
 hf_status
 hfi_events_close(hfi_recording_totals *ret_totals, hf_error *reterr) {
-    if (!events.recorder)
+    if (!hfi_events.recorder)
         return HF_NOT_FOUND;
     hf_recorder *recorder = detach_recorder();
     hf_status status;

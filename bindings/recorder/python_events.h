@@ -34,10 +34,4 @@ hf_recorder *hfi_events_get_recorder(void); /* NULL: none is open */
 /* This thread's location; NULL when none is open, or there is no memory for one. */
 hfi_location *hfi_events_get_location(void);
 
-/* python_threads.c: threads that start from now on report in as well. */
-int hfi_threads_watch(void);
-int hfi_threads_unwatch(void);
-/* Switch events on for this thread; `frame` is being entered, or NULL. */
-void hfi_events_join(PyFrameObject *frame);
-
 #endif

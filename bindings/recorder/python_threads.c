@@ -1,4 +1,4 @@
-/* python_threads.c - threads that start while events are on.
+/* python_threads.c - threads that start while the profile hook is on.
  *
  * `threading` calls a hook on each new thread; ours switches the thread to the C
  * callback at its first event and takes that event itself. Threads started through
@@ -13,8 +13,8 @@
  * threads (misses short ones).
  */
 #include "python_events.h"
+#include "python_hooks.h"
 
-#include <frameobject.h>
 #include <string.h>
 
 static PyObject *saved_hook; /* threading's, from before; NULL: not watching */
@@ -27,13 +27,13 @@ thread_first_event(PyObject *unused, PyObject *arguments) {
     if (!PyArg_ParseTuple(arguments, "OUO", &frame, &event, &arg))
         return NULL;
     bool is_call = PyUnicode_CompareWithASCIIString(event, "call") == 0;
-    hfi_events_join(is_call ? (PyFrameObject *)frame : NULL);
+    hfi_profile_join(is_call);
     Py_RETURN_NONE;
 }
 
 static PyObject *
 thread_run(PyObject *function, PyObject *arguments, PyObject *keywords) {
-    hfi_events_join(NULL);
+    hfi_profile_join(false);
     return PyObject_Call(function, arguments, keywords);
 }
 

@@ -187,29 +187,31 @@ define_code(hfi_definitions *definitions, PyObject *globals, PyCodeObject *code,
 }
 
 static uint32_t
-define_frame(hfi_definitions *definitions, PyFrameObject *frame, PyCodeObject *code) {
+define_unless_excluded(hfi_definitions *definitions, PyCodeObject *code,
+                       PyObject *globals) {
     PyObject *file = text_of(code->co_filename);
     PyObject *shown = hfi_region_names_shown(code->co_filename);
     PyObject *cell = shown == code->co_filename ? NULL : text_of(shown);
     const exclusion *rule = cell ? NULL : exclusion_of(chars_of(file, ""));
-    uint32_t region = rule ? rule->region : HFI_REGION_NONE;
-    if (!rule) {
-        PyObject *globals = PyFrame_GetGlobals(frame);
-        region = define_code(definitions, globals, code, chars_of(file, ""),
-                             chars_of(cell, NULL));
-        Py_DECREF(globals);
-    }
+    uint32_t region = rule ? rule->region
+                           : define_code(definitions, globals, code, chars_of(file, ""),
+                                         chars_of(cell, NULL));
     Py_XDECREF(cell);
     Py_XDECREF(file);
     return region;
 }
 
+bool
+hfi_code_is_cell(PyCodeObject *code) {
+    return hfi_region_names_shown(code->co_filename) != code->co_filename;
+}
+
 uint32_t
-hfi_region_of_frame(hfi_definitions *definitions, PyFrameObject *frame,
-                    PyCodeObject *code) {
+hfi_region_of_code(hfi_definitions *definitions, PyCodeObject *code,
+                   PyObject *globals) {
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
-    uint32_t region = define_frame(definitions, frame, code);
+    uint32_t region = define_unless_excluded(definitions, code, globals);
     PyErr_Restore(type, value, traceback);
     return region;
 }

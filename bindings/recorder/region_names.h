@@ -29,10 +29,12 @@ int hfi_region_names_show_file(PyObject *file, PyObject *shown);
  */
 PyObject *hfi_region_names_shown(PyObject *file);
 
-/* Define the region of the code that `frame` runs. The Python error indicator is left
- * as it was. HFI_REGION_NONE also without memory. */
-uint32_t hfi_region_of_frame(hfi_definitions *definitions, PyFrameObject *frame,
-                             PyCodeObject *code);
+/* Whether the code is a cell's, to be shown wherever it is called from. */
+bool hfi_code_is_cell(PyCodeObject *code);
+/* Define the region of code that runs with `globals`. The Python error indicator is
+ * left as it was. HFI_REGION_NONE also without memory. */
+uint32_t hfi_region_of_code(hfi_definitions *definitions, PyCodeObject *code,
+                            PyObject *globals);
 uint32_t hfi_region_of_c_function(hfi_definitions *definitions, PyObject *function);
 
 #endif

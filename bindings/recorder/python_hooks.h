@@ -1,0 +1,174 @@
+/* python_hooks.h - between the recording (python_events.c) and the interpreter's hooks.
+ *
+ * A hook is one way of learning of calls and returns; a recording uses one of them. All
+ * functions need the interpreter's lock.
+ */
+#ifndef HOLDFAST_RECORDER_PYTHON_HOOKS_H
+#define HOLDFAST_RECORDER_PYTHON_HOOKS_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "recorder.h"
+#include "region_names.h"
+
+#if PY_VERSION_HEX >= 0x030C0000
+#define HFI_CODE_GET_EXTRA PyUnstable_Code_GetExtra
+#define HFI_CODE_SET_EXTRA PyUnstable_Code_SetExtra
+#define HFI_REQUEST_EXTRA  PyUnstable_Eval_RequestCodeExtraIndex
+#else
+#define HFI_CODE_GET_EXTRA _PyCode_GetExtra
+#define HFI_CODE_SET_EXTRA _PyCode_SetExtra
+#define HFI_REQUEST_EXTRA  _PyEval_RequestCodeExtraIndex
+#endif
+
+#if defined(__linux__)
+#define HFI_FAST_TLS __attribute__((tls_model("initial-exec")))
+#else
+#define HFI_FAST_TLS
+#endif
+
+/* Install and remove: 0, or -1 with a Python error. */
+typedef struct hfi_hook {
+    int (*install)(void);
+    int (*remove)(void);
+} hfi_hook;
+
+#if PY_VERSION_HEX < 0x030C0000
+extern const hfi_hook hfi_frame_hook; /* each frame's evaluation */
+#else
+extern const hfi_hook hfi_monitor_hook; /* sys.monitoring */
+#endif
+extern const hfi_hook hfi_profile_hook; /* C functions as well */
+
+/* The process's recording. */
+typedef struct hfi_events_state {
+    hf_recorder *recorder; /* NULL: none is open */
+    uint64_t epoch;        /* changes with every open, enable and close */
+    uint32_t generation;   /* of the recording */
+    bool enabled;
+    Py_ssize_t extra_index; /* of the code objects' slot; -1 before the first open */
+} hfi_events_state;
+
+extern hfi_events_state hfi_events;
+
+/* This thread's part. Where the epoch is another one, hfi_thread_refresh comes first.
+ */
+typedef struct hfi_thread {
+    uint64_t epoch;
+    uint32_t generation;
+    hfi_location *location; /* NULL: the thread isn't the program's */
+} hfi_thread;
+
+extern _Thread_local hfi_thread hfi_here HFI_FAST_TLS;
+
+/* Find or make the location, and leave the functions that returned while events were
+ * off. `entering` is the frame that is just being entered, with its code; 0, NULL:
+ * none.
+ */
+void hfi_thread_refresh(hfi_owner entering, PyCodeObject *code);
+
+static inline hfi_location *
+hfi_thread_location(hfi_owner entering, PyCodeObject *code) {
+    if (hfi_here.epoch != hfi_events.epoch)
+        hfi_thread_refresh(entering, code);
+    return hfi_here.location;
+}
+
+/* -- what a recording knows of a code object ------------------------------------------
+ */
+
+typedef enum hfi_code_kind {
+    HFI_CODE_UNKNOWN,  /* not met in this recording */
+    HFI_CODE_RECORDED, /* has a region */
+    HFI_CODE_CELL,     /* likewise, and is recorded wherever it is called from */
+    HFI_CODE_LEFT_OUT, /* by itself */
+    HFI_CODE_HIDDEN,   /* with all that it calls */
+    HFI_CODE_NO_CELL   /* met below something hidden only: no region yet */
+} hfi_code_kind;
+
+typedef struct hfi_code {
+    uint32_t kind;
+    uint32_t region;
+} hfi_code;
+
+#define HFI_SLOT_REGION_BITS 29
+
+/* Slot: generation, kind, region. */
+static inline hfi_code
+hfi_code_find(PyCodeObject *code) {
+    void *extra = NULL;
+    (void)HFI_CODE_GET_EXTRA((PyObject *)code, hfi_events.extra_index, &extra);
+    uint64_t slot = (uint64_t)extra;
+    if (slot >> 32 != hfi_events.generation)
+        return (hfi_code){HFI_CODE_UNKNOWN, 0};
+    uint32_t low = (uint32_t)slot;
+    return (hfi_code){low >> HFI_SLOT_REGION_BITS,
+                      low & ((1u << HFI_SLOT_REGION_BITS) - 1)};
+}
+
+/* Decide what `code` is, and remember it. Below something hidden no region is defined
+ * but for a cell. `globals` NULL: those of the innermost frame. Keeps the error
+ * indicator. */
+hfi_code hfi_code_meet(PyCodeObject *code, PyObject *globals, bool below_hidden);
+
+static inline hfi_code
+hfi_code_get(PyCodeObject *code, PyObject *globals, bool below_hidden) {
+    hfi_code found = hfi_code_find(code);
+    if (found.kind == HFI_CODE_UNKNOWN ||
+        (found.kind == HFI_CODE_NO_CELL && !below_hidden))
+        found = hfi_code_meet(code, globals, below_hidden);
+    return found;
+}
+
+/* -- enter and leave ------------------------------------------------------------------
+ */
+
+/* True where a leave is to follow. */
+static inline bool
+hfi_function_enter(hfi_location *location, hfi_owner owner, hfi_code code) {
+    if (code.kind == HFI_CODE_RECORDED && !location->hider) {
+        hfi_location_enter(location, owner, code.region);
+        return true;
+    }
+    if (code.kind == HFI_CODE_CELL) {
+        hfi_location_enter_lifting(location, owner, code.region);
+        return true;
+    }
+    if (code.kind == HFI_CODE_HIDDEN && !location->hider) {
+        location->hider = owner;
+        return true;
+    }
+    return false;
+}
+
+/* The leave of an owner that may not have been entered. */
+void hfi_function_leave(hfi_location *location, hfi_owner owner, PyCodeObject *code);
+
+/* -- frames ---------------------------------------------------------------------------
+ */
+
+/* The innermost frame of a thread, by which the stack knows who entered: no frame
+ * object is made for it. */
+static inline hfi_owner
+hfi_frame_current(const PyThreadState *thread) {
+#if PY_VERSION_HEX >= 0x030D0000
+    return (hfi_owner)thread->current_frame;
+#else
+    return (hfi_owner)thread->cframe->current_frame;
+#endif
+}
+
+/* live_frames.c: those that run on this thread, innermost first; the caller frees
+ * *ret_frames. Without memory the list is shorter. */
+size_t hfi_live_frames(hfi_live_frame **ret_frames);
+
+/* python_threads.c: threads that start from now on call hfi_profile_join. */
+int hfi_threads_watch(void);
+int hfi_threads_unwatch(void);
+
+/* Switch the profile hook on for this thread; `entering`: a function is being entered.
+ */
+void hfi_profile_join(bool entering);
+
+#endif

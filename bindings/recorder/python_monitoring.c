@@ -1,0 +1,211 @@
+/* python_monitoring.c - sys.monitoring (PEP 669), from Python 3.12 on.
+ *
+ * The interpreter writes its own instructions into code objects that call back at a
+ * start, a return, a yield and a resumption, on every thread; a callback that answers
+ * DISABLE takes the instruction out again. So code that is left out costs nothing after
+ * its first call, and code between calls runs at its full speed. Exceptions that leave
+ * a frame, or are thrown into a generator, have events that can't be taken out, but
+ * happen seldom.
+ *
+ * A callback gets the code, not the frame. Who enters is known by the address of the
+ * innermost frame, which is that of the code.
+ *
+ * Tool ids 0 to 2 and 5 are for debuggers, coverage, profilers and optimizers: ours is
+ * 3 or 4, so that cProfile and a debugger work beside a recording. What another
+ * recording disabled is enabled again when a new one begins; this wakes the events that
+ * other tools have disabled as well, and they disable them a second time.
+ *
+ * Code that is only left out because something hidden calls it stays enabled: the
+ * program may call it, too.
+ *
+ * Rejected: local events for each code object (each has to be found first).
+ */
+#include "python_hooks.h"
+
+#if PY_VERSION_HEX >= 0x030C0000
+
+static struct {
+    int tool;            /* -1: events are off */
+    uint32_t generation; /* of the recording that may have disabled events */
+    PyObject *disable;   /* sys.monitoring.DISABLE */
+} monitor = {.tool = -1};
+
+/* -- the callbacks: (code, offset, …)
+ * --------------------------------------------------
+ */
+
+static PyObject *
+on_enter(PyObject *unused, PyObject *const *arguments, Py_ssize_t count) {
+    (void)unused, (void)count;
+    PyCodeObject *code = (PyCodeObject *)arguments[0];
+    hfi_owner owner = hfi_frame_current(PyThreadState_Get());
+    hfi_location *location = hfi_thread_location(owner, code);
+    if (!location)
+        Py_RETURN_NONE;
+    hfi_code found = hfi_code_get(code, NULL, location->hider != 0);
+    if (found.kind == HFI_CODE_LEFT_OUT)
+        return Py_NewRef(monitor.disable);
+    (void)hfi_function_enter(location, owner, found);
+    Py_RETURN_NONE;
+}
+
+/* Thrown into: an enter whose event can't be disabled. */
+static PyObject *
+on_throw(PyObject *unused, PyObject *const *arguments, Py_ssize_t count) {
+    PyObject *result = on_enter(unused, arguments, count);
+    Py_DECREF(result);
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+on_leave(PyObject *unused, PyObject *const *arguments, Py_ssize_t count) {
+    (void)unused, (void)count;
+    PyCodeObject *code = (PyCodeObject *)arguments[0];
+    hfi_location *location = hfi_thread_location(0, code);
+    if (!location)
+        Py_RETURN_NONE;
+    hfi_owner owner = hfi_frame_current(PyThreadState_Get());
+    if (!location->hider && location->depth &&
+        location->stack[location->depth - 1].owner == owner) {
+        hfi_location_leave(location, owner);
+        Py_RETURN_NONE;
+    }
+    if (hfi_code_find(code).kind == HFI_CODE_LEFT_OUT)
+        return Py_NewRef(monitor.disable);
+    hfi_function_leave(location, owner, code);
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+on_unwind(PyObject *unused, PyObject *const *arguments, Py_ssize_t count) {
+    PyObject *result = on_leave(unused, arguments, count);
+    Py_DECREF(result);
+    Py_RETURN_NONE;
+}
+
+typedef struct callback {
+    const char *event;
+    PyMethodDef definition;
+} callback;
+
+#define CALLBACK(event, function)                                                      \
+    {                                                                                  \
+        event, {                                                                       \
+#function, (PyCFunction)(void (*)(void))(function), METH_FASTCALL, NULL    \
+        }                                                                              \
+    }
+
+static callback callbacks[] = {
+    CALLBACK("PY_START", on_enter), CALLBACK("PY_RESUME", on_enter),
+    CALLBACK("PY_THROW", on_throw), CALLBACK("PY_RETURN", on_leave),
+    CALLBACK("PY_YIELD", on_leave), CALLBACK("PY_UNWIND", on_unwind),
+};
+
+enum { CALLBACK_COUNT = sizeof callbacks / sizeof *callbacks };
+
+/* -- on and off -----------------------------------------------------------------------
+ */
+
+/* A call whose result is of no interest: 0, or -1 with a Python error. */
+static int
+done(PyObject *result) {
+    Py_XDECREF(result);
+    return result ? 0 : -1;
+}
+
+static int
+take_tool(PyObject *monitoring) {
+    for (int tool = 3; tool <= 4; tool++) {
+        if (done(PyObject_CallMethod(monitoring, "use_tool_id", "is", tool,
+                                     "holdfast")) == 0)
+            return tool;
+        if (!PyErr_ExceptionMatches(PyExc_ValueError))
+            return -1;
+        PyErr_Clear();
+    }
+    PyErr_SetString(PyExc_RuntimeError,
+                    "the tool ids 3 and 4 of sys.monitoring are both taken");
+    return -1;
+}
+
+/* Register the callbacks; the sum of their events, or -1 with a Python error. */
+static long
+register_callbacks(PyObject *monitoring, int tool) {
+    PyObject *events = PyObject_GetAttrString(monitoring, "events");
+    long sum = events ? 0 : -1;
+    for (size_t i = 0; i < CALLBACK_COUNT && sum >= 0; i++) {
+        PyObject *event = PyObject_GetAttrString(events, callbacks[i].event);
+        PyObject *function = PyCFunction_New(&callbacks[i].definition, NULL);
+        if (event && function &&
+            done(PyObject_CallMethod(monitoring, "register_callback", "iOO", tool,
+                                     event, function)) == 0)
+            sum |= PyLong_AsLong(event);
+        else
+            sum = -1;
+        Py_XDECREF(function);
+        Py_XDECREF(event);
+    }
+    Py_XDECREF(events);
+    return sum;
+}
+
+static int
+start(PyObject *monitoring, int tool) {
+    if (!monitor.disable &&
+        !(monitor.disable = PyObject_GetAttrString(monitoring, "DISABLE")))
+        return -1;
+    if (monitor.generation != hfi_events.generation &&
+        done(PyObject_CallMethod(monitoring, "restart_events", NULL)) < 0)
+        return -1;
+    monitor.generation = hfi_events.generation;
+    long events = register_callbacks(monitoring, tool);
+    if (events < 0)
+        return -1;
+    return done(PyObject_CallMethod(monitoring, "set_events", "il", tool, events));
+}
+
+static int
+monitor_install(void) {
+    PyObject *monitoring = PySys_GetObject("monitoring"); /* borrowed */
+    if (!monitoring) {
+        PyErr_SetString(PyExc_RuntimeError, "sys.monitoring is missing");
+        return -1;
+    }
+    int tool = take_tool(monitoring);
+    if (tool < 0)
+        return -1;
+    monitor.tool = tool;
+    if (start(monitoring, tool) == 0)
+        return 0;
+    PyObject *error = PyErr_GetRaisedException();
+    if (hfi_monitor_hook.remove() < 0)
+        PyErr_Clear();
+    PyErr_SetRaisedException(error);
+    return -1;
+}
+
+static int
+monitor_remove(void) {
+    PyObject *monitoring = PySys_GetObject("monitoring"); /* borrowed */
+    int tool = monitor.tool;
+    monitor.tool = -1;
+    if (!monitoring || tool < 0)
+        return 0;
+    int result = done(PyObject_CallMethod(monitoring, "set_events", "ii", tool, 0));
+    PyObject *events = PyObject_GetAttrString(monitoring, "events");
+    for (size_t i = 0; i < CALLBACK_COUNT && events; i++) {
+        PyObject *event = PyObject_GetAttrString(events, callbacks[i].event);
+        if (!event || done(PyObject_CallMethod(monitoring, "register_callback", "iOO",
+                                               tool, event, Py_None)) < 0)
+            result = -1;
+        Py_XDECREF(event);
+    }
+    Py_XDECREF(events);
+    if (done(PyObject_CallMethod(monitoring, "free_tool_id", "i", tool)) < 0)
+        result = -1;
+    return events ? result : -1;
+}
+
+const hfi_hook hfi_monitor_hook = {monitor_install, monitor_remove};
+
+#endif

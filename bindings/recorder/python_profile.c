@@ -1,0 +1,237 @@
+/* python_profile.c - the profile callback, for a recording of C functions as well.
+ *
+ * PyEval_SetProfile on every thread. It puts each frame on the interpreter's traced
+ * path, so that even code without calls runs at two thirds of its speed; it is used
+ * only where C functions were asked for, since nothing else tells of them.
+ *
+ * A profile function that was set before is displaced, on the thread that switches
+ * events on, and put back. Threads that start meanwhile are found by python_threads.c.
+ *
+ * C functions have no slot: a table by their definition's address, rebuilt with every
+ * recording. A definition that was freed and whose address is used again would be shown
+ * under the old name; such definitions (made at run time) are rare.
+ */
+#include "python_hooks.h"
+
+#include <frameobject.h>
+#include <stdlib.h>
+
+typedef struct c_region {
+    const PyMethodDef *definition;
+    uint32_t region;
+} c_region;
+
+static struct {
+    uint32_t generation;
+    c_region *entries; /* open addressing, at most half full */
+    size_t count, capacity;
+} table;
+
+/* The profile function that the hook took the place of, on its own thread. */
+static struct {
+    PyThreadState *thread;
+    Py_tracefunc function; /* NULL: none */
+    PyObject *object;
+} displaced;
+
+/* -- C functions ----------------------------------------------------------------------
+ */
+
+static size_t
+c_slot(const PyMethodDef *definition) {
+    size_t at = (size_t)(((uintptr_t)definition >> 4) * 0x9E3779B97F4A7C15u >> 32) &
+                (table.capacity - 1);
+    while (table.entries[at].definition && table.entries[at].definition != definition)
+        at = (at + 1) & (table.capacity - 1);
+    return at;
+}
+
+static bool
+table_grow(void) {
+    size_t capacity = table.capacity;
+    c_region *old = table.entries;
+    c_region *grown = calloc(capacity ? capacity * 2 : 1024, sizeof *grown);
+    if (!grown)
+        return false;
+    table.entries = grown;
+    table.capacity = capacity ? capacity * 2 : 1024;
+    for (size_t i = 0; i < capacity; i++)
+        if (old[i].definition)
+            table.entries[c_slot(old[i].definition)] = old[i];
+    free(old);
+    return true;
+}
+
+static void
+table_clear(void) {
+    free(table.entries);
+    table.entries = NULL;
+    table.count = table.capacity = 0;
+    table.generation = hfi_events.generation;
+}
+
+static uint32_t
+region_of_c(PyObject *function) {
+    if (!function || !PyCFunction_Check(function))
+        return HFI_REGION_NONE;
+    if (table.count * 2 >= table.capacity && !table_grow())
+        return HFI_REGION_NONE;
+    const PyMethodDef *definition = ((PyCFunctionObject *)function)->m_ml;
+    c_region *entry = &table.entries[c_slot(definition)];
+    if (!entry->definition) {
+        entry->region = hfi_region_of_c_function(
+            hf_recorder_get_definitions(hfi_events.recorder), function);
+        entry->definition = definition;
+        table.count++;
+    }
+    return entry->region;
+}
+
+static inline hfi_owner
+owner_of_c_call(hfi_owner frame) {
+    return frame | 1;
+}
+
+static void
+on_c_call(hfi_location *location, hfi_owner owner, PyCodeObject *code,
+          PyObject *function) {
+    if (location->hider)
+        return;
+    uint32_t kind = hfi_code_get(code, NULL, false).kind;
+    if (kind != HFI_CODE_RECORDED && kind != HFI_CODE_CELL)
+        return;
+    uint32_t region = region_of_c(function);
+    if (region != HFI_REGION_NONE)
+        hfi_location_enter(location, owner_of_c_call(owner), region);
+}
+
+static void
+on_c_return(hfi_location *location, hfi_owner owner) {
+    if (location->depth &&
+        location->stack[location->depth - 1].owner == owner_of_c_call(owner))
+        hfi_location_leave(location, owner_of_c_call(owner));
+}
+
+/* -- the callback ---------------------------------------------------------------------
+ */
+
+static void
+dispatch(hfi_location *location, int what, hfi_owner owner, PyCodeObject *code,
+         PyObject *arg) {
+    if (what == PyTrace_CALL)
+        (void)hfi_function_enter(location, owner,
+                                 hfi_code_get(code, NULL, location->hider != 0));
+    else if (what == PyTrace_RETURN)
+        hfi_function_leave(location, owner, code);
+    else if (what == PyTrace_C_CALL)
+        on_c_call(location, owner, code, arg);
+    else if (what == PyTrace_C_RETURN || what == PyTrace_C_EXCEPTION)
+        on_c_return(location, owner);
+}
+
+static int
+on_event(PyObject *unused, PyFrameObject *frame, int what, PyObject *arg) {
+    (void)unused;
+    if (!hfi_events.enabled) { /* switched off by another thread */
+        PyEval_SetProfile(NULL, NULL);
+        return 0;
+    }
+    hfi_owner owner = hfi_frame_current(PyThreadState_Get());
+    PyCodeObject *code = PyFrame_GetCode(frame);
+    hfi_location *location =
+        hfi_thread_location(what == PyTrace_CALL ? owner : 0, code);
+    if (location)
+        dispatch(location, what, owner, code, arg);
+    Py_DECREF(code);
+    return 0;
+}
+
+void
+hfi_profile_join(bool entering) {
+    PyEval_SetProfile(hfi_events.enabled ? on_event : NULL, NULL);
+    PyFrameObject *frame = NULL;
+    if (hfi_events.enabled && entering &&
+        (frame = PyThreadState_GetFrame(PyThreadState_Get())))
+        (void)on_event(NULL, frame, PyTrace_CALL, NULL);
+    Py_XDECREF(frame);
+}
+
+/* -- on every thread ------------------------------------------------------------------
+ */
+
+#if PY_VERSION_HEX >= 0x030C0000
+/* Never in the place of another profiler when switching off. */
+static int
+set_all_threads(bool on) {
+    if (on) {
+        PyEval_SetProfileAllThreads(on_event, NULL);
+        return PyErr_Occurred() ? -1 : 0;
+    }
+    bool all_ours = true;
+    PyInterpreterState *interpreter = PyInterpreterState_Get();
+    for (PyThreadState *state = PyInterpreterState_ThreadHead(interpreter); state;
+         state = PyThreadState_Next(state))
+        all_ours &= !state->c_profilefunc || state->c_profilefunc == on_event;
+    if (all_ours)
+        PyEval_SetProfileAllThreads(NULL, NULL);
+    else if (PyThreadState_Get()->c_profilefunc == on_event)
+        PyEval_SetProfile(NULL, NULL);
+    return PyErr_Occurred() ? -1 : 0;
+}
+#else
+static int
+set_all_threads(bool on) {
+    PyInterpreterState *interpreter = PyInterpreterState_Get();
+    for (PyThreadState *state = PyInterpreterState_ThreadHead(interpreter); state;
+         state = PyThreadState_Next(state)) {
+        if (!on && state->c_profilefunc != on_event)
+            continue;
+        if (_PyEval_SetProfile(state, on ? on_event : NULL, NULL) < 0)
+            return -1;
+    }
+    return 0;
+}
+#endif
+
+static void
+displace(void) {
+    PyThreadState *state = PyThreadState_Get();
+    if (!state->c_profilefunc || state->c_profilefunc == on_event)
+        return;
+    Py_XSETREF(displaced.object, Py_XNewRef(state->c_profileobj));
+    displaced.function = state->c_profilefunc;
+    displaced.thread = state;
+}
+
+/* Unless the thread has got another one since, or is another one. */
+static void
+replace(void) {
+    PyThreadState *state = PyThreadState_Get();
+    Py_tracefunc function = displaced.function;
+    PyObject *object = displaced.object;
+    displaced.function = NULL;
+    displaced.object = NULL;
+    if (function && displaced.thread == state && !state->c_profilefunc)
+        PyEval_SetProfile(function, object);
+    Py_XDECREF(object);
+}
+
+static int
+profile_install(void) {
+    if (table.generation != hfi_events.generation)
+        table_clear();
+    if (hfi_threads_watch() < 0)
+        return -1;
+    displace();
+    return set_all_threads(true);
+}
+
+static int
+profile_remove(void) {
+    if (set_all_threads(false) < 0)
+        return -1;
+    replace();
+    return hfi_threads_unwatch();
+}
+
+const hfi_hook hfi_profile_hook = {profile_install, profile_remove};
