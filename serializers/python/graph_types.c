@@ -13,8 +13,6 @@
 
 #include <string.h>
 
-#include "buffer.h"
-
 static int
 named(const PyTypeObject *type, const char *name) {
     for (; type; type = type->tp_base)
@@ -158,21 +156,6 @@ hfi_graph_is_weakly_held(PyObject *object) {
 
 /* ---- objects ----------------------------------------------------------------------
  */
-
-int
-hfi_graph_is_atom(PyObject *object) {
-    PyTypeObject *type = Py_TYPE(object);
-    if (object == Py_None || type == &PyFloat_Type || type == &PyLong_Type ||
-        type == &PyBool_Type || type == &PyComplex_Type)
-        return 1;
-    if (type == &PyUnicode_Type)
-        return PyUnicode_GET_LENGTH(object) < HFI_BUFFER_BYTES_MIN;
-    if (type == &PyBytes_Type)
-        return PyBytes_GET_SIZE(object) < HFI_BUFFER_BYTES_MIN;
-    if (type == &PyTuple_Type)
-        return PyTuple_GET_SIZE(object) == 0;
-    return 0;
-}
 
 int
 hfi_graph_is_constant(PyObject *object) {

@@ -6,6 +6,8 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+#include "buffer.h"
+
 typedef enum hfi_treatment {
     HFI_UNKNOWN = 0,
     HFI_ATOM,
@@ -24,13 +26,26 @@ hfi_treatment hfi_graph_treatment(PyTypeObject *type);
 int hfi_graph_is_transparent(PyTypeObject *type);
 /* 1 where a weak reference to the object exists. */
 int hfi_graph_is_weakly_held(PyObject *object);
-/* 1 where sharing or changing `object` can't be told: None, numbers, short texts ... */
-int hfi_graph_is_atom(PyObject *object);
 /* 1 where nobody can change it: an atom, a text, bytes, a tuple of atoms. */
 int hfi_graph_is_constant(PyObject *object);
 /* 1 for a class whose definition travels with the notebook. */
 int hfi_graph_is_notebook_class(PyObject *object);
 /* 1 for a function that pickle carries by its module and name. */
 int hfi_graph_is_imported_function(PyObject *object);
+
+/* 1 where sharing or changing `object` can't be told: None, numbers, short texts ...
+ * Inline, since a walk asks it for each item of a million. */
+static inline int
+hfi_graph_is_atom(PyObject *object) {
+    PyTypeObject *type = Py_TYPE(object);
+    if (type == &PyUnicode_Type)
+        return PyUnicode_GET_LENGTH(object) < HFI_BUFFER_BYTES_MIN;
+    if (type == &PyBytes_Type)
+        return PyBytes_GET_SIZE(object) < HFI_BUFFER_BYTES_MIN;
+    if (type == &PyTuple_Type)
+        return PyTuple_GET_SIZE(object) == 0;
+    return type == &PyLong_Type || type == &PyFloat_Type || object == Py_None ||
+           type == &PyBool_Type || type == &PyComplex_Type;
+}
 
 #endif

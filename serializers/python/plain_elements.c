@@ -10,7 +10,7 @@
  */
 #include <stdlib.h>
 
-#include "plain_encoder.h"
+#include "plain_write.h"
 #include "plain_read.h"
 
 static hf_status
@@ -44,6 +44,8 @@ hfi_plain_encode_elements(PyObject *const *elements, size_t count, PyObject *out
     for (size_t i = 0; i < count && status >= HF_OK && status != HF_DECLINED; i++) {
         PyObject *element = elements[i] ? elements[i] : Py_None;
         hfi_plain_expect(&e, &elements[i], (Py_ssize_t)(count - i));
+        if (hfi_write_atom(&e, element))
+            continue;
         status = hfi_plain_is_atom(element) ? hfi_plain_encode_object(&e, element)
                                             : encode_outside(&e, element);
     }

@@ -17,11 +17,13 @@
  *
  * msgpack counts in 32 bits; longer strings and containers are declined.
  */
-#include "plain_encoder.h"
+#include "plain_write.h"
 
 #include <stdlib.h>
 
 #include "python_error.h"
+
+enum { SHORT = 16 }; /* items */
 
 /* ---- the stack ----------------------------------------------------------------- */
 
@@ -183,6 +185,25 @@ encode_set(hfi_encoder *e, PyObject *object) {
     return frame_push(e, object, iterator);
 }
 
+/* The atoms that a short list or tuple begins with are written at once, which is often
+ * all of it: then no frame is needed. */
+static hf_status
+encode_items(hfi_encoder *e, PyObject *object, Py_ssize_t count) {
+    PyObject **items = PySequence_Fast_ITEMS(object);
+    Py_ssize_t done = 0;
+    hf_status status;
+
+    if (count <= SHORT)
+        while (done < count && hfi_write_atom(e, items[done]))
+            done++;
+    if (done == count)
+        return HF_OK;
+    status = frame_push(e, object, NULL);
+    if (!status)
+        e->frames[e->depth - 1].position = done;
+    return status;
+}
+
 static hf_status
 encode_container(hfi_encoder *e, PyObject *object, PyTypeObject *type) {
     int is_set = type == &PySet_Type || type == &PyFrozenSet_Type;
@@ -197,13 +218,15 @@ encode_container(hfi_encoder *e, PyObject *object, PyTypeObject *type) {
         return hfi_plain_decline(e, object, " (too large)");
     if (is_set)
         return encode_set(e, object);
-    if (type == &PyDict_Type)
+    if (type == &PyDict_Type) {
         hfi_pack_map(e->packer, (size_t)count);
-    else if (type == &PyTuple_Type)
+        return count ? frame_push(e, object, NULL) : HF_OK;
+    }
+    if (type == &PyTuple_Type)
         pack_kind(e->packer, HFI_PLAIN_TUPLE, (size_t)count);
     else
         hfi_pack_array(e->packer, (size_t)count);
-    return frame_push(e, object, NULL);
+    return encode_items(e, object, count);
 }
 
 static hf_status
@@ -257,7 +280,9 @@ encode_all(hfi_encoder *e, PyObject *value) {
     while ((status == HF_OK || status == HF_STOP) && e->depth > 0) {
         int hashed;
         PyObject *item = frame_next(e, &e->frames[e->depth - 1], &hashed);
-        if (!item) {
+        if (item && hfi_write_atom(e, item)) {
+            status = HF_OK;
+        } else if (!item) {
             if (PyErr_Occurred())
                 return hfi_error_from_python(HF_E_CODEC, e->reterr);
             Py_CLEAR(e->frames[e->depth - 1].iterator);

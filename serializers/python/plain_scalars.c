@@ -10,7 +10,7 @@
  * Beyond ASCII a text is encoded aside: PyUnicode_AsUTF8 would leave a second copy in
  * every string of the user's.
  */
-#include "plain_encoder.h"
+#include "plain_write.h"
 
 #include "python_error.h"
 
@@ -60,15 +60,6 @@ hfi_plain_encode_int(hfi_encoder *e, PyObject *object) {
     return encode_big(e, object);
 }
 
-static void
-store_double(unsigned char *body, double number) {
-    uint64_t bits;
-
-    memcpy(&bits, &number, sizeof bits);
-    for (int i = 7; i >= 0; i--, bits >>= 8)
-        body[i] = (unsigned char)bits;
-}
-
 hf_status
 hfi_plain_encode_float(hfi_encoder *e, PyObject *object) {
     double number = PyFloat_AS_DOUBLE(object);
@@ -82,7 +73,7 @@ hfi_plain_encode_float(hfi_encoder *e, PyObject *object) {
     status = hfi_plain_index(e, object);
     if (status)
         return status;
-    store_double(body, number);
+    hfi_store_double(body, number);
     hfi_plain_pack_ext(e->packer, HFI_PLAIN_NAN, body, sizeof body);
     return HF_OK;
 }
@@ -92,8 +83,8 @@ hfi_plain_encode_complex(hfi_encoder *e, PyObject *object) {
     Py_complex number = PyComplex_AsCComplex(object);
     unsigned char body[16];
 
-    store_double(body, number.real);
-    store_double(body + 8, number.imag);
+    hfi_store_double(body, number.real);
+    hfi_store_double(body + 8, number.imag);
     hfi_plain_pack_ext(e->packer, HFI_PLAIN_COMPLEX, body, sizeof body);
     return HF_OK;
 }
