@@ -23,6 +23,8 @@
  */
 #include "engine/extent.h"
 
+#include "platform/bulk.h"
+
 #define SEARCH_MAX 64 /* extents looked at in the one bin that may be too small */
 #define LARGE      (1u << 20)  /* what is smaller */
 #define SPLIT_MAX  (16u << 20) /* doesn't split what is larger */
@@ -238,7 +240,10 @@ hf_status
 hfi_extent_write(hf_session *session, uint32_t index, const struct iovec *parts,
                  size_t count, hf_error *reterr) {
     hfi_extent *extent = &session->extents[index];
-    int err = hfi_object_write_parts(session->fd, parts, count, extent->offset);
+    int err = count == 1
+                  ? hfi_bulk_write(session->fd, parts->iov_base, parts->iov_len,
+                                   extent->offset, extent->flags & HFI_EXTENT_HOLE)
+                  : hfi_object_write_parts(session->fd, parts, count, extent->offset);
     if (err) {
         hfi_extent_give_back(session, index);
         return hfi_space_error(reterr, err, "can't write to the arena");

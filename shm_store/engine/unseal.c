@@ -12,10 +12,9 @@
  * Pages that nobody wrote are read from the object, straight into the block: their own
  * page tables may not be filled, and needn't be. Those that were written here exist in
  * this process only, and are copied from its memory. Where only fresh pages are to be
- * had, to write is cheaper than to map and fill (650 ms of CPU a GiB, not 880; recycled
- * ones take 290 and 390): the region is written to a bare extent, which is mapped in
- * its place. Either way the copy is made while nobody sees it, so a failure leaves the
- * region as it was.
+ * had, to write is cheaper than to map and fill: the region is written to a bare
+ * extent, which is mapped in its place. Either way the copy is made while nobody sees
+ * it, so a failure leaves the region as it was.
  *
  * What was unsealed and then not written, since the code took another way, would be
  * published as a change. So the region remembers what it was, and hf_region_reseal
@@ -26,6 +25,7 @@
  * that, so the caller vouches for it.
  */
 #include "engine/internal.h"
+#include "platform/bulk.h"
 
 /* Bytes [from, to) of the region as they were committed. */
 static int
@@ -38,8 +38,8 @@ read_committed(const hf_region *region, size_t from, size_t to, char *ret_bytes)
         if (end > to)
             end = to;
         if (begin < end)
-            err = hfi_object_read(region->session->fd, ret_bytes + (begin - from),
-                                  end - begin, piece->offset + (begin - at));
+            err = hfi_bulk_read(region->session->fd, ret_bytes + (begin - from),
+                                end - begin, piece->offset + (begin - at));
         at += piece->length;
     }
     return err;

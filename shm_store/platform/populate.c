@@ -1,30 +1,24 @@
-/* populate.c - page tables filled in bulk, before somebody's computation.
+/* populate.c - page tables filled and emptied in bulk.
  *
- * For reading, one byte in 64 KiB is touched: that is the window which a fault of Linux
- * maps around itself. It takes 63 ms of CPU a GiB, where MADV_POPULATE_READ, which
- * visits each page, takes 82. A scan tells where it was not enough (another window, a
- * border between two mappings, pages never written or swapped out), and that step is
- * left to MADV_POPULATE_READ. For writing it is MADV_POPULATE_WRITE in any case: a byte
- * that is written back by hand might be somebody else's newer one.
+ * They are filled before somebody's computation. For reading, one byte in 64 KiB is
+ * touched: that is the window which a fault of Linux maps around itself. It takes 63 ms
+ * of CPU a GiB, where MADV_POPULATE_READ, which visits each page, takes 82. A scan
+ * tells where it was not enough (another window, a border between two mappings, pages
+ * never written or swapped out), and that step is left to MADV_POPULATE_READ. For
+ * writing it is MADV_POPULATE_WRITE in any case: a byte that is written back by hand
+ * might be somebody else's newer one.
  *
- * Faults of different threads in different tables don't meet: two cores need half the
- * time of one, and no more CPU. So helpers take part in what is large. They are there
- * for that long only, and have all signals blocked, which are the caller's. Where none
- * can be started, the caller does all of it.
+ * They are emptied before something else is mapped in their place: munmap does that,
+ * too, but in one thread, with the address space locked.
  *
- * Rejected: helpers that stay, since a process with threads can't be forked as it is;
- * one for each core, since others compute here, too.
+ * Threads in different tables don't meet, so helpers take part in what is large: half
+ * the time on two cores, and no more CPU.
  */
 #include "populate.h"
 
-#include "fault.h"
+#include "helpers.h"
 #include "pages.h"
 
-#include <errno.h>
-#include <pthread.h>
-#include <sched.h>
-#include <signal.h>
-#include <stdatomic.h>
 #include <stdint.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -34,18 +28,15 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-#define AROUND      ((size_t)64 << 10) /* fault_around_bytes, which only root can read */
-#define STEP        ((size_t)2 << 20)  /* touched, then scanned */
-#define SHARE       ((size_t)16 << 20) /* taken by a thread at a time */
-#define THREADS_MAX 4
+#define AROUND ((size_t)64 << 10) /* fault_around_bytes, which only root can read */
+#define STEP   ((size_t)2 << 20)  /* touched, then scanned */
+#define SHARE  ((size_t)16 << 20) /* taken by a thread at a time */
 
 typedef struct filling {
     char *address;
-    size_t size;
     size_t page;
     int write;
     int pagemap; /* or -1 */
-    atomic_size_t next;
 } filling;
 
 static void
@@ -76,63 +67,35 @@ fill_step(const filling *work, char *address, size_t size) {
         touch(address, size, work->page);
 }
 
-static void *
-fill(void *context) {
-    filling *work = context;
-    size_t at;
-    while ((at = atomic_fetch_add(&work->next, SHARE)) < work->size) {
-        size_t end = work->size - at < SHARE ? work->size : at + SHARE;
-        for (; at < end; at += STEP)
-            fill_step(work, work->address + at, end - at < STEP ? end - at : STEP);
-    }
-    return NULL;
-}
-
-/* How many threads may run here, the caller's own among them. */
-static size_t
-threads_for(size_t size) {
-    size_t count = 1;
-#ifdef __linux__
-    cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set) == 0)
-        count = (size_t)CPU_COUNT(&set);
-#else
-    long online = sysconf(_SC_NPROCESSORS_ONLN);
-    if (online > 0)
-        count = (size_t)online;
-#endif
-    if (count > THREADS_MAX)
-        count = THREADS_MAX;
-    return count < size / SHARE ? count : size / SHARE;
-}
-
-static size_t
-start_helpers(filling *work, pthread_t *helpers, size_t count) {
-    sigset_t all, before;
-    size_t started = 0;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    while (started < count && !hfi_fault("pthread_create") &&
-           pthread_create(&helpers[started], NULL, fill, work) == 0)
-        started++;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return started;
+static void
+fill(void *context, size_t from, size_t to) {
+    const filling *work = context;
+    for (size_t at = from; at < to; at += STEP)
+        fill_step(work, work->address + at, to - at < STEP ? to - at : STEP);
 }
 
 void
 hfi_pages_populate(void *address, size_t size, int write) {
     filling work = {.address = address,
-                    .size = size,
                     .page = (size_t)sysconf(_SC_PAGESIZE),
                     .write = write,
                     .pagemap = !write && size >= STEP ? hfi_pages_open() : -1};
-    pthread_t helpers[THREADS_MAX];
-    size_t count = threads_for(size), started = 0;
-    if (count > 1)
-        started = start_helpers(&work, helpers, count - 1);
-    fill(&work);
-    while (started > 0)
-        pthread_join(helpers[--started], NULL);
+    hfi_helpers_divide(size, SHARE, fill, &work);
     if (work.pagemap >= 0)
         close(work.pagemap);
+}
+
+static void
+drop(void *context, size_t from, size_t to) {
+#ifdef __linux__
+    madvise((char *)context + from, to - from, MADV_DONTNEED);
+#else
+    (void)context, (void)from, (void)to;
+#endif
+}
+
+void
+hfi_pages_drop(void *address, size_t size) {
+    if (size >= 2 * SHARE)
+        hfi_helpers_divide(size, SHARE, drop, address);
 }
