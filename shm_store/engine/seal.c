@@ -35,6 +35,7 @@ seal_own(hf_region *region) {
     void *there;
     if (!is_published(region->session, region->own_piece.extent))
         return 0;
+    hfi_pages_drop(region->address, region->mapped);
     int err = hfi_object_map(region->session->fd, region->own_piece.offset,
                              region->mapped, HFI_MAP_PRIVATE, region->address, &there);
     if (!err) {

@@ -13,7 +13,8 @@
  * A scan costs next to nothing where no page tables are, and 2 to 8 ms for each GiB
  * that is mapped (bench/store_commit.c): to tell a page of the file from a copy the
  * kernel has to look at its struct page, 16 MiB of them. All other categories take 0.5
- * ms, but none of them tells the two apart.
+ * ms, but none of them tells the two apart. So a large range of which much is mapped,
+ * as some pages of it tell, is divided among helpers.
  *
  * Huge pages for shared memory are off on many systems, and may be on for /dev/shm but
  * not for a memfd, or the other way round: that is tried, too. Where they are given
@@ -29,6 +30,7 @@
 #include "pages.h"
 
 #include "fault.h"
+#include "helpers.h"
 #include "object.h"
 
 #include <errno.h>
@@ -41,7 +43,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define HUGE_MAX (32u << 20) /* larger ones would waste too much */
+#define HUGE_MAX (32u << 20)        /* larger ones would waste too much */
+#define PART     ((size_t)64 << 20) /* of a range that is scanned by several threads */
+#define SAMPLES  16
 
 void
 hfi_runs_fini(hfi_runs *runs) {
@@ -201,16 +205,76 @@ by_comparison(const void *address, size_t size, size_t page, const void *origina
     return 0;
 }
 
+static int
+scan(enum hfi_pages_way way, int fd, const void *address, size_t size, size_t page,
+     size_t base, hfi_runs *runs) {
+    if (way == HFI_PAGES_SCAN)
+        return by_scan(fd, address, size, page, base, runs);
+    if (way == HFI_PAGES_PAGEMAP)
+        return by_pagemap(fd, address, size, page, base, runs);
+    return ENOTSUP;
+}
+
+/* ---- by several threads ---- */
+
+typedef struct scanning {
+    enum hfi_pages_way way;
+    int fd;
+    const char *address;
+    size_t page, base;
+    struct {
+        hfi_runs runs;
+        int err;
+    } * parts;
+} scanning;
+
+static void
+scan_part(void *context, size_t from, size_t to) {
+    scanning *work = context;
+    work->parts[from / PART].err =
+        scan(work->way, work->fd, work->address + from, to - from, work->page,
+             work->base + from / work->page, &work->parts[from / PART].runs);
+}
+
+static int
+scan_divided(scanning *work, size_t size, hfi_runs *runs) {
+    size_t count = (size + PART - 1) / PART;
+    int err = 0;
+    work->parts = calloc(count, sizeof *work->parts);
+    if (!work->parts)
+        return ENOMEM;
+    hfi_helpers_divide(size, PART, scan_part, work);
+    for (size_t i = 0; i < count; i++) {
+        const hfi_runs *part = &work->parts[i].runs;
+        if (!err)
+            err = work->parts[i].err;
+        for (size_t k = 0; !err && k < part->count; k++)
+            err = hfi_runs_add(runs, part->items[k].first, part->items[k].count);
+        hfi_runs_fini(&work->parts[i].runs);
+    }
+    free(work->parts);
+    return err;
+}
+
+/* Is a good part of a large range in the page tables? */
+static int
+is_long_work(int fd, const char *address, size_t size, size_t page) {
+    int present = 0;
+    for (size_t i = 0; size >= 2 * PART && i < SAMPLES; i++)
+        present += hfi_pages_all_present(
+            fd, address + i * (size / SAMPLES) / page * page, page);
+    return present >= SAMPLES / 4;
+}
+
 int
 hfi_pages_changed(enum hfi_pages_way way, int fd, const void *address, size_t size,
                   size_t page, const void *original, size_t base, hfi_runs *runs) {
     size_t count = runs->count, pages = runs->pages;
     hfi_run last = count ? runs->items[count - 1] : (hfi_run){0, 0};
-    int err = ENOTSUP;
-    if (way == HFI_PAGES_SCAN)
-        err = by_scan(fd, address, size, page, base, runs);
-    if (way == HFI_PAGES_PAGEMAP)
-        err = by_pagemap(fd, address, size, page, base, runs);
+    scanning work = {way, fd, address, page, base, NULL};
+    int err = is_long_work(fd, address, size, page)
+                  ? scan_divided(&work, size, runs)
+                  : scan(way, fd, address, size, page, base, runs);
     if (err == 0 || err == ENOMEM || !original)
         return err;
     runs->count = count; /* it failed half-way: begin again, the sure way */
