@@ -27,7 +27,7 @@ def apply(namespace, bound, decoded, beside):
     namespace : dict
         What the names are bound to before.
     bound, decoded : dict
-        What they are to be bound to, and the store's entries, groups as dicts; changed.
+        What they are to be bound to, and the store's groups (dicts) and classes; changed.
     beside : set
         Names whose objects declined ones may hold.
 
@@ -51,9 +51,7 @@ def apply(namespace, bound, decoded, beside):
             apart.append(name)
         bound[name] = value
         for key, entry in decoded.items():
-            if key == name:
-                decoded[key] = value
-            elif key[:1] == "\0" and type(entry) is dict and name in entry:
+            if key[:1] == "\0" and type(entry) is dict and name in entry:
                 entry[name] = value
     return apart
 

@@ -58,11 +58,14 @@ sink_set_meta(hf_sink *base, const void *data, size_t size, hf_error *reterr) {
     hfi_entry_sink *sink = (hfi_entry_sink *)(void *)base;
     if (size > 65536)
         return hf_error_set(reterr, HF_DECLINED, "its meta takes %zu bytes", size);
-    char *meta = realloc(sink->meta, size ? size : 1);
-    if (!meta)
-        return hf_error_set(reterr, HF_E_NOMEM, "no memory for %zu bytes", size);
-    memcpy(meta, data, size);
-    sink->meta = meta;
+    if (size > sink->meta_room || !sink->meta) {
+        char *meta = realloc(sink->meta, size + 64);
+        if (!meta)
+            return hf_error_set(reterr, HF_E_NOMEM, "no memory for %zu bytes", size);
+        sink->meta = meta;
+        sink->meta_room = size + 64;
+    }
+    memcpy(sink->meta, data, size);
     sink->meta_size = size;
     return HF_OK;
 }

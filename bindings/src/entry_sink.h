@@ -12,6 +12,7 @@ typedef struct hfi_entry_sink {
     size_t payload_room;
     char *meta;
     size_t meta_size;
+    size_t meta_room;
     hf_buffer *buffers; /* with a reference to each region */
     PyObject **pins;
     uint32_t buffer_count;

@@ -45,17 +45,20 @@ int
 hfi_entry_source_init(hfi_entry_source *source, hfi_state *state,
                       hfi_attachment *attachment, hf_snapshot *snapshot,
                       const hf_entry *entry) {
-    *source = (hfi_entry_source){
-        .base = {entry->meta, entry->meta_size, entry->payload, entry->payload_size,
-                 entry->buffer_count, source_map},
-        .state = state,
-        .attachment = attachment,
-        .snapshot = snapshot,
-        .entry = entry,
-        .regions = calloc(entry->buffer_count + 1u, sizeof(PyObject *))};
-    if (!source->regions)
+    *source = (hfi_entry_source){.base = {entry->meta, entry->meta_size, entry->payload,
+                                          entry->payload_size, entry->buffer_count,
+                                          source_map},
+                                 .state = state,
+                                 .attachment = attachment,
+                                 .snapshot = snapshot,
+                                 .entry = entry};
+    if (entry->buffer_count)
+        source->regions = calloc(entry->buffer_count, sizeof(PyObject *));
+    if (entry->buffer_count && !source->regions) {
         PyErr_NoMemory();
-    return source->regions ? 0 : -1;
+        return -1;
+    }
+    return 0;
 }
 
 void

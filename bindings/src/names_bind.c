@@ -264,17 +264,12 @@ binding_fini(hfi_binding *at) {
 
 static PyObject *
 report(hfi_binding *at, double start) {
-    Py_ssize_t decoded = 0, position = 0;
-    PyObject *key, *value;
-    while (PyDict_Next(at->decoded, &position, &key, &value)) {
-        hfi_record *record = hfi_binding_record(at, key);
-        decoded += record && record->codec != HF_CODEC_BUFFER;
-    }
     PyObject *code = hfi_binding_code(at);
     if (!code)
         return NULL;
-    return Py_BuildValue("{s:n,s:n,s:K,s:K,s:d,s:O,s:N}", "bound",
-                         PyDict_GET_SIZE(at->bound), "decoded", decoded, "skipped",
+    return Py_BuildValue("{s:n,s:K,s:K,s:K,s:d,s:O,s:N}", "bound",
+                         PyDict_GET_SIZE(at->bound), "decoded",
+                         (unsigned long long)at->decoded_count, "skipped",
                          (unsigned long long)at->skipped, "bytes_mapped",
                          (unsigned long long)at->bytes_mapped, "seconds",
                          now_seconds() - start, "absent", at->absent, "code", code);

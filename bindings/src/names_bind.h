@@ -12,13 +12,14 @@ typedef struct hfi_binding {
     PyObject *own;     /* set: classes encoded by value while a baseline is taken */
     PyObject *wanted;  /* set of names, or NULL for all */
     PyObject *absent;  /* name -> reason */
-    PyObject *decoded; /* key -> value: whose baselines are to be taken */
+    PyObject *decoded; /* key -> value: the groups and classes that were decoded */
     PyObject *order;   /* list of the names that were met, in the store's order */
     PyObject *bound;   /* name -> value: decoded, to be bound in that order */
     PyObject *open;    /* list of names bound to what code may be behind */
     PyObject *classes; /* list of the classes that were decoded */
     uint64_t bytes_mapped;
     uint64_t skipped;
+    uint64_t decoded_count; /* entries, without those that were only mapped */
 } hfi_binding;
 
 /* All give -1 or NULL with an exception set. */

@@ -130,10 +130,7 @@ hfi_binding_code(hfi_binding *at) {
 }
 
 void
-hfi_save_remember(hfi_save *at, const hfi_member *one) {
-    hfi_record *record = hfi_save_record_after(at, one->key);
-    if (!record)
-        return;
+hfi_save_remember(hfi_record *record, const hfi_member *one) {
     record->is_closed = one->is_closed;
     record->bound = (uintptr_t)one->value;
     record->namespace_refs = one->namespace_refs;

@@ -28,7 +28,8 @@ static int
 is_carried(hfi_save *at, PyObject *key) {
     Py_ssize_t size = 0;
     if (!PyUnicode_CheckExact(key) || hfi_key_kind(key) != 'n' ||
-        PyUnicode_CompareWithASCIIString(key, "__builtins__") == 0)
+        (PyUnicode_GET_LENGTH(key) == 12 &&
+         PyUnicode_CompareWithASCIIString(key, "__builtins__") == 0))
         return 0;
     if (!PyUnicode_AsUTF8AndSize(key, &size)) {
         PyErr_Clear();
@@ -36,7 +37,7 @@ is_carried(hfi_save *at, PyObject *key) {
     }
     if (size < 1 || size > HF_KEY_SIZE_MAX)
         return 0;
-    int hidden = PySequence_Contains(at->hidden, key);
+    int hidden = PySet_Contains(at->hidden, key);
     return hidden < 0 ? -1 : !hidden;
 }
 

@@ -102,9 +102,12 @@ bind_value(hfi_binding *at, PyObject *key, const hf_entry *entry, uint32_t codec
     record->is_closed = is_closed(at, codec, value);
     if (hfi_graph_is_atom(value))
         record->object = Py_NewRef(value);
-    if (entry->codec != HF_CODEC_MEMBER && PyDict_SetItem(at->decoded, key, value) < 0)
-        return -1;
+    at->decoded_count +=
+        entry->codec != HF_CODEC_MEMBER && entry->codec != HF_CODEC_BUFFER;
     int kind = hfi_key_kind(key);
+    if (kind != 'n' && entry->codec != HF_CODEC_MEMBER &&
+        PyDict_SetItem(at->decoded, key, value) < 0)
+        return -1;
     if (kind != 'n')
         return kind == 'c' ? PyList_Append(at->classes, value) : 0;
     if (!record->is_closed && PyList_Append(at->open, key) < 0)

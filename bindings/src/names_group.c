@@ -112,12 +112,11 @@ save_group(hfi_save *at, hfi_member **list, size_t count) {
     if (status == HF_DECLINED)
         return save_apart(at, list, count);
     PyObject *key = status == HF_OK ? group_key(at, list, count) : NULL;
-    int changed = key ? hfi_save_put(at, key, codec, NULL, NULL) : -1;
+    int changed = key ? hfi_save_put(at, key, codec, NULL, NULL, NULL) : -1;
     int failed = changed < 0;
     for (size_t i = 0; !failed && i < count; i++) {
         list[i]->group = Py_NewRef(key);
-        if (changed && !list[i]->is_class)
-            failed = PyDict_SetItem(at->saved, list[i]->key, Py_None) < 0;
+        list[i]->is_saved = changed > 0;
     }
     Py_XDECREF(key);
     return failed ? -1 : 0;
@@ -192,9 +191,20 @@ orders_of(hfi_graph *graph, size_t *ret_count) {
     return orders;
 }
 
+/* Do no two names share anything, and is there no class? The usual case. */
+static int
+all_alone(hfi_graph *graph) {
+    int alone = graph->count == graph->names;
+    for (uint32_t i = 0; alone && i < graph->count; i++)
+        alone = graph->roots[i].parent == i;
+    return alone;
+}
+
 static int
 save_groups(hfi_save *at, hfi_graph *graph) {
     size_t count = 0;
+    if (all_alone(graph))
+        return 0;
     order *orders = orders_of(graph, &count);
     hfi_member **list = orders ? calloc(count + 1, sizeof *list) : NULL;
     if (orders && !list)

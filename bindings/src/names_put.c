@@ -99,21 +99,21 @@ put(hfi_save *at, PyObject *key, uint32_t codec) {
     hf_entry written = {
         .codec = codec, .meta = value.meta, .meta_size = value.meta_size};
     record->classes = hfi_entry_classes(&written);
-    int failed =
-        !record->classes ||
-        hfi_record_take(record, at->names->attachment, &at->sink, codec) < 0 ||
-        PyDict_SetItem(at->names->pending, key, (PyObject *)record) < 0 ||
-        (hfi_key_kind(key) == 'n' && PyDict_SetItem(at->saved, key, Py_None) < 0);
+    int failed = !record->classes ||
+                 hfi_record_take(record, at->names->attachment, &at->sink, codec) < 0 ||
+                 PyDict_SetItem(at->names->pending, key, (PyObject *)record) < 0;
     Py_DECREF(record);
     return failed ? NULL : record;
 }
 
 int
 hfi_save_put(hfi_save *at, PyObject *key, uint32_t codec, PyObject *value,
-             PyObject *group) {
+             PyObject *group, hfi_record **ret_record) {
     hfi_record *known = hfi_save_record(at, key);
     if (!known && PyErr_Occurred())
         return -1;
+    if (ret_record)
+        *ret_record = known;
     int same = known ? hfi_save_matches(at, key, known, codec) : 0;
     if (same)
         return same < 0 ? -1 : 0;
@@ -123,6 +123,8 @@ hfi_save_put(hfi_save *at, PyObject *key, uint32_t codec, PyObject *value,
     if (value && hfi_graph_is_atom(value))
         record->object = Py_NewRef(value);
     record->group = Py_XNewRef(group);
+    if (ret_record)
+        *ret_record = record;
     return 1;
 }
 
@@ -211,7 +213,8 @@ hfi_save_decline(hfi_save *at, hfi_member *one, const char *why) {
 
 int
 hfi_save_accept(hfi_save *at, const hfi_member *one) {
-    if (one->is_class || PyDict_Contains(at->names->reasons, one->key) != 1)
+    if (one->is_class || PyDict_GET_SIZE(at->names->reasons) == 0 ||
+        PyDict_Contains(at->names->reasons, one->key) != 1)
         return 0;
     return PyDict_DelItem(at->names->reasons, one->key) < 0 ||
                    PyDict_DelItem(at->names->declined, one->key) < 0
@@ -221,7 +224,7 @@ hfi_save_accept(hfi_save *at, const hfi_member *one) {
 
 int
 hfi_save_own_classes(hfi_save *at, hfi_member *const *list, size_t count) {
-    if (PySet_Clear(at->own) < 0)
+    if (PySet_GET_SIZE(at->own) && PySet_Clear(at->own) < 0)
         return -1;
     for (size_t i = 0; i < count; i++)
         if (list[i]->is_class && PySet_Add(at->own, list[i]->value) < 0)
@@ -239,8 +242,12 @@ hfi_save_single(hfi_save *at, hfi_member *one) {
         return hfi_save_decline(at, one, at->error.message);
     if (status != HF_OK || hfi_save_accept(at, one) < 0)
         return -1;
-    int changed = hfi_save_put(at, one->key, codec, one->value, NULL);
-    hfi_save_remember(at, one);
+    hfi_record *record;
+    int changed = hfi_save_put(at, one->key, codec, one->value, NULL, &record);
+    if (changed < 0)
+        return -1;
+    one->is_saved = changed;
+    hfi_save_remember(record, one);
     return changed;
 }
 
@@ -249,7 +256,12 @@ hfi_save_member(hfi_save *at, hfi_member *one) {
     if (hfi_save_accept(at, one) < 0 ||
         hfi_member_encode(at->state, &at->sink, one->value, one->group) < 0)
         return -1;
-    int changed = hfi_save_put(at, one->key, HF_CODEC_MEMBER, NULL, one->group);
-    hfi_save_remember(at, one);
+    hfi_record *record;
+    int changed =
+        hfi_save_put(at, one->key, HF_CODEC_MEMBER, NULL, one->group, &record);
+    if (changed < 0)
+        return -1;
+    one->is_saved |= changed;
+    hfi_save_remember(record, one);
     return changed;
 }

@@ -25,12 +25,25 @@ save_extra(hfi_save *at, PyObject *extra) {
         if (status == HF_DECLINED)
             PyErr_Format(at->state->error, "extra '%U' can't be carried: %s", word,
                          at->error.message);
-        int failed = status != HF_OK || hfi_save_put(at, key, codec, value, NULL) < 0;
+        int failed =
+            status != HF_OK || hfi_save_put(at, key, codec, value, NULL, NULL) < 0;
         Py_XDECREF(key);
         if (failed)
             return -1;
     }
     return 0;
+}
+
+/* New reference: a list, in the namespace's order. */
+static PyObject *
+saved_names(const hfi_save *at) {
+    PyObject *names = PyList_New(0);
+    for (size_t i = 0; names && i < at->count; i++) {
+        const hfi_member *one = &at->members[i];
+        if (one->is_saved && !one->is_class && PyList_Append(names, one->key) < 0)
+            Py_CLEAR(names);
+    }
+    return names;
 }
 
 static PyObject *
@@ -70,8 +83,8 @@ run(hfi_save *at, PyObject *extra) {
                      (double)(end.tv_nsec - start.tv_nsec) * 1e-9;
     return Py_BuildValue(
         "{s:N,s:N,s:O,s:N,s:O,s:O,s:n,s:K,s:K,s:K,s:K,s:K,s:d}", "prepared", prepared,
-        "saved", PyDict_Keys(at->saved), "removed", at->removed, "declined", declined,
-        "code", at->code, "held", at->held, "names_examined", (Py_ssize_t)at->count,
+        "saved", saved_names(at), "removed", at->removed, "declined", declined, "code",
+        at->code, "held", at->held, "names_examined", (Py_ssize_t)at->count,
         "names_encoded", (unsigned long long)at->encoded, "decoded_again",
         (unsigned long long)at->decoded_again, "bytes_copied",
         (unsigned long long)stats.bytes_copied, "bytes_shared",
@@ -96,15 +109,13 @@ open_save(hfi_save *at) {
     at->own = PySet_New(NULL);
     at->groups_used = PySet_New(NULL);
     at->lost_classes = PySet_New(NULL);
-    at->saved = PyDict_New();
     at->removed = PyList_New(0);
     at->hot_groups = PySet_New(NULL);
     at->classes = PyList_New(0);
     at->code = PyDict_New();
     at->held = PyList_New(0);
     return names->pending && at->own && at->groups_used && at->lost_classes &&
-                   at->saved && at->removed && at->hot_groups && at->classes &&
-                   at->code && at->held
+                   at->removed && at->hot_groups && at->classes && at->code && at->held
                ? 0
                : -1;
 }
@@ -123,7 +134,6 @@ close_save(hfi_save *at) {
     Py_XDECREF(at->own);
     Py_XDECREF(at->groups_used);
     Py_XDECREF(at->lost_classes);
-    Py_XDECREF(at->saved);
     Py_XDECREF(at->removed);
     Py_XDECREF(at->hot_groups);
     Py_XDECREF(at->classes);

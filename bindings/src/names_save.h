@@ -13,6 +13,7 @@ typedef struct hfi_member {
     Py_ssize_t namespace_refs; /* that functions behind it hold */
     int is_class;
     int is_declined;
+    int is_saved;     /* put, or its group */
     int is_untouched; /* looked at for its group's sake, perhaps */
     int is_closed;    /* nobody else can change it: graph.h */
 } hfi_member;
@@ -25,7 +26,6 @@ typedef struct hfi_save {
     PyObject *own;          /* set of the classes that are encoded by value now */
     PyObject *groups_used;  /* set of group keys of this save */
     PyObject *lost_classes; /* set of identifiers of classes that were declined */
-    PyObject *saved;        /* a dict as an ordered set of names */
     PyObject *removed;
     PyObject
         *touched; /* set of names that code may have changed; NULL: any. Borrowed */
@@ -57,7 +57,7 @@ int hfi_save_collect(hfi_save *at);
 /* Which members are closed, and the code behind them. */
 int hfi_save_learn(hfi_save *at, hfi_graph *graph);
 /* Remember with the record that will hold what was learnt of a member. */
-void hfi_save_remember(hfi_save *at, const hfi_member *one);
+void hfi_save_remember(hfi_record *record, const hfi_member *one);
 /* Of names that no record speaks of. */
 void hfi_save_count_declined(hfi_save *at);
 
@@ -71,9 +71,10 @@ int hfi_save_remove(hfi_save *at, PyObject *key);
 /* Encode into the sink. HF_DECLINED with words in `error`; negative with an exception.
  */
 hf_status hfi_save_encode(hfi_save *at, PyObject *value, uint32_t *ret_codec);
-/* Put what the sink has where it differs from the record: 1 if so, 0 if not. */
+/* Put what the sink has where it differs from the record: 1 if so, 0 if not. Gives the
+ * record that will hold, borrowed; `ret_record` may be NULL. */
 int hfi_save_put(hfi_save *at, PyObject *key, uint32_t codec, PyObject *value,
-                 PyObject *group);
+                 PyObject *group, hfi_record **ret_record);
 /* Encode and put a value that is in no group, or decline it. */
 int hfi_save_single(hfi_save *at, hfi_member *one);
 /* Encode and put "the value of this name is in that group". */

@@ -4,6 +4,9 @@
  * costs little even at hundreds of megabytes; a list of chunks was rejected because the
  * payload is handed to the sink in one piece, which then knows its exact size.
  *
+ * Most values are small. The first block may be the caller's, on his stack: then they
+ * are written without an allocation.
+ *
  * Doubling stops being kind past 64 MiB: from there it grows by half.
  */
 #include "packer.h"
@@ -21,8 +24,14 @@ hfi_packer_init(hfi_packer *packer) {
 }
 
 void
+hfi_packer_init_in(hfi_packer *packer, void *block, size_t size) {
+    *packer = (hfi_packer){.data = block, .capacity = size, .is_borrowed = 1};
+}
+
+void
 hfi_packer_fini(hfi_packer *packer) {
-    free(packer->data);
+    if (!packer->is_borrowed)
+        free(packer->data);
     memset(packer, 0, sizeof *packer);
 }
 
@@ -37,9 +46,12 @@ hfi_packer_grow(hfi_packer *packer, size_t size) {
         goto fail;
     while (capacity - packer->size < size)
         capacity += capacity < CAPACITY_SLOW ? capacity : capacity / 2;
-    data = realloc(packer->data, capacity);
+    data = realloc(packer->is_borrowed ? NULL : packer->data, capacity);
     if (!data)
         goto fail;
+    if (packer->is_borrowed)
+        memcpy(data, packer->data, packer->size);
+    packer->is_borrowed = 0;
     packer->data = data;
     packer->capacity = capacity;
     return 0;

@@ -19,9 +19,13 @@ typedef struct hfi_packer {
     size_t size;     /* bytes written */
     size_t capacity; /* bytes allocated */
     int failed;      /* malloc failed once */
+    int is_borrowed; /* the block is the caller's */
 } hfi_packer;
 
 void hfi_packer_init(hfi_packer *packer);
+/* Write to a block of the caller's as long as it suffices: it is neither changed in
+ * size nor freed, and must live as long as the packer. */
+void hfi_packer_init_in(hfi_packer *packer, void *block, size_t size);
 void hfi_packer_fini(hfi_packer *packer);
 /* Make room for `size` more bytes; 0, or -1 out of memory (sticky). */
 int hfi_packer_grow(hfi_packer *packer, size_t size);

@@ -44,6 +44,10 @@ static const char *const kind_names[] = {"",          "numpy.ndarray", "bytes",
 
 static kind
 kind_of(PyObject *value) {
+    PyTypeObject *type = Py_TYPE(value);
+    if (type == &PyLong_Type || type == &PyUnicode_Type || type == &PyFloat_Type ||
+        type == &PyList_Type || type == &PyDict_Type || type == &PyTuple_Type)
+        return KIND_NONE; /* the commonest, before names are compared */
     if (PyBytes_CheckExact(value))
         return KIND_BYTES;
     if (PyByteArray_CheckExact(value))

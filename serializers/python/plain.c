@@ -24,6 +24,7 @@
 #include "codecs/plain_format.h"
 
 enum {
+    SMALL_SIZE = 512,     /* payloads up to which nothing is allocated */
     HASH_DEPTH_MAX = 500, /* each level is a frame of tuple's hash on the C stack */
     CONSUME_SIZE = 65536, /* payloads from which giving the block beats copying it */
     HASH_STEPS_MAX = 16 << 20, /* against tuples of tuples that share: 2^depth steps */
@@ -105,11 +106,12 @@ plain_encode(const hf_codec *codec, void *value, hf_sink *sink, hf_error *reterr
     unsigned char meta[HFI_PLAIN_META_SIZE] = {HFI_PLAIN_FORMAT};
     int collecting = PyGC_Disable();
     unsigned flags = 0;
+    unsigned char small[SMALL_SIZE];
     hfi_packer packer;
     hf_status status;
 
     (void)codec;
-    hfi_packer_init(&packer);
+    hfi_packer_init_in(&packer, small, sizeof small);
     status = hfi_plain_encode(value, &packer, &flags, reterr);
     meta[1] = (unsigned char)flags;
     if (collecting)

@@ -82,8 +82,27 @@ test_out_of_memory_stays(void) {
     hfi_packer_fini(&packer);
 }
 
+static void
+test_borrowed_block(void) {
+    unsigned char block[4] = {0, 0, 0, 0x55};
+    hfi_packer packer;
+
+    hfi_packer_init_in(&packer, block, 3);
+    for (int i = 0; i < 3; i++)
+        hfi_pack_nil(&packer);
+    CHECK(packer.data == block && packer.size == 3);
+    for (int i = 0; i < 600; i++)
+        hfi_pack_true(&packer);
+    CHECK(packer.data != block && packer.size == 603 && block[3] == 0x55);
+    CHECK(packer.data[0] == 0xc0 && packer.data[2] == 0xc0 && packer.data[602] == 0xc3);
+    hfi_packer_fini(&packer);
+    hfi_packer_init_in(&packer, block, 3);
+    hfi_packer_fini(&packer); /* frees nothing */
+}
+
 int
 main(void) {
+    test_borrowed_block();
     test_ints();
     test_sizes();
     test_out_of_memory_stays();
