@@ -131,6 +131,7 @@ TESTED_BY = {
     "tests/bindings/test_files.py": """
         bindings/holdfast/codecs/handles.py bindings/holdfast/codecs/text_files.py""",
     "tests/kernel/test_handles.py": "bindings/holdfast/codecs/connections.py",
+    "tests/kernel/test_lending.py": "bindings/holdfast/codecs/lending.py",
     "tests/bindings/test_codecs.py": "bindings/src/codec_plugin.c",
     "tests/bindings/test_loggers.py": "bindings/holdfast/codecs/log_handlers.py",
     "tests/bindings/test_numpy_allocator.py": "bindings/src/arena_allocator.c",

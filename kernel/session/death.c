@@ -62,6 +62,7 @@ bury_home(hf_kernel *kernel, const char *epitaph) {
     kernel->commit_id = 0;
     kernel->settling = 0;
     kernel->uncommitted = 0;
+    kernel->owing = 0;
     json_object_clear(kernel->declined);
     if (hfi_crew_start(kernel, &error) != HF_OK) {
         kernel->failure = error;
@@ -177,6 +178,7 @@ hfi_death_of_template(hf_kernel *kernel) {
     kernel->commit_id = 0;
     kernel->settling = 0;
     kernel->uncommitted = 0;
+    kernel->owing = 0;
     hfi_execute_fail(kernel, "CellDied",
                      "the notebook's processes ended; its variables are those of the "
                      "last commit");

@@ -14,6 +14,10 @@
  * the death of the home costs little. A commit that took long pauses this until an
  * instrumented cell has waited for one: a person who types must not wait for a copy.
  *
+ * A cell's commit may leave out the bytes of memory that the home lends while it lives
+ * (codecs/lending.py). A home that has left some out says so ("owes"), and the next
+ * idle commit, which no cell waits for, is the durable one that writes them.
+ *
  * While `commit_id` is set the home works for us, and the queue waits. The home holds
  * the generation that it committed from when it hears of it; until then the cell's
  * channel isn't read (`settling`), since a publication of what the cell prepared would
@@ -38,11 +42,15 @@
 void
 hfi_handover_ask_commit(hf_kernel *kernel, long long now_ns) {
     hfi_frame frame;
-    int asks = kernel->phase == HFI_PHASE_COMMIT && !kernel->execution.verdict.isolated;
+    int waits = kernel->phase == HFI_PHASE_COMMIT;
+    int asks = waits && !kernel->execution.verdict.isolated;
     kernel->commit_id = ++kernel->next_id;
     kernel->commit_ns = now_ns;
-    hfi_frame_init(&frame, "commit", asks ? 4 : 1);
+    hfi_frame_init(&frame, "commit", asks ? 5 : 2);
     hfi_frame_add_integer(&frame, "id", kernel->commit_id);
+    hfi_frame_add_flag(&frame, "durable", !waits);
+    if (!waits)
+        kernel->owing = 0;
     if (asks)
         hfi_road_ask(kernel, &frame);
     hfi_crew_tell_home(kernel, &frame);
@@ -173,8 +181,8 @@ hfi_handover_committed(hf_kernel *kernel, const msgpack_object *reply) {
 
 long long
 hfi_handover_idle_deadline_ns(const hf_kernel *kernel) {
-    if (kernel->uncommitted == 0 || kernel->idle_paused || kernel->home == NULL ||
-        kernel->running != NULL || kernel->commit_id != 0 ||
+    if ((kernel->uncommitted == 0 && !kernel->owing) || kernel->idle_paused ||
+        kernel->home == NULL || kernel->running != NULL || kernel->commit_id != 0 ||
         kernel->queue.first != NULL)
         return -1;
     return kernel->idle_ns + IDLE_DELAY_NS;

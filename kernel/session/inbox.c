@@ -184,6 +184,8 @@ handle_worker(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) 
         handle_ready(kernel, worker, map);
     } else if (hfi_part_equal(op, hfi_part_text("settled")) && worker == kernel->home) {
         hfi_handover_settled(kernel, hfi_map_integer(map, "generation", 0));
+    } else if (hfi_part_equal(op, hfi_part_text("owes")) && worker == kernel->home) {
+        kernel->owing = 1;
     } else if (hfi_part_equal(op, hfi_part_text("importing"))) {
         hfi_standby_import(kernel, hfi_map_get(map, "modules"));
     } else if (hfi_part_equal(op, hfi_part_text("started"))) {

@@ -77,7 +77,7 @@ hfi_rest(hf_kernel *kernel, long long now_ns) {
     }
     if (kernel->rest == HFI_REST_AWAITED) {
         kernel->rest = HFI_REST_COMMITTED;
-        if (kernel->uncommitted > 0) {
+        if (kernel->uncommitted > 0 || kernel->owing) {
             hfi_handover_ask_commit(kernel, now_ns);
             return;
         }

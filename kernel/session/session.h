@@ -99,6 +99,7 @@ struct hf_kernel {
     hfi_handles handles;   /* of the cell that runs */
     json_t *declined;      /* name: reason, of the last commit */
     long long uncommitted; /* plain cells since */
+    int owing;             /* the home holds what no commit has the bytes of */
     long long idle_ns;     /* when the last cell ended */
     int idle_paused;       /* an idle commit took too long */
     hfi_rest_state rest;   /* since the last cell ended */

@@ -74,8 +74,10 @@
  *
  * The home, besides (a commit is answered by a "reply" with a report):
  *
- *   -> {op: "commit", id, code?: str, cell_road?: str, road?: str}
- *      Put every changed name into the store. The reply has `prepared` (absent when
+ *   -> {op: "commit", id, durable: bool, code?: str, cell_road?: str, road?: str}
+ *      Put every changed name into the store. Where it is durable no cell waits for it,
+ *      and it holds the bytes of everything; else those of memory that the home lends
+ *      (codecs/lending.py) may be left out. The reply has `prepared` (absent when
  *      nothing changed), report {seconds, bytes_copied, bytes_shared, names_saved,
  *      names_declined, names_examined, names_encoded, reason (why all were examined,
  *      or "")}, and declined: {name: reason}.
@@ -88,6 +90,8 @@
  *      The frontend published it: the home holds it, says
  *   <- {op: "settled", generation}
  *      whatever became of it, and seals. Until then the cell worker isn't listened to.
+ *   <- {op: "owes"}
+ *      A commit or an adoption left out bytes, which a durable commit is to write.
  *   -> {op: "rest"}
  *      Nobody has used the notebook for a while: give memory back that is kept only to
  *      be used again. Nothing is answered.

@@ -118,6 +118,10 @@ class Table:
             os.close(old)
         self._arrived[number] = fd
 
+    def peek(self, number: int) -> int | None:
+        """The descriptor that came, still the table's."""
+        return self._arrived.get(number)
+
     def forget_arrived(self) -> None:
         """What arrived and nobody decoded."""
         while self._arrived:

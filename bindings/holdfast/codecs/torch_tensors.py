@@ -11,9 +11,7 @@ would do nothing and not say so. Here a tensor that was computed with gradients 
 and `requires_grad`; the graph behind it lives in C++ and stays, and `backward()` through it says
 that it stayed.
 
-Storages on a GPU cross through host memory, once each, and lie on the same device again. CUDA's
-own handles (IPC) would save the copies, but what they share is writable on both sides: a cell
-that fails would have changed the notebook's tensors, and whoever made one must outlive its users.
+Storages on a GPU are torch_devices'.
 
 A restored storage lies in the mapped region and holds it. It can be written, and replaced
 (`set_`, `.data`); it can't grow in place, as no storage that PyTorch didn't allocate itself.
@@ -23,7 +21,7 @@ from __future__ import annotations
 
 import torch
 
-from . import Codec, register
+from . import Codec, register, torch_devices
 
 _NO_GRAPH = (
     "the autograd graph of this tensor was not carried between the notebook's process and the "
@@ -50,10 +48,6 @@ def _make_storage(memory):
     if memory is None:
         return torch.UntypedStorage(0)
     return torch.frombuffer(memory, dtype=torch.uint8).untyped_storage()
-
-
-def _make_on_device(host, device):
-    return torch.UntypedStorage(host.nbytes(), device=device).copy_(host, False)
 
 
 def _make_typed_storage(storage, dtype):
@@ -214,8 +208,8 @@ class _Storages(Codec):
     def reduce(self, value, pickler):
         if value.device.type == "meta":
             raise TypeError("a storage on no device has no contents; its tensors can be carried")
-        if value.device.type != "cpu":
-            return _make_on_device, (value.cpu(), str(value.device))
+        if torch_devices.is_on_device(value):
+            return torch_devices.reduce_storage(value)
         if not value.nbytes():
             return _make_storage, (None,)
         return _make_storage, (pickler.memory(value.data_ptr(), value.nbytes(), value),)

@@ -19,7 +19,7 @@ import time
 import typing as t
 
 from holdfast import _store
-from holdfast.codecs import handles
+from holdfast.codecs import handles, lending
 from holdfast.errors import NotCarriedError
 
 from . import figures, preparation, reach, results, state
@@ -27,6 +27,9 @@ from .control import Frame
 from .process import leave
 from .recording import Recording, refuse
 from .requests import Worker
+
+
+_LENDING_SECONDS = 9.0  # the frontend waits for ten before it ends this process
 
 
 class Cell(Worker):
@@ -42,6 +45,7 @@ class Cell(Worker):
         self._copied: list[int] = []  # buffers made ready to be written
         self._reached: set[str] | None = None  # what the cell's code can touch; None: all
         handles.table.fetch = self._fetch_handle
+        lending.desk.durable = False
         from holdfast import magics
 
         magics.register(self.shell, self)
@@ -153,6 +157,9 @@ class Cell(Worker):
             print(f"holdfast: not carried out of this cell: {told}", file=sys.stderr)
         for number, fd in handles.table.hand_over().items():
             self.channel.send_handle(number, fd)
+        loans = lending.desk.hand_over()
+        if loans is not None:
+            self.channel.send_handle(lending.CATALOGUE, loans)
         reply: Frame = {"lost": lost} if lost else {}
         if saved["prepared"] is not None:
             reply["prepared"] = saved["prepared"]
@@ -181,6 +188,7 @@ class Cell(Worker):
 
     def closed(self) -> None:
         super().closed()
+        lending.desk.wait_for_return(_LENDING_SECONDS)
         # Exit handlers and threads that were left running may write to what is published.
         may_write = atexit._ncallbacks() > self._handlers or len(sys._current_frames()) > 1
         if self.session is not None and may_write:

@@ -14,7 +14,7 @@ import sys
 import threading
 import typing as t
 
-from holdfast.codecs import handles
+from holdfast.codecs import handles, lending
 
 from . import figures, preparation, results, state
 from .control import Frame
@@ -38,6 +38,8 @@ class Home(Worker):
         self._sealed = False  # whether there may be large private mappings
         self._learnt: preparation.Learnt = {}
         handles.table.fetch = lambda number: None  # what a cell made was sent before
+        lending.desk.answers = True
+        self._owed: set[str] = set()  # names with memory that the store has no bytes of
         sys.meta_path.insert(0, ImportTeller(self.channel))
         if self.session is not None:
             from holdfast import _store
@@ -57,7 +59,9 @@ class Home(Worker):
     def _take_over(self) -> None:
         """Begin with what is committed: the home before this one died."""
         state.apply(self.names.extra("state") or {}, state.capture(self.shell), self.shell)
-        self._sealed = self.names.bind(self.shell.user_ns)["bytes_mapped"] > 0
+        bound = self.names.bind(self.shell.user_ns)
+        self._sealed = bound["bytes_mapped"] > 0
+        _tell_lost(bound["absent"])
         self._learnt = self.names.extra("written") or {}
         figures.settle(self.shell)
         memory = self.names.extra("results")
@@ -108,6 +112,7 @@ class Home(Worker):
             return
         self._committed_state = state.capture(self.shell)
         touched, reason = self.touched.take()
+        touched = self._begin_lending(frame, touched)
         saved = self.names.save(
             self.shell.user_ns,
             hidden=results.hidden_names(self.shell),
@@ -138,6 +143,20 @@ class Home(Worker):
         }
         declined = dict(saved["declined"])
         self.channel.send("reply", declined=declined, report=self.last_commit, **reply)
+        self._note_owed(saved["saved"])
+
+    def _begin_lending(self, frame: Frame, touched: set[str] | None) -> set[str] | None:
+        """What a commit is to look at: what is owed, too, where it must hold the bytes."""
+        desk = lending.desk
+        desk.durable, desk.left_out = bool(frame.get("durable")), False
+        return touched | self._owed if desk.durable and touched is not None else touched
+
+    def _note_owed(self, names: t.Iterable[str]) -> None:
+        """Ask for a commit with the bytes, once there is time, if memory was left out."""
+        if lending.desk.left_out:
+            lending.desk.left_out = False
+            self._owed.update(names)
+            self.channel.send("owes")
 
     def op_published(self, frame: Frame) -> None:
         """What this home committed is the current generation."""
@@ -147,6 +166,8 @@ class Home(Worker):
             finally:
                 self.channel.send("settled", generation=frame["generation"])
             self.touched.settle()
+            if lending.desk.durable:
+                self._owed.clear()
             self.session.seal(threads_stopped=_alone())
             self._sealed = True
 
@@ -163,7 +184,11 @@ class Home(Worker):
     def op_want_handle(self, frame: Frame) -> None:
         """A cell worker decodes a file that is open here."""
         number = frame["handle"]
-        self.channel.send_handle(number, handles.table.give(number))
+        fd = handles.table.give(number)
+        made = lending.desk.answer(number) if fd is None else None
+        self.channel.send_handle(number, fd if made is None else made)
+        if made is not None:
+            os.close(made)
 
     def op_adopt(self, frame: Frame) -> None:
         """A cell worker's commit was published: take over what changed."""
@@ -176,8 +201,11 @@ class Home(Worker):
             self.touched.learn(adopted["code"])
             _tell_apart(adopted["apart"])
             self._sealed = True
+            _tell_lost(adopted["absent"])
             self._learn_writes(self.last_report.pop("written", []))
             handles.table.forget_arrived()
+            lending.desk.forget_arrived()
+            self._note_owed(adopted["changed"])
             new = self.names.extra("state") or {}
             state.apply(new, self._committed_state, shell)
             memory = self.names.extra("results")
@@ -201,6 +229,12 @@ def _tell_apart(names: list[str]) -> None:
             "cell: what they are now can't be put in its place",
             file=sys.stderr,
         )
+
+
+def _tell_lost(absent: t.Mapping[str, str]) -> None:
+    if absent:
+        told = "; ".join(f"{name} ({reason})" for name, reason in sorted(absent.items()))
+        print(f"holdfast: not carried home: {told}", file=sys.stderr)
 
 
 def _alone() -> bool:

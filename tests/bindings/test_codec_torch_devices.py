@@ -1,0 +1,125 @@
+"""Storages on a GPU: the digest that tells their contents, and which of them are lent."""
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+WORDS = 5 * (1 << 16) + 3  # five sums and a rest
+
+
+def digest(tensor):
+    from holdfast.codecs.torch_devices import digest_of
+
+    return digest_of(tensor.untyped_storage())
+
+
+def test_a_digest_tells_contents_apart():
+    base = torch.arange(WORDS, dtype=torch.float32)
+    known = digest(base)
+    assert digest(base.clone()) == known
+    assert digest(base.clone()[5:]) == known  # the storage is meant, not the view
+    row = 1 << 16
+    changes = {
+        "one": lambda x: x[7].add_(1),
+        "one sign": lambda x: x[row].neg_(),
+        "all signs": lambda x: x.neg_(),
+        "two swapped": lambda x: x[:2].copy_(x[:2].flip(0)),
+        "rows swapped": lambda x: x[: 2 * row].copy_(x[: 2 * row].roll(row)),
+        "the last": lambda x: x[-1].add_(1),
+        "nothing but zeros": lambda x: x.zero_(),
+        "its first zero": lambda x: x[0].neg_(),
+    }
+    found = {known}
+    for name, change in changes.items():
+        changed = base.clone()
+        change(changed)
+        found.add(digest(changed))
+        assert len(found) == 2 + list(changes).index(name), name
+    assert digest(torch.zeros(WORDS + 1)) not in found
+    for size in (1, 3, 5):
+        found.add(digest(torch.zeros(size, dtype=torch.uint8)))
+    assert len(found) == len(changes) + 4
+
+
+def test_a_digest_disturbs_nothing():
+    torch.manual_seed(3)
+    expected = torch.rand(2)
+    torch.manual_seed(3)
+    base = torch.rand(2)
+    x = torch.ones(WORDS, requires_grad=True)
+    torch.use_deterministic_algorithms(True)
+    try:
+        with torch.device("meta"), torch.inference_mode():
+            known = digest(x)
+    finally:
+        torch.use_deterministic_algorithms(False)
+    assert digest(x) == known and x._version == 0 and x.grad_fn is None
+    assert torch.equal(base, expected)
+
+
+def test_bytes_are_left_out_only_where_the_owner_is_there_to_be_asked():
+    from holdfast.codecs.lending import Desk
+
+    desk = Desk()
+    assert not desk.may_leave_out()  # no kernel
+    desk.answers, desk.durable = True, False
+    assert desk.may_leave_out()  # the home, a cell waits
+    desk.durable = True
+    desk.has_opened()
+    assert not desk.may_leave_out()  # nobody waits: the bytes must outlive the home
+    cell = Desk()
+    cell.durable = False
+    assert not cell.may_leave_out()
+    cell.has_opened()
+    assert cell.may_leave_out()
+
+
+def test_what_a_desk_lends_can_be_found_until_it_is_given_back():
+    import os
+
+    from holdfast.codecs import handles, lending
+
+    desk = lending.Desk()
+    assert desk.hand_over() is None
+    desk.describe = lambda number: ("about", number) if number < 4000 else None
+    assert all(desk.lend(2 * number) for number in range(1024))
+    assert not desk.lend(3000)  # there are too many
+    assert desk.lend(6) and not desk.lend(4000)
+    fd = os.dup(desk.hand_over())
+    other = lending.Desk()
+    try:
+        handles.table.arrive(lending.CATALOGUE, fd)
+        assert other.find(6) == ("about", 6) and other.find(2046) == ("about", 2046)
+        assert other.find(3000) is None
+    finally:
+        handles.table.forget_arrived()
+    desk.wait_for_return(60)  # at once: nobody has it
+
+
+def test_the_home_answers_with_a_description_or_with_the_bytes():
+    import os
+    import pickle
+
+    from holdfast.codecs.lending import BYTES, Desk
+
+    desk = Desk()
+    assert desk.answer(2) is None and desk.answer(2 + BYTES) is None
+    desk.describe = lambda number: (number,)
+    desk.copy_out = lambda number, file: bool(file.write(b"contents"))
+    with os.fdopen(desk.answer(2), "rb") as file:
+        assert pickle.load(file) == {2: (2,)}
+    with os.fdopen(desk.answer(2 + BYTES), "rb") as file:
+        file.seek(0)
+        assert file.read() == b"contents"
+
+
+def test_only_large_storages_of_cuda_are_lent():
+    from holdfast.codecs import torch_devices
+
+    host = torch.zeros(1 << 20).untyped_storage()
+    assert not torch_devices.is_on_device(host) and not torch_devices._is_lendable(host)
+    meta = torch.zeros(1 << 20, device="meta").untyped_storage()
+    assert torch_devices.is_on_device(meta) and not torch_devices._is_lendable(meta)
+    if torch.cuda.is_available():
+        assert torch_devices._is_lendable(torch.zeros(1 << 20, device="cuda").untyped_storage())
+        assert not torch_devices._is_lendable(torch.zeros(1000, device="cuda").untyped_storage())
