@@ -69,7 +69,7 @@ class _Tensors(Codec):
         if value.dtype == tf.string or np.ndim(array) == 0 or array.size == 0:
             return _make_small, (array, value.dtype)
         address = array.__array_interface__["data"][0]
-        memory = pickler.memory(address, array.nbytes, value)
+        memory = pickler.memory(address, array.nbytes, array)  # a copy, if it is on a GPU
         return _make_tensor, (memory, value.dtype, array.shape)
 
 
