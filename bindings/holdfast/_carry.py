@@ -142,8 +142,8 @@ def _same(value):
     return value
 
 
-def _fill_cell(cell, contents):
-    cell.cell_contents = contents
+def _fill_cell(cell, state):
+    (cell.cell_contents,) = state
 
 
 def _make_function(code, name, closure):
@@ -160,9 +160,9 @@ def _fill_function(function, state):
 
 
 def _make_class(constructor, name, bases, body, identifier, extra):
-    """An empty class to fill, made without the notebook's own __init_subclass__.
+    """An empty class to fill, made without the notebook's own __init_subclass__ and metaclasses.
 
-    What that did, it did when the class was defined; it may need names that aren't bound yet.
+    What they did, they did when the class was defined; they may need names that aren't bound yet.
     """
     cls = _rules._DYNAMIC_CLASS_TRACKER_BY_ID.get(identifier)
     if cls is not None:
@@ -173,15 +173,30 @@ def _make_class(constructor, name, bases, body, identifier, extra):
         for one in above
         if one.__module__ == "__main__" and "__init_subclass__" in one.__dict__
     }
-    metaclass = {"metaclass": constructor}
     try:
         for one in hooks:
             one.__init_subclass__ = _quiet(one)
-        cls = types.new_class(name, bases, metaclass, lambda made: made.update(body))
+        cls = _make_quietly(constructor, name, bases, body)
     finally:
         for one, hook in hooks.items():
             one.__init_subclass__ = hook
     return _rules._lookup_class_or_track(identifier, cls)
+
+
+def _make_quietly(metaclass, name, bases, body):
+    """The class as the nearest imported base of its metaclass makes it."""
+    imported = next(base for base in metaclass.__mro__ if base.__module__ != "__main__")
+    if imported is metaclass:
+        options = {"metaclass": metaclass}
+        return types.new_class(name, bases, options, lambda made: made.update(body))
+    resolved = types.resolve_bases(bases)
+    space = imported.__prepare__(name, resolved)
+    space.update(body)
+    if resolved is not bases:
+        space["__orig_bases__"] = bases
+    cls = imported.__new__(metaclass, name, resolved, space)
+    imported.__init__(cls, name, resolved, space)
+    return cls
 
 
 def _quiet(owner):
@@ -241,6 +256,30 @@ def _fill_class(cls, state):
 
 
 _SLOT_TYPES = (types.MemberDescriptorType, types.GetSetDescriptorType)
+
+
+def _share_dict(instance, attributes):
+    instance.__dict__ = attributes
+
+
+def _shares_dict(value):
+    """Whether somebody else holds the instance's `__dict__`: `vars(options)`, or it itself."""
+    cls = type(value)
+    return (
+        cls.__dictoffset__ != 0
+        and cls.__reduce_ex__ is object.__reduce_ex__
+        and cls.__reduce__ is object.__reduce__
+        and not isinstance(value, type)
+        and sys.getrefcount(value.__dict__) > 2  # the instance's and ours
+    )
+
+
+def _reduce_with_dict(value):
+    """So that `__dict__` is the same object afterwards, not one with the same contents."""
+    reduced = value.__reduce_ex__(5)
+    if len(reduced) < 3 or reduced[2] is not value.__dict__ or hasattr(value, "__setstate__"):
+        return reduced
+    return *(*reduced, None, None)[:5], _share_dict
 
 
 class _Shell:
@@ -321,20 +360,20 @@ class Pickler(cloudpickle.Pickler):
         self._array = getattr(self._numpy, "ndarray", None)
 
     def reducer_override(self, obj):
-        cls = type(obj)
+        cls = type(obj)  # isinstance() would ask a proxy what it leads to
         if cls is self._array:
             return self._reduce_array(obj)
         if cls is _rules.CellType:
             return self._reduce_cell(obj)
         if cls is memoryview:
             return _reduce_memoryview(obj)
-        if isinstance(obj, type) and _context.own is not None:
+        if issubclass(cls, type) and _context.own is not None:
             return self._reduce_class(obj)
         if cls is _CachedFunction and obj.__module__ == "__main__":
             return self._reduce_cached_function(obj)
         if cls is functools.cached_property:  # has a lock before Python 3.12
             return cls, (obj.func,), {"attrname": obj.attrname, "__doc__": obj.__doc__}
-        if isinstance(obj, BaseException) and _is_simple_exception(cls):
+        if issubclass(cls, BaseException) and _is_simple_exception(cls):
             links = obj.__cause__, obj.__context__, obj.__suppress_context__
             state = (dict(obj.__dict__), obj.args, *links)
             return _make_exception, (cls, obj.args), state, None, None, _fill_exception
@@ -351,6 +390,8 @@ class Pickler(cloudpickle.Pickler):
             raise TypeError("what it cleans up is not to be cleaned up twice")
         if isinstance(obj, BaseException) and (obj.__cause__ or obj.__context__):
             return _reduce_raised(obj)
+        if _shares_dict(obj):
+            return _reduce_with_dict(obj)
         return super().reducer_override(obj)
 
     def memory(self, address, size, owner):
@@ -420,7 +461,8 @@ class Pickler(cloudpickle.Pickler):
             contents = cell.cell_contents
         except ValueError:
             return _same, (shell,)
-        return _same, (shell,), contents, None, None, _fill_cell
+        # In a tuple: nobody is called with a state of None.
+        return _same, (shell,), (contents,), None, None, _fill_cell
 
     def _reduce_notebook_function(self, function):
         closure = function.__closure__

@@ -8,8 +8,9 @@
  * container that the collector knows, so a type need not be known here.
  *
  * What is not followed, and why:
- *   - atoms (numbers, texts, dtypes, dates, code, modules, enum members, loggers):
- *     whether two names share one can't be told, or pickle carries it by reference;
+ *   - atoms (numbers, texts, dtypes, dates, code, modules, enum members, loggers, the
+ *     shell): whether two names share one can't be told, or pickle carries it by
+ * reference;
  *   - the namespace and functions' globals: everything would be one group;
  *   - classes that are imported: they are carried by name. Classes of the notebook
  *     (`__module__` is "__main__") are roots of their own: instances refer to them, and
@@ -26,6 +27,10 @@
  * other root can reach it and it needn't be remembered: most of a large nest. Where it
  * is a short tuple or list of atoms it isn't put on the stack either: half of the time
  * for a list of a million of them.
+ *
+ * A weak reference joins its root to the one that reaches what it leads to. It isn't
+ * followed: what only it leads to is a library's, or will be gone. So this is settled
+ * when all roots were walked, and what is weakly referred to is always remembered.
  *
  * The walk also tells whether somebody else holds a part of a value, who could change
  * it without naming it: a library, a thread, a C object. tp_traverse visits each owned
@@ -72,6 +77,12 @@ typedef struct note {
     uint32_t root;    /* that reached it first */
 } note;
 
+/* A weak reference that a root reaches. */
+typedef struct weak_edge {
+    PyObject *reference;
+    uint32_t root;
+} weak_edge;
+
 typedef struct walk {
     hfi_graph *graph;
     const hfi_graph_input *input;
@@ -81,6 +92,9 @@ typedef struct walk {
     note *notes;
     size_t note_count;
     size_t note_room;
+    weak_edge *weak;
+    size_t weak_count;
+    size_t weak_room;
     PyObject *finder; /* holdfast.codecs.finder_of_shares; NULL until needed */
     PyObject *kept;   /* list: what codecs gave, held while it may be on the stack */
     PyObject **stack;
@@ -336,7 +350,7 @@ visit(PyObject *object, void *context) {
     if (kind == HFI_FUNCTION && hfi_graph_is_imported_function(object))
         return 0;
     /* Only what is walked now holds it: nothing joins here. */
-    if (Py_REFCNT(object) == at->counting) {
+    if (Py_REFCNT(object) == at->counting && !hfi_graph_has_weak_reference(object)) {
         if (!is_leaf(at, object))
             return enter(at, object, kind);
         at->graph->visited++;
@@ -402,6 +416,51 @@ walk_elements(walk *at, PyObject *array) {
     Py_XDECREF(flat);
     Py_XDECREF(list);
     PyErr_Clear();
+}
+
+static void
+add_weak(walk *at, PyObject *reference) {
+    void *weak =
+        make_room(at, at->weak, at->weak_count, &at->weak_room, sizeof *at->weak);
+    if (!weak)
+        return;
+    at->weak = weak;
+    at->weak[at->weak_count++] = (weak_edge){reference, at->root};
+}
+
+/* What a weak reference leads to, borrowed, or NULL. */
+static PyObject *
+referent(PyObject *reference) {
+#if PY_VERSION_HEX >= 0x030D0000
+    PyObject *object;
+    if (PyWeakref_GetRef(reference, &object) <= 0) {
+        PyErr_Clear();
+        return NULL;
+    }
+    Py_DECREF(object); /* somebody else holds it: nothing runs meanwhile */
+    return object;
+#else
+    PyObject *object = PyWeakref_GetObject(reference);
+    return object == Py_None ? NULL : object;
+#endif
+}
+
+/* Those that lead to what another root reaches join it. */
+static void
+join_weak(walk *at) {
+    for (size_t i = 0; i < at->weak_count && !at->failed; i++) {
+        PyObject *object = referent(at->weak[i].reference);
+        if (!object || PyType_Check(object))
+            continue;
+        int new;
+        uint32_t *index = hfi_pointer_map_put(&at->seen, object, &new);
+        if (!index)
+            at->failed = NO_MEMORY;
+        else if (new)
+            *index = NO_NOTE;
+        else if (*index != NO_NOTE)
+            join(at->graph, at->notes[*index].root, at->weak[i].root);
+    }
 }
 
 /* Memory that is no object of the interpreter's: whoever names it joins. */
@@ -494,6 +553,10 @@ walk_object(walk *at, PyObject *object) {
     case HFI_ARRAY:
         walk_array(at, object);
         break;
+    case HFI_WEAK:
+        add_weak(at, object);
+        type->tp_traverse(object, visit, at);
+        break;
     case HFI_SHARING:
         walk_shares(at, object);
         if (type->tp_traverse)
@@ -562,6 +625,7 @@ walk_roots(walk *at) {
         walk_from(at, i);
     if (!at->failed)
         close_accounts(at);
+    join_weak(at);
 }
 
 /* 0, or -1 with MemoryError, or 1 where it met more references than it may. */
@@ -591,6 +655,7 @@ walk_all(walk *at) {
     Py_XDECREF(at->finder);
     Py_XDECREF(at->kept);
     free(at->notes);
+    free(at->weak);
     free(at->stack);
     if (!at->failed)
         return 0;

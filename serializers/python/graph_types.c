@@ -33,10 +33,9 @@ hfi_graph_treatment(PyTypeObject *type) {
                                         "frame",
                                         "traceback",
                                         "code",
-                                        "weakref.ReferenceType",
-                                        "weakref",
                                         "range",
                                         "Logger",
+                                        "InteractiveShell",
                                         "re.Pattern",
                                         "builtin_function_or_method_descriptor",
                                         "getset_descriptor",
@@ -50,6 +49,9 @@ hfi_graph_treatment(PyTypeObject *type) {
         return HFI_FUNCTION;
     if (type == &PyCFunction_Type)
         return HFI_CFUNCTION;
+    if (PyType_IsSubtype(type, &_PyWeakref_RefType) || type == &_PyWeakref_ProxyType ||
+        type == &_PyWeakref_CallableProxyType)
+        return HFI_WEAK;
     if (PyType_IsSubtype(type, &PyModule_Type) || type == Py_TYPE(Py_Ellipsis) ||
         type == Py_TYPE(Py_NotImplemented) || type == &PyComplex_Type)
         return HFI_ATOM;
@@ -91,6 +93,9 @@ static const char *const transparent_types[] = {"object",
                                                 "builtin_function_or_method",
                                                 "BaseException",
                                                 "types.SimpleNamespace",
+                                                "weakref.ReferenceType",
+                                                "weakref.ProxyType",
+                                                "weakref.CallableProxyType",
                                                 "array.array",
                                                 "collections.deque",
                                                 "collections.OrderedDict",
@@ -136,13 +141,19 @@ hfi_graph_is_transparent(PyTypeObject *type) {
 }
 
 int
-hfi_graph_is_weakly_held(PyObject *object) {
-    PyTypeObject *type = Py_TYPE(object);
-    if (type->tp_weaklistoffset == 0)
+hfi_graph_has_weak_reference(PyObject *object) {
+    Py_ssize_t offset = Py_TYPE(object)->tp_weaklistoffset;
+    if (offset == 0)
         return 0;
     PyObject *first;
-    memcpy(&first, (const char *)object + type->tp_weaklistoffset, sizeof first);
-    if (!first)
+    memcpy(&first, (const char *)object + offset, sizeof first);
+    return first != NULL;
+}
+
+int
+hfi_graph_is_weakly_held(PyObject *object) {
+    PyTypeObject *type = Py_TYPE(object);
+    if (!hfi_graph_has_weak_reference(object))
         return 0;
     /* pandas' own: blocks, indexes and frames know each other by weak references. */
     PyObject *module = PyObject_GetAttrString((PyObject *)type, "__module__");

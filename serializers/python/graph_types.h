@@ -17,6 +17,7 @@ typedef enum hfi_treatment {
     HFI_CFUNCTION,
     HFI_ARRAY,
     HFI_CLASS,
+    HFI_WEAK, /* a weak reference or proxy: as HFI_WALK, and joins what it leads to */
     HFI_SHARING, /* as HFI_WALK, and what its codec tells */
 } hfi_treatment;
 
@@ -24,7 +25,8 @@ typedef enum hfi_treatment {
 hfi_treatment hfi_graph_treatment(PyTypeObject *type);
 /* 1 where all references that its instances hold can be seen. */
 int hfi_graph_is_transparent(PyTypeObject *type);
-/* 1 where a weak reference to the object exists. */
+int hfi_graph_has_weak_reference(PyObject *object);
+/* 1 where one exists that isn't the library's own, to itself. */
 int hfi_graph_is_weakly_held(PyObject *object);
 /* 1 where nobody can change it: an atom, a text, bytes, a tuple of atoms. */
 int hfi_graph_is_constant(PyObject *object);

@@ -16,7 +16,10 @@ CULPRITS = {
     "frame": ("import sys; bad = (sys._getframe(),)", r"frame at bad\[0\]"),
     "socket": ("import socket; bad = socket.socket()", "socket at bad .*kernel only"),
     "pipe": ("import os; bad = [os.fdopen(os.pipe()[0])]", r"at bad\[0\]"),
-    "weakref": ("import weakref\nclass C: pass\nc = C(); bad = [weakref.ref(c)]", "weakref"),
+    "proxy": (
+        "import weakref\nclass R(weakref.ref): pass\nclass C: pass\nc = C(); bad = [R(c)]",
+        r"R at bad\[0\]",
+    ),
     "slot": ("class C: __slots__ = 'x'\nbad = C(); bad.x = iter(())and(i for i in ())", r"bad\.x"),
     "attribute": (
         "class C: pass\nbad = C(); bad.y = [C()]; bad.y[0].z = (i for i in ())",

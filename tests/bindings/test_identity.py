@@ -6,6 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from holdfast import store
+from store_process import hand_over
 
 
 def shape(value, seen):
@@ -116,3 +117,48 @@ names.bind(ns)
 same = (ns["forest"].predict(ns["x"]) == ns["expected"]).all()
 answer(same=bool(same), saved=save(ns)["saved"])
 """) == {"same": True, "saved": []}
+
+
+def test_metaclasses_do_not_run_again(home):
+    home.execute(
+        "class Kind(type):\n"
+        "    made = []\n"
+        "    def __new__(kind, name, bases, space, **options):\n"
+        "        kind.made.append(name); return super().__new__(kind, name, bases, space)\n"
+        "    def __init__(cls, name, bases, space, **options): cls.options = options\n"
+        "class First(metaclass=Kind, tag=1): pass\n"
+        "class Second(First): pass\nvalue = None"
+    )
+    assert not home.commit()["declined"]
+    answer = hand_over(home, "class Third(Second, tag=3): pass\nvalue = Kind.made")
+    assert answer["value"] == ["First", "Second", "Third"]
+    assert home.ns["Kind"].made == ["First", "Second", "Third"]
+    assert home.ns["First"].options == {"tag": 1} and home.ns["Third"].options == {"tag": 3}
+
+
+def test_a_dict_that_is_an_instance_s_own(home):
+    home.execute(
+        "class Record(dict):\n"
+        "    def __init__(self, **items): super().__init__(**items); self.__dict__ = self\n"
+        "class Options: pass\nrecord = Record(a=1)\noptions = Options(); options.n = [1]\n"
+        "table = vars(options); value = None"
+    )
+    assert not home.commit()["declined"]
+    answer = hand_over(
+        home,
+        "record.b = 2; record['c'] = 3; table['m'] = 4; options.k = 5\n"
+        "value = [record.c, record['b'], options.m, table['k'], vars(options) is table]",
+    )
+    assert answer["value"] == [3, 2, 4, 5, True]
+    home.execute("record.d = 4; table['z'] = 6; value = record, options.z, vars(record) is record")
+    assert home.ns["value"] == ({"a": 1, "b": 2, "c": 3, "d": 4}, 6, True)
+
+
+def test_a_cell_with_none_of_a_library_s_function(home):
+    """A `lru_cache` without a limit has one."""
+    home.execute(
+        "import functools\n@functools.lru_cache(maxsize=None)\ndef same(x): return x\nvalue = None"
+    )
+    assert not home.commit()["declined"]
+    answer = hand_over(home, "value = same.cache_parameters()")
+    assert answer["value"] == {"maxsize": None, "typed": False}

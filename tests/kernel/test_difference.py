@@ -44,16 +44,6 @@ def test_3_what_no_codec_carries_stays_at_home(kernel):
     assert kernel.run("next(iter_), next(steps), lock.locked()").result == "(0, 1, False)"
 
 
-def test_3_a_singledispatch_function_that_was_called_stays_at_home(kernel):
-    kernel.run(
-        "import functools\nkind = functools.singledispatch(lambda x: 'any')\n"
-        "kind.register(int, lambda x: 'int')\nclass Own: pass\nkind(1), kind(Own())"
-    )
-    outcome = kernel.run(RECORD + "kind(1)")
-    assert outcome.content["ename"] == "NotCarriedError" and "'kind'" in outcome.content["evalue"]
-    assert kernel.run("kind(1), kind('')").result == "('int', 'any')"
-
-
 def test_3_widgets_stay_at_home(kernel):
     pytest.importorskip("ipywidgets")
     kernel.run("import ipywidgets; slider = ipywidgets.IntSlider(3)")
@@ -181,12 +171,6 @@ NO_DIFFERENCE = {
         "False",
     ),
     "3": ("steps = (i for i in range(3)); next(steps)", "next(steps)", "1"),
-    "3 dispatch": (
-        "import functools\nkind = functools.singledispatch(lambda x: 'any')\n"
-        "kind.register(int, lambda x: 'int')\nclass Own: pass\nkind(1), kind(Own())",
-        "kind(1)",
-        "'int'",
-    ),
     "4": ("", "made = (i for i in range(3)); next(made)", "0"),
     "5": (
         "import json; json.mark = 'home'\nimport decimal; decimal.getcontext().prec = 7",

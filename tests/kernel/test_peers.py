@@ -168,6 +168,20 @@ LANGUAGE = [
     "bound = sq.unit; meth = [].append; bound().a, operator.itemgetter(1)([1, 2])",
     "bound().a, bound.__self__ is Square",
     "singledisp = functools.singledispatch(lambda x: 'any')\nsingledisp.register(int, lambda x: 'int'); singledisp(1), singledisp('')",
+    "singledisp(True), singledisp(2.5), len(singledisp.registry)",
+    "class Kind(type):\n    made = []\n    def __new__(kind, name, bases, space):\n        cls = super().__new__(kind, name, bases, space); kind.made.append(name); return cls\n    def __init__(cls, name, bases, space): super().__init__(name, bases, space); cls.marked = len(cls.made)\nclass First(metaclass=Kind): pass\nclass Second(First): pass",
+    "Kind.made, First.marked, Second.marked, type(Second) is Kind",
+    "class Third(Second): pass\nKind.made, Third.marked",
+    "class Record(dict):\n    def __init__(self, **k): super().__init__(**k); self.__dict__ = self\nrecord = Record(a=1); record.b = [2]; record",
+    "record.c = 3; record['d'] = record.b; record",
+    "record.d is record['b'], vars(record) is record, record.c",
+    "import argparse; parser = argparse.ArgumentParser(prog='p'); _a = parser.add_argument('--n', type=int, default=3, help='how many')\noptions = parser.parse_args([]); table = vars(options)",
+    "table['m'] = 5; options, parser.parse_args(['--n', '4']), vars(options) is table",
+    "options.k = 6; print(sorted(table)); parser.print_help()",
+    "ip = get_ipython(); ip.push({'pushed': [1]}); ip is get_ipython()",
+    "ip.ev('pushed'), ip.user_ns['push' + 'ed'] is pushed, ip is get_ipython()",
+    "ip.ex('push' + 'ed.append(2)')",
+    "pushed",
     "class Cached:\n    @functools.cached_property\n    def slow(self): print('once'); return 5\nc = Cached(); c.slow",
     "c.slow",
 ]
@@ -258,7 +272,6 @@ NOTEBOOKS = {
 # What an instrumented cell may show otherwise, by the beginning of the code.
 DIFFERENCES = {
     "fib(21), len(calls)": "a cache's contents can't be read: it begins empty",
-    "singledisp": "its cache of weak references is not carried, and the cell says so",
     "\n\n# only": "the magic says that there is no code below it",
     "import ipywidgets": "a widget is not carried, and the cell says so",
     "out = w.Output()": "a widget is not carried, and the cell says so",

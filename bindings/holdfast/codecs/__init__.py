@@ -41,8 +41,12 @@ from .. import _store
 
 # Top-level module of the types -> the module of this package that knows them.
 _BUILT_IN: dict[str, str] = {
+    "IPython": "shells",
     "PIL": "pil_images",
     "_io": "text_files",
+    "_struct": "remade",
+    "_weakrefset": "weak_references",
+    "argparse": "parsers",
     "bz2": "archives",
     "gzip": "archives",
     "holdfast": "files",
@@ -53,6 +57,7 @@ _BUILT_IN: dict[str, str] = {
     "pandas": "pandas_blocks",
     "polars": "polars_columns",
     "pyarrow": "arrow_buffers",
+    "random": "remade",
     "socket": "connections",
     "tempfile": "archives",
     "jax": "jax_arrays",
@@ -60,6 +65,7 @@ _BUILT_IN: dict[str, str] = {
     "keras": "keras_models",
     "tensorflow": "tensorflow_tensors",
     "torch": "torch_tensors",
+    "weakref": "weak_references",
     "zipfile": "archives",
 }
 GROUP = "holdfast.codecs"

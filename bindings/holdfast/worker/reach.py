@@ -11,7 +11,7 @@ reach a variable without naming it, everything is bound, and the report says why
 * `globals`, `locals`, `vars`, `dir`, `eval`, `exec`, frames, `inspect`, `__main__`, `In`/`Out`,
   unpickling, which finds functions and classes of `__main__` by their names;
 * query strings, which may be put together at run time (`df.query`, `df.eval`, `evaluate`);
-* the shell itself, where the user asks for it (`get_ipython()`);
+* the shell itself, where the user asks for it (`get_ipython()`) or has a variable for it;
 * modules of the user's own that look into the notebook (own_modules.py);
 * magics that look at the namespace by themselves, or that we don't know. In those that we do
   (%timeit, %%time, !command, ...) each word of the text counts as a name, which covers
@@ -32,6 +32,8 @@ import gc
 import re
 import types
 import typing as t
+
+from IPython.core.interactiveshell import InteractiveShell
 
 from .own_modules import OwnModules, imported_look_out
 
@@ -93,6 +95,8 @@ def bind(
         total["reached"] = reach.names
         for found in part.pop("code").values():
             reach.add_functions(found)
+        if any(shell.user_ns.get(name) is shell for name in new):
+            reach.add_shell()
         _add(total, part)
         reach.reason = reach.reason or modules.look()
     if reach.reason:
@@ -155,6 +159,8 @@ class Reach:
             self._seen.add(id(value))
             self._kept.append(value)
             looked += 1
+            if isinstance(value, InteractiveShell):
+                self.add_shell()
             if looked > _WALK_MAX:
                 self.reason = "a value holds too many objects to look for functions in it"
                 return
@@ -165,6 +171,10 @@ class Reach:
             work.extend(item for item in gc.get_referents(value) if item is not namespace)
 
     # ---- one code object
+
+    def add_shell(self) -> None:
+        """A variable that it can reach is the shell."""
+        self._all("the code can reach the shell")
 
     def add_functions(self, found: t.Iterable[object]) -> None:
         """Add what those among these objects reach that are functions."""

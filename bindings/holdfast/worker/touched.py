@@ -166,6 +166,8 @@ class Touched:
         while work and not reason:
             key = work.pop()
             done.add(key)
+            if self._shell.user_ns.get(key) is self._shell:
+                reason = "the code can reach the shell"
             if key in _UNDERS:
                 work |= self._last - done
             behind = self._behind.get(key)

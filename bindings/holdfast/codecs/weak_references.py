@@ -1,0 +1,71 @@
+"""The codecs of weak references, and of the containers that are made of them.
+
+A weak reference is made again from what it leads to, which lives on only where something else
+that is carried with it holds it: as it was before. The walk over the variables (graph.c) puts
+who refers weakly and who is referred to into one entry.
+"""
+
+from __future__ import annotations
+
+import typing as t
+import weakref
+
+from . import Codec, register
+
+
+class _Mortal:
+    """What a dead reference led to."""
+
+
+def _make_dead(make):
+    return make(_Mortal())
+
+
+class _References(Codec):
+    types = ("weakref.ReferenceType",)
+
+    def reduce(self, value: t.Any, pickler: t.Any) -> t.Any:
+        if type(value) not in (weakref.ref, weakref.WeakMethod):
+            return NotImplemented
+        referent = value()
+        if referent is None:
+            return _make_dead, (weakref.ref,)
+        told = value.__callback__ if type(value) is weakref.ref else None
+        return type(value), (referent,) if told is None else (referent, told)
+
+
+class _Proxies(Codec):
+    types = ("weakref.ProxyType", "weakref.CallableProxyType")
+
+    def reduce(self, value: t.Any, pickler: t.Any) -> t.Any:
+        try:
+            return weakref.proxy, (value.__init__.__self__,)  # the method is the object's own
+        except ReferenceError:
+            return _make_dead, (weakref.proxy,)
+
+
+# What these keep for themselves; attributes of a subclass come beside.
+_OWN = vars(weakref.WeakValueDictionary()).keys() | vars(weakref.WeakKeyDictionary()).keys()
+
+
+class _Mappings(Codec):
+    types = ("weakref.WeakValueDictionary", "weakref.WeakKeyDictionary")
+
+    def reduce(self, value: t.Any, pickler: t.Any) -> t.Any:
+        more = {name: item for name, item in vars(value).items() if name not in _OWN}
+        return type(value), (), more or None, None, iter(list(value.items()))
+
+
+def _fill_set(made, items):
+    made.update(items)
+
+
+class _Sets(Codec):
+    types = ("_weakrefset.WeakSet",)
+
+    def reduce(self, value: t.Any, pickler: t.Any) -> t.Any:
+        return type(value), (), list(value), None, None, _fill_set
+
+
+for _codec in (_References(), _Proxies(), _Mappings(), _Sets()):
+    register(_codec)
