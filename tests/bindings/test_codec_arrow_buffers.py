@@ -49,7 +49,10 @@ def test_every_kind_is_mapped(home, kind):
     assert answer["equal"] and answer["type"] and answer["saved"] == []
     assert answer["payload"] < 20_000
     # A null's bitmap may be too small for a buffer of its own.
-    assert answer["mapped"] >= 0.8 * min(x.nbytes, x.get_total_buffer_size())
+    size = x.get_total_buffer_size()
+    if "views" not in kind:  # of those pyarrow 18 can't tell the size
+        size = min(x.nbytes, size)
+    assert answer["mapped"] >= 0.8 * size
 
 
 def test_slices_and_tables_share_what_they_shared(home):

@@ -67,8 +67,8 @@ def test_code_is_refused_politely(plain_kernel):
     kernel = plain_kernel
     message = kernel.client.session.msg("execute_request", {"code": 3})
     kernel.client.shell_channel.send(message)
-    reply = kernel.client.get_shell_msg(timeout=10)
-    assert reply["content"]["ename"] == "ProtocolError"
+    refused = kernel.finish(message["header"]["msg_id"])
+    assert refused.content["ename"] == "ProtocolError"
     assert kernel.run("a = '\\0'").status == "ok"
 
 

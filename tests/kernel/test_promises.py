@@ -239,8 +239,7 @@ def test_a_cell_that_finds_no_memory(kernel):
     kept = "[1]" if outcome.content["ename"] == "CellDied" else "[1, 'kept']"
     assert ok(kernel, "l, 'big' in globals()").result == f"({kept}, False)"
     assert (
-        ok(kernel, CELL + "np.ones(1 << 24, 'u1').sum(), l").result
-        == f"(np.uint64({1 << 24}), {kept})"
+        ok(kernel, CELL + "int(np.ones(1 << 24, 'u1').sum()), l").result == f"({1 << 24}, {kept})"
     )
 
 
@@ -401,14 +400,17 @@ def test_a_touched_element_costs_pages(kernel):
     ok(kernel, "import numpy as np\na = np.ones(1 << 22)")  # 32 MiB
     ok(kernel, CELL + "a[0]")
     time.sleep(0.3)
+    # The process's state: NumPy's old generator is in it, which NumPy 1 always imports.
+    state = ok(kernel, CELL + "pass").cost["bytes_copied"]
+    assert state <= 6 * PAGE
     for head in (CELL, CELL):
         outcome = ok(kernel, head + "a[len(a) // 2] += 1")
         assert outcome.cost["road"] == "map"
         assert outcome.cost["bytes_mapped"] == 8 << 22
-        assert PAGE <= outcome.cost["bytes_copied"] <= 8 * PAGE
+        assert PAGE <= outcome.cost["bytes_copied"] <= state + 2 * PAGE
         assert outcome.cost["copy_faults"] == 1
     outcome = ok(kernel, CELL + "a[5]")
-    assert outcome.cost["bytes_copied"] <= 4 * PAGE and outcome.cost["copy_faults"] == 0
+    assert outcome.cost["bytes_copied"] <= state + PAGE and outcome.cost["copy_faults"] == 0
     assert (
         ok(kernel, "float(a[len(a) // 2]), float(a.sum())").result
         == f"(3.0, {float((1 << 22) + 2)})"
