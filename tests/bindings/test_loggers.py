@@ -1,4 +1,4 @@
-"""logging: levels are state of the process, loggers go by name, handlers by value."""
+"""logging: what is set is state of the process, loggers go by name, handlers by value."""
 
 import logging
 
@@ -41,6 +41,27 @@ def test_handlers_in_variables(kernel, tmp_path):
     assert text == "WARNING: home\nWARNING: cell\nWARNING: again\n"
 
 
+def test_what_is_shown_in_the_notebook_is_shown_by_cells(map_kernel):
+    map_kernel.run(
+        "import logging, sys\n"
+        "logging.basicConfig(level='INFO', format='%(name)s: %(message)s', stream=sys.stdout)\n"
+        "kept = logging.root.handlers[0]; log = logging.getLogger('mine')"
+    )
+    outcome = map_kernel.run(
+        CELL + "log.info('cell')\nown = logging.StreamHandler()\n"
+        "own.setFormatter(logging.Formatter('[{message}]', '%d', '{')); own.setLevel('ERROR')\n"
+        "log.addHandler(own)"
+    )
+    assert outcome.stream("stdout").startswith("mine: cell\n")
+    outcome = map_kernel.run("log.error('plain'); logging.root.handlers == [kept]")
+    assert outcome.stream("stdout") == "mine: plain\n"
+    assert outcome.stream("stderr") == "[plain]\n" and outcome.result == "True"
+    map_kernel.run(CELL + "logging.basicConfig(level='ERROR', force=True); log.handlers.clear()")
+    outcome = map_kernel.run("log.warning('no'); log.error('yes'); len(logging.root.handlers)")
+    assert outcome.stream("stderr") == "ERROR:mine:yes\n" and outcome.result == "1"
+    assert not outcome.stream("stdout")
+
+
 def test_what_is_as_it_was_made_is_not_told():
     from holdfast.worker import loggers
 
@@ -49,6 +70,6 @@ def test_what_is_as_it_was_made_is_not_told():
     assert loggers.capture() == before
     logger.setLevel("INFO")
     told = loggers.capture()
-    assert told["loggers"]["holdfast.test.told"] == (20, True, False)
+    assert told["loggers"]["holdfast.test.told"] == (20, True, False, ())
     loggers.apply(before, told)
     assert logger.level == logging.NOTSET and loggers.capture() == before
