@@ -198,7 +198,8 @@ allocate_huge(hf_region *block) {
     int err = hfi_object_allocate(
         session->fd, extent->offset + extent->size - session->page, session->page);
     if (!err)
-        err = hfi_pages_allocate(block->address, block->mapped);
+        err = hfi_pages_allocate(block->address, block->mapped,
+                                 (size_t)session->super->huge_page);
     if (!err)
         extent->flags &= ~(uint32_t)HFI_EXTENT_HOLE;
     hfi_step("reserve:populated");

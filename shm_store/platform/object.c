@@ -29,7 +29,8 @@
 
 #define ALLOCATE_STEP (64ull << 20)
 #define SHM_DIRECTORY "/dev/shm"
-#define PARTS_MAX     64 /* written in one call */
+#define PARTS_MAX     64                /* written in one call */
+#define HUGE          ((size_t)2 << 20) /* of most processors */
 
 hfi_fault_hook_fn hfi_fault_hook;
 
@@ -257,6 +258,23 @@ hfi_object_read(int fd, void *data, size_t size, uint64_t offset) {
     return 0;
 }
 
+/* Address space where what is large can have huge pages: at the same place in one as in
+ * the object. NULL where the system is to choose. */
+static void *
+find_place(uint64_t offset, size_t size) {
+    if (size < HUGE)
+        return NULL;
+    char *start =
+        mmap(NULL, size + HUGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (start == MAP_FAILED)
+        return NULL;
+    size_t before = (size_t)(offset - (uintptr_t)start) % HUGE;
+    if (before > 0)
+        munmap(start, before);
+    munmap(start + before + size, HUGE - before);
+    return start + before;
+}
+
 int
 hfi_object_map(int fd, uint64_t offset, size_t size, int how, void *at,
                void **ret_address) {
@@ -268,11 +286,16 @@ hfi_object_map(int fd, uint64_t offset, size_t size, int how, void *at,
 #ifdef MAP_NORESERVE
     flags |= MAP_NORESERVE;
 #endif
-    if (at)
+    void *place = at ? at : find_place(offset, size);
+    if (place)
         flags |= MAP_FIXED;
-    void *address = mmap(at, size, protection, flags, fd, (off_t)offset);
-    if (address == MAP_FAILED)
-        return errno;
+    void *address = mmap(place, size, protection, flags, fd, (off_t)offset);
+    if (address == MAP_FAILED) {
+        err = errno;
+        if (place != at)
+            munmap(place, size);
+        return err;
+    }
     *ret_address = address;
     return 0;
 }
@@ -282,7 +305,9 @@ hfi_object_map_nothing(size_t size, void **ret_address) {
     int err = hfi_fault("mmap");
     if (err)
         return err;
-    void *address = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *address = find_place(0, size);
+    if (!address)
+        address = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (address == MAP_FAILED)
         return errno;
     *ret_address = address;

@@ -149,6 +149,7 @@ test_more_than_a_chunk(hf_session *session) {
 int
 main(void) {
     hf_session *session = new_session(64 << 20, HF_SESSION_MEMFD);
+    session->super->huge_page = 0; /* as if it had none */
     CHECK(hfi_extent_at(session, HFI_NONE) == NULL);
     CHECK(hfi_extent_bin(session, session->page) == 0);
     CHECK(hfi_extent_bin(session, session->page * 1024) == 10);

@@ -103,10 +103,30 @@ test_limit(void) {
     CHECK(waitpid(pid, &how, 0) == pid && how == 0);
 }
 
+/* What is large lies so that huge pages of the object can be mapped. */
+static void
+test_place(void) {
+    size_t huge = 2 << 20, size = 2 * huge, small = 64 << 10;
+    void *address;
+    int fd;
+    CHECK(hfi_object_create_anonymous("test-object", &fd) == 0);
+    CHECK(hfi_object_truncate(fd, 4 * huge) == 0);
+    for (size_t offset = 0; offset < huge; offset += small) {
+        CHECK(hfi_object_map(fd, offset, size, HFI_MAP_READ, NULL, &address) == 0);
+        CHECK((uintptr_t)address % huge == offset);
+        hfi_object_unmap(address, size);
+    }
+    CHECK(hfi_object_map_nothing(size, &address) == 0);
+    CHECK((uintptr_t)address % huge == 0);
+    hfi_object_unmap(address, size);
+    close(fd);
+}
+
 int
 main(void) {
     test_names();
     test_memory();
+    test_place();
     test_limit();
     return 0;
 }

@@ -1,5 +1,7 @@
 /* test_pages.c - every way of finding written pages gives the same answer, and
  * populated is every page. */
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "platform/object.h"
@@ -35,6 +37,36 @@ check_way(enum hfi_pages_way way, int fd, size_t page) {
     hfi_object_unmap(original, 64 * page);
 }
 
+static long
+faults(void) {
+    struct rusage usage;
+    CHECK(getrusage(RUSAGE_SELF, &usage) == 0);
+    return usage.ru_minflt;
+}
+
+/* All of it has memory; and where there are huge pages, a reader takes a fault for each
+ * of them, not for each 64 KiB. */
+static void
+test_allocate(int fd) {
+    size_t huge = hfi_pages_huge(fd, 0), step = huge ? huge : 2u << 20, size = 8 * step;
+    void *own, *seen;
+    struct stat found;
+    CHECK(hfi_object_truncate(fd, size) == 0);
+    CHECK(hfi_object_map(fd, 0, size, HFI_MAP_SHARED, NULL, &own) == 0);
+    CHECK(hfi_pages_allocate(own, size, step) == 0);
+    CHECK(fstat(fd, &found) == 0 && (size_t)found.st_blocks * 512 >= size);
+    CHECK(hfi_object_map(fd, 0, size, HFI_MAP_PRIVATE, NULL, &seen) == 0);
+    long before = faults();
+    for (size_t i = 0; i < size; i += 4096)
+        CHECK(((volatile char *)seen)[i] == 0);
+    if (huge && hfi_pages_huge(fd, size)) /* not in pieces since */
+        CHECK(faults() - before <= 32);
+    else
+        printf("skipped: no huge pages\n");
+    hfi_object_unmap(own, size);
+    hfi_object_unmap(seen, size);
+}
+
 int
 main(void) {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -45,6 +77,9 @@ main(void) {
     check_way(hfi_pages_best_way(), fd, page);
     check_way(HFI_PAGES_SCAN, fd, page); /* compares where the kernel can't scan */
     check_way(HFI_PAGES_PAGEMAP, fd, page);
+    close(fd);
+    CHECK(hfi_object_create_anonymous("test-pages", &fd) == 0);
+    test_allocate(fd);
     close(fd);
     return 0;
 }
