@@ -127,7 +127,6 @@ TESTED_BY = {
     "tests/bindings/test_names_collect.py": "serializers/python/graph_types.c",
     "tests/bindings/test_names_stored.py": "serializers/python/pickle_compare.c",
     "tests/bindings/test_marshal.py": "bindings/src/stream_codec.c",
-    "tests/bindings/test_codec_tensorflow.py": "bindings/holdfast/codecs/keras_models.py",
     "tests/bindings/test_files.py": """
         bindings/holdfast/codecs/handles.py bindings/holdfast/codecs/text_files.py""",
     "tests/kernel/test_handles.py": "bindings/holdfast/codecs/connections.py",

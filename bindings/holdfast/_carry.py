@@ -73,6 +73,11 @@ def is_comparing():
     return in_store() and not _context.names._is_binding
 
 
+def current_namespace():
+    """The notebook's variables, where something of theirs is carried now."""
+    return _context.namespace
+
+
 def leave(before):
     """Make current again what `enter` gave."""
     _context.names, _context.namespace, _context.own = before
@@ -353,11 +358,17 @@ class Pickler(cloudpickle.Pickler):
         take = functools.partial(_take_buffer, self.parts, add_buffer)
         super().__init__(file, protocol=5, buffer_callback=take)
         self.classes = {}  # identifiers referred to, in order
+        self.root = None  # what is pickled
+        self.notes = {}  # what codecs found out about it
         self._memories = {}  # address and size -> what is pickled for this memory
         self._shells = {}  # id of a cell -> its shell
         self._kept = []  # objects whose ids are keys above
         self._numpy = sys.modules.get("numpy")
         self._array = getattr(self._numpy, "ndarray", None)
+
+    def dump(self, value):
+        self.root = value
+        super().dump(value)
 
     def reducer_override(self, obj):
         cls = type(obj)  # isinstance() would ask a proxy what it leads to

@@ -89,7 +89,8 @@ class Codec:
         The function that makes it must be importable in the other process. What
         `pickler.memory(address, size, owner)` gives may stand anywhere in the arguments and
         the state: it arrives as an object that exports that memory, writable, for as long as
-        it lives. An exception here declines the value; its words are the reason.
+        it lives. `pickler.root` is the whole that is pickled, and the dict `pickler.notes`
+        keeps what a codec finds out about it. An exception here declines the value; its words are the reason.
         """
         return NotImplemented
 
