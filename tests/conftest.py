@@ -20,6 +20,17 @@ def program(name):
     return os.environ.get(name.upper().replace("-", "_")) or shutil.which(name)
 
 
+def write_kernelspec(kernels, python=None, arguments=()):
+    """A kernelspec `holdfast` in a directory of kernelspecs: this package's kernel."""
+    argv = [program("holdfast-kernel"), "-f", "{connection_file}"]
+    assert argv[0] is not None, "holdfast-kernel is not installed"
+    argv += ["--python", python or sys.executable, *arguments]
+    spec = {"argv": argv, "display_name": "Holdfast", "language": "python"}
+    directory = kernels / "holdfast"
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / "kernel.json").write_text(json.dumps(spec))
+
+
 class Notebook:
     """A kernel and a client, with the few calls that a test needs."""
 
@@ -125,14 +136,7 @@ def start_kernel(tmp_path):
     notebooks = []
 
     def start(python=None, env=None, connect=True, arguments=(), **options):
-        argv = [program("holdfast-kernel"), "-f", "{connection_file}"]
-        assert argv[0] is not None, "holdfast-kernel is not installed"
-        argv += ["--python", python or sys.executable, *arguments]
-        spec = tmp_path / "kernels" / "holdfast"
-        spec.mkdir(parents=True, exist_ok=True)
-        (spec / "kernel.json").write_text(
-            json.dumps({"argv": argv, "display_name": "Holdfast", "language": "python"})
-        )
+        write_kernelspec(tmp_path / "kernels", python, arguments)
         manager = KernelManager(kernel_name="holdfast", **options)
         manager.kernel_spec_manager.kernel_dirs = [str(tmp_path / "kernels")]
         manager.connection_file = str(tmp_path / f"connection-{len(notebooks)}.json")

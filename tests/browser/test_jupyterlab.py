@@ -13,9 +13,10 @@ import subprocess
 import sys
 import time
 import urllib.request
-from pathlib import Path
 
 import pytest
+
+from tests.conftest import write_kernelspec
 
 pytest.importorskip("jupyterlab")
 sync_api = pytest.importorskip("playwright.sync_api")
@@ -48,11 +49,6 @@ def free_port():
         return probe.getsockname()[1]
 
 
-def program(name):
-    beside = Path(sys.executable).with_name(name)
-    return str(beside) if beside.exists() else shutil.which(name)
-
-
 def notebook_of(cells):
     return {
         "nbformat": 4,
@@ -75,17 +71,7 @@ def notebook_of(cells):
 @pytest.fixture
 def server(tmp_path):
     """The address of a JupyterLab with only our kernel, and its directory."""
-    specs = tmp_path / "share" / "jupyter" / "kernels" / "holdfast"
-    specs.mkdir(parents=True)
-    argv = [
-        program("holdfast-kernel"),
-        "-f",
-        "{connection_file}",
-        "--python",
-        sys.executable,
-    ]
-    spec = {"argv": argv, "display_name": "Holdfast", "language": "python"}
-    (specs / "kernel.json").write_text(json.dumps(spec))
+    write_kernelspec(tmp_path / "share" / "jupyter" / "kernels")
     (tmp_path / "work").mkdir()
     port = free_port()
     environment = {

@@ -84,24 +84,17 @@ STATEMENTS = {
 @pytest.fixture(scope="module")
 def notebook(tmp_path_factory):
     """One kernel for all ways: none of them changes what the others see."""
-    import json
     import os
-    import sys
 
     from jupyter_client.manager import KernelManager
 
-    from tests.conftest import Notebook, program
+    from tests.conftest import Notebook, write_kernelspec
 
     directory = tmp_path_factory.mktemp("binding")
     (directory / "helper_of_cells.py").write_text(
         "def looks():\n    import __main__\n    return __main__.value\n"
     )
-    spec = directory / "kernels" / "holdfast"
-    spec.mkdir(parents=True)
-    argv = [program("holdfast-kernel"), "-f", "{connection_file}", "--python", sys.executable]
-    (spec / "kernel.json").write_text(
-        json.dumps({"argv": argv, "display_name": "Holdfast", "language": "python"})
-    )
+    write_kernelspec(directory / "kernels")
     manager = KernelManager(kernel_name="holdfast")
     manager.kernel_spec_manager.kernel_dirs = [str(directory / "kernels")]
     manager.start_kernel(cwd=str(directory), env=dict(os.environ))

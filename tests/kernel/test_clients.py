@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import program
+from tests.conftest import write_kernelspec
 
 CELL = "%%execute_with_scorep\n"
 CELLS = [
@@ -26,18 +26,7 @@ CELLS = [
 @pytest.fixture
 def place(tmp_path, monkeypatch):
     """A directory, and a kernelspec `holdfast` that every program finds."""
-    spec = tmp_path / "share" / "kernels" / "holdfast"
-    spec.mkdir(parents=True)
-    argv = [
-        program("holdfast-kernel"),
-        "-f",
-        "{connection_file}",
-        "--python",
-        sys.executable,
-    ]
-    (spec / "kernel.json").write_text(
-        json.dumps({"argv": argv, "display_name": "Holdfast", "language": "python"})
-    )
+    write_kernelspec(tmp_path / "share" / "kernels")
     monkeypatch.setenv("JUPYTER_PATH", str(tmp_path / "share"))
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
