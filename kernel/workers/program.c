@@ -29,16 +29,29 @@
 #endif
 
 static void
-run_child(char *const *argv, const int *keep, size_t keep_count, int report) {
+tell(int report, int err) {
+    ssize_t ignored = write(report, &err, sizeof err);
+    (void)ignored;
+}
+
+/* Become the program, with signals as it expects them. Returns where that fails. */
+static void
+execute(char *const *argv, int report) {
     sigset_t none;
-    setsid();
-#ifdef __linux__
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-#endif
     for (int number = 1; number < NSIG; number++)
         signal(number, SIG_DFL);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
+    execvp(argv[0], argv);
+    tell(report, errno);
+}
+
+static void
+run_child(char *const *argv, const int *keep, size_t keep_count, int report) {
+    setsid();
+#ifdef __linux__
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+#endif
     int null = open("/dev/null", O_RDONLY);
     if (null >= 0 && null != STDIN_FILENO) {
         dup2(null, STDIN_FILENO);
@@ -46,92 +59,77 @@ run_child(char *const *argv, const int *keep, size_t keep_count, int report) {
     }
     for (size_t i = 0; i < keep_count; i++)
         fcntl(keep[i], F_SETFD, 0);
-    execvp(argv[0], argv);
-    int err = errno;
-    ssize_t ignored = write(report, &err, sizeof err);
-    (void)ignored;
+    execute(argv, report);
     _exit(127);
 }
 
-hf_status
-hfi_program_spawn(char *const *argv, const int *keep, size_t keep_count, pid_t *ret_pid,
-                  hf_error *reterr) {
-    int report[2];
-    hf_status status = hfi_program_pipe(report, reterr);
-    if (status != HF_OK)
-        return status;
-    fcntl(report[0], F_SETFL, 0); /* the report is waited for */
+/* The child of the child runs the program, so that nobody has to wait for it. */
+static void
+run_detached(char *const *argv, int report) {
     pid_t pid = fork();
+    if (pid < 0)
+        tell(report, errno);
+    if (pid == 0) {
+        setsid();
+        execute(argv, report);
+    }
+    _exit(0);
+}
+
+/* Fork, and wait until the child runs the program or has told why it can't. Gives the
+ * errno of that, or 0. A detached child has ended by then, as has one that failed. */
+static int
+start(char *const *argv, const int *keep, size_t keep_count, int detached,
+      const int *report, pid_t *ret_pid) {
+    pid_t pid = fork();
+    int err = pid < 0 ? errno : 0;
+    if (pid == 0 && detached)
+        run_detached(argv, report[1]);
     if (pid == 0)
         run_child(argv, keep, keep_count, report[1]);
-    int err = pid < 0 ? errno : 0;
     close(report[1]);
     if (pid > 0) {
         ssize_t size;
         do
             size = read(report[0], &err, sizeof err);
         while (size < 0 && errno == EINTR);
-        if (size == sizeof err)
+        if (size != sizeof err)
+            err = 0;
+        if (detached || err != 0)
             while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
                 continue;
-        else
-            err = 0;
     }
     close(report[0]);
+    *ret_pid = pid;
+    return err;
+}
+
+static hf_status
+start_reported(char *const *argv, const int *keep, size_t keep_count, int detached,
+               pid_t *ret_pid, hf_error *reterr) {
+    int report[2];
+    pid_t pid;
+    hf_status status = hfi_program_pipe(report, reterr);
+    if (status != HF_OK)
+        return status;
+    fcntl(report[0], F_SETFL, 0); /* the report is waited for */
+    int err = start(argv, keep, keep_count, detached, report, &pid);
     if (err != 0)
         return hf_error_set_errno(reterr, err, "cannot start %s", argv[0]);
     *ret_pid = pid;
     return HF_OK;
 }
 
-/* The child of the child runs the program, so that nobody has to wait for it. */
-static void
-run_detached(char *const *argv, int report) {
-    sigset_t none;
-    pid_t pid = fork();
-    int err = errno;
-    if (pid == 0) {
-        setsid();
-        for (int number = 1; number < NSIG; number++)
-            signal(number, SIG_DFL);
-        sigemptyset(&none);
-        sigprocmask(SIG_SETMASK, &none, NULL);
-        execvp(argv[0], argv);
-        err = errno;
-    }
-    if (pid <= 0) {
-        ssize_t ignored = write(report, &err, sizeof err);
-        (void)ignored;
-    }
-    _exit(0);
+hf_status
+hfi_program_spawn(char *const *argv, const int *keep, size_t keep_count, pid_t *ret_pid,
+                  hf_error *reterr) {
+    return start_reported(argv, keep, keep_count, 0, ret_pid, reterr);
 }
 
 hf_status
 hfi_program_detach(char *const *argv, hf_error *reterr) {
-    int report[2], err = 0;
-    ssize_t size;
-    hf_status status = hfi_program_pipe(report, reterr);
-    if (status != HF_OK)
-        return status;
-    fcntl(report[0], F_SETFL, 0); /* the report is waited for */
-    pid_t pid = fork();
-    if (pid == 0)
-        run_detached(argv, report[1]);
-    err = pid < 0 ? errno : 0;
-    close(report[1]);
-    if (pid > 0) {
-        do
-            size = read(report[0], &err, sizeof err);
-        while (size < 0 && errno == EINTR);
-        if (size != sizeof err)
-            err = 0;
-        while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-            continue;
-    }
-    close(report[0]);
-    if (err != 0)
-        return hf_error_set_errno(reterr, err, "cannot start %s", argv[0]);
-    return HF_OK;
+    pid_t ended;
+    return start_reported(argv, NULL, 0, 1, &ended, reterr);
 }
 
 static int
