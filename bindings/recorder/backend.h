@@ -22,11 +22,12 @@ typedef struct hfi_location_summary {
     uint64_t events; /* written, rewound ones taken off */
 } hfi_location_summary;
 
-/* What holds for the whole recording. Times in ns of the recorder's clock. */
+/* What holds for the whole recording. Times in ticks of the recorder's clock. */
 typedef struct hfi_recording_summary {
     const hfi_definitions *definitions;
     const hfi_location_summary *locations;
     size_t location_count;
+    uint64_t ticks_per_second;
     uint64_t begin_time;
     uint64_t end_time;
     uint64_t begin_realtime; /* ns since 1970 at begin_time */
@@ -37,10 +38,12 @@ typedef struct hfi_recording_summary {
 typedef struct hfi_backend {
     const char *name;
 
-    /* Create the archive in an existing, empty directory. `buffer_bytes` bounds what
-     * one location keeps in memory. Failures: HF_E_SYSTEM, HF_E_NOMEM. */
-    hf_status (*open)(const char *directory, uint64_t buffer_bytes, void **ret_archive,
-                      hf_error *reterr);
+    /* Of one location, beside its log. */
+    size_t buffer_bytes;
+
+    /* Create the archive in an existing, empty directory. Failures: HF_E_SYSTEM,
+     * HF_E_NOMEM. */
+    hf_status (*open)(const char *directory, void **ret_archive, hf_error *reterr);
     /* Write the definitions and release the archive, also after a failure. */
     hf_status (*close)(void *archive, const hfi_recording_summary *summary,
                        hf_error *reterr);
@@ -53,21 +56,18 @@ typedef struct hfi_backend {
     /* The thread has ended: write out what is buffered and release the buffer. */
     hf_status (*writer_close)(void *archive, void *writer, hf_error *reterr);
 
-    int (*enter)(void *writer, uint64_t time_ns, uint32_t region);
-    int (*leave)(void *writer, uint64_t time_ns, uint32_t region);
-    int (*parameter_int)(void *writer, uint64_t time_ns, uint32_t parameter,
+    int (*enter)(void *writer, uint64_t time, uint32_t region);
+    int (*leave)(void *writer, uint64_t time, uint32_t region);
+    int (*parameter_int)(void *writer, uint64_t time, uint32_t parameter,
                          int64_t value);
-    int (*parameter_uint)(void *writer, uint64_t time_ns, uint32_t parameter,
+    int (*parameter_uint)(void *writer, uint64_t time, uint32_t parameter,
                           uint64_t value);
-    int (*parameter_string)(void *writer, uint64_t time_ns, uint32_t parameter,
+    int (*parameter_string)(void *writer, uint64_t time, uint32_t parameter,
                             uint32_t string);
-    int (*recording)(void *writer, uint64_t time_ns, bool on);
+    int (*recording)(void *writer, uint64_t time, bool on);
 
-    /* Remember this point; drop what was written since; forget the point. rewind_to
-     * fails when the point's buffer has been flushed: nothing is dropped then. */
-    int (*rewind_store)(void *writer, uint32_t id);
-    int (*rewind_to)(void *writer, uint32_t id);
-    int (*rewind_clear)(void *writer, uint32_t id);
+    /* The program stood still while events were written out. */
+    int (*flushed)(void *writer, uint64_t start, uint64_t stop);
 } hfi_backend;
 
 extern const hfi_backend hfi_otf2_backend;

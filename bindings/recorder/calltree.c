@@ -22,7 +22,7 @@
 
 typedef struct open_node {
     uint32_t node;
-    uint64_t since; /* ns */
+    uint64_t since; /* ticks */
 } open_node;
 
 struct hfi_calltree {
@@ -137,7 +137,7 @@ node_find(hfi_calltree *tree, uint32_t parent, uint32_t region, uint32_t *ret_no
 }
 
 hf_status
-hfi_calltree_enter(hfi_calltree *tree, uint32_t region, uint64_t time_ns) {
+hfi_calltree_enter(hfi_calltree *tree, uint32_t region, uint64_t time) {
     if (tree->depth == tree->stack_capacity) {
         size_t capacity = tree->stack_capacity * 2;
         open_node *grown = realloc(tree->stack, capacity * sizeof *grown);
@@ -152,17 +152,17 @@ hfi_calltree_enter(hfi_calltree *tree, uint32_t region, uint64_t time_ns) {
     if (status != HF_OK)
         return status;
     tree->last = node;
-    tree->stack[tree->depth++] = (open_node){node, time_ns};
+    tree->stack[tree->depth++] = (open_node){node, time};
     return HF_OK;
 }
 
 void
-hfi_calltree_leave(hfi_calltree *tree, uint64_t time_ns) {
+hfi_calltree_leave(hfi_calltree *tree, uint64_t time) {
     if (!tree->depth)
         return;
     open_node open = tree->stack[--tree->depth];
     hfi_calltree_node *node = &tree->nodes[open.node];
-    uint64_t took = time_ns - open.since;
+    uint64_t took = time - open.since;
     node->visits++;
     node->inclusive += took;
     if (took < node->shortest)

@@ -7,9 +7,9 @@
 
 #include "holdfast/status.h"
 
-/* One call path: a region, reached through its parent. Times in ns. Node 0 is the root
- * and stands for the location; it has no region. A parent has a smaller index than its
- * children. */
+/* One call path: a region, reached through its parent. Times in ticks. Node 0 is the
+ * root and stands for the location; it has no region. A parent has a smaller index than
+ * its children. */
 typedef struct hfi_calltree_node {
     uint32_t region;
     uint32_t parent;
@@ -27,8 +27,8 @@ void hfi_calltree_close(hfi_calltree *tree);
 
 /* Enter and leave nest. Without memory, enter gives HF_E_NOMEM and changes nothing. */
 HF_CHECK hf_status hfi_calltree_enter(hfi_calltree *tree, uint32_t region,
-                                      uint64_t time_ns);
-void hfi_calltree_leave(hfi_calltree *tree, uint64_t time_ns);
+                                      uint64_t time);
+void hfi_calltree_leave(hfi_calltree *tree, uint64_t time);
 
 size_t hfi_calltree_count(const hfi_calltree *tree);
 const hfi_calltree_node *hfi_calltree_get(const hfi_calltree *tree, size_t index);

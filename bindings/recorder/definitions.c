@@ -191,6 +191,8 @@ hfi_definitions_add_region(hfi_definitions *definitions, const char *name,
             return HF_OK;
         }
     }
+    if (definitions->region_count >= HFI_REGION_MAX)
+        return HF_E_LIMIT;
     status = reserve((void **)&definitions->regions, &definitions->region_capacity,
                      definitions->region_count, sizeof *definitions->regions);
     if (status != HF_OK)

@@ -12,6 +12,9 @@
  * one buffer, and nobody reads a name of a megabyte. */
 #define HFI_STRING_MAX 8192
 
+/* There are no more regions than a packed event has numbers for. */
+#define HFI_REGION_MAX ((1u << 22) - 8)
+
 typedef enum hfi_region_kind {
     HFI_REGION_FUNCTION,   /* a code object */
     HFI_REGION_C_FUNCTION, /* a function of an extension module */
@@ -38,8 +41,8 @@ typedef struct hfi_parameter {
 
 typedef struct hfi_definitions hfi_definitions;
 
-/* Failures of every function here: HF_E_NOMEM. Ids count from 0 without gaps. The same
- * content gets the same id. The caller serializes. */
+/* Failures of every function here: HF_E_NOMEM, and HF_E_LIMIT for regions. Ids count
+ * from 0 without gaps. The same content gets the same id. The caller serializes. */
 HF_CHECK hf_status hfi_definitions_create(hfi_definitions **ret_definitions);
 void hfi_definitions_close(hfi_definitions *definitions);
 

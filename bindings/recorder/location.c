@@ -8,9 +8,14 @@
  * function and ended in another is split into pieces that nest: readers accept nothing
  * else.
  *
- * Invariants: the stack's entries are the regions that the trace has open, in order; an
- * entry remembers if its enter was written and profiled, so its leave follows suit when
- * recording was switched in between. Times on a location never step back.
+ * Events go to the location's log, and from there, when it is full or nothing more
+ * comes, to the trace and to the profile. What is taken back (rewound) is cut off the
+ * log; the profile, which keeps it, reads that far first. A log that was full is told
+ * in the trace by how long it took to write it out.
+ *
+ * Invariants: the stack's entries are the regions that the log has open, in order; an
+ * entry remembers if its enter was logged, so its leave follows suit when recording was
+ * switched in between. Times on a location never step back. The log isn't full.
  *
  * A hider is a frame of a program's own machinery (the kernel's, for a cell): while it
  * is set, the caller sends no functions for this location. An entry that lifts it (a
@@ -32,19 +37,116 @@
 
 typedef struct hfi_rewind {
     struct hfi_rewind *next;
-    uint64_t events;
+    uint64_t *at;  /* in the log */
+    uint64_t base; /* of the log */
+    uint64_t flushes;
     uint64_t top_serial; /* of the top entry then; 0 where there was none */
     size_t depth;
     uint32_t name;
 } hfi_rewind;
 
-/* The back end refused an event: a full disk, most often. Nothing more is written on
- * this location, since what follows could not be told apart from garbage. */
-static void
-location_break(hfi_location *location) {
-    location->writer = NULL;
-    location->lost++;
+/* -- from the log to the trace and the profile ----------------------------------------
+ */
+
+static int
+write_event(const hfi_backend *backend, void *writer, const hfi_event *event) {
+    switch (event->kind) {
+    case HFI_EVENT_ENTER:
+        return backend->enter(writer, event->time, event->subject);
+    case HFI_EVENT_LEAVE:
+        return backend->leave(writer, event->time, event->subject);
+    case HFI_EVENT_RECORDING_ON:
+    case HFI_EVENT_RECORDING_OFF:
+        return backend->recording(writer, event->time,
+                                  event->kind == HFI_EVENT_RECORDING_ON);
+    case HFI_EVENT_PARAMETER_INT:
+        return backend->parameter_int(writer, event->time, event->subject,
+                                      (int64_t)event->value);
+    case HFI_EVENT_PARAMETER_UINT:
+        return backend->parameter_uint(writer, event->time, event->subject,
+                                       event->value);
+    case HFI_EVENT_PARAMETER_STRING:
+        return backend->parameter_string(writer, event->time, event->subject,
+                                         (uint32_t)event->value);
+    default:
+        return 0;
+    }
 }
+
+/* Once the back end has refused an event, on a full disk, most often, nothing more is
+ * written on this location: what follows could not be told apart from garbage. */
+static void
+trace_catch_up(hfi_location *location) {
+    hfi_event event;
+    if (!location->writer && !location->broken)
+        return;
+    while (hfi_event_read(&location->log, &location->traced, &event)) {
+        if (event.untraced)
+            continue;
+        if (!location->broken &&
+            write_event(location->backend, location->writer, &event) != 0)
+            location->broken = true;
+        if (location->broken)
+            location->lost++;
+        else
+            location->events++;
+    }
+}
+
+static void
+profile_catch_up(hfi_location *location) {
+    hfi_event event;
+    while (location->tree &&
+           hfi_event_read(&location->log, &location->profiled, &event)) {
+        if (event.kind == HFI_EVENT_ENTER &&
+            hfi_calltree_enter(location->tree, event.subject, event.time) != HF_OK)
+            location->lost++;
+        else if (event.kind == HFI_EVENT_LEAVE)
+            hfi_calltree_leave(location->tree, event.time);
+    }
+}
+
+static void
+empty_log(hfi_location *location) {
+    trace_catch_up(location);
+    profile_catch_up(location);
+    hfi_event_log_clear(&location->log);
+    hfi_event_log_rewind(&location->log, &location->traced);
+    hfi_event_log_rewind(&location->log, &location->profiled);
+}
+
+static void
+flush(hfi_location *location) {
+    uint64_t start = hfi_clock_ticks();
+    empty_log(location);
+    location->flushes++;
+    uint64_t stop = hfi_clock_ticks();
+    if (start < location->traced.last)
+        start = location->traced.last;
+    if (location->writer && !location->broken &&
+        location->backend->flushed(location->writer, start,
+                                   stop < start ? start : stop) != 0)
+        location->broken = true;
+}
+
+static inline void
+log_put(hfi_location *location, uint64_t now, uint32_t what) {
+    hfi_event_log_put(&location->log, now, what);
+    if (__builtin_expect(hfi_event_log_is_full(&location->log), 0))
+        flush(location);
+}
+
+static void
+log_add(hfi_location *location, const hfi_event *event) {
+    if (!location->logging)
+        return;
+    hfi_event_log_add(&location->log, hfi_clock_ticks(), event);
+    if (hfi_event_log_is_full(&location->log))
+        flush(location);
+}
+
+/* -- enter and leave ------------------------------------------------------------------
+ */
 
 static bool
 stack_grow(hfi_location *location) {
@@ -63,22 +165,11 @@ enter_at(hfi_location *location, hfi_owner owner, uint32_t region, uint64_t now)
         location->lost++;
         return;
     }
-    bool written = false;
-    bool profiled = false;
-    if (hf_recorder_is_recording(location->recorder)) {
-        if (location->writer) {
-            if (location->backend->enter(location->writer, now, region) == 0) {
-                written = true;
-                location->events++;
-            } else {
-                location_break(location);
-            }
-        }
-        if (location->tree)
-            profiled = hfi_calltree_enter(location->tree, region, now) == HF_OK;
-    }
+    bool logged = location->logging;
+    if (logged)
+        log_put(location, now, region << 2);
     location->stack[location->depth++] =
-        (hfi_open_region){owner, 0, ++location->serial, region, written, profiled};
+        (hfi_open_region){owner, 0, ++location->serial, region, logged, false};
 }
 
 static void
@@ -95,14 +186,10 @@ enter_lifting_at(hfi_location *location, hfi_owner owner, uint32_t region,
 static void
 leave_top(hfi_location *location, uint64_t now) {
     hfi_open_region entry = location->stack[--location->depth];
-    if (entry.written && location->writer) {
-        if (location->backend->leave(location->writer, now, entry.region) == 0)
-            location->events++;
-        else
-            location_break(location);
-    }
-    if (entry.profiled)
-        hfi_calltree_leave(location->tree, now);
+    if (entry.logged)
+        log_put(location, now,
+                entry.region << 2 | HFI_LOG_LEAVE |
+                    (entry.untraced ? HFI_LOG_UNTRACED : 0));
     if (entry.hider)
         location->hider = entry.hider;
 }
@@ -113,7 +200,7 @@ typedef enum { KEEP_USER, KEEP_ALL } keep_rule;
 
 static void
 remove_entry(hfi_location *location, size_t at, keep_rule keep) {
-    uint64_t now = hfi_clock_now();
+    uint64_t now = hfi_clock_ticks();
     size_t top = location->depth;
     hfi_owner hider = location->hider;
     while (location->depth > at)
@@ -130,19 +217,19 @@ remove_entry(hfi_location *location, size_t at, keep_rule keep) {
 
 void
 hfi_location_enter(hfi_location *location, hfi_owner owner, uint32_t region) {
-    enter_at(location, owner, region, hfi_clock_now());
+    enter_at(location, owner, region, hfi_clock_ticks());
 }
 
 void
 hfi_location_enter_lifting(hfi_location *location, hfi_owner owner, uint32_t region) {
-    enter_lifting_at(location, owner, region, location->hider, hfi_clock_now());
+    enter_lifting_at(location, owner, region, location->hider, hfi_clock_ticks());
 }
 
 void
 hfi_location_leave(hfi_location *location, hfi_owner owner) {
     size_t depth = location->depth;
     if (depth && location->stack[depth - 1].owner == owner) {
-        leave_top(location, hfi_clock_now());
+        leave_top(location, hfi_clock_ticks());
         return;
     }
     while (depth--)
@@ -196,7 +283,7 @@ hfi_location_keep_only(hfi_location *location, const hfi_live_frame *live,
 
 void
 hfi_location_finish(hfi_location *location) {
-    uint64_t now = hfi_clock_now();
+    uint64_t now = hfi_clock_ticks();
     while (location->depth)
         leave_top(location, now);
     while (location->rewinds) {
@@ -204,6 +291,9 @@ hfi_location_finish(hfi_location *location) {
         location->rewinds = point->next;
         free(point);
     }
+    if (location->log.words)
+        empty_log(location);
+    location->logging = false;
 }
 
 hf_status
@@ -211,13 +301,10 @@ hfi_location_rewind_begin(hfi_location *location, uint32_t name) {
     hfi_rewind *point = calloc(1, sizeof *point);
     if (!point)
         return HF_E_NOMEM;
-    if (location->writer &&
-        location->backend->rewind_store(location->writer, name) != 0) {
-        free(point);
-        return HF_E_NOMEM;
-    }
     point->name = name;
-    point->events = location->events;
+    point->at = location->log.next;
+    point->base = location->log.base;
+    point->flushes = location->flushes;
     point->depth = location->depth;
     if (point->depth)
         point->top_serial = location->stack[point->depth - 1].serial;
@@ -226,14 +313,26 @@ hfi_location_rewind_begin(hfi_location *location, uint32_t name) {
     return HF_OK;
 }
 
-/* Regions that were open at the point must be so still: their leaves can't be undone.
- */
+/* What was written out stays, and so do the leaves of regions that were open at the
+ * point. */
 static bool
 rewind_is_possible(const hfi_location *location, const hfi_rewind *point) {
-    if (!location->writer || location->depth < point->depth)
+    if (!location->writer || location->broken || location->flushes != point->flushes ||
+        location->depth < point->depth)
         return false;
     return point->depth == 0 ||
            location->stack[point->depth - 1].serial == point->top_serial;
+}
+
+static void
+rewind_to(hfi_location *location, const hfi_rewind *point) {
+    profile_catch_up(location);
+    location->log.next = point->at;
+    location->log.base = point->base;
+    location->profiled.at = point->at;
+    location->profiled.base = point->base;
+    for (size_t i = point->depth; i < location->depth; i++)
+        location->stack[i].untraced = true;
 }
 
 hf_status
@@ -245,54 +344,46 @@ hfi_location_rewind_end(hfi_location *location, uint32_t name, bool drop) {
         return HF_NOT_FOUND;
     hfi_rewind *point = *at;
     hf_status status = HF_OK;
-    if (drop && rewind_is_possible(location, point) &&
-        location->backend->rewind_to(location->writer, name) == 0) {
-        location->events = point->events;
-        for (size_t i = point->depth; i < location->depth; i++)
-            location->stack[i].written = false;
-    } else if (drop) {
+    if (drop && rewind_is_possible(location, point))
+        rewind_to(location, point);
+    else if (drop)
         status = HF_DECLINED;
-    }
-    if (location->writer)
-        (void)location->backend->rewind_clear(location->writer, name);
     *at = point->next;
     free(point);
     return status;
 }
 
-static bool
-parameters_wanted(const hfi_location *location) {
-    return location->writer && hf_recorder_is_recording(location->recorder);
-}
+/* -- what else there is ---------------------------------------------------------------
+ */
 
-static void
-count_event(hfi_location *location, int refused) {
-    if (refused)
-        location_break(location);
-    else
-        location->events++;
+void
+hfi_location_mark_recording(hfi_location *location, bool on) {
+    bool logging = location->logging;
+    location->logging = location->log.words != NULL;
+    log_add(location, &(hfi_event){.kind = on ? HFI_EVENT_RECORDING_ON
+                                              : HFI_EVENT_RECORDING_OFF});
+    location->logging = logging;
 }
 
 void
 hfi_location_parameter_int(hfi_location *location, uint32_t parameter, int64_t value) {
-    if (parameters_wanted(location))
-        count_event(location, location->backend->parameter_int(
-                                  location->writer, hfi_clock_now(), parameter, value));
+    log_add(location, &(hfi_event){.kind = HFI_EVENT_PARAMETER_INT,
+                                   .subject = parameter,
+                                   .value = (uint64_t)value});
 }
 
 void
 hfi_location_parameter_uint(hfi_location *location, uint32_t parameter,
                             uint64_t value) {
-    if (parameters_wanted(location))
-        count_event(location, location->backend->parameter_uint(
-                                  location->writer, hfi_clock_now(), parameter, value));
+    log_add(location, &(hfi_event){.kind = HFI_EVENT_PARAMETER_UINT,
+                                   .subject = parameter,
+                                   .value = value});
 }
 
 void
 hfi_location_parameter_string(hfi_location *location, uint32_t parameter,
                               uint32_t string) {
-    if (parameters_wanted(location))
-        count_event(location, location->backend->parameter_string(location->writer,
-                                                                  hfi_clock_now(),
-                                                                  parameter, string));
+    log_add(location, &(hfi_event){.kind = HFI_EVENT_PARAMETER_STRING,
+                                   .subject = parameter,
+                                   .value = string});
 }

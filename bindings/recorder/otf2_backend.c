@@ -2,8 +2,7 @@
  *
  * One event writer a location, opened at the location's first use and closed when its
  * thread has ended, so that a program with ten thousand short threads holds a few
- * buffers, not ten thousand. A buffer that is full is written out, and a BufferFlush
- * record says how long that took, so a reader can tell the pause from the program.
+ * buffers, not ten thousand. Events come from a location's log, many at a time.
  *
  * Definitions are global and written at close; the local definition files stay empty,
  * but exist, since readers look for them.
@@ -18,7 +17,6 @@
  * keeps the last text for hf_error. Locks: none, the interpreter's lock covers it all.
  */
 #include "backend.h"
-#include "clock.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -64,13 +62,8 @@ before_flush(void *user_data, OTF2_FileType type, OTF2_LocationRef location,
     return OTF2_FLUSH;
 }
 
-static OTF2_TimeStamp
-after_flush(void *user_data, OTF2_FileType type, OTF2_LocationRef location) {
-    (void)user_data, (void)type, (void)location;
-    return hfi_clock_now();
-}
-
-static const OTF2_FlushCallbacks flush_callbacks = {before_flush, after_flush};
+/* Without the second callback the library notes no pause: location.c does. */
+static const OTF2_FlushCallbacks flush_callbacks = {before_flush, NULL};
 
 /* The library's own allocation lets a buffer grow to 128 MiB before it is flushed. Ours
  * gives an event buffer one chunk, kept from flush to flush so that its pages are
@@ -120,16 +113,8 @@ free_chunks(void *user_data, OTF2_FileType type, OTF2_LocationRef location,
 
 static const OTF2_MemoryCallbacks memory_callbacks = {allocate_chunk, free_chunks};
 
-static uint64_t
-chunk_size(uint64_t buffer_bytes) {
-    if (buffer_bytes < OTF2_CHUNK_SIZE_MIN)
-        return OTF2_CHUNK_SIZE_MIN;
-    return buffer_bytes > OTF2_CHUNK_SIZE_MAX ? OTF2_CHUNK_SIZE_MAX : buffer_bytes;
-}
-
 static hf_status
-otf2_open(const char *directory, uint64_t buffer_bytes, void **ret_archive,
-          hf_error *reterr) {
+otf2_open(const char *directory, void **ret_archive, hf_error *reterr) {
     last_error[0] = '\0';
     OTF2_Error_RegisterCallback(keep_error, NULL);
     otf2_archive *self = calloc(1, sizeof *self);
@@ -138,7 +123,7 @@ otf2_open(const char *directory, uint64_t buffer_bytes, void **ret_archive,
         return hf_error_set_errno(reterr, errno, "opening %s", directory);
     }
     self->archive = OTF2_Archive_Open(directory, "traces", OTF2_FILEMODE_WRITE,
-                                      chunk_size(buffer_bytes), OTF2_CHUNK_SIZE_MIN,
+                                      OTF2_CHUNK_SIZE_MIN, OTF2_CHUNK_SIZE_MIN,
                                       OTF2_SUBSTRATE_POSIX, OTF2_COMPRESSION_NONE);
     if (!self->archive) {
         free(self->directory);
@@ -265,7 +250,7 @@ write_definitions(OTF2_Archive *archive, const hfi_recording_summary *summary) {
         return bad ? bad : OTF2_ERROR_INVALID_CALL;
     if (!file.bad)
         file.bad = OTF2_GlobalDefWriter_WriteClockProperties(
-            file.writer, 1000000000u, summary->begin_time,
+            file.writer, summary->ticks_per_second, summary->begin_time,
             summary->end_time - summary->begin_time, summary->begin_realtime);
     write_regions(&file, summary->definitions);
     write_parameters(&file, summary->definitions);
@@ -349,55 +334,45 @@ otf2_writer_close(void *archive, void *writer, hf_error *reterr) {
 }
 
 static int
-otf2_enter(void *writer, uint64_t time_ns, uint32_t region) {
-    return OTF2_EvtWriter_Enter(writer, NULL, time_ns, region);
+otf2_enter(void *writer, uint64_t time, uint32_t region) {
+    return OTF2_EvtWriter_Enter(writer, NULL, time, region);
 }
 
 static int
-otf2_leave(void *writer, uint64_t time_ns, uint32_t region) {
-    return OTF2_EvtWriter_Leave(writer, NULL, time_ns, region);
+otf2_leave(void *writer, uint64_t time, uint32_t region) {
+    return OTF2_EvtWriter_Leave(writer, NULL, time, region);
 }
 
 static int
-otf2_parameter_int(void *writer, uint64_t time_ns, uint32_t parameter, int64_t value) {
-    return OTF2_EvtWriter_ParameterInt(writer, NULL, time_ns, parameter, value);
+otf2_parameter_int(void *writer, uint64_t time, uint32_t parameter, int64_t value) {
+    return OTF2_EvtWriter_ParameterInt(writer, NULL, time, parameter, value);
 }
 
 static int
-otf2_parameter_uint(void *writer, uint64_t time_ns, uint32_t parameter,
-                    uint64_t value) {
-    return OTF2_EvtWriter_ParameterUnsignedInt(writer, NULL, time_ns, parameter, value);
+otf2_parameter_uint(void *writer, uint64_t time, uint32_t parameter, uint64_t value) {
+    return OTF2_EvtWriter_ParameterUnsignedInt(writer, NULL, time, parameter, value);
 }
 
 static int
-otf2_parameter_string(void *writer, uint64_t time_ns, uint32_t parameter,
+otf2_parameter_string(void *writer, uint64_t time, uint32_t parameter,
                       uint32_t string) {
-    return OTF2_EvtWriter_ParameterString(writer, NULL, time_ns, parameter, string);
+    return OTF2_EvtWriter_ParameterString(writer, NULL, time, parameter, string);
 }
 
 static int
-otf2_recording(void *writer, uint64_t time_ns, bool on) {
+otf2_recording(void *writer, uint64_t time, bool on) {
     return OTF2_EvtWriter_MeasurementOnOff(
-        writer, NULL, time_ns, on ? OTF2_MEASUREMENT_ON : OTF2_MEASUREMENT_OFF);
+        writer, NULL, time, on ? OTF2_MEASUREMENT_ON : OTF2_MEASUREMENT_OFF);
 }
 
 static int
-otf2_rewind_store(void *writer, uint32_t id) {
-    return OTF2_EvtWriter_StoreRewindPoint(writer, id);
-}
-
-static int
-otf2_rewind_to(void *writer, uint32_t id) {
-    return OTF2_EvtWriter_Rewind(writer, id);
-}
-
-static int
-otf2_rewind_clear(void *writer, uint32_t id) {
-    return OTF2_EvtWriter_ClearRewindPoint(writer, id);
+otf2_flushed(void *writer, uint64_t start, uint64_t stop) {
+    return OTF2_EvtWriter_BufferFlush(writer, NULL, start, stop);
 }
 
 const hfi_backend hfi_otf2_backend = {
     .name = "otf2",
+    .buffer_bytes = OTF2_CHUNK_SIZE_MIN,
     .open = otf2_open,
     .close = otf2_close,
     .abandon = otf2_abandon,
@@ -409,7 +384,5 @@ const hfi_backend hfi_otf2_backend = {
     .parameter_uint = otf2_parameter_uint,
     .parameter_string = otf2_parameter_string,
     .recording = otf2_recording,
-    .rewind_store = otf2_rewind_store,
-    .rewind_to = otf2_rewind_to,
-    .rewind_clear = otf2_rewind_clear,
+    .flushed = otf2_flushed,
 };

@@ -18,6 +18,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 static void
 write_text(FILE *file, const char *text) {
@@ -48,30 +49,52 @@ write_regions(FILE *file, const hfi_definitions *definitions) {
     }
 }
 
-static void
-write_nodes(FILE *file, const hfi_calltree *tree) {
-    for (size_t i = 1; i < hfi_calltree_count(tree); i++) {
+static uint64_t
+to_ns(uint64_t ticks, uint64_t ticks_per_second) {
+    return (uint64_t)((double)ticks * 1e9 / (double)ticks_per_second);
+}
+
+/* What is spent in callees is the sum of their rounded times, so that the numbers
+ * agree.
+ */
+static bool
+write_nodes(FILE *file, const hfi_calltree *tree, uint64_t rate) {
+    size_t count = hfi_calltree_count(tree);
+    uint64_t *children = calloc(count, sizeof *children);
+    if (!children)
+        return false;
+    for (size_t i = 1; i < count; i++) {
         const hfi_calltree_node *node = hfi_calltree_get(tree, i);
+        children[node->parent] += to_ns(node->inclusive, rate);
+    }
+    for (size_t i = 1; i < count; i++) {
+        const hfi_calltree_node *node = hfi_calltree_get(tree, i);
+        uint64_t inclusive = to_ns(node->inclusive, rate);
         fprintf(file, "%s\n{\"region\": %" PRIu32, i > 1 ? "," : "", node->region);
         if (node->parent)
             fprintf(file, ", \"parent\": %" PRIu32, node->parent - 1);
         else
             fputs(", \"parent\": null", file);
-        fprintf(file,
-                ", \"visits\": %" PRIu64 ", \"inclusive\": %" PRIu64
-                ", \"exclusive\": %" PRIu64 ", \"min\": %" PRIu64 ", \"max\": %" PRIu64
-                "}",
-                node->visits, node->inclusive, node->inclusive - node->children,
-                node->visits ? node->shortest : 0, node->longest);
+        fprintf(
+            file,
+            ", \"visits\": %" PRIu64 ", \"inclusive\": %" PRIu64
+            ", \"exclusive\": %" PRIu64 ", \"min\": %" PRIu64 ", \"max\": %" PRIu64 "}",
+            node->visits, inclusive,
+            inclusive > children[i] ? inclusive - children[i] : 0,
+            node->visits ? to_ns(node->shortest, rate) : 0, to_ns(node->longest, rate));
     }
+    free(children);
+    return true;
 }
 
 hf_status
 hfi_profile_write(const char *path, const hfi_definitions *definitions,
-                  hfi_location *const *locations, size_t count, hf_error *reterr) {
+                  hfi_location *const *locations, size_t count,
+                  uint64_t ticks_per_second, hf_error *reterr) {
     FILE *file = fopen(path, "w");
     if (!file)
         return hf_error_set_errno(reterr, errno, "creating %s", path);
+    int failed = 0;
     fputs("{\"format\": \"holdfast-profile\", \"version\": 1, \"unit\": \"ns\",\n"
           "\"regions\": [",
           file);
@@ -82,11 +105,13 @@ hfi_profile_write(const char *path, const hfi_definitions *definitions,
                 locations[i]->id);
         write_text(file, locations[i]->name);
         fputs(", \"nodes\": [", file);
-        write_nodes(file, locations[i]->tree);
+        if (!write_nodes(file, locations[i]->tree, ticks_per_second))
+            failed = ENOMEM;
         fputs("]}", file);
     }
     fputs("]}\n", file);
-    int failed = ferror(file) ? EIO : 0;
+    if (ferror(file) && !failed)
+        failed = EIO;
     if (fclose(file) != 0 && !failed)
         failed = errno;
     return failed ? hf_error_set_errno(reterr, failed, "writing %s", path) : HF_OK;

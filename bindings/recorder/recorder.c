@@ -30,7 +30,8 @@ struct hf_recorder {
     hfi_definitions *definitions;
     hfi_location **locations;
     size_t count, capacity;
-    uint64_t begin_time, begin_realtime; /* ns */
+    uint64_t begin_time;     /* ticks */
+    uint64_t begin_realtime; /* ns */
     bool recording;
 };
 
@@ -42,6 +43,7 @@ no_memory(hf_error *reterr) {
 static void
 location_free(hfi_location *location) {
     hfi_calltree_close(location->tree);
+    hfi_event_log_fini(&location->log);
     free(location->stack);
     free(location);
 }
@@ -64,7 +66,8 @@ hf_recorder_create(const hf_recorder_options *options, hf_recorder **ret_recorde
         return no_memory(reterr);
     recorder->options = *options;
     recorder->recording = true;
-    recorder->begin_time = hfi_clock_now();
+    hfi_clock_init();
+    recorder->begin_time = hfi_clock_ticks();
     recorder->begin_realtime = hfi_clock_realtime();
     hf_status status = hfi_definitions_create(&recorder->definitions);
     recorder->directory = strdup(options->directory);
@@ -74,8 +77,8 @@ hf_recorder_create(const hf_recorder_options *options, hf_recorder **ret_recorde
     }
     recorder->options.directory = recorder->directory;
     if (options->backend)
-        status = options->backend->open(recorder->directory, options->buffer_bytes,
-                                        &recorder->archive, reterr);
+        status =
+            options->backend->open(recorder->directory, &recorder->archive, reterr);
 out:
     if (status != HF_OK) {
         recorder_free(recorder);
@@ -89,6 +92,7 @@ out:
 static hf_status
 location_retire(hf_recorder *recorder, hfi_location *location, hf_error *reterr) {
     hfi_location_finish(location);
+    hfi_event_log_fini(&location->log);
     void *writer = location->writer;
     location->writer = NULL;
     if (!writer)
@@ -103,7 +107,7 @@ write_profile(const hf_recorder *recorder, hf_error *reterr) {
     if (length < 0 || (size_t)length >= sizeof path)
         return hf_error_set(reterr, HF_E_INVALID, "the directory's name is too long");
     return hfi_profile_write(path, recorder->definitions, recorder->locations,
-                             recorder->count, reterr);
+                             recorder->count, hfi_clock_frequency(), reterr);
 }
 
 static hf_status
@@ -125,7 +129,8 @@ close_archive(const hf_recorder *recorder, hf_error *reterr) {
                                      .locations = locations,
                                      .location_count = recorder->count,
                                      .begin_time = recorder->begin_time,
-                                     .end_time = hfi_clock_now(),
+                                     .ticks_per_second = hfi_clock_frequency(),
+                                     .end_time = hfi_clock_ticks(),
                                      .begin_realtime = recorder->begin_realtime,
                                      .process_name = process,
                                      .host_name = host};
@@ -183,9 +188,9 @@ hf_recorder_set_recording(hf_recorder *recorder, hfi_location *location, bool on
     if (recorder->recording == on)
         return;
     recorder->recording = on;
-    if (location->writer &&
-        location->backend->recording(location->writer, hfi_clock_now(), on) == 0)
-        location->events++;
+    hfi_location_mark_recording(location, on);
+    for (size_t i = 0; i < recorder->count; i++)
+        recorder->locations[i]->logging = on && recorder->locations[i]->log.words;
 }
 
 bool
@@ -214,6 +219,27 @@ retire_finished(hf_recorder *recorder) {
     }
 }
 
+/* What the location's events go through, and to. Without a trace and a profile they go
+ * nowhere, and there is no log. */
+static hf_status
+location_equip(const hf_recorder *recorder, hfi_location *location, hf_error *reterr) {
+    uint64_t bytes = recorder->options.buffer_bytes;
+    size_t taken = recorder->archive ? location->backend->buffer_bytes : 0;
+    if (!recorder->archive && !recorder->options.profiling)
+        return HF_OK;
+    if (recorder->options.profiling && hfi_calltree_create(&location->tree) != HF_OK)
+        return no_memory(reterr);
+    if (hfi_event_log_init(&location->log, bytes > taken ? bytes - taken : 0) != HF_OK)
+        return no_memory(reterr);
+    hfi_event_log_rewind(&location->log, &location->traced);
+    hfi_event_log_rewind(&location->log, &location->profiled);
+    location->logging = recorder->recording;
+    if (!recorder->archive)
+        return HF_OK;
+    return location->backend->writer_open(recorder->archive, location->id,
+                                          &location->writer, reterr);
+}
+
 hf_status
 hf_recorder_add_location(hf_recorder *recorder, const char *name,
                          hfi_location **ret_location, hf_error *reterr) {
@@ -237,14 +263,7 @@ hf_recorder_add_location(hf_recorder *recorder, const char *name,
         snprintf(location->name, sizeof location->name, "%s", name);
     else
         snprintf(location->name, sizeof location->name, "Thread %zu", recorder->count);
-    hf_status status = HF_OK;
-    if (recorder->options.profiling)
-        status = hfi_calltree_create(&location->tree);
-    if (status != HF_OK)
-        status = no_memory(reterr);
-    else if (recorder->archive)
-        status = location->backend->writer_open(recorder->archive, location->id,
-                                                &location->writer, reterr);
+    hf_status status = location_equip(recorder, location, reterr);
     if (status != HF_OK) {
         location_free(location);
         return status;

@@ -11,6 +11,7 @@
 
 #include "backend.h"
 #include "calltree.h"
+#include "event_log.h"
 
 typedef struct hf_recorder hf_recorder;
 
@@ -31,23 +32,28 @@ typedef struct hfi_open_region {
     hfi_owner hider; /* of the location, which this entry lifted; 0: none */
     uint64_t serial; /* unique on its location */
     uint32_t region;
-    bool written;  /* its enter is in the trace */
-    bool profiled; /* its enter is in the call tree */
+    bool logged;   /* its enter was; else nothing was recorded then */
+    bool untraced; /* its enter was taken back */
 } hfi_open_region;
 
 /* One thread. Only the fields that the events need are here for all to see. */
 typedef struct hfi_location {
-    hf_recorder *recorder;
-    const hfi_backend *backend;
-    void *writer; /* NULL: no trace, or closed, or broken */
-    hfi_calltree *tree;
+    hfi_event_log log;
     hfi_open_region *stack;
     size_t depth, capacity;
     hfi_owner hider; /* the frame below which nothing is recorded; 0: none */
     uint64_t serial;
+    bool logging; /* recording is on, and the log goes somewhere */
+    hf_recorder *recorder;
+    const hfi_backend *backend;
+    void *writer;       /* NULL: no trace, or closed, or broken */
+    bool broken;        /* the back end refused an event */
+    hfi_calltree *tree; /* NULL: no profile */
+    hfi_event_reader traced, profiled;
+    uint64_t flushes; /* of the log, when it was full */
     uint64_t id;
-    uint64_t lost; /* events that the back end refused */
-    uint64_t events;
+    uint64_t lost;   /* events that the back end refused, or there was no memory for */
+    uint64_t events; /* in the trace */
     char name[64];
     struct hfi_rewind *rewinds; /* innermost first */
     _Atomic bool finished;      /* the thread has ended; set without any lock */
@@ -110,7 +116,7 @@ typedef struct hfi_live_frame {
 void hfi_location_keep_only(hfi_location *location, const hfi_live_frame *live,
                             size_t live_count);
 
-/* Leave everything; the location gets no more events. */
+/* Leave everything, and write out the log; the location gets no more events. */
 void hfi_location_finish(hfi_location *location);
 
 /* A mark of the trace that later events may be dropped back to. The name is a string
@@ -121,6 +127,9 @@ HF_CHECK hf_status hfi_location_rewind_begin(hfi_location *location, uint32_t na
 HF_CHECK hf_status hfi_location_rewind_end(hfi_location *location, uint32_t name,
                                            bool drop);
 
+/* Note in the trace that recording is switched. */
+void hfi_location_mark_recording(hfi_location *location, bool on);
+
 void hfi_location_parameter_int(hfi_location *location, uint32_t parameter,
                                 int64_t value);
 void hfi_location_parameter_uint(hfi_location *location, uint32_t parameter,
@@ -128,10 +137,11 @@ void hfi_location_parameter_uint(hfi_location *location, uint32_t parameter,
 void hfi_location_parameter_string(hfi_location *location, uint32_t parameter,
                                    uint32_t string);
 
-/* profile.c: write the locations' call trees as JSON. Failures: HF_E_SYSTEM. */
+/* profile.c: write the locations' call trees as JSON, with times in ns. Failures:
+ * HF_E_SYSTEM. */
 HF_CHECK hf_status hfi_profile_write(const char *path,
                                      const hfi_definitions *definitions,
                                      hfi_location *const *locations, size_t count,
-                                     hf_error *reterr);
+                                     uint64_t ticks_per_second, hf_error *reterr);
 
 #endif

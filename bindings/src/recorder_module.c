@@ -15,6 +15,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+#include "recorder/clock.h"
 #include "recorder/python_events.h"
 #include "recorder/region_names.h"
 
@@ -593,6 +594,7 @@ watch_forks(PyObject *module) {
 static int
 module_exec(PyObject *module) {
     module_state *state = state_of(module);
+    hfi_clock_init();
     state->regions = PyDict_New();
     state->parameters = PyDict_New();
     if (!state->regions || !state->parameters)

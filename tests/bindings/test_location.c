@@ -8,6 +8,8 @@
 enum { a, b, c, d };
 
 static char text[256]; /* what was written */
+static int parameters; /* that were written */
+static int flushes;    /* that were told */
 static int room;       /* events until the back end refuses; negative: no limit */
 
 static int
@@ -22,27 +24,34 @@ put(int letter) {
 }
 
 static int
-fake_enter(void *writer, uint64_t time_ns, uint32_t region) {
-    (void)writer, (void)time_ns;
+fake_enter(void *writer, uint64_t time, uint32_t region) {
+    (void)writer, (void)time;
     return put('a' + (int)region);
 }
 
 static int
-fake_leave(void *writer, uint64_t time_ns, uint32_t region) {
-    (void)writer, (void)time_ns;
+fake_leave(void *writer, uint64_t time, uint32_t region) {
+    (void)writer, (void)time;
     return put('A' + (int)region);
 }
 
 static int
-fake_recording(void *writer, uint64_t time_ns, bool on) {
-    (void)writer, (void)time_ns;
+fake_recording(void *writer, uint64_t time, bool on) {
+    (void)writer, (void)time;
     return put(on ? '+' : '-');
 }
 
+static int
+fake_flushed(void *writer, uint64_t start, uint64_t stop) {
+    (void)writer;
+    CHECK(start <= stop);
+    flushes++;
+    return 0;
+}
+
 static hf_status
-fake_open(const char *directory, uint64_t buffer_bytes, void **ret_archive,
-          hf_error *reterr) {
-    (void)directory, (void)buffer_bytes, (void)reterr;
+fake_open(const char *directory, void **ret_archive, hf_error *reterr) {
+    (void)directory, (void)reterr;
     *ret_archive = text;
     return HF_OK;
 }
@@ -68,6 +77,14 @@ fake_writer_close(void *archive, void *writer, hf_error *reterr) {
     return HF_OK;
 }
 
+static int
+fake_parameter_int(void *writer, uint64_t time, uint32_t parameter, int64_t value) {
+    (void)writer, (void)time;
+    CHECK(parameter == 0 && value == parameters);
+    parameters++;
+    return 0;
+}
+
 static const hfi_backend fake = {.name = "fake",
                                  .open = fake_open,
                                  .close = fake_close,
@@ -75,7 +92,9 @@ static const hfi_backend fake = {.name = "fake",
                                  .writer_close = fake_writer_close,
                                  .enter = fake_enter,
                                  .leave = fake_leave,
-                                 .recording = fake_recording};
+                                 .recording = fake_recording,
+                                 .parameter_int = fake_parameter_int,
+                                 .flushed = fake_flushed};
 
 static hf_recorder *recorder;
 
@@ -168,6 +187,51 @@ test_a_back_end_that_refuses(void) {
     CHECK(end("ab").lost > 0);
 }
 
+/* The log is full in the middle: nothing is missing, and the pause is told. */
+static void
+test_a_full_log_is_written_out(void) {
+    hfi_location *location = begin();
+    room = 4;
+    flushes = 0;
+    hfi_location_enter(location, 16, a);
+    hfi_location_enter(location, 32, b);
+    for (int i = 0; i < 2500; i++) {
+        hfi_location_enter(location, 48, c);
+        hfi_location_leave(location, 48);
+    }
+    hfi_location_leave(location, 32);
+    hfi_location_leave(location, 16);
+    hfi_recording_totals totals = end("abcC");
+    CHECK(totals.events == 4 && totals.events + totals.lost == 5004);
+    CHECK(flushes == 0); /* the back end is broken by then */
+    location = begin();
+    for (int i = 0; i < 2500; i++)
+        hfi_location_parameter_int(location, 0, i);
+    CHECK(flushes == 1);
+    CHECK(end("").events == 2500);
+}
+
+/* What is taken back stays in the profile; a region that is open then isn't left twice.
+ */
+static void
+test_rewinding(void) {
+    hfi_location *location = begin();
+    hfi_location_enter(location, 16, a);
+    CHECK(hfi_location_rewind_end(location, 1, true) == HF_NOT_FOUND);
+    CHECK(hfi_location_rewind_begin(location, 1) == HF_OK);
+    hfi_location_enter(location, 32, b);
+    CHECK(hfi_location_rewind_begin(location, 2) == HF_OK);
+    hfi_location_leave(location, 32);
+    CHECK(hfi_location_rewind_end(location, 2, true) == HF_DECLINED);
+    hfi_location_enter(location, 48, c);
+    CHECK(hfi_location_rewind_end(location, 1, true) == HF_OK);
+    hfi_location_enter(location, 64, d);
+    hfi_location_leave(location, 64);
+    hfi_location_leave(location, 48);
+    hfi_location_leave(location, 16);
+    CHECK(end("adDA").events == 4);
+}
+
 static void
 test_a_hider_is_lifted_and_given_back(void) {
     hfi_location *location = begin();
@@ -220,6 +284,8 @@ main(void) {
     test_only_live_frames_stay();
     test_recording_off_keeps_balance();
     test_a_back_end_that_refuses();
+    test_a_full_log_is_written_out();
+    test_rewinding();
     test_a_hider_is_lifted_and_given_back();
     test_a_lifting_entry_that_is_split();
     test_a_hider_that_is_gone_is_forgotten();

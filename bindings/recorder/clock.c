@@ -1,0 +1,124 @@
+/* clock.c - what a tick is, and how long it takes.
+ *
+ * On x86-64 it is the time stamp counter, which takes a third of clock_gettime()'s time
+ * to read. It is used where the processor says that the counter's rate is constant, in
+ * all states of sleep, and where the kernel itself keeps time by it: a kernel that has
+ * found the counters of several processors apart uses another source. Elsewhere a tick
+ * is a ns of a clock that isn't slewed by NTP.
+ *
+ * Events are stored with raw ticks, and the trace's clock properties say how many make
+ * a second. That number is measured when the recording is closed, over all the time
+ * since the process loaded the recorder: nothing has to be converted while the program
+ * runs, and one rate holds for all locations.
+ *
+ * Rejected: the rate that the kernel or the processor tells (not told everywhere, and
+ * the nominal one is off by up to some ten ppm); a conversion piece by piece (times of
+ * two threads would disagree).
+ */
+#include "clock.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+#if defined(CLOCK_MONOTONIC_RAW)
+#define SYSTEM_CLOCK CLOCK_MONOTONIC_RAW
+#else
+#define SYSTEM_CLOCK CLOCK_MONOTONIC
+#endif
+
+enum { LEAST_NS = 5000000, LOOKS = 8 };
+
+typedef struct instant {
+    uint64_t ticks;
+    uint64_t ns;
+} instant;
+
+bool hfi_clock_counts;
+static instant first; /* ns 0: not initialized */
+
+static uint64_t
+read_clock(clockid_t which) {
+    struct timespec now;
+    clock_gettime(which, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+uint64_t
+hfi_clock_system(void) {
+    return read_clock(SYSTEM_CLOCK);
+}
+
+uint64_t
+hfi_clock_realtime(void) {
+    return read_clock(CLOCK_REALTIME);
+}
+
+static bool
+counter_is_constant(void) {
+#if defined(__x86_64__)
+    unsigned int a, b, c, d;
+    return __get_cpuid(0x80000007, &a, &b, &c, &d) && (d & 1u << 8);
+#else
+    return false;
+#endif
+}
+
+static bool
+kernel_trusts_counter(void) {
+#if defined(__linux__)
+    char name[32] = "";
+    FILE *file =
+        fopen("/sys/devices/system/clocksource/clocksource0/current_clocksource", "r");
+    if (!file)
+        return false;
+    bool read = fgets(name, sizeof name, file) != NULL;
+    fclose(file);
+    return read && strcmp(name, "tsc\n") == 0;
+#else
+    return true;
+#endif
+}
+
+/* Both clocks at one time: of several looks the one that took the fewest ticks. */
+static instant
+look(void) {
+    instant best = {0, 0};
+    uint64_t least = UINT64_MAX;
+    for (int i = 0; i < LOOKS; i++) {
+        uint64_t before = hfi_clock_ticks();
+        uint64_t ns = hfi_clock_system();
+        uint64_t took = hfi_clock_ticks() - before;
+        if (took < least) {
+            least = took;
+            best = (instant){before + took / 2, ns};
+        }
+    }
+    return best;
+}
+
+void
+hfi_clock_init(void) {
+    if (first.ns)
+        return;
+    hfi_clock_counts = counter_is_constant() && kernel_trusts_counter();
+    first = look();
+}
+
+uint64_t
+hfi_clock_frequency(void) {
+    if (!hfi_clock_counts)
+        return 1000000000u;
+    instant now = look();
+    if (now.ns - first.ns < LEAST_NS) {
+        struct timespec rest = {0, LEAST_NS};
+        nanosleep(&rest, NULL);
+        now = look();
+    }
+    double rate = (double)(now.ticks - first.ticks) / (double)(now.ns - first.ns);
+    return (uint64_t)(rate * 1e9 + 0.5);
+}

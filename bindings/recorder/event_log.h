@@ -1,0 +1,89 @@
+/* event_log.h - the events of one location, packed, until they are written out.
+ *
+ * The hot half is inline, here. One thread at a time.
+ */
+#ifndef HOLDFAST_RECORDER_EVENT_LOG_H
+#define HOLDFAST_RECORDER_EVENT_LOG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "definitions.h"
+
+/* A word: ticks since the base, 40 bits; what happened, 24 bits. For an enter or leave
+ * that is the region and two flags; the highest numbers are for what else there is, and
+ * further words. */
+#define HFI_LOG_WHAT_BITS 24
+#define HFI_LOG_TIME_BITS 40
+#define HFI_LOG_LEAVE     1u
+#define HFI_LOG_UNTRACED  2u /* for the profile only: its enter was taken back */
+
+typedef enum hfi_event_kind {
+    HFI_EVENT_ENTER,
+    HFI_EVENT_LEAVE,
+    HFI_EVENT_RECORDING_ON,
+    HFI_EVENT_RECORDING_OFF,
+    HFI_EVENT_PARAMETER_INT,
+    HFI_EVENT_PARAMETER_UINT,
+    HFI_EVENT_PARAMETER_STRING,
+    HFI_EVENT_BASE /* not seen by readers */
+} hfi_event_kind;
+
+typedef struct hfi_event {
+    hfi_event_kind kind;
+    bool untraced;
+    uint32_t subject; /* region or parameter */
+    uint64_t time;    /* ticks */
+    uint64_t value;   /* of a parameter */
+} hfi_event;
+
+typedef struct hfi_event_log {
+    uint64_t *words;
+    uint64_t *next;
+    uint64_t *end;       /* the log is full; some words lie behind it */
+    uint64_t base;       /* ticks */
+    uint64_t first_base; /* of the first word */
+} hfi_event_log;
+
+/* A place in the log, up to which somebody has read. Times don't step back, even if the
+ * counters of two processors differ. */
+typedef struct hfi_event_reader {
+    const uint64_t *at;
+    uint64_t base;
+    uint64_t last;
+} hfi_event_reader;
+
+/* Failures: HF_E_NOMEM. */
+HF_CHECK hf_status hfi_event_log_init(hfi_event_log *log, size_t size_bytes);
+void hfi_event_log_fini(hfi_event_log *log);
+
+/* Forget all events; those who read begin again. */
+void hfi_event_log_clear(hfi_event_log *log);
+void hfi_event_log_rewind(const hfi_event_log *log, hfi_event_reader *reader);
+
+/* The next event; false at the end. */
+bool hfi_event_read(const hfi_event_log *log, hfi_event_reader *reader,
+                    hfi_event *ret_event);
+
+/* Ticks since the base, after it has been moved. */
+uint64_t hfi_event_log_rebase(hfi_event_log *log, uint64_t now);
+
+/* What else than enter and leave. There is room for one after each enter or leave. */
+void hfi_event_log_add(hfi_event_log *log, uint64_t now, const hfi_event *event);
+
+static inline bool
+hfi_event_log_is_full(const hfi_event_log *log) {
+    return log->next >= log->end;
+}
+
+/* `what`: region << 2, and flags. The log isn't full. */
+static inline void
+hfi_event_log_put(hfi_event_log *log, uint64_t now, uint32_t what) {
+    uint64_t since = now - log->base;
+    if (__builtin_expect(since >> HFI_LOG_TIME_BITS != 0, 0))
+        since = hfi_event_log_rebase(log, now);
+    *log->next++ = since << HFI_LOG_WHAT_BITS | what;
+}
+
+#endif

@@ -1,0 +1,97 @@
+/* test_event_log.c - events are read as they were put, whatever the time between them.
+ */
+#include "support/check.h"
+#include "recorder/event_log.h"
+
+static hfi_event_log event_log;
+static hfi_event_reader reader;
+
+static hfi_event
+next(void) {
+    hfi_event event = {0};
+    CHECK(hfi_event_read(&event_log, &reader, &event));
+    return event;
+}
+
+static void
+begin(uint64_t base) {
+    CHECK(hfi_event_log_init(&event_log, 0) == HF_OK);
+    event_log.base = base;
+    hfi_event_log_clear(&event_log);
+    reader = (hfi_event_reader){0};
+    hfi_event_log_rewind(&event_log, &reader);
+}
+
+static void
+end(void) {
+    hfi_event event;
+    CHECK(!hfi_event_read(&event_log, &reader, &event));
+    hfi_event_log_fini(&event_log);
+    CHECK(!event_log.words);
+}
+
+static void
+test_enter_and_leave(void) {
+    begin(1000);
+    hfi_event_log_put(&event_log, 1010, (HFI_REGION_MAX - 1) << 2);
+    hfi_event_log_put(&event_log, 1020,
+                      (HFI_REGION_MAX - 1) << 2 | HFI_LOG_LEAVE | HFI_LOG_UNTRACED);
+    hfi_event event = next();
+    CHECK(event.kind == HFI_EVENT_ENTER && event.time == 1010 && !event.untraced);
+    CHECK(event.subject == HFI_REGION_MAX - 1);
+    event = next();
+    CHECK(event.kind == HFI_EVENT_LEAVE && event.time == 1020 && event.untraced);
+    end();
+}
+
+/* Longer than 40 bits of ticks, and a counter that is behind. */
+static void
+test_distant_times(void) {
+    uint64_t far = 1000 + ((uint64_t)1 << 41);
+    begin(1000);
+    hfi_event_log_put(&event_log, far, 4);
+    hfi_event_log_put(&event_log, far - 5, 8);
+    hfi_event_log_put(&event_log, far + 5, 12);
+    CHECK(next().time == far);
+    hfi_event event = next();
+    CHECK(event.time == far && event.subject == 2);
+    CHECK(next().time == far + 5);
+    end();
+}
+
+static void
+test_parameters_and_marks(void) {
+    begin(0);
+    hfi_event put = {
+        .kind = HFI_EVENT_PARAMETER_INT, .subject = 7, .value = (uint64_t)INT64_MIN};
+    hfi_event_log_add(&event_log, (uint64_t)1 << 50, &put);
+    hfi_event_log_add(&event_log, ((uint64_t)1 << 50) + 1,
+                      &(hfi_event){.kind = HFI_EVENT_RECORDING_OFF});
+    hfi_event event = next();
+    CHECK(event.kind == HFI_EVENT_PARAMETER_INT && event.subject == 7);
+    CHECK((int64_t)event.value == INT64_MIN && event.time == (uint64_t)1 << 50);
+    CHECK(next().kind == HFI_EVENT_RECORDING_OFF);
+    end();
+}
+
+/* Whoever looks after each event has room for the longest one. */
+static void
+test_the_last_event_fits(void) {
+    hfi_event parameter = {.kind = HFI_EVENT_PARAMETER_UINT};
+    begin(0);
+    uint64_t now = 0, count = 0;
+    for (; !hfi_event_log_is_full(&event_log); count++)
+        hfi_event_log_add(&event_log, now += (uint64_t)1 << 42, &parameter);
+    for (uint64_t i = 1; i <= count; i++)
+        CHECK(next().time == i << 42);
+    end();
+}
+
+int
+main(void) {
+    test_enter_and_leave();
+    test_distant_times();
+    test_parameters_and_marks();
+    test_the_last_event_fits();
+    return 0;
+}
