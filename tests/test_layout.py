@@ -69,7 +69,7 @@ LIBRARIES = {
 }
 
 STANDARD = set(
-    """assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp
+    """assert complex ctype errno fenv float fnmatch inttypes iso646 limits locale math setjmp
     signal stdalign stdarg stdatomic stdbool stddef stdint stdio stdlib stdnoreturn
     string tgmath threads time uchar wchar wctype
     dirent dlfcn fcntl getopt grp poll pthread pwd sched semaphore spawn strings termios

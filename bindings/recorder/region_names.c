@@ -28,6 +28,7 @@
  * of the object, not the one that defines the method).
  */
 #include "region_names.h"
+#include "filter.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -158,7 +159,7 @@ static uint32_t
 define(hfi_definitions *definitions, char *name_consume, const char *file,
        uint32_t line, hfi_region_kind kind) {
     uint32_t region = HFI_REGION_NONE;
-    if (!name_consume || !file ||
+    if (!name_consume || !file || hfi_filter_excludes(file, name_consume) ||
         hfi_definitions_add_region(definitions, name_consume, file, line, kind,
                                    &region) != HF_OK)
         region = HFI_REGION_NONE;

@@ -16,6 +16,7 @@
 #include <Python.h>
 
 #include "recorder/clock.h"
+#include "recorder/filter.h"
 #include "recorder/python_events.h"
 #include "recorder/region_names.h"
 
@@ -61,7 +62,7 @@ PyDoc_STRVAR(
     "archive can't be\nmade.");
 
 /* The rules of the SCOREP_... variables are settings.py's: (path, tracing, profiling,
- * bytes of a buffer). */
+ * bytes of a buffer, filter rules). */
 static PyObject *
 prepare(PyObject *directory, PyObject *tracing, PyObject *profiling) {
     PyObject *settings = PyImport_ImportModule("holdfast.scorep.settings");
@@ -71,6 +72,25 @@ prepare(PyObject *directory, PyObject *tracing, PyObject *profiling) {
         PyObject_CallMethod(settings, "prepare", "OOO", directory, tracing, profiling);
     Py_DECREF(settings);
     return prepared;
+}
+
+/* (in the block of file names, excluded, pattern) each. */
+static int
+take_filter(PyObject *rules) {
+    hfi_filter_clear();
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(rules); i++) {
+        int in_files, exclude;
+        const char *pattern;
+        if (!PyArg_ParseTuple(PyList_GET_ITEM(rules, i), "pps", &in_files, &exclude,
+                              &pattern))
+            return -1;
+        if (hfi_filter_add(in_files ? HFI_FILTER_FILES : HFI_FILTER_REGIONS,
+                           exclude != 0, pattern) != HF_OK) {
+            PyErr_NoMemory();
+            return -1;
+        }
+    }
+    return 0;
 }
 
 static hf_status
@@ -103,11 +123,13 @@ recorder_open(PyObject *module, PyObject *arguments, PyObject *keywords) {
     if (hfi_events_get_recorder())
         return raise_status(HF_BUSY, &error);
     PyObject *prepared = prepare(directory, tracing, profiling);
-    PyObject *path;
+    PyObject *path, *rules;
     int with_trace, with_profile;
     unsigned long long buffer_bytes;
-    if (!prepared || !PyArg_ParseTuple(prepared, "UppK", &path, &with_trace,
-                                       &with_profile, &buffer_bytes)) {
+    if (!prepared ||
+        !PyArg_ParseTuple(prepared, "UppKO!", &path, &with_trace, &with_profile,
+                          &buffer_bytes, &PyList_Type, &rules) ||
+        take_filter(rules) < 0) {
         Py_XDECREF(prepared);
         return NULL;
     }
@@ -246,7 +268,10 @@ region_find(module_state *state, PyObject *name, PyObject *file, unsigned int li
     const char *file_text =
         file == Py_None ? "" : text_of(hfi_region_names_shown(file), &file_bytes);
     int result = -1;
-    if (name_text && file_text) {
+    if (name_text && file_text && hfi_filter_excludes(file_text, name_text)) {
+        *ret_region = HFI_REGION_NONE;
+        result = id_keep(state->regions, name, *ret_region);
+    } else if (name_text && file_text) {
         if (hfi_definitions_add_region(
                 hf_recorder_get_definitions(hfi_events_get_recorder()), name_text,
                 file_text, line, HFI_REGION_USER, ret_region) == HF_OK)
@@ -279,7 +304,8 @@ region_begin(PyObject *module, PyObject *arguments) {
     uint32_t region;
     if (region_find(state_of(module), name, file, line, &region) < 0)
         return NULL;
-    hfi_location_enter(location, HFI_OWNER_USER, region);
+    if (region != HFI_REGION_NONE)
+        hfi_location_enter(location, HFI_OWNER_USER, region);
     Py_RETURN_NONE;
 }
 
@@ -301,7 +327,9 @@ region_end(PyObject *module, PyObject *name) {
     int found = id_find(state_of(module)->regions, name, &region);
     if (found < 0)
         return NULL;
-    return PyBool_FromLong(found && hfi_location_leave_user(location, region));
+    bool is_left_out = found && region == HFI_REGION_NONE;
+    return PyBool_FromLong(is_left_out ||
+                           (found && hfi_location_leave_user(location, region)));
 }
 
 /* -- rewinding -----------------------------------------------------------------------

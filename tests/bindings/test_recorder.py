@@ -175,7 +175,8 @@ def test_calls_equal_those_of_sys_setprofile(record):
 
 
 MANY_KINDS = """
-    import asyncio, contextlib
+    import asyncio, contextlib, gc
+    gc.disable()
     class Box:
         def __getitem__(self, i): return i
         def __call__(self): return self[1]
@@ -225,6 +226,7 @@ MANY_KINDS = """
         sorted(range(5), key=lambda x: -x); [x for x in outer(4)]; tail(200)
         exec("def made(): pass\\nmade()", {"__name__": "__main__"})
         unfinished = outer(5); next(unfinished); del unfinished
+        del box; gc.collect()
 """
 
 
@@ -524,6 +526,101 @@ def test_buffers_are_flushed_when_full(record):
     assert len(trace.calls(prefix="__main__:a")) == 100_000
     assert any(event.kind == "BUFFER_FLUSH" for event in trace.events)
     assert trace.output.strip() == "0"
+
+
+FILTER = """
+# a comment
+SCOREP_REGION_NAMES_BEGIN
+  EXCLUDE MANGLED *:out* user:quiet
+          *.Class:*   # the last that matches decides
+  INCLUDE *:out_not *.Class:m[ae]thod
+SCOREP_REGION_NAMES_END
+SCOREP_FILE_NAMES_BEGIN
+  EXCLUDE */left/*  /a\\ b.py
+  INCLUDE */left/but_not.py
+SCOREP_FILE_NAMES_END
+"""
+
+
+def test_a_filter_file(record):
+    program = """
+        import os
+        with open(directory + ".filter", "w") as file: file.write(RULES)
+        os.environ["SCOREP_FILTERING_FILE"] = file.name
+        def other(): pass
+        def out(): other()
+        def out_not(): pass
+        class Class:
+            def method(self): pass
+            def noise(self): self.method()
+        for n, name in enumerate(("/left/x.py", "/a b.py", "/left/but_not.py")):
+            exec(compile(f"def f{n}(): out_not()", name, "exec"))
+        def main():
+            for _ in range(3): out()
+            out_not(); Class().noise(); f0(); f1(); f2()
+            r.region_begin("user:quiet"); other(); assert r.region_end("user:quiet")
+            r.region_begin("user:loud"); assert r.region_end("user:loud")
+        record(main)
+        directory += "-filtered"; os.mkdir(directory)
+        record(out)
+        del os.environ["SCOREP_FILTERING_FILE"]
+        directory += "-not"; os.mkdir(directory)
+        record(out)
+    """.replace("RULES", repr(FILTER))
+    trace = record(program)
+    assert trace.nested(prefix="") == (
+        "main(other()other()other()out_not()method()out_not()out_not()f2(out_not())other()loud())"
+    )
+    # The next recording without it records what was left out before.
+    assert Trace(f"{trace.directory}-filtered").nested() == "other()"
+    assert Trace(f"{trace.directory}-filtered-not").nested() == "out(other())"
+
+
+@pytest.mark.parametrize(
+    "text, wrong",
+    [
+        ("EXCLUDE *", "line 1: unexpected 'EXCLUDE'"),
+        ("SCOREP_FILE_NAMES_BEGIN\nx", "line 2: unexpected 'x'"),
+        ("SCOREP_FILE_NAMES_BEGIN EXCLUDE MANGLED x", "line 1: unexpected 'MANGLED'"),
+        ("SCOREP_REGION_NAMES_BEGIN\n\nSCOREP_FILE_NAMES_END", "line 3: unexpected"),
+    ],
+)
+def test_a_filter_file_with_an_error(tmp_path, text, wrong):
+    from holdfast.scorep import filtering
+
+    (tmp_path / "filter").write_text(text)
+    with pytest.raises(RuntimeError, match=wrong):
+        filtering.read(tmp_path / "filter")
+
+
+def test_a_filter_file_that_is_wrong_is_told(tmp_path):
+    (tmp_path / "filter").write_text("INCLUDE")
+    for name, said in (("filter", "RuntimeError"), ("none", "FileNotFoundError")):
+        program = (
+            "import os; from holdfast import _recorder as r\n"
+            f"os.environ['SCOREP_FILTERING_FILE'] = {str(tmp_path / name)!r}\n"
+            f"try: r.open({str(tmp_path / 'trace')!r})\n"
+            "except Exception as error: print(type(error).__name__, r.is_open())"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, check=False, text=True
+        )
+        assert done.stdout.split() == [said, "False"], done.stderr
+    assert not (tmp_path / "trace").exists()
+
+
+def test_times_are_those_of_the_clock(record):
+    """Whatever a tick is: the trace says how many make a second, and that is right."""
+    trace = record("""
+        import time
+        def nap(): time.sleep(0.2)
+        def main():
+            before = time.monotonic(); nap(); print(time.monotonic() - before)
+        record(main)
+    """)
+    rate = trace.ticks_per_second
+    (enter, leave) = (e for e in trace.events if e.text.endswith('nap" <1>'))
+    assert 0.1999 < (leave.time - enter.time) / rate < float(trace.output) * 1.0001
 
 
 def test_many_definitions(record):

@@ -18,6 +18,7 @@ _REGION = re.compile(
     r'.*File: (?:"(.*)" <\d+>|UNDEFINED), Begin: (\d+),'
 )
 _LOCATION = re.compile(r'^LOCATION\s+(\d+)\s+Name: "(.*)" <\d+>, .*# Events: (\d+),')
+_CLOCK = re.compile(r"^CLOCK_PROPERTIES\s+Ticks per Seconds: (\d+),")
 _REFERENCE = re.compile(r'Region: "(.*)" <(\d+)>$')
 
 AVAILABLE = shutil.which("otf2-print") is not None
@@ -49,6 +50,8 @@ class Trace:
             if match := _REGION.match(line):
                 number, name, role, paradigm, file, begin = match.groups()
                 self.regions[int(number)] = Region(name, file, int(begin), role, paradigm)
+            elif match := _CLOCK.match(line):
+                self.ticks_per_second = int(match[1])
             elif match := _LOCATION.match(line):
                 self.locations[int(match[1])] = match[2]
                 counts[int(match[1])] = int(match[3])

@@ -64,9 +64,9 @@ def open(directory=None, *, c_calls=False) -> str:
     Raises
     ------
     RuntimeError
-        A recording is open already.
+        A recording is open already, or the filter file can't be understood.
     OSError
-        The directory can't be made.
+        The directory can't be made, or the filter file not be read.
     """
     _recorder.open(directory, c_calls=c_calls)
     return _recorder.directory()
@@ -97,7 +97,7 @@ def register() -> None:
     if not _recorder.is_open():
         try:
             open()
-        except OSError as error:
+        except (OSError, RuntimeError) as error:
             warn(f"nothing is recorded: {error}")
             return
         atexit.register(close_at_end)

@@ -200,7 +200,7 @@ def main(arguments: list[str]) -> None:
         _say(options, "without effect: " + " ".join(options.forwarded))
     try:
         experiment = scorep.open()
-    except OSError as error:
+    except (OSError, RuntimeError) as error:
         print(f"holdfast.scorep: {error}", file=sys.stderr)
         raise SystemExit(2) from None
     _say(options, f"recording into {experiment}")

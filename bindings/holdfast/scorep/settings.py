@@ -13,6 +13,8 @@ import sys
 import time
 from dataclasses import dataclass, replace
 
+from . import filtering
+
 _TRUE = {"1", "true", "yes", "on"}
 _FALSE = {"0", "false", "no", "off"}
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
@@ -24,6 +26,7 @@ KNOWN = frozenset(
         "ENABLE_TRACING",
         "ENABLE_PROFILING",
         "EXPERIMENT_DIRECTORY",
+        "FILTERING_FILE",
         "OVERWRITE_EXPERIMENT_DIRECTORY",
         "TOTAL_MEMORY",
         "VERBOSE",
@@ -96,6 +99,8 @@ class Settings:
         is an error.
     total_memory : int
         Bytes for all buffers together.
+    filtering_file : str
+        Says which regions are left out; empty: none are. See :mod:`.filtering`.
     verbose : bool
         Say on stderr where the results are.
     """
@@ -105,6 +110,7 @@ class Settings:
     directory: str = ""
     overwrite: bool = True
     total_memory: int = 16_000 * 1024
+    filtering_file: str = ""
     verbose: bool = False
 
     @classmethod
@@ -118,13 +124,14 @@ class Settings:
             directory=environ.get("SCOREP_EXPERIMENT_DIRECTORY", ""),
             overwrite=_flag(environ, "SCOREP_OVERWRITE_EXPERIMENT_DIRECTORY", True),
             total_memory=_size(environ, "SCOREP_TOTAL_MEMORY", 16_000 * 1024),
+            filtering_file=environ.get("SCOREP_FILTERING_FILE", ""),
             verbose=_flag(environ, "SCOREP_VERBOSE", False),
         )
 
     @property
     def buffer_bytes(self) -> int:
         """The buffer of one location: a sixteenth, so that sixteen threads keep within
-        the whole. OTF2 raises it to 256 KiB and cuts it to 16 MiB."""
+        the whole. It is never less than 288 KiB."""
         return self.total_memory // 16
 
 
@@ -152,16 +159,19 @@ def make_directory(settings: Settings) -> str:
     return path
 
 
-def prepare(directory=None, tracing=None, profiling=None) -> tuple[str, bool, bool, int]:
+def prepare(
+    directory=None, tracing=None, profiling=None
+) -> tuple[str, bool, bool, int, list[filtering.Rule]]:
     """What ``_recorder.open`` needs: the directory, made; tracing; profiling; the bytes of
-    a buffer. What is None is taken from the environment."""
+    a buffer; the filter's rules. What is None is taken from the environment."""
     settings = Settings.from_environ()
     given = {"tracing": tracing, "profiling": profiling}
     if directory:
         given["directory"] = os.fspath(directory)
     given = {name: value for name, value in given.items() if value is not None}
     settings = replace(settings, **given)
+    rules = filtering.read(settings.filtering_file) if settings.filtering_file else []
     path = make_directory(settings)
     if settings.verbose:
         warn(f"recording into {path}")
-    return path, settings.tracing, settings.profiling, settings.buffer_bytes
+    return path, settings.tracing, settings.profiling, settings.buffer_bytes, rules

@@ -1,0 +1,73 @@
+"""Score-P's filter files: which regions are left out of a recording.
+
+::
+
+    SCOREP_FILE_NAMES_BEGIN
+      EXCLUDE */site-packages/*
+    SCOREP_FILE_NAMES_END
+    SCOREP_REGION_NAMES_BEGIN
+      EXCLUDE *
+      INCLUDE MANGLED __main__:* user:*
+    SCOREP_REGION_NAMES_END
+
+The words are those of the Score-P manual ("Filtering"): patterns of the shell's kind, one or
+more to a word, the last that matches decides, ``#`` begins a comment, a backslash takes its
+meaning from a blank or ``#``. Python has no mangled names, so MANGLED and DEMANGLED change
+nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+
+_BLOCKS = {"SCOREP_FILE_NAMES": True, "SCOREP_REGION_NAMES": False}
+_COMMENT = re.compile(r"(?<!\\)#.*")
+_BLANKS = re.compile(r"(?<!\\)\s+")
+
+#: In the block of file names; excluded; the pattern.
+Rule = tuple[bool, bool, str]
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self.rules: list[Rule] = []
+        self._block = ""
+        self._exclude: bool | None = None  # None: no rule has begun
+
+    def take(self, word: str) -> bool:
+        """Read a word; False where it may not stand."""
+        block, _, edge = word.rpartition("_")
+        if block in _BLOCKS and edge in ("BEGIN", "END"):
+            expected = "" if edge == "BEGIN" else block
+            fits, self._block = self._block == expected, block if edge == "BEGIN" else ""
+            self._exclude = None
+            return fits
+        if word in ("EXCLUDE", "INCLUDE"):
+            self._exclude = word == "EXCLUDE"
+            return bool(self._block)
+        if self._exclude is None:
+            return False
+        if word in ("MANGLED", "DEMANGLED"):
+            return not _BLOCKS[self._block]
+        self.rules.append((_BLOCKS[self._block], self._exclude, word))
+        return True
+
+
+def read(path: str | os.PathLike[str]) -> list[Rule]:
+    """The rules of a filter file, in order.
+
+    Raises
+    ------
+    OSError
+        It can't be read.
+    RuntimeError
+        A word stands where it has no meaning.
+    """
+    reader = _Reader()
+    with open(path, encoding="utf-8", errors="backslashreplace") as file:
+        for number, line in enumerate(file, 1):
+            for word in _BLANKS.split(_COMMENT.sub("", line).strip()):
+                if word and not reader.take(word):
+                    raise RuntimeError(f"{os.fspath(path)}, line {number}: unexpected {word!r}")
+    return reader.rules

@@ -1,0 +1,65 @@
+/* filter.c - which regions the user wants to leave out.
+ *
+ * The rules of a Score-P filter file, which filtering.py reads: for file names and for
+ * region names, each a list of patterns of the shell's kind. What no pattern matches is
+ * recorded; of several that match the last one decides; a region whose file is excluded
+ * is left out whatever its name.
+ *
+ * Asked once for each region and recording, not for each event.
+ */
+#include "filter.h"
+
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct filter_rule {
+    char *pattern;
+    bool exclude;
+} filter_rule;
+
+static struct {
+    filter_rule *rules;
+    size_t count;
+} lists[2]; /* by subject */
+
+void
+hfi_filter_clear(void) {
+    for (size_t subject = 0; subject < 2; subject++) {
+        for (size_t i = 0; i < lists[subject].count; i++)
+            free(lists[subject].rules[i].pattern);
+        free(lists[subject].rules);
+        lists[subject].rules = NULL;
+        lists[subject].count = 0;
+    }
+}
+
+hf_status
+hfi_filter_add(hfi_filter_subject subject, bool exclude, const char *pattern) {
+    size_t count = lists[subject].count;
+    filter_rule *grown =
+        realloc(lists[subject].rules, (count + 1) * sizeof(filter_rule));
+    if (!grown)
+        return HF_E_NOMEM;
+    lists[subject].rules = grown;
+    char *copy = strdup(pattern);
+    if (!copy)
+        return HF_E_NOMEM;
+    grown[count] = (filter_rule){copy, exclude};
+    lists[subject].count++;
+    return HF_OK;
+}
+
+static bool
+is_excluded(hfi_filter_subject subject, const char *name) {
+    for (size_t i = lists[subject].count; i--;)
+        if (fnmatch(lists[subject].rules[i].pattern, name, 0) == 0)
+            return lists[subject].rules[i].exclude;
+    return false;
+}
+
+bool
+hfi_filter_excludes(const char *file, const char *region) {
+    return is_excluded(HFI_FILTER_FILES, file) ||
+           is_excluded(HFI_FILTER_REGIONS, region);
+}
