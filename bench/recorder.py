@@ -1,13 +1,16 @@
-"""What does recording cost, in ns per call of a trivial function?
+"""What does recording cost, in ns per call (an enter and a leave)?
 
-Each row runs the same loop in a fresh process: ``f()`` called N times, the fastest of
-several rounds; the plain loop's time is taken off. A call is an enter and a leave.
+Each row runs in a fresh process: a loop of N calls as it is, then with a tool, the fastest of
+several rounds each; what is shown is the difference. Beside the recorder stand what the
+interpreter itself takes for a hook that does nothing (compiled here; left out where there is
+no C compiler), cProfile, and VizTracer where it is installed.
 
-The limit is the row "bare C callback": what the interpreter itself spends on calling a
-profile function that does nothing. It is compiled here, and left out where there is no C
-compiler.
+The calls are those of a trivial function, or of ten thousand such functions in turn, of one
+that calls itself a thousand deep, on four threads, of a C function that isn't recorded; the
+last rows show a loop without calls as a ratio, ten million calls in bounded memory, and how
+much later than in plain Python a script's first line runs.
 
-    python bench/recorder.py [--calls N] [--rounds R] [--json FILE]
+    python bench/recorder.py [--calls N] [--rounds R] [--long] [--json FILE]
 """
 
 from __future__ import annotations
@@ -15,75 +18,174 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
+import statistics
 import subprocess
 import sys
 import sysconfig
 import tempfile
+import time
+from pathlib import Path
 
-LOOP = """
-import sys, time, json
-calls, rounds, directory = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
-def f(): pass
-def loop():
-    for _ in range(calls): f()
-def best():
-    times = []
-    for _ in range(rounds):
-        start = time.perf_counter_ns(); loop(); times.append(time.perf_counter_ns() - start)
-    return min(times) / calls
-extra = {}
-"""
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import measure  # noqa: E402
 
 BARE = """
 #include <Python.h>
-int bare(PyObject *self, PyFrameObject *frame, int what, PyObject *arg) {
+static int profile(PyObject *self, PyFrameObject *frame, int what, PyObject *arg) {
     (void)self, (void)frame, (void)what, (void)arg;
     return 0;
 }
-void bare_on(void) { PyEval_SetProfile(bare, NULL); }
-void bare_off(void) { PyEval_SetProfile(NULL, NULL); }
+void profile_on(void) { PyEval_SetProfile(profile, NULL); }
+void profile_off(void) { PyEval_SetProfile(NULL, NULL); }
+#if PY_VERSION_HEX < 0x030C0000
+static PyObject *evaluate(PyThreadState *t, struct _PyInterpreterFrame *f, int throwing) {
+    return _PyEval_EvalFrameDefault(t, f, throwing);
+}
+void hook_on(void) {
+    _PyInterpreterState_SetEvalFrameFunc(PyInterpreterState_Get(), evaluate);
+}
+void hook_off(void) {
+    _PyInterpreterState_SetEvalFrameFunc(PyInterpreterState_Get(), _PyEval_EvalFrameDefault);
+}
+#else
+static PyObject *callback(PyObject *self, PyObject *const *args, Py_ssize_t count) {
+    (void)self, (void)args, (void)count;
+    Py_RETURN_NONE;
+}
+static PyMethodDef definition = {"callback", (PyCFunction)(void (*)(void))callback,
+                                 METH_FASTCALL, NULL};
+static void set(PyObject *function, const char *sum) {
+    PyObject *names = PyDict_New();
+    PyDict_SetItemString(names, "f", function);
+    PyDict_SetItemString(names, "__builtins__", PyEval_GetBuiltins());
+    PyRun_String("import sys\\nm = sys.monitoring\\ne = m.events\\n"
+                 "m.get_tool(4) or m.use_tool_id(4, 'bare')\\n"
+                 "for x in e.PY_START, e.PY_RETURN: m.register_callback(4, x, f)",
+                 Py_file_input, names, names);
+    PyRun_String(sum, Py_file_input, names, names);
+}
+void hook_on(void) {
+    set(PyCFunction_New(&definition, NULL), "m.set_events(4, e.PY_START | e.PY_RETURN)");
+}
+void hook_off(void) { set(Py_None, "m.set_events(4, 0)\\nm.free_tool_id(4)"); }
+#endif
 """
 
-ROWS = {
-    "plain": "ns = best()",
-    "bare C callback": """
-import ctypes
-library = ctypes.PyDLL(sys.argv[4])
-library.bare_on(); ns = best(); library.bare_off()
+WORK = {
+    "a function": """
+def f(): pass
+def loop(calls):
+    for _ in range(calls): f()
 """,
-    # Turning events on for a filtered-out function is our own empty callback.
-    "filtered out": """
-from holdfast import _recorder as r
-r.exclude(__file__ if "__file__" in globals() else "<string>")
-r.open(directory); r.enable(); ns = best(); r.disable(); r.close()
+    "10,000 functions": """
+functions = []
+for i in range(10_000): exec(f"def f{i}(): pass\\nfunctions.append(f{i})")
+def loop(calls):
+    for _ in range(calls // 10_000):
+        for f in functions: f()
 """,
-    "holdfast, trace": """
-from holdfast import _recorder as r, scorep
-start = time.perf_counter_ns(); r.open(directory); extra["open_us"] = (time.perf_counter_ns() - start) / 1e3
-start = time.perf_counter_ns(); r.enable(); extra["enable_us"] = (time.perf_counter_ns() - start) / 1e3
-ns = best(); r.disable()
-start = time.perf_counter_ns(); result = r.close(); extra["close_ms"] = (time.perf_counter_ns() - start) / 1e6
-import os
-size = sum(os.path.getsize(os.path.join(p, n)) for p, _, ns_ in os.walk(directory) for n in ns_)
-extra["bytes_per_event"] = size / result["events"]
+    "a thousand deep": """
+sys.setrecursionlimit(5000)
+def deep(n):
+    if n: deep(n - 1)
+def loop(calls):
+    for _ in range(calls // 1000): deep(999)
 """,
-    "holdfast, profile": """
-from holdfast import _recorder as r
-r.open(directory, tracing=False, profiling=True); r.enable(); ns = best(); r.disable(); r.close()
+    "four threads": """
+import threading
+def f(): pass
+def part(calls):
+    for _ in range(calls): f()
+def loop(calls):
+    threads = [threading.Thread(target=part, args=(calls // 4,)) for _ in range(4)]
+    for thread in threads: thread.start()
+    for thread in threads: thread.join()
 """,
-    "cProfile": """
-import cProfile
-profile = cProfile.Profile(); profile.enable(); ns = best(); profile.disable()
+    "a C function": """
+def loop(calls):
+    for _ in range(calls): abs(1)
 """,
-    "sys.setprofile, empty Python function": """
-sys.setprofile(lambda frame, event, arg: None); ns = best(); sys.setprofile(None)
+    "no calls": """
+def loop(calls):
+    total = 0
+    for i in range(calls): total += i * i
 """,
-}  # fmt: skip
+}
+
+HOLDFAST_ON = "from holdfast import _recorder as r\nr.open(directory{})\nr.enable()"
+HOLDFAST_OFF = """
+r.disable()
+result = r.close()
+size = sum(os.path.getsize(os.path.join(p, n)) for p, _, names in os.walk(directory) for n in names)
+extra["bytes_an_event"] = size / result["events"] if result["events"] else 0.0
+extra["lost"] = result["lost"]
+"""
+BARE_ON = "import ctypes\nlibrary = ctypes.PyDLL(sys.argv[4])\nlibrary.{}_on()"
+TOOLS = {
+    "bare profile callback": (BARE_ON.format("profile"), "library.profile_off()"),
+    "bare hook": (BARE_ON.format("hook"), "library.hook_off()"),
+    "holdfast, trace": (HOLDFAST_ON.format(""), HOLDFAST_OFF),
+    "holdfast, profile": (HOLDFAST_ON.format(", tracing=False, profiling=True"), HOLDFAST_OFF),
+    "holdfast, filtered out": (
+        """
+with open(directory + ".filter", "w") as file:
+    file.write("SCOREP_REGION_NAMES_BEGIN EXCLUDE * SCOREP_REGION_NAMES_END")
+os.environ["SCOREP_FILTERING_FILE"] = file.name
+"""
+        + HOLDFAST_ON.format(""),
+        "r.disable(); r.close()",
+    ),
+    "holdfast, C functions": (HOLDFAST_ON.format(", c_calls=True"), HOLDFAST_OFF),
+    "cProfile": (
+        "import cProfile\nprofile = cProfile.Profile()\nprofile.enable()",
+        "profile.disable()",
+    ),
+    "VizTracer": (
+        "import viztracer\ntracer = viztracer.VizTracer(verbose=0, ignore_c_function=True, "
+        "tracer_entries=20_000_000)\ntracer.start()",
+        "tracer.stop()",
+    ),
+    "sys.setprofile, empty function": (
+        "sys.setprofile(lambda frame, event, arg: None)",
+        "sys.setprofile(None)",
+    ),
+}
+ROWS = (
+    [("a function", tool) for tool in TOOLS if tool != "holdfast, C functions"]
+    + [(work, "holdfast, trace") for work in WORK if work != "a function"]
+    + [("a C function", "holdfast, C functions"), ("no calls", "bare profile callback")]
+)
+
+PROGRAM = """
+import json, os, sys, time
+calls, rounds, directory = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+extra = {{}}
+{work}
+def best():
+    times = []
+    for _ in range(rounds):
+        start = time.perf_counter_ns(); loop(calls); times.append(time.perf_counter_ns() - start)
+    return min(times) / calls
+def high():
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
+plain = best()
+{on}
+{long}
+ns = best()
+{off}
+print(json.dumps({{"plain": plain, "ns": ns, **extra}}))
+"""
+LONG = """
+loop(calls)
+before = high()
+loop(10_000_000)
+extra["grown_KiB"] = high() - before
+"""
 
 
 def compile_bare(directory: str) -> str:
-    """The library with the empty callback; '' where it can't be compiled."""
+    """The library with the empty hooks; '' where it can't be compiled."""
     path, source = f"{directory}/bare.so", f"{directory}/bare.c"
     with open(source, "w", encoding="utf-8") as file:
         file.write(BARE)
@@ -94,50 +196,77 @@ def compile_bare(directory: str) -> str:
     try:
         subprocess.run(command, check=True)
     except (OSError, subprocess.CalledProcessError) as error:
-        print(f"no bare C callback: {error}", file=sys.stderr)
+        print(f"no bare hooks: {error}", file=sys.stderr)
         return ""
     return path
 
 
-def measure(body: str, calls: int, rounds: int, bare: str) -> dict:
-    """Run one row in a fresh interpreter."""
-    program = LOOP + body + "\nprint(json.dumps({'ns': ns, **extra}))"
+def run(work: str, tool: str, args: argparse.Namespace, bare: str, long: str = "") -> dict | None:
+    """Run one row in a fresh interpreter; None where the tool isn't there."""
+    on, off = TOOLS[tool]
+    program = PROGRAM.format(work=WORK[work], on=on, off=off, long=long)
     with tempfile.TemporaryDirectory() as directory:
         done = subprocess.run(
-            [sys.executable, "-c", program, str(calls), str(rounds), f"{directory}/trace", bare],
-            capture_output=True, text=True, check=True,
+            [sys.executable, "-c", program]
+            + [str(args.calls), str(args.rounds), f"{directory}/trace", bare],
+            capture_output=True, text=True, check=False,
         )  # fmt: skip
-    return json.loads(done.stdout)
+    if "No module named" in done.stderr:
+        return None
+    if done.returncode:
+        raise RuntimeError(done.stderr)
+    found = json.loads(done.stdout.splitlines()[-1])
+    return {"work": work, "tool": tool, "added_ns": found["ns"] - found["plain"], **found}
+
+
+def start_ms(arguments: list[str], repeat: int) -> float:
+    times = []
+    for _ in range(repeat):
+        start = time.perf_counter()
+        subprocess.run([sys.executable, *arguments], check=True, capture_output=True)
+        times.append(time.perf_counter() - start)
+    return statistics.median(times) * 1e3
+
+
+def starts(repeat: int) -> dict:
+    """A script that ends at once, plain and recorded."""
+    with tempfile.TemporaryDirectory() as directory:
+        script = Path(directory, "nothing.py")
+        script.write_text("import os\nos.environ['SCOREP_EXPERIMENT_DIRECTORY'] = ''\n")
+        os.environ["SCOREP_EXPERIMENT_DIRECTORY"] = f"{directory}/trace"
+        recorded = start_ms(["-m", "holdfast.scorep", str(script)], repeat)
+        return {"plain_ms": start_ms([str(script)], repeat), "recorded_ms": recorded}
+
+
+def show(row: dict) -> list[str]:
+    names = ("plain", "ns", "added_ns", "work", "tool")
+    more = [f"{k} {v:.1f}" for k, v in row.items() if k not in names]
+    more.insert(0, f"{row['ns'] / row['plain']:.2f} times plain")
+    return [row["work"], row["tool"], f"{row['added_ns']:.1f}", ", ".join(more)]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--calls", type=int, default=1_000_000)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--long", action="store_true", help="ten million calls as well")
     parser.add_argument("--json", metavar="FILE")
-    options = parser.parse_args()
+    args = parser.parse_args()
+    record = {"program": "bench/recorder", "machine": measure.machine("holdfast", "viztracer")}
+    print(json.dumps(record["machine"]), end="\n\n")
     with tempfile.TemporaryDirectory() as directory:
         bare = compile_bare(directory)
-        results = {
-            name: measure(body, options.calls, options.rounds, bare)
-            for name, body in ROWS.items()
-            if bare or name != "bare C callback"
-        }
-    plain = results["plain"]["ns"]
-    limit = results.get("bare C callback", {}).get("ns", 0.0) - plain
-    print(f"Python {platform.python_version()}, {os.cpu_count()} CPUs, {platform.platform()}")
-    print(f"{options.calls} calls, best of {options.rounds} rounds; plain call {plain:.1f} ns\n")
-    for name, row in results.items():
-        row["added_ns"] = row["ns"] - plain
-        more = [f"{k} {v:.1f}" for k, v in row.items() if k not in ("ns", "added_ns")]
-        if bare and name != "plain":
-            row["times_bare"] = row["added_ns"] / limit
-            more.insert(0, f"{row['times_bare']:.1f} times the bare callback")
-        print(f"{name:40} {row['added_ns']:8.1f} ns added per call  {', '.join(more)}")
-    if options.json:
-        with open(options.json, "w", encoding="utf-8") as file:
-            json.dump({"python": platform.python_version(), "machine": platform.platform(),
-                       "options": vars(options), "rows": results}, file, indent=2)  # fmt: skip
+        rows = [
+            row
+            for work, tool in ROWS
+            if (bare or "bare" not in tool) and (row := run(work, tool, args, bare))
+        ]
+        if args.long and (row := run("a function", "holdfast, trace", args, bare, LONG)):
+            rows.append(row)
+    record["rows"], record["start"] = rows, starts(args.rounds)
+    print(measure.table(["calls of", "with", "ns added", ""], [show(row) for row in rows]))
+    print("start: plain {plain_ms:.0f} ms, recorded {recorded_ms:.0f} ms".format(**record["start"]))
+    measure.write_json(args.json, record)
 
 
 if __name__ == "__main__":

@@ -47,3 +47,11 @@ def library_home(home, template, request):
     home.execute(imports)
     home.other = lambda source: template.run(home.session, imports + source)
     return home
+
+
+@pytest.fixture
+def record(tmp_path):
+    """Run a program under the prelude; the trace, and what it printed in ``.output``."""
+    from recorded_program import record_in
+
+    return lambda program, name="trace": record_in(tmp_path, program, name)
