@@ -111,6 +111,7 @@ def reduce_memmap(array: np.ndarray) -> t.Any:
     except FileNotFoundError:
         raise ValueError(f"a memmap whose file {root.filename} is gone") from None
     order = "C" if root.flags.c_contiguous else "F"
+    # "w+" would empty the file that it made.
     mode = "r+" if root.mode == "w+" else root.mode
     pages = changed_pages(root) if mode == "c" else []
     args = (str(root.filename), root.dtype, mode, root.offset, root.shape, order)
