@@ -10,7 +10,8 @@ before it, dump and load after it. Starting processes and importing is in none o
 figures; how long Holdfast's cells waited for a process stands in a column of its own.
 
 A peer that fails on a variable loses the whole dump; here that variable is named, left out,
-and the rest is dumped, which favours the peer.
+and the rest is dumped, which favours the peer. A cell that fails is told, and the next one runs:
+what no codec carries (a generator) is not there for the cells after the one that made it.
 
 Needs nbclient and nbformat (``pip install holdfast[example]``), and the peers where they are
 installed.
@@ -44,6 +45,7 @@ class CellHandOver:
     waited_ms: float = 0.0  # for a process that was not ready yet, by Holdfast
     copied: int = 0  # bytes, by Holdfast
     lost: dict[str, list[str]] = field(default_factory=dict)  # way: names not carried
+    failed: dict[str, str] = field(default_factory=dict)  # where: the error
 
 
 def isolated(source: str) -> str:
@@ -70,6 +72,7 @@ def run_holdfast(notebook: Path, kernel: str, timeout_s: float) -> list[CellHand
             kernel=kernel,
             timeout_s=timeout_s,
             progress=lambda cost: _tell("Holdfast", cost.number, cost.title),
+            goes_on=True,
         )
     cells = []
     for cost in costs:
@@ -78,6 +81,8 @@ def run_holdfast(notebook: Path, kernel: str, timeout_s: float) -> list[CellHand
             bound = _number(cost.kernel, "commit_ms") + _number(cost.kernel, "bind_ms")
             cell.ms["Holdfast"] = bound + _number(cost.kernel, "hand_over_out_ms")
             cell.waited_ms = max(0.0, _number(cost.kernel, "hand_over_in_ms") - bound)
+        if cost.error:
+            cell.failed["Holdfast"] = cost.error
         cell.copied = int(_number(cost.kernel, "bytes_copied"))
         cells.append(cell)
     return cells
@@ -94,13 +99,15 @@ def run_peers(notebook: Path, cells: list[CellHandOver]) -> None:
                 record = json.loads(line)
                 cell = cells[record["number"] - 1]
                 _tell("the others", cell.number, cell.title)
+                if record["error"]:
+                    cell.failed["an ordinary shell"] = record["error"]
                 for peer, figure in record["peers"].items():
                     cell.ms[peer] = before[peer] + figure["ms"]
                     before[peer] = figure["ms"]
                     if figure["lost"]:
                         cell.lost[peer] = figure["lost"]
         if process.returncode != 0:
-            raise RuntimeError("the notebook failed in an ordinary shell; see above")
+            raise RuntimeError("the notebook ended an ordinary shell; see above")
 
 
 def _copy_beside(notebook: Path, directory: Path) -> None:
@@ -153,18 +160,19 @@ def main(argv: list[str] | None = None) -> int:
     if not options.notebook.is_file():
         parser.error(f"{options.notebook}: no such file")
 
-    from nbclient.exceptions import CellExecutionError
-
     try:
         cells = run_holdfast(options.notebook, options.kernel, options.timeout)
         run_peers(options.notebook, cells)
-    except (CellExecutionError, RuntimeError) as error:
+    except RuntimeError as error:
         print(f"\n{error}", file=sys.stderr)
         return 1
     print(format_table(cells))
     if options.json:
         options.json.write_text(json.dumps([asdict(cell) for cell in cells], indent=1) + "\n")
-    return 0
+    for cell in cells:
+        for where, failure in cell.failed.items():
+            print(f"cell {cell.number} failed in {where}: {failure}", file=sys.stderr)
+    return int(any(cell.failed for cell in cells))
 
 
 if __name__ == "__main__":

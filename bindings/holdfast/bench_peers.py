@@ -19,7 +19,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import traceback
 import types
 import typing as t
 
@@ -172,17 +171,16 @@ def run(path: str) -> int:
     for number, source in enumerate(sources, 1):
         with contextlib.redirect_stdout(io.StringIO()):
             result = shell.run_cell(_without_own_magic(source))
-        if not result.success:
-            error = result.error_before_exec or result.error_in_exec
-            traceback.print_exception(error)
-            return 1
+        error = result.error_before_exec or result.error_in_exec
+        told = f"{type(error).__name__}: {error}" if error else ""
         loader = Loader(_imported(before))
         names, figures = _variables(shell), {}
         with tempfile.TemporaryDirectory(dir=shared) as directory:
             for peer in peers:
                 figures[peer] = measure(peer, names, lost[peer], loader, directory)
         loader.close()
-        print(json.dumps({"number": number, "peers": figures}), file=out, flush=True)
+        record = {"number": number, "error": told, "peers": figures}
+        print(json.dumps(record), file=out, flush=True)
     return 0
 
 

@@ -33,6 +33,7 @@ class CellCost:
     road: str = "plain"  # or "map": in a process that mapped the state
     ms: float = 0.0
     status: str = "ok"
+    error: str = ""
     kernel: dict = field(default_factory=dict)  # as the kernel reported it
 
     @property
@@ -56,11 +57,13 @@ def run_notebook(
     kernel: str = "holdfast",
     timeout_s: float = 600,
     progress=None,
+    goes_on: bool = False,
 ) -> list[CellCost]:
     """Execute `notebook`, write the result to `output` and return each cell's cost.
 
     The kernel's working directory is that of `output`: what cells write is found there.
     `progress`, where given, is called with each CellCost when its cell has ended.
+    With `goes_on` a cell that fails doesn't end the run; its `error` tells.
 
     Raises
     ------
@@ -86,7 +89,10 @@ def run_notebook(
         cost = CellCost(numbers[cell_index], cell_title(cell.source), ms=ms)
         cost.kernel = dict(execute_reply["metadata"].get("holdfast") or {})
         cost.road = cost.kernel.get("road", "plain")
-        cost.status = execute_reply["content"]["status"]
+        content = execute_reply["content"]
+        cost.status = content["status"]
+        if cost.status == "error":
+            cost.error = f"{content['ename']}: {content['evalue']}"
         costs.append(cost)
         if progress is not None:
             progress(cost)
@@ -95,6 +101,7 @@ def run_notebook(
         node,
         kernel_name=kernel,
         timeout=timeout_s,
+        allow_errors=goes_on,
         resources={"metadata": {"path": str(output.parent)}},
         on_cell_execute=on_execute,
         on_cell_executed=on_executed,

@@ -70,8 +70,14 @@ def test_a_notebook_that_is_not_there_is_an_error(tmp_path, capsys):
     assert "no such file" in capsys.readouterr().err
 
 
-def test_a_failing_cell_is_told(tmp_path, capfd):
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("1 / 0")])
+def test_a_failing_cell_is_told_and_the_next_one_runs(tmp_path, capfd):
+    cells = ["steps = (i for i in range(3)); 1 / 0", "next(steps)", "kept = 1"]
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
     nbformat.write(notebook, tmp_path / "bad.ipynb")
     assert bench.main([str(tmp_path / "bad.ipynb")]) == 1
-    assert "ZeroDivisionError" in capfd.readouterr().err
+    shown = capfd.readouterr()
+    for where in ("Holdfast", "an ordinary shell"):
+        assert f"cell 1 failed in {where}: ZeroDivisionError: division by zero" in shown.err
+    assert "cell 2 failed in Holdfast: NameError" in shown.err
+    assert "cell 2 failed in an ordinary" not in shown.err and "cell 3 failed" not in shown.err
+    assert "3  kept = 1" in shown.out
