@@ -152,7 +152,7 @@ os.environ["SCOREP_FILTERING_FILE"] = file.name
 }
 ROWS = (
     [("a function", tool) for tool in TOOLS if tool != "holdfast, C functions"]
-    + [(work, "holdfast, trace") for work in WORK if work != "a function"]
+    + [(work, tool) for work in list(WORK)[1:] for tool in ("bare hook", "holdfast, trace")]
     + [("a C function", "holdfast, C functions"), ("no calls", "bare profile callback")]
 )
 

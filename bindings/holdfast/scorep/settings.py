@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from dataclasses import dataclass, replace
+import typing
 
 from . import filtering
 
@@ -84,8 +84,7 @@ def _name_ignored(environ) -> None:
         warn("without effect on the built-in recorder: " + ", ".join(sorted(ignored)))
 
 
-@dataclass(frozen=True)
-class Settings:
+class Settings(typing.NamedTuple):
     """The measurement configuration of one recording.
 
     Attributes
@@ -165,11 +164,11 @@ def prepare(
     """What ``_recorder.open`` needs: the directory, made; tracing; profiling; the bytes of
     a buffer; the filter's rules. What is None is taken from the environment."""
     settings = Settings.from_environ()
-    given = {"tracing": tracing, "profiling": profiling}
+    given: dict[str, typing.Any] = {"tracing": tracing, "profiling": profiling}
     if directory:
         given["directory"] = os.fspath(directory)
     given = {name: value for name, value in given.items() if value is not None}
-    settings = replace(settings, **given)
+    settings = settings._replace(**given)
     rules = filtering.read(settings.filtering_file) if settings.filtering_file else []
     path = make_directory(settings)
     if settings.verbose:
