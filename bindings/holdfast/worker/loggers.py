@@ -55,11 +55,15 @@ def _describe(handler: logging.Handler) -> tuple[t.Any, ...] | None:
     if type(handler) is not logging.StreamHandler or handler.filters:
         return None
     stream = {id(sys.stdout): "stdout", id(sys.stderr): "stderr"}.get(id(handler.stream))
-    if stream is None or handler.formatter is None:
-        return stream and (stream, handler.level, None)
+    if stream is None:
+        return None
     formatter = handler.formatter
+    if formatter is None:
+        return stream, handler.level, None
     style = _STYLES.get(type(formatter._style))
-    if type(formatter) is not logging.Formatter or style is None or formatter._style._defaults:
+    if type(formatter) is not logging.Formatter or style is None:
+        return None
+    if formatter._style._defaults:  # type: ignore[attr-defined]
         return None
     return stream, handler.level, (formatter._fmt, formatter.datefmt, style)
 
