@@ -28,6 +28,7 @@ import copyreg
 import enum
 import functools
 import io
+import operator
 import pickle
 import re
 import sys
@@ -378,6 +379,9 @@ class Pickler(cloudpickle.Pickler):
             return self._reduce_cell(obj)
         if cls is memoryview:
             return _reduce_memoryview(obj)
+        if cls.__name__ == "PyCArrayType" and cls.__module__ == "_ctypes":
+            # ctypes makes `c_int * 3` once; its metaclass can't be imported.
+            return operator.mul, (obj._type_, obj._length_)
         if issubclass(cls, type) and _context.own is not None:
             return self._reduce_class(obj)
         if cls is _CachedFunction and obj.__module__ == "__main__":

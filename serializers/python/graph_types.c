@@ -185,6 +185,9 @@ hfi_graph_is_notebook_class(PyObject *object) {
     PyTypeObject *type = (PyTypeObject *)object;
     if (!PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) || !type->tp_dict)
         return 0;
+    /* `c_int * 3` is made where it is written, and belongs to ctypes. */
+    if (strcmp(Py_TYPE(type)->tp_name, "_ctypes.PyCArrayType") == 0)
+        return 0;
     PyObject *module = PyDict_GetItemString(type->tp_dict, "__module__");
     return module && PyUnicode_Check(module) &&
            PyUnicode_CompareWithASCIIString(module, "__main__") == 0;

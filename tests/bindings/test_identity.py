@@ -162,3 +162,19 @@ def test_a_cell_with_none_of_a_library_s_function(home):
     assert not home.commit()["declined"]
     answer = hand_over(home, "value = same.cache_parameters()")
     assert answer["value"] == {"maxsize": None, "typed": False}
+
+
+def test_arrays_of_ctypes(home):
+    """Their class calls itself one of the module that multiplied it."""
+    home.execute(
+        "import ctypes\nnumbers = (ctypes.c_int * 3)(1, 2, 3); pairs = ((ctypes.c_int * 2) * 2)()\n"
+        "same = {'n': numbers}; value = None"
+    )
+    assert not home.commit()["declined"]
+    answer = hand_over(
+        home,
+        "numbers[0] = 5; pairs[1][1] = 7\nvalue = [numbers[:], type(numbers) is ctypes.c_int * 3]",
+    )
+    assert answer["value"] == [[5, 2, 3], True]
+    home.execute("value = same['n'][0], same['n'] is numbers, pairs[1][:]")
+    assert home.ns["value"] == (5, True, [0, 7])
