@@ -178,7 +178,9 @@ def row_options(
 ) -> argparse.ArgumentParser:
     """The options of a program for `run_rows`, to which it adds its own."""
     parser = argparse.ArgumentParser(description=description)
-    parser.add_argument(f"--{kind}s", dest="chosen", metavar="A,B", default="", help="some, by name")
+    parser.add_argument(
+        f"--{kind}s", dest="chosen", metavar="A,B", default="", help="some, by name"
+    )
     parser.add_argument("--repeat", type=int, default=repeat, help=f"{least} or more")
     parser.add_argument("--kernel", default="holdfast", help="name of the kernelspec")
     parser.add_argument("--quick", action="store_true", help="small states")

@@ -34,8 +34,8 @@ int hfi_pages_changed(enum hfi_pages_way way, int fd, const void *address, size_
                       size_t page, const void *original, size_t base, hfi_runs *runs);
 /* Whether each page of a range is in the page tables; 0 where the kernel can't scan. */
 int hfi_pages_all_present(int fd, const void *address, size_t size);
-/* The size of the huge pages that hfi_pages_allocate gets for the object, or 0. Tried at
- * `offset`, where the object must end. */
+/* The size of the huge pages that hfi_pages_allocate gets for the object, or 0. Tried
+ * at `offset`, where the object must end. */
 size_t hfi_pages_huge(int fd, uint64_t offset);
 /* Give a shared mapping memory where it has holes, in pages of `huge` bytes if it can
  * be. 0, or an errno where there is none, and then perhaps in part. */
