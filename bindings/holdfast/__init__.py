@@ -6,12 +6,12 @@ one by its name.
 """
 
 import os as _os
-import typing as _t
 
 from ._store import __version__
 from .errors import *  # noqa: F403
 
-if _t.TYPE_CHECKING:
+TYPE_CHECKING = False  # a checker believes otherwise; `typing` takes 5 ms
+if TYPE_CHECKING:
     from .marshal import dump, dump_module, dumps, load, load_module, loads
 
 __all__ = [

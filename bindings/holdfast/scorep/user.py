@@ -6,9 +6,9 @@ calls. Without an open recording they do nothing.
 
 from __future__ import annotations
 
-import inspect
 import os
 import sys
+import types
 
 from holdfast import _recorder
 
@@ -98,7 +98,9 @@ class region:
         return False
 
     def __call__(self, function):
-        inner = inspect.unwrap(getattr(function, "__func__", function))
+        inner = getattr(function, "__func__", function)
+        while hasattr(inner, "__wrapped__"):
+            inner = inner.__wrapped__
         module = getattr(inner, "__module__", None) or "<unknown>"
         qualname = getattr(inner, "__qualname__", repr(inner))
         name = f"user:{self._given}" if self._given else f"{module}:{qualname}"
@@ -167,5 +169,5 @@ def instrument_function(function, instrumenter_fun=region):
 def instrument_module(module, instrumenter_fun=region) -> None:
     """Decorate every function that `module` holds, in place."""
     for name, value in list(vars(module).items()):
-        if inspect.isfunction(value):
+        if isinstance(value, types.FunctionType):
             setattr(module, name, instrument_function(value, instrumenter_fun))

@@ -9,7 +9,6 @@ with theirs.
 from __future__ import annotations
 
 import functools
-import inspect
 import types
 
 
@@ -81,6 +80,19 @@ def _plain(function, make_context):
     return wrapper
 
 
+# As in inspect, which takes 10 ms to import: a tenth of a small program's time.
+_GENERATOR, _COROUTINE, _ASYNC_GENERATOR = 0x20, 0x80, 0x200
+
+
+def _flags(function) -> int:
+    """What a call gives: the flags of the code behind methods and partials; 0 without one."""
+    while isinstance(function, (types.MethodType, functools.partial)):
+        function = (
+            function.func if isinstance(function, functools.partial) else function.__func__
+        )
+    return function.__code__.co_flags if isinstance(function, types.FunctionType) else 0
+
+
 def around(function, make_context):
     """Return `function` with its code running inside ``make_context()``.
 
@@ -88,10 +100,11 @@ def around(function, make_context):
     """
     if isinstance(function, (classmethod, staticmethod)):
         return type(function)(around(function.__func__, make_context))
-    if inspect.isasyncgenfunction(function):
+    flags = _flags(function)
+    if flags & _ASYNC_GENERATOR:
         return _async_generator(function, make_context)
-    if inspect.iscoroutinefunction(function):
+    if flags & _COROUTINE:
         return _coroutine(function, make_context)
-    if inspect.isgeneratorfunction(function):
+    if flags & _GENERATOR:
         return _generator(function, make_context)
     return _plain(function, make_context)
