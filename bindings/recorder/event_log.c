@@ -21,10 +21,8 @@
 
 enum { SPARE = 8, LEAST_WORDS = 4096 };
 
-#define WHAT_MASK ((1u << HFI_LOG_WHAT_BITS) - 1)
-#define SPECIAL   (HFI_REGION_MAX << 2) /* plus the kind */
-
-_Static_assert(SPECIAL + HFI_EVENT_BASE <= WHAT_MASK, "the kinds fit");
+_Static_assert(HFI_LOG_SPECIAL + HFI_EVENT_BASE < 1u << HFI_LOG_WHAT_BITS,
+               "the kinds fit");
 
 hf_status
 hfi_event_log_init(hfi_event_log *log, size_t size_bytes) {
@@ -62,7 +60,7 @@ uint64_t
 hfi_event_log_rebase(hfi_event_log *log, uint64_t now) {
     if (now < log->base) /* another processor's counter is a little behind */
         return 0;
-    *log->next++ = SPECIAL + HFI_EVENT_BASE;
+    *log->next++ = HFI_LOG_SPECIAL + HFI_EVENT_BASE;
     *log->next++ = now;
     log->base = now;
     return 0;
@@ -70,45 +68,24 @@ hfi_event_log_rebase(hfi_event_log *log, uint64_t now) {
 
 void
 hfi_event_log_add(hfi_event_log *log, uint64_t now, const hfi_event *event) {
-    hfi_event_log_put(log, now, SPECIAL + event->kind);
+    hfi_event_log_put(log, now, HFI_LOG_SPECIAL + event->kind);
     if (event->kind >= HFI_EVENT_PARAMETER_INT) {
         *log->next++ = event->subject;
         *log->next++ = event->value;
     }
 }
 
-static void
-read_special(hfi_event_reader *reader, uint32_t what, hfi_event *event) {
-    event->kind = (hfi_event_kind)(what - SPECIAL);
-    event->untraced = false;
-    if (event->kind == HFI_EVENT_BASE) {
-        reader->base = *reader->at++;
-    } else if (event->kind >= HFI_EVENT_PARAMETER_INT) {
-        event->subject = (uint32_t)*reader->at++;
-        event->value = *reader->at++;
-    }
-}
-
 bool
-hfi_event_read(const hfi_event_log *log, hfi_event_reader *reader,
-               hfi_event *ret_event) {
-    hfi_event event;
-    do {
-        if (reader->at == log->next)
-            return false;
-        uint64_t word = *reader->at++;
-        uint32_t what = (uint32_t)word & WHAT_MASK;
-        event = (hfi_event){.kind = what & HFI_LOG_LEAVE ? HFI_EVENT_LEAVE
-                                                         : HFI_EVENT_ENTER,
-                            .untraced = (what & HFI_LOG_UNTRACED) != 0,
-                            .subject = what >> 2,
-                            .time = reader->base + (word >> HFI_LOG_WHAT_BITS)};
-        if (what >= SPECIAL)
-            read_special(reader, what, &event);
-    } while (event.kind == HFI_EVENT_BASE);
-    if (event.time < reader->last)
-        event.time = reader->last;
-    reader->last = event.time;
-    *ret_event = event;
+hfi_event_read_special(hfi_event_reader *reader, uint32_t what, hfi_event *ret_event) {
+    ret_event->kind = (hfi_event_kind)(what - HFI_LOG_SPECIAL);
+    ret_event->untraced = false;
+    if (ret_event->kind == HFI_EVENT_BASE) {
+        reader->base = *reader->at++;
+        return false;
+    }
+    if (ret_event->kind >= HFI_EVENT_PARAMETER_INT) {
+        ret_event->subject = (uint32_t)*reader->at++;
+        ret_event->value = *reader->at++;
+    }
     return true;
 }

@@ -16,6 +16,7 @@
  * further words. */
 #define HFI_LOG_WHAT_BITS 24
 #define HFI_LOG_TIME_BITS 40
+#define HFI_LOG_SPECIAL   (HFI_REGION_MAX << 2) /* plus the kind */
 #define HFI_LOG_LEAVE     1u
 #define HFI_LOG_UNTRACED  2u /* for the profile only: its enter was taken back */
 
@@ -62,9 +63,9 @@ void hfi_event_log_fini(hfi_event_log *log);
 void hfi_event_log_clear(hfi_event_log *log);
 void hfi_event_log_rewind(const hfi_event_log *log, hfi_event_reader *reader);
 
-/* The next event; false at the end. */
-bool hfi_event_read(const hfi_event_log *log, hfi_event_reader *reader,
-                    hfi_event *ret_event);
+/* Take what else there is; false for what readers don't see. */
+bool hfi_event_read_special(hfi_event_reader *reader, uint32_t what,
+                            hfi_event *ret_event);
 
 /* Ticks since the base, after it has been moved. */
 uint64_t hfi_event_log_rebase(hfi_event_log *log, uint64_t now);
@@ -84,6 +85,28 @@ hfi_event_log_put(hfi_event_log *log, uint64_t now, uint32_t what) {
     if (__builtin_expect(since >> HFI_LOG_TIME_BITS != 0, 0))
         since = hfi_event_log_rebase(log, now);
     *log->next++ = since << HFI_LOG_WHAT_BITS | what;
+}
+
+/* The next event; false at the end. */
+static inline bool
+hfi_event_read(const hfi_event_log *log, hfi_event_reader *reader,
+               hfi_event *ret_event) {
+    while (reader->at != log->next) {
+        uint64_t word = *reader->at++;
+        uint32_t what = (uint32_t)word & ((1u << HFI_LOG_WHAT_BITS) - 1);
+        uint64_t time = reader->base + (word >> HFI_LOG_WHAT_BITS);
+        reader->last = time > reader->last ? time : reader->last;
+        ret_event->time = reader->last;
+        if (__builtin_expect(what < HFI_LOG_SPECIAL, 1)) {
+            ret_event->kind = what & HFI_LOG_LEAVE ? HFI_EVENT_LEAVE : HFI_EVENT_ENTER;
+            ret_event->untraced = (what & HFI_LOG_UNTRACED) != 0;
+            ret_event->subject = what >> 2;
+            return true;
+        }
+        if (hfi_event_read_special(reader, what, ret_event))
+            return true;
+    }
+    return false;
 }
 
 #endif
