@@ -22,7 +22,9 @@
  * other way round. MADV_COLLAPSE (Linux 6.1), which makes huge pages of small ones at
  * once, works in spite of the setting; it wants a small page to begin with, and finds
  * no huge page where memory is in pieces: then small ones do. What this system gives is
- * tried.
+ * tried. Where the kernel first has to move other memory out of the way it can take
+ * seconds a GiB. So it is asked for stretches, whose first small pages tell what only
+ * small ones would cost, and no further once all together cost more than that.
  *
  * Rejected: soft-dirty bits (need /proc/self/clear_refs, which walks the whole process,
  * is absent in many kernels, and may be used by somebody else); userfaultfd's
@@ -45,11 +47,22 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #define HUGE_MAX (32u << 20)        /* larger ones would waste too much */
 #define PART     ((size_t)64 << 20) /* of a range that is scanned by several threads */
 #define SAMPLES  16
+#define STRETCH  ((size_t)32 << 20) /* made huge at once */
+
+static uint64_t
+monotonic_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+uint64_t (*hfi_pages_clock)(void) = monotonic_ns;
 
 void
 hfi_runs_fini(hfi_runs *runs) {
@@ -362,17 +375,37 @@ populate(void *address, size_t size) {
     return 0;
 }
 
-/* What fails here shows in small pages. */
+/* Also how much longer it took than small pages would have, in ns. 0 or an errno;
+ * what else fails here shows in small pages. */
 static int
-make_huge(char *address, size_t size, size_t huge) {
+make_stretch_huge(char *address, size_t size, size_t huge, int64_t *ret_excess) {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    madvise(address, size, MADV_HUGEPAGE);
+    uint64_t started = hfi_pages_clock();
     for (size_t at = 0; at + huge <= size; at += huge) {
         int err = populate(address + at, page);
         if (err)
             return err;
     }
-    madvise(address, size, MADV_COLLAPSE);
+    uint64_t first = hfi_pages_clock();
+    if (hfi_fault("collapse") == 0)
+        madvise(address, size, MADV_COLLAPSE);
+    uint64_t took = hfi_pages_clock() - first;
+    *ret_excess = (int64_t)took - (int64_t)((first - started) * (huge / page));
+    return 0;
+}
+
+static int
+make_huge(char *address, size_t size, size_t huge) {
+    int64_t excess = 0, more;
+    size_t stretch = huge > STRETCH ? huge : STRETCH;
+    madvise(address, size, MADV_HUGEPAGE);
+    for (size_t at = 0; at + huge <= size && excess <= 0; at += stretch) {
+        size_t part = size - at < stretch ? size - at : stretch;
+        int err = make_stretch_huge(address + at, part, huge, &more);
+        if (err)
+            return err;
+        excess += more;
+    }
     return 0;
 }
 

@@ -38,7 +38,10 @@ int hfi_pages_all_present(int fd, const void *address, size_t size);
  * at `offset`, where the object must end. */
 size_t hfi_pages_huge(int fd, uint64_t offset);
 /* Give a shared mapping memory where it has holes, in pages of `huge` bytes if it can
- * be. 0, or an errno where there is none, and then perhaps in part. */
+ * be, and as long as that takes no longer than small pages would. 0, or an errno where
+ * there is none, and then perhaps in part. */
 int hfi_pages_allocate(void *address, size_t size, size_t huge);
+/* What it is timed by, in ns; tests set their own. */
+extern uint64_t (*hfi_pages_clock)(void);
 
 #endif

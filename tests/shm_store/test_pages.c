@@ -1,9 +1,11 @@
 /* test_pages.c - every way of finding written pages gives the same answer, and
  * populated is every page. */
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "platform/fault.h"
 #include "platform/object.h"
 #include "platform/pages.h"
 #include "platform/populate.h"
@@ -67,6 +69,50 @@ test_allocate(int fd) {
     hfi_object_unmap(seen, size);
 }
 
+static uint64_t clock_ns;
+static int collapses, slow_from;
+
+static uint64_t
+tick(void) {
+    return ++clock_ns;
+}
+
+static int
+collapse_slowly(const char *call) {
+    if (strcmp(call, "collapse") == 0 && ++collapses >= slow_from)
+        clock_ns += (uint64_t)1 << 40;
+    return 0;
+}
+
+/* The kernel isn't asked further for huge pages once it has taken too long, and all has
+ * memory all the same. */
+static void
+test_allocate_slowly(int fd, int slow_first, int expected) {
+    size_t size = (size_t)128 << 20;
+    void *own;
+    struct stat found;
+    collapses = 0, slow_from = slow_first;
+    CHECK(hfi_object_truncate(fd, 0) == 0 && hfi_object_truncate(fd, size) == 0);
+    CHECK(hfi_object_map(fd, 0, size, HFI_MAP_SHARED, NULL, &own) == 0);
+    CHECK(hfi_pages_allocate(own, size, (size_t)2 << 20) == 0);
+    CHECK(collapses == expected);
+    CHECK(fstat(fd, &found) == 0 && (size_t)found.st_blocks * 512 >= size);
+    hfi_object_unmap(own, size);
+}
+
+static void
+test_bound(void) {
+    uint64_t (*clock)(void) = hfi_pages_clock;
+    int fd;
+    CHECK(hfi_object_create_anonymous("test-pages", &fd) == 0);
+    hfi_pages_clock = tick, hfi_fault_hook = collapse_slowly;
+    test_allocate_slowly(fd, 99, 4);
+    test_allocate_slowly(fd, 1, 1);
+    test_allocate_slowly(fd, 3, 3);
+    hfi_pages_clock = clock, hfi_fault_hook = NULL;
+    close(fd);
+}
+
 int
 main(void) {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -81,5 +127,6 @@ main(void) {
     CHECK(hfi_object_create_anonymous("test-pages", &fd) == 0);
     test_allocate(fd);
     close(fd);
+    test_bound();
     return 0;
 }
