@@ -4,6 +4,10 @@
  * lock of its own. A writer belongs to one location (one thread). Event functions
  * return 0, or anything else when the event could not be stored; the recorder then
  * stops that location and counts what it loses. They must neither raise nor print.
+ *
+ * Events come late, many at a time, with the times at which they happened; to an
+ * immediate back end, which takes its own, each comes at once and on its own thread.
+ * Only the leaves of what was open at the end may come from another one.
  */
 #ifndef HOLDFAST_RECORDER_BACKEND_H
 #define HOLDFAST_RECORDER_BACKEND_H
@@ -37,13 +41,16 @@ typedef struct hfi_recording_summary {
 
 typedef struct hfi_backend {
     const char *name;
+    bool immediate;
 
     /* Of one location, beside its log. */
     size_t buffer_bytes;
 
-    /* Create the archive in an existing, empty directory. Failures: HF_E_SYSTEM,
-     * HF_E_NOMEM. */
-    hf_status (*open)(const char *directory, void **ret_archive, hf_error *reterr);
+    /* Create the archive in an existing, empty directory (an immediate back end makes
+     * its own). The definitions outlive the archive. Failures: HF_E_SYSTEM, HF_E_NOMEM,
+     * HF_E_INVALID. */
+    hf_status (*open)(const char *directory, const hfi_definitions *definitions,
+                      void **ret_archive, hf_error *reterr);
     /* Write the definitions and release the archive, also after a failure. */
     hf_status (*close)(void *archive, const hfi_recording_summary *summary,
                        hf_error *reterr);
@@ -66,8 +73,13 @@ typedef struct hfi_backend {
                             uint32_t string);
     int (*recording)(void *writer, uint64_t time, bool on);
 
-    /* The program stood still while events were written out. */
+    /* The program stood still while events were written out. NULL: immediate. */
     int (*flushed)(void *writer, uint64_t start, uint64_t stop);
+
+    /* Where the back end keeps the marks that events are taken back to; `name` is a
+     * string id. NULL: the log does. */
+    int (*rewind_begin)(void *writer, uint32_t name);
+    int (*rewind_end)(void *writer, uint32_t name, bool drop);
 } hfi_backend;
 
 extern const hfi_backend hfi_otf2_backend;

@@ -45,6 +45,11 @@ hfi_event_log_fini(hfi_event_log *log) {
 }
 
 void
+hfi_event_log_hold_nothing(hfi_event_log *log) {
+    log->end = log->words;
+}
+
+void
 hfi_event_log_clear(hfi_event_log *log) {
     log->next = log->words;
     log->first_base = log->base;

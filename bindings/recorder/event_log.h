@@ -58,6 +58,8 @@ typedef struct hfi_event_reader {
 /* Failures: HF_E_NOMEM. */
 HF_CHECK hf_status hfi_event_log_init(hfi_event_log *log, size_t size_bytes);
 void hfi_event_log_fini(hfi_event_log *log);
+/* From now on the log is full after each event. */
+void hfi_event_log_hold_nothing(hfi_event_log *log);
 
 /* Forget all events; those who read begin again. */
 void hfi_event_log_clear(hfi_event_log *log);

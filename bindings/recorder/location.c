@@ -11,7 +11,8 @@
  * Events go to the location's log, and from there, when it is full or nothing more
  * comes, to the trace and to the profile. What is taken back (rewound) is cut off the
  * log; the profile, which keeps it, reads that far first. A log that was full is told
- * in the trace by how long it took to write it out.
+ * in the trace by how long it took to write it out. The log of an immediate back end is
+ * full after each event: one path serves both kinds.
  *
  * Invariants: the stack's entries are the regions that the log has open, in order; an
  * entry remembers if its enter was logged, so its leave follows suit when recording was
@@ -117,6 +118,10 @@ empty_log(hfi_location *location) {
 
 static void
 flush(hfi_location *location) {
+    if (location->backend && location->backend->immediate) {
+        empty_log(location);
+        return;
+    }
     uint64_t start = hfi_clock_ticks();
     empty_log(location);
     location->flushes++;
@@ -296,6 +301,11 @@ hfi_location_finish(hfi_location *location) {
     location->logging = false;
 }
 
+static bool
+rewinds_itself(const hfi_location *location) {
+    return location->writer && !location->broken && location->backend->rewind_begin;
+}
+
 hf_status
 hfi_location_rewind_begin(hfi_location *location, uint32_t name) {
     hfi_rewind *point = calloc(1, sizeof *point);
@@ -310,6 +320,9 @@ hfi_location_rewind_begin(hfi_location *location, uint32_t name) {
         point->top_serial = location->stack[point->depth - 1].serial;
     point->next = location->rewinds;
     location->rewinds = point;
+    if (rewinds_itself(location) &&
+        location->backend->rewind_begin(location->writer, name) != 0)
+        location->broken = true;
     return HF_OK;
 }
 
@@ -335,6 +348,16 @@ rewind_to(hfi_location *location, const hfi_rewind *point) {
         location->stack[i].untraced = true;
 }
 
+/* Nothing is dropped that holds the leave of what was open at the point. */
+static hf_status
+rewind_in_backend(hfi_location *location, const hfi_rewind *point, bool drop) {
+    bool possible = rewind_is_possible(location, point);
+    if (location->backend->rewind_end(location->writer, point->name,
+                                      drop && possible) != 0)
+        return HF_DECLINED;
+    return drop && !possible ? HF_DECLINED : HF_OK;
+}
+
 hf_status
 hfi_location_rewind_end(hfi_location *location, uint32_t name, bool drop) {
     hfi_rewind **at = &location->rewinds;
@@ -344,7 +367,9 @@ hfi_location_rewind_end(hfi_location *location, uint32_t name, bool drop) {
         return HF_NOT_FOUND;
     hfi_rewind *point = *at;
     hf_status status = HF_OK;
-    if (drop && rewind_is_possible(location, point))
+    if (rewinds_itself(location))
+        status = rewind_in_backend(location, point, drop);
+    else if (drop && rewind_is_possible(location, point))
         rewind_to(location, point);
     else if (drop)
         status = HF_DECLINED;

@@ -114,7 +114,9 @@ free_chunks(void *user_data, OTF2_FileType type, OTF2_LocationRef location,
 static const OTF2_MemoryCallbacks memory_callbacks = {allocate_chunk, free_chunks};
 
 static hf_status
-otf2_open(const char *directory, void **ret_archive, hf_error *reterr) {
+otf2_open(const char *directory, const hfi_definitions *definitions, void **ret_archive,
+          hf_error *reterr) {
+    (void)definitions; /* they come with the end */
     last_error[0] = '\0';
     OTF2_Error_RegisterCallback(keep_error, NULL);
     otf2_archive *self = calloc(1, sizeof *self);

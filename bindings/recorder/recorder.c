@@ -77,8 +77,8 @@ hf_recorder_create(const hf_recorder_options *options, hf_recorder **ret_recorde
     }
     recorder->options.directory = recorder->directory;
     if (options->backend)
-        status =
-            options->backend->open(recorder->directory, &recorder->archive, reterr);
+        status = options->backend->open(recorder->directory, recorder->definitions,
+                                        &recorder->archive, reterr);
 out:
     if (status != HF_OK) {
         recorder_free(recorder);
@@ -198,11 +198,6 @@ hf_recorder_is_recording(const hf_recorder *recorder) {
     return recorder->recording;
 }
 
-bool
-hf_recorder_has_profile(const hf_recorder *recorder) {
-    return recorder->options.profiling;
-}
-
 hfi_definitions *
 hf_recorder_get_definitions(hf_recorder *recorder) {
     return recorder->definitions;
@@ -231,6 +226,8 @@ location_equip(const hf_recorder *recorder, hfi_location *location, hf_error *re
         return no_memory(reterr);
     if (hfi_event_log_init(&location->log, bytes > taken ? bytes - taken : 0) != HF_OK)
         return no_memory(reterr);
+    if (recorder->archive && location->backend->immediate)
+        hfi_event_log_hold_nothing(&location->log);
     hfi_event_log_rewind(&location->log, &location->traced);
     hfi_event_log_rewind(&location->log, &location->profiled);
     location->logging = recorder->recording;

@@ -84,7 +84,6 @@ void hf_recorder_abandon(hf_recorder *recorder);
 void hf_recorder_set_recording(hf_recorder *recorder, hfi_location *location, bool on);
 bool hf_recorder_is_recording(const hf_recorder *recorder);
 
-bool hf_recorder_has_profile(const hf_recorder *recorder);
 hfi_definitions *hf_recorder_get_definitions(hf_recorder *recorder);
 
 /* Locations live until the recorder is closed. `name` may be NULL. A location whose

@@ -19,6 +19,7 @@
 #include "recorder/filter.h"
 #include "recorder/python_events.h"
 #include "recorder/region_names.h"
+#include "recorder/scorep_backend.h"
 
 #include <errno.h>
 
@@ -26,7 +27,8 @@ typedef struct module_state {
     PyObject *regions;    /* str: int */
     PyObject *parameters; /* (str, kind): int */
     PyObject *directory;  /* absolute; of the latest recording, or NULL */
-    bool tracing;
+    bool tracing, profiling;
+    const char *profile; /* its file's name */
 } module_state;
 
 static module_state *
@@ -62,7 +64,7 @@ PyDoc_STRVAR(
     "archive can't be\nmade.");
 
 /* The rules of the SCOREP_... variables are settings.py's: (path, tracing, profiling,
- * bytes of a buffer, filter rules). */
+ * bytes of a buffer, filter rules, whether it is Score-P's to record). */
 static PyObject *
 prepare(PyObject *directory, PyObject *tracing, PyObject *profiling) {
     PyObject *settings = PyImport_ImportModule("holdfast.scorep.settings");
@@ -93,19 +95,26 @@ take_filter(PyObject *rules) {
     return 0;
 }
 
+typedef struct prepared_settings {
+    PyObject *path;
+    int tracing, profiling, scorep;
+    unsigned long long buffer_bytes;
+    PyObject *rules;
+} prepared_settings;
+
 static hf_status
-open_prepared(PyObject *path, bool tracing, bool profiling, bool c_calls,
-              uint64_t buffer_bytes, hf_error *reterr) {
-    PyObject *encoded = PyUnicode_EncodeFSDefault(path);
+open_prepared(const prepared_settings *with, bool c_calls, hf_error *reterr) {
+    PyObject *encoded = PyUnicode_EncodeFSDefault(with->path);
     if (!encoded) {
         PyErr_Clear();
         return hf_error_set(reterr, HF_E_INVALID,
                             "the directory's name can't be encoded");
     }
+    const hfi_backend *own = with->tracing ? &hfi_otf2_backend : NULL;
     hf_recorder_options options = {.directory = PyBytes_AS_STRING(encoded),
-                                   .backend = tracing ? &hfi_otf2_backend : NULL,
-                                   .profiling = profiling,
-                                   .buffer_bytes = buffer_bytes};
+                                   .backend = with->scorep ? &hfi_scorep_backend : own,
+                                   .profiling = with->profiling && !with->scorep,
+                                   .buffer_bytes = with->buffer_bytes};
     hf_status status = hfi_events_open(&options, c_calls, reterr);
     Py_DECREF(encoded);
     return status;
@@ -123,26 +132,44 @@ recorder_open(PyObject *module, PyObject *arguments, PyObject *keywords) {
     if (hfi_events_get_recorder())
         return raise_status(HF_BUSY, &error);
     PyObject *prepared = prepare(directory, tracing, profiling);
-    PyObject *path, *rules;
-    int with_trace, with_profile;
-    unsigned long long buffer_bytes;
+    prepared_settings with;
     if (!prepared ||
-        !PyArg_ParseTuple(prepared, "UppKO!", &path, &with_trace, &with_profile,
-                          &buffer_bytes, &PyList_Type, &rules) ||
-        take_filter(rules) < 0) {
+        !PyArg_ParseTuple(prepared, "UppKO!p", &with.path, &with.tracing,
+                          &with.profiling, &with.buffer_bytes, &PyList_Type,
+                          &with.rules, &with.scorep) ||
+        take_filter(with.rules) < 0) {
         Py_XDECREF(prepared);
         return NULL;
     }
-    hf_status status = open_prepared(path, with_trace != 0, with_profile != 0,
-                                     c_calls != 0, buffer_bytes, &error);
+    hf_status status = open_prepared(&with, c_calls != 0, &error);
     if (status == HF_OK) {
         module_state *state = state_of(module);
         PyDict_Clear(state->regions);
         PyDict_Clear(state->parameters);
-        Py_XSETREF(state->directory, Py_NewRef(path));
-        state->tracing = with_trace != 0;
+        Py_XSETREF(state->directory, Py_NewRef(with.path));
+        state->tracing = with.tracing != 0;
+        state->profiling = with.profiling != 0;
+        state->profile = with.scorep ? "profile.cubex" : "profile.json";
     }
     Py_DECREF(prepared);
+    if (status != HF_OK)
+        return raise_status(status, &error);
+    Py_RETURN_NONE;
+}
+
+PyDoc_STRVAR(load_scorep_doc,
+             "load_scorep(table, bundle, subsystems, /)\n--\n\n"
+             "Load Score-P's libraries into this process, unless it has them; see "
+             "holdfast.scorep.loading.\n\nRaises OSError when that is impossible.");
+
+static PyObject *
+load_scorep(PyObject *module, PyObject *arguments) {
+    (void)module;
+    const char *table, *bundle, *subsystems;
+    if (!PyArg_ParseTuple(arguments, "sss:load_scorep", &table, &bundle, &subsystems))
+        return NULL;
+    hf_error error = HF_ERROR_INIT;
+    hf_status status = hfi_scorep_load(table, bundle, subsystems, &error);
     if (status != HF_OK)
         return raise_status(status, &error);
     Py_RETURN_NONE;
@@ -169,10 +196,8 @@ static PyObject *
 recorder_close(PyObject *module, PyObject *unused) {
     (void)unused;
     module_state *state = state_of(module);
-    hf_recorder *recorder = hfi_events_get_recorder();
-    if (!recorder)
+    if (!hfi_events_get_recorder())
         Py_RETURN_NONE;
-    bool profiling = hf_recorder_has_profile(recorder);
     hfi_recording_totals totals = {0};
     hf_error error = HF_ERROR_INIT;
     hf_status status = hfi_events_close(&totals, &error);
@@ -181,9 +206,10 @@ recorder_close(PyObject *module, PyObject *unused) {
     PyObject *trace = state->tracing
                           ? PyUnicode_FromFormat("%U/traces.otf2", state->directory)
                           : Py_NewRef(Py_None);
-    PyObject *profile = profiling
-                            ? PyUnicode_FromFormat("%U/profile.json", state->directory)
-                            : Py_NewRef(Py_None);
+    PyObject *profile =
+        state->profiling
+            ? PyUnicode_FromFormat("%U/%s", state->directory, state->profile)
+            : Py_NewRef(Py_None);
     if (!trace || !profile) {
         Py_XDECREF(trace);
         Py_XDECREF(profile);
@@ -568,6 +594,7 @@ recorder_after_fork(PyObject *module, PyObject *in_child) {
 static PyMethodDef methods[] = {
     {"open", (PyCFunction)(void (*)(void))recorder_open, METH_VARARGS | METH_KEYWORDS,
      open_doc},
+    {"load_scorep", load_scorep, METH_VARARGS, load_scorep_doc},
     {"directory", recorder_directory, METH_NOARGS, directory_doc},
     {"close", recorder_close, METH_NOARGS, close_doc},
     {"enable", recorder_enable, METH_NOARGS, enable_doc},

@@ -19,7 +19,7 @@ import sys
 from holdfast import _recorder
 
 from . import ending, instrumenter, user
-from .settings import warn
+from .telling import warn
 
 __all__ = [
     "close",

@@ -28,9 +28,10 @@ usage: python -m holdfast.scorep [options] script.py [arguments]
   --help                      this text
   --                          end of the options
 
-Score-P's own options (--mpp=, --thread=, --compiler, --io=, ...) are accepted and have
-no effect on the built-in recorder; unknown ones are named. Results go to the directory that
-SCOREP_EXPERIMENT_DIRECTORY names, else to scorep-<date>_<ticks>.
+HOLDFAST_RECORDER=scorep or builtin chooses who records; without it Score-P does where
+scorep-config is on PATH. Score-P's own options (--mpp=, --thread=, --compiler, --io=, ...) go
+to scorep-config; the built-in recorder names those that it doesn't know. Results go to the
+directory that SCOREP_EXPERIMENT_DIRECTORY names, else to scorep-<date>_<ticks>.
 """
 
 _TYPES = ("profile", "trace", "cProfile", "cTrace", "dummy")
@@ -168,6 +169,28 @@ def _say(options: Options, message: str) -> None:
         print(f"holdfast.scorep: {message}", file=sys.stderr)
 
 
+def _choose_recorder(options: Options) -> None:
+    """Settle who records. For Score-P the program is started anew, once."""
+    from holdfast.scorep import loading, settings
+
+    if not loading.is_chosen():
+        if options.unknown:
+            settings.warn("unknown, passed over: " + " ".join(options.unknown))
+        if options.forwarded:
+            _say(options, "without effect: " + " ".join(options.forwarded))
+        _say(options, "recorded by the built-in recorder")
+        return
+    loading.configure(options.forwarded + options.unknown)
+    if not loading.restarted(os.environ):
+        chosen = settings.Settings.for_scorep(os.environ)
+        if not loading.is_mpi():  # there, the processes must agree on a name
+            os.environ["SCOREP_EXPERIMENT_DIRECTORY"] = settings.check_directory(chosen)
+        loading.restart(os.environ)
+        sys.stdout.flush()
+        os.execv(sys.executable, sys.orig_argv)
+    _say(options, "recorded by Score-P: " + " ".join(loading.options()))
+
+
 def _finish(scorep, options: Options, directory: str) -> None:
     """Close the archive; a failure is told, and never becomes the program's."""
     result = scorep.close_at_end()
@@ -183,7 +206,7 @@ def main(arguments: list[str]) -> None:
     import functools
 
     from holdfast import scorep
-    from holdfast.scorep import ending, settings
+    from holdfast.scorep import ending
 
     try:
         options = parse(arguments)
@@ -194,11 +217,8 @@ def main(arguments: list[str]) -> None:
     except UsageError as error:
         print(f"holdfast.scorep: {error}\n\n{USAGE}", end="", file=sys.stderr)
         raise SystemExit(2) from None
-    if options.unknown:
-        settings.warn("unknown, passed over: " + " ".join(options.unknown))
-    if options.forwarded:
-        _say(options, "without effect: " + " ".join(options.forwarded))
     try:
+        _choose_recorder(options)
         experiment = scorep.open()
     except (OSError, RuntimeError) as error:
         print(f"holdfast.scorep: {error}", file=sys.stderr)

@@ -9,11 +9,11 @@ for.
 from __future__ import annotations
 
 import os
-import sys
 import time
 import typing
 
-from . import filtering
+from . import filtering, loading
+from .telling import warn
 
 _TRUE = {"1", "true", "yes", "on"}
 _FALSE = {"0", "false", "no", "off"}
@@ -32,11 +32,6 @@ KNOWN = frozenset(
         "VERBOSE",
     )
 )
-
-
-def warn(message: str) -> None:
-    """One line to the user, on stderr."""
-    print(f"holdfast.scorep: {message}", file=sys.stderr)
 
 
 def _flag(environ, name: str, default: bool) -> bool:
@@ -117,9 +112,18 @@ class Settings(typing.NamedTuple):
         """Read SCOREP_... from `environ` (default: os.environ)."""
         environ = os.environ if environ is None else environ
         _name_ignored(environ)
+        return cls._read(environ, tracing=True)
+
+    @classmethod
+    def for_scorep(cls, environ) -> Settings:
+        """The same, with Score-P's defaults; it knows all variables."""
+        return cls._read(environ, tracing=False)
+
+    @classmethod
+    def _read(cls, environ, tracing: bool) -> Settings:
         return cls(
-            tracing=_flag(environ, "SCOREP_ENABLE_TRACING", True),
-            profiling=_flag(environ, "SCOREP_ENABLE_PROFILING", False),
+            tracing=_flag(environ, "SCOREP_ENABLE_TRACING", tracing),
+            profiling=_flag(environ, "SCOREP_ENABLE_PROFILING", not tracing),
             directory=environ.get("SCOREP_EXPERIMENT_DIRECTORY", ""),
             overwrite=_flag(environ, "SCOREP_OVERWRITE_EXPERIMENT_DIRECTORY", True),
             total_memory=_size(environ, "SCOREP_TOTAL_MEMORY", 16_000 * 1024),
@@ -138,6 +142,13 @@ def _stamp() -> str:
     return f"{time.strftime('%Y%m%d_%H%M')}_{time.monotonic_ns()}"
 
 
+def _exists(path: str) -> FileExistsError:
+    return FileExistsError(
+        f"the experiment directory {path} exists, and "
+        "SCOREP_OVERWRITE_EXPERIMENT_DIRECTORY is false"
+    )
+
+
 def make_directory(settings: Settings) -> str:
     """Create the experiment directory and return its absolute path.
 
@@ -149,20 +160,34 @@ def make_directory(settings: Settings) -> str:
         return path
     if os.path.lexists(path):
         if not settings.overwrite:
-            raise FileExistsError(
-                f"the experiment directory {path} exists, and "
-                "SCOREP_OVERWRITE_EXPERIMENT_DIRECTORY is false"
-            )
+            raise _exists(path)
         os.rename(path, f"{path}-{_stamp()}")
     os.makedirs(path)
     return path
 
 
+def check_directory(settings: Settings) -> str:
+    """The absolute path of the directory that Score-P will make, where it can: it would end
+    the program otherwise. FileExistsError, PermissionError."""
+    path = os.path.abspath(settings.directory or f"scorep-{_stamp()}")
+    if os.path.lexists(path) and not settings.overwrite:
+        raise _exists(path)
+    parent = os.path.dirname(path)
+    while not os.path.lexists(parent):
+        parent = os.path.dirname(parent)
+    if not os.path.isdir(parent) or not os.access(parent, os.W_OK | os.X_OK):
+        raise PermissionError(f"no experiment directory can be made in {parent}")
+    return path
+
+
 def prepare(
     directory=None, tracing=None, profiling=None
-) -> tuple[str, bool, bool, int, list[filtering.Rule]]:
+) -> tuple[str, bool, bool, int, list[filtering.Rule], bool]:
     """What ``_recorder.open`` needs: the directory, made; tracing; profiling; the bytes of
-    a buffer; the filter's rules. What is None is taken from the environment."""
+    a buffer; the filter's rules; whether Score-P records. What is None is taken from the
+    environment."""
+    if loading.is_chosen():
+        return _prepare_scorep(directory, tracing, profiling)
     settings = Settings.from_environ()
     given: dict[str, typing.Any] = {"tracing": tracing, "profiling": profiling}
     if directory:
@@ -173,4 +198,20 @@ def prepare(
     path = make_directory(settings)
     if settings.verbose:
         warn(f"recording into {path}")
-    return path, settings.tracing, settings.profiling, settings.buffer_bytes, rules
+    return path, settings.tracing, settings.profiling, settings.buffer_bytes, rules, False
+
+
+def _prepare_scorep(directory, tracing, profiling):
+    """The same where Score-P records, which reads its variables itself: what was given is put
+    there. Its own defaults hold: a profile, and no trace."""
+    given = {"SCOREP_ENABLE_TRACING": tracing, "SCOREP_ENABLE_PROFILING": profiling}
+    os.environ.update({name: str(on).lower() for name, on in given.items() if on is not None})
+    if directory:
+        os.environ["SCOREP_EXPERIMENT_DIRECTORY"] = os.fspath(directory)
+    settings = Settings.for_scorep(os.environ)
+    rules = filtering.read(settings.filtering_file) if settings.filtering_file else []
+    if not loading.is_preloaded():
+        os.environ["SCOREP_EXPERIMENT_DIRECTORY"] = check_directory(settings)
+    loading.load()
+    path = os.environ.get("SCOREP_EXPERIMENT_DIRECTORY", "")
+    return path, settings.tracing, settings.profiling, 0, rules, True

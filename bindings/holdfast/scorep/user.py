@@ -12,7 +12,7 @@ import types
 
 from holdfast import _recorder
 
-from .settings import warn
+from .telling import warn
 from .wrapping import around
 
 __all__ = [

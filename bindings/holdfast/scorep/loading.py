@@ -1,0 +1,240 @@
+"""Finding a Score-P installation, and getting it into a process.
+
+``scorep-config`` says which libraries and subsystems Score-P is made of for some options. Its
+adapters for MPI, files, memory and compiled code put themselves between a program and its
+libraries, so the dynamic linker must load them first: ``python -m holdfast.scorep`` sets
+LD_PRELOAD and starts the interpreter anew, once. Events of Python and of threads need no such
+place. So a program that is already running (a cell, ``scorep.register()``) loads Score-P when
+its recording is opened, after a fork even, and with the environment of that moment.
+
+Its libraries refer to each other's data in circles, and dlopen can't load one without the
+others. What can is a library that names them all as its dependencies: `_bundle` writes one, of
+a header and a dynamic section, into a file of memory. No compiler is needed anywhere.
+
+HOLDFAST_RECORDER chooses: ``scorep``, ``builtin``, or ``auto`` (Score-P where ``scorep-config``
+is on PATH).
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import shutil
+import struct
+import subprocess
+import typing as t
+
+from holdfast import _recorder
+
+from .telling import warn
+
+_SUBSYSTEMS = "HOLDFAST_SCOREP_SUBSYSTEMS"  # read by scorep_subsystems.c
+_PRELOADED = "HOLDFAST_SCOREP_PRELOADED"  # the user's own LD_PRELOAD, in a restarted process
+# Their events come from calls of the program, of ours, or of Score-P itself.
+_NEED_NO_PLACE = {"scorep_adapter_user_event", "scorep_adapter_pthread_event"}
+_COMPILER = "scorep_adapter_compiler_event"
+
+_preloaded = False
+_options: tuple[str, ...] = ("--user", "--compiler", "--thread=pthread")
+
+
+class Installation(t.NamedTuple):
+    """What Score-P is made of, for some options.
+
+    Attributes
+    ----------
+    libraries : tuple of str
+        Paths of all its own libraries.
+    preload : tuple of str
+        Paths of those that it wants in LD_PRELOAD itself.
+    adapters : frozenset of str
+        Names of the libraries from which events come.
+    subsystems : str
+        Names of symbols, each with a blank after it.
+    """
+
+    libraries: tuple[str, ...]
+    preload: tuple[str, ...]
+    adapters: frozenset[str]
+    subsystems: str
+
+
+def is_chosen() -> bool:
+    """Whether Score-P is to record.
+
+    Raises
+    ------
+    RuntimeError
+        HOLDFAST_RECORDER asks for a Score-P that isn't there.
+    """
+    choice = os.environ.get("HOLDFAST_RECORDER", "") or "auto"
+    if choice == "builtin":
+        return False
+    if choice not in ("auto", "scorep"):
+        warn(f"HOLDFAST_RECORDER={choice!r} is none of auto, scorep, builtin; taken as auto")
+    found = _preloaded or shutil.which("scorep-config") is not None
+    if choice == "scorep" and not found:
+        raise RuntimeError("HOLDFAST_RECORDER=scorep, but there is no scorep-config on PATH")
+    return found
+
+
+def configure(options: t.Iterable[str]) -> None:
+    """Choose scorep-config's options. ``--user`` is always among them, and threads and compiled
+    code are recorded unless the options say otherwise."""
+    global _options
+    given = ["--mpp=mpi" if option == "--mpi" else option for option in options]
+    if not any(option.startswith("--thread") for option in given):
+        given.insert(0, "--thread=pthread")
+    if "--nocompiler" not in given and "--compiler" not in given:
+        given.insert(0, "--compiler")
+    _options = ("--user", *(option for option in given if option != "--user"))
+
+
+def options() -> tuple[str, ...]:
+    """The options of scorep-config."""
+    return _options
+
+
+def is_mpi() -> bool:
+    """Whether several processes make one experiment."""
+    return any(option.startswith("--mpp=") and option != "--mpp=none" for option in _options)
+
+
+def _ask(options: tuple[str, ...], what: str) -> str:
+    done = subprocess.run(
+        ["scorep-config", what, *options], capture_output=True, text=True, check=False
+    )
+    if done.returncode != 0:
+        said = (done.stdout + done.stderr).strip().splitlines()
+        raise RuntimeError(
+            f"scorep-config refuses {' '.join(options)}" + (f": {said[0]}" if said else "")
+        )
+    return done.stdout
+
+
+@functools.lru_cache
+def find(options: tuple[str, ...]) -> Installation:
+    """Ask scorep-config.
+
+    Raises
+    ------
+    RuntimeError
+        It refuses the options, or Score-P has no shared libraries.
+    """
+    init = _ask(options, "--adapter-init")
+    folders = re.findall(r"-L(\S+)", _ask(options, "--ldflags"))
+    names = re.findall(r"-l(scorep_\S+)", _ask(options, "--libs"))
+    preload = _ask(options, "--preload-libs").split()
+    paths = []
+    for name in names:
+        places = (os.path.join(folder, f"lib{name}.so") for folder in folders)
+        path = next(filter(os.path.exists, places), None)
+        if path is None:
+            raise RuntimeError(f"Score-P has no shared library lib{name}.so")
+        paths.append(path)
+    subsystems = re.findall(r"&\s*(SCOREP_Subsystem_\w+)", init)
+    adapters = frozenset(name for name in names if name.endswith("_event") or "_event_" in name)
+    return Installation(
+        tuple(dict.fromkeys(paths)),
+        tuple(preload),
+        adapters,
+        "".join(f"{name} " for name in subsystems),
+    )
+
+
+def _table() -> str:
+    """The path of scorep_subsystems.c's library."""
+    folder = os.path.dirname(os.path.abspath(t.cast("str", _recorder.__file__)))
+    return os.path.join(folder, "libholdfast_scorep.so")
+
+
+# ---- before the process
+
+
+def restart(environ: t.MutableMapping[str, str]) -> None:
+    """Set in `environ` what makes a program start with Score-P."""
+    found = find(_options)
+    before = environ.get("LD_PRELOAD", "")
+    libraries = dict.fromkeys((*found.preload, *found.libraries))
+    environ["LD_PRELOAD"] = " ".join((*before.split(), *libraries, _table()))
+    environ[_SUBSYSTEMS] = found.subsystems
+    environ[_PRELOADED] = before
+
+
+def restarted(environ: t.MutableMapping[str, str]) -> bool:
+    """Whether this process was started so; its own children won't be, then."""
+    global _preloaded
+    before = environ.pop(_PRELOADED, None)
+    if before is None:
+        return False
+    environ.pop(_SUBSYSTEMS, None)
+    environ["LD_PRELOAD"] = before
+    if not before:
+        del environ["LD_PRELOAD"]
+    _preloaded = True
+    return True
+
+
+def is_preloaded() -> bool:
+    """Whether this process was started with Score-P, which measures since then."""
+    return _preloaded
+
+
+# ---- in the process
+
+
+def load() -> None:
+    """Load Score-P into this process, unless it is there.
+
+    Raises
+    ------
+    RuntimeError
+        See `find`.
+    OSError
+        Its libraries can't be loaded.
+    """
+    if _preloaded:
+        _recorder.load_scorep("", "", "")
+        return
+    found = find(_options)
+    absent = sorted(found.adapters - _NEED_NO_PLACE - {_COMPILER})
+    if absent:
+        warn(
+            "only python -m holdfast.scorep can record these from the program's start: "
+            + ", ".join(absent)
+        )
+    bundle = os.memfd_create("scorep-libraries")
+    try:
+        os.write(bundle, _bundle(found.libraries))
+        _recorder.load_scorep(_table(), f"/proc/self/fd/{bundle}", found.subsystems)
+    finally:
+        os.close(bundle)
+
+
+def _bundle(libraries: t.Sequence[str]) -> bytes:
+    """A shared library that has nothing but the names of others; ELF, 64 bits."""
+    with open("/proc/self/exe", "rb") as file:
+        identity, _, machine = struct.unpack("=16sHH", file.read(20))
+    header, section, symbol = 64, 56, 24
+    symbols = header + 2 * section  # one, as each table begins with
+    hashes = symbols + symbol
+    strings = hashes + 16
+    text, entries = b"\0", []
+    for path in libraries:
+        entries.append((1, len(text)))  # DT_NEEDED
+        text += os.fsencode(path) + b"\0"
+    # DT_HASH, DT_STRTAB, DT_SYMTAB, DT_STRSZ, DT_SYMENT, DT_NULL
+    entries += [(4, hashes), (5, strings), (6, symbols), (10, len(text)), (11, symbol), (0, 0)]
+    dynamic = -(-(strings + len(text)) // 16) * 16
+    size = 16 * len(entries)
+    end = dynamic + size
+    # ET_DYN; PT_LOAD and PT_DYNAMIC, readable and writable
+    image = struct.pack(
+        "=16sHHIQQQIHHHHHH",
+        identity, 3, machine, 1, 0, header, 0, 0, header, section, 2, 0, 0, 0,
+    )  # fmt: skip
+    image += struct.pack("=IIQQQQQQ", 1, 6, 0, 0, 0, end, end, 0x10000)
+    image += struct.pack("=IIQQQQQQ", 2, 6, dynamic, dynamic, dynamic, size, size, 8)
+    image += bytes(symbol) + struct.pack("=IIII", 1, 1, 0, 0) + text
+    return image.ljust(dynamic, b"\0") + b"".join(struct.pack("=QQ", *one) for one in entries)
