@@ -1,6 +1,9 @@
 """A session and a home namespace for the tests of the bindings."""
 
+import os
+import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -55,3 +58,39 @@ def record(tmp_path):
     from recorded_program import record_in
 
     return lambda program, name="trace": record_in(tmp_path, program, name)
+
+
+@pytest.fixture
+def python(tmp_path):
+    """Run python with these arguments in tmp_path; SCOREP_... set anew."""
+
+    def run(*arguments, **variables):
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("SCOREP_")}
+        environment |= {"SCOREP_EXPERIMENT_DIRECTORY": "experiment", **variables}
+        return subprocess.run(
+            [sys.executable, *arguments],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            check=False,
+            text=True,
+            timeout=120,
+        )
+
+    return run
+
+
+@pytest.fixture
+def record_script(tmp_path, python):
+    """Record a script by the command line; the trace, and what it did in ``.done``."""
+    from trace_reader import Trace
+
+    def run(program, *options, arguments=(), status=0, **variables):
+        (tmp_path / "script.py").write_text(textwrap.dedent(program))
+        done = python("-m", "holdfast.scorep", *options, "script.py", *arguments, **variables)
+        assert done.returncode == status, done.stderr
+        trace = Trace(tmp_path / "experiment")
+        trace.done = done
+        return trace
+
+    return run

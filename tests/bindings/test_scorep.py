@@ -1,9 +1,6 @@
 """holdfast.scorep: the command line, regions, switches, and the alias."""
 
 import os
-import subprocess
-import sys
-import textwrap
 
 import pytest
 from trace_reader import AVAILABLE, Trace
@@ -13,38 +10,8 @@ pytestmark = pytest.mark.skipif(not AVAILABLE, reason="otf2-print is not install
 
 
 @pytest.fixture
-def python(tmp_path):
-    """Run python with these arguments in tmp_path; SCOREP_... set anew."""
-
-    def run(*arguments, **variables):
-        environment = {k: v for k, v in os.environ.items() if not k.startswith("SCOREP_")}
-        environment |= {"SCOREP_EXPERIMENT_DIRECTORY": "experiment", **variables}
-        return subprocess.run(
-            [sys.executable, *arguments],
-            cwd=tmp_path,
-            env=environment,
-            capture_output=True,
-            check=False,
-            text=True,
-            timeout=120,
-        )
-
-    return run
-
-
-@pytest.fixture
-def record(tmp_path, python):
-    """Record a script by the command line; the trace, and what it did in ``.done``."""
-
-    def run(program, *options, arguments=(), status=0, **variables):
-        (tmp_path / "script.py").write_text(textwrap.dedent(program))
-        done = python("-m", "holdfast.scorep", *options, "script.py", *arguments, **variables)
-        assert done.returncode == status, done.stderr
-        trace = Trace(tmp_path / "experiment")
-        trace.done = done
-        return trace
-
-    return run
+def record(record_script):
+    return record_script
 
 
 def test_the_script_runs_in_a_true_main(record, tmp_path):

@@ -16,12 +16,13 @@ import importlib.util
 import os
 import sys
 
-from holdfast import _recorder
+from holdfast import __version__, _recorder
 
 from . import ending, instrumenter, user
 from .telling import warn
 
 __all__ = [
+    "__version__",
     "close",
     "install_alias",
     "instrumenter",

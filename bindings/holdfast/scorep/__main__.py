@@ -13,6 +13,8 @@ import sys
 import types
 import typing
 
+from .options import Options, UsageError, load_instrumenter_file, parse, run_instrumenter_file
+
 USAGE = """\
 usage: python -m holdfast.scorep [options] script.py [arguments]
        python -m holdfast.scorep [options] -m module [arguments]
@@ -20,111 +22,36 @@ usage: python -m holdfast.scorep [options] script.py [arguments]
 
   --noinstrumenter            record only what scorep.user and scorep.instrumenter say
   --nopython                  the same
-  --instrumenter-type=TYPE    profile, trace, cProfile, cTrace (all recorded the same
-                              way here) or dummy (as --noinstrumenter)
+  --instrumenter-type=TYPE    profile, trace, cProfile, cTrace (calls and returns: all
+                              recorded the same way here) or dummy (nothing at all)
   --instrumenter-file=FILE    run this Python file before the program
+  --c-functions               record functions of extension modules as well
   --keep-files                accepted; there are no temporary files
   --verbose                   say what is done
   --help                      this text
   --                          end of the options
 
-HOLDFAST_RECORDER=scorep or builtin chooses who records; without it Score-P does where
-scorep-config is on PATH. Score-P's own options (--mpp=, --thread=, --compiler, --io=, ...) go
-to scorep-config; the built-in recorder names those that it doesn't know. Results go to the
-directory that SCOREP_EXPERIMENT_DIRECTORY names, else to scorep-<date>_<ticks>.
+A value may follow its option after a blank as well. HOLDFAST_RECORDER=scorep or builtin
+chooses who records; without it Score-P does where scorep-config is on PATH. Score-P's own
+options (--mpp=, --thread=, --compiler, --io=, ...) go to scorep-config; the built-in recorder
+names those that it doesn't know. Results go to the directory that
+SCOREP_EXPERIMENT_DIRECTORY names, else to scorep-<date>_<ticks>.
 """
-
-_TYPES = ("profile", "trace", "cProfile", "cTrace", "dummy")
-_SWITCHES = {
-    "--user", "--nouser", "--compiler", "--nocompiler", "--mpi", "--cuda", "--nocuda",
-    "--openacc", "--noopenacc", "--opencl", "--noopencl", "--kokkos", "--nokokkos",
-    "--hip", "--nohip", "--memory", "--nomemory", "--pomp", "--nopomp", "--opari",
-    "--noopari", "--preprocess", "--nopreprocess", "--online-access", "--noonline-access",
-    "--static", "--dynamic", "--no-as-needed",
-}  # fmt: skip
-_VALUED = ("--mpp", "--thread", "--io", "--mutex", "--libwrap", "--target")
-
-
-class UsageError(Exception):
-    """The command line can't be understood."""
-
-
-class Options:
-    """What the command line says."""
-
-    def __init__(self):
-        self.instrument = True
-        self.verbose = False
-        self.instrumenter_file = None
-        self.forwarded = []  # for scorep-config, which the built-in recorder has not
-        self.unknown = []  # scorep-config may know them
-        self.kind = "script"  # script, module, code
-        self.program = None
-        self.arguments = []
-
-
-def _split(argument: str, rest: list[str]) -> str:
-    """The value of ``--option=value`` or ``--option value``."""
-    name, equals, value = argument.partition("=")
-    if equals:
-        return value
-    if not rest:
-        raise UsageError(f"{name} needs a value")
-    return rest.pop(0)
-
-
-def parse(arguments: list[str]) -> Options:
-    """Parse our options up to the program, and leave the program's alone."""
-    options, rest = Options(), list(arguments)
-    while rest:
-        argument = rest.pop(0)
-        name = argument.partition("=")[0]
-        if argument == "--":
-            break
-        if argument in ("-m", "-c"):
-            options.kind = {"-m": "module", "-c": "code"}[argument]
-            break
-        if not argument.startswith("-"):
-            rest.insert(0, argument)
-            break
-        if argument in ("-h", "--help"):
-            options.kind = "help"
-            return options
-        if argument in ("--noinstrumenter", "--nopython"):
-            options.instrument = False
-        elif argument in ("-v", "--verbose"):
-            options.verbose = True
-        elif name == "--instrumenter-type":
-            kind = _split(argument, rest)
-            if kind not in _TYPES:
-                raise UsageError(f"unknown instrumenter type {kind!r}")
-            options.instrument = options.instrument and kind != "dummy"
-        elif name == "--instrumenter-file":
-            options.instrumenter_file = _split(argument, rest)
-        elif name in _VALUED:
-            options.forwarded.append(f"{name}={_split(argument, rest)}")
-        elif name in _SWITCHES:
-            options.forwarded.append(argument)
-        elif argument.startswith("--") and argument != "--keep-files":
-            options.unknown.append(argument)
-        elif argument != "--keep-files":
-            raise UsageError(f"unknown option {argument}")
-    if not rest:
-        raise UsageError("no program to run")
-    options.program, options.arguments = rest[0], rest[1:]
-    return options
 
 
 def _load(options: Options):
     """The program's code, its __main__'s attributes, sys.argv[0] and sys.path[0]."""
     if options.kind == "code":
-        code = compile(options.program, "<string>", "exec")
+        code = compile(options.program, "<string>", "exec", dont_inherit=True)
         return code, {}, "-c", ""
     if options.kind == "module":
         sys.path.insert(0, os.getcwd())
-        spec = importlib.util.find_spec(options.program)
-        if spec and spec.submodule_search_locations is not None:
-            spec = importlib.util.find_spec(f"{options.program}.__main__")
+        try:
+            spec = importlib.util.find_spec(options.program)
+            if spec and spec.submodule_search_locations is not None:
+                spec = importlib.util.find_spec(f"{options.program}.__main__")
+        except ModuleNotFoundError:  # the package that it would be in
+            spec = None
         del sys.path[0]
         loader: typing.Any = spec.loader if spec else None
         code = loader.get_code(spec.name) if loader else None
@@ -140,7 +67,8 @@ def _load(options: Options):
         raise UsageError(f"can't read {path}: {error.strerror}") from None
     names = {"__file__": os.path.abspath(path)}
     directory = os.path.dirname(os.path.realpath(path))
-    return compile(source, os.path.abspath(path), "exec"), names, path, directory
+    code = compile(source, os.path.abspath(path), "exec", dont_inherit=True)
+    return code, names, path, directory
 
 
 def _make_main(names: dict) -> dict:
@@ -153,15 +81,33 @@ def _make_main(names: dict) -> dict:
 def _run(options: Options, code, namespace: dict) -> None:
     from holdfast.scorep import instrumenter
 
-    if options.instrumenter_file:
-        with open(options.instrumenter_file, "rb") as file:
-            text = compile(file.read(), options.instrumenter_file, "exec")
-        names = {"__name__": "__instrumenter__", "__file__": options.instrumenter_file}
-        exec(text, names)  # noqa: S102
-    if options.instrument:
+    if options.instrument and not options.dummy:
         instrumenter.register()
     # Events stay on after the last line: threads may still run. Closing ends them.
     exec(code, namespace)  # noqa: S102
+
+
+def _show(error: BaseException) -> typing.NoReturn:
+    """End as Python does for an exception that nobody caught, without our own frames."""
+    trace = error.__traceback__
+    while trace and trace.tb_frame.f_code.co_filename == __file__:
+        trace = trace.tb_next
+    sys.excepthook(type(error), error.with_traceback(trace), trace)
+    raise SystemExit(1) from None
+
+
+def _open(options: Options, scorep) -> str:
+    """Open the experiment; under the dummy it is closed again, and stays empty."""
+    try:
+        _choose_recorder(options)
+        experiment = scorep.open(c_calls=options.c_functions)
+    except (OSError, RuntimeError) as error:
+        print(f"holdfast.scorep: {error}", file=sys.stderr)
+        raise SystemExit(2) from None
+    _say(options, f"recording into {experiment}")
+    if options.dummy:
+        scorep.close_at_end()
+    return experiment
 
 
 def _say(options: Options, message: str) -> None:
@@ -213,17 +159,16 @@ def main(arguments: list[str]) -> None:
         if options.kind == "help":
             print(USAGE, end="")
             return
+        if not options.kind:
+            raise UsageError("no program to run")
         code, names, name, directory = _load(options)
+        instrumentation = load_instrumenter_file(options)
     except UsageError as error:
         print(f"holdfast.scorep: {error}\n\n{USAGE}", end="", file=sys.stderr)
         raise SystemExit(2) from None
-    try:
-        _choose_recorder(options)
-        experiment = scorep.open()
-    except (OSError, RuntimeError) as error:
-        print(f"holdfast.scorep: {error}", file=sys.stderr)
-        raise SystemExit(2) from None
-    _say(options, f"recording into {experiment}")
+    except SyntaxError as error:
+        _show(error.with_traceback(None))
+    experiment = _open(options, scorep)
     sys.argv[:] = [name, *options.arguments]
     if sys.flags.safe_path:
         sys.path.insert(0, directory)
@@ -232,9 +177,16 @@ def main(arguments: list[str]) -> None:
     scorep.install_alias()
     # At exit, not when the program's last line has run: its threads may still do so.
     finish = functools.partial(_finish, scorep, options, experiment)
-    atexit.register(finish)
-    ending.guard(finish)
-    _run(options, code, _make_main(names))
+    if not options.dummy:
+        atexit.register(finish)
+        ending.guard(finish)
+    try:
+        run_instrumenter_file(instrumentation)
+        _run(options, code, _make_main(names))
+    except (SystemExit, KeyboardInterrupt):
+        raise  # their exit status is Python's to find
+    except BaseException as error:  # noqa: BLE001
+        _show(error)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ calls. Without an open recording they do nothing.
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
 import types
@@ -18,6 +19,7 @@ from .wrapping import around
 __all__ = [
     "disable_recording",
     "enable_recording",
+    "force_finalize",
     "instrument_function",
     "instrument_module",
     "parameter_int",
@@ -26,6 +28,7 @@ __all__ = [
     "region",
     "region_begin",
     "region_end",
+    "reregister_exit_handler",
     "rewind_begin",
     "rewind_end",
 ]
@@ -39,10 +42,23 @@ def _warn_once(message: str) -> None:
         warn(message)
 
 
+def _absolute(file_name: str) -> str:
+    """What has no file, such as <string>, keeps its name."""
+    return file_name if file_name.startswith("<") else os.path.abspath(file_name)
+
+
+def _shown(name) -> str:
+    """The region's name; what would break the lines of a report is escaped."""
+    text = f"user:{name}"
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
 def _caller(depth: int):
     """File and line of the code that called into this module."""
     frame = sys._getframe(depth + 1)
-    return os.path.abspath(frame.f_code.co_filename), frame.f_lineno
+    return _absolute(frame.f_code.co_filename), frame.f_lineno
 
 
 def _begin(name: str, file_name, line_number, depth: int) -> None:
@@ -51,7 +67,7 @@ def _begin(name: str, file_name, line_number, depth: int) -> None:
     if file_name is None:
         file_name, line = _caller(depth + 1)
         line_number = line if line_number is None else line_number
-    _recorder.region_begin(name, os.fspath(file_name), line_number or 0)
+    _recorder.region_begin(name, _absolute(os.fspath(file_name)), line_number or 0)
 
 
 def region_begin(name: str, file_name=None, line_number=None) -> None:
@@ -59,12 +75,12 @@ def region_begin(name: str, file_name=None, line_number=None) -> None:
 
     The first begin of a name fixes its file and line: those given, else the caller's.
     """
-    _begin(f"user:{name}", file_name, line_number, 1)
+    _begin(_shown(name), file_name, line_number, 1)
 
 
 def region_end(name: str) -> None:
     """Leave the region `name`. Where none is open, say so once and go on."""
-    if not _recorder.region_end(f"user:{name}"):
+    if not _recorder.region_end(_shown(name)):
         _warn_once(f"region_end({name!r}): no such region is open on this thread")
 
 
@@ -74,21 +90,26 @@ class region:
     Parameters
     ----------
     region_name : str
-        Shown as ``user:region_name``. A decorated function without one is shown as
-        ``module:qualified_name``; a ``with`` block without one as ``user:file:line``.
+        Shown as ``user:region_name``. A ``with`` block without one is shown as
+        ``user:file:line``. A decorated function without one is shown under its own name,
+        ``module:function`` or ``module.Class:method``; where functions are recorded
+        anyhow, it has no other region.
+    name : str
+        The same.
     """
 
     __slots__ = ("_given", "_open")
 
-    def __init__(self, region_name: str = ""):
-        self._given = str(region_name) if region_name else ""
+    def __init__(self, region_name: str = "", *, name: str = ""):
+        given = region_name or name
+        self._given = str(given) if given else ""
         self._open: list = []
 
     def __enter__(self):
-        name, place = f"user:{self._given}", (None, None)
+        name, place = _shown(self._given), (None, None)
         if not self._given:
             place = _caller(1)
-            name = f"user:{os.path.basename(place[0])}:{place[1]}"
+            name = _shown(f"{os.path.basename(place[0])}:{place[1]}")
         _begin(name, *place, 1)
         self._open.append(name)
         return self
@@ -101,14 +122,24 @@ class region:
         inner = getattr(function, "__func__", function)
         while hasattr(inner, "__wrapped__"):
             inner = inner.__wrapped__
-        module = getattr(inner, "__module__", None) or "<unknown>"
-        qualname = getattr(inner, "__qualname__", repr(inner))
-        name = f"user:{self._given}" if self._given else f"{module}:{qualname}"
         code = getattr(inner, "__code__", None)
-        place = (None, None)
-        if code:
-            place = (os.path.abspath(code.co_filename), code.co_firstlineno)
-        return around(function, lambda: _FixedRegion(name, place))
+        place = (_absolute(code.co_filename), code.co_firstlineno) if code else _caller(1)
+        if self._given:
+            name = _shown(self._given)
+            return around(function, lambda: _FixedRegion(name, place))
+        name = _own_name(inner)
+        return around(function, lambda: _OwnRegion(name, place))
+
+
+def _own_name(function) -> str:
+    """As the recorder names functions; see region_names.c."""
+    module = getattr(function, "__module__", None)
+    module = module if isinstance(module, str) else "<unknown>"
+    qualname = getattr(function, "__qualname__", repr(function))
+    owner, dot, name = qualname.rpartition(".")
+    if dot and name and not owner.endswith("<locals>"):
+        return f"{module}.{owner}:{name}"
+    return f"{module}:{qualname}"
 
 
 class _FixedRegion:
@@ -125,6 +156,20 @@ class _FixedRegion:
     def __exit__(self, kind, value, traceback):
         _recorder.region_end(self._name)
         return False
+
+
+class _OwnRegion(_FixedRegion):
+    """The same under the function's own name, unless its call is recorded by itself."""
+
+    __slots__ = ("_begun",)
+
+    def __enter__(self):
+        self._begun = not _recorder.is_enabled()
+        if self._begun:
+            super().__enter__()
+
+    def __exit__(self, kind, value, traceback):
+        return super().__exit__(kind, value, traceback) if self._begun else False
 
 
 def rewind_begin(name: str, file_name=None, line_number=None) -> None:
@@ -171,3 +216,19 @@ def instrument_module(module, instrumenter_fun=region) -> None:
     for name, value in list(vars(module).items()):
         if isinstance(value, types.FunctionType):
             setattr(module, name, instrument_function(value, instrumenter_fun))
+
+
+def force_finalize() -> None:
+    """Write the results now; nothing is recorded from here on."""
+    from . import close_at_end
+
+    close_at_end()
+
+
+def reregister_exit_handler() -> None:
+    """Have the results written at exit although the program cleared the exit handlers."""
+    from . import close_at_end
+
+    if _recorder.is_open():
+        atexit.unregister(close_at_end)
+        atexit.register(close_at_end)

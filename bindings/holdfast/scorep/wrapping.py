@@ -82,14 +82,13 @@ def _plain(function, make_context):
 
 # As in inspect, which takes 10 ms to import: a tenth of a small program's time.
 _GENERATOR, _COROUTINE, _ASYNC_GENERATOR = 0x20, 0x80, 0x200
+_AWAITABLE_GENERATOR = 0x100  # by types.coroutine
 
 
 def _flags(function) -> int:
     """What a call gives: the flags of the code behind methods and partials; 0 without one."""
     while isinstance(function, (types.MethodType, functools.partial)):
-        function = (
-            function.func if isinstance(function, functools.partial) else function.__func__
-        )
+        function = function.func if isinstance(function, functools.partial) else function.__func__
     return function.__code__.co_flags if isinstance(function, types.FunctionType) else 0
 
 
@@ -106,5 +105,6 @@ def around(function, make_context):
     if flags & _COROUTINE:
         return _coroutine(function, make_context)
     if flags & _GENERATOR:
-        return _generator(function, make_context)
+        wrapped = _generator(function, make_context)
+        return types.coroutine(wrapped) if flags & _AWAITABLE_GENERATOR else wrapped
     return _plain(function, make_context)

@@ -15,9 +15,10 @@ import importlib
 import os
 import sys
 import time
+import types
 import typing as t
 
-from holdfast.scorep import ending
+from holdfast.scorep import ending, loading, options, telling
 
 from . import figures, tables, tensors
 from .control import Frame
@@ -36,6 +37,7 @@ class Recording:
             self._recorder.exclude(module.__file__)
         self._experiment = ""  # absolute; "" where nothing is recorded
         self._shown = ""  # the same as the user wrote it
+        self._instrumented: set[str] = set()  # instrumenter files that ran in this process
 
     def is_open(self) -> bool:
         """Whether there is one already: the notebook's own, maybe."""
@@ -49,16 +51,26 @@ class Recording:
         OSError
             Its directory can't be made, or not be written to.
         RuntimeError
-            A recording is open already, or the settings can't be understood.
+            A recording is open already, or the settings or arguments can't be understood.
         """
+        given, instrumentation = _parse(arguments)
         wanted = os.environ.get("SCOREP_EXPERIMENT_DIRECTORY", "")
-        self._recorder.open(wanted or None)
+        self._recorder.open(wanted or None, c_calls=given.c_functions)
         self._experiment = self._recorder.directory()
         self._shown = wanted or self._experiment
         ending.guard(self.close)
         self._shell.recorder = self._recorder
-        self._shell.instrument = "--noinstrumenter" not in arguments
+        self._shell.instrument = given.instrument
         self._shell.name_cells()
+        if given.dummy:
+            self.close()
+        elif instrumentation and instrumentation.co_filename not in self._instrumented:
+            self._instrumented.add(instrumentation.co_filename)
+            try:
+                options.run_instrumenter_file(instrumentation)
+            except Exception as error:
+                self.close()
+                raise _wrong(given, error) from error
 
     async def run(self, cell: t.Awaitable[Frame], report: Frame) -> Frame:
         """Wait for the cell and close; its reply with the trace. Begins the report's `out`."""
@@ -111,6 +123,24 @@ _ADVICE = (
     "Choose another directory with SCOREP_EXPERIMENT_DIRECTORY (%env, %%scorep_env), or run the "
     "cell without %%execute_with_scorep."
 )
+
+
+def _parse(arguments: t.Sequence[str]) -> tuple[options.Options, types.CodeType | None]:
+    """The options, and the code of their instrumenter file."""
+    given = options.parse(arguments)
+    if given.kind:
+        raise options.UsageError("%%scorep_python_binding_arguments takes options only")
+    if given.unknown and not loading.is_chosen():
+        telling.warn("unknown, passed over: " + " ".join(given.unknown))
+    try:
+        return given, options.load_instrumenter_file(given)
+    except SyntaxError as error:
+        raise _wrong(given, error) from error
+
+
+def _wrong(given: options.Options, error: Exception) -> options.UsageError:
+    said = f"{type(error).__name__}: {error}"
+    return options.UsageError(f"--instrumenter-file={given.instrumenter_file}: {said}")
 
 
 def _tell(message: str) -> None:

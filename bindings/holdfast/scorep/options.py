@@ -1,0 +1,126 @@
+"""The options of ``python -m holdfast.scorep``, which a cell's arguments are as well.
+
+A value follows its option after ``=`` or as the next argument. What Score-P's own
+``scorep-config`` understands is kept for it.
+"""
+
+from __future__ import annotations
+
+import collections
+import os
+import types
+import typing as t
+
+TYPES = ("profile", "trace", "cProfile", "cTrace", "dummy")
+
+_SWITCHES = {
+    "--user", "--nouser", "--compiler", "--nocompiler", "--cuda", "--nocuda",
+    "--openacc", "--noopenacc", "--opencl", "--noopencl", "--kokkos", "--nokokkos",
+    "--hip", "--nohip", "--memory", "--nomemory", "--pomp", "--nopomp", "--opari",
+    "--noopari", "--preprocess", "--nopreprocess", "--online-access", "--noonline-access",
+    "--static", "--dynamic", "--no-as-needed",
+}  # fmt: skip
+_VALUED = ("--mpp", "--thread", "--io", "--mutex", "--libwrap", "--target")
+
+
+class UsageError(RuntimeError):
+    """The command line can't be understood."""
+
+
+class Options:
+    """What the options say, and which program follows them."""
+
+    def __init__(self) -> None:
+        self.instrument = True  # record functions from the program's first line on
+        self.dummy = False  # record nothing at all
+        self.c_functions = False
+        self.verbose = False
+        self.instrumenter_file: str | None = None
+        self.forwarded: list[str] = []  # for scorep-config, which the built-in recorder has not
+        self.unknown: list[str] = []  # scorep-config may know them
+        self.kind = "script"  # script, module, code, help; "" where no program follows
+        self.program = ""
+        self.arguments: list[str] = []
+
+
+def _take_type(options: Options, kind: str) -> None:
+    if kind not in TYPES:
+        raise UsageError(f"unknown instrumenter type {kind!r}, not one of {', '.join(TYPES)}")
+    options.dummy = kind == "dummy"
+
+
+def _take_switch(options: Options, name: str) -> bool:
+    """An option without a value; False where it is none."""
+    if name in ("--noinstrumenter", "--nopython"):
+        options.instrument = False
+    elif name == "--c-functions":
+        options.c_functions = True
+    elif name in ("-v", "--verbose"):
+        options.verbose = True
+    elif name == "--mpi":
+        options.forwarded.append("--mpp=mpi")
+    elif name in _SWITCHES:
+        options.forwarded.append(name)
+    else:
+        return name == "--keep-files"
+    return True
+
+
+def _take(options: Options, argument: str, rest: collections.deque[str]) -> None:
+    name, equals, value = argument.partition("=")
+    if _take_switch(options, argument):
+        return
+    if name in ("--instrumenter-type", "--instrumenter-file", *_VALUED):
+        if not equals and not rest:
+            raise UsageError(f"{name} needs a value")
+        value = value if equals else rest.popleft()
+        if name == "--instrumenter-type":
+            _take_type(options, value)
+        elif name == "--instrumenter-file":
+            options.instrumenter_file = value
+        else:
+            options.forwarded.append(f"{name}={value}")
+    elif argument.startswith("--"):
+        options.unknown.append(argument)
+    else:
+        raise UsageError(f"unknown option {argument}")
+
+
+def parse(arguments: t.Iterable[str]) -> Options:
+    """Read the options up to the program, and leave the program's alone."""
+    options, rest = Options(), collections.deque(arguments)
+    options.kind = ""
+    while rest and not options.kind:
+        argument = rest.popleft()
+        if argument in ("-h", "--help"):
+            options.kind = "help"
+        elif argument in ("--", "-m", "-c"):
+            options.kind = {"--": "script", "-m": "module", "-c": "code"}[argument]
+        elif argument.startswith("-") and argument != "-":
+            _take(options, argument, rest)
+        else:
+            options.kind = "script"
+            rest.appendleft(argument)
+    if options.kind and options.kind != "help" and not rest:
+        raise UsageError("no program to run")
+    options.program = rest.popleft() if rest else ""
+    options.arguments = list(rest)
+    return options
+
+
+def load_instrumenter_file(options: Options) -> types.CodeType | None:
+    """The code of ``--instrumenter-file``, which is to run before the program."""
+    if options.instrumenter_file is None:
+        return None
+    path = os.path.abspath(options.instrumenter_file)
+    try:
+        with open(path, "rb") as file:
+            return compile(file.read(), path, "exec", dont_inherit=True)
+    except OSError as error:
+        raise UsageError(f"can't read {options.instrumenter_file}: {error.strerror}") from None
+
+
+def run_instrumenter_file(code: types.CodeType | None) -> None:
+    """Run what ``load_instrumenter_file`` gave."""
+    if code is not None:
+        exec(code, {"__name__": "__instrumenter__", "__file__": code.co_filename})  # noqa: S102
