@@ -129,6 +129,8 @@ def _report_lines(report: dict[str, t.Any]) -> list[str]:
     lines = _align(table, right=(1,))
     if report.get("reason"):
         lines.append(f"All names were bound: {report['reason']}.")
+    if report.get("recorder") == "scorep":
+        lines.append("It was recorded by Score-P.")
     if report.get("road"):
         why = f": {report['road_reason']}" if report.get("road_reason") else ""
         lines.append(f"It ran {_ROADS[report['road']]}{why}.")

@@ -17,6 +17,7 @@ is on PATH).
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import re
@@ -61,22 +62,20 @@ class Installation(t.NamedTuple):
 
 
 def is_chosen() -> bool:
-    """Whether Score-P is to record.
+    """Whether Score-P is to record; it may turn out not to be there."""
+    choice = _understand(os.environ.get("HOLDFAST_RECORDER", ""))
+    if choice == "auto":
+        return _preloaded or shutil.which("scorep-config") is not None
+    return choice == "scorep"
 
-    Raises
-    ------
-    RuntimeError
-        HOLDFAST_RECORDER asks for a Score-P that isn't there.
-    """
-    choice = os.environ.get("HOLDFAST_RECORDER", "") or "auto"
-    if choice == "builtin":
-        return False
-    if choice not in ("auto", "scorep"):
+
+@functools.cache
+def _understand(choice: str) -> str:
+    if choice in ("auto", "scorep", "builtin"):
+        return choice
+    if choice:
         warn(f"HOLDFAST_RECORDER={choice!r} is none of auto, scorep, builtin; taken as auto")
-    found = _preloaded or shutil.which("scorep-config") is not None
-    if choice == "scorep" and not found:
-        raise RuntimeError("HOLDFAST_RECORDER=scorep, but there is no scorep-config on PATH")
-    return found
+    return "auto"
 
 
 def configure(options: t.Iterable[str]) -> None:
@@ -96,15 +95,27 @@ def options() -> tuple[str, ...]:
     return _options
 
 
+@contextlib.contextmanager
+def settings_kept() -> t.Iterator[None]:
+    """Leave the SCOREP_... variables as they were: Score-P reads what it is told when a recording
+    is opened, and a notebook's environment is the user's."""
+    before = {name: value for name, value in os.environ.items() if name.startswith("SCOREP_")}
+    try:
+        yield
+    finally:
+        for name in [name for name in os.environ if name.startswith("SCOREP_")]:
+            if name not in before:
+                del os.environ[name]
+        os.environ.update(before)
+
+
 def is_mpi() -> bool:
     """Whether several processes make one experiment."""
     return any(option.startswith("--mpp=") and option != "--mpp=none" for option in _options)
 
 
-def _ask(options: tuple[str, ...], what: str) -> str:
-    done = subprocess.run(
-        ["scorep-config", what, *options], capture_output=True, text=True, check=False
-    )
+def _ask(program: str, options: tuple[str, ...], what: str) -> str:
+    done = subprocess.run([program, what, *options], capture_output=True, text=True, check=False)
     if done.returncode != 0:
         said = (done.stdout + done.stderr).strip().splitlines()
         raise RuntimeError(
@@ -113,19 +124,27 @@ def _ask(options: tuple[str, ...], what: str) -> str:
     return done.stdout
 
 
-@functools.lru_cache
-def find(options: tuple[str, ...]) -> Installation:
-    """Ask scorep-config.
+def find() -> Installation:
+    """Ask scorep-config, unless it was asked already.
 
     Raises
     ------
     RuntimeError
-        It refuses the options, or Score-P has no shared libraries.
+        It isn't there, refuses the options, or Score-P has no shared libraries.
     """
-    init = _ask(options, "--adapter-init")
-    folders = re.findall(r"-L(\S+)", _ask(options, "--ldflags"))
-    names = re.findall(r"-l(scorep_\S+)", _ask(options, "--libs"))
-    preload = _ask(options, "--preload-libs").split()
+    program = shutil.which("scorep-config")
+    if program is None:
+        raise RuntimeError("there is no scorep-config on PATH")
+    return _find(program, _options)
+
+
+@functools.lru_cache
+def _find(program: str, options: tuple[str, ...]) -> Installation:
+    ask = functools.partial(_ask, program, options)
+    init = ask("--adapter-init")
+    folders = re.findall(r"-L(\S+)", ask("--ldflags"))
+    names = re.findall(r"-l(scorep_\S+)", ask("--libs"))
+    preload = ask("--preload-libs").split()
     paths = []
     for name in names:
         places = (os.path.join(folder, f"lib{name}.so") for folder in folders)
@@ -154,7 +173,7 @@ def _table() -> str:
 
 def restart(environ: t.MutableMapping[str, str]) -> None:
     """Set in `environ` what makes a program start with Score-P."""
-    found = find(_options)
+    found = find()
     before = environ.get("LD_PRELOAD", "")
     libraries = dict.fromkeys((*found.preload, *found.libraries))
     environ["LD_PRELOAD"] = " ".join((*before.split(), *libraries, _table()))
@@ -197,7 +216,7 @@ def load() -> None:
     if _preloaded:
         _recorder.load_scorep("", "", "")
         return
-    found = find(_options)
+    found = find()
     absent = sorted(found.adapters - _NEED_NO_PLACE - {_COMPILER})
     if absent:
         warn(

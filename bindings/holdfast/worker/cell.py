@@ -50,6 +50,7 @@ class Cell(Worker):
 
         magics.register(self.shell, self)
         self.recording = Recording(self.shell)
+        self.recording.prepare()
         _ = self.shell.display_formatter.formatters  # made when first asked for: not in the cell
         self.last_report: dict[str, t.Any] = {}
 

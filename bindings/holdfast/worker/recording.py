@@ -11,6 +11,7 @@ profile function that the notebook had set in its place again.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import sys
@@ -39,6 +40,12 @@ class Recording:
         self._shown = ""  # the same as the user wrote it
         self._instrumented: set[str] = set()  # instrumenter files that ran in this process
 
+    def prepare(self) -> None:
+        """Do ahead of a cell what takes time: Score-P's installation is looked at."""
+        if loading.is_chosen():
+            with contextlib.suppress(OSError, RuntimeError):  # told when a cell wants it
+                loading.find()
+
     def is_open(self) -> bool:
         """Whether there is one already: the notebook's own, maybe."""
         return self._recorder.is_open()
@@ -55,7 +62,9 @@ class Recording:
         """
         given, instrumentation = _parse(arguments)
         wanted = os.environ.get("SCOREP_EXPERIMENT_DIRECTORY", "")
-        self._recorder.open(wanted or None, c_calls=given.c_functions)
+        loading.configure(given.forwarded + given.unknown)
+        with loading.settings_kept():
+            self._recorder.open(wanted or None, c_calls=given.c_functions)
         self._experiment = self._recorder.directory()
         self._shown = wanted or self._experiment
         ending.guard(self.close)
@@ -82,6 +91,7 @@ class Recording:
         report["seconds_run"] = time.perf_counter() - started - closing
         report["seconds_out"] = closing
         report["events"] = events
+        report["recorder"] = "scorep" if loading.is_chosen() else "builtin"
         if self._shown:
             reply["trace"] = self._shown
         return reply
@@ -113,13 +123,18 @@ class Recording:
 
 def refuse(shell: t.Any, error: Exception) -> dict[str, t.Any]:
     """The content of the reply of a cell that did not run, since it could not be recorded."""
-    said = f"the cell did not run: {error}. {_ADVICE}"
+    advice = _DIRECTORY_ADVICE if isinstance(error, OSError) else _ADVICE
+    said = f"the cell did not run: {error}. {advice}"
     name, shown = type(error).__name__, [f"{type(error).__name__}: {said}"]
     shell._showtraceback(type(error), said, shown)
     return {"status": "error", "ename": name, "evalue": said, "traceback": shown}
 
 
 _ADVICE = (
+    "Change the settings, or run the cell without %%execute_with_scorep; HOLDFAST_RECORDER=builtin "
+    "(%env) records without Score-P."
+)
+_DIRECTORY_ADVICE = (
     "Choose another directory with SCOREP_EXPERIMENT_DIRECTORY (%env, %%scorep_env), or run the "
     "cell without %%execute_with_scorep."
 )

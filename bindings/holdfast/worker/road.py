@@ -34,6 +34,8 @@ import time
 import types
 import typing as t
 
+from holdfast.scorep import loading
+
 from . import results
 from .control import Frame
 from .reach import Reach
@@ -79,6 +81,9 @@ class Road:
         """The answer to a request for a commit, where the cell stays and none is needed."""
         self._named, self._reason = set(), ""
         if "code" not in frame:  # a commit for its own sake, or for a fresh process
+            return None
+        if loading.is_chosen():
+            self._reason = "Score-P records, which it does once in a process"
             return None
         road, self._reason = self._wish(frame)
         if road == "auto":
