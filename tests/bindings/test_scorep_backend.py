@@ -153,7 +153,7 @@ def test_program_is_what_it_is_without_us(run):
 def test_user_regions_and_parameters(run):
     experiment = run(
         """
-        from scorep import user
+        from holdfast.scorep import user
         with user.region("mine"):
             user.parameter_int("count", -3)
             user.parameter_uint("size", 2**64 - 1)
@@ -173,7 +173,7 @@ def test_user_regions_and_parameters(run):
 def test_recording_off_and_on_at_different_depths(run):
     experiment = run(
         """
-        from scorep import user
+        from holdfast.scorep import user
         def leaf(): pass
         def off():
             user.disable_recording()
@@ -191,7 +191,7 @@ def test_recording_off_and_on_at_different_depths(run):
 def test_rewound_events_are_dropped(run):
     experiment = run(
         """
-        from scorep import user
+        from holdfast.scorep import user
         def dropped(): pass
         def kept(): pass
         user.rewind_begin("a"); dropped(); user.rewind_end("a", True)

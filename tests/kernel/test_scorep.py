@@ -59,13 +59,14 @@ def test_each_cell_is_an_experiment(kernel, tmp_path):
 def test_arguments_and_threads(kernel, tmp_path):
     kernel.run("%env SCOREP_EXPERIMENT_DIRECTORY=mine")
     kernel.run("%%scorep_python_binding_arguments\n--noinstrumenter --nocompiler")
-    kernel.run(
-        CELL + "import threading\nfrom scorep import user, instrumenter\n"
+    outcome = kernel.run(
+        CELL + "import threading\nfrom holdfast.scorep import user, instrumenter\n"
         "with user.region('only'):\n    count(3)\n"
         "with instrumenter.enable():\n"
         "    thread = threading.Thread(target=count, args=(5,))\n"
         "    thread.start(); thread.join()\ndel thread"
     )
+    assert outcome.status == "ok", outcome.content
     found = regions(tmp_path / "mine")
     assert found.count("user:only") == 1
     assert found.count("__main__:count") == 6
