@@ -197,6 +197,10 @@ static PyMethodDef store_methods[] = {
     {"_memory_at", hfi_memory_at, METH_VARARGS,
      "_memory_at(address, size, owner): `size` bytes at `address` as a Memory, which "
      "keeps `owner`."},
+    {"_own_pages", hfi_own_pages, METH_O,
+     "_own_pages(ranges): the pages there that no other process maps, as runs."},
+    {"_copy_pages", hfi_copy_pages, METH_O,
+     "_copy_pages(runs): let a fork have its own copies; of how many bytes."},
     {"_prepare", hfi_prepare, METH_VARARGS,
      "_prepare(session, address, touched, write): make the region at `address` ready "
      "for `touched` bytes of it to be written or read; its size, or 0 where nothing "

@@ -96,6 +96,12 @@ PyObject *hfi_numpy_allocator_enable(PyObject *module, PyObject *args,
                                      PyObject *kwargs);
 PyObject *hfi_numpy_allocator_disable(PyObject *module, PyObject *ignored);
 
+/* ---- own_pages.c ----------------------------------------------------------------- */
+
+/* _own_pages and _copy_pages: see the method table of the module. */
+PyObject *hfi_own_pages(PyObject *module, PyObject *ranges);
+PyObject *hfi_copy_pages(PyObject *module, PyObject *wanted);
+
 /* ---- preparation.c --------------------------------------------------------------- */
 
 /* _prepare, _reseal and _copied: see the method table of the module. */

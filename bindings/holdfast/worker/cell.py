@@ -24,6 +24,7 @@ from holdfast.errors import NotCarriedError
 
 from . import figures, preparation, reach, results, state
 from .control import Frame
+from .footprint import footprint
 from .process import leave
 from .recording import Recording, refuse
 from .requests import Worker
@@ -42,6 +43,7 @@ class Cell(Worker):
         self._handlers = atexit._ncallbacks()
         self.names: t.Any = None
         self.not_carried: dict[str, str] = {}
+        self._faults = 0  # of its cell
         self._copied: list[int] = []  # buffers made ready to be written
         self._reached: set[str] | None = None  # what the cell's code can touch; None: all
         handles.table.fetch = self._fetch_handle
@@ -54,10 +56,20 @@ class Cell(Worker):
         _ = self.shell.display_formatter.formatters  # made when first asked for: not in the cell
         self.last_report: dict[str, t.Any] = {}
 
+    def _begin(self) -> None:
+        super()._begin()
+        self.loop.call_soon(self._copy_ahead)
+
+    def _copy_ahead(self) -> None:
+        """While nobody asks: have the pages that every cell writes (footprint.py)."""
+        if not self._serving and footprint.copy_some():
+            self.loop.call_soon(self._copy_ahead)
+
     async def execute(self, frame: Frame, message: dict[str, t.Any]) -> Frame:
         """Bind, run, save: the reply's fields."""
         instrument = frame.get("instrument") or {}
         started = time.perf_counter()
+        footprint.begin()
         report = self._hand_in(frame.get("code", ""), instrument)
         try:
             if not instrument.get("isolated", False):
@@ -76,6 +88,7 @@ class Cell(Worker):
         self._learn_writes(frame.get("code", ""), report)
         self._flush()
         report["seconds_out"] += time.perf_counter() - started
+        report["page_faults"] = self._faults = footprint.faults()
         reply["report"] = report
         return reply
 
@@ -189,6 +202,7 @@ class Cell(Worker):
 
     def closed(self) -> None:
         super().closed()
+        footprint.learn(self._faults)
         lending.desk.wait_for_return(_LENDING_SECONDS)
         # Exit handlers and threads that were left running may write to what is published.
         may_write = atexit._ncallbacks() > self._handlers or len(sys._current_frames()) > 1

@@ -33,6 +33,7 @@ import weakref
 
 from .. import codecs
 from .control import VERSION, Channel, ChannelClosed
+from .footprint import footprint
 from .process import become_worker, die_with, leave
 
 # They start threads at import that a fork doesn't survive.
@@ -259,6 +260,7 @@ def _settle() -> None:
         finalizer.atexit = False
     gc.collect()
     gc.freeze()  # so that a child's collections don't copy the template's pages
+    footprint.settle()
 
 
 def _try_import(name: str) -> bool:
