@@ -52,8 +52,9 @@ typedef struct hfi_location {
     hfi_event_reader traced, profiled;
     uint64_t flushes; /* of the log, when it was full */
     uint64_t id;
-    uint64_t lost;   /* events that the back end refused, or there was no memory for */
-    uint64_t events; /* in the trace */
+    uint64_t lost;    /* events that the back end refused, or there was no memory for */
+    uint64_t events;  /* in the trace */
+    uint64_t rewound; /* events that were taken back */
     char name[64];
     struct hfi_rewind *rewinds; /* innermost first */
     _Atomic bool finished;      /* the thread has ended; set without any lock */
@@ -62,6 +63,8 @@ typedef struct hfi_location {
 typedef struct hfi_recording_totals {
     uint64_t events;
     uint64_t lost;
+    uint64_t rewound;
+    uint64_t flushes;
     size_t locations;
     size_t regions;
 } hfi_recording_totals;

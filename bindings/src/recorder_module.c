@@ -189,8 +189,8 @@ PyDoc_STRVAR(
     "close()\n--\n\n"
     "Switch events off and write everything. Returns a dict: directory, trace "
     "(path of\ntraces.otf2 or None), profile (path or None), events, lost (events "
-    "that could not be\nwritten), locations, regions. Returns None when no "
-    "recording is open.");
+    "that could not be\nwritten), rewound (events), flushes (of full buffers), locations, regions. "
+    "Returns\nNone when no recording is open.");
 
 static PyObject *
 recorder_close(PyObject *module, PyObject *unused) {
@@ -216,9 +216,11 @@ recorder_close(PyObject *module, PyObject *unused) {
         return NULL;
     }
     return Py_BuildValue(
-        "{sOsNsNsKsKsnsn}", "directory", state->directory, "trace", trace, "profile",
+        "{sOsNsNsKsKsKsKsnsn}", "directory", state->directory, "trace", trace, "profile",
         profile, "events", (unsigned long long)totals.events, "lost",
-        (unsigned long long)totals.lost, "locations", (Py_ssize_t)totals.locations,
+        (unsigned long long)totals.lost, "rewound", (unsigned long long)totals.rewound,
+        "flushes", (unsigned long long)totals.flushes, "locations",
+        (Py_ssize_t)totals.locations,
         "regions", (Py_ssize_t)totals.regions);
 }
 
