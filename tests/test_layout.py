@@ -18,7 +18,7 @@ ROOMS = ("shm_store", "serializers", "kernel", "bindings")
 NOT_SOURCES = {".git", ".venv", "build", "out", "__pycache__", "dist"}
 
 TOP = set(
-    """shm_store serializers kernel bindings bench tests examples docs .ci setup.cfg meson.build
+    """shm_store serializers kernel bindings bench tests examples .ci setup.cfg meson.build
     meson.options pyproject.toml README.md ARCHITECTURE.md CHANGELOG.md LICENSE run test
     .clang-format .gitignore""".split()
 )
@@ -133,6 +133,10 @@ TESTED_BY = {
     "tests/kernel/test_lending.py": "bindings/holdfast/codecs/lending.py",
     "tests/bindings/test_codecs.py": "bindings/src/codec_plugin.c",
     "tests/bindings/test_loggers.py": "bindings/holdfast/codecs/log_handlers.py",
+    "tests/bindings/test_profile.py": """
+        bindings/recorder/profile_callgrind.c bindings/recorder/profile_cubex.c
+        bindings/recorder/profile_files.c bindings/recorder/profile_flat.c
+        bindings/recorder/profile_json.c bindings/recorder/profile_pstats.c""",
     "tests/bindings/test_numpy_allocator.py": "bindings/src/arena_allocator.c",
 }
 

@@ -9,6 +9,11 @@
  * Invariants: a parent's index is below its children's; the stack holds a path from the
  * root. Recursion makes a deeper path, as in Cube, so no time is counted twice.
  *
+ * A recording's trees have room for so many paths, each for so many levels. A call
+ * without room is collapsed: it and all below it are one node, which counts them, and
+ * takes their time. So the visits of all nodes are the program's calls in any case, and
+ * a recursion a hundred thousand deep costs a counter.
+ *
  * The interpreter's lock serializes all callers. The arrays grow by doubling, so a call
  * allocates only when it is the first on a new path or deeper than any before it.
  *
@@ -18,6 +23,7 @@
  */
 #include "calltree.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 
 typedef struct open_node {
@@ -33,6 +39,11 @@ struct hfi_calltree {
     open_node *stack;
     size_t depth, stack_capacity;
     uint32_t last; /* the node that was entered last */
+    hfi_calltree_room *room;
+    /* A call that isn't recorded by itself is open, and those below it. */
+    bool folding;
+    uint32_t fold; /* the collapsed node on top of the stack; 0: no memory for one */
+    size_t below;  /* open calls that aren't on the stack */
 };
 
 static size_t
@@ -65,10 +76,11 @@ slots_grow(hfi_calltree *tree) {
 }
 
 hf_status
-hfi_calltree_create(hfi_calltree **ret_tree) {
+hfi_calltree_create(hfi_calltree_room *room, hfi_calltree **ret_tree) {
     hfi_calltree *tree = calloc(1, sizeof *tree);
     if (!tree)
         return HF_E_NOMEM;
+    tree->room = room;
     tree->capacity = 256;
     tree->slot_capacity = 512;
     tree->stack_capacity = 256;
@@ -118,46 +130,103 @@ node_add(hfi_calltree *tree, uint32_t parent, uint32_t region, uint32_t *ret_nod
     return HF_OK;
 }
 
-static hf_status
-node_find(hfi_calltree *tree, uint32_t parent, uint32_t region, uint32_t *ret_node) {
+/* 0 where there is no such node: the root is nobody's child. */
+static uint32_t
+node_find(const hfi_calltree *tree, uint32_t parent, uint32_t region) {
     const hfi_calltree_node *last = &tree->nodes[tree->last];
-    if (last->region == region && last->parent == parent) {
-        *ret_node = tree->last;
-        return HF_OK;
-    }
+    if (last->region == region && last->parent == parent)
+        return tree->last;
     size_t at = slot_of(parent, region, tree->slot_capacity);
     for (; tree->slots[at]; at = (at + 1) & (tree->slot_capacity - 1)) {
         uint32_t node = tree->slots[at] - 1;
-        if (tree->nodes[node].parent == parent && tree->nodes[node].region == region) {
-            *ret_node = node;
-            return HF_OK;
-        }
+        if (tree->nodes[node].parent == parent && tree->nodes[node].region == region)
+            return node;
     }
-    return node_add(tree, parent, region, ret_node);
+    return 0;
+}
+
+hf_status
+hfi_calltree_path(hfi_calltree *tree, uint32_t parent, uint32_t region,
+                  uint32_t *ret_node) {
+    *ret_node = node_find(tree, parent, region);
+    return *ret_node ? HF_OK : node_add(tree, parent, region, ret_node);
+}
+
+static hf_status
+stack_reserve(hfi_calltree *tree) {
+    if (tree->depth < tree->stack_capacity)
+        return HF_OK;
+    size_t capacity = tree->stack_capacity * 2;
+    open_node *grown = realloc(tree->stack, capacity * sizeof *grown);
+    if (!grown)
+        return HF_E_NOMEM;
+    tree->stack = grown;
+    tree->stack_capacity = capacity;
+    return HF_OK;
+}
+
+static bool
+has_room(const hfi_calltree *tree) {
+    return !tree->room || (tree->room->paths && tree->depth < tree->room->depth);
+}
+
+/* A path that was not met before. */
+static hf_status
+enter_new(hfi_calltree *tree, uint32_t parent, uint32_t region, uint32_t *ret_node) {
+    if (!has_room(tree)) {
+        hf_status status =
+            hfi_calltree_path(tree, parent, HFI_REGION_COLLAPSED, ret_node);
+        tree->folding = status == HF_OK;
+        tree->fold = status == HF_OK ? *ret_node : 0;
+        return status;
+    }
+    hf_status status = node_add(tree, parent, region, ret_node);
+    if (status == HF_OK && tree->room)
+        tree->room->paths--;
+    return status;
+}
+
+/* Below a call that isn't recorded by itself. */
+static hf_status
+enter_folded(hfi_calltree *tree) {
+    tree->folding = true;
+    tree->below++;
+    if (!tree->fold)
+        return HF_E_NOMEM;
+    tree->nodes[tree->fold].visits++;
+    return HF_OK;
 }
 
 hf_status
 hfi_calltree_enter(hfi_calltree *tree, uint32_t region, uint64_t time) {
-    if (tree->depth == tree->stack_capacity) {
-        size_t capacity = tree->stack_capacity * 2;
-        open_node *grown = realloc(tree->stack, capacity * sizeof *grown);
-        if (!grown)
-            return HF_E_NOMEM;
-        tree->stack = grown;
-        tree->stack_capacity = capacity;
-    }
+    if (tree->folding || stack_reserve(tree) != HF_OK)
+        return enter_folded(tree);
     uint32_t parent = tree->depth ? tree->stack[tree->depth - 1].node : 0;
-    uint32_t node;
-    hf_status status = node_find(tree, parent, region, &node);
-    if (status != HF_OK)
-        return status;
+    uint32_t node = node_find(tree, parent, region);
+    if (!node && enter_new(tree, parent, region, &node) != HF_OK)
+        return enter_folded(tree);
     tree->last = node;
     tree->stack[tree->depth++] = (open_node){node, time};
     return HF_OK;
 }
 
+/* Whether that was the leave of a call that isn't on the stack. */
+static bool
+leave_folded(hfi_calltree *tree) {
+    bool was_below = tree->below > 0;
+    if (was_below)
+        tree->below--;
+    if (!was_below || (!tree->below && !tree->fold)) {
+        tree->folding = false;
+        tree->fold = 0;
+    }
+    return was_below;
+}
+
 void
 hfi_calltree_leave(hfi_calltree *tree, uint64_t time) {
+    if (tree->folding && leave_folded(tree))
+        return;
     if (!tree->depth)
         return;
     open_node open = tree->stack[--tree->depth];
@@ -170,6 +239,49 @@ hfi_calltree_leave(hfi_calltree *tree, uint64_t time) {
     if (took > node->longest)
         node->longest = took;
     tree->nodes[node->parent].children += took;
+}
+
+void
+hfi_calltree_sum(hfi_calltree *tree, uint32_t node, const hfi_calltree_node *more) {
+    hfi_calltree_node *sum = &tree->nodes[node];
+    sum->visits += more->visits;
+    sum->inclusive += more->inclusive;
+    sum->children += more->children;
+    if (more->shortest < sum->shortest)
+        sum->shortest = more->shortest;
+    if (more->longest > sum->longest)
+        sum->longest = more->longest;
+}
+
+hf_status
+hfi_calltree_walk(const hfi_calltree *tree, hfi_calltree_visit *enter,
+                  hfi_calltree_visit *leave, void *context) {
+    uint32_t *first = calloc(tree->count * 2, sizeof *first); /* children */
+    if (!first)
+        return HF_E_NOMEM;
+    uint32_t *next = first + tree->count; /* siblings; 0: no more */
+    for (uint32_t i = (uint32_t)tree->count - 1; i > 0; i--) {
+        next[i] = first[tree->nodes[i].parent];
+        first[tree->nodes[i].parent] = i;
+    }
+    uint32_t at = first[0];
+    while (at) {
+        enter(context, at);
+        if (first[at]) {
+            at = first[at];
+            continue;
+        }
+        while (at && !next[at]) {
+            leave(context, at);
+            at = tree->nodes[at].parent;
+        }
+        if (at) {
+            leave(context, at);
+            at = next[at];
+        }
+    }
+    free(first);
+    return HF_OK;
 }
 
 size_t

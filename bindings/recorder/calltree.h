@@ -7,28 +7,60 @@
 
 #include "holdfast/status.h"
 
-/* One call path: a region, reached through its parent. Times in ticks. Node 0 is the
- * root and stands for the location; it has no region. A parent has a smaller index than
- * its children. */
+/* The region of a node that stands for all calls below its parent that found no room.
+ */
+#define HFI_REGION_COLLAPSED (UINT32_MAX - 1)
+
+/* One call path: a region, reached through its parent. Node 0 is the root and stands
+ * for the location; it has no region. A parent has a smaller index than its children.
+ * Of a collapsed node `visits` counts every call, the times are those of the outermost
+ * ones.
+ */
 typedef struct hfi_calltree_node {
     uint32_t region;
     uint32_t parent;
     uint64_t visits;
-    uint64_t inclusive;
-    uint64_t children; /* what of `inclusive` was spent in callees */
+    uint64_t inclusive; /* ticks, as are all times here */
+    uint64_t children;  /* what of `inclusive` was spent in callees */
     uint64_t shortest;
     uint64_t longest;
 } hfi_calltree_node;
 
 typedef struct hfi_calltree hfi_calltree;
 
-HF_CHECK hf_status hfi_calltree_create(hfi_calltree **ret_tree);
+/* How far the trees of one recording grow together. A path that finds no room is
+ * collapsed; there is at most one collapsed node beside each path. */
+typedef struct hfi_calltree_room {
+    size_t depth; /* of a tree */
+    size_t paths; /* left for all of them */
+} hfi_calltree_room;
+
+/* The caller keeps `room` as long as the tree; NULL: no limit. Failures: HF_E_NOMEM. */
+HF_CHECK hf_status hfi_calltree_create(hfi_calltree_room *room,
+                                       hfi_calltree **ret_tree);
 void hfi_calltree_close(hfi_calltree *tree);
 
-/* Enter and leave nest. Without memory, enter gives HF_E_NOMEM and changes nothing. */
+/* Enter and leave nest. Without memory, enter gives HF_E_NOMEM, and the leave that
+ * belongs to it does nothing. */
 HF_CHECK hf_status hfi_calltree_enter(hfi_calltree *tree, uint32_t region,
                                       uint64_t time);
 void hfi_calltree_leave(hfi_calltree *tree, uint64_t time);
+
+/* The node of this path, which is made where it isn't there yet, without limit.
+ * Failures: HF_E_NOMEM. */
+HF_CHECK hf_status hfi_calltree_path(hfi_calltree *tree, uint32_t parent,
+                                     uint32_t region, uint32_t *ret_node);
+
+/* Add to what the node has: visits and times of `more`. */
+void hfi_calltree_sum(hfi_calltree *tree, uint32_t node, const hfi_calltree_node *more);
+
+/* Call `enter` for each node but the root, then for its children in order, then
+ * `leave`. Takes no stack however deep the tree is. Failures: HF_E_NOMEM, before any
+ * call. */
+typedef void hfi_calltree_visit(void *context, uint32_t node);
+HF_CHECK hf_status hfi_calltree_walk(const hfi_calltree *tree,
+                                     hfi_calltree_visit *enter,
+                                     hfi_calltree_visit *leave, void *context);
 
 size_t hfi_calltree_count(const hfi_calltree *tree);
 const hfi_calltree_node *hfi_calltree_get(const hfi_calltree *tree, size_t index);

@@ -1,118 +1,205 @@
-/* profile.c - the call-path profile as JSON: profile.json in the experiment directory.
+/* profile.c - the call-path profile of one experiment.
  *
- *   {"format": "holdfast-profile", "version": 1, "unit": "ns",
- *    "regions": [{"name", "file", "line", "kind"}, ...],
- *    "locations": [{"id", "name", "nodes": [
- *        {"region": INDEX, "parent": NODE or null, "visits", "inclusive", "exclusive",
- *         "min", "max"}, ...]}]}
+ * Each location has recorded a tree of its own, in ticks, over regions that its process
+ * has numbered. Here they become one: paths are the same where the contents of their
+ * regions are (name, file, line, kind), so the trees of other processes, with other
+ * numbers and another clock, are merged as those of other threads are. What a location
+ * spent on a path is kept beside the sum.
  *
- * A node is one call path; its parent stands before it in the same list. Times are
- * integers. The sum of `exclusive` over a location is what was spent inside any region.
+ * Invariants: a node's inclusive time is its exclusive time and the inclusive times of
+ * its callees, exactly, for each location and for the sum: times are made ns first, and
+ * subtracted then. A path that was only open, and never left, has no visits.
  *
- * Written through stdio by hand: the format is fixed and flat, and the recorder has no
- * JSON library to depend on. Names are UTF-8 already; only quotes, backslashes and
- * control characters need escaping.
+ * Used when a recording is closed, by one thread.
+ *
+ * Rejected: merging by path while the program runs (threads would meet at each event);
+ * a matrix of paths and locations (a thousand threads know a few paths each).
  */
-#include "recorder.h"
+#include "profile.h"
 
-#include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-static void
-write_text(FILE *file, const char *text) {
-    fputc('"', file);
-    for (const unsigned char *at = (const unsigned char *)text; *at; at++) {
-        if (*at == '"' || *at == '\\')
-            fputc('\\', file);
-        if (*at < 0x20)
-            fprintf(file, "\\u%04x", *at);
-        else
-            fputc(*at, file);
+hf_status
+hfi_profile_create(hfi_profile **ret_profile) {
+    hfi_profile *profile = calloc(1, sizeof *profile);
+    if (!profile)
+        return HF_E_NOMEM;
+    if (hfi_definitions_create(&profile->definitions) != HF_OK ||
+        hfi_calltree_create(NULL, &profile->tree) != HF_OK) {
+        hfi_profile_close(profile);
+        return HF_E_NOMEM;
     }
-    fputc('"', file);
+    *ret_profile = profile;
+    return HF_OK;
 }
 
-static void
-write_regions(FILE *file, const hfi_definitions *definitions) {
-    static const char *const kinds[] = {"function", "c_function", "user"};
-    size_t count = hfi_definitions_count_regions(definitions);
-    for (size_t i = 0; i < count; i++) {
-        const hfi_region *region = hfi_definitions_get_region(definitions, (uint32_t)i);
-        fprintf(file, "%s\n{\"name\": ", i ? "," : "");
-        write_text(file, hfi_definitions_get_string(definitions, region->name));
-        fputs(", \"file\": ", file);
-        write_text(file, hfi_definitions_get_string(definitions, region->file));
-        fprintf(file, ", \"line\": %" PRIu32 ", \"kind\": \"%s\"}", region->line,
-                kinds[region->kind]);
+void
+hfi_profile_close(hfi_profile *profile) {
+    if (!profile)
+        return;
+    for (size_t i = 0; i < profile->process_count; i++)
+        free(profile->processes[i]);
+    for (size_t i = 0; i < profile->location_count; i++) {
+        free(profile->locations[i].name);
+        free(profile->locations[i].costs);
     }
+    free(profile->processes);
+    free(profile->locations);
+    hfi_calltree_close(profile->tree);
+    hfi_definitions_close(profile->definitions);
+    free(profile);
 }
 
-static uint64_t
-to_ns(uint64_t ticks, uint64_t ticks_per_second) {
-    return (uint64_t)((double)ticks * 1e9 / (double)ticks_per_second);
-}
-
-/* What is spent in callees is the sum of their rounded times, so that the numbers
- * agree.
- */
 static bool
-write_nodes(FILE *file, const hfi_calltree *tree, uint64_t rate) {
-    size_t count = hfi_calltree_count(tree);
-    uint64_t *children = calloc(count, sizeof *children);
-    if (!children)
+reserve(void **array, size_t *capacity, size_t count, size_t item_size) {
+    if (count < *capacity)
+        return true;
+    size_t wanted = *capacity ? *capacity * 2 : 16;
+    void *grown = realloc(*array, wanted * item_size);
+    if (!grown)
         return false;
-    for (size_t i = 1; i < count; i++) {
-        const hfi_calltree_node *node = hfi_calltree_get(tree, i);
-        children[node->parent] += to_ns(node->inclusive, rate);
-    }
-    for (size_t i = 1; i < count; i++) {
-        const hfi_calltree_node *node = hfi_calltree_get(tree, i);
-        uint64_t inclusive = to_ns(node->inclusive, rate);
-        fprintf(file, "%s\n{\"region\": %" PRIu32, i > 1 ? "," : "", node->region);
-        if (node->parent)
-            fprintf(file, ", \"parent\": %" PRIu32, node->parent - 1);
-        else
-            fputs(", \"parent\": null", file);
-        fprintf(
-            file,
-            ", \"visits\": %" PRIu64 ", \"inclusive\": %" PRIu64
-            ", \"exclusive\": %" PRIu64 ", \"min\": %" PRIu64 ", \"max\": %" PRIu64 "}",
-            node->visits, inclusive,
-            inclusive > children[i] ? inclusive - children[i] : 0,
-            node->visits ? to_ns(node->shortest, rate) : 0, to_ns(node->longest, rate));
-    }
-    free(children);
+    *array = grown;
+    *capacity = wanted;
     return true;
 }
 
 hf_status
-hfi_profile_write(const char *path, const hfi_definitions *definitions,
-                  hfi_location *const *locations, size_t count,
-                  uint64_t ticks_per_second, hf_error *reterr) {
-    FILE *file = fopen(path, "w");
-    if (!file)
-        return hf_error_set_errno(reterr, errno, "creating %s", path);
-    int failed = 0;
-    fputs("{\"format\": \"holdfast-profile\", \"version\": 1, \"unit\": \"ns\",\n"
-          "\"regions\": [",
-          file);
-    write_regions(file, definitions);
-    fputs("],\n\"locations\": [", file);
-    for (size_t i = 0; i < count; i++) {
-        fprintf(file, "%s\n{\"id\": %" PRIu64 ", \"name\": ", i ? "," : "",
-                locations[i]->id);
-        write_text(file, locations[i]->name);
-        fputs(", \"nodes\": [", file);
-        if (!write_nodes(file, locations[i]->tree, ticks_per_second))
-            failed = ENOMEM;
-        fputs("]}", file);
+hfi_profile_add_process(hfi_profile *profile, const char *name, uint32_t *ret_process) {
+    void *array = profile->processes;
+    if (!reserve(&array, &profile->process_capacity, profile->process_count,
+                 sizeof *profile->processes))
+        return HF_E_NOMEM;
+    profile->processes = array;
+    char *copy = strdup(name);
+    if (!copy)
+        return HF_E_NOMEM;
+    *ret_process = (uint32_t)profile->process_count;
+    profile->processes[profile->process_count++] = copy;
+    return HF_OK;
+}
+
+const char *
+hfi_profile_name(const hfi_profile *profile, uint32_t region) {
+    const hfi_region *found = hfi_definitions_get_region(profile->definitions, region);
+    return hfi_definitions_get_string(profile->definitions, found->name);
+}
+
+const char *
+hfi_profile_file(const hfi_profile *profile, uint32_t region) {
+    const hfi_region *found = hfi_definitions_get_region(profile->definitions, region);
+    return hfi_definitions_get_string(profile->definitions, found->file);
+}
+
+/* -- merging --------------------------------------------------------------------------
+ */
+
+/* Rounded down, exactly: the parts of a time don't become more than the whole. */
+static uint64_t
+to_ns(uint64_t ticks, uint64_t ticks_per_second) {
+    uint64_t seconds = ticks / ticks_per_second;
+    uint64_t rest = ticks % ticks_per_second;
+    return seconds * 1000000000u + rest * 1000000000u / ticks_per_second;
+}
+
+static hf_status
+region_merge(hfi_profile *profile, const hfi_definitions *from, uint32_t region,
+             uint32_t *ret_region) {
+    if (region == HFI_REGION_COLLAPSED)
+        return hfi_definitions_add_region(profile->definitions, "COLLAPSE", "", 0,
+                                          HFI_REGION_ARTIFICIAL, ret_region);
+    const hfi_region *found = hfi_definitions_get_region(from, region);
+    return hfi_definitions_add_region(profile->definitions,
+                                      hfi_definitions_get_string(from, found->name),
+                                      hfi_definitions_get_string(from, found->file),
+                                      found->line, found->kind, ret_region);
+}
+
+/* Node i of `tree` is costs[i - 1], with all but the exclusive time. */
+static hf_status
+paths_merge(hfi_profile *profile, const hfi_definitions *definitions,
+            const hfi_calltree *tree, uint64_t rate, hfi_path_cost *costs) {
+    for (size_t i = 1; i < hfi_calltree_count(tree); i++) {
+        const hfi_calltree_node *node = hfi_calltree_get(tree, i);
+        hfi_path_cost *cost = &costs[i - 1];
+        uint32_t region;
+        hf_status status = region_merge(profile, definitions, node->region, &region);
+        if (status == HF_OK)
+            status = hfi_calltree_path(profile->tree,
+                                       node->parent ? costs[node->parent - 1].path : 0,
+                                       region, &cost->path);
+        if (status != HF_OK)
+            return status;
+        cost->visits = node->visits;
+        cost->inclusive = to_ns(node->inclusive, rate);
+        cost->shortest = node->visits ? to_ns(node->shortest, rate) : 0;
+        cost->longest = to_ns(node->longest, rate);
     }
-    fputs("]}\n", file);
-    if (ferror(file) && !failed)
-        failed = EIO;
-    if (fclose(file) != 0 && !failed)
-        failed = errno;
-    return failed ? hf_error_set_errno(reterr, failed, "writing %s", path) : HF_OK;
+    return HF_OK;
+}
+
+/* What is spent in callees is the sum of their rounded times. */
+static void
+costs_finish(hfi_profile *profile, const hfi_calltree *tree, hfi_path_cost *costs) {
+    size_t count = hfi_calltree_count(tree) - 1;
+    for (size_t i = 0; i < count; i++)
+        costs[i].exclusive = costs[i].inclusive;
+    for (size_t i = 0; i < count; i++) {
+        uint32_t parent = hfi_calltree_get(tree, i + 1)->parent;
+        if (parent)
+            costs[parent - 1].exclusive -= costs[i].inclusive;
+    }
+    for (size_t i = 0; i < count; i++) {
+        hfi_calltree_node more = {.visits = costs[i].visits,
+                                  .inclusive = costs[i].inclusive,
+                                  .children = costs[i].inclusive - costs[i].exclusive,
+                                  .shortest =
+                                      costs[i].visits ? costs[i].shortest : UINT64_MAX,
+                                  .longest = costs[i].longest};
+        hfi_calltree_sum(profile->tree, costs[i].path, &more);
+    }
+}
+
+hf_status
+hfi_profile_add_location(hfi_profile *profile, uint32_t process, uint64_t id,
+                         const char *name, const hfi_definitions *definitions,
+                         const hfi_calltree *tree, uint64_t ticks_per_second) {
+    void *array = profile->locations;
+    if (!reserve(&array, &profile->location_capacity, profile->location_count,
+                 sizeof *profile->locations))
+        return HF_E_NOMEM;
+    profile->locations = array;
+    hfi_profile_location *location = &profile->locations[profile->location_count];
+    size_t count = hfi_calltree_count(tree) - 1;
+    *location =
+        (hfi_profile_location){.id = id,
+                               .process = process,
+                               .name = strdup(name),
+                               .costs = calloc(count + 1, sizeof(hfi_path_cost)),
+                               .count = count};
+    hf_status status =
+        location->name && location->costs
+            ? paths_merge(profile, definitions, tree, ticks_per_second, location->costs)
+            : HF_E_NOMEM;
+    if (status != HF_OK) {
+        free(location->name);
+        free(location->costs);
+        return status;
+    }
+    costs_finish(profile, tree, location->costs);
+    profile->location_count++;
+    return HF_OK;
+}
+
+uint64_t
+hfi_profile_count_collapsed(const hfi_profile *profile) {
+    uint64_t count = 0;
+    for (size_t i = 1; i < hfi_calltree_count(profile->tree); i++) {
+        const hfi_calltree_node *node = hfi_calltree_get(profile->tree, i);
+        const hfi_region *region =
+            hfi_definitions_get_region(profile->definitions, node->region);
+        if (region->kind == HFI_REGION_ARTIFICIAL)
+            count += node->visits;
+    }
+    return count;
 }

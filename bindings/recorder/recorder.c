@@ -17,6 +17,7 @@
  */
 #include "recorder.h"
 #include "clock.h"
+#include "profile.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +26,7 @@
 
 struct hf_recorder {
     hf_recorder_options options;
-    char *directory;
+    char *directory, *profile_name;
     void *archive; /* NULL without a trace */
     hfi_definitions *definitions;
     hfi_location **locations;
@@ -55,6 +56,7 @@ recorder_free(hf_recorder *recorder) {
     free(recorder->locations);
     hfi_definitions_close(recorder->definitions);
     free(recorder->directory);
+    free(recorder->profile_name);
     free(recorder);
 }
 
@@ -71,11 +73,13 @@ hf_recorder_create(const hf_recorder_options *options, hf_recorder **ret_recorde
     recorder->begin_realtime = hfi_clock_realtime();
     hf_status status = hfi_definitions_create(&recorder->definitions);
     recorder->directory = strdup(options->directory);
-    if (status != HF_OK || !recorder->directory) {
+    recorder->profile_name = strdup(options->profile_name ? options->profile_name : "");
+    if (status != HF_OK || !recorder->directory || !recorder->profile_name) {
         status = no_memory(reterr);
         goto out;
     }
     recorder->options.directory = recorder->directory;
+    recorder->options.profile_name = recorder->profile_name;
     if (options->backend)
         status = options->backend->open(recorder->directory, recorder->definitions,
                                         &recorder->archive, reterr);
@@ -100,14 +104,48 @@ location_retire(hf_recorder *recorder, hfi_location *location, hf_error *reterr)
     return recorder->options.backend->writer_close(recorder->archive, writer, reterr);
 }
 
+static void
+name_process(char *name, size_t size) {
+    snprintf(name, size, "Process %ld", (long)getpid());
+}
+
+static void
+name_host(char *name, size_t size) {
+    name[size - 1] = '\0'; /* a name that is cut has no end */
+    if (gethostname(name, size - 1) != 0)
+        name[0] = '\0';
+}
+
 static hf_status
-write_profile(const hf_recorder *recorder, hf_error *reterr) {
-    char path[4096];
-    int length = snprintf(path, sizeof path, "%s/profile.json", recorder->directory);
-    if (length < 0 || (size_t)length >= sizeof path)
-        return hf_error_set(reterr, HF_E_INVALID, "the directory's name is too long");
-    return hfi_profile_write(path, recorder->definitions, recorder->locations,
-                             recorder->count, hfi_clock_frequency(), reterr);
+fill_profile(const hf_recorder *recorder, hfi_profile *profile) {
+    char name[32];
+    uint32_t process;
+    name_process(name, sizeof name);
+    name_host(profile->host, sizeof profile->host);
+    hf_status status = hfi_profile_add_process(profile, name, &process);
+    for (size_t i = 0; i < recorder->count && status == HF_OK; i++) {
+        const hfi_location *location = recorder->locations[i];
+        status = hfi_profile_add_location(profile, process, location->id,
+                                          location->name, recorder->definitions,
+                                          location->tree, hfi_clock_frequency());
+    }
+    return status;
+}
+
+static hf_status
+write_profile(const hf_recorder *recorder, uint64_t *ret_collapsed, hf_error *reterr) {
+    hfi_profile *profile;
+    if (hfi_profile_create(&profile) != HF_OK)
+        return no_memory(reterr);
+    hf_status status = fill_profile(recorder, profile);
+    if (status != HF_OK)
+        no_memory(reterr);
+    else
+        status = hfi_profile_write(profile, recorder->directory, recorder->profile_name,
+                                   recorder->options.profile_formats, reterr);
+    *ret_collapsed = hfi_profile_count_collapsed(profile);
+    hfi_profile_close(profile);
+    return status;
 }
 
 static hf_status
@@ -121,10 +159,9 @@ close_archive(const hf_recorder *recorder, hf_error *reterr) {
         locations[i] =
             (hfi_location_summary){location->id, location->name, location->events};
     }
-    char host[256] = "";
-    gethostname(host, sizeof host - 1);
-    char process[32];
-    snprintf(process, sizeof process, "Process %ld", (long)getpid());
+    char host[256], process[32];
+    name_host(host, sizeof host);
+    name_process(process, sizeof process);
     hfi_recording_summary summary = {.definitions = recorder->definitions,
                                      .locations = locations,
                                      .location_count = recorder->count,
@@ -155,15 +192,14 @@ hf_recorder_close(hf_recorder *recorder, hfi_recording_totals *ret_totals,
         status = status == HF_OK ? one : status;
         totals.events += recorder->locations[i]->events;
         totals.lost += recorder->locations[i]->lost;
-        totals.rewound += recorder->locations[i]->rewound;
-        totals.flushes += recorder->locations[i]->flushes;
     }
     if (recorder->archive) {
         hf_status one = close_archive(recorder, status == HF_OK ? reterr : NULL);
         status = status == HF_OK ? one : status;
     }
     if (recorder->options.profiling) {
-        hf_status one = write_profile(recorder, status == HF_OK ? reterr : NULL);
+        hf_status one =
+            write_profile(recorder, &totals.collapsed, status == HF_OK ? reterr : NULL);
         status = status == HF_OK ? one : status;
     }
     recorder_free(recorder);
@@ -219,12 +255,13 @@ retire_finished(hf_recorder *recorder) {
 /* What the location's events go through, and to. Without a trace and a profile they go
  * nowhere, and there is no log. */
 static hf_status
-location_equip(const hf_recorder *recorder, hfi_location *location, hf_error *reterr) {
+location_equip(hf_recorder *recorder, hfi_location *location, hf_error *reterr) {
     uint64_t bytes = recorder->options.buffer_bytes;
     size_t taken = recorder->archive ? location->backend->buffer_bytes : 0;
     if (!recorder->archive && !recorder->options.profiling)
         return HF_OK;
-    if (recorder->options.profiling && hfi_calltree_create(&location->tree) != HF_OK)
+    if (recorder->options.profiling &&
+        hfi_calltree_create(&recorder->options.room, &location->tree) != HF_OK)
         return no_memory(reterr);
     if (hfi_event_log_init(&location->log, bytes > taken ? bytes - taken : 0) != HF_OK)
         return no_memory(reterr);

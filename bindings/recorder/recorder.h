@@ -18,7 +18,10 @@ typedef struct hf_recorder hf_recorder;
 typedef struct hf_recorder_options {
     const char *directory;      /* absolute, exists, empty */
     const hfi_backend *backend; /* NULL: no trace */
-    bool profiling;             /* write profile.json */
+    bool profiling;             /* write a call-path profile */
+    hfi_calltree_room room;     /* of its trees */
+    const char *profile_name;   /* of its files, before the suffix */
+    unsigned profile_formats;   /* HFI_PROFILE_..., see profile.h */
     uint64_t buffer_bytes;      /* of one location */
 } hf_recorder_options;
 
@@ -52,9 +55,8 @@ typedef struct hfi_location {
     hfi_event_reader traced, profiled;
     uint64_t flushes; /* of the log, when it was full */
     uint64_t id;
-    uint64_t lost;    /* events that the back end refused, or there was no memory for */
-    uint64_t events;  /* in the trace */
-    uint64_t rewound; /* events that were taken back */
+    uint64_t lost;   /* events that the back end refused, or there was no memory for */
+    uint64_t events; /* in the trace */
     char name[64];
     struct hfi_rewind *rewinds; /* innermost first */
     _Atomic bool finished;      /* the thread has ended; set without any lock */
@@ -63,8 +65,7 @@ typedef struct hfi_location {
 typedef struct hfi_recording_totals {
     uint64_t events;
     uint64_t lost;
-    uint64_t rewound;
-    uint64_t flushes;
+    uint64_t collapsed; /* calls without a path of their own in the profile */
     size_t locations;
     size_t regions;
 } hfi_recording_totals;
@@ -138,12 +139,5 @@ void hfi_location_parameter_uint(hfi_location *location, uint32_t parameter,
                                  uint64_t value);
 void hfi_location_parameter_string(hfi_location *location, uint32_t parameter,
                                    uint32_t string);
-
-/* profile.c: write the locations' call trees as JSON, with times in ns. Failures:
- * HF_E_SYSTEM. */
-HF_CHECK hf_status hfi_profile_write(const char *path,
-                                     const hfi_definitions *definitions,
-                                     hfi_location *const *locations, size_t count,
-                                     uint64_t ticks_per_second, hf_error *reterr);
 
 #endif

@@ -27,8 +27,8 @@ typedef struct module_state {
     PyObject *regions;    /* str: int */
     PyObject *parameters; /* (str, kind): int */
     PyObject *directory;  /* absolute; of the latest recording, or NULL */
-    bool tracing, profiling;
-    const char *profile; /* its file's name */
+    PyObject *profile;    /* its first file's path, None, or NULL */
+    bool tracing;
 } module_state;
 
 static module_state *
@@ -58,7 +58,8 @@ PyDoc_STRVAR(
     "Open a recording. Events stay off until enable().\n\n"
     "What is None is taken from SCOREP_EXPERIMENT_DIRECTORY, SCOREP_ENABLE_TRACING "
     "and\nSCOREP_ENABLE_PROFILING (see holdfast.scorep.settings). tracing writes "
-    "an OTF2 archive\n(traces.otf2), profiling a call-path profile (profile.json). "
+    "an OTF2 archive\n(traces.otf2), profiling a call-path profile (profile.cubex and "
+    "others). "
     "c_calls records functions\nof extension modules as well.\n\n"
     "Raises RuntimeError when one is open, OSError when the directory or the "
     "archive can't be\nmade.");
@@ -100,6 +101,10 @@ typedef struct prepared_settings {
     int tracing, profiling, scorep;
     unsigned long long buffer_bytes;
     PyObject *rules;
+    PyObject *profile; /* its first file's path, or None */
+    const char *profile_name;
+    unsigned profile_formats;
+    unsigned long long depth, paths;
 } prepared_settings;
 
 static hf_status
@@ -114,6 +119,9 @@ open_prepared(const prepared_settings *with, bool c_calls, hf_error *reterr) {
     hf_recorder_options options = {.directory = PyBytes_AS_STRING(encoded),
                                    .backend = with->scorep ? &hfi_scorep_backend : own,
                                    .profiling = with->profiling && !with->scorep,
+                                   .room = {with->depth, with->paths},
+                                   .profile_name = with->profile_name,
+                                   .profile_formats = with->profile_formats,
                                    .buffer_bytes = with->buffer_bytes};
     hf_status status = hfi_events_open(&options, c_calls, reterr);
     Py_DECREF(encoded);
@@ -134,9 +142,10 @@ recorder_open(PyObject *module, PyObject *arguments, PyObject *keywords) {
     PyObject *prepared = prepare(directory, tracing, profiling);
     prepared_settings with;
     if (!prepared ||
-        !PyArg_ParseTuple(prepared, "UppKO!p", &with.path, &with.tracing,
+        !PyArg_ParseTuple(prepared, "UppKO!p(OsIKK)", &with.path, &with.tracing,
                           &with.profiling, &with.buffer_bytes, &PyList_Type,
-                          &with.rules, &with.scorep) ||
+                          &with.rules, &with.scorep, &with.profile, &with.profile_name,
+                          &with.profile_formats, &with.depth, &with.paths) ||
         take_filter(with.rules) < 0) {
         Py_XDECREF(prepared);
         return NULL;
@@ -148,8 +157,7 @@ recorder_open(PyObject *module, PyObject *arguments, PyObject *keywords) {
         PyDict_Clear(state->parameters);
         Py_XSETREF(state->directory, Py_NewRef(with.path));
         state->tracing = with.tracing != 0;
-        state->profiling = with.profiling != 0;
-        state->profile = with.scorep ? "profile.cubex" : "profile.json";
+        Py_XSETREF(state->profile, Py_NewRef(with.profile));
     }
     Py_DECREF(prepared);
     if (status != HF_OK)
@@ -188,9 +196,11 @@ PyDoc_STRVAR(
     close_doc,
     "close()\n--\n\n"
     "Switch events off and write everything. Returns a dict: directory, trace "
-    "(path of\ntraces.otf2 or None), profile (path or None), events, lost (events "
-    "that could not be\nwritten), rewound (events), flushes (of full buffers), locations, regions. "
-    "Returns\nNone when no recording is open.");
+    "(path of\ntraces.otf2 or None), profile (path or None, of the first of its "
+    "files), events, lost\n(events that could not be written), collapsed (calls that "
+    "have no path of their own in\nthe profile), locations, regions. Returns None when "
+    "no "
+    "recording is open.");
 
 static PyObject *
 recorder_close(PyObject *module, PyObject *unused) {
@@ -206,21 +216,13 @@ recorder_close(PyObject *module, PyObject *unused) {
     PyObject *trace = state->tracing
                           ? PyUnicode_FromFormat("%U/traces.otf2", state->directory)
                           : Py_NewRef(Py_None);
-    PyObject *profile =
-        state->profiling
-            ? PyUnicode_FromFormat("%U/%s", state->directory, state->profile)
-            : Py_NewRef(Py_None);
-    if (!trace || !profile) {
-        Py_XDECREF(trace);
-        Py_XDECREF(profile);
+    if (!trace)
         return NULL;
-    }
     return Py_BuildValue(
-        "{sOsNsNsKsKsKsKsnsn}", "directory", state->directory, "trace", trace, "profile",
-        profile, "events", (unsigned long long)totals.events, "lost",
-        (unsigned long long)totals.lost, "rewound", (unsigned long long)totals.rewound,
-        "flushes", (unsigned long long)totals.flushes, "locations",
-        (Py_ssize_t)totals.locations,
+        "{sOsNsOsKsKsKsnsn}", "directory", state->directory, "trace", trace, "profile",
+        state->profile, "events", (unsigned long long)totals.events, "lost",
+        (unsigned long long)totals.lost, "collapsed",
+        (unsigned long long)totals.collapsed, "locations", (Py_ssize_t)totals.locations,
         "regions", (Py_ssize_t)totals.regions);
 }
 
@@ -665,6 +667,7 @@ module_traverse(PyObject *module, visitproc visit, void *arg) {
     Py_VISIT(state->regions);
     Py_VISIT(state->parameters);
     Py_VISIT(state->directory);
+    Py_VISIT(state->profile);
     return 0;
 }
 
@@ -674,6 +677,7 @@ module_clear(PyObject *module) {
     Py_CLEAR(state->regions);
     Py_CLEAR(state->parameters);
     Py_CLEAR(state->directory);
+    Py_CLEAR(state->profile);
     return 0;
 }
 

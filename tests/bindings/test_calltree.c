@@ -26,7 +26,7 @@ enter(hfi_calltree *tree, uint32_t region, uint64_t time_ns) {
 static void
 test_times_add_up(void) {
     hfi_calltree *tree;
-    CHECK(hfi_calltree_create(&tree) == HF_OK);
+    CHECK(hfi_calltree_create(NULL, &tree) == HF_OK);
     enter(tree, 7, 0);
     enter(tree, 8, 10), hfi_calltree_leave(tree, 20);
     enter(tree, 8, 20), hfi_calltree_leave(tree, 50);
@@ -48,7 +48,7 @@ test_times_add_up(void) {
 static void
 test_paths_are_apart(void) {
     hfi_calltree *tree;
-    CHECK(hfi_calltree_create(&tree) == HF_OK);
+    CHECK(hfi_calltree_create(NULL, &tree) == HF_OK);
     for (uint32_t caller = 1; caller <= 2; caller++) {
         enter(tree, caller, 0);
         enter(tree, 9, 0), hfi_calltree_leave(tree, 5);
@@ -65,7 +65,7 @@ static void
 test_many_paths(void) {
     enum { CALLERS = 100, CALLEES = 100 };
     hfi_calltree *tree;
-    CHECK(hfi_calltree_create(&tree) == HF_OK);
+    CHECK(hfi_calltree_create(NULL, &tree) == HF_OK);
     for (int round = 0; round < 2; round++)
         for (uint32_t caller = 0; caller < CALLERS; caller++) {
             enter(tree, caller, 0);
@@ -81,11 +81,103 @@ test_many_paths(void) {
     hfi_calltree_close(tree);
 }
 
+/* Below the limit one node counts all calls, and takes the outermost one's time. */
+static void
+test_deep_calls_are_collapsed(void) {
+    enum { DEPTH = 100000, LIMIT = 10 };
+    hfi_calltree_room room = {.depth = LIMIT, .paths = SIZE_MAX};
+    hfi_calltree *tree;
+    CHECK(hfi_calltree_create(&room, &tree) == HF_OK);
+    for (uint64_t i = 0; i < DEPTH; i++)
+        enter(tree, 1, i);
+    for (uint64_t i = 0; i < DEPTH; i++)
+        hfi_calltree_leave(tree, DEPTH + i);
+    CHECK(hfi_calltree_count(tree) == 1 + LIMIT + 1);
+    const hfi_calltree_node *node = hfi_calltree_get(tree, LIMIT + 1);
+    CHECK(node->region == HFI_REGION_COLLAPSED && node->parent == LIMIT);
+    CHECK(node->visits == DEPTH - LIMIT);
+    CHECK(node->inclusive == 2 * DEPTH - LIMIT - 1 - LIMIT);
+    CHECK(node->shortest == node->inclusive && node->longest == node->inclusive);
+    CHECK(hfi_calltree_get(tree, LIMIT)->children == node->inclusive);
+    enter(tree, 2, 2 * DEPTH), hfi_calltree_leave(tree, 2 * DEPTH + 1);
+    CHECK(find(tree, 0, 2)->visits == 1);
+    hfi_calltree_close(tree);
+}
+
+/* Two trees share the room; what is known is counted when it is spent. */
+static void
+test_paths_are_bounded(void) {
+    hfi_calltree_room room = {.depth = SIZE_MAX, .paths = 3};
+    hfi_calltree *one, *two;
+    CHECK(hfi_calltree_create(&room, &one) == HF_OK);
+    CHECK(hfi_calltree_create(&room, &two) == HF_OK);
+    enter(one, 1, 0), enter(one, 2, 0), hfi_calltree_leave(one, 1);
+    enter(two, 1, 0), hfi_calltree_leave(two, 1);
+    CHECK(room.paths == 0);
+    for (uint32_t region = 2; region < 100; region++)
+        enter(one, region, 2), hfi_calltree_leave(one, 4);
+    hfi_calltree_leave(one, 200);
+    enter(two, 9, 10), hfi_calltree_leave(two, 11);
+    CHECK(find(one, 1, 2)->visits == 2);
+    CHECK(find(one, 1, HFI_REGION_COLLAPSED)->visits == 97);
+    CHECK(find(one, 1, HFI_REGION_COLLAPSED)->inclusive == 2 * 97);
+    CHECK(find(two, 0, HFI_REGION_COLLAPSED)->visits == 1);
+    CHECK(hfi_calltree_count(one) == 4 && hfi_calltree_count(two) == 3);
+    hfi_calltree_close(one);
+    hfi_calltree_close(two);
+}
+
+static char walked[64];
+
+static void
+note_enter(void *context, uint32_t node) {
+    const hfi_calltree *tree = context;
+    size_t length = strlen(walked);
+    walked[length] = (char)('a' + hfi_calltree_get(tree, node)->region);
+    walked[length + 1] = '\0';
+}
+
+static void
+note_leave(void *context, uint32_t node) {
+    (void)context, (void)node;
+    strcat(walked, ".");
+}
+
+/* Children in the order of their making, whatever came in between. */
+static void
+test_walk(void) {
+    hfi_calltree *tree;
+    uint32_t a, b, c, d;
+    CHECK(hfi_calltree_create(NULL, &tree) == HF_OK);
+    CHECK(hfi_calltree_walk(tree, note_enter, note_leave, tree) == HF_OK);
+    CHECK_TEXT(walked, "");
+    CHECK(hfi_calltree_path(tree, 0, 0, &a) == HF_OK);
+    CHECK(hfi_calltree_path(tree, 0, 1, &b) == HF_OK);
+    CHECK(hfi_calltree_path(tree, a, 2, &c) == HF_OK);
+    CHECK(hfi_calltree_path(tree, c, 3, &d) == HF_OK);
+    CHECK(hfi_calltree_path(tree, a, 4, &d) == HF_OK);
+    CHECK(hfi_calltree_path(tree, a, 2, &d) == HF_OK && d == c);
+    CHECK(hfi_calltree_walk(tree, note_enter, note_leave, tree) == HF_OK);
+    CHECK_TEXT(walked, "acd..e..b.");
+    hfi_calltree_node more = {
+        .visits = 2, .inclusive = 9, .children = 4, .shortest = 3, .longest = 6};
+    hfi_calltree_sum(tree, c, &more);
+    more.shortest = 1, more.longest = 5;
+    hfi_calltree_sum(tree, c, &more);
+    const hfi_calltree_node *sum = hfi_calltree_get(tree, c);
+    CHECK(sum->visits == 4 && sum->inclusive == 18 && sum->children == 8);
+    CHECK(sum->shortest == 1 && sum->longest == 6);
+    hfi_calltree_close(tree);
+}
+
 int
 main(void) {
     hfi_calltree_close(NULL);
     test_times_add_up();
     test_paths_are_apart();
     test_many_paths();
+    test_deep_calls_are_collapsed();
+    test_paths_are_bounded();
+    test_walk();
     return 0;
 }

@@ -305,4 +305,9 @@ def test_a_profile_alone(python, tmp_path):
         SCOREP_ENABLE_TRACING="false", SCOREP_ENABLE_PROFILING="true",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert os.listdir(tmp_path / "experiment") == ["profile.json"]
+    assert sorted(os.listdir(tmp_path / "experiment")) == [
+        "profile.callgrind",
+        "profile.cubex",
+        "profile.json",
+        "profile.pstats",
+    ]

@@ -28,6 +28,9 @@ KNOWN = frozenset(
         "EXPERIMENT_DIRECTORY",
         "FILTERING_FILE",
         "OVERWRITE_EXPERIMENT_DIRECTORY",
+        "PROFILING_BASE_NAME",
+        "PROFILING_FORMAT",
+        "PROFILING_MAX_CALLPATH_DEPTH",
         "TOTAL_MEMORY",
         "VERBOSE",
     )
@@ -79,24 +82,99 @@ def _name_ignored(environ) -> None:
         warn("without effect on the built-in recorder: " + ", ".join(sorted(ignored)))
 
 
+#: The files that a word of SCOREP_PROFILING_FORMAT stands for: bits of recorder/profile.h.
+_FORMATS = {
+    "default": 1 | 2 | 4 | 8,
+    "none": 0,
+    "json": 1,
+    "callgrind": 2,
+    "pstats": 4,
+    "cubex": 8,
+    "cube4": 8,
+    "thread_sum": 16,
+}
+_SUFFIXES = {1: "json", 2: "callgrind", 4: "pstats", 8: "cubex", 16: "cubex"}
+
+#: What one call path takes in memory, its place in the index with it.
+_PATH_BYTES = 96
+
+
+class Profile(typing.NamedTuple):
+    """How the call-path profile is written.
+
+    Attributes
+    ----------
+    name : str
+        Of its files, before the suffix.
+    formats : int
+        Bits: which files. Beside Score-P's words there are json, callgrind and pstats,
+        and several may be given, with commas between them.
+    depth : int
+        Deeper calls are one node. A thousand, where Score-P has a hundred: that is how
+        deep Python itself lets a program go.
+    """
+
+    name: str = "profile"
+    formats: int = _FORMATS["default"]
+    depth: int = 1000
+
+    @classmethod
+    def from_environ(cls, environ) -> Profile:
+        name = environ.get("SCOREP_PROFILING_BASE_NAME") or cls().name
+        if "/" in name or "\0" in name:
+            warn(f"SCOREP_PROFILING_BASE_NAME={name!r} is not a file's name; 'profile' is used")
+            name = cls().name
+        return cls(name, _formats(environ), _depth(environ))
+
+    @property
+    def file(self) -> str | None:
+        """The name of the first file."""
+        bits = (bit for bit in _SUFFIXES if self.formats & bit)
+        return next((f"{self.name}.{_SUFFIXES[bit]}" for bit in bits), None)
+
+
+def _formats(environ) -> int:
+    text = environ.get("SCOREP_PROFILING_FORMAT", "").strip().lower() or "default"
+    formats = 0
+    for word in text.split(","):
+        bits = _FORMATS.get(word.strip())
+        if bits is None:
+            warn(f"SCOREP_PROFILING_FORMAT: {word.strip()!r} isn't written here, cube4 is instead")
+            bits = _FORMATS["cube4"]
+        formats |= bits
+    # Both have the same file.
+    return formats & ~_FORMATS["cube4"] if formats & _FORMATS["thread_sum"] else formats
+
+
+def _depth(environ) -> int:
+    text = environ.get("SCOREP_PROFILING_MAX_CALLPATH_DEPTH", "").strip()
+    if text.isascii() and text.isdigit() and 0 < int(text) < 2**31:
+        return int(text)
+    if text:
+        warn(f"SCOREP_PROFILING_MAX_CALLPATH_DEPTH={text!r} is not a depth; the default is used")
+    return Profile().depth
+
+
 class Settings(typing.NamedTuple):
     """The measurement configuration of one recording.
 
     Attributes
     ----------
     tracing, profiling : bool
-        Write traces.otf2, profile.json.
+        Write traces.otf2, a call-path profile.
     directory : str
         The experiment directory as given; empty for a name made from the time.
     overwrite : bool
         Move an existing experiment directory out of the way. When false, an existing one
         is an error.
     total_memory : int
-        Bytes for all buffers together.
+        Bytes for all buffers together, and as many for the call paths of a profile.
     filtering_file : str
         Says which regions are left out; empty: none are. See :mod:`.filtering`.
     verbose : bool
         Say on stderr where the results are.
+    profile : Profile
+        What the profile is like.
     """
 
     tracing: bool = True
@@ -106,6 +184,7 @@ class Settings(typing.NamedTuple):
     total_memory: int = 16_000 * 1024
     filtering_file: str = ""
     verbose: bool = False
+    profile: Profile = Profile()
 
     @classmethod
     def from_environ(cls, environ=None) -> Settings:
@@ -129,6 +208,7 @@ class Settings(typing.NamedTuple):
             total_memory=_size(environ, "SCOREP_TOTAL_MEMORY", 16_000 * 1024),
             filtering_file=environ.get("SCOREP_FILTERING_FILE", ""),
             verbose=_flag(environ, "SCOREP_VERBOSE", False),
+            profile=Profile.from_environ(environ),
         )
 
     @property
@@ -180,12 +260,43 @@ def check_directory(settings: Settings) -> str:
     return path
 
 
-def prepare(
-    directory=None, tracing=None, profiling=None
-) -> tuple[str, bool, bool, int, list[filtering.Rule], bool]:
-    """What ``_recorder.open`` needs: the directory, made; tracing; profiling; the bytes of
-    a buffer; the filter's rules; whether Score-P records. What is None is taken from the
-    environment."""
+class Prepared(typing.NamedTuple):
+    """The directory, made; what to write; the bytes of a buffer; the filter's rules;
+    whether Score-P records; of the profile the first file's path, the files' name, formats,
+    and how deep and how many paths may be."""
+
+    path: str
+    tracing: bool
+    profiling: bool
+    buffer_bytes: int
+    rules: list[filtering.Rule]
+    scorep: bool
+    profile: tuple[str | None, str, int, int, int]
+
+
+def _prepared(path: str, settings: Settings, rules, *, scorep: bool = False) -> Prepared:
+    name, formats, depth = settings.profile
+    file = f"{name}.cubex" if scorep else settings.profile.file
+    profiling = settings.profiling and file is not None
+    return Prepared(
+        path,
+        settings.tracing,
+        profiling,
+        0 if scorep else settings.buffer_bytes,
+        rules,
+        scorep,
+        (
+            f"{path}/{file}" if profiling else None,
+            name,
+            formats,
+            depth,
+            settings.total_memory // _PATH_BYTES,
+        ),
+    )
+
+
+def prepare(directory=None, tracing=None, profiling=None) -> Prepared:
+    """What ``_recorder.open`` needs. What is None is taken from the environment."""
     if loading.is_chosen():
         return _prepare_scorep(directory, tracing, profiling)
     settings = Settings.from_environ()
@@ -198,7 +309,7 @@ def prepare(
     path = make_directory(settings)
     if settings.verbose:
         warn(f"recording into {path}")
-    return path, settings.tracing, settings.profiling, settings.buffer_bytes, rules, False
+    return _prepared(path, settings, rules)
 
 
 def _prepare_scorep(directory, tracing, profiling):
@@ -214,4 +325,4 @@ def _prepare_scorep(directory, tracing, profiling):
         os.environ["SCOREP_EXPERIMENT_DIRECTORY"] = check_directory(settings)
     loading.load()
     path = os.environ.get("SCOREP_EXPERIMENT_DIRECTORY", "")
-    return path, settings.tracing, settings.profiling, 0, rules, True
+    return _prepared(path, settings, rules, scorep=True)

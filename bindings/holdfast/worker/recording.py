@@ -116,6 +116,8 @@ class Recording:
         if result is None:
             _tell(f"the cell itself closed its recording, in {self._experiment}")
             return 0
+        if result["collapsed"]:
+            _tell(f"{result['collapsed']} calls have no path of their own in the profile")
         if result["lost"]:
             _tell(f"{result['lost']} events could not be written to {self._experiment}")
         return result["events"]

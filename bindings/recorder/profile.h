@@ -1,0 +1,81 @@
+/* profile.h - the call-path profile of one experiment, and its files. */
+#ifndef HOLDFAST_RECORDER_PROFILE_H
+#define HOLDFAST_RECORDER_PROFILE_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "calltree.h"
+#include "definitions.h"
+#include "holdfast/error.h"
+
+/* What one location spent on one path. Times in ns. */
+typedef struct hfi_path_cost {
+    uint32_t path; /* node of the profile's tree */
+    uint64_t visits;
+    uint64_t inclusive;
+    uint64_t exclusive;
+    uint64_t shortest, longest; /* inclusive, of one visit; 0 without visits */
+} hfi_path_cost;
+
+typedef struct hfi_profile_location {
+    uint64_t id;
+    uint32_t process;
+    char *name;
+    hfi_path_cost *costs; /* a path's parent stands before it */
+    size_t count;
+} hfi_profile_location;
+
+/* The tree is that of all locations; a node has their sum, in ns. */
+typedef struct hfi_profile {
+    hfi_definitions *definitions;
+    hfi_calltree *tree;
+    char host[256];
+    char **processes; /* names */
+    size_t process_count, process_capacity;
+    hfi_profile_location *locations;
+    size_t location_count, location_capacity;
+} hfi_profile;
+
+/* Failures of all but the writing: HF_E_NOMEM. */
+HF_CHECK hf_status hfi_profile_create(hfi_profile **ret_profile);
+void hfi_profile_close(hfi_profile *profile);
+
+HF_CHECK hf_status hfi_profile_add_process(hfi_profile *profile, const char *name,
+                                           uint32_t *ret_process);
+
+/* Add a location's tree, whose regions are those of `definitions`. Equal regions are
+ * one, wherever they come from. Nothing of what is given is kept. */
+HF_CHECK hf_status hfi_profile_add_location(hfi_profile *profile, uint32_t process,
+                                            uint64_t id, const char *name,
+                                            const hfi_definitions *definitions,
+                                            const hfi_calltree *tree,
+                                            uint64_t ticks_per_second);
+
+const char *hfi_profile_name(const hfi_profile *profile, uint32_t region);
+const char *hfi_profile_file(const hfi_profile *profile, uint32_t region);
+
+/* Calls that found no room for a path of their own. */
+uint64_t hfi_profile_count_collapsed(const hfi_profile *profile);
+
+/* The formats; settings.py has the same numbers. */
+#define HFI_PROFILE_JSON      1u
+#define HFI_PROFILE_CALLGRIND 2u
+#define HFI_PROFILE_PSTATS    4u
+#define HFI_PROFILE_CUBEX     8u
+#define HFI_PROFILE_CUBEX_SUM 16u /* the threads of a process are one */
+
+/* Write DIRECTORY/NAME.json, and so on: each of `formats`, also when another one fails.
+ * Failures: HF_E_SYSTEM, HF_E_NOMEM, HF_E_INVALID for a name that is too long. */
+HF_CHECK hf_status hfi_profile_write(const hfi_profile *profile, const char *directory,
+                                     const char *name, unsigned formats,
+                                     hf_error *reterr);
+
+/* One each; what the stream refuses is seen by its error indicator. */
+HF_CHECK hf_status hfi_profile_write_json(const hfi_profile *profile, FILE *file);
+HF_CHECK hf_status hfi_profile_write_callgrind(const hfi_profile *profile, FILE *file);
+HF_CHECK hf_status hfi_profile_write_pstats(const hfi_profile *profile, FILE *file);
+HF_CHECK hf_status hfi_profile_write_cubex(const hfi_profile *profile, FILE *file);
+HF_CHECK hf_status hfi_profile_write_cubex_sum(const hfi_profile *profile, FILE *file);
+
+#endif
