@@ -18,7 +18,7 @@ ROOMS = ("shm_store", "serializers", "kernel", "bindings")
 NOT_SOURCES = {".git", ".venv", "build", "out", "__pycache__", "dist"}
 
 TOP = set(
-    """shm_store serializers kernel bindings bench tests examples .ci setup.cfg meson.build
+    """shm_store serializers kernel bindings bench tests examples docs .ci setup.cfg meson.build
     meson.options pyproject.toml README.md ARCHITECTURE.md CHANGELOG.md LICENSE run test
     .clang-format .gitignore""".split()
 )

@@ -7,6 +7,8 @@ class _Result(TypedDict):
     profile: str | None
     events: int
     lost: int
+    rewound: int
+    flushes: int
     collapsed: int
     locations: int
     regions: int

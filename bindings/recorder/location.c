@@ -337,9 +337,20 @@ rewind_is_possible(const hfi_location *location, const hfi_rewind *point) {
            location->stack[point->depth - 1].serial == point->top_serial;
 }
 
+static uint64_t
+count_since(const hfi_location *location, const hfi_rewind *point) {
+    hfi_event_reader reader = {.at = point->at, .base = point->base};
+    hfi_event event;
+    uint64_t count = 0;
+    while (hfi_event_read(&location->log, &reader, &event))
+        count += !event.untraced;
+    return count;
+}
+
 static void
 rewind_to(hfi_location *location, const hfi_rewind *point) {
     profile_catch_up(location);
+    location->rewound += count_since(location, point);
     location->log.next = point->at;
     location->log.base = point->base;
     location->profiled.at = point->at;

@@ -192,6 +192,8 @@ hf_recorder_close(hf_recorder *recorder, hfi_recording_totals *ret_totals,
         status = status == HF_OK ? one : status;
         totals.events += recorder->locations[i]->events;
         totals.lost += recorder->locations[i]->lost;
+        totals.rewound += recorder->locations[i]->rewound;
+        totals.flushes += recorder->locations[i]->flushes;
     }
     if (recorder->archive) {
         hf_status one = close_archive(recorder, status == HF_OK ? reterr : NULL);

@@ -55,8 +55,9 @@ typedef struct hfi_location {
     hfi_event_reader traced, profiled;
     uint64_t flushes; /* of the log, when it was full */
     uint64_t id;
-    uint64_t lost;   /* events that the back end refused, or there was no memory for */
-    uint64_t events; /* in the trace */
+    uint64_t lost;    /* events that the back end refused, or there was no memory for */
+    uint64_t events;  /* in the trace */
+    uint64_t rewound; /* events that were taken back */
     char name[64];
     struct hfi_rewind *rewinds; /* innermost first */
     _Atomic bool finished;      /* the thread has ended; set without any lock */
@@ -65,6 +66,8 @@ typedef struct hfi_location {
 typedef struct hfi_recording_totals {
     uint64_t events;
     uint64_t lost;
+    uint64_t rewound;
+    uint64_t flushes;
     uint64_t collapsed; /* calls without a path of their own in the profile */
     size_t locations;
     size_t regions;

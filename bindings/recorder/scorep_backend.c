@@ -13,8 +13,9 @@
  *
  * Score-P measures once in a process. Its end is asked for when the archive is closed,
  * so that the results are there then; it would come with the process's exit otherwise,
- * which _exit and signals don't have. In a forked child it is called off: the child
- * would write into its parent's files.
+ * which _exit and signals don't have. Processes of MPI end together, so there the end
+ * is left to Score-P. In a forked child it is called off: the child would write into
+ * its parent's files.
  *
  * While recording is off Score-P forgets leaves as well as enters. A region that is
  * left then is owed its leave, which comes as soon as recording is on again: Score-P
@@ -40,7 +41,9 @@ enum { SCOREP_TYPE_COMMON = 0, SCOREP_TYPE_FUNCTION = 1 };
 typedef struct scorep_functions {
     void (*init)(void);
     void (*finalize)(void);
-    void (*set_abort_flag)(void); /* NULL: an old version */
+    /* NULL: an old version. */
+    void (*set_abort_flag)(void);
+    bool (*is_mpp)(void), (*is_mpp_initialized)(void);
     void (*region_init)(scorep_region *handle, const char **last_name, void *last_file,
                         const char *name, uint32_t type, const char *file,
                         uint32_t line);
@@ -93,6 +96,9 @@ static const struct {
     {"SCOREP_InitMeasurement", offsetof(scorep_functions, init), false},
     {"SCOREP_FinalizeMeasurement", offsetof(scorep_functions, finalize), false},
     {"SCOREP_SetAbortFlag", offsetof(scorep_functions, set_abort_flag), true},
+    {"SCOREP_Status_IsMpp", offsetof(scorep_functions, is_mpp), true},
+    {"SCOREP_Status_IsMppInitialized", offsetof(scorep_functions, is_mpp_initialized),
+     true},
     {"SCOREP_User_RegionInit", offsetof(scorep_functions, region_init), false},
     {"SCOREP_User_RegionSetGroup", offsetof(scorep_functions, region_set_group), false},
     {"SCOREP_User_RegionEnter", offsetof(scorep_functions, region_enter), false},
@@ -182,10 +188,16 @@ archive_free(scorep_archive *self) {
 
 static hf_status
 archive_close(void *archive, const hfi_recording_summary *summary, hf_error *reterr) {
-    (void)summary, (void)reterr;
+    (void)summary;
     is_over = true;
-    scorep.finalize();
     archive_free(archive);
+    if (scorep.set_abort_flag && scorep.is_mpp && scorep.is_mpp()) {
+        if (scorep.is_mpp_initialized())
+            return HF_OK;
+        scorep.set_abort_flag(); /* it would abort the program */
+        return hf_error_set(reterr, HF_E_SYSTEM, "the program has not initialised MPI");
+    }
+    scorep.finalize();
     return HF_OK;
 }
 

@@ -197,10 +197,10 @@ PyDoc_STRVAR(
     "close()\n--\n\n"
     "Switch events off and write everything. Returns a dict: directory, trace "
     "(path of\ntraces.otf2 or None), profile (path or None, of the first of its "
-    "files), events, lost\n(events that could not be written), collapsed (calls that "
-    "have no path of their own in\nthe profile), locations, regions. Returns None when "
-    "no "
-    "recording is open.");
+    "files), events, lost\n(events that could not be written), rewound (events), "
+    "flushes (of full buffers),\ncollapsed (calls that have no path of their own in "
+    "the "
+    "profile), locations, regions.\nReturns None when no recording is open.");
 
 static PyObject *
 recorder_close(PyObject *module, PyObject *unused) {
@@ -219,9 +219,10 @@ recorder_close(PyObject *module, PyObject *unused) {
     if (!trace)
         return NULL;
     return Py_BuildValue(
-        "{sOsNsOsKsKsKsnsn}", "directory", state->directory, "trace", trace, "profile",
-        state->profile, "events", (unsigned long long)totals.events, "lost",
-        (unsigned long long)totals.lost, "collapsed",
+        "{sOsNsOsKsKsKsKsKsnsn}", "directory", state->directory, "trace", trace,
+        "profile", state->profile, "events", (unsigned long long)totals.events, "lost",
+        (unsigned long long)totals.lost, "rewound", (unsigned long long)totals.rewound,
+        "flushes", (unsigned long long)totals.flushes, "collapsed",
         (unsigned long long)totals.collapsed, "locations", (Py_ssize_t)totals.locations,
         "regions", (Py_ssize_t)totals.regions);
 }

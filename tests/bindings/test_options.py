@@ -167,3 +167,17 @@ def test_an_instrumenter_file(record_script, tmp_path):
         "instrument.py",
     )
     assert trace.calls(prefix="library") == ["library.C:m", "library:f"]
+
+
+def test_what_was_flushed_and_taken_back_is_told(record_script):
+    program = """
+        import scorep.user as user
+        def f(): pass
+        user.rewind_begin("mark"); f(); f(); user.rewind_end("mark", True)
+        for _ in range(40_000): f()
+        """
+    trace = record_script(program, "--verbose", SCOREP_TOTAL_MEMORY="1k")
+    assert trace.calls().count("__main__:f") == 40_000
+    assert "4 events were taken back by rewind_end\n" in trace.done.stderr
+    flushes = sum(event.kind == "BUFFER_FLUSH" for event in trace.events)
+    assert flushes and f"written out {flushes} times" in trace.done.stderr

@@ -89,7 +89,7 @@ class Experiment:
 
 @pytest.fixture
 def run(tmp_path):
-    def run_program(source, *options, launch=("-m", "holdfast.scorep"), **environment):
+    def run_program(source, *options, launch=("-m", "holdfast.scorep"), prefix=(), **environment):
         script = tmp_path / "program.py"
         script.write_text(textwrap.dedent(source))
         directory = tmp_path / "experiment"
@@ -99,7 +99,7 @@ def run(tmp_path):
             "SCOREP_EXPERIMENT_DIRECTORY": str(directory),
         } | environment
         done = subprocess.run(
-            [sys.executable, *launch, *options, str(script)],
+            [*prefix, sys.executable, *launch, *options, str(script)],
             cwd=tmp_path,
             env=os.environ | environment,
             capture_output=True,
@@ -285,3 +285,34 @@ def test_builtin_recorder_by_choice(run):
     assert experiment.returncode == 0, experiment.stderr
     assert not (experiment.directory / "MANIFEST.md").exists()
     assert experiment.enters("__main__:count") == 4 + 2 * 6
+
+
+MPIEXEC = shutil.which("mpiexec")
+
+
+@pytest.mark.skipif(MPIEXEC is None, reason="there is no mpiexec on PATH")
+@pytest.mark.parametrize("finalize", ["", "MPI.Finalize()"])
+def test_mpi_processes_share_an_archive(run, tmp_path, finalize):
+    pytest.importorskip("mpi4py.MPI", exc_type=ImportError)
+    experiment = run(
+        f"""
+        from mpi4py import MPI
+        world = MPI.COMM_WORLD
+        def work():
+            world.barrier()
+        work()
+        {finalize}
+        """,
+        "--mpp=mpi",
+        prefix=(MPIEXEC, "-n", "4"),
+    )
+    assert experiment.returncode == 0, experiment.stderr
+    places = [place for place, kind, name in experiment.events() if "work" in name]
+    assert sorted(places) == sorted("0123" * 2)
+    assert experiment.enters("MPI_Barrier") == 4
+
+
+def test_mpi_that_never_begins_leaves_the_program_alone(run):
+    experiment = run("print('done')", "--mpp=mpi")
+    assert experiment.returncode == 0 and experiment.stdout == "done\n", experiment.stderr
+    assert "has not initialised MPI" in experiment.stderr

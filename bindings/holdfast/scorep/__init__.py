@@ -11,13 +11,11 @@ Everything is a no-op while no recording is open, so programs keep their calls.
 from __future__ import annotations
 
 import atexit
-import importlib.machinery
-import importlib.util
 import os
-import sys
 
 from holdfast import __version__, _recorder
 
+from ..alias import install as install_alias
 from . import ending, instrumenter, user
 from .telling import warn
 
@@ -128,58 +126,3 @@ user_disable_recording = user.disable_recording
 user_parameter_int = user.parameter_int
 user_parameter_uint = user.parameter_uint
 user_parameter_string = user.parameter_string
-
-
-class _AliasFinder:
-    """Gives holdfast.scorep for ``import scorep``, where no other finder has one.
-
-    It stands first on sys.meta_path, and asks the others itself: the path finder would
-    load our submodules a second time, as ``scorep.user`` and so on. It has no base class:
-    importlib.abc alone takes 14 ms to import.
-    """
-
-    def _is_ours(self):
-        if "scorep" in sys.modules:
-            return sys.modules["scorep"] is sys.modules[__name__]
-        others = (finder for finder in sys.meta_path if finder is not self)
-        return not any(
-            getattr(finder, "find_spec", lambda *_: None)("scorep", None, None) for finder in others
-        )
-
-    def find_spec(self, fullname, path=None, target=None):
-        if fullname != "scorep" and not fullname.startswith("scorep."):
-            return None
-        if not self._is_ours():
-            return None
-        ours = __name__ + fullname[len("scorep") :]
-        if importlib.util.find_spec(ours) is None:
-            return None
-        return importlib.machinery.ModuleSpec(fullname, self, is_package=ours == __name__)
-
-    def create_module(self, spec):
-        module = importlib.import_module(__name__ + spec.name[len("scorep") :])
-        # The import system writes its own spec into the module; keep ours to undo that.
-        spec.loader_state = {
-            name: getattr(module, name)
-            for name in ("__name__", "__spec__", "__loader__", "__package__")
-            if hasattr(module, name)
-        }
-        return module
-
-    def exec_module(self, module):
-        for name, value in module.__spec__.loader_state.items():
-            setattr(module, name, value)
-
-    def get_code(self, fullname):
-        """The code behind ``python -m scorep``, for runpy."""
-        spec = importlib.util.find_spec(__name__ + fullname[len("scorep") :])
-        return spec.loader.get_code(spec.name) if spec and spec.loader else None
-
-
-_alias = _AliasFinder()
-
-
-def install_alias() -> None:
-    """Let ``import scorep`` give this package where no other ``scorep`` is installed."""
-    if _alias not in sys.meta_path:
-        sys.meta_path.insert(0, _alias)

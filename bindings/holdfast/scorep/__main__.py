@@ -142,8 +142,15 @@ def _finish(scorep, options: Options, directory: str) -> None:
     result = scorep.close_at_end()
     if result is None:  # told; or a forked child; or the program closed it
         return
-    _say(options, f"{result['events']} events of {result['locations']} threads "
-                  f"in {directory}")  # fmt: skip
+    _say(options, f"{result['events']} events of {result['locations']} threads in {directory}")
+    if result["flushes"]:
+        _say(
+            options,
+            f"full buffers were written out {result['flushes']} times while it ran; "
+            "SCOREP_TOTAL_MEMORY makes them larger",
+        )
+    if result["rewound"]:
+        _say(options, f"{result['rewound']} events were taken back by rewind_end")
 
 
 def main(arguments: list[str]) -> None:

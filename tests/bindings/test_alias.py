@@ -1,0 +1,48 @@
+"""``import scorep`` and ``python -m scorep``: ours where it was asked for, another one's always."""
+
+import pytest
+from trace_reader import AVAILABLE, Trace
+
+pytest.importorskip("holdfast._recorder")
+pytestmark = pytest.mark.skipif(not AVAILABLE, reason="otf2-print is not installed")
+
+ASKED = {"HOLDFAST_SCOREP_ALIAS": "1"}
+SHOW = "import scorep.user, scorep; print(scorep.__name__, scorep.user.__name__)"
+
+
+def test_nowhere_unasked(python):
+    done = python("-c", SHOW)
+    assert done.returncode == 1 and "No module named 'scorep'" in done.stderr
+    assert "No module named scorep" in python("-m", "scorep", "-c", "pass").stderr
+
+
+def test_where_the_variable_asks(python, tmp_path):
+    done = python("-c", SHOW, **ASKED)
+    assert (done.stdout, done.stderr) == ("holdfast.scorep holdfast.scorep.user\n", "")
+    done = python("-m", "scorep", "--noinstrumenter", "-c", SHOW, **ASKED)
+    assert (done.stdout, done.stderr) == ("holdfast.scorep holdfast.scorep.user\n", "")
+    assert (tmp_path / "experiment" / "traces.otf2").exists()
+
+
+def test_in_programs_that_a_recorded_one_starts(record_script, tmp_path):
+    trace = record_script(
+        f"""
+        import os, subprocess, sys
+        os.environ["SCOREP_EXPERIMENT_DIRECTORY"] = "other"
+        inner = [sys.executable, "-m", "scorep", "-c", {SHOW!r} + "; (lambda: 1)()"]
+        print(subprocess.run(inner, check=True, capture_output=True, text=True).stdout)
+        """
+    )
+    assert trace.done.stdout.strip() == "holdfast.scorep holdfast.scorep.user"
+    assert Trace(tmp_path / "other").nested() == "<module>(<lambda>())"
+
+
+def test_an_installed_one_is_never_shadowed(python, tmp_path):
+    (tmp_path / "scorep").mkdir()
+    (tmp_path / "scorep" / "__init__.py").write_text("mark = 'upstream'\n")
+    (tmp_path / "scorep" / "__main__.py").write_text("import scorep; print(scorep.mark)\n")
+    assert python("-m", "scorep", **ASKED).stdout == "upstream\n"
+    code = "import scorep, subprocess, sys; print(scorep.mark, flush=True)\n"
+    inner = "subprocess.run([sys.executable, '-m', 'scorep'])"
+    done = python("-m", "holdfast.scorep", "-c", code + inner)
+    assert (done.stdout, done.stderr) == ("upstream\nupstream\n", "")
