@@ -236,10 +236,27 @@ hfi_extent_reserve(hf_session *session, uint64_t size, uint32_t flags,
     return reserve_once(session, size, flags, ret_index, reterr);
 }
 
+/* A large hole gets huge pages where there are any: to write into them takes less than
+ * half of what it takes to allocate small ones. The rest of it stays a hole. */
+static void
+make_huge(const hf_session *session, const hfi_extent *extent) {
+    size_t huge = (size_t)session->super->huge_page, size = (size_t)extent->size;
+    void *address;
+    if (!huge || size < huge || !(extent->flags & HFI_EXTENT_HOLE) ||
+        hfi_object_allocate(session->fd, extent->offset + size - session->page,
+                            session->page) != 0 ||
+        hfi_object_map(session->fd, extent->offset, size, HFI_MAP_SHARED, NULL,
+                       &address) != 0)
+        return;
+    hfi_pages_make_huge(address, size, huge);
+    hfi_object_unmap(address, size);
+}
+
 hf_status
 hfi_extent_write(hf_session *session, uint32_t index, const struct iovec *parts,
                  size_t count, hf_error *reterr) {
     hfi_extent *extent = &session->extents[index];
+    make_huge(session, extent);
     int err = count == 1
                   ? hfi_bulk_write(session->fd, parts->iov_base, parts->iov_len,
                                    extent->offset, extent->flags & HFI_EXTENT_HOLE)

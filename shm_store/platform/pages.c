@@ -22,9 +22,9 @@
  * other way round. MADV_COLLAPSE (Linux 6.1), which makes huge pages of small ones at
  * once, works in spite of the setting; it wants a small page to begin with, and finds
  * no huge page where memory is in pieces: then small ones do. What this system gives is
- * tried. Where the kernel first has to move other memory out of the way it can take
- * seconds a GiB. So it is asked for stretches, whose first small pages tell what only
- * small ones would cost, and no further once all together cost more than that.
+ * tried. Where the kernel first has to move other memory out of the way, one takes 4 to
+ * 8 ms instead of 0.1. So it is asked for stretches, whose first small pages tell what
+ * only small ones would cost, and no further after the first that costs more.
  *
  * Rejected: soft-dirty bits (need /proc/self/clear_refs, which walks the whole process,
  * is absent in many kernels, and may be used by somebody else); userfaultfd's
@@ -53,16 +53,18 @@
 #define HUGE_MAX (32u << 20)        /* larger ones would waste too much */
 #define PART     ((size_t)64 << 20) /* of a range that is scanned by several threads */
 #define SAMPLES  16
-#define STRETCH  ((size_t)32 << 20) /* made huge at once */
+#define STRETCH  ((size_t)4 << 20) /* made huge at once */
+#define ALONE    4 /* what a page costs alone, in those of one of many */
 
+/* Of the processor: that somebody else computes is no reason for small pages. */
 static uint64_t
-monotonic_ns(void) {
+thread_ns(void) {
     struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-uint64_t (*hfi_pages_clock)(void) = monotonic_ns;
+uint64_t (*hfi_pages_clock)(void) = thread_ns;
 
 void
 hfi_runs_fini(hfi_runs *runs) {
@@ -375,10 +377,10 @@ populate(void *address, size_t size) {
     return 0;
 }
 
-/* Also how much longer it took than small pages would have, in ns. 0 or an errno;
- * what else fails here shows in small pages. */
+/* Also whether that took no longer than small pages would have. 0 or an errno; what
+ * else fails here shows in small pages. */
 static int
-make_stretch_huge(char *address, size_t size, size_t huge, int64_t *ret_excess) {
+make_stretch_huge(char *address, size_t size, size_t huge, int *ret_is_cheap) {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     uint64_t started = hfi_pages_clock();
     for (size_t at = 0; at + huge <= size; at += huge) {
@@ -390,21 +392,20 @@ make_stretch_huge(char *address, size_t size, size_t huge, int64_t *ret_excess) 
     if (hfi_fault("collapse") == 0)
         madvise(address, size, MADV_COLLAPSE);
     uint64_t took = hfi_pages_clock() - first;
-    *ret_excess = (int64_t)took - (int64_t)((first - started) * (huge / page));
+    *ret_is_cheap = took <= (first - started) * (huge / page) / ALONE;
     return 0;
 }
 
 static int
 make_huge(char *address, size_t size, size_t huge) {
-    int64_t excess = 0, more;
     size_t stretch = huge > STRETCH ? huge : STRETCH;
+    int is_cheap = 1;
     madvise(address, size, MADV_HUGEPAGE);
-    for (size_t at = 0; at + huge <= size && excess <= 0; at += stretch) {
+    for (size_t at = 0; at + huge <= size && is_cheap; at += stretch) {
         size_t part = size - at < stretch ? size - at : stretch;
-        int err = make_stretch_huge(address + at, part, huge, &more);
+        int err = make_stretch_huge(address + at, part, huge, &is_cheap);
         if (err)
             return err;
-        excess += more;
     }
     return 0;
 }
@@ -415,6 +416,11 @@ hfi_pages_allocate(void *address, size_t size, size_t huge) {
     if (!err)
         err = make_huge(address, size, huge);
     return err ? err : populate(address, size);
+}
+
+void
+hfi_pages_make_huge(void *address, size_t size, size_t huge) {
+    make_huge(address, size, huge);
 }
 
 /* One byte is touched: if there is a huge page then, they are given. */
@@ -442,6 +448,11 @@ int
 hfi_pages_allocate(void *address, size_t size, size_t huge) {
     (void)address, (void)size, (void)huge;
     return ENOTSUP;
+}
+
+void
+hfi_pages_make_huge(void *address, size_t size, size_t huge) {
+    (void)address, (void)size, (void)huge;
 }
 
 size_t

@@ -41,6 +41,10 @@ size_t hfi_pages_huge(int fd, uint64_t offset);
  * be, and as long as that takes no longer than small pages would. 0, or an errno where
  * there is none, and then perhaps in part. */
 int hfi_pages_allocate(void *address, size_t size, size_t huge);
+/* The same for memory that is about to be written: only huge pages, the rest of the
+ * holes (all but a first page where one was tried) stays, since writing gives small
+ * ones. */
+void hfi_pages_make_huge(void *address, size_t size, size_t huge);
 /* What it is timed by, in ns; tests set their own. */
 extern uint64_t (*hfi_pages_clock)(void);
 

@@ -46,6 +46,14 @@ faults(void) {
     return usage.ru_minflt;
 }
 
+static uint64_t clock_ns;
+static int collapses, slow_from;
+
+static uint64_t
+tick(void) {
+    return ++clock_ns;
+}
+
 /* All of it has memory; and where there are huge pages, a reader takes a fault for each
  * of them, not for each 64 KiB. */
 static void
@@ -67,14 +75,6 @@ test_allocate(int fd) {
         printf("skipped: no huge pages\n");
     hfi_object_unmap(own, size);
     hfi_object_unmap(seen, size);
-}
-
-static uint64_t clock_ns;
-static int collapses, slow_from;
-
-static uint64_t
-tick(void) {
-    return ++clock_ns;
 }
 
 static int
@@ -100,15 +100,32 @@ test_allocate_slowly(int fd, int slow_first, int expected) {
     hfi_object_unmap(own, size);
 }
 
+/* What is about to be written gets no small pages, but for those that are tried with.
+ */
+static void
+test_make_huge_slowly(int fd) {
+    size_t size = (size_t)128 << 20;
+    void *own;
+    struct stat found;
+    collapses = 0, slow_from = 1;
+    CHECK(hfi_object_truncate(fd, 0) == 0 && hfi_object_truncate(fd, size) == 0);
+    CHECK(hfi_object_map(fd, 0, size, HFI_MAP_SHARED, NULL, &own) == 0);
+    hfi_pages_make_huge(own, size, (size_t)2 << 20);
+    CHECK(collapses == 1);
+    CHECK(fstat(fd, &found) == 0 && (size_t)found.st_blocks * 512 <= size / 4);
+    hfi_object_unmap(own, size);
+}
+
 static void
 test_bound(void) {
     uint64_t (*clock)(void) = hfi_pages_clock;
     int fd;
     CHECK(hfi_object_create_anonymous("test-pages", &fd) == 0);
     hfi_pages_clock = tick, hfi_fault_hook = collapse_slowly;
-    test_allocate_slowly(fd, 99, 4);
+    test_allocate_slowly(fd, 99, 32);
     test_allocate_slowly(fd, 1, 1);
     test_allocate_slowly(fd, 3, 3);
+    test_make_huge_slowly(fd);
     hfi_pages_clock = clock, hfi_fault_hook = NULL;
     close(fd);
 }
@@ -116,6 +133,7 @@ test_bound(void) {
 int
 main(void) {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    uint64_t (*clock)(void) = hfi_pages_clock;
     int fd;
     CHECK(hfi_object_create_anonymous("test-pages", &fd) == 0);
     CHECK(hfi_object_allocate(fd, 0, 64 * page) == 0);
@@ -125,7 +143,9 @@ main(void) {
     check_way(HFI_PAGES_PAGEMAP, fd, page);
     close(fd);
     CHECK(hfi_object_create_anonymous("test-pages", &fd) == 0);
+    hfi_pages_clock = tick; /* so that nothing takes too long */
     test_allocate(fd);
+    hfi_pages_clock = clock;
     close(fd);
     test_bound();
     return 0;
