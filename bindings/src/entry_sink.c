@@ -9,19 +9,15 @@
  * many views of it there are: that is what makes a save without copying, and what keeps
  * views together. Other memory is merged only when address and size are the same.
  *
- * The digest tells "the same as last time". It is eight lanes over 64 bytes at a time,
- * each with one multiplication and one rotation a word, finished into 128 bits. Both
- * steps are one-to-one, so a change in one place is never missed. Eight lanes hide how
- * long a multiplication takes: four of two took 118 ms a GiB, and this takes what
- * reading takes. It needn't withstand an enemy: who can choose a notebook's values can
- * run code in it.
+ * The digest tells "the same as last time" (digest.c). It is taken once an encoding:
+ * what differs is compared first, and then remembered.
  */
 #include "entry_sink.h"
 
+#include "digest.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#define LANES 8 /* of the digest */
 
 static hf_status
 sink_write(hf_sink *base, const void *data, size_t size, hf_error *reterr) {
@@ -148,6 +144,7 @@ hfi_entry_sink_clear(hfi_entry_sink *sink) {
     sink->buffer_count = 0;
     sink->payload_size = 0;
     sink->meta_size = 0;
+    sink->is_digested = 0;
 }
 
 void
@@ -159,61 +156,26 @@ hfi_entry_sink_fini(hfi_entry_sink *sink) {
     free(sink->pins);
 }
 
-/* ---- the digest ---------------------------------------------------------------------
- */
-
-static const uint64_t odd_a = UINT64_C(0x9fb21c651e98df25);
-static const uint64_t odd_b = UINT64_C(0xc2b2ae3d27d4eb4f);
-
-static uint64_t
-turn(uint64_t value, int by) {
-    return value << by | value >> (64 - by);
-}
-
-static uint64_t
-mix(uint64_t value) {
-    value = (value ^ value >> 29) * odd_a;
-    value = (value ^ value >> 32) * odd_b;
-    return value ^ value >> 31;
-}
-
 static void
-digest_add(uint64_t lanes[LANES], const void *data, size_t size) {
-    const char *at = data;
-    uint64_t words[LANES];
-    for (size_t left = size; left; at += sizeof words) {
-        if (left < sizeof words) {
-            memset(words, 0, sizeof words);
-            memcpy(words, at, left);
-            left = 0;
-        } else {
-            memcpy(words, at, sizeof words);
-            left -= sizeof words;
-        }
-        for (int i = 0; i < LANES; i++)
-            lanes[i] = turn((lanes[i] ^ words[i]) * odd_a, 29);
-    }
-    lanes[0] += mix(size + 1);
-}
-
-void
-hfi_entry_sink_digest(const hfi_entry_sink *sink, uint32_t codec,
-                      uint64_t ret_digest[2]) {
-    uint64_t lanes[LANES], low = 0, high = 0;
-    for (int i = 0; i < LANES; i++)
-        lanes[i] = odd_b * (uint64_t)(2 * i + 1) ^ codec;
-    digest_add(lanes, sink->meta, sink->meta_size);
-    digest_add(lanes, sink->payload, sink->payload_size);
+take_digest(hfi_entry_sink *sink, uint32_t codec) {
+    hfi_digest digest;
+    hfi_digest_init(&digest, codec);
+    hfi_digest_add(&digest, sink->meta, sink->meta_size);
+    hfi_digest_add(&digest, sink->payload, sink->payload_size);
     for (uint32_t i = 0; i < sink->buffer_count; i++) {
         const hf_buffer *buffer = &sink->buffers[i];
         if (!buffer->region)
-            digest_add(lanes, buffer->data, buffer->size);
-        lanes[1] += mix(buffer->size + (buffer->region != NULL));
+            hfi_digest_add(&digest, buffer->data, buffer->size);
+        hfi_digest_add_number(&digest, buffer->size + (buffer->region != NULL));
     }
-    for (int i = 0; i < LANES; i++) {
-        low = turn((low ^ lanes[i]) * odd_a, 29);
-        high = turn((high ^ lanes[LANES - 1 - i]) * odd_b, 31);
-    }
-    ret_digest[0] = mix(low);
-    ret_digest[1] = mix(high);
+    hfi_digest_finish(&digest, sink->digest);
+    sink->digest_codec = codec;
+    sink->is_digested = 1;
+}
+
+void
+hfi_entry_sink_digest(hfi_entry_sink *sink, uint32_t codec, uint64_t ret_digest[2]) {
+    if (!sink->is_digested || sink->digest_codec != codec)
+        take_digest(sink, codec);
+    memcpy(ret_digest, sink->digest, sizeof sink->digest);
 }

@@ -58,7 +58,7 @@ typedef struct hfi_names {
 hfi_record *hfi_record_new(hfi_state *state);
 /* Take over digest and regions of an encoding. -1 with MemoryError. */
 int hfi_record_take(hfi_record *record, hfi_attachment *attachment,
-                    const hfi_entry_sink *sink, uint32_t codec);
+                    hfi_entry_sink *sink, uint32_t codec);
 /* Remember the regions that a decoding mapped. -1 with MemoryError. */
 int hfi_record_keep_regions(hfi_record *record, hfi_attachment *attachment,
                             const hfi_entry_source *source);
@@ -66,8 +66,8 @@ int hfi_record_keep_regions(hfi_record *record, hfi_attachment *attachment,
 int hfi_record_pages_unchanged(hfi_state *state, const hfi_record *record);
 /* For a record with a digest. 1: the encoding is what the record has, and no page of
  * its regions was written. 0: it differs. -1 with an exception. */
-int hfi_record_matches(hfi_state *state, const hfi_record *record,
-                       const hfi_entry_sink *sink, uint32_t codec);
+int hfi_record_matches(hfi_state *state, const hfi_record *record, hfi_entry_sink *sink,
+                       uint32_t codec);
 
 /* Encode with the first codec that carries the value. HF_DECLINED with words. */
 HF_CHECK hf_status hfi_names_encode(hfi_state *state, hfi_entry_sink *sink,

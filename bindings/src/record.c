@@ -53,8 +53,8 @@ make_room(hfi_record *record, hfi_attachment *attachment, uint32_t count) {
 }
 
 int
-hfi_record_take(hfi_record *record, hfi_attachment *attachment,
-                const hfi_entry_sink *sink, uint32_t codec) {
+hfi_record_take(hfi_record *record, hfi_attachment *attachment, hfi_entry_sink *sink,
+                uint32_t codec) {
     record->codec = codec;
     record->state = HFI_BOUND;
     record->is_stored = 0;
@@ -103,8 +103,8 @@ hfi_record_pages_unchanged(hfi_state *state, const hfi_record *record) {
 }
 
 int
-hfi_record_matches(hfi_state *state, const hfi_record *record,
-                   const hfi_entry_sink *sink, uint32_t codec) {
+hfi_record_matches(hfi_state *state, const hfi_record *record, hfi_entry_sink *sink,
+                   uint32_t codec) {
     uint64_t digest[2];
     if (record->state != HFI_BOUND || record->codec != codec ||
         record->region_count != sink->buffer_count)
