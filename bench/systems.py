@@ -93,6 +93,33 @@ class HoldfastArena(Holdfast):
     born_in_arena = True
 
 
+class HoldfastAgain(HoldfastArena):
+    """Both processes have saved and bound a thousand small values before, elsewhere.
+
+    What is left of the first time's cost is work; the difference is code and memory that
+    the process meets for the first time.
+    """
+
+    def exercise(self):
+        from holdfast import _store
+
+        session = _store.Session.create(label="bench/handover")
+        names = _store.Names(session)
+        kinds = [int, float, str, lambda i: [i, i + 1], lambda i: {"i": i}, lambda i: (i, str(i))]
+        report = names.save({f"w{i}": kinds[i % len(kinds)](i) for i in range(1000)})
+        names.published(session.publish(report["prepared"]))
+        _store.Names(session).bind({})
+        session.destroy()
+
+    def prepare_save(self, place):
+        super().prepare_save(place)
+        self.exercise()
+
+    def prepare_restore(self, place):
+        super().prepare_restore(place)
+        self.exercise()
+
+
 class Stream(Way):
     """A module with dump and load, to a file in /dev/shm."""
 
@@ -389,6 +416,7 @@ class OwnTouch(Way):
 SYSTEMS = {
     "holdfast, born in the arena": HoldfastArena,
     "holdfast, born elsewhere": Holdfast,
+    "holdfast, not its first": HoldfastAgain,
     "dill": lambda: Stream("dill"),
     "cloudpickle": lambda: Stream("cloudpickle"),
     "pickle 5": Pickle5,
