@@ -116,6 +116,12 @@ def test_cells_find_their_shell_built(kernel):
     assert kernel.instrumented(history).result == "':memory:'" != kernel.plain(history).result
 
 
+def test_nothing_is_imported_on_the_way_to_a_cell(kernel):
+    # The template noted what it had imported when it built the shell.
+    more = "import sys; sorted(set(sys.modules) - get_ipython()._sys_modules_keys)"
+    assert kernel.instrumented(more, isolated=False).result == "[]"
+
+
 @pytest.mark.parametrize("file", ["ipython_config.py", "startup/first.py"])
 def test_files_of_the_user_run_in_workers_alone(tmp_path, file):
     path = tmp_path / "ipython" / "profile_default" / file

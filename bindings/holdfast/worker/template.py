@@ -118,11 +118,12 @@ class Template:
             "holdfast._store",
             "holdfast.codecs.text_files",
             "holdfast._recorder",
-            "holdfast.scorep",
+            "holdfast.scorep.settings",
             "holdfast.magics",
         ):
             _try_import(name)
         _rehearse()
+        codecs.preload()  # before the shell notes which modules are there
         application.build_ahead(cell.Cell.config)
         _settle()
 
