@@ -3,7 +3,8 @@
 Each row runs in a fresh process: a loop of N calls as it is, then with a tool, the fastest of
 several rounds each; what is shown is the difference. Beside the recorder stand what the
 interpreter itself takes for a hook that does nothing (compiled here; left out where there is
-no C compiler), cProfile, and VizTracer where it is installed.
+no C compiler), cProfile, and VizTracer where it is installed. Where scorep-config is on PATH,
+so do Score-P through the recorder, and through its own bindings where they are installed.
 
 The calls are those of a trivial function, or of ten thousand such functions in turn, of one
 that calls itself a thousand deep, on four threads, of a C function that isn't recorded; the
@@ -18,6 +19,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import statistics
 import subprocess
 import sys
@@ -150,6 +152,29 @@ os.environ["SCOREP_FILTERING_FILE"] = file.name
         "sys.setprofile(None)",
     ),
 }
+# In Score-P's trace, or its profile. Its bindings want to start the program.
+SCOREP_ON = """
+os.environ.update(SCOREP_TOTAL_MEMORY="1G", SCOREP_ENABLE_TRACING="{}", SCOREP_ENABLE_PROFILING="{}")
+"""
+SCOREP = {
+    "holdfast on Score-P, trace": (
+        SCOREP_ON.format("true", "false") + HOLDFAST_ON.format(""),
+        "r.close()",
+    ),
+    "holdfast on Score-P, profile": (
+        SCOREP_ON.format("false", "true") + HOLDFAST_ON.format(""),
+        "r.close()",
+    ),
+    "Score-P's bindings, trace": (
+        "import scorep.instrumenter as i\ni.register()",
+        "i.unregister()",
+    ),
+    "Score-P's bindings, profile": (
+        "import scorep.instrumenter as i\ni.register()",
+        "i.unregister()",
+    ),
+}
+BINDINGS = ["-m", "scorep", "--compiler", "--thread=pthread", "--noinstrumenter"]
 ROWS = (
     [("a function", tool) for tool in TOOLS if tool != "holdfast, C functions"]
     + [(work, tool) for work in list(WORK)[1:] for tool in ("bare hook", "holdfast, trace")]
@@ -201,14 +226,29 @@ def compile_bare(directory: str) -> str:
     return path
 
 
+def environment(tool: str, directory: str) -> dict[str, str]:
+    """Who records, and for Score-P's bindings, which know no other way, where to and what."""
+    if "bindings" not in tool:
+        return {"HOLDFAST_RECORDER": "scorep" if tool in SCOREP else "builtin"}
+    return {
+        "SCOREP_EXPERIMENT_DIRECTORY": directory,
+        "SCOREP_TOTAL_MEMORY": "1G",
+        "SCOREP_ENABLE_TRACING": str("trace" in tool).lower(),
+        "SCOREP_ENABLE_PROFILING": str("profile" in tool).lower(),
+    }
+
+
 def run(work: str, tool: str, args: argparse.Namespace, bare: str, long: str = "") -> dict | None:
     """Run one row in a fresh interpreter; None where the tool isn't there."""
-    on, off = TOOLS[tool]
+    on, off = (TOOLS | SCOREP)[tool]
     program = PROGRAM.format(work=WORK[work], on=on, off=off, long=long)
     with tempfile.TemporaryDirectory() as directory:
+        script = Path(directory, "program.py")
+        script.write_text(program, encoding="utf-8")
         done = subprocess.run(
-            [sys.executable, "-c", program]
+            [sys.executable, *(BINDINGS if "bindings" in tool else []), str(script)]
             + [str(args.calls), str(args.rounds), f"{directory}/trace", bare],
+            env=os.environ | environment(tool, f"{directory}/trace"),
             capture_output=True, text=True, check=False,
         )  # fmt: skip
     if "No module named" in done.stderr:
@@ -234,6 +274,7 @@ def starts(repeat: int) -> dict:
         script = Path(directory, "nothing.py")
         script.write_text("import os\nos.environ['SCOREP_EXPERIMENT_DIRECTORY'] = ''\n")
         os.environ["SCOREP_EXPERIMENT_DIRECTORY"] = f"{directory}/trace"
+        os.environ["HOLDFAST_RECORDER"] = "builtin"
         recorded = start_ms(["-m", "holdfast.scorep", str(script)], repeat)
         return {"plain_ms": start_ms([str(script)], repeat), "recorded_ms": recorded}
 
@@ -256,9 +297,10 @@ def main() -> None:
     print(json.dumps(record["machine"]), end="\n\n")
     with tempfile.TemporaryDirectory() as directory:
         bare = compile_bare(directory)
+        chosen = [("a function", tool) for tool in SCOREP] if shutil.which("scorep-config") else []
         rows = [
             row
-            for work, tool in ROWS
+            for work, tool in [*ROWS, *chosen]
             if (bare or "bare" not in tool) and (row := run(work, tool, args, bare))
         ]
         if args.long and (row := run("a function", "holdfast, trace", args, bare, LONG)):
