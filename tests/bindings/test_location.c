@@ -100,14 +100,19 @@ static const hfi_backend fake = {.name = "fake",
 static hf_recorder *recorder;
 
 static hfi_location *
-begin(void) {
-    hf_recorder_options options = {.directory = "/", .backend = &fake};
+begin_with(const hfi_backend *backend) {
+    hf_recorder_options options = {.directory = "/", .backend = backend};
     hfi_location *location;
     text[0] = '\0';
     room = -1;
     CHECK(hf_recorder_create(&options, &recorder, NULL) == HF_OK);
     CHECK(hf_recorder_add_location(recorder, "main", &location, NULL) == HF_OK);
     return location;
+}
+
+static hfi_location *
+begin(void) {
+    return begin_with(&fake);
 }
 
 static hfi_recording_totals
@@ -277,6 +282,41 @@ test_a_hider_that_is_gone_is_forgotten(void) {
     (void)end("aA");
 }
 
+static int
+fake_rewind_begin(void *writer, uint32_t name) {
+    (void)writer, (void)name;
+    return put('<');
+}
+
+static int
+fake_rewind_end(void *writer, uint32_t name, bool drop) {
+    (void)writer, (void)name;
+    return put(drop ? '>' : ']');
+}
+
+/* It gets each event when it happens, and keeps the marks to rewind to. */
+static void
+test_an_immediate_back_end(void) {
+    hfi_backend immediate = fake;
+    immediate.immediate = true;
+    immediate.flushed = NULL;
+    immediate.rewind_begin = fake_rewind_begin;
+    immediate.rewind_end = fake_rewind_end;
+    hfi_location *location = begin_with(&immediate);
+    hfi_location_enter(location, 16, a);
+    CHECK_TEXT(text, "a");
+    CHECK(hfi_location_rewind_begin(location, 7) == HF_OK);
+    hfi_location_enter(location, 32, b);
+    hfi_location_leave(location, 32);
+    CHECK_TEXT(text, "a<bB");
+    CHECK(hfi_location_rewind_end(location, 7, true) == HF_OK);
+    CHECK(hfi_location_rewind_begin(location, 8) == HF_OK);
+    hfi_location_leave(location, 16);
+    CHECK(hfi_location_rewind_end(location, 8, true) == HF_DECLINED);
+    CHECK_TEXT(text, "a<bB><A]");
+    (void)end("a<bB><A]");
+}
+
 int
 main(void) {
     test_what_is_open_is_left_at_the_end();
@@ -287,6 +327,7 @@ main(void) {
     test_a_back_end_that_refuses();
     test_a_full_log_is_written_out();
     test_rewinding();
+    test_an_immediate_back_end();
     test_a_hider_is_lifted_and_given_back();
     test_a_lifting_entry_that_is_split();
     test_a_hider_that_is_gone_is_forgotten();

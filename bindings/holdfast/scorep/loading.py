@@ -226,7 +226,10 @@ def load() -> None:
     bundle = os.memfd_create("scorep-libraries")
     try:
         os.write(bundle, _bundle(found.libraries))
-        _recorder.load_scorep(_table(), f"/proc/self/fd/{bundle}", found.subsystems)
+        # By the process's own number: the linker knows by name what it has loaded, and a
+        # fork has what its parent loaded.
+        path = f"/proc/{os.getpid()}/fd/{bundle}"
+        _recorder.load_scorep(_table(), path, found.subsystems)
     finally:
         os.close(bundle)
 
