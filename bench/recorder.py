@@ -178,6 +178,7 @@ BINDINGS = ["-m", "scorep", "--compiler", "--thread=pthread", "--noinstrumenter"
 ROWS = (
     [("a function", tool) for tool in TOOLS if tool != "holdfast, C functions"]
     + [(work, tool) for work in list(WORK)[1:] for tool in ("bare hook", "holdfast, trace")]
+    + [(work, "holdfast, profile") for work in ("10,000 functions", "a thousand deep")]
     + [("a C function", "holdfast, C functions"), ("no calls", "bare profile callback")]
 )
 
