@@ -164,7 +164,7 @@ def _find(program: str, options: tuple[str, ...]) -> Installation:
 
 def _table() -> str:
     """The path of scorep_subsystems.c's library."""
-    folder = os.path.dirname(os.path.abspath(t.cast("str", _recorder.__file__)))
+    folder = os.path.dirname(os.path.abspath(_recorder.__file__))
     return os.path.join(folder, "libholdfast_scorep.so")
 
 
