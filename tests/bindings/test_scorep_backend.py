@@ -273,6 +273,13 @@ def test_wrong_option_is_told(run):
     assert "scorep-config refuses" in experiment.stderr and not experiment.stdout
 
 
+def test_directory_that_cannot_be_made(run, tmp_path):
+    (tmp_path / "file").touch()
+    experiment = run("print(1)", SCOREP_EXPERIMENT_DIRECTORY=str(tmp_path / "file" / "mine"))
+    assert experiment.returncode == 2
+    assert "Not a directory" in experiment.stderr and not experiment.stdout
+
+
 def test_existing_directory_is_kept_where_asked(run):
     run("print(1)")
     experiment = run("print(1)", SCOREP_OVERWRITE_EXPERIMENT_DIRECTORY="false")

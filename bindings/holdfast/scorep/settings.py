@@ -248,51 +248,14 @@ def make_directory(settings: Settings) -> str:
 
 def check_directory(settings: Settings) -> str:
     """The absolute path of the directory that Score-P will make, where it can: it would end
-    the program otherwise. FileExistsError, PermissionError."""
+    the program otherwise. It is made and taken away again, its parents stay. OSError."""
     path = os.path.abspath(settings.directory or f"scorep-{_stamp()}")
-    if os.path.lexists(path) and not settings.overwrite:
+    if not os.path.lexists(path):
+        os.makedirs(path)
+        os.rmdir(path)
+    elif not settings.overwrite:
         raise _exists(path)
-    parent = os.path.dirname(path)
-    while not os.path.lexists(parent):
-        parent = os.path.dirname(parent)
-    if not os.path.isdir(parent) or not os.access(parent, os.W_OK | os.X_OK):
-        raise PermissionError(f"no experiment directory can be made in {parent}")
     return path
-
-
-class Prepared(typing.NamedTuple):
-    """The directory, made; what to write; the bytes of a buffer; the filter's rules;
-    whether Score-P records; of the profile the first file's path, the files' name, formats,
-    and how deep and how many paths may be."""
-
-    path: str
-    tracing: bool
-    profiling: bool
-    buffer_bytes: int
-    rules: list[filtering.Rule]
-    scorep: bool
-    profile: tuple[str | None, str, int, int, int]
-
-
-def _prepared(path: str, settings: Settings, rules, *, scorep: bool = False) -> Prepared:
-    name, formats, depth = settings.profile
-    file = f"{name}.cubex" if scorep else settings.profile.file
-    profiling = settings.profiling and file is not None
-    return Prepared(
-        path,
-        settings.tracing,
-        profiling,
-        0 if scorep else settings.buffer_bytes,
-        rules,
-        scorep,
-        (
-            f"{path}/{file}" if profiling else None,
-            name,
-            formats,
-            depth,
-            settings.total_memory // _PATH_BYTES,
-        ),
-    )
 
 
 def prepare(directory=None, tracing=None, profiling=None) -> Prepared:
