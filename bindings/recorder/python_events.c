@@ -204,9 +204,22 @@ hfi_thread_refresh(hfi_owner entering, PyCodeObject *code) {
     hfi_here.epoch = hfi_events.epoch;
 }
 
+static bool
+has_functions(const hfi_location *location) {
+    for (size_t i = 0; i < location->depth; i++)
+        if (location->stack[i].owner != HFI_OWNER_USER)
+            return true;
+    return false;
+}
+
+/* For what the program itself records. While events are off, nobody else tells of a
+ * function that has returned: its region would hold all that follows. */
 hfi_location *
 hfi_events_get_location(void) {
-    return hfi_events.recorder ? hfi_thread_location(0, NULL) : NULL;
+    hfi_location *location = hfi_events.recorder ? hfi_thread_location(0, NULL) : NULL;
+    if (location && !hfi_events.enabled && has_functions(location))
+        location_sync(0);
+    return location;
 }
 
 void
