@@ -258,6 +258,41 @@ def check_directory(settings: Settings) -> str:
     return path
 
 
+class Prepared(typing.NamedTuple):
+    """The directory, made; what to write; the bytes of a buffer; the filter's rules;
+    whether Score-P records; of the profile the first file's path, the files' name, formats,
+    and how deep and how many paths may be."""
+
+    path: str
+    tracing: bool
+    profiling: bool
+    buffer_bytes: int
+    rules: list[filtering.Rule]
+    scorep: bool
+    profile: tuple[str | None, str, int, int, int]
+
+
+def _prepared(path: str, settings: Settings, rules, *, scorep: bool = False) -> Prepared:
+    name, formats, depth = settings.profile
+    file = f"{name}.cubex" if scorep else settings.profile.file
+    profiling = settings.profiling and file is not None
+    return Prepared(
+        path,
+        settings.tracing,
+        profiling,
+        0 if scorep else settings.buffer_bytes,
+        rules,
+        scorep,
+        (
+            f"{path}/{file}" if profiling else None,
+            name,
+            formats,
+            depth,
+            settings.total_memory // _PATH_BYTES,
+        ),
+    )
+
+
 def prepare(directory=None, tracing=None, profiling=None) -> Prepared:
     """What ``_recorder.open`` needs. What is None is taken from the environment."""
     if loading.is_chosen():
