@@ -72,7 +72,7 @@ STANDARD = set(
     """assert complex ctype errno fenv float fnmatch inttypes iso646 limits locale math setjmp
     signal stdalign stdarg stdatomic stdbool stddef stdint stdio stdlib stdnoreturn
     string tgmath threads time uchar wchar wctype
-    dirent dlfcn fcntl getopt grp poll pthread pwd sched semaphore spawn strings termios
+    dirent dlfcn fcntl ftw getopt grp poll pthread pwd sched semaphore spawn strings termios
     unistd arpa/inet netdb netinet/in netinet/tcp sys/file sys/ioctl sys/mman sys/param
     sys/random sys/resource sys/select sys/socket sys/stat sys/statvfs sys/time sys/types
     sys/uio sys/un sys/wait""".split()

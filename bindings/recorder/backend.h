@@ -47,15 +47,23 @@ typedef struct hfi_backend {
     size_t buffer_bytes;
 
     /* Create the archive in an existing, empty directory (an immediate back end makes
-     * its own). The definitions outlive the archive. Failures: HF_E_SYSTEM, HF_E_NOMEM,
-     * HF_E_INVALID. */
+     * its own); one that joins finds what other processes have made. HF_NOT_FOUND: they
+     * have all ended. The definitions outlive the archive. Failures: HF_E_SYSTEM,
+     * HF_E_NOMEM, HF_E_INVALID. */
     hf_status (*open)(const char *directory, const hfi_definitions *definitions,
-                      void **ret_archive, hf_error *reterr);
+                      bool joins, void **ret_archive, hf_error *reterr);
     /* Write the definitions and release the archive, also after a failure. */
     hf_status (*close)(void *archive, const hfi_recording_summary *summary,
                        hf_error *reterr);
-    /* In a forked child: make sure that nothing more reaches the parent's files. The
-     * archive's memory is given up. */
+    /* NULL: forked children can't be recorded. Around a fork, in the parent: make a
+     * place for the child. */
+    void (*fork_begin)(void *archive);
+    void (*fork_end)(void *archive);
+    /* In the child, after fork_begin() and abandon(): go on as a further process. The
+     * parent's archive is released. Failures: as open(). */
+    hf_status (*reopen)(void *archive, void **ret_archive, hf_error *reterr);
+
+    /* In a forked child: make sure that nothing more reaches the parent's files. */
     void (*abandon)(void *archive);
 
     hf_status (*writer_open)(void *archive, uint64_t location, void **ret_writer,

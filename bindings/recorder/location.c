@@ -287,6 +287,16 @@ hfi_location_keep_only(hfi_location *location, const hfi_live_frame *live,
 }
 
 void
+hfi_location_enter_all(hfi_location *location, const hfi_location *from) {
+    uint64_t now = hfi_clock_ticks();
+    for (size_t i = 0; i < from->depth; i++) {
+        const hfi_open_region *entry = &from->stack[i];
+        enter_lifting_at(location, entry->owner, entry->region, entry->hider, now);
+    }
+    location->hider = from->hider;
+}
+
+void
 hfi_location_finish(hfi_location *location) {
     uint64_t now = hfi_clock_ticks();
     while (location->depth)

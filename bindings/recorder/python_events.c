@@ -335,17 +335,33 @@ hfi_events_close(hfi_recording_totals *ret_totals, hf_error *reterr) {
 void
 hfi_events_before_fork(void) {
     write_begin();
+    if (hfi_events.recorder)
+        hf_recorder_fork_begin(hfi_events.recorder);
 }
 
-void
-hfi_events_after_fork(bool in_child) {
+hf_status
+hfi_events_after_fork(bool in_child, hf_error *reterr) {
     if (!in_child) {
+        if (hfi_events.recorder)
+            hf_recorder_fork_end(hfi_events.recorder);
         pthread_mutex_unlock(&write_lock);
-        return;
+        return HF_OK;
     }
     /* Another thread of the parent may have held the first; the second is ours, but a
      * child's mutex is made anew. */
     pthread_mutex_init(&finish_lock, NULL);
     pthread_mutex_init(&write_lock, NULL);
+    if (!hfi_events.recorder)
+        return HF_OK;
+    bool is_known = hfi_here.generation == hfi_events.generation;
+    hfi_location *here;
+    hf_status status = hf_recorder_continue(
+        hfi_events.recorder, is_known ? hfi_here.location : NULL, &here, reterr);
+    if (status == HF_OK) {
+        hfi_here.location = here;
+        hfi_events.epoch++;
+        return HF_OK;
+    }
     hf_recorder_abandon(detach_recorder());
+    return status;
 }

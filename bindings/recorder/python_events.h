@@ -25,10 +25,11 @@ int hfi_events_disable(void);
 bool hfi_events_are_enabled(void);
 
 /* Around a fork. It waits until no recording is being written, since the child would
- * write what the C library has buffered a second time. The child forgets the parent's
- * recording. */
+ * write what the C library has buffered a second time. The child goes on as a further
+ * process of the parent's recording, or forgets it. Answers and failures: see
+ * hf_recorder_continue(). */
 void hfi_events_before_fork(void);
-void hfi_events_after_fork(bool in_child);
+HF_CHECK hf_status hfi_events_after_fork(bool in_child, hf_error *reterr);
 
 hf_recorder *hfi_events_get_recorder(void); /* NULL: none is open */
 /* This thread's location; NULL when none is open, or there is no memory for one. */

@@ -82,7 +82,7 @@ hf_recorder_create(const hf_recorder_options *options, hf_recorder **ret_recorde
     recorder->options.profile_name = recorder->profile_name;
     if (options->backend)
         status = options->backend->open(recorder->directory, recorder->definitions,
-                                        &recorder->archive, reterr);
+                                        options->joins, &recorder->archive, reterr);
 out:
     if (status != HF_OK) {
         recorder_free(recorder);
@@ -135,13 +135,20 @@ fill_profile(const hf_recorder *recorder, hfi_profile *profile) {
 static hf_status
 write_profile(const hf_recorder *recorder, uint64_t *ret_collapsed, hf_error *reterr) {
     hfi_profile *profile;
+    char file[256];
+    int length = snprintf(file, sizeof file, "%s", recorder->profile_name);
+    if (recorder->options.joins)
+        length = snprintf(file, sizeof file, "%s-%ld", recorder->profile_name,
+                          (long)getpid());
+    if (length < 0 || (size_t)length >= sizeof file)
+        return hf_error_set(reterr, HF_E_INVALID, "the profile's name is too long");
     if (hfi_profile_create(&profile) != HF_OK)
         return no_memory(reterr);
     hf_status status = fill_profile(recorder, profile);
     if (status != HF_OK)
         no_memory(reterr);
     else
-        status = hfi_profile_write(profile, recorder->directory, recorder->profile_name,
+        status = hfi_profile_write(profile, recorder->directory, file,
                                    recorder->options.profile_formats, reterr);
     *ret_collapsed = hfi_profile_count_collapsed(profile);
     hfi_profile_close(profile);
@@ -210,17 +217,79 @@ hf_recorder_close(hf_recorder *recorder, hfi_recording_totals *ret_totals,
     return status;
 }
 
+static bool
+follows_forks(const hf_recorder *recorder) {
+    const hfi_backend *backend = recorder->options.backend;
+    return recorder->options.children && (!backend || backend->reopen);
+}
+
+void
+hf_recorder_fork_begin(hf_recorder *recorder) {
+    if (recorder->archive && follows_forks(recorder))
+        recorder->options.backend->fork_begin(recorder->archive);
+}
+
+void
+hf_recorder_fork_end(hf_recorder *recorder) {
+    if (recorder->archive && follows_forks(recorder))
+        recorder->options.backend->fork_end(recorder->archive);
+}
+
+static void
+abandon_archive(hf_recorder *recorder) {
+    if (recorder->archive)
+        recorder->options.backend->abandon(recorder->archive);
+    for (size_t i = 0; i < recorder->count; i++)
+        recorder->locations[i]->writer = NULL;
+}
+
 void
 hf_recorder_abandon(hf_recorder *recorder) {
     if (!recorder)
         return;
-    if (recorder->archive)
-        recorder->options.backend->abandon(recorder->archive);
-    for (size_t i = 0; i < recorder->count; i++) {
-        recorder->locations[i]->writer = NULL;
+    abandon_archive(recorder);
+    for (size_t i = 0; i < recorder->count; i++)
         hfi_location_finish(recorder->locations[i]);
-    }
     recorder_free(recorder);
+}
+
+/* The archive and one location anew; `from` still exists. */
+static hf_status
+begin_again(hf_recorder *recorder, const hfi_location *from,
+            hfi_location **ret_location, hf_error *reterr) {
+    void *archive = recorder->archive;
+    recorder->archive = NULL;
+    recorder->options.joins = true;
+    recorder->begin_time = hfi_clock_ticks();
+    recorder->begin_realtime = hfi_clock_realtime();
+    hf_status status = HF_OK;
+    if (archive)
+        status = recorder->options.backend->reopen(archive, &recorder->archive, reterr);
+    *ret_location = NULL;
+    if (status == HF_OK && from)
+        status = hf_recorder_add_location(recorder, from->name, ret_location, reterr);
+    if (status == HF_OK && from)
+        hfi_location_enter_all(*ret_location, from);
+    return status;
+}
+
+hf_status
+hf_recorder_continue(hf_recorder *recorder, const hfi_location *from,
+                     hfi_location **ret_location, hf_error *reterr) {
+    if (!follows_forks(recorder))
+        return HF_DECLINED;
+    abandon_archive(recorder);
+    hfi_location **locations = recorder->locations;
+    size_t count = recorder->count;
+    recorder->locations = NULL;
+    recorder->count = recorder->capacity = 0;
+    hf_status status = begin_again(recorder, from, ret_location, reterr);
+    for (size_t i = 0; i < count; i++) {
+        hfi_location_finish(locations[i]);
+        location_free(locations[i]);
+    }
+    free(locations);
+    return status;
 }
 
 void

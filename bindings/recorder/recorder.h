@@ -16,13 +16,15 @@
 typedef struct hf_recorder hf_recorder;
 
 typedef struct hf_recorder_options {
-    const char *directory;      /* absolute, exists, empty */
+    const char *directory;      /* absolute, exists; empty, unless this process joins */
     const hfi_backend *backend; /* NULL: no trace */
     bool profiling;             /* write a call-path profile */
     hfi_calltree_room room;     /* of its trees */
     const char *profile_name;   /* of its files, before the suffix */
     unsigned profile_formats;   /* HFI_PROFILE_..., see profile.h */
     uint64_t buffer_bytes;      /* of one location */
+    bool joins;                 /* the recording of other processes */
+    bool children;              /* forked ones are recorded, too */
 } hf_recorder_options;
 
 /* What an entry of a location's stack belongs to: a frame's address for a function,
@@ -86,6 +88,18 @@ HF_CHECK hf_status hf_recorder_close(hf_recorder *recorder,
 /* In a forked child: give the recording up without touching the parent's files. */
 void hf_recorder_abandon(hf_recorder *recorder);
 
+/* Around a fork, in the parent: where children are recorded, make a place for one. */
+void hf_recorder_fork_begin(hf_recorder *recorder);
+void hf_recorder_fork_end(hf_recorder *recorder);
+
+/* In a forked child: go on as a further process of the experiment. Regions keep their
+ * numbers; all locations are gone, and what was open on `from`, the one of the thread
+ * that is left (or NULL), is entered now on the new one. HF_DECLINED: children aren't
+ * recorded; then, and after a failure, the recorder can only be abandoned. Failures:
+ * HF_E_SYSTEM, HF_E_NOMEM. */
+HF_CHECK hf_status hf_recorder_continue(hf_recorder *recorder, const hfi_location *from,
+                                        hfi_location **ret_location, hf_error *reterr);
+
 /* Switch the writing of events; regions that are open stay balanced. `location` gets
  * the mark in the trace. */
 void hf_recorder_set_recording(hf_recorder *recorder, hfi_location *location, bool on);
@@ -121,6 +135,9 @@ typedef struct hfi_live_frame {
  * forget the hider where it isn't one of them. */
 void hfi_location_keep_only(hfi_location *location, const hfi_live_frame *live,
                             size_t live_count);
+
+/* Enter what is open on another location, in its order. */
+void hfi_location_enter_all(hfi_location *location, const hfi_location *from);
 
 /* Leave everything, and write out the log; the location gets no more events. */
 void hfi_location_finish(hfi_location *location);

@@ -7,10 +7,10 @@
  * With no recording open every function but open() and close() does nothing and costs
  * nothing, since programs keep their regions when they run without a recorder.
  *
- * A fork waits until a recording that is being closed is written, and the child forgets
- * its parent's (os.register_at_fork, at import).
- * The module's functions rely on the interpreter's lock, as the recorder does; a
- * free-threaded interpreter takes the lock back when it imports this module.
+ * A fork waits until a recording that is being closed is written, and the child joins
+ * or forgets its parent's (os.register_at_fork, at import). The module's functions rely
+ * on the interpreter's lock, as the recorder does; a free-threaded interpreter takes
+ * the lock back when it imports this module.
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -20,6 +20,7 @@
 #include "recorder/python_events.h"
 #include "recorder/region_names.h"
 #include "recorder/scorep_backend.h"
+#include "recorder/sigterm.h"
 
 #include <errno.h>
 
@@ -54,25 +55,29 @@ raise_status(hf_status status, const hf_error *error) {
 
 PyDoc_STRVAR(
     open_doc,
-    "open(directory=None, *, tracing=None, profiling=None, c_calls=False)\n--\n\n"
+    "open(directory=None, *, tracing=None, profiling=None, c_calls=False, "
+    "children=False, joins=False)\n--\n\n"
     "Open a recording. Events stay off until enable().\n\n"
     "What is None is taken from SCOREP_EXPERIMENT_DIRECTORY, SCOREP_ENABLE_TRACING "
     "and\nSCOREP_ENABLE_PROFILING (see holdfast.scorep.settings). tracing writes "
     "an OTF2 archive\n(traces.otf2), profiling a call-path profile (profile.cubex and "
     "others). "
-    "c_calls records functions\nof extension modules as well.\n\n"
+    "c_calls records functions\nof extension modules as well, children the "
+    "processes that are forked, in the same\nexperiment; joins makes this process a "
+    "further one of the directory's experiment.\n\n"
     "Raises RuntimeError when one is open, OSError when the directory or the "
     "archive can't be\nmade.");
 
 /* The rules of the SCOREP_... variables are settings.py's: (path, tracing, profiling,
  * bytes of a buffer, filter rules, whether it is Score-P's to record). */
 static PyObject *
-prepare(PyObject *directory, PyObject *tracing, PyObject *profiling) {
+prepare(PyObject *directory, PyObject *tracing, PyObject *profiling, bool joins) {
     PyObject *settings = PyImport_ImportModule("holdfast.scorep.settings");
     if (!settings)
         return NULL;
     PyObject *prepared =
-        PyObject_CallMethod(settings, "prepare", "OOO", directory, tracing, profiling);
+        PyObject_CallMethod(settings, "prepare", "OOOO", directory, tracing, profiling,
+                            joins ? Py_True : Py_False);
     Py_DECREF(settings);
     return prepared;
 }
@@ -99,6 +104,7 @@ take_filter(PyObject *rules) {
 typedef struct prepared_settings {
     PyObject *path;
     int tracing, profiling, scorep;
+    bool children, joins;
     unsigned long long buffer_bytes;
     PyObject *rules;
     PyObject *profile; /* its first file's path, or None */
@@ -122,7 +128,9 @@ open_prepared(const prepared_settings *with, bool c_calls, hf_error *reterr) {
                                    .room = {with->depth, with->paths},
                                    .profile_name = with->profile_name,
                                    .profile_formats = with->profile_formats,
-                                   .buffer_bytes = with->buffer_bytes};
+                                   .buffer_bytes = with->buffer_bytes,
+                                   .joins = with->joins,
+                                   .children = with->children};
     hf_status status = hfi_events_open(&options, c_calls, reterr);
     Py_DECREF(encoded);
     return status;
@@ -130,17 +138,19 @@ open_prepared(const prepared_settings *with, bool c_calls, hf_error *reterr) {
 
 static PyObject *
 recorder_open(PyObject *module, PyObject *arguments, PyObject *keywords) {
-    static char *names[] = {"directory", "tracing", "profiling", "c_calls", NULL};
+    static char *names[] = {"directory", "tracing", "profiling", "c_calls",
+                            "children",  "joins",   NULL};
     PyObject *directory = Py_None, *tracing = Py_None, *profiling = Py_None;
-    int c_calls = 0;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|O$OOp:open", names,
-                                     &directory, &tracing, &profiling, &c_calls))
+    int c_calls = 0, children = 0, joins = 0;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|O$OOppp:open", names,
+                                     &directory, &tracing, &profiling, &c_calls,
+                                     &children, &joins))
         return NULL;
     hf_error error = HF_ERROR_INIT;
     if (hfi_events_get_recorder())
         return raise_status(HF_BUSY, &error);
-    PyObject *prepared = prepare(directory, tracing, profiling);
-    prepared_settings with;
+    PyObject *prepared = prepare(directory, tracing, profiling, joins != 0);
+    prepared_settings with = {.children = children != 0, .joins = joins != 0};
     if (!prepared ||
         !PyArg_ParseTuple(prepared, "UppKO!p(OsIKK)", &with.path, &with.tracing,
                           &with.profiling, &with.buffer_bytes, &PyList_Type,
@@ -589,7 +599,17 @@ recorder_before_fork(PyObject *module, PyObject *unused) {
 static PyObject *
 recorder_after_fork(PyObject *module, PyObject *in_child) {
     (void)module;
-    hfi_events_after_fork(in_child == Py_True);
+    hf_error error = HF_ERROR_INIT;
+    if (hfi_events_after_fork(in_child == Py_True, &error) < 0)
+        PySys_FormatStderr("holdfast: this process isn't recorded: %s\n",
+                           error.message);
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+recorder_insist(PyObject *module, PyObject *unused) {
+    (void)module, (void)unused;
+    hfi_sigterm_insist();
     Py_RETURN_NONE;
 }
 
@@ -621,6 +641,7 @@ static PyMethodDef methods[] = {
      METH_VARARGS | METH_KEYWORDS, exclude_doc},
     {"show_file", recorder_show_file, METH_VARARGS, show_file_doc},
     {"_before_fork", recorder_before_fork, METH_NOARGS, NULL},
+    {"_insist_on_sigterm", recorder_insist, METH_NOARGS, NULL},
     {"_after_fork", recorder_after_fork, METH_O, NULL},
     {NULL, NULL, 0, NULL}};
 

@@ -50,9 +50,9 @@ fake_flushed(void *writer, uint64_t start, uint64_t stop) {
 }
 
 static hf_status
-fake_open(const char *directory, const hfi_definitions *definitions, void **ret_archive,
-          hf_error *reterr) {
-    (void)directory, (void)definitions, (void)reterr;
+fake_open(const char *directory, const hfi_definitions *definitions, bool joins,
+          void **ret_archive, hf_error *reterr) {
+    (void)directory, (void)definitions, (void)joins, (void)reterr;
     *ret_archive = text;
     return HF_OK;
 }

@@ -154,7 +154,7 @@ def test_sys_exit_is_an_ordinary_error(record):
 
 
 def test_children_of_the_cell(record):
-    """They leave the parent's recording alone, and it goes on after them."""
+    """They are in the cell's trace, and its own recording goes on after them."""
     answer, trace = record(
         "import os, multiprocessing, subprocess\n"
         "def f(n): return n + 1\n"
@@ -165,4 +165,5 @@ def test_children_of_the_cell(record):
         "found, subprocess.run(['true']).returncode"
     )
     assert answer.result == "([1, 2, 3], 0)"
-    assert trace.calls() == ["__main__:f"]
+    assert trace.calls(0) == ["__main__:f"]
+    assert trace.calls() == ["__main__:f"] * 5

@@ -46,7 +46,7 @@ _recorder.exclude(os.path.join(os.path.dirname(_HERE), "worker", "after_import.p
 _recorder.exclude("<frozen importlib")
 
 
-def open(directory=None, *, c_calls=False) -> str:
+def open(directory=None, *, c_calls=False, children=False) -> str:
     """Open a recording and return its experiment directory.
 
     Events stay off until ``register()``; user regions are recorded from now on. The
@@ -58,6 +58,9 @@ def open(directory=None, *, c_calls=False) -> str:
         The experiment directory; in the place of SCOREP_EXPERIMENT_DIRECTORY.
     c_calls : bool
         Record functions of extension modules as well.
+    children : bool
+        Record forked processes as well, in the same experiment. Who asks for this closes the
+        recording in them, too; see :mod:`.ending`.
 
     Raises
     ------
@@ -66,7 +69,7 @@ def open(directory=None, *, c_calls=False) -> str:
     OSError
         The directory can't be made, or the filter file not be read.
     """
-    _recorder.open(directory, c_calls=c_calls)
+    _recorder.open(directory, c_calls=c_calls, children=children)
     return _recorder.directory()
 
 
@@ -79,12 +82,13 @@ def close() -> dict | None:
 
 def close_at_end() -> dict | None:
     """Close, and say on stderr what is wrong; for the end of a process. Never raises."""
-    ending.unguard()
     try:
         result = close()
     except (OSError, RuntimeError, MemoryError) as error:
         warn(f"the recording could not be written: {error}")
         return None
+    finally:
+        ending.unguard()  # not before: a process pool that ends its workers does not wait
     if result and result["collapsed"]:
         warn(f"{result['collapsed']} calls have no path of their own in {result['profile']}")
     if result and result["lost"]:
@@ -96,7 +100,7 @@ def register() -> None:
     """Record all functions from here on; opens a recording where none is."""
     if not _recorder.is_open():
         try:
-            open()
+            open(children=True)
         except (OSError, RuntimeError) as error:
             warn(f"nothing is recorded: {error}")
             return

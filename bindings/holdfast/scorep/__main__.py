@@ -100,7 +100,7 @@ def _open(options: Options, scorep) -> str:
     """Open the experiment; under the dummy it is closed again, and stays empty."""
     try:
         _choose_recorder(options)
-        experiment = scorep.open(c_calls=options.c_functions)
+        experiment = scorep.open(c_calls=options.c_functions, children=True)
     except (OSError, RuntimeError) as error:
         print(f"holdfast.scorep: {error}", file=sys.stderr)
         raise SystemExit(2) from None

@@ -3,9 +3,9 @@
 While the guard is up, the recording is closed on the way out of both, so that the trace
 holds what was recorded until then. SIGTERM is taken only where its action is the
 default, and then still kills the process; it waits for the interpreter, as every handler
-in Python does, so a long call into C delays it. A forked child gets its default back: before
-the fork, since Python drops what arrives between a fork and its own return from it, and a
-process pool that is terminated at once would hang.
+in Python does, so a long call into C delays it. It gets its default back around a fork, since
+Python drops what arrives between that and its own return from it, and a process pool that is
+terminated at once would hang. A forked child that is recorded is guarded as its parent is.
 
 Not covered: SIGKILL, crashes, exit() and _exit() called from C.
 """
@@ -16,6 +16,8 @@ import os
 import signal
 import threading
 import typing as t
+
+from holdfast import _recorder
 
 _close: t.Callable[[], object] | None = None
 _exit = os._exit
@@ -41,6 +43,7 @@ def unguard() -> None:
 def _take_sigterm() -> None:
     if _close is not None and _may_set() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
         signal.signal(signal.SIGTERM, _close_and_die)
+        _recorder._insist_on_sigterm()
 
 
 def _return_sigterm() -> None:
@@ -54,10 +57,11 @@ def _may_set() -> bool:
 
 
 def _end() -> None:
+    """A signal may come in between, and close it once more: that does nothing."""
     global _close
-    close, _close = _close, None
-    if close is not None:
-        close()
+    if _close is not None:
+        _close()
+    _close = None
 
 
 def _close_and_exit(status: int) -> t.NoReturn:
@@ -71,4 +75,13 @@ def _close_and_die(signum: int, frame: object) -> None:
     os.kill(os.getpid(), signum)
 
 
-os.register_at_fork(before=_return_sigterm, after_in_parent=_take_sigterm, after_in_child=unguard)
+def _guard_child() -> None:
+    if _recorder.is_open():
+        _take_sigterm()
+    else:
+        unguard()
+
+
+os.register_at_fork(
+    before=_return_sigterm, after_in_parent=_take_sigterm, after_in_child=_guard_child
+)

@@ -293,8 +293,9 @@ def _prepared(path: str, settings: Settings, rules, *, scorep: bool = False) -> 
     )
 
 
-def prepare(directory=None, tracing=None, profiling=None) -> Prepared:
-    """What ``_recorder.open`` needs. What is None is taken from the environment."""
+def prepare(directory=None, tracing=None, profiling=None, joins=False) -> Prepared:
+    """What ``_recorder.open`` needs. What is None is taken from the environment.
+    Who joins finds the directory made."""
     if loading.is_chosen():
         return _prepare_scorep(directory, tracing, profiling)
     settings = Settings.from_environ()
@@ -304,7 +305,7 @@ def prepare(directory=None, tracing=None, profiling=None) -> Prepared:
     given = {name: value for name, value in given.items() if value is not None}
     settings = settings._replace(**given)
     rules = filtering.read(settings.filtering_file) if settings.filtering_file else []
-    path = make_directory(settings)
+    path = settings.directory if joins else make_directory(settings)
     if settings.verbose:
         warn(f"recording into {path}")
     return _prepared(path, settings, rules)

@@ -64,7 +64,7 @@ class Recording:
         wanted = os.environ.get("SCOREP_EXPERIMENT_DIRECTORY", "")
         loading.configure(given.forwarded + given.unknown)
         with loading.settings_kept():
-            self._recorder.open(wanted or None, c_calls=given.c_functions)
+            self._recorder.open(wanted or None, c_calls=given.c_functions, children=True)
         self._experiment = self._recorder.directory()
         self._shown = wanted or self._experiment
         ending.guard(self.close)

@@ -1,0 +1,247 @@
+/* part_file.c - the definitions, locations and times of one process, as a file.
+ *
+ * A process that ends while others go on leaves it beside its events. It is read by the
+ * process that writes the archive, which may be of another version of this program: a
+ * mark at the beginning tells, and nothing is believed before it is checked.
+ *
+ * Numbers are of 64 bits in the machine's order, texts have their length before them:
+ * mark, times, names, then strings, regions, parameters and locations, each with their
+ * count. An id is a place in its list, as in definitions.c, so the lists are read by
+ * adding them.
+ */
+#include "part_file.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MARK UINT64_C(0x0131545241504648) /* "HFPART1", version 1 */
+
+static void
+put(FILE *file, uint64_t number) {
+    fwrite(&number, sizeof number, 1, file);
+}
+
+static void
+put_text(FILE *file, const char *text) {
+    size_t length = strlen(text);
+    put(file, length);
+    fwrite(text, 1, length, file);
+}
+
+static void
+put_definitions(FILE *file, const hfi_definitions *definitions) {
+    size_t count = hfi_definitions_count_strings(definitions);
+    put(file, count);
+    for (size_t i = 0; i < count; i++)
+        put_text(file, hfi_definitions_get_string(definitions, (uint32_t)i));
+    count = hfi_definitions_count_regions(definitions);
+    put(file, count);
+    for (size_t i = 0; i < count; i++) {
+        const hfi_region *region = hfi_definitions_get_region(definitions, (uint32_t)i);
+        put(file, region->name);
+        put(file, region->file);
+        put(file, region->line);
+        put(file, region->kind);
+    }
+    count = hfi_definitions_count_parameters(definitions);
+    put(file, count);
+    for (size_t i = 0; i < count; i++) {
+        const hfi_parameter *one =
+            hfi_definitions_get_parameter(definitions, (uint32_t)i);
+        put(file, one->name);
+        put(file, one->kind);
+    }
+}
+
+hf_status
+hfi_part_file_write(const char *path, const hfi_recording_summary *summary,
+                    hf_error *reterr) {
+    char *unfinished = NULL;
+    if (asprintf(&unfinished, "%s.new", path) < 0)
+        return HF_E_NOMEM;
+    FILE *file = fopen(unfinished, "we");
+    if (!file) {
+        hf_status status = hf_error_set_errno(reterr, errno, "creating %s", unfinished);
+        free(unfinished);
+        return status;
+    }
+    put(file, MARK);
+    put(file, summary->ticks_per_second);
+    put(file, summary->begin_time);
+    put(file, summary->end_time);
+    put(file, summary->begin_realtime);
+    put_text(file, summary->process_name);
+    put_text(file, summary->host_name);
+    put_definitions(file, summary->definitions);
+    put(file, summary->location_count);
+    for (size_t i = 0; i < summary->location_count; i++) {
+        put(file, summary->locations[i].id);
+        put(file, summary->locations[i].events);
+        put_text(file, summary->locations[i].name);
+    }
+    int failed = ferror(file) ? EIO : 0;
+    if (fclose(file) != 0 && !failed)
+        failed = errno;
+    if (!failed && rename(unfinished, path) != 0)
+        failed = errno;
+    free(unfinished);
+    return failed ? hf_error_set_errno(reterr, failed, "writing %s", path) : HF_OK;
+}
+
+/* -- reading it ----------------------------------------------------------------------
+ */
+
+typedef struct cursor {
+    FILE *file;
+    bool bad; /* it ended early, or lied */
+    char text[HFI_STRING_MAX + 1];
+} cursor;
+
+static uint64_t
+get(cursor *at) {
+    uint64_t number = 0;
+    if (!at->bad && fread(&number, sizeof number, 1, at->file) != 1)
+        at->bad = true;
+    return at->bad ? 0 : number;
+}
+
+static const char *
+get_text(cursor *at) {
+    uint64_t length = get(at);
+    at->bad = at->bad || length > HFI_STRING_MAX ||
+              fread(at->text, 1, (size_t)length, at->file) != length;
+    at->text[at->bad ? 0 : length] = '\0';
+    return at->text;
+}
+
+/* A number that stays below `end`. */
+static uint32_t
+get_below(cursor *at, uint64_t end) {
+    uint64_t number = get(at);
+    if (number >= end)
+        at->bad = true;
+    return at->bad ? 0 : (uint32_t)number;
+}
+
+static void
+get_definitions(cursor *at, hfi_definitions *definitions) {
+    uint32_t id;
+    uint64_t strings = get(at);
+    for (uint64_t i = 0; i < strings && !at->bad; i++) {
+        const char *text = get_text(at);
+        at->bad = at->bad ||
+                  hfi_definitions_add_string(definitions, text, &id) != HF_OK ||
+                  id != i;
+    }
+    uint64_t regions = get(at);
+    for (uint64_t i = 0; i < regions && !at->bad; i++) {
+        uint32_t name = get_below(at, strings), file = get_below(at, strings);
+        uint32_t line = get_below(at, UINT32_MAX);
+        uint32_t kind = get_below(at, HFI_REGION_USER + 1);
+        at->bad = at->bad ||
+                  hfi_definitions_add_region(
+                      definitions, hfi_definitions_get_string(definitions, name),
+                      hfi_definitions_get_string(definitions, file), line,
+                      (hfi_region_kind)kind, &id) != HF_OK ||
+                  id != i;
+    }
+    uint64_t parameters = get(at);
+    for (uint64_t i = 0; i < parameters && !at->bad; i++) {
+        uint32_t name = get_below(at, strings);
+        uint32_t kind = get_below(at, HFI_PARAMETER_STRING + 1);
+        at->bad = at->bad ||
+                  hfi_definitions_add_parameter(
+                      definitions, hfi_definitions_get_string(definitions, name),
+                      (hfi_parameter_kind)kind, &id) != HF_OK ||
+                  id != i;
+    }
+}
+
+/* The list grows with what is read, not with what the count promises. */
+static void
+get_locations(cursor *at, hfi_recording_summary *summary) {
+    uint64_t count = get(at);
+    hfi_location_summary *locations = NULL;
+    for (uint64_t i = 0; i < count && !at->bad; i++) {
+        if ((i & (i - 1)) == 0) {
+            void *grown = realloc(locations, (i ? 2 * i : 1) * sizeof *locations);
+            at->bad = at->bad || !grown;
+            locations = grown ? grown : locations;
+        }
+        hfi_location_summary one = {.id = get(at), .events = get(at)};
+        char *name = strdup(get_text(at));
+        one.name = name;
+        if (at->bad || !name) {
+            free(name);
+            at->bad = true;
+            break;
+        }
+        locations[summary->location_count++] = one;
+    }
+    summary->locations = locations;
+}
+
+void
+hfi_part_file_free(hfi_recording_summary *summary) {
+    if (!summary)
+        return;
+    hfi_definitions_close((hfi_definitions *)summary->definitions);
+    for (size_t i = 0; i < summary->location_count; i++)
+        free((char *)summary->locations[i].name);
+    free((hfi_location_summary *)summary->locations);
+    free((char *)summary->process_name);
+    free((char *)summary->host_name);
+    free(summary);
+}
+
+static hf_status
+read_summary(cursor *at, hfi_recording_summary *summary) {
+    hfi_definitions *definitions;
+    if (get(at) != MARK)
+        return HF_E_CORRUPT;
+    hf_status status = hfi_definitions_create(&definitions);
+    if (status != HF_OK)
+        return status;
+    summary->definitions = definitions;
+    summary->ticks_per_second = get(at);
+    summary->begin_time = get(at);
+    summary->end_time = get(at);
+    summary->begin_realtime = get(at);
+    summary->process_name = strdup(get_text(at));
+    summary->host_name = strdup(get_text(at));
+    get_definitions(at, definitions);
+    get_locations(at, summary);
+    if (!summary->process_name || !summary->host_name)
+        return HF_E_NOMEM;
+    return at->bad ? HF_E_CORRUPT : HF_OK;
+}
+
+hf_status
+hfi_part_file_read(const char *path, hfi_recording_summary **ret_summary,
+                   hf_error *reterr) {
+    cursor *at = calloc(1, sizeof *at);
+    hfi_recording_summary *summary = calloc(1, sizeof *summary);
+    hf_status status = HF_E_NOMEM;
+    if (!at || !summary)
+        goto out;
+    at->file = fopen(path, "re");
+    if (!at->file) {
+        status = errno == ENOENT
+                     ? HF_NOT_FOUND
+                     : hf_error_set_errno(reterr, errno, "opening %s", path);
+        goto out;
+    }
+    status = read_summary(at, summary);
+    fclose(at->file);
+    if (status == HF_E_CORRUPT)
+        status = hf_error_set(reterr, status, "%s can't be understood", path);
+out:
+    free(at);
+    if (status == HF_OK)
+        *ret_summary = summary;
+    else
+        hfi_part_file_free(summary);
+    return status;
+}

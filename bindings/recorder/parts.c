@@ -1,0 +1,165 @@
+/* parts.c - who takes part in an experiment, and who is still alive.
+ *
+ *   EXPERIMENT/parts/lock     a byte for each part, locked as long as its process lives
+ *   EXPERIMENT/parts/NUMBER/  its events, and what they mean once it has ended
+ *
+ * A number is given by mkdir(), which succeeds for one process only. Locks belong to an
+ * open file description: they end with the process, however it ends, and who is to fork
+ * can take one for the child, which has it from its first moment: a parent that ends at
+ * once still knows of it. One more byte, the gate, is locked by who joins or finishes:
+ * nobody joins what is just being removed.
+ *
+ * Invariants: each part has opened the lock file itself; the directory `parts` exists
+ * as long as a part lives.
+ *
+ * Rejected: locks that belong to a process (a child then has none until it runs);
+ * process ids in a file (they are given again, and differ between containers).
+ */
+#include "parts.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define GATE ((off_t)1 << 40)
+
+static hf_status
+lock_byte(int file, off_t byte, short type, hf_error *reterr) {
+    struct flock lock = {
+        .l_type = type, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1};
+    while (fcntl(file, F_OFD_SETLKW, &lock) != 0)
+        if (errno != EINTR)
+            return hf_error_set_errno(reterr, errno, "locking the experiment");
+    return HF_OK;
+}
+
+/* Whether the file that we have open is still the one with this name. */
+static bool
+is_current(int file, const char *path) {
+    struct stat ours, named;
+    return fstat(file, &ours) == 0 && stat(path, &named) == 0 &&
+           ours.st_ino == named.st_ino && ours.st_dev == named.st_dev;
+}
+
+/* The lock file, with its gate closed behind us. */
+static hf_status
+pass_gate(const char *parts, bool begin, int *ret_lock, hf_error *reterr) {
+    char *path = NULL;
+    if (asprintf(&path, "%s/lock", parts) < 0)
+        return HF_E_NOMEM;
+    hf_status status = HF_OK;
+    for (;;) {
+        if (begin && mkdir(parts, 0777) != 0 && errno != EEXIST) {
+            status = hf_error_set_errno(reterr, errno, "creating %s", parts);
+            break;
+        }
+        int lock = open(path, O_RDWR | O_CLOEXEC | (begin ? O_CREAT : 0), 0666);
+        if (lock < 0 && errno == ENOENT && begin)
+            continue; /* removed in between */
+        if (lock < 0) {
+            status = errno == ENOENT
+                         ? HF_NOT_FOUND
+                         : hf_error_set_errno(reterr, errno, "opening %s", path);
+            break;
+        }
+        status = lock_byte(lock, GATE, F_WRLCK, reterr);
+        if (status == HF_OK && is_current(lock, path)) {
+            *ret_lock = lock;
+            break;
+        }
+        close(lock);
+        if (status != HF_OK)
+            break;
+    }
+    free(path);
+    return status;
+}
+
+static hf_status
+take_number(hfi_part *part, const char *parts, uint32_t number, hf_error *reterr) {
+    for (;; number++) {
+        if (asprintf(&part->own, "%s/%u", parts, number) < 0) {
+            part->own = NULL;
+            return HF_E_NOMEM;
+        }
+        if (mkdir(part->own, 0777) == 0)
+            break;
+        if (errno != EEXIST)
+            return hf_error_set_errno(reterr, errno, "creating %s", part->own);
+        free(part->own);
+    }
+    part->number = number;
+    return lock_byte(part->lock, (off_t)number, F_WRLCK, reterr);
+}
+
+static void
+part_fini(hfi_part *part) {
+    if (part->lock >= 0)
+        close(part->lock); /* and with it all locks, unless a child has them */
+    free(part->own);
+    free(part->directory);
+    *part = (hfi_part){.lock = -1};
+}
+
+hf_status
+hfi_part_join(const char *directory, bool begin, uint32_t number, hfi_part *ret_part,
+              hf_error *reterr) {
+    hfi_part part = {.lock = -1};
+    char *parts = NULL;
+    hf_status status = HF_OK;
+    part.directory = realpath(directory, NULL);
+    if (!part.directory)
+        status = hf_error_set_errno(reterr, errno, "opening %s", directory);
+    else if (asprintf(&parts, "%s/parts", part.directory) < 0)
+        status = HF_E_NOMEM;
+    if (status == HF_OK)
+        status = pass_gate(parts, begin, &part.lock, reterr);
+    if (status == HF_OK)
+        status = take_number(&part, parts, number, reterr);
+    if (status == HF_OK)
+        status = lock_byte(part.lock, GATE, F_UNLCK, reterr);
+    free(parts);
+    if (status != HF_OK) {
+        part_fini(&part);
+        return status;
+    }
+    *ret_part = part;
+    return HF_OK;
+}
+
+hf_status
+hfi_part_finish(hfi_part *part, hf_error *reterr) {
+    return lock_byte(part->lock, GATE, F_WRLCK, reterr);
+}
+
+bool
+hfi_part_is_last(const hfi_part *part) {
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = GATE};
+    return fcntl(part->lock, F_OFD_GETLK, &lock) == 0 && lock.l_type == F_UNLCK;
+}
+
+static int
+remove_one(const char *path, const struct stat *unused, int type, struct FTW *place) {
+    (void)unused, (void)type, (void)place;
+    (void)remove(path);
+    return 0;
+}
+
+void
+hfi_part_remove(const char *path) {
+    (void)nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+void
+hfi_part_leave(hfi_part *part, bool remove) {
+    char *parts = NULL;
+    if (remove && asprintf(&parts, "%s/parts", part->directory) > 0)
+        hfi_part_remove(parts);
+    free(parts);
+    part_fini(part);
+}

@@ -1,0 +1,38 @@
+/* parts.h - the processes of one experiment: each is a part of it.
+ *
+ * A part has a number, a directory of its own until its events are in the archive, and
+ * a lock by which the others know that it lives.
+ */
+#ifndef HOLDFAST_RECORDER_PARTS_H
+#define HOLDFAST_RECORDER_PARTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "holdfast/error.h"
+
+typedef struct hfi_part {
+    char *directory; /* of the experiment; absolute, without symbolic links */
+    char *own;       /* directory/parts/NUMBER */
+    uint32_t number;
+    int lock; /* descriptor of directory/parts/lock; -1: nowhere a part */
+} hfi_part;
+
+/* Become a part of the experiment. With `begin` the first one may be made, else
+ * HF_NOT_FOUND where no part is left. Numbers are tried from `number` on. Failures:
+ * HF_E_SYSTEM, HF_E_NOMEM. The caller owns what the part holds. */
+HF_CHECK hf_status hfi_part_join(const char *directory, bool begin, uint32_t number,
+                                 hfi_part *ret_part, hf_error *reterr);
+
+/* Until hfi_part_leave() nobody else joins or finishes. Failures: HF_E_SYSTEM. */
+HF_CHECK hf_status hfi_part_finish(hfi_part *part, hf_error *reterr);
+/* Between those two: */
+bool hfi_part_is_last(const hfi_part *part);
+/* Give the part up, unless a forked child has it. `remove`: with everything that only
+ * recording needed. One that is given up already is fine. */
+void hfi_part_leave(hfi_part *part, bool remove);
+
+/* Remove a directory with all that is in it, as far as that is possible. */
+void hfi_part_remove(const char *path);
+
+#endif
