@@ -295,6 +295,29 @@ def test_magics_and_displays_in_an_instrumented_cell(on_each_road):
 
 
 @needs_kernel
+@pytest.mark.skipif(shutil.which("otf2-print") is None, reason="otf2-print is not installed")
+@pytest.mark.parametrize(
+    ("arguments", "seen"),
+    [
+        ("--noinstrumenter", {"user:r": True, "__main__:f": False, "time:sleep": False}),
+        ("--c-functions", {"user:r": True, "__main__:f": True, "time:sleep": True}),
+        ("--instrumenter-type=dummy", {"user:r": False, "__main__:f": False}),
+    ],
+)
+@pytest.mark.parametrize("together", [False, True])
+def test_binding_arguments_reach_the_recorder(on_each_road, tmp_path, arguments, seen, together):
+    on_each_road.run_all(f"%%scorep_python_binding_arguments\n{arguments}")
+    cell = "import time, scorep.user\ndef f(): time.sleep(0)\nwith scorep.user.region('r'): f()"
+    if together:
+        on_each_road.run_all("%%enable_multicellmode", cell, "%%finalize_multicellmode")
+    else:
+        on_each_road.run_all(f"%%execute_with_scorep\n{cell}")
+    read = ["otf2-print", str(tmp_path / "traces" / "traces.otf2")]
+    events = subprocess.run(read, capture_output=True, text=True, check=True).stdout
+    assert {name: f'"{name}"' in events for name in seen} == seen
+
+
+@needs_kernel
 def test_a_command_ignores_and_tells(notebook):
     ran = notebook.run("%%enable_multicellmode\nx = 1")
     assert "ignored" in ran.err and ran.reply["status"] == "ok"
