@@ -13,6 +13,7 @@ class _Result(TypedDict):
     locations: int
     regions: int
 
+def _insist_on_sigterm() -> None: ...
 def open(
     directory: str | os.PathLike[str] | None = None,
     *,

@@ -59,7 +59,7 @@ def open(directory=None, *, c_calls=False, children=False) -> str:
     c_calls : bool
         Record functions of extension modules as well.
     children : bool
-        Record forked processes as well, in the same experiment. Who asks for this closes the
+        Record the processes that fork and multiprocessing make as well, in the same experiment. Who asks for this closes the
         recording in them, too; see :mod:`.ending`.
 
     Raises
@@ -70,6 +70,10 @@ def open(directory=None, *, c_calls=False, children=False) -> str:
         The directory can't be made, or the filter file not be read.
     """
     _recorder.open(directory, c_calls=c_calls, children=children)
+    if children:
+        from .children import follow
+
+        follow(c_calls=c_calls)
     return _recorder.directory()
 
 

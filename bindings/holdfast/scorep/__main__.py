@@ -13,7 +13,13 @@ import sys
 import types
 import typing
 
-from .options import Options, UsageError, load_instrumenter_file, parse, run_instrumenter_file
+from .options import (
+    Options,
+    UsageError,
+    load_instrumenter_file,
+    parse,
+    run_instrumenter_file,
+)
 
 USAGE = """\
 usage: python -m holdfast.scorep [options] script.py [arguments]

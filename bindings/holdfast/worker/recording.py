@@ -20,6 +20,7 @@ import types
 import typing as t
 
 from holdfast.scorep import ending, loading, options, telling
+from holdfast.scorep.children import follow
 
 from . import figures, tables, tensors
 from .control import Frame
@@ -65,6 +66,7 @@ class Recording:
         loading.configure(given.forwarded + given.unknown)
         with loading.settings_kept():
             self._recorder.open(wanted or None, c_calls=given.c_functions, children=True)
+        follow(c_calls=given.c_functions)
         self._experiment = self._recorder.directory()
         self._shown = wanted or self._experiment
         ending.guard(self.close)

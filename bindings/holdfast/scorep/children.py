@@ -1,0 +1,125 @@
+"""Processes that multiprocessing starts by spawn and forkserver join the recording.
+
+Such a process is a new interpreter, or a fork of one, that knows nothing of its parent but
+what the parent sends: first a dict of preparations, pickled. Ours puts one more entry there,
+which opens the recording in the child when it is unpickled: before the child imports the
+program's main module. Where holdfast can't be imported the child runs unrecorded.
+
+Programs that are started in another way, by subprocess, are not recorded.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import importlib.util
+import os
+import sys
+import typing as t
+
+from holdfast import _recorder
+
+from . import ending, instrumenter, loading
+from .telling import warn
+
+_VARIABLE = "SCOREP_EXPERIMENT_DIRECTORY"
+
+_CODE = """
+try:
+    from holdfast.scorep.children import join
+except ImportError:
+    pass
+else:
+    join({directory!r}, {wanted!r}, enabled={enabled!r}, c_calls={c_calls!r})
+"""
+
+_wanted: str | None = None
+_c_calls = False
+
+
+def follow(*, c_calls: bool) -> None:
+    """Let the processes join that are started from now on; a recording has been opened."""
+    global _wanted, _c_calls
+    _wanted, _c_calls = os.environ.get(_VARIABLE), c_calls
+    if loading.is_chosen():
+        return
+    spawn = sys.modules.get("multiprocessing.spawn")
+    if spawn is not None:
+        _wrap(spawn)
+    elif _finder not in sys.meta_path:
+        sys.meta_path.insert(0, _finder)
+
+
+def join(directory: str, wanted: str | None, *, enabled: bool, c_calls: bool) -> None:
+    """Go on recording here what a parent records; into an own experiment where the
+    environment has come to name another one since."""
+    from holdfast import scorep
+
+    is_own = os.environ.get(_VARIABLE) != wanted
+    try:
+        _recorder.open(
+            None if is_own else directory, c_calls=c_calls, children=True, joins=not is_own
+        )
+    except (OSError, RuntimeError) as error:
+        warn(f"this process isn't recorded: {error}")
+        return
+    follow(c_calls=c_calls)
+    atexit.register(scorep.close_at_end)
+    ending.guard(scorep.close_at_end)
+    if enabled:
+        instrumenter.register()
+
+
+class _Joining:
+    """Pickles as a call of `join`."""
+
+    def __init__(self, code: str):
+        self._code = code
+
+    def __reduce__(self):
+        return exec, (self._code,)
+
+
+def _wrap(spawn: t.Any) -> None:
+    original = spawn.get_preparation_data
+    if hasattr(original, "holdfast"):
+        return
+
+    @functools.wraps(original)
+    def get_preparation_data(name):
+        data = original(name)
+        if _recorder.is_open():
+            code = _CODE.format(
+                directory=_recorder.directory(),
+                wanted=_wanted,
+                enabled=_recorder.is_enabled(),
+                c_calls=_c_calls,
+            )
+            data["holdfast"] = _Joining(code)
+        return data
+
+    get_preparation_data.holdfast = True  # type: ignore[attr-defined]
+    spawn.get_preparation_data = get_preparation_data
+
+
+class _Finder:
+    """Wraps multiprocessing.spawn's function when somebody imports it."""
+
+    def find_spec(self, name, path=None, target=None):
+        if name != "multiprocessing.spawn":
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(name)
+        if spec is None or spec.loader is None:
+            return spec
+        load = spec.loader.exec_module
+
+        def exec_module(module):
+            load(module)
+            _wrap(module)
+
+        spec.loader.exec_module = exec_module  # type: ignore[method-assign]
+        return spec
+
+
+_finder = _Finder()
