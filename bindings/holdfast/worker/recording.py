@@ -102,7 +102,6 @@ class Recording:
         """End the recording, if there is one: its events, the seconds that it took."""
         started = time.perf_counter()
         events = 0
-        ending.unguard()
         if self._shell.recorder is not None:
             self._shell.recorder = None
             try:
@@ -111,6 +110,7 @@ class Recording:
                 _tell(f"the trace in {self._experiment} could not be written: {error}")
             else:
                 events = self._judge(result)
+        ending.unguard()  # not before: SIGTERM waits until all is written
         return events, time.perf_counter() - started
 
     def _judge(self, result: dict[str, t.Any] | None) -> int:
