@@ -1,6 +1,7 @@
 """Several processes record into one experiment."""
 
 import os
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -212,3 +213,24 @@ def test_a_child_with_an_experiment_of_its_own(record, tmp_path, method):
     )
     assert parts(trace) == [0]
     assert Trace(tmp_path / "own").calls(prefix="__mp_main__:f") == ["__mp_main__:f"]
+
+
+@pytest.mark.skipif(not shutil.which("mpiexec"), reason="mpiexec isn't installed")
+def test_ranks_record_into_one_experiment(tmp_path):
+    (tmp_path / "script.py").write_text("def f(): pass\nf()\n")
+    environ = {k: v for k, v in os.environ.items() if not k.startswith("SCOREP_")}
+    done = subprocess.run(
+        ["mpiexec", "-n", "4", sys.executable, "-m", "holdfast.scorep", "--mpp=mpi", "script.py"],
+        env=environ | {"HOLDFAST_RECORDER": "builtin"},
+        cwd=tmp_path,
+        capture_output=True,
+        check=False,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    (experiment,) = tmp_path.glob("scorep-*")
+    trace = Trace(experiment)
+    assert parts(trace) == [0, 1, 2, 3]
+    assert trace.calls(prefix="__main__:f") == ["__main__:f"] * 4
+    assert not (experiment / "parts").exists()

@@ -46,7 +46,7 @@ _recorder.exclude(os.path.join(os.path.dirname(_HERE), "worker", "after_import.p
 _recorder.exclude("<frozen importlib")
 
 
-def open(directory=None, *, c_calls=False, children=False) -> str:
+def open(directory=None, *, c_calls=False, children=False, joins=False) -> str:
     """Open a recording and return its experiment directory.
 
     Events stay off until ``register()``; user regions are recorded from now on. The
@@ -61,6 +61,8 @@ def open(directory=None, *, c_calls=False, children=False) -> str:
     children : bool
         Record the processes that fork and multiprocessing make as well, in the same experiment. Who asks for this closes the
         recording in them, too; see :mod:`.ending`.
+    joins : bool
+        Another process has opened the experiment in this directory.
 
     Raises
     ------
@@ -69,12 +71,17 @@ def open(directory=None, *, c_calls=False, children=False) -> str:
     OSError
         The directory can't be made, or the filter file not be read.
     """
-    _recorder.open(directory, c_calls=c_calls, children=children)
+    _recorder.open(directory, c_calls=c_calls, children=children, joins=joins)
     if children:
         from .children import follow
 
         follow(c_calls=c_calls)
     return _recorder.directory()
+
+
+def is_open() -> bool:
+    """Whether this process records."""
+    return _recorder.is_open()
 
 
 def close() -> dict | None:

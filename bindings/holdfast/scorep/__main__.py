@@ -104,9 +104,15 @@ def _show(error: BaseException) -> typing.NoReturn:
 
 def _open(options: Options, scorep) -> str:
     """Open the experiment; under the dummy it is closed again, and stays empty."""
+    import functools
+
+    from holdfast.scorep import ranks
+
     try:
         _choose_recorder(options)
-        experiment = scorep.open(c_calls=options.c_functions, children=True)
+        open_one = functools.partial(scorep.open, c_calls=options.c_functions, children=True)
+        rank = _rank(options)
+        experiment = ranks.open_together(rank, open_one) if rank else open_one()
     except (OSError, RuntimeError) as error:
         print(f"holdfast.scorep: {error}", file=sys.stderr)
         raise SystemExit(2) from None
@@ -114,6 +120,14 @@ def _open(options: Options, scorep) -> str:
     if options.dummy:
         scorep.close_at_end()
     return experiment
+
+
+def _rank(options: Options):
+    """This process's MPI rank, where the processes are to record together; or None."""
+    from holdfast.scorep import loading, ranks
+
+    wanted = {"--mpi", "--mpp=mpi"} & set(options.forwarded)
+    return ranks.find(os.environ) if wanted and not loading.is_chosen() else None
 
 
 def _say(options: Options, message: str) -> None:
@@ -143,8 +157,13 @@ def _choose_recorder(options: Options) -> None:
     _say(options, "recorded by Score-P: " + " ".join(loading.options()))
 
 
-def _finish(scorep, options: Options, directory: str) -> None:
+def _finish(scorep, options: Options, directory: str, pid: int) -> None:
     """Close the archive; a failure is told, and never becomes the program's."""
+    from holdfast.scorep import ranks
+
+    rank = _rank(options)
+    if rank and rank.number == 0 and os.getpid() == pid and scorep.is_open():
+        ranks.wait_for(directory, range(rank.size), rank)
     result = scorep.close_at_end()
     if result is None:  # told; or a forked child; or the program closed it
         return
@@ -189,7 +208,7 @@ def main(arguments: list[str]) -> None:
         sys.path[0] = directory
     scorep.install_alias()
     # At exit, not when the program's last line has run: its threads may still do so.
-    finish = functools.partial(_finish, scorep, options, experiment)
+    finish = functools.partial(_finish, scorep, options, experiment, os.getpid())
     if not options.dummy:
         atexit.register(finish)
         ending.guard(finish)

@@ -1,0 +1,106 @@
+"""The processes of an MPI program record into one experiment.
+
+The launcher tells each its rank and their number by environment variables. Rank 0 makes the
+experiment directory, as a lone process does, and leaves a file there that names the launch:
+the others wait for it. Nothing is sent by MPI, which need not even be initialized. At its
+end rank 0 waits until all have begun, since the last one to end takes the file away.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import typing as t
+
+_NAMES = (
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+    ("PMI_RANK", "PMI_SIZE"),
+    ("SLURM_PROCID", "SLURM_NTASKS"),
+)
+_LAUNCHES = ("SLURM_JOB_ID", "SLURM_STEP_ID", "PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid")
+_PATIENCE_S = 60.0
+
+
+class Rank(t.NamedTuple):
+    """One of several processes, and what names their launch."""
+
+    number: int
+    size: int
+    launch: str
+
+    @property
+    def directory(self) -> str:
+        """Where they record when nobody has said."""
+        return f"scorep-{self.launch}"
+
+
+def _started(pid: int) -> str:
+    """When a process of this number was started, which makes the number unique."""
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[19]
+    except (OSError, IndexError):
+        return ""
+
+
+def find(environ: t.Mapping[str, str]) -> Rank | None:
+    """This process's rank; None where it is alone."""
+    for rank, size in _NAMES:
+        if environ.get(rank, "").isdecimal() and environ.get(size, "").isdecimal():
+            break
+    else:
+        return None
+    words = [environ[name] for name in _LAUNCHES if environ.get(name)]
+    launch = "-".join(words) or f"{os.getppid()}-{_started(os.getppid())}"
+    found = Rank(int(environ[rank]), int(environ[size]), launch.replace("/", "_"))
+    return found if found.size > 1 else None
+
+
+def announce(directory: str, rank: Rank) -> None:
+    """Say that this process records there: the others may join, or rank 0 end."""
+    path = os.path.join(directory, "parts", f"rank-{rank.number}")
+    with open(path + ".new", "w") as file:
+        file.write(rank.launch)
+    os.replace(path + ".new", path)
+
+
+def _is_there(directory: str, number: int, launch: str) -> bool:
+    try:
+        with open(os.path.join(directory, "parts", f"rank-{number}")) as file:
+            return file.read() == launch
+    except OSError:
+        return False
+
+
+def open_together(rank: Rank, open_one: t.Callable[..., str]) -> str:
+    """Open the recording of this rank by `open_one(directory, joins=)`; its directory.
+
+    Raises
+    ------
+    RuntimeError
+        Rank 0 has made no experiment within a minute.
+    OSError
+        As `open_one` says.
+    """
+    directory = os.path.abspath(environ_directory() or rank.directory)
+    if rank.number and not wait_for(directory, [0], rank):
+        raise RuntimeError(f"rank 0 has made no experiment in {directory}")
+    experiment = open_one(directory, joins=rank.number > 0)
+    announce(experiment, rank)
+    return experiment
+
+
+def environ_directory() -> str:
+    """What the user has said."""
+    return os.environ.get("SCOREP_EXPERIMENT_DIRECTORY", "")
+
+
+def wait_for(directory: str, numbers: t.Iterable[int], rank: Rank) -> bool:
+    """Wait until these ranks record there; False after a minute."""
+    end = time.monotonic() + _PATIENCE_S
+    for number in numbers:
+        while not _is_there(directory, number, rank.launch):
+            if time.monotonic() > end:
+                return False
+            time.sleep(0.005)
+    return True
