@@ -163,7 +163,8 @@ hfi_scorep_load(const char *table, const char *bundle, const char *subsystems,
 static hf_status
 archive_open(const char *directory, const hfi_definitions *definitions, bool joins,
              void **ret_archive, hf_error *reterr) {
-    (void)directory, (void)joins; /* Score-P has it from the environment, and makes it */
+    (void)directory,
+        (void)joins; /* Score-P has it from the environment, and makes it */
     if (!is_loaded || is_over)
         return hf_error_set(reterr, HF_E_INVALID,
                             is_over ? "Score-P records once in a process, and has done"
