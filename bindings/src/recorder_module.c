@@ -641,7 +641,8 @@ static PyMethodDef methods[] = {
      METH_VARARGS | METH_KEYWORDS, exclude_doc},
     {"show_file", recorder_show_file, METH_VARARGS, show_file_doc},
     {"_before_fork", recorder_before_fork, METH_NOARGS, NULL},
-    {"_insist_on_sigterm", recorder_insist, METH_NOARGS, NULL},
+    {"_insist_on_sigterm", recorder_insist, METH_NOARGS,
+     "_insist_on_sigterm()\n--\n\n"},
     {"_after_fork", recorder_after_fork, METH_O, NULL},
     {NULL, NULL, 0, NULL}};
 
