@@ -5,6 +5,8 @@ is gone, take the entry off the list. They are differences of the map road; thos
 on the home road have their tests below.
 """
 
+import sys
+
 import pytest
 
 RECORD = "%%execute_with_scorep\n"
@@ -195,6 +197,26 @@ AFTERWARDS = {
 }
 
 
+DEEP = """
+import sys
+before = sys.getrecursionlimit()
+def down(n): return n and 1 + down(n - 1)
+sys.setrecursionlimit(60_000)
+try:
+    depth = down(30_000)
+except RecursionError as error:
+    depth = str(error)
+sys.setrecursionlimit(before)
+depth"""
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="the frame-evaluation hook is 3.11's")
+def test_13_recorded_recursion_ends_earlier(kernel):
+    assert kernel.run(DEEP).result == "30000"
+    outcome = kernel.run(RECORD + DEEP)
+    assert outcome.status == "ok" and "C stack" in outcome.result
+
+
 @pytest.mark.parametrize("entry", NO_DIFFERENCE)
 def test_at_home_there_is_no_difference(home_kernel, entry):
     before, code, result = NO_DIFFERENCE[entry]
@@ -224,3 +246,8 @@ def test_11_at_home_exit_ends_nothing(home_kernel):
 
 def test_at_home_the_process_is_one(home_kernel, tmp_path):
     test_what_does_cross(home_kernel, tmp_path)
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="the frame-evaluation hook is 3.11's")
+def test_13_at_home_recorded_recursion_ends_earlier(home_kernel):
+    test_13_recorded_recursion_ends_earlier(home_kernel)
