@@ -55,6 +55,9 @@ typedef struct hfi_backend {
     /* Write the definitions and release the archive, also after a failure. */
     hf_status (*close)(void *archive, const hfi_recording_summary *summary,
                        hf_error *reterr);
+    /* Other processes may join from now on. NULL: they need nothing for that. Failures:
+     * HF_E_SYSTEM, HF_E_NOMEM. */
+    hf_status (*share)(void *archive, hf_error *reterr);
     /* NULL: forked children can't be recorded. Around a fork, in the parent: make a
      * place for the child. */
     void (*fork_begin)(void *archive);

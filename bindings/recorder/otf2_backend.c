@@ -4,9 +4,10 @@
  * thread has ended, so that a program with ten thousand short threads holds a few
  * buffers, not ten thousand. Events come from a location's log, many at a time.
  *
- * Each process writes its events to files of its own, below its part of the experiment
- * (parts.c). Who ends last, and the first process, writes the definitions and moves the
- * event files to their place (otf2_merge.c). The numbers of its locations begin with
+ * Each process writes its events to files of its own, the first one where they will
+ * stay, the others below their part of the experiment (parts.c). Who ends last, and the
+ * first process, writes the definitions and moves the event files to their place
+ * (otf2_merge.c). The numbers of its locations begin with
  * that of the part, so files of several processes never have the same name.
  *
  * A forked child shares the parent's file descriptions. abandon() points the child's
@@ -31,6 +32,8 @@
 #include <string.h>
 #include <unistd.h>
 
+/* The first process makes its place among the parts when there may be others: one
+ * without children never does, and what a file system takes for it is not small. */
 typedef struct otf2_archive {
     OTF2_Archive *archive; /* of this part */
     hfi_part part;
@@ -43,13 +46,15 @@ open_part(hfi_part *part, void **ret_archive, hf_error *reterr) {
     otf2_archive *self = calloc(1, sizeof *self);
     hf_status status = HF_E_NOMEM;
     if (self)
-        status = hfi_otf2_create(part->own, &self->archive, reterr);
+        status = hfi_otf2_create(part->number ? part->own : part->directory,
+                                 &self->archive, reterr);
     if (status == HF_OK && OTF2_Archive_OpenEvtFiles(self->archive)) {
         status = hfi_otf2_fail(reterr, "opening the archive");
         OTF2_Archive_Close(self->archive);
     }
     if (status != HF_OK) {
-        hfi_part_remove(part->own);
+        if (part->own)
+            hfi_part_remove(part->own);
         hfi_part_leave(part, false);
         free(self);
         return status;
@@ -64,16 +69,36 @@ static hf_status
 otf2_open(const char *directory, const hfi_definitions *definitions, bool joins,
           void **ret_archive, hf_error *reterr) {
     (void)definitions; /* they come with the end */
-    hfi_part part;
-    hf_status status = hfi_part_join(directory, !joins, 0, &part, reterr);
+    hfi_part part = {.lock = -1};
+    hf_status status = HF_OK;
+    if (joins)
+        status = hfi_part_join(directory, false, 0, &part, reterr);
+    else if (!(part.directory = realpath(directory, NULL)))
+        status = hf_error_set_errno(reterr, errno, "opening %s", directory);
     return status == HF_OK ? open_part(&part, ret_archive, reterr) : status;
+}
+
+static hf_status
+otf2_share(void *archive, hf_error *reterr) {
+    otf2_archive *self = archive;
+    hfi_part part;
+    if (self->part.lock >= 0)
+        return HF_OK;
+    hf_status status = hfi_part_join(self->part.directory, true, 0, &part, reterr);
+    if (status == HF_OK) {
+        free(self->part.directory);
+        self->part = part;
+    }
+    return status;
 }
 
 static void
 otf2_fork_begin(void *archive) {
     otf2_archive *self = archive;
-    hf_status status = hfi_part_join(self->part.directory, false, self->part.number + 1,
-                                     &self->next, NULL);
+    hf_status status = otf2_share(self, NULL);
+    if (status == HF_OK)
+        status = hfi_part_join(self->part.directory, false, self->part.number + 1,
+                               &self->next, NULL);
     if (status != HF_OK)
         self->next.lock = -1; /* the child will say so */
 }
@@ -104,58 +129,72 @@ location_id(const otf2_archive *self, uint64_t location) {
     return (uint64_t)self->part.number << 32 | location;
 }
 
-/* The first process and the last one write the archive, so that it is there when the
- * program has ended, and complete when all have. */
 static hf_status
-finish_part(otf2_archive *self, const hfi_recording_summary *summary,
+close_archive(OTF2_Archive *archive, hf_error *reterr) {
+    if (OTF2_Archive_Close(archive))
+        return hfi_otf2_fail(reterr, "closing the archive");
+    /* Some writes that failed are only told to the callback. */
+    return hfi_otf2_has_failed() ? hfi_otf2_fail(reterr, "writing the archive") : HF_OK;
+}
+
+static hf_status
+write_part_file(const hfi_part *part, const hfi_recording_summary *summary,
+                hf_error *reterr) {
+    char *path = NULL;
+    if (asprintf(&path, "%s/part", part->own) < 0)
+        return HF_E_NOMEM;
+    hf_status status = hfi_part_file_write(path, summary, reterr);
+    free(path);
+    return status;
+}
+
+/* The first process and the last one write the archive, so that it is there when the
+ * program has ended, and complete when all have. The gate is closed. */
+static hf_status
+finish_part(otf2_archive *self, bool is_last, const hfi_recording_summary *summary,
             hf_error *reterr) {
-    otf2_fork_end(self); /* where a thread forks at this moment */
-    hf_status status = hfi_part_finish(&self->part, reterr);
-    if (status != HF_OK)
-        return status;
-    bool is_last = hfi_part_is_last(&self->part);
-    if (!is_last) {
-        char *path = NULL;
-        if (asprintf(&path, "%s/part", self->part.own) < 0)
-            status = HF_E_NOMEM;
-        else
-            status = hfi_part_file_write(path, summary, reterr);
-        free(path);
-    }
-    if (status == HF_OK && (is_last || self->part.number == 0))
-        status =
-            hfi_otf2_merge(self->part.directory, self->part.number, summary, reterr);
-    hfi_part_leave(&self->part, is_last && status == HF_OK);
+    const hfi_part *part = &self->part;
+    hf_status status = HF_OK;
+    bool in_place = is_last && part->number == 0;
+    if (in_place)
+        status = hfi_otf2_merge(part->directory, 0, summary, self->archive, reterr);
+    hf_status closed = close_archive(self->archive, status == HF_OK ? reterr : NULL);
+    status = status == HF_OK ? closed : status;
+    if (status == HF_OK && !is_last)
+        status = write_part_file(part, summary, reterr);
+    if (status == HF_OK && !in_place && (is_last || part->number == 0))
+        status = hfi_otf2_merge(part->directory, part->number, summary, NULL, reterr);
     return status;
 }
 
 static hf_status
 otf2_close(void *archive, const hfi_recording_summary *summary, hf_error *reterr) {
     otf2_archive *self = archive;
-    hf_status status = HF_OK;
-    if (OTF2_Archive_CloseEvtFiles(self->archive))
-        status = hfi_otf2_fail(reterr, "writing the events");
-    if (OTF2_Archive_Close(self->archive) && status == HF_OK)
-        status = hfi_otf2_fail(reterr, "closing the archive");
-    /* Some writes that failed are only told to the callback. */
-    if (hfi_otf2_has_failed() && status == HF_OK)
-        status = hfi_otf2_fail(reterr, "writing the archive");
     hfi_recording_summary numbered = *summary;
     hfi_location_summary *locations =
         calloc(summary->location_count + 1, sizeof *locations);
-    hf_status finished = locations ? HF_OK : HF_E_NOMEM;
     for (size_t i = 0; i < summary->location_count && locations; i++) {
         locations[i] = summary->locations[i];
         locations[i].id = location_id(self, locations[i].id);
     }
     numbered.locations = locations;
-    if (locations)
-        finished = finish_part(self, &numbered, status == HF_OK ? reterr : NULL);
-    else
-        hfi_part_leave(&self->part, false);
+    otf2_fork_end(self); /* where a thread forks at this moment */
+    hf_status status = locations ? HF_OK : HF_E_NOMEM;
+    if (OTF2_Archive_CloseEvtFiles(self->archive) && status == HF_OK)
+        status = hfi_otf2_fail(reterr, "writing the events");
+    bool is_alone = self->part.lock < 0, is_last = is_alone;
+    if (status == HF_OK && !is_alone)
+        status = hfi_part_finish(&self->part, reterr);
+    if (status == HF_OK) {
+        is_last = is_last || hfi_part_is_last(&self->part);
+        status = finish_part(self, is_last, &numbered, reterr);
+    } else {
+        (void)OTF2_Archive_Close(self->archive);
+    }
+    hfi_part_leave(&self->part, !is_alone && is_last && status == HF_OK);
     free(locations);
     free(self);
-    return status == HF_OK ? finished : status;
+    return status;
 }
 
 /* The path behind a descriptor; false where it has none. */
@@ -258,6 +297,7 @@ const hfi_backend hfi_otf2_backend = {
     .open = otf2_open,
     .close = otf2_close,
     .abandon = otf2_abandon,
+    .share = otf2_share,
     .fork_begin = otf2_fork_begin,
     .fork_end = otf2_fork_end,
     .reopen = otf2_reopen,

@@ -20,9 +20,11 @@ bool hfi_otf2_has_failed(void);
 
 /* otf2_merge.c: write the archive of an experiment, in its directory: the part `number`
  * with its summary, and all others that have left a file. The events are in it then.
- * Nobody else does so at the same time. Failures: HF_E_SYSTEM, HF_E_NOMEM. */
+ * Nobody else does so at the same time. `archive`, unless NULL, is the first part's
+ * own, which becomes the experiment's; its events are written, and the caller closes
+ * it. Failures: HF_E_SYSTEM, HF_E_NOMEM. */
 HF_CHECK hf_status hfi_otf2_merge(const char *directory, uint32_t number,
                                   const hfi_recording_summary *summary,
-                                  hf_error *reterr);
+                                  OTF2_Archive *archive, hf_error *reterr);
 
 #endif

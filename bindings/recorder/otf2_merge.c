@@ -8,7 +8,10 @@
  *
  * The definitions are written beside the archive and take its place when they are
  * whole, the anchor file last. So the archive can be written again when a process that
- * outlived the first one has ended, and what is there at any time can be read.
+ * outlived the first one has ended, and what is there at any time can be read. Where
+ * the first process ends last, as one without children does, nothing is there to
+ * replace: its own archive is completed, without a detour over files that are moved and
+ * directories that are removed (1.2 of 1.4 ms).
  *
  * The system tree has a node for each machine and a group for each process.
  */
@@ -321,9 +324,10 @@ write_definitions(OTF2_Archive *archive, const merge *self, uint64_t ticks_per_s
 }
 
 static hf_status
-write_archive(const merge *self, const char *unfinished, uint64_t ticks_per_second,
-              hf_error *reterr) {
+write_beside(const merge *self, const char *unfinished, uint64_t ticks_per_second,
+             hf_error *reterr) {
     OTF2_Archive *archive;
+    hfi_part_remove(unfinished); /* of one who could not finish it */
     hf_status status = hfi_otf2_create(unfinished, &archive, reterr);
     if (status != HF_OK)
         return status;
@@ -355,6 +359,7 @@ move(const char *from, const char *to, const char *name, hf_error *reterr) {
     return status;
 }
 
+/* `unfinished`: where the local definitions are, or NULL where they are in place. */
 static hf_status
 move_events(const merge *self, const char *unfinished, const merged_part *part,
             hf_error *reterr) {
@@ -368,7 +373,7 @@ move_events(const merge *self, const char *unfinished, const merged_part *part,
         snprintf(name, sizeof name, "traces/%" PRIu64 ".evt", id);
         status = move(own, self->directory, name, reterr);
         snprintf(name, sizeof name, "traces/%" PRIu64 ".def", id);
-        if (status == HF_OK)
+        if (status == HF_OK && unfinished)
             status = move(unfinished, self->directory, name, reterr);
     }
     free(own);
@@ -386,31 +391,42 @@ move_all(const merge *self, const char *unfinished, hf_error *reterr) {
     free(traces);
     for (size_t i = 0; i < self->count && status == HF_OK; i++)
         status = move_events(self, unfinished, &self->parts[i], reterr);
-    if (status == HF_OK)
+    if (status == HF_OK && unfinished)
         status = move(unfinished, self->directory, "traces.def", reterr);
-    if (status == HF_OK)
+    if (status == HF_OK && unfinished)
         status = move(unfinished, self->directory, "traces.otf2", reterr);
+    return status;
+}
+
+static hf_status
+write_merged(const merge *self, OTF2_Archive *archive, uint64_t ticks_per_second,
+             hf_error *reterr) {
+    if (archive)
+        return write_definitions(archive, self, ticks_per_second)
+                   ? hfi_otf2_fail(reterr, "writing the definitions")
+                   : move_all(self, NULL, reterr);
+    char *unfinished = NULL;
+    if (asprintf(&unfinished, "%s/parts/merged", self->directory) < 0)
+        return HF_E_NOMEM;
+    hf_status status = write_beside(self, unfinished, ticks_per_second, reterr);
+    if (status == HF_OK)
+        status = move_all(self, unfinished, reterr);
+    free(unfinished);
     return status;
 }
 
 hf_status
 hfi_otf2_merge(const char *directory, uint32_t number,
-               const hfi_recording_summary *summary, hf_error *reterr) {
+               const hfi_recording_summary *summary, OTF2_Archive *archive,
+               hf_error *reterr) {
     merge self = {.directory = directory};
-    char *unfinished = NULL;
     hf_status status = hfi_definitions_create(&self.definitions);
-    if (status == HF_OK && asprintf(&unfinished, "%s/parts/merged", directory) < 0)
-        status = HF_E_NOMEM;
     if (status == HF_OK)
         status = find_parts(&self, number, summary);
     for (size_t i = 0; i < self.count && status == HF_OK; i++)
         status = translate(&self, &self.parts[i]);
-    if (status == HF_OK) {
-        hfi_part_remove(unfinished); /* of one who could not finish it */
-        status = write_archive(&self, unfinished, summary->ticks_per_second, reterr);
-    }
     if (status == HF_OK)
-        status = move_all(&self, unfinished, reterr);
+        status = write_merged(&self, archive, summary->ticks_per_second, reterr);
     for (size_t i = 0; i < self.count; i++) {
         hfi_part_file_free(self.parts[i].read);
         free(self.parts[i].strings);
@@ -418,7 +434,6 @@ hfi_otf2_merge(const char *directory, uint32_t number,
         free(self.parts[i].parameters);
     }
     free(self.parts);
-    free(unfinished);
     hfi_definitions_close(self.definitions);
     return status;
 }

@@ -332,6 +332,16 @@ hfi_events_close(hfi_recording_totals *ret_totals, hf_error *reterr) {
     Py_END_ALLOW_THREADS return status;
 }
 
+hf_status
+hfi_events_share(hf_error *reterr) {
+    if (!hfi_events.recorder)
+        return HF_OK;
+    write_begin();
+    hf_status status = hf_recorder_share(hfi_events.recorder, reterr);
+    pthread_mutex_unlock(&write_lock);
+    return status;
+}
+
 void
 hfi_events_before_fork(void) {
     write_begin();

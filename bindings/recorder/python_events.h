@@ -24,6 +24,9 @@ int hfi_events_enable(void);
 int hfi_events_disable(void);
 bool hfi_events_are_enabled(void);
 
+/* Before others join the recording, if there is one; see hf_recorder_share(). */
+HF_CHECK hf_status hfi_events_share(hf_error *reterr);
+
 /* Around a fork. It waits until no recording is being written, since the child would
  * write what the C library has buffered a second time. The child goes on as a further
  * process of the parent's recording, or forgets it. Answers and failures: see

@@ -217,6 +217,14 @@ hf_recorder_close(hf_recorder *recorder, hfi_recording_totals *ret_totals,
     return status;
 }
 
+hf_status
+hf_recorder_share(hf_recorder *recorder, hf_error *reterr) {
+    const hfi_backend *backend = recorder->options.backend;
+    if (!recorder->archive || !backend->share)
+        return HF_OK;
+    return backend->share(recorder->archive, reterr);
+}
+
 static bool
 follows_forks(const hf_recorder *recorder) {
     const hfi_backend *backend = recorder->options.backend;

@@ -88,6 +88,10 @@ HF_CHECK hf_status hf_recorder_close(hf_recorder *recorder,
 /* In a forked child: give the recording up without touching the parent's files. */
 void hf_recorder_abandon(hf_recorder *recorder);
 
+/* Before others join by their own means (spawned children, ranks). Failures:
+ * HF_E_SYSTEM, HF_E_NOMEM. */
+HF_CHECK hf_status hf_recorder_share(hf_recorder *recorder, hf_error *reterr);
+
 /* Around a fork, in the parent: where children are recorded, make a place for one. */
 void hf_recorder_fork_begin(hf_recorder *recorder);
 void hf_recorder_fork_end(hf_recorder *recorder);

@@ -589,6 +589,21 @@ recorder_show_file(PyObject *module, PyObject *arguments) {
     Py_RETURN_NONE;
 }
 
+PyDoc_STRVAR(share_doc,
+             "share()\n--\n\n"
+             "Other processes may join the recording from now on, by open(joins=True) "
+             "with its directory.\nForked children need no such call. Raises OSError.");
+
+static PyObject *
+recorder_share(PyObject *module, PyObject *unused) {
+    (void)module, (void)unused;
+    hf_error error = HF_ERROR_INIT;
+    hf_status status = hfi_events_share(&error);
+    if (status != HF_OK)
+        return raise_status(status, &error);
+    Py_RETURN_NONE;
+}
+
 static PyObject *
 recorder_before_fork(PyObject *module, PyObject *unused) {
     (void)module, (void)unused;
@@ -620,6 +635,7 @@ static PyMethodDef methods[] = {
     {"open", (PyCFunction)(void (*)(void))recorder_open, METH_VARARGS | METH_KEYWORDS,
      open_doc},
     {"load_scorep", load_scorep, METH_VARARGS, load_scorep_doc},
+    {"share", recorder_share, METH_NOARGS, share_doc},
     {"directory", recorder_directory, METH_NOARGS, directory_doc},
     {"close", recorder_close, METH_NOARGS, close_doc},
     {"enable", recorder_enable, METH_NOARGS, enable_doc},

@@ -89,6 +89,7 @@ def _wrap(spawn: t.Any) -> None:
     def get_preparation_data(name):
         data = original(name)
         if _recorder.is_open():
+            _recorder.share()
             code = _CODE.format(
                 directory=_recorder.directory(),
                 wanted=_wanted,

@@ -12,6 +12,8 @@ import os
 import time
 import typing as t
 
+from holdfast import _recorder
+
 _NAMES = (
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
     ("PMI_RANK", "PMI_SIZE"),
@@ -58,6 +60,7 @@ def find(environ: t.Mapping[str, str]) -> Rank | None:
 
 def announce(directory: str, rank: Rank) -> None:
     """Say that this process records there: the others may join, or rank 0 end."""
+    _recorder.share()
     path = os.path.join(directory, "parts", f"rank-{rank.number}")
     with open(path + ".new", "w") as file:
         file.write(rank.launch)
