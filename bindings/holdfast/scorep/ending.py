@@ -70,6 +70,8 @@ def _close_and_exit(status: int) -> t.NoReturn:
 
 
 def _close_and_die(signum: int, frame: object) -> None:
+    # It is sent again until this runs, and a second one would end us before all is written.
+    signal.signal(signum, signal.SIG_IGN)
     _end()
     signal.signal(signum, signal.SIG_DFL)
     os.kill(os.getpid(), signum)
