@@ -1,7 +1,7 @@
 /* pool.c - many small pieces of memory that all go at once.
  *
- * A commit of a thousand names makes a record and part of a node for each, and throws
- * all of them away when it is done. Taken from malloc one by one and freed one by one,
+ * A commit of a thousand names makes a node for every third, and throws all of them
+ * away when it is done. Taken from malloc one by one and freed one by one,
  * that was a fifth of its time. Here a piece is the next bytes of a chunk; larger
  * pieces get a chunk of their own. Nothing is given back before the end: what is
  * replaced within one commit stays until then. Some chunks are kept for the next
@@ -14,7 +14,6 @@
 
 #include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define CHUNK_SIZE (64u << 10)
 #define ALIGNMENT  16u
@@ -50,14 +49,14 @@ hfi_pool_take(hfi_pool *pool, size_t size) {
         chunk->next = pool->chunks;
         pool->chunks = chunk;
         if (is_large) /* the chunk before goes on being used */
-            return memset(chunk + 1, 0, whole);
+            return chunk + 1;
         pool->at = (char *)(chunk + 1);
         pool->left = CHUNK_SIZE;
     }
     void *taken = pool->at;
     pool->at += whole;
     pool->left -= whole;
-    return memset(taken, 0, whole);
+    return taken;
 }
 
 void

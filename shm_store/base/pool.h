@@ -13,7 +13,7 @@ typedef struct hfi_pool { /* all zero: empty */
     hfi_pool_chunk *spare; /* ordinary ones, to be used again */
 } hfi_pool;
 
-/* `size` bytes, all zero, aligned to 16; NULL where there is no memory. */
+/* `size` bytes, contents unspecified, aligned to 16; NULL where there is no memory. */
 void *hfi_pool_take(hfi_pool *pool, size_t size);
 /* Give up everything that was taken; of its memory about `keep` bytes stay for later.
  */

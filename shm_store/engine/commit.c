@@ -31,8 +31,8 @@ hf_commit_begin(hf_session *session, hf_commit **ret_commit, hf_error *reterr) {
     const hfi_root *root = &commit->base->root;
     commit->session = session;
     commit->number = atomic_fetch_add(&numbers, 1);
-    commit->root.kind = HFI_CHILD_REF;
-    commit->root.as.ref = root->tree;
+    commit->base_root = root->tree;
+    commit->root = (hfi_child){.as.ref = &commit->base_root, .kind = HFI_CHILD_REF};
     commit->is_empty = root->tree.kind == HFI_KIND_NONE;
     commit->entry_count = root->entry_count;
     commit->next_sequence = root->next_sequence;
@@ -44,12 +44,12 @@ hf_commit_begin(hf_session *session, hf_commit **ret_commit, hf_error *reterr) {
 
 /* ---- bytes ---- */
 
-hf_status
-hfi_commit_write_parts(hf_commit *commit, const struct iovec *parts, size_t count,
-                       size_t size, uint32_t *ret_extent, hf_error *reterr) {
+static hf_status
+write_parts(hf_commit *commit, const struct iovec *parts, size_t count, size_t size,
+            uint32_t *ret_extent, hf_digest *ret_digest, hf_error *reterr) {
     uint32_t extent;
-    hf_status status =
-        hfi_extent_store(commit->session, 0, parts, count, size, &extent, reterr);
+    hf_status status = hfi_extent_store(commit->session, 0, parts, count, size, &extent,
+                                        ret_digest, reterr);
     if (status)
         return status;
     if ((status = hfi_list32_add(&commit->written, extent, reterr))) {
@@ -61,10 +61,16 @@ hfi_commit_write_parts(hf_commit *commit, const struct iovec *parts, size_t coun
 }
 
 hf_status
+hfi_commit_write_parts(hf_commit *commit, const struct iovec *parts, size_t count,
+                       size_t size, uint32_t *ret_extent, hf_error *reterr) {
+    return write_parts(commit, parts, count, size, ret_extent, NULL, reterr);
+}
+
+hf_status
 hfi_commit_write_extent(hf_commit *commit, const void *data, size_t size,
-                        uint32_t *ret_extent, hf_error *reterr) {
+                        uint32_t *ret_extent, hf_digest *ret_digest, hf_error *reterr) {
     const struct iovec part = {(void *)(uintptr_t)data, size};
-    return hfi_commit_write_parts(commit, &part, 1, size, ret_extent, reterr);
+    return write_parts(commit, &part, 1, size, ret_extent, ret_digest, reterr);
 }
 
 hf_status
@@ -78,7 +84,7 @@ hfi_pack_flush(hf_commit *commit, hf_error *reterr) {
     commit->packs = packs;
     uint32_t extent;
     hf_status status = hfi_commit_write_extent(commit, commit->pack, commit->pack_used,
-                                               &extent, reterr);
+                                               &extent, NULL, reterr);
     if (status)
         return status;
     hfi_extent *record = &commit->session->extents[extent];
@@ -120,12 +126,18 @@ hfi_pack_add(hf_commit *commit, const void *data, size_t size, hfi_piece *ret_pi
  */
 static hf_status
 copy_bytes(hf_commit *commit, const void *data, size_t size, hfi_piece *ret_piece,
-           hf_error *reterr) {
+           hf_digest *ret_digest, hf_error *reterr) {
     commit->stats.bytes_copied += size;
-    if (size < PACK_LIMIT)
+    if (size < PACK_LIMIT) {
+        if (ret_digest) {
+            *ret_digest = (hf_digest){{0, 0}};
+            hf_digest_add(ret_digest, data, size);
+        }
         return hfi_pack_add(commit, data, size, ret_piece, reterr);
+    }
     uint32_t extent;
-    hf_status status = hfi_commit_write_extent(commit, data, size, &extent, reterr);
+    hf_status status =
+        hfi_commit_write_extent(commit, data, size, &extent, ret_digest, reterr);
     if (status)
         return status;
     *ret_piece = (hfi_piece){commit->session->extents[extent].offset,
@@ -150,7 +162,8 @@ make_pieces(hf_commit *commit, const hf_value *value, hfi_buffer_head *heads,
             status = hfi_commit_put_region(commit, buffer->region, &list, reterr);
         else if (buffer->size)
             status =
-                copy_bytes(commit, buffer->data, buffer->size, &list.items[0], reterr);
+                copy_bytes(commit, buffer->data, buffer->size, &list.items[0],
+                           value->ret_digests ? &value->ret_digests[i] : NULL, reterr);
         if (status)
             break;
         if (!buffer->region)
@@ -179,73 +192,89 @@ make_pieces(hf_commit *commit, const hf_value *value, hfi_buffer_head *heads,
     return HF_OK;
 }
 
+/* Everything behind the head, in memory that isn't clear: what is between the parts is
+ * made so. */
+static void
+fill_entry(hfi_record *record, const hf_value *value, const hfi_buffer_head *heads,
+           const hfi_piece *pieces, uint64_t length) {
+    char *bytes = (char *)record, *at = bytes + sizeof *record;
+    if (value->buffer_count) {
+        memcpy(at, heads, value->buffer_count * sizeof *heads);
+        at = bytes + hfi_record_key_offset(record);
+        if (pieces)
+            memcpy((char *)(uintptr_t)hfi_record_pieces(record), pieces,
+                   record->piece_count * sizeof *pieces);
+    } else if (hfi_record_outside(record))
+        at += sizeof(hfi_piece);
+    memcpy(at, value->key, value->key_size);
+    at += value->key_size;
+    *at++ = 0;
+    if (value->meta_size)
+        memcpy(at, value->meta, value->meta_size);
+    at += value->meta_size;
+    char *end = bytes + length;
+    if (at == end)
+        return;
+    memset(at, 0, (size_t)(end - at) - value->payload_size);
+    memcpy(end - value->payload_size, value->payload, value->payload_size);
+}
+
+/* `payload`: where it is, if it is too large for the record. NULL without memory. */
 static hfi_record *
-make_record(hf_commit *commit, const hf_value *value, const hfi_buffer_head *heads,
-            const hfi_piece *pieces, uint32_t piece_count, uint32_t *ret_length) {
+make_entry(hf_commit *commit, const hf_value *value, const hfi_buffer_head *heads,
+           const hfi_piece *pieces, uint32_t piece_count, const hfi_piece *payload,
+           uint32_t *ret_chunk) {
     hfi_record head = {.magic = HFI_RECORD_MAGIC,
-                       .key_size = (uint32_t)value->key_size,
-                       .hash = hfi_key_hash(value->key, value->key_size),
+                       .key_size = (uint16_t)value->key_size,
+                       .codec = (uint16_t)value->codec,
                        .generation = commit->base->root.generation + 1,
-                       .codec = value->codec,
                        .flags = value->flags,
                        .meta_size = (uint32_t)value->meta_size,
                        .buffer_count = value->buffer_count,
                        .piece_count = piece_count,
-                       .payload_extent = HFI_NONE,
                        .payload_size = value->payload_size};
-    for (uint32_t i = 0; i < value->buffer_count; i++)
-        head.buffer_bytes += heads[i].size;
-    uint64_t meta = hfi_record_meta_offset(&head), length = meta + value->meta_size;
-    int is_inside = value->payload_size && value->payload_size <= HFI_INLINE_MAX;
-    if (is_inside) {
-        head.payload_offset = hfi_round_up(length, 64);
-        length = head.payload_offset + value->payload_size;
-    }
-    char *bytes = hfi_pool_take(&commit->session->drafts, length);
-    if (!bytes)
+    uint64_t length = hfi_record_length(&head);
+    hfi_record *record =
+        hfi_spool_take(&commit->session->entries, length,
+                       hfi_record_alignment(value->payload_size), ret_chunk);
+    if (!record)
         return NULL;
-    hfi_record *record = (hfi_record *)(void *)bytes;
     *record = head;
-    if (value->buffer_count)
-        memcpy(bytes + sizeof head, heads, value->buffer_count * sizeof *heads);
-    if (piece_count)
-        memcpy((char *)(uintptr_t)hfi_record_pieces(record), pieces,
-               piece_count * sizeof *pieces);
-    memcpy((char *)(uintptr_t)hfi_record_key(record), value->key, value->key_size);
-    if (value->meta_size)
-        memcpy(bytes + meta, value->meta, value->meta_size);
-    if (is_inside)
-        memcpy(bytes + head.payload_offset, value->payload, value->payload_size);
-    *ret_length = (uint32_t)length;
+    fill_entry(record, value, heads, pieces, length);
+    const hfi_piece *outside = hfi_record_outside(record);
+    if (outside)
+        *(hfi_piece *)(uintptr_t)outside = *payload;
     return record;
 }
 
 static hf_status
 put(hf_commit *commit, const hf_value *value, hf_error *reterr) {
-    hfi_piece *pieces = NULL;
-    uint32_t piece_count = 0, length, payload_extent = HFI_NONE;
+    hfi_piece *pieces = NULL, payload = {0};
+    hfi_buffer_head *heads = NULL;
+    uint32_t piece_count = 0, chunk;
     hf_status status = HF_OK;
-    hfi_buffer_head *heads =
-        hfi_pool_take(&commit->session->drafts, value->buffer_count * sizeof *heads);
-    if (!heads)
-        return hfi_no_memory(reterr);
-    if ((status = make_pieces(commit, value, heads, &pieces, &piece_count, reterr)))
-        goto out;
-    if (value->payload_size > HFI_INLINE_MAX &&
-        (status = hfi_commit_write_extent(commit, value->payload, value->payload_size,
-                                          &payload_extent, reterr)))
-        goto out;
+    if (value->buffer_count) {
+        heads = hfi_pool_take(&commit->session->drafts,
+                              value->buffer_count * sizeof *heads);
+        if (!heads)
+            return hfi_no_memory(reterr);
+        status = make_pieces(commit, value, heads, &pieces, &piece_count, reterr);
+        if (status)
+            return status;
+    }
+    if (value->payload_size > HFI_INLINE_MAX) {
+        status = hfi_commit_write_extent(commit, value->payload, value->payload_size,
+                                         &payload.extent, NULL, reterr);
+        if (status)
+            goto out;
+        payload.offset = commit->session->extents[payload.extent].offset;
+        payload.length = value->payload_size;
+    }
     hfi_record *record =
-        make_record(commit, value, heads, pieces, piece_count, &length);
-    if (!record) {
-        status = hfi_no_memory(reterr);
-        goto out;
-    }
-    if (payload_extent != HFI_NONE) {
-        record->payload_extent = payload_extent;
-        record->payload_offset = commit->session->extents[payload_extent].offset;
-    }
-    if ((status = hfi_overlay_put(commit, record, length, reterr)))
+        make_entry(commit, value, heads, pieces, piece_count, &payload, &chunk);
+    status =
+        record ? hfi_overlay_put(commit, record, chunk, reterr) : hfi_no_memory(reterr);
+    if (status)
         goto out;
     commit->stats.bytes_copied += value->payload_size;
     commit->stats.entries_put++;
@@ -259,9 +288,10 @@ hf_commit_put(hf_commit *commit, const hf_value *value, hf_error *reterr) {
     if (commit->failed)
         return hf_error_set(reterr, HF_E_INVALID, "this commit has failed: abort it");
     if (value->key_size < 1 || value->key_size > HF_KEY_SIZE_MAX ||
-        value->meta_size > META_MAX || value->buffer_count > 1u << 20)
+        value->meta_size > META_MAX || value->buffer_count > 1u << 20 ||
+        value->codec > UINT16_MAX)
         return hf_error_set(reterr, HF_E_INVALID,
-                            "key, meta or buffers are out of range");
+                            "key, codec, meta or buffers are out of range");
     hf_status status = put(commit, value, reterr);
     if (status) {
         commit->failed = 1;

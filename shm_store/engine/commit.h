@@ -15,15 +15,13 @@ typedef struct hfi_draft_node hfi_draft_node;
 
 /* A child in the overlay: as committed, or changed here. */
 typedef struct hfi_child {
-    enum hfi_child_kind kind;
     union {
-        hfi_ref ref;
+        const hfi_ref *ref; /* in a node that the base's lease keeps */
         hfi_draft_node *node;
-        struct {
-            hfi_record *record; /* in session->drafts, as it will be written */
-            uint32_t length;
-        } entry;
+        hfi_record *record; /* an entry as it will be written: in session->entries */
     } as;
+    enum hfi_child_kind kind;
+    uint32_t chunk; /* of an entry: that of session->entries */
 } hfi_child;
 
 struct hfi_draft_node {
@@ -54,6 +52,7 @@ struct hf_commit {
     hf_snapshot *base;
     uint64_t number; /* among this process's commits */
     hfi_child root;
+    hfi_ref base_root; /* what `root` refers to, where nothing has changed */
     int is_empty;
     uint64_t entry_count, next_sequence;
     int64_t piece_total;
@@ -78,9 +77,8 @@ hf_status hfi_delta_add(hf_commit *commit, uint32_t extent, int32_t live, int64_
 hf_status hfi_record_count(hf_commit *commit, const hfi_record *record, int sign,
                            hf_error *reterr) HF_CHECK;
 
-/* Put a record of the session's pool, or remove a key. `keep` keeps the old
- * sequence and counts nothing as an entry put: for compaction. */
-hf_status hfi_overlay_put(hf_commit *commit, hfi_record *record, uint32_t length,
+/* Put an entry, which lies in that chunk of session->entries; or remove a key. */
+hf_status hfi_overlay_put(hf_commit *commit, hfi_record *record, uint32_t chunk,
                           hf_error *reterr) HF_CHECK;
 hf_status hfi_overlay_remove(hf_commit *commit, const char *key, size_t key_size,
                              hf_error *reterr) HF_CHECK;
@@ -88,9 +86,11 @@ hf_status hfi_overlay_remove(hf_commit *commit, const char *key, size_t key_size
 hf_status hfi_overlay_open(hf_commit *commit, hfi_child *child, uint32_t shift,
                            hf_error *reterr) HF_CHECK;
 
-/* An extent with `size` bytes of `data`, noted in `written`. */
+/* An extent with `size` bytes of `data`, noted in `written`. `ret_digest` may be NULL.
+ */
 hf_status hfi_commit_write_extent(hf_commit *commit, const void *data, size_t size,
-                                  uint32_t *ret_extent, hf_error *reterr) HF_CHECK;
+                                  uint32_t *ret_extent, hf_digest *ret_digest,
+                                  hf_error *reterr) HF_CHECK;
 /* The same of several parts, `size` bytes together. */
 hf_status hfi_commit_write_parts(hf_commit *commit, const struct iovec *parts,
                                  size_t count, size_t size, uint32_t *ret_extent,

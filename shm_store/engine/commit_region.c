@@ -146,7 +146,7 @@ changed_region(hf_commit *commit, hf_region *region, const hfi_runs *runs,
         commit->stats.bytes_shared += region->mapped - runs->pages * session->page;
     } else {
         status = hfi_commit_write_extent(commit, region->address, region->mapped,
-                                         &extent, reterr);
+                                         &extent, NULL, reterr);
         if (status)
             return status;
         append(list,

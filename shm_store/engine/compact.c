@@ -25,7 +25,7 @@ is_sparse(const hf_session *session, uint32_t index) {
 static hf_status
 move_entry(hf_commit *commit, hfi_child *child, hf_error *reterr) {
     hf_session *session = commit->session;
-    hfi_ref ref = child->as.ref;
+    hfi_ref ref = *child->as.ref;
     const hfi_record *old;
     hf_status status = hfi_record_load(session, &ref, &old, reterr);
     if (status)
@@ -35,12 +35,14 @@ move_entry(hf_commit *commit, hfi_child *child, hf_error *reterr) {
         move = is_sparse(session, hfi_record_pieces(old)[i].extent);
     if (!move)
         return HF_OK;
-    hfi_record *record = hfi_pool_take(&commit->session->drafts, ref.length);
-    if (!record)
+    uint32_t chunk;
+    hfi_record *moved = hfi_spool_take(&session->entries, ref.length,
+                                       hfi_record_alignment(old->payload_size), &chunk);
+    if (!moved)
         return hfi_no_memory(reterr);
-    memcpy(record, old, ref.length);
-    hfi_piece *pieces = (hfi_piece *)(uintptr_t)hfi_record_pieces(record);
-    for (uint32_t i = 0; i < record->piece_count && !status; i++)
+    memcpy(moved, old, ref.length);
+    hfi_piece *pieces = (hfi_piece *)(uintptr_t)hfi_record_pieces(moved);
+    for (uint32_t i = 0; i < moved->piece_count && !status; i++)
         if (is_sparse(session, pieces[i].extent)) {
             status = hfi_pack_add(commit, session->window + pieces[i].offset,
                                   pieces[i].length, &pieces[i], reterr);
@@ -52,9 +54,7 @@ move_entry(hf_commit *commit, hfi_child *child, hf_error *reterr) {
         status = hfi_record_count(commit, old, -1, reterr);
     if (status)
         return status;
-    child->kind = HFI_CHILD_ENTRY;
-    child->as.entry.record = record;
-    child->as.entry.length = ref.length;
+    *child = (hfi_child){.as.record = moved, .kind = HFI_CHILD_ENTRY, .chunk = chunk};
     return HF_OK;
 }
 
@@ -90,10 +90,10 @@ visit(hf_commit *commit, hfi_child *child, uint32_t shift, hf_error *reterr) {
         return HF_OK;
     if (child->kind == HFI_CHILD_REF) {
         int needed;
-        status = needs_move(commit, &child->as.ref, shift, &needed, reterr);
+        status = needs_move(commit, child->as.ref, shift, &needed, reterr);
         if (status || !needed)
             return status;
-        if (child->as.ref.kind == HFI_KIND_ENTRY)
+        if (child->as.ref->kind == HFI_KIND_ENTRY)
             return move_entry(commit, child, reterr);
         if ((status = hfi_overlay_open(commit, child, shift, reterr)))
             return status;

@@ -246,11 +246,14 @@ void
 hfi_extent_reclaim(hf_session *session) {
     uint32_t index = session->super->retired, guard = hfi_extent_count(session);
     hfi_extent *extent;
+    hfi_leases leases;
+    if (index == HFI_NONE)
+        return;
+    /* Leases first: who maps from a snapshot pins before it gives the lease up. */
+    hfi_leases_read(session, 0, &leases);
     while ((extent = hfi_extent_at(session, index)) && guard--) {
         uint32_t next = extent->next;
-        /* Leases first: who maps from a snapshot pins before it gives the lease up. */
-        if (!hfi_slot_leases(session, extent->birth, extent->death) &&
-            !hfi_extent_is_pinned(extent)) {
+        if (!hfi_leases_keep(&leases, extent) && !hfi_extent_is_pinned(extent)) {
             hfi_step("reclaim:one");
             hfi_extent_free(session, index); /* joins free ones only: `next` stays */
         }

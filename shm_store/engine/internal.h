@@ -16,6 +16,7 @@
 
 #include "base/crc32c.h"
 #include "base/pool.h"
+#include "base/spool.h"
 #include "base/step.h"
 #include "holdfast/store.h"
 #include "layout/layout.h"
@@ -33,6 +34,14 @@ typedef struct hfi_prepared_state {
     hf_region **regions; /* acquired: their pins keep what the commit refers to */
     size_t region_count;
 } hfi_prepared_state;
+
+typedef struct hfi_provision {
+    size_t sizes[HF_TAKEN_MAX];
+    size_t count, next; /* of the sizes, and the first that wasn't looked at */
+    hf_region *held;    /* blocks with memory, by cache_next */
+    hf_region *open;    /* one that gets it, or NULL */
+    size_t filled;      /* bytes of that */
+} hfi_provision;
 
 struct hf_session {
     int fd;
@@ -59,6 +68,11 @@ struct hf_session {
     hf_region *regions; /* root of a treap by address */
     hf_region *cache[HFI_CACHE_BINS];
     uint64_t cache_bytes, cache_limit;
+    size_t taken[HF_TAKEN_MAX]; /* bytes of new blocks that were asked for (stock.c) */
+    size_t taken_count;
+
+    /* of the thread that provides (provision.c) */
+    hfi_provision provision;
 
     /* of the scrubbing thread: the extent at which it stands, read in part */
     uint32_t scrub_extent, scrub_crc;
@@ -66,8 +80,9 @@ struct hf_session {
 
     /* of the committing thread */
     int committing;
-    hfi_pool drafts; /* a commit's records, nodes and their children */
-    char *scratch;   /* where a directory is put together (writer.c) */
+    hfi_pool drafts;   /* a commit's nodes and their children */
+    hfi_spool entries; /* its records */
+    char *scratch;     /* where its nodes are put together (writer.c) */
     size_t scratch_size;
     hfi_prepared_state prepared;
 };
@@ -129,23 +144,28 @@ void hfi_extent_trim(hf_session *session);
 enum {
     HFI_RESERVE_BARE = 1u << 28,     /* memory may be missing: for hfi_extent_write */
     HFI_RESERVE_RECYCLED = 1u << 29, /* HF_NOT_FOUND where that needs fresh pages */
+    HFI_RESERVE_SPARE = 1u << 30,    /* HF_E_NOSPACE where others had to give way */
 };
 hf_status hfi_extent_reserve(hf_session *session, uint64_t size, uint32_t flags,
                              uint32_t *ret_index, hf_error *reterr) HF_CHECK;
 /* Write a reserved extent up to its last page: the parts one after the other. On
- * failure the extent is given back. */
+ * failure the extent is given back. `ret_digest`: NULL, or what hf_digest_add makes of
+ * the only part. */
 hf_status hfi_extent_write(hf_session *session, uint32_t index,
                            const struct iovec *parts, size_t count,
-                           hf_error *reterr) HF_CHECK;
+                           hf_digest *ret_digest, hf_error *reterr) HF_CHECK;
 /* Reserve an extent and write it, `size` bytes in all. Where memory is full, room is
  * made, and it is tried once more. */
 hf_status hfi_extent_store(hf_session *session, uint32_t flags,
                            const struct iovec *parts, size_t count, uint64_t size,
-                           uint32_t *ret_index, hf_error *reterr) HF_CHECK;
+                           uint32_t *ret_index, hf_digest *ret_digest,
+                           hf_error *reterr) HF_CHECK;
 /* Free an extent that this process reserved. */
 void hfi_extent_give_back(hf_session *session, uint32_t index);
-/* Shared memory is full: free what only makes things faster. 0 where that can't be. */
-int hfi_extent_give_way(hf_session *session);
+/* Shared memory is full: at the first attempt free what only makes things faster, then
+ * at each further one the oldest generation that was yielded. 0 where nothing is left
+ * to be tried. */
+int hfi_extent_give_way(hf_session *session, int attempt);
 /* One more chunk of records at least; extents must be rebuilt or none exist. */
 hf_status hfi_extent_add_records(hf_session *session, hf_error *reterr) HF_CHECK;
 
@@ -172,7 +192,20 @@ int hfi_slot_alive(const hf_session *session, uint32_t slot);
 void hfi_slot_clear(hf_session *session, uint32_t slot);
 /* Clear the slots of dead processes; gives their number. Lock held. */
 uint32_t hfi_slot_reap(hf_session *session);
-int hfi_slot_leases(const hf_session *session, uint64_t birth, uint64_t death);
+
+/* The generations that are leased, read once for many extents. A lease that comes later
+ * is of the current generation, which reaches nothing that is retired. */
+#define HFI_LEASES_LISTED 256
+typedef struct hfi_leases {
+    uint64_t generations[HFI_LEASES_LISTED];
+    size_t count;
+    int is_whole; /* else there are more, and whatever is retired counts as leased */
+} hfi_leases;
+void hfi_leases_read(const hf_session *session, int only_yielded,
+                     hfi_leases *ret_leases);
+int hfi_leases_keep(const hfi_leases *leases, const hfi_extent *extent);
+/* Take the oldest yielded lease away; 0 where there is none. Lock held. */
+int hfi_yield_take(hf_session *session);
 
 /* ---- recovery (recovery.c): lock held ---- */
 
@@ -213,16 +246,45 @@ static inline const hfi_piece *
 hfi_record_pieces(const hfi_record *record) {
     return (const hfi_piece *)(hfi_record_buffers(record) + record->buffer_count);
 }
+/* The place of a payload that is too large for the record, else NULL. */
+static inline const hfi_piece *
+hfi_record_outside(const hfi_record *record) {
+    return record->payload_size > HFI_INLINE_MAX
+               ? hfi_record_pieces(record) + record->piece_count
+               : NULL;
+}
+static inline uint64_t
+hfi_record_key_offset(const hfi_record *record) {
+    uint64_t pieces =
+        (uint64_t)record->piece_count + (record->payload_size > HFI_INLINE_MAX);
+    return sizeof *record + record->buffer_count * (uint64_t)sizeof(hfi_buffer_head) +
+           pieces * sizeof(hfi_piece);
+}
 static inline const char *
 hfi_record_key(const hfi_record *record) {
-    return (const char *)(hfi_record_pieces(record) + record->piece_count);
+    return (const char *)record + hfi_record_key_offset(record);
 }
 static inline uint64_t
 hfi_record_meta_offset(const hfi_record *record) {
-    return hfi_round_up(
-        sizeof *record + (uint64_t)record->buffer_count * sizeof(hfi_buffer_head) +
-            (uint64_t)record->piece_count * sizeof(hfi_piece) + record->key_size + 1,
-        8);
+    return hfi_record_key_offset(record) + record->key_size + 1;
+}
+/* Where the record itself is to begin: its payload has its alignment from there. */
+static inline uint64_t
+hfi_record_alignment(uint64_t payload_size) {
+    return payload_size < 64 || payload_size > HFI_INLINE_MAX ? 8 : 64;
+}
+/* Of a payload inside. */
+static inline uint64_t
+hfi_record_payload_offset(const hfi_record *record) {
+    return hfi_round_up(hfi_record_meta_offset(record) + record->meta_size,
+                        hfi_record_alignment(record->payload_size));
+}
+/* Of all its bytes. */
+static inline uint64_t
+hfi_record_length(const hfi_record *record) {
+    if (!record->payload_size || record->payload_size > HFI_INLINE_MAX)
+        return hfi_record_meta_offset(record) + record->meta_size;
+    return hfi_record_payload_offset(record) + record->payload_size;
 }
 void hfi_entry_fill(hf_session *session, const hfi_record *record, hf_entry *ret_entry);
 
@@ -245,8 +307,13 @@ hf_status hfi_tree_find(hf_session *session, const hfi_ref *root, const char *ke
 struct hf_snapshot {
     hf_session *session;
     uint32_t lease;
+    int is_yielded; /* session->mutex */
     hfi_root root;
 };
+
+/* Of this process's session, without root and lease. */
+hf_status hfi_snapshot_create(hf_session *session, hf_snapshot **ret_snapshot,
+                              hf_error *reterr) HF_CHECK;
 
 /* ---- regions (region.c, region_map.c, seal.c, unseal.c) ---- */
 
@@ -271,7 +338,11 @@ struct hf_region {
     /* treap; session->mutex */
     hf_region *left, *right;
     uint32_t priority;
+    /* Of a block in the cache, or just taken. */
     hf_region *cache_next;
+    int is_new;  /* not asked for yet, or for the first time */
+    int is_zero; /* and nobody has written to it */
+    int is_met;  /* its page tables are filled */
 };
 
 void hfi_regions_insert(hf_session *session, hf_region *region); /* mutex held */
@@ -286,8 +357,17 @@ hf_status hfi_block_take(hf_session *session, size_t mapped, uint32_t how,
                          hf_region **ret_block, int *ret_zero,
                          hf_error *reterr) HF_CHECK;
 void hfi_block_free(hf_region *block); /* mutex held */
+/* One that isn't pinned yet: mapped, of a hole where it is reserved bare. */
+hf_status hfi_block_map(hf_session *session, size_t mapped, uint32_t how,
+                        hf_region **ret_block, hf_error *reterr) HF_CHECK;
+/* What a block for `size` bytes has: they fit each other. */
+size_t hfi_block_size(const hf_session *session, size_t size);
+/* For the next who asks; freed, where the cache is full. Mutex held. */
+void hfi_cache_put(hf_session *session, hf_region *block);
 /* Give cached blocks back. */
 void hfi_cache_flush(hf_session *session);
+/* List a new block that is asked for (stock.c). Mutex held. */
+void hfi_stock_note(hf_session *session, const hf_region *block);
 hf_status hfi_pin(hf_session *session, uint32_t extent, hf_error *reterr) HF_CHECK;
 void hfi_unpin(hf_session *session, uint32_t extent);
 hf_status hfi_region_scan(hf_region *region, hfi_runs *ret_runs,

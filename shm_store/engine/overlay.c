@@ -13,6 +13,11 @@
  */
 #include "engine/commit.h"
 
+#define NODE_FULL                                                                      \
+    32 /* children of a node that isn't a list: most that grow get there */
+
+static const hfi_ref nothing = {0};
+
 hf_status
 hfi_no_memory(hf_error *reterr) {
     return hf_error_set(reterr, HF_E_NOMEM, "out of memory");
@@ -79,8 +84,9 @@ hf_status
 hfi_record_count(hf_commit *commit, const hfi_record *record, int sign,
                  hf_error *reterr) {
     hf_status status = HF_OK;
-    if (record->payload_extent != HFI_NONE)
-        status = hfi_delta_add(commit, record->payload_extent, sign,
+    const hfi_piece *outside = hfi_record_outside(record);
+    if (outside)
+        status = hfi_delta_add(commit, outside->extent, sign,
                                sign * (int64_t)record->payload_size, reterr);
     for (uint32_t i = 0; i < record->piece_count && !status; i++) {
         const hfi_piece *piece = &hfi_record_pieces(record)[i];
@@ -120,38 +126,36 @@ draft_new(hf_commit *commit, uint32_t shift, uint32_t bitmap, uint32_t count) {
 hf_status
 hfi_overlay_open(hf_commit *commit, hfi_child *child, uint32_t shift,
                  hf_error *reterr) {
-    if (child->kind != HFI_CHILD_REF || child->as.ref.kind != HFI_KIND_NODE)
+    if (child->kind != HFI_CHILD_REF || child->as.ref->kind != HFI_KIND_NODE)
         return HF_OK;
-    hfi_ref ref = child->as.ref;
+    const hfi_ref *ref = child->as.ref;
     const hfi_node *old;
-    hf_status status = hfi_node_load(commit->session, &ref, shift, &old, reterr);
+    hf_status status = hfi_node_load(commit->session, ref, shift, &old, reterr);
     if (status)
         return status;
     hfi_draft_node *node = draft_new(commit, shift, old->bitmap, old->count);
     if (!node)
         return hfi_no_memory(reterr);
-    for (uint32_t i = 0; i < old->count; i++) {
-        node->children[i].kind = HFI_CHILD_REF;
-        node->children[i].as.ref = old->children[i];
-    }
-    child->kind = HFI_CHILD_NODE;
-    child->as.node = node;
-    return count_out(commit, &ref, NULL, reterr);
+    for (uint32_t i = 0; i < old->count; i++)
+        node->children[i] =
+            (hfi_child){.as.ref = &old->children[i], .kind = HFI_CHILD_REF};
+    *child = (hfi_child){.as.node = node, .kind = HFI_CHILD_NODE};
+    return count_out(commit, ref, NULL, reterr);
 }
 
 static hf_status
 child_record(hf_commit *commit, const hfi_child *child, const hfi_record **ret_record,
              hf_error *reterr) {
     if (child->kind == HFI_CHILD_REF)
-        return hfi_record_load(commit->session, &child->as.ref, ret_record, reterr);
-    *ret_record = child->as.entry.record;
+        return hfi_record_load(commit->session, child->as.ref, ret_record, reterr);
+    *ret_record = child->as.record;
     return HF_OK;
 }
 
 static int
 is_entry(const hfi_child *child) {
     return child->kind == HFI_CHILD_ENTRY ||
-           (child->kind == HFI_CHILD_REF && child->as.ref.kind == HFI_KIND_ENTRY);
+           (child->kind == HFI_CHILD_REF && child->as.ref->kind == HFI_KIND_ENTRY);
 }
 
 static int
@@ -166,7 +170,7 @@ static hf_status
 insert_at(hf_commit *commit, hfi_draft_node *node, uint32_t place, hfi_child child,
           hf_error *reterr) {
     if (node->count == node->capacity) {
-        uint32_t capacity = node->capacity * 2;
+        uint32_t capacity = node->capacity < NODE_FULL ? NODE_FULL : node->capacity * 2;
         hfi_child *children =
             hfi_pool_take(&commit->session->drafts, capacity * sizeof *children);
         if (!children)
@@ -189,11 +193,10 @@ replace(hf_commit *commit, hfi_child *child, hfi_child fresh, hf_error *reterr) 
     hf_status status = child_record(commit, child, &old, reterr);
     if (status)
         return status;
-    fresh.as.entry.record->sequence = old->sequence;
-    commit->piece_total +=
-        (int64_t)fresh.as.entry.record->piece_count - old->piece_count;
+    fresh.as.record->sequence = old->sequence;
+    commit->piece_total += (int64_t)fresh.as.record->piece_count - old->piece_count;
     if (child->kind == HFI_CHILD_REF)
-        status = count_out(commit, &child->as.ref, old, reterr);
+        status = count_out(commit, child->as.ref, old, reterr);
     *child = fresh;
     return status;
 }
@@ -207,23 +210,27 @@ push_down(hf_commit *commit, hfi_child *child, uint64_t hash, uint32_t shift,
     if (!node)
         return hfi_no_memory(reterr);
     node->children[0] = *child;
-    child->kind = HFI_CHILD_NODE;
-    child->as.node = node;
+    *child = (hfi_child){.as.node = node, .kind = HFI_CHILD_NODE};
     return HF_OK;
+}
+
+static uint64_t
+hash_of(const hfi_record *record) {
+    return hfi_key_hash(hfi_record_key(record), record->key_size);
 }
 
 /* Find where a key belongs: its entry, or the node that would hold it. */
 static hf_status
 put_into(hf_commit *commit, hfi_child *child, uint32_t shift, hfi_child fresh,
-         hf_error *reterr) {
-    const hfi_record *record = fresh.as.entry.record, *old;
+         uint64_t hash, hf_error *reterr) {
+    const hfi_record *record = fresh.as.record, *old;
     hf_status status;
     if (is_entry(child)) {
         if ((status = child_record(commit, child, &old, reterr)))
             return status;
         if (same_key(old, record))
             return replace(commit, child, fresh, reterr);
-        if ((status = push_down(commit, child, old->hash, shift, reterr)))
+        if ((status = push_down(commit, child, hash_of(old), shift, reterr)))
             return status;
     }
     if ((status = hfi_overlay_open(commit, child, shift, reterr)))
@@ -238,28 +245,27 @@ put_into(hf_commit *commit, hfi_child *child, uint32_t shift, hfi_child fresh,
                 return replace(commit, &node->children[i], fresh, reterr);
         }
     } else {
-        uint32_t bit = 1u << hfi_hash_digit(record->hash, shift);
+        uint32_t bit = 1u << hfi_hash_digit(hash, shift);
         place = hfi_bit_count(node->bitmap & (bit - 1));
         if (node->bitmap & bit)
-            return put_into(commit, &node->children[place], shift + 5, fresh, reterr);
+            return put_into(commit, &node->children[place], shift + 5, fresh, hash,
+                            reterr);
         node->bitmap |= bit;
     }
     if ((status = insert_at(commit, node, place, fresh, reterr)))
         return status;
-    fresh.as.entry.record->sequence = commit->next_sequence++;
+    fresh.as.record->sequence = commit->next_sequence++;
     commit->entry_count++;
     commit->piece_total += record->piece_count;
     return HF_OK;
 }
 
 hf_status
-hfi_overlay_put(hf_commit *commit, hfi_record *record, uint32_t length,
+hfi_overlay_put(hf_commit *commit, hfi_record *record, uint32_t chunk,
                 hf_error *reterr) {
-    hfi_child fresh = {.kind = HFI_CHILD_ENTRY};
-    fresh.as.entry.record = record;
-    fresh.as.entry.length = length;
+    hfi_child fresh = {.as.record = record, .kind = HFI_CHILD_ENTRY, .chunk = chunk};
     if (!commit->is_empty)
-        return put_into(commit, &commit->root, 0, fresh, reterr);
+        return put_into(commit, &commit->root, 0, fresh, hash_of(record), reterr);
     commit->root = fresh;
     commit->is_empty = 0;
     record->sequence = commit->next_sequence++;
@@ -277,7 +283,7 @@ take_out(hf_commit *commit, hfi_child *child, hf_error *reterr) {
     commit->piece_total -= old->piece_count;
     commit->entry_count--;
     if (child->kind == HFI_CHILD_REF)
-        return count_out(commit, &child->as.ref, old, reterr);
+        return count_out(commit, child->as.ref, old, reterr);
     return HF_OK;
 }
 
@@ -323,7 +329,7 @@ remove_from(hf_commit *commit, hfi_child *child, uint32_t shift, uint64_t hash,
         if (node->count)
             *child = node->children[0];
         else
-            *child = (hfi_child){.kind = HFI_CHILD_REF};
+            *child = (hfi_child){.as.ref = &nothing, .kind = HFI_CHILD_REF};
     }
     return HF_OK;
 }
@@ -346,7 +352,7 @@ look(hf_commit *commit, const hfi_child *child, uint32_t shift, const char *key,
     uint32_t n = child->kind == HFI_CHILD_NODE ? child->as.node->count : 1;
     const hfi_child *list =
         child->kind == HFI_CHILD_NODE ? child->as.node->children : child;
-    if (child->kind == HFI_CHILD_REF && child->as.ref.kind == HFI_KIND_NODE)
+    if (child->kind == HFI_CHILD_REF && child->as.ref->kind == HFI_KIND_NODE)
         /* Committed from here on, so what the base knows of the key is true. */
         return hfi_tree_find(commit->session, &commit->base->root.tree, key, key_size,
                              NULL, &r, reterr);

@@ -13,7 +13,7 @@
  */
 #include "engine/commit.h"
 
-#define DRAFTS_KEPT (1u << 20) /* bytes, for the next commit */
+#define DRAFTS_KEPT (1u << 20) /* bytes of each kind, for the next commit */
 
 /* ---- publishing ---- */
 
@@ -176,6 +176,7 @@ hfi_prepared_settle(hf_session *session, int drop) {
 static void
 commit_free(hf_commit *commit) {
     hfi_pool_clear(&commit->session->drafts, DRAFTS_KEPT);
+    hfi_spool_clear(&commit->session->entries, DRAFTS_KEPT);
     free(commit->deltas.items);
     free(commit->written.items);
     free(commit->shared.items);

@@ -31,8 +31,9 @@ count_live(void *context, const hfi_ref *ref, const hfi_record *record,
     add_live(session, ref->extent, ref->length);
     if (!record)
         return HF_OK;
-    if (record->payload_extent != HFI_NONE)
-        add_live(session, record->payload_extent, record->payload_size);
+    const hfi_piece *outside = hfi_record_outside(record);
+    if (outside)
+        add_live(session, outside->extent, record->payload_size);
     for (uint32_t i = 0; i < record->piece_count; i++) {
         const hfi_piece *piece = &hfi_record_pieces(record)[i];
         add_live(session, piece->extent, piece->length);

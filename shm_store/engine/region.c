@@ -26,6 +26,8 @@
  */
 #include "engine/internal.h"
 
+#define PINS_FIRST 64 /* of the extents that come first */
+
 /* ---- the treap ---- */
 
 static hf_region *
@@ -104,7 +106,9 @@ hfi_regions_above(hf_session *session, const void *address) {
 hf_status
 hfi_pin(hf_session *session, uint32_t extent, hf_error *reterr) {
     if (extent >= session->pin_capacity) {
-        size_t capacity = hfi_round_up(extent + 1, HFI_EXTENT_CHUNK);
+        size_t capacity = 2 * session->pin_capacity + PINS_FIRST;
+        if (capacity <= extent)
+            capacity = hfi_round_up(extent + 1, HFI_EXTENT_CHUNK);
         uint32_t *counts = realloc(session->pin_counts, capacity * sizeof *counts);
         if (!counts)
             return hf_error_set(reterr, HF_E_NOMEM, "out of memory");
@@ -130,8 +134,8 @@ hfi_unpin(hf_session *session, uint32_t extent) {
 
 /* ---- own regions ---- */
 
-static size_t
-block_size(const hf_session *session, size_t size) {
+size_t
+hfi_block_size(const hf_session *session, size_t size) {
     size_t step = session->page;
     while (size / step > 32)
         step *= 2;
@@ -157,10 +161,21 @@ cache_take(hf_session *session, size_t mapped) {
     return NULL;
 }
 
-/* A mapped block; of a hole, where it was reserved bare. */
-static hf_status
-map_block(hf_session *session, size_t mapped, uint32_t how, hf_region **ret_region,
-          hf_error *reterr) {
+void
+hfi_cache_put(hf_session *session, hf_region *block) {
+    if (session->cache_bytes + block->mapped > session->cache_limit) {
+        hfi_block_free(block);
+        return;
+    }
+    unsigned bin = cache_bin(block->mapped);
+    block->cache_next = session->cache[bin];
+    session->cache[bin] = block;
+    session->cache_bytes += block->mapped;
+}
+
+hf_status
+hfi_block_map(hf_session *session, size_t mapped, uint32_t how, hf_region **ret_region,
+              hf_error *reterr) {
     uint32_t extent;
     hf_status status =
         hfi_extent_reserve(session, mapped, HFI_EXTENT_REGION | how, &extent, reterr);
@@ -182,6 +197,7 @@ map_block(hf_session *session, size_t mapped, uint32_t how, hf_region **ret_regi
     region->session = session;
     region->address = address;
     region->mapped = mapped;
+    region->is_new = 1;
     region->own_piece = (hfi_piece){record->offset, mapped, extent, 0};
     *ret_region = region;
     return HF_OK;
@@ -195,6 +211,7 @@ allocate_huge(hf_region *block) {
     hfi_extent *extent = &session->extents[block->own_piece.extent];
     if (!(extent->flags & HFI_EXTENT_HOLE))
         return 0;
+    block->is_met = 1;
     int err = hfi_object_allocate(
         session->fd, extent->offset + extent->size - session->page, session->page);
     if (!err)
@@ -211,16 +228,16 @@ new_block(hf_session *session, size_t mapped, uint32_t how, hf_region **ret_regi
           hf_error *reterr) {
     uint64_t huge = session->super->huge_page;
     if (!huge || mapped < huge)
-        return map_block(session, mapped, how, ret_region, reterr);
+        return hfi_block_map(session, mapped, how, ret_region, reterr);
     hf_status status =
-        map_block(session, mapped, how | HFI_RESERVE_BARE, ret_region, reterr);
+        hfi_block_map(session, mapped, how | HFI_RESERVE_BARE, ret_region, reterr);
     if (status || allocate_huge(*ret_region) == 0)
         return status;
     hf_region *block = *ret_region; /* then page by page, and with what room there is */
     hfi_object_unmap(block->address, block->mapped);
     hfi_extent_give_back(session, block->own_piece.extent);
     free(block);
-    return map_block(session, mapped, how, ret_region, reterr);
+    return hfi_block_map(session, mapped, how, ret_region, reterr);
 }
 
 void
@@ -251,13 +268,21 @@ hfi_cache_flush(hf_session *session) {
     pthread_mutex_unlock(&session->mutex);
 }
 
+/* Allocated page by page, just now: such pages are cleared when they are met, which may
+ * be never. What is zero and large has met its pages, or was provided. */
+static int
+is_lazy(const hf_session *session, size_t mapped, int is_zero) {
+    uint64_t huge = session->super->huge_page;
+    return is_zero && (!huge || mapped < huge);
+}
+
 hf_status
 hfi_block_take(hf_session *session, size_t mapped, uint32_t how, hf_region **ret_block,
                int *ret_zero, hf_error *reterr) {
     pthread_mutex_lock(&session->mutex);
     hf_region *block = cache_take(session, mapped);
     pthread_mutex_unlock(&session->mutex);
-    *ret_zero = 0;
+    *ret_zero = block && block->is_zero;
     if (!block) {
         hf_status status = new_block(session, mapped, how, &block, reterr);
         if (status)
@@ -265,8 +290,10 @@ hfi_block_take(hf_session *session, size_t mapped, uint32_t how, hf_region **ret
         hfi_extent *extent = &session->extents[block->own_piece.extent];
         *ret_zero = (extent->flags & HFI_EXTENT_ZERO) != 0;
         extent->flags &= ~(uint32_t)HFI_EXTENT_ZERO;
-        if (!*ret_zero)
+        if (!block->is_met && !is_lazy(session, mapped, *ret_zero)) {
             hfi_pages_populate(block->address, mapped, 0);
+            block->is_met = 1;
+        }
         pthread_mutex_lock(&session->mutex);
         status = hfi_pin(session, block->own_piece.extent, reterr);
         if (status)
@@ -275,6 +302,7 @@ hfi_block_take(hf_session *session, size_t mapped, uint32_t how, hf_region **ret
         if (status)
             return status;
     }
+    block->is_zero = 0;
     *ret_block = block;
     return HF_OK;
 }
@@ -289,7 +317,7 @@ hf_region_reserve(hf_session *session, size_t size, int zeroed, hf_region **ret_
         return status;
     hf_region *region;
     int is_zero;
-    if ((status = hfi_block_take(session, block_size(session, size), 0, &region,
+    if ((status = hfi_block_take(session, hfi_block_size(session, size), 0, &region,
                                  &is_zero, reterr)))
         return status;
     if (zeroed && !is_zero) {
@@ -303,6 +331,9 @@ hf_region_reserve(hf_session *session, size_t size, int zeroed, hf_region **ret_
     region->cache_next = NULL;
     atomic_store(&region->references, 1);
     pthread_mutex_lock(&session->mutex);
+    if (region->is_new)
+        hfi_stock_note(session, region);
+    region->is_new = 0;
     hfi_regions_insert(session, region);
     pthread_mutex_unlock(&session->mutex);
     if (ret_zeroed)
@@ -347,13 +378,7 @@ dispose(hf_region *region) {
     hfi_region_drop_was(region);
     if (region->is_own && !session->inherited &&
         hfi_extent_is_mine(session, region->own_piece.extent, HFI_RESERVED)) {
-        if (session->cache_bytes + region->mapped <= session->cache_limit) {
-            unsigned bin = cache_bin(region->mapped);
-            region->cache_next = session->cache[bin];
-            session->cache[bin] = region;
-            session->cache_bytes += region->mapped;
-        } else
-            hfi_block_free(region);
+        hfi_cache_put(session, region);
         return;
     }
     hfi_object_unmap(region->address, region->mapped);

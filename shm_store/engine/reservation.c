@@ -7,8 +7,9 @@
  * changes hands. Its memory is allocated after that, without the lock, since gigabytes
  * take tenths of a second and the extent is already ours. Where the file system is
  * full, what only makes things faster is given back (the cache of blocks, retired
- * extents that nobody reads, the pages of free ones), and it is tried once more. Then
- * it is HF_E_NOSPACE.
+ * extents that nobody reads, the pages of free ones), then one yielded generation after
+ * the other, the oldest first (yield.c), and it is tried again. When none is left it is
+ * HF_E_NOSPACE.
  *
  * An extent that is written whole needs no allocation before: pwrite allocates what it
  * writes, in one go instead of two, and says ENOSPC as well. So it is reserved bare,
@@ -211,15 +212,19 @@ reserve_once(hf_session *session, uint64_t size, uint32_t flags, uint32_t *ret_i
 }
 
 int
-hfi_extent_give_way(hf_session *session) {
-    hfi_cache_flush(session);
+hfi_extent_give_way(hf_session *session, int attempt) {
+    if (attempt == 0)
+        hfi_cache_flush(session);
     hf_error ignored;
     if (hfi_lock(session, &ignored))
         return 0;
-    hfi_extent_reclaim(session);
-    hfi_extent_trim(session);
+    int gives = attempt == 0 || hfi_yield_take(session);
+    if (gives) {
+        hfi_extent_reclaim(session);
+        hfi_extent_trim(session);
+    }
     hfi_unlock(session);
-    return 1;
+    return gives;
 }
 
 hf_status
@@ -230,36 +235,27 @@ hfi_extent_reserve(hf_session *session, uint64_t size, uint32_t flags,
         return hf_error_set(reterr, HF_E_NOSPACE,
                             "%llu bytes are more than the arena may hold",
                             (unsigned long long)size);
-    hf_status status = reserve_once(session, size, flags, ret_index, reterr);
-    if (status != HF_E_NOSPACE || !hfi_extent_give_way(session))
-        return status;
-    return reserve_once(session, size, flags, ret_index, reterr);
-}
-
-/* A large hole gets huge pages where there are any: to write into them takes less than
- * half of what it takes to allocate small ones. The rest of it stays a hole. */
-static void
-make_huge(const hf_session *session, const hfi_extent *extent) {
-    size_t huge = (size_t)session->super->huge_page, size = (size_t)extent->size;
-    void *address;
-    if (!huge || size < huge || !(extent->flags & HFI_EXTENT_HOLE) ||
-        hfi_object_allocate(session->fd, extent->offset + size - session->page,
-                            session->page) != 0 ||
-        hfi_object_map(session->fd, extent->offset, size, HFI_MAP_SHARED, NULL,
-                       &address) != 0)
-        return;
-    hfi_pages_make_huge(address, size, huge);
-    hfi_object_unmap(address, size);
+    for (int attempt = 0;; attempt++) {
+        hf_status status = reserve_once(session, size, flags, ret_index, reterr);
+        if (status != HF_E_NOSPACE || (flags & HFI_RESERVE_SPARE) ||
+            !hfi_extent_give_way(session, attempt))
+            return status;
+    }
 }
 
 hf_status
 hfi_extent_write(hf_session *session, uint32_t index, const struct iovec *parts,
-                 size_t count, hf_error *reterr) {
+                 size_t count, hf_digest *ret_digest, hf_error *reterr) {
     hfi_extent *extent = &session->extents[index];
-    make_huge(session, extent);
+    size_t huge = (size_t)session->super->huge_page;
+    hfi_block_write block = {.data = parts->iov_base,
+                             .size = parts->iov_len,
+                             .offset = extent->offset,
+                             .is_hole = (extent->flags & HFI_EXTENT_HOLE) != 0,
+                             .huge = extent->size >= huge ? huge : 0,
+                             .ret_digest = ret_digest};
     int err = count == 1
-                  ? hfi_bulk_write(session->fd, parts->iov_base, parts->iov_len,
-                                   extent->offset, extent->flags & HFI_EXTENT_HOLE)
+                  ? hfi_bulk_write(session->fd, &block)
                   : hfi_object_write_parts(session->fd, parts, count, extent->offset);
     if (err) {
         hfi_extent_give_back(session, index);
@@ -272,15 +268,17 @@ hfi_extent_write(hf_session *session, uint32_t index, const struct iovec *parts,
 
 hf_status
 hfi_extent_store(hf_session *session, uint32_t flags, const struct iovec *parts,
-                 size_t count, uint64_t size, uint32_t *ret_index, hf_error *reterr) {
+                 size_t count, uint64_t size, uint32_t *ret_index,
+                 hf_digest *ret_digest, hf_error *reterr) {
     hf_status status;
     for (int attempt = 0;; attempt++) {
         status = hfi_extent_reserve(session, size, flags | HFI_RESERVE_BARE, ret_index,
                                     reterr);
         if (status)
             return status;
-        status = hfi_extent_write(session, *ret_index, parts, count, reterr);
-        if (status != HF_E_NOSPACE || attempt || !hfi_extent_give_way(session))
+        status =
+            hfi_extent_write(session, *ret_index, parts, count, ret_digest, reterr);
+        if (status != HF_E_NOSPACE || !hfi_extent_give_way(session, attempt))
             return status;
     }
 }

@@ -142,8 +142,9 @@ verify_one(void *context, const hfi_ref *ref, const hfi_record *record,
     (void)ref;
     if (!record)
         return HF_OK;
-    if (record->payload_extent != HFI_NONE)
-        status = verify_extent(context, record->payload_extent, record, reterr);
+    const hfi_piece *outside = hfi_record_outside(record);
+    if (outside)
+        status = verify_extent(context, outside->extent, record, reterr);
     for (uint32_t i = 0; i < record->piece_count && !status; i++)
         status =
             verify_extent(context, hfi_record_pieces(record)[i].extent, record, reterr);

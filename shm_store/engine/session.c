@@ -87,6 +87,7 @@ session_free(hf_session *session) {
     pthread_mutex_destroy(&session->writer_mutex);
     free(session->pin_counts);
     hfi_pool_fini(&session->drafts);
+    hfi_spool_fini(&session->entries);
     free(session->scratch);
     if (atomic_load(&session->pagemap) >= 0)
         close(atomic_load(&session->pagemap));
@@ -334,6 +335,7 @@ hf_session_close(hf_session *session) {
         return;
     hf_error ignored;
     hfi_prepared_settle(session, 1);
+    hf_session_provide_end(session);
     hfi_cache_flush(session);
     if (!hfi_lock(session, &ignored)) {
         hfi_slot_clear(session, session->slot);

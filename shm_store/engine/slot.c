@@ -141,17 +141,33 @@ hfi_slot_reap(hf_session *session) {
     return reaped;
 }
 
-int
-hfi_slot_leases(const hf_session *session, uint64_t birth, uint64_t death) {
+void
+hfi_leases_read(const hf_session *session, int only_yielded, hfi_leases *ret_leases) {
+    ret_leases->count = 0;
+    ret_leases->is_whole = 1;
     for (uint32_t i = 0; i < HFI_SLOT_COUNT; i++) {
         const hfi_slot *slot = &session->slots[i];
         if (!atomic_load(&slot->owner))
             continue;
         for (unsigned k = 0; k < HFI_LEASE_COUNT; k++) {
             uint64_t lease = atomic_load(&slot->leases[k]);
-            if (lease && lease - 1 >= birth && lease - 1 < death)
-                return 1;
+            if (!lease || (only_yielded && !(lease & HFI_LEASE_YIELDED)))
+                continue;
+            if (ret_leases->count == HFI_LEASES_LISTED) {
+                ret_leases->is_whole = 0;
+                return;
+            }
+            ret_leases->generations[ret_leases->count++] =
+                (lease & ~HFI_LEASE_YIELDED) - 1;
         }
     }
-    return 0;
+}
+
+int
+hfi_leases_keep(const hfi_leases *leases, const hfi_extent *extent) {
+    for (size_t i = 0; i < leases->count; i++)
+        if (leases->generations[i] >= extent->birth &&
+            leases->generations[i] < extent->death)
+            return 1;
+    return !leases->is_whole;
 }

@@ -12,6 +12,11 @@
  */
 #include "engine/internal.h"
 
+#include "platform/helpers.h"
+#include "platform/populate.h"
+
+#define STEP ((size_t)4 << 20) /* compared by a thread at a time */
+
 static hf_status
 lease(hf_session *session, uint32_t *ret_lease, hfi_root *ret_root, hf_error *reterr) {
     hfi_slot *slot = &session->slots[session->slot];
@@ -44,14 +49,23 @@ lease(hf_session *session, uint32_t *ret_lease, hfi_root *ret_root, hf_error *re
 }
 
 hf_status
-hf_snapshot_acquire(hf_session *session, hf_snapshot **ret_snapshot, hf_error *reterr) {
+hfi_snapshot_create(hf_session *session, hf_snapshot **ret_snapshot, hf_error *reterr) {
     hf_status status = hfi_session_check(session, reterr);
     if (status)
         return status;
-    hf_snapshot *snapshot = calloc(1, sizeof *snapshot);
-    if (!snapshot)
+    *ret_snapshot = calloc(1, sizeof **ret_snapshot);
+    if (!*ret_snapshot)
         return hf_error_set(reterr, HF_E_NOMEM, "out of memory");
-    snapshot->session = session;
+    (*ret_snapshot)->session = session;
+    return HF_OK;
+}
+
+hf_status
+hf_snapshot_acquire(hf_session *session, hf_snapshot **ret_snapshot, hf_error *reterr) {
+    hf_snapshot *snapshot;
+    hf_status status = hfi_snapshot_create(session, &snapshot, reterr);
+    if (status)
+        return status;
     pthread_mutex_lock(&session->mutex);
     do {
         status = lease(session, &snapshot->lease, &snapshot->root, reterr);
@@ -103,6 +117,50 @@ hf_snapshot_find(hf_snapshot *snapshot, const char *key, size_t key_size,
     return status;
 }
 
+/* ---- comparing ---- */
+
+typedef struct comparison {
+    const unsigned char *stored, *data;
+    atomic_int differs;
+} comparison;
+
+static void
+compare_part(void *context, size_t from, size_t to) {
+    comparison *work = context;
+    if (!atomic_load(&work->differs) &&
+        memcmp(work->stored + from, work->data + from, to - from) != 0)
+        atomic_store(&work->differs, 1);
+}
+
+/* The window's page tables are for what is read often. */
+static int
+compare_piece(const unsigned char *stored, const unsigned char *data, size_t size) {
+    comparison work = {.stored = stored, .data = data};
+    hfi_helpers_divide(size, STEP, compare_part, &work);
+    if (size >= STEP)
+        hfi_pages_drop((void *)(uintptr_t)stored, size);
+    return !atomic_load(&work.differs);
+}
+
+int
+hf_snapshot_holds(hf_snapshot *snapshot, const hf_entry *entry, uint32_t index,
+                  const void *data, size_t size) {
+    const hfi_record *record = entry->internal;
+    if (index >= record->buffer_count || hfi_record_buffers(record)[index].size != size)
+        return 0;
+    const hfi_buffer_head *head = &hfi_record_buffers(record)[index];
+    const hfi_piece *pieces = hfi_record_pieces(record) + head->first_piece;
+    const unsigned char *at = data;
+    int same = 1;
+    for (uint32_t i = 0; i < head->piece_count && size && same; i++) {
+        size_t part = pieces[i].length < size ? (size_t)pieces[i].length : size;
+        same = compare_piece(snapshot->session->window + pieces[i].offset, at, part);
+        at += part;
+        size -= part;
+    }
+    return same && !size;
+}
+
 /* ---- visiting ---- */
 
 typedef struct each_context {
@@ -130,6 +188,76 @@ hf_snapshot_each(hf_snapshot *snapshot, hf_entry_visit visit, void *context,
     hf_status status = hfi_tree_each(snapshot->session, &snapshot->root.tree,
                                      each_entry, &each, reterr);
     return status == HF_STOP ? HF_OK : status;
+}
+
+/* ---- visiting in order ---- */
+
+typedef struct record_list {
+    const hfi_record **records;
+    size_t count, room;
+} record_list;
+
+static hf_status
+list_record(void *context, const hfi_ref *ref, const hfi_record *record,
+            hf_error *reterr) {
+    record_list *list = context;
+    (void)ref;
+    if (!record)
+        return HF_OK;
+    if (list->count == list->room) /* the root says how many there are */
+        return hf_error_set(reterr, HF_E_CORRUPT, "more entries than there should be");
+    list->records[list->count++] = record;
+    return HF_OK;
+}
+
+/* By sequence: a byte at a time from the lowest on, into `other` and back. Sequences
+ * are dense, so two bytes do for most; a comparison sort took ten times as long. */
+static const hfi_record **
+sort_records(const hfi_record **records, const hfi_record **other, size_t count,
+             uint64_t most) {
+    for (unsigned shift = 0; shift < 64 && most >> shift; shift += 8) {
+        size_t starts[256] = {0}, at = 0;
+        for (size_t i = 0; i < count; i++)
+            starts[records[i]->sequence >> shift & 0xff]++;
+        for (size_t i = 0; i < 256; i++) {
+            size_t here = starts[i];
+            starts[i] = at;
+            at += here;
+        }
+        for (size_t i = 0; i < count; i++)
+            other[starts[records[i]->sequence >> shift & 0xff]++] = records[i];
+        const hfi_record **sorted = other;
+        other = records;
+        records = sorted;
+    }
+    return records;
+}
+
+hf_status
+hf_snapshot_each_in_order(hf_snapshot *snapshot, hf_entry_visit visit, void *context,
+                          hf_error *reterr) {
+    const hfi_root *root = &snapshot->root;
+    if (root->entry_count > SIZE_MAX / 2 / sizeof(hfi_record *) - 1)
+        return hf_error_set(reterr, HF_E_CORRUPT, "the root counts too many entries");
+    record_list list = {.room = (size_t)root->entry_count};
+    const hfi_record **both = malloc((2 * list.room + 1) * sizeof *both);
+    if (!both)
+        return hf_error_set(reterr, HF_E_NOMEM, "out of memory");
+    list.records = both;
+    hf_status status =
+        hfi_tree_each(snapshot->session, &root->tree, list_record, &list, reterr);
+    if (!status) {
+        const hfi_record **sorted =
+            sort_records(both, both + list.room, list.count, root->next_sequence);
+        int stopped = 0;
+        for (size_t i = 0; i < list.count && !stopped; i++) {
+            hf_entry entry;
+            hfi_entry_fill(snapshot->session, sorted[i], &entry);
+            stopped = visit(context, &entry);
+        }
+    }
+    free(both);
+    return status;
 }
 
 /* ---- differences ---- */

@@ -71,15 +71,12 @@ hfi_record_load(hf_session *session, const hfi_ref *ref, const hfi_record **ret_
         load(session, ref, HFI_KIND_ENTRY, sizeof(hfi_record), reterr);
     if (!r)
         return HF_E_CORRUPT;
-    uint64_t need = hfi_record_meta_offset(r) + r->meta_size;
     int good = r->magic == HFI_RECORD_MAGIC && r->key_size >= 1 &&
-               r->key_size <= HF_KEY_SIZE_MAX && need <= ref->length;
-    if (good && r->payload_extent == HFI_NONE)
-        good = r->payload_size == 0 ||
-               (r->payload_offset >= need && r->payload_offset <= ref->length &&
-                r->payload_size <= ref->length - r->payload_offset);
-    else if (good)
-        good = hfi_window_at(session, r->payload_offset, r->payload_size) != NULL;
+               r->key_size <= HF_KEY_SIZE_MAX && hfi_record_length(r) == ref->length;
+    const hfi_piece *outside = good ? hfi_record_outside(r) : NULL;
+    if (outside)
+        good = hfi_window_at(session, outside->offset, r->payload_size) != NULL &&
+               outside->extent < hfi_extent_count(session);
     for (uint32_t i = 0; good && i < r->buffer_count; i++) {
         const hfi_buffer_head *b = &hfi_record_buffers(r)[i];
         uint64_t held = 0;
@@ -117,12 +114,14 @@ hfi_entry_fill(hf_session *session, const hfi_record *record, hf_entry *ret_entr
     ret_entry->meta = base + hfi_record_meta_offset(record);
     ret_entry->meta_size = record->meta_size;
     ret_entry->payload_size = record->payload_size;
+    const hfi_piece *outside = hfi_record_outside(record);
     if (record->payload_size)
-        ret_entry->payload = record->payload_extent == HFI_NONE
-                                 ? (const void *)(base + record->payload_offset)
-                                 : session->window + record->payload_offset;
+        ret_entry->payload =
+            outside ? (const void *)(session->window + outside->offset)
+                    : (const void *)(base + hfi_record_payload_offset(record));
     ret_entry->buffer_count = record->buffer_count;
-    ret_entry->buffer_bytes = record->buffer_bytes;
+    for (uint32_t i = 0; i < record->buffer_count; i++)
+        ret_entry->buffer_bytes += hfi_record_buffers(record)[i].size;
     ret_entry->internal = record;
 }
 

@@ -130,7 +130,7 @@ replace_by_fresh(hf_region *region, hf_error *reterr) {
     uint32_t extent;
     void *there;
     hf_status status = hfi_extent_store(session, HFI_EXTENT_REGION, &all, 1,
-                                        region->mapped, &extent, reterr);
+                                        region->mapped, &extent, NULL, reterr);
     if (status)
         return status;
     hfi_piece piece = {session->extents[extent].offset, region->mapped, extent, 0};

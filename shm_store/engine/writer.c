@@ -1,12 +1,13 @@
 /* writer.c - preparing: the draft becomes bytes of one extent.
  *
  * First every size is known: the packs are flushed, their pieces get their places, and
- * each draft node and entry is measured. Then one extent is reserved for all of it and
- * filled from children to parents, since a parent holds its children's checksums. One
- * pwrite puts it there, from a buffer that the session keeps: to map and unmap a fresh
- * one for each commit took longer than to fill it. The manifest at its start tells a
- * publisher, which may be another process, the new root and what happens to each
- * extent's count of living objects.
+ * each draft node is measured. Then one extent is reserved for manifest, nodes and
+ * entries, and the nodes are filled from children to parents, since a parent holds its
+ * children's checksums. One pwrite puts all of it there: manifest and nodes from a
+ * buffer that the session keeps (to map and unmap a fresh one for each commit took
+ * longer than to fill it), the entries from where they were made (base/spool.c). The
+ * manifest at the start tells a publisher, which may be another process, the new root
+ * and what happens to each extent's count of living objects.
  *
  * Only then are the extents marked PREPARED, under the lock: a crash before that leaves
  * reserved extents of a dead process, which the reaper frees.
@@ -21,13 +22,14 @@
 typedef struct writer {
     hf_commit *commit;
     char *bytes;
-    size_t head, used, size; /* of the manifest and its deltas; written; in all */
+    size_t head, used, size; /* of the manifest and its deltas; written; with nodes */
     uint64_t base;
     uint32_t extent;
     uint32_t objects;
 } writer;
 
-/* Give pieces of packs their places, count what the record refers to, add its size. */
+/* Give pieces of packs their places, count what a record refers to, add a node's size.
+ */
 static hf_status
 measure(hf_commit *commit, const hfi_child *child, size_t *size, hf_error *reterr) {
     hf_status status = HF_OK;
@@ -41,7 +43,7 @@ measure(hf_commit *commit, const hfi_child *child, size_t *size, hf_error *reter
             status = measure(commit, &node->children[i], size, reterr);
         return status;
     }
-    hfi_record *record = child->as.entry.record;
+    hfi_record *record = child->as.record;
     hfi_piece *pieces = (hfi_piece *)(uintptr_t)hfi_record_pieces(record);
     for (uint32_t i = 0; i < record->piece_count; i++) {
         if (pieces[i].extent == HFI_NONE || pieces[i].extent < HFI_PACK_MARK)
@@ -50,7 +52,6 @@ measure(hf_commit *commit, const hfi_child *child, size_t *size, hf_error *reter
         pieces[i].extent = pack->extent;
         pieces[i].offset += pack->offset;
     }
-    *size += hfi_round_up(child->as.entry.length, ALIGNMENT);
     return hfi_record_count(commit, record, 1, reterr);
 }
 
@@ -64,49 +65,32 @@ take_room(writer *w, size_t length) {
     return here;
 }
 
-static void
-place(writer *w, const void *bytes, uint32_t length, uint32_t kind, hfi_ref *ret_ref) {
-    *ret_ref = (hfi_ref){w->base + w->used, length, hfi_crc32c(0, bytes, length),
-                         w->extent, kind};
-    memcpy(take_room(w, length), bytes, length);
+static hfi_ref
+refer(writer *w, uint64_t offset, const void *bytes, uint32_t length, uint32_t kind) {
     w->objects++;
+    return (hfi_ref){offset, length, hfi_crc32c(0, bytes, length), w->extent, kind};
 }
 
 static void
 emit(writer *w, const hfi_child *child, uint64_t *live_bytes, hfi_ref *ret_ref) {
     if (child->kind == HFI_CHILD_REF) {
-        *ret_ref = child->as.ref;
+        *ret_ref = *child->as.ref;
     } else if (child->kind == HFI_CHILD_ENTRY) {
-        place(w, child->as.entry.record, child->as.entry.length, HFI_KIND_ENTRY,
-              ret_ref);
-        *live_bytes += ret_ref->length;
+        const hfi_record *record = child->as.record;
+        uint64_t offset =
+            hfi_spool_offset(&w->commit->session->entries, child->chunk, record);
+        uint32_t length = (uint32_t)hfi_record_length(record);
+        *ret_ref = refer(w, offset, record, length, HFI_KIND_ENTRY);
+        *live_bytes += length;
     } else {
         const hfi_draft_node *draft = child->as.node;
-        union {
-            hfi_node node;
-            unsigned char room[sizeof(hfi_node) + 32 * sizeof(hfi_ref)];
-        } small;
         size_t length = sizeof(hfi_node) + draft->count * sizeof(hfi_ref);
-        /* A list of equal hashes may be longer than a node: it is built in place. */
-        hfi_ref *children = draft->count <= 32 ? small.node.children : NULL;
-        size_t here = w->used;
-        if (!children) {
-            take_room(w, length);
-            children = ((hfi_node *)(void *)(w->bytes + here))->children;
-        }
+        uint64_t offset = w->base + w->used;
+        hfi_node *node = (hfi_node *)(void *)take_room(w, length);
+        *node = (hfi_node){HFI_NODE_MAGIC, draft->shift, draft->bitmap, draft->count};
         for (uint32_t i = 0; i < draft->count; i++)
-            emit(w, &draft->children[i], live_bytes, &children[i]);
-        hfi_node head = {HFI_NODE_MAGIC, draft->shift, draft->bitmap, draft->count};
-        if (draft->count <= 32) {
-            memcpy(&small.node, &head, sizeof head);
-            place(w, &small, (uint32_t)length, HFI_KIND_NODE, ret_ref);
-        } else {
-            memcpy(w->bytes + here, &head, sizeof head);
-            *ret_ref = (hfi_ref){w->base + here, (uint32_t)length,
-                                 hfi_crc32c(0, w->bytes + here, length), w->extent,
-                                 HFI_KIND_NODE};
-            w->objects++;
-        }
+            emit(w, &draft->children[i], live_bytes, &node->children[i]);
+        *ret_ref = refer(w, offset, node, (uint32_t)length, HFI_KIND_NODE);
         *live_bytes += length;
     }
 }
@@ -142,14 +126,16 @@ list_extents(hf_commit *commit, hf_error *reterr) {
 /* The directory as it will lie in `w->extent`. May be done again for another one. */
 static void
 fill(writer *w, hfi_manifest *manifest) {
-    w->base = w->commit->session->extents[w->extent].offset;
+    hf_commit *commit = w->commit;
+    hf_session *session = commit->session;
+    w->base = session->extents[w->extent].offset;
     w->used = w->head;
     w->objects = 0;
-    hf_commit *commit = w->commit;
+    hfi_spool_place(&session->entries, w->base + w->size);
     uint64_t live_bytes = 0;
     memset(manifest, 0, sizeof *manifest);
     manifest->magic = HFI_MANIFEST_MAGIC;
-    manifest->slot = commit->session->slot;
+    manifest->slot = session->slot;
     manifest->base_generation = commit->base->root.generation;
     manifest->entry_count = commit->entry_count;
     manifest->next_sequence = commit->next_sequence;
@@ -168,7 +154,7 @@ fill(writer *w, hfi_manifest *manifest) {
         hfi_crc32c(0, deltas, manifest->delta_count * sizeof(hfi_delta));
     manifest->crc = hfi_crc32c(0, manifest, offsetof(hfi_manifest, crc));
     memcpy(w->bytes, manifest, sizeof *manifest);
-    commit->stats.bytes_directory = w->used;
+    commit->stats.bytes_directory = w->used + hfi_spool_size(&session->entries);
     assert(w->used == w->size);
 }
 
@@ -193,19 +179,24 @@ mark_prepared(hf_commit *commit, hf_error *reterr) {
 static hf_status
 write_directory(writer *w, hfi_manifest *manifest, hf_error *reterr) {
     hf_session *session = w->commit->session;
-    if (!(w->bytes = get_scratch(session, w->size)))
+    size_t whole = w->size + hfi_spool_size(&session->entries);
+    struct iovec *parts =
+        hfi_pool_take(&session->drafts, (session->entries.count + 1) * sizeof *parts);
+    if (!parts || !(w->bytes = get_scratch(session, w->size)))
         return hfi_no_memory(reterr);
     hf_status status;
     for (int attempt = 0;; attempt++) {
-        status = hfi_extent_reserve(session, w->size, HFI_EXTENT_LOG | HFI_RESERVE_BARE,
+        status = hfi_extent_reserve(session, whole, HFI_EXTENT_LOG | HFI_RESERVE_BARE,
                                     &w->extent, reterr);
         if (status)
             break;
         hfi_step("prepare:reserved");
         fill(w, manifest);
-        const struct iovec all = {w->bytes, w->size};
-        status = hfi_extent_write(session, w->extent, &all, 1, reterr);
-        if (status != HF_E_NOSPACE || attempt || !hfi_extent_give_way(session))
+        parts[0] = (struct iovec){w->bytes, w->size};
+        hfi_spool_parts(&session->entries, parts + 1);
+        status = hfi_extent_write(session, w->extent, parts, session->entries.count + 1,
+                                  NULL, reterr);
+        if (status != HF_E_NOSPACE || !hfi_extent_give_way(session, attempt))
             break;
     }
     if (session->scratch_size > SCRATCH_KEPT)

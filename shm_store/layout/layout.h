@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 #define HFI_MAGIC          0x3174736166646c68ull /* "hldfast1" */
-#define HFI_LAYOUT_VERSION 1u
+#define HFI_LAYOUT_VERSION 3u
 
 #define HFI_SLOT_COUNT   256u
 #define HFI_LEASE_COUNT  32u
@@ -67,6 +67,9 @@ typedef struct hfi_extent {
 } hfi_extent;
 _Static_assert(sizeof(hfi_extent) == 104, "layout");
 
+/* In a lease: whoever finds the arena full may take it away, the oldest first. */
+#define HFI_LEASE_YIELDED (1ull << 63)
+
 /* One attached process. `owner` is claimed by a compare-and-swap from 0. */
 typedef struct hfi_slot {
     _Atomic uint64_t owner;      /* pid | low half of the pid namespace << 32 */
@@ -74,7 +77,8 @@ typedef struct hfi_slot {
     uint64_t boot;               /* hash of the boot id */
     int64_t attached_unix_ns;
     uint64_t reserved[4];
-    _Atomic uint64_t leases[HFI_LEASE_COUNT]; /* generation + 1; 0: none */
+    /* generation + 1, with HFI_LEASE_YIELDED or without; 0: none */
+    _Atomic uint64_t leases[HFI_LEASE_COUNT];
 } hfi_slot;
 _Static_assert(sizeof(hfi_slot) == 320, "layout");
 _Static_assert(HFI_SLOTS_OFFSET + HFI_SLOT_COUNT * sizeof(hfi_slot) <= HFI_TABLE_OFFSET,
@@ -123,25 +127,23 @@ typedef struct hfi_buffer_head {
 } hfi_buffer_head;
 _Static_assert(sizeof(hfi_buffer_head) == 16, "layout");
 
-/* An entry: this head, buffer heads, pieces, key and NUL, meta (aligned to 8), and a
- * payload of up to HFI_INLINE_MAX bytes (aligned to 64). */
+/* An entry: this head, buffer heads, pieces, key and NUL, meta, and a payload of up to
+ * HFI_INLINE_MAX bytes, aligned to 64 if it is as large, else to 8. A larger payload is
+ * one more piece behind the others, whose length is its own. Most entries are small, so
+ * nothing is here that can be told from the rest. */
 typedef struct hfi_record {
     uint32_t magic;
-    uint32_t key_size;
-    uint64_t hash;
+    uint16_t key_size;
+    uint16_t codec;
     uint64_t sequence;
     uint64_t generation;
-    uint32_t codec;
     uint32_t flags;
     uint32_t meta_size;
     uint32_t buffer_count;
     uint32_t piece_count;
-    uint32_t payload_extent; /* HFI_NONE: inside this record */
-    uint64_t payload_offset; /* from this record's start, or from the object's */
     uint64_t payload_size;
-    uint64_t buffer_bytes;
 } hfi_record;
-_Static_assert(sizeof(hfi_record) == 80, "layout");
+_Static_assert(sizeof(hfi_record) == 48, "layout");
 #define HFI_RECORD_MAGIC 0x79727465u
 #define HFI_INLINE_MAX   (64u << 10)
 

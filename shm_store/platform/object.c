@@ -19,6 +19,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
@@ -258,6 +259,32 @@ hfi_object_read(int fd, void *data, size_t size, uint64_t offset) {
     return 0;
 }
 
+/* Where a large mapping was made last. The next one is asked for right below, which is
+ * free as a rule: then one call does what takes three where the place is to be found.
+ * Only a hint, to be read and written by any thread. */
+static _Atomic uintptr_t last_place;
+
+static int
+has_place(const void *address, uint64_t offset) {
+    return (uintptr_t)address % HUGE == offset % HUGE;
+}
+
+/* The highest place below the last one that fits; NULL before there is one. */
+static void *
+place_below(uint64_t offset, size_t size) {
+    uintptr_t last = atomic_load_explicit(&last_place, memory_order_relaxed);
+    if (size < HUGE || last <= size + HUGE)
+        return NULL;
+    uintptr_t start = last - size;
+    return (void *)(start - (size_t)(start - offset) % HUGE);
+}
+
+static void
+note_place(const void *address, size_t size) {
+    if (size >= HUGE)
+        atomic_store_explicit(&last_place, (uintptr_t)address, memory_order_relaxed);
+}
+
 /* Address space where what is large can have huge pages: at the same place in one as in
  * the object. NULL where the system is to choose. */
 static void *
@@ -286,6 +313,17 @@ hfi_object_map(int fd, uint64_t offset, size_t size, int how, void *at,
 #ifdef MAP_NORESERVE
     flags |= MAP_NORESERVE;
 #endif
+    void *below = at ? NULL : place_below(offset, size);
+    if (below) {
+        void *there = mmap(below, size, protection, flags, fd, (off_t)offset);
+        if (there != MAP_FAILED && has_place(there, offset)) {
+            note_place(there, size);
+            *ret_address = there;
+            return 0;
+        }
+        if (there != MAP_FAILED)
+            munmap(there, size);
+    }
     void *place = at ? at : find_place(offset, size);
     if (place)
         flags |= MAP_FIXED;
@@ -296,6 +334,8 @@ hfi_object_map(int fd, uint64_t offset, size_t size, int how, void *at,
             munmap(place, size);
         return err;
     }
+    if (!at)
+        note_place(address, size);
     *ret_address = address;
     return 0;
 }
@@ -330,6 +370,10 @@ hfi_object_move(int fd, uint64_t offset, void *from, size_t size, void *to) {
 
 void
 hfi_object_unmap(void *address, size_t size) {
-    if (address)
-        munmap(address, size);
+    uintptr_t place = (uintptr_t)address;
+    if (!address)
+        return;
+    munmap(address, size);
+    if (size >= HUGE) /* or else places would wander down */
+        atomic_compare_exchange_strong(&last_place, &place, place + size);
 }

@@ -22,9 +22,13 @@
  * other way round. MADV_COLLAPSE (Linux 6.1), which makes huge pages of small ones at
  * once, works in spite of the setting; it wants a small page to begin with, and finds
  * no huge page where memory is in pieces: then small ones do. What this system gives is
- * tried. Where the kernel first has to move other memory out of the way, one takes 4 to
- * 8 ms instead of 0.1. So it is asked for stretches, whose first small pages tell what
- * only small ones would cost, and no further after the first that costs more.
+ * tried. Where the kernel first has to move other memory out of the way, or a host has
+ * to find memory for its guest (which gives large free blocks back to it), one takes 4
+ * to 8 ms instead of 0.1. So it is asked for stretches, whose first small pages tell
+ * what only small ones would cost (the least of them, since a first one may have to be
+ * found, too), and no further once they took longer than that by a fiftieth of it for
+ * the whole: of a large block a single slow stretch, and the first often is, says
+ * nothing of the rest.
  *
  * Rejected: soft-dirty bits (need /proc/self/clear_refs, which walks the whole process,
  * is absent in many kernels, and may be used by somebody else); userfaultfd's
@@ -54,7 +58,8 @@
 #define PART     ((size_t)64 << 20) /* of a range that is scanned by several threads */
 #define SAMPLES  16
 #define STRETCH  ((size_t)4 << 20) /* made huge at once */
-#define ALONE    4 /* what a page costs alone, in those of one of many */
+#define ALONE    4  /* what a page costs alone, in those of one of many */
+#define LEEWAY   64 /* bytes for each ns that huge pages may take longer */
 
 /* Of the processor: that somebody else computes is no reason for small pages. */
 static uint64_t
@@ -377,63 +382,73 @@ populate(void *address, size_t size) {
     return 0;
 }
 
-/* Also whether that took no longer than small pages would have. 0 or an errno; what
- * else fails here shows in small pages. */
+/* Tried, in time that counts; 1 if there are huge pages now. */
 static int
-make_stretch_huge(char *address, size_t size, size_t huge, int *ret_is_cheap) {
+collapse(char *address, size_t size, size_t huge, hfi_huge_budget *budget) {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     uint64_t started = hfi_pages_clock();
-    for (size_t at = 0; at + huge <= size; at += huge) {
-        int err = populate(address + at, page);
-        if (err)
-            return err;
-    }
+    for (size_t at = 0; at + huge <= size; at += huge)
+        if (populate(address + at, page) != 0)
+            return 0;
     uint64_t first = hfi_pages_clock();
-    if (hfi_fault("collapse") == 0)
-        madvise(address, size, MADV_COLLAPSE);
-    uint64_t took = hfi_pages_clock() - first;
-    *ret_is_cheap = took <= (first - started) * (huge / page) / ALONE;
-    return 0;
+    int is_huge =
+        hfi_fault("collapse") == 0 && madvise(address, size, MADV_COLLAPSE) == 0;
+    int64_t took = (int64_t)(hfi_pages_clock() - first);
+    int64_t one = (int64_t)((first - started) / (size / huge));
+    if (one < atomic_load(&budget->page_ns))
+        atomic_store(&budget->page_ns, one); /* two threads: or nearly */
+    int64_t small = atomic_load(&budget->page_ns) * (int64_t)(size / page / ALONE);
+    int64_t left = atomic_load(&budget->left_ns) + small - took;
+    atomic_store(&budget->left_ns, left < budget->most_ns ? left : budget->most_ns);
+    return is_huge;
 }
 
-static int
-make_huge(char *address, size_t size, size_t huge) {
-    size_t stretch = huge > STRETCH ? huge : STRETCH;
-    int is_cheap = 1;
-    madvise(address, size, MADV_HUGEPAGE);
-    for (size_t at = 0; at + huge <= size && is_cheap; at += stretch) {
-        size_t part = size - at < stretch ? size - at : stretch;
-        int err = make_stretch_huge(address + at, part, huge, &is_cheap);
-        if (err)
-            return err;
-    }
+hfi_huge_budget
+hfi_pages_budget(size_t size) {
+    int64_t ns = (int64_t)(size / LEEWAY);
+    return (hfi_huge_budget){ns, ns, INT64_MAX};
+}
+
+int
+hfi_pages_make_huge(void *address, size_t size, size_t huge, hfi_huge_budget *budget) {
+    if (atomic_load(&budget->left_ns) < 0)
+        return 0;
+    if (collapse(address, size, huge, budget))
+        return 1;
+    atomic_store(&budget->left_ns, -1);
     return 0;
 }
 
 int
 hfi_pages_allocate(void *address, size_t size, size_t huge) {
     int err = hfi_fault("populate");
-    if (!err)
-        err = make_huge(address, size, huge);
-    return err ? err : populate(address, size);
-}
-
-void
-hfi_pages_make_huge(void *address, size_t size, size_t huge) {
-    make_huge(address, size, huge);
+    size_t stretch = huge > STRETCH ? huge : STRETCH, made = 0;
+    hfi_huge_budget budget = hfi_pages_budget(size);
+    madvise(address, size, MADV_HUGEPAGE);
+    while (!err && size - made >= huge) {
+        size_t left = size - made;
+        size_t part = left < stretch ? left / huge * huge : stretch;
+        if (!hfi_pages_make_huge((char *)address + made, part, huge, &budget))
+            break;
+        made += part;
+    }
+    return err ? err : populate((char *)address + made, size - made);
 }
 
 /* One byte is touched: if there is a huge page then, they are given. */
 size_t
 hfi_pages_huge(int fd, uint64_t offset) {
     size_t size = huge_size(), found = 0;
+    hfi_huge_budget budget = hfi_pages_budget(size);
     struct stat before, after;
     void *address;
     if (!size || offset % size || fstat(fd, &before) != 0 ||
         hfi_object_truncate(fd, offset + size) != 0)
         return 0;
     if (hfi_object_map(fd, offset, size, HFI_MAP_SHARED, NULL, &address) == 0) {
-        if (make_huge(address, size, size) == 0 && fstat(fd, &after) == 0 &&
+        madvise(address, size, MADV_HUGEPAGE);
+        hfi_pages_make_huge(address, size, size, &budget);
+        if (fstat(fd, &after) == 0 &&
             (uint64_t)(after.st_blocks - before.st_blocks) * 512 >= size)
             found = size;
         hfi_object_unmap(address, size);
@@ -450,9 +465,16 @@ hfi_pages_allocate(void *address, size_t size, size_t huge) {
     return ENOTSUP;
 }
 
-void
-hfi_pages_make_huge(void *address, size_t size, size_t huge) {
-    (void)address, (void)size, (void)huge;
+hfi_huge_budget
+hfi_pages_budget(size_t size) {
+    (void)size;
+    return (hfi_huge_budget){-1, -1, 0};
+}
+
+int
+hfi_pages_make_huge(void *address, size_t size, size_t huge, hfi_huge_budget *budget) {
+    (void)address, (void)size, (void)huge, (void)budget;
+    return 0;
 }
 
 size_t

@@ -41,10 +41,19 @@ size_t hfi_pages_huge(int fd, uint64_t offset);
  * be, and as long as that takes no longer than small pages would. 0, or an errno where
  * there is none, and then perhaps in part. */
 int hfi_pages_allocate(void *address, size_t size, size_t huge);
-/* The same for memory that is about to be written: only huge pages, the rest of the
- * holes (all but a first page where one was tried) stays, since writing gives small
- * ones. */
-void hfi_pages_make_huge(void *address, size_t size, size_t huge);
+/* What huge pages may take longer than small ones would, for a range of this size. */
+typedef struct hfi_huge_budget {
+    _Atomic int64_t left_ns; /* below 0: none are tried */
+    int64_t most_ns;
+    _Atomic int64_t page_ns; /* what a small one took, at least */
+} hfi_huge_budget;
+
+hfi_huge_budget hfi_pages_budget(size_t size);
+/* Huge pages for a stretch of such a mapping, some multiple of `huge`: 1 where it has
+ * them now. Where not, it may have got a first small page. The budget is one for all
+ * stretches of a range, by whichever threads. */
+int hfi_pages_make_huge(void *address, size_t size, size_t huge,
+                        hfi_huge_budget *budget);
 /* What it is timed by, in ns; tests set their own. */
 extern uint64_t (*hfi_pages_clock)(void);
 

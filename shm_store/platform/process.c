@@ -10,6 +10,9 @@
  * still run (the leader called pthread_exit): then field 20, the thread count, is
  * above 1.
  *
+ * On its way out a process gives its locks back before it is a zombie. So who learns of
+ * an end by a lock may find the process alive: its flags tell that it is ending.
+ *
  * Elsewhere than on Linux the start time is unknown, and kill(pid, 0) decides.
  */
 #include "process.h"
@@ -17,6 +20,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -40,23 +44,28 @@ read_file(const char *path, char *text, size_t size) {
     return 0;
 }
 
+#define PF_EXITING 4u /* of the flags: the kernel's, and as old as they are */
+
 /* 1 and the start time, 0 where there is no such process (or only its corpse). */
 static int
-read_stat(uint64_t pid, uint64_t *ret_start) {
+read_stat(uint64_t pid, uint64_t *ret_start, bool *ret_is_ending) {
     char path[64], text[1024];
+    *ret_is_ending = false;
     snprintf(path, sizeof path, "/proc/%llu/stat", (unsigned long long)pid);
     if (read_file(path, text, sizeof text) != 0)
         return 0;
     const char *p = strrchr(text, ')'); /* the name may hold anything */
     char state = 0;
     long threads = 0;
+    unsigned flags = 0;
     unsigned long long start = 0;
     if (!p || sscanf(p + 1,
-                     " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d "
+                     " %c %*d %*d %*d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d %*d "
                      "%*d %ld %*d %llu",
-                     &state, &threads, &start) != 3)
+                     &state, &flags, &threads, &start) != 4)
         return 0;
     *ret_start = start;
+    *ret_is_ending = (flags & PF_EXITING) != 0;
     return !((state == 'Z' && threads <= 1) || state == 'X');
 }
 
@@ -78,8 +87,9 @@ namespace_id(void) {
 }
 #else
 static int
-read_stat(uint64_t pid, uint64_t *ret_start) {
+read_stat(uint64_t pid, uint64_t *ret_start, bool *ret_is_ending) {
     *ret_start = 0;
+    *ret_is_ending = false;
     return kill((pid_t)pid, 0) == 0 || errno == EPERM;
 }
 
@@ -97,14 +107,16 @@ namespace_id(void) {
 hfi_process
 hfi_process_self(void) {
     hfi_process self = {0, 0, boot_hash()};
+    bool is_ending;
     self.owner = (uint32_t)getpid() | namespace_id() << 32;
-    read_stat((uint32_t)getpid(), &self.start_time);
+    read_stat((uint32_t)getpid(), &self.start_time, &is_ending);
     return self;
 }
 
-int
-hfi_process_alive(const hfi_process *process) {
+static int
+look(const hfi_process *process, bool *ret_is_ending) {
     uint64_t boot = boot_hash(), start = 0;
+    *ret_is_ending = false;
     if (boot && process->boot && boot != process->boot)
         return 0;
     if (process->owner >> 32 != namespace_id())
@@ -112,9 +124,27 @@ hfi_process_alive(const hfi_process *process) {
     uint32_t pid = (uint32_t)process->owner;
     if (pid == 0)
         return 0;
-    if (!read_stat(pid, &start))
+    if (!read_stat(pid, &start, ret_is_ending))
         return kill((pid_t)pid, 0) != 0 && errno == EPERM;
     return !(process->start_time && start && start != process->start_time);
+}
+
+int
+hfi_process_alive(const hfi_process *process) {
+    bool is_ending;
+    return look(process, &is_ending);
+}
+
+int
+hfi_process_await_end(const hfi_process *process) {
+    struct timespec moment = {0, 1000000};
+    bool is_ending;
+    int alive = look(process, &is_ending);
+    for (int i = 0; i < 1000 && alive == 1 && is_ending; i++) {
+        nanosleep(&moment, NULL);
+        alive = look(process, &is_ending);
+    }
+    return alive;
 }
 
 uint64_t

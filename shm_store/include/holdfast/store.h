@@ -164,6 +164,35 @@ HF_EXPORT void hf_snapshot_release(hf_snapshot *snapshot);
 HF_EXPORT uint64_t hf_snapshot_generation(const hf_snapshot *snapshot);
 HF_EXPORT uint64_t hf_snapshot_entry_count(const hf_snapshot *snapshot);
 
+/* Let the snapshot's generation go whenever somebody finds the arena full, the oldest
+ * first: for a history that is kept while there is room. Until hf_snapshot_hold it may
+ * only be released, or asked for its generation. */
+HF_EXPORT void hf_snapshot_yield(hf_snapshot *snapshot);
+/* Keep it again. HF_NOT_FOUND without words where the generation is gone; the snapshot
+ * is then good for nothing but to be released. HF_E_GONE. */
+HF_EXPORT HF_CHECK hf_status hf_snapshot_hold(hf_snapshot *snapshot, hf_error *reterr);
+/* Bytes of retired extents that yielded snapshots keep, of all processes. Somebody who
+ * has yet to follow a newer generation may lease or map some of them for a moment, too.
+ */
+HF_EXPORT HF_CHECK hf_status hf_session_yielded_bytes(hf_session *session,
+                                                      uint64_t *ret_bytes,
+                                                      hf_error *reterr);
+
+/* Names a generation to another process of this machine that has the session open.
+ * Plain bytes. */
+typedef struct hf_generation {
+    uint64_t bytes[8];
+} hf_generation;
+
+HF_EXPORT void hf_snapshot_export(const hf_snapshot *snapshot,
+                                  hf_generation *ret_generation);
+/* Lease the generation that another process named, and holds for as long as this call
+ * takes. HF_E_CORRUPT where it names none, HF_E_LIMIT, HF_E_NOMEM, HF_E_GONE. */
+HF_EXPORT HF_CHECK hf_status hf_snapshot_import(hf_session *session,
+                                                const hf_generation *generation,
+                                                hf_snapshot **ret_snapshot,
+                                                hf_error *reterr);
+
 /* An entry as read: every pointer is borrowed and valid while the snapshot is held.
  * Key, meta and payloads of up to 64 KiB were checksummed when written and are checked
  * when read; larger payloads and buffers by hf_session_scrub and hf_session_verify. */
@@ -176,7 +205,7 @@ typedef struct hf_entry {
     uint64_t generation; /* in which this content was committed */
     const void *meta;
     size_t meta_size;
-    const void *payload; /* aligned to 64 bytes; NULL where payload_size is 0 */
+    const void *payload; /* aligned to 64 bytes, to 8 if it is smaller; or NULL */
     size_t payload_size;
     uint32_t buffer_count;
     uint64_t buffer_bytes; /* of all buffers together */
@@ -188,11 +217,22 @@ HF_EXPORT HF_CHECK hf_status hf_snapshot_find(hf_snapshot *snapshot, const char 
                                               size_t key_size, hf_entry *ret_entry,
                                               hf_error *reterr);
 
+/* 1 where buffer `index` of `entry` has just these bytes, 0 where it hasn't or there is
+ * no such buffer. Large ones are compared by several threads, which end with the call,
+ * up to the first difference. */
+HF_EXPORT int hf_snapshot_holds(hf_snapshot *snapshot, const hf_entry *entry,
+                                uint32_t index, const void *data, size_t size);
+
 /* Visit all entries, in no particular order. `visit` returns 0, or HF_STOP to end. */
 typedef int (*hf_entry_visit)(void *context, const hf_entry *entry);
 HF_EXPORT HF_CHECK hf_status hf_snapshot_each(hf_snapshot *snapshot,
                                               hf_entry_visit visit, void *context,
                                               hf_error *reterr);
+
+/* The same in the order in which the keys were first put. HF_E_NOMEM. */
+HF_EXPORT HF_CHECK hf_status hf_snapshot_each_in_order(hf_snapshot *snapshot,
+                                                       hf_entry_visit visit,
+                                                       void *context, hf_error *reterr);
 
 /* Visit what differs between two generations of one session: `before` is NULL for an
  * added key, `after` for a removed one. Costs what differs, not what is there. `before`
@@ -232,6 +272,29 @@ HF_EXPORT void *hf_region_address(const hf_region *region);
 HF_EXPORT size_t hf_region_size(const hf_region *region);
 /* 1 while own and not published: only then may its owner resize or recycle it. */
 HF_EXPORT int hf_region_is_own(const hf_region *region);
+/* Blocks that regions were reserved in, and that no region of this process had before:
+ * the sizes of the first HF_TAKEN_MAX of a MiB or more since the last call, and how
+ * many. Any thread. */
+#define HF_TAKEN_MAX 64
+HF_EXPORT size_t hf_session_taken(hf_session *session, size_t ret_sizes[HF_TAKEN_MAX]);
+/* Have blocks of these sizes ready, with memory and page tables, for regions that are
+ * reserved later. Only from room that nobody keeps anything in, and while there is any:
+ * `ret_bytes` tells how much it is. Any thread. HF_E_SYSTEM, HF_E_LIMIT, HF_E_NOMEM,
+ * HF_E_GONE. */
+HF_EXPORT HF_CHECK hf_status hf_session_stock(hf_session *session, const size_t *sizes,
+                                              size_t count, uint64_t *ret_bytes,
+                                              hf_error *reterr);
+/* See to it that free space of the arena has memory for blocks of these sizes, all at
+ * once: for a process that waits. hf_session_provide begins, hf_session_provide_some
+ * allocates up to `bytes` of what is missing and tells by `ret_more` whether there may
+ * be more to do, and hf_session_provide_end lets everybody have what is there. No more
+ * than a 32nd of the machine's memory, and only from room that nobody keeps anything
+ * in. One thread at a time. HF_E_SYSTEM, HF_E_NOMEM, HF_E_GONE. */
+HF_EXPORT void hf_session_provide(hf_session *session, const size_t *sizes,
+                                  size_t count);
+HF_EXPORT HF_CHECK hf_status hf_session_provide_some(hf_session *session, size_t bytes,
+                                                     int *ret_more, hf_error *reterr);
+HF_EXPORT void hf_session_provide_end(hf_session *session);
 /* Pages that were written since the region was mapped or last committed. For an own
  * region: all of its pages. */
 HF_EXPORT HF_CHECK hf_status hf_region_changed_pages(hf_region *region,
@@ -278,6 +341,16 @@ typedef struct hf_buffer {
     hf_region *region;
 } hf_buffer;
 
+/* 128 bits that tell whether data is what it was. Of this process and its forks only:
+ * another machine has another digest of the same data. Not for enemies. */
+typedef struct hf_digest {
+    uint64_t words[2];
+} hf_digest;
+
+/* Let `digest`, {{0, 0}} at first, speak of this data as well. Large data is read by
+ * several threads, which end with the call. Any thread. */
+HF_EXPORT void hf_digest_add(hf_digest *digest, const void *data, size_t size);
+
 typedef struct hf_value {
     const char *key;
     size_t key_size; /* 1 .. HF_KEY_SIZE_MAX */
@@ -289,6 +362,9 @@ typedef struct hf_value {
     size_t payload_size;
     const hf_buffer *buffers;
     uint32_t buffer_count;
+    hf_digest *ret_digests; /* of each buffer that isn't empty and has no region, as it
+                             * was when it was copied: which costs less than to read
+                             * it once more. As many as buffers; or NULL */
 } hf_value;
 
 typedef struct hf_commit_stats {
@@ -317,6 +393,12 @@ HF_EXPORT HF_CHECK hf_status hf_commit_put(hf_commit *commit, const hf_value *va
 /* Remove a key; HF_NOT_FOUND where it isn't there. */
 HF_EXPORT HF_CHECK hf_status hf_commit_remove(hf_commit *commit, const char *key,
                                               size_t key_size, hf_error *reterr);
+/* Let the commit be the return to `snapshot`, which stays leased until it is published:
+ * all keys and their content as they were then. Costs what differs, and copies nothing.
+ * The commit must be empty, and takes nothing else. HF_E_INVALID, HF_E_CORRUPT,
+ * HF_E_NOMEM. */
+HF_EXPORT HF_CHECK hf_status hf_commit_restore(hf_commit *commit, hf_snapshot *snapshot,
+                                               hf_error *reterr);
 HF_EXPORT void hf_commit_get_stats(const hf_commit *commit, hf_commit_stats *ret_stats);
 
 /* Write everything, publish nothing. The commit is consumed on success; the changes

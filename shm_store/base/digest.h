@@ -1,0 +1,35 @@
+/* digest.h - 128 bits that tell "the same as last time", part by part. Any thread. */
+#ifndef HFI_DIGEST_H
+#define HFI_DIGEST_H
+
+#include <stddef.h>
+
+#include "holdfast/store.h"
+
+/* What is larger is cut in parts, each with a digest of its own. */
+#define HFI_DIGEST_PART ((size_t)2 << 20)
+/* What the parts' digests are joined in: each set is a whole number of lanes. */
+#define HFI_DIGEST_SET ((size_t)1024)
+
+typedef struct hfi_lanes {
+    uint64_t words[8];
+} hfi_lanes;
+
+/* Of one part. */
+void hfi_digest_part(const void *data, size_t size, hf_digest *ret_digest);
+/* The same, and copy it to `to`, on a page's start, past the cache. */
+void hfi_digest_copy(void *to, const void *data, size_t size, hf_digest *ret_digest);
+/* Copy without. */
+void hfi_stream_copy(void *to, const void *data, size_t size);
+
+/* Take `digest` for a beginning, add data or sets of parts' digests, and `size` bytes
+ * they were. */
+void hfi_lanes_init(hfi_lanes *lanes, const hf_digest *digest);
+void hfi_lanes_add(hfi_lanes *lanes, const void *data, size_t size);
+void hfi_lanes_finish(const hfi_lanes *lanes, size_t size, hf_digest *ret_digest);
+
+/* What the processor has for it: -1 if nobody has asked yet, 0 for nothing. For tests.
+ */
+extern _Atomic int hfi_digest_instructions;
+
+#endif

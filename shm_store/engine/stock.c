@@ -1,0 +1,82 @@
+/* stock.c - blocks that are ready before somebody asks for them.
+ *
+ * A new block needs memory and page tables: 0.3 to 0.7 s a GiB of small pages, in the
+ * middle of a computation that somebody may be measuring. What a program frees it takes
+ * again from its cache (region.c); but a process that runs one cell begins without a
+ * cache, and what the last cell made is kept for undo. So who knows what will be asked
+ * for stocks the cache with it beforehand.
+ *
+ * What will be asked for is told by the past: hf_session_taken gives the sizes of the
+ * blocks that were asked for and were no used ones of this process. With that many in
+ * stock the same computation finds all that it needs: a block of the stock counts as
+ * taken when it is asked for, as a fresh one does, so that the answer stays the same.
+ * Small blocks aren't worth it, and the list is bounded.
+ *
+ * Blocks of a stock that are known to be zero stay so until they are taken: zeroed
+ * memory then needs no clearing.
+ *
+ * A stock is spare room: for its sake nothing is given up that others keep, neither
+ * another cache nor an old generation (HFI_RESERVE_SPARE). session->mutex guards the
+ * list.
+ */
+#include "engine/internal.h"
+
+#define WORTH ((size_t)1 << 20) /* bytes of a block that is listed */
+
+void
+hfi_stock_note(hf_session *session, const hf_region *block) {
+    if (block->mapped >= WORTH && session->taken_count < HF_TAKEN_MAX)
+        session->taken[session->taken_count++] = block->mapped;
+}
+
+size_t
+hf_session_taken(hf_session *session, size_t ret_sizes[HF_TAKEN_MAX]) {
+    pthread_mutex_lock(&session->mutex);
+    size_t count = session->taken_count;
+    memcpy(ret_sizes, session->taken, count * sizeof *ret_sizes);
+    session->taken_count = 0;
+    pthread_mutex_unlock(&session->mutex);
+    return count;
+}
+
+/* A block that isn't in the cache yet. */
+static hf_status
+make(hf_session *session, size_t size, hf_region **ret_block, hf_error *reterr) {
+    hf_region *block;
+    int is_zero;
+    hf_status status =
+        hfi_block_take(session, size, HFI_RESERVE_SPARE, &block, &is_zero, reterr);
+    if (status)
+        return status;
+    if (!block->is_met)
+        hfi_pages_populate(block->address, block->mapped, 1);
+    block->is_met = 1;
+    block->is_zero = is_zero;
+    block->is_new = 1;
+    *ret_block = block;
+    return HF_OK;
+}
+
+hf_status
+hf_session_stock(hf_session *session, const size_t *sizes, size_t count,
+                 uint64_t *ret_bytes, hf_error *reterr) {
+    hf_region *blocks = NULL, *block;
+    uint64_t bytes = 0;
+    hf_status status = hfi_session_check(session, reterr);
+    for (size_t i = 0; !status && i < count; i++) {
+        status = make(session, hfi_block_size(session, sizes[i]), &block, reterr);
+        if (status)
+            break;
+        bytes += block->mapped;
+        block->cache_next = blocks; /* not in the cache: the next would take it */
+        blocks = block;
+    }
+    pthread_mutex_lock(&session->mutex);
+    while ((block = blocks)) {
+        blocks = block->cache_next;
+        hfi_cache_put(session, block);
+    }
+    pthread_mutex_unlock(&session->mutex);
+    *ret_bytes = bytes;
+    return status == HF_E_NOSPACE ? HF_OK : status;
+}

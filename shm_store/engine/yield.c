@@ -1,0 +1,167 @@
+/* yield.c - generations that are kept while there is room, and handed to others.
+ *
+ * A history of the session is worth keeping, but not at the price of somebody's array.
+ * So a snapshot can be yielded: its lease gets a bit, with which it keeps the
+ * generation as any lease does, until a process that finds the arena full takes it away
+ * under the writer lock, the oldest generation of all first (hfi_yield_take). The
+ * holder learns it when it wants to read: hf_snapshot_hold takes the bit off by a
+ * compare-and-swap, which fails where the lease is another's zero by then. So nobody
+ * reads what was freed, and nobody asks a process that may be busy for its consent.
+ *
+ * A yielded lease is never shared with a snapshot that isn't: where two are on one
+ * lease, the one that is yielded gets a lease of its own first.
+ *
+ * Only the current generation can be leased by whoever likes, since its root is in the
+ * superblock. Roots of older ones are known to those who hold them; the holder exports
+ * the root, and the other process writes a lease of its own while the first one holds
+ * it. The root has a checksum, and vouches for the tree.
+ *
+ * Rejected: a message that asks the holder to let go. A process in the middle of an
+ * allocation has nobody to wait for.
+ */
+#include "engine/internal.h"
+
+_Static_assert(sizeof(hf_generation) == sizeof(hfi_root), "a root is what is exported");
+
+static _Atomic uint64_t *
+lease_of(const hf_snapshot *snapshot) {
+    const hf_session *session = snapshot->session;
+    return &session->slots[session->slot].leases[snapshot->lease];
+}
+
+/* A lease of this process that no snapshot is on; HFI_LEASE_COUNT where all are. */
+static uint32_t
+unused_lease(const hf_session *session) {
+    uint32_t i = 0;
+    while (i < HFI_LEASE_COUNT && session->lease_uses[i])
+        i++;
+    return i;
+}
+
+/* To another lease, with this word. Mutex held. */
+static void
+move_to(hf_snapshot *snapshot, uint32_t lease, uint64_t word) {
+    hf_session *session = snapshot->session;
+    atomic_store(&session->slots[session->slot].leases[lease], word);
+    session->lease_uses[snapshot->lease]--;
+    session->lease_uses[lease]++;
+    snapshot->lease = lease;
+}
+
+void
+hf_snapshot_yield(hf_snapshot *snapshot) {
+    hf_session *session = snapshot->session;
+    uint64_t word = (snapshot->root.generation + 1) | HFI_LEASE_YIELDED;
+    pthread_mutex_lock(&session->mutex);
+    if (!snapshot->is_yielded && !session->inherited) {
+        uint32_t other = unused_lease(session);
+        if (session->lease_uses[snapshot->lease] == 1) {
+            atomic_store(lease_of(snapshot), word);
+            snapshot->is_yielded = 1;
+        } else if (other < HFI_LEASE_COUNT) {
+            move_to(snapshot, other, word);
+            snapshot->is_yielded = 1;
+        } /* else it stays held: that keeps too much, and breaks nothing */
+    }
+    pthread_mutex_unlock(&session->mutex);
+}
+
+hf_status
+hf_snapshot_hold(hf_snapshot *snapshot, hf_error *reterr) {
+    hf_session *session = snapshot->session;
+    uint64_t word = (snapshot->root.generation + 1) | HFI_LEASE_YIELDED;
+    hf_status status = hfi_session_check(session, reterr);
+    if (status)
+        return status;
+    pthread_mutex_lock(&session->mutex);
+    if (snapshot->is_yielded) {
+        if (atomic_compare_exchange_strong(lease_of(snapshot), &word,
+                                           snapshot->root.generation + 1))
+            snapshot->is_yielded = 0;
+        else
+            status = HF_NOT_FOUND;
+    }
+    pthread_mutex_unlock(&session->mutex);
+    return status;
+}
+
+int
+hfi_yield_take(hf_session *session) {
+    for (;;) {
+        _Atomic uint64_t *oldest = NULL;
+        uint64_t least = UINT64_MAX;
+        for (uint32_t i = 0; i < HFI_SLOT_COUNT; i++)
+            for (unsigned k = 0; k < HFI_LEASE_COUNT; k++) {
+                uint64_t lease = atomic_load(&session->slots[i].leases[k]);
+                if ((lease & HFI_LEASE_YIELDED) && lease < least) {
+                    least = lease;
+                    oldest = &session->slots[i].leases[k];
+                }
+            }
+        if (!oldest)
+            return 0;
+        hfi_step("yield:take");
+        if (atomic_compare_exchange_strong(oldest, &least, 0))
+            return 1;
+    }
+}
+
+hf_status
+hf_session_yielded_bytes(hf_session *session, uint64_t *ret_bytes, hf_error *reterr) {
+    hfi_leases yielded;
+    uint64_t bytes = 0;
+    hf_status status = hfi_lock(session, reterr);
+    if (status)
+        return status;
+    hfi_extent_reclaim(session); /* what is left is leased or pinned */
+    hfi_leases_read(session, 1, &yielded);
+    uint32_t index = session->super->retired, guard = hfi_extent_count(session);
+    while (index < hfi_extent_count(session) && guard--) {
+        const hfi_extent *extent = &session->extents[index];
+        if (hfi_leases_keep(&yielded, extent))
+            bytes += extent->size;
+        index = extent->next;
+    }
+    hfi_unlock(session);
+    *ret_bytes = bytes;
+    return HF_OK;
+}
+
+/* ---- handing over ---- */
+
+void
+hf_snapshot_export(const hf_snapshot *snapshot, hf_generation *ret_generation) {
+    memcpy(ret_generation, &snapshot->root, sizeof *ret_generation);
+}
+
+hf_status
+hf_snapshot_import(hf_session *session, const hf_generation *generation,
+                   hf_snapshot **ret_snapshot, hf_error *reterr) {
+    hf_snapshot *snapshot;
+    hf_status status = hfi_snapshot_create(session, &snapshot, reterr);
+    if (status)
+        return status;
+    memcpy(&snapshot->root, generation, sizeof snapshot->root);
+    if (!hfi_root_is_valid(&snapshot->root, snapshot->root.generation) ||
+        snapshot->root.generation > hf_session_generation(session)) {
+        free(snapshot);
+        return hf_error_set(reterr, HF_E_CORRUPT, "these bytes name no generation");
+    }
+    pthread_mutex_lock(&session->mutex);
+    snapshot->lease = unused_lease(session);
+    if (snapshot->lease < HFI_LEASE_COUNT) {
+        atomic_store(&session->slots[session->slot].leases[snapshot->lease],
+                     snapshot->root.generation + 1);
+        session->lease_uses[snapshot->lease]++;
+    } else {
+        status = hf_error_set(reterr, HF_E_LIMIT, "this process holds %u generations",
+                              HFI_LEASE_COUNT);
+    }
+    pthread_mutex_unlock(&session->mutex);
+    if (status) {
+        free(snapshot);
+        return status;
+    }
+    *ret_snapshot = snapshot;
+    return HF_OK;
+}
