@@ -82,7 +82,26 @@ buffer_accepts(const hf_codec *codec, void *value) {
 
 /* ---- encoding ------------------------------------------------------------------- */
 
-/* The dtype's string, and its pickle where the string doesn't say everything (else
+/* Its type string, or its letter where that is another type's string, too: `long long`
+ * and `long` are two types of the same size. NULL with an exception. */
+static PyObject *
+simple_text(PyObject *dtype) {
+    PyObject *letter = PyObject_GetAttrString(dtype, "char");
+    PyObject *builtin = letter ? PyObject_GetAttrString(dtype, "isbuiltin") : NULL;
+    if (builtin && PyObject_IsTrue(builtin) == 1 &&
+        (PyUnicode_CompareWithASCIIString(letter, "q") == 0 ||
+         PyUnicode_CompareWithASCIIString(letter, "Q") == 0)) {
+        Py_DECREF(builtin);
+        return letter;
+    }
+    Py_XDECREF(letter);
+    if (!builtin)
+        return NULL;
+    Py_DECREF(builtin);
+    return PyObject_GetAttrString(dtype, "str");
+}
+
+/* The dtype's text, and its pickle where the text doesn't say everything (else
  * Py_None). New references; -1 with an exception. */
 static int
 dtype_texts(PyObject *array, PyObject **ret_text, PyObject **ret_pickle) {
@@ -91,7 +110,7 @@ dtype_texts(PyObject *array, PyObject **ret_text, PyObject **ret_pickle) {
     PyObject *metadata = fields ? PyObject_GetAttrString(dtype, "metadata") : NULL;
     PyObject *text = NULL, *pickle = NULL;
     if (metadata && fields == Py_None && metadata == Py_None) {
-        text = PyObject_GetAttrString(dtype, "str");
+        text = simple_text(dtype);
         pickle = Py_NewRef(Py_None);
     } else if (metadata) {
         PyObject *module = PyImport_ImportModule("pickle");
@@ -291,6 +310,22 @@ tuple_of(const int64_t *numbers, size_t count) {
     return tuple;
 }
 
+/* numpy.ndarray. An import asks a dozen questions of Python's own even of what is
+ * there.
+ */
+static PyObject *
+array_type(void) {
+    PyObject *numpy = PyDict_GetItemString(PyImport_GetModuleDict(), "numpy");
+    PyObject *type = numpy ? PyObject_GetAttrString(numpy, "ndarray") : NULL;
+    if (type)
+        return type;
+    PyErr_Clear();
+    numpy = PyImport_ImportModule("numpy");
+    type = numpy ? PyObject_GetAttrString(numpy, "ndarray") : NULL;
+    Py_XDECREF(numpy);
+    return type;
+}
+
 /* numpy.ndarray(shape, dtype, pin, offset, strides): NumPy itself checks that every
  * element lies inside the buffer. */
 static PyObject *
@@ -308,8 +343,7 @@ array_make(const hfi_meta *meta, PyObject *pin, hf_error *reterr) {
         PyErr_SetString(PyExc_ValueError, "an array's meta doesn't hold together");
         return NULL;
     }
-    PyObject *numpy = PyImport_ImportModule("numpy");
-    PyObject *type = numpy ? PyObject_GetAttrString(numpy, "ndarray") : NULL;
+    PyObject *type = array_type();
     PyObject *dtype = type ? dtype_from_meta(meta) : NULL;
     PyObject *sizes = tuple_of(shape, dimensions),
              *steps = tuple_of(strides, dimensions);
@@ -323,7 +357,6 @@ array_make(const hfi_meta *meta, PyObject *pin, hf_error *reterr) {
             Py_CLEAR(array);
         Py_XDECREF(flags);
     }
-    Py_XDECREF(numpy);
     Py_XDECREF(type);
     Py_XDECREF(dtype);
     Py_XDECREF(sizes);

@@ -101,6 +101,8 @@ static const char *const transparent_types[] = {"object",
                                                 "collections.OrderedDict",
                                                 "collections.defaultdict",
                                                 "functools.partial",
+                                                "functools._lru_cache_wrapper",
+                                                "functools._lru_list_elem",
                                                 "holdfast._store.Region",
                                                 "holdfast._store.Memory"};
 
@@ -165,6 +167,56 @@ hfi_graph_is_weakly_held(PyObject *object) {
     return !own;
 }
 
+/* ---- instances whose attributes lie in them (Python 3.13) --------------------------
+ */
+
+#ifdef Py_TPFLAGS_INLINE_VALUES
+/* Before the instance, by the object's header and that of the collector. NULL where no
+ * dict was asked for. */
+static PyObject *
+managed_dict(PyObject *instance) {
+    PyObject *dict;
+    memcpy(&dict, (const char *)instance - 3 * sizeof dict, sizeof dict);
+    return dict;
+}
+
+PyObject *
+hfi_graph_inline_dict(PyObject *instance) {
+    PyTypeObject *type = Py_TYPE(instance);
+    if (!PyType_HasFeature(type, Py_TPFLAGS_INLINE_VALUES))
+        return NULL;
+    PyObject *dict = managed_dict(instance);
+    const void *values = (const char *)instance + type->tp_basicsize;
+    return dict && ((PyDictObject *)dict)->ma_values == values ? dict : NULL;
+}
+
+static int
+find_any(PyObject *object, void *unused) {
+    (void)object, (void)unused;
+    return 1;
+}
+
+/* A split table may also be the dict's own, as that of an instance of a list's subclass
+ * is: then tp_traverse shows what it holds. */
+int
+hfi_graph_is_inline_dict(PyObject *dict) {
+    return PyDict_CheckExact(dict) && ((PyDictObject *)dict)->ma_values != NULL &&
+           !PyDict_Type.tp_traverse(dict, find_any, NULL);
+}
+#else
+PyObject *
+hfi_graph_inline_dict(PyObject *instance) {
+    (void)instance;
+    return NULL;
+}
+
+int
+hfi_graph_is_inline_dict(PyObject *dict) {
+    (void)dict;
+    return 0;
+}
+#endif
+
 /* ---- objects ----------------------------------------------------------------------
  */
 
@@ -185,8 +237,11 @@ hfi_graph_is_notebook_class(PyObject *object) {
     PyTypeObject *type = (PyTypeObject *)object;
     if (!PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) || !type->tp_dict)
         return 0;
-    /* `c_int * 3` is made where it is written, and belongs to ctypes. */
-    if (strcmp(Py_TYPE(type)->tp_name, "_ctypes.PyCArrayType") == 0)
+    /* `c_int * 3` and `POINTER(c_int)` are made where they are written, and belong to
+     * ctypes. */
+    const char *metaclass = Py_TYPE(type)->tp_name;
+    if (strcmp(metaclass, "_ctypes.PyCArrayType") == 0 ||
+        strcmp(metaclass, "_ctypes.PyCPointerType") == 0)
         return 0;
     PyObject *module = PyDict_GetItemString(type->tp_dict, "__module__");
     return module && PyUnicode_Check(module) &&
@@ -194,8 +249,10 @@ hfi_graph_is_notebook_class(PyObject *object) {
 }
 
 int
-hfi_graph_is_imported_function(PyObject *object) {
+hfi_graph_is_imported_function(PyObject *object, const PyObject *namespace) {
     PyFunctionObject *function = (PyFunctionObject *)object;
+    if (function->func_globals == namespace) /* functools.wraps() gave it a module */
+        return 0;
     if (!function->func_module || !PyUnicode_Check(function->func_module) ||
         PyUnicode_CompareWithASCIIString(function->func_module, "__main__") == 0)
         return 0;

@@ -32,8 +32,14 @@ int hfi_graph_is_weakly_held(PyObject *object);
 int hfi_graph_is_constant(PyObject *object);
 /* 1 for a class whose definition travels with the notebook. */
 int hfi_graph_is_notebook_class(PyObject *object);
-/* 1 for a function that pickle carries by its module and name. */
-int hfi_graph_is_imported_function(PyObject *object);
+/* The `__dict__` whose items lie in the instance itself, borrowed, or NULL. Its
+ * tp_traverse visits them there, neither the dict nor, from the dict, them. */
+PyObject *hfi_graph_inline_dict(PyObject *instance);
+/* 1 where the items of `dict` lie in such an instance (or where there are none). */
+int hfi_graph_is_inline_dict(PyObject *dict);
+/* 1 for a function that pickle carries by its module and name: none of `namespace`'s.
+ */
+int hfi_graph_is_imported_function(PyObject *object, const PyObject *namespace);
 
 /* 1 where sharing or changing `object` can't be told: None, numbers, short texts ...
  * Inline, since a walk asks it for each item of a million. */

@@ -20,6 +20,7 @@
 
 #include <string.h>
 
+#include "imported.h"
 #include "meta.h"
 #include "pickle.h"
 #include "pickle_compare.h"
@@ -111,7 +112,7 @@ write_parts(PyObject *parts, hf_sink *sink, hf_error *reterr) {
 static hf_status
 pickle_encode(const hf_codec *codec, void *value, hf_sink *sink, hf_error *reterr) {
     (void)codec;
-    PyObject *carry = PyImport_ImportModule("holdfast._carry");
+    PyObject *carry = hfi_imported("holdfast._carry");
     PyObject *capsule = carry ? PyCapsule_New(sink, sink_capsule, NULL) : NULL;
     PyObject *adder = capsule ? PyCFunction_New(&add_buffer_method, capsule) : NULL;
     PyObject *result =
@@ -189,7 +190,7 @@ pickle_decode(const hf_codec *codec, hf_source *source, void **ret_value,
     PyObject *bytes = parts ? PyMemoryView_FromMemory((char *)(uintptr_t)at,
                                                       (Py_ssize_t)room, PyBUF_READ)
                             : NULL;
-    PyObject *carry = bytes ? PyImport_ImportModule("holdfast._carry") : NULL;
+    PyObject *carry = bytes ? hfi_imported("holdfast._carry") : NULL;
     PyObject *value =
         carry ? PyObject_CallMethod(carry, "decode", "OO", bytes, parts) : NULL;
     hf_status status = HF_OK;

@@ -104,7 +104,8 @@ hfi_plain_check_meta(const unsigned char *meta, size_t size, hf_error *reterr) {
 static hf_status
 plain_encode(const hf_codec *codec, void *value, hf_sink *sink, hf_error *reterr) {
     unsigned char meta[HFI_PLAIN_META_SIZE] = {HFI_PLAIN_FORMAT};
-    int collecting = PyGC_Disable();
+    /* Atoms make nothing that the collector knows. */
+    int collecting = !hfi_plain_is_atom(value) && PyGC_Disable();
     unsigned flags = 0;
     unsigned char small[SMALL_SIZE];
     hfi_packer packer;

@@ -296,12 +296,34 @@ encode_all(hfi_encoder *e, PyObject *value) {
     return status == HF_STOP ? HF_OK : status;
 }
 
+/* 1 where it was a number or None, which can't share and needs no encoder. */
+static int
+encode_number(PyObject *value, hfi_packer *packer) {
+    PyTypeObject *type = Py_TYPE(value);
+    unsigned char bytes[HFI_WRITE_ROOM];
+    size_t size = 0;
+    int64_t number;
+
+    if (type == &PyLong_Type && hfi_int_is_short(value, &number))
+        size = hfi_write_int(bytes, number);
+    else if (type == &PyFloat_Type)
+        size = hfi_write_float(bytes, value);
+    else if (value == Py_None)
+        hfi_pack_nil(packer);
+    hfi_packer_append(packer, bytes, size);
+    return size || value == Py_None;
+}
+
 hf_status
 hfi_plain_encode(PyObject *value, hfi_packer *packer, unsigned *ret_flags,
                  hf_error *reterr) {
-    hfi_encoder e = {.packer = packer, .reterr = reterr};
+    hfi_encoder e;
     hf_status status;
 
+    *ret_flags = 0;
+    if (encode_number(value, packer) && !hfi_packer_failed(packer))
+        return HF_OK;
+    e = (hfi_encoder){.packer = packer, .reterr = reterr};
     status = encode_all(&e, value);
     if (!status && hfi_packer_failed(packer))
         status = hfi_plain_fail_memory(&e);

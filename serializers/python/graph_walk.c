@@ -1,0 +1,493 @@
+/* graph_walk.c - the walk from one root over everything behind it.
+ *
+ * Each reference is visited: what it leads to is noted, counted, joined to the root
+ * that reached it before, or put on the stack to be walked in its turn. How an object
+ * is walked follows from its type (graph_types.c) and is asked once for each type.
+ *
+ * A visit by tp_traverse stands for a reference that the object holds, and counts. What
+ * is visited by hand (`visit_uncounted`) counts only where the object is known to hold
+ * that reference. All is in one file because a visit is the inner loop of a save: a
+ * list of a million passes here a million times.
+ */
+#include "graph_walk.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "array.h"
+#include "graph_types.h"
+#include "imported.h"
+
+enum {
+    OPAQUE = 0x100,      /* beside a treatment, for a type that isn't transparent */
+    EDGE_ROOT_BITS = 17, /* addresses have 47 */
+    LEAF_ITEMS = 16,     /* of a tuple or list that is looked at in passing */
+    AHEAD = 8,           /* items that the processor is told of */
+};
+
+/* The `shares` of the type's codec, new reference, or NULL. A codec that fails here is
+ * none. */
+static PyObject *
+shares_of(hfi_graph_walk *at, PyTypeObject *type) {
+    if (!at->finder) {
+        PyObject *module = hfi_imported("holdfast.codecs");
+        at->finder = module ? PyObject_GetAttrString(module, "finder_of_shares") : NULL;
+        Py_XDECREF(module);
+    }
+    PyObject *shares =
+        at->finder ? PyObject_CallOneArg(at->finder, (PyObject *)type) : NULL;
+    if (!shares)
+        PyErr_Clear();
+    if (shares == Py_None)
+        Py_CLEAR(shares);
+    return shares;
+}
+
+/* The interpreter's own types, by a name without a module, have no codec to ask. */
+static hfi_treatment
+treatment_with_codec(hfi_graph_walk *at, PyTypeObject *type) {
+    hfi_treatment how = hfi_graph_treatment(type);
+    int has_module = PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) ||
+                     strchr(type->tp_name, '.') != NULL;
+    if ((how != HFI_WALK && how != HFI_LEAF) || !has_module)
+        return how;
+    PyObject *shares = shares_of(at, type);
+    Py_XDECREF(shares);
+    return shares ? HFI_SHARING : how;
+}
+
+/* The last plain object() that is visited. */
+static int
+find_plain_object(PyObject *object, void *ret_found) {
+    if (Py_IS_TYPE(object, &PyBaseObject_Type))
+        *(PyObject **)ret_found = object;
+    return 0;
+}
+
+/* Each lru_cache holds the one object that separates arguments in its keys. By it all
+ * of them would be one group, which something else holds, too. */
+static void
+find_mark(hfi_graph_walk *at, PyObject *object) {
+    PyTypeObject *type = Py_TYPE(object);
+    if (strcmp(type->tp_name, "functools._lru_cache_wrapper") == 0 && type->tp_traverse)
+        type->tp_traverse(object, find_plain_object, &at->mark);
+}
+
+/* A treatment, and OPAQUE. */
+static unsigned
+kind_of(hfi_graph_walk *at, PyObject *object) {
+    PyTypeObject *type = Py_TYPE(object);
+    if (type == &PyList_Type || type == &PyDict_Type)
+        return HFI_WALK;
+    if (hfi_graph_is_atom(object))
+        return HFI_ATOM;
+    if (type == &PyTuple_Type)
+        return HFI_WALK;
+    if (object == at->mark)
+        return HFI_ATOM;
+    int new;
+    uint32_t *known = hfi_pointer_map_put(&at->types, type, &new);
+    if (!known) {
+        at->failed = HFI_NO_MEMORY;
+        return HFI_ATOM;
+    }
+    if (new) {
+        hfi_treatment how = treatment_with_codec(at, type);
+        find_mark(at, object);
+        int opaque = how == HFI_SHARING || !hfi_graph_is_transparent(type);
+        *known = (uint32_t)how | (opaque ? OPAQUE : 0u);
+    }
+    return *known;
+}
+
+static int
+push(hfi_graph_walk *at, PyObject *object) {
+    if (at->depth == at->room) {
+        size_t room = at->room ? at->room * 2 : 1024;
+        PyObject **stack = realloc(at->stack, room * sizeof *stack);
+        if (!stack) {
+            at->failed = HFI_NO_MEMORY;
+            return -1;
+        }
+        at->stack = stack;
+        at->room = room;
+    }
+    at->stack[at->depth++] = object;
+    return 0;
+}
+
+/* Room for one more in an array of things of `size` bytes; the array, or NULL. */
+static void *
+make_room(hfi_graph_walk *at, void *array, size_t count, size_t *room, size_t size) {
+    if (count < *room)
+        return array;
+    size_t larger = *room * 2 + 64;
+    void *grown = realloc(array, larger * size);
+    if (grown)
+        *room = larger;
+    else
+        at->failed = HFI_NO_MEMORY;
+    return grown;
+}
+
+void
+hfi_graph_walk_add_class(hfi_graph_walk *at, PyObject *object) {
+    hfi_graph *graph = at->graph;
+    void *roots = make_room(at, graph->roots, graph->count, &at->roots_room,
+                            sizeof *graph->roots);
+    if (!roots)
+        return;
+    graph->roots = roots;
+    uint32_t index = (uint32_t)graph->count++;
+    graph->roots[index] =
+        (hfi_graph_root){.object = object, .parent = index, .is_class = 1};
+}
+
+/* A function or class of the notebook behind the current root. */
+static void
+add_code(hfi_graph_walk *at, PyObject *object) {
+    hfi_graph *graph = at->graph;
+    void *codes = make_room(at, graph->codes, graph->code_count, &at->codes_room,
+                            sizeof *graph->codes);
+    if (!codes)
+        return;
+    graph->codes = codes;
+    graph->codes[graph->code_count++] = (hfi_graph_code){at->root, object};
+}
+
+hfi_graph_note *
+hfi_graph_walk_note(hfi_graph_walk *at, const void *key, int *ret_new) {
+    uint32_t *index = hfi_pointer_map_put(&at->seen, key, ret_new);
+    if (!index) {
+        at->failed = HFI_NO_MEMORY;
+        return NULL;
+    }
+    if (!*ret_new)
+        return &at->notes[*index];
+    *index = (uint32_t)at->note_count;
+    void *notes =
+        make_room(at, at->notes, at->note_count, &at->note_room, sizeof *at->notes);
+    if (!notes)
+        return NULL;
+    at->notes = notes;
+    at->notes[at->note_count] = (hfi_graph_note){NULL, 0, at->root};
+    return &at->notes[at->note_count++];
+}
+
+/* A class is a root of its own, walked later; never joined from here. */
+static int
+visit_class(hfi_graph_walk *at, PyObject *object) {
+    int new = 1;
+    if (object == at->last_class && at->root == at->last_root)
+        return at->failed;
+    if (!hfi_graph_is_notebook_class(object))
+        return at->failed;
+    at->last_class = object;
+    at->last_root = at->root;
+    if (hfi_graph_walk_note(at, object, &new) && new)
+        hfi_graph_walk_add_class(at, object);
+    new = 1;
+    if (at->root < 1u << EDGE_ROOT_BITS) {
+        uint64_t edge = (uint64_t)(uintptr_t)object << EDGE_ROOT_BITS | at->root;
+        if (!hfi_pointer_map_put(&at->edges, (void *)(uintptr_t)edge, &new))
+            at->failed = HFI_NO_MEMORY;
+    }
+    if (new)
+        add_code(at, object);
+    return at->failed;
+}
+
+/* An object that is met for the first time. */
+static int
+enter(hfi_graph_walk *at, PyObject *object, unsigned kind) {
+    hfi_graph_root *root = &at->graph->roots[at->root];
+    at->graph->visited++;
+    if (kind & OPAQUE)
+        root->is_open = 1;
+    if (hfi_graph_is_weakly_held(object))
+        root->is_open = root->is_held = 1;
+    if (kind == HFI_FUNCTION)
+        add_code(at, object);
+    return (kind & ~(unsigned)OPAQUE) == HFI_LEAF ? 0 : push(at, object);
+}
+
+/* 1 where the walk ends here. */
+static int
+spend(hfi_graph_walk *at, size_t references) {
+    if (at->left < references && !at->failed)
+        at->failed = HFI_TOO_LARGE;
+    at->left -= at->left < references ? at->left : references;
+    return at->failed != HFI_GOES_ON;
+}
+
+/* A short tuple or list of atoms, which has no reference to anything that matters. */
+static int
+is_leaf(hfi_graph_walk *at, PyObject *object) {
+    if (!PyTuple_CheckExact(object) && !PyList_CheckExact(object))
+        return 0;
+    Py_ssize_t count = Py_SIZE(object);
+    if (count > LEAF_ITEMS)
+        return 0;
+    PyObject **items = PySequence_Fast_ITEMS(object);
+    for (Py_ssize_t i = 0; i < count; i++)
+        if (!items[i] || !hfi_graph_is_atom(items[i]))
+            return 0;
+    spend(at, (size_t)count);
+    return 1;
+}
+
+static int
+visit(PyObject *object, void *context) {
+    hfi_graph_walk *at = context;
+    if (!object)
+        return 0;
+    if (object == at->input->skip) {
+        at->graph->roots[at->root].namespace_refs += at->counting;
+        return 0;
+    }
+    if (spend(at, 1))
+        return 1;
+    unsigned kind = kind_of(at, object);
+    if (kind == HFI_ATOM || (kind & ~(unsigned)OPAQUE) == HFI_ATOM)
+        return at->failed;
+    if ((kind & ~(unsigned)OPAQUE) == HFI_CLASS)
+        return visit_class(at, object);
+    if (kind == HFI_CFUNCTION) {
+        PyObject *self = PyCFunction_GetSelf(object);
+        if (!self || PyModule_Check(self) || PyType_Check(self))
+            return 0;
+    }
+    if (kind == HFI_FUNCTION && hfi_graph_is_imported_function(object, at->input->skip))
+        return 0;
+    /* Only what is walked now holds it: nothing joins here. */
+    if (Py_REFCNT(object) == at->counting && !hfi_graph_has_weak_reference(object)) {
+        if (!is_leaf(at, object))
+            return enter(at, object, kind);
+        at->graph->visited++;
+        return at->failed;
+    }
+    int new;
+    hfi_graph_note *found = hfi_graph_walk_note(at, object, &new);
+    if (!found)
+        return 1;
+    found->count += at->counting;
+    if (new) {
+        found->object = object;
+        return enter(at, object, kind);
+    }
+    if (found->root != at->root)
+        hfi_graph_join(at->graph, found->root, at->root);
+    return 0;
+}
+
+/* A visit that stands for no reference of the current object's own. */
+static void
+visit_uncounted(hfi_graph_walk *at, PyObject *object) {
+    int before = at->counting;
+    at->counting = 0;
+    visit(object, at);
+    at->counting = before;
+}
+
+static void
+walk_function(hfi_graph_walk *at, PyObject *function) {
+    PyFunctionObject *parts = (PyFunctionObject *)function;
+    if (parts->func_globals == at->input->skip)
+        at->graph->roots[at->root].namespace_refs++;
+    visit(parts->func_closure, at);
+    visit(parts->func_defaults, at);
+    visit(parts->func_kwdefaults, at);
+    visit(parts->func_dict, at);
+    visit(parts->func_annotations, at);
+}
+
+/* The elements of an array of objects. Where they are no block: the list's items are
+ * the array's own. */
+static void
+walk_elements(hfi_graph_walk *at, PyObject *array) {
+    PyObject *size = PyObject_GetAttrString(array, "size");
+    size_t count = size ? PyLong_AsSize_t(size) : 0;
+    Py_XDECREF(size);
+    PyErr_Clear();
+    if (count != (size_t)-1 && spend(at, count))
+        return;
+    PyObject **elements;
+    int block = hfi_array_elements(array, &elements, &count);
+    for (size_t i = 0; block > 0 && i < count && !at->failed; i++)
+        visit_uncounted(at, elements[i]);
+    if (block > 0)
+        return;
+    PyObject *flat = PyObject_CallMethod(array, "ravel", "s", "K");
+    PyObject *list = flat ? PyObject_CallMethod(flat, "tolist", NULL) : NULL;
+    if (list && PyList_Check(list))
+        for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list) && !at->failed; i++)
+            if (Py_REFCNT(PyList_GET_ITEM(list, i)) > 1)
+                visit_uncounted(at, PyList_GET_ITEM(list, i));
+    Py_XDECREF(flat);
+    Py_XDECREF(list);
+    PyErr_Clear();
+}
+
+static void
+add_weak(hfi_graph_walk *at, PyObject *reference) {
+    void *weak =
+        make_room(at, at->weak, at->weak_count, &at->weak_room, sizeof *at->weak);
+    if (!weak)
+        return;
+    at->weak = weak;
+    at->weak[at->weak_count++] = (hfi_weak_edge){reference, at->root};
+}
+
+/* Memory that is no object of the interpreter's: whoever names it joins. */
+static void
+visit_address(hfi_graph_walk *at, void *address) {
+    int new;
+    if (at->input->origin)
+        address = at->input->origin(at->input->origin_context, address);
+    hfi_graph_note *found = hfi_graph_walk_note(at, address, &new);
+    if (found && !new && found->root != at->root)
+        hfi_graph_join(at->graph, found->root, at->root);
+}
+
+/* An array's own memory may be another library's as well (torch.from_numpy). */
+static void
+walk_memory(hfi_graph_walk *at, PyObject *array) {
+    hfi_array_view view;
+    if (hfi_array_view_get(array, &view) < 0)
+        return;
+    if (view.low && view.low_size)
+        visit_address(at, view.low);
+    hfi_array_view_fini(&view);
+}
+
+static void
+walk_array(hfi_graph_walk *at, PyObject *array) {
+    PyObject *base = hfi_array_base(array);
+    if (base && base != Py_None)
+        visit(base, at); /* the array keeps it alive */
+    if (base && !hfi_array_check(base))
+        walk_memory(at, array);
+    Py_XDECREF(base);
+    PyErr_Clear();
+    int plain = hfi_array_is_plain(array);
+    if (plain < 0)
+        PyErr_Clear();
+    if (plain == 0)
+        walk_elements(at, array);
+    if (Py_TYPE(array)->tp_traverse)
+        Py_TYPE(array)->tp_traverse(array, visit, at);
+}
+
+/* What the codec of the object's type says that it shares. */
+static void
+walk_shares(hfi_graph_walk *at, PyObject *object) {
+    PyObject *shares = shares_of(at, Py_TYPE(object));
+    PyObject *given = shares ? PyObject_CallOneArg(shares, object) : NULL;
+    PyObject *items = given ? PySequence_Tuple(given) : NULL;
+    if (!at->kept)
+        at->kept = PyList_New(0);
+    if (items && (!at->kept || PyList_Append(at->kept, items) < 0))
+        at->failed = HFI_NO_MEMORY;
+    for (Py_ssize_t i = 0; items && i < PyTuple_GET_SIZE(items) && !at->failed; i++) {
+        PyObject *item = PyTuple_GET_ITEM(items, i);
+        if (!PyLong_CheckExact(item))
+            visit_uncounted(at, item);
+        else if (PyLong_AsVoidPtr(item))
+            visit_address(at, PyLong_AsVoidPtr(item));
+    }
+    PyErr_Clear();
+    Py_XDECREF(items);
+    Py_XDECREF(given);
+    Py_XDECREF(shares);
+}
+
+/* A list's or tuple's items lie side by side, but each is an object somewhere, and the
+ * walk is mostly waiting for it. */
+static void
+walk_items(hfi_graph_walk *at, PyObject *object) {
+    PyObject **items = PySequence_Fast_ITEMS(object);
+    Py_ssize_t count = Py_SIZE(object);
+    for (Py_ssize_t i = 0; i < count && !at->failed; i++) {
+        if (i + AHEAD < count)
+            __builtin_prefetch(items[i + AHEAD]);
+        visit(items[i], at);
+    }
+}
+
+/* Attributes that lie in the instance are visited there, and counted; so a dict of them
+ * that somebody else knows, too, is followed without counting. Alone it shows nothing.
+ */
+static void
+walk_inline_dict(hfi_graph_walk *at, PyObject *object) {
+    PyObject *dict = hfi_graph_inline_dict(object);
+    if (dict && Py_REFCNT(dict) > 1)
+        visit(dict, at);
+    if (!hfi_graph_is_inline_dict(object))
+        return;
+    PyObject *value;
+    for (Py_ssize_t i = 0; PyDict_Next(object, &i, NULL, &value) && !at->failed;)
+        visit_uncounted(at, value);
+}
+
+static void
+walk_object(hfi_graph_walk *at, PyObject *object) {
+    PyTypeObject *type = Py_TYPE(object);
+    if (type == &PyList_Type || type == &PyTuple_Type) {
+        walk_items(at, object);
+        return;
+    }
+    switch (kind_of(at, object) & ~(unsigned)OPAQUE) {
+    case HFI_FUNCTION:
+        walk_function(at, object);
+        break;
+    case HFI_ARRAY:
+        walk_array(at, object);
+        break;
+    case HFI_WEAK:
+        add_weak(at, object);
+        type->tp_traverse(object, visit, at);
+        break;
+    case HFI_SHARING:
+        walk_shares(at, object);
+        if (type->tp_traverse)
+            type->tp_traverse(object, visit, at);
+        break;
+    default:
+        type->tp_traverse(object, visit, at);
+        if (PyMemoryView_Check(object))
+            visit_uncounted(at, PyMemoryView_GET_BASE(object));
+        break;
+    }
+    walk_inline_dict(at, object);
+    /* Not every type with a C traverse visits its type. */
+    if (PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE))
+        visit_uncounted(at, (PyObject *)type);
+}
+
+void
+hfi_graph_walk_from(hfi_graph_walk *at, uint32_t index) {
+    hfi_graph_root *root = &at->graph->roots[index];
+    at->root = index;
+    at->counting = 1;
+    if (root->is_class) {
+        PyType_Type.tp_traverse(root->object, visit, at);
+    } else {
+        at->counting += at->input->caller_refs;
+        visit(root->object, at);
+        at->counting = 1;
+    }
+    while (at->depth && !at->failed)
+        walk_object(at, at->stack[--at->depth]);
+}
+
+void
+hfi_graph_walk_fini(hfi_graph_walk *at) {
+    hfi_pointer_map_fini(&at->seen);
+    hfi_pointer_map_fini(&at->types);
+    hfi_pointer_map_fini(&at->edges);
+    Py_XDECREF(at->finder);
+    Py_XDECREF(at->kept);
+    free(at->notes);
+    free(at->weak);
+    free(at->stack);
+}
