@@ -1,22 +1,29 @@
 /* main.c - the program holdfast-kernel: the frontend with Holdfast's Python worker.
  *
- *   holdfast-kernel -f CONNECTION_FILE [--python PATH] [--label TEXT]
- *                   [--capacity BYTES] [--road ROAD]
+ *   holdfast-kernel -f CONNECTION_FILE [--python PATH] [--python-version TEXT]
+ *                   [--label TEXT] [--capacity BYTES] [--history BYTES]
+ *                   [--backlog BYTES] [--road ROAD] [--interrupt-seconds N]
  *
- * It parses the command line, asks the interpreter for its version (kernel_info tells
- * it to clients before any worker is up), and turns signals into calls: SIGINT
- * interrupts the cell that runs, SIGTERM and SIGHUP end the kernel in an orderly way.
+ * It parses the command line and turns signals into calls: SIGINT interrupts the cell
+ * that runs, SIGTERM and SIGHUP end the kernel in an orderly way. Clients are told the
+ * interpreter's version before any worker is up; the kernelspec has it, since to ask
+ * the interpreter takes as long as all else that comes before the kernel listens.
  * Everything else is the library's.
  */
 #include <errno.h>
 #include <getopt.h>
 #include <jansson.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <zmq.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 #include "holdfast/kernel.h"
 
@@ -29,28 +36,85 @@ static const char usage[] =
     "\n"
     "  -f, --connection-file PATH  the client's connection file\n"
     "      --python PATH           interpreter of the cells (default: python3)\n"
+    "      --python-version TEXT   its version, as clients are told (default: it is "
+    "asked)\n"
     "      --label TEXT            name of the session for people\n"
     "      --capacity BYTES        most that the session's store may grow to\n"
+    "      --history BYTES         most of it that older states alone may keep, for\n"
+    "                              %holdfast undo (default: 1/32)\n"
+    "      --backlog BYTES         most output that waits for a client that doesn't "
+    "read\n"
+    "                              it, which then misses some (default: 1 GiB)\n"
     "      --road auto|map|home    where instrumented cells run: in a process of their "
     "own\n"
     "                              (map), in the notebook's (home), or as suits each\n"
     "                              (auto, the default); HOLDFAST_ROAD in the notebook\n"
     "                              and %%execute_with_scorep --road=... go before it\n"
+    "      --interrupt-seconds N   grace of a cell that is interrupted and doesn't "
+    "come "
+    "back\n"
+    "                              to the interpreter, before its process is ended\n"
+    "                              (default: 5; 0: for ever)\n"
     "      --version               print the version and leave\n"
     "      --help                  print this text and leave\n"
     "\n"
     "Environment:\n"
     "  HOLDFAST_READY_SECONDS      patience with a process that starts for a cell, 1 "
     "to\n"
-    "                              3600 (default: 30); more where imports are slow\n";
+    "                              3600 (default: 30); more where imports are slow\n"
+    "  HOLDFAST_INTERRUPT_SECONDS  as --interrupt-seconds, which goes before it\n";
 
 typedef struct settings {
     const char *connection_file;
     const char *python;
+    const char *python_version; /* NULL: to be asked */
     const char *label;
     unsigned long long capacity_bytes;
+    unsigned long long history_bytes;
+    unsigned long long backlog_bytes;
     const char *road;
+    long interrupt_seconds; /* as in hf_kernel_options */
 } settings;
+
+static void
+print_version(void) {
+    int major, minor, patch;
+    zmq_version(&major, &minor, &patch);
+    printf("holdfast-kernel " HF_VERSION ", libzmq %d.%d.%d%s\n", major, minor, patch,
+           zmq_has("curve") ? " with CurveZMQ" : "");
+}
+
+/* The option's argument; 0 where it is none. */
+static int
+take_number(const char *name, unsigned long long *ret_number) {
+    char *end;
+    errno = 0;
+    *ret_number = strtoull(optarg, &end, 10);
+    if (errno == 0 && *end == '\0' && end != optarg && *optarg != '-')
+        return 1;
+    fprintf(stderr, "holdfast-kernel: %s %s is no number\n", name, optarg);
+    return 0;
+}
+
+static int
+take_road(const char **ret_road) {
+    *ret_road = optarg;
+    if (strcmp(optarg, "auto") == 0 || strcmp(optarg, "map") == 0 ||
+        strcmp(optarg, "home") == 0)
+        return 1;
+    fprintf(stderr, "holdfast-kernel: --road %s is none of auto, map, home\n", optarg);
+    return 0;
+}
+
+/* 0 stands for ever, which the library takes as a negative number. */
+static int
+take_grace(long *ret_seconds) {
+    unsigned long long seconds;
+    if (!take_number("--interrupt-seconds", &seconds))
+        return 0;
+    *ret_seconds = seconds == 0 ? -1 : seconds < LONG_MAX ? (long)seconds : LONG_MAX;
+    return 1;
+}
 
 /* 0 to go on, or the exit status plus one. */
 static int
@@ -58,13 +122,16 @@ parse_options(int argc, char **argv, settings *ret_settings) {
     static const struct option options[] = {
         {"connection-file", required_argument, NULL, 'f'},
         {"python", required_argument, NULL, 'p'},
+        {"python-version", required_argument, NULL, 'v'},
         {"label", required_argument, NULL, 'l'},
         {"capacity", required_argument, NULL, 'c'},
+        {"history", required_argument, NULL, 'H'},
+        {"backlog", required_argument, NULL, 'b'},
         {"road", required_argument, NULL, 'r'},
+        {"interrupt-seconds", required_argument, NULL, 'i'},
         {"version", no_argument, NULL, 'V'},
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0}};
-    char *end;
     int option;
     while ((option = getopt_long(argc, argv, "f:h", options, NULL)) != -1) {
         switch (option) {
@@ -74,30 +141,34 @@ parse_options(int argc, char **argv, settings *ret_settings) {
         case 'p':
             ret_settings->python = optarg;
             break;
+        case 'v':
+            ret_settings->python_version = optarg;
+            break;
         case 'l':
             ret_settings->label = optarg;
             break;
         case 'c':
-            errno = 0;
-            ret_settings->capacity_bytes = strtoull(optarg, &end, 10);
-            if (errno != 0 || *end != '\0' || end == optarg || *optarg == '-') {
-                fprintf(stderr, "holdfast-kernel: --capacity %s is no number\n",
-                        optarg);
+            if (!take_number("--capacity", &ret_settings->capacity_bytes))
                 return 3;
-            }
+            break;
+        case 'H':
+            if (!take_number("--history", &ret_settings->history_bytes))
+                return 3;
+            break;
+        case 'b':
+            if (!take_number("--backlog", &ret_settings->backlog_bytes))
+                return 3;
             break;
         case 'r':
-            if (strcmp(optarg, "auto") != 0 && strcmp(optarg, "map") != 0 &&
-                strcmp(optarg, "home") != 0) {
-                fprintf(stderr,
-                        "holdfast-kernel: --road %s is none of auto, map, home\n",
-                        optarg);
+            if (!take_road(&ret_settings->road))
                 return 3;
-            }
-            ret_settings->road = optarg;
+            break;
+        case 'i':
+            if (!take_grace(&ret_settings->interrupt_seconds))
+                return 3;
             break;
         case 'V':
-            puts("holdfast-kernel " HF_VERSION);
+            print_version();
             return 1;
         case 'h':
             fputs(usage, stdout);
@@ -146,20 +217,24 @@ ask_version(const char *python, char *ret_version, size_t size) {
 }
 
 static char *
-make_info(const char *python) {
-    char version[32], banner[128];
-    ask_version(python, version, sizeof version);
+make_info(const settings *chosen) {
+    char asked[32], banner[128];
+    const char *version = chosen->python_version;
+    if (version == NULL) {
+        ask_version(chosen->python, asked, sizeof asked);
+        version = asked;
+    }
     snprintf(banner, sizeof banner,
              "Holdfast " HF_VERSION ": Python %s with its variables in shared memory",
              version);
     json_t *info = json_pack(
-        "{s:s,s:s,s:s,s:{s:s,s:s,s:s,s:s,s:s,s:s,s:{s:s,s:i}},s:[{s:s,s:s}],s:b}",
+        "{s:s,s:s,s:s,s:{s:s,s:s,s:s,s:s,s:s,s:s,s:{s:s,s:i}},s:[{s:s,s:s}],s:b,s:[s]}",
         "implementation", "holdfast", "implementation_version", HF_VERSION, "banner",
         banner, "language_info", "name", "python", "version", version, "mimetype",
         "text/x-python", "file_extension", ".py", "pygments_lexer", "ipython3",
         "nbconvert_exporter", "python", "codemirror_mode", "name", "ipython", "version",
         3, "help_links", "text", "Python Reference", "url", "https://docs.python.org/3",
-        "debugger", 0);
+        "debugger", 1, "supported_features", "kernel subshells");
     char *text = info != NULL ? json_dumps(info, JSON_COMPACT) : NULL;
     json_decref(info);
     return text;
@@ -185,16 +260,26 @@ set_handlers(void) {
     sigaction(SIGHUP, &action, NULL);
 }
 
+/* What libzmq's thread frees after a large message must go back to the system when the
+ * notebook rests (rest.c), and no call trims the end of another thread's heap. */
+static void
+share_heap(void) {
+#ifdef __GLIBC__
+    (void)mallopt(M_ARENA_MAX, 1);
+#endif
+}
+
 int
 main(int argc, char **argv) {
-    settings chosen = {NULL, "python3", NULL, 0, NULL};
+    settings chosen = {.python = "python3"};
     int leave = parse_options(argc, argv, &chosen);
     hf_error error = HF_ERROR_INIT;
     if (leave != 0)
         return leave - 1;
+    share_heap();
     signal(SIGPIPE, SIG_IGN);
     const char *const worker[] = {chosen.python, "-m", "holdfast.worker", NULL};
-    char *info = make_info(chosen.python);
+    char *info = make_info(&chosen);
     hf_kernel_options options = {
         .struct_size = sizeof options,
         .connection_file = chosen.connection_file,
@@ -203,6 +288,9 @@ main(int argc, char **argv) {
         .label = chosen.label,
         .capacity_bytes = chosen.capacity_bytes,
         .road = chosen.road,
+        .history_bytes = chosen.history_bytes,
+        .backlog_bytes = chosen.backlog_bytes,
+        .interrupt_seconds = chosen.interrupt_seconds,
     };
     hf_status status = hf_kernel_create(&options, &the_kernel, &error);
     free(info);

@@ -7,8 +7,19 @@
  * leading empty lines and counts anew. Only when another cell magic follows do they
  * become empty: it must be the first thing that IPython sees, and its body is numbered
  * from itself.
+ *
+ * Magics that run the lines below them, such as %%time, may stand above a command that
+ * says where these are to run: they belong to what runs there, so the command is moved
+ * to the top. Below any other magic (%%writefile, %%bash) the same words are text.
  */
 #include "commands/cellhead.h"
+
+static bool
+is_one_of(hfi_span word, const char *const *words) {
+    while (*words && !hfi_span_equal(word, *words))
+        words++;
+    return *words != NULL;
+}
 
 void
 hfi_cellhead_parse(hfi_span cell, hfi_cellhead *ret_head) {
@@ -29,6 +40,29 @@ hfi_cellhead_parse(hfi_span cell, hfi_cellhead *ret_head) {
     }
     head.body = rest;
     *ret_head = head;
+}
+
+bool
+hfi_cellhead_lift(hfi_span cell, hfi_text *text) {
+    static const char *const runners[] = {"%%time", "%%timeit", "%%capture", "%%prun",
+                                          NULL};
+    static const char *const lifted[] = {"%%execute_with_scorep", "%%isolated", NULL};
+    hfi_cellhead head;
+    hfi_span above = {cell.start, 0};
+
+    hfi_cellhead_parse(cell, &head);
+    while (is_one_of(head.name, runners))
+        hfi_cellhead_parse(head.body, &head);
+    above.length = (size_t)(head.before.start + head.before.length - cell.start);
+    if (!is_one_of(head.name, lifted) || !hfi_cellhead_has_code(above))
+        return false;
+    hfi_text_add_span(text, head.name);
+    hfi_text_add(text, head.argument.length ? " " : "");
+    hfi_text_add_span(text, head.argument);
+    hfi_text_add(text, "\n");
+    hfi_text_add_span(text, above);
+    hfi_text_add_span(text, head.body);
+    return true;
 }
 
 bool

@@ -56,6 +56,7 @@ hfi_outcome_ignore(hfi_outcome *outcome, const char *words) {
 }
 
 static const struct command command_table[] = {
+    {"%holdfast", hfi_mode_travel, ANYWHERE, true, true, true},
     {"%%execute_with_scorep", hfi_mode_execute, ANYWHERE, true, true, true},
     {"%%isolated", hfi_mode_isolated, ANYWHERE, false, true, true},
     {"%%scorep_env", hfi_setting_environment, IN_DEFAULT | IN_WRITEFILE, false, true,
@@ -143,10 +144,10 @@ static bool
 has_failed(const hfi_outcome *outcome) {
     const hfi_commands *commands = outcome->commands;
 
-    return hfi_text_failed(&outcome->code) || hfi_text_failed(&outcome->out) ||
-           hfi_text_failed(&outcome->err) || hfi_text_failed(&outcome->note) ||
-           outcome->arguments.failed || outcome->environment.failed ||
-           hfi_text_failed(&commands->multicell.cells) ||
+    return hfi_text_failed(&outcome->lifted) || hfi_text_failed(&outcome->code) ||
+           hfi_text_failed(&outcome->out) || hfi_text_failed(&outcome->err) ||
+           hfi_text_failed(&outcome->note) || outcome->arguments.failed ||
+           outcome->environment.failed || hfi_text_failed(&commands->multicell.cells) ||
            hfi_writefile_failed(&commands->writefile);
 }
 
@@ -180,6 +181,7 @@ apply(hfi_outcome *outcome, char **arguments, hfi_verdict *ret_verdict) {
     ret_verdict->road = outcome->road;
     ret_verdict->isolated = outcome->isolated && arguments;
     ret_verdict->multicell = outcome->multicell;
+    ret_verdict->travel = outcome->travel;
     ret_verdict->launch_vampir =
         outcome->state.launch_vampir && arguments && !outcome->isolated;
     ret_verdict->code_length = outcome->code.length;
@@ -196,6 +198,7 @@ apply(hfi_outcome *outcome, char **arguments, hfi_verdict *ret_verdict) {
 
 static void
 outcome_fini(hfi_outcome *outcome) {
+    hfi_text_fini(&outcome->lifted);
     hfi_text_fini(&outcome->code);
     hfi_text_fini(&outcome->out);
     hfi_text_fini(&outcome->err);
@@ -222,6 +225,8 @@ hfi_commands_feed(hfi_commands *commands, const char *code, size_t length,
                            .state = commands->state};
 
     *ret_verdict = (hfi_verdict)HFI_VERDICT_INIT;
+    if (hfi_cellhead_lift(outcome.cell, &outcome.lifted))
+        outcome.cell = (hfi_span){outcome.lifted.data, outcome.lifted.length};
     hfi_cellhead_parse(outcome.cell, &outcome.head);
     decide(&outcome);
     if (!has_failed(&outcome) && outcome.kind == HFI_RUN_INSTRUMENTED) {

@@ -2,14 +2,16 @@
  *
  * The frontend gives every cell that a user runs to hfi_commands_feed and does what the
  * verdict says. A command counts only as the first line that is neither blank nor a
- * comment. Requests with silent=true are not the user's: run them as they are, don't
- * feed them, or a front end's own queries end up in a multi-cell program.
+ * comment, but for %%time and its like above %%execute_with_scorep (cellhead.h).
+ * Requests with silent=true are not the user's: run them as they are, don't feed them,
+ * or a front end's own queries end up in a multi-cell program.
  *
  *   %%execute_with_scorep [--road=ROAD], %%isolated, %%scorep_env,
  *   %%scorep_python_binding_arguments, %%marshalling_settings, %%serializer_settings,
  *   %%enable_multicellmode, %%finalize_multicellmode, %%abort_multicellmode,
  *   %%start_writefile [NAME], %%end_writefile, %%abort_writefile,
- *   %%enable_vampir_launch_on_scorep_instrumented, %%disable_vampir_launch
+ *   %%enable_vampir_launch_on_scorep_instrumented, %%disable_vampir_launch,
+ *   %holdfast, where nothing else is in the cell
  *
  * Threads: one hfi_commands belongs to one thread at a time.
  */
@@ -21,6 +23,8 @@
 
 #include <holdfast/error.h>
 #include <holdfast/status.h>
+
+#include "commands/travel.h"
 
 typedef struct hfi_commands hfi_commands;
 
@@ -47,10 +51,15 @@ typedef struct hfi_verdict {
     char *err;          /* NULL: nothing */
     char *note;         /* NULL: nothing */
     char **environment; /* NULL, or name, value, name, value, ..., NULL */
+    hfi_travel travel;  /* RUN_PLAIN: what of the cell is the frontend's */
 } hfi_verdict;
 
 #define HFI_VERDICT_INIT                                                               \
-    { HFI_ANSWER, 0, 0, 0, 0, false, false, false, 0, 0, 0, 0 }
+    {                                                                                  \
+        HFI_ANSWER, 0, 0, 0, 0, false, false, false, 0, 0, 0, 0, {                     \
+            HFI_TRAVEL_NONE, -1, -1, 0                                                 \
+        }                                                                              \
+    }
 
 /* Commands of a new session: no mode, no arguments. `python` is the interpreter that
  * generated shell scripts run, best as an absolute path; copied. HF_E_NOMEM. */

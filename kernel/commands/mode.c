@@ -56,8 +56,9 @@ record_cell(hfi_outcome *outcome, hfi_span cell, bool instrumented) {
 static void
 run_in_fresh_process(hfi_outcome *outcome) {
     hfi_span body = outcome->head.body;
-    hfi_span above = {outcome->cell.start, (size_t)(body.start - outcome->cell.start)};
+    hfi_span above = {outcome->cell.start, 0};
     hfi_cellhead next;
+    size_t skipped;
 
     if (!hfi_cellhead_has_code(body)) {
         hfi_text_add_span(&outcome->err, outcome->head.name);
@@ -65,6 +66,10 @@ run_in_fresh_process(hfi_outcome *outcome) {
         return;
     }
     hfi_cellhead_parse(body, &next);
+    /* A comment above another cell magic would hide it from IPython. */
+    skipped = hfi_span_begins(next.name, "%%") ? next.before.length : 0;
+    body = (hfi_span){body.start + skipped, body.length - skipped};
+    above.length = (size_t)(body.start - outcome->cell.start);
     hfi_cellhead_blank(&outcome->code, above, hfi_span_begins(next.name, "%%"));
     hfi_text_add_span(&outcome->code, body);
     outcome->kind = HFI_RUN_INSTRUMENTED;
@@ -91,6 +96,15 @@ choose_road(hfi_outcome *outcome) {
     if (outcome->head.argument.length && !outcome->road)
         hfi_outcome_ignore(outcome,
                            " takes no argument but --road=auto|map|home; ignored: ");
+}
+
+/* A line magic, but where it stands alone the frontend has a part in it. */
+void
+hfi_mode_travel(hfi_outcome *outcome) {
+    hfi_mode_plain(outcome);
+    if (outcome->state.mode == HFI_MODE_DEFAULT &&
+        !hfi_cellhead_has_code(outcome->head.body))
+        outcome->travel = hfi_travel_parse(outcome->head.argument);
 }
 
 void

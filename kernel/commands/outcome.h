@@ -57,8 +57,10 @@ typedef struct hfi_outcome {
     bool replaces_arguments; /* `arguments` becomes that of the mode */
     hfi_wordlist arguments;
     hfi_wordlist environment;
+    hfi_text lifted; /* the cell, where a command was moved to its top */
     hfi_text code, out, err, note;
     char *script_base; /* of the recording that begins */
+    hfi_travel travel;
 } hfi_outcome;
 
 /* A line for the user: the command's name and what is the matter. */
@@ -77,6 +79,7 @@ void hfi_mode_abort_multicell(hfi_outcome *outcome);
 void hfi_mode_start_writefile(hfi_outcome *outcome);
 void hfi_mode_end_writefile(hfi_outcome *outcome);
 void hfi_mode_abort_writefile(hfi_outcome *outcome);
+void hfi_mode_travel(hfi_outcome *outcome);
 
 /* setting.c */
 void hfi_setting_environment(hfi_outcome *outcome);

@@ -4,29 +4,41 @@
  *   iopub                   XPUB: so that new subscribers are seen and welcomed
  *   hb                      REP
  *
- * High-water marks are 0 (no bound): a client that is slow, or asleep in a laptop, must
- * get every output when it comes back, and a notebook that prints more than memory
- * holds is ended by its own process first. ROUTER_HANDOVER lets a client that
- * reconnects take its identity again.
+ * Nothing here blocks: everything is received with ZMQ_DONTWAIT, sending to a ROUTER
+ * without a high-water mark queues, and what subscribers of iopub have yet to take is
+ * backlog.c's. ROUTER_HANDOVER lets a client that reconnects take its identity again.
  *
- * Nothing here blocks: everything is received with ZMQ_DONTWAIT, and sending to a
- * ROUTER or an XPUB without a bound queues. One thread; the sockets never leave it.
+ * Who may talk to us: over tcp, whoever reaches the port, for which there is the
+ * signature, and whoever reaches iopub may listen. With the CurveZMQ keys of the
+ * connection file, only who has read that file, since a client must know the server's
+ * public key, and all is encrypted. Over ipc, only this user: the sockets are made with
+ * mode 0600. Who isn't let in can't make us keep anything; over tcp without Curve, a
+ * multipart that never ends is bounded by a part's size only, since libzmq shows us
+ * whole ones.
+ *
+ * One thread; the sockets never leave it.
  */
 #include "session/channels.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zmq.h>
+
+#include "session/backlog.h"
 
 #define LINGER_MS     1000
 #define ENDPOINT_SIZE 1024
 #define IPC_PORT_MAX  65535
+#define PART_SIZE_MAX INT32_MAX /* what the control channel carries */
+#define PART_OVERHEAD 1024      /* bytes that a message costs beside its content */
 
 struct hfi_channels {
     void *context;
     void *socket[HFI_CHANNEL_COUNT];
+    hfi_backlog *backlog;              /* of iopub */
     char *ipc_path[HFI_CHANNEL_COUNT]; /* files to remove; NULL for tcp */
 };
 
@@ -39,11 +51,31 @@ set_option(void *socket, int option, int value) {
 }
 
 static hf_status
-open_socket(hfi_channels *channels, int channel, hf_error *reterr) {
+set_keys(void *socket, const hfi_connection *connection, hf_error *reterr) {
+    const char *public = connection->curve_public, *secret = connection->curve_secret;
+    if (public == NULL)
+        return HF_OK;
+    if (!zmq_has("curve"))
+        return hf_error_set(reterr, HF_E_INVALID,
+                            "the connection file asks for encryption (CurveZMQ), which "
+                            "this libzmq was built without");
+    set_option(socket, ZMQ_CURVE_SERVER, 1);
+    if (zmq_setsockopt(socket, ZMQ_CURVE_PUBLICKEY, public, strlen(public) + 1) != 0 ||
+        zmq_setsockopt(socket, ZMQ_CURVE_SECRETKEY, secret, strlen(secret) + 1) != 0)
+        return hf_error_set(reterr, HF_E_INVALID,
+                            "the connection file's CurveZMQ keys are none");
+    return HF_OK;
+}
+
+static hf_status
+open_socket(hfi_channels *channels, const hfi_connection *connection, int channel,
+            hf_error *reterr) {
+    const int64_t part_size_max = PART_SIZE_MAX;
     void *socket = zmq_socket(channels->context, socket_types[channel]);
     if (socket == NULL)
         return hf_error_set_errno(reterr, errno, "zmq_socket");
     channels->socket[channel] = socket;
+    (void)zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &part_size_max, sizeof part_size_max);
     set_option(socket, ZMQ_LINGER, LINGER_MS);
     set_option(socket, ZMQ_SNDHWM, 0);
     set_option(socket, ZMQ_RCVHWM, 0);
@@ -52,7 +84,7 @@ open_socket(hfi_channels *channels, int channel, hf_error *reterr) {
         set_option(socket, ZMQ_ROUTER_HANDOVER, 1);
     if (socket_types[channel] == ZMQ_XPUB)
         set_option(socket, ZMQ_XPUB_VERBOSE, 1);
-    return HF_OK;
+    return set_keys(socket, connection, reterr);
 }
 
 /* The port that the system chose, out of "tcp://address:port". */
@@ -92,7 +124,11 @@ bind_socket(hfi_channels *channels, hfi_connection *connection, int channel,
         hfi_connection_endpoint(connection, channel, endpoint, sizeof endpoint, reterr);
     if (status != HF_OK)
         return status;
-    if (zmq_bind(channels->socket[channel], endpoint) != 0)
+    mode_t mask = connection->ipc ? umask(0177) : 0; /* of a socket's file */
+    int failed = zmq_bind(channels->socket[channel], endpoint) != 0;
+    if (connection->ipc)
+        umask(mask);
+    if (failed)
         return hf_error_set(reterr, HF_E_SYSTEM, "cannot bind %s: %s", endpoint,
                             zmq_strerror(errno));
     if (connection->ipc)
@@ -104,8 +140,8 @@ bind_socket(hfi_channels *channels, hfi_connection *connection, int channel,
 }
 
 hf_status
-hfi_channels_create(hfi_connection *connection, hfi_channels **ret_channels,
-                    hf_error *reterr) {
+hfi_channels_create(hfi_connection *connection, uint64_t backlog_bytes,
+                    hfi_channels **ret_channels, hf_error *reterr) {
     hf_status status = HF_OK;
     hfi_channels *channels = calloc(1, sizeof *channels);
     if (channels == NULL)
@@ -114,7 +150,10 @@ hfi_channels_create(hfi_connection *connection, hfi_channels **ret_channels,
     if (channels->context == NULL)
         status = hf_error_set_errno(reterr, errno, "zmq_ctx_new");
     for (int i = 0; status == HF_OK && i < HFI_CHANNEL_COUNT; i++) {
-        status = open_socket(channels, i, reterr);
+        status = open_socket(channels, connection, i, reterr);
+        if (status == HF_OK && i == HFI_IOPUB)
+            status = hfi_backlog_create(channels->socket[i], backlog_bytes,
+                                        &channels->backlog, reterr);
         if (status == HF_OK)
             status = bind_socket(channels, connection, i, reterr);
     }
@@ -136,6 +175,7 @@ hfi_channels_close(hfi_channels *channels) {
     if (channels->context != NULL)
         while (zmq_ctx_term(channels->context) != 0 && errno == EINTR)
             continue;
+    hfi_backlog_close(channels->backlog);
     for (int i = 0; i < HFI_CHANNEL_COUNT; i++) {
         if (channels->ipc_path[i] != NULL)
             unlink(channels->ipc_path[i]);
@@ -250,28 +290,81 @@ or_empty_object(hfi_part part) {
     return part.size > 0 ? part : hfi_part_text("{}");
 }
 
-hf_status
-hfi_channels_send(hfi_channels *channels, int channel, const hfi_signer *signer,
-                  hfi_part header, const hfi_outgoing *message, hf_error *reterr) {
-    void *socket = channels->socket[channel];
-    char signature[HFI_SIGNATURE_TEXT + 1];
-    const hfi_part json[4] = {header, or_empty_object(message->parent),
-                              or_empty_object(message->metadata),
-                              or_empty_object(message->content)};
-    hf_status status = HF_OK;
-    hfi_signer_sign(signer, json, signature);
-    for (size_t i = 0; status == HF_OK && i < message->ident_count; i++)
-        status = send_part(socket, message->idents[i], 1, reterr);
-    if (status == HF_OK)
-        status = send_part(socket, hfi_part_text("<IDS|MSG>"), 1, reterr);
+/* From the delimiter to the metadata. */
+static hf_status
+send_head(void *socket, const char *signature, const hfi_part json[4],
+          hf_error *reterr) {
+    hf_status status = send_part(socket, hfi_part_text("<IDS|MSG>"), 1, reterr);
     if (status == HF_OK)
         status = send_part(socket, hfi_part_text(signature), 1, reterr);
-    for (size_t i = 0; status == HF_OK && i < 4; i++)
-        status = send_part(socket, json[i], i < 3 || message->buffer_count > 0, reterr);
+    for (size_t i = 0; status == HF_OK && i < 3; i++)
+        status = send_part(socket, json[i], 1, reterr);
+    return status;
+}
+
+static hf_status
+send_buffers(void *socket, const hfi_outgoing *message, hf_error *reterr) {
+    hf_status status = HF_OK;
     for (size_t i = 0; status == HF_OK && i < message->buffer_count; i++)
         status = send_part(socket, message->buffers[i], i + 1 < message->buffer_count,
                            reterr);
     return status;
+}
+
+static hf_status
+send_routed(void *socket, const char *signature, const hfi_part json[4],
+            const hfi_outgoing *message, hf_error *reterr) {
+    hf_status status = HF_OK;
+    for (size_t i = 0; status == HF_OK && i < message->ident_count; i++)
+        status = send_part(socket, message->idents[i], 1, reterr);
+    if (status == HF_OK)
+        status = send_head(socket, signature, json, reterr);
+    if (status == HF_OK)
+        status = send_part(socket, json[3], message->buffer_count > 0, reterr);
+    return status == HF_OK ? send_buffers(socket, message, reterr) : status;
+}
+
+static hf_status
+send_published(const hfi_channels *channels, const char *signature,
+               const hfi_part json[4], const hfi_outgoing *message, hf_error *reterr) {
+    void *socket = channels->socket[HFI_IOPUB];
+    zmq_msg_t content;
+    uint64_t weight = json[3].size + PART_OVERHEAD;
+    for (size_t i = 0; i < message->buffer_count; i++)
+        weight += message->buffers[i].size;
+    hf_status status =
+        hfi_backlog_count(channels->backlog, json[3], weight, &content, reterr);
+    if (status != HF_OK)
+        return status;
+    status = hfi_backlog_send_topic(channels->backlog, message->idents[0], reterr);
+    if (status == HF_OK)
+        status = send_head(socket, signature, json, reterr);
+    while (status == HF_OK &&
+           zmq_msg_send(&content, socket, message->buffer_count > 0 ? ZMQ_SNDMORE : 0) <
+               0)
+        if (errno != EINTR)
+            status =
+                hf_error_set(reterr, HF_E_SYSTEM, "sending: %s", zmq_strerror(errno));
+    zmq_msg_close(&content); /* of what was sent nothing is left in it */
+    return status == HF_OK ? send_buffers(socket, message, reterr) : status;
+}
+
+hf_status
+hfi_channels_send(hfi_channels *channels, int channel, const hfi_signer *signer,
+                  hfi_part header, const hfi_outgoing *message, hf_error *reterr) {
+    char signature[HFI_SIGNATURE_TEXT + 1];
+    const hfi_part json[4] = {header, or_empty_object(message->parent),
+                              or_empty_object(message->metadata),
+                              or_empty_object(message->content)};
+    hfi_signer_sign(signer, json, signature);
+    if (channel == HFI_IOPUB)
+        return send_published(channels, signature, json, message, reterr);
+    return send_routed(channels->socket[channel], signature, json, message, reterr);
+}
+
+int
+hfi_channels_take_missed(hfi_channels *channels) {
+    return hfi_backlog_take_missed(channels->backlog);
 }
 
 void

@@ -10,7 +10,7 @@
  * the template, which may be importing something large: four times as long.
  *
  * At the end the home is asked to leave, so that exit handlers of the notebook run, and
- * given a second; the others have nothing to lose and are killed. One thread.
+ * given four seconds; the others have nothing to lose and are killed. One thread.
  */
 #include "session/session.h"
 
@@ -22,6 +22,9 @@
 #include <unistd.h>
 
 #include "workers/program.h"
+
+/* For the home to store the last cell and its history; clients wait five seconds. */
+#define EXIT_WAIT_NS 4000000000LL
 
 #define STARTS_MAX      3
 #define READY_SECONDS   30
@@ -57,6 +60,7 @@ hfi_crew_fork(hf_kernel *kernel, hfi_role role, hfi_worker **ret_worker,
     if (status == HF_OK) {
         (*ret_worker)->stream.publish = publish_text;
         (*ret_worker)->stream.context = kernel;
+        (*ret_worker)->stream.dump.names = &kernel->cellnames;
         (*ret_worker)->deadline_ns =
             hfi_clock_ns() + UNFORKED_FACTOR * hfi_crew_ready_ns();
     }
@@ -85,17 +89,23 @@ hfi_crew_start(hf_kernel *kernel, hf_error *reterr) {
                                hf_session_fd(kernel->store), reterr);
         json_object_clear(kernel->modules);
     }
-    if (status == HF_OK && kernel->home == NULL)
+    if (status == HF_OK && kernel->home == NULL) {
         status = hfi_crew_fork(kernel, HFI_HOME, &kernel->home, reterr);
-    if (status == HF_OK)
-        hfi_standby_replenish(kernel);
-    return status;
+        if (status == HF_OK) {
+            hfi_subshell_connect(kernel);
+            hfi_runs_tell(kernel);
+        }
+    }
+    if (status == HF_E_GONE) /* it didn't live until it was asked */
+        status = hf_error_set(reterr, status, "%s ended before it was ready",
+                              kernel->argv[0]);
+    return status; /* standbys are forked when the home is ready */
 }
 
 void
 hfi_crew_end(hf_kernel *kernel) {
     const struct timespec pause = {0, 2000000};
-    long long deadline = hfi_clock_ns() + HFI_DEATH_WAIT_NS;
+    long long deadline = hfi_clock_ns() + EXIT_WAIT_NS;
     hfi_frame frame;
     if (kernel->home != NULL && kernel->phase == HFI_PHASE_NONE) {
         hfi_frame_init(&frame, "exit", 0);
@@ -104,7 +114,7 @@ hfi_crew_end(hf_kernel *kernel) {
                hfi_control_fill(kernel->home->control, NULL) == HF_OK)
             nanosleep(&pause, NULL);
     }
-    kernel->home = kernel->cell = NULL;
+    kernel->home = kernel->cell = kernel->assistant = NULL;
     hfi_handles_drop(kernel);
     kernel->standby_count = 0;
     for (hfi_worker *at = kernel->template.workers; at != NULL; at = at->next)
@@ -171,9 +181,7 @@ void
 hfi_crew_tick(hf_kernel *kernel, long long now_ns) {
     for (hfi_worker *at = kernel->template.workers, *next; at != NULL; at = next) {
         next = at->next;
-        long long due = hfi_stream_deadline_ns(&at->stream);
-        if (due >= 0 && now_ns >= due)
-            hfi_stream_flush(&at->stream);
+        hfi_stream_tick(&at->stream, now_ns);
         if (at->exited || (at->deadline_ns > 0 && now_ns >= at->deadline_ns)) {
             hfi_worker_kill(at, SIGKILL);
             hfi_death_of(kernel, at);
@@ -191,6 +199,8 @@ hfi_crew_deadline_ns(const hf_kernel *kernel) {
             first = due;
         if (at->deadline_ns > 0 && (first < 0 || at->deadline_ns < first))
             first = at->deadline_ns;
+        if (at->calm_ns > 0 && (first < 0 || at->calm_ns < first))
+            first = at->calm_ns;
     }
     return first;
 }

@@ -7,7 +7,8 @@
  * started again; a home not more than three times in a row without one that got ready:
  * then the kernel ends, which the client sees.
  *
- * The user is told once: by the running cell's error, or, where none ran, on stderr
+ * The user is told once: by the running cell's error (a KeyboardInterrupt, where it was
+ * ended for the want of an end: escalate.c), or, where none ran, on stderr
  * under the last cell. What was lost is named, with the reason, as far as it is known.
  *
  * Starting a home only when the next cell needs one was rejected: the person would wait
@@ -45,8 +46,20 @@ write_home_loss(const hf_kernel *kernel, const char *epitaph, hfi_textbuf *text)
     }
 }
 
+/* What went with the home, whoever ended it. */
 static void
-bury_home(hf_kernel *kernel, const char *epitaph) {
+forget_home(hf_kernel *kernel) {
+    kernel->home = NULL;
+    hfi_subshell_lose_home(kernel);
+    kernel->commit_id = 0;
+    kernel->settling = 0;
+    kernel->uncommitted = 0;
+    hfi_timeline_forget(kernel);
+    kernel->owing = 0;
+}
+
+static void
+bury_home(hf_kernel *kernel, const char *name, const char *epitaph) {
     hfi_textbuf text = {0};
     hf_error error = HF_ERROR_INIT;
     int busy = kernel->phase == HFI_PHASE_HOME || kernel->phase == HFI_PHASE_COMMIT;
@@ -57,12 +70,12 @@ bury_home(hf_kernel *kernel, const char *epitaph) {
         return;
     }
     write_home_loss(kernel, epitaph, &text);
-    kernel->home = NULL;
+    if (kernel->phase == HFI_PHASE_HOME)
+        hfi_trace_rescue(kernel, &text);
     hfi_handles_lose_home(kernel);
-    kernel->commit_id = 0;
-    kernel->settling = 0;
-    kernel->uncommitted = 0;
-    kernel->owing = 0;
+    forget_home(kernel);
+    if (kernel->phase == HFI_PHASE_HOME)
+        hfi_runs_note(kernel, NULL, "died", NULL); /* the next home hears of it */
     json_object_clear(kernel->declined);
     if (hfi_crew_start(kernel, &error) != HF_OK) {
         kernel->failure = error;
@@ -74,7 +87,7 @@ bury_home(hf_kernel *kernel, const char *epitaph) {
         kernel->running = running;
     }
     if (busy && kernel->running != NULL) {
-        hfi_execute_fail(kernel, "CellDied", hfi_textbuf_string(&text));
+        hfi_execute_fail(kernel, name, hfi_textbuf_string(&text));
     } else {
         hfi_textbuf_append(&text, "\n", 1);
         hfi_publish_stream(kernel, HFI_STDERR, hfi_textbuf_part(&kernel->last_parent),
@@ -86,8 +99,8 @@ bury_home(hf_kernel *kernel, const char *epitaph) {
 /* Where its process had not started it, nothing of the cell ran: another one gets the
  * request, silently. Not for ever: what kills it may be the cell's data. */
 static void
-bury_cell(hf_kernel *kernel, int late, const char *epitaph) {
-    char value[512];
+bury_cell(hf_kernel *kernel, int late, const char *name, const char *epitaph) {
+    hfi_textbuf text = {0};
     int retries = kernel->execution.retries;
     int started = kernel->execution.started;
     hfi_handover_forget_cell(kernel);
@@ -97,14 +110,16 @@ bury_cell(hf_kernel *kernel, int late, const char *epitaph) {
         hfi_handover_start_cell(kernel);
         return;
     }
-    int length = snprintf(value, sizeof value, "the cell's process %s", epitaph);
+    hfi_textbuf_format(&text, "the cell's process %s", epitaph);
     if (!started && retries > 0)
-        length += snprintf(value + length, sizeof value - (size_t)length,
-                           " before the cell began, as did %d other%s", retries,
+        hfi_textbuf_format(&text, " before the cell began, as did %d other%s", retries,
                            retries == 1 ? "" : "s");
-    snprintf(value + length, sizeof value - (size_t)length,
-             "; the notebook's variables are as they were before the cell");
-    hfi_execute_fail(kernel, "CellDied", value);
+    hfi_textbuf_format(&text,
+                       "; the notebook's variables are as they were before the cell");
+    hfi_trace_rescue(kernel, &text);
+    hfi_runs_note(kernel, NULL, "died", NULL);
+    hfi_execute_fail(kernel, name, hfi_textbuf_string(&text));
+    hfi_textbuf_fini(&text);
     hfi_standby_replenish(kernel);
 }
 
@@ -126,7 +141,9 @@ is_late(const hfi_worker *worker) {
 /* How it ended. */
 static void
 write_epitaph(const hfi_worker *worker, char *ret_text, size_t size) {
-    if (!is_late(worker))
+    if (*worker->cause != '\0')
+        snprintf(ret_text, size, "%s", worker->cause);
+    else if (!is_late(worker))
         hfi_program_epitaph(worker->exited, worker->status, ret_text, size);
     else
         snprintf(ret_text, size, "was not ready within %lld seconds",
@@ -149,15 +166,19 @@ void
 hfi_death_of(hf_kernel *kernel, hfi_worker *worker) {
     char epitaph[128];
     hfi_worker **list = &kernel->template.workers;
+    const char *name = *worker->cause != '\0' ? "KeyboardInterrupt" : "CellDied";
     write_epitaph(worker, epitaph, sizeof epitaph);
     if (worker->owned)
         hfi_worker_drain(worker, hfi_crew_parent(kernel, worker), hfi_clock_ns());
     hfi_stream_flush(&worker->stream);
     reap_store(kernel);
     if (worker == kernel->home) {
-        bury_home(kernel, epitaph);
+        bury_home(kernel, name, epitaph);
     } else if (worker == kernel->cell) {
-        bury_cell(kernel, is_late(worker), epitaph);
+        bury_cell(kernel, is_late(worker), name, epitaph);
+    } else if (worker == kernel->assistant) {
+        hfi_log("the assistant %s", epitaph);
+        hfi_assistant_died(kernel);
     } else if (hfi_standby_remove(kernel, worker)) {
         hfi_log("a standby %s", epitaph);
         kernel->standby_failures += !worker->ready;
@@ -173,12 +194,10 @@ hfi_death_of_template(hf_kernel *kernel) {
     hfi_log("the template ended");
     hfi_template_end(&kernel->template, 0);
     kernel->home = kernel->cell = NULL;
-    hfi_handles_drop(kernel);
     kernel->standby_count = 0;
-    kernel->commit_id = 0;
-    kernel->settling = 0;
-    kernel->uncommitted = 0;
-    kernel->owing = 0;
+    hfi_assistant_died(kernel);
+    hfi_handles_drop(kernel);
+    forget_home(kernel);
     hfi_execute_fail(kernel, "CellDied",
                      "the notebook's processes ended; its variables are those of the "
                      "last commit");

@@ -1,12 +1,13 @@
 /* dispatch.c - messages of clients: what is answered at once, and what is queued.
  *
- * shell     queued, all of it, and taken one after the other (queue.c says why)
+ * shell     queued, all of it, and taken one after the other (queue.c says why), or
+ *           the same in a subshell, which the header names (subshell.c)
  * control   answered at once, also while a cell runs: interrupt, shutdown, kernel_info
  * stdin     input_reply, for the worker that waits for one
  *
  * What the frontend knows by itself is answered without a worker: kernel_info, connect,
- * interrupt, shutdown. The debugger and subshells have their place here
- * and say plainly that they are not there: kernel_info announces neither.
+ * interrupt, shutdown, and what there is of subshells. What the debugger is asked goes
+ * to the assistant.
  *
  * A message that is malformed, forged or replayed is dropped with a line on stderr.
  */
@@ -15,6 +16,8 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "workers/program.h"
 
 #define TURN_MAX 1000 /* messages of one channel before the others have a turn */
 
@@ -30,8 +33,10 @@ receive(hf_kernel *kernel, int channel) {
             return NULL;
         if (status == HF_OK) {
             hfi_request *request = hfi_request_create_consume(&message, channel);
-            if (request != NULL)
+            if (request != NULL) {
+                request->begin_ns = hfi_clock_ns();
                 return request;
+            }
         } else {
             hfi_log("dropped a message: %s", error.message);
         }
@@ -67,31 +72,6 @@ answer_shutdown(hf_kernel *kernel, const hfi_request *request) {
     kernel->stopping = 1;
 }
 
-static void
-answer_missing(hf_kernel *kernel, const hfi_request *request, const char *what) {
-    hfi_textbuf content = {0};
-    char value[128];
-    snprintf(value, sizeof value, "this kernel has no %s yet", what);
-    hfi_write_error(&content, "NotSupported", value, kernel->count);
-    hfi_reply(kernel, request, hfi_textbuf_part(&content), hfi_part_text("{}"), NULL,
-              0);
-    hfi_textbuf_fini(&content);
-}
-
-static void
-answer_debug(hf_kernel *kernel, const hfi_request *request) {
-    json_t *seq = json_object_get(request->message.body, "seq");
-    const char *command =
-        json_string_value(json_object_get(request->message.body, "command"));
-    json_t *content =
-        json_pack("{s:s,s:s,s:b,s:s,s:I,s:s}", "status", "error", "type", "response",
-                  "success", 0, "command", command != NULL ? command : "",
-                  "request_seq", (json_int_t)json_integer_value(seq), "message",
-                  "this kernel has no debugger yet");
-    hfi_reply_json(kernel, request, content);
-    json_decref(content);
-}
-
 int
 hfi_dispatch_answer(hf_kernel *kernel, const hfi_request *request) {
     const char *type = request->message.type;
@@ -105,12 +85,8 @@ hfi_dispatch_answer(hf_kernel *kernel, const hfi_request *request) {
         hfi_execute_interrupt(kernel);
         hfi_reply(kernel, request, hfi_part_text("{\"status\":\"ok\"}"),
                   hfi_part_text("{}"), NULL, 0);
-    } else if (strcmp(type, "debug_request") == 0)
-        answer_debug(kernel, request);
-    else if (strstr(type, "_subshell_request") != NULL)
-        answer_missing(kernel, request, "subshells");
-    else
-        return 0;
+    } else
+        return hfi_subshell_answer(kernel, request);
     return 1;
 }
 
@@ -135,9 +111,11 @@ forward_comm(hf_kernel *kernel, hfi_request *request) {
 void
 hfi_dispatch_shell(hf_kernel *kernel) {
     hfi_request *request;
-    while ((request = receive(kernel, HFI_SHELL)) != NULL)
-        if (!forward_comm(kernel, request))
+    while ((request = receive(kernel, HFI_SHELL)) != NULL) {
+        hfi_rest_end(kernel);
+        if (!forward_comm(kernel, request) && !hfi_subshell_take(kernel, request))
             hfi_queue_push(&kernel->queue, request);
+    }
 }
 
 void
@@ -145,6 +123,10 @@ hfi_dispatch_control(hf_kernel *kernel) {
     hfi_request *request;
     while ((request = receive(kernel, HFI_CONTROL)) != NULL) {
         hfi_publish_status(kernel, request->message.header, "busy");
+        if (strcmp(request->message.type, "debug_request") == 0) {
+            hfi_assistant_debug(kernel, request);
+            continue;
+        }
         if (!hfi_dispatch_answer(kernel, request))
             hfi_log("control: no answer to a %s", request->message.type);
         hfi_publish_status(kernel, request->message.header, "idle");
@@ -176,7 +158,8 @@ void
 hfi_dispatch_stdin(hf_kernel *kernel) {
     hfi_request *reply;
     while ((reply = receive(kernel, HFI_STDIN)) != NULL) {
-        pass_input(kernel, reply);
+        if (!hfi_subshell_input(kernel, reply))
+            pass_input(kernel, reply);
         hfi_request_close(reply);
     }
 }

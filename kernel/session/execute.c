@@ -37,10 +37,10 @@
 
 /* ---- ends ----------------------------------------------------------------------- */
 
-static void
-abort_queued(hf_kernel *kernel) {
+void
+hfi_execute_abort(hf_kernel *kernel, hfi_queue *queue) {
     hfi_request *request;
-    while ((request = hfi_queue_pop_type(&kernel->queue, "execute_request")) != NULL) {
+    while ((request = hfi_queue_pop_type(queue, "execute_request")) != NULL) {
         hfi_publish_status(kernel, request->message.header, "busy");
         hfi_reply(kernel, request, hfi_part_text("{\"status\":\"aborted\"}"),
                   hfi_part_text("{\"status\":\"aborted\"}"), NULL, 0);
@@ -54,6 +54,11 @@ hfi_execute_finish(hf_kernel *kernel, int error) {
     hfi_request *request = kernel->running;
     int executed = strcmp(request->message.type, "execute_request") == 0;
     int stop = executed && error && kernel->execution.stop_on_error;
+    if (executed && !kernel->execution.reporting)
+        hfi_observe_finished(kernel, error);
+    hfi_progress_end(kernel);
+    if (executed && hfi_perfreport_begin(kernel, error))
+        return;
     kernel->running = NULL;
     kernel->phase = HFI_PHASE_NONE;
     if (stop) /* what was sent by now is dropped too, but nothing that answers the idle
@@ -61,33 +66,27 @@ hfi_execute_finish(hf_kernel *kernel, int error) {
         hfi_dispatch_shell(kernel);
     hfi_publish_status(kernel, request->message.header, "idle");
     if (executed) {
+        hfi_timeline_end(kernel);
         hfi_verdict_fini(&kernel->execution.verdict);
         hfi_textbuf_fini(&kernel->execution.road_reason);
+        hfi_trace_forget(kernel);
         hfi_textbuf_clear(&kernel->last_parent);
         hfi_textbuf_append(&kernel->last_parent, request->message.header.data,
                            request->message.header.size);
         kernel->idle_ns = hfi_clock_ns();
         if (stop)
-            abort_queued(kernel);
+            hfi_execute_abort(kernel, &kernel->queue);
     }
     hfi_request_close(request);
 }
 
 void
 hfi_execute_fail(hf_kernel *kernel, const char *name, const char *value) {
-    hfi_textbuf content = {0};
-    if (kernel->running == NULL)
+    if (kernel->running == NULL || hfi_perfreport_end(kernel))
         return;
-    hfi_write_error(&content, name, value, kernel->count);
-    if (strcmp(kernel->running->message.type, "execute_request") == 0 &&
-        !kernel->execution.silent)
-        hfi_publish(kernel, "error", kernel->running->message.header,
-                    hfi_textbuf_part(&content));
-    if (strncmp(kernel->running->message.type, "comm_", 5) != 0 ||
-        strcmp(kernel->running->message.type, "comm_info_request") == 0)
-        hfi_reply(kernel, kernel->running, hfi_textbuf_part(&content),
-                  hfi_part_text("{\"status\":\"error\"}"), NULL, 0);
-    hfi_textbuf_fini(&content);
+    hfi_progress_end(kernel);
+    kernel->execution.fate = name;
+    hfi_reply_error(kernel, kernel->running, kernel->execution.silent, name, value);
     hfi_execute_finish(kernel, 1);
 }
 
@@ -175,22 +174,47 @@ read_options(hf_kernel *kernel, json_t *body) {
     execution->number = kernel->count + 1;
 }
 
+/* What clients see of a request before anything of its worker's. */
 static void
-publish_input(hf_kernel *kernel, json_t *code) {
-    hfi_textbuf content = {0};
-    hfi_textbuf_format(&content, "{\"code\":");
-    hfi_textbuf_append_json(&content, json_string_value(code),
-                            json_string_length(code));
-    hfi_textbuf_format(&content, ",\"execution_count\":%lld}",
-                       kernel->execution.number);
-    hfi_publish(kernel, "execute_input", kernel->running->message.header,
-                hfi_textbuf_part(&content));
-    hfi_textbuf_fini(&content);
+announce(hf_kernel *kernel) {
+    const hfi_request *request = kernel->running;
+    hfi_part header = request->message.header;
+    if (!request->begun)
+        hfi_publish_status(kernel, header, "busy");
+    if (strcmp(request->message.type, "execute_request") == 0 &&
+        !kernel->execution.silent)
+        hfi_publish_input(kernel, header,
+                          json_object_get(request->message.body, "code"),
+                          kernel->execution.number);
+}
+
+static void
+send_home(hf_kernel *kernel) {
+    kernel->phase = HFI_PHASE_HOME;
+    kernel->execution.sent_ns = hfi_clock_ns();
+    hfi_request_send(kernel, kernel->home, kernel->running);
+}
+
+/* Whether all of it is the home's: which may then begin while we announce it, since
+ * what it sends is read afterwards. */
+static int
+is_homes(hf_kernel *kernel) {
+    const hfi_verdict *verdict = &kernel->execution.verdict;
+    return kernel->home != NULL && verdict->kind == HFI_RUN_PLAIN &&
+           verdict->travel.kind == HFI_TRAVEL_NONE && verdict->out == NULL &&
+           verdict->err == NULL && verdict->note == NULL &&
+           verdict->environment == NULL && !hfi_timeline_wants_commit(kernel);
 }
 
 static void
 run_verdict(hf_kernel *kernel) {
     hfi_execution *execution = &kernel->execution;
+    if (is_homes(kernel)) {
+        send_home(kernel);
+        announce(kernel);
+        return;
+    }
+    announce(kernel);
     publish_verdict(kernel, &execution->verdict);
     if (execution->verdict.kind == HFI_ANSWER) {
         finish_answer(kernel);
@@ -200,10 +224,13 @@ run_verdict(hf_kernel *kernel) {
         hfi_execute_fail(kernel, "CellDied", "the notebook's process is not running");
         return;
     }
-    if (execution->verdict.kind == HFI_RUN_PLAIN) {
-        kernel->phase = HFI_PHASE_HOME;
-        execution->sent_ns = hfi_clock_ns();
-        hfi_request_send(kernel, kernel->home, kernel->running);
+    if (execution->verdict.kind == HFI_RUN_PLAIN &&
+        execution->verdict.travel.kind != HFI_TRAVEL_NONE &&
+        !hfi_timeline_wants_commit(kernel)) {
+        hfi_timeline_begin(kernel);
+    } else if (execution->verdict.kind == HFI_RUN_PLAIN &&
+               !hfi_timeline_wants_commit(kernel)) {
+        send_home(kernel);
     } else {
         kernel->phase = HFI_PHASE_COMMIT;
         hfi_handover_ask_commit(kernel, hfi_clock_ns());
@@ -211,8 +238,13 @@ run_verdict(hf_kernel *kernel) {
 }
 
 static void
+fail_at_once(hf_kernel *kernel, const char *name, const char *value) {
+    announce(kernel);
+    hfi_execute_fail(kernel, name, value);
+}
+
+static void
 begin_execute(hf_kernel *kernel) {
-    hfi_rest_end(kernel);
     json_t *body = kernel->running->message.body;
     json_t *code = json_object_get(body, "code");
     hf_error error = HF_ERROR_INIT;
@@ -221,28 +253,31 @@ begin_execute(hf_kernel *kernel) {
     read_options(kernel, body);
     if (!json_is_string(code)) {
         kernel->execution.silent = 1; /* nothing was run that others should see */
-        hfi_execute_fail(kernel, "ProtocolError", "an execute_request without code");
+        fail_at_once(kernel, "ProtocolError", "an execute_request without code");
         return;
     }
     hf_status status = judge(kernel, code, &error);
     if (kernel->execution.store_history && !is_blank(code))
         kernel->count++;
     if (!kernel->execution.silent)
-        publish_input(kernel, code);
+        hfi_cellnames_add(
+            &kernel->cellnames,
+            hfi_part_of(json_string_value(code), json_string_length(code)),
+            kernel->execution.number);
     if (status != HF_OK)
-        hfi_execute_fail(kernel, "HoldfastError", error.message);
+        fail_at_once(kernel, "HoldfastError", error.message);
     else if (interrupted)
-        hfi_execute_fail(kernel, "KeyboardInterrupt", "");
+        fail_at_once(kernel, "KeyboardInterrupt", "");
     else
         run_verdict(kernel);
 }
 
-static int
-is_for_worker(const char *type) {
+int
+hfi_execute_is_for_worker(const char *type) {
     static const char *const types[] = {
         "complete_request", "inspect_request",   "is_complete_request",
         "history_request",  "comm_info_request", "comm_open",
-        "comm_msg",         "comm_close"};
+        "comm_msg",         "comm_close",        "debug_request"};
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         if (strcmp(type, types[i]) == 0)
             return 1;
@@ -252,18 +287,15 @@ is_for_worker(const char *type) {
 static void
 begin(hf_kernel *kernel) {
     const char *type = kernel->running->message.type;
-    hfi_publish_status(kernel, kernel->running->message.header, "busy");
     if (strcmp(type, "execute_request") == 0) {
         begin_execute(kernel);
-    } else if (is_for_worker(type)) {
-        if (kernel->home == NULL) {
-            hfi_execute_fail(kernel, "NotRunning",
-                             "the notebook's process is not running");
-            return;
-        }
-        kernel->phase = HFI_PHASE_HOME;
-        hfi_request_send(kernel, kernel->home, kernel->running);
+    } else if (hfi_execute_is_for_worker(type) && kernel->home == NULL) {
+        fail_at_once(kernel, "NotRunning", "the notebook's process is not running");
+    } else if (hfi_execute_is_for_worker(type)) {
+        send_home(kernel);
+        announce(kernel);
     } else {
+        announce(kernel);
         if (!hfi_dispatch_answer(kernel, kernel->running))
             hfi_log("shell: no answer to a %s", type);
         hfi_execute_finish(kernel, 0);
@@ -288,34 +320,60 @@ is_executing(const hf_kernel *kernel) {
            strcmp(kernel->running->message.type, "execute_request") == 0;
 }
 
+/* The cell is the worker's, or will be when it has come so far. */
+static void
+interrupt_worker(hf_kernel *kernel) {
+    if (kernel->execution.started)
+        hfi_worker_kill(kernel->phase == HFI_PHASE_HOME ? kernel->home : kernel->cell,
+                        SIGINT);
+    else
+        kernel->execution.interrupted = 1;
+    hfi_escalate_begin(kernel, hfi_clock_ns());
+}
+
 void
 hfi_execute_interrupt(hf_kernel *kernel) {
     hfi_execution *execution = &kernel->execution;
     hfi_dispatch_shell(kernel); /* the cell that is meant may not have been read yet */
     hfi_execute_next(kernel);
+    hfi_subshell_interrupt(kernel);
     execution->input_wanted = 0;
     if (kernel->running == NULL) /* the home commits, and a client sees a cell run */
         kernel->interrupt_next = kernel->queue.first != NULL;
-    else if (!is_executing(kernel) || kernel->phase == HFI_PHASE_NONE)
+    else if (!is_executing(kernel) || kernel->phase == HFI_PHASE_NONE ||
+             execution->reporting)
         return;
-    else if (execution->started)
-        hfi_worker_kill(kernel->phase == HFI_PHASE_HOME ? kernel->home : kernel->cell,
-                        SIGINT);
-    else if (kernel->phase == HFI_PHASE_CELL)
+    else if (kernel->phase == HFI_PHASE_COMMIT)
+        hfi_execute_fail(kernel, "KeyboardInterrupt", "");
+    else if (!execution->started && kernel->phase == HFI_PHASE_CELL)
         hfi_handover_cancel(kernel);
     else
-        execution->interrupted = 1;
+        interrupt_worker(kernel);
 }
 
 void
-hfi_execute_started(hf_kernel *kernel, hfi_worker *worker, long long id) {
-    if (!is_executing(kernel) || kernel->running->id != id ||
+hfi_execute_started(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
+    if (!is_executing(kernel) || kernel->running->id != hfi_map_integer(map, "id", 0) ||
         (worker != kernel->home && worker != kernel->cell))
         return;
+    hfi_progress_end(kernel);
     kernel->execution.started = 1;
-    if (kernel->execution.interrupted)
+    kernel->execution.started_ns = hfi_clock_ns();
+    hfi_observe_started(kernel, worker, map);
+    hfi_trace_note(kernel, map);
+    if (kernel->execution.interrupted) {
         hfi_worker_kill(worker, SIGINT);
+        kernel->execution.escalation.due_ns = 0; /* the cell has its grace from here */
+        hfi_escalate_begin(kernel, hfi_clock_ns());
+    }
     kernel->execution.interrupted = 0;
+}
+
+void
+hfi_execute_ended(hf_kernel *kernel, const msgpack_object *map) {
+    if (is_executing(kernel) && kernel->running->id == hfi_map_integer(map, "id", 0))
+        kernel->execution.ended_ns = hfi_clock_ns();
+    hfi_observe_told(kernel, map);
 }
 
 /* ---- replies -------------------------------------------------------------------- */
@@ -371,6 +429,8 @@ asks_exit(hfi_part content) {
 static void
 home_replied(hf_kernel *kernel, const msgpack_object *reply) {
     hfi_request *request = kernel->running;
+    if (hfi_perfreport_end(kernel))
+        return;
     if (strcmp(request->message.type, "execute_request") != 0) {
         hfi_execute_send_reply(kernel, request, reply, hfi_map_part(reply, "metadata"));
         hfi_execute_finish(kernel, 0);
@@ -382,10 +442,14 @@ home_replied(hf_kernel *kernel, const msgpack_object *reply) {
     }
     hfi_textbuf metadata = {0};
     int error = hfi_execute_is_error(hfi_map_part(reply, "content"));
+    if (!hfi_timeline_replied(kernel, reply))
+        return;
     hfi_request_cost(kernel, reply, "plain", &metadata);
     hfi_execute_send_reply(kernel, request, reply, hfi_textbuf_part(&metadata));
     hfi_textbuf_fini(&metadata);
-    kernel->uncommitted++;
+    if (kernel->execution.verdict.travel.kind == HFI_TRAVEL_NONE)
+        kernel->uncommitted++;
+    hfi_timeline_note(kernel);
     kernel->leaving |= asks_exit(hfi_map_part(reply, "content"));
     hfi_execute_finish(kernel, error);
 }
@@ -394,7 +458,9 @@ void
 hfi_execute_replied(hf_kernel *kernel, hfi_worker *worker,
                     const msgpack_object *reply) {
     long long id = hfi_map_integer(reply, "id", 0);
-    if (worker == kernel->home && id == kernel->commit_id && id != 0) {
+    if (worker == kernel->assistant) {
+        hfi_assistant_replied(kernel, reply);
+    } else if (worker == kernel->home && id == kernel->commit_id && id != 0) {
         hfi_handover_committed(kernel, reply);
     } else if (kernel->running != NULL && kernel->running->id == id &&
                kernel->phase == HFI_PHASE_HOME && worker == kernel->home) {
@@ -402,7 +468,7 @@ hfi_execute_replied(hf_kernel *kernel, hfi_worker *worker,
     } else if (kernel->running != NULL && kernel->running->id == id &&
                kernel->phase == HFI_PHASE_CELL && worker == kernel->cell) {
         hfi_handover_replied(kernel, reply);
-    } else {
+    } else if (worker != kernel->home || !hfi_subshell_replied(kernel, reply)) {
         hfi_request *request = hfi_queue_pop_id(&kernel->forwarded, id);
         if (request == NULL) {
             hfi_log("a reply that nobody waits for");

@@ -43,13 +43,15 @@ void
 hfi_handover_ask_commit(hf_kernel *kernel, long long now_ns) {
     hfi_frame frame;
     int waits = kernel->phase == HFI_PHASE_COMMIT;
-    int asks = waits && !kernel->execution.verdict.isolated;
+    int travels = waits && hfi_timeline_wants_commit(kernel);
+    int asks = waits && !travels && !kernel->execution.verdict.isolated;
+    int durable = !waits || travels;
     kernel->commit_id = ++kernel->next_id;
     kernel->commit_ns = now_ns;
     hfi_frame_init(&frame, "commit", asks ? 5 : 2);
     hfi_frame_add_integer(&frame, "id", kernel->commit_id);
-    hfi_frame_add_flag(&frame, "durable", !waits);
-    if (!waits)
+    hfi_frame_add_flag(&frame, "durable", durable);
+    if (durable)
         kernel->owing = 0;
     if (asks)
         hfi_road_ask(kernel, &frame);
@@ -78,9 +80,9 @@ publish_prepared(hf_kernel *kernel, hfi_part prepared, uint64_t *ret_generation,
 /* The same for a reply, in which the worker may say instead why it has prepared
  * nothing.
  */
-static hf_status
-publish_saved(hf_kernel *kernel, const msgpack_object *reply, uint64_t *ret_generation,
-              hf_error *reterr) {
+hf_status
+hfi_handover_publish(hf_kernel *kernel, const msgpack_object *reply,
+                     uint64_t *ret_generation, hf_error *reterr) {
     static const char full[] = "NoSpaceError:"; /* HF_E_NOSPACE, as Python calls it */
     hfi_part trouble = hfi_map_part(hfi_map_get(reply, "report"), "error");
     if (trouble.size == 0)
@@ -92,13 +94,14 @@ publish_saved(hf_kernel *kernel, const msgpack_object *reply, uint64_t *ret_gene
                         (int)trouble.size, (const char *)trouble.data);
 }
 
-static void
-fail_commit(hf_kernel *kernel, const char *what, const hf_error *error) {
+void
+hfi_handover_fail(hf_kernel *kernel, const char *what, const hf_error *error) {
     char value[1024];
     snprintf(value, sizeof value, "%s: %s%s", what, error->message,
              error->status == HF_E_NOSPACE
                  ? ". To make room, del what is not needed any more, or give /dev/shm "
-                   "(and --capacity, if it is set) more"
+                   "(and --capacity, if it is set) more; with --road=home nothing is "
+                   "saved"
                  : "");
     hfi_execute_fail(kernel, "CommitError", value);
 }
@@ -132,7 +135,15 @@ hfi_handover_start_cell(hf_kernel *kernel) {
     }
     kernel->phase = HFI_PHASE_CELL;
     kernel->execution.sent_ns = hfi_clock_ns();
+    hfi_assistant_attend(kernel);
     hfi_request_send(kernel, kernel->cell, kernel->running);
+}
+
+/* Another generation is published on the way, so the home must hold this one first. */
+static void
+begin_travel(hf_kernel *kernel) {
+    if (kernel->settling == 0)
+        hfi_timeline_begin(kernel);
 }
 
 void
@@ -143,7 +154,7 @@ hfi_handover_committed(hf_kernel *kernel, const msgpack_object *reply) {
     const msgpack_object *report = hfi_map_get(reply, "report");
     int waits = kernel->phase == HFI_PHASE_COMMIT;
     kernel->commit_id = 0;
-    hf_status status = publish_saved(kernel, reply, &generation, &error);
+    hf_status status = hfi_handover_publish(kernel, reply, &generation, &error);
     if (status == HF_OK && hfi_map_get(reply, "declined") != NULL) {
         kernel->uncommitted = 0;
         if (waits)
@@ -155,6 +166,9 @@ hfi_handover_committed(hf_kernel *kernel, const msgpack_object *reply) {
             hfi_frame_add_integer(&frame, "generation", (int64_t)generation);
             hfi_crew_tell_home(kernel, &frame);
             kernel->settling = (int64_t)generation;
+            hfi_timeline_published(kernel, 0);
+        } else {
+            hfi_timeline_forget(kernel);
         }
     }
     if (!waits &&
@@ -167,12 +181,15 @@ hfi_handover_committed(hf_kernel *kernel, const msgpack_object *reply) {
     }
     kernel->execution.commit_bytes_copied = hfi_map_real(report, "bytes_copied", 0);
     if (status != HF_OK)
-        fail_commit(kernel,
-                    "the cell did not run, since the notebook's variables could not be "
-                    "saved for it",
-                    &error);
+        hfi_handover_fail(
+            kernel,
+            "the cell did not run, since the notebook's variables could not be "
+            "saved for it",
+            &error);
     else if (kernel->execution.interrupted)
         hfi_execute_fail(kernel, "KeyboardInterrupt", "");
+    else if (hfi_timeline_wants_commit(kernel))
+        begin_travel(kernel);
     else if (hfi_road_is_home(kernel, reply))
         hfi_road_start(kernel);
     else
@@ -206,11 +223,15 @@ void
 hfi_handover_settled(hf_kernel *kernel, int64_t generation) {
     if (generation == kernel->settling)
         kernel->settling = 0;
+    if (kernel->phase == HFI_PHASE_COMMIT && kernel->commit_id == 0 &&
+        hfi_timeline_wants_commit(kernel))
+        begin_travel(kernel);
 }
 
 void
 hfi_handover_forget_cell(hf_kernel *kernel) {
     hfi_request *request;
+    hfi_observe_leaving(kernel, kernel->cell);
     kernel->cell = NULL;
     hfi_handles_drop(kernel);
     json_object_clear(kernel->cell_comms);
@@ -244,23 +265,30 @@ hfi_handover_replied(hf_kernel *kernel, const msgpack_object *reply) {
     hfi_textbuf metadata = {0};
     int failed = hfi_execute_is_error(hfi_map_part(reply, "content"));
     kernel->execution.replied_ns = hfi_clock_ns();
-    hf_status status = publish_saved(kernel, reply, &generation, &error);
+    hf_status status = hfi_handover_publish(kernel, reply, &generation, &error);
     hfi_trace_show(kernel, hfi_map_part(reply, "trace"));
     if (status != HF_OK) {
         release_cell(kernel);
-        fail_commit(kernel,
-                    "what the cell changed could not be published, the notebook's "
-                    "variables are as they were before it",
-                    &error);
+        hfi_handover_fail(
+            kernel,
+            "what the cell changed could not be published, the notebook's "
+            "variables are as they were before it",
+            &error);
         hfi_standby_replenish(kernel);
         return;
     }
+    if (hfi_map_part(reply, "prepared").size > 0) {
+        hfi_timeline_note(kernel);
+        hfi_timeline_published(kernel, 0);
+    }
     hfi_trace_open(kernel, hfi_map_part(reply, "trace"));
+    hfi_summary_show(kernel, reply);
     hfi_request_cost(kernel, reply, "map", &metadata);
     hfi_execute_send_reply(kernel, kernel->running, reply, hfi_textbuf_part(&metadata));
-    hfi_textbuf_fini(&metadata);
     hfi_handles_adopt(kernel);
     hfi_crew_adopt(kernel, hfi_map_get(reply, "report"));
+    hfi_runs_note(kernel, reply, failed ? "error" : "ok", &metadata);
+    hfi_textbuf_fini(&metadata);
     hfi_execute_finish(kernel, failed);
     release_cell(kernel);
     hfi_standby_replenish(kernel);

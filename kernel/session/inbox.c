@@ -5,11 +5,19 @@
  * in the pipe by then. Streams that wait to be joined go out before any other frame of
  * the same worker is handled.
  *
+ * A loop that prints sends a frame a line, and each would wake us, in the processor
+ * that the loop needs: it took longer than the printing. Text is joined for 10 ms
+ * anyway. So a worker that has sent nothing else for a number of reads is left alone
+ * for a millisecond after each: what comes meanwhile is read at once, the end of the
+ * cell at most that much later. What is in its pipes then was printed after most of its
+ * frames, and goes behind those that are text.
+ *
  * A worker whose channel is at its end, or who breaks the protocol, is not read again:
- * it is killed, and buried when the template reports its exit or a second has passed. A
- * death is not handled here, in the middle of its last frames, but in the next turn's
- * tick. Waiting for the report in place was rejected, since the loop waits for nobody.
- * One thread.
+ * it is buried when the template reports its exit or a second has passed, and killed
+ * then at the latest. Not before: the report would tell of our signal instead of what
+ * it died of. A death is not handled here, in the middle of its last frames, but in the
+ * next turn's tick. Waiting for the report in place was rejected, since the loop waits
+ * for nobody. One thread.
  */
 #include "session/session.h"
 
@@ -20,7 +28,34 @@
 
 #include "workers/program.h"
 
+#define BURST_READS 8
+#define BURST_NS    5000000LL /* between two reads of a burst */
+#define CALM_NS     1000000LL
+
 /* ---- frames of the template ----------------------------------------------------- */
+
+static hfi_role
+role_of(hfi_part name) {
+    hfi_role role = HFI_HOME;
+    while (role != HFI_ASSISTANT &&
+           !hfi_part_equal(name, hfi_part_text(hfi_role_name(role))))
+        role++;
+    return role;
+}
+
+/* A kernelspec may name this program and a Python whose package is another version's.
+ */
+static void
+check_version(hf_kernel *kernel, int version) {
+    if (version == HFI_CONTROL_VERSION)
+        return;
+    (void)hf_error_set(
+        &kernel->failure, HF_E_PROTOCOL,
+        "the package holdfast of %s is another version's than this program (%d, not "
+        "%d): python -m holdfast.install, with that Python, makes a kernel that fits",
+        kernel->argv[0], version, HFI_CONTROL_VERSION);
+    kernel->stopping = 1;
+}
 
 static void
 handle_template(hf_kernel *kernel, const msgpack_object *map) {
@@ -28,17 +63,19 @@ handle_template(hf_kernel *kernel, const msgpack_object *map) {
     pid_t pid = (pid_t)hfi_map_integer(map, "pid", 0);
     hfi_worker *worker;
     if (hfi_part_equal(op, hfi_part_text("ready"))) {
+        check_version(kernel, (int)hfi_map_integer(map, "version", 0));
         kernel->template.ready = 1;
         hfi_standby_know(kernel, hfi_map_get(map, "modules"));
     } else if (hfi_part_equal(op, hfi_part_text("forked"))) {
         hfi_part role = hfi_map_part(map, "role");
-        worker = hfi_worker_awaiting(
-            &kernel->template,
-            hfi_part_equal(role, hfi_part_text("home")) ? HFI_HOME : HFI_CELL);
-        if (worker != NULL && hfi_worker_named(&kernel->template, pid) == NULL)
+        worker = hfi_worker_awaiting(&kernel->template, role_of(role));
+        if (worker != NULL && hfi_worker_named(&kernel->template, pid) == NULL) {
             hfi_crew_forked(worker, pid);
+            hfi_observe_forked(kernel, worker);
+        }
     } else if (hfi_part_equal(op, hfi_part_text("exited"))) {
         worker = hfi_worker_named(&kernel->template, pid);
+        hfi_observe_exited(kernel, pid, map);
         if (worker != NULL) {
             worker->status = (int)hfi_map_integer(map, "status", 0);
             if (worker->owned)
@@ -76,7 +113,6 @@ static void
 silence(hfi_worker *worker, long long now_ns) {
     worker->silent = 1;
     worker->deadline_ns = now_ns + HFI_DEATH_WAIT_NS;
-    hfi_worker_kill(worker, SIGKILL); /* without its channel it is of no use */
 }
 
 static hfi_part
@@ -133,20 +169,20 @@ handle_message(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map)
 
 static void
 handle_input(hf_kernel *kernel, const msgpack_object *map) {
+    hfi_part subshell = hfi_map_part(map, "subshell");
     hfi_textbuf content = {0};
     hfi_part prompt = hfi_map_part(map, "prompt");
-    const msgpack_object *password = hfi_map_get(map, "password");
-    int hidden = password != NULL && password->type == MSGPACK_OBJECT_BOOLEAN &&
-                 password->via.boolean;
-    if (kernel->running == NULL)
+    int hidden = hfi_map_flag(map, "password");
+    hfi_dispatch_stdin(kernel); /* answers to nothing are dropped first */
+    const hfi_request *asks =
+        subshell.size > 0 ? hfi_subshell_asks(kernel, subshell) : kernel->running;
+    if (asks == NULL)
         return;
     hfi_textbuf_format(&content, "{\"prompt\":");
     hfi_textbuf_append_json(&content, prompt.data, prompt.size);
     hfi_textbuf_format(&content, ",\"password\":%s}", hidden ? "true" : "false");
-    hfi_dispatch_stdin(kernel); /* answers to nothing are dropped first */
-    kernel->execution.input_wanted = 1;
-    hfi_send(kernel, HFI_STDIN, kernel->running, "input_request",
-             hfi_textbuf_part(&content));
+    kernel->execution.input_wanted |= subshell.size == 0;
+    hfi_send(kernel, HFI_STDIN, asks, "input_request", hfi_textbuf_part(&content));
     hfi_textbuf_fini(&content);
 }
 
@@ -155,10 +191,14 @@ handle_ready(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
     worker->ready = 1;
     worker->deadline_ns = 0;
     worker->pid = (pid_t)hfi_map_integer(map, "pid", worker->pid);
-    if (worker == kernel->home)
+    if (worker == kernel->home) {
         kernel->starts = 0;
+        hfi_standby_begin(kernel, hfi_clock_ns());
+    }
     if (worker->role == HFI_CELL) /* perhaps in use already */
         kernel->standby_failures = 0;
+    if (worker == kernel->assistant)
+        hfi_assistant_ready(kernel);
 }
 
 /* 0 where the worker broke the protocol. */
@@ -184,16 +224,32 @@ handle_worker(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) 
         handle_ready(kernel, worker, map);
     } else if (hfi_part_equal(op, hfi_part_text("settled")) && worker == kernel->home) {
         hfi_handover_settled(kernel, hfi_map_integer(map, "generation", 0));
+    } else if (hfi_part_equal(op, hfi_part_text("debug")) &&
+               worker == kernel->assistant) {
+        hfi_assistant_connect(kernel, (int)hfi_map_integer(map, "waits", 0));
+    } else if (hfi_part_equal(op, hfi_part_text("debugging")) &&
+               worker == kernel->assistant) {
+        kernel->debugging = (int)hfi_map_integer(map, "active", 0);
     } else if (hfi_part_equal(op, hfi_part_text("owes")) && worker == kernel->home) {
         kernel->owing = 1;
     } else if (hfi_part_equal(op, hfi_part_text("importing"))) {
         hfi_standby_import(kernel, hfi_map_get(map, "modules"));
     } else if (hfi_part_equal(op, hfi_part_text("started"))) {
-        hfi_execute_started(kernel, worker, hfi_map_integer(map, "id", 0));
+        hfi_execute_started(kernel, worker, map);
+    } else if (hfi_part_equal(op, hfi_part_text("began"))) {
+        hfi_observe_told(kernel, map);
+    } else if (hfi_part_equal(op, hfi_part_text("ended"))) {
+        hfi_execute_ended(kernel, map);
+    } else if (hfi_part_equal(op, hfi_part_text("monitor"))) {
+        hfi_observe_asked(kernel, worker, map);
+    } else if (hfi_part_equal(op, hfi_part_text("interrupted"))) {
+        hfi_escalate_taken(kernel, worker, hfi_map_integer(map, "id", 0));
     } else if (hfi_part_equal(op, hfi_part_text("want_handle"))) {
         hfi_handles_want(kernel, worker, map);
     } else if (hfi_part_equal(op, hfi_part_text("handle"))) {
         hfi_handles_take(kernel, worker, map);
+    } else if (hfi_part_equal(op, hfi_part_text("perfreports"))) {
+        hfi_perfreport_configure(kernel, map);
     } else {
         hfi_log("a worker's op %.*s is unknown", (int)op.size, (const char *)op.data);
         return 0;
@@ -201,30 +257,64 @@ handle_worker(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) 
     return 1;
 }
 
+static int
+is_text(const msgpack_object *map) {
+    return hfi_part_equal(hfi_map_part(map, "op"), hfi_part_text("stream"));
+}
+
 void
 hfi_inbox_drain(hf_kernel *kernel, hfi_worker *worker) {
     hfi_worker_drain(worker, hfi_crew_parent(kernel, worker), hfi_clock_ns());
 }
 
-void
-hfi_inbox_read(hf_kernel *kernel, hfi_worker *worker) {
+/* Handle what was read. HF_AGAIN in the end; `ret_only_text`: whether all was text. */
+static hf_status
+handle_frames(hf_kernel *kernel, hfi_worker *worker, int drained, int *ret_only_text,
+              hf_error *reterr) {
     hfi_map map = {0};
-    hf_error error = HF_ERROR_INIT;
     hf_status status = HF_AGAIN;
-    if (worker->control == NULL || worker->silent || hfi_handover_holds(kernel, worker))
-        return;
-    hf_status end = hfi_control_fill(worker->control, &error);
-    hfi_inbox_drain(kernel, worker);
+    size_t count = 0;
+    int only_text = 1;
     /* A reply may release the worker: then what it said afterwards is not read. */
     while (worker->control != NULL &&
-           (status = hfi_control_next(worker->control, &map, &error)) == HF_OK)
+           (status = hfi_control_next(worker->control, &map, reterr)) == HF_OK) {
+        only_text &= is_text(map.object);
+        count++;
+        if (!only_text && !drained) {
+            hfi_inbox_drain(kernel, worker);
+            drained = 1;
+        }
         if (!handle_worker(kernel, worker, map.object)) {
             status = HF_E_PROTOCOL;
             break;
         }
+    }
+    if (worker->control != NULL && !drained)
+        hfi_inbox_drain(kernel, worker);
     hfi_map_fini(&map);
+    *ret_only_text = only_text && count > 0;
+    return status;
+}
+
+void
+hfi_inbox_read(hf_kernel *kernel, hfi_worker *worker) {
+    hf_error error = HF_ERROR_INIT;
+    long long now_ns = hfi_clock_ns();
+    int only_text = 0;
+    if (worker->control == NULL || worker->silent || hfi_handover_holds(kernel, worker))
+        return;
+    int burst = worker->texts >= BURST_READS && now_ns - worker->text_ns < BURST_NS;
+    hf_status end = hfi_control_fill(worker->control, &error);
+    if (!burst)
+        hfi_inbox_drain(kernel, worker);
+    hf_status status = handle_frames(kernel, worker, !burst, &only_text, &error);
     if (worker->control == NULL)
         return;
+    worker->texts = !only_text                            ? 0
+                    : now_ns - worker->text_ns < BURST_NS ? worker->texts + 1
+                                                          : 1;
+    worker->text_ns = now_ns;
+    worker->calm_ns = worker->texts >= BURST_READS ? now_ns + CALM_NS : 0;
     if (status != HF_AGAIN && status != HF_OK)
         hfi_log("a worker broke the protocol: %s", error.message);
     if ((status != HF_AGAIN && status != HF_OK) || end != HF_OK)

@@ -24,6 +24,7 @@
 #include <unistd.h>
 #include <zmq.h>
 
+#include "session/neighbours.h"
 #include "workers/program.h"
 
 #define ITEMS_MAX    256
@@ -74,8 +75,10 @@ make_info(hf_kernel *kernel, const char *text, hf_error *reterr) {
     if (!json_is_object(kernel->info))
         return hf_error_set(reterr, HF_E_INVALID,
                             "kernel_info is not a JSON object: %s", where.text);
-    json_t *own = json_pack("{s:s,s:s,s:[]}", "status", "ok", "protocol_version", "5.4",
-                            "supported_features");
+    json_t *own = json_pack("{s:s,s:s}", "status", "ok", "protocol_version",
+                            HFI_PROTOCOL_VERSION);
+    if (json_object_get(kernel->info, "supported_features") == NULL)
+        (void)json_object_set_new(own, "supported_features", json_array());
     int failed = own == NULL || json_object_update(kernel->info, own) != 0;
     json_decref(own);
     kernel->modules = json_object();
@@ -88,20 +91,42 @@ make_info(hf_kernel *kernel, const char *text, hf_error *reterr) {
 }
 
 static hf_status
-open_wire(hf_kernel *kernel, const char *path, hf_error *reterr) {
+open_wire(hf_kernel *kernel, const hf_kernel_options *options, hf_error *reterr) {
     int chosen = 0;
+    const char *path = options->connection_file;
     hf_status status = hfi_connection_read(path, &kernel->connection, reterr);
     if (status != HF_OK)
         return status;
+    if (kernel->connection.exposed)
+        hfi_log("others could read %s, and with the key in it run code in this kernel",
+                path);
     for (int i = 0; i < HFI_CHANNEL_COUNT; i++)
         chosen |= kernel->connection.port[i] == 0;
     status = hfi_signer_create(hfi_part_text(kernel->connection.key), &kernel->signer,
                                reterr);
     if (status == HF_OK)
-        status = hfi_channels_create(&kernel->connection, &kernel->channels, reterr);
+        status = hfi_channels_create(&kernel->connection, options->backlog_bytes,
+                                     &kernel->channels, reterr);
     if (status == HF_OK && chosen)
         status = hfi_connection_write(&kernel->connection, reterr);
     return status;
+}
+
+/* Once, where people see it who ask what this kernel is, and in the server's log. */
+static hf_status
+tell_who_listens(hf_kernel *kernel, hf_error *reterr) {
+    static const char words[] =
+        "Output and code of this notebook can be read by other users of this machine: "
+        "its connection is neither encrypted nor private.";
+    const char *banner = json_string_value(json_object_get(kernel->info, "banner"));
+    if (kernel->connection.ipc || kernel->connection.curve_public != NULL ||
+        !hfi_neighbours_present())
+        return HF_OK;
+    hfi_log("%s", words);
+    json_t *told = json_sprintf("%s\n%s", banner != NULL ? banner : "", words);
+    if (told == NULL || json_object_set_new(kernel->info, "banner", told) != 0)
+        return hf_error_set(reterr, HF_E_NOMEM, "no memory");
+    return HF_OK;
 }
 
 static hf_status
@@ -112,8 +137,12 @@ open_store(hf_kernel *kernel, const hf_kernel_options *options, hf_error *reterr
     session.capacity_bytes = options->capacity_bytes;
     session.label = options->label;
     if (hf_session_collect(NULL, NULL, &collected, NULL) == HF_OK && collected > 0)
-        hfi_log("removed %u sessions that dead kernels left", collected);
-    return hf_session_create(&session, &kernel->store, reterr);
+        hfi_log("removed %u session%s that dead kernels left", collected,
+                collected == 1 ? "" : "s");
+    hf_status status = hf_session_create(&session, &kernel->store, reterr);
+    if (status == HF_OK)
+        hfi_timeline_init(kernel, options->history_bytes);
+    return status;
 }
 
 static void
@@ -157,15 +186,21 @@ hf_kernel_create(const hf_kernel_options *options, hf_kernel **ret_kernel,
         status = make_name(kernel->name, reterr);
     }
     if (status == HF_OK)
+        status = hfi_escalate_configure(kernel, options->interrupt_seconds, reterr);
+    if (status == HF_OK)
         status = make_info(kernel, options->kernel_info, reterr);
+    if (status == HF_OK) /* before anything: clients try again after 100 ms or more */
+        status = open_wire(kernel, options, reterr);
+    if (status == HF_OK)
+        status = open_store(kernel, options, reterr);
+    if (status == HF_OK) /* a first cell waits for it; all else is made meanwhile */
+        status = hfi_crew_start(kernel, reterr);
     if (status == HF_OK)
         status = hfi_commands_create(kernel->argv[0], &kernel->commands, reterr);
     if (status == HF_OK)
-        status = open_store(kernel, options, reterr);
-    if (status == HF_OK) /* first the template, whose start takes longest */
-        status = hfi_crew_start(kernel, reterr);
+        hfi_observe_init(kernel);
     if (status == HF_OK)
-        status = open_wire(kernel, options->connection_file, reterr);
+        status = tell_who_listens(kernel, reterr);
     if (status != HF_OK) {
         hf_kernel_close(kernel);
         return status;
@@ -186,8 +221,16 @@ add_fd(zmq_pollitem_t *items, int *count, int fd, int writes) {
     items[(*count)++].revents = 0;
 }
 
+/* In a burst of text: see inbox.c. */
 static int
-fill_items(hf_kernel *kernel, zmq_pollitem_t *items) {
+is_calm(hfi_worker *worker, long long now_ns) {
+    if (worker->calm_ns <= now_ns)
+        worker->calm_ns = 0;
+    return worker->calm_ns > 0;
+}
+
+static int
+fill_items(hf_kernel *kernel, zmq_pollitem_t *items, long long now_ns) {
     int count = 0;
     for (; count < HFI_CHANNEL_COUNT; count++) {
         items[count].socket = hfi_channels_socket(kernel->channels, count);
@@ -199,7 +242,11 @@ fill_items(hf_kernel *kernel, zmq_pollitem_t *items) {
     if (kernel->template.control != NULL)
         add_fd(items, &count, hfi_control_fd(kernel->template.control),
                hfi_control_is_full(kernel->template.control));
+    if (kernel->aside != NULL && hfi_control_is_full(kernel->aside))
+        add_fd(items, &count, hfi_control_fd(kernel->aside), 1);
     for (hfi_worker *at = kernel->template.workers; at != NULL; at = at->next) {
+        if (is_calm(at, now_ns))
+            continue;
         if (at->control != NULL && !at->silent && !hfi_handover_holds(kernel, at))
             add_fd(items, &count, hfi_control_fd(at->control),
                    hfi_control_is_full(at->control));
@@ -236,13 +283,16 @@ serve_crew(hf_kernel *kernel, const zmq_pollitem_t *items, int count) {
         hfi_inbox_read_template(kernel);
     }
     for (hfi_worker *at = kernel->template.workers, *next; at != NULL; at = next) {
+        int printed = is_ready(items, count, at->output[0]) ||
+                      is_ready(items, count, at->output[1]);
         next = at->next;
+        if (printed)
+            at->texts = 0;
         if (at->control != NULL &&
             is_ready(items, count, hfi_control_fd(at->control))) {
             flush_control(at->control);
             hfi_inbox_read(kernel, at);
-        } else if (is_ready(items, count, at->output[0]) ||
-                   is_ready(items, count, at->output[1])) {
+        } else if (printed) {
             hfi_inbox_drain(kernel, at);
         }
     }
@@ -279,8 +329,14 @@ wait_ms(const hf_kernel *kernel, long long now_ns) {
     long long crew = hfi_crew_deadline_ns(kernel);
     long long idle = hfi_handover_idle_deadline_ns(kernel);
     long long rest = hfi_rest_deadline_ns(kernel);
+    long long escalation = hfi_escalate_deadline_ns(kernel);
     long long first = crew >= 0 && (idle < 0 || crew < idle) ? crew : idle;
+    long long question = hfi_assistant_deadline_ns(kernel);
+    long long progress = hfi_progress_deadline_ns(kernel);
     first = rest >= 0 && (first < 0 || rest < first) ? rest : first;
+    first = question >= 0 && (first < 0 || question < first) ? question : first;
+    first = escalation >= 0 && (first < 0 || escalation < first) ? escalation : first;
+    first = progress >= 0 && (first < 0 || progress < first) ? progress : first;
     if (first < 0)
         return TURN_WAIT_MS;
     if (first <= now_ns)
@@ -302,8 +358,9 @@ hf_kernel_run(hf_kernel *kernel, hf_error *reterr) {
     zmq_pollitem_t items[ITEMS_MAX];
     hfi_publish_status(kernel, hfi_part_text("{}"), "starting");
     while (!kernel->stopping) {
-        int count = fill_items(kernel, items);
-        if (zmq_poll(items, count, wait_ms(kernel, hfi_clock_ns())) < 0) {
+        long long now_ns = hfi_clock_ns();
+        int count = fill_items(kernel, items, now_ns);
+        if (zmq_poll(items, count, wait_ms(kernel, now_ns)) < 0) {
             if (errno == EINTR)
                 continue;
             return hf_error_set(reterr, HF_E_SYSTEM, "zmq_poll: %s",
@@ -313,9 +370,16 @@ hf_kernel_run(hf_kernel *kernel, hf_error *reterr) {
             serve_wake(kernel);
         serve_clients(kernel, items);
         serve_crew(kernel, items, count);
+        hfi_publish_missed(kernel);
+        hfi_escalate_tick(kernel, hfi_clock_ns());
         hfi_crew_tick(kernel, hfi_clock_ns());
-        if (!kernel->stopping)
+        hfi_progress_tick(kernel, hfi_clock_ns());
+        if (!kernel->stopping) {
             hfi_execute_next(kernel);
+            hfi_subshell_next(kernel);
+        }
+        hfi_standby_tick(kernel, hfi_clock_ns());
+        hfi_assistant_tick(kernel, hfi_clock_ns());
         hfi_handover_idle(kernel, hfi_clock_ns());
         hfi_rest(kernel, hfi_clock_ns());
         check_parent(kernel);
@@ -354,22 +418,28 @@ hf_kernel_close(hf_kernel *kernel) {
         return;
     hfi_crew_end(kernel);
     if (kernel->store != NULL) {
+        hfi_timeline_fini(kernel);
         if (hf_session_destroy(kernel->store, NULL) != HF_OK)
             hfi_log("the session could not be removed");
         hf_session_close(kernel->store);
     }
+    hfi_observe_fini(kernel);
     hfi_channels_close(kernel->channels);
     hfi_signer_close(kernel->signer);
     hfi_connection_fini(&kernel->connection);
     hfi_commands_close(kernel->commands);
+    hfi_subshell_fini(kernel);
     hfi_queue_fini(&kernel->queue);
+    hfi_queue_fini(&kernel->assisted);
     hfi_queue_fini(&kernel->forwarded);
     hfi_request_close(kernel->running);
     hfi_verdict_fini(&kernel->execution.verdict);
     hfi_textbuf_fini(&kernel->execution.road_reason);
+    hfi_trace_forget(kernel);
     hfi_textbuf_fini(&kernel->last_parent);
     json_decref(kernel->info);
     json_decref(kernel->modules);
+    json_decref(kernel->runs);
     json_decref(kernel->cell_comms);
     json_decref(kernel->declined);
     for (size_t i = 0; kernel->argv != NULL && kernel->argv[i] != NULL; i++)

@@ -74,10 +74,23 @@ hfi_publish_stream(hf_kernel *kernel, int name, hfi_part parent, hfi_part text) 
 }
 
 void
+hfi_publish_input(hf_kernel *kernel, hfi_part parent, json_t *code, long long number) {
+    hfi_textbuf content = {0};
+    hfi_textbuf_format(&content, "{\"code\":");
+    hfi_textbuf_append_json(&content, json_string_value(code),
+                            json_string_length(code));
+    hfi_textbuf_format(&content, ",\"execution_count\":%lld}", number);
+    hfi_publish(kernel, "execute_input", parent, hfi_textbuf_part(&content));
+    hfi_textbuf_fini(&content);
+}
+
+void
 hfi_publish_welcomes(hf_kernel *kernel) {
     hfi_textbuf topic = {0}, content = {0};
     while (hfi_channels_subscription(kernel->channels, &topic) == HF_OK) {
         hfi_part ident = hfi_textbuf_part(&topic);
+        if (!hfi_utf8_is_valid(topic.data, topic.size))
+            continue; /* JSON can't name it */
         hfi_textbuf_clear(&content);
         hfi_textbuf_format(&content, "{\"subscription\":");
         hfi_textbuf_append_json(&content, topic.data, topic.size);
@@ -90,6 +103,16 @@ hfi_publish_welcomes(hf_kernel *kernel) {
     }
     hfi_textbuf_fini(&topic);
     hfi_textbuf_fini(&content);
+}
+
+void
+hfi_publish_missed(hf_kernel *kernel) {
+    static const char text[] =
+        "holdfast: a client of this notebook didn't read its output for so long that "
+        "more of it waited than is kept. It has missed some.\n";
+    if (hfi_channels_take_missed(kernel->channels))
+        hfi_publish_stream(kernel, HFI_STDERR, hfi_textbuf_part(&kernel->last_parent),
+                           hfi_part_text(text));
 }
 
 /* "execute_request" is answered by "execute_reply". */
@@ -155,4 +178,21 @@ hfi_write_error(hfi_textbuf *writer, const char *name, const char *value,
                        "],\"execution_count\":%lld,\"user_expressions\":{},"
                        "\"payload\":[]}",
                        execution_count);
+}
+
+void
+hfi_reply_error(hf_kernel *kernel, const hfi_request *request, int silent,
+                const char *name, const char *value) {
+    const char *type = request->message.type;
+    int has_reply =
+        strncmp(type, "comm_", 5) != 0 || strcmp(type, "comm_info_request") == 0;
+    hfi_textbuf content = {0};
+    hfi_write_error(&content, name, value, kernel->count);
+    if (strcmp(type, "execute_request") == 0 && !silent)
+        hfi_publish(kernel, "error", request->message.header,
+                    hfi_textbuf_part(&content));
+    if (has_reply)
+        hfi_reply(kernel, request, hfi_textbuf_part(&content),
+                  hfi_part_text("{\"status\":\"error\"}"), NULL, 0);
+    hfi_textbuf_fini(&content);
 }

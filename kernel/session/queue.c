@@ -63,6 +63,15 @@ hfi_queue_pop(hfi_queue *queue) {
 }
 
 hfi_request *
+hfi_queue_take(hfi_queue *queue, const hfi_request *request) {
+    hfi_request *before = NULL;
+    for (hfi_request *at = queue->first; at != NULL; before = at, at = at->next)
+        if (at == request)
+            return unlink_request(queue, before, at);
+    return NULL;
+}
+
+hfi_request *
 hfi_queue_pop_type(hfi_queue *queue, const char *type) {
     hfi_request *before = NULL;
     for (hfi_request *at = queue->first; at != NULL; before = at, at = at->next)

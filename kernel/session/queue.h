@@ -7,8 +7,10 @@
 typedef struct hfi_request {
     struct hfi_request *next;
     hfi_message message;
-    int channel;  /* HFI_SHELL or HFI_CONTROL: where the reply goes */
-    long long id; /* under which a worker was asked; 0: not yet */
+    int channel;        /* HFI_SHELL or HFI_CONTROL: where the reply goes */
+    long long id;       /* under which a worker was asked; 0: not yet */
+    long long begin_ns; /* when it came */
+    int begun;          /* its "busy" was published, and it is the home's to answer */
 } hfi_request;
 
 /* Zeroed is empty. */
@@ -24,6 +26,8 @@ void hfi_request_close(hfi_request *request);
 
 void hfi_queue_push(hfi_queue *queue, hfi_request *request);
 hfi_request *hfi_queue_pop(hfi_queue *queue);
+/* Take out this one, which is in it. */
+hfi_request *hfi_queue_take(hfi_queue *queue, const hfi_request *request);
 /* Take out the first request of a type, leaving the order of the others. */
 hfi_request *hfi_queue_pop_type(hfi_queue *queue, const char *type);
 /* The one that a worker was asked under `id`, taken out; NULL: none. */

@@ -50,35 +50,69 @@ hfi_request_code(const hf_kernel *kernel, const hfi_request *request) {
     return hfi_part_of(json_string_value(code), json_string_length(code));
 }
 
+/* Begin a frame of the message's own seven keys and `more`. */
+static void
+begin_frame(hf_kernel *kernel, hfi_frame *frame, hfi_request *request, size_t more) {
+    const hfi_message *message = &request->message;
+    request->id = ++kernel->next_id;
+    hfi_frame_init(frame, "request", (uint32_t)(7 + more));
+    hfi_frame_add_integer(frame, "id", request->id);
+    hfi_frame_add_text(frame, "type", hfi_part_text(message->type));
+    hfi_frame_add_bytes(frame, "header", message->header);
+    hfi_frame_add_bytes(frame, "parent", message->parent);
+    hfi_frame_add_bytes(frame, "metadata", message->metadata);
+    hfi_frame_add_bytes(frame, "content", message->content);
+    hfi_frame_add_array(frame, "buffers", message->buffer_count);
+    for (size_t i = 0; i < message->buffer_count; i++)
+        hfi_frame_put_bytes(frame, message->buffers[i]);
+}
+
+/* A dead worker is noticed by its channel, which ends the request. */
+static void
+send_frame(hfi_control *channel, hfi_frame *frame, const char *type) {
+    hf_error error = HF_ERROR_INIT;
+    if (hfi_control_send_consume(channel, frame, NULL, 0, &error) != HF_OK)
+        hfi_log("%s: %s", type, error.message);
+}
+
 void
 hfi_request_send(hf_kernel *kernel, hfi_worker *worker, hfi_request *request) {
-    const hfi_message *message = &request->message;
-    int executes = strcmp(message->type, "execute_request") == 0;
+    const char *type = request->message.type;
+    int executes = strcmp(type, "execute_request") == 0;
     int instruments =
         executes && (worker->role == HFI_CELL || kernel->execution.at_home);
+    int travels = executes && worker == kernel->home &&
+                  kernel->execution.verdict.travel.kind != HFI_TRAVEL_NONE;
     hfi_frame frame;
-    hf_error error = HF_ERROR_INIT;
-    request->id = ++kernel->next_id;
-    hfi_frame_init(&frame, "request",
-                   7u + (executes ? 2u : 0) + (instruments ? 1u : 0));
-    hfi_frame_add_integer(&frame, "id", request->id);
-    hfi_frame_add_text(&frame, "type", hfi_part_text(message->type));
-    hfi_frame_add_bytes(&frame, "header", message->header);
-    hfi_frame_add_bytes(&frame, "parent", message->parent);
-    hfi_frame_add_bytes(&frame, "metadata", message->metadata);
-    hfi_frame_add_bytes(&frame, "content", message->content);
-    hfi_frame_add_array(&frame, "buffers", message->buffer_count);
-    for (size_t i = 0; i < message->buffer_count; i++)
-        hfi_frame_put_bytes(&frame, message->buffers[i]);
+    begin_frame(kernel, &frame, request,
+                (executes ? 2u : 0) + (instruments ? 1u : 0) + (travels ? 1u : 0));
     if (executes) {
         hfi_frame_add_text(&frame, "code", hfi_request_code(kernel, request));
         hfi_frame_add_integer(&frame, "execution_count", kernel->execution.number);
     }
     if (instruments)
         add_instrument(kernel, &frame);
-    /* A dead worker is noticed by its channel, which ends the request. */
-    if (hfi_control_send_consume(worker->control, &frame, NULL, 0, &error) != HF_OK)
-        hfi_log("%s: %s", message->type, error.message);
+    if (travels)
+        hfi_timeline_write(kernel, &frame);
+    send_frame(worker->control, &frame, type);
+}
+
+void
+hfi_request_send_aside(hf_kernel *kernel, hfi_control *channel, hfi_request *request,
+                       const char *subshell, long long number) {
+    const char *type = request->message.type;
+    json_t *code = json_object_get(request->message.body, "code");
+    int executes = strcmp(type, "execute_request") == 0;
+    hfi_frame frame;
+    begin_frame(kernel, &frame, request, 1u + (executes ? 2u : 0));
+    hfi_frame_add_text(&frame, "subshell", hfi_part_text(subshell));
+    if (executes) {
+        hfi_frame_add_text(
+            &frame, "code",
+            hfi_part_of(json_string_value(code), json_string_length(code)));
+        hfi_frame_add_integer(&frame, "execution_count", number);
+    }
+    send_frame(channel, &frame, type);
 }
 
 static void
@@ -92,27 +126,41 @@ write_number(hfi_textbuf *writer, const char *name, double value) {
 }
 
 /* A standby that wasn't ready yet is waited for on the way in. */
+hfi_times
+hfi_request_times(const hf_kernel *kernel, const msgpack_object *report) {
+    const hfi_execution *execution = &kernel->execution;
+    long long now_ns = hfi_clock_ns();
+    double publish = (double)(now_ns - execution->replied_ns) / 1e6;
+    hfi_times times = {.total_ms = (double)(now_ns - execution->begin_ns) / 1e6,
+                       .run_ms = hfi_map_real(report, "seconds_run", 0) * 1e3,
+                       .out_ms = hfi_map_real(report, "seconds_out", 0) * 1e3 + publish,
+                       .cpu_ms = hfi_map_real(report, "seconds_cpu", 0) * 1e3,
+                       .recorder_ms =
+                           hfi_map_real(report, "seconds_recorder", 0) * 1e3};
+    double in = times.total_ms - times.run_ms - times.out_ms;
+    times.in_ms = in > 0 ? in : 0;
+    return times;
+}
+
 static void
 write_times(hf_kernel *kernel, const msgpack_object *report, hfi_textbuf *writer) {
     const hfi_execution *execution = &kernel->execution;
-    long long now_ns = hfi_clock_ns();
-    double total = (double)(now_ns - execution->begin_ns) / 1e6;
-    double commit = (double)(execution->sent_ns - execution->begin_ns) / 1e6;
-    double publish = (double)(now_ns - execution->replied_ns) / 1e6;
-    double run = hfi_map_real(report, "seconds_run", 0) * 1e3;
-    double save = hfi_map_real(report, "seconds_out", 0) * 1e3;
+    hfi_times times = hfi_request_times(kernel, report);
     if (report == NULL) {
-        write_number(writer, "run_ms", total);
+        write_number(writer, "run_ms", times.total_ms);
         return;
     }
-    double in = total - run - save - publish;
-    write_number(writer, "hand_over_in_ms", in > 0 ? in : 0);
-    write_number(writer, "run_ms", run);
-    write_number(writer, "hand_over_out_ms", save + publish);
-    write_number(writer, "commit_ms", commit);
+    write_number(writer, "hand_over_in_ms", times.in_ms);
+    write_number(writer, "run_ms", times.run_ms);
+    write_number(writer, "hand_over_out_ms", times.out_ms);
+    write_number(writer, "commit_ms",
+                 (double)(execution->sent_ns - execution->begin_ns) / 1e6);
     write_number(writer, "bind_ms", hfi_map_real(report, "seconds_in", 0) * 1e3);
+    write_number(writer, "flush_ms", hfi_map_real(report, "seconds_flushed", 0) * 1e3);
     write_number(writer, "prepare_ms",
                  hfi_map_real(report, "seconds_prepared", 0) * 1e3);
+    write_number(writer, "cpu_ms", times.cpu_ms);
+    write_number(writer, "recorder_ms", times.recorder_ms);
 }
 
 /* The worker's own figures, those that are numbers or text. */
@@ -122,7 +170,9 @@ write_report(const hf_kernel *kernel, const msgpack_object *report,
     static const char *const numbers[] = {
         "bytes_mapped",   "bytes_shared",   "copy_faults",     "names_bound",
         "names_decoded",  "names_skipped",  "names_saved",     "events",
-        "names_declined", "bytes_prepared", "bytes_populated",
+        "names_declined", "bytes_prepared", "bytes_populated", "events_lost",
+        "events_rewound", "flushes",        "bytes_peak",      "bytes_grown",
+        "bytes_read",     "bytes_written",  "events_others",   "bytes_stocked",
     };
     write_number(writer, "bytes_copied",
                  hfi_map_real(report, "bytes_copied", 0) +

@@ -10,11 +10,21 @@
  * tenth of a second. Then the frontend checksums what was committed since the last
  * rest, a stretch a turn, so that damaged memory is found later and not used.
  *
- * The next cell ends the rest. HOLDFAST_REST_SECONDS sets another time. One thread.
+ * The processes that wait for a cell are given back too (standby.c), and what we and
+ * the home have freed and malloc() keeps: after a picture of 64 MiB it kept half of
+ * that.
+ *
+ * The next request of a client's, whatever it asks for, ends the rest.
+ * HOLDFAST_REST_SECONDS sets another time. One thread.
  */
 #include "session/session.h"
 
 #include <stdlib.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
+#include "workers/program.h"
 
 #define REST_SECONDS  30
 #define STRETCH_BYTES (16u << 20) /* a turn's checksums: a millisecond or two */
@@ -66,6 +76,15 @@ checksum_stretch(hf_kernel *kernel, long long now_ns) {
         end_or_repeat(kernel, now_ns);
 }
 
+static void
+trim_heap(hf_kernel *kernel) {
+    if (kernel->home->control != NULL)
+        hfi_control_trim(kernel->home->control);
+#ifdef __GLIBC__
+    (void)malloc_trim(0);
+#endif
+}
+
 void
 hfi_rest(hf_kernel *kernel, long long now_ns) {
     long long deadline = hfi_rest_deadline_ns(kernel);
@@ -85,11 +104,17 @@ hfi_rest(hf_kernel *kernel, long long now_ns) {
     hfi_frame frame;
     hfi_frame_init(&frame, "rest", 0);
     hfi_crew_tell_home(kernel, &frame);
+    hfi_standby_rest(kernel);
+    trim_heap(kernel);
     kernel->rest = HFI_REST_CHECKSUMS;
 }
 
 void
 hfi_rest_end(hf_kernel *kernel) {
+    if (kernel->rest == HFI_REST_AWAITED && kernel->idle_ns != 0)
+        return;
     kernel->rest = HFI_REST_AWAITED;
     kernel->rest_left = 0;
+    kernel->idle_ns = hfi_clock_ns();
+    hfi_standby_wake(kernel);
 }

@@ -57,9 +57,12 @@ hfi_road_replied(hf_kernel *kernel, const msgpack_object *reply) {
     kernel->execution.replied_ns = hfi_clock_ns();
     hfi_trace_show(kernel, hfi_map_part(reply, "trace"));
     hfi_trace_open(kernel, hfi_map_part(reply, "trace"));
+    hfi_summary_show(kernel, reply);
     hfi_request_cost(kernel, reply, "home", &metadata);
+    hfi_runs_note(kernel, reply, failed ? "error" : "ok", &metadata);
     hfi_execute_send_reply(kernel, kernel->running, reply, hfi_textbuf_part(&metadata));
     hfi_textbuf_fini(&metadata);
     kernel->uncommitted++;
+    hfi_timeline_note(kernel);
     hfi_execute_finish(kernel, failed);
 }

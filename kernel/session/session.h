@@ -33,6 +33,15 @@ typedef enum hfi_rest_state {
     HFI_REST_DONE,
 } hfi_rest_state;
 
+/* What becomes of its interrupt (escalate.c). */
+typedef struct hfi_escalation {
+    long long due_ns;   /* the next signal; 0: the clock doesn't run */
+    long long nudge_ns; /* 0: none is due before */
+    long long pause_ns; /* between two nudges */
+    int signal;         /* sent last for want of an end; 0: none */
+    int taken;          /* interrupts that reached the cell as exceptions */
+} hfi_escalation;
+
 /* The execute_request that runs, beyond the request itself. */
 typedef struct hfi_execution {
     hfi_verdict verdict;
@@ -40,18 +49,61 @@ typedef struct hfi_execution {
     int store_history;
     int stop_on_error;
     int allow_stdin;
-    int started;          /* the worker has begun it: SIGINT reaches the cell */
-    int interrupted;      /* before that: still to be told */
-    int retries;          /* processes that ended before they had started it */
-    int input_wanted;     /* a worker blocks in input() */
-    long long number;     /* execution count that the worker is told */
-    long long begin_ns;   /* taken from the queue */
-    long long sent_ns;    /* sent to the worker */
-    long long replied_ns; /* its reply came */
+    int started;     /* the worker has begun it: SIGINT reaches the cell */
+    int interrupted; /* before that: still to be told */
+    hfi_escalation escalation;
+    int retries;           /* processes that ended before they had started it */
+    int input_wanted;      /* a worker blocks in input() */
+    long long number;      /* execution count that the worker is told */
+    long long begin_ns;    /* taken from the queue */
+    long long sent_ns;     /* sent to the worker */
+    long long started_ns;  /* the worker said so */
+    long long ended_ns;    /* the worker said that the cell's code had ended */
+    long long replied_ns;  /* its reply came */
+    long long progress_ns; /* when its progress was shown last; 0: it isn't shown */
     double commit_bytes_copied;
+    int observed;            /* the monitor's log has it (observe.c) */
+    const char *fate;        /* the error that ended it, where that is ours; or NULL */
     int at_home;             /* instrumented, and the home runs it (road.c) */
     hfi_textbuf road_reason; /* why it took the road that it took; may be empty */
+    hfi_textbuf trace;       /* where a recording is open; empty: nowhere */
+    hfi_textbuf guardian;    /* the program that writes it when its process is dead */
+    int reporting; /* replied to; the home shows what it used (perfreport.c) */
+    int failed;    /* and how it had ended */
 } hfi_execution;
+
+/* What the user wants to see after each cell. */
+typedef struct hfi_perfreports {
+    int on;
+    int text;       /* as plain text */
+    char level[16]; /* "process", ... */
+} hfi_perfreports;
+
+/* A commit that changed a variable: timeline.c. */
+typedef struct hfi_step {
+    hf_snapshot *snapshot;
+    int64_t generation; /* its name */
+    int64_t origin;     /* of the step whose variables it has again; 0: its own */
+    int64_t unix_ns;    /* when it was published */
+    hfi_textbuf cells;  /* numbers of the cells that it is made of: "3, 4" */
+    json_t *declined;   /* name: reason, of what it doesn't have */
+} hfi_step;
+
+/* Each has a lease, of which a process has 32. */
+#define HFI_STEPS_MAX 28
+
+typedef struct hfi_timeline {
+    hfi_step steps[HFI_STEPS_MAX + 1]; /* oldest first */
+    size_t count;
+    long long dropped;    /* steps that aren't kept any more */
+    hfi_textbuf cells;    /* that ran since the newest one */
+    uint64_t limit_bytes; /* of what the steps alone keep */
+    uint64_t kept_bytes;  /* when it was last looked at */
+    /* of the request that runs */
+    int64_t target;          /* step that it returned to; 0: none */
+    json_t *target_declined; /* of that step; or NULL */
+    hfi_textbuf undone;      /* cells that it took back */
+} hfi_timeline;
 
 /* Descriptors on their way between a cell worker and the home. */
 typedef struct hfi_handles {
@@ -70,24 +122,32 @@ struct hf_kernel {
     json_t *info; /* kernel_info_reply */
     hf_session *store;
     hfi_commands *commands;
+    struct hfi_sampler *sampler; /* NULL: none could be made */
     const char *road; /* of cells that choose none: "auto", "map" or "home" */
 
     hfi_template template;
     hfi_worker *home;
     hfi_worker *cell;
+    hfi_worker *assistant;                 /* NULL as a rule */
+    int debugging;                         /* a client does, through the assistant */
     hfi_worker *standby[HFI_STANDBYS_MAX]; /* oldest first */
     size_t standby_count;
-    int standby_stale;    /* the template has imported more than they have */
-    int starts;           /* of template or home, since a home was last ready */
-    int standby_failures; /* that never got ready, since one did */
-    json_t *modules;      /* set of names that the template has or was told */
+    int standby_stale;        /* the template has imported more than they have */
+    int standby_resting;      /* given back, until a client asks for something */
+    long long standby_due_ns; /* 0: not waited with */
+    int starts;               /* of template or home, since a home was last ready */
+    int standby_failures;     /* that never got ready, since one did */
+    json_t *modules;          /* set of names that the template has or was told */
+    hfi_cellnames cellnames;  /* of the cells that ran */
 
     hfi_queue queue;
+    hfi_queue assisted;  /* what the assistant was asked */
     hfi_queue forwarded; /* comm messages that the cell worker has */
     hfi_request *running;
     hfi_phase phase;
     int interrupt_next; /* the first cell of the queue ends before it begins */
     hfi_execution execution;
+    hfi_perfreports perfreports;
     hfi_textbuf last_parent; /* header of the last execute_request */
     json_t *cell_comms;      /* set of comm ids that the cell worker opened */
     long long next_id;
@@ -95,12 +155,19 @@ struct hf_kernel {
     long long commit_ns; /* when it was asked for */
     int64_t settling;    /* generation that the home has yet to settle on; 0: none */
     long long count;     /* execution count of the last counted cell */
+    long long grace_ns;  /* from an interrupt to the worker's end; negative: for ever */
+
+    hfi_timeline timeline;
+    json_t *runs;                      /* array, oldest first: runs.c */
+    struct hfi_subshell *subshells;    /* oldest first */
+    unsigned long long subshell_count; /* ever made */
+    hfi_control *aside;                /* to the home's threads; NULL: none yet */
 
     hfi_handles handles;   /* of the cell that runs */
     json_t *declined;      /* name: reason, of the last commit */
     long long uncommitted; /* plain cells since */
     int owing;             /* the home holds what no commit has the bytes of */
-    long long idle_ns;     /* when the last cell ended */
+    long long idle_ns;     /* when the last cell, or the last rest, ended */
     int idle_paused;       /* an idle commit took too long */
     hfi_rest_state rest;   /* since the last cell ended */
     uint64_t rest_left;    /* bytes that the last rest could not give back */
@@ -121,7 +188,11 @@ void hfi_publish(hf_kernel *kernel, const char *type, hfi_part parent,
 void hfi_publish_outgoing(hf_kernel *kernel, const hfi_outgoing *message);
 void hfi_publish_status(hf_kernel *kernel, hfi_part parent, const char *state);
 void hfi_publish_stream(hf_kernel *kernel, int name, hfi_part parent, hfi_part text);
+void hfi_publish_input(hf_kernel *kernel, hfi_part parent, json_t *code,
+                       long long number);
 void hfi_publish_welcomes(hf_kernel *kernel);
+/* Tell who read too slowly. */
+void hfi_publish_missed(hf_kernel *kernel);
 void hfi_reply(hf_kernel *kernel, const hfi_request *request, hfi_part content,
                hfi_part metadata, const hfi_part *buffers, size_t buffer_count);
 void hfi_reply_json(hf_kernel *kernel, const hfi_request *request, json_t *content);
@@ -129,6 +200,9 @@ void hfi_reply_json(hf_kernel *kernel, const hfi_request *request, json_t *conte
  */
 void hfi_write_error(hfi_textbuf *writer, const char *name, const char *value,
                      long long execution_count);
+/* A request has failed: its reply and, unless `silent`, a cell's output "error". */
+void hfi_reply_error(hf_kernel *kernel, const hfi_request *request, int silent,
+                     const char *name, const char *value);
 void hfi_send(hf_kernel *kernel, int channel, const hfi_request *request,
               const char *type, hfi_part content);
 
@@ -139,7 +213,32 @@ void hfi_dispatch_stdin(hf_kernel *kernel);
 /* Answer what needs no worker; 0 where it is not of that kind. */
 int hfi_dispatch_answer(hf_kernel *kernel, const hfi_request *request);
 
+/* subshell.c */
+/* Create, delete and list; 0 where it asks for something else. */
+int hfi_subshell_answer(hf_kernel *kernel, const hfi_request *request);
+/* A request of the shell channel that names a subshell, which owns it then; 0 where it
+ * names none. */
+int hfi_subshell_take(hf_kernel *kernel, hfi_request *request);
+/* Start what can be started. */
+void hfi_subshell_next(hf_kernel *kernel);
+/* 0 where it is no reply to a subshell's request. */
+int hfi_subshell_replied(hf_kernel *kernel, const msgpack_object *reply);
+/* A cell asks for input; the request that it belongs to, or NULL. */
+const hfi_request *hfi_subshell_asks(hf_kernel *kernel, hfi_part id);
+/* 0 where no subshell waits for this input_reply. */
+int hfi_subshell_input(hf_kernel *kernel, const hfi_request *reply);
+void hfi_subshell_interrupt(hf_kernel *kernel);
+/* A home was made: give it the second channel, where the kernel has subshells. */
+void hfi_subshell_connect(hf_kernel *kernel);
+/* The home is gone, and with it the threads. */
+void hfi_subshell_lose_home(hf_kernel *kernel);
+void hfi_subshell_fini(hf_kernel *kernel);
+
 /* execute.c */
+/* Answer the execute_requests of a queue that an error stops. */
+void hfi_execute_abort(hf_kernel *kernel, hfi_queue *queue);
+/* Whether a worker answers requests of this type, other than execute_request. */
+int hfi_execute_is_for_worker(const char *type);
 /* Start what can be started. */
 void hfi_execute_next(hf_kernel *kernel);
 void hfi_execute_replied(hf_kernel *kernel, hfi_worker *worker,
@@ -149,16 +248,35 @@ void hfi_execute_send_reply(hf_kernel *kernel, const hfi_request *request,
                             const msgpack_object *reply, hfi_part metadata);
 void hfi_execute_interrupt(hf_kernel *kernel);
 /* A worker has begun request `id`. */
-void hfi_execute_started(hf_kernel *kernel, hfi_worker *worker, long long id);
+void hfi_execute_started(hf_kernel *kernel, hfi_worker *worker,
+                         const msgpack_object *map);
+/* A worker's code of a request has ended. */
+void hfi_execute_ended(hf_kernel *kernel, const msgpack_object *map);
 /* End the running request, if any, with an error. */
 void hfi_execute_fail(hf_kernel *kernel, const char *name, const char *value);
 void hfi_execute_finish(hf_kernel *kernel, int error);
+
+/* escalate.c: interrupts that aren't taken */
+/* The grace: `seconds`, or where 0 the environment's; negative: never. HF_E_INVALID. */
+HF_CHECK hf_status hfi_escalate_configure(hf_kernel *kernel, long seconds,
+                                          hf_error *reterr);
+/* The running cell was interrupted. */
+void hfi_escalate_begin(hf_kernel *kernel, long long now_ns);
+/* A worker says that an interrupt has reached request `id`. */
+void hfi_escalate_taken(hf_kernel *kernel, const hfi_worker *worker, long long id);
+void hfi_escalate_tick(hf_kernel *kernel, long long now_ns);
+long long hfi_escalate_deadline_ns(const hf_kernel *kernel);
 
 /* handover.c: the state's way from the home to a cell worker and back */
 void hfi_handover_ask_commit(hf_kernel *kernel, long long now_ns);
 void hfi_handover_committed(hf_kernel *kernel, const msgpack_object *reply);
 void hfi_handover_start_cell(hf_kernel *kernel);
 void hfi_handover_replied(hf_kernel *kernel, const msgpack_object *reply);
+/* Publish what a worker's reply has prepared; HF_OK too where that is nothing. */
+HF_CHECK hf_status hfi_handover_publish(hf_kernel *kernel, const msgpack_object *reply,
+                                        uint64_t *ret_generation, hf_error *reterr);
+/* End the running cell with a CommitError: what happened, and why. */
+void hfi_handover_fail(hf_kernel *kernel, const char *what, const hf_error *error);
 /* Whether this worker is a cell's that has to wait until the home has settled. */
 int hfi_handover_holds(const hf_kernel *kernel, const hfi_worker *worker);
 void hfi_handover_settled(hf_kernel *kernel, int64_t generation);
@@ -173,7 +291,8 @@ long long hfi_handover_idle_deadline_ns(const hf_kernel *kernel);
 /* rest.c: giving memory back, and checksums, once nobody uses the notebook */
 void hfi_rest(hf_kernel *kernel, long long now_ns);
 long long hfi_rest_deadline_ns(const hf_kernel *kernel);
-void hfi_rest_end(hf_kernel *kernel); /* a cell begins */
+/* A client asks for something. */
+void hfi_rest_end(hf_kernel *kernel);
 
 /* road.c: instrumented cells that the home runs */
 /* Put the question into a commit's frame: three keys. */
@@ -183,8 +302,46 @@ int hfi_road_is_home(hf_kernel *kernel, const msgpack_object *reply);
 void hfi_road_start(hf_kernel *kernel);
 void hfi_road_replied(hf_kernel *kernel, const msgpack_object *reply);
 
+/* timeline.c: the generations that are kept, undo and its like */
+/* `limit_bytes`: of what old generations alone may keep; 0: a share of the capacity. */
+void hfi_timeline_init(hf_kernel *kernel, uint64_t limit_bytes);
+void hfi_timeline_fini(hf_kernel *kernel);
+/* The running cell's changes belong to the next step. */
+void hfi_timeline_note(hf_kernel *kernel);
+/* What ran since the newest step changed nothing, or is lost. */
+void hfi_timeline_forget(hf_kernel *kernel);
+/* The current generation was published: perhaps a step. `origin`: see hfi_step. */
+void hfi_timeline_published(hf_kernel *kernel, int64_t origin);
+/* Whether the running cell is a command that begins with a commit. */
+int hfi_timeline_wants_commit(const hf_kernel *kernel);
+/* The commit was made, and the home has settled: do the frontend's part of the command,
+ * and hand the cell to the home. */
+void hfi_timeline_begin(hf_kernel *kernel);
+/* Put what the home is to know of it into the request: one key. */
+void hfi_timeline_write(const hf_kernel *kernel, hfi_frame *frame);
+/* The home's reply, which may have a commit; 0 where that failed, and the cell with it.
+ */
+int hfi_timeline_replied(hf_kernel *kernel, const msgpack_object *reply);
+void hfi_timeline_end(hf_kernel *kernel); /* the cell has ended */
+
+/* perfreport.c: what each cell used, after it */
+/* A worker's word that the user wants it, or no more. */
+void hfi_perfreport_configure(hf_kernel *kernel, const msgpack_object *map);
+/* The running cell was replied to: whether a report comes before its end. */
+int hfi_perfreport_begin(hf_kernel *kernel, int error);
+/* The report was made, or will not be: end the cell. 0 where there was none to wait
+ * for. */
+int hfi_perfreport_end(hf_kernel *kernel);
+
 /* trace.c: nothing is done where `trace`, the experiment's directory, is empty */
 void hfi_trace_show(hf_kernel *kernel, hfi_part trace);
+/* A cell's process says where it records, and what writes the trace should it die. */
+void hfi_trace_note(hf_kernel *kernel, const msgpack_object *started);
+void hfi_trace_forget(hf_kernel *kernel);
+/* The process is dead: have the trace of what it recorded written, and say where. */
+void hfi_trace_rescue(hf_kernel *kernel, hfi_textbuf *text);
+/* The experiment's directory, absolute. */
+void hfi_trace_path(const hf_kernel *kernel, hfi_part trace, hfi_textbuf *ret_path);
 /* In Vampir, where the running cell's verdict says so. */
 void hfi_trace_open(hf_kernel *kernel, hfi_part trace);
 
@@ -204,8 +361,55 @@ void hfi_handles_lose_home(hf_kernel *kernel);
 /* The code that a worker is to run for an execute_request. */
 hfi_part hfi_request_code(const hf_kernel *kernel, const hfi_request *request);
 void hfi_request_send(hf_kernel *kernel, hfi_worker *worker, hfi_request *request);
+/* To a thread of the home's; `number` is the execution count. */
+void hfi_request_send_aside(hf_kernel *kernel, hfi_control *channel,
+                            hfi_request *request, const char *subshell,
+                            long long number);
 void hfi_request_cost(hf_kernel *kernel, const msgpack_object *reply, const char *road,
                       hfi_textbuf *ret_metadata);
+/* What the client has waited for until now, and what a worker reports of it. */
+typedef struct hfi_times {
+    double total_ms, in_ms, run_ms, out_ms; /* the whole; and its three parts */
+    double cpu_ms;                          /* of the cell's process */
+    double recorder_ms;                     /* of run_ms; 0 where it wasn't measured */
+} hfi_times;
+hfi_times hfi_request_times(const hf_kernel *kernel, const msgpack_object *report);
+
+/* progress.c: a display while a hand-over takes long */
+long long hfi_progress_deadline_ns(const hf_kernel *kernel);
+void hfi_progress_tick(hf_kernel *kernel, long long now_ns);
+/* Show a display of this kind, in the progress's place where that is shown; `data`: the
+ * members of the message's "data". */
+void hfi_progress_replace(hf_kernel *kernel, hfi_part data, const char *kind);
+/* That part of the hand-over is over. */
+void hfi_progress_end(hf_kernel *kernel);
+
+/* summary.c: the line below an instrumented cell */
+void hfi_summary_show(hf_kernel *kernel, const msgpack_object *reply);
+
+/* runs.c: what the home knows of the instrumented cells that ran */
+/* One has: its reply, or NULL where it died, and what the client was told it cost. */
+void hfi_runs_note(hf_kernel *kernel, const msgpack_object *reply, const char *outcome,
+                   const hfi_textbuf *metadata);
+/* A home was made: tell it of all. */
+void hfi_runs_tell(hf_kernel *kernel);
+
+/* observe.c: the frontend's part in the monitor; nothing fails */
+void hfi_observe_init(hf_kernel *kernel);
+void hfi_observe_fini(hf_kernel *kernel);
+void hfi_observe_forked(hf_kernel *kernel, const hfi_worker *worker);
+/* A worker that ran a cell is released; NULL is fine. */
+void hfi_observe_leaving(hf_kernel *kernel, const hfi_worker *worker);
+/* The template's "exited". */
+void hfi_observe_exited(hf_kernel *kernel, pid_t pid, const msgpack_object *map);
+/* The running cell begins; its code began or has ended; the request ends. */
+void hfi_observe_started(hf_kernel *kernel, const hfi_worker *worker,
+                         const msgpack_object *map);
+void hfi_observe_told(hf_kernel *kernel, const msgpack_object *map);
+void hfi_observe_finished(hf_kernel *kernel, int failed);
+/* A worker's "monitor", which is answered. */
+void hfi_observe_asked(hf_kernel *kernel, hfi_worker *worker,
+                       const msgpack_object *map);
 
 /* crew.c */
 HF_CHECK hf_status hfi_crew_start(hf_kernel *kernel, hf_error *reterr);
@@ -226,14 +430,33 @@ long long hfi_crew_deadline_ns(const hf_kernel *kernel);
 /* The header under which a worker's output is shown. */
 hfi_part hfi_crew_parent(const hf_kernel *kernel, const hfi_worker *worker);
 
+/* assistant.c: who answers while the home is busy, and debugs */
+/* Give it what has waited long enough; release it where nothing needs it. */
+void hfi_assistant_tick(hf_kernel *kernel, long long now_ns);
+long long hfi_assistant_deadline_ns(const hf_kernel *kernel);
+void hfi_assistant_ready(hf_kernel *kernel);
+void hfi_assistant_replied(hf_kernel *kernel, const msgpack_object *reply);
+void hfi_assistant_died(hf_kernel *kernel);
+/* Takes the debug_request. */
+void hfi_assistant_debug(hf_kernel *kernel, hfi_request *request);
+/* Connect its debugger with the home, or, where somebody debugs, with the cell. */
+void hfi_assistant_connect(hf_kernel *kernel, int waits);
+void hfi_assistant_attend(hf_kernel *kernel);
+
 /* standby.c */
 void hfi_standby_replenish(hf_kernel *kernel);
+/* A home is ready: the first are forked, then or a little later. */
+void hfi_standby_begin(hf_kernel *kernel, long long now_ns);
+void hfi_standby_tick(hf_kernel *kernel, long long now_ns);
 /* A process for a cell: one that lives and is ready, else the oldest that lives, or
  * with `fresh` a new one. NULL where none can be started. */
 hfi_worker *hfi_standby_take(hf_kernel *kernel, int fresh);
 /* 0 where it is none. */
 int hfi_standby_remove(hf_kernel *kernel, const hfi_worker *worker);
 void hfi_standby_replace(hf_kernel *kernel);
+/* Give all back until there is something to do again. */
+void hfi_standby_rest(hf_kernel *kernel);
+void hfi_standby_wake(hf_kernel *kernel);
 void hfi_standby_import(hf_kernel *kernel, const msgpack_object *modules);
 void hfi_standby_know(hf_kernel *kernel, const msgpack_object *modules);
 

@@ -15,11 +15,20 @@
  * where nobody is in a hurry), the same at a low priority (an ordinary user can't raise
  * it again), and a longer reserve: two suffice, and each holds 10 to 20 MB of its own.
  *
+ * The first are forked when the home is ready, and when it has answered what a client
+ * has asked by then, if that doesn't take long: the template has to import more for
+ * them, and would take a processor from a first cell.
+ *
  * They are replaced when the template has imported what the notebook imported since, so
  * that a cell never pays for an import twice. One that lives but never gets ready is
  * killed after HOLDFAST_READY_SECONDS, 30 unless the environment says otherwise,
  * counted from its fork; a cell that waits for it is given a fresh one once. After two
  * in a row that failed none is started until a cell asks.
+ *
+ * Nobody waits where no client has asked for anything for a while (rest.c): each holds
+ * memory of its own. The first request of any kind, which may be one to complete what
+ * will be the next cell's code, has them forked again. A cell that comes before they
+ * are ready waits for a fork, not for an interpreter.
  *
  * One that was killed while it waited (by a memory manager, by a person) is no error of
  * the cell's. Each is looked at before it is taken, and where it dies between that and
@@ -31,7 +40,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define FAILURES_MAX 2
+#define FAILURES_MAX  2
+#define FIRST_CELL_NS INT64_C(300000000)
 
 static size_t
 wanted(void) {
@@ -39,7 +49,7 @@ wanted(void) {
 }
 
 static void
-release_stale(hf_kernel *kernel) {
+release_all(hf_kernel *kernel) {
     for (size_t i = 0; i < kernel->standby_count; i++)
         hfi_worker_release(kernel->standby[i], 1000);
     kernel->standby_count = 0;
@@ -52,8 +62,10 @@ hfi_standby_replenish(hf_kernel *kernel) {
     hf_error error = HF_ERROR_INIT;
     if (kernel->phase == HFI_PHASE_COMMIT || kernel->phase == HFI_PHASE_CELL)
         return; /* asked again when the cell's reply is out */
+    if (kernel->standby_resting)
+        return;
     if (kernel->standby_stale)
-        release_stale(kernel);
+        release_all(kernel);
     while (kernel->standby_count < wanted() && !kernel->stopping &&
            kernel->standby_failures < FAILURES_MAX) {
         hfi_worker **place = &kernel->standby[kernel->standby_count];
@@ -63,6 +75,35 @@ hfi_standby_replenish(hf_kernel *kernel) {
         }
         kernel->standby_count++;
     }
+}
+
+void
+hfi_standby_begin(hf_kernel *kernel, long long now_ns) {
+    kernel->standby_due_ns = now_ns + FIRST_CELL_NS;
+    hfi_standby_tick(kernel, now_ns);
+}
+
+void
+hfi_standby_tick(hf_kernel *kernel, long long now_ns) {
+    int answers = kernel->phase == HFI_PHASE_HOME;
+    if (kernel->standby_due_ns == 0 || (answers && now_ns < kernel->standby_due_ns))
+        return;
+    kernel->standby_due_ns = 0;
+    hfi_standby_replenish(kernel);
+}
+
+void
+hfi_standby_rest(hf_kernel *kernel) {
+    release_all(kernel);
+    kernel->standby_resting = 1;
+}
+
+void
+hfi_standby_wake(hf_kernel *kernel) {
+    if (!kernel->standby_resting)
+        return;
+    kernel->standby_resting = 0;
+    hfi_standby_replenish(kernel);
 }
 
 int

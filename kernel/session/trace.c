@@ -4,6 +4,10 @@
  * started on it where the user has asked for that. A Vampir that can't be started is
  * told on stderr and costs nothing else; the cell is done.
  *
+ * A process that dies leaves what it recorded in a file. The program that makes a trace
+ * of it is waited for, so that the error can say where it is; not for long: it goes on,
+ * or the user asks for it again.
+ *
  * The line that names the directory is an interface: the Score-P kernel's notebooks
  * have it as expected output. One thread.
  */
@@ -14,6 +18,8 @@
 #include <unistd.h>
 
 #include "workers/program.h"
+
+#define RESCUE_MS 10000
 
 void
 hfi_trace_show(hf_kernel *kernel, hfi_part trace) {
@@ -27,9 +33,50 @@ hfi_trace_show(hf_kernel *kernel, hfi_part trace) {
     hfi_textbuf_fini(&text);
 }
 
-/* The trace's directory is what the worker was told, relative to where the home is. */
 static void
-find_trace(const hf_kernel *kernel, hfi_part trace, hfi_textbuf *ret_path) {
+note(hfi_textbuf *text, hfi_part part) {
+    hfi_textbuf_clear(text);
+    hfi_textbuf_append(text, part.data, part.size);
+}
+
+void
+hfi_trace_note(hf_kernel *kernel, const msgpack_object *started) {
+    note(&kernel->execution.trace, hfi_map_part(started, "trace"));
+    note(&kernel->execution.guardian, hfi_map_part(started, "guardian"));
+}
+
+void
+hfi_trace_forget(hf_kernel *kernel) {
+    hfi_textbuf_fini(&kernel->execution.trace);
+    hfi_textbuf_fini(&kernel->execution.guardian);
+}
+
+void
+hfi_trace_rescue(hf_kernel *kernel, hfi_textbuf *text) {
+    hfi_textbuf *directory = &kernel->execution.trace, path = {0};
+    hf_error error = HF_ERROR_INIT;
+    pid_t pid;
+    if (directory->size == 0)
+        return;
+    char *argv[] = {(char *)(uintptr_t)hfi_textbuf_string(&kernel->execution.guardian),
+                    (char *)(uintptr_t)hfi_textbuf_string(directory), NULL};
+    if (hfi_program_spawn(argv, NULL, 0, &pid, &error) == HF_OK)
+        hfi_program_end(pid, RESCUE_MS);
+    hfi_textbuf_format(&path, "%s/traces.otf2", hfi_textbuf_string(directory));
+    if (access(hfi_textbuf_string(&path), F_OK) == 0)
+        hfi_textbuf_format(text, "; what was recorded until then is in %s",
+                           hfi_textbuf_string(directory));
+    else
+        hfi_textbuf_format(text,
+                           "; what was recorded until then can be had by python -m "
+                           "holdfast.scorep --recover %s",
+                           hfi_textbuf_string(directory));
+    hfi_textbuf_fini(&path);
+}
+
+/* The trace's directory is what the worker was told, relative to where the home is. */
+void
+hfi_trace_path(const hf_kernel *kernel, hfi_part trace, hfi_textbuf *ret_path) {
     char directory[4096];
     const char *text = trace.data;
     if (trace.size > 0 && text[0] != '/') {
@@ -37,7 +84,6 @@ find_trace(const hf_kernel *kernel, hfi_part trace, hfi_textbuf *ret_path) {
         hfi_textbuf_format(ret_path, "%s/", directory);
     }
     hfi_textbuf_append(ret_path, text, trace.size);
-    hfi_textbuf_append(ret_path, "/traces.otf2", strlen("/traces.otf2"));
 }
 
 void
@@ -47,7 +93,8 @@ hfi_trace_open(hf_kernel *kernel, hfi_part trace) {
     hfi_textbuf path = {0}, text = {0};
     hf_error error = HF_ERROR_INIT;
     int launched = 0;
-    find_trace(kernel, trace, &path);
+    hfi_trace_path(kernel, trace, &path);
+    hfi_textbuf_append(&path, "/traces.otf2", strlen("/traces.otf2"));
     const char *file = hfi_textbuf_string(&path);
     char *const argv[] = {"vampir", (char *)(uintptr_t)file,
                           NULL}; /* exec takes it so */

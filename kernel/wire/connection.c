@@ -1,14 +1,18 @@
 /* connection.c - reading and completing a connection file.
  *
  * The file is a small JSON object that the client wrote: transport, address, five
- * ports, key and signature scheme. Ports of 0 are for the kernel to choose; then the
- * file is written back whole, with every key that was in it, to a new file of mode 0600
- * that is renamed over the old one: a client that polls the file reads the old or the
- * new text, never a part, and the key is readable by nobody else at any moment.
+ * ports, key and signature scheme. Ports of 0, or none at all, are for the kernel to
+ * choose; then the file is written back whole, with every key that was in it, to a new
+ * file of mode 0600 that is renamed over the old one: a client that polls the file
+ * reads the old or the new text, never a part, and the key is readable by nobody else
+ * at any moment.
  *
  * The file is input: its size is bounded, its types and ranges are checked, and only
- * the signature scheme of the protocol is accepted. No sockets here, so that a fuzzer
- * can run the parser. One thread.
+ * the signature scheme of the protocol is accepted. CurveZMQ's keys, if there are any,
+ * are in curve_publickey and curve_secretkey, as jupyter_client 8.9 and later writes
+ * them. Whoever reads the file can run code as us: one that a client left open to
+ * others is closed, and the caller may say so. No sockets here, so that a fuzzer can
+ * run the parser. One thread.
  */
 #include "wire/connection.h"
 
@@ -21,7 +25,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define FILE_SIZE_MAX (1u << 20)
+#define FILE_SIZE_MAX  (1u << 20)
+#define CURVE_KEY_TEXT 40 /* characters of Z85 */
 
 static const char *const channel_names[HFI_CHANNEL_COUNT] = {"shell", "iopub", "stdin",
                                                              "control", "hb"};
@@ -43,19 +48,28 @@ take_text(json_t *file, const char *name, const char *fallback, char **ret_text,
     return HF_OK;
 }
 
+/* A file without any leaves all of them to us. */
 static hf_status
 take_ports(hfi_connection *connection, hf_error *reterr) {
+    const char *missing = NULL;
+    int count = 0;
     for (int i = 0; i < HFI_CHANNEL_COUNT; i++) {
         char name[32];
         snprintf(name, sizeof name, "%s_port", channel_names[i]);
         json_t *value = json_object_get(connection->file, name);
-        if (value == NULL)
+        if (value == NULL) {
+            missing = channel_names[i];
             continue;
+        }
         json_int_t port = json_integer_value(value);
         if (!json_is_integer(value) || port < 0 || port > 65535)
             return hf_error_set(reterr, HF_E_INVALID, "%s is not a port", name);
         connection->port[i] = (int)port;
+        count++;
     }
+    if (count > 0 && missing != NULL)
+        return hf_error_set(reterr, HF_E_INVALID,
+                            "%s_port is missing (0: the kernel chooses it)", missing);
     return HF_OK;
 }
 
@@ -68,6 +82,37 @@ take_scheme(const hfi_connection *connection, hf_error *reterr) {
         return hf_error_set(reterr, HF_E_INVALID,
                             "the signature scheme is not hmac-sha256");
     return HF_OK;
+}
+
+/* An absent key, or an empty one, is NULL. */
+static hf_status
+take_curve_key(json_t *file, const char *name, char **ret_key, hf_error *reterr) {
+    hf_status status = take_text(file, name, "", ret_key, reterr);
+    if (status != HF_OK)
+        return status;
+    size_t length = strlen(*ret_key);
+    if (length == 0) {
+        free(*ret_key);
+        *ret_key = NULL;
+    } else if (length != CURVE_KEY_TEXT) {
+        return hf_error_set(reterr, HF_E_INVALID, "%s is not a key of %d characters",
+                            name, CURVE_KEY_TEXT);
+    }
+    return HF_OK;
+}
+
+static hf_status
+take_curve_keys(hfi_connection *connection, hf_error *reterr) {
+    hf_status status = take_curve_key(connection->file, "curve_publickey",
+                                      &connection->curve_public, reterr);
+    if (status == HF_OK)
+        status = take_curve_key(connection->file, "curve_secretkey",
+                                &connection->curve_secret, reterr);
+    if (status == HF_OK &&
+        (connection->curve_public == NULL) != (connection->curve_secret == NULL))
+        return hf_error_set(reterr, HF_E_INVALID,
+                            "of curve_publickey and curve_secretkey one is missing");
+    return status;
 }
 
 hf_status
@@ -98,7 +143,19 @@ hfi_connection_parse(const char *text, size_t size, hfi_connection *ret_connecti
         status = take_ports(connection, reterr);
     if (status == HF_OK)
         status = take_scheme(connection, reterr);
+    if (status == HF_OK)
+        status = take_curve_keys(connection, reterr);
     return status;
+}
+
+/* Nonzero where others could read the file. Not ours to close is what isn't ours. */
+static int
+close_to_others(int fd) {
+    struct stat info;
+    if (fstat(fd, &info) != 0 || (info.st_mode & 077) == 0)
+        return 0;
+    (void)fchmod(fd, 0600);
+    return 1;
 }
 
 hf_status
@@ -108,6 +165,7 @@ hfi_connection_read(const char *path, hfi_connection *ret_connection,
     FILE *stream = fopen(path, "re");
     if (stream == NULL)
         return hf_error_set_errno(reterr, errno, "connection file %s", path);
+    int exposed = close_to_others(fileno(stream));
     char *text = malloc(FILE_SIZE_MAX);
     size_t size = text != NULL ? fread(text, 1, FILE_SIZE_MAX, stream) : 0;
     fclose(stream);
@@ -117,6 +175,7 @@ hfi_connection_read(const char *path, hfi_connection *ret_connection,
     else
         status = hfi_connection_parse(text, size, ret_connection, reterr);
     free(text);
+    ret_connection->exposed = exposed;
     if (status == HF_OK) {
         ret_connection->path = strdup(path);
         if (ret_connection->path == NULL)
@@ -203,5 +262,7 @@ hfi_connection_fini(hfi_connection *connection) {
     free(connection->path);
     free(connection->ip);
     free(connection->key);
+    free(connection->curve_public);
+    free(connection->curve_secret);
     memset(connection, 0, sizeof *connection);
 }

@@ -16,6 +16,8 @@ typedef struct hfi_connection {
     int ipc;      /* else tcp */
     char *ip;     /* address, or the path prefix for ipc */
     char *key;
+    char *curve_public, *curve_secret; /* CurveZMQ's, Z85; NULL: not encrypted */
+    int exposed; /* the file, which holds the keys, could be read by others */
     int port[HFI_CHANNEL_COUNT]; /* 0: not chosen yet */
 } hfi_connection;
 
@@ -26,7 +28,7 @@ const char *hfi_channel_name(int channel);
 HF_CHECK hf_status hfi_connection_parse(const char *text, size_t size,
                                         hfi_connection *ret_connection,
                                         hf_error *reterr);
-/* Read a file; the same, and HF_E_SYSTEM. */
+/* Read a file; the same, and HF_E_SYSTEM. Its mode becomes 0600 where it is ours. */
 HF_CHECK hf_status hfi_connection_read(const char *path, hfi_connection *ret_connection,
                                        hf_error *reterr);
 /* Write the ports back: a new file, mode 0600, renamed over the old one. */

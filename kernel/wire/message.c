@@ -45,9 +45,14 @@ find_delimiter(const hfi_part *parts, size_t count, size_t *ret_index,
 static hf_status
 copy_parts(const hfi_part *parts, size_t count, size_t delimiter, hfi_message *message,
            hf_error *reterr) {
-    size_t size = count * sizeof(hfi_part);
-    for (size_t i = 0; i < count; i++)
+    size_t size = count * sizeof(hfi_part), weight = 0;
+    for (size_t i = 0; i < count; i++) {
         size += parts[i].size;
+        weight += i < delimiter + 6 ? 2 * parts[i].size : parts[i].size;
+        if (weight > HFI_MESSAGE_SIZE_MAX)
+            return hf_error_set(reterr, HF_E_PROTOCOL,
+                                "a message of more than a gigabyte");
+    }
     message->storage = malloc(size);
     if (message->storage == NULL)
         return hf_error_set(reterr, HF_E_NOMEM, "no memory for a message");
@@ -133,11 +138,10 @@ hfi_header_write(hfi_textbuf *writer, const char *type, const char *session,
     hfi_textbuf_format(writer, "{\"msg_id\":\"%s_%llu\",\"msg_type\":", session,
                        number);
     hfi_textbuf_append_json(writer, type, strlen(type));
-    hfi_textbuf_format(
-        writer,
-        ",\"username\":\"kernel\",\"session\":\"%s\",\"version\":\"5.4\","
-        "\"date\":\"",
-        session);
+    hfi_textbuf_format(writer,
+                       ",\"username\":\"kernel\",\"session\":\"%s\","
+                       "\"version\":\"" HFI_PROTOCOL_VERSION "\",\"date\":\"",
+                       session);
     hfi_date_write(writer);
     hfi_textbuf_append(writer, "\"}", 2);
 }

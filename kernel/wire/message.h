@@ -2,6 +2,8 @@
 #ifndef HFI_MESSAGE_H
 #define HFI_MESSAGE_H
 
+#include <stdint.h>
+
 #include "holdfast/error.h"
 #include "wire/signature.h"
 #include "wire/part.h"
@@ -9,7 +11,12 @@
 
 typedef struct json_t json_t;
 
+/* Of the Jupyter messaging protocol; told in every header and in kernel_info. */
+#define HFI_PROTOCOL_VERSION  "5.5"
 #define HFI_MESSAGE_PARTS_MAX 4096
+/* Of all parts, those of JSON counted twice: a worker gets a cell's code beside the
+ * content that it is in, and the frame has to fit the control channel. */
+#define HFI_MESSAGE_SIZE_MAX ((size_t)INT32_MAX - (1u << 20))
 
 /* A received message, in memory of its own. */
 typedef struct hfi_message {

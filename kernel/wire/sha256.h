@@ -8,7 +8,16 @@
 #define HFI_SHA256_SIZE  32
 #define HFI_SHA256_BLOCK 64
 
+/* Take whole blocks into the state. */
+typedef void (*hfi_sha256_compress)(uint32_t state[8], const uint8_t *data,
+                                    size_t blocks);
+void hfi_sha256_portable(uint32_t state[8], const uint8_t *data, size_t blocks);
+/* By the processor's instructions; NULL where it has none. */
+hfi_sha256_compress hfi_sha256_fast(void);
+extern const uint32_t hfi_sha256_constants[64]; /* of the rounds */
+
 typedef struct hfi_sha256 {
+    hfi_sha256_compress compress;
     uint32_t state[8];
     uint64_t length; /* bytes taken so far */
     uint8_t block[HFI_SHA256_BLOCK];

@@ -67,6 +67,11 @@ hfi_textbuf_append(hfi_textbuf *writer, const void *data, size_t size) {
     }
 }
 
+size_t
+hfi_textbuf_room(hfi_textbuf *writer, size_t least) {
+    return reserve(writer, least) ? writer->capacity - writer->size : 0;
+}
+
 void
 hfi_textbuf_format(hfi_textbuf *writer, const char *format, ...) {
     va_list arguments, again;
@@ -130,6 +135,16 @@ hfi_utf8_whole(const char *data, size_t size) {
         return sequence_length(byte) > back ? size - back : size;
     }
     return size;
+}
+
+int
+hfi_utf8_is_valid(const char *data, size_t size) {
+    const unsigned char *p = (const unsigned char *)data;
+    size_t length;
+    for (size_t i = 0; i < size; i += length)
+        if ((length = character_length(p + i, size - i)) == 0)
+            return 0;
+    return 1;
 }
 
 static void

@@ -18,6 +18,9 @@ typedef struct hfi_textbuf {
 void hfi_textbuf_fini(hfi_textbuf *writer);
 void hfi_textbuf_clear(hfi_textbuf *writer); /* keeps the memory */
 void hfi_textbuf_append(hfi_textbuf *writer, const void *data, size_t size);
+/* Room for at least `least` bytes more, for who writes them at data + size himself: how
+ * many there is room for; 0 where there is no memory. */
+size_t hfi_textbuf_room(hfi_textbuf *writer, size_t least);
 void hfi_textbuf_format(hfi_textbuf *writer, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* Append `data` as a JSON string with its quotes. Bytes that are not UTF-8 become
@@ -34,5 +37,7 @@ hfi_textbuf_part(const hfi_textbuf *writer) {
 /* How many bytes of `data` can be shown now: less than `size` (by at most 3) where it
  * ends within a character. */
 size_t hfi_utf8_whole(const char *data, size_t size);
+/* Whether all of it is well-formed. */
+int hfi_utf8_is_valid(const char *data, size_t size);
 
 #endif

@@ -186,15 +186,20 @@ hfi_control_send_consume(hfi_control *control, hfi_frame *frame, const int *fds,
 }
 
 static void
-compact_input(hfi_control *control) {
+compact_input(hfi_control *control, size_t kept_max) {
     hfi_textbuf *input = &control->input;
-    if (control->taken == 0)
-        return;
-    memmove(input->data, input->data + control->taken, input->size - control->taken);
+    if (control->taken > 0)
+        memmove(input->data, input->data + control->taken,
+                input->size - control->taken);
     input->size -= control->taken;
     control->taken = 0;
-    if (input->size == 0 && input->capacity > FILL_MAX)
+    if (input->size == 0 && input->capacity > kept_max)
         hfi_textbuf_fini(input);
+}
+
+void
+hfi_control_trim(hfi_control *control) {
+    compact_input(control, 0);
 }
 
 int
@@ -248,10 +253,13 @@ receive_piece(hfi_control *control, void *data, size_t size) {
 
 hf_status
 hfi_control_fill(hfi_control *control, hf_error *reterr) {
-    char piece[FILL_PIECE];
-    compact_input(control);
+    compact_input(control, FILL_MAX);
     for (size_t total = 0; total < FILL_MAX;) {
-        ssize_t size = receive_piece(control, piece, sizeof piece);
+        size_t room = hfi_textbuf_room(&control->input, FILL_PIECE);
+        if (room == 0)
+            return hf_error_set(reterr, HF_E_NOMEM, "no memory for a frame");
+        char *end = control->input.data + control->input.size;
+        ssize_t size = receive_piece(control, end, room);
         if (size < 0 && errno == EINTR)
             continue;
         if (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
@@ -260,9 +268,7 @@ hfi_control_fill(hfi_control *control, hf_error *reterr) {
             return hf_error_set(reterr, HF_E_GONE, "the peer is gone");
         if (size < 0)
             return hf_error_set_errno(reterr, errno, "reading from a worker");
-        hfi_textbuf_append(&control->input, piece, (size_t)size);
-        if (control->input.failed)
-            return hf_error_set(reterr, HF_E_NOMEM, "no memory for a frame");
+        control->input.size += (size_t)size;
         total += (size_t)size;
     }
     return HF_OK;

@@ -10,15 +10,17 @@
  *
  * The template (started by exec; imports, never runs user code; forks workers):
  *
- *   -> {op: "fork", role: "home"|"cell"} + 3 fds
+ *   -> {op: "fork", role: "home"|"cell"|"assistant"} + 3 fds
  *      The new worker's end of its own pair, and the write ends of the pipes that
  *      become its fds 1 and 2. The child closes every descriptor of the template.
  *   -> {op: "import", modules: [str]}
- *      Top-level names to import, so that later forks have them; only from the
+ *      Packages and modules to import, so that later forks have them; only from the
  *      standard library and site-packages.
  *   <- {op: "ready", version: 1, pid, modules: [str]}   once, when it can fork
  *   <- {op: "forked", pid, role}                        in order of the requests
- *   <- {op: "exited", pid, status}                      wait status of a child
+ *   <- {op: "exited", pid, status, cpu_seconds, io: bin}
+ *      Wait status of a child; what it had used in the end, with its children: `io` is
+ *      the text of its file in /proc, and empty where there is none.
  *   <- {op: "imported", modules: [str]}
  *      Those that it has newly, once it was asked for no more for a moment.
  *
@@ -36,10 +38,26 @@
  *      is_complete_request, history_request, comm_info_request, comm_open, comm_msg,
  *      comm_close, debug_request. The three comm messages have no reply, but are
  *      acknowledged by {op: "reply", id} without content.
- *   <- {op: "started", id}
- *      An execute_request has begun, and SIGINT belongs to the cell from now on. The
- *      frontend sends none before; an interrupt that comes earlier waits for this
- *      frame (home) or ends the process (cell worker).
+ *   <- {op: "started", id, begin: map, trace?: str, guardian?: str}
+ *      An execute_request has begun, recorded in the directory `trace`, which the
+ *      program `guardian` is to be told if the process dies, and SIGINT belongs to the
+ * cell from now on. The frontend sends none before; an interrupt that comes earlier
+ * waits for this frame (home) or ends the process (cell worker).
+ *   <- {op: "began", id, begin: map}                   (cell)
+ *   <- {op: "ended", id, begin?: map, end: map}
+ *      The code of an execute_request begins, after what IPython does before it; it has
+ *      ended, and what is saved comes after it. The maps are for the monitor
+ *      (session/observe.c): {time_ns, cpu_ns, children_ns, io?}, a moment of the
+ *      monotonic clock, what processor time the worker and the children that it had
+ *      waited for had used by then, and the text of its file io in /proc.
+ *   <- {op: "monitor", action: "open"|"start"|"stop", interval_ns?: int,
+ *       weigh?: bool}
+ *   -> {op: "monitor", found: bool, error: str} + 1 fd where found
+ *      Samples from now on, with PSS and USS where it weighs, or no longer; the
+ * descriptor is of the monitor's shared memory (holdfast/monitor.h), for reading.
+ *   <- {op: "interrupted", id}
+ *      A SIGINT has become an exception in request `id`. Without this frame the
+ *      worker is ended when the interrupt's grace is over (escalate.c).
  *   <- {op: "reply", id, content: bin, metadata?: bin, buffers?: [bin],
  *       report?: map, prepared?: bin, trace?: str}
  *      Ends request `id`. For execute_request, content is that of execute_reply.
@@ -68,9 +86,18 @@
  *      A cell decodes a file, and waits for its "handle". The frontend asks the home,
  *      and passes on its answer, or answers itself where there is no home.
  *
- *   Interrupt: SIGINT to the worker's pid. Its fds 1 and 2 are pipes whose read ends
- *   the frontend has: what C code writes there is published as stream, drained before
- *   a frame that was sent later is handled.
+ *   -> {op: "debug", target: "home"|"cell", waits: bool} + 1 fd
+ *      One end of a socket pair, on which the debug adapter protocol is spoken: the
+ *      debugged process and the assistant get one each. With `waits` the process
+ *      does nothing more until its breakpoints are set.
+ *
+ *   <- {op: "perfreports", on: bool, level?: str, text?: bool}
+ *      From now on what it used is to be shown after each cell, or no more.
+ *
+ *   Interrupt: SIGINT to the worker's pid, and SIGURG, which makes system calls
+ *   return, while it hasn't answered by "interrupted". Its fds 1 and 2 are pipes whose
+ * read ends the frontend has: what C code writes there is published as stream, drained
+ * before a frame that was sent later is handled.
  *
  * The home, besides (a commit is answered by a "reply" with a report):
  *
@@ -99,14 +126,55 @@
  *      A cell worker's commit was published: bind what changed, take the process
  *      state (environment, cwd, sys.path, random generators, ...), add the cell to
  *      the history. Nothing is answered.
+ *   -> {op: "ran", run: str}
+ *      An instrumented cell has ended, in whichever process: JSON with number, code,
+ *      trace (an absolute directory), outcome ("ok", "error" or "died"), multicell,
+ *      begin_ns, end_ns (CLOCK_MONOTONIC), wall and cost. A home that follows another
+ *      one is told of all.
  *   -> {op: "request", ..., instrument: map}
  *      An execute_request that takes the home road: recorded, and answered with trace
  *      and report as by a cell worker, but nothing is bound, decoded or prepared.
+ *   -> {op: "request", ..., travel: map}
+ *      An execute_request that is one line of %holdfast's, for which the frontend has
+ *      done its part: {kind: "show"|"undo"|"checkout"|"diff"|"save"|"load"|"limit",
+ *      from, to (generations, or -1), target (the one that it returned to, or 0),
+ *      undone: str (cells), declined: {name: reason} of the target, pending: str (cells
+ *      since the newest step), kept_bytes, limit_bytes, dropped, steps: {generation:
+ *      {unix_ns, origin, cells: str, name: bin}}, oldest first}. The steps are held
+ *      until the reply, so the home may lease them by `name` (hf_generation). Of "load"
+ *      the reply may have `prepared`, which is published before it is sent.
+ *   -> {op: "checkout", generation, state: bool}
+ *      The frontend published an older generation anew, or what a "load" prepared: bind
+ *      what differs, and where `state` take the process state. Nothing is answered.
+ *   -> {op: "subshells"} + 1 fd
+ *      A second channel to this home, sent before any request where kernel_info says
+ *      "kernel subshells". A thread reads it, so that subshells are served while a cell
+ *      runs. On it come
+ *   -> {op: "request", ..., subshell: str}
+ *      For the thread of this subshell, which is made when the first comes. Answered on
+ *      the worker's own channel, as all that it says, by messages with their parent.
+ *   -> {op: "input_reply", subshell: str, value: str}
+ *      To its {op: "input_request", subshell: str, ...}.
+ *   -> {op: "delete", subshell: str}
+ *      The thread ends when it has done what it was asked.
+ *   -> {op: "interrupt"}
+ *      Each cell that a subshell runs gets a KeyboardInterrupt.
+ *   -> {op: "perfreport", id, header: bin, level: str, text: bool}
+ *      Show what the last cell used, as output of the request with this header, and
+ *      answer by a "reply".
  *   -> {op: "environment", values: {str: str}}
  *      Set in os.environ. Nothing is answered.
  *   <- {op: "importing", modules: [str]}
- *      A plain cell begins to import a module: the template imports it at the same
- *      time, so that the next instrumented cell finds it done.
+ *      A plain cell begins to import a module, or an instrumented one has imported
+ *      some: the template imports the same, so that the next instrumented cell finds it
+ *      done.
+ *
+ * The assistant (session/assistant.c), besides:
+ *
+ *   <- {op: "reply", id, home: true}
+ *      Only the home can answer this debug_request: it waits in the queue.
+ *   <- {op: "debug", waits: int}      connect me with the home
+ *   <- {op: "debugging", active: int} and, from now on, with each cell
  *
  * A cell worker runs one execute_request and exits after its reply was sent: the
  * frontend closes its end when it has it, then the worker leaves by _exit. Its request
@@ -115,13 +183,14 @@
  * recorder, prepares a commit, and replies with `prepared`, `trace` (the experiment
  * directory), and report: {seconds_in, seconds_run, seconds_out, bytes_mapped,
  * bytes_copied, bytes_shared, copy_faults, names_bound, names_decoded, names_skipped,
- * names_saved, names_declined, names_examined, names_encoded, events, reason (why
+ * names_saved, names_declined, names_examined, names_encoded, events, events_lost,
+ * events_rewound, flushes (of full event buffers), seconds_flushed, reason (why
  * everything was bound and examined, or ""),
  * bytes_prepared and bytes_populated (buffers copied, or with their page tables
- * filled, before the cell), seconds_prepared, written: [key of the code, name ...]
- * where a cell wrote without showing it, for the home},
- * plus lost: {name: reason} for names made by the cell that can't be carried.
- * If it dies before its reply nothing was published: the state is as before the cell.
+ * filled, before the cell), bytes_stocked (memory for its new data), seconds_prepared,
+ * written: [key of the code, name ...] where a cell wrote without showing it, for the
+ * home}, plus lost: {name: reason} for names made by the cell that can't be carried. If
+ * it dies before its reply nothing was published: the state is as before the cell.
  *
  * Where saving fails, the report of either (commit, or the cell's reply) has error:
  * "NAME: text" instead, and `prepared` is absent. The name of a full store is
@@ -161,6 +230,10 @@ HF_CHECK hf_status hfi_control_flush(hfi_control *control, hf_error *reterr);
 /* Read what is there, a bounded amount. HF_E_GONE at the end of the stream; frames that
  * came before it are still given by hfi_control_next. */
 HF_CHECK hf_status hfi_control_fill(hfi_control *control, hf_error *reterr);
+/* Free what was read into, where nothing waits in it: a large frame's room is kept
+ * else.
+ */
+void hfi_control_trim(hfi_control *control);
 /* The next whole frame, valid until the next call; HF_AGAIN where there is none.
  * HF_E_PROTOCOL where the bytes are no frame, HF_E_NOMEM. */
 HF_CHECK hf_status hfi_control_next(hfi_control *control, hfi_map *ret_map,

@@ -281,6 +281,12 @@ hfi_map_integer(const msgpack_object *map, const char *key, int64_t fallback) {
     return fallback;
 }
 
+int
+hfi_map_flag(const msgpack_object *map, const char *key) {
+    const msgpack_object *value = hfi_map_get(map, key);
+    return value != NULL && value->type == MSGPACK_OBJECT_BOOLEAN && value->via.boolean;
+}
+
 double
 hfi_map_real(const msgpack_object *map, const char *key, double fallback) {
     const msgpack_object *value = hfi_map_get(map, key);

@@ -152,6 +152,14 @@ hfi_program_end(pid_t pid, int timeout_ms) {
         continue;
 }
 
+/* As much as the system gives without asking: a loop that prints needn't wait for us.
+ */
+static void
+widen(int fd) {
+    const int bytes = 1 << 20;
+    (void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
+}
+
 static void
 set_cloexec(const int fds[2]) {
     fcntl(fds[0], F_SETFD, FD_CLOEXEC);
@@ -168,6 +176,8 @@ hfi_program_pair(int ret_fds[2], hf_error *reterr) {
     if (result != 0)
         return hf_error_set_errno(reterr, errno, "socketpair");
     set_cloexec(ret_fds);
+    widen(ret_fds[0]);
+    widen(ret_fds[1]);
     return HF_OK;
 }
 
@@ -199,6 +209,21 @@ hfi_signal_name(int number) {
     return NULL;
 }
 
+/* What people mostly find to be behind it. */
+static const char *
+known_cause(int number) {
+    switch (number) {
+    case SIGKILL:
+        return ", perhaps because memory ran out";
+    case SIGXCPU:
+        return ", since its limit of processor time was reached";
+    case SIGXFSZ:
+        return ", since its limit of a file's size was reached";
+    default:
+        return "";
+    }
+}
+
 void
 hfi_program_epitaph(int known, int status, char *ret_text, size_t size) {
     if (known && WIFSIGNALED(status)) {
@@ -206,12 +231,11 @@ hfi_program_epitaph(int known, int status, char *ret_text, size_t size) {
         const char *name = hfi_signal_name(number);
         snprintf(ret_text, size, "was ended by signal %d%s%s%s%s", number,
                  name != NULL ? " (" : "", name != NULL ? name : "",
-                 name != NULL ? ")" : "",
-                 number == SIGKILL ? ", perhaps because memory ran out" : "");
+                 name != NULL ? ")" : "", known_cause(number));
     } else if (known && WIFEXITED(status)) {
         snprintf(ret_text, size, "left with exit status %d", WEXITSTATUS(status));
     } else {
-        snprintf(ret_text, size, "ended, and nothing told how");
+        snprintf(ret_text, size, "ended, or closed its channel to the kernel");
     }
 }
 

@@ -9,13 +9,15 @@
  *
  * What C code writes to fd 1 and 2 comes as bytes: a character cut by the pipe
  * waits in `tail` for its rest. It is handed on as it is only when the worker ends.
+ * Tracebacks that Python writes to fd 2 when it dies are cut by dump.c, which holds
+ * what may be one until nothing more has come for 50 ms.
  *
  * One thread. Invariant: text.size > 0 exactly when since_ns is a time.
  */
 #include "workers/stream.h"
 
-void
-hfi_stream_flush(hfi_stream *stream) {
+static void
+publish(hfi_stream *stream) {
     if (stream->text.size > 0)
         stream->publish(stream->context, stream->name,
                         hfi_textbuf_part(&stream->parent),
@@ -32,7 +34,7 @@ hfi_stream_add(hfi_stream *stream, int name, hfi_part parent, hfi_part text,
     if (stream->text.size > 0 &&
         (stream->name != name ||
          !hfi_part_equal(parent, hfi_textbuf_part(&stream->parent))))
-        hfi_stream_flush(stream);
+        publish(stream);
     if (stream->text.size == 0) {
         stream->name = name;
         stream->since_ns = now_ns;
@@ -40,14 +42,13 @@ hfi_stream_add(hfi_stream *stream, int name, hfi_part parent, hfi_part text,
     }
     hfi_textbuf_append(&stream->text, text.data, text.size);
     if (stream->text.size >= HFI_STREAM_SIZE)
-        hfi_stream_flush(stream);
+        publish(stream);
 }
 
-void
-hfi_stream_add_raw(hfi_stream *stream, int name, hfi_part parent, hfi_part bytes,
-                   long long now_ns) {
+/* Whole characters of what came by a pipe. */
+static void
+add_tail(hfi_stream *stream, int name, hfi_part parent, long long now_ns) {
     hfi_textbuf *tail = &stream->tail[name];
-    hfi_textbuf_append(tail, bytes.data, bytes.size);
     size_t whole = hfi_utf8_whole(tail->data, tail->size);
     hfi_stream_add(stream, name, parent, hfi_part_of(tail->data, whole), now_ns);
     if (whole > 0) {
@@ -56,13 +57,62 @@ hfi_stream_add_raw(hfi_stream *stream, int name, hfi_part parent, hfi_part bytes
     }
 }
 
-long long
-hfi_stream_deadline_ns(const hfi_stream *stream) {
+void
+hfi_stream_add_raw(hfi_stream *stream, int name, hfi_part parent, hfi_part bytes,
+                   long long now_ns) {
+    if (name == HFI_STDERR) {
+        hfi_dump_add(&stream->dump, bytes, &stream->tail[name]);
+        stream->dump_ns = now_ns;
+        hfi_textbuf_clear(&stream->dump_parent);
+        hfi_textbuf_append(&stream->dump_parent, parent.data, parent.size);
+    } else {
+        hfi_textbuf_append(&stream->tail[name], bytes.data, bytes.size);
+    }
+    add_tail(stream, name, parent, now_ns);
+}
+
+static void
+end_dump(hfi_stream *stream, long long now_ns) {
+    if (stream->dump.held.size == 0)
+        return;
+    hfi_dump_end(&stream->dump, &stream->tail[HFI_STDERR]);
+    add_tail(stream, HFI_STDERR, hfi_textbuf_part(&stream->dump_parent), now_ns);
+}
+
+void
+hfi_stream_flush(hfi_stream *stream) {
+    end_dump(stream, 0);
+    publish(stream);
+}
+
+static long long
+text_deadline_ns(const hfi_stream *stream) {
     const hfi_textbuf *text = &stream->text;
     if (text->size == 0)
         return -1;
     int whole = text->data[text->size - 1] == '\n';
     return stream->since_ns + (whole ? HFI_STREAM_DELAY_NS : HFI_STREAM_LINE_DELAY_NS);
+}
+
+static long long
+dump_deadline_ns(const hfi_stream *stream) {
+    return stream->dump.held.size > 0 ? stream->dump_ns + HFI_STREAM_LINE_DELAY_NS : -1;
+}
+
+void
+hfi_stream_tick(hfi_stream *stream, long long now_ns) {
+    long long due = dump_deadline_ns(stream);
+    if (due >= 0 && now_ns >= due)
+        end_dump(stream, now_ns);
+    due = text_deadline_ns(stream);
+    if (due >= 0 && now_ns >= due)
+        publish(stream);
+}
+
+long long
+hfi_stream_deadline_ns(const hfi_stream *stream) {
+    long long text = text_deadline_ns(stream), dump = dump_deadline_ns(stream);
+    return text < 0 || (dump >= 0 && dump < text) ? dump : text;
 }
 
 void
@@ -71,4 +121,6 @@ hfi_stream_fini(hfi_stream *stream) {
     hfi_textbuf_fini(&stream->parent);
     hfi_textbuf_fini(&stream->tail[0]);
     hfi_textbuf_fini(&stream->tail[1]);
+    hfi_textbuf_fini(&stream->dump_parent);
+    hfi_dump_fini(&stream->dump);
 }

@@ -4,6 +4,7 @@
 
 #include "wire/part.h"
 #include "wire/textbuf.h"
+#include "workers/dump.h"
 
 #define HFI_STREAM_DELAY_NS      10000000LL
 #define HFI_STREAM_LINE_DELAY_NS 50000000LL
@@ -21,6 +22,9 @@ typedef struct hfi_stream {
     hfi_textbuf text;
     hfi_textbuf parent;
     hfi_textbuf tail[2]; /* the begun character of each raw pipe: at most 3 bytes */
+    hfi_dump dump;       /* of the raw standard error */
+    hfi_textbuf dump_parent;
+    long long dump_ns; /* when the last of what it holds came */
     int name;
     long long since_ns; /* when the first waiting byte came */
 } hfi_stream;
@@ -33,7 +37,9 @@ void hfi_stream_add_raw(hfi_stream *stream, int name, hfi_part parent, hfi_part 
                         long long now_ns);
 /* Publish what waits, but for begun characters. */
 void hfi_stream_flush(hfi_stream *stream);
-/* When to flush; -1 where nothing waits. */
+/* Publish what has waited long enough. */
+void hfi_stream_tick(hfi_stream *stream, long long now_ns);
+/* When to do so; -1 where nothing waits. */
 long long hfi_stream_deadline_ns(const hfi_stream *stream);
 void hfi_stream_fini(hfi_stream *stream);
 

@@ -76,13 +76,15 @@ hfi_template_import(hfi_template *template, const hfi_part *modules, size_t coun
 
 void
 hfi_template_end(hfi_template *template, int timeout_ms) {
-    if (template->control != NULL) {
-        hfi_control_close(template->control);
-        template->control = NULL;
-        hfi_program_end(template->pid, timeout_ms);
-    }
+    pid_t pid = template->control != NULL ? template->pid : 0;
+    hfi_control_close(template->control);
+    template->control = NULL;
+    /* Before it is waited for: it waits for its children, and one of which it hasn't
+     * told us yet, which so nobody killed, leaves when its channel ends. */
     while (template->workers != NULL)
         hfi_worker_forget(template, template->workers);
+    if (pid > 0)
+        hfi_program_end(pid, timeout_ms);
 }
 
 /* The far ends of channel and pipes go into `ret_far`. */
@@ -122,6 +124,12 @@ close_pair:
     return status;
 }
 
+const char *
+hfi_role_name(hfi_role role) {
+    static const char *const names[] = {"home", "cell", "assistant"};
+    return names[role];
+}
+
 hf_status
 hfi_worker_fork(hfi_template *template, hfi_role role, hfi_worker **ret_worker,
                 hf_error *reterr) {
@@ -142,8 +150,7 @@ hfi_worker_fork(hfi_template *template, hfi_role role, hfi_worker **ret_worker,
     worker->next = template->workers;
     template->workers = worker;
     hfi_frame_init(&frame, "fork", 1);
-    hfi_frame_add_text(&frame, "role",
-                       hfi_part_text(role == HFI_HOME ? "home" : "cell"));
+    hfi_frame_add_text(&frame, "role", hfi_part_text(hfi_role_name(role)));
     status = hfi_control_send_consume(template->control, &frame, far, 3, reterr);
     if (status != HF_OK) {
         hfi_worker_forget(template, worker);

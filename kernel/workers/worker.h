@@ -8,7 +8,10 @@
 #include "workers/control.h"
 #include "workers/stream.h"
 
-typedef enum hfi_role { HFI_HOME, HFI_CELL } hfi_role;
+typedef enum hfi_role { HFI_HOME, HFI_CELL, HFI_ASSISTANT } hfi_role;
+
+/* As the control channel calls it. */
+const char *hfi_role_name(hfi_role role);
 
 typedef struct hfi_worker {
     struct hfi_worker *next; /* in the template's list */
@@ -19,9 +22,13 @@ typedef struct hfi_worker {
     hfi_control *control; /* NULL once closed */
     int output[2];        /* read ends of its fds 1 and 2; -1 once at their end */
     hfi_stream stream;
+    int texts;             /* reads in a row that brought text alone */
+    long long text_ns;     /* the last of them */
+    long long calm_ns;     /* not looked at before; 0: at once */
     int silent;            /* its channel is at its end, or broke the protocol */
     int exited;            /* the template reported `status` */
     int status;            /* raw wait status */
+    char cause[80];        /* as an epitaph: why we ended it; may be empty */
     long long deadline_ns; /* not ready, silent or leaving: end of patience; 0: none */
 } hfi_worker;
 

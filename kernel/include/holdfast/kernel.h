@@ -1,6 +1,6 @@
 /* holdfast/kernel.h - a Jupyter kernel frontend that other kernels can use.
  *
- * The frontend speaks the Jupyter messaging protocol (5.4) on five ZeroMQ sockets, owns
+ * The frontend speaks the Jupyter messaging protocol (5.5) on five ZeroMQ sockets, owns
  * the session's store, queues requests, and runs no user code: that is done by worker
  * processes, started by a *template* program that the caller names and that speaks the
  * control protocol (kernel/workers/control.h; described in ARCHITECTURE.md). The
@@ -38,6 +38,15 @@ typedef struct hf_kernel_options {
     /* Of instrumented cells that choose none: "map", a process of their own; "home",
      * the home; "auto" or NULL, as the home worker sees fit. */
     const char *road;
+    /* Output that may wait for a client that doesn't read it; 0: a GiB. Beyond it that
+     * client misses some, and is told. */
+    unsigned long long backlog_bytes;
+    /* Most that old generations alone may keep for undo; 0: 1/32 of the capacity.
+     */
+    unsigned long long history_bytes;
+    /* From an interrupt that doesn't reach the cell to the end of its process; 0:
+     * HOLDFAST_INTERRUPT_SECONDS or 5; negative: for ever. */
+    long interrupt_seconds;
 } hf_kernel_options;
 
 /* Bind the sockets, create the store, start the template. Caller closes the result.

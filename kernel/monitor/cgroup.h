@@ -1,0 +1,44 @@
+/* cgroup.h - what a control group uses and may use, versions 1 and 2. */
+#ifndef HFI_CGROUP_H
+#define HFI_CGROUP_H
+
+#include "holdfast/monitor.h"
+#include "monitor/procfile.h"
+
+#define HFI_CGROUP_PATH     512
+#define HFI_CGROUP_NO_LIMIT 1e18 /* version 1 has a huge number where there is none */
+
+/* Where the group's files are, by controller; the same directory thrice in version 2.
+ * Empty: there is no such controller. */
+typedef struct hfi_cgroup {
+    int version; /* 0: no group */
+    char memory[HFI_CGROUP_PATH];
+    char cpu[HFI_CGROUP_PATH];
+    char io[HFI_CGROUP_PATH];
+    hfi_procfile memory_now, memory_stat, cpu_now, io_now, io_count;
+} hfi_cgroup;
+
+/* `root` goes before every path: "" but in tests. Each is 0 where there is none. */
+
+/* The container's, where this process is in one: its group as seen from inside. */
+int hfi_cgroup_find_container(const char *root, double machine_bytes,
+                              hfi_cgroup *ret_group);
+/* One by its directories. */
+void hfi_cgroup_open(hfi_cgroup *group, int version, const char *memory,
+                     const char *cpu, const char *io);
+void hfi_cgroup_close(hfi_cgroup *group);
+
+/* What it has used; 0 where it doesn't tell. */
+int hfi_cgroup_read(const hfi_cgroup *group, hf_monitor_reading *ret_reading);
+
+/* The least memory limit that holds for a directory of a memory controller, itself and
+ * those above it, and where it stands; 0 where there is none below `most`. */
+double hfi_cgroup_limit(const char *root, const char *directory, int version,
+                        double most, char *ret_source, size_t size);
+/* The limits that hold for this process. */
+double hfi_cgroup_own_limit(const char *root, double most, char *ret_source,
+                            size_t size);
+/* Cores by the quota that holds for this process; `most` where there is none. */
+double hfi_cgroup_own_cores(const char *root, double most);
+
+#endif

@@ -1,0 +1,387 @@
+/* family.c - a set of processes with all that they start, and what they have used.
+ *
+ * What all have used up to now is the sum of what the living tell, plus an offset. The
+ * offset takes up what joining and leaving would add and take away: a root joins with
+ * what it has used already, a cell's worker leaves with all that it has used. So the
+ * sum never jumps, and the difference of two readings is what was used between them.
+ *
+ * A child that is waited for hands its counters to its parent, in the kernel: so what a
+ * child has used counts even where it came and went between two samples, or was never
+ * seen. One that was seen and has vanished stays in the sum, with its last counters, by
+ * as much as the others' counters of children haven't grown since: usually not at all.
+ * What is left is waited for until the next reading, since whoever waits for the child
+ * may have been read just before that; then it is taken to have had nobody who waits,
+ * and stays. Input and output have no counters of children alone, so there all that the
+ * others have read and written pays for the vanished.
+ *
+ * The counters of children are told to others in hundredths of a second, of user's and
+ * of system's time, so up to two of those are paid late, when the next child's come. A
+ * member that runs cells says at their begins and ends what its counters are exactly.
+ *
+ * Descendants are found by the lists of children that /proc has for each thread, and
+ * looked for when the newest process number of the system has changed, at most once in
+ * 20 ms: a walk costs as much as the rest of a sample, other people's processes change
+ * that number all the time, and what a child uses before it is found isn't lost. A
+ * child that a dead parent left to init is still known here, and counts. A user's
+ * processes are found by the list of all instead; what else is said here holds for
+ * them, too.
+ *
+ * Files of the first members stay open, since that halves the cost of a reading; those
+ * beyond are opened each time, for descriptors are few.
+ *
+ * Memory is the sum of private pages, plus the largest share of files and shared
+ * memory that one of them has: the workers of a notebook map the same store. One thread
+ * at a time.
+ */
+#include "monitor/family.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "monitor/thread.h"
+#include "monitor/usage.h"
+
+#define MEMBERS_MAX  4096
+#define KEPT_MAX     64 /* members whose files stay open */
+#define CHILDREN_MAX 256
+#define TICKS_LATE   20e6 /* ns */
+#define SEARCH_NS    20000000LL
+
+typedef struct member {
+    hfi_process process;
+    pid_t root;      /* the one that was added, whose descendant it is */
+    hfi_usage usage; /* as it was read last */
+    double children; /* ns that it has told */
+} member;
+
+/* What is added up and only grows. */
+typedef struct sums {
+    double cpu; /* ns, with the children's */
+    double read_count, write_count, read, write, disk_read, disk_write;
+} sums;
+
+#define SUMS (sizeof(sums) / sizeof(double))
+
+struct hfi_family {
+    int of_user;
+    uid_t uid;
+    const char *variable; /* that the environment must have, or NULL */
+    pid_t self;           /* never counts as a descendant */
+    size_t count;
+    double offset[SUMS];
+    double vanished[SUMS]; /* by the last reading, and not seen elsewhere by then */
+    double told[SUMS];     /* by the last reading */
+    pid_t lost;            /* the root that vanished last, before it could be buried */
+    hfi_usage lost_usage;
+    hfi_procfile births_file;
+    uint64_t births;
+    int64_t searched_ns;
+    pid_t listed[MEMBERS_MAX];
+    member members[MEMBERS_MAX]; /* parents before their children */
+};
+
+hfi_family *
+hfi_family_create(void) {
+    hfi_family *family =
+        calloc(1, sizeof *family); /* pages that aren't used cost none */
+    if (family != NULL) {
+        family->self = getpid();
+        family->births_file = (hfi_procfile)HFI_PROCFILE_INIT;
+    }
+    return family;
+}
+
+hfi_family *
+hfi_family_create_of_user(uid_t uid, const char *variable) {
+    hfi_family *family = hfi_family_create();
+    if (family != NULL) {
+        family->of_user = 1;
+        family->uid = uid;
+        family->variable = variable;
+    }
+    return family;
+}
+
+void
+hfi_family_close(hfi_family *family) {
+    if (family == NULL)
+        return;
+    for (size_t i = 0; i < family->count; i++)
+        hfi_process_close(&family->members[i].process);
+    hfi_procfile_close(&family->births_file);
+    free(family);
+}
+
+/* ---- sums ----------------------------------------------------------------------- */
+
+static void
+add_usage(const hfi_usage *usage, double sign, double *sum) {
+    const sums part = {usage->cpu + usage->cpu_children,
+                       usage->read_count,
+                       usage->write_count,
+                       usage->read,
+                       usage->write,
+                       usage->disk_read,
+                       usage->disk_write};
+    double numbers[SUMS];
+    memcpy(numbers, &part, sizeof numbers);
+    for (size_t i = 0; i < SUMS; i++)
+        sum[i] += sign * numbers[i];
+}
+
+static void
+drop(hfi_family *family, size_t index) {
+    hfi_process_close(&family->members[index].process);
+    family->count--;
+    memmove(&family->members[index], &family->members[index + 1],
+            (family->count - index) * sizeof *family->members);
+}
+
+/* By how much the counters have grown that can take up a child's. */
+static void
+add_growth(const hfi_usage *before, const hfi_usage *now, double *growth) {
+    hfi_usage old = *before, new = *now;
+    old.cpu = new.cpu = 0;
+    add_usage(&old, -1, growth);
+    add_usage(&new, 1, growth);
+}
+
+/* Read all; the vanished are dropped. */
+static void
+refresh(hfi_family *family, double *growth, double *vanished) {
+    for (size_t i = 0; i < family->count;) {
+        member *at = &family->members[i];
+        hfi_usage usage;
+        if (hfi_process_read(&at->process, &usage)) {
+            if (usage.cpu_children < at->children)
+                usage.cpu_children = at->children;
+            add_growth(&at->usage, &usage, growth);
+            at->usage = usage;
+            i++;
+        } else {
+            add_usage(&at->usage, 1, vanished);
+            if (at->root == at->process.pid) {
+                family->lost = at->root;
+                family->lost_usage = at->usage;
+            }
+            drop(family, i);
+        }
+    }
+}
+
+static void
+pay(double *debt, double *growth) {
+    for (size_t i = 0; i < SUMS; i++) {
+        double paid = debt[i] < growth[i] ? debt[i] : growth[i];
+        paid = paid > 0 ? paid : 0;
+        debt[i] -= paid;
+        growth[i] -= paid;
+    }
+}
+
+/* Bring all up to date; the sums of all. */
+static void
+add_up(hfi_family *family, double ret_sums[SUMS]) {
+    double growth[SUMS] = {0}, vanished[SUMS] = {0};
+    refresh(family, growth, vanished);
+    pay(family->vanished, growth);
+    pay(vanished, growth);
+    for (size_t i = 0; i < SUMS; i++) {
+        double late = i == 0 ? fmin(family->vanished[i], TICKS_LATE) : 0;
+        family->offset[i] += family->vanished[i] - late;
+        family->vanished[i] = vanished[i] + late;
+        ret_sums[i] = family->offset[i] + family->vanished[i];
+    }
+    for (size_t i = 0; i < family->count; i++)
+        add_usage(&family->members[i].usage, 1, ret_sums);
+}
+
+void
+hfi_family_read(hfi_family *family, hf_monitor_reading *ret_reading) {
+    double now[SUMS], memory = 0, shared = 0;
+    add_up(family, now);
+    for (size_t i = 0; i < family->count; i++) {
+        const hfi_usage *usage = &family->members[i].usage;
+        memory += usage->private_bytes;
+        shared = usage->shared_bytes > shared ? usage->shared_bytes : shared;
+    }
+    for (size_t i = 0; i < SUMS; i++) /* a hundredth of a second may be missing */
+        now[i] = family->told[i] = now[i] > family->told[i] ? now[i] : family->told[i];
+    sums told;
+    memcpy(&told, now, sizeof told);
+    *ret_reading = (hf_monitor_reading){.cpu_seconds = told.cpu / 1e9,
+                                        .memory_bytes = memory + shared,
+                                        .io_read_count = told.read_count,
+                                        .io_write_count = told.write_count,
+                                        .io_read_bytes = told.read,
+                                        .io_write_bytes = told.write,
+                                        .disk_read_bytes = told.disk_read,
+                                        .disk_write_bytes = told.disk_write,
+                                        .valid = 1};
+}
+
+void
+hfi_family_weigh(const hfi_family *family, double *ret_pss, double *ret_uss) {
+    double pss, uss;
+    *ret_pss = *ret_uss = NAN;
+    for (size_t i = 0; i < family->count; i++) {
+        if (!hfi_process_weigh(family->members[i].process.pid, &pss, &uss))
+            continue;
+        *ret_pss = (isnan(*ret_pss) ? 0 : *ret_pss) + pss;
+        *ret_uss = (isnan(*ret_uss) ? 0 : *ret_uss) + uss;
+    }
+}
+
+/* ---- members -------------------------------------------------------------------- */
+
+static size_t
+find_index(const hfi_family *family, pid_t pid) {
+    size_t i = 0;
+    while (i < family->count && family->members[i].process.pid != pid)
+        i++;
+    return i;
+}
+
+static member *
+find(hfi_family *family, pid_t pid) {
+    size_t index = find_index(family, pid);
+    return index < family->count ? &family->members[index] : NULL;
+}
+
+int
+hfi_family_has(const hfi_family *family, pid_t pid) {
+    return family != NULL && find_index(family, pid) < family->count;
+}
+
+hfi_usage
+hfi_family_usage_of(const hfi_family *family, pid_t pid) {
+    size_t index = find_index(family, pid);
+    return index < family->count ? family->members[index].usage : (hfi_usage){0};
+}
+
+static member *
+join(hfi_family *family, pid_t pid, pid_t root) {
+    member *at = &family->members[family->count];
+    if (family->count == MEMBERS_MAX ||
+        !hfi_process_open(&at->process, pid, family->count < KEPT_MAX))
+        return NULL;
+    if (!hfi_process_read(&at->process, &at->usage)) {
+        hfi_process_close(&at->process);
+        return NULL;
+    }
+    at->root = root;
+    at->children = 0;
+    family->count++;
+    return at;
+}
+
+/* The children of the members from `first` on, and theirs: the list grows under way. */
+static void
+search_from(hfi_family *family, size_t first) {
+    pid_t children[CHILDREN_MAX];
+    for (size_t i = first; i < family->count; i++) {
+        pid_t root = family->members[i].root;
+        size_t count = hfi_process_children(family->members[i].process.pid, children,
+                                            CHILDREN_MAX);
+        for (size_t c = 0; c < count; c++)
+            if (children[c] != family->self && find(family, children[c]) == NULL)
+                (void)join(family, children[c], root);
+    }
+}
+
+static void
+search_user(hfi_family *family) {
+    size_t count = hfi_process_list(family->uid, family->listed, MEMBERS_MAX);
+    for (size_t i = 0; i < count; i++)
+        if (find(family, family->listed[i]) == NULL &&
+            (family->variable == NULL ||
+             hfi_process_has_variable(family->listed[i], family->variable)))
+            (void)join(family, family->listed[i], 0);
+}
+
+void
+hfi_family_search(hfi_family *family, int force) {
+    int64_t now = hfi_thread_now();
+    if (!force && now - family->searched_ns < SEARCH_NS)
+        return;
+    family->searched_ns = now;
+    uint64_t births = hfi_process_births(&family->births_file);
+    if (!force && births != 0 && births == family->births)
+        return;
+    family->births = births;
+    if (family->of_user)
+        search_user(family);
+    else
+        search_from(family, 0);
+}
+
+void
+hfi_family_add(hfi_family *family, pid_t pid) {
+    double before[SUMS], after[SUMS];
+    if (pid <= 0 || find(family, pid) != NULL)
+        return;
+    add_up(family, before);
+    size_t first = family->count;
+    if (join(family, pid, pid) == NULL)
+        return;
+    search_from(family, first);
+    add_up(family, after);
+    for (size_t i = 0; i < SUMS; i++)
+        family->offset[i] += before[i] - after[i];
+}
+
+void
+hfi_family_remove(hfi_family *family, pid_t pid) {
+    double now[SUMS];
+    add_up(family, now);
+    for (size_t i = family->count; i-- > 0;) {
+        if (family->members[i].root != pid)
+            continue;
+        add_usage(&family->members[i].usage, 1, family->offset);
+        drop(family, i);
+    }
+}
+
+void
+hfi_family_bury(hfi_family *family, pid_t pid, double cpu_seconds, const char *io) {
+    member *at = find(family, pid);
+    if (at == NULL && (pid != family->lost || pid <= 0))
+        return;
+    hfi_usage known = at != NULL ? at->usage : family->lost_usage, last = known;
+    if (cpu_seconds * 1e9 > last.cpu + last.cpu_children)
+        last.cpu = cpu_seconds * 1e9 - last.cpu_children;
+    if (io != NULL)
+        hfi_usage_parse_io(io, &last);
+    add_usage(&last, 1, family->offset);
+    if (at != NULL)
+        drop(family, (size_t)(at - family->members));
+    else
+        add_usage(&known, -1, family->offset);
+    family->lost = 0;
+}
+
+void
+hfi_family_tell(hfi_family *family, pid_t pid, double children_ns) {
+    double now[SUMS];
+    member *at = find(family, pid);
+    if (at == NULL)
+        return;
+    add_up(family, now);
+    if ((at = find(family, pid)) == NULL)
+        return;
+    double more = children_ns - at->usage.cpu_children;
+    if (more > 0) {
+        at->children = at->usage.cpu_children = children_ns;
+        family->vanished[0] -= fmin(more, family->vanished[0]);
+    }
+}
+
+size_t
+hfi_family_pids(const hfi_family *family, int32_t *ret_pids, size_t size) {
+    size_t count = 0;
+    for (size_t i = 0; i < family->count && count < size; i++)
+        ret_pids[count++] = (int32_t)family->members[i].process.pid;
+    return count;
+}

@@ -1,0 +1,373 @@
+/* levels.c - what each level has used, read and written down as rows.
+ *
+ * A reading of a level goes into the series as a row of what was used since the reading
+ * before. The process level reads the notebook's workers, the user's all processes of
+ * the user (family.c); the system level the machine (machine.c), or the container that
+ * this is in (cgroup.c); the Slurm job's its control group, or its processes (slurm.c).
+ *
+ * Levels cost differently: a notebook's few processes take microseconds, all processes
+ * of a user up to milliseconds. Each level's last cost is measured, and it is left out
+ * of a sample while less than 199 times that has passed since: so no level takes more
+ * than a two-hundredth of a core, whatever the interval; at cells' begins and ends a
+ * twentieth; the notebook's own, which is what was asked for, a quarter. Its readings
+ * at a cell's begin and end are never left out.
+ *
+ * GPUs are asked for all levels at once, in a thread (gpus.c); rows have what they told
+ * last, and before the driver's first answer nothing. A process's part of a GPU is its
+ * memory; the time of a GPU isn't told by process, so a level that has a process on it
+ * is shown all of its use. One thread at a time.
+ */
+#include "monitor/levels.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "monitor/cgroup.h"
+#include "monitor/facts.h"
+#include "monitor/gpus.h"
+#include "monitor/machine.h"
+#include "monitor/slurm.h"
+#include "monitor/thread.h"
+
+/* How many times a level's cost must pass before it is read again. */
+#define SHARE      199 /* by samples */
+#define SHARE_CELL 19  /* at a cell's begin and end */
+#define SHARE_OWN  3
+#define GIGABYTE   1073741824.0
+#define MEGABYTE   1048576.0
+#define COLUMNS    (HFI_COLUMN_CORE + 1024 + 3 * HF_MONITOR_GPUS_MAX)
+#define NARROW     10 /* rows below this part of the interval tell no low or high */
+#define NARROW_NS  1000000LL
+#define WEIGH_NS   1000000000LL /* between two weighings */
+/* Between two rows of the machine, whose processor time is counted in ticks of 10 ms.
+ */
+#define TICKS_NS 40000000LL
+
+typedef struct level {
+    hf_monitor_reading last; /* not valid: there was none since the start */
+    int64_t cost_ns;
+    int64_t ended_ns;
+} level;
+
+struct hfi_levels {
+    hfi_series *series;
+    hfi_family *family;
+    hfi_family *users; /* NULL before the first start; likewise the next */
+    hfi_family *mates; /* the Slurm job's, where that has no group */
+    hfi_machine *machine;
+    hfi_slurm slurm;
+    hfi_cgroup container, job; /* of version 0: there is none */
+    int weighs;
+    int64_t weigh_due_ns;
+    double pss, uss; /* of the process level, bytes; NaN: not weighed */
+    hfi_gpus *gpus;  /* NULL before the first start */
+    hfi_gpus_told told;
+    double gpu[HF_MONITOR_LEVELS][3 * HF_MONITOR_GPUS_MAX];
+    level levels[HF_MONITOR_LEVELS];
+    double *busy, *busy_last; /* seconds of each core */
+    double cores;
+    int64_t interval_ns; /* 0: no rows are written */
+    double row[COLUMNS];
+};
+
+/* ---- a level -------------------------------------------------------------------- */
+
+static int
+read_level(hfi_levels *levels, int which, int force, hf_monitor_reading *reading) {
+    int told = 1;
+    hfi_family *others = which == HF_MONITOR_USER    ? levels->users
+                         : which == HF_MONITOR_SLURM ? levels->mates
+                                                     : NULL;
+    reading->time_ns = hfi_thread_now();
+    int64_t time_ns = reading->time_ns;
+    if (which == HF_MONITOR_PROCESS) {
+        hfi_family_search(levels->family, force);
+        time_ns = hfi_thread_now();
+        hfi_family_read(levels->family, reading);
+    } else if (others != NULL) {
+        told = levels->interval_ns > 0;
+        if (told) {
+            hfi_family_search(others, 0);
+            time_ns = hfi_thread_now();
+            hfi_family_read(others, reading);
+        }
+    } else if (which == HF_MONITOR_USER) {
+        told = 0;
+    } else if (which == HF_MONITOR_SYSTEM && levels->container.version == 0) {
+        told = hfi_machine_read(levels->machine, reading, levels->busy);
+    } else {
+        told = hfi_cgroup_read(
+            which == HF_MONITOR_SYSTEM ? &levels->container : &levels->job, reading);
+    }
+    reading->time_ns = time_ns;
+    return told;
+}
+
+/* Counters that are read one after the other may tell a little too much. */
+static double
+percent(double seconds, double of_seconds) {
+    double use = of_seconds > 0 ? 100 * seconds / of_seconds : 0;
+    return use < 0 ? 0 : use > 100 ? 100 : use;
+}
+
+static void
+fill_common(hfi_levels *levels, int which, const hf_monitor_reading *now, double *row) {
+    const hf_monitor_reading *last = &levels->levels[which].last;
+    double seconds = (double)(now->time_ns - last->time_ns) / 1e9;
+    double cores = which == HF_MONITOR_SYSTEM && levels->container.version == 0
+                       ? (double)hfi_machine_cores(levels->machine)
+                       : levels->cores;
+    row[HFI_COLUMN_CPU] =
+        percent(now->cpu_seconds - last->cpu_seconds, seconds * cores);
+    row[HFI_COLUMN_READ_COUNT] = now->io_read_count - last->io_read_count;
+    row[HFI_COLUMN_WRITE_COUNT] = now->io_write_count - last->io_write_count;
+    row[HFI_COLUMN_READ] = (now->io_read_bytes - last->io_read_bytes) / MEGABYTE;
+    row[HFI_COLUMN_WRITE] = (now->io_write_bytes - last->io_write_bytes) / MEGABYTE;
+    row[HFI_COLUMN_DISK_READ] =
+        (now->disk_read_bytes - last->disk_read_bytes) / MEGABYTE;
+    row[HFI_COLUMN_DISK_WRITE] =
+        (now->disk_write_bytes - last->disk_write_bytes) / MEGABYTE;
+}
+
+/* A level's part of a GPU. */
+static void
+share_gpu(const hfi_levels *levels, int which, const hfi_gpu_use *use, double *ret) {
+    const hfi_family *family = which == HF_MONITOR_PROCESS ? levels->family
+                               : levels->mates != NULL && which == HF_MONITOR_SLURM
+                                   ? levels->mates
+                                   : levels->users;
+    int shares = which == HF_MONITOR_SYSTEM;
+    double memory = shares ? use->memory_bytes : 0;
+    for (size_t p = 0; p < use->process_count && which != HF_MONITOR_SYSTEM; p++) {
+        if (!hfi_family_has(family, use->process[p].pid))
+            continue;
+        shares = 1;
+        memory += use->process[p].memory_bytes;
+    }
+    ret[0] = shares ? use->util : 0;
+    ret[1] = shares ? use->band : 0;
+    ret[2] = memory / GIGABYTE;
+}
+
+static void
+note_gpus(hfi_levels *levels) {
+    hf_monitor_facts *facts = &levels->series->base->facts;
+    const hfi_gpus_told *told = &levels->told;
+    hfi_series_begin(levels->series);
+    memcpy(facts->gpu_trouble, told->trouble, sizeof facts->gpu_trouble);
+    memcpy(facts->gpu, told->gpu, told->count * sizeof *told->gpu);
+    facts->gpu_count = (int64_t)told->count;
+    hfi_series_end(levels->series);
+    hfi_series_show_gpus(levels->series, (uint32_t)told->count);
+}
+
+/* What the driver has told, where that is new. */
+static void
+take_gpus(hfi_levels *levels) {
+    int first = levels->told.turn == 0;
+    if (levels->interval_ns == 0 || !hfi_gpus_read(levels->gpus, &levels->told))
+        return;
+    if (first)
+        note_gpus(levels);
+    for (int i = 0; i < HF_MONITOR_LEVELS; i++)
+        for (size_t g = 0; g < levels->told.count; g++)
+            share_gpu(levels, i, &levels->told.use[g], &levels->gpu[i][3 * g]);
+}
+
+static void
+fill_gpus(const hfi_levels *levels, int which, double *row) {
+    size_t count = 3 * levels->told.count;
+    row += HFI_COLUMN_CORE + levels->series->base->level[which].cores;
+    for (size_t i = 0; i < count; i++)
+        row[i] = levels->told.used ? levels->gpu[which][i] : NAN;
+}
+
+static void
+fill_cores(hfi_levels *levels, const hf_monitor_reading *now, double *row) {
+    uint32_t count = hfi_machine_cores(levels->machine);
+    double seconds =
+        (double)(now->time_ns - levels->levels[HF_MONITOR_SYSTEM].last.time_ns) / 1e9;
+    for (uint32_t i = 0; i < count; i++)
+        row[HFI_COLUMN_CORE + i] =
+            percent(levels->busy[i] - levels->busy_last[i], seconds);
+}
+
+static void
+weigh(hfi_levels *levels) {
+    int64_t now = hfi_thread_now();
+    if (!levels->weighs || levels->interval_ns == 0 || now < levels->weigh_due_ns)
+        return;
+    hfi_family_weigh(levels->family, &levels->pss, &levels->uss);
+    int64_t took = hfi_thread_now() - now;
+    levels->weigh_due_ns = now + (SHARE * took > WEIGH_NS ? SHARE * took : WEIGH_NS);
+}
+
+/* The row of what was used since the last reading; the first has no width. */
+static void
+add_row(hfi_levels *levels, int which, const hf_monitor_reading *now) {
+    const hf_monitor_reading *last = &levels->levels[which].last;
+    int64_t width = last->valid ? now->time_ns - last->time_ns : 0;
+    int64_t narrow = levels->interval_ns / NARROW;
+    memset(levels->row, 0, sizeof levels->row);
+    if (last->valid) {
+        fill_common(levels, which, now, levels->row);
+        if (which == HF_MONITOR_SYSTEM && levels->container.version == 0)
+            fill_cores(levels, now, levels->row);
+    }
+    fill_gpus(levels, which, levels->row);
+    levels->row[HFI_COLUMN_PSS] =
+        which == HF_MONITOR_PROCESS ? levels->pss / GIGABYTE : NAN;
+    levels->row[HFI_COLUMN_USS] =
+        which == HF_MONITOR_PROCESS ? levels->uss / GIGABYTE : NAN;
+    levels->row[HFI_COLUMN_MEMORY] = now->memory_bytes / GIGABYTE;
+    hfi_series_add(levels->series, which, now->time_ns, width, levels->row,
+                   narrow < NARROW_NS ? narrow : NARROW_NS);
+}
+
+static void
+keep(hfi_levels *levels, int which, const hf_monitor_reading *now) {
+    levels->levels[which].last = *now;
+    if (which == HF_MONITOR_SYSTEM)
+        memcpy(levels->busy_last, levels->busy,
+               hfi_machine_cores(levels->machine) * sizeof *levels->busy);
+}
+
+/* Whether a row that ends now would tell nothing. */
+static int
+is_narrow(const hfi_levels *levels, int which, int64_t now_ns) {
+    const hf_monitor_reading *last = &levels->levels[which].last;
+    return which == HF_MONITOR_SYSTEM && levels->container.version == 0 &&
+           last->valid && now_ns - last->time_ns < TICKS_NS;
+}
+
+/* Whether a level is read in this sample. */
+static int
+is_due(const hfi_levels *levels, int which, int at_cell) {
+    const level *one = &levels->levels[which];
+    int64_t now = hfi_thread_now();
+    int share = which == HF_MONITOR_PROCESS ? SHARE_OWN : at_cell ? SHARE_CELL : SHARE;
+    if (at_cell && which == HF_MONITOR_PROCESS)
+        return 1;
+    return now - one->ended_ns >= share * one->cost_ns &&
+           (at_cell || !is_narrow(levels, which, now));
+}
+
+/* ---- a sample ------------------------------------------------------------------- */
+
+void
+hfi_levels_sample(hfi_levels *levels, int at_cell,
+                  hf_monitor_reading ret_readings[HF_MONITOR_LEVELS]) {
+    int64_t began = hfi_thread_clock(CLOCK_THREAD_CPUTIME_ID), before = began;
+    uint32_t available = 0;
+    uint64_t costs[HF_MONITOR_LEVELS] = {0};
+    take_gpus(levels);
+    weigh(levels);
+    for (int i = 0; i < HF_MONITOR_LEVELS; i++) {
+        level *one = &levels->levels[i];
+        hf_monitor_reading reading = {0};
+        if (!is_due(levels, i, at_cell) || !read_level(levels, i, at_cell, &reading))
+            continue;
+        available |= 1u << i;
+        if (levels->interval_ns > 0 && !is_narrow(levels, i, reading.time_ns)) {
+            add_row(levels, i, &reading);
+            keep(levels, i, &reading);
+        }
+        if (ret_readings != NULL)
+            ret_readings[i] = reading;
+        int64_t after = hfi_thread_clock(CLOCK_THREAD_CPUTIME_ID);
+        one->cost_ns = after - before;
+        costs[i] = (uint64_t)one->cost_ns;
+        one->ended_ns = hfi_thread_now();
+        before = after;
+    }
+    hf_monitor_state *state = &levels->series->base->state;
+    hfi_series_begin(levels->series);
+    state->available |= available;
+    if (levels->interval_ns > 0) { /* readings for cells alone are no sampling */
+        state->cost_ns += (uint64_t)(before - began);
+        state->costed++;
+    }
+    for (int i = 0; i < HF_MONITOR_LEVELS; i++) {
+        state->level_cost_ns[i] += costs[i];
+        state->level_costed[i] += available >> i & 1;
+    }
+    state->samples += levels->interval_ns > 0 && !at_cell;
+    state->pid_count =
+        (int64_t)hfi_family_pids(levels->family, state->pids, HF_MONITOR_PIDS_MAX);
+    hfi_series_end(levels->series);
+}
+
+/* ---- creation ------------------------------------------------------------------- */
+
+hf_status
+hfi_levels_create(hfi_series *ret_series, hfi_levels **ret_levels, hf_error *reterr) {
+    hfi_series_shape shapes[HF_MONITOR_LEVELS] = {{0}};
+    hfi_levels *levels = calloc(1, sizeof *levels);
+    if (levels == NULL)
+        return hf_error_set(reterr, HF_E_NOMEM, "no memory for the monitor");
+    levels->series = ret_series;
+    hf_status status = hfi_machine_create(&levels->machine, reterr);
+    if (status == HF_OK) {
+        uint32_t cores = hfi_machine_cores(levels->machine);
+        levels->family = hfi_family_create();
+        levels->busy = calloc(cores, sizeof *levels->busy);
+        levels->busy_last = calloc(cores, sizeof *levels->busy_last);
+        if (!hfi_cgroup_find_container("", hfi_machine_memory(levels->machine),
+                                       &levels->container))
+            shapes[HF_MONITOR_SYSTEM].cores = cores;
+        if (levels->family == NULL || levels->busy == NULL || levels->busy_last == NULL)
+            status = hf_error_set(reterr, HF_E_NOMEM, "no memory for the monitor");
+    }
+    if (status == HF_OK)
+        status = hfi_series_create(shapes, ret_series, reterr);
+    if (status != HF_OK) {
+        hfi_levels_close(levels);
+        return status;
+    }
+    hf_monitor_facts *facts = &ret_series->base->facts;
+    hfi_facts_find(levels->machine, &levels->slurm, &levels->job, facts);
+    levels->cores = facts->cores;
+    *ret_levels = levels;
+    return HF_OK;
+}
+
+void
+hfi_levels_close(hfi_levels *levels) {
+    if (levels == NULL)
+        return;
+    hfi_family_close(levels->family);
+    hfi_family_close(levels->users);
+    hfi_family_close(levels->mates);
+    hfi_cgroup_close(&levels->container);
+    hfi_cgroup_close(&levels->job);
+    hfi_gpus_close(levels->gpus);
+    hfi_machine_close(levels->machine);
+    free(levels->busy);
+    free(levels->busy_last);
+    free(levels);
+}
+
+hfi_family *
+hfi_levels_family(hfi_levels *levels) {
+    return levels->family;
+}
+
+void
+hfi_levels_start(hfi_levels *levels, int64_t interval_ns, int weigh) {
+    levels->weighs = weigh;
+    levels->pss = levels->uss = NAN;
+    levels->weigh_due_ns = 0;
+    if (interval_ns > 0 && levels->users == NULL) {
+        levels->users = hfi_family_create_of_user(getuid(), NULL);
+        if (*levels->slurm.job != '\0' && levels->job.version == 0)
+            levels->mates = hfi_family_create_of_user(getuid(), levels->slurm.variable);
+        levels->gpus = hfi_gpus_create();
+    }
+    hfi_gpus_want(levels->gpus, interval_ns > 0);
+    if (levels->interval_ns == 0) /* rows don't reach over the time between */
+        for (int i = 0; i < HF_MONITOR_LEVELS; i++)
+            levels->levels[i].last.valid = 0;
+    levels->interval_ns = interval_ns;
+}

@@ -1,0 +1,51 @@
+/* series.h - the monitor's shared memory as its writer has it. One thread at a time. */
+#ifndef HFI_SERIES_H
+#define HFI_SERIES_H
+
+#include "monitor/layout.h"
+
+typedef struct hfi_series {
+    int fd;
+    hfi_layout *base; /* NULL: closed */
+} hfi_series;
+
+/* What a level has beside the columns that all have. */
+typedef struct hfi_series_shape {
+    uint32_t cores; /* a column for each; 0: none */
+} hfi_series_shape;
+
+/* Columns that every level has, in this order; then one for each core, then three for
+ * each GPU: util, band, mem. */
+enum {
+    HFI_COLUMN_CPU,
+    HFI_COLUMN_MEMORY,
+    HFI_COLUMN_READ_COUNT,
+    HFI_COLUMN_WRITE_COUNT,
+    HFI_COLUMN_READ,
+    HFI_COLUMN_WRITE,
+    HFI_COLUMN_DISK_READ,
+    HFI_COLUMN_DISK_WRITE,
+    HFI_COLUMN_PSS,
+    HFI_COLUMN_USS,
+    HFI_COLUMN_CORE
+};
+
+/* A new, empty one. HF_E_SYSTEM. */
+HF_CHECK hf_status hfi_series_create(const hfi_series_shape shapes[HF_MONITOR_LEVELS],
+                                     hfi_series *ret_series, hf_error *reterr);
+void hfi_series_close(hfi_series *series);
+
+/* Change state and facts between these two. */
+void hfi_series_begin(hfi_series *series);
+void hfi_series_end(hfi_series *series);
+
+/* Add a row of as many values as the level has columns: gauges, and amounts. Lows and
+ * highs are those values (per second), unless the row is narrower than `narrow_ns`. */
+void hfi_series_add(hfi_series *series, hf_monitor_level level, int64_t time_ns,
+                    int64_t width_ns, const double *values, int64_t narrow_ns);
+/* Forget all rows. */
+void hfi_series_clear(hfi_series *series);
+/* From now on rows have columns for so many GPUs; in those before they are NaN. */
+void hfi_series_show_gpus(hfi_series *series, uint32_t count);
+
+#endif

@@ -1,0 +1,241 @@
+/* assistant.c - who answers while the home is busy.
+ *
+ * A question that needs no live object (complete, inspect, is_complete, history) isn't
+ * held up by a cell. It waits for a moment, since most cells end in it and the home
+ * knows more; then it goes to the assistant, a fork of the template that binds what the
+ * last commit has of the names in question. The assistant is forked when it is needed
+ * and released when the cell has ended, so it holds no memory between cells and never
+ * knows an old state.
+ *
+ * The same process is the debugger's seat: a debugger can't live in the process that it
+ * stops. It speaks the debugger's protocol with the home, and with the process of a
+ * cell, each through a socket pair whose ends are handed out here; no port is opened,
+ * which others on the machine could reach. While somebody debugs it stays. What needs
+ * the notebook's live objects while nothing is stopped it leaves to the home, where the
+ * request waits for its turn as any other does.
+ *
+ * An assistant that hangs (to inspect a value may run its code) is killed after
+ * PATIENCE_NS, and what it was asked waits for the home. One that was only killed by
+ * somebody costs the debugging, and the client is told. One thread.
+ */
+#include "session/session.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "workers/program.h"
+
+#define WAIT_NS     30000000LL   /* for the cell to end before another is asked */
+#define PATIENCE_NS 5000000000LL /* for the answer */
+
+/* ---- the process ---------------------------------------------------------------- */
+
+static hfi_worker *
+find(hf_kernel *kernel) {
+    hf_error error = HF_ERROR_INIT;
+    if (kernel->assistant == NULL &&
+        hfi_crew_fork(kernel, HFI_ASSISTANT, &kernel->assistant, &error) != HF_OK)
+        hfi_log("assistant: %s", error.message);
+    return kernel->assistant;
+}
+
+static int
+is_debugging(const hfi_request *request) {
+    return strcmp(request->message.type, "debug_request") == 0;
+}
+
+/* Whether a question is open that has a limit. */
+static int
+is_asked(const hf_kernel *kernel) {
+    for (const hfi_request *at = kernel->assisted.first; at != NULL; at = at->next)
+        if (!is_debugging(at))
+            return 1;
+    return 0;
+}
+
+static void
+release_unused(hf_kernel *kernel) {
+    if (kernel->assistant == NULL || kernel->debugging ||
+        kernel->assisted.first != NULL || kernel->running != NULL)
+        return;
+    hfi_worker_release(kernel->assistant, 1000);
+    kernel->assistant = NULL;
+}
+
+static void
+end_request(hf_kernel *kernel, hfi_request *request) {
+    hfi_publish_status(kernel, request->message.header, "idle");
+    hfi_request_close(request);
+}
+
+static void
+refuse(hf_kernel *kernel, hfi_request *request) {
+    json_t *body = request->message.body;
+    const char *command = json_string_value(json_object_get(body, "command"));
+    json_int_t seq = json_integer_value(json_object_get(body, "seq"));
+    json_t *content =
+        json_pack("{s:s,s:b,s:s,s:I,s:s}", "type", "response", "success", 0, "command",
+                  command != NULL ? command : "", "request_seq", seq, "message",
+                  "the process that debugs is not there; start the debugger again");
+    hfi_reply_json(kernel, request, content);
+    json_decref(content);
+    end_request(kernel, request);
+}
+
+static void
+leave_to_home(hf_kernel *kernel, hfi_request *request) {
+    request->begun = 1;
+    hfi_queue_push(&kernel->queue, request);
+}
+
+void
+hfi_assistant_died(hf_kernel *kernel) {
+    hfi_request *request;
+    kernel->assistant = NULL;
+    kernel->debugging = 0;
+    while ((request = hfi_queue_pop(&kernel->assisted)) != NULL) {
+        if (is_debugging(request)) {
+            refuse(kernel, request);
+        } else {
+            leave_to_home(kernel, request);
+        }
+    }
+}
+
+/* ---- questions ------------------------------------------------------------------ */
+
+static void
+ask(hf_kernel *kernel, hfi_worker *assistant, hfi_request *request) {
+    hfi_queue_push(&kernel->assisted, request);
+    hfi_request_send(kernel, assistant, request);
+}
+
+static int
+is_question(const hfi_request *request) {
+    static const char *const types[] = {"complete_request", "inspect_request",
+                                        "is_complete_request", "history_request"};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (strcmp(request->message.type, types[i]) == 0)
+            return !request->begun;
+    return 0;
+}
+
+static const hfi_request *
+first_question(const hf_kernel *kernel) {
+    const hfi_request *at = kernel->queue.first;
+    while (at != NULL && !is_question(at))
+        at = at->next;
+    return at;
+}
+
+/* Since when the home is taken by what may last; -1: it isn't. The start of a process
+ * doesn't count: the cell may be a short one. */
+static long long
+busy_since_ns(const hf_kernel *kernel) {
+    const hfi_execution *execution = &kernel->execution;
+    if (kernel->running == NULL ||
+        strcmp(kernel->running->message.type, "execute_request") != 0)
+        return -1;
+    if (kernel->phase == HFI_PHASE_COMMIT)
+        return execution->begin_ns;
+    return kernel->phase != HFI_PHASE_NONE && execution->started ? execution->started_ns
+                                                                 : -1;
+}
+
+long long
+hfi_assistant_deadline_ns(const hf_kernel *kernel) {
+    long long since_ns = busy_since_ns(kernel);
+    const hfi_request *first = since_ns >= 0 ? first_question(kernel) : NULL;
+    if (first == NULL)
+        return -1;
+    return (first->begin_ns > since_ns ? first->begin_ns : since_ns) + WAIT_NS;
+}
+
+void
+hfi_assistant_tick(hf_kernel *kernel, long long now_ns) {
+    long long due;
+    while ((due = hfi_assistant_deadline_ns(kernel)) >= 0 && now_ns >= due) {
+        hfi_request *request = hfi_queue_take(&kernel->queue, first_question(kernel));
+        hfi_worker *assistant = find(kernel);
+        hfi_publish_status(kernel, request->message.header, "busy");
+        if (assistant == NULL) {
+            leave_to_home(kernel, request);
+            continue;
+        }
+        ask(kernel, assistant, request);
+        if (assistant->ready)
+            assistant->deadline_ns = now_ns + PATIENCE_NS;
+    }
+    release_unused(kernel);
+}
+
+void
+hfi_assistant_ready(hf_kernel *kernel) {
+    if (is_asked(kernel))
+        kernel->assistant->deadline_ns = hfi_clock_ns() + PATIENCE_NS;
+}
+
+void
+hfi_assistant_replied(hf_kernel *kernel, const msgpack_object *reply) {
+    hfi_request *request =
+        hfi_queue_pop_id(&kernel->assisted, hfi_map_integer(reply, "id", 0));
+    const msgpack_object *home = hfi_map_get(reply, "home");
+    if (request == NULL)
+        return;
+    if (home != NULL && home->type == MSGPACK_OBJECT_BOOLEAN && home->via.boolean) {
+        leave_to_home(kernel, request);
+        return;
+    }
+    hfi_execute_send_reply(kernel, request, reply, hfi_map_part(reply, "metadata"));
+    end_request(kernel, request);
+    if (!is_asked(kernel))
+        kernel->assistant->deadline_ns = 0;
+}
+
+/* ---- the debugger --------------------------------------------------------------- */
+
+void
+hfi_assistant_debug(hf_kernel *kernel, hfi_request *request) {
+    hfi_worker *assistant = find(kernel);
+    if (assistant != NULL)
+        ask(kernel, assistant, request);
+    else
+        refuse(kernel, request);
+}
+
+static void
+hand_end(hfi_worker *worker, const char *target, int waits, int fd) {
+    hfi_frame frame;
+    hf_error error = HF_ERROR_INIT;
+    hfi_frame_init(&frame, "debug", 2);
+    hfi_frame_add_text(&frame, "target", hfi_part_text(target));
+    hfi_frame_add_flag(&frame, "waits", waits);
+    if (hfi_control_send_consume(worker->control, &frame, &fd, 1, &error) != HF_OK)
+        hfi_log("debug: %s", error.message);
+}
+
+static void
+connect_to(hf_kernel *kernel, hfi_worker *worker, const char *target, int waits) {
+    int pair[2];
+    hf_error error = HF_ERROR_INIT;
+    if (worker == NULL || worker->control == NULL || kernel->assistant == NULL)
+        return;
+    if (hfi_program_pair(pair, &error) != HF_OK) {
+        hfi_log("debug: %s", error.message);
+        return;
+    }
+    hand_end(kernel->assistant, target, 0, pair[0]);
+    hand_end(worker, target, waits, pair[1]);
+}
+
+void
+hfi_assistant_connect(hf_kernel *kernel, int waits) {
+    connect_to(kernel, kernel->home, "home", waits);
+}
+
+void
+hfi_assistant_attend(hf_kernel *kernel) {
+    if (kernel->debugging)
+        connect_to(kernel, kernel->cell, "cell", 1);
+}

@@ -1,0 +1,121 @@
+/* escalate.c - an interrupt that is not taken is made to work.
+ *
+ *   interrupt   SIGINT to the worker that has the cell, and the clock starts
+ *   nudges      SIGURG, while the worker says nothing: see below
+ *   grace       SIGTERM, HOLDFAST_INTERRUPT_SECONDS (5) after the interrupt
+ *   a second    SIGKILL
+ *
+ * The worker tells when the interrupt has reached the cell as a KeyboardInterrupt
+ * ("interrupted"). That stops the clock: what the cell does with it is the cell's own
+ * affair, and it may well take a minute to write its results. So only code that is
+ * never back in the interpreter, or that set a handler of its own and goes on, is
+ * ended. An interrupt while the clock runs is sent, too, but neither restarts nor
+ * shortens it. A cell that has taken two and goes on is ended where the third doesn't
+ * end it: nobody asks three times for less.
+ *
+ * An ended cell worker has changed nothing; an ended home costs what death.c says.
+ * Before the cell has started (a home that still binds), the patience is that with a
+ * process that starts.
+ *
+ * A signal that comes between the interpreter's last look and a system call is handled
+ * when that call returns, which may be never. SIGURG, which a worker handles by doing
+ * nothing and which is ignored by default, makes such a call return. Repeating SIGINT
+ * was rejected: a handler of the user's would see each. One thread.
+ */
+#include "session/session.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "workers/program.h"
+
+#define GRACE_SECONDS  5
+#define GRACE_MAX      86400
+#define TERM_NS        1000000000LL
+#define FIRST_NUDGE_NS 100000000LL
+#define TAKEN_MAX      2
+
+hf_status
+hfi_escalate_configure(hf_kernel *kernel, long seconds, hf_error *reterr) {
+    const char *text = getenv("HOLDFAST_INTERRUPT_SECONDS");
+    char *end = NULL;
+    long given = text != NULL ? strtol(text, &end, 10) : 0;
+    if (seconds == 0 && text != NULL && *text != '\0' && *end == '\0')
+        seconds = given == 0 ? -1 : given;
+    if (seconds > GRACE_MAX)
+        return hf_error_set(reterr, HF_E_INVALID,
+                            "an interrupt's grace of %ld seconds is more than a day",
+                            seconds);
+    kernel->grace_ns = (seconds == 0 ? GRACE_SECONDS : seconds) * 1000000000LL;
+    return HF_OK;
+}
+
+static hfi_worker *
+interrupted_worker(const hf_kernel *kernel) {
+    if (kernel->running == NULL)
+        return NULL;
+    if (kernel->phase == HFI_PHASE_HOME)
+        return kernel->home;
+    return kernel->phase == HFI_PHASE_CELL ? kernel->cell : NULL;
+}
+
+void
+hfi_escalate_begin(hf_kernel *kernel, long long now_ns) {
+    hfi_escalation *escalation = &kernel->execution.escalation;
+    if (kernel->grace_ns < 0 || escalation->due_ns != 0)
+        return;
+    long long patience =
+        kernel->execution.started ? kernel->grace_ns : hfi_crew_ready_ns();
+    escalation->due_ns = now_ns + patience;
+    escalation->nudge_ns = now_ns + FIRST_NUDGE_NS;
+    escalation->pause_ns = FIRST_NUDGE_NS;
+}
+
+void
+hfi_escalate_taken(hf_kernel *kernel, const hfi_worker *worker, long long id) {
+    hfi_escalation *escalation = &kernel->execution.escalation;
+    if (worker != interrupted_worker(kernel) || kernel->running->id != id)
+        return;
+    escalation->nudge_ns = 0;
+    if (escalation->signal == 0 && escalation->taken++ < TAKEN_MAX)
+        escalation->due_ns = 0;
+}
+
+/* Why it died, for the user; static text has no number in it. */
+static void
+name_cause(const hf_kernel *kernel, hfi_worker *worker) {
+    snprintf(worker->cause, sizeof worker->cause,
+             "was ended, since the cell went on for %lld seconds after its interrupt",
+             kernel->execution.started ? kernel->grace_ns / 1000000000LL
+                                       : hfi_crew_ready_ns() / 1000000000LL);
+}
+
+void
+hfi_escalate_tick(hf_kernel *kernel, long long now_ns) {
+    hfi_escalation *escalation = &kernel->execution.escalation;
+    hfi_worker *worker = interrupted_worker(kernel);
+    if (worker == NULL || escalation->due_ns == 0)
+        return;
+    if (now_ns >= escalation->due_ns) {
+        escalation->signal = escalation->signal == 0 ? SIGTERM : SIGKILL;
+        name_cause(kernel, worker);
+        hfi_worker_kill(worker, escalation->signal);
+        escalation->due_ns = now_ns + TERM_NS;
+        escalation->nudge_ns = 0;
+    } else if (escalation->nudge_ns != 0 && now_ns >= escalation->nudge_ns) {
+        hfi_worker_kill(worker, SIGURG);
+        escalation->pause_ns *= 2;
+        escalation->nudge_ns = now_ns + escalation->pause_ns;
+    }
+}
+
+long long
+hfi_escalate_deadline_ns(const hf_kernel *kernel) {
+    const hfi_escalation *escalation = &kernel->execution.escalation;
+    if (interrupted_worker(kernel) == NULL || escalation->due_ns == 0)
+        return -1;
+    if (escalation->nudge_ns != 0 && escalation->nudge_ns < escalation->due_ns)
+        return escalation->nudge_ns;
+    return escalation->due_ns;
+}

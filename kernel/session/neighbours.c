@@ -1,0 +1,48 @@
+/* neighbours.c - whether other people use this machine: then tcp without encryption
+ * shows them what a notebook prints.
+ *
+ * People are users with ids from 1000 on, but for "nobody": what runs below belongs to
+ * the system. Two directories of Linux have an entry for each process, and for each
+ * user that is logged in, named by a number and owned by him; the second is looked at
+ * too because processes of others may be hidden (hidepid). Elsewhere neither exists,
+ * and nobody is seen. One thread.
+ */
+#include "session/neighbours.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define PERSON_FIRST 1000
+#define NOBODY       65534
+
+static int
+is_other_person(uid_t owner, uid_t self) {
+    return owner >= PERSON_FIRST && owner != NOBODY && owner != self;
+}
+
+int
+hfi_neighbours_in(const char *directory, uid_t self) {
+    DIR *entries = opendir(directory);
+    struct dirent *entry;
+    struct stat info;
+    int found = 0;
+    if (entries == NULL)
+        return 0;
+    while (!found && (entry = readdir(entries)) != NULL)
+        found =
+            isdigit((unsigned char)entry->d_name[0]) &&
+            fstatat(dirfd(entries), entry->d_name, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+            is_other_person(info.st_uid, self);
+    closedir(entries);
+    return found;
+}
+
+int
+hfi_neighbours_present(void) {
+    return hfi_neighbours_in("/run/user", getuid()) ||
+           hfi_neighbours_in("/proc", getuid());
+}

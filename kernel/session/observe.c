@@ -1,0 +1,190 @@
+/* observe.c - the frontend's part in the monitor: whose use is counted, and which cells
+ * ran when.
+ *
+ * The monitor (kernel/monitor/) reads processes from outside; only the frontend knows
+ * which they are. The home counts from its fork to its end, a cell's worker from the
+ * moment in which it begins the cell until it is released. Standbys, template and
+ * assistant never count: what they do isn't the notebook's.
+ *
+ * A cell is logged when its worker says that it has started it, with the worker's own
+ * time and use, and its use is read then; likewise when the worker says that the code
+ * has ended ("ended"), before it saves anything. That word has the moment at which the
+ * code began, too, after what IPython does before it. The outcome is known when the
+ * request ends. A cell that nobody started, since it failed before or since the
+ * frontend answers it by itself, is logged with no duration. Silent requests are
+ * nobody's cells.
+ *
+ * A worker that died is told by the template, with what it had used in the end.
+ * Workers ask for the monitor by "monitor" frames, and get its shared memory to read:
+ * so nothing is opened or mapped in them before somebody asks.
+ *
+ * A kernel without the monitor (no memory for it) goes on without. One thread; the
+ * monitor has its own, and its lock.
+ */
+#include "session/session.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "monitor/procfile.h"
+#include "monitor/sampler.h"
+
+void
+hfi_observe_init(hf_kernel *kernel) {
+    hf_error error = HF_ERROR_INIT;
+    if (hfi_sampler_create(&kernel->sampler, &error) != HF_OK)
+        hfi_log("no monitor: %s", error.message);
+}
+
+void
+hfi_observe_fini(hf_kernel *kernel) {
+    hfi_sampler_close(kernel->sampler);
+    kernel->sampler = NULL;
+}
+
+/* ---- processes ------------------------------------------------------------------ */
+
+void
+hfi_observe_forked(hf_kernel *kernel, const hfi_worker *worker) {
+    if (kernel->sampler != NULL && worker->role == HFI_HOME)
+        hfi_sampler_add(kernel->sampler, worker->pid);
+}
+
+void
+hfi_observe_leaving(hf_kernel *kernel, const hfi_worker *worker) {
+    if (kernel->sampler != NULL && worker != NULL && worker->pid > 0)
+        hfi_sampler_remove(kernel->sampler, worker->pid);
+}
+
+static void
+copy_text(hfi_part text, char *ret_text, size_t size) {
+    size_t length = text.size < size ? text.size : size - 1;
+    memcpy(ret_text, length > 0 ? text.data : "", length);
+    ret_text[length] = '\0';
+}
+
+void
+hfi_observe_exited(hf_kernel *kernel, pid_t pid, const msgpack_object *map) {
+    char io[512];
+    if (kernel->sampler == NULL)
+        return;
+    copy_text(hfi_map_part(map, "io"), io, sizeof io);
+    hfi_sampler_bury(kernel->sampler, pid, hfi_map_real(map, "cpu_seconds", 0),
+                     *io != '\0' ? io : NULL);
+}
+
+/* ---- cells ---------------------------------------------------------------------- */
+
+static hf_monitor_cell_kind
+kind_of(const hf_kernel *kernel) {
+    const hfi_verdict *verdict = &kernel->execution.verdict;
+    if (verdict->isolated)
+        return HF_MONITOR_ISOLATED;
+    if (verdict->multicell)
+        return HF_MONITOR_MULTI;
+    return kernel->phase == HFI_PHASE_CELL || kernel->execution.at_home
+               ? HF_MONITOR_INSTRUMENTED
+               : HF_MONITOR_PLAIN;
+}
+
+/* What a worker says of a moment: {time_ns, cpu_ns, children_ns, io}. */
+static hfi_word
+word_of(const msgpack_object *map, const char *key) {
+    char text[512];
+    const msgpack_object *word = hfi_map_get(map, key);
+    if (word == NULL || word->type != MSGPACK_OBJECT_MAP)
+        return (hfi_word){0};
+    hfi_word said = {.time_ns = hfi_map_integer(word, "time_ns", 0),
+                     .cpu_ns = hfi_map_integer(word, "cpu_ns", 0),
+                     .children_ns = hfi_map_integer(word, "children_ns", 0)};
+    copy_text(hfi_map_part(word, "io"), text, sizeof text);
+    const char *at = strchr(text, ':');
+    for (size_t i = 0; i < sizeof said.io / sizeof *said.io && at != NULL; i++) {
+        said.io[i] = (int64_t)hfi_procfile_number(at + 1, NULL);
+        at = strchr(at + 1, ':');
+    }
+    return said;
+}
+
+static void
+begin(hf_kernel *kernel, pid_t pid, const hfi_word *word) {
+    json_t *code = json_object_get(kernel->running->message.body, "code");
+    const char *source = json_is_string(code) ? json_string_value(code) : "";
+    if (kernel->execution.silent)
+        return;
+    hfi_sampler_begin_cell(kernel->sampler, kind_of(kernel), kernel->execution.number,
+                           pid, word, source, json_string_length(code));
+    kernel->execution.observed = 1;
+}
+
+void
+hfi_observe_started(hf_kernel *kernel, const hfi_worker *worker,
+                    const msgpack_object *map) {
+    const hfi_word word = word_of(map, "begin");
+    if (kernel->sampler == NULL)
+        return;
+    hfi_sampler_add(kernel->sampler, worker->pid);
+    begin(kernel, worker->pid, &word);
+}
+
+void
+hfi_observe_told(hf_kernel *kernel, const msgpack_object *map) {
+    const hfi_word begin = word_of(map, "begin"), end = word_of(map, "end");
+    if (kernel->sampler != NULL && kernel->running != NULL &&
+        kernel->running->id == hfi_map_integer(map, "id", 0))
+        hfi_sampler_settle_cell(kernel->sampler, &begin, &end);
+}
+
+void
+hfi_observe_finished(hf_kernel *kernel, int failed) {
+    const char *fate = kernel->execution.fate;
+    const hfi_word silence = {0};
+    hf_monitor_outcome outcome = failed ? HF_MONITOR_ERROR : HF_MONITOR_OK;
+    if (kernel->sampler == NULL || kernel->execution.silent)
+        return;
+    if (fate != NULL && strcmp(fate, "CellDied") == 0)
+        outcome = HF_MONITOR_DIED;
+    else if ((fate != NULL && strcmp(fate, "KeyboardInterrupt") == 0) ||
+             (failed && kernel->execution.escalation.taken > 0))
+        outcome = HF_MONITOR_INTERRUPTED;
+    if (!kernel->execution.observed)
+        begin(kernel, 0, &silence);
+    hfi_sampler_end_cell(kernel->sampler, outcome);
+}
+
+/* ---- questions ------------------------------------------------------------------ */
+
+static hf_status
+obey(hf_kernel *kernel, const msgpack_object *map, hf_error *reterr) {
+    hfi_part action = hfi_map_part(map, "action");
+    if (hfi_part_equal(action, hfi_part_text("start")))
+        return hfi_sampler_start(kernel->sampler,
+                                 hfi_map_integer(map, "interval_ns", 0),
+                                 hfi_map_flag(map, "weigh"), reterr);
+    if (hfi_part_equal(action, hfi_part_text("stop")))
+        hfi_sampler_stop(kernel->sampler);
+    else if (!hfi_part_equal(action, hfi_part_text("open")))
+        return hf_error_set(reterr, HF_E_INVALID, "the monitor knows no such action");
+    return HF_OK;
+}
+
+void
+hfi_observe_asked(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
+    hfi_frame frame;
+    hf_error error = HF_ERROR_INIT;
+    hf_status status = HF_E_GONE;
+    int fd = -1;
+    if (kernel->sampler != NULL)
+        status = obey(kernel, map, &error);
+    else
+        (void)hf_error_set(&error, HF_E_GONE, "this kernel has no monitor");
+    if (status == HF_OK)
+        fd = fcntl(hfi_sampler_fd(kernel->sampler), F_DUPFD_CLOEXEC, 3);
+    hfi_frame_init(&frame, "monitor", 2);
+    hfi_frame_add_flag(&frame, "found", fd >= 0);
+    hfi_frame_add_text(&frame, "error", hfi_part_text(error.message));
+    if (hfi_control_send_consume(worker->control, &frame, &fd, fd >= 0, &error) !=
+        HF_OK)
+        hfi_log("monitor: %s", error.message);
+}

@@ -1,0 +1,63 @@
+/* perfreport.c - what a cell used, shown after each cell, where the user wants that.
+ *
+ *   the cell runs -> its reply -> the home is asked -> what it shows -> idle
+ *
+ * A command of the user's (%perfmonitor_enable_perfreports) switches it on, in whatever
+ * worker it runs: the worker says so ("perfreports"), and the frontend keeps it, since
+ * it outlives them all. The report is asked for when the cell is over and replied to,
+ * so it covers a cell of each kind, also one that died, and takes no part in what it
+ * shows. It belongs to the cell that it follows: "idle" is said after it. The home
+ * makes it, for which it has IPython's displays; after a cell that killed the home the
+ * new one does.
+ *
+ * A report by the cell's own process was rejected: it would be measured with the cell,
+ * which has no end yet, and a process that died makes none. One thread.
+ */
+#include "session/session.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void
+hfi_perfreport_configure(hf_kernel *kernel, const msgpack_object *map) {
+    hfi_part level = hfi_map_part(map, "level");
+    hfi_perfreports *reports = &kernel->perfreports;
+    reports->on = hfi_map_flag(map, "on");
+    reports->text = hfi_map_flag(map, "text");
+    snprintf(reports->level, sizeof reports->level, "%.*s", (int)level.size,
+             level.size > 0 ? (const char *)level.data : "");
+}
+
+static int
+is_wanted(const hf_kernel *kernel) {
+    const hfi_execution *execution = &kernel->execution;
+    return kernel->perfreports.on && !execution->reporting && !execution->silent &&
+           execution->verdict.kind != HFI_ANSWER && kernel->home != NULL &&
+           !kernel->leaving && !kernel->stopping;
+}
+
+int
+hfi_perfreport_begin(hf_kernel *kernel, int error) {
+    hfi_frame frame;
+    if (!is_wanted(kernel))
+        return 0;
+    kernel->execution.reporting = 1;
+    kernel->execution.failed = error;
+    kernel->phase = HFI_PHASE_HOME;
+    kernel->running->id = ++kernel->next_id;
+    hfi_frame_init(&frame, "perfreport", 4);
+    hfi_frame_add_integer(&frame, "id", kernel->running->id);
+    hfi_frame_add_bytes(&frame, "header", kernel->running->message.header);
+    hfi_frame_add_text(&frame, "level", hfi_part_text(kernel->perfreports.level));
+    hfi_frame_add_flag(&frame, "text", kernel->perfreports.text);
+    hfi_crew_tell_home(kernel, &frame);
+    return 1;
+}
+
+int
+hfi_perfreport_end(hf_kernel *kernel) {
+    if (kernel->running == NULL || !kernel->execution.reporting)
+        return 0;
+    hfi_execute_finish(kernel, kernel->execution.failed);
+    return 1;
+}

@@ -1,0 +1,116 @@
+/* progress.c - what a client sees while a cell's state is handed over for long.
+ *
+ *   holdfast: saving the notebook's variables for the cell, 2 s
+ *
+ * A hand-over takes milliseconds as a rule, and nothing is shown. Where one takes more
+ * than half a second, a display tells which of its parts it is in, and is updated until
+ * that is over: the home's commit, the start of its process and the binding before the
+ * cell, and the save after it. Then it is gone. Before the cell has begun its output is
+ * the display alone, so clear_output takes it away. After the cell the line of what it
+ * cost takes its place (summary.c), or, where none is shown, it becomes empty.
+ *
+ * Where the commands have said something above the cell (%%finalize_multicellmode),
+ * which clear_output would take along, nothing is shown before it. One thread.
+ */
+#include "session/session.h"
+
+#include <string.h>
+
+#define FIRST_NS 500000000LL
+#define NEXT_NS  500000000LL
+
+static int
+has_output(const hfi_verdict *verdict) {
+    return verdict->out != NULL || verdict->err != NULL || verdict->note != NULL;
+}
+
+/* What is waited for, since when; NULL where no hand-over is under way. */
+static const char *
+waits_for(const hf_kernel *kernel, long long *ret_since_ns) {
+    const hfi_execution *execution = &kernel->execution;
+    if (kernel->running == NULL || execution->silent)
+        return NULL;
+    *ret_since_ns =
+        execution->ended_ns != 0 ? execution->ended_ns : execution->begin_ns;
+    if (kernel->phase == HFI_PHASE_CELL && execution->ended_ns != 0)
+        return "saving what the cell changed";
+    if (execution->started || has_output(&execution->verdict))
+        return NULL;
+    if (kernel->phase == HFI_PHASE_COMMIT)
+        return "saving the notebook's variables for the cell";
+    if (kernel->phase != HFI_PHASE_CELL)
+        return NULL;
+    return kernel->cell != NULL && kernel->cell->ready
+               ? "binding the notebook's variables in the cell's process"
+               : "starting a process for the cell";
+}
+
+long long
+hfi_progress_deadline_ns(const hf_kernel *kernel) {
+    long long since_ns, shown_ns = kernel->execution.progress_ns;
+    if (waits_for(kernel, &since_ns) == NULL)
+        return -1;
+    return shown_ns != 0 ? shown_ns + NEXT_NS : since_ns + FIRST_NS;
+}
+
+/* A display; `data` are the members of the message's "data". */
+static void
+publish(hf_kernel *kernel, hfi_part data, const char *kind) {
+    long long shown_ns = kernel->execution.progress_ns;
+    hfi_textbuf content = {0};
+    hfi_textbuf_format(&content, "{\"data\":{");
+    hfi_textbuf_append(&content, data.data, data.size);
+    hfi_textbuf_format(&content, "},\"metadata\":{\"holdfast\":\"%s\"},\"transient\":{",
+                       kind);
+    if (shown_ns != 0 || strcmp(kind, "progress") == 0)
+        hfi_textbuf_format(&content, "\"display_id\":\"holdfast-%s-%lld\"",
+                           kernel->name, kernel->running->id);
+    hfi_textbuf_format(&content, "}}");
+    hfi_publish(kernel, shown_ns != 0 ? "update_display_data" : "display_data",
+                kernel->running->message.header, hfi_textbuf_part(&content));
+    hfi_textbuf_fini(&content);
+}
+
+void
+hfi_progress_tick(hf_kernel *kernel, long long now_ns) {
+    long long since_ns, deadline_ns = hfi_progress_deadline_ns(kernel);
+    hfi_textbuf text = {0}, data = {0};
+    if (deadline_ns < 0 || now_ns < deadline_ns)
+        return;
+    hfi_textbuf_format(&text, "holdfast: %s", waits_for(kernel, &since_ns));
+    if (now_ns - since_ns >= 1000000000LL)
+        hfi_textbuf_format(&text, ", %lld s", (now_ns - since_ns) / 1000000000LL);
+    hfi_textbuf_format(&data, "\"text/plain\":");
+    hfi_textbuf_append_json(&data, text.data, text.size);
+    publish(kernel, hfi_textbuf_part(&data), "progress");
+    kernel->execution.progress_ns = now_ns;
+    hfi_textbuf_fini(&text);
+    hfi_textbuf_fini(&data);
+}
+
+void
+hfi_progress_replace(hf_kernel *kernel, hfi_part data, const char *kind) {
+    publish(kernel, data, kind);
+    kernel->execution.progress_ns = 0;
+}
+
+/* Marked as ours, so that who compares outputs can leave it out. */
+static void
+clear(hf_kernel *kernel) {
+    hfi_outgoing message = {.type = "clear_output",
+                            .parent = kernel->running->message.header,
+                            .metadata = hfi_part_text("{\"holdfast\":\"progress\"}"),
+                            .content = hfi_part_text("{\"wait\":false}")};
+    hfi_publish_outgoing(kernel, &message);
+}
+
+void
+hfi_progress_end(hf_kernel *kernel) {
+    if (kernel->execution.progress_ns == 0)
+        return;
+    if (kernel->execution.started)
+        hfi_progress_replace(kernel, hfi_part_text("\"text/plain\":\"\""), "progress");
+    else
+        clear(kernel);
+    kernel->execution.progress_ns = 0;
+}

@@ -1,0 +1,104 @@
+/* runs.c - what the home knows of the instrumented cells that ran.
+ *
+ * %trace shows a cell's trace after the cell, and beside that of the cell's run before.
+ * So for each run the home is told its number, its code, where its trace is (nowhere,
+ * if it died without one), how it ended and what it cost: whichever process ran it,
+ * also when that died.
+ *
+ * The list is kept here as well, since a home may die: the next one is told all of it.
+ * It is bounded, in runs and in the length of a run's code; the traces stay on the disk
+ * whatever is in it.
+ *
+ * One thread.
+ */
+#include "session/session.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "workers/program.h"
+
+#define RUNS_MAX 256
+#define CODE_MAX (64 << 10) /* of a longer cell only the trace is known */
+
+static void
+tell(hf_kernel *kernel, const json_t *run) {
+    char *text = json_dumps(run, JSON_COMPACT);
+    hfi_frame frame;
+    if (text == NULL)
+        return;
+    hfi_frame_init(&frame, "ran", 1);
+    hfi_frame_add_text(&frame, "run", hfi_part_text(text));
+    hfi_crew_tell_home(kernel, &frame);
+    free(text);
+}
+
+static double
+wall_clock(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+static json_t *
+text_value(hfi_part part) {
+    return json_stringn_nocheck(part.size > 0 ? part.data : "", part.size);
+}
+
+/* The cost as the client has it, without its name. */
+static json_t *
+cost_value(const hfi_textbuf *metadata) {
+    json_t *all =
+        metadata != NULL ? json_loadb(metadata->data, metadata->size, 0, NULL) : NULL;
+    json_t *cost = json_incref(json_object_get(all, "holdfast"));
+    json_decref(all);
+    return cost != NULL ? cost : json_object();
+}
+
+/* One that should have left a trace: Score-P writes at a process's end, and some end
+ * otherwise. */
+static bool
+is_recorded(const hf_kernel *kernel) {
+    const hfi_verdict *verdict = &kernel->execution.verdict;
+    return verdict->kind == HFI_RUN_INSTRUMENTED && !verdict->isolated;
+}
+
+void
+hfi_runs_note(hf_kernel *kernel, const msgpack_object *reply, const char *outcome,
+              const hfi_textbuf *metadata) {
+    hfi_textbuf path = {0};
+    hfi_part trace = reply != NULL ? hfi_map_part(reply, "trace")
+                                   : hfi_textbuf_part(&kernel->execution.trace);
+    long long begin_ns = kernel->execution.begin_ns, now_ns = hfi_clock_ns();
+    bool is_lost = trace.size == 0 && reply == NULL && is_recorded(kernel);
+    if ((trace.size == 0 && !is_lost) || kernel->running == NULL)
+        return;
+    if (!is_lost)
+        hfi_trace_path(kernel, trace, &path);
+    hfi_part code = hfi_request_code(kernel, kernel->running);
+    if (code.size > CODE_MAX)
+        code = hfi_part_text("");
+    json_t *run = json_pack(
+        "{s:I,s:o,s:o,s:s,s:b,s:I,s:I,s:f,s:o}", "number",
+        (json_int_t)kernel->execution.number, "code", text_value(code), "trace",
+        text_value(hfi_textbuf_part(&path)), "outcome", outcome, "multicell",
+        kernel->execution.verdict.multicell, "begin_ns", (json_int_t)begin_ns, "end_ns",
+        (json_int_t)now_ns, "wall", wall_clock() - (double)(now_ns - begin_ns) / 1e9,
+        "cost", cost_value(metadata));
+    hfi_textbuf_fini(&path);
+    if (run == NULL)
+        return;
+    if (kernel->runs == NULL)
+        kernel->runs = json_array();
+    if (json_array_size(kernel->runs) >= RUNS_MAX)
+        json_array_remove(kernel->runs, 0);
+    tell(kernel, run);
+    json_array_append_new(kernel->runs, run);
+}
+
+void
+hfi_runs_tell(hf_kernel *kernel) {
+    size_t i;
+    json_t *run;
+    json_array_foreach(kernel->runs, i, run) tell(kernel, run);
+}

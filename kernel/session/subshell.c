@@ -1,0 +1,377 @@
+/* subshell.c - requests that don't wait for the cell that runs.
+ *
+ * A client may ask for a subshell, and name it in the header of a request: such
+ * requests stand in a queue of its own, and the home serves them by a thread of its
+ * own, beside the cell that runs (Jupyter enhancement proposal 91). JupyterLab sends
+ * the messages of widgets so. What a subshell changes, it changes in the home; while an
+ * instrumented cell runs elsewhere, that is what a thread of the user's would do. A
+ * subshell runs plain cells only: the frontend's commands belong to the main shell.
+ *
+ * Subshells are the frontend's: it names them and answers create, delete and list by
+ * itself, so that a home which dies and is started again serves them as before. The
+ * home's own channel is read by its main thread, which runs user code; so there is a
+ * second one that a thread reads. It is the first that a new home is sent, before any
+ * request. Replies, output and requests for input come back by the home's own.
+ *
+ * Execution counts are the main shell's, since In and Out are. Interrupts and shutdown
+ * are the kernel's, so an interrupt ends what runs in every subshell. One thread.
+ */
+#include "session/session.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "workers/program.h"
+
+typedef struct hfi_subshell {
+    struct hfi_subshell *next;
+    char id[64];
+    hfi_queue queue;
+    hfi_request *running; /* the home has it */
+    int silent, stop_on_error;
+    int input_wanted;
+    int deleted; /* ends with what runs */
+} hfi_subshell;
+
+static hfi_subshell *
+find(hf_kernel *kernel, const char *id, size_t size) {
+    for (hfi_subshell *at = kernel->subshells; at != NULL; at = at->next)
+        if (!at->deleted && strlen(at->id) == size && memcmp(at->id, id, size) == 0)
+            return at;
+    return NULL;
+}
+
+/* The one that a JSON object names; NULL where it names none that exists. */
+static hfi_subshell *
+find_named(hf_kernel *kernel, const json_t *object) {
+    const json_t *id = json_object_get(object, "subshell_id");
+    return json_is_string(id)
+               ? find(kernel, json_string_value(id), json_string_length(id))
+               : NULL;
+}
+
+static int
+is_cell(const hfi_request *request) {
+    return strcmp(request->message.type, "execute_request") == 0;
+}
+
+/* ---- ends of requests ----------------------------------------------------------- */
+
+static void
+finish(hf_kernel *kernel, hfi_subshell *subshell, int error) {
+    hfi_request *request = subshell->running;
+    int stop = error && is_cell(request) && subshell->stop_on_error;
+    subshell->running = NULL;
+    subshell->input_wanted = 0;
+    if (stop)
+        hfi_dispatch_shell(kernel); /* as in the main shell */
+    hfi_publish_status(kernel, request->message.header, "idle");
+    if (stop)
+        hfi_execute_abort(kernel, &subshell->queue);
+    hfi_request_close(request);
+}
+
+static void
+fail(hf_kernel *kernel, hfi_subshell *subshell, const char *name, const char *value) {
+    hfi_reply_error(kernel, subshell->running, subshell->silent, name, value);
+    finish(kernel, subshell, 1);
+}
+
+/* A request that no subshell has begun. */
+static void
+refuse_consume(hf_kernel *kernel, hfi_request *request) {
+    hfi_publish_status(kernel, request->message.header, "busy");
+    hfi_reply_error(kernel, request, 0, "UnknownSubshell",
+                    "there is no subshell of this name");
+    hfi_publish_status(kernel, request->message.header, "idle");
+    hfi_request_close(request);
+}
+
+static int
+has_subshells(const hf_kernel *kernel) {
+    const json_t *features = json_object_get(kernel->info, "supported_features");
+    for (size_t i = 0; i < json_array_size(features); i++) {
+        const char *feature = json_string_value(json_array_get(features, i));
+        if (feature != NULL && strcmp(feature, "kernel subshells") == 0)
+            return 1;
+    }
+    return 0;
+}
+
+/* ---- control -------------------------------------------------------------------- */
+
+static void
+answer_error(hf_kernel *kernel, const hfi_request *request, const char *name,
+             const char *value) {
+    hfi_textbuf content = {0};
+    hfi_write_error(&content, name, value, kernel->count);
+    hfi_reply(kernel, request, hfi_textbuf_part(&content), hfi_part_text("{}"), NULL,
+              0);
+    hfi_textbuf_fini(&content);
+}
+
+static void
+answer_create(hf_kernel *kernel, const hfi_request *request) {
+    hfi_subshell **last = &kernel->subshells;
+    hfi_subshell *subshell = calloc(1, sizeof *subshell);
+    if (subshell == NULL) {
+        answer_error(kernel, request, "MemoryError", "no memory for a subshell");
+        return;
+    }
+    snprintf(subshell->id, sizeof subshell->id, "%s-%llu", kernel->name,
+             ++kernel->subshell_count);
+    while (*last != NULL)
+        last = &(*last)->next;
+    *last = subshell;
+    json_t *content =
+        json_pack("{s:s,s:s}", "status", "ok", "subshell_id", subshell->id);
+    hfi_reply_json(kernel, request, content);
+    json_decref(content);
+}
+
+static void
+answer_list(hf_kernel *kernel, const hfi_request *request) {
+    json_t *ids = json_array();
+    for (hfi_subshell *at = kernel->subshells; at != NULL; at = at->next)
+        if (!at->deleted)
+            (void)json_array_append_new(ids, json_string(at->id));
+    json_t *content = json_pack("{s:s,s:o}", "status", "ok", "subshell_id", ids);
+    hfi_reply_json(kernel, request, content);
+    json_decref(content);
+}
+
+static void
+answer_delete(hf_kernel *kernel, const hfi_request *request) {
+    hfi_subshell *subshell = find_named(kernel, request->message.body);
+    hfi_request *waiting;
+    hfi_frame frame;
+    hf_error error = HF_ERROR_INIT;
+    if (subshell == NULL) {
+        answer_error(kernel, request, "UnknownSubshell",
+                     "there is no subshell of this name");
+        return;
+    }
+    while ((waiting = hfi_queue_pop(&subshell->queue)) != NULL)
+        refuse_consume(kernel, waiting);
+    subshell->deleted = 1;
+    if (kernel->aside != NULL) {
+        hfi_frame_init(&frame, "delete", 1);
+        hfi_frame_add_text(&frame, "subshell", hfi_part_text(subshell->id));
+        if (hfi_control_send_consume(kernel->aside, &frame, NULL, 0, &error) != HF_OK)
+            hfi_log("subshell: %s", error.message);
+    }
+    hfi_reply(kernel, request, hfi_part_text("{\"status\":\"ok\"}"),
+              hfi_part_text("{}"), NULL, 0);
+}
+
+int
+hfi_subshell_answer(hf_kernel *kernel, const hfi_request *request) {
+    static const struct {
+        const char *type;
+        void (*answer)(hf_kernel *kernel, const hfi_request *request);
+    } answers[] = {{"create_subshell_request", answer_create},
+                   {"delete_subshell_request", answer_delete},
+                   {"list_subshell_request", answer_list}};
+    for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
+        if (strcmp(request->message.type, answers[i].type) != 0)
+            continue;
+        if (has_subshells(kernel))
+            answers[i].answer(kernel, request);
+        else
+            answer_error(kernel, request, "NotSupported",
+                         "this kernel has no subshells");
+        return 1;
+    }
+    return 0;
+}
+
+/* ---- requests ------------------------------------------------------------------- */
+
+int
+hfi_subshell_take(hf_kernel *kernel, hfi_request *request) {
+    const json_t *id = json_object_get(request->message.head, "subshell_id");
+    if (id == NULL || json_is_null(id))
+        return 0;
+    hfi_subshell *subshell = find_named(kernel, request->message.head);
+    if (subshell != NULL)
+        hfi_queue_push(&subshell->queue, request);
+    else
+        refuse_consume(kernel, request);
+    return 1;
+}
+
+static void
+begin_cell(hf_kernel *kernel, hfi_subshell *subshell) {
+    const hfi_message *message = &subshell->running->message;
+    json_t *code = json_object_get(message->body, "code");
+    long long number = kernel->count + 1;
+    subshell->silent = json_is_true(json_object_get(message->body, "silent"));
+    subshell->stop_on_error =
+        !json_is_false(json_object_get(message->body, "stop_on_error"));
+    if (!json_is_string(code)) {
+        fail(kernel, subshell, "ProtocolError", "an execute_request without code");
+        return;
+    }
+    hfi_rest_end(kernel);
+    if (!subshell->silent) {
+        hfi_publish_input(kernel, message->header, code, number);
+        if (!json_is_false(json_object_get(message->body, "store_history")))
+            kernel->count = number;
+    }
+    hfi_request_send_aside(kernel, kernel->aside, subshell->running, subshell->id,
+                           number);
+}
+
+static void
+begin(hf_kernel *kernel, hfi_subshell *subshell) {
+    const char *type = subshell->running->message.type;
+    hfi_publish_status(kernel, subshell->running->message.header, "busy");
+    if (is_cell(subshell->running)) {
+        begin_cell(kernel, subshell);
+    } else if (hfi_execute_is_for_worker(type)) {
+        hfi_request_send_aside(kernel, kernel->aside, subshell->running, subshell->id,
+                               0);
+    } else {
+        if (!hfi_dispatch_answer(kernel, subshell->running))
+            hfi_log("subshell: no answer to a %s", type);
+        finish(kernel, subshell, 0);
+    }
+}
+
+static void
+drop_deleted(hf_kernel *kernel) {
+    for (hfi_subshell **at = &kernel->subshells; *at != NULL;) {
+        hfi_subshell *subshell = *at;
+        if (subshell->deleted && subshell->running == NULL) {
+            *at = subshell->next;
+            free(subshell);
+        } else {
+            at = &subshell->next;
+        }
+    }
+}
+
+void
+hfi_subshell_next(hf_kernel *kernel) {
+    hf_status status;
+    hf_error error = HF_ERROR_INIT;
+    if (kernel->aside == NULL)
+        return;
+    status = hfi_control_flush(kernel->aside, &error);
+    if (status != HF_OK && status != HF_E_GONE) /* a dead home is noticed elsewhere */
+        hfi_log("subshells: %s", error.message);
+    for (hfi_subshell *at = kernel->subshells; at != NULL; at = at->next)
+        while (at->running == NULL && (at->running = hfi_queue_pop(&at->queue)) != NULL)
+            begin(kernel, at);
+    drop_deleted(kernel);
+}
+
+int
+hfi_subshell_replied(hf_kernel *kernel, const msgpack_object *reply) {
+    long long id = hfi_map_integer(reply, "id", 0);
+    hfi_subshell *at = kernel->subshells;
+    while (at != NULL && (at->running == NULL || at->running->id != id))
+        at = at->next;
+    if (at == NULL)
+        return 0;
+    int cell = is_cell(at->running);
+    hfi_execute_send_reply(kernel, at->running, reply, hfi_map_part(reply, "metadata"));
+    kernel->uncommitted += cell;
+    kernel->idle_ns = hfi_clock_ns();
+    finish(kernel, at, cell && hfi_execute_is_error(hfi_map_part(reply, "content")));
+    return 1;
+}
+
+/* ---- homes, input, interrupts, the end
+ * ------------------------------------------------- */
+
+void
+hfi_subshell_connect(hf_kernel *kernel) {
+    int fds[2];
+    hfi_frame frame;
+    hf_error error = HF_ERROR_INIT;
+    if (!has_subshells(kernel))
+        return;
+    hf_status status = hfi_program_pair(fds, &error);
+    if (status == HF_OK) {
+        hfi_frame_init(&frame, "subshells", 0);
+        status = hfi_control_create_consume(fds[0], &kernel->aside, &error);
+        if (status == HF_OK)
+            status = hfi_control_send_consume(kernel->home->control, &frame, &fds[1], 1,
+                                              &error);
+        else
+            close(fds[1]);
+    }
+    if (status != HF_OK)
+        hfi_log("subshells: %s", error.message);
+}
+
+const hfi_request *
+hfi_subshell_asks(hf_kernel *kernel, hfi_part id) {
+    hfi_subshell *subshell = find(kernel, id.data, id.size);
+    if (subshell == NULL || subshell->running == NULL)
+        return NULL;
+    subshell->input_wanted = 1;
+    return subshell->running;
+}
+
+int
+hfi_subshell_input(hf_kernel *kernel, const hfi_request *reply) {
+    json_t *value = json_object_get(reply->message.body, "value");
+    hfi_subshell *at = find_named(kernel, reply->message.head);
+    hfi_frame frame;
+    hf_error error = HF_ERROR_INIT;
+    /* Clients that don't name it answer whoever waits, the main shell first. */
+    if (at == NULL && !kernel->execution.input_wanted)
+        for (at = kernel->subshells; at != NULL && !at->input_wanted;)
+            at = at->next;
+    if (at == NULL || !at->input_wanted || kernel->aside == NULL ||
+        !json_is_string(value) || strcmp(reply->message.type, "input_reply") != 0)
+        return 0;
+    at->input_wanted = 0;
+    hfi_frame_init(&frame, "input_reply", 2);
+    hfi_frame_add_text(&frame, "subshell", hfi_part_text(at->id));
+    hfi_frame_add_text(
+        &frame, "value",
+        hfi_part_of(json_string_value(value), json_string_length(value)));
+    if (hfi_control_send_consume(kernel->aside, &frame, NULL, 0, &error) != HF_OK)
+        hfi_log("input_reply: %s", error.message);
+    return 1;
+}
+
+void
+hfi_subshell_interrupt(hf_kernel *kernel) {
+    hfi_frame frame;
+    hf_error error = HF_ERROR_INIT;
+    int runs = 0;
+    for (hfi_subshell *at = kernel->subshells; at != NULL; at = at->next)
+        runs |= at->running != NULL && is_cell(at->running);
+    if (!runs || kernel->aside == NULL)
+        return;
+    hfi_frame_init(&frame, "interrupt", 0);
+    if (hfi_control_send_consume(kernel->aside, &frame, NULL, 0, &error) != HF_OK)
+        hfi_log("interrupt: %s", error.message);
+}
+
+void
+hfi_subshell_lose_home(hf_kernel *kernel) {
+    hfi_control_close(kernel->aside);
+    kernel->aside = NULL;
+    for (hfi_subshell *at = kernel->subshells; at != NULL; at = at->next)
+        if (at->running != NULL)
+            fail(kernel, at, "CellDied", "the notebook's process ended");
+}
+
+void
+hfi_subshell_fini(hf_kernel *kernel) {
+    hfi_control_close(kernel->aside);
+    while (kernel->subshells != NULL) {
+        hfi_subshell *next = kernel->subshells->next;
+        hfi_queue_fini(&kernel->subshells->queue);
+        hfi_request_close(kernel->subshells->running);
+        free(kernel->subshells);
+        kernel->subshells = next;
+    }
+}

@@ -1,0 +1,212 @@
+/* dump.c - tracebacks of a process that dies, without the frames that aren't the
+ * user's.
+ *
+ * Python's fault handler writes, for each thread, a line that begins with the word
+ * Thread, a line for each frame, innermost first, and an empty line. Below the cell's
+ * own frames stand those of IPython's shell and of ours, which the traceback of an
+ * exception leaves out, too; and there are threads that only serve the notebook. So a
+ * thread is held until it is whole. It is cut above the shell's function that runs a
+ * cell's code; where that isn't in it, but something of ours is, it is not shown,
+ * unless it is the one that died. A cell's file is shown as the cell (cellnames.c).
+ *
+ * What is no such block is shown as it comes. A line of which so little is there that
+ * it may become the begin of one is held; for how long, the caller knows.
+ *
+ * The handler can't be told where to stop; a handler of ours would have to read frames
+ * in a signal's context, which Python's own knows how to. One thread.
+ */
+#include "workers/dump.h"
+
+#include <string.h>
+
+static const char *const begins[] = {"Thread 0x", "Current thread 0x"};
+enum { THREAD, CURRENT, KINDS };
+
+static const char *
+chars(hfi_part text) {
+    return text.data;
+}
+
+/* ---- lines ---------------------------------------------------------------------- */
+
+static int
+starts_with(hfi_part text, const char *prefix) {
+    size_t size = strlen(prefix);
+    return text.size >= size && memcmp(text.data, prefix, size) == 0;
+}
+
+static int
+contains(hfi_part text, const char *word) {
+    size_t size = strlen(word);
+    for (size_t i = 0; i + size <= text.size; i++)
+        if (memcmp(chars(text) + i, word, size) == 0)
+            return 1;
+    return 0;
+}
+
+/* The first line with its end, or all where it has none. */
+static hfi_part
+first_line(hfi_part text) {
+    const char *end = text.size > 0 ? memchr(text.data, '\n', text.size) : NULL;
+    return hfi_part_of(text.data, end ? (size_t)(end - chars(text)) + 1 : text.size);
+}
+
+static int
+is_whole(hfi_part line) {
+    return line.size > 0 && chars(line)[line.size - 1] == '\n';
+}
+
+static hfi_part
+behind(hfi_part text, size_t size) {
+    return hfi_part_of(chars(text) + size, text.size - size);
+}
+
+/* What begins here; KINDS for neither. */
+static int
+kind_of(hfi_part line) {
+    int kind = 0;
+    while (kind < KINDS && !starts_with(line, begins[kind]))
+        kind++;
+    return kind;
+}
+
+static int
+may_become_one(hfi_part line) {
+    for (int kind = 0; kind < KINDS; kind++)
+        if (line.size < strlen(begins[kind]) &&
+            memcmp(line.data, begins[kind], line.size) == 0)
+            return 1;
+    return 0;
+}
+
+/* ---- a thread -------------------------------------------------------------------- */
+
+static int
+is_ours(hfi_part line) {
+    return contains(line, "/holdfast/worker/") ||
+           contains(line, "/IPython/core/history.py\"");
+}
+
+/* The function that runs a cell's code: IPython's, and ours around it. */
+static int
+runs_code(hfi_part line) {
+    return contains(line, "run_code\n") &&
+           (contains(line, "/holdfast/worker/ipython/shell.py\"") ||
+            contains(line, "/IPython/core/interactiveshell.py\""));
+}
+
+/* How much of a thread is the user's; 0: it isn't shown. Of several such functions the
+ * outermost ones count, since a cell may run another. */
+static size_t
+users_part(hfi_part block) {
+    size_t cut = block.size, run = 0;
+    int ours = 0, in_run = 0;
+    for (hfi_part rest = block, line; rest.size > 0; rest = behind(rest, line.size)) {
+        line = first_line(rest);
+        ours |= is_ours(line);
+        if (runs_code(line) && !in_run)
+            run = block.size - rest.size;
+        in_run = runs_code(line);
+    }
+    if (run > 0)
+        cut = run;
+    else if (ours && kind_of(block) == THREAD)
+        cut = 0;
+    return cut;
+}
+
+/* The size of the thread that begins here; 0 where its end isn't there yet. */
+static size_t
+block_size(hfi_part text, int is_all) {
+    hfi_part rest = behind(text, first_line(text).size);
+    while (rest.size > 0) {
+        hfi_part line = first_line(rest);
+        if (!starts_with(line, "  ") && (line.size > 1 || chars(line)[0] != ' '))
+            return text.size - rest.size;
+        if (!is_whole(line))
+            break;
+        rest = behind(rest, line.size);
+    }
+    return is_all ? text.size : 0;
+}
+
+/* `  File "PATH", line 3 in f`, with the cell's number where the file is a cell. */
+static void
+append_frame(const hfi_dump *dump, hfi_part line, hfi_textbuf *text) {
+    static const char begin[] = "  File \"";
+    hfi_part path = {0};
+    if (dump->names != NULL && starts_with(line, begin)) {
+        path = behind(line, strlen(begin));
+        const char *end = memchr(path.data, '"', path.size);
+        path.size = end != NULL ? (size_t)(end - chars(path)) : 0;
+    }
+    long long number = path.size > 0 ? hfi_cellnames_find(dump->names, path) : 0;
+    if (number > 0) {
+        hfi_textbuf_format(text, "  Cell In[%lld]", number);
+        line = behind(line, strlen(begin) + path.size + 1);
+    }
+    hfi_textbuf_append(text, line.data, line.size);
+}
+
+static void
+append_block(const hfi_dump *dump, hfi_part block, hfi_textbuf *text) {
+    for (hfi_part line; block.size > 0; block = behind(block, line.size)) {
+        line = first_line(block);
+        append_frame(dump, line, text);
+    }
+}
+
+/* ---- what comes ------------------------------------------------------------------ */
+
+/* Append what can be shown of what begins here; its size, 0 where it is to be held. */
+static size_t
+take(hfi_dump *dump, hfi_part rest, int is_all, hfi_textbuf *text) {
+    hfi_part line = first_line(rest);
+    size_t size = line.size, shown = line.size;
+    if (!dump->within && kind_of(line) != KINDS) {
+        size = block_size(rest, is_all);
+        shown = size > 0 ? users_part(hfi_part_of(rest.data, size)) : 0;
+        dump->dropped = size > 0 && shown == 0;
+        append_block(dump, hfi_part_of(rest.data, shown), text);
+        return size;
+    } else if (!dump->within && !is_all && may_become_one(line)) {
+        return 0;
+    } else {
+        if (dump->dropped && line.size == 1 && is_whole(line))
+            shown = 0;
+        dump->dropped = 0;
+        dump->within = !is_whole(line);
+    }
+    hfi_textbuf_append(text, rest.data, shown);
+    return size;
+}
+
+static void
+take_all(hfi_dump *dump, int is_all, hfi_textbuf *text) {
+    hfi_textbuf *held = &dump->held;
+    hfi_part rest = hfi_textbuf_part(held);
+    size_t size = 1;
+    while (rest.size > 0 && size > 0) {
+        size = take(dump, rest, is_all, text);
+        rest = behind(rest, size);
+    }
+    if (held->size > 0)
+        memmove(held->data, held->data + (held->size - rest.size), rest.size);
+    held->size = rest.size;
+}
+
+void
+hfi_dump_add(hfi_dump *dump, hfi_part bytes, hfi_textbuf *text) {
+    hfi_textbuf_append(&dump->held, bytes.data, bytes.size);
+    take_all(dump, 0, text);
+}
+
+void
+hfi_dump_end(hfi_dump *dump, hfi_textbuf *text) {
+    take_all(dump, 1, text);
+}
+
+void
+hfi_dump_fini(hfi_dump *dump) {
+    hfi_textbuf_fini(&dump->held);
+}
