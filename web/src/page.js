@@ -1,0 +1,311 @@
+/* One output: its head, the tabs of its views, the search, and the keys.
+ *
+ * Everything is inside a shadow root, so that the notebook's styles and ours don't meet. Keys
+ * count while the output has the focus: the arrows move, + and − zoom, 0 shows everything, / goes
+ * to the search. The wheel zooms with Ctrl only: without, it scrolls the notebook. JupyterLab has
+ * commands on letters, which are kept from it while something here has the focus.
+ */
+import uplotStyle from "uplot/dist/uPlot.min.css";
+import style from "./style.css";
+import { element, Note } from "./dom.js";
+import { excerpt, reveal } from "./notebook.js";
+import { Controls } from "./controls.js";
+import { FlameGraph, Tables, Timeline } from "./panels.js";
+import { Regions } from "./regions.js";
+import { Theme, watchTheme } from "./theme.js";
+import { EDGE, extend, GUTTER, number } from "./tracks.js";
+import { time, View } from "./view.js";
+
+const NARROWEST_PX = 320;
+const TRACK_PX = 96;
+const LOW_TRACK_PX = 68; // above a timeline, which is to be seen, too
+const KEYS = "Ctrl + wheel or + − zooms, ← → move, 0 shows everything";
+const HINTS = {
+  tracks: `Drag over a track to zoom in. ${KEYS}.`,
+  regions: `Drag to move, click a region to fill the width. ${KEYS}, / searches.`,
+  both: `Drag over a track to zoom in; below, drag to move, click a region to fill the width. ${KEYS}, / searches.`,
+};
+
+const pages = new Set();
+let watching = false;
+
+function watch(page) {
+  pages.add(new WeakRef(page));
+  if (!watching) {
+    watching = true;
+    watchTheme(() => {
+      for (const kept of pages) {
+        kept.deref() ? kept.deref().retheme() : pages.delete(kept);
+      }
+    });
+  }
+}
+
+const cellsOf = (data) =>
+  (data.cells ?? []).map((cell) => ({
+    ...cell,
+    low: cell.begin / 1e9,
+    high: cell.end === null || cell.end === undefined ? null : cell.end / 1e9,
+  }));
+
+export class Page {
+  constructor(place, data) {
+    this.data = data;
+    this.place = place;
+    this.regions = new Regions(data);
+    const view = new View(data.begin / 1e9, data.end / 1e9);
+    const trackHeight = data.locations?.length ? LOW_TRACK_PX : TRACK_PX;
+    this.context = { view, trackHeight, cells: cellsOf(data), key: `holdfast-${Math.random()}` };
+    if (data.tracks?.length && !data.locations?.length) {
+      const choose = () => this.panels.get("timeline").panel.choose();
+      this.controls = new Controls(data, this.context, choose);
+    }
+    place.setAttribute("data-lm-suppress-shortcuts", "true");
+    this.root = place.shadowRoot ?? place.attachShadow({ mode: "open" });
+    this.panels = this.choosePanels();
+    this.active = this.panels.has(data.view) ? data.view : [...this.panels.keys()][0];
+    this.observer = new ResizeObserver(() => this.resized());
+    this.observer.observe(place);
+    watch(this);
+  }
+
+  choosePanels() {
+    const { tracks, locations, paths, table, previous } = this.data;
+    const offered = [
+      ["timeline", "Timeline", tracks?.length || locations?.length, () => new Timeline(this)],
+      ["flame", "Flame graph", locations?.length || paths?.length, () => new FlameGraph(this)],
+      ["table", "Table", table, () => new Tables(this, false)],
+      ["compare", "Compare", table && previous, () => new Tables(this, true)],
+    ];
+    const there = offered.filter(([, , present]) => present);
+    return new Map(there.map(([name, label, , make]) => [name, { label, make }]));
+  }
+
+  /** The first width that isn't 0 makes the page: an output may be drawn before it is seen. */
+  resized() {
+    const width = Math.floor(Math.max(this.place.clientWidth, NARROWEST_PX));
+    if (!this.place.clientWidth || width === this.context.width) {
+      return;
+    }
+    this.context.width = width;
+    this.context.plotWidth = width - GUTTER - EDGE;
+    if (this.theme) {
+      this.panel?.redraw();
+    } else {
+      this.draw();
+    }
+  }
+
+  retheme() {
+    const theme = new Theme(this.place);
+    if (this.theme && theme.name !== this.theme.name) {
+      this.draw();
+    }
+  }
+
+  draw() {
+    this.theme = this.context.theme = new Theme(this.place);
+    this.box = element("div", { class: "views", role: "group", tabindex: 0, onkeydown: (event) => this.key(event) });
+    this.box.style.cssText = this.theme.variables();
+    this.box.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
+    this.body = element("div", { class: "body" });
+    this.below = element("div", { class: "detail" });
+    this.box.append(...this.head(), this.bar(), this.body, this.below);
+    for (const note of this.data.notes ?? []) {
+      this.box.append(element("div", { class: "hint" }, note));
+    }
+    this.hint = this.box.appendChild(element("div", { class: "hint" }));
+    this.context.note = new Note(this.box);
+    this.root.replaceChildren(element("style", {}, uplotStyle + style), this.box);
+    this.panels.forEach((entry) => {
+      entry.panel?.unfollow?.();
+      entry.panel = null;
+    });
+    this.open(this.active);
+  }
+
+  hintText() {
+    const { tracks, locations } = this.data;
+    const plain = this.active === "flame" || !tracks?.length;
+    return HINTS[plain ? "regions" : locations?.length ? "both" : "tracks"];
+  }
+
+  head() {
+    const facts = (this.data.facts ?? []).map(([name, value]) =>
+      element("span", {}, `${name} `, element("b", {}, value)),
+    );
+    const title = this.data.title ? element("h3", {}, this.data.title) : "";
+    return [title, facts.length ? element("div", { class: "facts" }, ...facts) : ""];
+  }
+
+  bar() {
+    this.tabs = new Map();
+    for (const [name, { label }] of this.panels) {
+      const open = () => this.open(name);
+      this.tabs.set(name, element("button", { role: "tab", onclick: open }, label));
+    }
+    const tabs = this.tabs.size > 1 ? [...this.tabs.values()] : [];
+    this.count = element("span", { class: "count", role: "status" });
+    const tool = (text, label, act) =>
+      element("button", { class: "tool", "aria-label": label, title: label, onclick: act }, text);
+    this.tools = element(
+      "span",
+      { class: "tools" },
+      tool("+", "Zoom in", () => this.panel.view.zoom(1 / 2)),
+      tool("−", "Zoom out", () => this.panel.view.zoom(2)),
+      tool("⟲", "Show everything", () => this.panel.view.reset()),
+    );
+    const list = element("span", { role: "tablist" }, ...tabs);
+    const space = element("span", { class: "space" });
+    return element("div", { class: "bar" }, list, space, this.count, this.field(), this.tools);
+  }
+
+  field() {
+    this.input = element("input", {
+      type: "search",
+      placeholder: "Search regions",
+      "aria-label": "Search regions",
+      oninput: () => this.search(),
+    });
+    this.input.hidden = !this.regions.name.length;
+    this.input.value = this.text ?? "";
+    return this.input;
+  }
+
+  open(name) {
+    const entry = this.panels.get(name);
+    if (!entry) {
+      return;
+    }
+    this.active = name;
+    this.tabs.forEach((tab, at) => tab.setAttribute("aria-selected", String(at === name)));
+    this.context.note.hide();
+    this.below.replaceChildren();
+    if (!entry.panel) {
+      entry.panel = entry.make();
+      this.body.replaceChildren(entry.panel.host);
+      entry.panel.draw();
+    } else {
+      this.body.replaceChildren(entry.panel.host);
+      entry.panel.redraw();
+      entry.panel.paint();
+    }
+    this.panel = entry.panel;
+    this.tools.hidden = this.hint.hidden = !this.panel.view;
+    this.hint.textContent = this.hintText();
+    this.named();
+  }
+
+  /** Keeps the name up to date with the range that is shown now. */
+  named() {
+    this.unfollow?.();
+    this.unfollow = this.panel.view?.follow(() => this.name());
+    this.name();
+  }
+
+  /** What a screen reader says: it can't see where the axis begins and ends. */
+  name() {
+    const { view } = this.panel;
+    const shown = view ? `, ${time(view.low, 5)} to ${time(view.high, 5)}` : "";
+    this.box.setAttribute("aria-label", `${this.panels.get(this.active).label}${shown}`);
+  }
+
+  search() {
+    this.text = this.input.value;
+    this.regions.search(this.text);
+    this.panel.paint();
+    const { found, rows } = this.regions;
+    const hits = [...(found ?? [])].map((region) => rows.get(region)).filter(Boolean);
+    const visits = hits.reduce((sum, row) => sum + row.visits, 0);
+    const exclusive = hits.reduce((sum, row) => sum + row.exclusive, 0);
+    const all = [...rows.values()].reduce((sum, row) => sum + row.exclusive, 0);
+    const part = all ? `, ${((100 * exclusive) / all).toFixed(1)} % of the time` : "";
+    const counted = (count, noun) => `${number(count)} ${noun}${count === 1 ? "" : "s"}`;
+    const told = found ? `${counted(hits.length, "region")}, ${counted(visits, "visit")}${part}` : "";
+    this.count.textContent = told;
+  }
+
+  key(event) {
+    const { key } = event;
+    const typing = event.composedPath()[0] === this.input;
+    if (typing && key === "Enter") {
+      this.panel.next();
+    } else if (typing && key === "Escape") {
+      this.input.value = "";
+      this.search();
+    } else if (!typing && !event.ctrlKey && !event.metaKey && !event.altKey && this.move(event)) {
+      event.preventDefault();
+    }
+    event.stopPropagation();
+  }
+
+  move({ key, composedPath, target }) {
+    if (key === "/") {
+      this.input.focus();
+      return true;
+    }
+    const view = this.panel.view;
+    const moves = {
+      ArrowLeft: () => view.pan(-0.2),
+      ArrowRight: () => view.pan(0.2),
+      "+": () => view.zoom(1 / 1.5),
+      "=": () => view.zoom(1 / 1.5),
+      "-": () => view.zoom(1.5),
+      0: () => view.reset(),
+    };
+    const act = view && target.tagName !== "SELECT" ? moves[key] : null;
+    act?.();
+    return Boolean(act);
+  }
+
+  wheel(event) {
+    const view = this.panel.view;
+    if (!view || !(event.ctrlKey || event.metaKey)) {
+      return;
+    }
+    event.preventDefault();
+    const left = this.box.getBoundingClientRect().left + GUTTER;
+    const part = Math.min(1, Math.max(0, (event.clientX - left) / this.context.plotWidth));
+    view.zoom(Math.exp(event.deltaY / 400), view.low + part * view.span);
+  }
+
+  /** What was clicked, below the plots: it stays when the mouse leaves. */
+  detail(region) {
+    const place = this.regions.place(region);
+    const go = () => this.reveal(region);
+    const link = place ? element("button", { class: "place", onclick: go }, place) : "";
+    const facts = this.regions.lines(region).filter(([name]) => name !== "where");
+    const shown = facts.map(([name, value]) => element("span", {}, `${name} `, element("b", {}, value)));
+    const name = element("b", {}, this.regions.name[region]);
+    this.below.replaceChildren(element("div", { class: "facts" }, name, link, ...shown));
+  }
+
+  /** To the line in the notebook, or, where there is none, the cell's text here. */
+  reveal(region) {
+    const [cell, line] = [this.regions.cell[region], this.regions.line[region]];
+    const source = this.context.cells.find((one) => one.index === cell)?.source;
+    if (!(cell > 0) || reveal(cell, line, this.theme.mark) || !source) {
+      return;
+    }
+    this.detail(region);
+    this.below.append(excerpt(source, line));
+  }
+
+  /** A live plot's new samples. With a `window` (ns) the plot shows no more than that. */
+  append(data) {
+    const cells = cellsOf(data);
+    for (const cell of cells) {
+      const at = this.context.cells.findIndex((one) => one.index === cell.index);
+      at < 0 ? this.context.cells.push(cell) : (this.context.cells[at] = cell);
+    }
+    const { view } = this.context;
+    view.extend(data.end / 1e9, data.window / 1e9);
+    this.context.cells = this.context.cells.filter(({ high }) => high === null || high >= view.begin);
+    for (const more of data.tracks ?? []) {
+      const track = this.data.tracks?.find((one) => one.name === more.name && one.level === more.level);
+      track && extend(track, more, view.begin);
+    }
+    this.controls?.refreshCells();
+    this.panels.get("timeline")?.panel?.refresh();
+  }
+}

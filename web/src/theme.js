@@ -1,0 +1,130 @@
+/* The colours: light or dark, as the page around the output is.
+ *
+ * What is behind the output decides, and not a list of programs: JupyterLab, Notebook, VS Code
+ * and nbviewer each have their own way to say which theme they have, but all of them paint a
+ * background. Where nobody does, the system's setting counts if the page follows it. Canvases can't
+ * use CSS variables, so their colours are here; style.css takes those of its own from the same
+ * table, by variables that are set on the output.
+ */
+
+const LIGHT = {
+  background: "#ffffff",
+  raised: "#f4f5f7",
+  text: "#24292f",
+  faint: "#59636e",
+  line: "#d5d9de",
+  grid: "#e6e9ed",
+  over: "rgba(60, 70, 80, 0.13)",
+  accent: "#0b62c4",
+  band: "rgba(11, 98, 196, 0.06)",
+  failed: "rgba(200, 40, 40, 0.10)",
+  worse: "#b42318",
+  better: "#1a7f37",
+  mark: "#ffcc33",
+  dim: "#e9ecef",
+  own: [32, 92, 74],
+  saturation: 42,
+  lightness: 78,
+};
+
+const DARK = {
+  background: "#111417",
+  raised: "#1d2126",
+  text: "#e3e7eb",
+  faint: "#9aa4af",
+  line: "#3a4149",
+  grid: "#262b31",
+  over: "rgba(200, 210, 220, 0.10)",
+  accent: "#6cb0ff",
+  band: "rgba(108, 176, 255, 0.09)",
+  failed: "rgba(255, 90, 90, 0.15)",
+  worse: "#ff8a80",
+  better: "#6fd08c",
+  mark: "#a87900",
+  dim: "#22262b",
+  own: [30, 62, 36],
+  saturation: 30,
+  lightness: 34,
+};
+
+// Told apart by those who don't see red and green alike (Okabe and Ito, 2008), in two shades.
+const SERIES = {
+  light: ["#0072b2", "#d55e00", "#009e73", "#a8437f", "#b07d00", "#3a8fc7", "#6b6b6b", "#7a4dbf"],
+  dark: ["#56b4e9", "#f0883e", "#2fc79b", "#e08fc0", "#e6c229", "#8cc8f0", "#b0b0b0", "#b79af5"],
+};
+
+function backgroundBehind(element) {
+  for (let at = element; at; at = at.parentElement ?? at.getRootNode().host) {
+    const parts = getComputedStyle(at).backgroundColor.match(/[\d.]+/g)?.map(Number);
+    if (parts && (parts[3] ?? 1) > 0.5) {
+      return parts;
+    }
+  }
+  return null;
+}
+
+function isDark(element) {
+  const found = backgroundBehind(element);
+  if (found) {
+    return 0.299 * found[0] + 0.587 * found[1] + 0.114 * found[2] < 128;
+  }
+  if (document.body.matches(".vscode-dark, .vscode-high-contrast:not(.vscode-high-contrast-light)")) {
+    return true;
+  }
+  const follows = getComputedStyle(element).colorScheme.includes("dark");
+  return follows && matchMedia("(prefers-color-scheme: dark)").matches;
+}
+
+function hash(text) {
+  let value = 2166136261;
+  for (let at = 0; at < text.length; at++) {
+    value = Math.imul(value ^ text.charCodeAt(at), 16777619);
+  }
+  return value >>> 0;
+}
+
+function hex(hue, saturation, lightness) {
+  const chroma = (saturation / 100) * Math.min(lightness / 100, 1 - lightness / 100);
+  const part = (shift) => {
+    const turn = (shift + hue / 30) % 12;
+    const value = lightness / 100 - chroma * Math.max(-1, Math.min(turn - 3, 9 - turn, 1));
+    return Math.round(255 * value).toString(16).padStart(2, "0");
+  };
+  return `#${part(0)}${part(8)}${part(4)}`;
+}
+
+export class Theme {
+  constructor(element) {
+    const dark = isDark(element);
+    Object.assign(this, dark ? DARK : LIGHT);
+    this.name = dark ? "dark" : "light";
+    this.series = SERIES[this.name];
+  }
+
+  /**
+   * A region's colour: the notebook's own code in one warm hue, everything else by its file, so
+   * that a library is one hue; names differ a little in lightness.
+   */
+  region(name, file, own) {
+    const shift = (hash(name) % 9) - 4;
+    if (own) {
+      const [hue, saturation, lightness] = this.own;
+      return hex(hue + shift, saturation, lightness + shift);
+    }
+    return hex(60 + (hash(file) % 280), this.saturation, this.lightness + shift);
+  }
+
+  variables() {
+    const names = "background raised text faint line accent worse better mark".split(" ");
+    return names.map((name) => `--${name}: ${this[name]};`).join("") + `color-scheme: ${this.name};`;
+  }
+}
+
+/** Calls back when the page may have changed its theme. */
+export function watchTheme(callback) {
+  const observer = new MutationObserver(callback);
+  const watched = { attributes: true, attributeFilter: ["class", "style", "data-jp-theme-light"] };
+  observer.observe(document.body, watched);
+  observer.observe(document.documentElement, watched);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", callback);
+}
