@@ -31,6 +31,20 @@ def get_include():
     return _os.path.join(_os.path.dirname(__file__), "include")
 
 
+def load_ipython_extension(shell):
+    """``%load_ext holdfast``: the monitor's commands, in a Jupyter kernel other than ours too."""
+    from .monitor import extension
+
+    extension.load_ipython_extension(shell)
+
+
+def unload_ipython_extension(shell):
+    """``%unload_ext holdfast``."""
+    from .monitor import extension
+
+    extension.unload_ipython_extension(shell)
+
+
 def __getattr__(name):
     """The marshaller, when it is first used: a recorded script starts 40 ms earlier without."""
     if name in __all__:

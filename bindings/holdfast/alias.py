@@ -4,7 +4,10 @@ Both give :mod:`holdfast.scorep`, under its own name and once, in a program that
 ``install()``: the kernel's workers and what ``python -m holdfast.scorep`` runs do. The variable
 HOLDFAST_SCOREP_ALIAS asks for it in other programs, and tells those that such a program starts:
 ``holdfast-scorep.pth``, which Python reads when it starts, looks for it and for nothing else.
-An installed ``scorep`` always comes first.
+
+``%load_ext jumper_extension`` gives :mod:`holdfast.monitor.extension` likewise, in workers and in
+every other Python: there ``holdfast-jumper.pth`` puts a finder behind all others, which knows that
+one name. What is installed under either name always comes first.
 """
 
 from __future__ import annotations
@@ -16,37 +19,41 @@ import os
 import sys
 
 _VARIABLE = "HOLDFAST_SCOREP_ALIAS"
-_OURS = "holdfast.scorep"
+_OURS = {"scorep": "holdfast.scorep", "jumper_extension": "holdfast.monitor.extension"}
 
 
 class _Finder:
-    """Gives holdfast.scorep for ``import scorep``, where no other finder has one.
+    """Gives our module for a name, ``scorep`` say, for which no other finder has one.
 
     It stands first on sys.meta_path, and asks the others itself: the path finder would
     load our submodules a second time, as ``scorep.user`` and so on. It has no base class:
     importlib.abc alone takes 14 ms to import.
     """
 
-    def _is_ours(self):
-        if "scorep" in sys.modules:
-            return sys.modules["scorep"] is sys.modules.get(_OURS)
+    def __init__(self):
+        self.names = set()
+
+    def _is_ours(self, name):
+        if name in sys.modules:
+            return sys.modules[name] is sys.modules.get(_OURS[name])
         others = (finder for finder in sys.meta_path if finder is not self)
-        return not any(
-            getattr(finder, "find_spec", lambda *_: None)("scorep", None, None) for finder in others
+        specs = (
+            getattr(finder, "find_spec", lambda *_: None)(name, None, None) for finder in others
         )
+        return all(spec is None or spec.loader is self for spec in specs)
 
     def find_spec(self, fullname, path=None, target=None):
-        if fullname != "scorep" and not fullname.startswith("scorep."):
+        name = fullname.partition(".")[0]
+        if name not in self.names or not self._is_ours(name):
             return None
-        if not self._is_ours():
+        ours = importlib.util.find_spec(_our_name(fullname))
+        if ours is None:
             return None
-        ours = _OURS + fullname[len("scorep") :]
-        if importlib.util.find_spec(ours) is None:
-            return None
-        return importlib.machinery.ModuleSpec(fullname, self, is_package=ours == _OURS)
+        is_package = fullname == name and ours.submodule_search_locations is not None
+        return importlib.machinery.ModuleSpec(fullname, self, is_package=is_package)
 
     def create_module(self, spec):
-        module = importlib.import_module(_OURS + spec.name[len("scorep") :])
+        module = importlib.import_module(_our_name(spec.name))
         # The import system writes its own spec into the module; keep ours to undo that.
         spec.loader_state = {
             name: getattr(module, name)
@@ -61,8 +68,13 @@ class _Finder:
 
     def get_code(self, fullname):
         """The code behind ``python -m scorep``, for runpy."""
-        spec = importlib.util.find_spec(_OURS + fullname[len("scorep") :])
+        spec = importlib.util.find_spec(_our_name(fullname))
         return spec.loader.get_code(spec.name) if spec and spec.loader else None
+
+
+def _our_name(fullname):
+    name = fullname.partition(".")[0]
+    return _OURS[name] + fullname[len(name) :]
 
 
 _finder = _Finder()
@@ -72,5 +84,20 @@ def install() -> None:
     """Let ``import scorep`` give holdfast.scorep where no other ``scorep`` is installed, here
     and in the Python programs that this one starts."""
     os.environ[_VARIABLE] = "1"
+    _answer("scorep")
+
+
+def install_extension() -> None:
+    """Let ``%load_ext jumper_extension`` load our commands where JUmPER isn't installed."""
+    _answer("jumper_extension")
+
+
+def extension() -> importlib.machinery.ModuleSpec:
+    """For ``holdfast-jumper.pth``, which asks when nobody else has the extension."""
+    return importlib.machinery.ModuleSpec("jumper_extension", _finder)  # type: ignore[arg-type]
+
+
+def _answer(name: str) -> None:
+    _finder.names.add(name)
     if _finder not in sys.meta_path:
         sys.meta_path.insert(0, _finder)

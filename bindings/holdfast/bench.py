@@ -24,6 +24,7 @@ import json
 import subprocess
 import sys
 import tempfile
+import time
 import typing as t
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -33,6 +34,7 @@ from . import report
 __all__ = ["CellHandOver", "format_table", "main", "run_holdfast", "run_peers"]
 
 PEERS = ("dill", "cloudpickle", "pickle 5")
+PAUSE_SECONDS = 1.0  # after a cell; else the next one's figure has imports of the kernel's
 
 
 @dataclass
@@ -71,7 +73,7 @@ def run_holdfast(notebook: Path, kernel: str, timeout_s: float) -> list[CellHand
             Path(directory) / f"executed {notebook.name}",
             kernel=kernel,
             timeout_s=timeout_s,
-            progress=lambda cost: _tell("Holdfast", cost.number, cost.title),
+            progress=_tell_and_pause,
             goes_on=True,
         )
     cells = []
@@ -119,6 +121,12 @@ def _copy_beside(notebook: Path, directory: Path) -> None:
 
 def _number(record: dict[str, t.Any], key: str) -> float:
     return float(record.get(key) or 0)
+
+
+def _tell_and_pause(cost: report.CellCost) -> None:
+    """As long as a reader looks at the result, while the kernel imports what the cell did."""
+    _tell("Holdfast", cost.number, cost.title)
+    time.sleep(PAUSE_SECONDS)
 
 
 def _tell(what: str, number: int, title: str) -> None:

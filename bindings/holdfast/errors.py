@@ -32,3 +32,23 @@ class NotCarriedError(NameError):
 
 
 NotCarriedError.__module__ = "holdfast"
+
+
+def with_reason(error: BaseException, lost: dict[str, str]) -> BaseException:
+    """A NameError for what a cell made and could not hand over, with the reason; others as they are.
+
+    Parameters
+    ----------
+    error : BaseException
+        What the notebook's code raised.
+    lost : dict of str to str
+        The reasons, by the variable.
+    """
+    name = getattr(error, "name", None)
+    if type(error) is not NameError or name not in lost:
+        return error
+    told = (
+        f"{error}. A cell made it in a process of its own, and it can't be carried out of that:"
+        f" {lost[name]}. Make it in a plain cell, or with --road=home"
+    )
+    return NameError(told, name=name).with_traceback(error.__traceback__)

@@ -3,7 +3,8 @@
 A kernelspec is the directory by which Jupyter's programs find a kernel: a ``kernel.json``
 with the command to start, and logos. It names the program ``holdfast-kernel`` and the
 Python interpreter by absolute paths, because Jupyter may run in another environment than
-the one whose packages the notebook is to see.
+the one whose packages the notebook is to see. That is also why it names a provisioner
+(provisioner.py), which must be installed where Jupyter is, only where that is sure or asked for.
 
 Only directories that Holdfast wrote are replaced or removed: ``--name python3`` must
 not take somebody else's kernel away.
@@ -14,11 +15,14 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import platform
 import re
 import shutil
+import subprocess
 import sys
 import sysconfig
 import tempfile
+import typing as t
 from importlib import resources
 from pathlib import Path
 
@@ -27,6 +31,8 @@ from jupyter_core.paths import jupyter_data_dir
 __all__ = ["install", "kernel_program", "kernel_spec", "main", "uninstall"]
 
 LOGOS = ("logo-32x32.png", "logo-64x64.png", "logo-svg.svg")
+PROVISIONER = "holdfast-provisioner"  # an entry point: see pyproject.toml
+PROTOCOL_VERSION = "5.5"  # that of kernel/wire/message.h
 NAME_PATTERN = re.compile(r"[a-zA-Z0-9._-]+\Z")
 
 
@@ -61,33 +67,59 @@ def kernel_program() -> str:
     return os.path.abspath(found)
 
 
-def kernel_spec(display_name: str | None = None, road: str | None = None) -> dict:
+def _can_encrypt(program: str) -> bool:
+    """Whether the kernel's libzmq has CurveZMQ."""
+    told = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
+    return "CurveZMQ" in told.stdout
+
+
+def kernel_spec(
+    display_name: str | None = None,
+    road: str | None = None,
+    *,
+    encrypt: bool = False,
+    ipc: bool = False,
+) -> dict:
     """The contents of ``kernel.json`` for this interpreter.
 
     See "Kernel specs" in jupyter_client's documentation for what each key means.
     """
+    program = kernel_program()
+    metadata: dict[str, t.Any] = {"holdfast": True, "debugger": True}
+    if _can_encrypt(program):
+        metadata["supported_encryption"] = ["curve"]
+    if encrypt or ipc:
+        transport = {"transport": "ipc"} if ipc else {}
+        metadata["kernel_provisioner"] = {"provisioner_name": PROVISIONER, "config": transport}
     return {
         "argv": [
-            kernel_program(),
+            program,
             "-f",
             "{connection_file}",
             "--python",
             sys.executable,
+            "--python-version",
+            platform.python_version(),
             *(["--road", road] if road else []),
         ],
         "display_name": display_name or "Holdfast (Python 3)",
         "language": "python",
         "interrupt_mode": "message",
-        "metadata": {"holdfast": True, "debugger": False},
+        "kernel_protocol_version": PROTOCOL_VERSION,
+        "metadata": metadata,
     }
+
+
+def _in_environment(user: bool, sys_prefix: bool, prefix: str | None) -> bool:
+    """Whether the options name this interpreter's own environment."""
+    return sys_prefix or (sys.prefix != sys.base_prefix and not user and prefix is None)
 
 
 def _data_directory(user: bool, sys_prefix: bool, prefix: str | None) -> Path:
     """Jupyter's data directory that the options name."""
     if prefix is not None:
         return Path(prefix).expanduser().absolute() / "share" / "jupyter"
-    in_environment = sys.prefix != sys.base_prefix
-    if sys_prefix or (in_environment and not user):
+    if _in_environment(user, sys_prefix, prefix):
         return Path(sys.prefix) / "share" / "jupyter"
     return Path(jupyter_data_dir())
 
@@ -118,6 +150,8 @@ def install(
     prefix: str | None = None,
     display_name: str | None = None,
     road: str | None = None,
+    encrypt: bool | None = None,
+    ipc: bool = False,
 ) -> Path:
     """Write the kernelspec and return its directory.
 
@@ -134,6 +168,12 @@ def install(
     road
         Where instrumented cells run that choose nothing else: ``map``, a process of
         their own; ``home``, the notebook's; ``auto``, the default, as suits each.
+    encrypt
+        Let the server encrypt what it and the kernel say, where it can. Servers of other
+        environments can't use such a kernelspec unless Holdfast is installed there, too: so by
+        default only where the kernelspec is for this environment alone.
+    ipc
+        Unix sockets that only this user can reach, instead of TCP ports; the same holds.
 
     Raises
     ------
@@ -144,7 +184,10 @@ def install(
         The directory can't be written.
     """
     directory = _spec_directory(_data_directory(user, sys_prefix, prefix), name)
-    spec = json.dumps(kernel_spec(display_name, road), indent=2) + "\n"
+    if encrypt is None:
+        encrypt = _in_environment(user, sys_prefix, prefix)
+    contents = kernel_spec(display_name, road, encrypt=encrypt, ipc=ipc)
+    spec = json.dumps(contents, indent=2) + "\n"
     directory.parent.mkdir(parents=True, exist_ok=True)
     # Filled beside its place and then renamed: nobody reads half a kernelspec.
     fresh = Path(tempfile.mkdtemp(prefix=".holdfast-", dir=directory.parent))
@@ -204,6 +247,17 @@ def main(argv: list[str] | None = None) -> int:
         help="where instrumented cells run: in a process of their own, in the notebook's, or as "
         "suits each (the default)",
     )
+    parser.add_argument(
+        "--encrypt",
+        action=argparse.BooleanOptionalAction,
+        help="let the server encrypt what it and the kernel say (default: where the kernelspec is "
+        "for this environment alone; Holdfast must be installed where the server is)",
+    )
+    parser.add_argument(
+        "--ipc",
+        action="store_true",
+        help="Unix sockets that only you can reach, instead of TCP ports; for the same servers",
+    )
     parser.add_argument("--uninstall", action="store_true", help="remove it again")
     options = parser.parse_args(argv)
     where = {
@@ -216,8 +270,14 @@ def main(argv: list[str] | None = None) -> int:
             gone = uninstall(options.name, **where)
             print(f"removed {gone}" if gone else f"no kernel {options.name} there")
         else:
-            display_name = options.display_name
-            made = install(options.name, display_name=display_name, road=options.road, **where)
+            made = install(
+                options.name,
+                display_name=options.display_name,
+                road=options.road,
+                encrypt=options.encrypt,
+                ipc=options.ipc,
+                **where,
+            )
             print(f"installed the kernel {options.name} in {made}")
     except (InstallError, OSError) as error:
         print(f"holdfast.install: {error}", file=sys.stderr)

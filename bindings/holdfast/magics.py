@@ -2,16 +2,27 @@
 
 Sizes and generations are those that `holdfast show` and `holdfast info` tell of the same
 session. Names that share objects are stored as one group; the group's size stands with the
-first of them.
+first of them. A value lives in the arena where its memory is the store's own, and else in the
+heap of this process, with a copy in the store. The commands of travel.py are named here too.
 """
 
 from __future__ import annotations
 
 import typing as t
 
-_USAGE = """%holdfast            the session, its variables and the last instrumented cell
+from . import alias, travel
+from .monitor import registration
+from .tabular import align, count, size
+
+_USAGE = (
+    """%holdfast            the session, its variables and the last instrumented cell
 %holdfast last       what the last instrumented cell cost
-%holdfast NAME ...   only these variables"""
+%holdfast NAME ...   only these variables
+"""
+    + travel.USAGE
+)
+
+_TRACE = "Show where the time of an instrumented cell went; %trace --help tells more."
 
 _ROADS = {
     "home": "in the notebook's own process (the home road)",
@@ -23,10 +34,26 @@ def register(shell: t.Any, worker: t.Any) -> None:
     """Add %holdfast to a worker's shell."""
 
     def holdfast(line: str) -> None:
-        print(render(line.split(), worker))
+        words = line.split()
+        if words and words[0] in travel.COMMANDS:
+            print(travel.run(line, worker))
+        else:
+            print(render(words, worker))
 
     holdfast.__doc__ = "Show what Holdfast carries.\n\n" + _USAGE
     shell.register_magic_function(holdfast, "line", "holdfast")
+    registration.register(shell)
+    alias.install_extension()
+
+    def trace(line: str) -> None:
+        from IPython.display import display
+
+        from .views import command  # nothing of the views is loaded before they are asked for
+
+        command.run(line, display)
+
+    trace.__doc__ = _TRACE
+    shell.register_magic_function(trace, "line", "trace")
 
 
 def render(words: list[str], worker: t.Any) -> str:
@@ -47,8 +74,14 @@ def render(words: list[str], worker: t.Any) -> str:
         name: reason for name, reason in worker.names.reasons.items() if not words or name in words
     }
     if words:
+        known = {row["name"] for row in chosen} | set(reasons)
         lines = _name_lines(chosen, listing, reasons)
-        return "\n".join(lines) or "No such variable is in the store."
+        missing = [word for word in dict.fromkeys(words) if word not in known]
+        if missing:
+            lines.append(
+                f"Not in the store: {', '.join(missing)}. %holdfast help tells what there is to say."
+            )
+        return "\n".join(lines)
     lines = _session_lines(worker.session)
     if worker.session.generation == 0:
         lines.append(
@@ -59,6 +92,7 @@ def render(words: list[str], worker: t.Any) -> str:
     lines += _commit_lines(getattr(worker, "last_commit", {}))
     if worker.last_report:
         lines += ["", "The last instrumented cell:", *_report_lines(worker.last_report)]
+    lines += travel.summary(getattr(worker, "travel", None))
     return "\n".join(lines)
 
 
@@ -66,8 +100,8 @@ def _session_lines(session: t.Any) -> list[str]:
     info = session.info()
     return [
         f"Session {session.name.lstrip('/')}, generation {session.generation}",
-        f"{_size(info['committed_bytes'])} committed, {_size(info['allocated_bytes'])} allocated"
-        f" of {_size(info['capacity_bytes'])}",
+        f"{size(info['committed_bytes'])} committed, {size(info['allocated_bytes'])} allocated"
+        f" of {size(info['capacity_bytes'])}",
         "",
     ]
 
@@ -76,7 +110,7 @@ def _commit_lines(report: dict[str, t.Any]) -> list[str]:
     """What the last commit of plain cells' changes looked at."""
     if not report:
         return []
-    told = f"The last commit looked at {_count(report['names_examined'], 'variable')}"
+    told = f"The last commit looked at {count(report['names_examined'], 'variable')}"
     told += f" and saved {report['names_saved']}, in {report['seconds'] * 1000:.1f} ms"
     return ["", told + (f"; all, since {report['reason']}." if report["reason"] else ".")]
 
@@ -84,16 +118,17 @@ def _commit_lines(report: dict[str, t.Any]) -> list[str]:
 def _name_lines(rows: list[dict], listing: list[dict], reasons: dict[str, str]) -> list[str]:
     groups = {row["name"]: row for row in listing}
     first: dict[str, str] = {}  # group: the name that its size stands with
-    table = [("name", "type", "carried as", "size", "since")]
+    table = [("name", "type", "carried as", "lives in", "size", "since")]
     for row in sorted(rows, key=lambda row: row["name"]):
         name, where = row["name"], row.get("where")
         stored = groups.get(where, row) if where else row
-        carried, size = stored.get("codec") or "", _size(stored.get("bytes") or 0)
+        carried, bytes_ = stored.get("codec") or "", size(stored.get("bytes") or 0)
         if where and first.setdefault(where, name) != name:
-            carried, size = f"with {first[where]}", ""
+            carried, bytes_ = f"with {first[where]}", ""
+        lives = "arena" if row.get("in_arena") else "heap"
         since = str(stored.get("generation") or "")
-        table.append((name, row.get("type") or "", carried, size, since))
-    lines = _align(table, right=(3, 4)) if rows else []
+        table.append((name, row.get("type") or "", carried, lives, bytes_, since))
+    lines = align(table, right=(4, 5)) if rows else []
     return lines + [
         f"{name} stays in the plain cells: {why}" for name, why in sorted(reasons.items())
     ]
@@ -101,32 +136,38 @@ def _name_lines(rows: list[dict], listing: list[dict], reasons: dict[str, str]) 
 
 def _report_lines(report: dict[str, t.Any]) -> list[str]:
     """Three lines, one a phase; why a cell got all names; which road it took."""
-    count = {key: value for key, value in report.items() if isinstance(value, int)}
+    counts = {key: value for key, value in report.items() if isinstance(value, int)}
 
     def number(key: str) -> int:
-        return count.get(key, 0)
+        return counts.get(key, 0)
 
-    prepared = number("bytes_prepared") + number("bytes_populated")
+    prepared = sum(map(number, ("bytes_prepared", "bytes_populated", "bytes_stocked")))
     phases = {
-        "in": f"{_count(number('names_bound'), 'name')} bound,"
+        "in": f"{count(number('names_bound'), 'name')} bound,"
         f" {number('names_decoded')} of them decoded; {number('names_skipped')} left in the store;"
-        f" {_size(number('bytes_mapped'))} mapped"
-        + (f", {_size(prepared)} made ready" if prepared else ""),
-        "run": f"{_count(number('events'), 'event')};"
-        f" {_count(number('copy_faults'), 'page')} of mapped values changed",
-        "out": f"{_count(number('names_saved'), 'name')} saved"
+        f" {size(number('bytes_mapped'))} mapped"
+        + (f", {size(prepared)} made ready" if prepared else ""),
+        "run": f"{count(number('events'), 'event')};"
+        f" {count(number('copy_faults'), 'page')} of mapped values changed",
+        "out": f"{count(number('names_saved'), 'name')} saved"
         f" of {number('names_examined')} looked at;"
-        f" {_size(number('bytes_copied'))} copied, {_size(number('bytes_shared'))} shared"
+        f" {size(number('bytes_copied'))} copied, {size(number('bytes_shared'))} shared"
         " without a copy",
     }
-    lost = number("names_declined")
-    if lost:
-        phases["out"] += f"; {_count(lost, 'name')} not carried"
+    if flushes := number("flushes"):
+        ms = report.get("seconds_flushed", 0.0) * 1000
+        phases["run"] += f"; {count(flushes, 'full buffer')} written out in {ms:.1f} ms of it"
+    if rewound := number("events_rewound"):
+        phases["run"] += f"; {count(rewound, 'event')} taken back"
+    if missing := number("events_lost"):
+        phases["run"] += f"; {count(missing, 'event')} lost"
+    if lost := number("names_declined"):
+        phases["out"] += f"; {count(lost, 'name')} not carried"
     table = [
         (phase, f"{report.get('seconds_' + phase, 0.0) * 1000:.1f} ms", text)
         for phase, text in phases.items()
     ]
-    lines = _align(table, right=(1,))
+    lines = align(table, right=(1,))
     if report.get("reason"):
         lines.append(f"All names were bound: {report['reason']}.")
     if report.get("recorder") == "scorep":
@@ -135,26 +176,3 @@ def _report_lines(report: dict[str, t.Any]) -> list[str]:
         why = f": {report['road_reason']}" if report.get("road_reason") else ""
         lines.append(f"It ran {_ROADS[report['road']]}{why}.")
     return lines
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
-
-
-def _size(count: float) -> str:
-    for unit in ("B", "KiB", "MiB"):
-        if count < 1024:
-            return f"{count:.0f} B" if unit == "B" else f"{count:.1f} {unit}"
-        count /= 1024
-    return f"{count:.1f} GiB"
-
-
-def _align(table: t.Sequence[tuple[str, ...]], right: t.Container[int] = ()) -> list[str]:
-    widths = [max(len(row[column]) for row in table) for column in range(len(table[0]))]
-    return [
-        "  ".join(
-            cell.rjust(width) if column in right else cell.ljust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in table
-    ]

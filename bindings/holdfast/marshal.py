@@ -14,7 +14,7 @@ import struct
 import sys
 import types
 
-from . import _carry, _store, codecs
+from . import _context, _explain, _store, codecs
 
 _MAGIC = b"HFST"
 _VERSION = 1
@@ -45,7 +45,7 @@ def dump(obj, file, protocol=None, *, byref=None, fmode=None, recurse=None, **ig
         codec, meta, payload, buffers = _store._encode(obj)
     except _store.Error as error:
         if error.status == "HF_DECLINED":
-            error.args = (_carry.explain("value", obj, str(error)),)
+            error.args = (_explain.explain("value", obj, str(error)),)
         raise
     order = 0 if sys.byteorder == "little" else 1
     file.write(
@@ -166,7 +166,7 @@ def dump_module(filename="session.hfst", module=None, refimported=False, **ignor
         for name, value in namespace.items()
         if not (name.startswith("__") and name.endswith("__"))
     }
-    before = _carry.enter(None, namespace, None)
+    before = _context.enter(None, namespace, None)
     try:
         file = _open(filename, "wb")
         try:
@@ -175,13 +175,13 @@ def dump_module(filename="session.hfst", module=None, refimported=False, **ignor
             if file is not filename:
                 file.close()
     finally:
-        _carry.leave(before)
+        _context.leave(before)
 
 
 def load_module(filename="session.hfst", module=None, **ignored):
     """Bind in a module what `dump_module` wrote."""
     namespace = vars(_module(module))
-    before = _carry.enter(None, namespace, None)
+    before = _context.enter(None, namespace, None)
     try:
         file = _open(filename, "rb")
         try:
@@ -190,4 +190,4 @@ def load_module(filename="session.hfst", module=None, **ignored):
             if file is not filename:
                 file.close()
     finally:
-        _carry.leave(before)
+        _context.leave(before)

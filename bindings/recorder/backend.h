@@ -2,12 +2,13 @@
  *
  * The recorder calls these with the interpreter's lock held, so a back end needs no
  * lock of its own. A writer belongs to one location (one thread). Event functions
- * return 0, or anything else when the event could not be stored; the recorder then
- * stops that location and counts what it loses. They must neither raise nor print.
+ * return 0, or anything else when the event could not be stored; where it came at once,
+ * the recorder then stops that location and counts what it loses. They must neither
+ * raise nor print.
  *
- * Events come late, many at a time, with the times at which they happened; to an
- * immediate back end, which takes its own, each comes at once and on its own thread.
- * Only the leaves of what was open at the end may come from another one.
+ * Events come at the end, location by location, with the times at which they happened;
+ * to an immediate back end, which takes its own, each comes at once and on its own
+ * thread. Only the leaves of what was open at the end may come from another one.
  */
 #ifndef HOLDFAST_RECORDER_BACKEND_H
 #define HOLDFAST_RECORDER_BACKEND_H
@@ -16,14 +17,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "definitions.h"
+#include "event_log.h"
 #include "holdfast/error.h"
+#include "profile.h"
 
 /* What close() needs to know of one location. */
 typedef struct hfi_location_summary {
     uint64_t id;
     const char *name;
-    uint64_t events; /* written, rewound ones taken off */
+    uint64_t events; /* written */
 } hfi_location_summary;
 
 /* What holds for the whole recording. Times in ticks of the recorder's clock. */
@@ -35,26 +37,37 @@ typedef struct hfi_recording_summary {
     uint64_t begin_time;
     uint64_t end_time;
     uint64_t begin_realtime; /* ns since 1970 at begin_time */
+    uint64_t end_realtime;   /* the same at end_time */
+    bool has_rank;           /* it is a process of MPI */
+    uint32_t rank;
     const char *process_name;
     const char *host_name;
+    const char *machine;        /* whose ticks they are; NULL: the first process's */
+    bool was_killed;            /* the process ended without closing its recording */
+    bool is_traced;             /* its events belong into the archive */
+    bool is_cut;                /* but can't be written; they stay in the log file */
+    const hfi_profile *profile; /* NULL: none */
+    hfi_profile_files profile_files;
 } hfi_recording_summary;
 
 typedef struct hfi_backend {
     const char *name;
     bool immediate;
 
-    /* Of one location, beside its log. */
-    size_t buffer_bytes;
-
-    /* Create the archive in an existing, empty directory (an immediate back end makes
+    /* Begin an archive in an existing, empty directory (an immediate back end makes
      * its own); one that joins finds what other processes have made. HF_NOT_FOUND: they
      * have all ended. The definitions outlive the archive. Failures: HF_E_SYSTEM,
      * HF_E_NOMEM, HF_E_INVALID. */
     hf_status (*open)(const char *directory, const hfi_definitions *definitions,
                       bool joins, void **ret_archive, hf_error *reterr);
-    /* Write the definitions and release the archive, also after a failure. */
+    /* Where this process's log file is to be; the caller frees the path. NULL: it has
+     * none. Failures: HF_E_NOMEM. */
+    hf_status (*log_path)(void *archive, char **ret_path);
+    /* Write the definitions and the profile, remove the log file, and release the
+     * archive, also after a failure; without a summary, only that. `ret_others` may be
+     * NULL: the events of other processes that were written with them. */
     hf_status (*close)(void *archive, const hfi_recording_summary *summary,
-                       hf_error *reterr);
+                       uint64_t *ret_others, hf_error *reterr);
     /* Other processes may join from now on. NULL: they need nothing for that. Failures:
      * HF_E_SYSTEM, HF_E_NOMEM. */
     hf_status (*share)(void *archive, hf_error *reterr);
@@ -71,7 +84,7 @@ typedef struct hfi_backend {
 
     hf_status (*writer_open)(void *archive, uint64_t location, void **ret_writer,
                              hf_error *reterr);
-    /* The thread has ended: write out what is buffered and release the buffer. */
+    /* Write out what is buffered and release the buffer. */
     hf_status (*writer_close)(void *archive, void *writer, hf_error *reterr);
 
     int (*enter)(void *writer, uint64_t time, uint32_t region);
@@ -84,7 +97,7 @@ typedef struct hfi_backend {
                             uint32_t string);
     int (*recording)(void *writer, uint64_t time, bool on);
 
-    /* The program stood still while events were written out. NULL: immediate. */
+    /* The program stood still while its log was full. NULL: immediate. */
     int (*flushed)(void *writer, uint64_t start, uint64_t stop);
 
     /* Where the back end keeps the marks that events are taken back to; `name` is a
@@ -94,5 +107,10 @@ typedef struct hfi_backend {
 } hfi_backend;
 
 extern const hfi_backend hfi_otf2_backend;
+/* The same for recordings that have a profile only. */
+extern const hfi_backend hfi_profile_backend;
+
+/* Hand the event to the function above that takes it. */
+int hfi_backend_write(const hfi_backend *backend, void *writer, const hfi_event *event);
 
 #endif

@@ -253,6 +253,19 @@ hfi_calltree_sum(hfi_calltree *tree, uint32_t node, const hfi_calltree_node *mor
         sum->longest = more->longest;
 }
 
+void
+hfi_calltree_add_flush(hfi_calltree *tree, uint64_t ticks) {
+    uint32_t parent = tree->depth ? tree->stack[tree->depth - 1].node : 0, node;
+    if (tree->folding ||
+        hfi_calltree_path(tree, parent, HFI_REGION_FLUSH, &node) != HF_OK)
+        return;
+    hfi_calltree_sum(
+        tree, node,
+        &(hfi_calltree_node){
+            .visits = 1, .inclusive = ticks, .shortest = ticks, .longest = ticks});
+    tree->nodes[parent].children += ticks;
+}
+
 hf_status
 hfi_calltree_walk(const hfi_calltree *tree, hfi_calltree_visit *enter,
                   hfi_calltree_visit *leave, void *context) {

@@ -10,6 +10,9 @@
 /* The region of a node that stands for all calls below its parent that found no room.
  */
 #define HFI_REGION_COLLAPSED (UINT32_MAX - 1)
+/* That of a node for the time in which the program stood still while a full log was
+ * written out. */
+#define HFI_REGION_FLUSH (UINT32_MAX - 2)
 
 /* One call path: a region, reached through its parent. Node 0 is the root and stands
  * for the location; it has no region. A parent has a smaller index than its children.
@@ -45,6 +48,10 @@ void hfi_calltree_close(hfi_calltree *tree);
 HF_CHECK hf_status hfi_calltree_enter(hfi_calltree *tree, uint32_t region,
                                       uint64_t time);
 void hfi_calltree_leave(hfi_calltree *tree, uint64_t time);
+
+/* The program has just stood still for so long. Below a collapsed call, or without
+ * memory, that stays the time of the function that was running. */
+void hfi_calltree_add_flush(hfi_calltree *tree, uint64_t ticks);
 
 /* The node of this path, which is made where it isn't there yet, without limit.
  * Failures: HF_E_NOMEM. */

@@ -20,6 +20,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -33,13 +34,8 @@
 
 enum { LEAST_NS = 5000000, LOOKS = 8 };
 
-typedef struct instant {
-    uint64_t ticks;
-    uint64_t ns;
-} instant;
-
 bool hfi_clock_counts;
-static instant first; /* ns 0: not initialized */
+static hfi_instant first; /* ns 0: not initialized */
 
 static uint64_t
 read_clock(clockid_t which) {
@@ -85,9 +81,9 @@ kernel_trusts_counter(void) {
 }
 
 /* Both clocks at one time: of several looks the one that took the fewest ticks. */
-static instant
-look(void) {
-    instant best = {0, 0};
+hfi_instant
+hfi_clock_look(void) {
+    hfi_instant best = {0, 0};
     uint64_t least = UINT64_MAX;
     for (int i = 0; i < LOOKS; i++) {
         uint64_t before = hfi_clock_ticks();
@@ -95,10 +91,15 @@ look(void) {
         uint64_t took = hfi_clock_ticks() - before;
         if (took < least) {
             least = took;
-            best = (instant){before + took / 2, ns};
+            best = (hfi_instant){before + took / 2, ns};
         }
     }
     return best;
+}
+
+hfi_instant
+hfi_clock_first(void) {
+    return first;
 }
 
 void
@@ -106,19 +107,43 @@ hfi_clock_init(void) {
     if (first.ns)
         return;
     hfi_clock_counts = counter_is_constant() && kernel_trusts_counter();
-    first = look();
+    first = hfi_clock_look();
+}
+
+uint64_t
+hfi_clock_rate(hfi_instant from, hfi_instant to) {
+    if (to.ns <= from.ns || to.ticks <= from.ticks)
+        return 1000000000u;
+    double rate = (double)(to.ticks - from.ticks) / (double)(to.ns - from.ns);
+    return (uint64_t)(rate * 1e9 + 0.5);
 }
 
 uint64_t
 hfi_clock_frequency(void) {
     if (!hfi_clock_counts)
         return 1000000000u;
-    instant now = look();
+    hfi_instant now = hfi_clock_look();
     if (now.ns - first.ns < LEAST_NS) {
         struct timespec rest = {0, LEAST_NS};
         nanosleep(&rest, NULL);
-        now = look();
+        now = hfi_clock_look();
     }
-    double rate = (double)(now.ticks - first.ticks) / (double)(now.ns - first.ns);
-    return (uint64_t)(rate * 1e9 + 0.5);
+    return hfi_clock_rate(first, now);
+}
+
+void
+hfi_clock_name(char *name, size_t size) {
+    name[0] = '\0';
+#if defined(__linux__)
+    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+    if (file) {
+        if (!fgets(name, (int)size, file))
+            name[0] = '\0';
+        fclose(file);
+    }
+#endif
+    name[size - 1] = '\0';
+    if (!name[0] && gethostname(name, size - 1) != 0)
+        name[0] = '\0';
+    name[strcspn(name, "\n")] = '\0';
 }

@@ -3,7 +3,14 @@
 #define HOLDFAST_RECORDER_CLOCK_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+
+/* A look at both clocks. */
+typedef struct hfi_instant {
+    uint64_t ticks;
+    uint64_t ns;
+} hfi_instant;
 
 /* Decide what to count, and note the time. To be called before the first tick is taken;
  * a second call does nothing. */
@@ -13,12 +20,32 @@ void hfi_clock_init(void);
  * since two looks at the clock that are too close together tell little. */
 uint64_t hfi_clock_frequency(void);
 
+/* The same for another process's ticks, of this boot: from its first look until the
+ * last one that we have. */
+hfi_instant hfi_clock_first(void);
+hfi_instant hfi_clock_look(void);
+uint64_t hfi_clock_rate(hfi_instant from, hfi_instant to);
+
 /* ns since 1970, for the trace's place in history only. */
 uint64_t hfi_clock_realtime(void);
+
+/* A name that is equal in all processes that count the same ticks: that of the system's
+ * boot, or else of the host. */
+void hfi_clock_name(char *name, size_t size);
 
 /* clock.c's own. */
 extern bool hfi_clock_counts;
 uint64_t hfi_clock_system(void);
+
+/* Whether ticks are read without a call. */
+static inline bool
+hfi_clock_is_near(void) {
+#if defined(__x86_64__)
+    return hfi_clock_counts;
+#else
+    return false;
+#endif
+}
 
 static inline uint64_t
 hfi_clock_ticks(void) {

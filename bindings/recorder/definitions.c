@@ -20,8 +20,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KIND_STRING = 1, KIND_REGION, KIND_PARAMETER };
-
 typedef struct slot {
     uint32_t hash;
     uint32_t kind; /* 0: free */
@@ -37,6 +35,8 @@ struct hfi_definitions {
     size_t parameter_count, parameter_capacity;
     slot *slots; /* open addressing, at most half full */
     size_t slot_count, slot_capacity;
+    hfi_definitions_note *note; /* NULL: nobody is told */
+    void *note_context;
 };
 
 static uint32_t
@@ -87,6 +87,15 @@ slots_reserve(hfi_definitions *definitions) {
     return HF_OK;
 }
 
+static void
+insert(hfi_definitions *definitions, slot entry) {
+    slot_insert(definitions->slots, definitions->slot_capacity, entry);
+    definitions->slot_count++;
+    if (definitions->note)
+        definitions->note(definitions->note_context, definitions,
+                          (hfi_definition_kind)entry.kind, entry.id);
+}
+
 hf_status
 hfi_definitions_create(hfi_definitions **ret_definitions) {
     hfi_definitions *definitions = calloc(1, sizeof *definitions);
@@ -131,7 +140,7 @@ hf_status
 hfi_definitions_add_string(hfi_definitions *definitions, const char *text,
                            uint32_t *ret_id) {
     size_t length = cut_length(text);
-    uint32_t hash = hash_bytes(text, length, KIND_STRING);
+    uint32_t hash = hash_bytes(text, length, HFI_DEFINITION_STRING);
     hf_status status = slots_reserve(definitions);
     if (status != HF_OK)
         return status;
@@ -139,7 +148,7 @@ hfi_definitions_add_string(hfi_definitions *definitions, const char *text,
         const slot *found = &definitions->slots[at & (definitions->slot_capacity - 1)];
         if (!found->kind)
             break;
-        if (found->hash != hash || found->kind != KIND_STRING)
+        if (found->hash != hash || found->kind != HFI_DEFINITION_STRING)
             continue;
         const char *known = definitions->strings[found->id];
         if (strlen(known) == length && memcmp(known, text, length) == 0) {
@@ -156,9 +165,7 @@ hfi_definitions_add_string(hfi_definitions *definitions, const char *text,
         return HF_E_NOMEM;
     uint32_t id = (uint32_t)definitions->string_count;
     definitions->strings[definitions->string_count++] = copy;
-    slot_insert(definitions->slots, definitions->slot_capacity,
-                (slot){hash, KIND_STRING, id});
-    definitions->slot_count++;
+    insert(definitions, (slot){hash, HFI_DEFINITION_STRING, id});
     *ret_id = id;
     return HF_OK;
 }
@@ -177,12 +184,12 @@ hfi_definitions_add_region(hfi_definitions *definitions, const char *name,
     if (status != HF_OK)
         return status;
     uint32_t content[4] = {region.name, region.file, line, (uint32_t)kind};
-    uint32_t hash = hash_bytes(content, sizeof content, KIND_REGION);
+    uint32_t hash = hash_bytes(content, sizeof content, HFI_DEFINITION_REGION);
     for (size_t at = hash;; at++) {
         const slot *found = &definitions->slots[at & (definitions->slot_capacity - 1)];
         if (!found->kind)
             break;
-        if (found->hash != hash || found->kind != KIND_REGION)
+        if (found->hash != hash || found->kind != HFI_DEFINITION_REGION)
             continue;
         const hfi_region *known = &definitions->regions[found->id];
         if (known->name == region.name && known->file == region.file &&
@@ -199,9 +206,7 @@ hfi_definitions_add_region(hfi_definitions *definitions, const char *name,
         return status;
     uint32_t id = (uint32_t)definitions->region_count;
     definitions->regions[definitions->region_count++] = region;
-    slot_insert(definitions->slots, definitions->slot_capacity,
-                (slot){hash, KIND_REGION, id});
-    definitions->slot_count++;
+    insert(definitions, (slot){hash, HFI_DEFINITION_REGION, id});
     *ret_id = id;
     return HF_OK;
 }
@@ -216,12 +221,12 @@ hfi_definitions_add_parameter(hfi_definitions *definitions, const char *name,
     if (status != HF_OK)
         return status;
     uint32_t content[2] = {parameter.name, (uint32_t)kind};
-    uint32_t hash = hash_bytes(content, sizeof content, KIND_PARAMETER);
+    uint32_t hash = hash_bytes(content, sizeof content, HFI_DEFINITION_PARAMETER);
     for (size_t at = hash;; at++) {
         const slot *found = &definitions->slots[at & (definitions->slot_capacity - 1)];
         if (!found->kind)
             break;
-        if (found->hash != hash || found->kind != KIND_PARAMETER)
+        if (found->hash != hash || found->kind != HFI_DEFINITION_PARAMETER)
             continue;
         const hfi_parameter *known = &definitions->parameters[found->id];
         if (known->name == parameter.name && known->kind == kind) {
@@ -236,11 +241,28 @@ hfi_definitions_add_parameter(hfi_definitions *definitions, const char *name,
         return status;
     uint32_t id = (uint32_t)definitions->parameter_count;
     definitions->parameters[definitions->parameter_count++] = parameter;
-    slot_insert(definitions->slots, definitions->slot_capacity,
-                (slot){hash, KIND_PARAMETER, id});
-    definitions->slot_count++;
+    insert(definitions, (slot){hash, HFI_DEFINITION_PARAMETER, id});
     *ret_id = id;
     return HF_OK;
+}
+
+void
+hfi_definitions_watch(hfi_definitions *definitions, hfi_definitions_note *note,
+                      void *context) {
+    definitions->note = note;
+    definitions->note_context = context;
+    for (uint32_t i = 0; i < definitions->string_count; i++)
+        note(context, definitions, HFI_DEFINITION_STRING, i);
+    for (uint32_t i = 0; i < definitions->region_count; i++)
+        note(context, definitions, HFI_DEFINITION_REGION, i);
+    for (uint32_t i = 0; i < definitions->parameter_count; i++)
+        note(context, definitions, HFI_DEFINITION_PARAMETER, i);
+}
+
+void
+hfi_definitions_unwatch(hfi_definitions *definitions, const void *context) {
+    if (definitions->note_context == context)
+        definitions->note = NULL;
 }
 
 size_t

@@ -14,6 +14,8 @@
 
 /* There are no more regions than a packed event has numbers for. */
 #define HFI_REGION_MAX ((1u << 22) - 8)
+/* In the place of the id of what is not to be recorded. */
+#define HFI_REGION_NONE UINT32_MAX
 
 typedef enum hfi_region_kind {
     HFI_REGION_FUNCTION,   /* a code object */
@@ -40,6 +42,12 @@ typedef struct hfi_parameter {
     hfi_parameter_kind kind;
 } hfi_parameter;
 
+typedef enum hfi_definition_kind {
+    HFI_DEFINITION_STRING = 1,
+    HFI_DEFINITION_REGION,
+    HFI_DEFINITION_PARAMETER
+} hfi_definition_kind;
+
 typedef struct hfi_definitions hfi_definitions;
 
 /* Failures of every function here: HF_E_NOMEM, and HF_E_LIMIT for regions. Ids count
@@ -57,6 +65,15 @@ HF_CHECK hf_status hfi_definitions_add_parameter(hfi_definitions *definitions,
                                                  const char *name,
                                                  hfi_parameter_kind kind,
                                                  uint32_t *ret_id);
+
+/* Call `note` for each definition, those that are there first. There is one at a time.
+ */
+typedef void hfi_definitions_note(void *context, const hfi_definitions *definitions,
+                                  hfi_definition_kind kind, uint32_t id);
+void hfi_definitions_watch(hfi_definitions *definitions, hfi_definitions_note *note,
+                           void *context);
+/* Where it is `context` that is told: no more. */
+void hfi_definitions_unwatch(hfi_definitions *definitions, const void *context);
 
 size_t hfi_definitions_count_strings(const hfi_definitions *definitions);
 size_t hfi_definitions_count_regions(const hfi_definitions *definitions);

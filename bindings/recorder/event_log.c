@@ -2,14 +2,21 @@
  *
  * Eight bytes an event, where a record of the archive takes thirteen or more, and a
  * quarter of the time that writing such a record takes: so little is done while the
- * program runs, and the rest when the log is full or the recording ends. Time is
+ * program runs, and the rest when the recording ends. The words lie in a window of a
+ * file that keeps them whatever becomes of the process (log_file.c); a full window is
+ * followed by the next. Time is
  * counted from a base, which is moved by an event of its own when 40 bits of ticks
  * (minutes) have passed. It also makes taking back simple: what was not written out is
  * cut off.
  *
  * Invariants: `next` is at most `end` before a put, and SPARE words lie behind `end`,
  * so that the longest event with a moved base fits; whoever puts looks afterwards if
- * the log is full. A base never lies after an event that refers to it.
+ * the log is full. A base never lies after an event that refers to it. The first word
+ * of an event is written last, and words behind the last event are 0: so a reader of
+ * the file, whenever the process was killed, finds whole events, and their end.
+ *
+ * A window gets its space in the file by and by, twice as much each time: a short
+ * recording takes little.
  *
  * Rejected: records of the archive right away (more bytes, more work in the program's
  * time, and the library's own way to take back fails after its first chunk); sixteen
@@ -17,31 +24,105 @@
  */
 #include "event_log.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
-enum { SPARE = 8, LEAST_WORDS = 4096 };
+enum { SPARE = 8, LEAST_BYTES = 32 * 1024, UNIT_BYTES = 64 * 1024 };
 
 _Static_assert(HFI_LOG_SPECIAL + HFI_EVENT_BASE < 1u << HFI_LOG_WHAT_BITS,
                "the kinds fit");
 
+/* What nobody keeps is put here, and read at once. */
+static uint64_t nowhere[SPARE];
+
+/* The window has memory for so many bytes. */
+static void
+set_end(hfi_event_log *log, size_t bytes) {
+    log->end = log->words + bytes / sizeof *log->words - SPARE;
+}
+
+static size_t
+bytes_to_end(const hfi_event_log *log) {
+    return (size_t)(log->end + SPARE - log->words) * sizeof *log->words;
+}
+
+static hf_status
+open_window(hfi_event_log *log, size_t first_bytes) {
+    void *window;
+    hf_status status = hfi_log_file_map(log->file, log->location, log->window_bytes,
+                                        &window, &log->offset);
+    if (status != HF_OK)
+        return status;
+    status = hfi_log_file_allocate(log->file, log->offset, first_bytes);
+    if (status != HF_OK) {
+        hfi_log_file_unmap(log->file, window, log->window_bytes);
+        return status;
+    }
+    log->words = window;
+    set_end(log, first_bytes);
+    return HF_OK;
+}
+
 hf_status
-hfi_event_log_init(hfi_event_log *log, size_t size_bytes) {
-    size_t count = size_bytes / sizeof *log->words;
-    if (count < LEAST_WORDS)
-        count = LEAST_WORDS;
-    log->words = malloc(count * sizeof *log->words);
-    if (!log->words)
-        return HF_E_NOMEM;
-    log->end = log->words + count - SPARE;
-    log->base = 0;
+hfi_event_log_init(hfi_event_log *log, size_t size_bytes, hfi_log_file *file,
+                   uint64_t location) {
+    *log = (hfi_event_log){.file = file, .location = location};
+    log->window_bytes = size_bytes / UNIT_BYTES * UNIT_BYTES;
+    if (log->window_bytes == 0)
+        log->window_bytes = file ? UNIT_BYTES : LEAST_BYTES;
+    if (file) {
+        hf_status status = open_window(log, LEAST_BYTES);
+        if (status != HF_OK)
+            return status;
+    } else {
+        log->words = malloc(log->window_bytes);
+        if (!log->words)
+            return HF_E_NOMEM;
+        set_end(log, log->window_bytes);
+    }
     hfi_event_log_clear(log);
     return HF_OK;
 }
 
 void
 hfi_event_log_fini(hfi_event_log *log) {
-    free(log->words);
+    if (!log->file)
+        free(log->words);
+    else if (log->words && log->words != nowhere)
+        hfi_log_file_unmap(log->file, log->words, log->window_bytes);
     *log = (hfi_event_log){0};
+}
+
+hf_status
+hfi_event_log_extend(hfi_event_log *log) {
+    size_t bytes = bytes_to_end(log);
+    size_t wanted = 2 * bytes < log->window_bytes ? 2 * bytes : log->window_bytes;
+    if (wanted == bytes)
+        return HF_NOT_FOUND;
+    hf_status status =
+        hfi_log_file_allocate(log->file, log->offset + bytes, wanted - bytes);
+    if (status == HF_OK)
+        set_end(log, wanted);
+    return status;
+}
+
+hf_status
+hfi_event_log_turn(hfi_event_log *log) {
+    void *former = log->words;
+    hf_status status = open_window(log, log->window_bytes);
+    if (status != HF_OK)
+        return status;
+    hfi_log_file_unmap(log->file, former, log->window_bytes);
+    hfi_event_log_clear(log);
+    return HF_OK;
+}
+
+void
+hfi_event_log_detach(hfi_event_log *log) {
+    hfi_log_file_unmap(log->file, log->words, log->window_bytes);
+    log->words = log->end = nowhere;
+    hfi_event_log_clear(log);
 }
 
 void
@@ -61,23 +142,47 @@ hfi_event_log_rewind(const hfi_event_log *log, hfi_event_reader *reader) {
     reader->base = log->first_base;
 }
 
+/* The other words of the event are there. */
+static void
+put_first(uint64_t *at, uint64_t word) {
+    atomic_signal_fence(memory_order_release);
+    *(volatile uint64_t *)at = word;
+}
+
+void
+hfi_event_log_cut(hfi_event_log *log, uint64_t *next, uint64_t base) {
+    size_t count = (size_t)(log->next - next);
+    log->next = next;
+    log->base = base;
+    if (!count)
+        return;
+    put_first(next, 0); /* from here on nothing counts */
+    atomic_signal_fence(memory_order_acq_rel);
+    memset(next, 0, count * sizeof *next);
+}
+
 uint64_t
 hfi_event_log_rebase(hfi_event_log *log, uint64_t now) {
     if (now < log->base) /* another processor's counter is a little behind */
         return 0;
-    *log->next++ = HFI_LOG_SPECIAL + HFI_EVENT_BASE;
-    *log->next++ = now;
+    log->next[1] = now;
+    put_first(log->next, HFI_LOG_SPECIAL + HFI_EVENT_BASE);
+    log->next += 2;
     log->base = now;
     return 0;
 }
 
 void
 hfi_event_log_add(hfi_event_log *log, uint64_t now, const hfi_event *event) {
-    hfi_event_log_put(log, now, HFI_LOG_SPECIAL + event->kind);
+    uint64_t since = now - log->base;
+    if (since >> HFI_LOG_TIME_BITS != 0)
+        since = hfi_event_log_rebase(log, now);
+    uint64_t *at = log->next++;
     if (event->kind >= HFI_EVENT_PARAMETER_INT) {
         *log->next++ = event->subject;
         *log->next++ = event->value;
     }
+    put_first(at, since << HFI_LOG_WHAT_BITS | (HFI_LOG_SPECIAL + event->kind));
 }
 
 bool

@@ -10,15 +10,17 @@
 #include <stdint.h>
 
 #include "definitions.h"
+#include "log_file.h"
 
 /* A word: ticks since the base, 40 bits; what happened, 24 bits. For an enter or leave
- * that is the region and two flags; the highest numbers are for what else there is, and
- * further words. */
-#define HFI_LOG_WHAT_BITS 24
-#define HFI_LOG_TIME_BITS 40
-#define HFI_LOG_SPECIAL   (HFI_REGION_MAX << 2) /* plus the kind */
-#define HFI_LOG_LEAVE     1u
-#define HFI_LOG_UNTRACED  2u /* for the profile only: its enter was taken back */
+ * that is the region plus one, and two flags; the highest numbers are for what else
+ * there is, and further words. So the first word of an event is never 0. */
+#define HFI_LOG_WHAT_BITS      24
+#define HFI_LOG_TIME_BITS      40
+#define HFI_LOG_SPECIAL        ((HFI_REGION_MAX + 1) << 2) /* plus the kind */
+#define HFI_LOG_REGION(region) (((region) + 1) << 2)
+#define HFI_LOG_LEAVE          1u
+#define HFI_LOG_UNTRACED       2u /* for the profile only: its enter was taken back */
 
 typedef enum hfi_event_kind {
     HFI_EVENT_ENTER,
@@ -28,7 +30,8 @@ typedef enum hfi_event_kind {
     HFI_EVENT_PARAMETER_INT,
     HFI_EVENT_PARAMETER_UINT,
     HFI_EVENT_PARAMETER_STRING,
-    HFI_EVENT_BASE /* not seen by readers */
+    HFI_EVENT_FLUSHED, /* the program stood still until `value` */
+    HFI_EVENT_BASE     /* not seen by readers */
 } hfi_event_kind;
 
 typedef struct hfi_event {
@@ -36,7 +39,7 @@ typedef struct hfi_event {
     bool untraced;
     uint32_t subject; /* region or parameter */
     uint64_t time;    /* ticks */
-    uint64_t value;   /* of a parameter */
+    uint64_t value;
 } hfi_event;
 
 typedef struct hfi_event_log {
@@ -45,6 +48,10 @@ typedef struct hfi_event_log {
     uint64_t *end;       /* the log is full; some words lie behind it */
     uint64_t base;       /* ticks */
     uint64_t first_base; /* of the first word */
+    size_t window_bytes; /* from `words` on */
+    hfi_log_file *file;  /* which keeps the words; NULL: nobody does */
+    uint64_t offset;     /* of the window, in the file */
+    uint64_t location;
 } hfi_event_log;
 
 /* A place in the log, up to which somebody has read. Times don't step back, even if the
@@ -55,15 +62,30 @@ typedef struct hfi_event_reader {
     uint64_t last;
 } hfi_event_reader;
 
-/* Failures: HF_E_NOMEM. */
-HF_CHECK hf_status hfi_event_log_init(hfi_event_log *log, size_t size_bytes);
+/* A log of about this size, in a window of the file, or, where that is NULL, in memory
+ * of its own. Failures: HF_E_NOMEM, HF_E_SYSTEM. */
+HF_CHECK hf_status hfi_event_log_init(hfi_event_log *log, size_t size_bytes,
+                                      hfi_log_file *file, uint64_t location);
 void hfi_event_log_fini(hfi_event_log *log);
 /* From now on the log is full after each event. */
 void hfi_event_log_hold_nothing(hfi_event_log *log);
 
+/* A full log gets more room, where its window has more: the same words, and a later
+ * end. HF_NOT_FOUND: it has not. Failures: HF_E_SYSTEM. */
+HF_CHECK hf_status hfi_event_log_extend(hfi_event_log *log);
+/* Go on in the file's next window; those who read begin again. Failures: HF_E_SYSTEM,
+ * HF_E_NOMEM. */
+HF_CHECK hf_status hfi_event_log_turn(hfi_event_log *log);
+/* The file keeps what is there, and no more: the log is empty, and full after each
+ * event. */
+void hfi_event_log_detach(hfi_event_log *log);
+
 /* Forget all events; those who read begin again. */
 void hfi_event_log_clear(hfi_event_log *log);
 void hfi_event_log_rewind(const hfi_event_log *log, hfi_event_reader *reader);
+
+/* Take back what was put since `next` and `base` were these; the window is the same. */
+void hfi_event_log_cut(hfi_event_log *log, uint64_t *next, uint64_t base);
 
 /* Take what else there is; false for what readers don't see. */
 bool hfi_event_read_special(hfi_event_reader *reader, uint32_t what,
@@ -80,13 +102,24 @@ hfi_event_log_is_full(const hfi_event_log *log) {
     return log->next >= log->end;
 }
 
-/* `what`: region << 2, and flags. The log isn't full. */
+/* Whether the base has to be moved before an event at this time. */
+static inline bool
+hfi_event_log_is_far(const hfi_event_log *log, uint64_t now) {
+    return (now - log->base) >> HFI_LOG_TIME_BITS != 0;
+}
+
+/* `what`: HFI_LOG_REGION, and flags. The log isn't full. */
 static inline void
 hfi_event_log_put(hfi_event_log *log, uint64_t now, uint32_t what) {
     uint64_t since = now - log->base;
-    if (__builtin_expect(since >> HFI_LOG_TIME_BITS != 0, 0))
+    if (__builtin_expect(hfi_event_log_is_far(log, now), 0))
         since = hfi_event_log_rebase(log, now);
     *log->next++ = since << HFI_LOG_WHAT_BITS | what;
+}
+
+static inline uint32_t
+hfi_event_log_what(uint64_t word) {
+    return (uint32_t)word & ((1u << HFI_LOG_WHAT_BITS) - 1);
 }
 
 /* The next event; false at the end. */
@@ -95,14 +128,14 @@ hfi_event_read(const hfi_event_log *log, hfi_event_reader *reader,
                hfi_event *ret_event) {
     while (reader->at != log->next) {
         uint64_t word = *reader->at++;
-        uint32_t what = (uint32_t)word & ((1u << HFI_LOG_WHAT_BITS) - 1);
+        uint32_t what = hfi_event_log_what(word);
         uint64_t time = reader->base + (word >> HFI_LOG_WHAT_BITS);
         reader->last = time > reader->last ? time : reader->last;
         ret_event->time = reader->last;
         if (__builtin_expect(what < HFI_LOG_SPECIAL, 1)) {
             ret_event->kind = what & HFI_LOG_LEAVE ? HFI_EVENT_LEAVE : HFI_EVENT_ENTER;
             ret_event->untraced = (what & HFI_LOG_UNTRACED) != 0;
-            ret_event->subject = what >> 2;
+            ret_event->subject = (what >> 2) - 1;
             return true;
         }
         if (hfi_event_read_special(reader, what, ret_event))

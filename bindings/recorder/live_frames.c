@@ -9,32 +9,19 @@
  * Rejected: owners that are frame objects: to make one takes longer than all the rest
  * of an event.
  */
+#include "interpreter_frame.h"
 #include "python_hooks.h"
 
 #include <stdlib.h>
-
-#if defined(__GNUC__)
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wpedantic"
-#pragma GCC diagnostic ignored "-Wconversion"
-#pragma GCC diagnostic ignored "-Wshadow"
-#pragma GCC diagnostic ignored "-Wcast-align"
-#endif
-#define Py_BUILD_CORE 1
-#include <internal/pycore_frame.h>
-#undef Py_BUILD_CORE
-#if defined(__GNUC__)
-#pragma GCC diagnostic pop
-#endif
 
 static hfi_live_frame
 describe(PyFrameObject *frame) {
     PyCodeObject *code = PyFrame_GetCode(frame);
     hfi_code found = hfi_code_find(code);
     Py_DECREF(code);
-    bool is_recorded = found.kind == HFI_CODE_RECORDED || found.kind == HFI_CODE_CELL;
+    bool has_region = found.kind == HFI_CODE_RECORDED || found.kind == HFI_CODE_CELL;
     return (hfi_live_frame){(hfi_owner)frame->f_frame,
-                            is_recorded ? found.region : HFI_REGION_NONE};
+                            has_region ? found.region : HFI_REGION_NONE};
 }
 
 size_t

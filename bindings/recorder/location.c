@@ -8,15 +8,21 @@
  * function and ended in another is split into pieces that nest: readers accept nothing
  * else.
  *
- * Events go to the location's log, and from there, when it is full or nothing more
- * comes, to the trace and to the profile. What is taken back (rewound) is cut off the
- * log; the profile, which keeps it, reads that far first. A log that was full is told
- * in the trace by how long it took to write it out. The log of an immediate back end is
- * full after each event: one path serves both kinds.
+ * Events go to the location's log, whose file keeps them until the trace is made of it
+ * (log_file.c), and to the profile when the log is full or nothing more comes. What is
+ * taken back (rewound) is cut off the log; the profile, which keeps it, reads that far
+ * first. How long the program stood still for a log that was full is told in the trace,
+ * and has a node of its own in the profile: it isn't the function's time. The log of an
+ * immediate back end is full after each event, and is written out then: one path serves
+ * both kinds.
  *
  * Invariants: the stack's entries are the regions that the log has open, in order; an
  * entry remembers if its enter was logged, so its leave follows suit when recording was
  * switched in between. Times on a location never step back. The log isn't full.
+ *
+ * A cell is one region, from its first statement to its last; each of these is compiled
+ * by itself, and its frame is an entry that is in no trace. Such an entry is taken from
+ * under those above it, which stay open: what one statement begins another can end.
  *
  * A hider is a frame of a program's own machinery (the kernel's, for a cell): while it
  * is set, the caller sends no functions for this location. An entry that lifts it (a
@@ -36,56 +42,35 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define SELDOM __attribute__((noinline))
+
 typedef struct hfi_rewind {
     struct hfi_rewind *next;
     uint64_t *at;  /* in the log */
     uint64_t base; /* of the log */
+    uint64_t time; /* ticks */
     uint64_t flushes;
-    uint64_t top_serial; /* of the top entry then; 0 where there was none */
-    size_t depth;
     uint32_t name;
+    size_t depth;    /* of what the trace had open then: */
+    uint32_t open[]; /* regions */
 } hfi_rewind;
 
-/* -- from the log to the trace and the profile ----------------------------------------
+/* -- what becomes of a full log -------------------------------------------------------
  */
 
-static int
-write_event(const hfi_backend *backend, void *writer, const hfi_event *event) {
-    switch (event->kind) {
-    case HFI_EVENT_ENTER:
-        return backend->enter(writer, event->time, event->subject);
-    case HFI_EVENT_LEAVE:
-        return backend->leave(writer, event->time, event->subject);
-    case HFI_EVENT_RECORDING_ON:
-    case HFI_EVENT_RECORDING_OFF:
-        return backend->recording(writer, event->time,
-                                  event->kind == HFI_EVENT_RECORDING_ON);
-    case HFI_EVENT_PARAMETER_INT:
-        return backend->parameter_int(writer, event->time, event->subject,
-                                      (int64_t)event->value);
-    case HFI_EVENT_PARAMETER_UINT:
-        return backend->parameter_uint(writer, event->time, event->subject,
-                                       event->value);
-    case HFI_EVENT_PARAMETER_STRING:
-        return backend->parameter_string(writer, event->time, event->subject,
-                                         (uint32_t)event->value);
-    default:
-        return 0;
-    }
-}
-
-/* Once the back end has refused an event, on a full disk, most often, nothing more is
- * written on this location: what follows could not be told apart from garbage. */
+/* For an immediate back end. Once it has refused an event, nothing more is written on
+ * this location: what follows could not be told apart from garbage. In a forked child
+ * it has been abandoned: there is no writer. */
 static void
 trace_catch_up(hfi_location *location) {
     hfi_event event;
-    if (!location->writer && !location->broken)
+    if (!location->writer)
         return;
     while (hfi_event_read(&location->log, &location->traced, &event)) {
         if (event.untraced)
             continue;
         if (!location->broken &&
-            write_event(location->backend, location->writer, &event) != 0)
+            hfi_backend_write(location->backend, location->writer, &event) != 0)
             location->broken = true;
         if (location->broken)
             location->lost++;
@@ -107,38 +92,77 @@ profile_catch_up(hfi_location *location) {
     }
 }
 
+static uint64_t
+count_events(const hfi_event_log *log, hfi_event_reader *reader) {
+    hfi_event event;
+    uint64_t count = 0;
+    while (hfi_event_read(log, reader, &event))
+        count += !event.untraced;
+    return count;
+}
+
+static bool
+is_immediate(const hfi_location *location) {
+    return location->backend && location->backend->immediate;
+}
+
+/* The log's file has all that follows. */
+static bool
+is_kept(const hfi_location *location) {
+    return location->log.file && !location->broken;
+}
+
+/* Take what is new in the log to where it goes while the program runs. */
 static void
-empty_log(hfi_location *location) {
-    trace_catch_up(location);
+catch_up(hfi_location *location) {
+    if (is_immediate(location))
+        trace_catch_up(location);
+    else if (location->broken)
+        location->lost += count_events(&location->log, &location->traced);
     profile_catch_up(location);
-    hfi_event_log_clear(&location->log);
+}
+
+/* An empty log. Where its file gets no more space, what follows is lost, and what is
+ * there is kept. */
+static void
+begin_again(hfi_location *location, bool turn) {
+    if (!turn) {
+        hfi_event_log_clear(&location->log);
+    } else if (hfi_event_log_turn(&location->log) != HF_OK) {
+        hfi_event_log_detach(&location->log);
+        location->broken = true;
+    }
     hfi_event_log_rewind(&location->log, &location->traced);
     hfi_event_log_rewind(&location->log, &location->profiled);
 }
 
 static void
-flush(hfi_location *location) {
-    if (location->backend && location->backend->immediate) {
-        empty_log(location);
+make_room(hfi_location *location) {
+    if (is_kept(location) && hfi_event_log_extend(&location->log) == HF_OK)
         return;
-    }
     uint64_t start = hfi_clock_ticks();
-    empty_log(location);
-    location->flushes++;
+    bool was_broken = location->broken;
+    catch_up(location);
+    begin_again(location, is_kept(location));
+    if (is_immediate(location) || was_broken)
+        return;
     uint64_t stop = hfi_clock_ticks();
-    if (start < location->traced.last)
-        start = location->traced.last;
-    if (location->writer && !location->broken &&
-        location->backend->flushed(location->writer, start,
-                                   stop < start ? start : stop) != 0)
-        location->broken = true;
+    if (stop < start) /* another processor's counter is a little behind */
+        stop = start;
+    location->flushes++; /* also after a failure: no way back behind it */
+    location->flush_ticks += stop - start;
+    if (is_kept(location))
+        hfi_event_log_add(&location->log, start,
+                          &(hfi_event){.kind = HFI_EVENT_FLUSHED, .value = stop});
+    if (location->tree)
+        hfi_calltree_add_flush(location->tree, stop - start);
 }
 
 static inline void
 log_put(hfi_location *location, uint64_t now, uint32_t what) {
     hfi_event_log_put(&location->log, now, what);
     if (__builtin_expect(hfi_event_log_is_full(&location->log), 0))
-        flush(location);
+        make_room(location);
 }
 
 static void
@@ -147,7 +171,7 @@ log_add(hfi_location *location, const hfi_event *event) {
         return;
     hfi_event_log_add(&location->log, hfi_clock_ticks(), event);
     if (hfi_event_log_is_full(&location->log))
-        flush(location);
+        make_room(location);
 }
 
 /* -- enter and leave ------------------------------------------------------------------
@@ -172,9 +196,9 @@ enter_at(hfi_location *location, hfi_owner owner, uint32_t region, uint64_t now)
     }
     bool logged = location->logging;
     if (logged)
-        log_put(location, now, region << 2);
+        log_put(location, now, HFI_LOG_REGION(region));
     location->stack[location->depth++] =
-        (hfi_open_region){owner, 0, ++location->serial, region, logged, false};
+        (hfi_open_region){owner, 0, region, logged, false};
 }
 
 static void
@@ -188,13 +212,27 @@ enter_lifting_at(hfi_location *location, hfi_owner owner, uint32_t region,
     }
 }
 
+/* An entry that is in no trace. */
+static void
+lift(hfi_location *location, hfi_owner owner, hfi_owner hider) {
+    if (location->depth == location->capacity && !stack_grow(location))
+        return;
+    location->stack[location->depth++] =
+        (hfi_open_region){owner, hider, HFI_REGION_NONE, false, false};
+    location->hider = 0;
+}
+
+static inline uint32_t
+what_leaves(const hfi_open_region *entry) {
+    return HFI_LOG_REGION(entry->region) | HFI_LOG_LEAVE |
+           (entry->untraced ? HFI_LOG_UNTRACED : 0);
+}
+
 static void
 leave_top(hfi_location *location, uint64_t now) {
     hfi_open_region entry = location->stack[--location->depth];
     if (entry.logged)
-        log_put(location, now,
-                entry.region << 2 | HFI_LOG_LEAVE |
-                    (entry.untraced ? HFI_LOG_UNTRACED : 0));
+        log_put(location, now, what_leaves(&entry));
     if (entry.hider)
         location->hider = entry.hider;
 }
@@ -202,6 +240,19 @@ leave_top(hfi_location *location, uint64_t now) {
 /* Take entry `at` out, and those above it that `keep` doesn't want to stay. The others
  * are left and entered again, in order. */
 typedef enum { KEEP_USER, KEEP_ALL } keep_rule;
+
+static bool
+is_of_a_frame(const hfi_open_region *entry) {
+    return entry->owner != HFI_OWNER_USER && entry->owner != HFI_OWNER_CELL;
+}
+
+static void
+enter_again(hfi_location *location, const hfi_open_region *entry, uint64_t now) {
+    if (entry->region == HFI_REGION_NONE)
+        lift(location, entry->owner, entry->hider);
+    else
+        enter_lifting_at(location, entry->owner, entry->region, entry->hider, now);
+}
 
 static void
 remove_entry(hfi_location *location, size_t at, keep_rule keep) {
@@ -213,16 +264,61 @@ remove_entry(hfi_location *location, size_t at, keep_rule keep) {
     /* The entries above are still in the array; entering writes below where we read. */
     for (size_t i = at + 1; i < top; i++) {
         hfi_open_region entry = location->stack[i];
-        if (keep == KEEP_ALL || entry.owner == HFI_OWNER_USER)
-            enter_lifting_at(location, entry.owner, entry.region, entry.hider, now);
+        if (keep == KEEP_ALL || !is_of_a_frame(&entry))
+            enter_again(location, &entry, now);
     }
     if (keep == KEEP_ALL) /* what runs now is the same as before */
         location->hider = hider;
 }
 
+/* The frame at `at` has no region, so those above it needn't be split. */
+static void
+remove_lift(hfi_location *location, size_t at, keep_rule keep) {
+    for (size_t i = location->depth; keep == KEEP_USER && --i > at;)
+        if (is_of_a_frame(&location->stack[i]))
+            remove_entry(location, i, KEEP_USER);
+    if (keep == KEEP_USER && location->stack[at].hider)
+        location->hider = location->stack[at].hider;
+    location->depth--;
+    memmove(&location->stack[at], &location->stack[at + 1],
+            (location->depth - at) * sizeof *location->stack);
+}
+
+static void
+remove_any(hfi_location *location, size_t at, keep_rule keep) {
+    if (location->stack[at].region == HFI_REGION_NONE)
+        remove_lift(location, at, keep);
+    else
+        remove_entry(location, at, keep);
+}
+
+/* An event that is but a few stores makes no call, so nothing is put by on the C stack
+ * for it. Nearly all are such; what else there is doesn't come back to their way. */
+static inline bool
+is_simple(const hfi_location *location, uint64_t *ret_now) {
+    if (!hfi_clock_is_near())
+        return false;
+    *ret_now = hfi_clock_ticks();
+    return !hfi_event_log_is_far(&location->log, *ret_now);
+}
+
+SELDOM static void
+enter_in_full(hfi_location *location, hfi_owner owner, uint32_t region) {
+    enter_at(location, owner, region, hfi_clock_ticks());
+}
+
 void
 hfi_location_enter(hfi_location *location, hfi_owner owner, uint32_t region) {
-    enter_at(location, owner, region, hfi_clock_ticks());
+    size_t depth = location->depth;
+    uint64_t now;
+    if (!location->logging || depth == location->capacity ||
+        !is_simple(location, &now)) {
+        enter_in_full(location, owner, region);
+        return;
+    }
+    location->stack[depth] = (hfi_open_region){owner, 0, region, true, false};
+    location->depth = depth + 1;
+    log_put(location, now, HFI_LOG_REGION(region));
 }
 
 void
@@ -231,17 +327,57 @@ hfi_location_enter_lifting(hfi_location *location, hfi_owner owner, uint32_t reg
 }
 
 void
+hfi_location_lift(hfi_location *location, hfi_owner owner) {
+    lift(location, owner, location->hider);
+}
+
+static bool
+find_owner(const hfi_location *location, hfi_owner owner, size_t *ret_at) {
+    size_t at = location->depth;
+    while (at--)
+        if (location->stack[at].owner == owner) {
+            *ret_at = at;
+            return true;
+        }
+    return false;
+}
+
+void
+hfi_location_enter_cell(hfi_location *location, uint32_t region) {
+    size_t at;
+    if (!find_owner(location, HFI_OWNER_CELL, &at))
+        enter_at(location, HFI_OWNER_CELL, region, hfi_clock_ticks());
+}
+
+void
+hfi_location_leave_cell(hfi_location *location, uint64_t ticks) {
+    size_t at;
+    if (find_owner(location, HFI_OWNER_CELL, &at))
+        while (location->depth > at)
+            leave_top(location, ticks);
+}
+
+SELDOM static void
+leave_in_full(hfi_location *location, hfi_owner owner) {
+    size_t depth = location->depth;
+    if (depth && location->stack[depth - 1].owner == owner)
+        leave_top(location, hfi_clock_ticks());
+    else if (find_owner(location, owner, &depth))
+        remove_any(location, depth, KEEP_USER);
+}
+
+void
 hfi_location_leave(hfi_location *location, hfi_owner owner) {
     size_t depth = location->depth;
-    if (depth && location->stack[depth - 1].owner == owner) {
-        leave_top(location, hfi_clock_ticks());
+    uint64_t now;
+    if (!depth || location->stack[depth - 1].owner != owner ||
+        !location->stack[depth - 1].logged || location->stack[depth - 1].hider ||
+        !is_simple(location, &now)) {
+        leave_in_full(location, owner);
         return;
     }
-    while (depth--)
-        if (location->stack[depth].owner == owner) {
-            remove_entry(location, depth, KEEP_USER);
-            return;
-        }
+    location->depth = depth - 1;
+    log_put(location, now, what_leaves(&location->stack[depth - 1]));
 }
 
 bool
@@ -269,7 +405,7 @@ hfi_location_keep_only(hfi_location *location, const hfi_live_frame *live,
     /* Both lists are in calling order: pair them from the innermost. */
     size_t from = 0;
     for (size_t at = location->depth; at--;) {
-        if (location->stack[at].owner == HFI_OWNER_USER)
+        if (!is_of_a_frame(&location->stack[at]))
             continue;
         size_t i = from;
         while (i < live_count && !is_entry_of(&location->stack[at], &live[i]))
@@ -277,7 +413,7 @@ hfi_location_keep_only(hfi_location *location, const hfi_live_frame *live,
         if (i < live_count)
             from = i;
         else
-            remove_entry(location, at, KEEP_ALL);
+            remove_any(location, at, KEEP_ALL);
     }
     size_t i = 0;
     while (i < live_count && live[i].owner != location->hider)
@@ -289,10 +425,8 @@ hfi_location_keep_only(hfi_location *location, const hfi_live_frame *live,
 void
 hfi_location_enter_all(hfi_location *location, const hfi_location *from) {
     uint64_t now = hfi_clock_ticks();
-    for (size_t i = 0; i < from->depth; i++) {
-        const hfi_open_region *entry = &from->stack[i];
-        enter_lifting_at(location, entry->owner, entry->region, entry->hider, now);
-    }
+    for (size_t i = 0; i < from->depth; i++)
+        enter_again(location, &from->stack[i], now);
     location->hider = from->hider;
 }
 
@@ -307,7 +441,7 @@ hfi_location_finish(hfi_location *location) {
         free(point);
     }
     if (location->log.words)
-        empty_log(location);
+        catch_up(location);
     location->logging = false;
 }
 
@@ -316,18 +450,25 @@ rewinds_itself(const hfi_location *location) {
     return location->writer && !location->broken && location->backend->rewind_begin;
 }
 
+static bool
+is_in_trace(const hfi_open_region *entry) {
+    return entry->logged && !entry->untraced;
+}
+
 hf_status
 hfi_location_rewind_begin(hfi_location *location, uint32_t name) {
-    hfi_rewind *point = calloc(1, sizeof *point);
+    hfi_rewind *point =
+        calloc(1, sizeof *point + location->depth * sizeof *point->open);
     if (!point)
         return HF_E_NOMEM;
     point->name = name;
     point->at = location->log.next;
     point->base = location->log.base;
+    point->time = hfi_clock_ticks();
     point->flushes = location->flushes;
-    point->depth = location->depth;
-    if (point->depth)
-        point->top_serial = location->stack[point->depth - 1].serial;
+    for (size_t i = 0; i < location->depth; i++)
+        if (is_in_trace(&location->stack[i]))
+            point->open[point->depth++] = location->stack[i].region;
     point->next = location->rewinds;
     location->rewinds = point;
     if (rewinds_itself(location) &&
@@ -336,37 +477,40 @@ hfi_location_rewind_begin(hfi_location *location, uint32_t name) {
     return HF_OK;
 }
 
-/* What was written out stays, and so do the leaves of regions that were open at the
- * point. */
+/* What was written out stays. The regions that were open at the point are open now: the
+ * same visits of them, or others of a function that was left and called again. */
 static bool
 rewind_is_possible(const hfi_location *location, const hfi_rewind *point) {
-    if (!location->writer || location->broken || location->flushes != point->flushes ||
-        location->depth < point->depth)
+    bool is_traced = location->writer || location->log.file;
+    if (!is_traced || location->broken || location->flushes != point->flushes)
         return false;
-    return point->depth == 0 ||
-           location->stack[point->depth - 1].serial == point->top_serial;
+    size_t same = 0;
+    for (size_t i = 0; i < location->depth && same < point->depth; i++)
+        if (is_in_trace(&location->stack[i]) &&
+            location->stack[i].region != point->open[same++])
+            return false;
+    return same == point->depth;
 }
 
-static uint64_t
-count_since(const hfi_location *location, const hfi_rewind *point) {
-    hfi_event_reader reader = {.at = point->at, .base = point->base};
-    hfi_event event;
-    uint64_t count = 0;
-    while (hfi_event_read(&location->log, &reader, &event))
-        count += !event.untraced;
-    return count;
-}
-
+/* The trace says where something is missing, as Score-P's do. */
 static void
 rewind_to(hfi_location *location, const hfi_rewind *point) {
+    for (hfi_rewind *later = location->rewinds; later != point; later = later->next)
+        later->flushes = UINT64_MAX; /* its place is dropped: no way back to it */
+    hfi_event_reader reader = {.at = point->at, .base = point->base};
     profile_catch_up(location);
-    location->rewound += count_since(location, point);
-    location->log.next = point->at;
-    location->log.base = point->base;
+    location->rewound += count_events(&location->log, &reader);
+    hfi_event_log_cut(&location->log, point->at, point->base);
     location->profiled.at = point->at;
     location->profiled.base = point->base;
-    for (size_t i = point->depth; i < location->depth; i++)
-        location->stack[i].untraced = true;
+    size_t kept = 0;
+    for (size_t i = 0; i < location->depth; i++)
+        if (is_in_trace(&location->stack[i]) && ++kept > point->depth)
+            location->stack[i].untraced = true;
+    if (location->logging)
+        hfi_event_log_add(&location->log, point->time,
+                          &(hfi_event){.kind = HFI_EVENT_RECORDING_OFF});
+    log_add(location, &(hfi_event){.kind = HFI_EVENT_RECORDING_ON});
 }
 
 /* Nothing is dropped that holds the leave of what was open at the point. */

@@ -1,31 +1,26 @@
 /* otf2_backend.c - the built-in back end: an OTF2 archive through the OTF2 library.
  *
- * One event writer a location, opened at the location's first use and closed when its
- * thread has ended, so that a program with ten thousand short threads holds a few
- * buffers, not ten thousand. Events come from a location's log, many at a time.
+ * Nothing of the archive is there while the program runs: events are in the log file,
+ * and become records when the recording is closed, or when somebody finds that its
+ * process is dead (trace_recovery.c). One event writer at a time, so a program with ten
+ * thousand threads needs one buffer.
  *
  * Each process writes its events to files of its own, the first one where they will
  * stay, the others below their part of the experiment (parts.c). Who ends last, and the
  * first process, writes the definitions and moves the event files to their place
- * (otf2_merge.c). The numbers of its locations begin with
- * that of the part, so files of several processes never have the same name.
+ * (otf2_merge.c). The numbers of its locations begin with that of the part, so files of
+ * several processes never have the same name.
  *
- * A forked child shares the parent's file descriptions. abandon() points the child's
- * descriptors for files below the archive's directory to /dev/null: whatever OTF2 or
- * the C library still holds in its stream buffers then goes nowhere when the child
- * exits. Closing the archive there would write it a second time into the parent's
- * files.
+ * A recording that has a profile only takes the same way, without events: its processes
+ * are parts, too, and their profile is one.
  *
  * Locks: none, the interpreter's lock covers it all.
  */
 #include "otf2_files.h"
 #include "part_file.h"
-#include "parts.h"
+#include "trace_recovery.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <otf2/otf2.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,34 +30,42 @@
 /* The first process makes its place among the parts when there may be others: one
  * without children never does, and what a file system takes for it is not small. */
 typedef struct otf2_archive {
-    OTF2_Archive *archive; /* of this part */
+    OTF2_Archive *archive; /* of this part; NULL: not begun */
+    bool is_dead;          /* another process's, which left it */
     hfi_part part;
-    hfi_part next; /* of a child that is being forked */
+    hfi_part next;   /* of a child that is being forked */
+    uint64_t others; /* events of other processes, once all is written */
 } otf2_archive;
 
-/* The part is given up on failure. */
 static hf_status
-open_part(hfi_part *part, void **ret_archive, hf_error *reterr) {
+open_part(const hfi_part *part, void **ret_archive) {
     otf2_archive *self = calloc(1, sizeof *self);
-    hf_status status = HF_E_NOMEM;
-    if (self)
-        status = hfi_otf2_create(part->number ? part->own : part->directory,
-                                 &self->archive, reterr);
-    if (status == HF_OK && OTF2_Archive_OpenEvtFiles(self->archive)) {
-        status = hfi_otf2_fail(reterr, "opening the archive");
-        OTF2_Archive_Close(self->archive);
-    }
-    if (status != HF_OK) {
-        if (part->own)
-            hfi_part_remove(part->own);
-        hfi_part_leave(part, false);
-        free(self);
-        return status;
-    }
+    if (!self)
+        return HF_E_NOMEM;
     self->part = *part;
     self->next.lock = -1;
     *ret_archive = self;
     return HF_OK;
+}
+
+hf_status
+hfi_otf2_open_dead(const hfi_part *part, void **ret_archive) {
+    hf_status status = open_part(part, ret_archive);
+    if (status == HF_OK)
+        ((otf2_archive *)*ret_archive)->is_dead = true;
+    return status;
+}
+
+/* The part is given up on failure. */
+static hf_status
+open_own(hfi_part *part, void **ret_archive) {
+    hf_status status = open_part(part, ret_archive);
+    if (status != HF_OK) {
+        if (part->own)
+            hfi_part_remove(part->own);
+        hfi_part_leave(part, false);
+    }
+    return status;
 }
 
 static hf_status
@@ -75,7 +78,7 @@ otf2_open(const char *directory, const hfi_definitions *definitions, bool joins,
         status = hfi_part_join(directory, false, 0, &part, reterr);
     else if (!(part.directory = realpath(directory, NULL)))
         status = hf_error_set_errno(reterr, errno, "opening %s", directory);
-    return status == HF_OK ? open_part(&part, ret_archive, reterr) : status;
+    return status == HF_OK ? open_own(&part, ret_archive) : status;
 }
 
 static hf_status
@@ -113,12 +116,9 @@ otf2_reopen(void *archive, void **ret_archive, hf_error *reterr) {
     otf2_archive *self = archive;
     hf_status status;
     if (self->next.lock < 0)
-        status = hf_error_set(reterr, HF_E_SYSTEM, "no part of %s could be made",
-                              self->part.directory);
+        status = hf_error_set(reterr, HF_E_SYSTEM, "it could not be made a part");
     else
-        status = open_part(&self->next, ret_archive, reterr);
-    free(self->part.own);
-    free(self->part.directory);
+        status = open_own(&self->next, ret_archive);
     free(self);
     return status;
 }
@@ -130,7 +130,31 @@ location_id(const otf2_archive *self, uint64_t location) {
 }
 
 static hf_status
-close_archive(OTF2_Archive *archive, hf_error *reterr) {
+otf2_log_path(void *archive, char **ret_path) {
+    const hfi_part *part = &((otf2_archive *)archive)->part;
+    return hfi_log_path(part->directory, part->number, ret_path);
+}
+
+/* Nothing of it is there before the first event, or the end. */
+static hf_status
+begin_archive(otf2_archive *self, hf_error *reterr) {
+    const hfi_part *part = &self->part;
+    bool is_in_place = part->number == 0 && !self->is_dead;
+    if (self->archive)
+        return HF_OK;
+    hf_status status = hfi_otf2_create(is_in_place ? part->directory : part->own,
+                                       &self->archive, reterr);
+    if (status == HF_OK && OTF2_Archive_OpenEvtFiles(self->archive))
+        status = hfi_otf2_fail(reterr, "opening the archive");
+    return status;
+}
+
+static hf_status
+close_archive(otf2_archive *self, hf_error *reterr) {
+    OTF2_Archive *archive = self->archive;
+    self->archive = NULL;
+    if (!archive)
+        return HF_OK;
     if (OTF2_Archive_Close(archive))
         return hfi_otf2_fail(reterr, "closing the archive");
     /* Some writes that failed are only told to the callback. */
@@ -155,89 +179,150 @@ finish_part(otf2_archive *self, bool is_last, const hfi_recording_summary *summa
             hf_error *reterr) {
     const hfi_part *part = &self->part;
     hf_status status = HF_OK;
-    bool in_place = is_last && part->number == 0;
+    bool in_place = is_last && part->number == 0 && !self->is_dead;
     if (in_place)
-        status = hfi_otf2_merge(part->directory, 0, summary, self->archive, reterr);
-    hf_status closed = close_archive(self->archive, status == HF_OK ? reterr : NULL);
+        status = hfi_experiment_write(part->directory, 0, summary, self->archive,
+                                      &self->others, reterr);
+    hf_status closed = close_archive(self, status == HF_OK ? reterr : NULL);
     status = status == HF_OK ? closed : status;
     if (status == HF_OK && !is_last)
         status = write_part_file(part, summary, reterr);
-    if (status == HF_OK && !in_place && (is_last || part->number == 0))
-        status = hfi_otf2_merge(part->directory, part->number, summary, NULL, reterr);
+    if (status == HF_OK && !in_place && !self->is_dead &&
+        (is_last || part->number == 0))
+        status = hfi_experiment_write(part->directory, part->number, summary, NULL,
+                                      &self->others, reterr);
+    return status;
+}
+
+/* All is written: the log file is needed no more. */
+static void
+remove_log(otf2_archive *self) {
+    char *path;
+    if (otf2_log_path(self, &path) == HF_OK) {
+        (void)unlink(path);
+        free(path);
+    }
+}
+
+/* Whether nothing more is to come from other processes. What dead ones left is a part
+ * afterwards; where that fails, it waits for who can read it, and so do the parts. */
+static bool
+settle_others(const hfi_part *part) {
+    hfi_recovered others = {0, 1, 0};
+    bool is_last = hfi_part_is_last(part);
+    if (!is_last && part->number != 0)
+        return false;
+    (void)!hfi_recover_parts(part, &others, NULL);
+    return is_last && others.left == 0;
+}
+
+static hf_status
+finish_own(otf2_archive *self, const hfi_recording_summary *summary, hf_error *reterr) {
+    bool is_alone = self->part.lock < 0, is_last = is_alone;
+    hf_status status = HF_OK;
+    if (!is_alone)
+        status = hfi_part_finish(&self->part, reterr);
+    if (status == HF_OK && !is_alone)
+        is_last = settle_others(&self->part);
+    if (status == HF_OK)
+        status = finish_part(self, is_last, summary, reterr);
+    if (status == HF_OK)
+        remove_log(self);
+    hfi_part_leave(&self->part, !is_alone && is_last && status == HF_OK);
     return status;
 }
 
 static hf_status
-otf2_close(void *archive, const hfi_recording_summary *summary, hf_error *reterr) {
-    otf2_archive *self = archive;
+finish_dead(otf2_archive *self, const hfi_recording_summary *summary,
+            hf_error *reterr) {
+    hf_status status = finish_part(self, false, summary, reterr);
+    if (status == HF_OK)
+        remove_log(self);
+    return status;
+}
+
+static hf_status
+finish_events(otf2_archive *self, hf_error *reterr) {
+    hf_status status = begin_archive(self, reterr);
+    if (status == HF_OK && OTF2_Archive_CloseEvtFiles(self->archive))
+        status = hfi_otf2_fail(reterr, "writing the events");
+    return status;
+}
+
+/* The log file stays, and who recovers it later makes this part once more. */
+static hf_status
+finish_cut(otf2_archive *self, const hfi_recording_summary *summary, hf_error *reterr) {
+    hf_status status = HF_OK;
+    bool is_alone = self->part.lock < 0;
+    if (self->is_dead || !summary->profile)
+        return HF_OK;
+    if (!is_alone)
+        status = hfi_part_finish(&self->part, reterr);
+    if (status == HF_OK)
+        status = hfi_experiment_write(self->part.directory, self->part.number, summary,
+                                      NULL, &self->others, reterr);
+    return status;
+}
+
+/* The numbers of its locations, here and in the profile, become the experiment's. */
+static hf_status
+write_summary(otf2_archive *self, const hfi_recording_summary *summary,
+              hf_error *reterr) {
     hfi_recording_summary numbered = *summary;
     hfi_location_summary *locations =
         calloc(summary->location_count + 1, sizeof *locations);
-    for (size_t i = 0; i < summary->location_count && locations; i++) {
+    if (!locations)
+        return HF_E_NOMEM;
+    for (size_t i = 0; i < summary->location_count; i++) {
         locations[i] = summary->locations[i];
         locations[i].id = location_id(self, locations[i].id);
     }
     numbered.locations = locations;
-    otf2_fork_end(self); /* where a thread forks at this moment */
-    hf_status status = locations ? HF_OK : HF_E_NOMEM;
-    if (OTF2_Archive_CloseEvtFiles(self->archive) && status == HF_OK)
-        status = hfi_otf2_fail(reterr, "writing the events");
-    bool is_alone = self->part.lock < 0, is_last = is_alone;
-    if (status == HF_OK && !is_alone)
-        status = hfi_part_finish(&self->part, reterr);
-    if (status == HF_OK) {
-        is_last = is_last || hfi_part_is_last(&self->part);
-        status = finish_part(self, is_last, &numbered, reterr);
-    } else {
-        (void)OTF2_Archive_Close(self->archive);
+    for (size_t i = 0; summary->profile && i < summary->profile->location_count; i++) {
+        hfi_profile_location *location = &summary->profile->locations[i];
+        location->id = location_id(self, location->id);
     }
-    hfi_part_leave(&self->part, !is_alone && is_last && status == HF_OK);
+    hf_status status = HF_OK;
+    if (summary->is_traced && !summary->is_cut)
+        status = finish_events(self, reterr);
+    if (status == HF_OK && summary->is_cut)
+        status = finish_cut(self, &numbered, reterr);
+    else if (status == HF_OK && self->is_dead)
+        status = finish_dead(self, &numbered, reterr);
+    else if (status == HF_OK)
+        status = finish_own(self, &numbered, reterr);
     free(locations);
+    return status;
+}
+
+static hf_status
+otf2_close(void *archive, const hfi_recording_summary *summary, uint64_t *ret_others,
+           hf_error *reterr) {
+    otf2_archive *self = archive;
+    otf2_fork_end(self); /* where a thread forks at this moment */
+    hf_status status = summary ? write_summary(self, summary, reterr) : HF_OK;
+    if (ret_others)
+        *ret_others = self->others;
+    if (self->archive)
+        (void)OTF2_Archive_Close(self->archive);
+    if (!self->is_dead)
+        hfi_part_leave(&self->part, false);
     free(self);
     return status;
 }
 
-/* The path behind a descriptor; false where it has none. */
-static bool
-descriptor_path(int fd, char path[PATH_MAX]) {
-#if defined(__APPLE__)
-    return fcntl(fd, F_GETPATH, path) == 0;
-#else
-    char link[40];
-    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-    ssize_t length = readlink(link, path, PATH_MAX - 1);
-    if (length < 0)
-        return false;
-    path[length] = '\0';
-    return true;
-#endif
-}
-
 static void
 otf2_abandon(void *archive) {
-    otf2_archive *self = archive;
-    size_t prefix = strlen(self->part.directory);
-    int sink = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    DIR *open_files = opendir("/dev/fd");
-    for (struct dirent *entry;
-         open_files && sink >= 0 && (entry = readdir(open_files));) {
-        char path[PATH_MAX];
-        int fd = atoi(entry->d_name);
-        if (fd > 2 && fd != sink && fd != self->next.lock && fd != dirfd(open_files) &&
-            descriptor_path(fd, path) &&
-            strncmp(path, self->part.directory, prefix) == 0 && path[prefix] == '/')
-            dup2(sink, fd);
-    }
-    if (open_files)
-        closedir(open_files);
-    if (sink >= 0)
-        close(sink);
+    hfi_part_leave(&((otf2_archive *)archive)->part, false);
 }
 
 static hf_status
 otf2_writer_open(void *archive, uint64_t location, void **ret_writer,
                  hf_error *reterr) {
     otf2_archive *self = archive;
+    hf_status status = begin_archive(self, reterr);
+    if (status != HF_OK)
+        return status;
     OTF2_EvtWriter *writer =
         OTF2_Archive_GetEvtWriter(self->archive, location_id(self, location));
     if (!writer)
@@ -293,8 +378,8 @@ otf2_flushed(void *writer, uint64_t start, uint64_t stop) {
 
 const hfi_backend hfi_otf2_backend = {
     .name = "otf2",
-    .buffer_bytes = OTF2_CHUNK_SIZE_MIN,
     .open = otf2_open,
+    .log_path = otf2_log_path,
     .close = otf2_close,
     .abandon = otf2_abandon,
     .share = otf2_share,
@@ -310,4 +395,15 @@ const hfi_backend hfi_otf2_backend = {
     .parameter_string = otf2_parameter_string,
     .recording = otf2_recording,
     .flushed = otf2_flushed,
+};
+
+const hfi_backend hfi_profile_backend = {
+    .name = "profile",
+    .open = otf2_open,
+    .close = otf2_close,
+    .abandon = otf2_abandon,
+    .share = otf2_share,
+    .fork_begin = otf2_fork_begin,
+    .fork_end = otf2_fork_end,
+    .reopen = otf2_reopen,
 };

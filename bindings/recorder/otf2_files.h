@@ -7,7 +7,7 @@
 #include <otf2/otf2.h>
 #include <stdbool.h>
 
-#include "backend.h"
+#include "experiment.h"
 
 /* An archive "traces" in an existing directory, to be written by this process alone.
  * Failures: HF_E_SYSTEM. The caller closes it. */
@@ -18,13 +18,25 @@ HF_CHECK hf_status hfi_otf2_create(const char *directory, OTF2_Archive **ret_arc
 hf_status hfi_otf2_fail(hf_error *reterr, const char *doing);
 bool hfi_otf2_has_failed(void);
 
-/* otf2_merge.c: write the archive of an experiment, in its directory: the part `number`
- * with its summary, and all others that have left a file. The events are in it then.
- * Nobody else does so at the same time. `archive`, unless NULL, is the first part's
- * own, which becomes the experiment's; its events are written, and the caller closes
- * it. Failures: HF_E_SYSTEM, HF_E_NOMEM. */
-HF_CHECK hf_status hfi_otf2_merge(const char *directory, uint32_t number,
-                                  const hfi_recording_summary *summary,
+/* otf2_merge.c: write the archive of an experiment, in its directory: of these parts,
+ * at least one, of which the first one's numbers are the archive's. `archive`: as for
+ * hfi_experiment_write(). Failures: HF_E_SYSTEM, HF_E_NOMEM. */
+HF_CHECK hf_status hfi_otf2_merge(const char *directory,
+                                  const hfi_experiment_part *parts, size_t count,
                                   OTF2_Archive *archive, hf_error *reterr);
+
+/* otf2_definitions.c: write what is defined for the whole archive, of these parts, of
+ * which the first one's clock is the archive's. */
+OTF2_ErrorCode hfi_otf2_write_global(OTF2_Archive *archive,
+                                     const hfi_definitions *definitions,
+                                     const hfi_recording_summary *const *parts,
+                                     size_t count);
+/* Whether two parts count the same ticks, and where they don't: what the first part's
+ * counter said when this part's said `time`. */
+bool hfi_otf2_has_clock_of(const hfi_recording_summary *part,
+                           const hfi_recording_summary *first);
+uint64_t hfi_otf2_first_time(const hfi_recording_summary *first,
+                             const hfi_recording_summary *part, uint64_t time,
+                             uint64_t realtime);
 
 #endif

@@ -1,4 +1,4 @@
-/* part_file.c - the definitions, locations and times of one process, as a file.
+/* part_file.c - what one process leaves for who writes the archive, as a file.
  *
  * A process that ends while others go on leaves it beside its events. It is read by the
  * process that writes the archive, which may be of another version of this program: a
@@ -6,17 +6,18 @@
  *
  * Numbers are of 64 bits in the machine's order, texts have their length before them:
  * mark, times, names, then strings, regions, parameters and locations, each with their
- * count. An id is a place in its list, as in definitions.c, so the lists are read by
- * adding them.
+ * count, and the profile, which has definitions of its own. An id is a place in its
+ * list, as in definitions.c, so the lists are read by adding them.
  */
 #include "part_file.h"
+#include "whole_file.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define MARK UINT64_C(0x0131545241504648) /* "HFPART1", version 1 */
+#define MARK UINT64_C(0x0331545241504648) /* "HFPART1", version 3 */
 
 static void
 put(FILE *file, uint64_t number) {
@@ -55,25 +56,63 @@ put_definitions(FILE *file, const hfi_definitions *definitions) {
     }
 }
 
-hf_status
-hfi_part_file_write(const char *path, const hfi_recording_summary *summary,
-                    hf_error *reterr) {
-    char *unfinished = NULL;
-    if (asprintf(&unfinished, "%s.new", path) < 0)
-        return HF_E_NOMEM;
-    FILE *file = fopen(unfinished, "we");
-    if (!file) {
-        hf_status status = hf_error_set_errno(reterr, errno, "creating %s", unfinished);
-        free(unfinished);
-        return status;
+static void
+put_paths(FILE *file, const hfi_calltree *tree) {
+    size_t count = hfi_calltree_count(tree);
+    put(file, count);
+    for (size_t i = 1; i < count; i++) {
+        put(file, hfi_calltree_get(tree, i)->parent);
+        put(file, hfi_calltree_get(tree, i)->region);
     }
+}
+
+static void
+put_profile_location(FILE *file, const hfi_profile_location *location) {
+    put(file, location->id);
+    put(file, location->process);
+    put_text(file, location->name);
+    put(file, location->count);
+    for (size_t i = 0; i < location->count; i++) {
+        const hfi_path_cost *cost = &location->costs[i];
+        const uint64_t words[] = {cost->path,      cost->visits,   cost->inclusive,
+                                  cost->exclusive, cost->shortest, cost->longest};
+        fwrite(words, sizeof words, 1, file);
+    }
+}
+
+static void
+put_profile(FILE *file, const hfi_profile *profile, const hfi_profile_files *files) {
+    put(file, files->formats);
+    put_text(file, files->name);
+    put_definitions(file, profile->definitions);
+    put(file, profile->collapsed);
+    put_paths(file, profile->tree);
+    put(file, profile->process_count);
+    for (size_t i = 0; i < profile->process_count; i++) {
+        put_text(file, profile->processes[i].name);
+        put_text(file, profile->processes[i].host);
+    }
+    put(file, profile->location_count);
+    for (size_t i = 0; i < profile->location_count; i++)
+        put_profile_location(file, &profile->locations[i]);
+}
+
+static hf_status
+put_summary(const void *contents, FILE *file) {
+    const hfi_recording_summary *summary = contents;
     put(file, MARK);
     put(file, summary->ticks_per_second);
     put(file, summary->begin_time);
     put(file, summary->end_time);
     put(file, summary->begin_realtime);
+    put(file, summary->end_realtime);
+    put(file, summary->has_rank);
+    put(file, summary->rank);
     put_text(file, summary->process_name);
     put_text(file, summary->host_name);
+    put_text(file, summary->machine ? summary->machine : "");
+    put(file, summary->was_killed);
+    put(file, summary->is_traced);
     put_definitions(file, summary->definitions);
     put(file, summary->location_count);
     for (size_t i = 0; i < summary->location_count; i++) {
@@ -81,13 +120,16 @@ hfi_part_file_write(const char *path, const hfi_recording_summary *summary,
         put(file, summary->locations[i].events);
         put_text(file, summary->locations[i].name);
     }
-    int failed = ferror(file) ? EIO : 0;
-    if (fclose(file) != 0 && !failed)
-        failed = errno;
-    if (!failed && rename(unfinished, path) != 0)
-        failed = errno;
-    free(unfinished);
-    return failed ? hf_error_set_errno(reterr, failed, "writing %s", path) : HF_OK;
+    put(file, summary->profile != NULL);
+    if (summary->profile)
+        put_profile(file, summary->profile, &summary->profile_files);
+    return HF_OK;
+}
+
+hf_status
+hfi_part_file_write(const char *path, const hfi_recording_summary *summary,
+                    hf_error *reterr) {
+    return hfi_whole_file_write(path, put_summary, summary, reterr);
 }
 
 /* -- reading it ----------------------------------------------------------------------
@@ -139,7 +181,7 @@ get_definitions(cursor *at, hfi_definitions *definitions) {
     for (uint64_t i = 0; i < regions && !at->bad; i++) {
         uint32_t name = get_below(at, strings), file = get_below(at, strings);
         uint32_t line = get_below(at, UINT32_MAX);
-        uint32_t kind = get_below(at, HFI_REGION_USER + 1);
+        uint32_t kind = get_below(at, HFI_REGION_ARTIFICIAL + 1);
         at->bad = at->bad ||
                   hfi_definitions_add_region(
                       definitions, hfi_definitions_get_string(definitions, name),
@@ -183,6 +225,74 @@ get_locations(cursor *at, hfi_recording_summary *summary) {
     summary->locations = locations;
 }
 
+/* The root is there already. */
+static void
+get_paths(cursor *at, hfi_profile *profile, uint64_t regions) {
+    uint32_t node;
+    uint64_t count = get(at);
+    for (uint64_t i = 1; i < count && !at->bad; i++) {
+        uint32_t parent = get_below(at, i), region = get_below(at, regions);
+        at->bad = at->bad ||
+                  hfi_calltree_path(profile->tree, parent, region, &node) != HF_OK ||
+                  node != i;
+    }
+}
+
+/* As many paths as there are, at most. */
+static void
+get_costs(cursor *at, hfi_profile *profile, hfi_path_cost *costs) {
+    size_t paths = hfi_calltree_count(profile->tree);
+    uint64_t id = get(at);
+    uint32_t process = get_below(at, profile->process_count);
+    char *name = strdup(get_text(at));
+    uint32_t count = get_below(at, paths);
+    for (uint32_t i = 0; i < count && !at->bad; i++) {
+        uint64_t words[6] = {0};
+        at->bad = fread(words, sizeof words, 1, at->file) != 1 || words[0] >= paths;
+        costs[i] = (hfi_path_cost){(uint32_t)words[0], words[1], words[2],
+                                   words[3],           words[4], words[5]};
+    }
+    at->bad = at->bad || !name ||
+              hfi_profile_add_costs(profile, process, id, name, costs, count) != HF_OK;
+    free(name);
+}
+
+static void
+get_processes(cursor *at, hfi_profile *profile) {
+    uint64_t count = get(at);
+    for (uint64_t i = 0; i < count && !at->bad; i++) {
+        uint32_t id;
+        char *name = strdup(get_text(at));
+        const char *host = get_text(at);
+        at->bad = at->bad || !name ||
+                  hfi_profile_add_process(profile, name, host, &id) != HF_OK;
+        free(name);
+    }
+}
+
+static void
+get_profile(cursor *at, hfi_recording_summary *summary) {
+    hfi_profile *profile = NULL;
+    at->bad = at->bad || hfi_profile_create(&profile) != HF_OK;
+    if (at->bad)
+        return;
+    summary->profile = profile;
+    summary->profile_files.formats = get_below(at, UINT32_MAX);
+    summary->profile_files.name = strdup(get_text(at));
+    get_definitions(at, profile->definitions);
+    size_t regions = hfi_definitions_count_regions(profile->definitions);
+    profile->collapsed = get_below(at, UINT32_MAX);
+    get_paths(at, profile, regions);
+    get_processes(at, profile);
+    hfi_path_cost *costs = calloc(hfi_calltree_count(profile->tree), sizeof *costs);
+    at->bad = at->bad || !summary->profile_files.name || !costs ||
+              strchr(summary->profile_files.name, '/');
+    uint64_t locations = get(at);
+    for (uint64_t i = 0; i < locations && !at->bad; i++)
+        get_costs(at, profile, costs);
+    free(costs);
+}
+
 void
 hfi_part_file_free(hfi_recording_summary *summary) {
     if (!summary)
@@ -193,6 +303,9 @@ hfi_part_file_free(hfi_recording_summary *summary) {
     free((hfi_location_summary *)summary->locations);
     free((char *)summary->process_name);
     free((char *)summary->host_name);
+    free((char *)summary->machine);
+    hfi_profile_close((hfi_profile *)summary->profile);
+    free((char *)summary->profile_files.name);
     free(summary);
 }
 
@@ -209,11 +322,19 @@ read_summary(cursor *at, hfi_recording_summary *summary) {
     summary->begin_time = get(at);
     summary->end_time = get(at);
     summary->begin_realtime = get(at);
+    summary->end_realtime = get(at);
+    summary->has_rank = get_below(at, 2);
+    summary->rank = get_below(at, UINT32_MAX);
     summary->process_name = strdup(get_text(at));
     summary->host_name = strdup(get_text(at));
+    summary->machine = strdup(get_text(at));
+    summary->was_killed = get_below(at, 2);
+    summary->is_traced = get_below(at, 2);
     get_definitions(at, definitions);
     get_locations(at, summary);
-    if (!summary->process_name || !summary->host_name)
+    if (get_below(at, 2))
+        get_profile(at, summary);
+    if (!summary->process_name || !summary->host_name || !summary->machine)
         return HF_E_NOMEM;
     return at->bad ? HF_E_CORRUPT : HF_OK;
 }

@@ -97,28 +97,63 @@ take_number(hfi_part *part, const char *parts, uint32_t number, hf_error *reterr
     return lock_byte(part->lock, (off_t)number, F_WRLCK, reterr);
 }
 
+/* A program may have closed our descriptor, and given its number to a file of its own.
+ */
+static bool
+has_lock_file(const hfi_part *part) {
+    struct stat now;
+    return part->lock >= 0 && fstat(part->lock, &now) == 0 &&
+           (uint64_t)now.st_ino == part->lock_inode;
+}
+
+/* With the descriptor go all locks, unless a child has them. */
 static void
 part_fini(hfi_part *part) {
-    if (part->lock >= 0)
-        close(part->lock); /* and with it all locks, unless a child has them */
+    if (has_lock_file(part))
+        close(part->lock);
     free(part->own);
     free(part->directory);
     *part = (hfi_part){.lock = -1};
+}
+
+/* The lock file of an experiment, with its gate closed behind us. */
+static hf_status
+enter(const char *directory, bool begin, hfi_part *part, char **ret_parts,
+      hf_error *reterr) {
+    struct stat now;
+    *ret_parts = NULL;
+    part->directory = realpath(directory, NULL);
+    if (!part->directory)
+        return hf_error_set_errno(reterr, errno, "opening %s", directory);
+    if (asprintf(ret_parts, "%s/parts", part->directory) < 0) {
+        *ret_parts = NULL;
+        return HF_E_NOMEM;
+    }
+    hf_status status = pass_gate(*ret_parts, begin, &part->lock, reterr);
+    if (status == HF_OK && fstat(part->lock, &now) == 0)
+        part->lock_inode = now.st_ino;
+    return status;
+}
+
+hf_status
+hfi_part_visit(const char *directory, hfi_part *ret_part, hf_error *reterr) {
+    hfi_part part = {.lock = -1, .number = HFI_PART_NONE};
+    char *parts;
+    hf_status status = enter(directory, true, &part, &parts, reterr);
+    free(parts);
+    if (status == HF_OK)
+        *ret_part = part;
+    else
+        part_fini(&part);
+    return status;
 }
 
 hf_status
 hfi_part_join(const char *directory, bool begin, uint32_t number, hfi_part *ret_part,
               hf_error *reterr) {
     hfi_part part = {.lock = -1};
-    char *parts = NULL;
-    hf_status status = HF_OK;
-    part.directory = realpath(directory, NULL);
-    if (!part.directory)
-        status = hf_error_set_errno(reterr, errno, "opening %s", directory);
-    else if (asprintf(&parts, "%s/parts", part.directory) < 0)
-        status = HF_E_NOMEM;
-    if (status == HF_OK)
-        status = pass_gate(parts, begin, &part.lock, reterr);
+    char *parts;
+    hf_status status = enter(directory, begin, &part, &parts, reterr);
     if (status == HF_OK)
         status = take_number(&part, parts, number, reterr);
     if (status == HF_OK)
@@ -132,15 +167,43 @@ hfi_part_join(const char *directory, bool begin, uint32_t number, hfi_part *ret_
     return HF_OK;
 }
 
+static hf_status
+open_lock_file(hfi_part *part, hf_error *reterr) {
+    char *path = NULL;
+    if (asprintf(&path, "%s/parts/lock", part->directory) < 0)
+        return HF_E_NOMEM;
+    part->lock = open(path, O_RDWR | O_CLOEXEC);
+    hf_status status =
+        part->lock < 0 ? hf_error_set_errno(reterr, errno, "opening %s", path) : HF_OK;
+    free(path);
+    return status;
+}
+
 hf_status
 hfi_part_finish(hfi_part *part, hf_error *reterr) {
+    hf_status status = HF_OK;
+    if (!has_lock_file(part))
+        status = open_lock_file(part, reterr);
+    if (status != HF_OK)
+        return status;
     return lock_byte(part->lock, GATE, F_WRLCK, reterr);
+}
+
+static bool
+is_locked(const hfi_part *part, off_t from, off_t length) {
+    struct flock lock = {
+        .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = from, .l_len = length};
+    return fcntl(part->lock, F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
 }
 
 bool
 hfi_part_is_last(const hfi_part *part) {
-    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = GATE};
-    return fcntl(part->lock, F_OFD_GETLK, &lock) == 0 && lock.l_type == F_UNLCK;
+    return !is_locked(part, 0, GATE);
+}
+
+bool
+hfi_part_is_alive(const hfi_part *part, uint32_t number) {
+    return is_locked(part, (off_t)number, 1);
 }
 
 static int

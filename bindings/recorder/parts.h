@@ -16,7 +16,11 @@ typedef struct hfi_part {
     char *own;       /* directory/parts/NUMBER */
     uint32_t number;
     int lock; /* descriptor of directory/parts/lock; -1: nowhere a part */
+    uint64_t lock_inode;
 } hfi_part;
+
+/* The number of who only looks after the others. */
+#define HFI_PART_NONE UINT32_MAX
 
 /* Become a part of the experiment. With `begin` the first one may be made, else
  * HF_NOT_FOUND where no part is left. Numbers are tried from `number` on. Failures:
@@ -24,10 +28,16 @@ typedef struct hfi_part {
 HF_CHECK hf_status hfi_part_join(const char *directory, bool begin, uint32_t number,
                                  hfi_part *ret_part, hf_error *reterr);
 
+/* Pass the gate as one that records nothing; then as after hfi_part_finish(). What the
+ * experiment lacks for that is made. Failures: as above. */
+HF_CHECK hf_status hfi_part_visit(const char *directory, hfi_part *ret_part,
+                                  hf_error *reterr);
+
 /* Until hfi_part_leave() nobody else joins or finishes. Failures: HF_E_SYSTEM. */
 HF_CHECK hf_status hfi_part_finish(hfi_part *part, hf_error *reterr);
 /* Between those two: */
 bool hfi_part_is_last(const hfi_part *part);
+bool hfi_part_is_alive(const hfi_part *part, uint32_t number);
 /* Give the part up, unless a forked child has it. `remove`: with everything that only
  * recording needed. One that is given up already is fine. */
 void hfi_part_leave(hfi_part *part, bool remove);

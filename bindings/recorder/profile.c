@@ -4,7 +4,8 @@
  * has numbered. Here they become one: paths are the same where the contents of their
  * regions are (name, file, line, kind), so the trees of other processes, with other
  * numbers and another clock, are merged as those of other threads are. What a location
- * spent on a path is kept beside the sum.
+ * spent on a path is kept beside the sum. The profiles of an experiment's processes,
+ * which each made at its end, become one in the same way (experiment.c).
  *
  * Invariants: a node's inclusive time is its exclusive time and the inclusive times of
  * its callees, exactly, for each location and for the sum: times are made ns first, and
@@ -25,6 +26,7 @@ hfi_profile_create(hfi_profile **ret_profile) {
     hfi_profile *profile = calloc(1, sizeof *profile);
     if (!profile)
         return HF_E_NOMEM;
+    profile->collapsed = HFI_REGION_COLLAPSED;
     if (hfi_definitions_create(&profile->definitions) != HF_OK ||
         hfi_calltree_create(NULL, &profile->tree) != HF_OK) {
         hfi_profile_close(profile);
@@ -34,12 +36,18 @@ hfi_profile_create(hfi_profile **ret_profile) {
     return HF_OK;
 }
 
+static void
+process_fini(hfi_profile_process *process) {
+    free(process->name);
+    free(process->host);
+}
+
 void
 hfi_profile_close(hfi_profile *profile) {
     if (!profile)
         return;
     for (size_t i = 0; i < profile->process_count; i++)
-        free(profile->processes[i]);
+        process_fini(&profile->processes[i]);
     for (size_t i = 0; i < profile->location_count; i++) {
         free(profile->locations[i].name);
         free(profile->locations[i].costs);
@@ -65,15 +73,18 @@ reserve(void **array, size_t *capacity, size_t count, size_t item_size) {
 }
 
 hf_status
-hfi_profile_add_process(hfi_profile *profile, const char *name, uint32_t *ret_process) {
+hfi_profile_add_process(hfi_profile *profile, const char *name, const char *host,
+                        uint32_t *ret_process) {
     void *array = profile->processes;
     if (!reserve(&array, &profile->process_capacity, profile->process_count,
                  sizeof *profile->processes))
         return HF_E_NOMEM;
     profile->processes = array;
-    char *copy = strdup(name);
-    if (!copy)
+    hfi_profile_process copy = {strdup(name), strdup(host)};
+    if (!copy.name || !copy.host) {
+        process_fini(&copy);
         return HF_E_NOMEM;
+    }
     *ret_process = (uint32_t)profile->process_count;
     profile->processes[profile->process_count++] = copy;
     return HF_OK;
@@ -105,8 +116,15 @@ to_ns(uint64_t ticks, uint64_t ticks_per_second) {
 static hf_status
 region_merge(hfi_profile *profile, const hfi_definitions *from, uint32_t region,
              uint32_t *ret_region) {
-    if (region == HFI_REGION_COLLAPSED)
-        return hfi_definitions_add_region(profile->definitions, "COLLAPSE", "", 0,
+    if (region == HFI_REGION_COLLAPSED) {
+        hf_status status = hfi_definitions_add_region(
+            profile->definitions, "COLLAPSE", "", 0, HFI_REGION_ARTIFICIAL, ret_region);
+        if (status == HF_OK)
+            profile->collapsed = *ret_region;
+        return status;
+    }
+    if (region == HFI_REGION_FLUSH)
+        return hfi_definitions_add_region(profile->definitions, "BUFFER FLUSH", "", 0,
                                           HFI_REGION_ARTIFICIAL, ret_region);
     const hfi_region *found = hfi_definitions_get_region(from, region);
     return hfi_definitions_add_region(profile->definitions,
@@ -140,7 +158,7 @@ paths_merge(hfi_profile *profile, const hfi_definitions *definitions,
 
 /* What is spent in callees is the sum of their rounded times. */
 static void
-costs_finish(hfi_profile *profile, const hfi_calltree *tree, hfi_path_cost *costs) {
+costs_finish(const hfi_calltree *tree, hfi_path_cost *costs) {
     size_t count = hfi_calltree_count(tree) - 1;
     for (size_t i = 0; i < count; i++)
         costs[i].exclusive = costs[i].inclusive;
@@ -149,6 +167,10 @@ costs_finish(hfi_profile *profile, const hfi_calltree *tree, hfi_path_cost *cost
         if (parent)
             costs[parent - 1].exclusive -= costs[i].inclusive;
     }
+}
+
+static void
+costs_sum(hfi_calltree *tree, const hfi_path_cost *costs, size_t count) {
     for (size_t i = 0; i < count; i++) {
         hfi_calltree_node more = {.visits = costs[i].visits,
                                   .inclusive = costs[i].inclusive,
@@ -156,39 +178,116 @@ costs_finish(hfi_profile *profile, const hfi_calltree *tree, hfi_path_cost *cost
                                   .shortest =
                                       costs[i].visits ? costs[i].shortest : UINT64_MAX,
                                   .longest = costs[i].longest};
-        hfi_calltree_sum(profile->tree, costs[i].path, &more);
+        hfi_calltree_sum(tree, costs[i].path, &more);
     }
+}
+
+/* The costs become the profile's. */
+static hf_status
+add_costs_consume(hfi_profile *profile, uint32_t process, uint64_t id, const char *name,
+                  hfi_path_cost *costs_consume, size_t count) {
+    void *array = profile->locations;
+    char *copy = NULL;
+    if (!reserve(&array, &profile->location_capacity, profile->location_count,
+                 sizeof *profile->locations) ||
+        !(copy = strdup(name))) {
+        free(costs_consume);
+        return HF_E_NOMEM;
+    }
+    profile->locations = array;
+    profile->locations[profile->location_count++] =
+        (hfi_profile_location){.id = id,
+                               .process = process,
+                               .name = copy,
+                               .costs = costs_consume,
+                               .count = count};
+    costs_sum(profile->tree, costs_consume, count);
+    return HF_OK;
 }
 
 hf_status
 hfi_profile_add_location(hfi_profile *profile, uint32_t process, uint64_t id,
                          const char *name, const hfi_definitions *definitions,
                          const hfi_calltree *tree, uint64_t ticks_per_second) {
-    void *array = profile->locations;
-    if (!reserve(&array, &profile->location_capacity, profile->location_count,
-                 sizeof *profile->locations))
-        return HF_E_NOMEM;
-    profile->locations = array;
-    hfi_profile_location *location = &profile->locations[profile->location_count];
     size_t count = hfi_calltree_count(tree) - 1;
-    *location =
-        (hfi_profile_location){.id = id,
-                               .process = process,
-                               .name = strdup(name),
-                               .costs = calloc(count + 1, sizeof(hfi_path_cost)),
-                               .count = count};
-    hf_status status =
-        location->name && location->costs
-            ? paths_merge(profile, definitions, tree, ticks_per_second, location->costs)
-            : HF_E_NOMEM;
+    hfi_path_cost *costs = calloc(count + 1, sizeof *costs);
+    if (!costs)
+        return HF_E_NOMEM;
+    hf_status status = paths_merge(profile, definitions, tree, ticks_per_second, costs);
     if (status != HF_OK) {
-        free(location->name);
-        free(location->costs);
+        free(costs);
         return status;
     }
-    costs_finish(profile, tree, location->costs);
-    profile->location_count++;
-    return HF_OK;
+    costs_finish(tree, costs);
+    return add_costs_consume(profile, process, id, name, costs, count);
+}
+
+hf_status
+hfi_profile_add_costs(hfi_profile *profile, uint32_t process, uint64_t id,
+                      const char *name, const hfi_path_cost *costs, size_t count) {
+    hfi_path_cost *copy = malloc((count + 1) * sizeof *copy);
+    if (!copy)
+        return HF_E_NOMEM;
+    if (count)
+        memcpy(copy, costs, count * sizeof *copy);
+    return add_costs_consume(profile, process, id, name, copy, count);
+}
+
+/* -- profiles of several processes ----------------------------------------------------
+ */
+
+/* What each path of `from` is here; the caller frees it. */
+static hf_status
+map_paths(hfi_profile *profile, const hfi_profile *from, uint32_t **ret_paths) {
+    size_t count = hfi_calltree_count(from->tree);
+    uint32_t *paths = calloc(count, sizeof *paths);
+    hf_status status = paths ? HF_OK : HF_E_NOMEM;
+    for (size_t i = 1; i < count && status == HF_OK; i++) {
+        const hfi_calltree_node *node = hfi_calltree_get(from->tree, i);
+        bool is_collapsed = node->region == from->collapsed;
+        uint32_t region;
+        status =
+            region_merge(profile, from->definitions,
+                         is_collapsed ? HFI_REGION_COLLAPSED : node->region, &region);
+        if (status == HF_OK)
+            status = hfi_calltree_path(profile->tree, paths[node->parent], region,
+                                       &paths[i]);
+    }
+    if (status == HF_OK)
+        *ret_paths = paths;
+    else
+        free(paths);
+    return status;
+}
+
+static hf_status
+merge_location(hfi_profile *profile, uint32_t first_process, const uint32_t *paths,
+               const hfi_profile_location *from) {
+    hfi_path_cost *costs = malloc((from->count + 1) * sizeof *costs);
+    if (!costs)
+        return HF_E_NOMEM;
+    for (size_t i = 0; i < from->count; i++) {
+        costs[i] = from->costs[i];
+        costs[i].path = paths[costs[i].path];
+    }
+    return add_costs_consume(profile, first_process + from->process, from->id,
+                             from->name, costs, from->count);
+}
+
+hf_status
+hfi_profile_merge(hfi_profile *profile, const hfi_profile *from) {
+    uint32_t *paths, process;
+    uint32_t first = (uint32_t)profile->process_count;
+    hf_status status = map_paths(profile, from, &paths);
+    if (status != HF_OK)
+        return status;
+    for (size_t i = 0; i < from->process_count && status == HF_OK; i++)
+        status = hfi_profile_add_process(profile, from->processes[i].name,
+                                         from->processes[i].host, &process);
+    for (size_t i = 0; i < from->location_count && status == HF_OK; i++)
+        status = merge_location(profile, first, paths, &from->locations[i]);
+    free(paths);
+    return status;
 }
 
 uint64_t
@@ -196,9 +295,7 @@ hfi_profile_count_collapsed(const hfi_profile *profile) {
     uint64_t count = 0;
     for (size_t i = 1; i < hfi_calltree_count(profile->tree); i++) {
         const hfi_calltree_node *node = hfi_calltree_get(profile->tree, i);
-        const hfi_region *region =
-            hfi_definitions_get_region(profile->definitions, node->region);
-        if (region->kind == HFI_REGION_ARTIFICIAL)
+        if (node->region == profile->collapsed)
             count += node->visits;
     }
     return count;

@@ -18,6 +18,10 @@ typedef struct hfi_path_cost {
     uint64_t shortest, longest; /* inclusive, of one visit; 0 without visits */
 } hfi_path_cost;
 
+typedef struct hfi_profile_process {
+    char *name, *host;
+} hfi_profile_process;
+
 typedef struct hfi_profile_location {
     uint64_t id;
     uint32_t process;
@@ -30,8 +34,8 @@ typedef struct hfi_profile_location {
 typedef struct hfi_profile {
     hfi_definitions *definitions;
     hfi_calltree *tree;
-    char host[256];
-    char **processes; /* names */
+    uint32_t collapsed; /* the region; HFI_REGION_COLLAPSED while there is none */
+    hfi_profile_process *processes;
     size_t process_count, process_capacity;
     hfi_profile_location *locations;
     size_t location_count, location_capacity;
@@ -42,7 +46,7 @@ HF_CHECK hf_status hfi_profile_create(hfi_profile **ret_profile);
 void hfi_profile_close(hfi_profile *profile);
 
 HF_CHECK hf_status hfi_profile_add_process(hfi_profile *profile, const char *name,
-                                           uint32_t *ret_process);
+                                           const char *host, uint32_t *ret_process);
 
 /* Add a location's tree, whose regions are those of `definitions`. Equal regions are
  * one, wherever they come from. Nothing of what is given is kept. */
@@ -51,6 +55,14 @@ HF_CHECK hf_status hfi_profile_add_location(hfi_profile *profile, uint32_t proce
                                             const hfi_definitions *definitions,
                                             const hfi_calltree *tree,
                                             uint64_t ticks_per_second);
+
+/* Add a location whose paths are the profile's already. */
+HF_CHECK hf_status hfi_profile_add_costs(hfi_profile *profile, uint32_t process,
+                                         uint64_t id, const char *name,
+                                         const hfi_path_cost *costs, size_t count);
+
+/* Add all processes of another profile, and their locations. */
+HF_CHECK hf_status hfi_profile_merge(hfi_profile *profile, const hfi_profile *from);
 
 const char *hfi_profile_name(const hfi_profile *profile, uint32_t region);
 const char *hfi_profile_file(const hfi_profile *profile, uint32_t region);
@@ -65,11 +77,17 @@ uint64_t hfi_profile_count_collapsed(const hfi_profile *profile);
 #define HFI_PROFILE_CUBEX     8u
 #define HFI_PROFILE_CUBEX_SUM 16u /* the threads of a process are one */
 
-/* Write DIRECTORY/NAME.json, and so on: each of `formats`, also when another one fails.
- * Failures: HF_E_SYSTEM, HF_E_NOMEM, HF_E_INVALID for a name that is too long. */
+/* Which files are written, and their name before the suffix. */
+typedef struct hfi_profile_files {
+    const char *name;
+    unsigned formats;
+} hfi_profile_files;
+
+/* Write DIRECTORY/NAME.json, and so on: each of the formats, also when another one
+ * fails. What was there is replaced when the new one is whole. Failures: HF_E_SYSTEM,
+ * HF_E_NOMEM, HF_E_INVALID for a name that is too long. */
 HF_CHECK hf_status hfi_profile_write(const hfi_profile *profile, const char *directory,
-                                     const char *name, unsigned formats,
-                                     hf_error *reterr);
+                                     const hfi_profile_files *files, hf_error *reterr);
 
 /* One each; what the stream refuses is seen by its error indicator. */
 HF_CHECK hf_status hfi_profile_write_json(const hfi_profile *profile, FILE *file);

@@ -209,24 +209,40 @@ put_locations(const cube *self, uint32_t process, uint32_t *next) {
         put_location(self->file, (*next)++, 0, name);
 }
 
+static bool
+is_on_host_of(const hfi_profile *profile, uint32_t process, uint32_t other) {
+    return strcmp(profile->processes[process].host, profile->processes[other].host) ==
+           0;
+}
+
+static void
+put_node(FILE *file, uint32_t id, const char *host) {
+    fprintf(file, "<systemtreenode Id=\"%" PRIu32 "\">\n", id);
+    put_element(file, "name", host);
+    fputs("<class>node</class>\n", file);
+}
+
+/* Neighbours on one host share a node of the machine. */
 static void
 put_system(const cube *self) {
     FILE *file = self->file;
     const hfi_profile *profile = self->profile;
-    uint32_t next = 0;
+    uint32_t next = 0, node = 0;
     fputs("<system>\n<systemtreenode Id=\"0\">\n<name>machine</name>\n"
-          "<class>machine</class>\n<systemtreenode Id=\"1\">\n",
+          "<class>machine</class>\n",
           file);
-    put_element(file, "name", profile->host);
-    fputs("<class>node</class>\n", file);
     for (uint32_t i = 0; i < profile->process_count; i++) {
+        if (i == 0 || !is_on_host_of(profile, i, i - 1))
+            put_node(file, ++node, profile->processes[i].host);
         fprintf(file, "<locationgroup Id=\"%" PRIu32 "\">\n", i);
-        put_element(file, "name", profile->processes[i]);
+        put_element(file, "name", profile->processes[i].name);
         fprintf(file, "<rank>%" PRIu32 "</rank>\n<type>process</type>\n", i);
         put_locations(self, i, &next);
         fputs("</locationgroup>\n", file);
+        if (i + 1 == profile->process_count || !is_on_host_of(profile, i, i + 1))
+            fputs("</systemtreenode>\n", file);
     }
-    fputs("</systemtreenode>\n</systemtreenode>\n</system>\n", file);
+    fputs("</systemtreenode>\n</system>\n", file);
 }
 
 static hf_status

@@ -6,50 +6,51 @@
  * functions and who called them, summed over threads.
  *
  * A file that can't be written is an error, and the others are written all the same: a
- * disk that is full for the large one may have room for the small ones.
+ * disk that is full for the large one may have room for the small ones. Each is written
+ * beside the one that is there, and takes its place: processes that end one after the
+ * other write them again, and what is there at any time can be read.
  */
 #include "profile.h"
+#include "whole_file.h"
 
-#include <errno.h>
+typedef hf_status (*format_writer)(const hfi_profile *, FILE *);
 
 static const struct {
     unsigned format;
     const char *suffix;
-    hf_status (*write)(const hfi_profile *, FILE *);
+    format_writer write;
 } formats[] = {{HFI_PROFILE_JSON, "json", hfi_profile_write_json},
                {HFI_PROFILE_CALLGRIND, "callgrind", hfi_profile_write_callgrind},
                {HFI_PROFILE_PSTATS, "pstats", hfi_profile_write_pstats},
                {HFI_PROFILE_CUBEX, "cubex", hfi_profile_write_cubex},
                {HFI_PROFILE_CUBEX_SUM, "cubex", hfi_profile_write_cubex_sum}};
 
+typedef struct profile_file {
+    const hfi_profile *profile;
+    format_writer write;
+} profile_file;
+
 static hf_status
-write_file(const hfi_profile *profile, const char *path,
-           hf_status (*write)(const hfi_profile *, FILE *), hf_error *reterr) {
-    FILE *file = fopen(path, "wb");
-    if (!file)
-        return hf_error_set_errno(reterr, errno, "creating %s", path);
-    int failed = write(profile, file) == HF_OK ? 0 : ENOMEM;
-    if (ferror(file) && !failed)
-        failed = EIO;
-    if (fclose(file) != 0 && !failed)
-        failed = errno;
-    return failed ? hf_error_set_errno(reterr, failed, "writing %s", path) : HF_OK;
+write_format(const void *contents, FILE *file) {
+    const profile_file *self = contents;
+    return self->write(self->profile, file);
 }
 
 hf_status
-hfi_profile_write(const hfi_profile *profile, const char *directory, const char *name,
-                  unsigned wanted, hf_error *reterr) {
+hfi_profile_write(const hfi_profile *profile, const char *directory,
+                  const hfi_profile_files *files, hf_error *reterr) {
     hf_status status = HF_OK;
     for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
         char path[4096];
-        if (!(wanted & formats[i].format))
+        if (!(files->formats & formats[i].format))
             continue;
-        int length =
-            snprintf(path, sizeof path, "%s/%s.%s", directory, name, formats[i].suffix);
+        int length = snprintf(path, sizeof path, "%s/%s.%s", directory, files->name,
+                              formats[i].suffix);
         if (length < 0 || (size_t)length >= sizeof path)
             return hf_error_set(reterr, HF_E_INVALID, "the profile's name is too long");
-        hf_status one = write_file(profile, path, formats[i].write,
-                                   status == HF_OK ? reterr : NULL);
+        profile_file contents = {profile, formats[i].write};
+        hf_status one = hfi_whole_file_write(path, write_format, &contents,
+                                             status == HF_OK ? reterr : NULL);
         status = status == HF_OK ? one : status;
     }
     return status;

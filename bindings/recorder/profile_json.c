@@ -83,7 +83,7 @@ hfi_profile_write_json(const hfi_profile *profile, FILE *file) {
             hfi_profile_count_collapsed(profile));
     for (size_t i = 0; i < profile->process_count; i++) {
         fputs(i ? ", " : "", file);
-        write_text(file, profile->processes[i]);
+        write_text(file, profile->processes[i].name);
     }
     fputs("],\n\"regions\": [", file);
     write_regions(file, profile);

@@ -26,6 +26,7 @@
  * Rejected: a dict from code objects to regions (a hash and a compare per event).
  */
 #include "python_events.h"
+#include "clock.h"
 #include "python_hooks.h"
 
 #include <pthread.h>
@@ -155,6 +156,8 @@ location_find(PyCodeObject *code) {
 static hfi_code
 decide(PyCodeObject *code, PyObject *globals, bool below_hidden) {
     bool is_cell = hfi_code_is_cell(code);
+    if (hfi_code_is_statement(code))
+        return (hfi_code){HFI_CODE_STATEMENT, 0};
     if (below_hidden && !is_cell)
         return (hfi_code){HFI_CODE_NO_CELL, 0};
     uint32_t region = hfi_region_of_code(
@@ -176,6 +179,22 @@ hfi_code_meet(PyCodeObject *code, PyObject *globals, bool below_hidden) {
     (void)HFI_CODE_SET_EXTRA((PyObject *)code, hfi_events.extra_index, (void *)slot);
     PyErr_Restore(type, value, traceback);
     return met;
+}
+
+bool
+hfi_code_slots_are_known(void) {
+    static bool known;
+    const uint64_t tried = 0x5A5A;
+    if (known)
+        return true;
+    PyCodeObject *code = PyCode_NewEmpty("", "", 1);
+    known = code &&
+            HFI_CODE_SET_EXTRA((PyObject *)code, hfi_events.extra_index,
+                               (void *)tried) == 0 &&
+            hfi_code_slot(code) == tried;
+    PyErr_Clear();
+    Py_XDECREF(code);
+    return known;
 }
 
 /* -- this thread's location ----------------------------------------------------------
@@ -207,7 +226,8 @@ hfi_thread_refresh(hfi_owner entering, PyCodeObject *code) {
 static bool
 has_functions(const hfi_location *location) {
     for (size_t i = 0; i < location->depth; i++)
-        if (location->stack[i].owner != HFI_OWNER_USER)
+        if (location->stack[i].owner != HFI_OWNER_USER &&
+            location->stack[i].owner != HFI_OWNER_CELL)
             return true;
     return false;
 }
@@ -235,7 +255,7 @@ hfi_function_leave(hfi_location *location, hfi_owner owner, PyCodeObject *code) 
     }
     /* A function that is left out has no entry: don't search the stack for it. */
     uint32_t kind = is_top || !depth ? HFI_CODE_UNKNOWN : hfi_code_find(code).kind;
-    if (is_top || kind == HFI_CODE_RECORDED || kind == HFI_CODE_CELL)
+    if (is_top || hfi_code_is_entered(kind))
         hfi_location_leave(location, owner);
 }
 
@@ -256,6 +276,9 @@ hfi_events_open(const hf_recorder_options *options, bool c_calls, hf_error *rete
         hfi_events.extra_index = HFI_REQUEST_EXTRA(NULL);
     if (hfi_events.extra_index < 0)
         return hf_error_set(reterr, HF_E_LIMIT, "no slot is left on code objects");
+    if (!hfi_code_slots_are_known())
+        return hf_error_set(reterr, HF_E_LIMIT,
+                            "this Python keeps the slots of code objects elsewhere");
     /* Knows this thread's name; no location is made before it is there. */
     PyObject *threading = PyImport_ImportModule("threading");
     if (!threading)
@@ -294,7 +317,26 @@ hfi_events_disable(void) {
     if (!hfi_events.enabled)
         return 0;
     hfi_events.enabled = false;
+    hfi_events.disabled_at = hfi_clock_ticks();
     return hook->remove();
+}
+
+void
+hfi_events_begin_cell(PyObject *shown) {
+    hfi_location *location = hfi_events_get_location();
+    if (!location)
+        return;
+    uint32_t region =
+        hfi_region_of_cell(hf_recorder_get_definitions(hfi_events.recorder), shown);
+    if (region != HFI_REGION_NONE)
+        hfi_location_enter_cell(location, region);
+}
+
+void
+hfi_events_end_cell(void) {
+    hfi_location *location = hfi_events_get_location();
+    if (location)
+        hfi_location_leave_cell(location, hfi_events.disabled_at);
 }
 
 bool

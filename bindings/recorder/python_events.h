@@ -24,6 +24,11 @@ int hfi_events_enable(void);
 int hfi_events_disable(void);
 bool hfi_events_are_enabled(void);
 
+/* Around a cell, while events are off: the region of what is shown as `shown`. It ends
+ * where events were switched off. */
+void hfi_events_begin_cell(PyObject *shown);
+void hfi_events_end_cell(void);
+
 /* Before others join the recording, if there is one; see hf_recorder_share(). */
 HF_CHECK hf_status hfi_events_share(hf_error *reterr);
 

@@ -5,15 +5,28 @@
  * one C call, on every thread, and code between calls runs at its full speed: the
  * profile callback, which Python 3.11 has beside it, slows each instruction.
  *
- * Three things need care.
+ * What is left out is passed on after one look at its code object's slot, which is read
+ * where it lies: a third of the instructions that it took by the interpreter's function
+ * and with the thread's location found first.
+ *
+ * Four things need care.
  *
  * The C stack. With a hook each Python call takes some of it (half a kilobyte to one),
  * where the interpreter alone takes none; sys.setrecursionlimit() no longer protects.
  * So the hook looks at the stack's address, and raises RecursionError while there is
- * still room to handle it.
+ * still room to handle it. What the hook itself takes is little: of a thousand calls
+ * deep it lies on as many lines of the cache, so nothing but the frame's address is
+ * kept for the way back, and all else is found again.
  *
  * Generators. Calling a generator function runs its frame for an instruction or two,
  * which make the generator. That isn't a call of the program's: it has no event.
+ *
+ * Subscripts, before Python 3.11.4. Once `x[i]` is specialized for a class with a
+ * `__getitem__` in Python, the interpreter runs that without asking for a hook. It does
+ * so for functions whose version fits into 16 bits. So those that a subscript may call
+ * get a larger one, no two the same: when events are switched on, those of all classes
+ * that were specialized for, and later each function with two parameters that is met.
+ * Calls by name are specialized for any version.
  *
  * Others who set the same hook (torch.compile). Whoever comes later calls the one that
  * it found, so two hooks may lie in either order, and only the outermost one can be
@@ -30,23 +43,17 @@
 
 #if PY_VERSION_HEX < 0x030C0000
 
-#include <pthread.h>
+#include "interpreter_frame.h"
 
-#if defined(__GNUC__)
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wpedantic"
-#pragma GCC diagnostic ignored "-Wconversion"
-#endif
-#define Py_BUILD_CORE 1
-#include <internal/pycore_frame.h>
-#undef Py_BUILD_CORE
-#if defined(__GNUC__)
-#pragma GCC diagnostic pop
-#endif
+#include <pthread.h>
 
 /* What code without Python calls may need between two looks at the stack: the parser
  * and regular expressions recurse. */
 #define STACK_RESERVE ((size_t)384 * 1024)
+
+/* Not taken into the hook: what they need would lie on the stack for each call. */
+#define RARE  __attribute__((cold, noinline))
+#define ALONE __attribute__((noinline))
 
 #define ANY_GENERATOR (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR)
 
@@ -81,7 +88,7 @@ stack_bounds(uintptr_t *ret_low, size_t *ret_size) {
 #endif
 }
 
-static bool
+RARE static bool
 stack_is_short(uintptr_t address) {
     uintptr_t low;
     size_t size;
@@ -93,13 +100,72 @@ stack_is_short(uintptr_t address) {
     return address < stack_limit;
 }
 
+/* Of a process's first thread glibc learns it from /proc/self/maps, line by line: 0.5
+ * to 1 ms where much is loaded. So the thread that loads us, which is the first one,
+ * looks then: forks know it, and it isn't in the first call that is recorded. */
+__attribute__((constructor)) static void
+look_at_the_stack(void) {
+    (void)stack_is_short(UINTPTR_MAX);
+}
+
+/* -- subscripts that pass by the hook -------------------------------------------------
+ */
+
+/* Its specialized subscripts look for a hook. */
+#define PYTHON_3_11_4 0x030B04F0
+
+static bool
+subscripts_pass_by(void) {
+    return Py_Version < PYTHON_3_11_4;
+}
+
+static void
+keep_unspecialized(PyObject *object) {
+    static uint32_t unused = UINT32_MAX;
+    if (!object || !PyFunction_Check(object))
+        return;
+    PyFunctionObject *function = (PyFunctionObject *)object;
+    if (function->func_version <= UINT16_MAX &&
+        ((PyCodeObject *)function->func_code)->co_argcount == 2 &&
+        function->vectorcall == _PyFunction_Vectorcall)
+        function->func_version = unused--;
+}
+
+/* What the class remembers of its specialization may be gone: it is a mark only. */
+static void
+keep_classes_unspecialized(PyTypeObject *type, PyObject *name) {
+    PyObject *reference;
+    Py_ssize_t position = 0;
+    if (PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) &&
+        ((PyHeapTypeObject *)type)->_spec_cache.getitem)
+        keep_unspecialized(_PyType_Lookup(type, name));
+    while (type->tp_subclasses &&
+           PyDict_Next(type->tp_subclasses, &position, NULL, &reference)) {
+        PyObject *subclass = PyWeakref_GET_OBJECT(reference);
+        if (PyType_Check(subclass))
+            keep_classes_unspecialized((PyTypeObject *)subclass, name);
+    }
+}
+
+/* 0, or -1 with a Python error. */
+static int
+stop_passing_by(void) {
+    PyObject *name = PyUnicode_InternFromString("__getitem__");
+    if (!name)
+        return -1;
+    keep_classes_unspecialized(&PyBaseObject_Type, name);
+    Py_DECREF(name);
+    return 0;
+}
+
 /* -- the hook -------------------------------------------------------------------------
  */
 
-/* The recording may have been closed meanwhile, and another one opened. */
-static void
-leave_late(hfi_owner owner, uint32_t generation) {
-    if (!hfi_events.recorder || generation != hfi_events.generation)
+/* Events were switched meanwhile. Where another recording was opened, this thread may
+ * have no location in it. */
+RARE static void
+leave_late(hfi_owner owner) {
+    if (!hfi_events.recorder || hfi_here.generation != hfi_events.generation)
         return;
     hfi_location *location = hfi_thread_location(0, NULL);
     if (location && location->hider == owner)
@@ -116,23 +182,43 @@ is_no_call(const PyThreadState *thread, const _PyInterpreterFrame *frame) {
             frame->f_code->co_flags & ANY_GENERATOR);
 }
 
-static PyObject *
-evaluate_recorded(PyThreadState *thread, _PyInterpreterFrame *frame, int throwing,
-                  hfi_location *location) {
-    hfi_owner owner = (hfi_owner)frame;
-    hfi_code code = hfi_code_get(frame->f_code, frame->f_globals, location->hider != 0);
-    if (!hfi_function_enter(location, owner, code))
-        return next(thread, frame, throwing);
-    uint64_t epoch = hfi_here.epoch;
-    uint32_t generation = hfi_here.generation;
-    PyObject *result = next(thread, frame, throwing);
-    if (epoch != hfi_events.epoch)
-        leave_late(owner, generation);
-    else if (code.kind != HFI_CODE_HIDDEN)
-        hfi_location_leave(location, owner);
+RARE static hfi_location *
+find_location(const _PyInterpreterFrame *frame) {
+    return hfi_thread_location((hfi_owner)frame, frame->f_code);
+}
+
+RARE static hfi_code
+meet(const _PyInterpreterFrame *frame, const hfi_location *location) {
+    if (subscripts_pass_by())
+        keep_unspecialized((PyObject *)frame->f_func);
+    return hfi_code_meet(frame->f_code, frame->f_globals, location->hider != 0);
+}
+
+/* True where a leave is to follow. By themselves, these two leave nothing on the stack
+ * while the function runs. */
+ALONE static bool
+enter(const PyThreadState *thread, const _PyInterpreterFrame *frame, uint64_t slot) {
+    if (is_no_call(thread, frame))
+        return false;
+    hfi_location *location =
+        hfi_here.epoch == hfi_events.epoch ? hfi_here.location : find_location(frame);
+    if (!location)
+        return false;
+    hfi_code code = hfi_code_of_slot(slot);
+    if (hfi_code_is_unmet(code, location->hider != 0))
+        code = meet(frame, location);
+    return hfi_function_enter(location, (hfi_owner)frame, code);
+}
+
+ALONE static void
+leave(hfi_owner owner) {
+    hfi_location *location = hfi_here.location;
+    if (hfi_here.epoch != hfi_events.epoch || !location)
+        leave_late(owner);
     else if (location->hider == owner)
         location->hider = 0;
-    return result;
+    else
+        hfi_location_leave(location, owner);
 }
 
 static PyObject *evaluate(PyThreadState *thread, _PyInterpreterFrame *frame,
@@ -144,7 +230,7 @@ is_outermost(void) {
 }
 
 /* Events are off, and somebody's hook was over ours when they were switched off. */
-static PyObject *
+RARE static PyObject *
 pass_on(PyThreadState *thread, _PyInterpreterFrame *frame, int throwing) {
     _PyFrameEvalFunction to = next;
     probed = true;
@@ -166,10 +252,12 @@ evaluate(PyThreadState *thread, _PyInterpreterFrame *frame, int throwing) {
     }
     if (!listening)
         return pass_on(thread, frame, throwing);
-    hfi_location *location = hfi_thread_location((hfi_owner)frame, frame->f_code);
-    if (!location || is_no_call(thread, frame))
+    uint64_t slot = hfi_code_slot(frame->f_code);
+    if (hfi_slot_is_left_out(slot) || !enter(thread, frame, slot))
         return next(thread, frame, throwing);
-    return evaluate_recorded(thread, frame, throwing, location);
+    PyObject *result = next(thread, frame, throwing);
+    leave((hfi_owner)frame);
+    return result;
 }
 
 /* -- in the chain of hooks ------------------------------------------------------------
@@ -193,7 +281,7 @@ static int
 frames_install(void) {
     PyInterpreterState *interpreter = PyInterpreterState_Get();
     int in_chain = is_outermost() ? 1 : next ? probe() : 0;
-    if (in_chain < 0)
+    if (in_chain < 0 || (subscripts_pass_by() && stop_passing_by() < 0))
         return -1;
     if (!in_chain) {
         next = _PyInterpreterState_GetEvalFrameFunc(interpreter);

@@ -47,6 +47,7 @@ typedef struct hfi_events_state {
     uint64_t epoch;        /* changes with every open, enable and close */
     uint32_t generation;   /* of the recording */
     bool enabled;
+    uint64_t disabled_at;   /* ticks: the last time */
     Py_ssize_t extra_index; /* of the code objects' slot; -1 before the first open */
 } hfi_events_state;
 
@@ -79,12 +80,13 @@ hfi_thread_location(hfi_owner entering, PyCodeObject *code) {
  */
 
 typedef enum hfi_code_kind {
-    HFI_CODE_UNKNOWN,  /* not met in this recording */
-    HFI_CODE_RECORDED, /* has a region */
-    HFI_CODE_CELL,     /* likewise, and is recorded wherever it is called from */
-    HFI_CODE_LEFT_OUT, /* by itself */
-    HFI_CODE_HIDDEN,   /* with all that it calls */
-    HFI_CODE_NO_CELL   /* met below something hidden only: no region yet */
+    HFI_CODE_UNKNOWN,   /* not met in this recording */
+    HFI_CODE_RECORDED,  /* has a region */
+    HFI_CODE_CELL,      /* likewise, and is recorded wherever it is called from */
+    HFI_CODE_STATEMENT, /* of a cell, whose region is open: what it calls is recorded */
+    HFI_CODE_LEFT_OUT,  /* by itself */
+    HFI_CODE_HIDDEN,    /* with all that it calls */
+    HFI_CODE_NO_CELL    /* met below something hidden only: no region yet */
 } hfi_code_kind;
 
 typedef struct hfi_code {
@@ -94,12 +96,43 @@ typedef struct hfi_code {
 
 #define HFI_SLOT_REGION_BITS 29
 
-/* Slot: generation, kind, region. */
-static inline hfi_code
-hfi_code_find(PyCodeObject *code) {
+#if PY_VERSION_HEX < 0x030C0000
+/* What _PyCode_GetExtra() reads, which takes a tenth of an event: the interpreter has
+ * no name for it outside of the file that keeps it. hfi_code_slots_are_known() looks.
+ */
+typedef struct hfi_code_extras {
+    Py_ssize_t count;
+    uint64_t slots[];
+} hfi_code_extras;
+
+static inline uint64_t
+hfi_code_slot(const PyCodeObject *code) {
+    const hfi_code_extras *extras = code->co_extra;
+    return extras && extras->count > hfi_events.extra_index
+               ? extras->slots[hfi_events.extra_index]
+               : 0;
+}
+#else
+static inline uint64_t
+hfi_code_slot(PyCodeObject *code) {
     void *extra = NULL;
     (void)HFI_CODE_GET_EXTRA((PyObject *)code, hfi_events.extra_index, &extra);
-    uint64_t slot = (uint64_t)extra;
+    return (uint64_t)extra;
+}
+#endif
+
+/* Whether a slot is found where it is looked for. Without memory: false. */
+bool hfi_code_slots_are_known(void);
+
+/* Slot: generation, kind, region. */
+static inline bool
+hfi_slot_is_left_out(uint64_t slot) {
+    uint64_t kind = (uint64_t)hfi_events.generation << (32 - HFI_SLOT_REGION_BITS);
+    return slot >> HFI_SLOT_REGION_BITS == (kind | HFI_CODE_LEFT_OUT);
+}
+
+static inline hfi_code
+hfi_code_of_slot(uint64_t slot) {
     if (slot >> 32 != hfi_events.generation)
         return (hfi_code){HFI_CODE_UNKNOWN, 0};
     uint32_t low = (uint32_t)slot;
@@ -107,22 +140,40 @@ hfi_code_find(PyCodeObject *code) {
                       low & ((1u << HFI_SLOT_REGION_BITS) - 1)};
 }
 
+static inline hfi_code
+hfi_code_find(PyCodeObject *code) {
+    return hfi_code_of_slot(hfi_code_slot(code));
+}
+
 /* Decide what `code` is, and remember it. Below something hidden no region is defined
  * but for a cell. `globals` NULL: those of the innermost frame. Keeps the error
  * indicator. */
 hfi_code hfi_code_meet(PyCodeObject *code, PyObject *globals, bool below_hidden);
 
+/* Whether what was found of a code object doesn't tell what it is, here. */
+static inline bool
+hfi_code_is_unmet(hfi_code found, bool below_hidden) {
+    return found.kind == HFI_CODE_UNKNOWN ||
+           (found.kind == HFI_CODE_NO_CELL && !below_hidden);
+}
+
 static inline hfi_code
 hfi_code_get(PyCodeObject *code, PyObject *globals, bool below_hidden) {
     hfi_code found = hfi_code_find(code);
-    if (found.kind == HFI_CODE_UNKNOWN ||
-        (found.kind == HFI_CODE_NO_CELL && !below_hidden))
+    if (hfi_code_is_unmet(found, below_hidden))
         found = hfi_code_meet(code, globals, below_hidden);
     return found;
 }
 
 /* -- enter and leave ------------------------------------------------------------------
  */
+
+/* Whether its calls are on the stack. */
+static inline bool
+hfi_code_is_entered(uint32_t kind) {
+    return kind == HFI_CODE_RECORDED || kind == HFI_CODE_CELL ||
+           kind == HFI_CODE_STATEMENT;
+}
 
 /* True where a leave is to follow. */
 static inline bool
@@ -133,6 +184,10 @@ hfi_function_enter(hfi_location *location, hfi_owner owner, hfi_code code) {
     }
     if (code.kind == HFI_CODE_CELL) {
         hfi_location_enter_lifting(location, owner, code.region);
+        return true;
+    }
+    if (code.kind == HFI_CODE_STATEMENT) {
+        hfi_location_lift(location, owner);
         return true;
     }
     if (code.kind == HFI_CODE_HIDDEN && !location->hider) {

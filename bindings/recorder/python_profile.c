@@ -98,7 +98,7 @@ on_c_call(hfi_location *location, hfi_owner owner, PyCodeObject *code,
     if (location->hider)
         return;
     uint32_t kind = hfi_code_get(code, NULL, false).kind;
-    if (kind != HFI_CODE_RECORDED && kind != HFI_CODE_CELL)
+    if (!hfi_code_is_entered(kind))
         return;
     uint32_t region = region_of_c(function);
     if (region != HFI_REGION_NONE)

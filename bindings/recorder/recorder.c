@@ -1,24 +1,27 @@
 /* recorder.c - one recording: opened, given locations, closed.
  *
- * The expensive steps lie outside of what is measured: the archive is created with the
- * recorder, and the definitions and the profile are written when it is closed. In
- * between there are only the events of location.c.
+ * The expensive steps lie outside of what is measured: the log file is created with the
+ * recorder, and the trace and the profile are written when it is closed. In between
+ * there are only the events of location.c. The trace is written from the file, by the
+ * code that does it for a process that was killed (trace_recovery.c).
  *
  * Invariants: location i is locations[i]; it lives until close, so a thread may keep a
  * pointer as long as it checks that the recorder is still the same (python_events.c
- * does, by a generation number). A location whose thread has ended has its buffer
- * written out and released when the next location is made.
+ * does, by a generation number). A location whose thread has ended has its log unmapped
+ * when the next location is made.
  *
  * The interpreter's lock serializes all callers. The exception is `finished`, which an
  * ending thread sets after it has given that lock up for the last time.
  *
- * Rejected: writing definitions as they appear (they would fall into the measured part,
- * and a crash loses the anchor file all the same).
+ * Rejected: writing the archive's definitions as they appear (they would fall into the
+ * measured part, and it can't be read before it is whole).
  */
 #include "recorder.h"
 #include "clock.h"
+#include "log_reader.h"
 #include "profile.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +30,9 @@
 struct hf_recorder {
     hf_recorder_options options;
     char *directory, *profile_name;
-    void *archive; /* NULL without a trace */
+    void *archive;     /* NULL without a trace */
+    hfi_log_file *log; /* NULL without one, or where the back end is immediate */
+    char *log_path;
     hfi_definitions *definitions;
     hfi_location **locations;
     size_t count, capacity;
@@ -54,10 +59,60 @@ recorder_free(hf_recorder *recorder) {
     for (size_t i = 0; i < recorder->count; i++)
         location_free(recorder->locations[i]);
     free(recorder->locations);
+    hfi_log_file_close(recorder->log);
     hfi_definitions_close(recorder->definitions);
+    free(recorder->log_path);
     free(recorder->directory);
     free(recorder->profile_name);
     free(recorder);
+}
+
+static void
+name_process(const hf_recorder *recorder, char *name, size_t size) {
+    if (recorder->options.has_rank)
+        snprintf(name, size, "MPI Rank %" PRIu32, recorder->options.rank);
+    else
+        snprintf(name, size, "Process %ld", (long)getpid());
+}
+
+static void
+name_host(char *name, size_t size) {
+    name[size - 1] = '\0'; /* a name that is cut has no end */
+    if (gethostname(name, size - 1) != 0)
+        name[0] = '\0';
+}
+
+static unsigned
+wanted_formats(const hf_recorder *recorder) {
+    return recorder->options.profiling ? recorder->options.profile_files.formats : 0;
+}
+
+/* The back end's archive is there. */
+static hf_status
+open_log(hf_recorder *recorder, hf_error *reterr) {
+    const hfi_backend *backend = recorder->options.backend;
+    if (!backend->log_path)
+        return HF_OK;
+    hf_status status = backend->log_path(recorder->archive, &recorder->log_path);
+    if (status != HF_OK)
+        return no_memory(reterr);
+    hfi_log_head head = {.process = hfi_process_self(),
+                         .begin_time = recorder->begin_time,
+                         .begin_realtime = recorder->begin_realtime,
+                         .has_rank = recorder->options.has_rank,
+                         .rank = recorder->options.rank,
+                         .clock_counts = hfi_clock_counts,
+                         .clock_first = hfi_clock_first(),
+                         .clock_last = hfi_clock_look(),
+                         .profile_formats = wanted_formats(recorder),
+                         .profile_depth = recorder->options.room.depth,
+                         .profile_paths = recorder->options.room.paths};
+    snprintf(head.profile_name, sizeof head.profile_name, "%s", recorder->profile_name);
+    name_process(recorder, head.process_name, sizeof head.process_name);
+    name_host(head.host_name, sizeof head.host_name);
+    hfi_clock_name(head.machine, sizeof head.machine);
+    return hfi_log_file_create(recorder->log_path, &head, recorder->definitions,
+                               &recorder->log, reterr);
 }
 
 hf_status
@@ -73,16 +128,22 @@ hf_recorder_create(const hf_recorder_options *options, hf_recorder **ret_recorde
     recorder->begin_realtime = hfi_clock_realtime();
     hf_status status = hfi_definitions_create(&recorder->definitions);
     recorder->directory = strdup(options->directory);
-    recorder->profile_name = strdup(options->profile_name ? options->profile_name : "");
+    const char *profile_name = options->profile_files.name;
+    recorder->profile_name = strdup(profile_name ? profile_name : "");
     if (status != HF_OK || !recorder->directory || !recorder->profile_name) {
         status = no_memory(reterr);
         goto out;
     }
     recorder->options.directory = recorder->directory;
-    recorder->options.profile_name = recorder->profile_name;
+    recorder->options.profile_files.name = recorder->profile_name;
     if (options->backend)
         status = options->backend->open(recorder->directory, recorder->definitions,
                                         options->joins, &recorder->archive, reterr);
+    if (status == HF_OK && recorder->archive) {
+        status = open_log(recorder, reterr);
+        if (status != HF_OK)
+            (void)options->backend->close(recorder->archive, NULL, NULL, NULL);
+    }
 out:
     if (status != HF_OK) {
         recorder_free(recorder);
@@ -92,7 +153,7 @@ out:
     return HF_OK;
 }
 
-/* Leave what is open and write the buffer out. */
+/* Leave what is open; the location gets no more events. */
 static hf_status
 location_retire(hf_recorder *recorder, hfi_location *location, hf_error *reterr) {
     hfi_location_finish(location);
@@ -104,25 +165,13 @@ location_retire(hf_recorder *recorder, hfi_location *location, hf_error *reterr)
     return recorder->options.backend->writer_close(recorder->archive, writer, reterr);
 }
 
-static void
-name_process(char *name, size_t size) {
-    snprintf(name, size, "Process %ld", (long)getpid());
-}
-
-static void
-name_host(char *name, size_t size) {
-    name[size - 1] = '\0'; /* a name that is cut has no end */
-    if (gethostname(name, size - 1) != 0)
-        name[0] = '\0';
-}
-
 static hf_status
 fill_profile(const hf_recorder *recorder, hfi_profile *profile) {
-    char name[32];
+    char name[32], host[256];
     uint32_t process;
-    name_process(name, sizeof name);
-    name_host(profile->host, sizeof profile->host);
-    hf_status status = hfi_profile_add_process(profile, name, &process);
+    name_process(recorder, name, sizeof name);
+    name_host(host, sizeof host);
+    hf_status status = hfi_profile_add_process(profile, name, host, &process);
     for (size_t i = 0; i < recorder->count && status == HF_OK; i++) {
         const hfi_location *location = recorder->locations[i];
         status = hfi_profile_add_location(profile, process, location->id,
@@ -132,43 +181,81 @@ fill_profile(const hf_recorder *recorder, hfi_profile *profile) {
     return status;
 }
 
+/* NULL where there is none to be made. */
 static hf_status
-write_profile(const hf_recorder *recorder, uint64_t *ret_collapsed, hf_error *reterr) {
-    hfi_profile *profile;
-    char file[256];
-    int length = snprintf(file, sizeof file, "%s", recorder->profile_name);
-    if (recorder->options.joins)
-        length = snprintf(file, sizeof file, "%s-%ld", recorder->profile_name,
-                          (long)getpid());
-    if (length < 0 || (size_t)length >= sizeof file)
-        return hf_error_set(reterr, HF_E_INVALID, "the profile's name is too long");
-    if (hfi_profile_create(&profile) != HF_OK)
+make_profile(const hf_recorder *recorder, hfi_profile **ret_profile, hf_error *reterr) {
+    hfi_profile *profile = NULL;
+    *ret_profile = NULL;
+    if (!recorder->options.profiling)
+        return HF_OK;
+    if (hfi_profile_create(&profile) != HF_OK ||
+        fill_profile(recorder, profile) != HF_OK) {
+        hfi_profile_close(profile);
         return no_memory(reterr);
-    hf_status status = fill_profile(recorder, profile);
+    }
+    *ret_profile = profile;
+    return HF_OK;
+}
+
+/* -- the trace -----------------------------------------------------------------------
+ */
+
+static hf_status
+write_location(hf_recorder *recorder, const hfi_log_reader *log, size_t index,
+               hf_error *reterr) {
+    const hfi_backend *backend = recorder->options.backend;
+    hfi_location *location = recorder->locations[index];
+    uint64_t last_time;
+    void *writer;
+    hf_status status =
+        backend->writer_open(recorder->archive, location->id, &writer, reterr);
     if (status != HF_OK)
-        no_memory(reterr);
-    else
-        status = hfi_profile_write(profile, recorder->directory, file,
-                                   recorder->options.profile_formats, reterr);
-    *ret_collapsed = hfi_profile_count_collapsed(profile);
-    hfi_profile_close(profile);
+        return status;
+    status = hfi_log_reader_write(log, index, backend, writer, &location->events,
+                                  &last_time);
+    if (status != HF_OK)
+        hf_error_set(reterr, status, "the archive takes no more events");
+    hf_status closed = backend->writer_close(recorder->archive, writer,
+                                             status == HF_OK ? reterr : NULL);
+    return status == HF_OK ? closed : status;
+}
+
+static hf_status
+write_events(hf_recorder *recorder, hf_error *reterr) {
+    hfi_log_reader *log;
+    if (!recorder->log)
+        return HF_OK;
+    hf_status status =
+        hfi_log_reader_open(recorder->log_path, recorder->definitions, &log, reterr);
+    if (status == HF_NOT_FOUND)
+        status = hf_error_set(reterr, HF_E_SYSTEM, "%s is gone", recorder->log_path);
+    if (status != HF_OK)
+        return status;
+    size_t count = hfi_log_reader_count_locations(log);
+    for (size_t i = 0; i < count && i < recorder->count && status == HF_OK; i++)
+        status = write_location(recorder, log, i, reterr);
+    hfi_log_reader_close(log);
     return status;
 }
 
 static hf_status
-close_archive(const hf_recorder *recorder, hf_error *reterr) {
+close_archive(const hf_recorder *recorder, const hfi_profile *profile, bool is_cut,
+              uint64_t *ret_others, hf_error *reterr) {
     hfi_location_summary *locations =
         calloc(recorder->count ? recorder->count : 1, sizeof *locations);
-    if (!locations)
+    if (!locations) {
+        (void)recorder->options.backend->close(recorder->archive, NULL, NULL, NULL);
         return no_memory(reterr);
+    }
     for (size_t i = 0; i < recorder->count; i++) {
         const hfi_location *location = recorder->locations[i];
         locations[i] =
             (hfi_location_summary){location->id, location->name, location->events};
     }
-    char host[256], process[32];
+    char host[256], process[32], machine[256];
     name_host(host, sizeof host);
-    name_process(process, sizeof process);
+    name_process(recorder, process, sizeof process);
+    hfi_clock_name(machine, sizeof machine);
     hfi_recording_summary summary = {.definitions = recorder->definitions,
                                      .locations = locations,
                                      .location_count = recorder->count,
@@ -176,12 +263,52 @@ close_archive(const hf_recorder *recorder, hf_error *reterr) {
                                      .ticks_per_second = hfi_clock_frequency(),
                                      .end_time = hfi_clock_ticks(),
                                      .begin_realtime = recorder->begin_realtime,
+                                     .end_realtime = hfi_clock_realtime(),
+                                     .has_rank = recorder->options.has_rank,
+                                     .rank = recorder->options.rank,
                                      .process_name = process,
-                                     .host_name = host};
-    hf_status status =
-        recorder->options.backend->close(recorder->archive, &summary, reterr);
+                                     .host_name = host,
+                                     .machine = machine,
+                                     .is_traced = recorder->log != NULL,
+                                     .is_cut = is_cut,
+                                     .profile = profile,
+                                     .profile_files = recorder->options.profile_files};
+    hf_status status = recorder->options.backend->close(recorder->archive, &summary,
+                                                        ret_others, reterr);
     free(locations);
     return status;
+}
+
+/* Of several failures the first one is told. */
+static hf_status
+write_results(hf_recorder *recorder, hfi_recording_totals *totals, hf_error *reterr) {
+    hfi_profile *profile;
+    if (!recorder->archive)
+        return HF_OK;
+    hf_status status = make_profile(recorder, &profile, reterr);
+    hf_status events = write_events(recorder, status == HF_OK ? reterr : NULL);
+    status = status == HF_OK ? events : status;
+    hf_status closed = close_archive(recorder, profile, events != HF_OK,
+                                     &totals->others, status == HF_OK ? reterr : NULL);
+    if (profile)
+        totals->collapsed = hfi_profile_count_collapsed(profile);
+    hfi_profile_close(profile);
+    return status == HF_OK ? closed : status;
+}
+
+static void
+sum_up(const hf_recorder *recorder, hfi_recording_totals *totals) {
+    uint64_t flush_ticks = 0;
+    for (size_t i = 0; i < recorder->count; i++) {
+        const hfi_location *location = recorder->locations[i];
+        totals->events += location->events;
+        totals->lost += location->lost;
+        totals->rewound += location->rewound;
+        totals->flushes += location->flushes;
+        flush_ticks += location->flush_ticks;
+    }
+    if (flush_ticks)
+        totals->flush_seconds = (double)flush_ticks / (double)hfi_clock_frequency();
 }
 
 hf_status
@@ -197,20 +324,11 @@ hf_recorder_close(hf_recorder *recorder, hfi_recording_totals *ret_totals,
         hf_status one = location_retire(recorder, recorder->locations[i],
                                         status == HF_OK ? reterr : NULL);
         status = status == HF_OK ? one : status;
-        totals.events += recorder->locations[i]->events;
-        totals.lost += recorder->locations[i]->lost;
-        totals.rewound += recorder->locations[i]->rewound;
-        totals.flushes += recorder->locations[i]->flushes;
     }
-    if (recorder->archive) {
-        hf_status one = close_archive(recorder, status == HF_OK ? reterr : NULL);
-        status = status == HF_OK ? one : status;
-    }
-    if (recorder->options.profiling) {
-        hf_status one =
-            write_profile(recorder, &totals.collapsed, status == HF_OK ? reterr : NULL);
-        status = status == HF_OK ? one : status;
-    }
+    hf_status written =
+        write_results(recorder, &totals, status == HF_OK ? reterr : NULL);
+    status = status == HF_OK ? written : status;
+    sum_up(recorder, &totals);
     recorder_free(recorder);
     if (status == HF_OK && ret_totals)
         *ret_totals = totals;
@@ -261,18 +379,21 @@ hf_recorder_abandon(hf_recorder *recorder) {
     recorder_free(recorder);
 }
 
-/* The archive and one location anew; `from` still exists. */
+/* The archive, its log file and one location anew; `from` still exists. */
 static hf_status
 begin_again(hf_recorder *recorder, const hfi_location *from,
             hfi_location **ret_location, hf_error *reterr) {
     void *archive = recorder->archive;
     recorder->archive = NULL;
     recorder->options.joins = true;
+    recorder->options.has_rank = false; /* that is the parent's */
     recorder->begin_time = hfi_clock_ticks();
     recorder->begin_realtime = hfi_clock_realtime();
     hf_status status = HF_OK;
     if (archive)
         status = recorder->options.backend->reopen(archive, &recorder->archive, reterr);
+    if (recorder->archive)
+        status = open_log(recorder, reterr);
     *ret_location = NULL;
     if (status == HF_OK && from)
         status = hf_recorder_add_location(recorder, from->name, ret_location, reterr);
@@ -289,14 +410,19 @@ hf_recorder_continue(hf_recorder *recorder, const hfi_location *from,
     abandon_archive(recorder);
     hfi_location **locations = recorder->locations;
     size_t count = recorder->count;
+    hfi_log_file *log = recorder->log;
+    free(recorder->log_path);
     recorder->locations = NULL;
     recorder->count = recorder->capacity = 0;
+    recorder->log = NULL;
+    recorder->log_path = NULL;
     hf_status status = begin_again(recorder, from, ret_location, reterr);
     for (size_t i = 0; i < count; i++) {
         hfi_location_finish(locations[i]);
         location_free(locations[i]);
     }
     free(locations);
+    hfi_log_file_close(log);
     return status;
 }
 
@@ -324,32 +450,48 @@ static void
 retire_finished(hf_recorder *recorder) {
     for (size_t i = 0; i < recorder->count; i++) {
         hfi_location *location = recorder->locations[i];
-        if (location->writer &&
+        if (location->log.words &&
             atomic_load_explicit(&location->finished, memory_order_acquire) &&
             location_retire(recorder, location, NULL) != HF_OK)
             location->lost++;
     }
 }
 
+/* A sixteenth of what the others have left: many threads keep within the whole, and a
+ * few have long windows. The least that a log takes it always gets. */
+static size_t
+share_of_buffers(const hf_recorder *recorder) {
+    uint64_t left = recorder->options.buffer_bytes;
+    for (size_t i = 0; i < recorder->count; i++) {
+        uint64_t taken = recorder->locations[i]->log.window_bytes;
+        left -= taken < left ? taken : left;
+    }
+    return (size_t)(left / 16);
+}
+
 /* What the location's events go through, and to. Without a trace and a profile they go
  * nowhere, and there is no log. */
 static hf_status
 location_equip(hf_recorder *recorder, hfi_location *location, hf_error *reterr) {
-    uint64_t bytes = recorder->options.buffer_bytes;
-    size_t taken = recorder->archive ? location->backend->buffer_bytes : 0;
+    hf_status status;
     if (!recorder->archive && !recorder->options.profiling)
         return HF_OK;
     if (recorder->options.profiling &&
         hfi_calltree_create(&recorder->options.room, &location->tree) != HF_OK)
         return no_memory(reterr);
-    if (hfi_event_log_init(&location->log, bytes > taken ? bytes - taken : 0) != HF_OK)
-        return no_memory(reterr);
-    if (recorder->archive && location->backend->immediate)
+    status = hfi_event_log_init(&location->log, share_of_buffers(recorder),
+                                recorder->log, location->id);
+    if (status == HF_OK && recorder->log)
+        status = hfi_log_file_add_location(recorder->log, location->id, location->name);
+    if (status != HF_OK)
+        return hf_error_set(reterr, status, "no room for a thread's events");
+    bool is_immediate = recorder->archive && location->backend->immediate;
+    if (is_immediate)
         hfi_event_log_hold_nothing(&location->log);
     hfi_event_log_rewind(&location->log, &location->traced);
     hfi_event_log_rewind(&location->log, &location->profiled);
     location->logging = recorder->recording;
-    if (!recorder->archive)
+    if (!is_immediate)
         return HF_OK;
     return location->backend->writer_open(recorder->archive, location->id,
                                           &location->writer, reterr);

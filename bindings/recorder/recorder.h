@@ -17,28 +17,30 @@ typedef struct hf_recorder hf_recorder;
 
 typedef struct hf_recorder_options {
     const char *directory;      /* absolute, exists; empty, unless this process joins */
-    const hfi_backend *backend; /* NULL: no trace */
+    const hfi_backend *backend; /* NULL: neither trace nor profile */
     bool profiling;             /* write a call-path profile */
     hfi_calltree_room room;     /* of its trees */
-    const char *profile_name;   /* of its files, before the suffix */
-    unsigned profile_formats;   /* HFI_PROFILE_..., see profile.h */
-    uint64_t buffer_bytes;      /* of one location */
-    bool joins;                 /* the recording of other processes */
-    bool children;              /* forked ones are recorded, too */
+    hfi_profile_files profile_files;
+    uint64_t buffer_bytes; /* of all locations' logs in memory */
+    bool joins;            /* the recording of other processes */
+    bool has_rank;         /* this is a process of MPI */
+    uint32_t rank;
+    bool children; /* forked ones are recorded, too */
 } hf_recorder_options;
 
 /* What an entry of a location's stack belongs to: a frame's address for a function,
- * that plus one for a C function called from it, 0 for a user region. */
+ * that plus one for a C function called from it; a user region and a notebook's cell
+ * have no frame. */
 typedef uintptr_t hfi_owner;
 #define HFI_OWNER_USER ((hfi_owner)0)
+#define HFI_OWNER_CELL ((hfi_owner)2)
 
 typedef struct hfi_open_region {
     hfi_owner owner;
     hfi_owner hider; /* of the location, which this entry lifted; 0: none */
-    uint64_t serial; /* unique on its location */
-    uint32_t region;
-    bool logged;   /* its enter was; else nothing was recorded then */
-    bool untraced; /* its enter was taken back */
+    uint32_t region; /* HFI_REGION_NONE: never in the trace */
+    bool logged;     /* its enter was; else nothing was recorded then */
+    bool untraced;   /* its enter was taken back */
 } hfi_open_region;
 
 /* One thread. Only the fields that the events need are here for all to see. */
@@ -47,18 +49,18 @@ typedef struct hfi_location {
     hfi_open_region *stack;
     size_t depth, capacity;
     hfi_owner hider; /* the frame below which nothing is recorded; 0: none */
-    uint64_t serial;
-    bool logging; /* recording is on, and the log goes somewhere */
+    bool logging;    /* recording is on, and the log goes somewhere */
     hf_recorder *recorder;
     const hfi_backend *backend;
-    void *writer;       /* NULL: no trace, or closed, or broken */
-    bool broken;        /* the back end refused an event */
+    void *writer;       /* of an immediate back end; NULL: closed, or none */
+    bool broken;        /* it refused an event, or the log's file has no room */
     hfi_calltree *tree; /* NULL: no profile */
     hfi_event_reader traced, profiled;
     uint64_t flushes; /* of the log, when it was full */
+    uint64_t flush_ticks;
     uint64_t id;
-    uint64_t lost;    /* events that the back end refused, or there was no memory for */
-    uint64_t events;  /* in the trace */
+    uint64_t lost;    /* events that there was no room for */
+    uint64_t events;  /* in the trace; counted at the end, unless immediate */
     uint64_t rewound; /* events that were taken back */
     char name[64];
     struct hfi_rewind *rewinds; /* innermost first */
@@ -67,9 +69,11 @@ typedef struct hfi_location {
 
 typedef struct hfi_recording_totals {
     uint64_t events;
+    uint64_t others; /* events of other processes, in the same archive */
     uint64_t lost;
     uint64_t rewound;
     uint64_t flushes;
+    double flush_seconds;
     uint64_t collapsed; /* calls without a path of their own in the profile */
     size_t locations;
     size_t regions;
@@ -79,8 +83,9 @@ typedef struct hfi_recording_totals {
 HF_CHECK hf_status hf_recorder_create(const hf_recorder_options *options,
                                       hf_recorder **ret_recorder, hf_error *reterr);
 
-/* Leave what is open, write the definitions and the profile, release everything, also
- * on failure. NULL is fine. Failures: HF_E_SYSTEM, HF_E_NOMEM. */
+/* Leave what is open, write the trace and the profile, release everything, also on
+ * failure; then the log file stays, and trace_recovery.h can try again. NULL is fine.
+ * Failures: HF_E_SYSTEM, HF_E_NOMEM. */
 HF_CHECK hf_status hf_recorder_close(hf_recorder *recorder,
                                      hfi_recording_totals *ret_totals,
                                      hf_error *reterr);
@@ -121,6 +126,12 @@ void hfi_location_enter(hfi_location *location, hfi_owner owner, uint32_t region
 /* Enter although the location has a hider: it is lifted until this entry is left. */
 void hfi_location_enter_lifting(hfi_location *location, hfi_owner owner,
                                 uint32_t region);
+/* The same for a frame that has no region of its own. */
+void hfi_location_lift(hfi_location *location, hfi_owner owner);
+/* Enter a cell, unless one is open. It is left with all that it has left open, at a
+ * time that may have passed. */
+void hfi_location_enter_cell(hfi_location *location, uint32_t region);
+void hfi_location_leave_cell(hfi_location *location, uint64_t ticks);
 /* Leave what `owner` entered last. Entries above it are left as well; the user regions
  * among them are entered again, so a region begun in a helper function outlives it.
  * Unknown owners (entered before events were on) are ignored. */
@@ -148,8 +159,8 @@ void hfi_location_finish(hfi_location *location);
 
 /* A mark of the trace that later events may be dropped back to. The name is a string
  * id. rewind_end gives HF_NOT_FOUND without a begin, and HF_DECLINED when the events
- * since then can't be dropped (flushed, or regions that were open at the begin have
- * ended). */
+ * since then can't be dropped (flushed, or other regions are open than at the begin).
+ */
 HF_CHECK hf_status hfi_location_rewind_begin(hfi_location *location, uint32_t name);
 HF_CHECK hf_status hfi_location_rewind_end(hfi_location *location, uint32_t name,
                                            bool drop);

@@ -5,6 +5,7 @@
  *   module:outer.<locals>.f    a function inside a function
  *   module.Type:method         a method of an extension type
  *   user:NAME                  a region of the program (named by scorep.user, not here)
+ *   user_instrumenter:NAME     where functions are switched (scorep.instrumenter)
  *
  *   cell In[5]                 the code of a cell
  *
@@ -167,20 +168,16 @@ define(hfi_definitions *definitions, char *name_consume, const char *file,
     return region;
 }
 
-/* A cell is compiled in one or two pieces: both are the cell, from its first line. */
 static uint32_t
 define_code(hfi_definitions *definitions, PyObject *globals, PyCodeObject *code,
             const char *file, const char *cell) {
     PyObject *module = text_of(PyDict_GetItemString(globals, "__name__"));
     PyObject *qualname = text_of(code->co_qualname);
-    const char *function = chars_of(qualname, "<unknown>");
-    bool whole_cell = cell && strcmp(function, "<module>") == 0;
     uint32_t line = code->co_firstlineno > 0 ? (uint32_t)code->co_firstlineno : 0;
     char *path = cell ? strdup(cell) : join_file(file);
-    char *name = whole_cell ? join_cell(cell)
-                            : join_name(chars_of(module, "<unknown>"), function);
-    uint32_t region =
-        define(definitions, name, path, whole_cell ? 1 : line, HFI_REGION_FUNCTION);
+    char *name =
+        join_name(chars_of(module, "<unknown>"), chars_of(qualname, "<unknown>"));
+    uint32_t region = define(definitions, name, path, line, HFI_REGION_FUNCTION);
     free(path);
     Py_XDECREF(qualname);
     Py_XDECREF(module);
@@ -205,6 +202,22 @@ define_unless_excluded(hfi_definitions *definitions, PyCodeObject *code,
 bool
 hfi_code_is_cell(PyCodeObject *code) {
     return hfi_region_names_shown(code->co_filename) != code->co_filename;
+}
+
+bool
+hfi_code_is_statement(PyCodeObject *code) {
+    return hfi_code_is_cell(code) &&
+           PyUnicode_CompareWithASCIIString(code->co_qualname, "<module>") == 0;
+}
+
+uint32_t
+hfi_region_of_cell(hfi_definitions *definitions, PyObject *shown) {
+    PyObject *text = text_of(shown);
+    const char *cell = chars_of(text, "<unknown>");
+    uint32_t region =
+        define(definitions, join_cell(cell), cell, 1, HFI_REGION_FUNCTION);
+    Py_XDECREF(text);
+    return region;
 }
 
 uint32_t

@@ -9,9 +9,7 @@
 
 #include "definitions.h"
 
-/* In the place of the id of what is not to be recorded: by itself, or with all that it
- * calls. */
-#define HFI_REGION_NONE   UINT32_MAX
+/* Likewise, with all that it calls. */
 #define HFI_REGION_HIDDEN (UINT32_MAX - 1)
 
 static inline bool
@@ -31,6 +29,12 @@ PyObject *hfi_region_names_shown(PyObject *file);
 
 /* Whether the code is a cell's, to be shown wherever it is called from. */
 bool hfi_code_is_cell(PyCodeObject *code);
+/* Whether it is a cell's own, or a statement's of it: what it calls is shown below the
+ * cell's region. */
+bool hfi_code_is_statement(PyCodeObject *code);
+/* Define the region of the cell that is shown as `shown`. HFI_REGION_NONE also without
+ * memory. */
+uint32_t hfi_region_of_cell(hfi_definitions *definitions, PyObject *shown);
 /* Define the region of code that runs with `globals`. The Python error indicator is
  * left as it was. HFI_REGION_NONE also without memory. */
 uint32_t hfi_region_of_code(hfi_definitions *definitions, PyCodeObject *code,

@@ -17,6 +17,10 @@
  * is left to Score-P. In a forked child it is called off: the child would write into
  * its parent's files.
  *
+ * Where Score-P was not told of threads (--thread=none, omp) all of them would share
+ * one location, on which regions must nest: it aborts the program. There the first
+ * thread alone is recorded.
+ *
  * While recording is off Score-P forgets leaves as well as enters. A region that is
  * left then is owed its leave, which comes as soon as recording is on again: Score-P
  * demands that they nest. Leaves that another thread asks for (of what it had open when
@@ -58,6 +62,7 @@ typedef struct scorep_functions {
                              const char *value);
     void (*enable)(void);
     void (*disable)(void);
+    void (*thread_begin)(void); /* never called: there where threads are known */
 } scorep_functions;
 
 static scorep_functions scorep;
@@ -76,6 +81,7 @@ typedef struct scorep_archive {
     scorep_parameter *parameters;
     size_t parameter_count;
     bool recording;
+    bool has_writer;
 } scorep_archive;
 
 typedef struct scorep_writer {
@@ -111,6 +117,7 @@ static const struct {
      false},
     {"SCOREP_User_EnableRecording", offsetof(scorep_functions, enable), false},
     {"SCOREP_User_DisableRecording", offsetof(scorep_functions, disable), false},
+    {"SCOREP_ThreadCreateWait_Begin", offsetof(scorep_functions, thread_begin), true},
 };
 
 static hf_status
@@ -188,8 +195,9 @@ archive_free(scorep_archive *self) {
 }
 
 static hf_status
-archive_close(void *archive, const hfi_recording_summary *summary, hf_error *reterr) {
-    (void)summary;
+archive_close(void *archive, const hfi_recording_summary *summary, uint64_t *ret_others,
+              hf_error *reterr) {
+    (void)summary, (void)ret_others;
     is_over = true;
     archive_free(archive);
     if (scorep.set_abort_flag && scorep.is_mpp && scorep.is_mpp()) {
@@ -213,10 +221,14 @@ archive_abandon(void *archive) {
 static hf_status
 writer_open(void *archive, uint64_t location, void **ret_writer, hf_error *reterr) {
     (void)location;
+    scorep_archive *self = archive;
+    if (self->has_writer && !scorep.thread_begin)
+        return hf_error_set(reterr, HF_E_INVALID, "Score-P records one thread");
     scorep_writer *writer = calloc(1, sizeof *writer);
     if (!writer)
         return hf_error_set(reterr, HF_E_NOMEM, "no memory for a thread's recording");
-    writer->archive = archive;
+    self->has_writer = true;
+    writer->archive = self;
     writer->thread = pthread_self();
     *ret_writer = writer;
     return HF_OK;

@@ -9,15 +9,16 @@
  * many views of it there are: that is what makes a save without copying, and what keeps
  * views together. Other memory is merged only when address and size are the same.
  *
- * The digest tells "the same as last time" (digest.c). It is taken once an encoding:
- * what differs is compared first, and then remembered.
+ * The digest tells "the same as last time" (hf_digest_add). It is taken once an
+ * encoding: what differs is compared first, and then remembered. What is put without a
+ * comparison has the digests of its buffers from who copied them.
  */
 #include "entry_sink.h"
 
-#include "digest.h"
-
 #include <stdlib.h>
 #include <string.h>
+
+#define LARGE ((size_t)1 << 20)
 
 static hf_status
 sink_write(hf_sink *base, const void *data, size_t size, hf_error *reterr) {
@@ -79,10 +80,13 @@ make_room(hfi_entry_sink *sink, hf_error *reterr) {
     hf_buffer *buffers = realloc(sink->buffers, room * sizeof *buffers);
     if (buffers)
         sink->buffers = buffers;
+    hf_digest *digests = realloc(sink->digests, room * sizeof *digests);
+    if (digests)
+        sink->digests = digests;
     PyObject **pins = realloc(sink->pins, room * sizeof *pins);
     if (pins)
         sink->pins = pins;
-    if (!buffers || !pins)
+    if (!buffers || !digests || !pins)
         return hf_error_set(reterr, HF_E_NOMEM, "no memory for a list of buffers");
     sink->buffer_room = room;
     return HF_OK;
@@ -144,7 +148,7 @@ hfi_entry_sink_clear(hfi_entry_sink *sink) {
     sink->buffer_count = 0;
     sink->payload_size = 0;
     sink->meta_size = 0;
-    sink->is_digested = 0;
+    sink->is_digested = sink->has_digests = 0;
 }
 
 void
@@ -153,29 +157,51 @@ hfi_entry_sink_fini(hfi_entry_sink *sink) {
     free(sink->payload);
     free(sink->meta);
     free(sink->buffers);
+    free(sink->digests);
     free(sink->pins);
 }
 
+int
+hfi_entry_sink_is_large(const hfi_entry_sink *sink) {
+    size_t size = sink->payload_size;
+    for (uint32_t i = 0; i < sink->buffer_count; i++)
+        size += sink->buffers[i].region ? 0 : sink->buffers[i].size;
+    return size >= LARGE;
+}
+
+hf_digest *
+hfi_entry_sink_take_digests(hfi_entry_sink *sink) {
+    if (sink->is_digested || !hfi_entry_sink_is_large(sink))
+        return NULL;
+    sink->has_digests = 1;
+    return sink->digests;
+}
+
 static void
-take_digest(hfi_entry_sink *sink, uint32_t codec) {
-    hfi_digest digest;
-    hfi_digest_init(&digest, codec);
-    hfi_digest_add(&digest, sink->meta, sink->meta_size);
-    hfi_digest_add(&digest, sink->payload, sink->payload_size);
-    for (uint32_t i = 0; i < sink->buffer_count; i++) {
-        const hf_buffer *buffer = &sink->buffers[i];
-        if (!buffer->region)
-            hfi_digest_add(&digest, buffer->data, buffer->size);
-        hfi_digest_add_number(&digest, buffer->size + (buffer->region != NULL));
+add_buffer_digest(hf_digest *digest, const hfi_entry_sink *sink, uint32_t index) {
+    const hf_buffer *buffer = &sink->buffers[index];
+    hf_digest own = {{0, 0}};
+    if (buffer->size && !buffer->region) {
+        if (sink->has_digests)
+            own = sink->digests[index];
+        else
+            hf_digest_add(&own, buffer->data, buffer->size);
     }
-    hfi_digest_finish(&digest, sink->digest);
-    sink->digest_codec = codec;
-    sink->is_digested = 1;
+    uint64_t said[] = {buffer->size, buffer->region != NULL, own.words[0],
+                       own.words[1]};
+    hf_digest_add(digest, said, sizeof said);
 }
 
 void
-hfi_entry_sink_digest(hfi_entry_sink *sink, uint32_t codec, uint64_t ret_digest[2]) {
-    if (!sink->is_digested || sink->digest_codec != codec)
-        take_digest(sink, codec);
-    memcpy(ret_digest, sink->digest, sizeof sink->digest);
+hfi_entry_sink_digest(hfi_entry_sink *sink, uint32_t codec, hf_digest *ret_digest) {
+    if (!sink->is_digested || sink->digest_codec != codec) {
+        sink->digest = (hf_digest){{codec, 0}};
+        hf_digest_add(&sink->digest, sink->meta, sink->meta_size);
+        hf_digest_add(&sink->digest, sink->payload, sink->payload_size);
+        for (uint32_t i = 0; i < sink->buffer_count; i++)
+            add_buffer_digest(&sink->digest, sink, i);
+        sink->digest_codec = codec;
+        sink->is_digested = 1;
+    }
+    *ret_digest = sink->digest;
 }

@@ -14,20 +14,27 @@ typedef struct hfi_entry_sink {
     size_t meta_size;
     size_t meta_room;
     hf_buffer *buffers; /* with a reference to each region */
+    hf_digest *digests; /* as many, where `has_digests` */
     PyObject **pins;
     uint32_t buffer_count;
     uint32_t buffer_room;
     int is_digested; /* since it was emptied, which is done before each encoding */
+    int has_digests; /* of the buffers that were copied */
     uint32_t digest_codec;
-    uint64_t digest[2];
+    hf_digest digest;
 } hfi_entry_sink;
 
 void hfi_entry_sink_init(hfi_entry_sink *sink, hf_session *session);
 /* Empty it, for the next codec. */
 void hfi_entry_sink_clear(hfi_entry_sink *sink);
 void hfi_entry_sink_fini(hfi_entry_sink *sink);
+/* Is there so much outside of regions that comparing it is four times a digest's work?
+ */
+int hfi_entry_sink_is_large(const hfi_entry_sink *sink);
+/* Where who copies the buffers is to leave their digests: NULL where nobody will ask
+ * for them, or knows already. */
+hf_digest *hfi_entry_sink_take_digests(hfi_entry_sink *sink);
 /* 128 bits over everything but the contents of regions, of a whole encoding. */
-void hfi_entry_sink_digest(hfi_entry_sink *sink, uint32_t codec,
-                           uint64_t ret_digest[2]);
+void hfi_entry_sink_digest(hfi_entry_sink *sink, uint32_t codec, hf_digest *ret_digest);
 
 #endif

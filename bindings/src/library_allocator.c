@@ -2,8 +2,10 @@
  *
  * PyTorch's tensors come from its own allocator, which can be replaced from C++ only:
  * by an object whose layout and virtual functions change from version to version, and
- * whose header needs PyTorch's. What doesn't change is what that allocator calls:
- * libc10 takes every block by posix_memalign and gives it back by free. So it is there
+ * whose header needs PyTorch's; those of TensorFlow and JAX can't be replaced at all.
+ * What doesn't change is what these allocators call: libc10, libtensorflow_framework
+ * and libjax_common take every block by posix_memalign and give it back by free (both
+ * of XLA's in tsl/platform's AlignedMalloc and AlignedFree). So it is there
  * that we step in: in the library's import table, the slots of those names are pointed
  * to the functions below. A block of the arena's threshold or more is a region then,
  * and what isn't the arena's goes to the C library as before. Nothing of PyTorch's own
@@ -18,11 +20,12 @@
  * (arena_allocator.c). For the same reason the slots are never set back; without an
  * arena the functions are the C library's. `free` is set before those that allocate.
  *
- * Only libraries are taken whose blocks are given back where they were taken, as
- * libc10's are. Where the table isn't understood (another system or machine), or a name
- * isn't in it, nothing is changed, tensors come from malloc, and a save copies them. A
- * tool that fills the same slots later, as some memory profilers do, must pass on what
- * it finds there.
+ * Only libraries are taken whose blocks are given back where they were taken, or in
+ * another that is taken before: libtensorflow_cc frees what the framework gave. Where
+ * the table isn't understood (another system or machine), or a name isn't in it,
+ * nothing is changed, tensors come from malloc, and a save copies them. A tool that
+ * fills the same slots later, as some memory profilers do, must pass on what it finds
+ * there.
  *
  * Rejected: c10::SetCPUAllocator with an object made by hand, as told above; a C++
  * extension against PyTorch's headers, which would have to be built for each version;

@@ -8,6 +8,8 @@
  */
 #include "names_bind.h"
 
+#include "graph.h"
+
 /* The classes among what was decoded go to `own`: 1 where there is one. */
 static int
 own_from(hfi_binding *at, PyObject *key, PyObject *value, int is_group) {
@@ -31,9 +33,10 @@ take_member_baselines(hfi_binding *at, hfi_entry_sink *sink, PyObject *group,
     Py_ssize_t position = 0;
     while (PyDict_Next(values, &position, &name, &value)) {
         hfi_record *record = hfi_binding_record(at, name);
-        if (record && record->group &&
+        if (record && hfi_record_group(record) &&
             (hfi_member_encode(at->state, sink, value, group) < 0 ||
-             hfi_record_take(record, at->names->attachment, sink, HF_CODEC_MEMBER) < 0))
+             hfi_record_take_digest(record, at->names->attachment, sink,
+                                    HF_CODEC_MEMBER) < 0))
             return -1;
     }
     return 0;
@@ -43,7 +46,7 @@ take_member_baselines(hfi_binding *at, hfi_entry_sink *sink, PyObject *group,
 static int
 take_baseline(hfi_binding *at, hfi_entry_sink *sink, PyObject *key, PyObject *value) {
     hfi_record *record = hfi_binding_record(at, key);
-    if (!record || record->object)
+    if (!record || hfi_graph_is_atom(value))
         return 0;
     int is_group = hfi_key_kind(key) == 'g';
     const hf_codec *codec = NULL;
@@ -53,7 +56,7 @@ take_baseline(hfi_binding *at, hfi_entry_sink *sink, PyObject *key, PyObject *va
         return has_class;
     hf_status status = hfi_names_encode(at->state, sink, value, &codec, &error);
     if (status == HF_OK &&
-        hfi_record_take(record, at->names->attachment, sink, codec->number) < 0)
+        hfi_record_take_digest(record, at->names->attachment, sink, codec->number) < 0)
         return -1;
     if (is_group && take_member_baselines(at, sink, key, value) < 0)
         return -1;
@@ -65,7 +68,7 @@ hfi_binding_take_baselines(hfi_binding *at) {
     hfi_entry_sink sink;
     PyObject *key, *value;
     Py_ssize_t position = 0;
-    int failed = 0;
+    int failed = PyDict_GET_SIZE(at->decoded) && hfi_binding_enter(at) < 0;
     hfi_entry_sink_init(&sink, at->names->attachment->session);
     while (!failed && PyDict_Next(at->decoded, &position, &key, &value))
         failed = take_baseline(at, &sink, key, value) < 0;

@@ -4,7 +4,9 @@
  * decoded when it is asked for or costs a mapping only; else it is remembered as
  * skipped. Values reach the namespace at the end, in that same order, so that a new
  * process's globals come in the order of the old one's: a group in between decodes
- * several names at once, and a class those that it shares objects with.
+ * several names at once, and a class those that it shares objects with. The code behind
+ * the values is looked for where names were asked for: it may reach others. Who binds
+ * all is told of none, and saves the walk.
  *
  * adopt() asks the store for the difference of two generations, and touches nothing
  * else: the objects that didn't change stay the same objects. A changed class is
@@ -13,8 +15,33 @@
  */
 #include "names_bind.h"
 
+#include "graph.h"
+
 #include <stdlib.h>
 #include <time.h>
+
+int
+hfi_keys_add(hfi_keys *keys, PyObject *key) {
+    if (keys->count == keys->room) {
+        size_t room = keys->room * 2 + 64;
+        PyObject **items = realloc(keys->items, room * sizeof *items);
+        if (!items) {
+            PyErr_NoMemory();
+            return -1;
+        }
+        keys->items = items;
+        keys->room = room;
+    }
+    keys->items[keys->count++] = Py_NewRef(key);
+    return 0;
+}
+
+void
+hfi_keys_fini(hfi_keys *keys) {
+    for (size_t i = 0; i < keys->count; i++)
+        Py_DECREF(keys->items[i]);
+    free(keys->items);
+}
 
 static int
 bind_or_note(hfi_binding *at, PyObject *key, const hf_entry *entry) {
@@ -28,7 +55,33 @@ bind_or_note(hfi_binding *at, PyObject *key, const hf_entry *entry) {
 /* The name's place in the order, whatever decodes its value. */
 static int
 meet(hfi_binding *at, PyObject *key) {
-    return hfi_key_kind(key) == 'n' ? PyList_Append(at->order, key) : 0;
+    return hfi_key_kind(key) == 'n' ? hfi_keys_add(&at->order, key) : 0;
+}
+
+/* The new value of a record reaches the namespace, which holds it from then on. */
+static int
+bind_new(hfi_binding *at, PyObject *key, hfi_record *record) {
+    int failed = PyDict_SetItem(at->namespace, key, record->bound) < 0;
+    record->is_new = 0;
+    if (!hfi_graph_is_atom(record->bound)) {
+        record->is_held = 0;
+        Py_DECREF(record->bound);
+    }
+    return failed;
+}
+
+/* Those of the keys that are new; gives how many. */
+static size_t
+bind_those(hfi_binding *at, const hfi_keys *keys, int *failed) {
+    size_t count = 0;
+    for (size_t i = 0; i < keys->count; i++) {
+        hfi_record *record = hfi_binding_record(at, keys->items[i]);
+        if (!record || !record->is_new)
+            continue;
+        *failed |= bind_new(at, keys->items[i], record);
+        count++;
+    }
+    return count;
 }
 
 /* What was decoded reaches the namespace; first the names that were met, then those of
@@ -36,19 +89,10 @@ meet(hfi_binding *at, PyObject *key) {
  * they are bound, and a name that isn't would count as deleted. */
 static int
 bind_in_order(hfi_binding *at, int failed) {
-    PyObject *type, *error, *traceback, *key, *value;
-    Py_ssize_t count = 0, position = 0;
+    PyObject *type, *error, *traceback;
     PyErr_Fetch(&type, &error, &traceback);
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(at->order); i++) {
-        key = PyList_GET_ITEM(at->order, i);
-        value = PyDict_GetItemWithError(at->bound, key);
-        count += value != NULL;
-        failed |= value ? PyDict_SetItem(at->namespace, key, value) < 0
-                        : PyErr_Occurred() != NULL;
-    }
-    while (count < PyDict_GET_SIZE(at->bound) &&
-           PyDict_Next(at->bound, &position, &key, &value))
-        failed |= PyDict_SetItem(at->namespace, key, value) < 0;
+    if (bind_those(at, &at->order, &failed) < at->bound.count)
+        bind_those(at, &at->bound, &failed);
     if (type)
         PyErr_Restore(type, error, traceback);
     return failed ? -1 : 0;
@@ -89,38 +133,78 @@ bind_entry(hfi_binding *at, const hf_entry *entry) {
 }
 
 static int
+bind_visited(void *context, const hf_entry *entry) {
+    return bind_entry(context, entry) < 0 ? HF_STOP : 0;
+}
+
+static int
 bind_all(hfi_binding *at) {
-    hfi_entry_list list;
-    if (hfi_entry_list_read(at->state, at->names->snapshot, &list) < 0)
+    hfi_names *names = at->names;
+    size_t count = (size_t)hf_snapshot_entry_count(names->snapshot);
+    if (count > names->records.live &&
+        hfi_records_reserve(&names->records, count - names->records.live) < 0)
         return -1;
-    int failed = 0;
-    for (size_t i = 0; i < list.count && !failed; i++)
-        failed = bind_entry(at, &list.entries[i]) < 0;
-    free(list.entries);
-    return failed ? -1 : 0;
+    hf_status status =
+        hf_snapshot_each_in_order(names->snapshot, bind_visited, at, &at->error);
+    if (status != HF_OK)
+        hfi_raise(at->state, status, &at->error);
+    return PyErr_Occurred() ? -1 : 0;
 }
 
 /* ---- adopt
  * -----------------------------------------------------------------------------------
  */
 
+/* An entry that changed. What it points to stays while the snapshot is held. */
+typedef struct change {
+    hf_entry entry;
+    PyObject *key;
+} change;
+
 typedef struct difference {
-    hfi_entry_list changed;
+    change *changed;
+    size_t count, room;
     PyObject *removed; /* list of keys */
     int failed;
 } difference;
 
 static int
+add_change(difference *found, const hf_entry *entry, PyObject *key) {
+    if (found->count == found->room) {
+        size_t room = found->room * 2 + 64;
+        change *changed = realloc(found->changed, room * sizeof *changed);
+        if (!changed)
+            return -1;
+        found->changed = changed;
+        found->room = room;
+    }
+    found->changed[found->count++] = (change){*entry, Py_NewRef(key)};
+    return 0;
+}
+
+static int
 difference_add(void *context, const hf_entry *before, const hf_entry *after) {
     difference *found = context;
-    if (after) {
-        found->failed |= hfi_entry_list_add(&found->changed, after);
-    } else {
-        PyObject *key = hfi_key_decode(before);
-        found->failed |= !key || PyList_Append(found->removed, key) < 0;
-        Py_XDECREF(key);
-    }
+    PyObject *key = hfi_key_decode(after ? after : before);
+    found->failed |= !key || (after ? add_change(found, after, key)
+                                    : PyList_Append(found->removed, key)) < 0;
+    Py_XDECREF(key);
     return found->failed ? HF_STOP : 0;
+}
+
+static int
+by_sequence(const void *one, const void *other) {
+    const change *left = one, *right = other;
+    return (left->entry.sequence > right->entry.sequence) -
+           (left->entry.sequence < right->entry.sequence);
+}
+
+static void
+difference_fini(difference *found) {
+    for (size_t i = 0; i < found->count; i++)
+        Py_DECREF(found->changed[i].key);
+    free(found->changed);
+    Py_XDECREF(found->removed);
 }
 
 static int
@@ -131,8 +215,7 @@ adopt_removed(hfi_binding *at, PyObject *keys, PyObject *removed) {
         if (!record)
             continue;
         int bound = record->state == HFI_BOUND && hfi_key_kind(key) == 'n';
-        if (PyDict_DelItem(at->names->records, key) < 0)
-            return -1;
+        hfi_records_remove(&at->names->records, key);
         if (!bound)
             continue;
         if (PyDict_Contains(at->namespace, key) == 1 &&
@@ -144,36 +227,35 @@ adopt_removed(hfi_binding *at, PyObject *keys, PyObject *removed) {
     return 0;
 }
 
+static int
+adopt_one(hfi_binding *at, PyObject *key, const hf_entry *entry) {
+    int kind = hfi_key_kind(key), done = PyDict_Contains(at->decoded, key);
+    hfi_record *record = hfi_binding_record(at, key);
+    if (done || (record && record->state == HFI_BOUND))
+        return done < 0 ? -1 : 0;
+    if (kind == 'n' || kind == 'c')
+        return bind_or_note(at, key, entry);
+    if (kind != 'g')
+        return 0;
+    PyObject *values = hfi_binding_group(at, key);
+    int result = values ? 0 : hfi_binding_note_absent(at, key, entry);
+    Py_XDECREF(values);
+    return result;
+}
+
 /* Names first told as skipped, then bound: a group in between binds several at once. */
 static int
-adopt_changed(hfi_binding *at, const hfi_entry_list *list) {
-    int result = 0;
-    for (size_t i = 0; i < list->count && result == 0; i++) {
-        PyObject *key = hfi_key_decode(&list->entries[i]);
-        if (!key || meet(at, key) < 0 ||
-            !hfi_binding_set_record(at, key, &list->entries[i], HFI_SKIPPED))
-            result = -1;
-        Py_XDECREF(key);
-    }
-    for (size_t i = 0; i < list->count && result == 0; i++) {
-        const hf_entry *entry = &list->entries[i];
-        PyObject *key = hfi_key_decode(entry);
-        if (!key)
+adopt_changed(hfi_binding *at, const difference *found) {
+    for (size_t i = 0; i < found->count; i++) {
+        const change *one = &found->changed[i];
+        if (meet(at, one->key) < 0 ||
+            !hfi_binding_set_record(at, one->key, &one->entry, HFI_SKIPPED))
             return -1;
-        int kind = hfi_key_kind(key), done = PyDict_Contains(at->decoded, key);
-        hfi_record *record = hfi_binding_record(at, key);
-        if (done || (record && record->state == HFI_BOUND))
-            result = done < 0 ? -1 : 0;
-        else if (kind == 'n' || kind == 'c')
-            result = bind_or_note(at, key, entry);
-        else if (kind == 'g') {
-            PyObject *values = hfi_binding_group(at, key);
-            result = values ? 0 : hfi_binding_note_absent(at, key, entry);
-            Py_XDECREF(values);
-        }
-        Py_DECREF(key);
     }
-    return result;
+    for (size_t i = 0; i < found->count; i++)
+        if (adopt_one(at, found->changed[i].key, &found->changed[i].entry) < 0)
+            return -1;
+    return 0;
 }
 
 static int
@@ -185,23 +267,47 @@ adopt_difference(hfi_binding *at, PyObject *removed) {
         names->snapshot = before;
         return -1;
     }
-    difference found = {{NULL, 0, 0}, PyList_New(0), 0};
-    hf_error error = HF_ERROR_INIT;
+    difference found = {.removed = PyList_New(0)};
     hf_status status = HF_E_NOMEM;
     if (found.removed)
-        status =
-            hf_snapshot_diff(before, names->snapshot, difference_add, &found, &error);
+        status = hf_snapshot_diff(before, names->snapshot, difference_add, &found,
+                                  &at->error);
     int failed = status != HF_OK || found.failed;
     if (failed)
-        hfi_raise(at->state, status < 0 ? status : HF_E_NOMEM, &error);
-    if (!failed)
-        hfi_entry_list_sort(&found.changed);
+        hfi_raise(at->state, status < 0 ? status : HF_E_NOMEM, &at->error);
+    else if (found.count)
+        qsort(found.changed, found.count, sizeof *found.changed, by_sequence);
     failed = failed || adopt_removed(at, found.removed, removed) < 0 ||
-             adopt_changed(at, &found.changed) < 0;
-    free(found.changed.entries);
-    Py_XDECREF(found.removed);
+             adopt_changed(at, &found) < 0;
+    difference_fini(&found);
     hf_snapshot_release(before);
     return failed ? -1 : 0;
+}
+
+/* What is to be bound, for holdfast._inplace: a new dict. */
+static PyObject *
+values_of(hfi_binding *at) {
+    PyObject *values = PyDict_New();
+    for (size_t i = 0; values && i < at->bound.count; i++) {
+        PyObject *key = at->bound.items[i];
+        hfi_record *record = hfi_binding_record(at, key);
+        if (record && record->is_new && PyDict_SetItem(values, key, record->bound) < 0)
+            Py_CLEAR(values);
+    }
+    return values;
+}
+
+/* Another object than the decoded one is not known: the next save looks at it. */
+static void
+take_values(hfi_binding *at, PyObject *values) {
+    PyObject *key, *value;
+    for (Py_ssize_t i = 0; PyDict_Next(values, &i, &key, &value);) {
+        hfi_record *record = hfi_binding_record(at, key);
+        if (!record || !record->is_new || record->bound == value)
+            continue;
+        hfi_record_bind(record, value, 1);
+        record->is_closed = 0;
+    }
 }
 
 /* What a declined object may hold as well is not bound anew. New reference: a list of
@@ -212,10 +318,14 @@ apply_in_place(hfi_binding *at) {
     if (PySet_GET_SIZE(beside) == 0)
         return PyList_New(0);
     PyObject *module = PyImport_ImportModule("holdfast._inplace");
-    PyObject *apart = module
+    PyObject *values = module ? values_of(at) : NULL;
+    PyObject *apart = values
                           ? PyObject_CallMethod(module, "apply", "OOOO", at->namespace,
-                                                at->bound, at->decoded, beside)
+                                                values, at->decoded, beside)
                           : NULL;
+    if (apart)
+        take_values(at, values);
+    Py_XDECREF(values);
     Py_XDECREF(module);
     return apart;
 }
@@ -238,41 +348,46 @@ binding_init(hfi_binding *at, PyObject *self, PyObject *namespace, PyObject *wan
                         .own = PySet_New(NULL),
                         .absent = PyDict_New(),
                         .decoded = PyDict_New(),
-                        .order = PyList_New(0),
-                        .bound = PyDict_New(),
                         .open = PyList_New(0),
                         .classes = PyList_New(0)};
     if (wanted && wanted != Py_None && !(at->wanted = PySet_New(wanted)))
         return -1;
-    return at->own && at->absent && at->decoded && at->order && at->bound && at->open &&
-                   at->classes
-               ? 0
-               : -1;
+    return at->own && at->absent && at->decoded && at->open && at->classes ? 0 : -1;
 }
 
 static void
 binding_fini(hfi_binding *at) {
+    if (at->before)
+        hfi_context_leave(at->before);
     Py_XDECREF(at->own);
     Py_XDECREF(at->wanted);
     Py_XDECREF(at->absent);
     Py_XDECREF(at->decoded);
-    Py_XDECREF(at->order);
-    Py_XDECREF(at->bound);
+    hfi_keys_fini(&at->order);
+    hfi_keys_fini(&at->bound);
     Py_XDECREF(at->open);
     Py_XDECREF(at->classes);
 }
 
+/* Consumes the reference to `code`, or NULL with an exception. */
 static PyObject *
-report(hfi_binding *at, double start) {
-    PyObject *code = hfi_binding_code(at);
+report(hfi_binding *at, double start, PyObject *code) {
     if (!code)
         return NULL;
     return Py_BuildValue("{s:n,s:K,s:K,s:K,s:d,s:O,s:N}", "bound",
-                         PyDict_GET_SIZE(at->bound), "decoded",
+                         (Py_ssize_t)at->bound.count, "decoded",
                          (unsigned long long)at->decoded_count, "skipped",
                          (unsigned long long)at->skipped, "bytes_mapped",
                          (unsigned long long)at->bytes_mapped, "seconds",
                          now_seconds() - start, "absent", at->absent, "code", code);
+}
+
+static PyObject *
+list_of(const hfi_keys *keys) {
+    PyObject *list = PyList_New((Py_ssize_t)keys->count);
+    for (size_t i = 0; list && i < keys->count; i++)
+        PyList_SET_ITEM(list, (Py_ssize_t)i, Py_NewRef(keys->items[i]));
+    return list;
 }
 
 PyObject *
@@ -286,17 +401,13 @@ hfi_names_bind(PyObject *self, PyObject *args, PyObject *kwargs) {
     hfi_binding at;
     hfi_names *names = (hfi_names *)(void *)self;
     if (binding_init(&at, self, namespace, wanted) == 0) {
-        PyObject *before = hfi_carry_enter(self, namespace, at.own);
         names->binding = &at;
-        if (before &&
-            (PyDict_GET_SIZE(names->records) ||
-             hfi_names_advance(at.state, names) == 0) &&
+        if ((names->records.live || hfi_names_advance(at.state, names) == 0) &&
             bind_in_order(&at, bind_all(&at) < 0) == 0 &&
             hfi_binding_take_baselines(&at) == 0)
-            result = report(&at, start);
+            result =
+                report(&at, start, at.wanted ? hfi_binding_code(&at) : PyDict_New());
         names->binding = NULL;
-        if (before)
-            hfi_carry_leave(before);
     }
     binding_fini(&at);
     return result;
@@ -313,14 +424,14 @@ hfi_names_adopt(PyObject *self, PyObject *namespace) {
     hfi_names *names = (hfi_names *)(void *)self;
     PyObject *result = NULL, *apart = NULL, *removed = PyList_New(0);
     if (removed && binding_init(&at, self, namespace, NULL) == 0) {
-        PyObject *before = hfi_carry_enter(self, namespace, at.own);
         names->binding = &at;
-        int failed = !before || adopt_difference(&at, removed) < 0 ||
+        int entered = hfi_binding_enter(&at) == 0;
+        int failed = !entered || adopt_difference(&at, removed) < 0 ||
                      !(apart = apply_in_place(&at));
-        if (before && bind_in_order(&at, failed) == 0 &&
+        if (entered && bind_in_order(&at, failed) == 0 &&
             hfi_binding_take_baselines(&at) == 0)
-            result = report(&at, start);
-        PyObject *changed = result ? PyDict_Keys(at.bound) : NULL;
+            result = report(&at, start, hfi_binding_code(&at));
+        PyObject *changed = result ? list_of(&at.bound) : NULL;
         if (result &&
             (!changed || PyDict_SetItemString(result, "changed", changed) < 0 ||
              PyDict_SetItemString(result, "removed", removed) < 0 ||
@@ -328,8 +439,6 @@ hfi_names_adopt(PyObject *self, PyObject *namespace) {
             Py_CLEAR(result);
         Py_XDECREF(changed);
         names->binding = NULL;
-        if (before)
-            hfi_carry_leave(before);
     }
     binding_fini(&at);
     Py_XDECREF(removed);
@@ -344,7 +453,7 @@ hfi_names_extra(PyObject *self, PyObject *word) {
         return NULL;
     }
     hfi_names *names = (hfi_names *)(void *)self;
-    if (PyDict_GET_SIZE(names->records) == 0 &&
+    if (!names->records.live &&
         hfi_names_advance(hfi_state_of(Py_TYPE(self)), names) < 0)
         return NULL;
     hfi_binding at = {.state = hfi_state_of(Py_TYPE(self)), .names = names};

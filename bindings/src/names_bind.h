@@ -5,26 +5,37 @@
 #include "entry_source.h"
 #include "names.h"
 
+/* Keys, each with a reference. */
+typedef struct hfi_keys {
+    PyObject **items;
+    size_t count, room;
+} hfi_keys;
+
 typedef struct hfi_binding {
     hfi_state *state;
     hfi_names *names;
     PyObject *namespace;
+    PyObject *before;  /* what holdfast._context had, once this binding is told there */
     PyObject *own;     /* set: classes encoded by value while a baseline is taken */
     PyObject *wanted;  /* set of names, or NULL for all */
     PyObject *absent;  /* name -> reason */
     PyObject *decoded; /* key -> value: the groups and classes that were decoded */
-    PyObject *order;   /* list of the names that were met, in the store's order */
-    PyObject *bound;   /* name -> value: decoded, to be bound in that order */
+    hfi_keys order;    /* the names that were met, in the store's order */
+    hfi_keys bound;    /* the names whose values were decoded; the records have them */
     PyObject *open;    /* list of names bound to what code may be behind */
     PyObject *classes; /* list of the classes that were decoded */
     uint64_t bytes_mapped;
     uint64_t skipped;
     uint64_t decoded_count; /* entries, without those that were only mapped */
+    hf_error error;         /* of the call that failed last */
 } hfi_binding;
 
 /* All give -1 or NULL with an exception set. */
 
 /* names_decode.c: one entry at a time. */
+
+/* Tell holdfast._context of this binding, once: before code in Python can ask it. */
+int hfi_binding_enter(hfi_binding *at);
 
 /* On success the source is the caller's to end: it has the regions that were mapped. */
 PyObject *hfi_binding_decode(hfi_binding *at, const hf_entry *entry,
@@ -49,20 +60,8 @@ int hfi_binding_take_baselines(hfi_binding *at);
  * New reference. */
 PyObject *hfi_binding_code(hfi_binding *at);
 
-/* names_listing.c: the entries of a generation, in the order of their names. */
-
-typedef struct hfi_entry_list {
-    hf_entry *entries;
-    size_t count;
-    size_t room;
-} hfi_entry_list;
-
-/* Give a list with free(list->entries). */
-int hfi_entry_list_read(hfi_state *state, hf_snapshot *snapshot,
-                        hfi_entry_list *ret_list);
-/* 0, or HF_STOP without memory: a visitor for the store. */
-int hfi_entry_list_add(void *list, const hf_entry *entry);
-/* By the order in which keys were first put. */
-void hfi_entry_list_sort(hfi_entry_list *list);
+/* In names_bind.c. */
+int hfi_keys_add(hfi_keys *keys, PyObject *key);
+void hfi_keys_fini(hfi_keys *keys);
 
 #endif

@@ -96,16 +96,19 @@ hfi_save_learn(hfi_save *at, hfi_graph *graph) {
     }
     for (uint32_t i = 0; i < graph->count; i++)
         open[hfi_graph_group(graph, i)] |= (char)graph->roots[i].is_open;
-    for (uint32_t i = 0; i < at->count; i++) {
-        at->members[i].is_closed =
-            !at->members[i].is_class && !open[hfi_graph_group(graph, i)];
-        at->members[i].namespace_refs = graph->roots[i].namespace_refs;
+    for (size_t i = 0; i < at->count; i++) {
+        hfi_member *one = &at->members[i];
+        int has_root = one->root != HFI_NO_ROOT;
+        one->is_closed =
+            !one->is_class && !(has_root && open[hfi_graph_group(graph, one->root)]);
+        if (has_root)
+            one->namespace_refs = graph->roots[one->root].namespace_refs;
     }
     PyMem_Free(open);
     PyObject *keys = graph->code_count ? PyList_New(0) : NULL;
     int failed = graph->code_count && !keys;
-    for (size_t i = 0; keys && i < at->count && !failed; i++)
-        failed = PyList_Append(keys, at->members[i].key) < 0;
+    for (size_t i = 0; keys && i < graph->count && !failed; i++)
+        failed = PyList_Append(keys, at->members[at->walked[i]].key) < 0;
     if (keys && !failed)
         failed = tell_code(graph, keys, at->code, at->held) < 0;
     Py_XDECREF(keys);
@@ -117,9 +120,9 @@ hfi_binding_code(hfi_binding *at) {
     PyObject *code = PyDict_New(), *values = PyList_New(0);
     int failed = !code || !values;
     for (Py_ssize_t i = 0; !failed && i < PyList_GET_SIZE(at->open); i++) {
-        PyObject *value =
-            PyDict_GetItemWithError(at->bound, PyList_GET_ITEM(at->open, i));
-        failed = PyList_Append(values, value ? value : Py_None) < 0;
+        hfi_record *record = hfi_binding_record(at, PyList_GET_ITEM(at->open, i));
+        PyObject *value = record && record->bound ? record->bound : Py_None;
+        failed = PyList_Append(values, value) < 0;
     }
     if (!failed && (PyList_GET_SIZE(values) || PyList_GET_SIZE(at->classes)))
         failed = walk_bound(at, code, values) < 0;
@@ -129,11 +132,11 @@ hfi_binding_code(hfi_binding *at) {
     return code;
 }
 
-void
+int
 hfi_save_remember(hfi_record *record, const hfi_member *one) {
-    record->is_closed = one->is_closed;
-    record->bound = (uintptr_t)one->value;
-    record->namespace_refs = one->namespace_refs;
+    record->is_closed = (uint8_t)one->is_closed;
+    hfi_record_bind(record, one->value, !one->group && hfi_graph_is_atom(one->value));
+    return hfi_record_set_namespace_refs(record, one->namespace_refs);
 }
 
 void
@@ -162,19 +165,13 @@ hfi_names_strays(PyObject *self, PyObject *Py_UNUSED(ignored)) {
         PyErr_SetString(PyExc_ValueError, "no namespace is watched");
         return NULL;
     }
-    Py_ssize_t found = names->declined_refs, position = 0;
-    PyObject *key, *value;
-    while (names->pending && PyDict_Next(names->pending, &position, &key, &value))
-        if (value != Py_None)
-            found += ((hfi_record *)(void *)value)->namespace_refs;
-    position = 0;
-    while (PyDict_Next(names->records, &position, &key, &value)) {
-        int replaced = names->pending ? PyDict_Contains(names->pending, key) : 0;
-        if (replaced < 0)
-            return NULL;
-        if (!replaced)
-            found += ((hfi_record *)(void *)value)->namespace_refs;
-    }
+    Py_ssize_t found = names->declined_refs;
+    hfi_record *record;
+    for (size_t position = 0; (record = hfi_records_next(&names->pending, &position));)
+        found += record->rest ? record->rest->namespace_refs : 0;
+    for (size_t position = 0; (record = hfi_records_next(&names->records, &position));)
+        if (record->rest && !hfi_records_find(&names->pending, record->key))
+            found += record->rest->namespace_refs;
     Py_ssize_t others = Py_REFCNT(names->watched) - found;
     if (names->watched_base < 0)
         names->watched_base = others;

@@ -4,7 +4,7 @@
  * since the last save, those alone, and what may have changed without being named. A
  * name is passed over when all of this holds:
  *
- *   - no code that ran since has reached it (`touched`, worker/touched.py);
+ *   - no code that ran since has reached it (`touched`, worker/analysis/touched.py);
  *   - it is bound to the object that it was bound to when it was last looked at;
  *   - it was closed then: each reference to each object in it came from its own group,
  *     from the namespace or from IPython's memory of results. So no library, thread or
@@ -31,13 +31,13 @@ is_carried(hfi_save *at, PyObject *key) {
         (PyUnicode_GET_LENGTH(key) == 12 &&
          PyUnicode_CompareWithASCIIString(key, "__builtins__") == 0))
         return 0;
-    if (!PyUnicode_AsUTF8AndSize(key, &size)) {
+    if (!hfi_key_bytes(key, &size)) {
         PyErr_Clear();
         return 0;
     }
     if (size < 1 || size > HF_KEY_SIZE_MAX)
         return 0;
-    int hidden = PySet_Contains(at->hidden, key);
+    int hidden = PySet_GET_SIZE(at->hidden) ? PySet_Contains(at->hidden, key) : 0;
     return hidden < 0 ? -1 : !hidden;
 }
 
@@ -45,7 +45,7 @@ is_carried(hfi_save *at, PyObject *key) {
 static int
 is_untouched(hfi_save *at, PyObject *key, PyObject *value, const hfi_record *record) {
     if (!at->touched || !record || record->state != HFI_BOUND || !record->is_closed ||
-        record->bound != (uintptr_t)value)
+        record->bound != value)
         return 0;
     int touched = PySequence_Contains(at->touched, key);
     return touched < 0 ? -1 : !touched;
@@ -54,7 +54,8 @@ is_untouched(hfi_save *at, PyObject *key, PyObject *value, const hfi_record *rec
 /* A group with a name that is looked at is looked at as a whole. */
 static int
 heat(hfi_save *at, const hfi_record *record) {
-    return record && record->group ? PySet_Add(at->hot_groups, record->group) : 0;
+    PyObject *group = record ? hfi_record_group(record) : NULL;
+    return group ? PySet_Add(at->hot_groups, group) : 0;
 }
 
 static int
@@ -79,17 +80,16 @@ collect_name(hfi_save *at, PyObject *key, PyObject *value) {
     if (carried <= 0)
         return carried < 0 ? -1 : add_other(at, value);
     hfi_record *record = hfi_save_record(at, key);
-    if (!record && PyErr_Occurred())
-        return -1;
-    if (record && record->object == value)
+    if (record && record->is_held && record->bound == value)
         return 0;
     int untouched = is_untouched(at, key, value, record);
     if (untouched < 0 || (!untouched && heat(at, record) < 0))
         return -1;
-    if (untouched && !record->group)
+    if (untouched && !hfi_record_group(record))
         return 0;
-    at->members[at->count++] = (hfi_member){
-        .key = Py_NewRef(key), .value = Py_NewRef(value), .is_untouched = untouched};
+    at->members[at->count++] = (hfi_member){.key = Py_NewRef(key),
+                                            .value = Py_NewRef(value),
+                                            .is_untouched = (uint8_t)untouched};
     return 0;
 }
 
@@ -120,12 +120,12 @@ add_class(hfi_save *at, PyObject *key) {
  * behind, which must shrink. */
 static int
 collect_records(hfi_save *at) {
-    PyObject *key, *value;
-    Py_ssize_t position = 0;
-    while (PyDict_Next(at->names->records, &position, &key, &value)) {
-        hfi_record *record = (hfi_record *)(void *)value;
+    hfi_record *record;
+    for (size_t position = 0;
+         (record = hfi_records_next(&at->names->records, &position));) {
+        PyObject *key = record->key;
         int kind = hfi_key_kind(key);
-        if (record->state != HFI_BOUND || (kind != 'c' && !record->group))
+        if (record->state != HFI_BOUND || (kind != 'c' && !hfi_record_group(record)))
             continue;
         if (kind == 'c' && add_class(at, key) < 0)
             return -1;
@@ -145,7 +145,8 @@ drop_cold_groups(hfi_save *at) {
         hfi_member *one = &at->members[i];
         int hot = 1;
         if (one->is_untouched && !failed)
-            hot = PySet_Contains(at->hot_groups, hfi_save_record(at, one->key)->group);
+            hot = PySet_Contains(at->hot_groups,
+                                 hfi_record_group(hfi_save_record(at, one->key)));
         failed |= hot < 0;
         if (hot) {
             at->members[kept++] = *one;
@@ -162,7 +163,8 @@ int
 hfi_save_collect(hfi_save *at) {
     PyObject *key, *value;
     Py_ssize_t position = 0;
-    at->members = calloc((size_t)PyDict_Size(at->namespace) + 1, sizeof *at->members);
+    at->members =
+        malloc(((size_t)PyDict_Size(at->namespace) + 1) * sizeof *at->members);
     if (!at->members) {
         PyErr_NoMemory();
         return -1;

@@ -14,6 +14,21 @@
 #include "array.h"
 #include "graph.h"
 
+int
+hfi_binding_enter(hfi_binding *at) {
+    if (at->before || !at->namespace)
+        return 0;
+    at->before = hfi_context_enter((PyObject *)at->names, at->namespace, at->own);
+    return at->before ? 0 : -1;
+}
+
+/* Those that make their values in C ask nobody for whom. */
+static int
+asks_context(uint32_t codec) {
+    return codec != HF_CODEC_PLAIN && codec != HF_CODEC_BUFFER &&
+           codec != HF_CODEC_MODULE;
+}
+
 PyObject *
 hfi_binding_decode(hfi_binding *at, const hf_entry *entry,
                    hfi_entry_source *ret_source) {
@@ -21,56 +36,56 @@ hfi_binding_decode(hfi_binding *at, const hf_entry *entry,
     if (!codec)
         return PyErr_Format(at->state->error, "codec %u is not known here",
                             entry->codec);
+    if (asks_context(entry->codec) && hfi_binding_enter(at) < 0)
+        return NULL;
     if (hfi_entry_source_init(ret_source, at->state, at->names->attachment,
                               at->names->snapshot, entry) < 0)
         return NULL;
     void *value = NULL;
-    hf_error error = HF_ERROR_INIT;
-    hf_status status = codec->decode(codec, &ret_source->base, &value, &error);
+    hf_status status = codec->decode(codec, &ret_source->base, &value, &at->error);
     at->bytes_mapped += ret_source->bytes_mapped;
     if (status == HF_OK)
         return value;
     hfi_entry_source_fini(ret_source);
-    return hfi_raise(at->state, status, &error);
+    return hfi_raise(at->state, status, &at->error);
 }
 
 int
 hfi_binding_find(hfi_binding *at, PyObject *key, hf_entry *ret_entry) {
     Py_ssize_t size = 0;
-    const char *text = PyUnicode_AsUTF8AndSize(key, &size);
+    const char *text = hfi_key_bytes(key, &size);
     if (!text)
         return -1;
-    hf_error error = HF_ERROR_INIT;
-    hf_status status =
-        hf_snapshot_find(at->names->snapshot, text, (size_t)size, ret_entry, &error);
+    hf_status status = hf_snapshot_find(at->names->snapshot, text, (size_t)size,
+                                        ret_entry, &at->error);
     if (status == HF_OK || status == HF_NOT_FOUND)
         return status == HF_OK;
-    hfi_raise(at->state, status, &error);
+    hfi_raise(at->state, status, &at->error);
     return -1;
 }
 
 hfi_record *
 hfi_binding_record(hfi_binding *at, PyObject *key) {
-    PyObject *record = PyDict_GetItemWithError(at->names->records, key);
-    return (hfi_record *)(void *)record;
+    return hfi_records_find(&at->names->records, key);
 }
 
 hfi_record *
 hfi_binding_set_record(hfi_binding *at, PyObject *key, const hf_entry *entry,
                        hfi_record_state state) {
-    hfi_record *record = hfi_record_new(at->state);
-    if (!record)
+    PyObject *group = NULL, *classes = NULL;
+    if (entry->codec == HF_CODEC_MEMBER && !(group = hfi_member_group(entry)))
         return NULL;
-    record->state = state;
-    record->is_stored = 1;
-    record->codec = entry->codec;
-    record->classes = hfi_entry_classes(entry);
-    if (record->classes && entry->codec == HF_CODEC_MEMBER)
-        record->group = hfi_member_group(entry);
-    int failed = !record->classes ||
-                 (entry->codec == HF_CODEC_MEMBER && !record->group) ||
-                 PyDict_SetItem(at->names->records, key, (PyObject *)record) < 0;
-    Py_DECREF(record);
+    if (entry->codec == HF_CODEC_PICKLE && !(classes = hfi_entry_classes(entry)))
+        return NULL;
+    hfi_record *record = hfi_records_put(&at->names->records, key);
+    if (record) {
+        record->state = (uint8_t)state;
+        record->baseline = HFI_BY_ENTRY;
+        record->codec = (uint16_t)entry->codec;
+    }
+    int failed = !record || hfi_record_set_group(record, group) < 0 ||
+                 (classes && hfi_record_set_classes_consume(record, classes) < 0);
+    Py_XDECREF(group);
     return failed ? NULL : record;
 }
 
@@ -98,13 +113,12 @@ bind_value(hfi_binding *at, PyObject *key, const hf_entry *entry, uint32_t codec
     if (!record ||
         (source && hfi_record_keep_regions(record, at->names->attachment, source) < 0))
         return -1;
-    record->bound = (uintptr_t)value;
-    record->is_closed = is_closed(at, codec, value);
-    if (hfi_graph_is_atom(value))
-        record->object = Py_NewRef(value);
+    record->is_closed = (uint8_t)is_closed(at, codec, value);
     at->decoded_count +=
         entry->codec != HF_CODEC_MEMBER && entry->codec != HF_CODEC_BUFFER;
     int kind = hfi_key_kind(key);
+    hfi_record_bind(record, value, kind == 'n');
+    record->is_new = kind == 'n';
     if (kind != 'n' && entry->codec != HF_CODEC_MEMBER &&
         PyDict_SetItem(at->decoded, key, value) < 0)
         return -1;
@@ -117,7 +131,7 @@ bind_value(hfi_binding *at, PyObject *key, const hf_entry *entry, uint32_t codec
         (PyDict_DelItem(at->names->reasons, key) < 0 ||
          PyDict_DelItem(at->names->declined, key) < 0))
         return -1;
-    return PyDict_SetItem(at->bound, key, value);
+    return hfi_keys_add(&at->bound, key);
 }
 
 /* Bind one name of a decoded group, unless it has a value of its own by now: a process

@@ -26,11 +26,10 @@ static PyObject *
 group_key(hfi_save *at, hfi_member *const *list, size_t count) {
     for (size_t i = 0; i < count; i++) {
         hfi_record *record = hfi_save_record(at, list[i]->key);
-        if (record && record->state == HFI_BOUND && record->group &&
-            PySet_Contains(at->groups_used, record->group) == 0)
-            return PySet_Add(at->groups_used, record->group) < 0
-                       ? NULL
-                       : Py_NewRef(record->group);
+        PyObject *group =
+            record && record->state == HFI_BOUND ? hfi_record_group(record) : NULL;
+        if (group && PySet_Contains(at->groups_used, group) == 0)
+            return PySet_Add(at->groups_used, group) < 0 ? NULL : Py_NewRef(group);
     }
     char text[24];
     int size = snprintf(text + 2, sizeof text - 2, "%016llx",
@@ -112,7 +111,7 @@ save_group(hfi_save *at, hfi_member **list, size_t count) {
     if (status == HF_DECLINED)
         return save_apart(at, list, count);
     PyObject *key = status == HF_OK ? group_key(at, list, count) : NULL;
-    int changed = key ? hfi_save_put(at, key, codec, NULL, NULL, NULL) : -1;
+    int changed = key ? hfi_save_put(at, key, codec, NULL, NULL) : -1;
     int failed = changed < 0;
     for (size_t i = 0; !failed && i < count; i++) {
         list[i]->group = Py_NewRef(key);
@@ -125,12 +124,18 @@ save_group(hfi_save *at, hfi_member **list, size_t count) {
 /* Give the classes that the walk found their keys, behind the names. */
 static int
 add_classes(hfi_save *at, const hfi_graph *graph) {
-    hfi_member *members = realloc(at->members, (graph->count + 1) * sizeof *members);
+    size_t classes = graph->count - graph->names;
+    hfi_member *members =
+        realloc(at->members, (at->count + classes + 1) * sizeof *members);
+    if (members)
+        at->members = members;
+    uint32_t *walked = realloc(at->walked, (graph->count + 1) * sizeof *walked);
+    if (walked)
+        at->walked = walked;
     PyObject *carry =
-        members ? PyImport_ImportModule("holdfast._carry") : PyErr_NoMemory();
+        members && walked ? PyImport_ImportModule("holdfast._carry") : PyErr_NoMemory();
     if (!carry)
         return -1;
-    at->members = members;
     for (size_t i = graph->names; i < graph->count; i++) {
         PyObject *key =
             PyObject_CallMethod(carry, "class_key", "O", graph->roots[i].object);
@@ -138,8 +143,12 @@ add_classes(hfi_save *at, const hfi_graph *graph) {
             Py_DECREF(carry);
             return -1;
         }
-        at->members[at->count++] = (hfi_member){
-            .key = key, .value = Py_NewRef(graph->roots[i].object), .is_class = 1};
+        at->walked[i] = (uint32_t)at->count;
+        at->members[at->count++] =
+            (hfi_member){.key = key,
+                         .value = Py_NewRef(graph->roots[i].object),
+                         .root = (uint32_t)i,
+                         .is_class = 1};
     }
     Py_DECREF(carry);
     return 0;
@@ -214,7 +223,7 @@ save_groups(hfi_save *at, hfi_graph *graph) {
         size_t size = 0;
         uint32_t group = orders[i].group;
         for (; i < count && orders[i].group == group; i++)
-            list[size++] = &at->members[orders[i].index];
+            list[size++] = &at->members[at->walked[orders[i].index]];
         failed = note_beside(at, list, size, 0) < 0 || save_group(at, list, size) < 0;
     }
     free(orders);
@@ -225,6 +234,9 @@ save_groups(hfi_save *at, hfi_graph *graph) {
 /* Each name, and each class that is in a group; a class alone was put before. */
 static int
 save_names(hfi_save *at) {
+    hfi_names *names = at->names;
+    if (!names->records.live && hfi_records_reserve(&names->pending, at->count) < 0)
+        return -1; /* the first save puts all of them */
     for (size_t i = 0; i < at->count; i++) {
         hfi_member *one = &at->members[i];
         int failed = 0;
@@ -248,12 +260,34 @@ region_start(void *session, void *address) {
     return address;
 }
 
+/* Those of the members' values that may share something; gives how many. */
+static size_t
+find_roots(hfi_save *at, PyObject **objects) {
+    size_t count = 0;
+    for (size_t i = 0; i < at->count; i++) {
+        hfi_member *one = &at->members[i];
+        one->root = HFI_NO_ROOT;
+        if (hfi_graph_is_atom(one->value))
+            continue;
+        at->walked[count] = (uint32_t)i;
+        one->root = (uint32_t)count;
+        objects[count++] = one->value;
+    }
+    return count;
+}
+
 int
 hfi_save_members(hfi_save *at) {
     hfi_graph graph;
-    PyObject **objects = calloc(at->count + 1, sizeof *objects);
+    PyObject **objects = malloc((at->count + 1) * sizeof *objects);
+    at->walked = malloc((at->count + 1) * sizeof *at->walked);
+    if (!objects || !at->walked) {
+        free(objects);
+        PyErr_NoMemory();
+        return -1;
+    }
     hfi_graph_input input = {.objects = objects,
-                             .count = at->count,
+                             .count = find_roots(at, objects),
                              .skip = at->namespace,
                              .classes = PySequence_Fast_ITEMS(at->classes),
                              .class_count = (size_t)PyList_GET_SIZE(at->classes),
@@ -262,12 +296,6 @@ hfi_save_members(hfi_save *at) {
                              .caller_refs = 1,
                              .origin = region_start,
                              .origin_context = at->names->attachment->session};
-    if (!objects) {
-        PyErr_NoMemory();
-        return -1;
-    }
-    for (size_t i = 0; i < at->count; i++)
-        objects[i] = at->members[i].value;
     int failed = hfi_graph_init(&graph, &input) < 0;
     free(objects);
     if (failed)

@@ -16,14 +16,14 @@ enum { DETACH_SIZE = 4096 }; /* payload from which putting may mean a system cal
 
 hfi_record *
 hfi_save_record(hfi_save *at, PyObject *key) {
-    return (hfi_record *)(void *)PyDict_GetItemWithError(at->names->records, key);
+    return hfi_records_find(&at->names->records, key);
 }
 
 hfi_record *
 hfi_save_record_after(hfi_save *at, PyObject *key) {
-    PyObject *pending = PyDict_GetItemWithError(at->names->pending, key);
+    hfi_record *pending = hfi_records_find(&at->names->pending, key);
     if (pending)
-        return pending == Py_None ? NULL : (hfi_record *)(void *)pending;
+        return pending->state == HFI_REMOVED ? NULL : pending;
     return hfi_save_record(at, key);
 }
 
@@ -42,7 +42,7 @@ begin(hfi_save *at) {
 int
 hfi_save_remove(hfi_save *at, PyObject *key) {
     Py_ssize_t size = 0;
-    const char *text = PyUnicode_AsUTF8AndSize(key, &size);
+    const char *text = hfi_key_bytes(key, &size);
     if (!text || begin(at) < 0)
         return -1;
     hf_error error = HF_ERROR_INIT;
@@ -53,7 +53,11 @@ hfi_save_remove(hfi_save *at, PyObject *key) {
         hfi_raise(at->state, status, &error);
         return -1;
     }
-    return PyDict_SetItem(at->names->pending, key, Py_None);
+    hfi_record *record = hfi_records_put(&at->names->pending, key);
+    if (!record)
+        return -1;
+    record->state = HFI_REMOVED;
+    return 0;
 }
 
 static uint32_t
@@ -77,7 +81,7 @@ put_value(hfi_save *at, const hf_value *value) {
 static hfi_record *
 put(hfi_save *at, PyObject *key, uint32_t codec) {
     Py_ssize_t size = 0;
-    const char *text = PyUnicode_AsUTF8AndSize(key, &size);
+    const char *text = hfi_key_bytes(key, &size);
     if (!text || begin(at) < 0)
         return NULL;
     hf_value value = {.key = text,
@@ -89,29 +93,27 @@ put(hfi_save *at, PyObject *key, uint32_t codec) {
                       .payload = at->sink.payload_size ? at->sink.payload : NULL,
                       .payload_size = at->sink.payload_size,
                       .buffers = at->sink.buffers,
-                      .buffer_count = at->sink.buffer_count};
+                      .buffer_count = at->sink.buffer_count,
+                      .ret_digests = hfi_entry_sink_take_digests(&at->sink)};
     hf_status status = put_value(at, &value);
     if (status != HF_OK)
         return hfi_raise(at->state, status, &at->error);
-    hfi_record *record = hfi_record_new(at->state);
-    if (!record)
+    hfi_record *record = hfi_records_put(&at->names->pending, key);
+    if (!record || hfi_record_take(record, at->names->attachment, &at->sink, codec) < 0)
         return NULL;
+    if (codec != HF_CODEC_PICKLE) /* no other one's meta has classes */
+        return record;
     hf_entry written = {
         .codec = codec, .meta = value.meta, .meta_size = value.meta_size};
-    record->classes = hfi_entry_classes(&written);
-    int failed = !record->classes ||
-                 hfi_record_take(record, at->names->attachment, &at->sink, codec) < 0 ||
-                 PyDict_SetItem(at->names->pending, key, (PyObject *)record) < 0;
-    Py_DECREF(record);
-    return failed ? NULL : record;
+    return hfi_record_set_classes_consume(record, hfi_entry_classes(&written)) < 0
+               ? NULL
+               : record;
 }
 
 int
-hfi_save_put(hfi_save *at, PyObject *key, uint32_t codec, PyObject *value,
-             PyObject *group, hfi_record **ret_record) {
+hfi_save_put(hfi_save *at, PyObject *key, uint32_t codec, PyObject *group,
+             hfi_record **ret_record) {
     hfi_record *known = hfi_save_record(at, key);
-    if (!known && PyErr_Occurred())
-        return -1;
     if (ret_record)
         *ret_record = known;
     int same = known ? hfi_save_matches(at, key, known, codec) : 0;
@@ -120,9 +122,8 @@ hfi_save_put(hfi_save *at, PyObject *key, uint32_t codec, PyObject *value,
     hfi_record *record = put(at, key, codec);
     if (!record)
         return -1;
-    if (value && hfi_graph_is_atom(value))
-        record->object = Py_NewRef(value);
-    record->group = Py_XNewRef(group);
+    if (hfi_record_set_group(record, group) < 0)
+        return -1;
     if (ret_record)
         *ret_record = record;
     return 1;
@@ -185,11 +186,11 @@ reason_of(hfi_save *at, const hfi_member *one, const char *why) {
         reason = Py_XNewRef(PyDict_GetItemWithError(names->reasons, one->key));
     if (reason || PyErr_Occurred())
         return reason;
-    PyObject *carry = PyImport_ImportModule("holdfast._carry");
-    if (carry)
+    PyObject *module = PyImport_ImportModule("holdfast._explain");
+    if (module)
         reason =
-            PyObject_CallMethod(carry, "explain", "OOs", one->key, one->value, why);
-    Py_XDECREF(carry);
+            PyObject_CallMethod(module, "explain", "OOs", one->key, one->value, why);
+    Py_XDECREF(module);
     return reason;
 }
 
@@ -235,7 +236,8 @@ hfi_save_own_classes(hfi_save *at, hfi_member *const *list, size_t count) {
 int
 hfi_save_single(hfi_save *at, hfi_member *one) {
     uint32_t codec = 0;
-    if (hfi_save_own_classes(at, &one, 1) < 0)
+    if ((one->is_class || PySet_GET_SIZE(at->own)) &&
+        hfi_save_own_classes(at, &one, 1) < 0)
         return -1;
     hf_status status = hfi_save_encode(at, one->value, &codec);
     if (status == HF_DECLINED)
@@ -243,12 +245,11 @@ hfi_save_single(hfi_save *at, hfi_member *one) {
     if (status != HF_OK || hfi_save_accept(at, one) < 0)
         return -1;
     hfi_record *record;
-    int changed = hfi_save_put(at, one->key, codec, one->value, NULL, &record);
+    int changed = hfi_save_put(at, one->key, codec, NULL, &record);
     if (changed < 0)
         return -1;
-    one->is_saved = changed;
-    hfi_save_remember(record, one);
-    return changed;
+    one->is_saved = (uint8_t)changed;
+    return hfi_save_remember(record, one);
 }
 
 int
@@ -257,11 +258,9 @@ hfi_save_member(hfi_save *at, hfi_member *one) {
         hfi_member_encode(at->state, &at->sink, one->value, one->group) < 0)
         return -1;
     hfi_record *record;
-    int changed =
-        hfi_save_put(at, one->key, HF_CODEC_MEMBER, NULL, one->group, &record);
+    int changed = hfi_save_put(at, one->key, HF_CODEC_MEMBER, one->group, &record);
     if (changed < 0)
         return -1;
-    one->is_saved |= changed;
-    hfi_save_remember(record, one);
-    return changed;
+    one->is_saved |= (uint8_t)changed;
+    return hfi_save_remember(record, one);
 }

@@ -25,8 +25,7 @@ save_extra(hfi_save *at, PyObject *extra) {
         if (status == HF_DECLINED)
             PyErr_Format(at->state->error, "extra '%U' can't be carried: %s", word,
                          at->error.message);
-        int failed =
-            status != HF_OK || hfi_save_put(at, key, codec, value, NULL, NULL) < 0;
+        int failed = status != HF_OK || hfi_save_put(at, key, codec, NULL, NULL) < 0;
         Py_XDECREF(key);
         if (failed)
             return -1;
@@ -76,7 +75,7 @@ run(hfi_save *at, PyObject *extra) {
     if (!prepared)
         return NULL;
     if (prepared == Py_None)
-        Py_CLEAR(at->names->pending);
+        hfi_names_drop_pending(at->names);
     PyObject *declined = PyDict_Copy(at->names->reasons);
     clock_gettime(CLOCK_MONOTONIC, &end);
     double seconds = (double)(end.tv_sec - start.tv_sec) +
@@ -105,7 +104,8 @@ open_save(hfi_save *at) {
             (unsigned long long)hf_snapshot_generation(names->snapshot));
         return -1;
     }
-    Py_XSETREF(names->pending, PyDict_New());
+    hfi_names_drop_pending(names);
+    names->is_pending = 1;
     at->own = PySet_New(NULL);
     at->groups_used = PySet_New(NULL);
     at->lost_classes = PySet_New(NULL);
@@ -114,8 +114,8 @@ open_save(hfi_save *at) {
     at->classes = PyList_New(0);
     at->code = PyDict_New();
     at->held = PyList_New(0);
-    return names->pending && at->own && at->groups_used && at->lost_classes &&
-                   at->removed && at->hot_groups && at->classes && at->code && at->held
+    return at->own && at->groups_used && at->lost_classes && at->removed &&
+                   at->hot_groups && at->classes && at->code && at->held
                ? 0
                : -1;
 }
@@ -128,6 +128,7 @@ close_save(hfi_save *at) {
         Py_XDECREF(at->members[i].group);
     }
     free(at->members);
+    free(at->walked);
     free(at->others);
     hfi_entry_sink_fini(&at->sink);
     hf_commit_abort(at->commit);
@@ -162,15 +163,15 @@ hfi_names_save(PyObject *self, PyObject *args, PyObject *kwargs) {
     hfi_entry_sink_init(&at.sink, names->attachment->session);
     PyObject *result = NULL;
     if (at.hidden && open_save(&at) == 0) {
-        PyObject *before = hfi_carry_enter(self, namespace, at.own);
+        PyObject *before = hfi_context_enter(self, namespace, at.own);
         if (before) {
             result = run(&at, extra);
-            hfi_carry_leave(before);
+            hfi_context_leave(before);
         }
     }
     close_save(&at);
     Py_XDECREF(at.hidden);
     if (!result)
-        Py_CLEAR(names->pending);
+        hfi_names_drop_pending(names);
     return result;
 }

@@ -11,12 +11,15 @@ typedef struct hfi_member {
     PyObject *value;           /* owned */
     PyObject *group;           /* owned: key of the group that has the value; or NULL */
     Py_ssize_t namespace_refs; /* that functions behind it hold */
-    int is_class;
-    int is_declined;
-    int is_saved;     /* put, or its group */
-    int is_untouched; /* looked at for its group's sake, perhaps */
-    int is_closed;    /* nobody else can change it: graph.h */
+    uint32_t root; /* in the graph; HFI_NO_ROOT: an atom, which shares nothing */
+    uint8_t is_class;
+    uint8_t is_declined;
+    uint8_t is_saved;     /* put, or its group */
+    uint8_t is_untouched; /* looked at for its group's sake, perhaps */
+    uint8_t is_closed;    /* nobody else can change it: graph.h */
 } hfi_member;
+
+#define HFI_NO_ROOT UINT32_MAX
 
 typedef struct hfi_save {
     hfi_state *state;
@@ -43,6 +46,7 @@ typedef struct hfi_save {
     hfi_entry_sink sink;
     hfi_member *members;
     size_t count;
+    uint32_t *walked;       /* of each root of the graph, its member */
     uint64_t decoded_again; /* entries, to compare a pickle with */
     hf_error error;         /* of the call that failed or declined last */
 } hfi_save;
@@ -57,13 +61,13 @@ int hfi_save_collect(hfi_save *at);
 /* Which members are closed, and the code behind them. */
 int hfi_save_learn(hfi_save *at, hfi_graph *graph);
 /* Remember with the record that will hold what was learnt of a member. */
-void hfi_save_remember(hfi_record *record, const hfi_member *one);
+int hfi_save_remember(hfi_record *record, const hfi_member *one);
 /* Of names that no record speaks of. */
 void hfi_save_count_declined(hfi_save *at);
 
 /* names_put.c: one value at a time. */
 
-/* Borrowed; NULL where there is none, perhaps with an exception. */
+/* Good until the next one is put; NULL where there is none. */
 hfi_record *hfi_save_record(hfi_save *at, PyObject *key);
 /* The record that will hold after this commit; the same. */
 hfi_record *hfi_save_record_after(hfi_save *at, PyObject *key);
@@ -73,8 +77,8 @@ int hfi_save_remove(hfi_save *at, PyObject *key);
 hf_status hfi_save_encode(hfi_save *at, PyObject *value, uint32_t *ret_codec);
 /* Put what the sink has where it differs from the record: 1 if so, 0 if not. Gives the
  * record that will hold, borrowed; `ret_record` may be NULL. */
-int hfi_save_put(hfi_save *at, PyObject *key, uint32_t codec, PyObject *value,
-                 PyObject *group, hfi_record **ret_record);
+int hfi_save_put(hfi_save *at, PyObject *key, uint32_t codec, PyObject *group,
+                 hfi_record **ret_record);
 /* Encode and put a value that is in no group, or decline it. */
 int hfi_save_single(hfi_save *at, hfi_member *one);
 /* Encode and put "the value of this name is in that group". */

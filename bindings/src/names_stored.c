@@ -1,14 +1,15 @@
-/* names_stored.c - did a value that was decoded here change?
+/* names_stored.c - is a value still what the store has?
  *
- * Binding decodes and does no more: what it would cost to encode a million objects just
- * to know them again is paid at the save, and only for values that the cell may have
- * touched. The baseline of such a value is the entry that it came from. Its encoding is
- * compared with that, byte by byte and buffer by buffer:
+ * Neither binding nor saving does much more than decode or write: what it would cost to
+ * know a value again is paid at the save that looks at it once more, and only for
+ * values that a cell may have touched. The baseline is the entry that it came from or
+ * became. Its encoding is compared with that, byte by byte and buffer by buffer:
  *
  *   - the same bytes, or a pickle that says the same (pickle_compare.c), and no page of
  *     its regions written: unchanged;
- *   - other bytes, and the stored ones are canonical (plain data without sets, members,
- *     modules): changed, for equal values have equal encodings in every process;
+ *   - other bytes than this process wrote, or than anybody did where they are canonical
+ *     (plain data without sets, members, modules): changed, for then equal values have
+ *     equal encodings;
  *   - other opcodes of a pickle, or another order of a set: that alone says nothing,
  *     since sets come in another order in each process. So the entry is
  *     decoded a second time, and this fresh copy encoded: two encodings of the same
@@ -18,9 +19,14 @@
  * disturbs no measurement. It runs what unpickling runs; where that is code of the
  * notebook's own, which may count or print, the value is taken to be changed instead.
  *
- * Encoding every value while it is bound was what this replaces: a dict of a million
- * took 80 ms of its restore for it. Digests of what the store holds, taken by the
- * writer, would call every set changed.
+ * What was found unchanged has a digest from then on, and what is large from its save
+ * on, where it is made in passing: a look at a GiB that was born elsewhere takes 40 to
+ * 50 ms of processor time then, and the first look at the entry 250.
+ *
+ * This replaces encoding every value while it is bound (a dict of a million took 80 ms
+ * of its restore for it), and a digest of each small value that is saved (a tenth of
+ * the work for it). Digests of what the store holds, taken by the writer, would call
+ * every set changed.
  */
 #include "names_bind.h"
 #include "names_save.h"
@@ -50,28 +56,24 @@ same_payload(uint32_t codec, const void *one, size_t one_size, const void *other
             hfi_pickle_payload_same(one, one_size, other, other_size));
 }
 
-/* Is a buffer the region that was mapped for it, or a copy of the same bytes? The
- * region has no page written: what it shows is what is stored. */
+/* Does the sink say what the entry says, buffers included? No page of the regions was
+ * written: what they show is what is stored. */
 static int
-is_buffer(const hf_buffer *buffer, const hf_region *region) {
-    if (buffer->region || !region)
-        return region && buffer->region == region;
-    return same_content(buffer->data, buffer->size, hf_region_address(region),
-                        hf_region_size(region));
-}
-
-/* Does the sink say what the entry says, buffers included? */
-static int
-is_entry(const hfi_entry_sink *sink, const hf_entry *entry, const hfi_record *record) {
+is_entry(const hfi_save *at, const hf_entry *entry, const hfi_record *record) {
+    const hfi_entry_sink *sink = &at->sink;
     if (sink->buffer_count != entry->buffer_count ||
-        sink->buffer_count != record->region_count ||
+        sink->buffer_count != hfi_record_region_count(record) ||
         !same_content(sink->meta, sink->meta_size, entry->meta, entry->meta_size) ||
         !same_payload(entry->codec, sink->payload, sink->payload_size, entry->payload,
                       entry->payload_size))
         return 0;
-    for (uint32_t i = 0; i < sink->buffer_count; i++)
-        if (!is_buffer(&sink->buffers[i], record->regions[i]))
+    for (uint32_t i = 0; i < sink->buffer_count; i++) {
+        const hf_buffer *one = &sink->buffers[i];
+        if (one->region ? one->region != record->rest->regions[i]
+                        : !hf_snapshot_holds(at->names->snapshot, entry, i, one->data,
+                                             one->size))
             return 0;
+    }
     return 1;
 }
 
@@ -85,11 +87,12 @@ is_canonical(const hf_entry *entry) {
 /* Does decoding it again run no code of the notebook's? */
 static int
 is_quiet(const hfi_record *record) {
-    if (!record->classes || PyTuple_GET_SIZE(record->classes) == 0)
+    PyObject *classes = hfi_record_classes(record);
+    if (!classes || PyTuple_GET_SIZE(classes) == 0)
         return 1;
     PyObject *carry = PyImport_ImportModule("holdfast._carry");
     PyObject *quiet =
-        carry ? PyObject_CallMethod(carry, "is_quiet", "(O)", record->classes) : NULL;
+        carry ? PyObject_CallMethod(carry, "is_quiet", "(O)", classes) : NULL;
     int result = quiet ? PyObject_IsTrue(quiet) : -1;
     Py_XDECREF(quiet);
     Py_XDECREF(carry);
@@ -99,8 +102,8 @@ is_quiet(const hfi_record *record) {
 /* Which of the entry's buffers this one is: its index, or -1. */
 static int64_t
 index_among(const hf_region *region, const hfi_record *record) {
-    for (uint32_t i = 0; i < record->region_count; i++)
-        if (record->regions[i] == region)
+    for (uint32_t i = 0; i < hfi_record_region_count(record); i++)
+        if (record->rest->regions[i] == region)
             return i;
     return -1;
 }
@@ -168,9 +171,9 @@ stored_matches(hfi_save *at, PyObject *key, hfi_record *record, uint32_t codec) 
     if (found <= 0)
         return found;
     int same = hfi_record_pages_unchanged(at->state, record);
-    if (same != 1 || is_entry(&at->sink, &entry, record))
+    if (same != 1 || is_entry(at, &entry, record))
         return same;
-    if (is_canonical(&entry))
+    if (record->baseline == HFI_BY_OWN || is_canonical(&entry))
         return 0;
     same = is_quiet(record);
     return same == 1 ? is_fresh_copy(at, &entry, record, codec) : same;
@@ -178,12 +181,14 @@ stored_matches(hfi_save *at, PyObject *key, hfi_record *record, uint32_t codec) 
 
 int
 hfi_save_matches(hfi_save *at, PyObject *key, hfi_record *record, uint32_t codec) {
-    if (!record->is_stored || record->state != HFI_BOUND)
+    if (record->state != HFI_BOUND)
+        return 0;
+    if (record->baseline == HFI_BY_DIGEST)
         return hfi_record_matches(at->state, record, &at->sink, codec);
     int same = stored_matches(at, key, record, codec);
     /* From now on the digest tells, also where this commit is dropped. */
     if (same == 1 &&
-        hfi_record_take(record, at->names->attachment, &at->sink, codec) < 0)
+        hfi_record_take_digest(record, at->names->attachment, &at->sink, codec) < 0)
         return -1;
     return same;
 }

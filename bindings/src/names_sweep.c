@@ -29,10 +29,10 @@ forget_declined(hfi_save *at) {
 /* -1, or 0 with the user's deletions in `removed`. */
 static int
 remove_deleted(hfi_save *at) {
-    PyObject *key, *value;
-    Py_ssize_t position = 0;
-    while (PyDict_Next(at->names->records, &position, &key, &value)) {
-        hfi_record *record = (hfi_record *)(void *)value;
+    hfi_record *record;
+    for (size_t position = 0;
+         (record = hfi_records_next(&at->names->records, &position));) {
+        PyObject *key = record->key;
         if (hfi_key_kind(key) != 'n' || record->state != HFI_BOUND ||
             PyDict_Contains(at->namespace, key) != 0)
             continue;
@@ -53,15 +53,16 @@ mark(hfi_save *at, PyObject *live, PyObject *key, hfi_record *record) {
         if (PySet_Add(live, key) < 0)
             return -1;
     }
-    if (record->group) {
-        hfi_record *group = hfi_save_record_after(at, record->group);
-        if (group && mark(at, live, record->group, group) < 0)
+    PyObject *group_key = hfi_record_group(record);
+    if (group_key) {
+        hfi_record *group = hfi_save_record_after(at, group_key);
+        if (group && mark(at, live, group_key, group) < 0)
             return -1;
     }
-    for (Py_ssize_t i = 0; record->classes && i < PyTuple_GET_SIZE(record->classes);
-         i++) {
-        PyObject *class_key = PyUnicode_FromFormat(
-            "%c%c%U", HFI_KEY_GROUP, 'c', PyTuple_GET_ITEM(record->classes, i));
+    PyObject *classes = hfi_record_classes(record);
+    for (Py_ssize_t i = 0; classes && i < PyTuple_GET_SIZE(classes); i++) {
+        PyObject *class_key = PyUnicode_FromFormat("%c%c%U", HFI_KEY_GROUP, 'c',
+                                                   PyTuple_GET_ITEM(classes, i));
         hfi_record *class_record =
             class_key ? hfi_save_record_after(at, class_key) : NULL;
         int failed =
@@ -74,11 +75,10 @@ mark(hfi_save *at, PyObject *live, PyObject *key, hfi_record *record) {
 }
 
 static int
-has_swept_kinds(PyObject *records) {
-    PyObject *key, *value;
-    Py_ssize_t position = 0;
-    while (PyDict_Next(records, &position, &key, &value)) {
-        int kind = hfi_key_kind(key);
+has_swept_kinds(const hfi_records *records) {
+    hfi_record *record;
+    for (size_t position = 0; (record = hfi_records_next(records, &position));) {
+        int kind = hfi_key_kind(record->key);
         if (kind == 'g' || kind == 'c')
             return 1;
     }
@@ -86,13 +86,22 @@ has_swept_kinds(PyObject *records) {
 }
 
 static int
+add_keys(const hfi_records *records, PyObject *keys) {
+    hfi_record *record;
+    for (size_t position = 0; (record = hfi_records_next(records, &position));)
+        if (PyList_Append(keys, record->key) < 0)
+            return -1;
+    return 0;
+}
+
+static int
 remove_unreferred(hfi_save *at) {
-    if (!has_swept_kinds(at->names->records) && !has_swept_kinds(at->names->pending))
+    const hfi_names *names = at->names;
+    if (!has_swept_kinds(&names->records) && !has_swept_kinds(&names->pending))
         return 0;
-    PyObject *keys = PyDict_Keys(at->names->records), *live = PySet_New(NULL);
-    PyObject *pending = PyDict_Keys(at->names->pending);
-    int failed = !keys || !live || !pending ||
-                 PyList_SetSlice(keys, PY_SSIZE_T_MAX, PY_SSIZE_T_MAX, pending) < 0;
+    PyObject *keys = PyList_New(0), *live = PySet_New(NULL);
+    int failed = !keys || !live || add_keys(&names->records, keys) < 0 ||
+                 add_keys(&names->pending, keys) < 0;
     for (Py_ssize_t i = 0; !failed && i < PyList_GET_SIZE(keys); i++) {
         PyObject *key = PyList_GET_ITEM(keys, i);
         int kind = hfi_key_kind(key);
@@ -109,7 +118,6 @@ remove_unreferred(hfi_save *at) {
     }
     Py_XDECREF(keys);
     Py_XDECREF(live);
-    Py_XDECREF(pending);
     return failed ? -1 : 0;
 }
 

@@ -27,6 +27,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "imported.h"
 #include "meta.h"
 
 static hfi_names *
@@ -40,18 +41,6 @@ as_names(PyObject *self) {
 PyObject *
 hfi_key_decode(const hf_entry *entry) {
     return PyUnicode_DecodeUTF8(entry->key, (Py_ssize_t)entry->key_size, "replace");
-}
-
-int
-hfi_key_kind(PyObject *key) {
-    if (PyUnicode_GET_LENGTH(key) < 2)
-        return 'n';
-    Py_UCS4 first = PyUnicode_READ_CHAR(key, 0);
-    if (first == HFI_KEY_EXTRA)
-        return 'x';
-    if (first == HFI_KEY_GROUP)
-        return (int)PyUnicode_READ_CHAR(key, 1);
-    return 'n';
 }
 
 PyObject *
@@ -120,25 +109,39 @@ hfi_entry_classes(const hf_entry *entry) {
 }
 
 PyObject *
-hfi_carry_enter(PyObject *names, PyObject *namespace, PyObject *own) {
-    PyObject *carry = PyImport_ImportModule("holdfast._carry");
+hfi_context_enter(PyObject *names, PyObject *namespace, PyObject *own) {
+    PyObject *context = hfi_imported("holdfast._context");
     PyObject *before =
-        carry ? PyObject_CallMethod(carry, "enter", "OOO", names, namespace, own)
-              : NULL;
-    Py_XDECREF(carry);
+        context ? PyObject_CallMethod(context, "enter", "OOO", names, namespace, own)
+                : NULL;
+    Py_XDECREF(context);
     return before;
 }
 
 void
-hfi_carry_leave(PyObject *before) {
+hfi_context_leave(PyObject *before) {
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
-    PyObject *carry = PyImport_ImportModule("holdfast._carry");
-    PyObject *done = carry ? PyObject_CallMethod(carry, "leave", "(O)", before) : NULL;
+    PyObject *context = hfi_imported("holdfast._context");
+    PyObject *done =
+        context ? PyObject_CallMethod(context, "leave", "(O)", before) : NULL;
     Py_XDECREF(done);
-    Py_XDECREF(carry);
+    Py_XDECREF(context);
     Py_DECREF(before);
     PyErr_Restore(type, value, traceback);
+}
+
+hfi_record *
+hfi_names_record_of(const hfi_names *names, PyObject *key) {
+    hfi_record *record = hfi_records_find(&names->records, key);
+    PyObject *group = record ? hfi_record_group(record) : NULL;
+    return group ? hfi_records_find(&names->records, group) : record;
+}
+
+void
+hfi_names_drop_pending(hfi_names *names) {
+    hfi_records_fini(&names->pending);
+    names->is_pending = 0;
 }
 
 int
@@ -157,19 +160,31 @@ hfi_names_advance(hfi_state *state, hfi_names *names) {
     return 0;
 }
 
+/* Of these types neither the module nor the buffer codec carries anything. */
+static int
+is_plain_type(PyTypeObject *type) {
+    return type == &PyLong_Type || type == &PyUnicode_Type || type == &PyFloat_Type ||
+           type == &PyList_Type || type == &PyDict_Type || type == &PyTuple_Type ||
+           type == Py_TYPE(Py_None) || type == &PyBool_Type;
+}
+
 /* Asks the codecs in their order. A registry walk, not hf_registry_choose: a codec that
  * accepts a value may still decline it half-way, and then the next one is asked. */
 hf_status
 hfi_names_encode(hfi_state *state, hfi_entry_sink *sink, PyObject *value,
                  const hf_codec **ret_codec, hf_error *reterr) {
     hf_status status = HF_OK; /* HF_DECLINED once a codec has said why */
+    int is_plain = is_plain_type(Py_TYPE(value));
     for (size_t i = 0;; i++) {
         const hf_codec *codec = hf_registry_at(state->registry, i);
         if (!codec && status == HF_OK)
             return hf_error_set(reterr, HF_DECLINED, "no codec carries this type");
         if (!codec)
             return status;
-        if (!codec->accepts(codec, value))
+        if ((is_plain &&
+             (codec->number == HF_CODEC_MODULE || codec->number == HF_CODEC_BUFFER)) ||
+            (!(is_plain && codec->number == HF_CODEC_PLAIN) &&
+             !codec->accepts(codec, value)))
             continue;
         hfi_entry_sink_clear(sink);
         status = codec->encode(codec, value, &sink->base, reterr);
@@ -195,11 +210,10 @@ names_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
         return NULL;
     hfi_names *names = as_names(self);
     names->attachment = hfi_attachment_acquire(attachment);
-    names->records = PyDict_New();
     names->reasons = PyDict_New();
     names->declined = PyDict_New();
     names->beside = PySet_New(NULL);
-    if (!names->records || !names->reasons || !names->declined || !names->beside ||
+    if (!names->reasons || !names->declined || !names->beside ||
         hfi_names_advance(hfi_state_of(type), names) < 0) {
         Py_DECREF(self);
         return NULL;
@@ -212,8 +226,6 @@ names_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
 static int
 names_traverse(PyObject *self, visitproc visit, void *arg) {
     Py_VISIT(Py_TYPE(self));
-    Py_VISIT(as_names(self)->records);
-    Py_VISIT(as_names(self)->pending);
     Py_VISIT(as_names(self)->reasons);
     Py_VISIT(as_names(self)->declined);
     Py_VISIT(as_names(self)->watched);
@@ -223,8 +235,6 @@ names_traverse(PyObject *self, visitproc visit, void *arg) {
 
 static int
 names_clear(PyObject *self) {
-    Py_CLEAR(as_names(self)->records);
-    Py_CLEAR(as_names(self)->pending);
     Py_CLEAR(as_names(self)->reasons);
     Py_CLEAR(as_names(self)->declined);
     Py_CLEAR(as_names(self)->watched);
@@ -237,6 +247,8 @@ names_dealloc(PyObject *self) {
     PyTypeObject *type = Py_TYPE(self);
     PyObject_GC_UnTrack(self);
     names_clear(self);
+    hfi_records_fini(&as_names(self)->records);
+    hfi_records_fini(&as_names(self)->pending);
     hf_snapshot_release(as_names(self)->snapshot);
     hfi_attachment_release(as_names(self)->attachment);
     type->tp_free(self);
@@ -250,7 +262,7 @@ names_published(PyObject *self, PyObject *number) {
     unsigned long long generation = PyLong_AsUnsignedLongLong(number);
     if (generation == (unsigned long long)-1 && PyErr_Occurred())
         return NULL;
-    if (!names->pending) {
+    if (!names->is_pending) {
         PyErr_SetString(PyExc_ValueError, "there is no prepared commit");
         return NULL;
     }
@@ -260,17 +272,8 @@ names_published(PyObject *self, PyObject *number) {
                             generation);
     if (hfi_names_advance(state, names) < 0)
         return NULL;
-    PyObject *pending = names->pending, *key, *record;
-    names->pending = NULL;
-    Py_ssize_t at = 0;
-    int failed = 0;
-    while (!failed && PyDict_Next(pending, &at, &key, &record)) {
-        if (record != Py_None)
-            failed = PyDict_SetItem(names->records, key, record) < 0;
-        else if (PyDict_Contains(names->records, key) == 1)
-            failed = PyDict_DelItem(names->records, key) < 0;
-    }
-    Py_DECREF(pending);
+    int failed = hfi_records_merge(&names->records, &names->pending) < 0;
+    hfi_names_drop_pending(names);
     if (failed)
         return NULL;
     Py_RETURN_NONE;
@@ -295,14 +298,13 @@ names_populate(PyObject *self, PyObject *args, PyObject *kwargs) {
     PyObject *iterator = PyObject_GetIter(wanted), *name;
     unsigned long long bytes = 0;
     while (iterator && (name = PyIter_Next(iterator))) {
-        hfi_record *record = (hfi_record *)(void *)PyDict_GetItemWithError(
-            as_names(self)->records, name);
-        if (record && record->group)
-            record = (hfi_record *)(void *)PyDict_GetItemWithError(
-                as_names(self)->records, record->group);
+        hfi_record *record = PyUnicode_CheckExact(name)
+                                 ? hfi_names_record_of(as_names(self), name)
+                                 : NULL;
         Py_DECREF(name);
-        for (uint32_t i = 0; record && i < record->region_count; i++) {
-            hf_region *region = record->regions[i];
+        uint32_t count = record ? hfi_record_region_count(record) : 0;
+        for (uint32_t i = 0; i < count; i++) {
+            hf_region *region = record->rest->regions[i];
             if (!region || hf_region_is_own(region))
                 continue;
             bytes += hf_region_size(region);
@@ -366,7 +368,8 @@ static PyMethodDef names_methods[] = {
      "The prepared commit was published as this generation."},
     {"bind", METHOD(hfi_names_bind), METH_VARARGS | METH_KEYWORDS,
      "bind($self, namespace, *, names=None)\n--\n\n"
-     "Bind what the store has: everything, or what costs only a mapping and `names`."},
+     "Bind what the store has: everything, or what costs only a mapping and `names`. "
+     "Then the report's 'code' is as that of save(), but for plain data and arrays."},
     {"adopt", hfi_names_adopt, METH_O,
      "Follow a generation that another process published: bind what differs, unbind "
      "what "
@@ -379,11 +382,11 @@ static PyMethodDef names_methods[] = {
      "so "
      "that writing to them in place is no page fault and the next commit takes them by "
      "reference; no other thread may touch them meanwhile. Gives their bytes."},
-    {"_load_class", hfi_names_load_class, METH_O, "For holdfast._carry."},
+    {"_load_class", hfi_names_load_class, METH_O, "For holdfast._restore."},
     {NULL, NULL, 0, NULL}};
 
 static PyGetSetDef names_properties[] = {
-    {"_is_binding", names_is_binding, NULL, "For holdfast._carry.", NULL},
+    {"_is_binding", names_is_binding, NULL, "For holdfast._context.", NULL},
     {"reasons", names_reasons, NULL, "Declined names: why each is not carried.", NULL},
     {"generation", names_generation, NULL, "The generation that is known here.", NULL},
     {NULL, NULL, NULL, NULL, NULL}};

@@ -1,4 +1,4 @@
-/* own_pages.c - which pages of a fork are its own, and making some so in advance.
+/* own_pages.c - which pages a fork has taken, and giving others these in advance.
  *
  * After a fork each page of private memory is shared until one side writes to it, and
  * the first write is a fault that copies it: 3 to 4 us each. A Python process writes
@@ -6,11 +6,16 @@
  * thousand such faults for the shortest of cells. But it is the same pages in each of
  * them: the template doesn't move.
  *
+ * Of files a fork has no page tables at all: the code of a library faults again in each
+ * process that runs it, once for 16 pages, though the pages are in memory.
+ *
  * _own_pages(ranges) tells which pages of some ranges of memory nobody else maps (bit
- * 56 of /proc/self/pagemap), as runs. _copy_pages(runs) lets the kernel copy those in
- * another fork of the same parent, before they are written. It changes nothing that a
- * program can see: a range that isn't mapped, or can't be written, is passed over.
- * Where the system has neither, there are no runs and nothing is copied.
+ * 56 of /proc/self/pagemap), as runs; _file_pages(ranges) which pages of files are in
+ * this process's page tables. _copy_pages(runs) lets the kernel take those in another
+ * fork of the same parent, before they are needed: what can be written is copied, of
+ * the rest the page tables are filled. It changes nothing that a program can see: a
+ * range that isn't mapped is passed over. Where the system has neither, there are no
+ * runs and nothing is copied.
  *
  * Ranges and runs are bytes, pairs of native 64-bit words: address and length.
  */
@@ -26,6 +31,7 @@ typedef struct {
 
 #ifdef __linux__
 #ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_READ  22
 #define MADV_POPULATE_WRITE 23
 #endif
 
@@ -38,7 +44,8 @@ enum { BATCH = 4096 }; /* words of the pagemap read at once */
 typedef struct {
     range *items; /* PyMem */
     size_t count, capacity;
-    uint64_t page; /* bytes */
+    uint64_t page;         /* bytes */
+    uint64_t mask, wanted; /* bits of a page's word that matter, and what they are */
 } runs;
 
 /* -1 without memory. */
@@ -73,7 +80,7 @@ look_at(int pagemap, range of, runs *found) {
             return 0;
         size_t count = (size_t)got / sizeof *words;
         for (size_t i = 0; i < count; i++)
-            if ((words[i] & (PRESENT | OF_FILE | EXCLUSIVE)) == (PRESENT | EXCLUSIVE) &&
+            if ((words[i] & found->mask) == found->wanted &&
                 add_page(found, (first + i) * found->page) != 0)
                 return -1;
         first += count;
@@ -98,17 +105,22 @@ look(const Py_buffer *ranges, runs *found) {
     return err;
 }
 
+/* What can't be written, as code, refuses the first and takes the second. */
 static uint64_t
 copy(range run) {
-    return madvise((void *)(uintptr_t)run.address, (size_t)run.size,
-                   MADV_POPULATE_WRITE) == 0
+    void *start = (void *)(uintptr_t)run.address;
+    return madvise(start, (size_t)run.size, MADV_POPULATE_WRITE) == 0 ||
+                   madvise(start, (size_t)run.size, MADV_POPULATE_READ) == 0
                ? run.size
                : 0;
 }
 #else
+enum { PRESENT, OF_FILE, EXCLUSIVE }; /* of a pagemap; there is none */
+
 typedef struct {
     range *items;
     size_t count;
+    uint64_t mask, wanted;
 } runs;
 
 static int
@@ -124,11 +136,10 @@ copy(range run) {
 }
 #endif
 
-PyObject *
-hfi_own_pages(PyObject *module, PyObject *ranges) {
-    (void)module;
+static PyObject *
+pages_with(PyObject *ranges, uint64_t mask, uint64_t wanted) {
     Py_buffer view;
-    runs found = {0};
+    runs found = {.mask = mask, .wanted = wanted};
     if (PyObject_GetBuffer(ranges, &view, PyBUF_SIMPLE) != 0)
         return NULL;
     PyObject *result =
@@ -139,6 +150,18 @@ hfi_own_pages(PyObject *module, PyObject *ranges) {
     PyMem_Free(found.items);
     PyBuffer_Release(&view);
     return result;
+}
+
+PyObject *
+hfi_own_pages(PyObject *module, PyObject *ranges) {
+    (void)module;
+    return pages_with(ranges, PRESENT | OF_FILE | EXCLUSIVE, PRESENT | EXCLUSIVE);
+}
+
+PyObject *
+hfi_file_pages(PyObject *module, PyObject *ranges) {
+    (void)module;
+    return pages_with(ranges, PRESENT | OF_FILE, PRESENT | OF_FILE);
 }
 
 PyObject *

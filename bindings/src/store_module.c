@@ -191,16 +191,31 @@ static PyMethodDef store_methods[] = {
      "is_larger(values, limit, skip, /)\n--\n\n"
      "Whether more than `limit` references are met on the way from a list's values; "
      "the\nnamespace `skip` is not entered."},
+    {"_entries", hfi_entries, METH_VARARGS,
+     "_entries(session, generation, most): the entries of a generation that another "
+     "process holds and has named, a dict each; those of plain values of up to `most` "
+     "bytes with their 'content', for _decode."},
+    {"_save_file", hfi_save_file, METH_VARARGS,
+     "_save_file(session, path): the current generation to a file; what it took, as a "
+     "dict."},
+    {"_load_file", hfi_load_file, METH_VARARGS,
+     "_load_file(session, path): prepare a commit in which a file's names replace all; "
+     "its token, and what the file says of itself."},
     {"_array_memory", hfi_memory_of_array, METH_O,
      "(owner, Memory or None, offset): an array's whole memory, and where it starts in "
      "it."},
     {"_memory_at", hfi_memory_at, METH_VARARGS,
      "_memory_at(address, size, owner): `size` bytes at `address` as a Memory, which "
      "keeps `owner`."},
+    {"_json_text", hfi_json_text, METH_O,
+     "_json_text(text): as a string of JSON, in UTF-8."},
     {"_own_pages", hfi_own_pages, METH_O,
      "_own_pages(ranges): the pages there that no other process maps, as runs."},
+    {"_file_pages", hfi_file_pages, METH_O,
+     "_file_pages(ranges): the pages of files there that this process has met, as "
+     "runs."},
     {"_copy_pages", hfi_copy_pages, METH_O,
-     "_copy_pages(runs): let a fork have its own copies; of how many bytes."},
+     "_copy_pages(runs): let a fork have them in advance; how many bytes it has."},
     {"_prepare", hfi_prepare, METH_VARARGS,
      "_prepare(session, address, touched, write): make the region at `address` ready "
      "for `touched` bytes of it to be written or read; its size, or 0 where nothing "
@@ -212,6 +227,18 @@ static PyMethodDef store_methods[] = {
     {"_copied", hfi_copied, METH_VARARGS,
      "_copied(session, address): how many bytes of the region there are private "
      "copies, and its size; zeros where it isn't a committed one."},
+    {"_taken", hfi_taken, METH_O,
+     "_taken(session): the sizes of the new blocks that were asked for since the last "
+     "call, as native 64-bit words."},
+    {"_stock", hfi_stock, METH_VARARGS,
+     "_stock(session, sizes): have blocks of these sizes ready; how many bytes there "
+     "are."},
+    {"_provide", hfi_provide, METH_VARARGS,
+     "_provide(session, sizes): begin to give free space memory for blocks of these "
+     "sizes, or end it where there are none."},
+    {"_provide_some", hfi_provide_some, METH_VARARGS,
+     "_provide_some(session, bytes): do so much of it; whether there may be more to "
+     "do."},
     {"_pack_elements", hfi_elements_pack, METH_O,
      "(meta, Memory, outside) of an array of objects: its elements, and a list of "
      "those "
@@ -295,7 +322,6 @@ store_exec(PyObject *module) {
     if (add_type(module, &hfi_session_spec, &state->session_type) < 0 ||
         add_type(module, &hfi_region_spec, &state->region_type) < 0 ||
         add_type(module, &hfi_memory_spec, &state->memory_type) < 0 ||
-        add_type(module, &hfi_record_spec, &state->record_type) < 0 ||
         add_type(module, &hfi_names_spec, &state->names_type) < 0 ||
         add_errors(module, state) < 0 || add_codecs(state) < 0)
         return -1;
@@ -308,7 +334,6 @@ store_traverse(PyObject *module, visitproc visit, void *arg) {
     Py_VISIT(state->session_type);
     Py_VISIT(state->region_type);
     Py_VISIT(state->memory_type);
-    Py_VISIT(state->record_type);
     Py_VISIT(state->names_type);
     Py_VISIT(state->error);
     Py_VISIT(state->not_found_error);
@@ -326,7 +351,6 @@ store_clear(PyObject *module) {
     Py_CLEAR(state->session_type);
     Py_CLEAR(state->region_type);
     Py_CLEAR(state->memory_type);
-    Py_CLEAR(state->record_type);
     Py_CLEAR(state->names_type);
     Py_CLEAR(state->error);
     Py_CLEAR(state->not_found_error);

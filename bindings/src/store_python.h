@@ -29,7 +29,6 @@ typedef struct hfi_state {
     PyTypeObject *session_type;
     PyTypeObject *region_type;
     PyTypeObject *memory_type;
-    PyTypeObject *record_type;
     PyTypeObject *names_type;
     PyObject *error; /* Error and those derived from it */
     PyObject *not_found_error;
@@ -84,6 +83,17 @@ PyObject *hfi_memory_of_array(PyObject *module, PyObject *array);
 /* _memory_at(address, size, owner): see there, too. */
 PyObject *hfi_memory_at(PyObject *module, PyObject *args);
 
+/* ---- names_listing.c ------------------------------------------------------------- */
+
+/* _entries(session, generation, most): see the method table of the module. */
+PyObject *hfi_entries(PyObject *module, PyObject *args);
+
+/* ---- save_file.c ----------------------------------------------------------------- */
+
+/* _save_file(session, path), _load_file(session, path): see there, too. */
+PyObject *hfi_save_file(PyObject *module, PyObject *args);
+PyObject *hfi_load_file(PyObject *module, PyObject *args);
+
 /* ---- object_array.c: the elements of arrays of objects --------------------------- */
 
 /* _pack_elements(array), _fill_elements(array, meta, payload, outside): see there. */
@@ -96,10 +106,16 @@ PyObject *hfi_numpy_allocator_enable(PyObject *module, PyObject *args,
                                      PyObject *kwargs);
 PyObject *hfi_numpy_allocator_disable(PyObject *module, PyObject *ignored);
 
+/* ---- json_text.c ----------------------------------------------------------------- */
+
+/* _json_text: see the method table of the module. */
+PyObject *hfi_json_text(PyObject *module, PyObject *text);
+
 /* ---- own_pages.c ----------------------------------------------------------------- */
 
-/* _own_pages and _copy_pages: see the method table of the module. */
+/* _own_pages, _file_pages, _copy_pages: see the method table of the module. */
 PyObject *hfi_own_pages(PyObject *module, PyObject *ranges);
+PyObject *hfi_file_pages(PyObject *module, PyObject *ranges);
 PyObject *hfi_copy_pages(PyObject *module, PyObject *wanted);
 
 /* ---- preparation.c --------------------------------------------------------------- */
@@ -108,6 +124,14 @@ PyObject *hfi_copy_pages(PyObject *module, PyObject *wanted);
 PyObject *hfi_prepare(PyObject *module, PyObject *args);
 PyObject *hfi_reseal(PyObject *module, PyObject *args);
 PyObject *hfi_copied(PyObject *module, PyObject *args);
+
+/* ---- session_stock.c ------------------------------------------------------------- */
+
+/* _taken, _stock, _provide and _provide_some: see the method table of the module. */
+PyObject *hfi_taken(PyObject *module, PyObject *session);
+PyObject *hfi_stock(PyObject *module, PyObject *args);
+PyObject *hfi_provide(PyObject *module, PyObject *args);
+PyObject *hfi_provide_some(PyObject *module, PyObject *args);
 
 /* ---- library_allocator.c --------------------------------------------------------- */
 
@@ -136,6 +160,5 @@ PyObject *hfi_stream_decode(PyObject *module, PyObject *args);
 /* ---- names_type.c ---------------------------------------------------------------- */
 
 extern PyType_Spec hfi_names_spec;
-extern PyType_Spec hfi_record_spec;
 
 #endif

@@ -33,7 +33,9 @@ The built-in ones are the modules of this package.
 from __future__ import annotations
 
 import contextlib
+import glob
 import importlib
+import os
 import sys
 import typing as t
 
@@ -43,12 +45,16 @@ from .. import _store
 _BUILT_IN: dict[str, str] = {
     "IPython": "shells",
     "PIL": "pil_images",
+    "_contextvars": "context_variables",
+    "_ctypes": "ctypes_data",
     "_io": "text_files",
     "_struct": "remade",
     "_weakrefset": "weak_references",
     "argparse": "parsers",
     "bz2": "archives",
+    "functools": "cached_functions",
     "gzip": "archives",
+    "ipywidgets": "widgets",
     "holdfast": "files",
     "logging": "log_handlers",
     "lzma": "archives",
@@ -68,7 +74,9 @@ _BUILT_IN: dict[str, str] = {
     "weakref": "weak_references",
     "zipfile": "archives",
 }
+_IMPORTING = frozenset(("archives", "connections"))
 GROUP = "holdfast.codecs"
+_REHEARSALS = 10  # Python 3.11 makes code that has run eight times faster, in its own memory
 
 
 class Codec:
@@ -110,6 +118,7 @@ class Codec:
 _by_name: dict[str, Codec] = {}
 _by_type: dict[type, Codec | None] = {}
 _loaded: set[str] = set()
+_rehearsed: set[str] = set()
 _entry_points: dict[str, t.Any] | None = None
 
 
@@ -157,22 +166,65 @@ def entry_points() -> dict[str, t.Any]:
     """The entry points of the group, by name; read once, since it looks at every package."""
     global _entry_points
     if _entry_points is None:
-        from importlib import metadata
+        _entry_points = {}
+        if any(map(_has_some, sys.path)):
+            from importlib import metadata
 
-        _entry_points = {point.name: point for point in metadata.entry_points(group=GROUP)}
+            _entry_points = {point.name: point for point in metadata.entry_points(group=GROUP)}
     return _entry_points
 
 
+def _has_some(directory: str) -> bool:
+    """Whether a package there may have an entry point of the group. Most often none has; to be told
+    so by `metadata`, which imports the parser of mail, took 3 MB of each process."""
+    if os.path.isfile(directory):  # an archive of packages
+        return True
+    pattern = os.path.join(glob.escape(directory or "."), "*.*-info", "entry_points.txt")
+    for path in glob.iglob(pattern):
+        with contextlib.suppress(OSError), open(path, "rb") as file:
+            if GROUP.encode() in file.read():
+                return True
+    return False
+
+
 def preload() -> None:
-    """Read the entry points, and load the built-in codecs of what is imported by now.
+    """Read the entry points, and load the pickler and the codecs of what is imported by now.
 
     For a process that forks others: each would spend the time anew.
     """
+    preload_built_in()
+    for module in _IMPORTING:
+        importlib.import_module(f"{__name__}.{module}")
     entry_points()
+
+
+def preload_built_in() -> None:
+    """The same without what other packages may have: to look for it takes most of the time. And
+    without those that import what nobody has asked for."""
+    importlib.import_module("holdfast._carry")
     for root, module in _BUILT_IN.items():
-        if root in sys.modules:
+        if root in sys.modules and module not in _IMPORTING:
             with contextlib.suppress(Exception):  # told when a value is met
                 importlib.import_module(f"{__name__}.{module}")
+
+
+def rehearse() -> None:
+    """Carry small values of the libraries that are imported by now.
+
+    For a process that forks others: each would meet the code for the first time, and what the
+    library does at its first use. The modules here have examples (`samples`) where to use the
+    library starts no thread.
+    """
+    for module in set(_BUILT_IN.values()) - _rehearsed:
+        samples = getattr(sys.modules.get(f"{__name__}.{module}"), "samples", None)
+        if samples is None:
+            continue
+        _rehearsed.add(module)
+        with contextlib.suppress(Exception):  # told when a value is met
+            for value in samples() * _REHEARSALS:
+                _store.groups({"value": value})
+                codec, meta, payload, buffers = _store._encode(value)
+                _store._decode(codec, meta, payload, [bytearray(view) for view, _ in buffers])
 
 
 def load_all() -> None:

@@ -21,7 +21,7 @@ import typing as t
 import weakref
 import zipfile
 
-from .. import _carry
+from .. import _context
 from . import handles, register
 
 _FILE_ATTRIBUTES = {gzip.GzipFile: "fileobj", bz2.BZ2File: "_fp", lzma.LZMAFile: "_fp"}
@@ -115,7 +115,7 @@ def _make_temporary(file, name, options):
 
 
 def _reduce_temporary(value):
-    if not _carry.in_store():
+    if not _context.in_store():
         raise ValueError("a temporary file that deletes itself stays in its process")
     _owners[value.name] = value
     closer = value._closer

@@ -43,6 +43,13 @@ class Columns(Codec):
     def shares(self, value):
         return addresses(buffers_of(value))
 
+    def memory(self, value):
+        """What `to_numpy` of an array without nulls, or of a slice of one, looks into."""
+        if not isinstance(value, pa.Array) or not pa.types.is_primitive(value.type):
+            return None
+        data = value.buffers()[-1]
+        return None if data is None or not data.is_cpu else (data.address, data.size)
+
 
 class Tensor(Codec):
     types = ("pyarrow.lib.Tensor",)
@@ -66,6 +73,11 @@ class ExtensionType(Codec):
 
 for codec in (Buffer(), Columns(), Tensor(), ExtensionType()):
     register(codec)
+
+
+def samples() -> tuple[t.Any, ...]:
+    rows = BUFFER_MIN // 8
+    return (pa.table({"numbers": pa.array(range(rows)), "texts": pa.array(["text"] * rows)}),)
 
 
 def buffers_of(value: t.Any) -> t.Iterator[t.Any]:

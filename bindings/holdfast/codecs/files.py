@@ -21,6 +21,7 @@ import stat
 import sys
 import typing as t
 
+from .._threads import alone
 from . import Codec, handles, register
 
 # ---- raw files
@@ -148,7 +149,7 @@ def drop_ahead(file, buffer, position: int) -> None:
 
 
 def must_be_alone() -> None:
-    if not handles.alone():
+    if not alone():
         raise ValueError("it has read ahead, and other threads run that may be reading from it")
 
 

@@ -19,7 +19,6 @@ import os
 import random
 import resource
 import stat
-import threading
 import typing as t
 import weakref
 
@@ -27,7 +26,6 @@ from . import Codec
 
 # Each takes a descriptor here, and one in the frontend while a cell's are handed over.
 HANDLES_MAX = min(256, max(16, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4))
-_SERVICE_THREADS = ("HistorySavingThread", "IPythonHistorySavingThread")
 
 
 class Place(t.NamedTuple):
@@ -84,9 +82,9 @@ class Table:
 
     def descriptor(self, number: int, place: Place | None, flags: int) -> int:
         """A descriptor of the handle, the caller's own."""
-        from .. import _carry
+        from .. import _context
 
-        if _carry.is_comparing():
+        if _context.is_comparing():
             raise OSError("a second decoding would move the offset that both have")
         fd = self._arrived.pop(number, None)
         if fd is None:
@@ -174,9 +172,9 @@ table = Table()
 
 def handle_of(owner: t.Any) -> tuple[int, Place | None]:
     """What stands for a descriptor in an encoding; an exception where nothing can."""
-    from .. import _carry
+    from .. import _context
 
-    stored = _carry.in_store()  # else it goes to a stream, which knows no processes
+    stored = _context.in_store()  # else it goes to a stream, which knows no processes
     number, place = table.number_of(owner)
     if place is None and not (stored and table.fetch is not None):
         raise ValueError(
@@ -189,14 +187,6 @@ def handle_of(owner: t.Any) -> tuple[int, Place | None]:
 def place_of(owner: t.Any) -> Place | None:
     """Where the regular file lies that `owner` has open."""
     return table.number_of(owner)[1]
-
-
-def alone() -> bool:
-    """Whether no other thread can use a file while we look at it."""
-    return all(
-        thread is threading.current_thread() or type(thread).__name__ in _SERVICE_THREADS
-        for thread in threading.enumerate()
-    )
 
 
 def is_closed(owner: t.Any) -> bool:

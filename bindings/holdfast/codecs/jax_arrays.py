@@ -24,8 +24,9 @@ def _make_array(memory, dtype, shape, device, is_weak):
     data = np.frombuffer(memory, np.uint8).view(dtype).reshape(shape)
     place = None if device is None else jax.devices("cpu")[device]
     array = jax.device_put(data, place, may_alias=True)
-    if is_weak:
-        array.aval = array.aval.update(weak_type=True)
+    if is_weak:  # since JAX 0.12 an array's `aval` can't be set
+        aval = array.aval.update(weak_type=True)
+        array = type(array)(aval, array.sharding, [array], array.committed)
     return array
 
 

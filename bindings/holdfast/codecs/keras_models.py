@@ -12,7 +12,10 @@ one of these is met beside its model, as a variable or anywhere in the same valu
 as its place in the model, by the way on which Keras finds it when it saves. So `layer is
 model.layers[0]` stays true. For that the value is searched for models when the first such object
 is met, since the part may come before the whole. A part of several models, none of which is in
-another, is the first one's; the others have their own, as their files do.
+another, is the first one's. Where another one is functional or sequential, what stands in its
+configuration for that part (a layer, an input, a whole model) is a stand-in, which gives the part
+of the first when it is read. Being called anew it has more nodes than in its file, so the numbers
+by which nodes refer to each other are moved. Other models have their own part, as their files do.
 
 What the file doesn't keep isn't carried: metrics and losses that have a name beside their
 model's come back as objects of their own.
@@ -32,15 +35,22 @@ import keras
 from keras.src.saving import saving_lib
 from keras.src.saving.keras_saveable import KerasSaveable
 
-from .. import _carry
+from .. import _context
 from . import Codec, register
 
 _CONFIGURATION = "config.json"
 _METADATA = "metadata.json"  # the file's own: when it was written, and by what version
+_STAND_IN = "holdfast>"
 _DATE = (1980, 1, 1, 0, 0, 0)  # a zip file's earliest
 
 
-def _make_saved(make, parts, classes, needed, names):
+def _make_saved(make, parts, classes, needed, names, shared):
+    if shared:
+        classes = {**classes, **{_STAND_IN + str(i): _Found(one) for i, one in enumerate(shared)}}
+        parts = [
+            (name, _move_nodes(data, shared) if name == _CONFIGURATION else data)
+            for name, data in parts
+        ]
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as archive:
         for name, data in parts:
@@ -55,10 +65,65 @@ def _make_saved(make, parts, classes, needed, names):
     return made
 
 
+class _Found:
+    """The class of a stand-in: what it makes is there already."""
+
+    def __init__(self, part):
+        self._part = part
+
+    def from_config(self, configuration):
+        return self._part
+
+
+def _move_nodes(configuration, shared):
+    """References to nodes of what has nodes already, moved by as many."""
+    found = json.loads(configuration)
+    counts = {_STAND_IN + str(i): len(one._inbound_nodes) for i, one in enumerate(shared)}
+    _move_in(found["config"], counts)
+    return json.dumps(found).encode()
+
+
+def _move_in(model, counts):
+    steps, made = {}, {}
+    for layer in model.get("layers", ()):
+        if "layers" in layer["config"]:
+            _move_in(layer["config"], counts)
+        name, nodes = layer["registered_name"], layer.get("inbound_nodes")
+        if nodes and name in counts:
+            steps[layer["name"]], made[name] = counts[name], len(nodes)
+    for layer in model.get("layers", ()) if steps else ():
+        _move_histories(layer.get("inbound_nodes"), steps)
+    for place in ("input_layers", "output_layers"):
+        _move_places(model.get(place), steps)
+    for name, more in made.items():
+        counts[name] += more
+
+
+def _move_histories(value, steps):
+    if isinstance(value, list):
+        for item in value:
+            _move_histories(item, steps)
+    elif isinstance(value, dict) and value.get("class_name") == "__keras_tensor__":
+        _move_places(value["config"]["keras_history"], steps)
+    elif isinstance(value, dict):
+        _move_histories(list(value.values()), steps)
+
+
+def _move_places(value, steps):
+    """Lists of a layer's name, the number of a node, and that of a tensor."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list) and value and isinstance(value[0], str):
+        value[1] += steps.get(value[0], 0)
+    elif isinstance(value, list):
+        for item in value:
+            _move_places(item, steps)
+
+
 @contextlib.contextmanager
 def _at_hand(needed):
     """What the notebook's classes name, where it isn't bound yet."""
-    namespace = _carry.current_namespace()
+    namespace = _context.current_namespace()
     missing = {} if namespace is None else {k: v for k, v in needed.items() if k not in namespace}
     if missing:
         namespace.update(missing)
@@ -190,7 +255,7 @@ def _codes_of(value):
 
 def _needed_by(classes):
     """What the notebook's classes name: modules, classes, functions and plain values."""
-    namespace, needed, work = _carry.current_namespace() or {}, {}, list(classes)
+    namespace, needed, work = _context.current_namespace() or {}, {}, list(classes)
     while work:
         for name in {name for code in _codes_of(work.pop()) for name in code.co_names}:
             value = namespace.get(name)
@@ -214,11 +279,39 @@ def _number_shared(part: t.Any, numbers: dict[int, int]) -> None:
             _number_shared(item, numbers)
 
 
-def _parts_of(file):
+class _StandIns:
+    """Puts them into the configuration of a model for what is another's; `parts` is what they are."""
+
+    def __init__(self, owner: t.Any, index: _Index) -> None:
+        self.parts: list[t.Any] = []
+        self._owner, self._index = owner, index
+
+    def put(self, configuration: dict[str, t.Any], model: t.Any) -> None:
+        is_sequential = isinstance(model, keras.Sequential)
+        parts = model._layers if is_sequential else getattr(model, "operations", ())
+        layers = configuration.get("layers", ())
+        for layer, part in zip(layers, parts) if len(layers) == len(parts) else ():
+            place = self._index.place_of(part)
+            if place is not None and place[0] is not self._owner:
+                layer.pop("build_config", None)
+                layer.update(class_name="Shared", module=None, config={"name": part.name})
+                layer["registered_name"] = _STAND_IN + str(self._number_of(part))
+            elif isinstance(part, keras.Model):
+                self.put(layer["config"], part)
+
+    def _number_of(self, part: t.Any) -> int:
+        numbers = [i for i, one in enumerate(self.parts) if one is part]
+        if not numbers:
+            self.parts.append(part)
+        return numbers[0] if numbers else len(self.parts) - 1
+
+
+def _parts_of(file, value, stand_ins):
     """The files in a saved model, by name; the same for the same model."""
     with zipfile.ZipFile(file) as archive:
         parts = {name: archive.read(name) for name in sorted(archive.namelist())}
     configuration = json.loads(parts[_CONFIGURATION])
+    stand_ins.put(configuration["config"], value)
     _number_shared(configuration, {})
     parts[_CONFIGURATION] = json.dumps(configuration).encode()
     parts[_METADATA] = json.dumps({"keras_version": keras.__version__}).encode()
@@ -239,7 +332,9 @@ class _Saved(Codec):
         classes = dict(sorted(_notebook_classes(value).items()))
         needed = _needed_by(classes.values())
         names = _names_of(value) if classes else []
-        return _make_saved, (make, _parts_of(arguments[0]), classes, needed, names)
+        stand_ins = _StandIns(value, _index_of(pickler))
+        parts = _parts_of(arguments[0], value, stand_ins)
+        return _make_saved, (make, parts, classes, needed, names, stand_ins.parts)
 
 
 class _Variables(Codec):

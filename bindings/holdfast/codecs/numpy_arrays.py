@@ -47,6 +47,15 @@ class Subclass(Codec):
         return _view_as, (_as_array(value), cls), _attributes(value), None, None, _set_attributes
 
 
+class LongLong(Codec):
+    """The type `long long`, which NumPy pickles as the other one of its size, `long`."""
+
+    types = ("numpy.dtypes.LongLongDType", "numpy.dtypes.ULongLongDType")
+
+    def reduce(self, value, pickler):
+        return (np.dtype, (value.char,)) if value.isbuiltin == 1 else NotImplemented
+
+
 class Generator(Codec):
     """As one over its bit generator, which others may draw from, too; NumPy 1 makes a new one."""
 
@@ -58,6 +67,7 @@ class Generator(Codec):
 
 register(Subclass())
 register(Generator())
+register(LongLong())
 
 
 def _as_array(value: np.ndarray) -> np.ndarray:
@@ -233,3 +243,10 @@ def _make_view_of_objects(base, name, shape, strides, start, writeable):
     if not writeable:
         view.flags.writeable = False
     return view
+
+
+def samples():
+    """An element is read and written: NumPy's code for it is met, too."""
+    array = np.ones(4096)
+    array[len(array) // 2] += 1
+    return (array,)

@@ -5,6 +5,9 @@ changes it copies first if another looks on. That another does is noted in an ob
 that the blocks (and indexes) share, which pandas's own pickling leaves out: the memory
 would be shared where it arrives, and a change of one would show in all. Here blocks are
 pickled with it, and a Series as its block, as a frame is.
+
+What types and arrays have worked out about themselves (`_cache`) is left out: a cell that only
+looked at a column would have changed it.
 """
 
 from __future__ import annotations
@@ -12,6 +15,8 @@ from __future__ import annotations
 import copyreg
 import typing as t
 
+import numpy as np
+import pandas as pd
 from pandas._libs.internals import BlockPlacement, BlockValuesRefs
 
 from . import Codec, register
@@ -52,6 +57,27 @@ class Index(Codec):
         return *reduced[:2], refs, None, None, _look_at
 
 
+class Cached(Codec):
+    """Types of columns, and arrays over NumPy's."""
+
+    types = (
+        "pandas.api.extensions.ExtensionDtype",
+        "pandas.core.dtypes.base.ExtensionDtype",
+        "pandas._libs.arrays.NDArrayBacked",
+    )
+
+    def reduce(self, value, pickler):
+        if "_cache" not in getattr(value, "__dict__", ()):
+            return NotImplemented
+        make, args, state, *rest = tuple(value.__reduce_ex__(5)) + (None,)
+        if isinstance(state, dict):
+            state = _without_cache(state) or None
+        elif isinstance(state, tuple) and isinstance(state[-1], dict):
+            attributes = _without_cache(state[-1])
+            state = (*state[:-1], attributes) if attributes else state[:-1]
+        return make, args, state, *rest[:2]
+
+
 class ArrowArray(Codec):
     """By its chunks as they are; pandas would make one of them first, a copy at each save."""
 
@@ -67,8 +93,18 @@ class ArrowArray(Codec):
         return copyreg.__newobj__, (type(value),), attributes, None, None, _set_attributes
 
 
-for codec in (References(), Block(), SeriesManager(), Index(), ArrowArray()):
+for codec in (References(), Block(), SeriesManager(), Index(), Cached(), ArrowArray()):
     register(codec)
+
+
+def samples() -> tuple[t.Any, ...]:
+    frame = pd.DataFrame(np.ones((4096, 2)), columns=["a", "b"])
+    frame.iat[0, 0] = frame["b"].iat[1]
+    return frame, frame["a"]
+
+
+def _without_cache(attributes: dict[str, t.Any]) -> dict[str, t.Any]:
+    return {name: value for name, value in attributes.items() if name != "_cache"}
 
 
 def _make_block(cls: t.Any, values: t.Any, place: t.Any, ndim: int, refs: t.Any) -> t.Any:

@@ -87,8 +87,16 @@ def _as_arrow(series):
     return pyarrow.chunked_array(series)
 
 
+class _Stream:
+    """Chunks as what Polars reads without knowing pyarrow: else it imports pyarrow.compute for
+    them, which takes longer than all the rest of a cell."""
+
+    def __init__(self, arrow):
+        self.__arrow_c_stream__ = arrow.__arrow_c_stream__
+
+
 def _make_series(name, dtype, arrow, order):
-    series = pl.from_arrow(arrow, rechunk=False).rename(name)
+    series = pl.Series(_Stream(arrow)).rename(name)
     if series.dtype != dtype:
         series = series.cast(dtype)
     if order is not None:

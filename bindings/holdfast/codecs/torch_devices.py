@@ -31,7 +31,7 @@ import typing as t
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
-from .. import _carry
+from .. import _context
 from . import lending
 
 BYTES_MIN = 1 << 20  # below, a copy costs less than opening another process's memory
@@ -175,7 +175,7 @@ def _make_lent(number, digest, device, size, host):
     own = None if known is None else known.storage()
     if own is not None and digest_of(own) == digest:
         return own
-    if _carry.is_comparing():
+    if _context.is_comparing():
         raise OSError("what is compared with it has other contents")
     made = _borrow(number, digest, device)
     if made is None and host is None:
@@ -224,7 +224,7 @@ def _fetch_bytes(number, digest, device, size):
 def reduce_storage(storage: torch.UntypedStorage) -> tuple[t.Any, ...]:
     """What `__reduce__` gives, for a storage that isn't in host memory."""
     device = str(storage.device)
-    if not (_carry.in_store() and _is_lendable(storage)):
+    if not (_context.in_store() and _is_lendable(storage)):
         return _make_on_device, (_to_host(storage), device)
     digest = digest_of(storage)
     known = _registry.find(storage)

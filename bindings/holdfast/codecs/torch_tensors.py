@@ -11,7 +11,10 @@ would do nothing and not say so. Here a tensor that was computed with gradients 
 and `requires_grad`; the graph behind it lives in C++ and stays, and `backward()` through it says
 that it stayed.
 
-Storages on a GPU are torch_devices'.
+Storages on a GPU are torch_devices', optimizers torch_optimizers', TorchScript torch_scripts'.
+
+A tensor that is pickled by itself, as most variables are, is made of its memory in one call: each
+call of PyTorch's takes 100 to 500 lines of code and data that no cache has in a new process.
 
 A restored storage lies in the mapped region and holds it. It can be written, and replaced
 (`set_`, `.data`); it can't grow in place, as no storage that PyTorch didn't allocate itself.
@@ -21,7 +24,7 @@ from __future__ import annotations
 
 import torch
 
-from . import Codec, register, torch_devices
+from . import Codec, register, torch_devices, torch_optimizers, torch_scripts
 
 _NO_GRAPH = (
     "the autograd graph of this tensor was not carried between the notebook's process and the "
@@ -62,6 +65,13 @@ def _make_strided(storage, dtype, offset, size, stride, bits):
     return tensor
 
 
+def _make_whole(memory, dtype, offset, size, stride):
+    tensor = torch.frombuffer(memory, dtype=dtype)
+    if size != tensor.size() or stride != (1,):
+        tensor.set_(tensor.untyped_storage(), offset, size, stride)
+    return tensor
+
+
 def _make_sparse(layout, parts, size, coalesced):
     if layout == torch.sparse_coo:
         tensor = torch.sparse_coo_tensor(*parts, size, check_invariants=False)
@@ -74,8 +84,11 @@ def _make_meta(dtype, size, stride):
 
 
 def _make_tensor(make, args, cls, requires_grad, is_leaf):
-    with torch.no_grad():
+    if make is _make_strided:  # of a storage, which no graph leads to
         tensor = make(*args)
+    else:
+        with torch.no_grad():
+            tensor = make(*args)
     if cls is not torch.Tensor:
         tensor = torch.Tensor._make_subclass(cls, tensor, False)
     if requires_grad and is_leaf:
@@ -164,6 +177,32 @@ def _how_to_make(tensor):
     return _make_strided, (tensor.untyped_storage(), tensor.dtype, *place, bits)
 
 
+def _is_whole_of(tensor, pickler):
+    """Whether it is all that is pickled, and nothing but numbers in memory that it can be made of
+    at once: nobody else can ask for its storage."""
+    if not (
+        tensor is pickler.root
+        and type(tensor) is torch.Tensor
+        and tensor.layout == torch.strided
+        and not tensor.requires_grad
+        and not (tensor.is_conj() or tensor.is_neg())
+    ):
+        return False
+    storage = tensor.untyped_storage()
+    return (
+        not torch_devices.is_on_device(storage)
+        and 0 < storage.nbytes()
+        and storage.nbytes() % tensor.itemsize == 0
+        and _state_of(tensor) is None
+    )
+
+
+def _reduce_whole(tensor, pickler):
+    storage, place = tensor.untyped_storage(), (tensor.storage_offset(), tuple(tensor.size()))
+    memory = pickler.memory(storage.data_ptr(), storage.nbytes(), storage)
+    return _make_whole, (memory, tensor.dtype, *place, tensor.stride())
+
+
 def _gradient(tensor):
     return tensor.grad if tensor.is_leaf or tensor.retains_grad else None
 
@@ -183,6 +222,8 @@ class _Tensors(Codec):
     def reduce(self, value, pickler):
         if _has_own_pickling(value):
             return NotImplemented
+        if _is_whole_of(value, pickler):
+            return _reduce_whole(value, pickler)
         how = *_how_to_make(value), type(value), value.requires_grad, value.is_leaf
         return _make_tensor, how, _state_of(value), None, None, _fill_tensor
 
@@ -261,5 +302,15 @@ for _codec in (
     _Generators(),
     _Handles(),
     _MemoryFormats(),
+    *torch_optimizers.CODECS,
+    *torch_scripts.CODECS,
 ):
     register(_codec)
+
+
+def samples():
+    """An element is read, written and added to: PyTorch looks at the processor before its first."""
+    tensor = torch.ones(2)
+    tensor[0] = float(tensor[1])
+    tensor[0] += 1
+    return (tensor,)

@@ -46,7 +46,7 @@ _recorder.exclude(os.path.join(os.path.dirname(_HERE), "worker", "after_import.p
 _recorder.exclude("<frozen importlib")
 
 
-def open(directory=None, *, c_calls=False, children=False, joins=False) -> str:
+def open(directory=None, *, c_calls=False, children=False, joins=False, rank=None) -> str:
     """Open a recording and return its experiment directory.
 
     Events stay off until ``register()``; user regions are recorded from now on. The
@@ -59,8 +59,8 @@ def open(directory=None, *, c_calls=False, children=False, joins=False) -> str:
     c_calls : bool
         Record functions of extension modules as well.
     children : bool
-        Record the processes that fork and multiprocessing make as well, in the same experiment. Who asks for this closes the
-        recording in them, too; see :mod:`.ending`.
+        Record the processes that fork and multiprocessing make as well, in the same
+        experiment. Who asks for this closes the recording in them, too; see :mod:`.ending`.
     joins : bool
         Another process has opened the experiment in this directory.
 
@@ -71,7 +71,7 @@ def open(directory=None, *, c_calls=False, children=False, joins=False) -> str:
     OSError
         The directory can't be made, or the filter file not be read.
     """
-    _recorder.open(directory, c_calls=c_calls, children=children, joins=joins)
+    _recorder.open(directory, c_calls=c_calls, children=children, joins=joins, rank=rank)
     if children:
         from .children import follow
 

@@ -25,6 +25,7 @@ USAGE = """\
 usage: python -m holdfast.scorep [options] script.py [arguments]
        python -m holdfast.scorep [options] -m module [arguments]
        python -m holdfast.scorep [options] -c code [arguments]
+       python -m holdfast.scorep --recover DIRECTORY
 
   --noinstrumenter            record only what scorep.user and scorep.instrumenter say
   --nopython                  the same
@@ -33,6 +34,7 @@ usage: python -m holdfast.scorep [options] script.py [arguments]
   --instrumenter-file=FILE    run this Python file before the program
   --c-functions               record functions of extension modules as well
   --keep-files                accepted; there are no temporary files
+  --recover DIRECTORY         write the trace of what killed processes have left there
   --verbose                   say what is done
   --help                      this text
   --                          end of the options
@@ -106,7 +108,7 @@ def _open(options: Options, scorep) -> str:
     """Open the experiment; under the dummy it is closed again, and stays empty."""
     import functools
 
-    from holdfast.scorep import ranks
+    from holdfast.scorep import loading, ranks, recovery
 
     try:
         _choose_recorder(options)
@@ -114,11 +116,17 @@ def _open(options: Options, scorep) -> str:
         rank = _rank(options)
         experiment = ranks.open_together(rank, open_one) if rank else open_one()
     except (OSError, RuntimeError) as error:
-        print(f"holdfast.scorep: {error}", file=sys.stderr)
+        why: object = error
+        if isinstance(error, OSError) and error.filename is not None:
+            why = f"can't record into {error.filename}: {error.strerror}. Choose another"
+            why = f"{why} directory with SCOREP_EXPERIMENT_DIRECTORY"
+        print(f"holdfast.scorep: the program did not run: {why}", file=sys.stderr)
         raise SystemExit(2) from None
     _say(options, f"recording into {experiment}")
     if options.dummy:
         scorep.close_at_end()
+    elif not loading.is_chosen():
+        recovery.watch(experiment)
     return experiment
 
 
@@ -148,9 +156,8 @@ def _choose_recorder(options: Options) -> None:
         return
     loading.configure(options.forwarded + options.unknown)
     if not loading.restarted(os.environ):
-        chosen = settings.Settings.for_scorep(os.environ)
         if not loading.is_mpi():  # there, the processes must agree on a name
-            os.environ["SCOREP_EXPERIMENT_DIRECTORY"] = settings.check_directory(chosen)
+            settings.settle_directory(os.environ)
         loading.restart(os.environ)
         sys.stdout.flush()
         os.execv(sys.executable, sys.orig_argv)
@@ -171,7 +178,8 @@ def _finish(scorep, options: Options, directory: str, pid: int) -> None:
     if result["flushes"]:
         _say(
             options,
-            f"full buffers were written out {result['flushes']} times while it ran; "
+            f"full buffers were written out {result['flushes']} times while it ran, in "
+            f"{result['flush_seconds']:.3f} s; "
             "SCOREP_TOTAL_MEMORY makes them larger",
         )
     if result["rewound"]:
@@ -184,9 +192,11 @@ def main(arguments: list[str]) -> None:
     import functools
 
     from holdfast import scorep
-    from holdfast.scorep import ending
+    from holdfast.scorep import ending, recovery
 
     try:
+        if recovery.is_asked_for(arguments):
+            raise SystemExit(recovery.recover(arguments))
         options = parse(arguments)
         if options.kind == "help":
             print(USAGE, end="")

@@ -5,6 +5,11 @@ what the parent sends: first a dict of preparations, pickled. Ours puts one more
 which opens the recording in the child when it is unpickled: before the child imports the
 program's main module. Where holdfast can't be imported the child runs unrecorded.
 
+A child for which SCOREP_EXPERIMENT_DIRECTORY has been changed before it starts has an experiment
+of its own. One that changes it itself, in os.environ, has its own from there on: what it recorded
+until then stays its part of the parent's. Score-P can't go on in a forked child, so there the
+built-in recorder takes it over, once the child has a directory and registers.
+
 Programs that are started in another way, by subprocess, are not recorded.
 """
 
@@ -35,12 +40,14 @@ else:
 
 _wanted: str | None = None
 _c_calls = False
+_putenv = os.putenv
 
 
-def follow(*, c_calls: bool) -> None:
-    """Let the processes join that are started from now on; a recording has been opened."""
+def follow(*, c_calls: bool, wanted: str | None = None) -> None:
+    """Let the processes join that are started from now on; a recording has been opened, for
+    the directory that is `wanted`, or else as the environment says."""
     global _wanted, _c_calls
-    _wanted, _c_calls = os.environ.get(_VARIABLE), c_calls
+    _wanted, _c_calls = wanted or os.environ.get(_VARIABLE), c_calls
     if loading.is_chosen():
         return
     spawn = sys.modules.get("multiprocessing.spawn")
@@ -64,10 +71,41 @@ def join(directory: str, wanted: str | None, *, enabled: bool, c_calls: bool) ->
         warn(f"this process isn't recorded: {error}")
         return
     follow(c_calls=c_calls)
+    _watch()
     atexit.register(scorep.close_at_end)
     ending.guard(scorep.close_at_end)
     if enabled:
         instrumenter.register()
+
+
+def _watch() -> None:
+    """In a child: see what it puts into its environment."""
+    os.putenv = _put
+
+
+def _put(name, value) -> None:
+    _putenv(name, value)
+    if os.fsdecode(name) == _VARIABLE and value and _recorder.is_open():
+        directory = os.path.abspath(os.fsdecode(value))
+        if directory != _recorder.directory():
+            _move(directory)
+
+
+def _move(directory: str) -> None:
+    """Go on recording in an experiment of this child's own."""
+    enabled = _recorder.is_enabled()
+    try:
+        _recorder.close()
+        _recorder.open(directory, c_calls=_c_calls, children=True)
+    except (OSError, RuntimeError) as error:
+        warn(f"this process isn't recorded in {directory}: {error}")
+        return
+    follow(c_calls=_c_calls, wanted=directory)
+    if enabled:
+        instrumenter.register()
+
+
+os.register_at_fork(after_in_child=_watch)
 
 
 class _Joining:

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import os
 import sys
+import typing as t
 
 from holdfast import _recorder
 
+from . import user
+from .options import TYPES
 from .wrapping import around
 
 __all__ = [
@@ -24,7 +27,16 @@ __all__ = [
 
 
 class _Instrumenter:
-    """The one that there is: the recorder's C callback."""
+    """The one that there is: the recorder's C callback, with the methods of upstream's.
+
+    A region's name is ``module_name:function_name``; those of the module ``user`` are the
+    regions of :mod:`.user`.
+    """
+
+    def __init__(self) -> None:
+        self._enabled = False
+        # By identity: code objects of two files may be equal. They are held by their entries.
+        self._known: dict[int, tuple[object, tuple[str, t.Any, t.Any]]] = {}
 
     def register(self) -> None:
         """Switch events on, on every thread."""
@@ -38,12 +50,79 @@ class _Instrumenter:
         """Whether events are on."""
         return _recorder.is_enabled()
 
+    def run(self, cmd, globals=None, locals=None) -> None:
+        """Execute `cmd`, with events on where ``get_instrumenter(True)`` has asked for that,
+        and off after it. Without `globals` it gets a namespace of its own."""
+        names = {} if globals is None else globals
+        if self._enabled:
+            self.register()
+        try:
+            exec(cmd, names, names if locals is None else locals)  # noqa: S102
+        finally:
+            self.unregister()
+
+    def region_begin(
+        self, module_name, function_name, file_name, line_number, code_object=None
+    ) -> None:
+        """Enter a region; with a `code_object` it is known by that from now on."""
+        place = user.printable(f"{module_name}:{function_name}"), file_name, line_number
+        if code_object is not None:
+            self._known[id(code_object)] = code_object, place
+        user.begin(*place, 1)
+
+    def region_end(self, module_name, function_name, code_object=None) -> None:
+        """Leave a region."""
+        name = user.printable(f"{module_name}:{function_name}")
+        user.end(name, f"region_end({name!r})", 1)
+
+    def try_region_begin(self, code_object) -> bool:
+        """Enter the region that is known by this code object; False where none is."""
+        known = self._known.get(id(code_object))
+        if known is not None:
+            user.begin(*known[1], 1)
+        return known is not None
+
+    def try_region_end(self, code_object) -> bool:
+        """Leave the region that is known by this code object; False where none is."""
+        known = self._known.get(id(code_object))
+        if known is not None:
+            name = known[1][0]
+            user.end(name, f"try_region_end of {name!r}", 1)
+        return known is not None
+
+    rewind_begin = staticmethod(user.rewind_begin)
+    rewind_end = staticmethod(user.rewind_end)
+    user_enable_recording = staticmethod(user.enable_recording)
+    user_disable_recording = staticmethod(user.disable_recording)
+    user_parameter_int = staticmethod(user.parameter_int)
+    user_parameter_uint = staticmethod(user.parameter_uint)
+    user_parameter_string = staticmethod(user.parameter_string)
+    force_finalize = staticmethod(user.force_finalize)
+    reregister_exit_handler = staticmethod(user.reregister_exit_handler)
+
 
 _instrumenter = _Instrumenter()
 
 
-def get_instrumenter(*_unused, **_ignored) -> _Instrumenter:
-    """Return the instrumenter; arguments of upstream's function are accepted."""
+def get_instrumenter(enable_instrumenter=None, instrumenter_type=None) -> _Instrumenter:
+    """Return the instrumenter.
+
+    Parameters
+    ----------
+    enable_instrumenter : bool, optional
+        Whether its ``run`` switches events on; as it was where not given.
+    instrumenter_type : str, optional
+        One of upstream's types, which are all the same here.
+
+    Raises
+    ------
+    RuntimeError
+        There is no such type.
+    """
+    if instrumenter_type not in (None, *TYPES):
+        raise RuntimeError(f"unknown instrumenter type {instrumenter_type!r}")
+    if enable_instrumenter is not None:
+        _instrumenter._enabled = bool(enable_instrumenter)
     return _instrumenter
 
 
@@ -69,7 +148,7 @@ class _Switch:
 
     def __init__(self, region_name: str | None = None):
         self._given = region_name
-        self._name = f"user:{region_name}" if region_name else None
+        self._name = user.printable(f"user_instrumenter:{region_name}") if region_name else None
         self._changed: list = []
 
     def __enter__(self):
@@ -108,7 +187,8 @@ class enable(_Switch):
     Parameters
     ----------
     region_name : str, optional
-        Show the block as region ``user:region_name``, if this changes the state.
+        Show the block as region ``user_instrumenter:region_name``, if this changes the
+        state.
     """
 
     _on = True
@@ -120,7 +200,8 @@ class disable(_Switch):
     Parameters
     ----------
     region_name : str, optional
-        Show the block as region ``user:region_name``, if this changes the state.
+        Show the block as region ``user_instrumenter:region_name``, if this changes the
+        state.
     """
 
     _on = False

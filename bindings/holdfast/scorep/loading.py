@@ -21,9 +21,7 @@ import contextlib
 import functools
 import os
 import re
-import shutil
 import struct
-import subprocess
 import typing as t
 
 from holdfast import _recorder
@@ -36,7 +34,17 @@ _PRELOADED = "HOLDFAST_SCOREP_PRELOADED"  # the user's own LD_PRELOAD, in a rest
 _NEED_NO_PLACE = {"scorep_adapter_user_event", "scorep_adapter_pthread_event"}
 _COMPILER = "scorep_adapter_compiler_event"
 
+# Python isn't linked by us, so calls are taken where they are made, not where they are linked.
+_SPELT = {"--mpi": "--mpp=mpi", "--io=posix": "--io=runtime:posix"}
+# From version 9 on calls are taken in tables of the running process, and a variable says whether.
+_IN_TABLES = 9
+_INTERPOSED = re.compile("_(mpi|shmem)_")  # still before the program's libraries then
+
+_loaded = False
+_left: str | None = None  # in a fork of a process with Score-P: what its directory was
 _preloaded = False
+_paused = False
+_directory = ""
 _options: tuple[str, ...] = ("--user", "--compiler", "--thread=pthread")
 
 
@@ -62,11 +70,20 @@ class Installation(t.NamedTuple):
 
 
 def is_chosen() -> bool:
-    """Whether Score-P is to record; it may turn out not to be there."""
+    """Whether Score-P is to record; it may turn out not to be there. A forked child of a process
+    that it records can't go on with it: one with a directory of its own has the built-in."""
+    if _left is not None and os.environ.get("SCOREP_EXPERIMENT_DIRECTORY") != _left:
+        return False
     choice = _understand(os.environ.get("HOLDFAST_RECORDER", ""))
     if choice == "auto":
-        return _preloaded or shutil.which("scorep-config") is not None
+        return _preloaded or _scorep_config() is not None
     return choice == "scorep"
+
+
+def _scorep_config() -> str | None:
+    """Its path. `shutil` would take each start of the built-in recorder 5 ms."""
+    paths = (os.path.join(directory, "scorep-config") for directory in os.get_exec_path())
+    return next((p for p in paths if os.access(p, os.X_OK) and os.path.isfile(p)), None)
 
 
 @functools.cache
@@ -82,7 +99,10 @@ def configure(options: t.Iterable[str]) -> None:
     """Choose scorep-config's options. ``--user`` is always among them, and threads and compiled
     code are recorded unless the options say otherwise."""
     global _options
-    given = ["--mpp=mpi" if option == "--mpi" else option for option in options]
+    given = [_SPELT.get(option, option) for option in options]
+    if "--io=runtime:posix" in given and _version(_scorep_config()) >= _IN_TABLES:
+        given.remove("--io=runtime:posix")
+        os.environ.setdefault("SCOREP_IO_POSIX", "true")
     if not any(option.startswith("--thread") for option in given):
         given.insert(0, "--thread=pthread")
     if "--nocompiler" not in given and "--compiler" not in given:
@@ -115,6 +135,8 @@ def is_mpi() -> bool:
 
 
 def _ask(program: str, options: tuple[str, ...], what: str) -> str:
+    import subprocess  # here and below: 6 ms that only Score-P needs
+
     done = subprocess.run([program, what, *options], capture_output=True, text=True, check=False)
     if done.returncode != 0:
         said = (done.stdout + done.stderr).strip().splitlines()
@@ -132,10 +154,22 @@ def find() -> Installation:
     RuntimeError
         It isn't there, refuses the options, or Score-P has no shared libraries.
     """
-    program = shutil.which("scorep-config")
+    program = _scorep_config()
     if program is None:
         raise RuntimeError("there is no scorep-config on PATH")
     return _find(program, _options)
+
+
+@functools.lru_cache
+def _version(program: str | None) -> int:
+    """The first number of Score-P's version; 0 where that can't be found out."""
+    if program is None:
+        return 0
+    import subprocess
+
+    done = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
+    number = re.match(r"\d+", done.stdout)
+    return int(number[0]) if number else 0
 
 
 @functools.lru_cache
@@ -162,6 +196,19 @@ def _find(program: str, options: tuple[str, ...]) -> Installation:
     )
 
 
+def _absent(found: Installation) -> frozenset[str]:
+    """The adapters that give no events where Score-P comes into a running process."""
+    if _version(_scorep_config()) >= _IN_TABLES:
+        return frozenset(filter(_INTERPOSED.search, found.adapters))
+    return found.adapters - _NEED_NO_PLACE - {_COMPILER}
+
+
+def needs_start() -> bool:
+    """Whether the options ask for what must be there when a process starts. RuntimeError: see
+    `find`."""
+    return bool(_absent(find()))
+
+
 def _table() -> str:
     """The path of scorep_subsystems.c's library."""
     folder = os.path.dirname(os.path.abspath(_recorder.__file__))
@@ -181,13 +228,16 @@ def restart(environ: t.MutableMapping[str, str]) -> None:
     environ[_PRELOADED] = before
 
 
-def restarted(environ: t.MutableMapping[str, str]) -> bool:
-    """Whether this process was started so; its own children won't be, then."""
-    global _preloaded
+def restarted(environ: t.MutableMapping[str, str], *, paused: bool = False) -> bool:
+    """Whether this process was started so; its own children won't be, then. `paused`: recording
+    has been switched off, until `load`."""
+    global _preloaded, _paused, _directory
     before = environ.pop(_PRELOADED, None)
     if before is None:
         return False
     environ.pop(_SUBSYSTEMS, None)
+    _paused = paused
+    _directory = environ.get("SCOREP_EXPERIMENT_DIRECTORY", "")
     environ["LD_PRELOAD"] = before
     if not before:
         del environ["LD_PRELOAD"]
@@ -198,6 +248,12 @@ def restarted(environ: t.MutableMapping[str, str]) -> bool:
 def is_preloaded() -> bool:
     """Whether this process was started with Score-P, which measures since then."""
     return _preloaded
+
+
+def started_in() -> str:
+    """The experiment directory with which such a process was started; a cell's environment is
+    the notebook's by now."""
+    return _directory
 
 
 # ---- in the process
@@ -213,15 +269,21 @@ def load() -> None:
     OSError
         Its libraries can't be loaded.
     """
+    global _loaded, _paused
     if _preloaded:
         _recorder.load_scorep("", "", "")
+        _loaded = True
+        if _paused:
+            import ctypes
+
+            ctypes.CDLL(None).SCOREP_User_EnableRecording()
+            _paused = False
         return
     found = find()
-    absent = sorted(found.adapters - _NEED_NO_PLACE - {_COMPILER})
-    if absent:
+    if needs_start():
         warn(
             "only python -m holdfast.scorep can record these from the program's start: "
-            + ", ".join(absent)
+            + ", ".join(sorted(_absent(found)))
         )
     bundle = os.memfd_create("scorep-libraries")
     try:
@@ -230,8 +292,35 @@ def load() -> None:
         # fork has what its parent loaded.
         path = f"/proc/{os.getpid()}/fd/{bundle}"
         _recorder.load_scorep(_table(), path, found.subsystems)
+        _loaded = True
     finally:
         os.close(bundle)
+
+
+def end_alone() -> None:
+    """Have Score-P write its results now where it waits for MPI's end: this process is a cell's,
+    the only one of its world, and leaves without running exit handlers of C."""
+    if not (_preloaded and is_mpi()):
+        return
+    import ctypes
+
+    program, is_there, is_over = ctypes.CDLL(None), ctypes.c_int(), ctypes.c_int()
+    program.MPI_Initialized(ctypes.byref(is_there))
+    program.MPI_Finalized(ctypes.byref(is_over))
+    if is_there.value and not is_over.value:
+        program.MPI_Finalize()
+    if is_there.value:
+        program.SCOREP_FinalizeMeasurement()
+
+
+def _leave() -> None:
+    """In a forked child: Score-P's state is the parent's, whose files it would write into."""
+    global _left
+    if _loaded:
+        _left = os.environ.get("SCOREP_EXPERIMENT_DIRECTORY", "")
+
+
+os.register_at_fork(after_in_child=_leave)
 
 
 def _bundle(libraries: t.Sequence[str]) -> bytes:

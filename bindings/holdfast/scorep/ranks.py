@@ -16,8 +16,10 @@ from holdfast import _recorder
 
 _NAMES = (
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+    ("MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"),
     ("PMI_RANK", "PMI_SIZE"),
-    ("SLURM_PROCID", "SLURM_NTASKS"),
+    # Not SLURM_NTASKS, which a batch script has, too: a process that it starts is alone.
+    ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS"),
 )
 _LAUNCHES = ("SLURM_JOB_ID", "SLURM_STEP_ID", "PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid")
 _PATIENCE_S = 60.0
@@ -36,13 +38,40 @@ class Rank(t.NamedTuple):
         return f"scorep-{self.launch}"
 
 
-def _started(pid: int) -> str:
-    """When a process of this number was started, which makes the number unique."""
+def _fields(pid: int) -> list[str]:
+    """What the system says of a process, from its state on; empty where it says nothing."""
     try:
         with open(f"/proc/{pid}/stat") as file:
-            return file.read().rpartition(")")[2].split()[19]
-    except (OSError, IndexError):
-        return ""
+            return file.read().rpartition(")")[2].split()
+    except OSError:
+        return []
+
+
+def _ancestors() -> t.Iterator[int]:
+    pid = os.getppid()
+    while pid > 1:
+        yield pid
+        fields = _fields(pid)
+        pid = int(fields[1]) if fields else 0
+
+
+def _launcher() -> str:
+    """What names a launch by the processes that made this one.
+
+    The processes by which Hydra (MPICH, MVAPICH) starts others, one on each machine, are all told
+    the same address of its mpiexec. Other launchers are our parent, on one machine: its number,
+    with the time at which it was started.
+    """
+    for pid in _ancestors():
+        try:
+            with open(f"/proc/{pid}/cmdline") as file:
+                words = file.read().split("\0")
+        except OSError:
+            break
+        if "--control-port" in words[:-1]:
+            return words[words.index("--control-port") + 1].replace(":", "-")
+    fields = _fields(os.getppid())
+    return f"{os.getppid()}-{fields[19] if fields else ''}"
 
 
 def find(environ: t.Mapping[str, str]) -> Rank | None:
@@ -53,7 +82,7 @@ def find(environ: t.Mapping[str, str]) -> Rank | None:
     else:
         return None
     words = [environ[name] for name in _LAUNCHES if environ.get(name)]
-    launch = "-".join(words) or f"{os.getppid()}-{_started(os.getppid())}"
+    launch = "-".join(dict.fromkeys(words)) or _launcher()
     found = Rank(int(environ[rank]), int(environ[size]), launch.replace("/", "_"))
     return found if found.size > 1 else None
 
@@ -76,7 +105,7 @@ def _is_there(directory: str, number: int, launch: str) -> bool:
 
 
 def open_together(rank: Rank, open_one: t.Callable[..., str]) -> str:
-    """Open the recording of this rank by `open_one(directory, joins=)`; its directory.
+    """Open the recording of this rank by `open_one(directory, joins=, rank=)`; its directory.
 
     Raises
     ------
@@ -88,7 +117,7 @@ def open_together(rank: Rank, open_one: t.Callable[..., str]) -> str:
     directory = os.path.abspath(environ_directory() or rank.directory)
     if rank.number and not wait_for(directory, [0], rank):
         raise RuntimeError(f"rank 0 has made no experiment in {directory}")
-    experiment = open_one(directory, joins=rank.number > 0)
+    experiment = open_one(directory, joins=rank.number > 0, rank=rank.number)
     announce(experiment, rank)
     return experiment
 

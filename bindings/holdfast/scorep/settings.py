@@ -12,6 +12,8 @@ import os
 import time
 import typing
 
+from holdfast import _recorder
+
 from . import filtering, loading
 from .telling import warn
 
@@ -211,12 +213,6 @@ class Settings(typing.NamedTuple):
             profile=Profile.from_environ(environ),
         )
 
-    @property
-    def buffer_bytes(self) -> int:
-        """The buffer of one location: a sixteenth, so that sixteen threads keep within
-        the whole. It is never less than 288 KiB."""
-        return self.total_memory // 16
-
 
 def _stamp() -> str:
     return f"{time.strftime('%Y%m%d_%H%M')}_{time.monotonic_ns()}"
@@ -229,11 +225,17 @@ def _exists(path: str) -> FileExistsError:
     )
 
 
+def _is_recorded(path: str) -> bool:
+    return os.path.isdir(path) and _recorder.is_recorded(path)
+
+
 def make_directory(settings: Settings) -> str:
     """Create the experiment directory and return its absolute path.
 
-    An empty one is used. Any other existing one is renamed, with the time appended to its name, when
-    `settings.overwrite` is set; else FileExistsError is raised.
+    An empty one is used. Any other existing one is renamed, with the time appended to its
+    name, when `settings.overwrite` is set; else FileExistsError is raised. One into which a
+    process records now, such as the program that started this one, stays: the time is appended
+    to the new one's name.
     """
     path = os.path.abspath(settings.directory or f"scorep-{_stamp()}")
     if os.path.isdir(path) and not os.path.islink(path) and not os.listdir(path):
@@ -241,7 +243,12 @@ def make_directory(settings: Settings) -> str:
     if os.path.lexists(path):
         if not settings.overwrite:
             raise _exists(path)
-        os.rename(path, f"{path}-{_stamp()}")
+        other = f"{path}-{_stamp()}"
+        if _is_recorded(path):
+            warn(f"a process records into {path}; this one does into {other}")
+            path = other
+        else:
+            os.rename(path, other)
     os.makedirs(path)
     return path
 
@@ -256,6 +263,11 @@ def check_directory(settings: Settings) -> str:
     elif not settings.overwrite:
         raise _exists(path)
     return path
+
+
+def settle_directory(environ) -> None:
+    """Put into `environ` the directory that Score-P will make: before a process starts with it."""
+    environ["SCOREP_EXPERIMENT_DIRECTORY"] = check_directory(Settings.for_scorep(environ))
 
 
 class Prepared(typing.NamedTuple):
@@ -280,7 +292,7 @@ def _prepared(path: str, settings: Settings, rules, *, scorep: bool = False) -> 
         path,
         settings.tracing,
         profiling,
-        0 if scorep else settings.buffer_bytes,
+        0 if scorep else settings.total_memory,
         rules,
         scorep,
         (
@@ -323,5 +335,5 @@ def _prepare_scorep(directory, tracing, profiling):
     if not loading.is_preloaded():
         os.environ["SCOREP_EXPERIMENT_DIRECTORY"] = check_directory(settings)
     loading.load()
-    path = os.environ.get("SCOREP_EXPERIMENT_DIRECTORY", "")
+    path = loading.started_in() or os.environ.get("SCOREP_EXPERIMENT_DIRECTORY", "")
     return _prepared(path, settings, rules, scorep=True)

@@ -47,9 +47,9 @@ def _absolute(file_name: str) -> str:
     return file_name if file_name.startswith("<") else os.path.abspath(file_name)
 
 
-def _shown(name) -> str:
-    """The region's name; what would break the lines of a report is escaped."""
-    text = f"user:{name}"
+def printable(name) -> str:
+    """A name as it is recorded; what would break the lines of a report is escaped."""
+    text = str(name)
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
@@ -61,7 +61,8 @@ def _caller(depth: int):
     return _absolute(frame.f_code.co_filename), frame.f_lineno
 
 
-def _begin(name: str, file_name, line_number, depth: int) -> None:
+def begin(name: str, file_name, line_number, depth: int) -> None:
+    """Enter the region that is shown so; its place is that of the caller, where not given."""
     if not _recorder.is_open():
         return
     if file_name is None:
@@ -75,13 +76,25 @@ def region_begin(name: str, file_name=None, line_number=None) -> None:
 
     The first begin of a name fixes its file and line: those given, else the caller's.
     """
-    _begin(_shown(name), file_name, line_number, 1)
+    begin(printable(f"user:{name}"), file_name, line_number, 1)
 
 
 def region_end(name: str) -> None:
     """Leave the region `name`. Where none is open, say so once and go on."""
-    if not _recorder.region_end(_shown(name)):
-        _warn_once(f"region_end({name!r}): no such region is open on this thread")
+    end(printable(f"user:{name}"), f"region_end({name!r})", 1)
+
+
+def end(shown: str, call: str, depth: int) -> None:
+    """Leave the region that is shown so. A `call` without its begin is told, and has a region
+    of its own in the trace, with a parameter that names it, as in those of the Score-P bindings.
+    """
+    if _recorder.region_end(shown):
+        return
+    _warn_once(f"{call}: no such region is open on this thread")
+    if _recorder.is_open():
+        _recorder.region_begin("error_region", *_caller(depth + 1))
+        _recorder.parameter_string("leave-region", shown)
+        _recorder.region_end("error_region")
 
 
 class region:
@@ -106,11 +119,11 @@ class region:
         self._open: list = []
 
     def __enter__(self):
-        name, place = _shown(self._given), (None, None)
+        name, place = printable(f"user:{self._given}"), (None, None)
         if not self._given:
             place = _caller(1)
-            name = _shown(f"{os.path.basename(place[0])}:{place[1]}")
-        _begin(name, *place, 1)
+            name = printable(f"user:{os.path.basename(place[0])}:{place[1]}")
+        begin(name, *place, 1)
         self._open.append(name)
         return self
 
@@ -125,7 +138,7 @@ class region:
         code = getattr(inner, "__code__", None)
         place = (_absolute(code.co_filename), code.co_firstlineno) if code else _caller(1)
         if self._given:
-            name = _shown(self._given)
+            name = printable(f"user:{self._given}")
             return around(function, lambda: _FixedRegion(name, place))
         name = _own_name(inner)
         return around(function, lambda: _OwnRegion(name, place))
@@ -151,7 +164,7 @@ class _FixedRegion:
         self._name, self._place = name, place
 
     def __enter__(self):
-        _begin(self._name, *self._place, 1)
+        begin(self._name, *self._place, 1)
 
     def __exit__(self, kind, value, traceback):
         _recorder.region_end(self._name)
@@ -174,32 +187,40 @@ class _OwnRegion(_FixedRegion):
 
 def rewind_begin(name: str, file_name=None, line_number=None) -> None:
     """Mark a point that ``rewind_end(name, True)`` takes this thread's trace back to."""
-    _recorder.rewind_begin(name)
+    _recorder.rewind_begin(printable(name))
 
 
 def rewind_end(name: str, value: bool) -> None:
     """Forget the mark `name`; where `value` is true, drop what was recorded since it.
 
-    Events that have been written to the file already, and those since regions that were
-    open at the mark have ended, can't be dropped: that is said once.
+    Events that have been written to the file already can't be dropped, nor can those since a
+    mark where other regions were open: that is said once.
     """
-    if not _recorder.rewind_end(name, bool(value)):
+    if not _recorder.rewind_end(printable(name), bool(value)):
         _warn_once(f"rewind_end({name!r}): the events could not be dropped")
 
 
 def parameter_int(name: str, val: int) -> None:
     """Record a signed integer of 64 bits."""
-    _recorder.parameter_int(name, val)
+    _record(_recorder.parameter_int, name, val)
 
 
 def parameter_uint(name: str, val: int) -> None:
     """Record an unsigned integer of 64 bits."""
-    _recorder.parameter_uint(name, val)
+    _record(_recorder.parameter_uint, name, val)
 
 
 def parameter_string(name: str, string: str) -> None:
     """Record a text."""
-    _recorder.parameter_string(name, string)
+    _record(_recorder.parameter_string, name, string)
+
+
+def _record(parameter, name, value) -> None:
+    """A value that is no such parameter is told once, and nothing else happens."""
+    try:
+        parameter(printable(name), value)
+    except (TypeError, ValueError, OverflowError) as error:
+        _warn_once(f"{parameter.__name__}({name!r}): not recorded: {error}")
 
 
 enable_recording = _recorder.enable_recording

@@ -7,7 +7,6 @@ the import (see holdfast.scorep). So nothing but finders may be here.
 
 from __future__ import annotations
 
-import importlib.abc
 import sys
 import typing as t
 
@@ -17,7 +16,7 @@ def call_after_import(module: str, call: t.Callable[[], None]) -> None:
     sys.meta_path.insert(0, _AfterImport(module, call))
 
 
-class _AfterImport(importlib.abc.MetaPathFinder):
+class _AfterImport:
     """Calls a function once a module has been imported, then is gone."""
 
     def __init__(self, module: str, call: t.Callable[[], None]):

@@ -1,16 +1,33 @@
 """Arrays and tensors that are born in the arena.
 
-The allocator is put behind NumPy's default handler (NEP 49), below PyTorch's own allocator, and
-into Arrow's default pool, once each, when the library's import ends. From then on it holds in
-every thread and context.
+The allocator is put behind NumPy's default handler (NEP 49), below the allocators of PyTorch,
+TensorFlow and JAX, and into Arrow's default pool, once each, when the library's import ends. From
+then on it holds in every thread and context.
+
+Not Polars: it carries jemalloc within itself, which takes segments from the system and cuts blocks
+out of them, shows no function of its own, and asks nobody else for memory. Its columns are the
+arena's where they were made of arrays of NumPy's or Arrow's.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 import typing as t
 
 from .after_import import call_after_import
+
+# Module -> the shared libraries of its that take memory by posix_memalign, each after those that
+# may give back what it took.
+_LIBRARIES: dict[str, tuple[str, ...]] = {
+    "torch": ("libc10.so",),
+    "tensorflow": ("libtensorflow_cc.so.2", "libtensorflow_framework.so.2"),
+    "jax": ("libjax_common.so", "xla_extension.so"),  # the latter up to jaxlib 0.6
+}
+# Where TensorFlow uses oneDNN, it cuts blocks out of larger ones and keeps these for good: one
+# tensor that is saved would take its neighbours along. With this it asks for each by itself, as
+# it does elsewhere. It reads the setting at its first allocation, which a template never makes.
+_EACH_BY_ITSELF = "TF_ONEDNN_USE_SYSTEM_ALLOCATOR"
 
 
 def be_born_in(session: t.Any) -> None:
@@ -23,22 +40,30 @@ def be_born_in(session: t.Any) -> None:
 
         _store.enable_numpy_allocator(session)
 
-    def enable_torch() -> None:
-        from holdfast import _store
-
-        _store.enable_library_allocator(session, "libc10.so")
-
     def enable_arrow() -> None:
         from holdfast import _store
 
         _store.enable_arrow_pool(session)
 
-    for module, enable in (
-        ("numpy", enable_numpy),
-        ("torch", enable_torch),
-        ("pyarrow", enable_arrow),
-    ):
+    enable = {"numpy": enable_numpy, "pyarrow": enable_arrow}
+    for module in _LIBRARIES:
+        enable[module] = _enabler(session, module)
+    for module, call in enable.items():
         if module in sys.modules:
-            enable()
+            call()
         else:
-            call_after_import(module, enable)
+            call_after_import(module, call)
+
+
+def _enabler(session: t.Any, module: str) -> t.Callable[[], None]:
+    def enable() -> None:
+        from holdfast import _store
+
+        if module == "tensorflow":
+            if os.environ.get(_EACH_BY_ITSELF, "1").lower() not in ("1", "true"):
+                return  # the user's own choice
+            os.putenv(_EACH_BY_ITSELF, "1")  # not in os.environ, which is the notebook's
+        for library in _LIBRARIES[module]:
+            _store.enable_library_allocator(session, library)
+
+    return enable

@@ -14,36 +14,47 @@ lost, runs the exit handlers that user code registered, bounded in time, and lea
 from __future__ import annotations
 
 import atexit
+import contextlib
+import itertools
 import sys
 import time
 import typing as t
+import warnings
 
 from holdfast import _store
-from holdfast.codecs import handles, lending
+from holdfast.codecs import handles, lending, widgets
 from holdfast.errors import NotCarriedError
 
-from . import figures, preparation, reach, results, state
+from . import preparation, restarted
+from .analysis import reach
+from .computing import computing
 from .control import Frame
 from .footprint import footprint
+from .ipython import results
+from .ipython.application import CELL_CONFIG
 from .process import leave
 from .recording import Recording, refuse
 from .requests import Worker
+from .settings import figures, state
+from .stock import stock
 
-
+_WHILE_SECONDS = 0.1  # without a cell: there is time
+_PATIENCE_SECONDS = 0.005  # until one looks again whether a cell's code runs; longer each time
 _LENDING_SECONDS = 9.0  # the frontend waits for ten before it ends this process
 
 
 class Cell(Worker):
     """One cell, then the end."""
 
-    # Its inputs are adopted by the home; a second writer would only lock the database.
-    config = {"HistoryManager": {"hist_file": ":memory:"}}
+    config = CELL_CONFIG
 
     def prepare(self) -> None:
         self._handlers = atexit._ncallbacks()
+        self._modules = len(sys.modules)
         self.names: t.Any = None
         self.not_carried: dict[str, str] = {}
         self._faults = 0  # of its cell
+        self._patience = _PATIENCE_SECONDS
         self._copied: list[int] = []  # buffers made ready to be written
         self._reached: set[str] | None = None  # what the cell's code can touch; None: all
         handles.table.fetch = self._fetch_handle
@@ -51,9 +62,10 @@ class Cell(Worker):
         from holdfast import magics
 
         magics.register(self.shell, self)
+        self.shell.ends_with_cell = True
         self.recording = Recording(self.shell)
         self.recording.prepare()
-        _ = self.shell.display_formatter.formatters  # made when first asked for: not in the cell
+        self._state = state.capture(self.shell)
         self.last_report: dict[str, t.Any] = {}
 
     def _begin(self) -> None:
@@ -61,15 +73,45 @@ class Cell(Worker):
         self.loop.call_soon(self._copy_ahead)
 
     def _copy_ahead(self) -> None:
-        """While nobody asks: have the pages that every cell writes (footprint.py)."""
-        if not self._serving and footprint.copy_some():
+        """While nobody asks: have the pages that every cell writes (footprint.py), and know what
+        an event costs (usage.py). Not while a cell's code runs elsewhere."""
+        if self._serving:
+            return
+        if computing.is_going_on():
+            self.loop.call_later(self._patience, self._copy_ahead)
+            self._patience = min(2 * self._patience, 0.25)
+            return
+        self._patience = _PATIENCE_SECONDS
+        if footprint.copy_some():
             self.loop.call_soon(self._copy_ahead)
+        else:
+            self.recording.measure()
+            self.loop.call_later(_WHILE_SECONDS, self._meet_libraries)
+
+    def _meet_libraries(self) -> None:
+        if not self._serving:
+            footprint.meet_libraries()
+            self._provide()
+
+    def _provide(self) -> None:
+        """While nobody asks: see to it that there is memory for what a cell makes (stock.py)."""
+        if self._serving or self.session is None:
+            return
+        if computing.is_going_on():
+            stock.provide_no_more(self.session)
+            self.loop.call_later(_WHILE_SECONDS, self._provide)
+            return
+        pause = stock.provide_some(self.session)
+        if pause is not None:
+            self.loop.call_later(pause, self._provide)
 
     async def execute(self, frame: Frame, message: dict[str, t.Any]) -> Frame:
         """Bind, run, save: the reply's fields."""
         instrument = frame.get("instrument") or {}
         started = time.perf_counter()
         footprint.begin()
+        stock.provide_no_more(self.session)  # before the session may be left
+        self._restart_where_needed(frame, instrument)
         report = self._hand_in(frame.get("code", ""), instrument)
         try:
             if not instrument.get("isolated", False):
@@ -79,10 +121,11 @@ class Cell(Worker):
         report["seconds_in"] = time.perf_counter() - started
 
         reply = await self.recording.run(super().execute(frame, message), report)
+        self._end_child()
 
         started = time.perf_counter()
         try:
-            reply |= self._hand_out(report)
+            reply |= self._hand_out(frame.get("code", ""), report)
         except Exception as error:  # a full arena: the frontend says what to do
             report["error"] = f"{type(error).__name__}: {error}"
         self._learn_writes(frame.get("code", ""), report)
@@ -94,6 +137,19 @@ class Cell(Worker):
 
     # ---- in
 
+    def _restart_where_needed(self, frame: Frame, instrument: Frame) -> None:
+        """See restarted.py. The home's environment and directory say what is to be loaded."""
+        arguments = instrument.get("arguments") or []
+        if instrument.get("isolated", False) or not arguments:
+            return
+        if self.session is not None:
+            carried = _store.Names(self.session).extra("state") or {}
+            wanted = {key: carried[key] for key in ("environment", "directory") if key in carried}
+            state.apply(wanted, state.capture(self.shell), self.shell)
+        with contextlib.suppress(OSError, RuntimeError):  # told when the recording is opened
+            if self.recording.needs_restart(arguments):
+                restarted.restart(frame, self.channel, self.session)
+
     def _hand_in(self, code: str, instrument: Frame) -> dict[str, t.Any]:
         """Bind the committed state; the first part of the report."""
         report: dict[str, t.Any] = {"reason": "", "events": 0}
@@ -104,14 +160,21 @@ class Cell(Worker):
         self.names = _store.Names(self.session)
         # Environment and sys.path first: unpickling imports modules.
         carried = self.names.extra("state") or {}
-        state.apply(carried, state.capture(self.shell), self.shell)
+        state.apply(carried, self._state, self.shell)
         memory = self.names.extra("results")
         last = {} if memory is None else results.last_names(memory)
-        bound, report["reason"] = reach.bind(self.names, self.shell, code, last)
+        patches = self.shell.patches
+        with warnings.catch_warnings():  # what remaking values has to say is nothing of the cell's
+            warnings.simplefilter("ignore")
+            bound, report["reason"] = reach.bind(
+                self.names, self.shell, code, last, always=patches.keys()
+            )
+        patches.apply(list(self.shell.user_ns))
         figures.settle(self.shell, code)
         if memory is not None:
             results.restore(self.shell, memory)
         self.not_carried = {**bound["absent"], **self.not_carried}
+        self.lost = self.names.extra("lost") or {}
         for name, numbered in last.items():
             if numbered in self.not_carried:
                 self.not_carried[name] = self.not_carried[numbered]
@@ -120,17 +183,19 @@ class Cell(Worker):
         report["names_decoded"] = bound["decoded"]
         report["names_skipped"] = bound["skipped"]
         report["bytes_mapped"] = bound["bytes_mapped"]
-        report |= self._prepare_buffers(code, report["bytes_mapped"])
-        return report
+        return report | self._prepare_memory(code, report["bytes_mapped"])
 
-    def _prepare_buffers(self, code: str, bytes_mapped: int) -> dict[str, t.Any]:
-        """Copy in bulk what the cell will write; the report of it."""
-        if bytes_mapped < preparation.BYTES_MIN:
-            return {}
+    def _prepare_memory(self, code: str, bytes_mapped: int) -> dict[str, t.Any]:
+        """Copy in bulk what the cell will write, and have ready what its new data will lie in;
+        the report of it."""
+        report: dict[str, t.Any] = {}
         started = time.perf_counter()
-        learnt = self.names.extra("written") or {}
-        done, self._copied = preparation.prepare(self.session, self.shell, code, learnt)
-        return {**done, "seconds_prepared": time.perf_counter() - started}
+        if bytes_mapped >= preparation.BYTES_MIN:
+            learnt = self.names.extra("written") or {}
+            report, self._copied = preparation.prepare(self.session, self.shell, code, learnt)
+        report["bytes_stocked"] = stock.fill(self.session, code)  # the copies don't take of it
+        report["seconds_prepared"] = time.perf_counter() - started
+        return report
 
     def _fetch_handle(self, number: int) -> int | None:
         """The descriptor of a file that the home has open."""
@@ -141,11 +206,15 @@ class Cell(Worker):
 
     # ---- out
 
-    def _hand_out(self, report: dict[str, t.Any]) -> Frame:
+    def _hand_out(self, code: str, report: dict[str, t.Any]) -> Frame:
         """Save what changed; the reply's part and the rest of the report."""
         if self.names is None:
             return {}
+        stock.learn(self.session, code)
         preparation.undo(self.session, self._copied)
+        widgets.leave(self.shell.user_ns)
+        self._tell_imports()
+        self._collect_patches()
         saved = self.names.save(
             self.shell.user_ns,
             hidden=results.hidden_names(self.shell),
@@ -163,9 +232,9 @@ class Cell(Worker):
         report["names_declined"] = len(saved["declined"])
         report["names_examined"] = saved["names_examined"]
         report["names_encoded"] = saved["names_encoded"]
-        lost = {
-            name: reason for name, reason in saved["declined"].items() if name in self.shell.user_ns
-        }
+        lost = widgets.left(
+            {name: why for name, why in saved["declined"].items() if name in self.shell.user_ns}
+        )
         if lost:
             told = "; ".join(f"{name} ({reason})" for name, reason in sorted(lost.items()))
             print(f"holdfast: not carried out of this cell: {told}", file=sys.stderr)
@@ -174,10 +243,26 @@ class Cell(Worker):
         loans = lending.desk.hand_over()
         if loans is not None:
             self.channel.send_handle(lending.CATALOGUE, loans)
-        reply: Frame = {"lost": lost} if lost else {}
+        report["names_lost"] = lost
+        report["raised"] = not self.shell.last_execution_succeeded
+        reply: Frame = {}
         if saved["prepared"] is not None:
             reply["prepared"] = saved["prepared"]
         return reply
+
+    def _tell_imports(self) -> None:
+        """In a process that lives on, the next cell would find what this one imported."""
+        count = len(sys.modules) - self._modules
+        if count > 0:
+            new = list(itertools.islice(reversed(sys.modules), count))
+            self.channel.send("importing", modules=new[::-1])
+
+    def _collect_patches(self) -> None:
+        """What the cell set on modules is its doing, as much as what it named."""
+        patches = self.shell.patches
+        patches.collect()
+        if self._reached is not None:
+            self._reached |= set(patches.keys())
 
     def _learn_writes(self, code: str, report: dict[str, t.Any]) -> None:
         """Tell the home what was written without a preparation."""

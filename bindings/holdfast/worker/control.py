@@ -35,6 +35,7 @@ _LENGTH_MAX = 2**31 - 1
 _ANCILLARY_SIZE = socket.CMSG_SPACE(8 * 4)  # eight descriptors
 _SIGNAL_SECONDS = 0.1
 _RECEIVE_SIZE = 1 << 16
+_LARGE = 1 << 16  # bytes that are not copied into a frame
 
 Frame = dict[str, t.Any]
 
@@ -43,12 +44,79 @@ class ChannelClosed(Exception):
     """The frontend closed its end, or this process is a forked child of a worker."""
 
 
+def _checked(length: int) -> int:
+    if length > _LENGTH_MAX:
+        raise ValueError(f"a frame of {length} bytes is longer than the channel allows")
+    return length
+
+
 def encode(frame: Frame) -> bytes:
     """Return one frame as the bytes that travel."""
     body = msgpack.packb(frame, use_bin_type=True)
-    if len(body) > _LENGTH_MAX:
-        raise ValueError(f"a frame of {len(body)} bytes is longer than the channel allows")
-    return _HEAD.pack(len(body)) + body
+    return _HEAD.pack(_checked(len(body))) + body
+
+
+class Pieces(list):  # of bytes and memoryviews
+    """Bytes in pieces, which are written one after the other and never put together."""
+
+
+def _size(value: t.Any) -> int:
+    """Of what travels as bytes; 0 of anything else."""
+    if isinstance(value, Pieces):
+        return sum(map(_size, value))
+    if isinstance(value, memoryview):
+        return value.nbytes
+    return len(value) if isinstance(value, (bytes, bytearray)) else 0
+
+
+def _is_large(value: t.Any) -> bool:
+    if isinstance(value, list) and not isinstance(value, Pieces):
+        return any(map(_is_large, value))
+    return _size(value) >= _LARGE
+
+
+def _put(value: t.Any, pieces: list[t.Any]) -> None:
+    """Add an encoded value: pictures and texts of megabytes as they are, the rest packed."""
+    if isinstance(value, Pieces) or (not isinstance(value, list) and _is_large(value)):
+        pieces.append(b"\xc6" + _HEAD.pack(_checked(_size(value))))
+        pieces.extend(value if isinstance(value, Pieces) else (value,))
+    elif isinstance(value, list) and _is_large(value):
+        pieces.append(msgpack.Packer().pack_array_header(len(value)))
+        for each in value:
+            _put(each, pieces)
+    else:
+        pieces.append(msgpack.packb(value, use_bin_type=True))
+
+
+def _encode_large(frame: Frame) -> list[t.Any]:
+    """One frame as what travels one after the other; the large ones of it aren't copied."""
+    pieces: list[t.Any] = [msgpack.Packer().pack_map_header(len(frame))]
+    for key, value in frame.items():
+        pieces.append(msgpack.packb(key))
+        _put(value, pieces)
+    joined: list[t.Any] = [bytearray(_HEAD.size)]
+    for piece in pieces:
+        if _is_large(piece):
+            joined += piece, bytearray()
+        else:
+            joined[-1] += piece
+    _HEAD.pack_into(joined[0], 0, _checked(sum(map(_size, joined)) - _HEAD.size))
+    return joined
+
+
+def text_frame(op: str, **fields: str) -> t.Callable[[bytes], bytes]:
+    """What makes frames of these fields and a `text` that differs: a loop may print a million."""
+    body = msgpack.Packer().pack_map_header(len(fields) + 2)
+    for word in ("op", op, *(word for pair in fields.items() for word in pair), "text"):
+        body += msgpack.packb(word)
+    body += b"\xdb"  # a string with a length of four bytes
+    head = struct.Struct(f">I{len(body)}sI")
+    size = head.size - _HEAD.size
+
+    def frame(text: bytes) -> bytes:
+        return head.pack(_checked(size + len(text)), body, len(text)) + text
+
+    return frame
 
 
 class Channel:
@@ -65,6 +133,7 @@ class Channel:
         self._ended = False
         self.sending = 0  # main thread inside send(): see interrupt.py
         self.after_send: t.Callable[[], None] | None = None
+        self._main = threading.main_thread().ident
 
     # ---- state
 
@@ -106,11 +175,17 @@ class Channel:
             The frontend is gone, or this is a forked child.
         """
         fields["op"] = op
-        self.send_bytes(encode(fields))
+        if any(map(_is_large, fields.values())):
+            first, *rest = _encode_large(fields)
+            self.send_bytes(first, rest=rest)
+        else:
+            self.send_bytes(encode(fields))
 
-    def send_bytes(self, data: bytes, fds: t.Sequence[int] = ()) -> None:
-        """Send an encoded frame, and descriptors with its first byte."""
-        main = threading.current_thread() is threading.main_thread()
+    def send_bytes(
+        self, data: bytes, fds: t.Sequence[int] = (), rest: t.Iterable[bytes] = ()
+    ) -> None:
+        """Send an encoded frame, with descriptors at its first byte, and the `rest` of it."""
+        main = threading.get_ident() == self._main
         if main:
             self.sending += 1
         try:
@@ -121,6 +196,8 @@ class Channel:
                     sent = socket.send_fds(self._socket, [data], fds)
                     data = data[sent:]
                 self._socket.sendall(data)
+                for piece in rest:
+                    self._socket.sendall(piece)
         except (BrokenPipeError, ConnectionResetError) as error:
             raise ChannelClosed("the frontend is gone") from error
         finally:

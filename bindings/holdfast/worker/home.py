@@ -9,60 +9,84 @@ looks only at what the cells since the last one can have touched (touched.py). T
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import threading
 import typing as t
 
-from holdfast.codecs import handles, lending
+from holdfast._patches import is_patch
+from holdfast._threads import alone, is_service
+from holdfast.codecs import handles, lending, widgets
 
-from . import figures, preparation, results, state
+from . import preparation
+from .analysis.touched import Touched
 from .control import Frame
 from .imports import ImportTeller
+from .ipython import results
+from .process import trim_heap
+from .remaking import remake
 from .requests import Worker
 from .road import Road
-from .touched import Touched
+from .settings import figures, state
+from .subshells import Subshells, SubshellThread
 
-# They run no user code and write to no array.
-_SERVICE_THREADS = {"HistorySavingThread", "IPythonHistorySavingThread"}
+_SUBSHELL_RAN = "a subshell ran code"
+_WIDGETS_CAME = "widgets came home, and stay"
+_LOOK_SECONDS = 0.005
+_RUNS_MAX = 256  # as many as the frontend keeps
 
 
 class Home(Worker):
     """Plain cells, commits and adoptions."""
 
+    def run(self) -> None:
+        sys.meta_path.insert(0, ImportTeller(self.channel))  # the user's startup files import, too
+        super().run()
+
     def prepare(self) -> None:
         self.names = None
+        self.shell.runs = []
         self.last_report: dict[str, t.Any] = {}
         self.last_commit: dict[str, t.Any] = {}
+        self.travel: Frame | None = None  # of the cell that runs: what the frontend did for it
+        self.returned: dict[str, list[str]] = {}  # what the last return to a step bound
+        self.loaded: bytes | None = None  # the commit that the cell prepared
         self._committed_state: state.State = {}
         self._sealed = False  # whether there may be large private mappings
         self._learnt: preparation.Learnt = {}
         handles.table.fetch = lambda number: None  # what a cell made was sent before
         lending.desk.answers = True
         self._owed: set[str] = set()  # names with memory that the store has no bytes of
-        sys.meta_path.insert(0, ImportTeller(self.channel))
         if self.session is not None:
             from holdfast import _store
 
             self.names = _store.Names(self.session)
             if self.session.generation > 0:
                 self._take_over()
-        from holdfast import magics
+        from holdfast import alias, magics
 
+        alias.install()
         magics.register(self.shell, self)
         self.touched = None
         if self.names is not None:
             self.touched = Touched(self.shell, self.names)
             self.shell.saw_code = self.touched.ran
-        self.road = Road(self, _is_service)
+        self.road = Road(self, is_service)
+        self._requested = False  # a request runs
+        self.subshells = Subshells(self.serve_aside, self.interrupts)
 
     def _take_over(self) -> None:
         """Begin with what is committed: the home before this one died."""
         state.apply(self.names.extra("state") or {}, state.capture(self.shell), self.shell)
         bound = self.names.bind(self.shell.user_ns)
+        for _ in remake(self.names, self.shell.user_ns, bound["absent"]):
+            pass
+        self.shell.patches.apply(list(self.shell.user_ns))
         self._sealed = bound["bytes_mapped"] > 0
         _tell_lost(bound["absent"])
         self._learnt = self.names.extra("written") or {}
+        self.lost = self.names.extra("lost") or {}
         figures.settle(self.shell)
         memory = self.names.extra("results")
         if memory is not None:
@@ -79,7 +103,59 @@ class Home(Worker):
         self._make_writable(code)
         if "instrument" in frame:
             return await self.road.run(frame, message, super().execute)
-        return await super().execute(frame, message)
+        self.travel = frame.get("travel")
+        reply = await super().execute(frame, message)
+        if self.loaded is not None:
+            reply["prepared"] = self.loaded
+        self.travel = self.loaded = None
+        return reply
+
+    async def serve_aside(self, frame: Frame, subshell: SubshellThread) -> t.Callable[[], None]:
+        """As any worker; what ran may have touched anything, before and after a commit."""
+        self._await_own_channel()
+        try:
+            return await super().serve_aside(frame, subshell)
+        finally:
+            if self.touched is not None and frame["type"] == "execute_request":
+                self.touched.anything(_SUBSHELL_RAN)
+
+    async def _handle(self, frame: Frame) -> None:
+        """As any worker; whatever isn't a request of Jupyter's, with the subshells still."""
+        if frame.get("op") == "request":
+            self._requested = True
+            try:
+                await super()._handle(frame)
+            finally:
+                self._requested = False
+        else:
+            with self.subshells.still():
+                await super()._handle(frame)
+
+    def _await_own_channel(self) -> None:
+        """In a subshell: what the frontend said before on the worker's own channel comes first.
+
+        Such as the adoption of a cell whose reply the client has seen. Of a request that runs
+        it is known: all before it was done.
+        """
+        done = threading.Event()
+        self.loop.call_soon_threadsafe(self._read_until_now, done)
+        while not done.wait(_LOOK_SECONDS) and not self._requested:
+            pass
+
+    def _read_until_now(self, done: threading.Event) -> None:
+        self._readable()
+        requests = [i for i, frame in enumerate(self._waiting) if frame.get("op") == "request"]
+        first = requests[0] if requests else len(self._waiting)
+        self._waiting.insert(first, {"op": "passed", "done": done})
+        self._serve_next()
+
+    def op_passed(self, frame: Frame) -> None:
+        """Of our own making: all before it is done."""
+        frame["done"].set()
+
+    def op_subshells(self, frame: Frame) -> None:
+        """The frontend's second channel."""
+        self.subshells.open(*self.channel.take_descriptors(1))
 
     async def _answer(self, frame: Frame, message: dict[str, t.Any]) -> Frame:
         """ipykernel's own answer. To complete or to inspect runs properties and such."""
@@ -89,8 +165,13 @@ class Home(Worker):
 
     def _make_writable(self, code: str) -> None:
         """Memory of this process's own for what a seal made private and the cell writes."""
-        if self._sealed and _alone():
+        if self._sealed and alone():
             preparation.prepare(self.session, self.shell, code, self._learnt, reading=False)
+
+    def _still_lost(self) -> dict[str, str]:
+        for name in self.lost.keys() & self.shell.user_ns.keys():
+            del self.lost[name]
+        return self.lost
 
     def _learn_writes(self, told: list[str]) -> None:
         """What an instrumented cell wrote without showing it: its key, and the names."""
@@ -111,7 +192,12 @@ class Home(Worker):
             self.channel.send("reply", report={}, **stays, **reply)
             return
         self._committed_state = state.capture(self.shell)
+        self.shell.patches.collect()
+        if self.subshells.busy:
+            self.touched.anything(_SUBSHELL_RAN)
         touched, reason = self.touched.take()
+        if touched is not None:
+            touched.update(filter(is_patch, self.shell.user_ns))
         touched = self._begin_lending(frame, touched)
         saved = self.names.save(
             self.shell.user_ns,
@@ -122,8 +208,12 @@ class Home(Worker):
                 "state": self._committed_state,
                 "results": results.capture(self.shell),
                 "written": self._learnt,
+                "lost": self._still_lost(),
+                "program": sys.implementation.cache_tag,  # who can read the encodings
+                "history": self.shell.history_manager.session_number,
             },
         )
+        self.shell.patches.withdraw()
         self.touched.learn(saved.pop("code"), saved.pop("held"))
         self.touched.count_strays()
         if saved["prepared"] is not None:
@@ -168,13 +258,14 @@ class Home(Worker):
             self.touched.settle()
             if lending.desk.durable:
                 self._owed.clear()
-            self.session.seal(threads_stopped=_alone())
-            self._sealed = True
+            self.session.seal(threads_stopped=alone())
+            self._sealed |= self.last_commit["bytes_shared"] >= preparation.BYTES_MIN
 
     def op_rest(self, frame: Frame) -> None:
         """Nobody has used the notebook for a while: its free memory is the system's."""
         if self.session is not None:
             self.session.reap(trim=True)
+        trim_heap()
 
     def op_handle(self, frame: Frame) -> None:
         """A descriptor that a cell made; the commit to be adopted names it."""
@@ -194,14 +285,13 @@ class Home(Worker):
         """A cell worker's commit was published: take over what changed."""
         shell = self.shell
         self.last_report = self.road.told(frame.get("report"))
+        self.lost |= self.last_report.pop("names_lost", {})
+        if self.last_report.pop("raised", False):
+            _forget_last_error()
         handles.table.taken_back(adopted=True)
         memory = None
         if self.names is not None:
-            adopted = self.names.adopt(shell.user_ns)
-            self.touched.learn(adopted["code"])
-            _tell_apart(adopted["apart"])
-            self._sealed = True
-            _tell_lost(adopted["absent"])
+            adopted = self._adopt()
             self._learn_writes(self.last_report.pop("written", []))
             handles.table.forget_arrived()
             lending.desk.forget_arrived()
@@ -217,9 +307,67 @@ class Home(Worker):
             results.store_input(shell, number, frame.get("code", ""), memory)
             shell.execution_count = number + 1
 
+    def _adopt(self) -> dict[str, t.Any]:
+        """Bind what differs in the current generation; what Names.adopt tells of it."""
+        adopted = self.names.adopt(self.shell.user_ns)
+        for found, part in remake(self.names, self.shell.user_ns, adopted["absent"]):
+            adopted["changed"] += found
+            adopted["code"] |= part["code"]
+        self.touched.learn(adopted["code"])
+        self.shell.patches.apply((*adopted["changed"], *adopted["removed"]))
+        if widgets.arrive(self.shell.user_ns, adopted["changed"]):
+            self.touched.anything(_WIDGETS_CAME)
+        _tell_apart(adopted["apart"])
+        self._sealed |= bool(adopted["changed"])
+        _tell_lost(adopted["absent"])
+        return adopted
+
+    def op_ran(self, frame: Frame) -> None:
+        """An instrumented cell has run, or all that did, where this is a later home."""
+        self.shell.runs.append(frame["run"])
+        del self.shell.runs[:-_RUNS_MAX]
+
+    def op_checkout(self, frame: Frame) -> None:
+        """The frontend published an older generation anew, or what a file had."""
+        before = self.shell.user_ns.copy()
+        adopted = self._adopt()
+        handles.table.forget_arrived()
+        lending.desk.forget_arrived()
+        if frame.get("state"):
+            new = self.names.extra("state") or {}
+            state.apply(new, self._committed_state, self.shell)
+        results.keep(self.shell)
+        self.touched.learn({})
+        self.returned = {
+            "changed": [name for name in adopted["changed"] if name in before],
+            "back": [name for name in adopted["changed"] if name not in before],
+            "gone": adopted["removed"],
+        }
+
+    def op_perfreport(self, frame: Frame) -> None:
+        """The user wants to see what each cell used, and one has ended."""
+        from holdfast.monitor import commands
+
+        header = json.loads(frame["header"])
+        message = {"header": header, "msg_id": header.get("msg_id", "")}
+        self.parents.begin(frame["header"], message["msg_id"])
+        self.kernel.set_parent([b""], message)
+        try:
+            commands.report_last(self.shell, frame["level"], bool(frame.get("text")))
+        finally:
+            self._flush()
+            self.parents.end()
+        self.channel.send("reply", id=frame["id"])
+
     def op_environment(self, frame: Frame) -> None:
         """%%scorep_env and its like."""
         os.environ.update(frame.get("values") or {})
+
+
+def _forget_last_error() -> None:
+    """The last one was another process's: %debug and %tb would show the one before."""
+    for name in ("last_type", "last_value", "last_traceback", "last_exc"):
+        vars(sys).pop(name, None)
 
 
 def _tell_apart(names: list[str]) -> None:
@@ -235,15 +383,3 @@ def _tell_lost(absent: t.Mapping[str, str]) -> None:
     if absent:
         told = "; ".join(f"{name} ({reason})" for name, reason in sorted(absent.items()))
         print(f"holdfast: not carried home: {told}", file=sys.stderr)
-
-
-def _alone() -> bool:
-    """Whether no Python thread but this one can write to an array now."""
-    threads = [thread for thread in threading.enumerate() if not _is_service(thread)]
-    # Threads started below `threading` are in no list but have a frame.
-    services = len(threading.enumerate()) - len(threads)
-    return len(threads) == 1 and len(sys._current_frames()) - services == 1
-
-
-def _is_service(thread: threading.Thread) -> bool:
-    return type(thread).__name__ in _SERVICE_THREADS or thread.name in _SERVICE_THREADS

@@ -5,22 +5,30 @@ begins with its imports, and when it comes to its first instrumented cell, the p
 waits for it has them already. Telling only after the cell would be too late for a
 notebook that is run from top to bottom.
 
+Told are packages, and of modules in packages those that no other library is just importing:
+the cell's own (`from sklearn.ensemble import ...`), those of the user's modules, and what a library
+imports when it is first used. The others come with these.
+
 A finder on `sys.meta_path` is asked once for each module that isn't imported yet, and finds
-nothing. An audit hook would be called for each event of the interpreter, for ever.
+nothing. It is asked as well by who only looks whether there is such a library: Polars looks for
+PyTorch, which nobody wants for that. An audit hook would be called for each event of the
+interpreter, for ever.
 """
 
 from __future__ import annotations
 
 import contextlib
-import importlib.abc
 import os
+import sys
 import typing as t
 
 from .control import Channel, ChannelClosed
-from .template import SUBMODULES
+from .template import is_library
+
+_OWN = frozenset(("IPython", "ipykernel", "holdfast"))  # what a worker itself imports
 
 
-class ImportTeller(importlib.abc.MetaPathFinder):
+class ImportTeller:
     """Sends an `importing` frame for each new module that the template may want."""
 
     def __init__(self, channel: Channel):
@@ -32,9 +40,23 @@ class ImportTeller(importlib.abc.MetaPathFinder):
         """Never finds anything: the next finder is asked."""
         if name in self._told or name.startswith("_"):
             return
-        if "." in name and name not in SUBMODULES:
+        if sys._getframe(2).f_code.co_name == "find_spec":  # importlib.util's: who only looks
+            return
+        if "." in name and (name.partition(".")[0] in _OWN or _library_asks()):
             return
         self._told.add(name)
         if os.getpid() == self._pid:  # not in a process that user code forked
             with contextlib.suppress(ChannelClosed):
                 self._channel.send("importing", modules=[name])
+
+
+def _library_asks() -> bool:
+    """Whether the code of a library's module is running, which its import does once."""
+    frame = sys._getframe(2)
+    while frame is not None:
+        code = frame.f_code
+        if code.co_name == "<module>" and frame.f_globals.get("__name__") != "__main__":
+            if is_library(code.co_filename):
+                return True
+        frame = frame.f_back  # type: ignore[assignment]
+    return False

@@ -11,17 +11,22 @@ The handler is set before each cell, since a cell may have set one of its own, a
 back after it. A kernel that is interrupted by a signal to its whole process group is hit
 twice, once by that and once through the frontend: a second SIGINT to the same cell within
 `_TWICE` is the same key press.
+
+An interrupt that becomes an exception is told to the frontend, which ends a process that takes
+none (kernel/session/escalate.c): C code that never returns, threads that keep the GIL.
 """
 
 from __future__ import annotations
 
+import _signal  # below `signal`, which makes an enumerator of the old handler, twice a cell
 import asyncio
 import contextlib
 import signal
 import time
 import typing as t
 
-from .control import Channel
+from .control import Channel, ChannelClosed
+from .subshells import OwnInSubshell, in_subshell
 
 _TWICE = 0.05  # seconds
 
@@ -29,23 +34,33 @@ _TWICE = 0.05  # seconds
 class Interrupts:
     """What SIGINT means in this worker at this moment."""
 
+    cancelled = OwnInSubshell(False)  # an interrupt cancelled the task of the running cell
+
     def __init__(self, channel: Channel):
         self._channel = channel
         self._running = False
         self._pending = False
         self._preparing = False  # in a cell, before its own code
         self._last = 0.0
+        self._number = 0  # the running cell's request
         self._task: asyncio.Task | asyncio.Future | None = None
-        self.cancelled = False  # the running cell's task was cancelled by SIGINT
         channel.after_send = self._after_send
+
+    def listen(self) -> None:
+        """Once in a process: signals that are not the user's."""
+        self.install()
+        # A handler makes it end a system call; it need do nothing. The frontend nudges so where
+        # SIGINT came between the interpreter's last look and the call.
+        signal.signal(signal.SIGURG, lambda signum, frame: None)
 
     def install(self) -> None:
         """Take SIGINT for this process."""
-        signal.signal(signal.SIGINT, self._handle)
+        _signal.signal(signal.SIGINT, self._handle)
 
     @contextlib.contextmanager
-    def cell(self) -> t.Iterator[None]:
-        """While this runs, SIGINT belongs to the cell."""
+    def cell(self, number: int) -> t.Iterator[None]:
+        """While this runs, SIGINT belongs to the cell, which is request `number`."""
+        self._number = number
         self.install()
         self.cancelled = self._pending = False
         self._preparing = True
@@ -59,9 +74,12 @@ class Interrupts:
 
     def begin_code(self) -> None:
         """The cell's own code begins now; raises what came while it was prepared."""
+        if in_subshell():
+            return
         self._preparing = False
         if self._pending:
             self._pending = False
+            self._tell()
             raise KeyboardInterrupt
 
     @contextlib.contextmanager
@@ -89,7 +107,13 @@ class Interrupts:
             if self._running:
                 self._deliver()
 
+    def _tell(self) -> None:
+        """Without it the frontend ends this process when the grace is over."""
+        with contextlib.suppress(ChannelClosed, OSError):
+            self._channel.send("interrupted", id=self._number)
+
     def _deliver(self) -> None:
+        self._tell()
         task = self._task
         if task is not None and not _is_inside(task):
             self.cancelled = True

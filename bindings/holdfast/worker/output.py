@@ -20,10 +20,10 @@ import contextvars
 import io
 import os
 import threading
-import time
 import typing as t
+from time import monotonic
 
-from .control import Channel, ChannelClosed
+from .control import Channel, ChannelClosed, text_frame
 from .parents import Parents
 
 _BUFFER_SIZE = 8192  # characters
@@ -40,11 +40,12 @@ class Stream(io.TextIOBase):
         self.name = name
         self._channel = channel
         self._parents = parents
+        self._parent = parents.raw
         self._fd = fd
         self._lock = threading.RLock()
-        self._text: list[str] = []
-        self._size = 0
+        self._text = ""  # held back
         self._text_parent: bytes | None = None
+        self._frame = text_frame("stream", name=name)
         self._sent = 0.0
         self._closed = False
 
@@ -74,13 +75,13 @@ class Stream(io.TextIOBase):
         if not text:
             return 0
         with self._lock:
-            parent = self._parents.raw()
-            if self._text and parent is not self._text_parent:
-                self._send()
-            self._text_parent = parent
-            self._text.append(text)
-            self._size += len(text)
-            if "\n" in text or self._size >= _BUFFER_SIZE or time.monotonic() - self._sent > _QUIET:
+            parent = self._parent()
+            if parent is not self._text_parent:
+                if self._text:
+                    self._send()
+                self._text_parent = parent
+            self._text = held = self._text + text
+            if "\n" in text or len(held) >= _BUFFER_SIZE or monotonic() - self._sent > _QUIET:
                 self._send()
         return len(text)
 
@@ -91,15 +92,20 @@ class Stream(io.TextIOBase):
                 self._send()
 
     def _send(self) -> None:
-        text, self._text, self._size = "".join(self._text), [], 0
-        self._sent = time.monotonic()
-        frame = {"name": self.name, "text": _printable(text)}
-        if self._text_parent is not None and not self._parents.is_running(self._text_parent):
-            frame["parent"] = self._text_parent  # type: ignore[assignment]
+        text, self._text = self._text, ""
+        self._sent = monotonic()
         try:
-            self._channel.send("stream", **frame)
+            data = text.encode()
+        except UnicodeEncodeError:  # lone surrogates: shown as escapes, as a terminal would
+            data = text.encode("utf-8", "backslashreplace")
+        parent = self._text_parent
+        try:
+            if parent is None or self._parents.is_running(parent):
+                self._channel.send_bytes(self._frame(data))
+            else:
+                self._channel.send("stream", name=self.name, text=data.decode(), parent=parent)
         except ChannelClosed:
-            _write_all(self._fd, text.encode("utf-8", "backslashreplace"))
+            _write_all(self._fd, data)
 
     # ---- whose output it is: called by ipykernel's shell
 
@@ -115,16 +121,7 @@ class Stream(io.TextIOBase):
     def after_fork(self) -> None:
         """In a forked child: nothing of the parent's text is ours."""
         self._lock = threading.RLock()
-        self._text, self._size = [], 0
-
-
-def _printable(text: str) -> str:
-    """Lone surrogates have no UTF-8: show them as escapes, as a terminal would."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-8", "backslashreplace").decode()
-    return text
+        self._text = ""
 
 
 def _write_all(fd: int, data: bytes) -> None:

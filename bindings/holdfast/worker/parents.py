@@ -26,10 +26,14 @@ class Parents:
 
     def begin(self, header: bytes, msg_id: str) -> None:
         """A request begins: output in this context and its children is its own."""
+        self.begin_aside(header, msg_id)
+        self._running = self._last = header
+
+    def begin_aside(self, header: bytes, msg_id: str) -> None:
+        """The same in a subshell: its frames always say whose they are."""
         self._known[msg_id] = header
         while len(self._known) > _REMEMBERED:
             self._known.popitem(last=False)
-        self._running = self._last = header
         self._here.set(header)
 
     def end(self) -> None:

@@ -20,8 +20,8 @@ import hashlib
 import sys
 import typing as t
 
-from .spans import spans
-from .writes import Uses
+from .analysis.spans import spans
+from .analysis.writes import Uses
 
 BYTES_MIN = 1 << 20  # less isn't worth a thought
 PAGES_MIN = 1024  # copied one by one that are worth to be remembered

@@ -20,6 +20,7 @@ import typing as t
 
 _PR_SET_PDEATHSIG = 1
 _EXIT_SECONDS = 5.0
+_LIBC = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 _DEFAULTS = (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD, signal.SIGALRM)
 
 
@@ -42,11 +43,16 @@ def become_worker(control: int, stdout: int, stderr: int, keep: t.Iterable[int])
 
 def die_with(parent: int) -> None:
     """Be killed when the process `parent`, which forked us, dies."""
-    if sys.platform == "linux":
-        libc = ctypes.CDLL(None, use_errno=True)
-        libc.prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+    if _LIBC is not None:
+        _LIBC.prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
     if os.getppid() != parent:
         os._exit(1)  # it died before we asked
+
+
+def trim_heap() -> None:
+    """Give the system what was freed and C's malloc keeps."""
+    if hasattr(_LIBC, "malloc_trim"):  # glibc's
+        _LIBC.malloc_trim(0)
 
 
 def leave(status: int = 0) -> t.NoReturn:

@@ -19,11 +19,15 @@ import time
 import types
 import typing as t
 
-from holdfast.scorep import ending, loading, options, telling
+from holdfast.scorep import ending, loading, options, recovery, settings, telling
 from holdfast.scorep.children import follow
 
-from . import figures, tables, tensors
 from .control import Frame
+from .ipython import frames
+from .settings import figures, tables, tensors
+from .usage import Usage, event_cost
+
+_OFF = {"off", "0", "no", "false"}  # of HOLDFAST_VERDICT: the line below a cell
 
 
 class Recording:
@@ -37,8 +41,10 @@ class Recording:
         self._recorder = importlib.import_module("holdfast._recorder")
         for module in (figures, tables, tensors):  # they may run at an import of the cell's
             self._recorder.exclude(module.__file__)
+        frames.leave_out(self._recorder)
         self._experiment = ""  # absolute; "" where nothing is recorded
         self._shown = ""  # the same as the user wrote it
+        self._recorded_by = ""  # of the last recording: scorep or builtin
         self._instrumented: set[str] = set()  # instrumenter files that ran in this process
 
     def prepare(self) -> None:
@@ -46,6 +52,26 @@ class Recording:
         if loading.is_chosen():
             with contextlib.suppress(OSError, RuntimeError):  # told when a cell wants it
                 loading.find()
+
+    def measure(self) -> None:
+        """Find out what an event costs, unless that is known; nothing is recorded yet."""
+        if not event_cost.known and not loading.is_chosen():
+            with contextlib.suppress(OSError, RuntimeError):
+                event_cost.measure(self._recorder)
+
+    def needs_restart(self, arguments: t.Sequence[str]) -> bool:
+        """Whether what the arguments ask for must be there when a process starts. RuntimeError:
+        they can't be understood, or there is no such Score-P."""
+        if not loading.is_chosen() or loading.is_preloaded():
+            return False
+        given = options.parse(arguments)
+        with loading.settings_kept():
+            loading.configure(given.forwarded + given.unknown)
+            if not loading.needs_start():
+                return False
+        loading.configure(given.forwarded + given.unknown)
+        settings.settle_directory(os.environ)
+        return True
 
     def is_open(self) -> bool:
         """Whether there is one already: the notebook's own, maybe."""
@@ -64,6 +90,8 @@ class Recording:
         given, instrumentation = _parse(arguments)
         wanted = os.environ.get("SCOREP_EXPERIMENT_DIRECTORY", "")
         loading.configure(given.forwarded + given.unknown)
+        has_scorep = loading.is_chosen()
+        self._recorded_by = "scorep" if has_scorep else "builtin"
         with loading.settings_kept():
             self._recorder.open(wanted or None, c_calls=given.c_functions, children=True)
         follow(c_calls=given.c_functions)
@@ -71,6 +99,8 @@ class Recording:
         self._shown = wanted or self._experiment
         ending.guard(self.close)
         self._shell.recorder = self._recorder
+        if not has_scorep:
+            self._shell.recorded = {"trace": self._experiment, "guardian": recovery.GUARDIAN}
         self._shell.instrument = given.instrument
         self._shell.name_cells()
         if given.dummy:
@@ -85,44 +115,64 @@ class Recording:
 
     async def run(self, cell: t.Awaitable[Frame], report: Frame) -> Frame:
         """Wait for the cell and close; its reply with the trace. Begins the report's `out`."""
+        usage = Usage()
+        usage.begin()
         started = time.perf_counter()
         try:
             reply = await cell
         finally:
-            events, closing = self.close()
-        report["seconds_run"] = time.perf_counter() - started - closing
+            ran = time.perf_counter() - started
+            report |= usage.end()
+            counts, closing = self.close()
+        report["seconds_run"] = ran
         report["seconds_out"] = closing
-        report["events"] = events
-        report["recorder"] = "scorep" if loading.is_chosen() else "builtin"
+        report |= counts
+        report["recorder"] = self._recorded_by
+        report["seconds_recorder"] = self._overhead(counts)
         if self._shown:
             reply["trace"] = self._shown
+            report["verdict"] = os.environ.get("HOLDFAST_VERDICT", "").lower() not in _OFF
         return reply
 
-    def close(self) -> tuple[int, float]:
-        """End the recording, if there is one: its events, the seconds that it took."""
+    def _overhead(self, counts: Frame) -> float:
+        """Seconds that the cell stood still for its events; 0 where that isn't known."""
+        if self._recorded_by != "builtin" or not event_cost.known:
+            return 0.0
+        return counts["events"] * event_cost.known + counts.get("seconds_flushed", 0.0)
+
+    def close(self) -> tuple[Frame, float]:
+        """End the recording, if there is one: the report's counts, the seconds that it took."""
         started = time.perf_counter()
-        events = 0
+        counts: Frame = {}
         if self._shell.recorder is not None:
-            self._shell.recorder = None
+            self._shell.recorder, self._shell.recorded = None, {}
             try:
                 result = self._recorder.close()
+                loading.end_alone()
             except (OSError, RuntimeError, MemoryError) as error:
                 _tell(f"the trace in {self._experiment} could not be written: {error}")
             else:
-                events = self._judge(result)
+                counts = self._judge(result)
         ending.unguard()  # not before: SIGTERM waits until all is written
-        return events, time.perf_counter() - started
+        return {"events": 0} | counts, time.perf_counter() - started
 
-    def _judge(self, result: dict[str, t.Any] | None) -> int:
-        """Say what is wrong with what was written; how many events it has."""
+    def _judge(self, result: dict[str, t.Any] | None) -> Frame:
+        """Say what is wrong with what was written; the report's counts of it."""
         if result is None:
             _tell(f"the cell itself closed its recording, in {self._experiment}")
-            return 0
+            return {}
         if result["collapsed"]:
             _tell(f"{result['collapsed']} calls have no path of their own in the profile")
         if result["lost"]:
             _tell(f"{result['lost']} events could not be written to {self._experiment}")
-        return result["events"]
+        return {
+            "events": result["events"],
+            "events_others": result["others"],
+            "events_lost": result["lost"],
+            "events_rewound": result["rewound"],
+            "flushes": result["flushes"],
+            "seconds_flushed": result["flush_seconds"],
+        }
 
 
 def refuse(shell: t.Any, error: Exception) -> dict[str, t.Any]:

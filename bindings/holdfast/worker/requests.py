@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import collections
 import contextvars
+import functools
 import json
 import os
 import sys
@@ -22,12 +23,20 @@ import typing as t
 
 from ipykernel.jsonutil import json_clean
 
-from . import application, arrays
+from holdfast._patches import Patches
+from holdfast.errors import with_reason
+
+from . import arrays
 from .control import VERSION, Channel, ChannelClosed, Frame
+from .debug import debuggee
+from .health import Health
 from .interrupt import Interrupts
+from .ipython import application
+from .ipython.shell import interrupted
 from .parents import Parents
 from .process import leave
-from .shell import interrupted
+from .subshells import SubshellThread
+from .usage import word
 
 _COMMS = {"comm_open", "comm_msg", "comm_close"}
 
@@ -40,15 +49,18 @@ class Worker:
     kernel: t.Any  # WorkerKernel
     shell: t.Any  # ZMQInteractiveShell
 
-    def __init__(self, channel: Channel, session: t.Any):
+    def __init__(self, channel: Channel, session: t.Any, first: Frame | None = None):
         self.channel = channel
+        self._first = first  # a request that a process before this one has read
         self.session = session
+        self.lost: dict[str, str] = {}  # what cells made and could not hand over: the reason
         arrays.be_born_in(session)
         self.parents = Parents()
         self.interrupts = Interrupts(channel)
         self._context = contextvars.copy_context()
         self._waiting: collections.deque[Frame] = collections.deque()
         self._serving = False
+        self._finished = False
         self._running_async = False
 
     # ---- life
@@ -61,10 +73,15 @@ class Worker:
         self.app = application.start(self.channel, self.parents, self.interrupts, self.config)
         self.kernel = self.app.kernel
         self.shell = self.app.shell
+        self.shell.channel = self.channel
         self.shell.rewrite_exception = self.rewrite_exception
         self.shell.begin_code = self.interrupts.begin_code
+        self.shell.patches = Patches(self.shell.user_ns)
+        waits = loop._selector.fileno()  # type: ignore[attr-defined]
+        self.shell.health = Health((self.channel.fileno(), waits))
         loop.call_soon(self._begin)
-        loop.run_forever()
+        while not self._finished and not self.shell.exit_now:
+            loop.run_forever()  # a cell may stop it
 
     def _begin(self) -> None:
         from tornado import ioloop  # ipykernel's; it finds the running loop
@@ -72,12 +89,18 @@ class Worker:
         self.kernel.io_loop = ioloop.IOLoop.current()
         try:
             self.prepare()
+            if self._first is None:
+                self.channel.send("ready", version=VERSION, pid=os.getpid())
+            else:
+                self._waiting.append(self._first)
+        except ChannelClosed:
+            leave(0)  # the session ended meanwhile, and the template waits for its children
         except BaseException:
             # The loop would only log it, and the frontend would wait.
             traceback.print_exc(file=sys.__stderr__)
             leave(1)
-        self.channel.send("ready", version=VERSION, pid=os.getpid())
         self.loop.add_reader(self.channel.fileno(), self._readable)
+        self._serve_next()
 
     def prepare(self) -> None:
         """What a kind of worker does before it says that it is ready."""
@@ -87,6 +110,7 @@ class Worker:
         if self.channel.open:
             self.loop.remove_reader(self.channel.fileno())
         self._waiting.clear()
+        self._finished = True
         self.loop.stop()
 
     # ---- frames
@@ -107,9 +131,7 @@ class Worker:
 
     def _sort(self, frame: Frame) -> None:
         op = frame.get("op")
-        if op == "exit":
-            self.finish()
-        elif op == "input_reply":
+        if op == "input_reply":
             self.kernel.input_reply(frame.get("value", ""))
         elif op == "request" and frame.get("type") in _COMMS and self._running_async:
             context = self._context.copy()
@@ -130,7 +152,10 @@ class Worker:
             if isinstance(task.exception(), ChannelClosed):
                 self.finish()
                 return
+            # Nobody would reply: a cell broke what we rest on. The frontend starts another process.
             traceback.print_exception(task.exception(), file=sys.__stderr__)
+            sys.__stderr__.flush()
+            os._exit(1)
         if self.channel.open and self.channel.pending:
             # Frames that input() read while it waited for its answer.
             self._readable()
@@ -154,6 +179,15 @@ class Worker:
             if "id" in frame:
                 self.channel.send("reply", id=frame["id"], report={"error": _in_words(error)})
 
+    def op_exit(self, _frame: Frame) -> None:
+        """After what came before it: the last cell's changes and its line of the history."""
+        self.finish()
+
+    def op_debug(self, frame: Frame) -> None:
+        """The debugger, which is in the assistant, wants in."""
+        (fd,) = self.channel.take_descriptors(1)
+        debuggee.begin(fd, wait=bool(frame.get("waits")))
+
     # ---- Jupyter requests
 
     async def _request(self, frame: Frame, concurrent: bool = False) -> None:
@@ -165,27 +199,59 @@ class Worker:
         try:
             if frame["type"] == "execute_request":
                 reply = await self.execute(frame, message)
+                self._end_child()
             else:
                 reply = await self._answer(frame, message)
         except ChannelClosed:
             raise
         except BaseException as error:  # SIGINT in our own code, a broken handler
-            self._flush()
-            found = _error_content(error)
-            reply = {"content": self.app.session.pack(found)}
-            if frame["type"] == "execute_request":
-                del found["status"]
-                self.app.session.send(self.app.iopub_socket, "error", found, parent=message)
+            reply = self._failed(frame, message, error)
         self._flush()
         if not concurrent:
             self.parents.end()
         self.channel.send("reply", id=frame["id"], **reply)
 
+    def _failed(self, frame: Frame, message: dict[str, t.Any], error: BaseException) -> Frame:
+        """The reply where none could be made."""
+        self._flush()
+        found = _error_content(error)
+        reply = {"content": self.app.session.pack(found)}
+        if frame["type"] == "execute_request":
+            del found["status"]
+            self.app.session.send(self.app.iopub_socket, "error", found, parent=message)
+        return reply
+
+    async def serve_aside(self, frame: Frame, subshell: SubshellThread) -> t.Callable[[], None]:
+        """Serve a request in a subshell's thread; what is called then sends the reply."""
+        message = _message(frame)
+        self.parents.begin_aside(frame["header"], message["header"].get("msg_id", ""))
+        # None of it says that the thread's parent is the last of all: other threads' stay.
+        if hasattr(self.shell, "set_thread_parent"):
+            self.shell.set_thread_parent(message)
+        for name, value in (("_shell_parent", message), ("_shell_parent_ident", [b""])):
+            if isinstance(getattr(self.kernel, name, None), contextvars.ContextVar):
+                getattr(self.kernel, name).set(value)
+        try:
+            if frame["type"] == "execute_request":
+                self.interrupts.cancelled = False
+                subshell.runs_cell = True
+                reply = await self._run_cell(frame, message)
+            else:
+                reply = await self._answer(frame, message)
+        except ChannelClosed:
+            raise
+        except BaseException as error:
+            reply = self._failed(frame, message, error)
+        finally:
+            subshell.runs_cell = False
+        self._flush()
+        return functools.partial(self.channel.send, "reply", id=frame["id"], **reply)
+
     async def _answer(self, frame: Frame, message: dict[str, t.Any]) -> Frame:
         """Let ipykernel's own handler answer."""
         kind = frame["type"]
         if kind == "debug_request":
-            content = await self.kernel.debugger.process_request(message["content"])
+            content = debuggee.answer(self.shell, message["content"])
             return {"content": self.app.session.pack(content)}
         handler = self.kernel.shell_handlers.get(kind)
         if handler is None:
@@ -204,35 +270,63 @@ class Worker:
 
     async def execute(self, frame: Frame, message: dict[str, t.Any]) -> Frame:
         """Run a cell; the reply's fields."""
-        content, shell, kernel = message["content"], self.shell, self.kernel
-        if "execution_count" in frame:
-            shell.execution_count = frame["execution_count"]
-        silent = content.get("silent", False)
-        metadata = kernel.init_metadata(message)
+        code, text = frame.get("code"), message["content"].get("code", "")
+        self.shell.compile.written = (text if code is None else code, text)
         self._running_async = True
         try:
-            with self.interrupts.cell():
-                self.channel.send("started", id=frame["id"])  # SIGINT may come from here on
-                reply = await kernel.do_execute(
-                    frame.get("code", content.get("code", "")),
-                    silent,
-                    content.get("store_history", not silent),
-                    content.get("user_expressions") or {},
-                    content.get("allow_stdin", False),
-                    cell_meta=message["metadata"],
-                    cell_id=message["metadata"].get("cellId"),
-                )
-                self._flush()
+            with debuggee.lines_kept(self.shell), self.interrupts.cell(frame["id"]):
+                # SIGINT may come from here on
+                self.shell.span, self.shell.began = {}, functools.partial(self._began, frame["id"])
+                said = word(io=False)  # it is asked for when the code begins
+                self.channel.send("started", id=frame["id"], begin=said, **self.shell.recorded)
+                reply = await self._run_cell(frame, message)
+                if self.channel.open:  # not in a child that the cell forked
+                    span = self.shell.span
+                    if "end" not in span:  # no code ran, or it was interrupted
+                        span["end"] = word()
+                    self.channel.send("ended", id=frame["id"], **span)
+                return reply
         finally:
             self._running_async = False
+
+    def _began(self, number: int) -> None:
+        """The code of a cell begins. Who may not come to its end says so at once."""
+        if self.shell.ends_with_cell:
+            self.channel.send("began", id=number, **self.shell.span)
+
+    async def _run_cell(self, frame: Frame, message: dict[str, t.Any]) -> Frame:
+        content, kernel = message["content"], self.kernel
+        if "execution_count" in frame:
+            self.shell.execution_count = frame["execution_count"]
+        silent = content.get("silent", False)
+        metadata = kernel.init_metadata(message)
+        reply = await kernel.do_execute(
+            frame.get("code", content.get("code", "")),
+            silent,
+            content.get("store_history", not silent),
+            content.get("user_expressions") or {},
+            content.get("allow_stdin", False),
+            cell_meta=message["metadata"],
+            cell_id=message["metadata"].get("cellId"),
+        )
+        self._flush()
         reply = json_clean(reply)
         metadata = kernel.finish_metadata(message, metadata, reply)
         pack = self.app.session.pack
         return {"content": pack(reply), "metadata": pack(json_clean(metadata))}
 
+    def _end_child(self) -> None:
+        """In a child that a cell forked, and that came to the end of the cell: the process ends.
+
+        The rest is its parent's: the reply, the store, exit handlers.
+        """
+        if not self.channel.open:
+            self._flush()
+            os._exit(0)
+
     def rewrite_exception(self, error: BaseException) -> BaseException:
         """The exception as the user sees it."""
-        return interrupted(error, self.interrupts.cancelled)
+        return with_reason(interrupted(error, self.interrupts.cancelled), self.lost)
 
     def _flush(self) -> None:
         for stream in self.app.streams:

@@ -10,6 +10,8 @@ objects. The wish is that of the cell (`%%execute_with_scorep --road=...`), else
 (`HOLDFAST_ROAD` in the environment), else of the kernel (`--road`). `auto` takes the home road
 where the cell
 
+* lost something the last time it ran, since no codec carries what it makes;
+* calls `backward` and names a tensor of PyTorch's with an autograd graph, which is its process's;
 * names what is bound to its process by its nature (a generator, a lock), what the last commit
   could not carry, or what this one couldn't: then the answer comes with a commit;
 * reaches more than `LARGE` references behind names. They are counted on the live objects by the
@@ -28,18 +30,20 @@ stays done, as in a plain cell.
 
 from __future__ import annotations
 
+import functools
 import os
+import sys
 import threading
 import time
 import types
 import typing as t
 
-from holdfast.scorep import loading
-
-from . import results
+from .analysis.reach import Reach
 from .control import Frame
-from .reach import Reach
-from .recording import Recording, refuse
+from .ipython import results
+
+if t.TYPE_CHECKING:
+    from .recording import Recording
 
 LARGE = 50_000  # references
 # No codec will ever carry them, so no commit is needed to know.
@@ -53,6 +57,8 @@ _BOUND = (
     type(threading.RLock()),
 )
 _ROADS = ("auto", "map", "home")
+_DIFFERENTIATE = frozenset(("backward", "grad"))
+_LOST_MAX = 256  # cells
 
 
 class Road:
@@ -70,10 +76,18 @@ class Road:
         self._home = home
         self._shell = home.shell
         self._is_service = is_service
-        self._recording = Recording(home.shell)
         self._declined: dict[int, tuple[str, str]] = {}  # id: name, reason; of the last commit
         self._named: set[str] = set()  # by the cell that waits for the answer
         self._reason = ""
+        self._code = ""  # of that cell
+        self._lost: dict[str, str] = {}  # code of cells: what their last run could not hand over
+
+    @functools.cached_property
+    def _recording(self) -> Recording:
+        """Nothing of recordings is loaded before a cell is to be recorded."""
+        from .recording import Recording
+
+        return Recording(self._shell)
 
     # ---- which road
 
@@ -82,9 +96,12 @@ class Road:
         self._named, self._reason = set(), ""
         if "code" not in frame:  # a commit for its own sake, or for a fresh process
             return None
+        from holdfast.scorep import loading
+
         if loading.is_chosen():
             self._reason = "Score-P records, which it does once in a process"
             return None
+        self._code = frame["code"]
         road, self._reason = self._wish(frame)
         if road == "auto":
             self._reason = self._need(frame["code"])
@@ -105,7 +122,14 @@ class Road:
 
     def told(self, report: Frame | None) -> Frame:
         """A cell worker's report, with the road that its cell took."""
-        return {**report, "road": "map", "road_reason": self._reason} if report else {}
+        if not report:
+            return {}
+        lost = ", ".join(sorted(report.get("names_lost", ())))
+        if lost:
+            self._lost[self._code] = lost
+            if len(self._lost) > _LOST_MAX:
+                del self._lost[next(iter(self._lost))]
+        return {**report, "road": "map", "road_reason": self._reason}
 
     def _stay(self) -> Frame:
         return {"road": "home", "road_reason": self._reason}
@@ -127,13 +151,20 @@ class Road:
         """Why the cell had better stay, or ""."""
         if self._home.names is None or self._recording.is_open():
             return ""
+        lost = self._lost.get(code)
+        if lost is not None:
+            return f"its last run could not hand over {lost}"
         namespace = self._shell.user_ns
         reach = Reach(code, self._shell.transform_cell)
         done = self._named
         while not reach.names <= done:
             new = reach.names - done
             done |= new
-            found = self._find_declined(new) or self._weigh(done, "what the cell can reach")
+            found = (
+                self._find_declined(new)
+                or self._find_graph(done)
+                or self._weigh(done, "what the cell can reach")
+            )
             if found:
                 return found
             if reach.reason:
@@ -157,6 +188,17 @@ class Road:
             return f"the cell names {name}, which stays at home: {why}"
         return ""
 
+    def _find_graph(self, names: set[str]) -> str:
+        """The sentence on the first tensor by name that the cell may go back from."""
+        tensor = getattr(sys.modules.get("torch"), "Tensor", None)
+        if tensor is None or not names & _DIFFERENTIATE:
+            return ""
+        for name in sorted(names):
+            value = self._shell.user_ns.get(name)
+            if type(value) is tensor and value.grad_fn is not None:
+                return f"the cell differentiates {name}, whose autograd graph stays at home"
+        return ""
+
     def _weigh(self, names: t.Iterable[str], what: str) -> str:
         """The sentence on what these names hold, where it is large."""
         from holdfast import _store
@@ -176,6 +218,8 @@ class Road:
         execute: t.Callable[[Frame, dict[str, t.Any]], t.Awaitable[Frame]],
     ) -> Frame:
         """Record the cell while `execute` runs it; the reply's fields, as a cell worker's."""
+        from .recording import refuse
+
         report: Frame = {"road": "home", "road_reason": self._reason, "reason": ""}
         started = time.perf_counter()
         for thread in threading.enumerate():

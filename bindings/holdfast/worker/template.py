@@ -5,7 +5,12 @@ makes forking safe here: the template has no threads, no event loop, no ZeroMQ c
 shell; it never runs user code, and imports only modules of the standard library and
 site-packages. Native thread pools that a library starts at import (OpenBLAS) handle forks by
 themselves; `_THREADED` names those that are known not to survive one. PyTorch, TensorFlow and
-JAX start theirs with their first operation, which the template never runs.
+JAX start theirs with their first operation; of theirs the template runs none but PyTorch's on two
+elements, which start no thread (codecs.rehearse).
+
+The home is what a client waits for, and forked first: what only other workers need is imported
+after that. No collection looks at what was there at a fork: it would write to every object, and
+so take the pages that the two share.
 
 It reaps its children and tells the frontend how they ended. When the frontend's end closes
 it gives them a moment to leave by themselves, then kills them, and exits. Children that user code
@@ -15,6 +20,7 @@ forked are not its children; those are told by their own parents' exit.
 from __future__ import annotations
 
 import collections
+import contextlib
 import fnmatch
 import functools
 import gc
@@ -32,18 +38,17 @@ import typing as t
 import weakref
 
 from .. import codecs
+from . import health
 from .control import VERSION, Channel, ChannelClosed
 from .footprint import footprint
 from .process import become_worker, die_with, leave
+from .settings import tables, tensors
 
-# They start threads at import that a fork doesn't survive.
-_THREADED = {"polars", "grpc", "ray", "pyspark"}
+# They start threads that a fork doesn't survive. Those of Polars start with its first query; what
+# its import starts is jemalloc's, which begins anew in a fork, and one that tidies spilled files.
+_THREADED = {"grpc", "ray", "pyspark"}
 # They look for the shell at import, and behave otherwise where there is none.
 _LOOKING = set("matplotlib_inline tqdm plotly bokeh altair panel holoviews ipywidgets".split())
-_NOT_HERE = _THREADED | _LOOKING | {"__main__"}
-# Dear to import, and not imported by their packages: 200 ms for figures; two seconds for what
-# PyTorch's optimizers import when they are first used.
-SUBMODULES = frozenset(("matplotlib.pyplot", "torch._dynamo"))
 _BACKEND = "module://matplotlib_inline.backend_inline"
 _GRACE_SECONDS = 1.0
 _QUIET_SECONDS = 0.05  # a cell's imports come one after the other
@@ -59,6 +64,7 @@ class Template:
         self._imports: collections.deque[str] = collections.deque()
         self._imported: list[str] = []
         self._asked = False  # for imports that were not answered yet
+        self._complete = False  # has what others than the home need
 
     def serve(self) -> None:
         """Import what every worker needs, then serve until the frontend's end."""
@@ -68,7 +74,8 @@ class Template:
             os.set_blocking(fd, False)
         signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda signum, frame: None)
-        self._import_own()
+        gc.disable()
+        import_own()
         try:
             self.channel.send(
                 "ready", version=VERSION, pid=os.getpid(), modules=sorted(_top_level())
@@ -89,44 +96,6 @@ class Template:
         except ChannelClosed:
             self._end()
 
-    def _import_own(self) -> None:
-        """Everything a worker would import on its way to its first cell."""
-        # Matplotlib reads it when imported, which may be here; ipykernel sets it too late for that.
-        os.environ.setdefault("MPLBACKEND", _BACKEND)
-        from . import application, cell, home  # noqa: F401
-
-        # Imported by ipykernel's kernel class in any case; its remarks about frozen modules would
-        # come out as the first cell's stderr.
-        quiet = "PYDEVD_DISABLE_FILE_VALIDATION"
-        before = os.environ.get(quiet)
-        os.environ[quiet] = "1"
-        _try_import("ipykernel.debugger")
-        if before is None:
-            del os.environ[quiet]
-        else:
-            os.environ[quiet] = before
-        for name in (
-            "IPython.core.completer",
-            "IPython.core.completerlib",
-            "IPython.core.debugger",
-            "IPython.core.logger",
-            "IPython.core.oinspect",
-            "IPython.extensions.storemagic",
-            "sqlite3",
-            "tornado.platform.asyncio",
-            "cloudpickle",
-            "holdfast._store",
-            "holdfast.codecs.text_files",
-            "holdfast._recorder",
-            "holdfast.scorep.settings",
-            "holdfast.magics",
-        ):
-            _try_import(name)
-        _rehearse()
-        codecs.preload()  # before the shell notes which modules are there
-        application.build_ahead(cell.Cell.config)
-        _settle()
-
     # ---- requests
 
     def _handle(self, frame: dict[str, t.Any]) -> None:
@@ -142,6 +111,11 @@ class Template:
 
     def _fork(self, role: str) -> None:
         control, stdout, stderr = self.channel.take_descriptors(3)
+        if role != "home" and not self._complete:
+            import_rest()
+            self._complete = True
+            self._imports.append("stack_data")  # for errors, when there is time
+            self._asked = True
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
         parent = os.getpid()
@@ -173,35 +147,46 @@ class Template:
         """One answer for all that was asked in a row: the frontend forks anew after it."""
         done, self._imported, self._asked = self._imported, [], False
         if done:
+            codecs.preload()
+            _rehearse_libraries()
+            gc.collect()  # what came since the last time
             _settle()
         self.channel.send("imported", modules=done)
 
     def _may_import(self, name: str) -> bool:
         """Whether it is safe to import before a fork, and the same module for everyone."""
-        if name in SUBMODULES:
-            return name.partition(".")[0] in sys.modules
-        if not name.isidentifier() or name in _NOT_HERE:
+        from .ipython import application
+
+        top = name.partition(".")[0]
+        if not name.replace(".", "").isidentifier() or top in _THREADED:
             return False
-        if name in sys.modules or name in sys.builtin_module_names:
-            return True
+        if top in _LOOKING and not application.is_built_ahead():
+            return False
         try:
-            spec = importlib.util.find_spec(name)
-        except (ImportError, ValueError):
+            spec = (
+                sys.modules[top].__spec__ if top in sys.modules else importlib.util.find_spec(top)
+            )
+        except (AttributeError, ImportError, ValueError):
             return False
-        return spec is not None and spec.origin is not None and is_library(spec.origin)
+        if spec is None or spec.origin in ("built-in", "frozen"):
+            return spec is not None
+        places = [spec.origin] if spec.origin else list(spec.submodule_search_locations or ())
+        return bool(places) and all(map(is_library, places))
 
     # ---- children
 
     def _reap(self) -> None:
         while self.children:
             try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
+                io = _last_io()
+                pid, status, used = os.wait4(-1, os.WNOHANG)
             except ChildProcessError:
                 return
             if pid == 0:
                 return
             if self.children.pop(pid, None) is not None:
-                self.channel.send("exited", pid=pid, status=status)
+                cpu = used.ru_utime + used.ru_stime
+                self.channel.send("exited", pid=pid, status=status, cpu_seconds=cpu, io=io)
 
     def _end(self) -> None:
         """Let the children leave, then make them."""
@@ -227,10 +212,13 @@ class Template:
 
 def _run(role: str, control: int, stdout: int, stderr: int, session_fd: int) -> None:
     """The life of a worker, in the child."""
+    gc.enable()
     keep = [session_fd] if session_fd >= 0 else []
     channel = Channel(become_worker(control, stdout, stderr, keep))
     if role == "home":
         from .home import Home as Role
+    elif role == "assistant":
+        from .assistant import Assistant as Role  # type: ignore[assignment]
     else:
         from .cell import Cell as Role  # type: ignore[assignment]
     session = None
@@ -240,6 +228,50 @@ def _run(role: str, control: int, stdout: int, stderr: int, session_fd: int) -> 
         session = _store.Session.from_fd(session_fd)
         os.close(session_fd)  # the session has its own
     Role(channel, session).run()
+
+
+def import_own() -> None:
+    """Everything the home would import on its way to its first cell."""
+    # Matplotlib reads it when imported, which may be here; ipykernel sets it too late for that.
+    os.environ.setdefault("MPLBACKEND", _BACKEND)
+    from .ipython import application  # noqa: F401
+    from . import home  # noqa: F401
+
+    for name in (
+        "IPython.core.completer",
+        "IPython.core.logger",
+        "IPython.core.oinspect",
+        "IPython.extensions.storemagic",
+        "bdb",
+        "sqlite3",
+        "tornado.platform.asyncio",
+        "holdfast.magics",
+    ):
+        _try_import(name)
+    _rehearse()
+    codecs.preload_built_in()  # before the shell notes which modules are there
+    application.build_ahead(application.CELL_CONFIG)
+    _settle()
+
+
+def import_rest() -> None:
+    """What the others would import besides."""
+    from .ipython import application
+
+    for name in (
+        "holdfast.worker.assistant",
+        "holdfast.worker.cell",
+        "IPython.core.completerlib",
+        "IPython.core.debugger",
+        "cloudpickle",
+        "holdfast.codecs.text_files",
+        "holdfast._recorder",
+        "holdfast.scorep.settings",
+    ):
+        _try_import(name)
+    codecs.preload()
+    application.note_modules()
+    _settle()
 
 
 def _rehearse() -> None:
@@ -252,14 +284,27 @@ def _rehearse() -> None:
         fnmatch.filter(("name",), pattern)
 
 
+def _rehearse_libraries() -> None:
+    """Do here what each worker would do with them first."""
+    codecs.rehearse()
+    if "stack_data" in sys.modules:
+        from .ipython import tracebacks
+
+        with contextlib.suppress(Exception):  # so does an error, then
+            tracebacks.rehearse()
+    for settings in (tables, tensors):
+        with contextlib.suppress(Exception):  # told by a worker
+            settings.capture()
+
+
 def _settle() -> None:
-    """Make what was imported ready for forks."""
-    codecs.preload()
+    """Make what was imported ready for forks. What is garbage of it (a few hundred objects of the
+    start's) stays: to look for it takes 20 ms."""
     # What a library has to tidy up when its process ends is the template's, which ends without:
     # a worker would take PyTorch's operators from their tables one by one, in 25 ms.
     for finalizer in tuple(weakref.finalize._registry):  # type: ignore[attr-defined]
         finalizer.atexit = False
-    gc.collect()
+    health.note_modules()
     gc.freeze()  # so that a child's collections don't copy the template's pages
     footprint.settle()
 
@@ -296,6 +341,18 @@ def is_library(path: str) -> bool:
 
 def _top_level() -> set[str]:
     return {name for name in sys.modules if "." not in name and not name.startswith("_")}
+
+
+def _last_io() -> bytes:
+    """What the child had read and written that is waited for next: gone as soon as it is."""
+    if sys.platform != "linux":
+        return b""
+    dead = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    try:
+        with open(f"/proc/{dead.si_pid if dead else 0}/io", "rb") as file:
+            return file.read()
+    except OSError:
+        return b""
 
 
 def _drain(fd: int) -> None:

@@ -1,0 +1,69 @@
+"""Why a value isn't carried: the type and the path of its first part that isn't."""
+
+import collections
+import copyreg
+import functools
+import types
+
+from ._carry import encode
+
+_SEARCH_MAX = 1000  # children of one object that are tried when a culprit is looked for
+_SEARCH_DEPTH = 12
+
+
+def _carries(value):
+    try:
+        encode(value, lambda raw: (0, 0, raw.nbytes))
+    except Exception:
+        return False
+    return True
+
+
+def _children(value):
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield f"[{key!r:.40}]", item
+    elif isinstance(value, (list, tuple, collections.deque)):
+        for index, item in enumerate(value):
+            yield f"[{index}]", item
+    elif isinstance(value, (set, frozenset)):
+        for item in value:
+            yield ".<member>", item
+    elif isinstance(value, functools.partial):
+        yield ".func", value.func
+        yield ".args", value.args
+        yield ".keywords", value.keywords
+    elif isinstance(value, types.FunctionType):
+        for name, cell in zip(value.__code__.co_freevars, value.__closure__ or ()):
+            try:
+                yield f".<closure {name}>", cell.cell_contents
+            except ValueError:
+                pass
+    elif isinstance(value, types.MethodType):
+        yield ".__self__", value.__self__
+    for name, item in list(getattr(value, "__dict__", {}).items()):
+        yield f".{name}", item
+    for base in type(value).__mro__:
+        for name in copyreg._slotnames(base) if "__slots__" in vars(base) else ():
+            if hasattr(value, name):
+                yield f".{name}", getattr(value, name)
+
+
+def explain(name, value, message):
+    """Why `value` isn't carried: the type and path of the first part that isn't."""
+    path = name
+    try:
+        for _ in range(_SEARCH_DEPTH):
+            for step, (where, child) in enumerate(_children(value)):
+                if step == _SEARCH_MAX:
+                    break
+                if not _carries(child):
+                    path, value = path + where, child
+                    break
+            else:
+                break
+            if step == _SEARCH_MAX:
+                break
+    except Exception:
+        pass  # the walk runs the user's code; the message alone must do
+    return f"{type(value).__name__} at {path} ({message})"

@@ -1,0 +1,254 @@
+"""What a pickle calls when it is read: each function makes or fills one kind of object.
+
+The pickler (`_carry.py`) names them in what it writes. They run while a name is bound, with
+the objects that they are given perhaps still empty: whatever can be in a cycle with itself
+is made first and filled afterwards.
+"""
+
+import enum
+import io
+import pickle
+import sys
+import types
+
+from cloudpickle import cloudpickle as _rules
+
+from . import _context, _store
+
+
+def make_memory(buffer):
+    return buffer
+
+
+def make_array(owner, dtype, shape, strides, offset, writeable):
+    import numpy
+
+    array = numpy.ndarray(shape, dtype, owner, offset, strides)
+    if not writeable:
+        array.flags.writeable = False
+    return array
+
+
+def make_view(base, dtype, shape, strides, offset, writeable):
+    # As bytes: not every dtype can be had through the buffer protocol. NumPy makes the
+    # outermost array the base of the result, which is `base` again. That may have been
+    # made read-only after its views were taken.
+    read_only = writeable and not base.flags.writeable
+    if read_only:
+        base.flags.writeable = True
+    flat = base if base.flags.c_contiguous else base.T
+    view = make_array(flat.reshape(-1).view("u1"), dtype, shape, strides, offset, writeable)
+    if read_only:
+        base.flags.writeable = False
+    return view
+
+
+def make_objects(shape, dtype, order):
+    import numpy
+
+    return numpy.empty(shape, dtype, order)
+
+
+def fill_objects(array, state):
+    meta, payload, outside, writeable = state
+    _store._fill_elements(array, meta, payload, outside)
+    array.flags.writeable = writeable
+
+
+def make_memoryview(owner, layout, readonly):
+    view = memoryview(owner)
+    if layout is not None:
+        view = view.cast("B").cast(*layout)
+    return view.toreadonly() if readonly and not view.readonly else view
+
+
+def find_class(identifier):
+    cls = _rules._DYNAMIC_CLASS_TRACKER_BY_ID.get(identifier)
+    if cls is None:
+        cls = _context.current.names._load_class(identifier)
+    return cls
+
+
+def make_cell():
+    return types.CellType()
+
+
+def same(value):
+    return value
+
+
+def fill_cell(cell, state):
+    (cell.cell_contents,) = state
+
+
+def make_function(code, name, closure):
+    return types.FunctionType(code, _context.current_namespace(), name, None, closure)
+
+
+def fill_function(function, state):
+    attributes, slots, cells = state
+    for cell, contents in cells:
+        cell.cell_contents = contents
+    for name, value in slots.items():
+        setattr(function, name, value)
+    function.__dict__.update(attributes)
+
+
+def make_class(constructor, name, bases, body, identifier, extra):
+    """An empty class to fill, made without the notebook's own __init_subclass__ and metaclasses.
+
+    What they did, they did when the class was defined; they may need names that aren't bound yet.
+    """
+    cls = _rules._DYNAMIC_CLASS_TRACKER_BY_ID.get(identifier)
+    if cls is not None:
+        return cls
+    above = {one for base in types.resolve_bases(bases) for one in base.__mro__}
+    hooks = {
+        one: one.__dict__["__init_subclass__"]
+        for one in above
+        if one.__module__ == "__main__" and "__init_subclass__" in one.__dict__
+    }
+    try:
+        for one in hooks:
+            one.__init_subclass__ = _quiet(one)
+        cls = _make_quietly(constructor, name, bases, body)
+    finally:
+        for one, hook in hooks.items():
+            one.__init_subclass__ = hook
+    return _rules._lookup_class_or_track(identifier, cls)
+
+
+def _make_quietly(metaclass, name, bases, body):
+    """The class as the nearest imported base of its metaclass makes it."""
+    imported = next(base for base in metaclass.__mro__ if base.__module__ != "__main__")
+    if imported is metaclass:
+        options = {"metaclass": metaclass}
+        return types.new_class(name, bases, options, lambda made: made.update(body))
+    resolved = types.resolve_bases(bases)
+    space = imported.__prepare__(name, resolved)
+    space.update(body)
+    if resolved is not bases:
+        space["__orig_bases__"] = bases
+    cls = imported.__new__(metaclass, name, resolved, space)
+    imported.__init__(cls, name, resolved, space)
+    return cls
+
+
+def _quiet(owner):
+    return classmethod(lambda cls, **options: super(owner, cls).__init_subclass__(**options))
+
+
+def make_exception(cls, args):
+    return cls.__new__(cls, *args)
+
+
+def fill_exception(error, state):
+    attributes, error.args, error.__cause__, error.__context__, suppressed = state
+    error.__suppress_context__ = suppressed  # not before: the cause sets it
+    error.__dict__.update(attributes)
+
+
+def make_match(pattern, how, *where):
+    return getattr(pattern, how)(*where)
+
+
+# What a ctypes structure must have before its fields are laid out.
+LAYOUT = frozenset(("_pack_", "_align_", "_layout_", "_anonymous_", "_swappedbytes_"))
+
+
+def is_field(value):
+    return type(value).__name__ == "CField" and type(value).__module__ in ("_ctypes", "ctypes")
+
+
+def fill_class(cls, state):
+    attributes, _ = state
+    if "_fields_" in cls.__dict__:
+        attributes.pop("_fields_", None)  # they are final
+    # A class that was here before may have attributes that its new version lacks. What the
+    # metaclass made (slots, the members of an enumeration) is not in the state.
+    if not isinstance(cls, enum.EnumMeta):
+        for name, value in list(cls.__dict__.items()):
+            made = name.startswith("_abc") or (name.startswith("__") and name.endswith("__"))
+            kept = isinstance(value, _SLOT_TYPES) or is_field(value) or name in LAYOUT
+            if name not in attributes and not made and not kept and name != "_fields_":
+                delattr(cls, name)
+    return _rules._class_setstate(cls, state)
+
+
+_SLOT_TYPES = (types.MemberDescriptorType, types.GetSetDescriptorType)
+
+
+def share_dict(instance, attributes):
+    instance.__dict__ = attributes
+
+
+# ---- what a pickle by steps (_deep.py) calls --------------------------------------------------
+
+EMPTY_KINDS = list, dict, set
+
+
+class _StepUnpickler(pickle.Unpickler):
+    """Knows the lists, dicts and sets that are made empty, by their places."""
+
+    def __init__(self, file, buffers):
+        super().__init__(file, buffers=buffers)
+        self._made = {}
+
+    def persistent_load(self, place):
+        if place < 0:
+            return None  # a mark of the pickler's own
+        made = self._made.get(place)
+        if made is None:
+            made = self._made[place] = EMPTY_KINDS[place % len(EMPTY_KINDS)]()
+        return made
+
+
+def make_deep(data, buffers):
+    """What all steps have made: the last of them is the value."""
+    return _StepUnpickler(io.BytesIO(data), buffers).load()[-1]
+
+
+def fill_list(empty, items):
+    empty.extend(items)
+
+
+def fill_dict(empty, keys, values):
+    empty.update(zip(keys, values))
+
+
+def fill_set(empty, items):
+    empty.update(items)
+
+
+def fill_instance(instance, names, values, slots, slot_values):
+    if names:
+        instance.__dict__.update(zip(map(sys.intern, names), values))
+    for name, value in zip(slots, slot_values):
+        setattr(instance, name, value)
+
+
+def fill_with_dict(instance, empty, names, values):
+    empty.update(zip(names, values))
+    instance.__dict__ = empty
+
+
+def make_whole(_begin, make, args, _end):
+    return make(*args)
+
+
+def fill_whole(made, state):
+    """As the interpreter does: items, then pairs, then the state."""
+    _, state, items, pairs, setter, _ = state
+    if items:
+        made.extend(items)
+    for key, value in pairs:
+        made[key] = value
+    if setter is not None:
+        setter(made, state)
+    elif hasattr(made, "__setstate__"):
+        made.__setstate__(state)
+    elif state is not None:
+        both = isinstance(state, tuple) and len(state) == 2
+        attributes, slots = state if both else (state, None)
+        attributes, slots = attributes or {}, slots or {}
+        fill_instance(made, attributes, attributes.values(), slots, slots.values())

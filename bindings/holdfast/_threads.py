@@ -1,0 +1,25 @@
+"""Which threads of a process run code of the user's.
+
+A service thread runs none: IPython's writer of the history, and ours, which say so by an
+attribute `runs_user_code` that is false, perhaps only for as long as they rest.
+"""
+
+import sys
+import threading
+
+_SERVICE_THREADS = {"HistorySavingThread", "IPythonHistorySavingThread"}
+
+
+def is_service(thread: threading.Thread) -> bool:
+    if type(thread).__name__ in _SERVICE_THREADS or thread.name in _SERVICE_THREADS:
+        return True
+    return not getattr(thread, "runs_user_code", True)
+
+
+def alone() -> bool:
+    """Whether no Python thread but this one can run code of the user's now."""
+    threads = threading.enumerate()
+    users = [thread for thread in threads if not is_service(thread)]
+    # Threads started below `threading` are in no list but have a frame.
+    services = len(threads) - len(users)
+    return len(users) == 1 and len(sys._current_frames()) - services == 1

@@ -1,0 +1,163 @@
+"""functools.lru_cache: a cached function of the notebook, and what it remembers.
+
+The wrapper tells nobody what is in its cache, but shows it to the garbage collector: with a bound,
+a key and a result for each link, the least recently used first; then the dict of the cache, the
+function, and a mark that separates positional from named arguments in a key. So the calls that were
+made can be told from the keys. Where the wrapper is made again each of them is called again, while
+it has a function that gives the kept result. That, and the counts of hits and misses, are words of
+the wrapper's memory, whose places are found once in a wrapper that has known ones.
+
+Where something isn't as it is described here the cache begins empty, and so it does where a
+result or an argument can't be carried (`_carry.encode`): a connection that a function keeps must
+not cost the function.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+import gc
+import itertools
+import types
+import typing as t
+
+from . import Codec, register
+
+LEFT_OUT = "what cached functions remember is left out"  # notes of a pickler
+CARRIED = "what cached functions remember is carried"
+_MADE_ANEW = "__wrapped__", "cache_parameters"  # by lru_cache itself
+_Wrapper = type(functools.lru_cache(lambda: None))
+
+
+def _mark_of(referents: list[t.Any]) -> int | None:
+    """Where the mark is: the last plain object()."""
+    found = (i for i in range(len(referents) - 1, -1, -1) if type(referents[i]) is object)
+    return next(found, None)
+
+
+class _Cache(t.NamedTuple):
+    function: t.Any
+    mark: object
+    keys: list[t.Any]
+    results: list[t.Any]
+
+
+def _look_into(wrapper: t.Any) -> _Cache | None:
+    referents = gc.get_referents(wrapper)
+    mark = _mark_of(referents)
+    if mark is None or mark < 2 or type(referents[mark - 2]) is not dict:
+        return None
+    cache, function = referents[mark - 2 : mark]
+    if wrapper.cache_parameters()["maxsize"] is None:
+        return _Cache(function, referents[mark], list(cache), list(cache.values()))
+    size = len(cache)
+    links = referents[mark - 2 - 3 * size : mark - 2]
+    if len(links) != 3 * size or {*links[2::3]} - {type(link) for link in cache.values()}:
+        return None
+    return _Cache(function, referents[mark], links[::3], links[1::3])
+
+
+def _call_of(key: t.Any, mark: object, typed: bool) -> tuple[tuple, tuple[str, ...]]:
+    """The arguments in a key, and the names of the last of them."""
+    if type(key) is not tuple:
+        return (key,), ()
+    place = next((i for i, one in enumerate(key) if one is mark), None)
+    if place is None:
+        return key[: len(key) // 2] if typed else key, ()
+    rest = key[place + 1 :]
+    pairs = rest[: 2 * (len(rest) - place) // 3] if typed else rest
+    return key[:place] + pairs[1::2], pairs[::2]
+
+
+class _Cached(Codec):
+    types = ("functools._lru_cache_wrapper",)
+
+    def reduce(self, value, pickler):
+        if value.__module__ != "__main__":
+            return NotImplemented  # by its name
+        attributes = {key: item for key, item in vars(value).items() if key not in _MADE_ANEW}
+        options, counts = value.cache_parameters(), value.cache_info()[:2]
+        cache = None if LEFT_OUT in pickler.notes or not any(counts) else _look_into(value)
+        if cache is None or not _places():
+            return _make_cached, (value.__wrapped__, options), attributes
+        pickler.notes[CARRIED] = True
+        calls, names = [], {}
+        for position, key in enumerate(cache.keys):
+            call, named = _call_of(key, cache.mark, options["typed"])
+            calls.append(call)
+            if named:
+                names[position] = named
+        state = attributes, calls, names, cache.results, counts
+        return _make_cached, (cache.function, options), state, None, None, _fill_cached
+
+
+register(_Cached())
+
+
+# ---- what a pickle calls when it is read ----------------------------------------------------
+
+
+def _make_cached(function, options):
+    return functools.lru_cache(**options)(function)
+
+
+def _fill_cached(wrapper, state):
+    attributes, calls, names, results, counts = state
+    vars(wrapper).update(attributes)
+    if not _places():
+        return
+    result = None
+
+    def give(*arguments, **named):
+        return result
+
+    try:
+        with _standing_in(wrapper, give):
+            for position, (call, result) in enumerate(zip(calls, results)):
+                named = names.get(position, ())
+                first = len(call) - len(named)
+                wrapper(*call[:first], **dict(zip(named, call[first:])))
+    except Exception:  # an argument has a hash that can't be had yet
+        wrapper.cache_clear()
+        return
+    words, (_, *places) = _words(wrapper), t.cast(tuple, _places())
+    for place, count in zip(places, counts):
+        words[place] = count
+
+
+# ---- the wrapper's memory -------------------------------------------------------------------
+
+
+def _words(wrapper: t.Any) -> t.Any:
+    size = _Wrapper.__basicsize__ // ctypes.sizeof(ctypes.c_ssize_t)
+    return (ctypes.c_ssize_t * size).from_address(id(wrapper))
+
+
+@functools.cache
+def _places() -> tuple[int, int, int] | None:
+    """Of the function, the hits and the misses; None where they aren't found."""
+    hits, misses = 577, 211
+
+    def same(number):
+        return number
+
+    wrapper = functools.lru_cache(maxsize=None)(same)
+    for number in itertools.chain(range(misses), itertools.repeat(0, hits)):
+        wrapper(number)
+    words, wanted = list(_words(wrapper)), (id(same), hits, misses)
+    if any(words.count(one) != 1 for one in wanted):
+        return None
+    function, hit, missed = map(words.index, wanted)
+    return function, hit, missed
+
+
+@contextlib.contextmanager
+def _standing_in(wrapper: t.Any, other: types.FunctionType) -> t.Iterator[None]:
+    """For a moment the wrapper calls another function, which must live as long."""
+    words, place = _words(wrapper), t.cast(tuple, _places())[0]
+    own, words[place] = words[place], id(other)
+    try:
+        yield
+    finally:
+        words[place] = own

@@ -1,0 +1,85 @@
+"""Context variables, each with its value in the context that all cells of a process share.
+
+A variable is what it is by identity: functions, tokens and contexts hold on to it. So it has a
+number, given when it is first carried, and a process makes one object for a number and keeps it,
+as contexts do with variables anyway; what arrives later only sets its value. One of a module is
+found there instead. That a variable has no value can't be brought about from outside: where it has
+one here and none where it comes from, it is made anew.
+
+Tokens and contexts stay where they are.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import sys
+import typing as t
+import uuid
+
+from . import Codec, register
+
+_Variable: t.TypeAlias = "contextvars.ContextVar[t.Any]"
+_Place: t.TypeAlias = "str | tuple[str, str]"  # its number, or module and name
+
+_places: dict[_Variable, _Place] = {}
+_by_number: dict[str, _Variable] = {}
+
+
+def _make_variable(place: _Place, name: str, default: tuple[t.Any, ...], is_set: bool) -> _Variable:
+    if isinstance(place, tuple):
+        __import__(place[0])
+        return getattr(sys.modules[place[0]], place[1])
+    found = _by_number.get(place)
+    if found is None or (not is_set and found in contextvars.copy_context()):
+        keywords = {"default": default[0]} if default else {}
+        found = contextvars.ContextVar(name, **keywords)
+        _by_number[place], _places[found] = found, place
+    return found
+
+
+def _set_variable(variable: _Variable, value: tuple[t.Any]) -> None:
+    if variable.get(_places) is not value[0]:
+        variable.set(value[0])
+
+
+def _place_of(variable: _Variable) -> _Place:
+    place = _places.get(variable)
+    if place is None:
+        place = _place_in_a_module(variable) or uuid.uuid4().hex
+        _places[variable] = place
+        if isinstance(place, str):
+            _by_number[place] = variable
+    return place
+
+
+def _place_in_a_module(variable: _Variable) -> tuple[str, str] | None:
+    for module, loaded in list(sys.modules.items()):
+        if module != "__main__":
+            for name, value in list(getattr(loaded, "__dict__", {}).items()):
+                if value is variable:
+                    return module, name
+    return None
+
+
+def _default_of(variable: _Variable) -> tuple[t.Any, ...]:
+    try:
+        return (contextvars.Context().run(variable.get),)
+    except LookupError:
+        return ()
+
+
+class _Variables(Codec):
+    types = ("_contextvars.ContextVar",)
+
+    def reduce(self, value: t.Any, pickler: t.Any) -> t.Any:
+        is_set = value in contextvars.copy_context()
+        made = _make_variable, (_place_of(value), value.name, _default_of(value), is_set)
+        if not is_set:
+            return made
+        return *made, (value.get(),), None, None, _set_variable
+
+    def shares(self, value: t.Any) -> t.Iterable[object]:
+        return (value.get(),) if value in contextvars.copy_context() else ()
+
+
+register(_Variables())

@@ -1,0 +1,109 @@
+"""The codec of ipywidgets' widgets: they go on at home when the cell that made them has ended.
+
+A page knows a widget by the id of its comm, and sends it what its reader does. So a widget crosses
+as its traits, its callbacks and that id; the home makes a comm of the same id without opening
+another one, and the page notices nothing. Its class's own handlers are made by the class.
+
+This is a way home only. A widget of the home's is not copied into cells: there would be two
+for one id. Cells that name one run at home.
+"""
+
+from __future__ import annotations
+
+import sys
+import typing as t
+
+from . import Codec, register
+
+# In a cell's namespace while it is saved: what only ipywidgets refers to, such as what `interact`
+# shows, and the parts of widgets.
+PREFIX = "_holdfast_widget_"
+_OWN = ("_trait_values", "_trait_notifiers", "_trait_validators", "_cross_validation_lock")
+
+_leaving = False  # this process ends now, and what answers for its widgets is the home
+
+
+def _instances() -> dict[str, t.Any]:
+    """All that are open, by the ids of their comms."""
+    return getattr(sys.modules.get("ipywidgets.widgets.widget"), "_instances", {})
+
+
+def leave(namespace: dict[str, t.Any]) -> None:
+    """In a cell worker, before the last save: name all widgets."""
+    global _leaving
+    _leaving = True
+    for number, widget in enumerate(_instances().values()):
+        namespace[f"{PREFIX}{number}"] = widget
+
+
+def left(declined: dict[str, str]) -> dict[str, str]:
+    """After it: nothing that happens to the originals is told to the page. What was declined,
+    without the names of ours, which are told only where no name of the user's is."""
+    for widget in _instances().values():
+        widget.comm._closed = True
+    named = {name: told for name, told in declined.items() if not name.startswith(PREFIX)}
+    return named or {"a widget": told for told in declined.values()}
+
+
+def arrive(namespace: dict[str, t.Any], changed: t.Iterable[str]) -> bool:
+    """At home, with the names that were bound: whether there were widgets, which have no name
+    but the user's now."""
+    names = [name for name in changed if name.startswith(PREFIX)]
+    for name in names:
+        del namespace[name]
+    return bool(names)
+
+
+class _Widgets(Codec):
+    types = ("ipywidgets.widgets.widget.Widget",)
+
+    def reduce(self, value: t.Any, pickler: t.Any) -> t.Any:
+        if not _leaving:
+            raise ValueError("a widget stays in the notebook's own process, which answers for it")
+        from traitlets import EventHandler
+
+        attributes = {name: part for name, part in vars(value).items() if name not in _OWN}
+        traits = {name: part for name, part in value._trait_values.items() if name != "comm"}
+        callbacks = [
+            (name, kind, handler)
+            for name, kinds in value._trait_notifiers.items()
+            for kind, handlers in kinds.items()
+            for handler in handlers
+            if not isinstance(handler, EventHandler)
+        ]
+        comm_id = None if value.comm is None else value.comm.comm_id
+        state = attributes, traits, callbacks, comm_id
+        return _make, (type(value),), state, None, None, _fill
+
+
+def _make(cls: t.Any) -> t.Any:
+    return cls.__new__(cls)
+
+
+def _fill(widget: t.Any, state: tuple[t.Any, ...]) -> None:
+    attributes, traits, callbacks, comm_id = state
+    vars(widget).update(attributes)
+    widget._trait_values.update(traits, comm=None)
+    for name, kind, handler in callbacks:
+        widget._trait_notifiers.setdefault(name, {}).setdefault(kind, []).append(handler)
+    if comm_id is not None:
+        _take_over(widget, comm_id)
+
+
+def _take_over(widget: t.Any, comm_id: str) -> None:
+    """Answer for the widget from now on; by no assignment, which its observers would see."""
+    import comm
+    from IPython import get_ipython
+
+    before = _instances().get(comm_id)
+    if before is not None:
+        before._trait_values["comm"] = None  # else its end would close what goes on here
+    made: t.Any = comm.create_comm(comm_id=comm_id, target_name="jupyter.widget", primary=False)
+    made.kernel = get_ipython().kernel  # ipykernel's comms get it when they open
+    comm.get_comm_manager().register_comm(made)
+    made.on_msg(widget._handle_msg)
+    widget._trait_values["comm"] = made
+    _instances()[comm_id] = widget
+
+
+register(_Widgets())

@@ -1,0 +1,97 @@
+"""Words after a command: options, then files and numbers, and what is wrong with them in one line.
+
+argparse was tried first: it takes `--cell -3:-1` for two options, and ends the process on what
+it doesn't understand.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import math
+import shlex
+import typing as t
+
+
+class CommandError(Exception):
+    """What was asked for can't be done; the text is one line for the user."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Option:
+    """An option, and how many words belong to it."""
+
+    convert: t.Callable[[str], t.Any] = str
+    least: int = 1
+    most: int = 1
+
+
+FLAG = Option(least=0, most=0)
+
+
+def parse(
+    line: str, options: t.Mapping[str, Option], words_most: int = 0
+) -> tuple[list[str], dict[str, t.Any]]:
+    """Split a command's line.
+
+    Returns
+    -------
+    The words that belong to no option, and the options that were given, by their names without
+    dashes: True, the value, or where there may be several, a list of values.
+    """
+    words: list[str] = []
+    given: dict[str, t.Any] = {}
+    rest = _split(line)
+    while rest:
+        word = rest.pop(0)
+        if not word.startswith("--"):
+            words.append(word)
+            continue
+        name, equals, value = word.partition("=")
+        if name not in options:
+            raise CommandError(f"there is no option {name}{_alike(name, options)}")
+        if equals:
+            rest.insert(0, value)
+        given[name[2:]] = _take(name, options[name], rest)
+        if equals and options[name].most == 0:
+            raise CommandError(f"{name} takes no value")
+    if len(words) > words_most:
+        raise CommandError(f"{words[words_most]!r} is one word too many")
+    return words, given
+
+
+def _split(line: str) -> list[str]:
+    try:
+        return shlex.split(line)
+    except ValueError:
+        raise CommandError("a quotation mark has no second one") from None
+
+
+def _take(name: str, option: Option, rest: list[str]) -> t.Any:
+    values: list[t.Any] = []
+    while rest and len(values) < option.most and not rest[0].startswith("--"):
+        values.append(option.convert(rest.pop(0)))
+    if len(values) < option.least:
+        raise CommandError(f"{name} needs a value")
+    if option.most == 0:
+        return True
+    return values[0] if option.most == 1 else values
+
+
+def _alike(name: str, options: t.Iterable[str]) -> str:
+    known = list(options)
+    close = difflib.get_close_matches(name, known, 1)
+    if close:
+        return f"; did you mean {close[0]}?"
+    return f"; the options are {', '.join(known)}" if known else ""
+
+
+def seconds(text: str) -> float:
+    """A positive number of seconds."""
+    try:
+        value = float(text)
+    except ValueError:
+        raise CommandError(f"{text!r} is no number of seconds") from None
+    if not math.isfinite(value) or value <= 0:
+        raise CommandError(f"{text} is no positive number of seconds")
+    return value

@@ -1,0 +1,102 @@
+"""`%load_ext holdfast`: the monitor's commands in plain ipykernel and in terminal IPython.
+
+There the sampler is a small child process, and the cells are told to it from IPython's own
+events. In a worker of ours the commands are there already, and the frontend tells of the cells;
+there `%load_ext jumper_extension`, which notebooks written for JUmPER begin with, comes here too,
+where JUmPER itself isn't installed (`alias`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import typing as t
+
+from .registration import register
+
+_watchers: dict[int, Watcher] = {}
+
+
+class Watcher:
+    """Tells the sampler of a shell's cells, from the first command on."""
+
+    def __init__(self, shell: t.Any):
+        self.shell = shell
+        self.reports: dict[str, t.Any] = {"on": False}
+        self._began = False  # the cell that loads the extension is none of its own
+        self._events = {"pre_run_cell": self._begin, "post_run_cell": self._end}
+
+    def listen(self) -> None:
+        """Begin, with a sampler."""
+        from . import commands
+
+        commands.monitor_of(self.shell)
+        for event, function in self._events.items():
+            self.shell.events.register(event, function)
+
+    def stop(self) -> None:
+        """No more."""
+        for event, function in self._events.items():
+            with contextlib.suppress(ValueError):  # it is none any more
+                self.shell.events.unregister(event, function)
+
+    def _begin(self, info: t.Any) -> None:
+        number = self.shell.execution_count
+        self._began = self._tell("begin_cell", info.raw_cell or "", number)
+
+    def _end(self, result: t.Any) -> None:
+        from . import commands
+
+        began, self._began = self._began, False
+        if began and self._tell("end_cell", _outcome(result)) and self.reports["on"]:
+            commands.report_last(self.shell, self.reports["level"], self.reports["text"])
+
+    def _tell(self, what: str, *arguments: t.Any) -> bool:
+        """Tell the sampler; where it is gone, the user, once."""
+        from . import commands
+
+        try:
+            getattr(commands.monitor_of(self.shell), what)(*arguments)
+        except (OSError, RuntimeError) as error:
+            print(f"The monitor has ended: {error}", file=sys.stderr)
+            self.stop()
+            return False
+        return True
+
+
+def _outcome(result: t.Any) -> str:
+    error = result.error_before_exec or result.error_in_exec
+    if error is None:
+        return "ok"
+    return "interrupted" if isinstance(error, KeyboardInterrupt) else "error"
+
+
+def load_ipython_extension(shell: t.Any) -> None:
+    """Add the commands; where this isn't a worker of ours, watch the cells, too."""
+    register(shell)
+    if getattr(getattr(shell, "kernel", None), "wire", None) is None and id(shell) not in _watchers:
+        watcher = Watcher(shell)
+        try:
+            watcher.listen()
+        except (OSError, RuntimeError) as error:
+            print(f"There is no monitor: {error}", file=sys.stderr)
+            return
+        _watchers[id(shell)] = watcher
+    print("The monitor's commands are there: %perfmonitor_help lists them")
+
+
+def unload_ipython_extension(shell: t.Any) -> None:
+    """Stop watching and sampling; the child stays for the next `%load_ext`."""
+    from . import commands
+
+    watcher = _watchers.pop(id(shell), None)
+    if watcher is not None:
+        watcher.stop()
+        commands.run("perfmonitor_stop", "", shell)
+
+
+def want_reports(shell: t.Any, wanted: dict[str, t.Any]) -> None:
+    """Show a report after each cell, or no more."""
+    watcher = _watchers.get(id(shell))
+    if watcher is not None:
+        watcher.reports = {"level": "process", "text": False, **wanted}

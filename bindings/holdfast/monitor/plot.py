@@ -1,0 +1,188 @@
+"""From samples to a plot: tracks over time with the cells behind them, drawn by holdfast.views.
+
+A plot has every level that was sampled and every metric, so that a page of a saved notebook can show
+another one than was asked for; `--level`, `--metrics` say what it shows at first.
+
+A sample is drawn where it ends. The first one in a stretch stands at its beginning too, so that
+a cell of 20 ms, which has one sample, is a line and not a point.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+
+from . import coarse, perfdata, ranges
+from .arguments import CommandError
+from .sampled import Cell, Samples
+
+
+@dataclasses.dataclass(frozen=True)
+class Track:
+    """One plot: the metrics that share a unit."""
+
+    name: str
+    unit: str
+    metrics: dict[str, str]  # metric: the name of its line
+    high: float | None = None
+    parts: str = ""  # what a part of it is called, where there are any: core, GPU
+
+
+_TRACKS = (
+    Track("CPU", "%", {"cpu_util": "all"}, high=100, parts="core"),
+    Track("Memory", "GB", {"memory": "used", "memory_pss": "PSS", "memory_uss": "USS"}),
+    Track("I/O", "MB/s", {"io_read_mb": "read", "io_write_mb": "written"}),
+    Track("Storage", "MB/s", {"disk_read_mb": "read", "disk_write_mb": "written"}),
+    Track("I/O operations", "1/s", {"io_read_count": "reads", "io_write_count": "writes"}),
+    Track("GPU", "%", {"gpu_util": "all"}, high=100, parts="GPU"),
+    Track("GPU bandwidth", "%", {"gpu_band": "all"}, high=100, parts="GPU"),
+    Track("GPU memory", "GB", {"gpu_mem": "used"}, parts="GPU"),
+)
+_ALL = [metric for track in _TRACKS for metric in track.metrics]
+_GPU = [name for name in _ALL if name.startswith("gpu_")]
+_IO = [name for name in _ALL if name.startswith("io_")]
+
+# What --metrics takes: our names, and those of JUmPER's plots.
+KEYS = {
+    **{name: [name] for name in _ALL},
+    "cpu": ["cpu_util"],
+    "cpu_summary": ["cpu_util"],
+    "cpu_all": ["cpu_util"],
+    "mem": ["memory", "memory_pss", "memory_uss"],
+    "io": _IO,
+    "io_read": ["io_read_mb"],
+    "io_write": ["io_write_mb"],
+    "gpu": _GPU,
+    "gpu_all": _GPU,
+    "gpu_util_summary": ["gpu_util"],
+    "gpu_band_summary": ["gpu_band"],
+    "gpu_mem_summary": ["gpu_mem"],
+}
+
+
+def metrics(given: t.Sequence[str] | None) -> list[str]:
+    """The metrics that words like `cpu,io_read` name; all without any."""
+    if given is None:
+        return _ALL
+    found: dict[str, None] = {}
+    for key in ",".join(given).split(","):
+        if not key:
+            continue
+        if key not in KEYS:
+            raise CommandError(f"there is no metric {key}; there are {', '.join(KEYS)}")
+        found.update(dict.fromkeys(KEYS[key]))
+    if not found:
+        raise CommandError("--metrics needs a name")
+    return list(found)
+
+
+def data(
+    record: t.Any, level: str, cells: t.Sequence[Cell], wanted: t.Sequence[str]
+) -> dict[str, t.Any]:
+    """What holdfast.views draws of some cells: see web/schema/views.json."""
+    begin = cells[0].begin_ns
+    end = max(cell.end_ns or cell.begin_ns for cell in cells)
+    state = record.state()
+    found = {name: record.samples(name, begin, end) for name in state["levels"]}
+    samples = found[level]
+    if not len(samples):
+        raise CommandError("there are no samples of that: %perfmonitor_start begins to sample")
+    if not any(metric in samples.columns for metric in wanted):
+        raise CommandError(f"the level {level} has none of {', '.join(wanted)}")
+    begin = max(begin, samples.time[0] - samples.width[0])
+    cells = [cell for cell in cells if (cell.end_ns or begin) >= begin]
+    drawn = []
+    for one in found.values():
+        rows = coarse.joined(one, coarse.pixel(one, end - begin), cells)
+        drawn += tracks(rows, wanted, begin, end)
+    return {
+        "title": f"Performance of {ranges.names(cells)}",
+        "level": level,
+        "begin": begin,
+        "end": max(end, begin + 1),
+        "wall": cells[0].wall_begin + (begin - cells[0].begin_ns) / 1e9,
+        "facts": [("duration", f"{(end - begin) / 1e9:.2f} s"), *_facts(state)],
+        "cells": [described(cell) for cell in cells],
+        "tracks": drawn,
+    }
+
+
+def _facts(state: dict[str, t.Any]) -> list[tuple[str, str]]:
+    facts = []
+    if state.get("interval"):
+        facts.append(("a sample every", f"{state['interval']:g} s"))
+    if state.get("missed"):
+        facts.append(("missed", str(state["missed"])))
+    return facts
+
+
+def described(cell: Cell) -> dict[str, t.Any]:
+    """A cell as holdfast.views takes it: shown by the number in its prompt."""
+    return {
+        "index": cell.number,
+        "begin": cell.begin_ns,
+        "end": cell.end_ns,
+        "kind": cell.kind,
+        "outcome": cell.outcome,
+        "source": cell.source,
+    }
+
+
+def tracks(
+    samples: Samples, wanted: t.Sequence[str], begin: int | None = None, end: int | None = None
+) -> list[dict[str, t.Any]]:
+    """The plots of a level, within a stretch: with `begin` the first sample stands there, too.
+
+    What isn't wanted is hidden: a whole plot, or a line of one.
+    """
+    times = [time if end is None else min(time, end) for time in samples.time]
+    if not times:
+        return []
+    lead = begin is not None and begin < times[0]
+    if lead:
+        times = [begin, *times]
+    drawn = []
+    for track in _TRACKS:
+        series = []
+        shows = any(metric in wanted for metric in track.metrics)
+        for metric, name in track.metrics.items():
+            if metric in samples.columns:
+                hides = shows and metric not in wanted
+                series.append(_series(samples, metric, name, lead, hides))
+                if track.parts:
+                    series += _parts(samples, metric, track.parts, lead)
+        if series:
+            made = {"name": track.name, "level": samples.level, "unit": track.unit, "low": 0}
+            made |= {"series": series, "time": times}
+            if track.high is not None:
+                made["high"] = track.high
+            if not shows:
+                made["hidden"] = True
+            drawn.append(made)
+    return drawn
+
+
+def _parts(samples: Samples, metric: str, called: str, lead: bool) -> list[dict[str, t.Any]]:
+    """The lines of single processors or GPUs, which are drawn when asked for."""
+    found = []
+    number = 0
+    while f"{metric}_{number}" in samples.columns:
+        found.append(_series(samples, f"{metric}_{number}", f"{called} {number}", lead, True))
+        number += 1
+    return found if number > 1 else []
+
+
+def _series(samples: Samples, metric: str, name: str, lead: bool, hides: bool) -> dict[str, t.Any]:
+    made: dict[str, t.Any] = {"name": name, "values": list(samples.columns[metric])}
+    if hides:
+        made["hidden"] = True
+    if samples.kinds[metric] == "amount":
+        pairs = zip(made["values"], samples.width, strict=True)
+        made["values"] = [perfdata.rate(value, width) for value, width in pairs]
+    if metric in samples.low:
+        made |= {"min": list(samples.low[metric]), "max": list(samples.high[metric])}
+        if made["min"] == made["values"] == made["max"]:
+            del made["min"], made["max"]  # no band: a row is one sample
+    if lead:
+        made |= {key: [made[key][0], *made[key]] for key in ("values", "min", "max") if key in made}
+    return made

@@ -1,0 +1,187 @@
+"""What cells used, as a report: text in the layout of JUmPER's, and the same as HTML.
+
+Of several cells the average is weighed by time, and what passed between them doesn't count. TOTAL
+is what there may be of memory, and the sum of processor time and of what was moved by I/O. The last lines say how the figures were
+come by: samples, those that were missed, and what the sampler itself took.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import html
+import math
+import typing as t
+
+from ..tabular import count
+from .arguments import CommandError
+from .ranges import names
+from .sampled import Cell, Figures
+
+# Metric, and its name.
+ROWS = (
+    ("cpu_util", "CPU Util (Across CPUs)"),
+    ("cpu_seconds", "CPU Time (s)"),
+    ("memory", "Memory (GB)"),
+    ("memory_pss", "Memory, PSS (GB)"),
+    ("memory_uss", "Memory, USS (GB)"),
+    ("gpu_util", "GPU Util (Across GPUs)"),
+    ("gpu_band", "GPU Bandwidth (%)"),
+    ("gpu_mem", "GPU Memory (GB)"),
+    ("io_read_mb", "I/O Read (MB/s; MB)"),
+    ("io_write_mb", "I/O Write (MB/s; MB)"),
+    ("io_read_count", "I/O Reads (per s; all)"),
+    ("io_write_count", "I/O Writes (per s; all)"),
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+    """The figures of some cells at one level."""
+
+    level: str
+    cells: list[Cell]
+    seconds: float
+    metrics: dict[str, Figures]
+    state: dict[str, t.Any]
+
+    def rows(self) -> list[tuple[str, ...]]:
+        """Name, AVG, MIN, MAX and TOTAL of each metric that there is."""
+        return [
+            (name, *(_number(value) for value in self.metrics[metric]))
+            for metric, name in ROWS
+            if metric in self.metrics
+        ]
+
+    def title(self) -> str:
+        """How long, and which cells."""
+        return f"Duration: {_number(self.seconds)}s ({names(self.cells)})"
+
+    def notes(self) -> list[str]:
+        """Cells that didn't end well, and how all this was measured."""
+        return [*_outcomes(self.cells), *_cost(self.level, self.state)]
+
+
+def make(record: t.Any, level: str, cells: t.Sequence[Cell]) -> Report:
+    """The report of cells that have ended.
+
+    Parameters
+    ----------
+    record : the live monitor, or an imported session
+    """
+    parts = []
+    for cell in cells:
+        if cell.end_ns is None:
+            continue
+        metrics = record.summary(level, cell.begin_ns, cell.end_ns)
+        if metrics:
+            parts.append((cell, metrics))
+    if not parts:
+        raise CommandError(
+            "there are no samples of "
+            + ("this cell" if len(cells) == 1 else "these cells")
+            + ": it is %perfmonitor_start that begins to sample"
+        )
+    names = dict.fromkeys(name for _, metrics in parts for name in metrics)
+    joined = {name: _joined(name, parts) for name in names}
+    for name, limit in _limits(level, record.resources()).items():
+        if name in joined:
+            joined[name] = (*joined[name][:3], limit)
+    return Report(
+        level=level,
+        cells=[cell for cell, _ in parts],
+        seconds=sum(cell.duration or 0.0 for cell, _ in parts),
+        metrics=joined,
+        state=record.state(),
+    )
+
+
+def _limits(level: str, resources: dict[str, t.Any]) -> dict[str, float | None]:
+    """How much memory there may be."""
+    gpus = [gpu["memory"] for gpu in resources.get("gpus") or []]
+    slurm = resources.get("slurm_limit") if level == "slurm" else None
+    return {"memory": slurm or resources.get("memory_limit"), "gpu_mem": sum(gpus) or None}
+
+
+def _joined(name: str, parts: list[tuple[Cell, dict[str, Figures]]]) -> Figures:
+    """One metric of several cells."""
+    found = [(cell.duration or 0.0, figures[name]) for cell, figures in parts if name in figures]
+    means = [(figures[0], seconds) for seconds, figures in found if figures[0] is not None]
+    weights = sum(seconds for _, seconds in means)
+    mean = sum(value * seconds for value, seconds in means) / weights if weights else None
+    least, greatest, totals = (
+        [figures[at] for _, figures in found if figures[at] is not None] for at in (1, 2, 3)
+    )
+    return (
+        mean,
+        min(least, default=None),
+        max(greatest, default=None),
+        sum(totals) if totals else None,
+    )
+
+
+def _outcomes(cells: t.Sequence[Cell]) -> list[str]:
+    words = {"error": "raised", "died": "died", "interrupted": "was interrupted"}
+    return [
+        f"C{names([cell])[1:]}: {words[cell.outcome]}." for cell in cells if cell.outcome in words
+    ]
+
+
+def _cost(level: str, state: dict[str, t.Any]) -> list[str]:
+    """What the sampler says of itself."""
+    cost, interval = state.get("cost_ns") or 0, state.get("interval") or 0
+    share = state.get("cost_share")
+    told = f"Level {level}"
+    if interval:
+        told += f", a sample every {interval:g} s"
+    told += f": {count(state.get('samples') or 0, 'sample')}, {state.get('missed') or 0} missed"
+    if cost:
+        told += f"; the monitor took {cost / 1000:.0f} µs for each"
+        if share:
+            told += f", {100 * share:.3f} % of one CPU"
+    return [told + "."]
+
+
+def _number(value: float | None) -> str:
+    """Two decimals, and three digits that tell something: 20 ms are more than 0.02 s."""
+    if value is None:
+        return "-"
+    small = 0 < value < 1
+    return f"{value:.{min(2 - math.floor(math.log10(value)), 6) if small else 2}f}"
+
+
+def text(report: Report) -> str:
+    """The report as plain text."""
+    line = "-" * 40
+    lines = [line, "Performance Report", line, report.title()]
+    lines.append(f"{'Metric':<25} {'AVG':<8} {'MIN':<8} {'MAX':<8} {'TOTAL':<8}")
+    lines.append("-" * 65)
+    lines += [
+        f"{name:<25} {average:<8} {least:<8} {most:<8} {total:<8}"
+        for name, average, least, most, total in report.rows()
+    ]
+    return "\n".join([*lines, "-" * 65, *report.notes()])
+
+
+def page(report: Report) -> str:
+    """The report as HTML."""
+    head = "".join(f"<th>{name}</th>" for name in ("Metric", "AVG", "MIN", "MAX", "TOTAL"))
+    body = "".join(
+        "<tr>" + "".join(f"<td>{html.escape(value)}</td>" for value in row) + "</tr>"
+        for row in report.rows()
+    )
+    notes = "".join(f"<div>{html.escape(note)}</div>" for note in report.notes())
+    return (
+        f'<div class="holdfast-report"><style>{_STYLE}</style>'
+        f"<b>Performance Report</b><div>{html.escape(report.title())}</div>"
+        f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        f"<small>{notes}</small></div>"
+    )
+
+
+# Jupyter's own styles give the table its colours, in light and dark.
+_STYLE = """
+.holdfast-report table { margin: 4px 0; }
+.holdfast-report th, .holdfast-report td { text-align: right !important; padding: 2px 10px; }
+.holdfast-report th:first-child, .holdfast-report td:first-child { text-align: left !important; }
+.holdfast-report small { opacity: 0.75; }
+"""

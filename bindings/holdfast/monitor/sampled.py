@@ -1,0 +1,167 @@
+"""What was sampled: cells, the rows of a level, and the figures of a stretch of time.
+
+Units: times are nanoseconds of the monotonic clock, processor use is per cent of all cores that
+may be used, memory is GB of 2**30 bytes, data read and written MB of 2**20. Memory is what is
+resident: the private pages of all processes together, and the largest share of files and shared
+memory that one of them has. What is read and written is what system calls asked for, cached or
+not (`io_...`), and what came from storage or went there (`disk_...`).
+
+Figures of rows are as exact as the rows at the ends of the stretch; where it begins and ends with
+a cell, the readings that were taken there take their place (`exact`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import typing as t
+
+LEVELS = ("process", "user", "system", "slurm")
+GIGABYTE = 2.0**30
+MEGABYTE = 2.0**20
+# Columns that a reading has too: column, key of the reading, what a unit of the column is.
+_AMOUNTS = (
+    ("io_read_count", "io_read_count", 1.0),
+    ("io_write_count", "io_write_count", 1.0),
+    ("io_read_mb", "io_read_bytes", MEGABYTE),
+    ("io_write_mb", "io_write_bytes", MEGABYTE),
+    ("disk_read_mb", "disk_read_bytes", MEGABYTE),
+    ("disk_write_mb", "disk_write_bytes", MEGABYTE),
+)
+
+Figures = tuple[float | None, float | None, float | None, float | None]
+
+
+@dataclasses.dataclass(frozen=True)
+class Cell:
+    """A cell that ran, or runs.
+
+    Attributes
+    ----------
+    index : int
+        Counted from 0 over all cells of the session.
+    number : int
+        Its execution count.
+    begin_ns, end_ns : int
+        When its code began and ended; `end_ns` is None while it runs.
+    wall_begin : float
+        Seconds since the epoch at `begin_ns`.
+    kind : str
+        "plain", "instrumented", "isolated" or "multi" (several marked cells, instrumented).
+    outcome : str
+        "running", "ok", "error", "interrupted" or "died".
+    pids : list of int
+        The process that ran it, then others that counted; a few at most.
+    begin, end : list of dict or None
+        What each level had used by then; see `Monitor.summary` for their differences.
+    peak_bytes : float
+        Most resident memory of its process, where the cell raised it; else 0.
+    """
+
+    index: int
+    number: int
+    source: str
+    source_cut: bool
+    begin_ns: int
+    end_ns: int | None
+    wall_begin: float
+    kind: str
+    outcome: str
+    pids: list[int]
+    begin: list[dict[str, t.Any] | None]
+    end: list[dict[str, t.Any] | None]
+    peak_bytes: float
+
+    @property
+    def duration(self) -> float | None:
+        """Seconds; None while it runs."""
+        return None if self.end_ns is None else (self.end_ns - self.begin_ns) / 1e9
+
+
+@dataclasses.dataclass(frozen=True)
+class Samples:
+    """A level's rows, oldest first.
+
+    Attributes
+    ----------
+    time : memoryview of int64
+        When each row ends. A row stands for the `width` before that; 0 for the first after a
+        start, of which only the memory means something.
+    width : memoryview of int64
+    columns : dict of memoryview of float64
+        By metric. A gauge's mean, an amount's sum over the row's width; NaN where it wasn't known.
+    low, high : dict of memoryview of float64
+        The least and the greatest sample that a row stands for; of amounts per second. NaN where
+        a row was too narrow to tell.
+    kinds : dict of str
+        "gauge" or "amount" by metric.
+    """
+
+    level: str
+    time: memoryview
+    width: memoryview
+    columns: dict[str, memoryview[float]]
+    low: dict[str, memoryview[float]]
+    high: dict[str, memoryview[float]]
+    kinds: dict[str, str]
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+
+def of_rows(samples: Samples, name: str, begin_ns: int, end_ns: int) -> Figures | None:
+    """What the rows tell; one that reaches over an edge counts by the part that is inside."""
+    amount = samples.kinds[name] == "amount"
+    values = samples.columns[name]
+    lows, highs = samples.low.get(name, values), samples.high.get(name, values)
+    total = weight = plain = 0.0
+    known = 0
+    least, greatest = math.inf, -math.inf
+    for i, (time_ns, width) in enumerate(zip(samples.time, samples.width, strict=True)):
+        if math.isnan(values[i]):  # a GPU's, before the driver has answered
+            continue
+        known += 1
+        inside = min(time_ns, end_ns) - max(time_ns - width, begin_ns)
+        part = inside / width if width else 0.0
+        if width:
+            total += values[i] * (part if amount else inside)
+            weight += inside
+        plain += values[i]
+        least, greatest = min(least, lows[i]), max(greatest, highs[i])  # NaN is passed over
+    if not known:
+        return None
+    if amount:
+        mean = total / weight * 1e9 if weight else 0.0
+    else:
+        mean = total / weight if weight else plain / known
+    if least > greatest:
+        least = greatest = mean
+    return (mean, min(least, mean), max(greatest, mean), total if amount else None)
+
+
+def exact(figures: dict[str, Figures | None], edges: dict[str, t.Any], cores: float) -> None:
+    """Put in what the readings at begin and end tell."""
+    begin, end = edges["begin"], edges["end"]
+    if begin is None or end is None:
+        return
+    seconds = (end["time_ns"] - begin["time_ns"]) / 1e9
+    used = end["cpu_seconds"] - begin["cpu_seconds"]
+    if seconds > 0:
+        figures["cpu_util"] = _around(
+            figures.get("cpu_util"), min(100.0, 100 * used / seconds / cores), None
+        )
+        for column, key, unit in _AMOUNTS:
+            amount = (end[key] - begin[key]) / unit
+            figures[column] = _around(figures.get(column), amount / seconds, amount)
+    figures["cpu_seconds"] = (None, None, None, used)
+    known = [begin["memory_bytes"] / GIGABYTE, end["memory_bytes"] / GIGABYTE]
+    found = figures.get("memory")
+    mean = sum(known) / 2 if found is None else found[0]
+    known += [mean] if found is None else [found[1], found[2]]
+    highest = max(*known, edges["peak"] / GIGABYTE)
+    figures["memory"] = (mean, min(known), highest, None)
+
+
+def _around(found: Figures | None, mean: float, total: float | None) -> Figures:
+    least, greatest = (mean, mean) if found is None else t.cast(tuple, found[1:3])
+    return (mean, min(least, mean), max(greatest, mean), total)

@@ -1,0 +1,302 @@
+"""What the monitor has sampled, from wherever this runs.
+
+In Holdfast's own kernel the frontend samples; in any other Python a small child process does.
+Both write to shared memory, which is read here without asking anybody; only starting, stopping
+and the begin and end of cells (which the frontend knows by itself) are messages.
+"""
+
+from __future__ import annotations
+
+import bisect
+import math
+import os
+import platform
+import sys
+import threading
+import time
+import typing as t
+
+from .. import _monitor
+from .sampled import GIGABYTE, LEVELS, Cell, Figures, Samples, exact, of_rows
+
+_FOREVER = 2**63 - 1
+_WEIGHED = ("memory_pss", "memory_uss")  # where that was asked for
+
+
+class MonitorError(RuntimeError):
+    """The monitor can't do what it was asked for; the text is for the user."""
+
+
+class Control(t.Protocol):
+    """Who samples, as far as it can be told something."""
+
+    counts_cells: bool  # by itself
+
+    def ask(self, action: str, **fields: t.Any) -> int | None:
+        """Do what is asked; a new descriptor of the samples where the action is "open"."""
+
+    def close(self) -> None:
+        """End what was made for us."""
+
+
+class Frontend:
+    """The kernel's frontend, over a worker's channel."""
+
+    counts_cells = True
+
+    def __init__(self, channel: t.Any):
+        self.channel = channel
+
+    def ask(self, action: str, **fields: t.Any) -> int | None:
+        """Send a "monitor" frame, and wait for its answer."""
+        if threading.current_thread() is not threading.main_thread():
+            raise MonitorError("the monitor is told what to do by the main thread only")
+        self.channel.send("monitor", action=action, **fields)
+        answer = self.channel.wait_for("monitor")
+        fd = self.channel.take_descriptors(1)[0] if answer.get("found") else None
+        if fd is None or answer.get("error"):
+            raise MonitorError(answer.get("error") or "the monitor is gone")
+        if action == "open":
+            return fd
+        os.close(fd)
+        return None
+
+    def close(self) -> None:
+        """The frontend's monitor is everybody's."""
+
+
+class Monitor:
+    """Reads what is sampled, and tells the one who samples what to do."""
+
+    def __init__(self, control: Control):
+        self._control = control
+        fd = control.ask("open")
+        assert fd is not None
+        self._view = _monitor.View(fd)
+
+    # ---- control
+
+    @property
+    def counts_cells(self) -> bool:
+        """Whether cells are logged without `begin_cell` and `end_cell`."""
+        return self._control.counts_cells
+
+    def start(self, interval: float | None = None, weigh: bool = False) -> None:
+        """Sample every `interval` seconds (0.001 to 3600; 1 where None).
+
+        With `weigh` the level "process" has `memory_pss` and `memory_uss`, too: each page by how
+        many processes have it, and pages of one process alone. They are looked at once a second
+        at most, since that takes milliseconds a gigabyte.
+        """
+        seconds = 1.0 if interval is None else float(interval)
+        if not 0.001 <= seconds <= 3600:
+            raise MonitorError("an interval is 0.001 to 3600 seconds")
+        self._control.ask("start", interval_ns=round(seconds * 1e9), weigh=weigh)
+
+    def stop(self) -> None:
+        """Sample no more; what was sampled stays."""
+        self._control.ask("stop")
+
+    def close(self) -> None:
+        """End the child that samples, where there is one. Reading goes on to work."""
+        self._control.close()
+
+    def begin_cell(self, source: str, number: int = 0) -> None:
+        """A cell begins; not where the frontend knows it by itself."""
+        if not self.counts_cells:
+            self._control.ask("begin", source=source, number=number)
+
+    def end_cell(self, outcome: str = "ok") -> None:
+        """It has ended: "ok", "error" or "interrupted"."""
+        if not self.counts_cells:
+            self._control.ask("end", outcome=outcome)
+
+    # ---- reading
+
+    def state(self) -> dict[str, t.Any]:
+        """How the sampling goes.
+
+        Returns
+        -------
+        dict
+            running; interval (seconds); samples and missed since the start; cost_ns, processor
+            time of one sample, cost_share, that of all as a part of the time since the start, and
+            level_cost_ns, that of a level's reading; begin_ns, end_ns (None while it runs) and
+            wall_begin (seconds since the epoch) of the sampling, None where it was never started; levels, of which
+            there is something; pids of the process level.
+        """
+        told = self._view.state()
+        ever = told["begin_ns"] > 0
+        passed = (told["end_ns"] or time.monotonic_ns()) - told["begin_ns"]
+        return {
+            "running": told["running"],
+            "interval": told["interval_ns"] / 1e9,
+            "samples": told["samples"],
+            "missed": told["missed"],
+            "cost_ns": told["cost_ns"] / max(told["costed"], 1),
+            "cost_share": told["cost_ns"] / max(passed, 1) if ever else 0.0,
+            "level_cost_ns": dict(zip(LEVELS, told["level_costs"], strict=True)),
+            "begin_ns": told["begin_ns"] if ever else None,
+            "end_ns": told["end_ns"] or None,
+            "wall_begin": told["unix_ns"] / 1e9 if ever else None,
+            "levels": self._levels(told),
+            "pids": told["pids"],
+        }
+
+    def _levels(self, told: dict[str, t.Any]) -> list[str]:
+        return [level for i, level in enumerate(LEVELS) if told["available"] >> i & 1]
+
+    def resources(self) -> dict[str, t.Any]:
+        """What the machine has.
+
+        Returns
+        -------
+        dict
+            host; cores that may be used (by affinity and quota) and machine_cores; memory and
+            memory_limit in GB, with memory_limit_source, in words; slurm_job, slurm_limit (None
+            where there is none) and slurm_limit_source; gpus, a list of name and memory (GB);
+            gpu_trouble, why there are none; levels.
+        """
+        facts = self._view.facts()
+        job = facts["slurm_job"]
+        return {
+            "host": platform.node(),
+            "cores": facts["cores"],
+            "machine_cores": facts["machine_cores"],
+            "memory": facts["memory_bytes"] / GIGABYTE,
+            "memory_limit": facts["memory_limit_bytes"] / GIGABYTE,
+            "memory_limit_source": facts["memory_limit_source"],
+            "slurm_job": job or None,
+            "slurm_limit": facts["slurm_limit_bytes"] / GIGABYTE or None,
+            "slurm_limit_source": facts["slurm_limit_source"],
+            "gpus": [
+                {"name": gpu["name"], "memory": gpu["memory_bytes"] / GIGABYTE}
+                for gpu in facts["gpus"]
+            ],
+            "gpu_trouble": facts["gpu_trouble"],
+            "levels": self._levels(self._view.state()),
+        }
+
+    def cells(self) -> list[Cell]:
+        """The cells that are kept (some thousand), oldest first."""
+        first, end = self._view.cells()
+        found = []
+        for index in range(first, end):
+            try:
+                told = self._view.cell(index)
+            except LookupError:  # dropped meanwhile
+                continue
+            found.append(_cell(told))
+        return found
+
+    def samples(
+        self, level: str = "process", begin_ns: int | None = None, end_ns: int | None = None
+    ) -> Samples:
+        """The rows that end after `begin_ns` and begin before `end_ns`."""
+        begin = -1 if begin_ns is None else begin_ns
+        end = _FOREVER if end_ns is None else end_ns
+        times, widths, columns = self._view.rows(_number(level), begin, end)
+        columns = [one for one in columns if one[0] not in _WEIGHED or _is_known(one[2])]
+        names = [name for name, *_ in columns]
+        values, lows, highs = zip(*(arrays for _, _, *arrays in columns), strict=True)
+
+        def by_name(arrays: t.Iterable[bytes | None]) -> dict[str, t.Any]:
+            pairs = zip(names, arrays, strict=True)
+            return {name: memoryview(data).cast("d") for name, data in pairs if data is not None}
+
+        return Samples(
+            level=level,
+            time=memoryview(times).cast("q"),
+            width=memoryview(widths).cast("q"),
+            columns=by_name(values),
+            low=by_name(lows),
+            high=by_name(highs),
+            kinds={name: kind for name, kind, *_ in columns},
+        )
+
+    def summary(self, level: str, begin_ns: int, end_ns: int) -> dict[str, Figures]:
+        """Mean, least, greatest and total of each metric in a stretch of time.
+
+        Where it begins with a cell and ends with one, means and totals are exact, by the readings
+        at that begin and end, however coarse the samples are. An amount's mean, least and
+        greatest are per second, and its total is the amount; a gauge has no total, but
+        `cpu_seconds` has nothing else.
+        """
+        samples = self.samples(level, begin_ns, end_ns)
+        figures = {name: of_rows(samples, name, begin_ns, end_ns) for name in samples.columns}
+        exact(figures, self._edges(_number(level), begin_ns, end_ns), self._cores(level))
+        return {name: found for name, found in figures.items() if found is not None}
+
+    def _cores(self, level: str) -> float:
+        return self._view.facts()["machine_cores" if level == "system" else "cores"]
+
+    def _edges(self, level: int, begin_ns: int, end_ns: int) -> dict[str, t.Any]:
+        """The readings at begin and end, and the peak between, as far as cells tell them."""
+        edges: dict[str, t.Any] = {"begin": None, "end": None, "peak": 0.0}
+        for cell in self._cells_between(begin_ns, end_ns):
+            if cell.begin_ns == begin_ns:
+                edges["begin"] = cell.begin[level]
+            if cell.end_ns == end_ns:
+                edges["end"] = cell.end[level]
+            within = begin_ns <= cell.begin_ns and cell.end_ns and cell.end_ns <= end_ns
+            if within and level == 0:
+                edges["peak"] = max(edges["peak"], cell.peak_bytes)
+        return edges
+
+    def _cells_between(self, begin_ns: int, end_ns: int) -> t.Iterator[Cell]:
+        """Those that begin in a stretch; found by halving, since a report asks for each cell."""
+        first, end = self._view.cells()
+        numbers = range(first, end)
+        for index in numbers[bisect.bisect_left(numbers, begin_ns, key=self._begin_of) :]:
+            try:
+                cell = _cell(self._view.cell(index))
+            except LookupError:
+                continue
+            if cell.begin_ns > end_ns:
+                return
+            yield cell
+
+    def _begin_of(self, index: int) -> int:
+        try:
+            return self._view.cell(index)["begin_ns"]
+        except LookupError:  # dropped meanwhile: it is older than what is kept
+            return -1
+
+
+def _is_known(data: bytes) -> bool:
+    return not all(map(math.isnan, memoryview(data).cast("d")))
+
+
+def _number(level: str) -> int:
+    try:
+        return LEVELS.index(level)
+    except ValueError:
+        raise MonitorError(f"{level!r} is no level; they are {', '.join(LEVELS)}") from None
+
+
+def _cell(told: dict[str, t.Any]) -> Cell:
+    wall = told.pop("unix_ns") / 1e9
+    told["end_ns"] = told["end_ns"] or None
+    return Cell(wall_begin=wall, **told)
+
+
+_monitors: dict[int, Monitor] = {}  # by process: a fork isn't who its parent was
+
+
+def connect() -> Monitor:
+    """The monitor of this notebook; always the same one."""
+    found = _monitors.get(os.getpid())
+    if found is None:
+        found = _monitors[os.getpid()] = Monitor(_control())
+    return found
+
+
+def _control() -> Control:
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    channel = getattr(shell, "channel", None)
+    if channel is not None:
+        return Frontend(channel)
+    from .child import Child
+
+    return Child()

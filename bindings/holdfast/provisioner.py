@@ -1,0 +1,94 @@
+"""What a Jupyter server does before it starts a kernel of ours: nobody else shall listen.
+
+Jupyter's kernels talk over TCP ports of the machine, unencrypted, and every user of a login node
+can read what a notebook publishes. jupyter_client 8.9 and later can encrypt (CurveZMQ), but
+doesn't unless it is told to. A kernelspec may name a provisioner, code of the kernel's that
+runs in the server; ours turns encryption on. With ``transport`` "ipc" there are Unix sockets
+instead of ports, in a directory that only their owner can enter.
+
+What whoever runs the server has configured goes before. Where the server's jupyter_client or
+libzmq can't encrypt, the kernel starts as always, and says who may listen.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+import typing as t
+from pathlib import Path
+
+from jupyter_client.provisioning import LocalProvisioner
+from traitlets import Enum
+
+__all__ = ["HoldfastProvisioner", "private_directory"]
+
+# A socket's path has 108 bytes on Linux and 104 on macOS: so much for what follows the prefix.
+_PREFIX_MAX = 104 - len("-65535") - 1
+
+
+class HoldfastProvisioner(LocalProvisioner):
+    """Starts the kernel as a process of this machine, as Jupyter does by itself."""
+
+    transport = Enum(["tcp", "ipc"], default_value="tcp", help="from the kernelspec")
+
+    async def pre_launch(self, **kwargs: t.Any) -> dict[str, t.Any]:
+        """Settle transport and encryption before the connection file is written."""
+        manager = self.parent
+        if manager is not None:
+            if self.transport == "ipc" and manager.transport != "ipc":
+                manager.transport = "ipc"
+                manager.ip = _socket_prefix(self.kernel_id)
+            _encrypt(manager)
+        return await super().pre_launch(**kwargs)
+
+
+def _encrypt(manager: t.Any) -> None:
+    """Let the manager make keys, if it can and nobody has decided otherwise."""
+    if manager.transport != "tcp" or not manager.has_trait("transport_encryption"):
+        return
+    if manager.transport_encryption != "disabled" or _is_configured(manager):
+        return
+    import zmq
+
+    if zmq.has("curve"):
+        manager.transport_encryption = "auto"
+
+
+def _is_configured(manager: t.Any) -> bool:
+    classes = (kind.__name__ for kind in type(manager).mro())
+    return any("transport_encryption" in manager.config.get(name, {}) for name in classes)
+
+
+def _socket_prefix(kernel_id: str) -> str:
+    prefix = str(private_directory() / kernel_id)
+    if len(os.fsencode(prefix)) > _PREFIX_MAX:
+        raise OSError(f"{prefix}-1 is too long for the name of a socket")
+    return prefix
+
+
+def private_directory() -> Path:
+    """The directory of this user's sockets, which nobody else can enter.
+
+    In ``XDG_RUNTIME_DIR`` where there is one, else in the directory of temporary files.
+
+    Raises
+    ------
+    PermissionError
+        There is something of that name that isn't a directory of this user's alone.
+    """
+    runtime = os.environ.get("XDG_RUNTIME_DIR", "")
+    if os.path.isdir(runtime) and os.access(runtime, os.W_OK):
+        directory = Path(runtime) / "holdfast"
+    else:
+        directory = Path(tempfile.gettempdir()) / f"holdfast-{os.getuid()}"
+    try:
+        directory.mkdir(mode=0o700)
+    except FileExistsError:
+        found = directory.lstat()
+        alone = found.st_uid == os.getuid() and not stat.S_IMODE(found.st_mode) & 0o077
+        if not alone or not stat.S_ISDIR(found.st_mode):
+            raise PermissionError(
+                f"{directory} is not a directory that only you can enter"
+            ) from None
+    return directory

@@ -1,0 +1,53 @@
+"""What a cell cost and where: the views of samples and traces, in the notebook.
+
+`%trace` is the same in a line of a notebook's. Here the parts are for programs::
+
+    from holdfast import views
+    views.trace()                             # the last instrumented cell, shown by its result
+    views.trace(5, view="flame")
+    views.trace("scorep-20240101_1200_1/")    # any OTF2 archive, whoever wrote it
+    views.trace(5).export("cell.speedscope.json")
+"""
+
+from __future__ import annotations
+
+import os
+import typing as t
+
+if t.TYPE_CHECKING:
+    from .traces import Trace
+
+__all__ = ["trace"]
+
+
+def trace(
+    which: int | str | os.PathLike[str] | None = None,
+    *,
+    view: str = "timeline",
+    begin: float | None = None,
+    end: float | None = None,
+    before: int | str | os.PathLike[str] | None = None,
+) -> Trace:
+    """The trace of a cell, or of a directory.
+
+    Parameters
+    ----------
+    which : int or path, optional
+        A cell's number, the directory of an experiment, or its traces.otf2. The last
+        instrumented cell of this notebook if left out.
+    view : {"timeline", "flame", "table", "compare"}
+        What is shown first.
+    begin, end : float, optional
+        A window, in seconds since the trace's begin.
+    before : int or path, optional
+        What to compare with. If left out: for a cell the last run before it with the same code.
+
+    Raises
+    ------
+    ViewError
+        There is no such trace, or it can't be read; in words for people.
+    """
+    from . import runs, traces
+
+    window = traces.Window(begin, end)
+    return runs.find(which, before).view(view, window)

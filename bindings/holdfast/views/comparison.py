@@ -1,0 +1,70 @@
+"""This run beside the one before it: the same functions, found again by what they are called.
+
+A function is the same where name, file and line are. A cell that ran twice has two numbers, and
+its text is the same: so its own number counts as one, `In[5]` here and `In[3]` there, in files
+and in the name of its region.
+"""
+
+from __future__ import annotations
+
+import time
+import typing as t
+from array import array
+
+if t.TYPE_CHECKING:
+    from .traces import Trace
+
+
+def previous(
+    now: Trace, before: Trace, regions: dict[str, list[t.Any]]
+) -> tuple[dict[str, t.Any], dict[str, list[t.Any]]]:
+    """The table of `before` by region numbers of `regions`, which are `now`'s, and those regions.
+
+    Behind them stand the regions that only `before` has.
+    """
+    regions = {name: list(column) for name, column in regions.items()}
+    keys = zip(*(regions[column] for column in _KEY), strict=True)
+    numbers = {key: number for number, key in enumerate(keys)}
+    old, table = before.read().found["regions"], before.read().found["table"]
+    renamed = _renamed(now, before)
+    translated = array("q")
+    for region in table["region"]:
+        key = renamed(old["name"][region]), renamed(old["file"][region]), old["line"][region]
+        if key not in numbers:
+            numbers[key] = len(numbers)
+            for column, value in zip(_KEY, key, strict=True):
+                regions[column].append(value)
+            regions["kind"].append(old["kind"][region])
+        translated.append(numbers[key])
+    told = {
+        "title": title(before),
+        "seconds": seconds(before),
+        "table": {**table, "region": translated},
+    }
+    return told, regions
+
+
+_KEY = ("name", "file", "line")
+
+
+def _renamed(now: Trace, before: Trace) -> t.Callable[[str], str]:
+    """What a name or file of the run before is called in this one."""
+    if now.run is None or before.run is None or now.run["code"] != before.run["code"]:
+        return lambda text: text
+    mine, theirs = f"In[{now.run['number']}]", f"In[{before.run['number']}]"
+    return lambda text: text.replace(theirs, mine) if text in (theirs, f"cell {theirs}") else text
+
+
+def seconds(trace: Trace) -> float:
+    """What a cell took; of a trace that is no cell's, or of one that died, how long it is."""
+    cost = (trace.run or {}).get("cost") or {}
+    done = trace.read()
+    return cost.get("run_ms", 0) / 1e3 or (done.end - done.begin) / 1e9
+
+
+def title(before: Trace) -> str:
+    """Which run it is, and when it was."""
+    if before.run is None:
+        return before.title
+    clock = time.strftime("%H:%M:%S", time.localtime(before.run["wall"]))
+    return f"{before.title}, {clock}"

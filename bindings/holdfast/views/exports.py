@@ -1,0 +1,109 @@
+"""A trace as a file of another program, and what a run cost as pairs of words.
+
+The end of a file's name says which program. All but the view itself are written by
+`holdfast._views`, straight from the archive. A file is there whole, or not at all: what is written goes
+beside it first.
+"""
+
+from __future__ import annotations
+
+import os
+import typing as t
+from pathlib import Path
+
+from holdfast.tabular import size
+
+if t.TYPE_CHECKING:
+    from .traces import Trace
+
+#: The ends of names, the longer before the shorter, and the format of each.
+SUFFIXES = {
+    ".speedscope.json": "speedscope",
+    ".collapsed": "collapsed",
+    ".folded": "collapsed",
+    ".callgrind": "callgrind",
+    ".pstats": "pstats",
+    ".prof": "pstats",
+    ".cubex": "cubex",
+    ".json": "chrome",
+    ".html": "html",
+    ".svg": "svg",
+}
+
+
+def _format(target: Path) -> str:
+    name = target.name.lower()
+    if name.startswith("callgrind.out"):
+        return "callgrind"
+    for suffix, form in SUFFIXES.items():
+        if name.endswith(suffix):
+            return form
+    from .traces import ViewError
+
+    known = ", ".join(SUFFIXES)
+    raise ViewError(f"the name's end says how to write {target}; known are {known}")
+
+
+def write(trace: Trace, target: Path) -> Path:
+    """Write `target`; its absolute path. Raises ViewError."""
+    from .traces import ViewError, _reader
+
+    form = _format(target)
+    part = target.with_name(target.name + ".part")
+    begin, end = trace.window
+    try:
+        if form in ("html", "svg"):
+            part.write_text(_view(trace, form), "utf-8")
+        else:
+            _reader().write(trace.path, part, form, begin=begin, end=end)
+        os.replace(part, target)
+    except (OSError, ValueError) as error:
+        part.unlink(missing_ok=True)
+        said = getattr(error, "strerror", None) or str(error)
+        raise ViewError(f"{target} can't be written: {said}") from error
+    return target.absolute()
+
+
+def _view(trace: Trace, form: str) -> str:
+    from . import page
+
+    bundle = page.bundle(trace.data(), trace.shown)
+    if form == "svg":
+        return bundle["image/svg+xml"]
+    return f'<!DOCTYPE html>\n<meta charset="utf-8">\n{bundle["text/html"]}\n'
+
+
+def time(ms: float) -> str:
+    """Milliseconds in words."""
+    if ms < 0.1:
+        return f"{ms * 1000:.3g} µs"
+    return f"{ms / 1000:.2f} s" if ms >= 1000 else f"{ms:.1f} ms"
+
+
+def facts(run: dict[str, t.Any]) -> list[tuple[str, str]]:
+    """What the line below a cell says, as pairs; fewer where less is known."""
+    cost = run.get("cost") or {}
+    if "run_ms" not in cost:
+        took = (run["end_ns"] - run["begin_ns"]) / 1e6
+        return [("ended", run["outcome"]), ("after", time(took))]
+    pairs = [("wall time", time(cost["run_ms"]))]
+    if cost.get("cpu_ms") and cost["run_ms"]:
+        pairs.append(("cores", f"{cost['cpu_ms'] / cost['run_ms']:.1f}"))
+    if cost.get("bytes_peak"):
+        grown = cost.get("bytes_grown", 0)
+        sign = "-" if grown < 0 else "+"
+        pairs.append(("memory", f"{size(cost['bytes_peak'])} ({sign}{size(abs(grown))})"))
+    if cost.get("bytes_read") or cost.get("bytes_written"):
+        pairs.append(("read", size(cost.get("bytes_read", 0))))
+        pairs.append(("wrote", size(cost.get("bytes_written", 0))))
+    pairs.append(("events", f"{cost.get('events', 0) + cost.get('events_others', 0):,}"))
+    if cost.get("recorder_ms"):
+        share = 100 * cost["recorder_ms"] / cost["run_ms"] if cost["run_ms"] else 0
+        pairs.append(("recording", f"{time(cost['recorder_ms'])} ({share:.1f} %)"))
+    elif cost.get("events"):
+        pairs.append(("recording", "not measured"))
+    pairs.append(("in", time(cost.get("hand_over_in_ms", 0))))
+    pairs.append(("out", time(cost.get("hand_over_out_ms", 0))))
+    if run["outcome"] != "ok":
+        pairs.append(("ended", run["outcome"]))
+    return pairs

@@ -1,0 +1,121 @@
+"""From data to one output of a notebook that needs nothing else.
+
+`bundle` gives what IPython's `display(..., raw=True)` takes: HTML that draws itself, a still picture
+for what runs no scripts (SVG, and PDF, which is what LaTeX takes), and a line of text. What the data are
+is in web/schema/views.json. The HTML carries the program (web/src, about 80 kB as text) with it, since a
+saved notebook may keep this output and lose every other; a page that has it already doesn't
+unpack it again. Data and program are packed and in base64, so nothing that a region is called
+can be read as HTML.
+
+Live: `live` draws a plot that is known in the page by a key, and `append` is the HTML of an output that gives it more
+samples and shows nothing. Update one display with it, and at the end the first one with everything
+(`bundle`), which is what a saved notebook then has.
+"""
+
+import base64
+import functools
+import hashlib
+import html
+from importlib import resources
+from typing import Any
+
+from holdfast.views import columns, picture
+
+SCRIPT = '<script type="text/x-holdfast-{}">{}</script>'
+
+
+@functools.cache
+def _program() -> tuple[str, str, str]:
+    """The loader, the program as text, and its version; empty where the build had no npm."""
+    files = resources.files("holdfast.views")
+    loader = files.joinpath("loader.js")
+    if not loader.is_file():
+        return "", "", ""
+    packed = files.joinpath("views.js.gz").read_bytes()
+    version = hashlib.sha256(packed).hexdigest()[:12]
+    return loader.read_text("utf-8"), base64.b64encode(packed).decode("ascii"), version
+
+
+def is_built() -> bool:
+    """Whether the program is there. Without it every output is the still picture."""
+    return bool(_program()[0])
+
+
+def _output(data: dict[str, Any], action: str, key: str, inner: str, carried: bool) -> str:
+    loader, program, version = _program()
+    if not loader:
+        return f'<div class="holdfast-views">{inner}</div>'
+    parts = SCRIPT.format("bundle", program) if carried else ""
+    head = f"{version}\n{action}\n{key}\n"
+    parts += SCRIPT.format("data", head + columns.text(columns.pack(data)))
+    return (
+        f'<div class="holdfast-views" data-lm-suppress-shortcuts="true">{inner}'
+        f"{parts}<script>{loader}</script></div>"
+    )
+
+
+def _still(svg: str, title: str) -> str:
+    source = base64.b64encode(svg.encode()).decode("ascii")
+    return f'<img alt="{html.escape(title)}" src="data:image/svg+xml;base64,{source}">'
+
+
+def _checked(key: str) -> str:
+    if not key.replace("-", "").isalnum():
+        raise ValueError("a key is of letters, digits and hyphens")
+    return key
+
+
+def bundle(data: dict[str, Any], view: str = "timeline", key: str = "") -> dict[str, str]:
+    """The output of some data, in three forms.
+
+    Parameters
+    ----------
+    data : dict
+        See web/schema/views.json. Times are in nanoseconds on one clock.
+    view : {"timeline", "flame", "table", "compare"}
+        What is shown first. The first that there is, where the data have none for it.
+    key : str
+        Where not empty, `append` finds the plot by it for as long as the page stays.
+
+    Returns
+    -------
+    dict
+        By MIME type: text/html, image/svg+xml, application/pdf, text/plain.
+    """
+    title = str(data.get("title", ""))
+    still = picture.draw(data)
+    svg = still.svg()
+    page = {**data, "view": view}
+    return {
+        "text/html": _output(page, "draw", _checked(key) if key else "", _still(svg, title), True),
+        "image/svg+xml": svg,
+        "application/pdf": base64.b64encode(still.pdf()).decode("ascii"),
+        "text/plain": _line(data),
+    }
+
+
+def live(data: dict[str, Any], key: str) -> dict[str, str]:
+    """As `bundle`, for a plot that `append` goes on with."""
+    return bundle(data, "timeline", key)
+
+
+def append(data: dict[str, Any], key: str, begin: int) -> str:
+    """The HTML of an output that adds to the live plot `key`.
+
+    Parameters
+    ----------
+    data : dict
+        `tracks` with the new samples only (series are found by name), `cells`, `end`, and
+        `window` where the plot shall show only its last so many nanoseconds.
+    begin : int
+        The `begin` of the data that the plot was made of.
+    """
+    return _output({**data, "begin": begin}, "append", _checked(key), "", False)
+
+
+def _line(data: dict[str, Any]) -> str:
+    known = [("level", data["level"])] if "level" in data else []
+    facts = ", ".join(f"{name} {value}" for name, value in (*known, *data.get("facts", ())))
+    return (
+        ": ".join(part for part in (str(data.get("title", "")), facts) if part) or "Holdfast view"
+    )

@@ -1,0 +1,279 @@
+"""A still picture of a view's data: for PDF, for mail, for pages without scripts.
+
+Python only, and small: a line has at most a point for each pixel's lowest and highest value, and a row
+of the timeline a block for each two pixels, so that the picture of a million events is as small as that
+of a thousand. Light colours on white, since paper is.
+"""
+
+import colorsys
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from holdfast.views.drawing import Drawing, Fill, Lines, Point, width
+
+WIDTH, LEFT, RIGHT = 800, 64, 14
+PLOT = WIDTH - LEFT - RIGHT
+TRACK, GAP, AXIS, HEAD = 70, 20, 22, 32
+ROW, DEPTHS, LOCATIONS, BARS, LINES = 13, 6, 8, 25, 8
+SERIES = ("#0072b2", "#d55e00", "#009e73", "#a8437f", "#b07d00", "#3a8fc7", "#6b6b6b", "#7a4dbf")
+GRID, BAND, FAILED, OWN, BAR = "#e6e9ed", "#eef4fb", "#fbe9e9", "#f6cf9d", "#cfe0f3"
+UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+MINUTE_STEPS = (60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800, 43200, 86400)
+
+
+def _step(span: float, count: int) -> float:
+    least = span / count
+    if least > 30:
+        days = 86400 * math.ceil(least / 86400)
+        return next((step for step in MINUTE_STEPS if step >= least), days)
+    power = 10.0 ** math.floor(math.log10(least))
+    return next(step * power for step in (1, 2, 5, 10) if step * power >= least * 0.999)
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def _time(seconds: float, step: float, largest: float) -> str:
+    if step >= 60:
+        return _clock(seconds)
+    scale, unit = next((one for one in UNITS if largest >= one[0] * 0.99), UNITS[-1])
+    digits = max(0, -math.floor(math.log10(step / scale) + 1e-9))
+    return f"{seconds / scale:.{digits}f} {unit}"
+
+
+class _Picture:
+    """What is drawn so far; `y` is where the next part begins."""
+
+    def __init__(self, data: dict[str, Any]) -> None:
+        self.data = data
+        self.begin = int(data["begin"])
+        self.span = max(1, int(data["end"]) - self.begin)
+        self.page = Drawing(WIDTH)
+        self.y = 4.0
+
+    def x(self, nanoseconds: float) -> float:
+        return LEFT + PLOT * (nanoseconds - self.begin) / self.span
+
+    def head(self) -> None:
+        self.page.text(LEFT, self.y + 12, str(self.data.get("title", "")))
+        self.y += HEAD
+
+    def axis(self, top: float) -> None:
+        """The marks below everything, and their lines through all that was drawn."""
+        first = (self.begin - int(self.data.get("origin", self.begin))) / 1e9
+        last = first + self.span / 1e9
+        step = _step(last - first, 7)
+        lines: list[list[Point]] = []
+        for number in range(math.ceil(first / step - 1e-9), math.floor(last / step + 1e-9) + 1):
+            x = LEFT + PLOT * (number * step - first) / (last - first)
+            lines.append([(x, top), (x, self.y)])
+            label = _time(number * step, step, last)
+            self.page.text(x, self.y + 14, label, True, "middle")
+        self.page.behind.append(Lines(GRID, 1, lines))
+        self.y += AXIS
+
+    def bands(self, top: float) -> None:
+        """The cells behind everything; a wide one's number goes before a narrow neighbour's."""
+        seen = []
+        for cell in self.data.get("cells", ()):
+            end = cell.get("end")
+            left = max(LEFT, self.x(cell["begin"]))
+            right = min(LEFT + PLOT, self.x(self.begin + self.span if end is None else end))
+            if left <= right:
+                seen.append((right - left, left, cell))
+        taken: list[Point] = []
+        bands: list[Fill | Lines] = []
+        for across, left, cell in sorted(seen, key=lambda one: -one[0]):
+            colour = FAILED if cell.get("outcome") in ("error", "died") else BAND
+            bands.append(Fill(colour, [(left, top, max(0.5, across), self.y - top)]))
+            label = f"[{cell['index']}]"
+            right = left + width(label) + 4
+            if all(right <= begin or left >= end for begin, end in taken):
+                self.page.text(left + 2, top - 2, label, True)
+                taken.append((left, right))
+        self.page.behind[:0] = bands
+
+    def legend(self, name: str, shown: Iterable[tuple[int, dict[str, Any]]]) -> None:
+        self.page.text(LEFT, self.y + 12, name)
+        x = LEFT + 28 + width(name)  # the reader's own font may be wider
+        for number, series in shown:
+            self.page.fill(SERIES[number % len(SERIES)], (x, self.y + 4, 9, 9))
+            self.page.text(x + 13, self.y + 12, str(series["name"]), True)
+            x += 36 + width(str(series["name"]))
+
+    def track(self, track: dict[str, Any]) -> None:
+        shown = [one for one in enumerate(track["series"]) if not one[1].get("hidden")][:LINES]
+        unit = str(track.get("unit", ""))
+        self.legend(f"{track['name']} ({unit})" if unit else str(track["name"]), shown)
+        top = self.y + GAP
+        low, high = _range(track, [series for _, series in shown])
+
+        def height(value: float) -> float:
+            return top + TRACK * (1 - (value - low) / (high - low))
+
+        for mark in _marks(low, high):
+            y = height(mark)
+            self.page.behind.append(Lines(GRID, 1, [[(LEFT, y), (LEFT + PLOT, y)]]))
+            self.page.text(LEFT - 6, y + 4, f"{mark:.4g}", True, "end")
+
+        for number, series in shown:
+            points = _thinned([self.x(one) for one in track["time"]], series["values"])
+            if lines := _lines(points, height):
+                self.page.add(Lines(SERIES[number % len(SERIES)], 1.3, lines))
+        self.y = top + TRACK + 6
+
+    def location(self, location: dict[str, Any], colours: Sequence[str]) -> None:
+        whose = [location.get("process"), location.get("thread")]
+        self.page.text(LEFT, self.y + 12, " · ".join(str(name) for name in whose if name))
+        self.y += GAP - 4
+        depth = min(DEPTHS, 1 + max(map(int, location["depth"]), default=0))
+        names = _short(self.data["regions"]["name"])
+        fills: dict[str, list[tuple[float, float, float, float]]] = {}
+        labels = []
+        for level, left, right, region in _blocks(location, self.x, depth):
+            y = self.y + level * (ROW + 1)
+            across = right - left - (0.8 if right - left > 3 else 0)  # neighbours stay apart
+            fills.setdefault(colours[region], []).append((left, y, across, ROW))
+            name = names[region]
+            room = int((right - left - 6) / 6.2)
+            if room >= 4:
+                cut = name if len(name) <= room else f"{name[: room - 1]}…"
+                labels.append((left + 3, y + 10, cut))
+        for colour, blocks in fills.items():
+            self.page.fill(colour, *blocks)
+        for label in labels:
+            self.page.text(*label)
+        self.y += depth * (ROW + 1) + 4
+
+    def table(self, table: dict[str, Any]) -> None:
+        """The regions with the most time of their own, as bars: where there is no timeline."""
+        names = self.data["regions"]["name"]
+        rows = sorted(zip(table["exclusive"], table["region"], strict=True), reverse=True)[:BARS]
+        most = max((int(time) for time, _ in rows), default=0) or 1
+        for time, region in rows:
+            self.page.fill(BAR, (LEFT, self.y, PLOT * 0.5 * int(time) / most, ROW))
+            seconds = max(int(time), 1) / 1e9
+            label = _time(seconds, 10.0 ** math.floor(math.log10(seconds) - 2), seconds)
+            self.page.text(LEFT + 3, self.y + 10, f"{label}  {names[int(region)]}")
+            self.y += ROW + 2
+
+    def locations(self, locations: Sequence[dict[str, Any]]) -> None:
+        colours = _colours(self.data["regions"])
+        for location in locations[:LOCATIONS]:
+            self.location(location, colours)
+        if len(locations) > LOCATIONS:
+            self.page.text(LEFT, self.y + 12, f"and {len(locations) - LOCATIONS} more", True)
+            self.y += GAP
+
+
+def _short(names: Iterable[Any]) -> list[str]:
+    """Functions without their module, which is all that a block has room for."""
+    return [str(name).rpartition(":")[2] or str(name) for name in names]
+
+
+def _marks(low: float, high: float) -> list[float]:
+    """Two to five round values of an axis."""
+    step = 10.0 ** math.floor(math.log10(high - low))
+    step *= next(part for part in (0.5, 1, 2, 5) if (high - low) / (part * step) < 4.5)
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return [step * number for number in range(first, last + 1)]
+
+
+def _is_measured(value: float | None) -> bool:
+    return value is not None and not math.isnan(value)
+
+
+def _range(track: dict[str, Any], shown: Iterable[dict[str, Any]]) -> tuple[float, float]:
+    values = [value for series in shown for value in series["values"] if _is_measured(value)]
+    low = float(track.get("low", min(0.0, min(values, default=0.0))))
+    high = max(float(track.get("high", 0.0)), max(values, default=0.0))
+    return low, high if high > low else low + 1
+
+
+def _thinned(xs: Sequence[float], values: Sequence[float | None]) -> list[Point]:
+    """For each pixel what came first, the lowest, the highest and the last, in their order."""
+    pixels: dict[int, list[Point]] = {}
+    for x, value in zip(xs, values, strict=True):
+        if LEFT <= x <= LEFT + PLOT:
+            pixels.setdefault(int(x), []).append((x, math.nan if value is None else value))
+    points: list[Point] = []
+    for here in pixels.values():
+        kept = {0, len(here) - 1}
+        kept.add(min(range(len(here)), key=lambda at: here[at][1]))
+        kept.add(max(range(len(here)), key=lambda at: here[at][1]))
+        points += [here[at] for at in sorted(kept)]
+    return points
+
+
+def _lines(points: Iterable[Point], height: Callable[[float], float]) -> list[list[Point]]:
+    """Lines through the points, with gaps where nothing was measured."""
+    lines: list[list[Point]] = [[]]
+    for x, value in points:
+        if _is_measured(value):
+            lines[-1].append((x, height(value)))
+        elif lines[-1]:
+            lines.append([])
+    return [line for line in lines if line]
+
+
+def _blocks(
+    location: dict[str, Any], to_x: Callable[[float], float], depth: int
+) -> list[tuple[int, float, float, int]]:
+    """(level, left, right, region): what would be too narrow joins what is beside it."""
+    last: dict[int, tuple[float, float, int]] = {}
+    done = []
+    columns = (location[name] for name in ("begin", "duration", "depth", "region"))
+    for begin, duration, level, region in zip(*columns, strict=True):
+        left, right = max(LEFT, to_x(begin)), min(LEFT + PLOT, to_x(begin + duration))
+        if level >= depth or right < LEFT or left > LEFT + PLOT:
+            continue
+        before = last.get(level)
+        if before and right - before[0] < 2:
+            last[level] = (before[0], max(before[1], right), before[2])
+            continue
+        if before:
+            done.append((int(level), *before))
+        last[level] = (left, max(right, left + 0.5), int(region))
+    return done + [(int(level), *block) for level, block in last.items()]
+
+
+def _colours(regions: dict[str, Any]) -> list[str]:
+    """The notebook's own code warm, the rest by file."""
+    count = len(regions["name"])
+    cells = regions.get("cell") or [0] * count
+    files = regions.get("file") or [""] * count
+    hues: dict[str, str] = {}
+    for number, file in enumerate(dict.fromkeys(files)):
+        parts = colorsys.hls_to_rgb((60 + 47 * number % 280) / 360, 0.8, 0.45)
+        hues[file] = "#" + "".join(f"{round(255 * part):02x}" for part in parts)
+    return [OWN if cell else hues[file] for file, cell in zip(files, cells, strict=True)]
+
+
+def shown(data: dict[str, Any]) -> list[dict[str, Any]]:
+    """The tracks that a page shows at first: of one level, and not the hidden ones."""
+    tracks = [track for track in data.get("tracks", ()) if not track.get("hidden")]
+    level = data.get("level")
+    return [track for track in tracks if level is None or track.get("level") == level]
+
+
+def draw(data: dict[str, Any]) -> Drawing:
+    """The picture of what `holdfast.views.page.bundle` takes."""
+    picture = _Picture(data)
+    picture.head()
+    top = picture.y
+    tracks, locations = shown(data), data.get("locations", ())
+    for track in tracks:
+        picture.track(track)
+    if locations:
+        picture.locations(locations)
+    if tracks or locations:
+        picture.bands(top)
+        picture.axis(top)
+    elif "table" in data:
+        picture.table(data["table"])
+    picture.page.height = picture.y + 4
+    return picture.page

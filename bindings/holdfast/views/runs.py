@@ -1,0 +1,88 @@
+"""The instrumented cells that ran in this notebook, and which of them is meant.
+
+The frontend tells the home of each run (kernel/session/runs.c), and the shell keeps what it said,
+as the text that it is: this module reads it when somebody asks.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import typing as t
+from pathlib import Path
+
+from .traces import Trace, ViewError, archive_path
+
+Run = dict[str, t.Any]
+Which = t.Union[int, str, "os.PathLike[str]", None]
+
+
+def _shell() -> t.Any:
+    try:
+        from IPython import get_ipython
+    except ImportError:
+        return None
+    return get_ipython()
+
+
+def known() -> list[Run]:
+    """All that are known, oldest first."""
+    return [json.loads(text) for text in getattr(_shell(), "runs", ())]
+
+
+def sources() -> dict[int, str]:
+    """The text of cells, by number, as the notebook has it."""
+    history = getattr(_shell(), "history_manager", None)
+    inputs = getattr(history, "input_hist_raw", ())
+    return {number: text for number, text in enumerate(inputs) if number and text}
+
+
+def find(which: Which = None, before: Which = None) -> Trace:
+    """The trace that is meant, and beside it that of the run before. Raises ViewError."""
+    if not _is_cell(which):
+        other = find(before) if before is not None else None
+        return Trace(t.cast(str, which), before=other, sources=sources())
+    runs = known()
+    at = _position(runs, which)
+    texts = sources()
+    other = find(before) if before is not None else _before(runs, at, texts)
+    return Trace(runs[at]["trace"], run=runs[at], before=other, sources=texts)
+
+
+def _is_cell(which: Which) -> bool:
+    return which is None or isinstance(which, int) or str(which).isdigit()
+
+
+def _position(runs: list[Run], which: Which) -> int:
+    """The last run of this number, or the last of all."""
+    if not runs:
+        raise ViewError(
+            "no instrumented cell has run yet; %%execute_with_scorep in a cell's first line records it"
+        )
+    places = [i for i, run in enumerate(runs) if which is None or str(run["number"]) == str(which)]
+    if not places:
+        numbers = ", ".join(str(run["number"]) for run in runs[-12:])
+        raise ViewError(f"In[{which}] is no instrumented cell that ran; those that did: {numbers}")
+    at = places[-1]
+    if not runs[at]["trace"]:
+        raise ViewError(f"In[{runs[at]['number']}] {runs[at]['outcome']} and left no trace")
+    for later in runs[at + 1 :]:
+        if later["trace"] == runs[at]["trace"]:
+            raise ViewError(
+                f"the trace of In[{runs[at]['number']}] is gone: In[{later['number']}] "
+                f"was recorded into the same directory, {later['trace']}"
+            )
+    return at
+
+
+def _before(runs: list[Run], at: int, texts: dict[int, str]) -> Trace | None:
+    """The last run of the same code whose trace is still there."""
+    taken = {"", *(run["trace"] for run in runs[at:])}
+    for run in reversed(runs[:at]):
+        if run["code"] and run["code"] == runs[at]["code"] and run["trace"] not in taken:
+            try:
+                return Trace(archive_path(Path(run["trace"])), run=run, sources=texts)
+            except ViewError:
+                pass
+        taken.add(run["trace"])
+    return None

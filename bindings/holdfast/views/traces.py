@@ -1,0 +1,329 @@
+"""A trace as it is shown: an archive, what is known of the cell that wrote it, and a window.
+
+The archive is read by `holdfast._views`, once for a window and a second time for nothing. What
+comes out are the data of web/schema/views.json, on the clock of the monitor (CLOCK_MONOTONIC), so that
+its samples lie beside the trace: an archive tells its begin by the time of day, which is laid
+along that clock by what both say now.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+import typing as t
+from array import array
+from pathlib import Path
+
+from . import comparison, exports
+
+VIEWS = ("timeline", "flame", "table", "compare")
+#: What stands above the timeline, as `%perfmonitor_plot --metrics` calls it. More would push that away.
+TRACKS = ("cpu", "memory", "io_read", "io_write", "gpu_util", "gpu_mem")
+_CELL = re.compile(r"In\[(\d+)\]")
+
+
+class ViewError(Exception):
+    """What was asked for can't be shown: one line for people."""
+
+
+class Window(t.NamedTuple):
+    """Seconds since a trace's begin; None: its own begin or end."""
+
+    begin: float | None = None
+    end: float | None = None
+
+
+class Read(t.NamedTuple):
+    """What was read of an archive: `_views.read`'s dict with arrays, and its place in time."""
+
+    found: dict[str, t.Any]
+    origin: int  # where the trace begins, ns on the monitor's clock
+    begin: int
+    end: int
+    wall: float | None  # seconds since 1970 at begin
+
+
+def archive_path(place: str | os.PathLike[str]) -> Path:
+    """The anchor file of an archive that is named by its directory, or by itself."""
+    path = Path(place)
+    if path.is_dir():
+        anchor = path / "traces.otf2"
+        if not anchor.is_file() and any(path.glob("profile.*")):
+            raise ViewError(
+                f"{path} has a profile and no trace; SCOREP_ENABLE_TRACING=true records one"
+            )
+        path = anchor
+    if not path.is_file():
+        raise ViewError(f"there is no trace {path}")
+    return path
+
+
+def _reader() -> t.Any:
+    try:
+        from holdfast import _views
+    except ImportError as error:
+        raise ViewError(f"traces can't be read, this is built without OTF2 ({error})") from error
+    return _views
+
+
+def _column(raw: bytes) -> array[int]:
+    numbers = array("q")
+    numbers.frombytes(raw)
+    return numbers
+
+
+def _columns(item: dict[str, t.Any]) -> dict[str, t.Any]:
+    return {
+        name: _column(value) if isinstance(value, bytes) else value for name, value in item.items()
+    }
+
+
+def _named(rows: list[dict[str, t.Any]]) -> list[dict[str, t.Any]]:
+    """Processes of several machines are told apart by them."""
+    if len({row["host"] for row in rows}) < 2:
+        return rows
+    return [{**row, "process": f"{row['process']} on {row['host']}"} for row in rows]
+
+
+def read(path: Path, window: Window, slices: int = 100_000) -> Read:
+    """Read an archive's window. Raises ViewError."""
+    if window.begin is not None and window.end is not None and window.end <= window.begin:
+        raise ViewError(f"the range {window.begin:g}:{window.end:g} is empty")
+    offset = time.time_ns() - time.monotonic_ns()
+    reader = _reader()
+    try:
+        length, realtime = reader.span(path)
+        origin = max(realtime - offset, 0) if realtime else 0
+        found = reader.read(path, begin=window.begin, end=window.end, origin=origin, slices=slices)
+    except (ValueError, OSError) as error:
+        raise ViewError(f"{path} can't be read: {error}") from error
+    if window.begin is not None and window.begin * 1e9 > length:
+        raise ViewError(f"the trace is {length / 1e9:.3f} s long; nothing is after that")
+    first = origin + round((window.begin or 0) * 1e9)
+    last = origin + (length if window.end is None else min(round(window.end * 1e9), length))
+    wall = realtime / 1e9 + (window.begin or 0) if realtime else None
+    for part in ("table", "paths"):
+        found[part] = _columns(found[part])
+    found["rows"] = _named([_columns(row) for row in found["rows"]])
+    return Read(found, origin, first, max(last, first + 1), wall)
+
+
+def _fit(done: Read, window: Window) -> tuple[int, int]:
+    """Where the axis begins and ends: at the first and the last call, but for a given window.
+
+    It begins with the trace, at 0, where the first call is close to that.
+    """
+    rows = [row for row in done.found["rows"] if row["begin"]]
+    begin, end = done.begin, done.end
+    if rows and window.begin is None:
+        begin = min(row["begin"][0] for row in rows)
+    if rows and window.end is None:
+        last = max(
+            start + length
+            for row in rows
+            for start, length in zip(row["begin"], row["duration"], strict=True)
+        )
+        end = max(last, begin + 1)
+    if begin - done.begin < (end - done.begin) / 50:
+        begin = done.begin
+    return begin, end
+
+
+class Trace:
+    """One trace, to be shown. Its representation in a notebook is the view.
+
+    Attributes
+    ----------
+    path : pathlib.Path
+        The archive's anchor file.
+    run : dict or None
+        What the kernel knows of the cell: number, code, outcome, cost (runs.py).
+    before : Trace or None
+        What it is compared with.
+    """
+
+    def __init__(
+        self,
+        place: str | os.PathLike[str],
+        *,
+        run: dict[str, t.Any] | None = None,
+        before: Trace | None = None,
+        sources: t.Mapping[int, str] | None = None,
+    ):
+        self.path = archive_path(place)
+        self.run = run
+        self.before = before
+        self.shown = "timeline"
+        self.window = Window()
+        self._sources = sources or {}
+        self._read: Read | None = None
+
+    def view(self, view: str, window: Window | None = None) -> Trace:
+        """The same, shown in another way. Raises ViewError."""
+        if view not in VIEWS:
+            raise ViewError(f"there is no view {view}; there are {', '.join(VIEWS)}")
+        if view == "compare":
+            self.comparison()
+        self.shown = view
+        if window is not None and window != self.window:
+            self.window, self._read = window, None
+        self.read()  # here, where an error is told
+        return self
+
+    def read(self) -> Read:
+        """The archive, read once."""
+        if self._read is None:
+            self._read = read(self.path, self.window)
+        return self._read
+
+    @property
+    def title(self) -> str:
+        if self.run is None:
+            return str(self.path.parent)
+        what = "multi-cell run" if self.run.get("multicell") else "cell"
+        return f"{what} In[{self.run['number']}]"
+
+    def table(self) -> list[dict[str, t.Any]]:
+        """Each function: name, file, line, visits, inclusive and exclusive seconds; longest first."""
+        found = self.read().found
+        rows = _rows(found["regions"], found["table"])
+        return sorted(rows.values(), key=lambda row: -row["exclusive"])
+
+    def comparison(self) -> list[dict[str, t.Any]]:
+        """As `table`, and what each was in the run before; what changed most first.
+
+        `before` has visits, inclusive and exclusive, all 0 for what is new; `change` is that of the
+        exclusive seconds. Raises ViewError where there is no run before.
+        """
+        if self.before is None:
+            raise ViewError(f"{self.title} has no run before it to be compared with")
+        found = self.read().found
+        previous, regions = comparison.previous(self, self.before, found["regions"])
+        now, then = _rows(regions, found["table"]), _rows(regions, previous["table"])
+        made = []
+        for region in now | then:
+            row = now.get(region) or {**then[region], **_NOTHING}
+            before = {name: then.get(region, _NOTHING)[name] for name in _NOTHING}
+            change = row["exclusive"] - before["exclusive"]
+            made.append({**row, "before": before, "change": change})
+        return sorted(made, key=lambda row: -abs(row["change"]))
+
+    def data(self) -> dict[str, t.Any]:
+        """What web/schema/views.json describes."""
+        done = self.read()
+        found = done.found
+        begin, end = _fit(done, self.window)
+        regions, previous = found["regions"], None
+        if self.before is not None:
+            previous, regions = comparison.previous(self, self.before, regions)
+        cells = [_cell_of(file) for file in regions["file"]]
+        data: dict[str, t.Any] = {
+            "title": self.title,
+            "origin": done.origin,
+            "begin": begin,
+            "end": end,
+            "facts": self._facts(),
+            "notes": self._notes(),
+            "regions": {**regions, "cell": cells},
+            "locations": found["rows"],
+            "paths": [{"name": "all threads", **found["paths"]}],
+            "table": found["table"],
+            "cells": self._cells(set(cells) - {0}),
+        }
+        if tracks := self._tracks(begin, end):
+            data["tracks"] = tracks
+        if done.wall is not None:
+            data["wall"] = done.wall + (begin - done.begin) / 1e9
+        if previous is not None:
+            data["previous"] = previous
+            data["seconds"] = comparison.seconds(self)
+        return data
+
+    def _cells(self, numbers: set[int]) -> list[dict[str, t.Any]]:
+        """The run, and the text of those cells whose lines are shown."""
+        cells = []
+        if self.run is not None:
+            own = self.run
+            cells.append(
+                {
+                    "index": own["number"],
+                    "begin": own["begin_ns"],
+                    "end": own["end_ns"],
+                    "kind": "multi" if own.get("multicell") else "instrumented",
+                    "outcome": own["outcome"],
+                    "source": self._sources.get(own["number"], own["code"]),
+                }
+            )
+            numbers = numbers - {own["number"]}
+        for number in sorted(numbers):
+            if number in self._sources:
+                cells.append(
+                    {"index": number, "begin": 0, "end": 0, "source": self._sources[number]}
+                )
+        return cells
+
+    def _tracks(self, begin: int, end: int) -> list[dict[str, t.Any]]:
+        """What the monitor sampled meanwhile; nothing of a trace that isn't this notebook's."""
+        if self.run is None:
+            return []
+        from holdfast.monitor import plot, source
+
+        try:
+            samples = source.connect().samples("process", begin, end)
+        except (OSError, RuntimeError, LookupError, ValueError):
+            return []  # there is no monitor
+        drawn = plot.tracks(samples, plot.metrics(TRACKS), begin, end)
+        return [track for track in drawn if not track.get("hidden")]
+
+    def _facts(self) -> list[tuple[str, str]]:
+        found = self.read().found
+        calls = sum(row["calls"] for row in found["rows"])
+        known = exports.facts(self.run) if self.run is not None else []
+        return [*known, ("calls", f"{calls:,}")]
+
+    def _notes(self) -> list[str]:
+        rows = self.read().found["rows"]
+        notes = [f"Trace: {self.path.parent}"]
+        if pixel := max((row["pixel"] for row in rows), default=0):
+            notes.append(
+                f"Calls below {exports.time(pixel / 1e6)} are joined; --range A:B shows each."
+            )
+        if hidden := sum(row["hidden"] for row in rows):
+            notes.append(f"{hidden:,} calls lie too deep to be drawn.")
+        return notes
+
+    def export(self, target: str | os.PathLike[str]) -> Path:
+        """Write it as a file of another program, which the name's end says. Raises ViewError.
+
+        .speedscope.json (speedscope), .json (Chrome's trace events, which Perfetto opens),
+        .callgrind or callgrind.out.* (KCachegrind), .pstats or .prof (pstats, SnakeViz),
+        .collapsed or .folded (flamegraph.pl), .cubex (Cube), .html (this view), .svg (a still).
+        """
+        return exports.write(self, Path(target))
+
+    def _repr_mimebundle_(self, include: t.Any = None, exclude: t.Any = None) -> dict[str, str]:
+        from . import page
+
+        return page.bundle(self.data(), self.shown)
+
+
+_NOTHING = {"visits": 0, "inclusive": 0.0, "exclusive": 0.0}
+
+
+def _rows(regions: dict[str, t.Any], table: dict[str, t.Any]) -> dict[int, dict[str, t.Any]]:
+    """The rows of a table, in seconds, by the number of their region."""
+    return {
+        region: {
+            **{name: regions[name][region] for name in ("name", "file", "line")},
+            "visits": table["visits"][i],
+            "inclusive": table["inclusive"][i] / 1e9,
+            "exclusive": table["exclusive"][i] / 1e9,
+        }
+        for i, region in enumerate(table["region"])
+    }
+
+
+def _cell_of(file: str) -> int:
+    match = _CELL.fullmatch(file)
+    return int(match[1]) if match else 0

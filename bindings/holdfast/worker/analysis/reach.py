@@ -1,0 +1,273 @@
+"""Which names of the notebook a cell can reach.
+
+Buffers are always bound: mapping them is cheap. Decoding what was pickled is not, so names that the
+cell's code can't touch are left in the store. What it can touch is read off its compiled
+code: the names of every code object in it, nested ones included, then those of the notebook's own
+functions and classes behind these names, and so on until nothing new appears. Which functions are
+behind a value that was just decoded, the walk over live objects tells, in C. A name too
+many costs a little time; a name too few would be a wrong NameError. So wherever code could
+reach a variable without naming it, everything is bound, and the report says why:
+
+* `globals`, `locals`, `vars`, `dir`, `eval`, `exec`, frames, `inspect`, `__main__`, `In`/`Out`,
+  unpickling, which finds functions and classes of `__main__` by their names;
+* query strings, which may be put together at run time (`df.query`, `df.eval`, `evaluate`);
+* the shell itself, where the user asks for it (`get_ipython()`) or has a variable for it;
+* modules of the user's own that look into the notebook (own_modules.py);
+* magics that look at the namespace by themselves, or that we don't know. In those that we do
+  (%timeit, %%time, !command, ...) each word of the text counts as a name, which covers
+  the code that they run and IPython's `$name` and `{expression}`.
+
+Words of other strings count as names as well: formulas (`ols("y ~ f(x)", data)`) and format
+strings look up names in them. A cell that doesn't compile reaches nothing. Names are taken from
+attributes too: telling them apart would cost more than binding a name that happens to be called
+like an attribute.
+
+The same analysis of plain cells tells which variables they can have changed (touched.py).
+"""
+
+from __future__ import annotations
+
+import ast
+import gc
+import re
+import types
+import typing as t
+
+from IPython.core.interactiveshell import InteractiveShell
+
+from ..remaking import missed, remake
+from .own_modules import OwnModules, imported_look_out
+
+_LOOKS_AT_ALL = frozenset(
+    """globals locals vars dir eval exec inspect __main__ _getframe currentframe f_globals
+    f_locals f_back user_ns user_global_ns user_module runpy query evaluate run_cell run_code
+    In Out _ih _oh __globals__ __builtins__ settrace setprofile _current_frames
+    _current_exceptions gc tb_frame gi_frame cr_frame ag_frame last_value last_exc last_traceback
+    __subclasses__ __code__ pickle cloudpickle dill shelve read_pickle""".split()
+)
+
+# Magics whose text tells what they reach.
+_PLAIN_MAGICS = frozenset(
+    """time timeit prun matplotlib env set_env cd pwd ls bash sh script system sx writefile file
+    html HTML latex markdown svg SVG javascript js perl ruby python python3 capture alias
+    precision config logstart logstop xmode colors autosave pip conda mkdir cat less man
+    holdfast gui lsmagic magic quickref load_ext reload_ext autoreload pprint
+    alias_magic cp mv rm rmdir ll lf lk ldir lx more pinfo pinfo2 pdoc psource""".split()
+)
+
+_MAGIC_CALLS = frozenset(("run_line_magic", "run_cell_magic", "system", "getoutput"))
+_WORD = re.compile(r"[^\W\d]\w*")
+_STRING_MAX = 4096  # characters: longer ones are texts, not formulas
+_WALK_MAX = 20_000  # objects looked at behind one binding
+_AWAIT = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+
+
+def bind(
+    names: t.Any,
+    shell: t.Any,
+    code: str,
+    also: t.Mapping[str, str] = types.MappingProxyType({}),
+    always: t.Iterable[str] = (),
+) -> tuple[dict[str, t.Any], str]:
+    """Bind what `code` can reach; the report of Names.bind, and why all was bound, or "".
+
+    The report has `reached` besides: the names, or None where all count as reached.
+
+    Parameters
+    ----------
+    names : holdfast._store.Names
+        Knows what the store has.
+    shell : IPython.core.interactiveshell.InteractiveShell
+        Transforms the cell, and has the namespace to bind in.
+    code : str
+        The cell as the user wrote it.
+    also : mapping of str to str
+        Names that are kept under another: who reaches `_` reaches `_5`.
+    always : iterable of str
+        Names that count as reached.
+    """
+    reach, modules = Reach(code, shell.transform_cell), OwnModules()
+    reach.names.update(always)
+    total: dict[str, t.Any] = {"reached": None}
+    done: set[str] = set()
+
+    def take(part: dict[str, t.Any]) -> None:
+        for found in part.pop("code").values():
+            reach.add_functions(found)
+        _add(total, part)
+
+    while not reach.reason:
+        reach.names.update(also[name] for name in also.keys() & reach.names)
+        new = reach.names - done
+        if not new:
+            break
+        done |= new
+        take(names.bind(shell.user_ns, names=new))
+        for _, part in remake(names, shell.user_ns, total["absent"]):
+            take(part)
+        total["reached"] = reach.names
+        reach.names.update(missed(total["absent"]).values())
+        if any(shell.user_ns.get(name) is shell for name in new):
+            reach.add_shell()
+        reach.reason = reach.reason or modules.look()
+    if reach.reason:
+        _add(total, names.bind(shell.user_ns, names=None) | {"code": {}})
+        for _, part in remake(names, shell.user_ns, total["absent"]):
+            _add(total, part)
+        total["reached"] = None
+    elif total["reached"] is None:
+        _add(total, names.bind(shell.user_ns, names=()) | {"code": {}})
+        total["reached"] = reach.names
+    return total, reach.reason
+
+
+def _add(total: dict[str, t.Any], part: dict[str, t.Any]) -> None:
+    """Sum the reports of several binds: what the last one skipped is what is skipped."""
+    for key, value in part.items():
+        if key == "skipped":
+            total[key] = value
+        elif key in ("absent", "code"):
+            total.setdefault(key, {}).update(value)
+        else:
+            total[key] = total.get(key, 0) + value
+
+
+class Reach:
+    """The names that a cell can reach, growing as functions are followed.
+
+    Attributes
+    ----------
+    names : set of str
+    reason : str
+        Why the names don't tell, or "".
+    """
+
+    def __init__(self, code: str = "", transform: t.Callable[[str], str] | None = None):
+        self.names: set[str] = set()
+        self.reason = ""
+        self._seen: set[int] = set()
+        self._kept: list[object] = []  # so that ids in _seen stay taken
+        if transform is not None:
+            self._source(code, transform)
+
+    def _source(self, code: str, transform: t.Callable[[str], str]) -> None:
+        try:
+            tree = ast.parse(transform(code))
+            compiled = compile(tree, "<cell>", "exec", flags=_AWAIT, dont_inherit=True)
+        except (SyntaxError, ValueError, TypeError, OverflowError, RecursionError):
+            return  # the shell will say so
+        if "get_ipython" in code:
+            self._all("the code uses get_ipython")
+        self._magics(tree)
+        self.add_code(compiled)
+
+    def follow(self, namespace: dict[str, t.Any], names: t.Iterable[str]) -> None:
+        """Add what the notebook's functions and classes behind `names` reach."""
+        work = [namespace[name] for name in names if name in namespace]
+        looked = 0
+        while work and not self.reason:
+            value = work.pop()
+            if id(value) in self._seen or not _may_hold_code(value):
+                continue
+            self._seen.add(id(value))
+            self._kept.append(value)
+            looked += 1
+            if isinstance(value, InteractiveShell):
+                self.add_shell()
+            if looked > _WALK_MAX:
+                self.reason = "a value holds too many objects to look for functions in it"
+                return
+            if isinstance(value, types.FunctionType):
+                if value.__globals__ is not namespace and value.__module__ != "__main__":
+                    continue
+                self.add_function(value)
+            # An instance's attributes lie in itself on Python 3.13: its dict doesn't refer to them.
+            behind = value.values() if type(value) is dict else gc.get_referents(value)
+            work.extend(item for item in behind if item is not namespace)
+
+    # ---- one code object
+
+    def add_shell(self) -> None:
+        """A variable that it can reach is the shell."""
+        self._all("the code can reach the shell")
+
+    def add_functions(self, found: t.Iterable[object]) -> None:
+        """Add what those among these objects reach that are functions."""
+        for one in found:
+            if isinstance(one, types.FunctionType):
+                self.add_function(one)
+
+    def add_function(self, function: types.FunctionType) -> None:
+        """Add what a function of the notebook reaches by itself."""
+        self.add_code(function.__code__)
+        if "get_ipython" in function.__code__.co_names:
+            self._all("a function that the cell can reach uses get_ipython")
+
+    def add_code(self, code: types.CodeType) -> None:
+        """Add what compiled code names."""
+        work = [code]
+        while work:
+            code = work.pop()
+            self.names.update(code.co_names)
+            dangerous = _LOOKS_AT_ALL.intersection(code.co_names)
+            if dangerous:
+                self._all(f"the code uses {sorted(dangerous)[0]}")
+            self._all(imported_look_out(code))
+            for constant in code.co_consts:
+                if isinstance(constant, types.CodeType):
+                    work.append(constant)
+                elif isinstance(constant, str) and len(constant) <= _STRING_MAX:
+                    self._words(constant)
+
+    # ---- magics, as IPython's transformation left them
+
+    def _magics(self, tree: ast.AST) -> None:
+        for node in ast.walk(tree):
+            if (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Attribute)
+                and node.func.attr in _MAGIC_CALLS
+            ):
+                texts = [
+                    argument.value
+                    for argument in node.args
+                    if isinstance(argument, ast.Constant) and isinstance(argument.value, str)
+                ]
+                self._magic(node.func.attr, texts)
+
+    def _magic(self, call: str, texts: list[str]) -> None:
+        if call in ("run_line_magic", "run_cell_magic") and texts:
+            name = texts.pop(0)
+            if name not in _PLAIN_MAGICS:
+                self._all(f"%{name} may look at any variable")
+        for text in texts:
+            words = self._words(text)
+            dangerous = _LOOKS_AT_ALL.intersection(words)
+            if dangerous:
+                self._all(f"the code uses {sorted(dangerous)[0]}")
+
+    def _words(self, text: str) -> set[str]:
+        words = set(_WORD.findall(text))
+        self.names |= words
+        if "__main__" in words:
+            self._all("the code names __main__")
+        return words
+
+    def _all(self, reason: str) -> None:
+        self.reason = self.reason or reason
+
+
+_ATOMS = (str, bytes, bytearray, int, float, complex, type(None), types.ModuleType)
+
+
+def _may_hold_code(value: object) -> bool:
+    """Whether a function of the notebook may be behind this object.
+
+    Types that aren't the notebook's, and builtins, are ends; NumPy arrays are no containers for
+    the collector and look like one.
+    """
+    if isinstance(value, _ATOMS) or isinstance(value, types.BuiltinFunctionType):
+        return False
+    if isinstance(value, type):
+        return value.__module__ == "__main__"
+    return gc.is_tracked(value)

@@ -1,0 +1,222 @@
+"""Which variables the home's cells can have touched since the last commit.
+
+A save that looked at every variable would cost what the notebook holds. What a plain cell can have
+changed is what its code can reach: the names in it, those in the functions and classes behind
+these names, and so on. That is reach.py's question, asked of cells that have already run, and only
+when there is something to commit: while cells run, their compiled code is kept and no more.
+
+So the functions that were behind a name when the cell ran may be gone by now. They are known
+all the same: each save tells the code behind the values that it looked at, which is what they
+had until somebody touched them, and code that came into being since is in the cells' own.
+What can change a variable without a cell that reaches it:
+
+* code that somebody else can call: a callback given to a library, a thread's function, a handler
+  of signals, a finalizer. A save sees that a function is held by more than the variables
+  (`held`), or that functions exist that no variable leads to (`strays`). What held code names is
+  touched always; a stray may name anything.
+* methods, since an instance may be anywhere: what the notebook's classes name is touched always.
+* references to an object that aren't the notebook's, such as Matplotlib's list of figures. A value
+  that has any is looked at in any case (names_collect.c).
+* modules of the user's own that look into `__main__` (own_modules.py).
+
+Where none of this can tell, everything counts as touched, and the reason is reported.
+Watching the objects instead, by a version in each dict or by write-protected memory, was
+rejected: CPython has no such versions for lists or instances, and reference counts are written
+to by reading.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import gc
+import re
+import sys
+import types
+import typing as t
+
+from holdfast import _carry
+
+from ..ipython import results
+from .own_modules import OwnModules
+from .reach import Reach
+
+_CELLS_MAX = 1000  # whose code is kept between two commits
+_UNDERS = {"_", "__", "___"}
+_WORD = re.compile(r"[^\W\d]\w*")
+
+
+@dataclasses.dataclass
+class _Period:
+    """What ran between two commits."""
+
+    cells: list[tuple[str, list[types.CodeType]]] = dataclasses.field(default_factory=list)
+    words: set[str] = dataclasses.field(default_factory=set)
+    reason: str = ""
+
+    def add(self, later: _Period) -> None:
+        self.cells += later.cells
+        self.words |= later.words
+        self.reason = self.reason or later.reason
+
+
+class _Behind(t.NamedTuple):
+    """What the code behind one value names."""
+
+    names: frozenset[str]
+    classes: frozenset[str]
+    reason: str
+
+
+class Touched:
+    """The cells since the last commit, and the code behind the variables at that commit.
+
+    Parameters
+    ----------
+    shell : IPython.core.interactiveshell.InteractiveShell
+        Whose cells are meant.
+    names : holdfast._store.Names
+        Watches the shell's namespace.
+    """
+
+    def __init__(self, shell: t.Any, names: t.Any):
+        self._shell = shell
+        self._names = names
+        self._period = _Period(reason="no variable was looked at before")
+        self._taken: _Period | None = None
+        self._behind: dict[str, _Behind] = {}
+        self._held: set[str] = set()
+        self._stray_reason = ""
+        self._last: frozenset[str] = frozenset()
+        self._modules = OwnModules()
+        names.watch(shell.user_ns)
+        names.strays()  # what is normal
+
+    # ---- while cells run
+
+    def begin(self, text: str) -> None:
+        """A cell begins."""
+        if len(self._period.cells) == _CELLS_MAX:
+            self._period = _Period(reason=f"more than {_CELLS_MAX} cells ran since the last commit")
+        self._period.cells.append((text, []))
+
+    def ran(self, code: types.CodeType) -> None:
+        """A piece of the cell that began last is about to run."""
+        if not self._period.cells:
+            self._period.cells.append(("", []))
+        self._period.cells[-1][1].append(code)
+
+    def anything(self, reason: str) -> None:
+        """Something ran that nobody looked at."""
+        self._period.reason = self._period.reason or reason
+
+    def asked(self, text: str) -> None:
+        """A completion or an inspection evaluated some of these words."""
+        self._period.words.update(_WORD.findall(text))
+
+    # ---- at a commit
+
+    def take(self) -> tuple[set[str] | None, str]:
+        """The names that can have been touched, or None and why.
+
+        The period ends here, for good with `settle`; without it, it is part of the next.
+        """
+        if self._taken is not None:
+            self._taken.add(self._period)
+            self._period = self._taken
+        self._taken, self._period = self._period, _Period()
+        reason = self._taken.reason or self._stray_reason or self._modules.look()
+        return (None, reason) if reason else self._close(*self._name(self._taken))
+
+    def settle(self) -> None:
+        """What the last commit saved is committed."""
+        self._taken = None
+
+    def learn(self, code: t.Mapping[str, list], held: t.Iterable[str] = ()) -> None:
+        """What a save or an adoption told of the code behind the values that it saw."""
+        for key, found in code.items():
+            self._behind[key] = _look_behind(found)
+            self._held.discard(key)
+        self._held.update(held)
+        self._last = results.last_results(self._shell)
+
+    def count_strays(self) -> None:
+        """After a save: does somebody hold functions that it didn't see?"""
+        strays = self._names.strays() - self._kept_by_errors()
+        self._stray_reason = (
+            "something besides the variables holds functions of the notebook" if strays else ""
+        )
+
+    # ---- names
+
+    def _name(self, period: _Period) -> tuple[set[str], str]:
+        """What the cells' own code names."""
+        names = set(period.words)
+        for text, codes in period.cells:
+            reach = Reach()
+            for code in codes:
+                reach.add_code(code)
+            if "get_ipython" in reach.names:  # magics: their text tells
+                reach = Reach(text, self._shell.transform_cell)
+            if reach.reason:
+                return names, reach.reason
+            names |= reach.names
+        return names, ""
+
+    def _close(self, names: set[str], reason: str) -> tuple[set[str] | None, str]:
+        """And what is named by the code behind these names, and by what may run anyhow."""
+        work = names | self._held
+        work.update(key for key in self._behind if key.startswith("\0"))
+        done: set[str] = set()
+        while work and not reason:
+            key = work.pop()
+            done.add(key)
+            if self._shell.user_ns.get(key) is self._shell:
+                reason = "the code can reach the shell"
+            if key in _UNDERS:
+                work |= self._last - done
+            behind = self._behind.get(key)
+            if behind is not None:
+                reason = behind.reason
+                work |= (behind.names | behind.classes) - done
+        return (None, reason) if reason else (done, "")
+
+    # ---- what isn't in the cells
+
+    def _kept_by_errors(self) -> int:
+        """References to the namespace that the frames of shown tracebacks hold.
+
+        Those frames have ended: they keep their functions, and nobody can call them.
+        """
+        namespace, count = self._shell.user_ns, 0
+        for frame in _frames_of(getattr(sys, "last_value", None)):
+            for held in gc.get_referents(frame):
+                if held is namespace:
+                    count += 1
+                elif isinstance(held, types.FunctionType) and held.__globals__ is namespace:
+                    # The frame, the list of referents, this name and the call.
+                    count += sys.getrefcount(held) == 4
+        return count
+
+
+def _look_behind(found: t.Collection[object]) -> _Behind:
+    reach = Reach()
+    reach.add_functions(found)
+    classes = {_carry.class_key(one) for one in found if isinstance(one, type)}
+    return _Behind(frozenset(reach.names), frozenset(classes), reach.reason)
+
+
+def _frames_of(error: BaseException | None) -> set[types.FrameType]:
+    frames: set[types.FrameType] = set()
+    seen: set[int] = set()
+    work = [error]
+    while work:
+        error = work.pop()
+        if error is None or id(error) in seen:
+            continue
+        seen.add(id(error))
+        work += [error.__cause__, error.__context__]
+        step = error.__traceback__
+        while step is not None:
+            frames.add(step.tb_frame)
+            step = step.tb_next
+    return frames

@@ -1,0 +1,103 @@
+"""The assistant: answers questions while the home runs a cell, and debugs (debugger.py).
+
+It is a fork of the template, as a standby is, made when the frontend needs it and released when the
+cell that kept the home busy has ended. It never runs a cell. `is_complete` needs no state, and
+the history is in the profile's database. To complete or to inspect it binds what the last commit
+has of the names that the question mentions, and knows of the others that they exist; so it
+costs what is asked about, not what the notebook holds. What plain cells did since that commit
+it can't know.
+
+Attributes are looked up on decoded objects, which is the user's code at work, in a process that the
+frontend ends when an answer takes too long.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import typing as t
+from pathlib import Path
+
+from IPython.core.history import HistoryAccessor
+
+from holdfast.codecs import handles
+
+from .cell import Cell
+from .control import Frame
+from .debug.debugger import Debugger
+from .requests import Worker, _message
+from .settings import state
+
+_WORD = re.compile(r"[^\W\d]\w*")
+_SHOWS_NAMES = frozenset(("complete_request", "inspect_request"))
+
+
+class _Unbound:
+    """Stands for a variable that the question doesn't mention."""
+
+    def __repr__(self) -> str:
+        return "<a variable of the notebook>"
+
+
+class Assistant(Worker):
+    """Answers from the last commit."""
+
+    config = Cell.config  # no session of its own in the history
+
+    def prepare(self) -> None:
+        self.debugger = Debugger(self.channel)
+        handles.table.fetch = lambda number: None  # an open file is not for the curious
+        self._names: t.Any = None
+
+    def _sort(self, frame: Frame) -> None:
+        if frame.get("op") == "request" and frame.get("type") == "debug_request":
+            self.loop.create_task(self._debug(frame))  # it may wait for a process
+        else:
+            super()._sort(frame)
+
+    async def _debug(self, frame: Frame) -> None:
+        content = await self.debugger.process(frame["header"], _message(frame)["content"])
+        if content is None:
+            self.channel.send("reply", id=frame["id"], home=True)
+        else:
+            self.channel.send("reply", id=frame["id"], content=self.app.session.pack(content))
+
+    def op_debug(self, frame: Frame) -> None:
+        """The frontend connects the debugger with a process."""
+        self.debugger.connect(frame["target"], *self.channel.take_descriptors(1))
+
+    async def _answer(self, frame: Frame, message: dict[str, t.Any]) -> Frame:
+        if frame["type"] in _SHOWS_NAMES:
+            # A name that can't be had is only not known.
+            with contextlib.suppress(Exception):
+                self._know(str(message["content"].get("code", "")))
+        elif frame["type"] == "history_request":
+            self._know("")
+            self._recall(message["content"])
+        return await super()._answer(frame, message)
+
+    def _recall(self, content: dict[str, t.Any]) -> None:
+        """Read the profile's history; the session that runs is that of the home."""
+        file = Path(self.shell.profile_dir.location) / "history.sqlite"
+        history: t.Any = HistoryAccessor(hist_file=str(file))
+        own = self._names.extra("history") if self._names is not None else None
+        history.session_number = own or history.get_last_session_id() or 0
+        self.shell.history_manager = history
+        session = content.get("session") or 0
+        if session <= 0:
+            content["session"] = history.session_number + session
+
+    def _know(self, code: str) -> None:
+        """Bind what the code mentions of the last commit."""
+        if self.session is None:
+            return
+        if self._names is None:
+            from holdfast import _store
+
+            self._names = _store.Names(self.session)
+            carried = self._names.extra("state") or {}
+            wanted = {key: carried[key] for key in ("directory", "path") if key in carried}
+            state.apply(wanted, state.capture(self.shell), self.shell)
+            listed = {entry["name"] for entry in self._names.listing()}
+            self.shell.user_ns.update(dict.fromkeys(listed, _Unbound()))
+        self._names.bind(self.shell.user_ns, names=set(_WORD.findall(code)))

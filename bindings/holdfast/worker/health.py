@@ -1,0 +1,158 @@
+"""What a cell may have broken in its process, and its repair.
+
+A cell can do what it likes to the process that it runs in, and the next cell may run there, too.
+So after the code of each cell, and before anything of ours runs again, a few things are looked at
+without which no cell could run:
+
+* builtins that are gone, or are no functions any more, and those that the interpreter's own
+  modules can't do without, are put back;
+* modules that were loaded before the first cell, where `sys.modules` was emptied, are put back;
+* descriptors 0, 1 and 2 that are closed are opened again, 1 and 2 on the pipes that they were. So
+  they are where something else took their numbers that can't be written to: SQLite, which keeps
+  the history in another thread, opens /dev/null wherever it finds one of the three free;
+* a blocked SIGINT is unblocked, since nobody could interrupt the next cell.
+
+What can be repaired is repaired and told. Where the control channel or the event loop's own
+descriptor is closed, the process ends at once: what it would write there might go to a file of the
+user's by then. The frontend starts another from the store, and names what is lost.
+
+Everything else is the user's own choice and stays, as it does in ipykernel: another function as
+`print`, `input` or `__import__`, another object as `sys.stdout`, handlers of other signals,
+limits, the collector switched off, the umask, threads and children.
+
+It costs four system calls, and one copy of the builtins' names and one pass over them. This module
+itself uses nothing that a cell can replace there: what it needs it has from its import on.
+"""
+
+from __future__ import annotations
+
+import _signal
+import builtins
+import fcntl
+import os
+import select
+import signal
+import sys
+import typing as t
+from builtins import Exception as _Exception
+from builtins import all as _all
+from builtins import callable as _callable
+from builtins import dict as _dict
+from builtins import map as _map
+from builtins import print as _print
+from builtins import sorted as _sorted
+from builtins import str as _str
+from builtins import type as _type
+from operator import is_ as _is
+
+# Functions that nobody replaces for a purpose, and modules fail without.
+_VITAL = frozenset(
+    "len isinstance issubclass getattr setattr hasattr delattr iter next callable id hash".split()
+)
+_SPARE_MIN = 200  # above what a cell closes by hand, below the usual limit of 1024
+_names = builtins.__dict__
+_look_up = _names.get
+_sigmask = _signal.pthread_sigmask  # `signal` makes a set of enumerators
+_modules: dict[str, t.Any] = {}  # as they were before the first cell
+
+
+def note_modules() -> None:
+    """These are the modules that a cell finds."""
+    _modules.update(sys.modules)
+
+
+class Health:
+    """The checks of one process. Its descriptors 1 and 2 are those that it began with."""
+
+    def __init__(self, lifelines: t.Iterable[int]) -> None:
+        self.repairs = 0
+        self._spares = {fd: fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _SPARE_MIN) for fd in (1, 2)}
+        self._poll = select.poll()
+        self._poll.register(0, 0)  # tells of errors only, a closed descriptor being one
+        self._lifelines = frozenset(lifelines)  # descriptors without which the process is of no use
+        for fd in self._lifelines:
+            self._poll.register(fd, 0)
+        self._sigint = {signal.SIGINT}
+        if not _modules:
+            note_modules()
+
+    def begin(self) -> dict[str, t.Any]:
+        """Before the code of a cell: the builtins that it finds, for `check`."""
+        return _dict(_names)
+
+    def check(self, found: dict[str, t.Any]) -> None:
+        """After it: look, repair, and say so."""
+        told: list[str] = []
+        if not _all(_map(_is, _map(_look_up, found), found.values())):
+            told += _restore_builtins(found)
+        if sys.modules.get("builtins") is not builtins:
+            told += _restore_modules()
+        for fd, event in self._look():
+            if event & select.POLLNVAL and fd in self._lifelines:
+                os.write(2, b"holdfast: the cell closed its process's channel to the kernel\n")
+                os._exit(1)
+            elif event & select.POLLNVAL:
+                _open_null(fd)  # nobody misses it
+        for fd, spare in self._spares.items():
+            if not _is_writable(fd):
+                _reopen(fd, spare)
+                told.append(f"descriptor {fd}")
+        if signal.SIGINT in _sigmask(signal.SIG_UNBLOCK, self._sigint):
+            told += ["SIGINT, which was blocked"]
+        if told:
+            self.repairs += 1
+            _tell("put back what the cell took from its process: " + ", ".join(told))
+
+    def _look(self) -> list[tuple[int, int]]:
+        try:
+            return self._poll.poll(0)
+        except OSError:  # the cell set a limit below the count of what is polled
+            return []
+
+
+def _is_writable(fd: int) -> bool:
+    try:
+        return fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_ACCMODE != os.O_RDONLY
+    except OSError:
+        return False
+
+
+def _reopen(fd: int, spare: int) -> None:
+    try:
+        os.dup2(spare, fd)
+    except OSError:  # it is closed, too: what is written there has no reader
+        _open_null(fd)
+
+
+def _open_null(wanted: int) -> None:
+    fd = os.open(os.devnull, os.O_RDWR)
+    if fd != wanted:
+        os.dup2(fd, wanted)
+        os.close(fd)
+
+
+def _restore_builtins(originals: dict[str, t.Any]) -> list[str]:
+    """Put back those that are no choice of anybody's; their names."""
+    back = []
+    for name, original in originals.items():
+        now = _look_up(name)
+        if now is original:
+            continue
+        kept = _callable(now) and name not in _VITAL and _type(original) is not _type
+        if not kept and (_callable(original) or name not in _names):
+            _names[name] = original
+            back.append(name)
+    return _sorted(back)
+
+
+def _restore_modules() -> list[str]:
+    for name, module in _modules.items():
+        sys.modules.setdefault(name, module)
+    return ["sys.modules"]
+
+
+def _tell(text: _str) -> None:
+    try:
+        _print(f"holdfast: {text}", file=sys.stderr)
+    except _Exception:  # the user's own stream
+        pass

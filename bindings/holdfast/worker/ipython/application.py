@@ -1,0 +1,457 @@
+"""IPython's and ipykernel's own classes, with our transport under them.
+
+Extensions and libraries look for ipykernel: `get_ipython().kernel`, `IPKernelApp` in the
+configuration, `ZMQInteractiveShell` as the shell's class name, `comm.get_comm_manager()`. So a
+worker is an IPKernelApp with an IPythonKernel, whose profile, configuration, startup files and
+extensions are read as always. Only three things differ:
+
+* There are no sockets. A `ControlSession` turns what would be sent on one into a frame;
+  `ReplySlot` catches the answer of ipykernel's own request handlers.
+* `input()` and `getpass()` ask over the control channel.
+* SIGINT is interrupt.py's.
+
+A worker is built first, by `build`, and attached to its channel afterwards. Building is four
+fifths of its start and the same for every cell. So the template builds one application, which its
+forks find ready, and of whose pages they copy few (`build_ahead`). Nothing of the user's runs
+there: where he has configuration files of IPython's, which are Python, nothing is built ahead;
+startup files and the path of his own modules wait for `attach` in any case. Without such files the
+extensions are IPython's own.
+
+ipykernel 6.29 to 7 differ in how they keep a request's parent and in whether there are
+subshells; what is overridden here exists, with one meaning, in all of them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import queue
+import sys
+import threading
+import types
+import typing as t
+from pathlib import Path
+
+from .postponed import postponed, without_debugger
+
+with postponed(), without_debugger():  # which ipykernel 6 looks for when it is imported
+    from ipykernel.displayhook import ZMQDisplayHook
+    from ipykernel.ipkernel import IPythonKernel
+    from ipykernel.kernelapp import IPKernelApp
+    from jupyter_client.session import Session
+from traitlets import Any, Type, default
+from traitlets.config import Config
+
+from .. import commands
+from ..after_import import call_after_import
+from ..control import Channel, ChannelClosed
+from ..interrupt import Interrupts
+from ..output import Stream
+from ..packed import packed
+from ..parents import Parents
+from ..subshells import OwnInSubshell, current, in_subshell
+from .shell import CellCompiler, WorkerShell
+
+# A cell's inputs are adopted by the home; a second writer would only lock the database.
+CELL_CONFIG = {"HistoryManager": {"hist_file": ":memory:"}}
+_OURS = ("IPython", "ipykernel", "holdfast")
+
+
+class ReplySlot:
+    """Stands for the shell socket while a handler of ipykernel answers one request."""
+
+    channel = "shell"
+
+    def __init__(self) -> None:
+        self.content: bytes | None = None
+        self.metadata: bytes | None = None
+        self.buffers: list[t.Any] = []
+
+    def flush(self, *args: object) -> None:
+        """ipykernel flushes its sockets after a status; there is nothing to flush."""
+
+
+class Outlet:
+    """Stands for a socket on which messages are only sent."""
+
+    def __init__(self, channel: str):
+        self.channel = channel
+
+    def send_multipart(self, *args: object, **kwargs: object) -> None:
+        raise NotImplementedError(
+            f"the {self.channel} socket belongs to the frontend process: use the Session"
+        )
+
+    def flush(self, *args: object) -> None:
+        """See ReplySlot.flush."""
+
+
+class ControlSession(Session):
+    """A Session whose messages leave as `message` frames."""
+
+    wire = Any()  # Channel
+    parents = Any()  # Parents
+
+    def send(
+        self,
+        stream,
+        msg_or_type,
+        content=None,
+        parent=None,
+        ident=None,
+        buffers=None,
+        track=False,
+        header=None,
+        metadata=None,
+    ):
+        """Send one message: the frontend makes its header, signs and publishes it."""
+        if isinstance(msg_or_type, dict):
+            message = msg_or_type
+            kind = message.get("msg_type") or message["header"]["msg_type"]
+            content = message.get("content")
+            parent = parent or message.get("parent_header")
+            metadata = message.get("metadata")
+            buffers = buffers or message.get("buffers")
+        else:
+            kind = msg_or_type if msg_or_type is not None else header["msg_type"]
+            message = {
+                "msg_type": kind,
+                "content": content,
+                "parent_header": parent or {},
+            }
+        content = content if content is not None else {}
+        metadata_bytes = self.pack(metadata or {})
+        views = [_contiguous(index, buffer) for index, buffer in enumerate(buffers or [])]
+        if isinstance(stream, ReplySlot):
+            stream.content, stream.metadata = self.pack(content), metadata_bytes
+            stream.buffers = views
+            return message
+        frame: dict[str, t.Any] = {
+            "channel": getattr(stream, "channel", "iopub"),
+            "type": kind,
+            "content": packed(self.pack, content),
+            "metadata": metadata_bytes,
+            "buffers": views,
+        }
+        # ipykernel before 7 keeps one parent for all threads.
+        raw = self.parents.raw() if in_subshell() else self.parents.encode(parent)
+        if raw is not None and not self.parents.is_running(raw):
+            frame["parent"] = raw
+        # In a forked child of user code, or after the frontend's end, nobody listens.
+        with contextlib.suppress(ChannelClosed):
+            self.wire.send("message", **frame)
+        return message
+
+
+def _clear_callers(trace: types.TracebackType | None) -> None:
+    """From Python 3.12 on a frame keeps those that called it, and the shell's and the kernel's have
+    the cell's result, and so its error: with them it would wait for the collector (shell.py)."""
+    frame = None if trace is None else trace.tb_frame.f_back
+    while frame is not None:
+        if str(frame.f_globals.get("__name__")).partition(".")[0] in _OURS:
+            try:
+                frame.clear()
+            except RuntimeError:  # it runs
+                break
+        frame = frame.f_back
+
+
+def _contiguous(index: int, buffer: t.Any) -> memoryview:
+    view = memoryview(buffer)
+    if not view.contiguous:
+        raise ValueError(f"buffer {index} of a message is not contiguous")
+    return view.cast("B") if view.nbytes else memoryview(b"")
+
+
+class _NoDebugger:
+    """ipykernel's place for a debugger; ours is another process (debugger.py)."""
+
+    def __init__(self, *args: object, **kwargs: object):
+        pass
+
+
+class WorkerKernel(IPythonKernel):
+    """ipykernel's kernel object, without its sockets and threads."""
+
+    shell: t.Any
+    shell_class = Type(WorkerShell)
+    debugger_class = Any(_NoDebugger)
+    wire = Any()  # Channel
+    interrupts = Any()  # Interrupts
+    # ipykernel 7 asks this object which thread is the shell's before it installs its SIGINT
+    # handling; older versions don't look.
+    shell_channel_thread = Any(types.SimpleNamespace(parent_thread=threading.main_thread()))
+
+    @default("ident")
+    def _default_ident(self):
+        return os.urandom(16).hex()  # the original imports two modules for it
+
+    _supports_kernel_subshells = False  # ipykernel's own, which have sockets
+    _allow_stdin = OwnInSubshell(False)
+
+    def __init__(self, **kwargs: t.Any):
+        self._input_replies: queue.SimpleQueue[str] = queue.SimpleQueue()
+        with without_debugger():
+            super().__init__(**kwargs)
+        self.shell.compile = CellCompiler()
+        self.debugger = _NoDebugger()  # also where debugpy isn't installed
+
+    @contextlib.contextmanager
+    def _cancel_on_sigint(self, future):
+        """ipykernel's hook around an async cell: interrupt.py does the work, or subshells.py."""
+        with (current() or self.interrupts).awaiting(future):
+            yield
+
+    def _dummy_context_manager(self, future):
+        """Its hook in other threads than the main one."""
+        return self._cancel_on_sigint(future)
+
+    async def do_execute(self, *args, **kwargs):
+        """As ipykernel's, with the exception's name as the user is shown it."""
+        self.shell.kept = ()
+        content = await super().do_execute(*args, **kwargs)
+        if content["status"] == "error":
+            self._name_error(content)  # not here: a traceback may hold this frame
+        return content
+
+    def _name_error(self, content: dict[str, t.Any]) -> None:
+        result = self.shell.last_execution_result
+        error = result and (result.error_before_exec or result.error_in_exec)
+        if error is not None:
+            seen = self.shell.seen_as(error)
+            content["ename"], content["evalue"] = type(seen).__name__, str(seen)
+            _clear_callers(error.__traceback__)
+
+    def do_history(self, *args, **kwargs):
+        """As ipykernel's, with the number of the session that runs, for which IPython says 0."""
+        content = super().do_history(*args, **kwargs)
+        number = self.shell.history_manager.session_number
+        content["history"] = [(entry[0] or number, *entry[1:]) for entry in content["history"]]
+        return content
+
+    def _input_request(self, prompt, ident, parent, password=False):
+        """Ask the frontend for a line; blocks until it answers or SIGINT arrives."""
+        sys.stdout.flush()
+        sys.stderr.flush()
+        subshell = current()
+        asked = {"prompt": str(prompt), "password": bool(password)}
+        if subshell is not None:
+            asked["subshell"] = subshell.subshell
+        self.wire.send("input_request", **asked)
+        if subshell is not None:
+            value = subshell.input()
+        elif threading.current_thread() is threading.main_thread():
+            try:
+                value = self.wire.wait_for("input_reply").get("value", "")
+            except KeyboardInterrupt:
+                raise KeyboardInterrupt("Interrupted by user") from None
+        else:
+            value = self._input_replies.get()
+        if value == "\x04":
+            raise EOFError
+        return value
+
+    def input_reply(self, value: str) -> None:
+        """A reply that the main thread read for another thread."""
+        self._input_replies.put(value)
+
+
+class WorkerApp(IPKernelApp):
+    """The application object: IPKernelApp with the sockets left out."""
+
+    kernel_class = Type(WorkerKernel, klass=IPythonKernel)
+    blocking_class = Any()  # of a client, which nobody makes here: not to be imported
+    ahead = False  # built in the template, which runs no code of the user's
+
+    def __init__(self, **kwargs: t.Any):
+        super().__init__(**kwargs)
+        self.streams: list[Stream] = []
+
+    def attach(self, wire: Channel, parents: Parents, interrupts: Interrupts) -> None:
+        """Connect what was built to this process, and run what is the user's own."""
+        self.wire = self.session.wire = self.kernel.wire = wire
+        self.session.parents = parents
+        self.session.pid = os.getpid()
+        self.kernel.interrupts = interrupts
+        for name, fd in (("stdout", 1), ("stderr", 2)):
+            getattr(sys, name).flush()
+            stream = Stream(wire, parents, name, fd)
+            self.streams.append(stream)
+            setattr(sys, name, stream)
+            setattr(self, "_" + name, stream)
+            setattr(self.kernel, "_" + name, stream)
+        sys.displayhook = self.displayhook
+        os.register_at_fork(after_in_child=self._after_fork)
+        interrupts.listen()
+        super().init_path()
+        if self.ahead:
+            # All that init_code does without a configuration, but for a list of all modules' names,
+            # which would copy a page of the template's for each.
+            self._run_startup_files()
+            self.shell.user_ns_hidden.update(self.shell.user_ns)
+        else:
+            super().init_extensions()
+            super().init_code()
+
+    def load_config_file(self, *args, **kwargs):
+        """As the original, but not ahead."""
+        if self.ahead and any(
+            (Path(directory) / (name + suffix)).exists()
+            for directory in self.config_file_paths
+            for name in ("ipython_config", "ipython_kernel_config")
+            for suffix in (".py", ".json")
+        ):
+            raise OwnConfiguration
+        super().load_config_file(*args, **kwargs)
+
+    def parse_command_line(self, argv=None):
+        """There is none: the notebook's process is the frontend. Looking through all classes for
+        options that nobody gave would be a third of a worker's start."""
+        self.argv, self.extra_args, self.cli_config = [], [], Config()
+
+    # ---- what the frontend does for us
+
+    def init_connection_file(self):
+        """The connection file is the frontend's."""
+
+    def init_pdb(self):
+        """As the original, once there is a debugger of Python's: few notebooks import one."""
+        if "pdb" in sys.modules:
+            super().init_pdb()
+        else:
+            call_after_import("pdb", super().init_pdb)
+
+    def write_connection_file(self, **kwargs):
+        """See init_connection_file."""
+
+    def log_connection_info(self):
+        """See init_connection_file."""
+
+    def init_poller(self):
+        """The end of the control channel tells that the frontend died."""
+
+    def init_sockets(self):
+        """A session without sockets."""
+        self.session = ControlSession(parent=self)
+        self.iopub_socket = Outlet("iopub")
+
+    def init_heartbeat(self):
+        """The frontend answers heartbeats."""
+
+    def init_signal(self):
+        """SIGINT is handled by interrupt.py: see attach."""
+
+    def init_path(self):
+        """See attach."""
+
+    def init_extensions(self):
+        """See attach; those that nobody configured are IPython's own."""
+        if self.ahead:
+            super().init_extensions()
+
+    def init_code(self):
+        """See attach."""
+
+    def close(self):
+        """There are no sockets to close."""
+
+    # ---- output
+
+    def init_io(self):
+        """The display hook; the streams come when there is a channel."""
+        self.displayhook = ZMQDisplayHook(self.session, self.iopub_socket)
+        for handler in self.log.handlers:
+            # The application's own log goes to the real stderr, as under ipykernel.
+            if isinstance(handler, logging.StreamHandler):
+                handler.setStream(sys.__stderr__)
+        self.patch_io()
+
+    def _after_fork(self) -> None:
+        self.wire.abandon()
+        self.shell.health = None  # nothing of it is a worker's any more
+        for stream in self.streams:
+            stream.after_fork()
+
+    # ---- the kernel object
+
+    def init_kernel(self):
+        """Create the kernel, and with it the shell."""
+        self.kernel = self.kernel_class.instance(
+            parent=self,
+            session=self.session,
+            iopub_socket=self.iopub_socket,
+            stdin_socket=Outlet("stdin"),
+            log=self.log,
+            profile_dir=self.profile_dir,
+            user_ns=self.user_ns,
+        )
+        self.displayhook.get_execution_count = lambda: self.kernel.execution_count
+
+
+class OwnConfiguration(Exception):
+    """The user has configuration files, which only a worker may run."""
+
+
+_built: tuple[dict[str, t.Any], WorkerApp] | None = None  # ahead, and for which configuration
+
+
+def build(config: dict[str, t.Any], ahead: bool = False) -> WorkerApp:
+    """Create and initialize the application of a process; `attach` it then."""
+    app = WorkerApp.instance()
+    app.ahead = ahead
+    # 'IPKernelApp' in get_ipython().config is how libraries recognise a notebook.
+    app.update_config(Config({"IPKernelApp": {"parent_handle": 0}, **config}))
+    app.initialize([])
+    commands.register(app.shell)
+    _ = app.shell.display_formatter.formatters  # made when first asked for: not in the cell
+    app.log.setLevel(app.log_level)  # else each request is made a record that no handler takes
+    return app
+
+
+def build_ahead(config: dict[str, t.Any]) -> None:
+    """In the template: build what `start` in its forks will find, unless that is the user's."""
+    global _built
+    try:
+        _built = config, build(config, ahead=True)
+        note_modules()
+    except (OwnConfiguration, SystemExit):  # a worker meets it, too, and tells
+        _clear_instances()
+
+
+def is_built_ahead() -> bool:
+    """Whether this template has the shell that its forks will find."""
+    return _built is not None
+
+
+def note_modules() -> None:
+    """In the template: an aggressive %reset keeps the modules that are there now."""
+    if _built is not None:
+        _built[1].shell._sys_modules_keys = set(sys.modules)
+
+
+def start(wire: Channel, parents: Parents, interrupts: Interrupts, config: dict) -> WorkerApp:
+    """The application of this process, attached to its channel."""
+    if _built is None:
+        app = build(config)
+    else:
+        app = _built[1]
+        if _built[0] != config:
+            _keep_history(app)
+    app.attach(wire, parents, interrupts)
+    return app
+
+
+def _keep_history(app: WorkerApp) -> None:
+    """Give what was built for a cell, whose history ends with it, the profile's: all else is the
+    same for the home, and to build it again would cost as much memory as all other pages."""
+    history = app.shell.history_manager
+    for each in (app, app.kernel, app.shell, history):
+        each.config.pop("HistoryManager", None)
+    history.keep()
+
+
+def _clear_instances() -> None:
+    """Forget what was built ahead, or in part."""
+    for singleton in (WorkerShell, WorkerKernel, WorkerApp):
+        singleton.clear_instance()

@@ -1,0 +1,67 @@
+"""Which of IPython's functions a recording shows: none but what leads to the program's own.
+
+A magic is IPython's code around a cell's. `%%time` parses, transforms and compiles before the code
+runs, and formats after it: five thousand events beside ten of the program's. Score-P's own users
+record the code alone, so here IPython is left out. Its frames that call the program's code (a hook of a
+display, a magic of another package) are left out by themselves, and what is below them is shown;
+those that only work for IPython are hidden with all that they call. The code that such a hidden one
+runs on behalf of the cell is found by its file: the shell's recordings show a cell's code
+wherever it is called from, and these files count as cells.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import typing as t
+
+_PACKAGES = ("IPython", "ipykernel", "traitlets")
+# Hidden with what they call, below IPython.
+_WORK_FOR_THEMSELVES = (
+    "core/magics/",
+    "core/builtin_trap.py",
+    "core/inputtransformer2.py",
+    "core/magic_arguments.py",
+    "utils/",
+)
+# By this %prun comes to the code that it runs.
+_LEADS_TO_CODE = "cProfile"
+# What magics call the code that they compile.
+_OF_MAGICS = ("<timed exec>", "<timed eval>", "<magic-timeit>")
+
+
+class Rules(t.Protocol):
+    """What is needed of a recorder: see holdfast._recorder."""
+
+    def exclude(self, prefix: str, /, *, callees: bool = False) -> None: ...
+
+    def show_file(self, filename: str, shown: str, /) -> None: ...
+
+
+def leave_out(recorder: Rules) -> None:
+    """Tell the recorder, once in a process."""
+    for package in _PACKAGES:
+        recorder.exclude(os.path.join(_directory(package), ""))
+    for path in _WORK_FOR_THEMSELVES:
+        recorder.exclude(os.path.join(_directory("IPython"), path), callees=True)
+    show(recorder, _file(_LEADS_TO_CODE))
+
+
+def show(recorder: Rules, file: str) -> None:
+    """Show this file's code wherever it is called from, under its own name."""
+    recorder.show_file(file, "".join(list(file)))  # another object than its code has
+
+
+def name_cell(recorder: Rules, shown: str) -> None:
+    """What magics compile from now on is the code of this cell."""
+    for name in _OF_MAGICS:
+        recorder.show_file(name, shown)
+
+
+def _file(module: str) -> str:
+    found = importlib.util.find_spec(module)
+    return (found and found.origin) or ""
+
+
+def _directory(package: str) -> str:
+    return os.path.dirname(_file(package))

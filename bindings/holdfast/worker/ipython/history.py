@@ -1,0 +1,123 @@
+"""IPython's history, written when the notebook pauses.
+
+IPython wakes its saving thread in each cell. That thread writes one line and waits for the disk three
+times, with a lock that the next cell needs, and takes the interpreter from the cell whenever it
+goes on: a third of what a short cell took. Here it sleeps on until no cell has come for a
+moment, and writes all lines at once; while cells follow each other, twice a second. A cell that
+runs longer is written while it runs, as ever. Who asks for the history has the rest written first:
+that is IPython's own.
+
+A session of the history is begun with its first line, or when somebody asks for its number: its row
+waits for the disk, too, which was a tenth of a home's start. So a kernel that ran nothing leaves
+none.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import typing as t
+
+from IPython.core.history import HistoryManager, HistorySavingThread
+
+_PAUSE_SECONDS = 0.01  # little: an assistant reads what is written while a cell holds the GIL
+_PAUSES_MAX = 50
+
+
+class History(HistoryManager):
+    """Its thread is woken by the first line of several."""
+
+    _awake = False  # the thread has lines to write, and will look for more before it does
+
+    def __init__(self, **kwargs: t.Any):
+        self._beginning = threading.RLock()
+        self._due = False  # a session that has no number yet
+        self._number = 0
+        super().__init__(**kwargs)
+        self._own_pace = self.db_cache_size <= 1  # unless the user has chosen one
+        if self._own_pace:
+            self.set_trait("db_cache_size", sys.maxsize)  # IPython doesn't wake it
+
+    def keep(self) -> None:
+        """Go on in the profile's file, where there was none before. Another manager would copy 200
+        of the template's pages."""
+        if not self.enabled:
+            return
+        self.db.close()
+        self.hist_file = self._get_hist_file_name()
+        self.init_db()
+        self.new_session()
+        if self.hist_file != ":memory:":  # else the file is broken
+            thread = HistorySavingThread(self)
+            try:
+                thread.start()
+            except RuntimeError as error:  # lines are written when the session ends
+                self.log.error("History is saved at the end only: %s", error)
+            else:
+                self.save_thread, self.using_thread = thread, True
+
+    @property
+    def session_number(self) -> int:
+        """Of the session that runs; 0 where there is none."""
+        self._begin(self.db)
+        return self._number
+
+    @session_number.setter
+    def session_number(self, number: int) -> None:
+        self._due, self._number = False, number
+
+    def new_session(self, conn: t.Any = None) -> None:
+        """As the original, but for when."""
+        if conn is None:
+            self._due = self.enabled
+        else:
+            super().new_session(conn)
+
+    def _begin(self, conn: t.Any) -> None:
+        with self._beginning:
+            if self._due:
+                import sqlite3  # which not every Python has
+
+                self._due = False
+                try:
+                    super().new_session(conn)
+                except sqlite3.OperationalError as error:  # locked for long, or not to be written
+                    self.log.error("History will not be saved in %s: %s", self.hist_file, error)
+                    self.set_trait("enabled", False)
+
+    def end_session(self) -> None:
+        """As the original, where there is one."""
+        if not self._due or self.db_input_cache:
+            super().end_session()
+
+    def store_inputs(self, *args: t.Any, **kwargs: t.Any) -> None:
+        """As the original."""
+        super().store_inputs(*args, **kwargs)
+        self._wake()
+
+    def store_output(self, *args: t.Any, **kwargs: t.Any) -> None:
+        """As the original, of which only who logs outputs needs anything."""
+        super().store_output(*args, **kwargs)
+        if self.db_log_output:
+            self._wake()
+
+    def _wake(self) -> None:
+        if self.save_thread is None and hasattr(self, "_restart_thread_if_stopped"):
+            self._restart_thread_if_stopped()  # after a fork of the user's
+            self._awake = False
+        if self._own_pace and not self._awake and self.save_thread is not None:
+            self._awake = True
+            self.save_flag.set()
+
+    def writeout_cache(self, conn: t.Any = None) -> None:
+        """As the original; the thread, which alone has a connection of its own, waits before."""
+        if conn is not None and self._own_pace:
+            for _ in range(_PAUSES_MAX):
+                count = len(self.db_input_cache)
+                # Set when the thread is to end.
+                if self.save_flag.wait(_PAUSE_SECONDS) or len(self.db_input_cache) == count:
+                    break
+            self._awake = False  # before it looks: a line that comes now wakes it again
+        if self.db_input_cache:
+            self._begin(self.db if conn is None else conn)
+        super().writeout_cache(conn)

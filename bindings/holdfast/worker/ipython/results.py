@@ -1,0 +1,217 @@
+"""IPython's memory of the session: In, Out, `_`, `_i`, and which names are its own.
+
+IPython keeps them in the user's namespace, next to the variables, and hides them. The
+numbered results (`_5`) travel as variables, since they are the user's values and may be the same
+objects as his names. Everything else is made from them again: `Out` from the numbered
+results, `_`, `__` and `___` from the numbers of the last ones, `In` and `_i` from the inputs,
+which travel as text. So do the file names of cells' code, which functions keep, and with them
+the sources: a traceback shows them, and `inspect.getsource` finds them.
+
+A last result that isn't bound here (left in the store, or no codec carries it) is an
+`Elsewhere` in IPython's display hook, so that its number isn't forgotten, and no name.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import linecache
+import re
+import typing as t
+
+from .shell import cell_numbers
+
+_NUMBERED = re.compile(r"_[0-9]+\Z")
+_UNDERS = ("_", "__", "___")
+
+
+class Elsewhere:
+    """Stands for a numbered result that this process doesn't have."""
+
+    def __init__(self, number: int):
+        self.number = number
+
+    def __repr__(self) -> str:
+        return f"<the result of cell {self.number}, which is not here>"
+
+
+def hidden_names(shell: t.Any) -> frozenset[str]:
+    """The names of the namespace that IPython made, without the numbered results.
+
+    A name that the user bound anew is the user's: IPython tells by identity.
+    """
+    namespace, hidden = shell.user_ns, shell.user_ns_hidden
+    absent = object()
+    return frozenset(
+        name
+        for name, value in hidden.items()
+        if namespace.get(name, absent) is value and not _NUMBERED.match(name)
+    ) | set(_UNDERS) & namespace.keys() - _user_unders(shell)
+
+
+def holders(shell: t.Any) -> tuple[dict[str, t.Any], ...]:
+    """The dicts in which IPython keeps references to the user's results, besides the names."""
+    outcome = shell.last_execution_result
+    return (
+        shell.user_ns_hidden,
+        shell.user_ns.get("_oh", {}),
+        vars(shell.displayhook),
+        {} if outcome is None else vars(outcome),
+    )
+
+
+def last_results(shell: t.Any) -> frozenset[str]:
+    """The numbered results that `_`, `__` and `___` are now."""
+    last = {id(getattr(shell.displayhook, name, None)) for name in _UNDERS}
+    outputs = shell.user_ns.get("_oh", {})
+    return frozenset(f"_{number}" for number, value in outputs.items() if id(value) in last)
+
+
+def _user_unders(shell: t.Any) -> set[str]:
+    """Those of `_`, `__` and `___` that the user assigned himself."""
+    hook, namespace = shell.displayhook, shell.user_ns
+    return {
+        name
+        for name in _UNDERS
+        if name in namespace and namespace[name] is not getattr(hook, name, None)
+    }
+
+
+def capture(shell: t.Any) -> dict[str, t.Any]:
+    """The inputs and the numbers of the last results, as plain values."""
+    history = shell.history_manager
+    numbers = {id(value): number for number, value in shell.user_ns.get("_oh", {}).items()}
+    files = dict(cell_numbers(shell))
+    return {
+        "raw": list(history.input_hist_raw),
+        "parsed": list(history.input_hist_parsed),
+        "files": files,
+        "sources": _sources(files, history.input_hist_parsed),
+        "directories": [str(directory) for directory in shell.user_ns.get("_dh", ())],
+        "last": [_number(getattr(shell.displayhook, name, None), numbers) for name in _UNDERS],
+    }
+
+
+def _number(value: object, numbers: dict[int, int]) -> int:
+    return value.number if isinstance(value, Elsewhere) else numbers.get(id(value), 0)
+
+
+def restore(shell: t.Any, memory: dict[str, t.Any]) -> None:
+    """In a cell worker: make In, Out and their relatives from what was carried."""
+    history = shell.history_manager
+    # The lists are In and _ih themselves.
+    history.input_hist_raw[:] = memory["raw"]
+    history.input_hist_parsed[:] = memory["parsed"]
+    inputs = [*[""] * 4, *memory["raw"][1:]]
+    # The shell shifts them when it stores the input of the cell that is about to run.
+    history._iii, history._ii, history._i, history._i00 = inputs[-4:]
+    numbered = {f"_i{number}": text for number, text in enumerate(memory["raw"]) if number}
+    shell.push(numbered, interactive=False)
+    restore_results(shell, memory)
+
+
+def restore_results(shell: t.Any, memory: dict[str, t.Any]) -> None:
+    """Make Out and `_` agree with the numbered results that are bound now, and know by
+    their files the cells that ran elsewhere."""
+    _restore_sources(memory)
+    _restore_directories(shell, memory["directories"])
+    cell_numbers(shell).update(memory["files"])
+    namespace, outputs = shell.user_ns, shell.user_ns["_oh"]
+    for name in [name for name in namespace if _NUMBERED.match(name)]:
+        outputs[int(name[1:])] = namespace[name]
+        shell.user_ns_hidden[name] = namespace[name]
+    users = _user_unders(shell)
+    for name, number in zip(_UNDERS, memory["last"], strict=True):
+        if not number:
+            continue
+        value = outputs.get(number, Elsewhere(number))
+        setattr(shell.displayhook, name, value)
+        if name in users:
+            continue
+        if isinstance(value, Elsewhere):
+            namespace.pop(name, None)
+            shell.user_ns_hidden.pop(name, None)
+        else:
+            namespace[name] = shell.user_ns_hidden[name] = value
+
+
+def keep(shell: t.Any) -> None:
+    """After a return to an older state: results that are shown stay what they are, as
+    `Out` and as names."""
+    namespace, outputs = shell.user_ns, shell.user_ns["_oh"]
+    for number, value in outputs.items():
+        name = f"_{number}"
+        outputs[number] = namespace.setdefault(name, value)
+        shell.user_ns_hidden[name] = namespace[name]
+
+
+def _restore_directories(shell: t.Any, new: list[str]) -> None:
+    """What `%cd -` goes back to; the entries that are known stay the objects they are."""
+    known = shell.user_ns.get("_dh")
+    if isinstance(known, list):
+        objects = {str(directory): directory for directory in known}
+        known[:] = [objects.get(directory, directory) for directory in new]
+
+
+def last_names(memory: dict[str, t.Any]) -> dict[str, str]:
+    """The numbered results that `_`, `__` and `___` are, by these names."""
+    last = zip(_UNDERS, memory["last"], strict=True)
+    return {name: f"_{number}" for name, number in last if number}
+
+
+def store_input(shell: t.Any, number: int, code: str, memory: dict[str, t.Any] | None) -> None:
+    """In the home: a cell that ran elsewhere takes its place in the history.
+
+    `code` is what the user wrote; the Python that ran is in the cell worker's own `In`.
+    """
+    parsed = code
+    if memory is not None and len(memory["parsed"]) > number:
+        parsed = memory["parsed"][number]
+    shell.history_manager.store_inputs(number, parsed, code)
+
+
+@contextlib.contextmanager
+def written_as(shell: t.Any, code: str) -> t.Iterator[None]:
+    """In the home: the cell that runs now goes into the history as the user wrote it."""
+    history = shell.history_manager
+    store = history.store_inputs
+
+    def store_inputs(number, source, source_raw=None):
+        del history.store_inputs  # cells that this one runs are themselves
+        store(number, source, code)
+
+    history.store_inputs = store_inputs
+    try:
+        yield
+    finally:
+        vars(history).pop("store_inputs", None)
+
+
+# ---- the cells' sources
+
+
+def _sources(files: dict[str, int], parsed: list[str]) -> dict[str, str]:
+    """The sources that aren't the input of that number.
+
+    Such are those of silent cells, and all behind an input that IPython doesn't store.
+    """
+    sources = {}
+    for name, number in files.items():
+        entry = linecache.cache.get(name)
+        if entry is not None and len(entry) == 4:
+            source = "".join(entry[2])
+            if number >= len(parsed) or source.rstrip("\n") != parsed[number]:
+                sources[name] = source
+    return sources
+
+
+def _restore_sources(memory: dict[str, t.Any]) -> None:
+    parsed, sources = memory["parsed"], memory["sources"]
+    for name, number in memory["files"].items():
+        if name in linecache.cache:
+            continue
+        source = sources.get(name)
+        if source is None:
+            source = parsed[number] + "\n" if number < len(parsed) else ""
+        # As IPython's compiler does it: without a time, checkcache() keeps the lines.
+        lines = [line + "\n" for line in source.splitlines()]
+        linecache.cache[name] = (len(source), None, lines, name)

@@ -1,0 +1,418 @@
+"""ZMQInteractiveShell with three additions that an instrumented cell needs.
+
+*Recording.* With a recorder set, events are on exactly while the cell's compiled code runs:
+not while IPython transforms, compiles, or formats a traceback. IPython's run_code does those
+last things around the `exec` call, so it can't be wrapped from outside without recording them; a
+cell worker's shell therefore has its own. The value of the last expression is formatted and
+displayed after the events are off. The recorder is told the cell's name, the same that
+tracebacks use; IPython compiles and runs a cell's statements one by one, and the cell's region
+spans them all. IPython's capture of output for its history is left out, since it would show
+in the trace of every print, and is not carried home anyway.
+
+*Exceptions in other words.* A NameError for a name that couldn't be carried into this process
+becomes a NotCarriedError, and a CancelledError that SIGINT caused becomes the
+KeyboardInterrupt that it stands for. Both keep their traceback.
+
+*One-line cells.* IPython reads `exit` and `quit` alone as calls; see transform_cell.
+
+*Names of cells.* A cell's code is a file to tracebacks and debuggers, named as ipykernel names it: by a
+hash of its text, in a directory of the process's. Here the directory is the template's, so that
+a cell has one name wherever it runs, and the text is what the client has, so that the client
+finds it: what of it was for the frontend is blanked in the code that runs.
+
+The class is called ZMQInteractiveShell, because libraries compare the name.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import inspect
+import linecache
+import os
+import re
+import sys
+import types
+import typing as t
+from pathlib import Path
+
+from ipykernel import zmqshell
+from ipykernel.compiler import (
+    XCachingCompiler,
+    get_tmp_directory,
+    get_tmp_hash_seed,
+    murmur2_x86,
+)
+from IPython.core import interactiveshell, oinspect
+from traitlets import Any, Type, default
+
+from ..computing import computing
+from ..subshells import OwnInSubshell, in_subshell
+from ..usage import word
+from . import frames, tracebacks
+from .history import History
+
+DIRECTORY = get_tmp_directory()  # in the template, of which workers are forks
+HASH_SEED = get_tmp_hash_seed()
+_pylight = oinspect.pylight
+_ASYNC = re.compile(r"\b(?:async|await)\b")
+_HOW_TO_EXIT = "To exit: use 'exit', 'quit', or Ctrl-D."
+
+
+def file_name(code: str) -> str:
+    """The file that a cell of this text is, for tracebacks and debuggers."""
+    return os.path.join(DIRECTORY, f"{murmur2_x86(code, HASH_SEED)}.py")
+
+
+class CellCompiler(XCachingCompiler):
+    """Names a cell's code by the text that the client has."""
+
+    written: tuple[str, str] = ("", "")  # code that runs, and the cell as it was written
+
+    def get_code_name(self, raw_code, code, number):
+        """The file that a cell's code is."""
+        runs, text = self.written
+        given = os.environ.get("IPYKERNEL_CELL_NAME")
+        return given or file_name(text if raw_code == runs else raw_code)
+
+
+class Recorder(t.Protocol):
+    """What the shell needs of a recorder: see holdfast._recorder."""
+
+    def enable(self) -> None: ...
+
+    def disable(self) -> None: ...
+
+    def is_enabled(self) -> bool: ...
+
+    def show_file(self, filename: str, shown: str, /) -> None: ...
+
+    def begin_cell(self, filename: str, /) -> None: ...
+
+    def end_cell(self) -> None: ...
+
+
+class DisplayHook(zmqshell.ZMQShellDisplayHook):
+    """Shows the results of several cells at once, where there are subshells."""
+
+    msg = OwnInSubshell(None)  # type: ignore[assignment]
+
+
+class Inspector(oinspect.Inspector):
+    """Makes no HTML where the shell drops it, which was a quarter of an inspection."""
+
+    def _make_info_unformatted(self, *args, **kwargs):
+        if getattr(self.parent, "enable_html_pager", True):
+            return super()._make_info_unformatted(*args, **kwargs)
+        oinspect.pylight = str
+        try:
+            return super()._make_info_unformatted(*args, **kwargs)
+        finally:
+            oinspect.pylight = _pylight
+
+
+class ZMQInteractiveShell(zmqshell.ZMQInteractiveShell):
+    """The shell of a worker."""
+
+    displayhook_class = Type(DisplayHook)
+
+    @default("inspector_class")
+    def _inspector_class_default(self):
+        return Inspector
+
+    execution_count = OwnInSubshell(1)
+    last_execution_result = OwnInSubshell(None)
+    last_execution_succeeded = OwnInSubshell(True)
+    _last_traceback = OwnInSubshell(None)
+
+    recorder = Any()  # Recorder, None where nothing is recorded
+    recorded = Any({})  # the fields of "started" that say where (control.h)
+    span = Any({})  # those of "ended": when the code of the cell that runs began and ended
+    began = Any(lambda: None)  # called when it begins
+    instrument = Any(True)  # with a recorder: switch events on for each cell
+    saw_code = Any()  # called with each piece of a cell's code, before it runs
+    patches = Any()  # Patches: sees what attributes of modules a cell sets
+    begin_code = Any()  # called before each piece of a cell's code; may raise KeyboardInterrupt
+    channel = Any()  # Channel to the frontend
+    health = Any()  # Health: looks at the process when the code of a cell has run
+    rewrite_exception = Any()  # exception -> exception that the user sees
+
+    runs = Any()  # what the frontend tells of each instrumented cell that ran: JSON
+    ends_with_cell = Any(False)  # its history and its aliases are of no use after that
+
+    _shown_at = Any()  # when the last traceback was to be shown
+    _last_seen = OwnInSubshell((None, None))
+    _in_cell = OwnInSubshell(False)
+    kept = OwnInSubshell(None)  # a cell and what it became: see transform_cell
+
+    def _get_exc_info(self, exc_tuple=None):
+        etype, value, tb = super()._get_exc_info(exc_tuple)
+        tb = tracebacks.tidy(value, tb)
+        seen = self.seen_as(value)
+        if seen is not value:
+            etype, value = type(seen), seen
+            # %tb and post-mortem debugging look here.
+            sys.last_type, sys.last_value, sys.last_traceback = etype, value, tb
+            if hasattr(sys, "last_exc"):
+                sys.last_exc = value
+        return etype, value, tb
+
+    def seen_as(self, error: BaseException) -> BaseException:
+        """The exception that the user is shown for `error`: one object, however often asked."""
+        if self.rewrite_exception is None or error is None:
+            return error
+        if self._last_seen[0] is not error:
+            seen = self.rewrite_exception(error)
+            if seen is not error and seen.__traceback__ is None:
+                seen.__traceback__ = error.__traceback__
+            self._last_seen = (error, seen)
+        return self._last_seen[1]
+
+    def init_traceback_handlers(self, custom_exceptions):
+        """As the original; see tracebacks.py."""
+        super().init_traceback_handlers(custom_exceptions)
+        tracebacks.give_lines(self.InteractiveTB)
+
+    def init_history(self):
+        """As the original, but written when the notebook pauses."""
+        self.history_manager = History(shell=self, parent=self)
+        self.configurables.append(self.history_manager)
+
+    def transform_cell(self, raw_cell):
+        """As the original, for which a cell of one line may be a call without parentheses.
+
+        The commented line of a Score-P command above it doesn't count: `exit` is `exit` there.
+        ipykernel transforms a cell to know how to run it, and IPython to run it: where `kept` is
+        empty, the one keeps for the other what it has.
+        """
+        kept = self.kept
+        if kept and kept[0] == raw_cell:
+            self.kept = None
+            return kept[1]
+        head, newline, line = raw_cell.partition("\n")
+        if head.startswith("# %%") and len(line.strip().splitlines()) == 1:
+            # The line keeps its number: tracebacks and traces show it.
+            done = head + newline + super().transform_cell(line)
+        else:
+            done = super().transform_cell(raw_cell)
+        if kept is not None:
+            self.kept = (raw_cell, done)
+        return done
+
+    def should_run_async(self, raw_cell, *, transformed_cell=None, preprocessing_exc_tuple=None):
+        """As the original, which compiles the cell to know it: there is no coroutine without one
+        of two words."""
+        if transformed_cell is not None and not _ASYNC.search(transformed_cell):
+            return False
+        return super().should_run_async(
+            raw_cell,
+            transformed_cell=transformed_cell,
+            preprocessing_exc_tuple=preprocessing_exc_tuple,
+        )
+
+    def _format_exception_for_storage(self, exception, *args, **kwargs):
+        """As the original, for which a traceback that has just been shown is made once more."""
+        shown = self._last_traceback
+        if shown is None or exception is not self._last_seen[0]:
+            return super()._format_exception_for_storage(exception, *args, **kwargs)
+        seen = self.seen_as(exception)
+        return {"ename": type(seen).__name__, "evalue": str(seen), "traceback": shown}
+
+    @functools.wraps(zmqshell.ZMQInteractiveShell.run_cell_async)
+    async def run_cell_async(self, *args, **kwargs):
+        """As the original. The event loop resumes an awaiting cell through this frame, which
+        hides IPython's below it from a recording."""
+        is_outer, self._in_cell = not self._in_cell, True
+        self.kept = None
+        try:
+            return await super().run_cell_async(*args, **kwargs)
+        finally:
+            self._in_cell = not is_outer
+            if is_outer and self.recorder is not None:
+                self.recorder.end_cell()
+
+    def ask_exit(self):
+        """As the original, but for a recorded cell: the home goes on after it."""
+        if self.recorder is None:
+            super().ask_exit()
+        else:
+            keeps = self.keepkernel_on_exit
+            self.payload_manager.write_payload({"source": "ask_exit", "keepkernel": keeps})
+
+    def atexit_operations(self):
+        """As the original, which makes an empty session of this one before it ends: with new
+        aliases, and a history that is written. A cell's process only lets the user's objects go,
+        which may have to tidy up, and removes temporary files."""
+        if self.ends_with_cell:
+            self._atexit_once_called = True
+            self.last_execution_result = None
+            if self.displayhook.do_full_cache:
+                self.displayhook.flush()
+            for name in reversed(list(self.user_ns)):  # what it may use goes later
+                if name not in ("__builtin__", "__builtins__", "__name__"):
+                    self.user_ns.pop(name, None)
+            self.user_ns_hidden.clear()
+        super().atexit_operations()
+
+    async def run_ast_nodes(self, nodelist, *args, **kwargs):
+        """As the original: the code of one cell, or of one string that a magic runs."""
+        if self.patches is not None:
+            self.patches.see(nodelist)
+        args = (nodelist, *args)
+        if self.health is None or in_subshell():  # whose thread has signals of its own
+            return await super().run_ast_nodes(*args, **kwargs)
+        found = self.health.begin()
+        outer = not self.span  # else a magic of the cell's code runs more code
+        if outer:
+            computing.begin()
+            self._shown_at, self.span = None, {"begin": word()}
+            self.began()
+        try:
+            raised = await super().run_ast_nodes(*args, **kwargs)
+            if outer:
+                self.span["end"] = (raised and self._shown_at) or word()
+            return raised
+        finally:
+            if outer:
+                computing.end()
+            if self.health is not None:  # else this is a child that the cell forked
+                self.health.check(found)
+
+    def safe_execfile(self, fname, *args, **kwargs):
+        """As the original: %run's, whose script is the program's code."""
+        if self.recorder is not None:
+            frames.show(self.recorder, str(Path(fname).expanduser().resolve()))
+        super().safe_execfile(fname, *args, **kwargs)
+
+    def showtraceback(self, *args, **kwargs):
+        """As the original. Where the cell's code has raised, this is when it ended: what follows
+        may take longer than the code did."""
+        self._shown_at = word()
+        super().showtraceback(*args, **kwargs)
+
+    async def run_code(self, code_obj, result=None, *, async_=False):
+        """Run one compiled statement list of a cell; True when it raised.
+
+        A traceback holds the frame that caught the error. Had that frame the result, which
+        holds the error, then each error, and all that its frames hold, would wait for the
+        collector: so it has a result of its own, which is emptied.
+        """
+        own = types.SimpleNamespace(error_in_exec=None)
+        try:
+            return await self._run_code(code_obj, own, async_=async_)
+        finally:
+            if result is not None and own.error_in_exec is not None:
+                result.error_in_exec = own.error_in_exec
+            own.error_in_exec = None
+
+    async def _run_code(self, code_obj, result, *, async_):
+        # For debuggers: frames up to here are the shell's.
+        __tracebackhide__ = "__ipython_bottom__"
+        try:
+            if self.begin_code is not None:
+                self.begin_code()
+        except KeyboardInterrupt as error:
+            result.error_in_exec = error
+            self._show_failure(error)
+            return True
+        if self.saw_code is not None:
+            self.saw_code(code_obj)
+        if self.patches is not None:
+            self.patches.resolve()
+        self._name_cell(code_obj.co_filename)
+        if self.recorder is None or not self.instrument:
+            return await super().run_code(code_obj, result, async_=async_)
+        record, outer_hook = self.recorder, sys.excepthook
+        # Properties, which would be recorded.
+        names, local_names = self.user_global_ns, self.user_ns
+        self.sys_excepthook, sys.excepthook = outer_hook, self.excepthook
+        results: list[object] = []
+        record.begin_cell(code_obj.co_filename)
+        keep, display = results.append, sys.displayhook
+        was_on = record.is_enabled()  # where a magic of the cell's code runs more code
+        try:
+            sys.displayhook = keep
+            record.enable()
+            try:
+                if async_:
+                    await eval(code_obj, names, local_names)  # noqa: S307
+                else:
+                    exec(code_obj, names, local_names)  # noqa: S102
+            finally:
+                if not was_on:
+                    record.disable()
+                sys.excepthook = outer_hook
+                if sys.displayhook is keep:
+                    sys.displayhook = display
+            for value in results:
+                sys.displayhook(value)
+        except BaseException as error:
+            result.error_in_exec = error
+            self._show_failure(error)
+            return True
+        return False
+
+    def _name_cell(self, filename: str) -> None:
+        number = cell_numbers(self).get(filename)
+        if self.recorder is not None and number is not None:
+            self.recorder.show_file(filename, f"In[{number}]")
+
+    def name_cells(self) -> None:
+        """Tell the recorder of all cells so far: their functions may be called."""
+        for filename in cell_numbers(self):
+            self._name_cell(filename)
+        frames.name_cell(self.recorder, f"In[{self.execution_count}]")
+
+    def _tee(self, channel):
+        if self.recorder is not None:
+            return contextlib.nullcontext()
+        return super()._tee(channel)
+
+    def _show_failure(self, error: BaseException) -> None:
+        import bdb
+        import warnings
+
+        if isinstance(error, SystemExit):
+            self.showtraceback(exception_only=True)
+            # As IPython's own line says it.
+            name, line = _line_of_ipython(_HOW_TO_EXIT)
+            warnings.warn_explicit(_HOW_TO_EXIT, UserWarning, name, line)
+        elif isinstance(error, bdb.BdbQuit):
+            pass  # the user left the debugger
+        elif isinstance(error, self.custom_exceptions):
+            self.CustomTB(type(error), error, error.__traceback__)
+        else:
+            # IPython knows its own frames by their module; this one is taken off by hand.
+            tb = error.__traceback__
+            if tb is not None and tb.tb_next is not None:
+                error.__traceback__ = tb = tb.tb_next
+            self.showtraceback((type(error), error, tb), tb_offset=0, running_compiled_code=True)
+
+
+WorkerShell = ZMQInteractiveShell
+# ipykernel asks for it before each cell.
+WorkerShell.run_cell_async.__signature__ = inspect.signature(WorkerShell.run_cell_async)  # type: ignore[attr-defined]
+
+
+def cell_numbers(shell: t.Any) -> dict[str, int]:
+    """IPython's own map from the file names of cells' code to execution counts.
+
+    It travels with the inputs: a function keeps the file name of the worker that defined
+    it, and tracebacks and traces show that as the cell.
+    """
+    return getattr(shell.compile, "_filename_map", {})
+
+
+def _line_of_ipython(text: str) -> tuple[str, int]:
+    """Where IPython's shell says this."""
+    name = inspect.getfile(interactiveshell)
+    lines = enumerate(linecache.getlines(name), 1)
+    return name, next((number for number, line in lines if text in line), 1)
+
+
+def interrupted(error: BaseException, cancelled: bool) -> BaseException:
+    """What an async cell's CancelledError is called when SIGINT was its cause."""
+    if cancelled and isinstance(error, asyncio.CancelledError):
+        return KeyboardInterrupt().with_traceback(error.__traceback__)
+    return error

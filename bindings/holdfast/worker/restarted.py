@@ -1,0 +1,72 @@
+"""A cell's process, started anew with Score-P loaded before everything else.
+
+Score-P's adapters for MPI and for files stand between a program and its libraries, so the dynamic
+linker must load them first. A standby is a fork of the template, which has none of it. Where the
+options of a cell ask for such an adapter, its standby executes Python again, in the same
+process: its number, its parent, its control channel and its pipes stay what they are, and the
+frontend notices nothing but the time, that of a start of Python with IPython. The cell's request
+goes along in a file of memory.
+
+Score-P measures from the process's start, but what IPython does until the cell is ready isn't the
+user's: `__main__` switches recording off before it imports anything, and `loading.load` on again.
+Score-P itself could be told to start without it, but its profile then stops with an error.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import signal
+import sys
+import typing as t
+
+import msgpack
+
+from holdfast.scorep import loading
+
+from .control import Channel, Frame
+
+
+def restart(frame: Frame, channel: Channel, session: t.Any) -> None:
+    """Execute Python again for this request. Returns only where that is impossible."""
+    request = os.memfd_create("request", 0)
+    os.write(request, msgpack.packb(frame))
+    descriptors = {"control": channel.fileno(), "request": request}
+    if session is not None:
+        # Of its own, since closing a session closes its descriptor.
+        descriptors["session"] = os.dup(session.fd)
+        session.close()
+    for descriptor in descriptors.values():
+        os.set_inheritable(descriptor, True)
+    arguments = sys.orig_argv[: sys.orig_argv.index("--control-fd")]
+    for name, descriptor in descriptors.items():
+        arguments += [f"--{name}-fd", str(descriptor)]
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # as before the worker had its own handler
+    loading.restart(os.environ)
+    os.execv(sys.executable, arguments)
+
+
+def go_on(control_fd: int, session_fd: int, request_fd: int) -> None:
+    """Serve the request in the new process."""
+    loading.restarted(os.environ, paused=True)
+    with open(request_fd, "rb") as file:
+        file.seek(0)
+        frame = msgpack.unpackb(file.read(), raw=False, strict_map_key=False)
+    from .template import import_own, import_rest
+
+    import_own()
+    import_rest()
+    gc.enable()
+    from .cell import Cell
+
+    for descriptor in (control_fd, session_fd):
+        with contextlib.suppress(OSError):
+            os.set_inheritable(descriptor, False)
+    session = None
+    if session_fd >= 0:
+        from holdfast import _store
+
+        session = _store.Session.from_fd(session_fd)
+        os.close(session_fd)
+    Cell(Channel(control_fd), session, frame).run()

@@ -1,0 +1,160 @@
+"""Matplotlib's settings: what a figure looks like, and whether it is shown as one.
+
+IPython shows a figure as a picture since the inline backend told its formatters so. That happens
+when the backend is imported, which Matplotlib puts off until a process makes its first figure;
+a process that is handed a figure would show its text. So the backend is imported wherever the
+notebook has it, before the cell.
+
+Carried are the rcParams that differ from Matplotlib's own defaults, the backend once it is
+chosen, and the options of the inline one. Matplotlib is not imported for them: in a process without it they wait for its
+import, and travel on as they came. Its current figures (`plt.gcf()`) don't travel: the
+inline backend closes them at the end of each cell.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import typing as t
+
+from IPython.core import pylabtools
+
+from ..after_import import call_after_import
+
+Settings = dict[str, t.Any]
+
+_INLINE = "matplotlib_inline.backend_inline"
+_INLINE_NAMES = ("inline", "module://" + _INLINE)
+# These follow the backend.
+_NOT_CARRIED = frozenset(("backend", "backend_fallback", "interactive"))
+_CYCLE = "axes.prop_cycle"
+_PLAIN = (str, int, float, bool, type(None))
+
+_waiting: Settings | None = None
+
+
+def capture() -> Settings | None:
+    """The settings of this process, None where nobody has asked for any."""
+    matplotlib = sys.modules.get("matplotlib")
+    if matplotlib is None:
+        return _waiting
+    settings: Settings = {"rc": _changed(matplotlib), "backend": _backend(matplotlib)}
+    if _INLINE in sys.modules:
+        options = _options()
+        settings["interactive"] = matplotlib.is_interactive()
+        settings["inline"] = {
+            "figure_formats": sorted(options.figure_formats),
+            "close_figures": options.close_figures,
+        }
+        if _is_plain(options.print_figure_kwargs):
+            settings["inline"]["print_figure_kwargs"] = dict(options.print_figure_kwargs)
+    return settings
+
+
+def apply(new: Settings, shell: t.Any) -> None:
+    """Make this process's settings those, now or once Matplotlib is imported."""
+    global _waiting
+    if "matplotlib" in sys.modules:
+        if "inline" in new:
+            _apply_backend(new, shell)
+        _apply_rc(new)
+        return
+    if _waiting is None:
+        call_after_import("matplotlib", _apply_waiting)
+    _waiting = new
+
+
+def settle(shell: t.Any, code: str = "") -> None:
+    """Apply the rest, if a value that was bound since has imported Matplotlib, or if the
+    cell is about to set the backend's options."""
+    if _waiting is None:
+        return
+    if "inline" in _waiting and "InlineBackend" in code:
+        importlib.import_module("matplotlib")
+    if "matplotlib" in sys.modules:
+        apply(_waiting, shell)
+
+
+def _apply_waiting() -> None:
+    # The backend can't be imported here: it needs Matplotlib, which is on its way.
+    _apply_rc(_waiting or {})
+
+
+def _apply_backend(new: Settings, shell: t.Any) -> None:
+    import matplotlib
+
+    known = _INLINE in sys.modules
+    # Where Matplotlib was told so by MPLBACKEND, this sets up the shell as well.
+    backend_inline = importlib.import_module(_INLINE)
+    backend = new["backend"]
+    if backend is not None and (backend != _backend(matplotlib) or not known):
+        if backend != "inline" or not _is_set_up(shell, backend_inline):
+            pylabtools.activate_matplotlib(backend)
+            backend_inline.configure_inline_support(shell, backend)
+    matplotlib.interactive(new["interactive"])
+    options = _options()
+    for name, value in new["inline"].items():
+        value = set(value) if name == "figure_formats" else value
+        if getattr(options, name) != value:
+            setattr(options, name, value)
+
+
+def _is_set_up(shell: t.Any, backend_inline: t.Any) -> bool:
+    return backend_inline.flush_figures in shell.events.callbacks["post_execute"]
+
+
+def _options() -> t.Any:
+    from matplotlib_inline.config import InlineBackend
+
+    return InlineBackend.instance()
+
+
+def _backend(matplotlib: t.Any) -> str | None:
+    """The backend's name, None while it is not chosen; asking Matplotlib would choose one."""
+    name = dict.__getitem__(matplotlib.rcParams, "backend")
+    if name in _INLINE_NAMES:
+        return "inline"
+    return name if isinstance(name, str) else None
+
+
+def _apply_rc(settings: Settings) -> None:
+    matplotlib = sys.modules["matplotlib"]
+    backend = settings.get("backend")
+    if backend not in (None, "inline", _backend(matplotlib)):
+        matplotlib.use(backend)  # before a value makes a figure for another one
+    new = settings.get("rc", {})
+    old = _changed(matplotlib)
+    for key in old.keys() - new.keys():
+        matplotlib.rcParams[key] = matplotlib.rcParamsDefault[key]
+    for key, value in new.items():
+        if key not in old or old[key] != value:
+            cycle = matplotlib.rcsetup.cycler(**value) if key == _CYCLE else None
+            matplotlib.rcParams[key] = cycle or value
+
+
+def _changed(matplotlib: t.Any) -> Settings:
+    """The rcParams that differ from the defaults, as plain values.
+
+    They are read as from a dict: Matplotlib's own access warns of old names.
+    """
+    current, default = matplotlib.rcParams, matplotlib.rcParamsDefault
+    changed: Settings = {}
+    for key in current:
+        if key in _NOT_CARRIED or key not in default:
+            continue
+        value = dict.__getitem__(current, key)
+        if value == dict.__getitem__(default, key):
+            continue
+        if key == _CYCLE:
+            value = value.by_key()
+        if _is_plain(value):
+            changed[key] = value
+    return changed
+
+
+def _is_plain(value: object) -> bool:
+    if isinstance(value, dict):
+        return all(_is_plain(key) and _is_plain(part) for key, part in value.items())
+    if isinstance(value, (list, tuple, set)):
+        return all(_is_plain(part) for part in value)
+    return type(value) in _PLAIN

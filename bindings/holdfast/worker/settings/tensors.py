@@ -1,0 +1,116 @@
+"""Settings of PyTorch and JAX in a process: random generators, and what new tensors are.
+
+Of PyTorch the state of the default generator (on the CPU), the default type, whether gradients
+are recorded, and the number of threads; of JAX the options that decide what is computed. Where a
+library isn't imported its settings wait until it is, and travel on as they came; it is never
+imported for them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+import typing as t
+
+from ..after_import import call_after_import
+
+Settings = dict[str, t.Any]
+
+_JAX_OPTIONS = (
+    "jax_enable_x64",
+    "jax_default_matmul_precision",
+    "jax_debug_nans",
+    "jax_disable_jit",
+    "jax_numpy_dtype_promotion",
+)
+
+_waiting: dict[str, Settings] = {}
+
+
+def capture() -> dict[str, Settings] | None:
+    """The settings of this process by library, None where nobody has asked for any."""
+    found = dict(_waiting)
+    for library, (_, capture_one, _) in _LIBRARIES.items():
+        if _is_there(library):
+            found[library] = capture_one()
+    return found or None
+
+
+def apply(new: dict[str, Settings]) -> None:
+    """Make them this process's settings, now or once a library is imported."""
+    for library, settings in new.items():
+        if library in sys.modules:
+            _apply_now(library, settings)
+            continue
+        if library not in _waiting:
+            call_after_import(library, _apply_waiting(library))
+        _waiting[library] = settings
+
+
+def _is_there(library: str) -> bool:
+    """Not while it is being imported."""
+    return hasattr(sys.modules.get(library), _LIBRARIES[library][0])
+
+
+def _apply_waiting(library: str) -> t.Callable[[], None]:
+    return lambda: _apply_now(library, _waiting.pop(library, {}))
+
+
+def _apply_now(library: str, new: Settings) -> None:
+    _, capture_one, set_one = _LIBRARIES[library]
+    current = capture_one()
+    for name, value in new.items():
+        if current.get(name) != value:
+            set_one(name, value)
+
+
+def _capture_torch() -> Settings:
+    import torch
+
+    generator = torch.get_rng_state()  # 5 KB of memory, in each commit: no list of numbers
+    return {
+        "generator": ctypes.string_at(generator.data_ptr(), generator.numel()),
+        "dtype": str(torch.get_default_dtype()).removeprefix("torch."),
+        "gradients": torch.is_grad_enabled(),
+        "threads": torch.get_num_threads(),
+    }
+
+
+def _set_torch(name: str, value: t.Any) -> None:
+    import torch
+
+    if name == "generator":
+        torch.set_rng_state(torch.frombuffer(bytearray(value), dtype=torch.uint8))
+    elif name == "dtype":
+        torch.set_default_dtype(getattr(torch, value))
+    elif name == "gradients":
+        torch.set_grad_enabled(value)
+    elif name == "threads":
+        torch.set_num_threads(value)
+
+
+def _capture_jax() -> Settings:
+    import jax
+
+    return {name: value for name in _JAX_OPTIONS if _is_plain(value := _jax_option(jax, name))}
+
+
+def _jax_option(jax: t.Any, name: str) -> t.Any:
+    return getattr(jax.config, name, ...)
+
+
+def _is_plain(value: t.Any) -> bool:
+    return value is None or isinstance(value, (bool, str))
+
+
+def _set_jax(name: str, value: t.Any) -> None:
+    import jax
+
+    jax.config.update(name, value)
+
+
+# Library -> what is there once it is imported, and how its settings are read and set.
+_LIBRARIES: dict[str, tuple[str, t.Callable[[], Settings], t.Callable[[str, t.Any], None]]] = {
+    "torch": ("set_grad_enabled", _capture_torch, _set_torch),
+    "jax": ("jit", _capture_jax, _set_jax),
+}

@@ -1,0 +1,35 @@
+/* backend.c - one event, to the function of the back end that takes it.
+ *
+ * Both roads end here: events that an immediate back end gets when they happen, and
+ * those that are read from a log file when the trace is made.
+ */
+#include "backend.h"
+
+int
+hfi_backend_write(const hfi_backend *backend, void *writer, const hfi_event *event) {
+    switch (event->kind) {
+    case HFI_EVENT_ENTER:
+        return backend->enter(writer, event->time, event->subject);
+    case HFI_EVENT_LEAVE:
+        return backend->leave(writer, event->time, event->subject);
+    case HFI_EVENT_RECORDING_ON:
+    case HFI_EVENT_RECORDING_OFF:
+        return backend->recording(writer, event->time,
+                                  event->kind == HFI_EVENT_RECORDING_ON);
+    case HFI_EVENT_PARAMETER_INT:
+        return backend->parameter_int(writer, event->time, event->subject,
+                                      (int64_t)event->value);
+    case HFI_EVENT_PARAMETER_UINT:
+        return backend->parameter_uint(writer, event->time, event->subject,
+                                       event->value);
+    case HFI_EVENT_PARAMETER_STRING:
+        return backend->parameter_string(writer, event->time, event->subject,
+                                         (uint32_t)event->value);
+    case HFI_EVENT_FLUSHED:
+        return backend->flushed(writer, event->time,
+                                event->value < event->time ? event->time
+                                                           : event->value);
+    default:
+        return 0;
+    }
+}

@@ -1,0 +1,395 @@
+/* log_file.c - what a process has recorded, in a file that outlives it.
+ *
+ *   EXPERIMENT/log-NUMBER: head, journal, windows, further pieces of the journal
+ *
+ * The program writes events as words to memory; that memory is a shared mapping of this
+ * file. A store costs the same, and the pages are the kernel's: after SIGKILL, a
+ * segmentation fault or abort() they are all there, for whoever reads the file
+ * (log_reader.c). At a normal end the archive is written from the same file by the same
+ * code, and the file removed. So a crash is no case of its own.
+ *
+ * Invariants: a record of the journal and an event get their first word last, so what
+ * is there is whole; 0 is the end. What a number means is in the journal before an
+ * event with that number is in a window. Nothing is written where the file has no
+ * space: a full disk is a status here, never a SIGBUS. The file is opened by its name
+ * whenever it grows, and known by its inode: a program that closes all descriptors, or
+ * has given our number to another file, does no harm.
+ *
+ * A forked child must not write to its parent's file. Before fork() returns in it, the
+ * mappings are replaced by private memory (pthread_atfork: a fork made in C counts as
+ * well); it then makes a file of its own, or records no more.
+ *
+ * Locks: the interpreter's lock serializes all callers. `lock` covers the list of files
+ * and of their mappings against a fork in another thread.
+ *
+ * Rejected: a signal handler that closes the recording (it may have interrupted
+ * malloc(), and SIGKILL has none); memory that a guardian holds (gone with it, and new
+ * threads need new descriptors); writing events by write() (a system call and a copy);
+ * turning a full log into records of the archive at once (dear in the program's time;
+ * what the library holds in its buffers is lost with the process).
+ */
+#include "log_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { PIECE_BYTES = 64 * 1024, NEXT_WORDS = 3 };
+
+_Static_assert(PIECE_BYTES > 2 * HFI_STRING_MAX, "a piece has room for any record");
+
+typedef struct mapping {
+    void *at; /* NULL: free */
+    size_t size_bytes;
+} mapping;
+
+struct hfi_log_file {
+    hfi_log_file *next;
+    char *path;
+    dev_t device;
+    ino_t inode;
+    bool is_foreign; /* the parent's */
+    bool is_cut;     /* the journal has lost something: no more may refer to it */
+    uint64_t size;   /* what has been given away */
+    hfi_log_head *head;
+    void *piece; /* of the journal, with these: */
+    uint64_t *journal, *journal_end;
+    hfi_definitions *definitions;
+    mapping *mappings;
+    size_t mapping_count;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static hfi_log_file *files;
+
+/* -- forks ---------------------------------------------------------------------------
+ */
+
+static void
+before_fork(void) {
+    pthread_mutex_lock(&lock);
+}
+
+static void
+after_fork_in_parent(void) {
+    pthread_mutex_unlock(&lock);
+}
+
+static void
+after_fork_in_child(void) {
+    for (hfi_log_file *file = files; file; file = file->next) {
+        file->is_foreign = true;
+        for (size_t i = 0; i < file->mapping_count; i++)
+            if (file->mappings[i].at)
+                (void)mmap(file->mappings[i].at, file->mappings[i].size_bytes,
+                           PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+static void
+watch_forks(void) {
+    (void)pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+}
+
+/* -- mappings ------------------------------------------------------------------------
+ */
+
+/* The descriptor, or -1 and errno. */
+static int
+open_again(const hfi_log_file *file) {
+    struct stat named;
+    if (file->is_foreign) {
+        errno = EPERM;
+        return -1;
+    }
+    int fd = open(file->path, O_RDWR | O_CLOEXEC);
+    if (fd >= 0 && (fstat(fd, &named) != 0 || named.st_ino != file->inode ||
+                    named.st_dev != file->device)) {
+        close(fd);
+        errno = ESTALE; /* the directory was moved, and there is another */
+        return -1;
+    }
+    return fd;
+}
+
+static int
+allocate(int fd, uint64_t offset, size_t size_bytes) {
+#if defined(__APPLE__)
+    fstore_t wanted = {F_ALLOCATEALL, F_PEOFPOSMODE, 0, (off_t)size_bytes, 0};
+    off_t end = (off_t)(offset + size_bytes);
+    struct stat now;
+    if (fcntl(fd, F_PREALLOCATE, &wanted) != 0 || fstat(fd, &now) != 0)
+        return errno;
+    return now.st_size >= end || ftruncate(fd, end) == 0 ? 0 : errno;
+#else
+    int bad;
+    do
+        bad = posix_fallocate(fd, (off_t)offset, (off_t)size_bytes);
+    while (bad == EINTR);
+    return bad;
+#endif
+}
+
+/* Room for one more; NULL without memory. */
+static mapping *
+free_mapping(hfi_log_file *file) {
+    size_t at = 0, count = file->mapping_count;
+    while (at < count && file->mappings[at].at)
+        at++;
+    if (at == count) {
+        mapping *grown = realloc(file->mappings, (count + 8) * sizeof *grown);
+        if (!grown)
+            return NULL;
+        memset(grown + count, 0, 8 * sizeof *grown);
+        file->mappings = grown;
+        file->mapping_count = count + 8;
+    }
+    return &file->mappings[at];
+}
+
+/* Give `size_bytes` of the file away, and map them. */
+static hf_status
+map_more(hfi_log_file *file, int fd, size_t size_bytes, void **ret_at,
+         uint64_t *ret_offset) {
+    hf_status status = HF_E_NOMEM;
+    pthread_mutex_lock(&lock);
+    mapping *entry = free_mapping(file);
+    void *at = entry ? mmap(NULL, size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+                            (off_t)file->size)
+                     : MAP_FAILED;
+    if (at != MAP_FAILED) {
+        *entry = (mapping){at, size_bytes};
+        *ret_at = at;
+        *ret_offset = file->size;
+        file->size += size_bytes;
+        status = HF_OK;
+    }
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+void
+hfi_log_file_unmap(hfi_log_file *file, void *window, size_t size_bytes) {
+    pthread_mutex_lock(&lock);
+    for (size_t i = 0; i < file->mapping_count; i++)
+        if (file->mappings[i].at == window)
+            file->mappings[i].at = NULL;
+    (void)munmap(window, size_bytes);
+    pthread_mutex_unlock(&lock);
+}
+
+/* -- the journal ---------------------------------------------------------------------
+ */
+
+static void
+begin_piece(hfi_log_file *file, void *at, size_t first_bytes) {
+    file->piece = at;
+    file->journal = (uint64_t *)at + first_bytes / sizeof(uint64_t);
+    file->journal_end = (uint64_t *)at + PIECE_BYTES / sizeof(uint64_t) - NEXT_WORDS;
+}
+
+static void
+write_record(uint64_t *at, uint64_t first, const uint64_t *words, size_t word_count,
+             const char *text, size_t length) {
+    if (word_count)
+        memcpy(at + 1, words, word_count * sizeof *words);
+    if (length)
+        memcpy(at + 1 + word_count, text, length);
+    atomic_signal_fence(memory_order_release);
+    *(volatile uint64_t *)at = first;
+}
+
+/* The next piece of the journal, which has room for any record. */
+static hf_status
+turn_page(hfi_log_file *file) {
+    void *at = NULL;
+    uint64_t offset = 0;
+    hf_status status = HF_E_SYSTEM;
+    int fd = open_again(file);
+    if (fd >= 0 && allocate(fd, file->size, PIECE_BYTES) == 0)
+        status = map_more(file, fd, PIECE_BYTES, &at, &offset);
+    if (fd >= 0)
+        close(fd);
+    if (status != HF_OK)
+        return status;
+    uint64_t where[] = {offset, PIECE_BYTES};
+    write_record(file->journal, hfi_journal_word(HFI_JOURNAL_NEXT, 2, 0), where, 2,
+                 NULL, 0);
+    if (file->piece != file->head)
+        hfi_log_file_unmap(file, file->piece, PIECE_BYTES);
+    begin_piece(file, at, 0);
+    return HF_OK;
+}
+
+static hf_status
+note(hfi_log_file *file, hfi_journal_kind kind, uint32_t value, const uint64_t *words,
+     size_t word_count, const char *text, size_t length) {
+    size_t count = word_count + (length + sizeof *words - 1) / sizeof *words;
+    hf_status status = file->is_cut || file->is_foreign ? HF_E_SYSTEM : HF_OK;
+    if (status == HF_OK && file->journal + 1 + count > file->journal_end)
+        status = turn_page(file);
+    if (status != HF_OK) {
+        file->is_cut = true;
+        return status;
+    }
+    write_record(file->journal, hfi_journal_word(kind, count, value), words, word_count,
+                 text, length);
+    file->journal += 1 + count;
+    return HF_OK;
+}
+
+static void
+note_definition(void *context, const hfi_definitions *definitions,
+                hfi_definition_kind kind, uint32_t id) {
+    hfi_log_file *file = context;
+    hf_status status = HF_OK;
+    if (kind == HFI_DEFINITION_STRING) {
+        const char *text = hfi_definitions_get_string(definitions, id);
+        size_t length = strlen(text);
+        status =
+            note(file, HFI_JOURNAL_STRING, (uint32_t)length, NULL, 0, text, length);
+    } else if (kind == HFI_DEFINITION_REGION) {
+        const hfi_region *region = hfi_definitions_get_region(definitions, id);
+        uint64_t words[] = {region->name | (uint64_t)region->file << 32, region->line};
+        status =
+            note(file, HFI_JOURNAL_REGION, (uint32_t)region->kind, words, 2, NULL, 0);
+    } else {
+        const hfi_parameter *one = hfi_definitions_get_parameter(definitions, id);
+        uint64_t name = one->name;
+        status =
+            note(file, HFI_JOURNAL_PARAMETER, (uint32_t)one->kind, &name, 1, NULL, 0);
+    }
+    (void)status; /* the file is cut there: who reads it takes no event beyond */
+}
+
+hf_status
+hfi_log_file_add_location(hfi_log_file *file, uint64_t location, const char *name) {
+    size_t length = strlen(name);
+    return note(file, HFI_JOURNAL_LOCATION, (uint32_t)length, &location, 1, name,
+                length);
+}
+
+/* -- windows -------------------------------------------------------------------------
+ */
+
+hf_status
+hfi_log_file_map(hfi_log_file *file, uint64_t location, size_t size_bytes,
+                 void **ret_window, uint64_t *ret_offset) {
+    int fd = open_again(file);
+    if (fd < 0)
+        return HF_E_SYSTEM;
+    hf_status status = map_more(file, fd, size_bytes, ret_window, ret_offset);
+    close(fd);
+    if (status != HF_OK)
+        return status;
+    uint64_t words[] = {location, *ret_offset, size_bytes};
+    status = note(file, HFI_JOURNAL_WINDOW, 0, words, 3, NULL, 0);
+    if (status != HF_OK)
+        hfi_log_file_unmap(file, *ret_window, size_bytes);
+    return status;
+}
+
+hf_status
+hfi_log_file_allocate(hfi_log_file *file, uint64_t offset, size_t size_bytes) {
+    int fd = file->is_cut ? -1 : open_again(file);
+    if (fd < 0)
+        return HF_E_SYSTEM;
+    int bad = allocate(fd, offset, size_bytes);
+    close(fd);
+    file->head->clock_last = hfi_clock_look();
+    return bad ? HF_E_SYSTEM : HF_OK;
+}
+
+/* -- from its making to its end ------------------------------------------------------
+ */
+
+static hf_status
+prepare(hfi_log_file *file, int fd) {
+    struct stat now;
+    void *at = NULL;
+    uint64_t offset;
+    int bad = fstat(fd, &now) == 0 ? allocate(fd, 0, PIECE_BYTES) : errno;
+    if (bad) {
+        errno = bad;
+        return HF_E_SYSTEM;
+    }
+    file->device = now.st_dev;
+    file->inode = now.st_ino;
+    hf_status status = map_more(file, fd, PIECE_BYTES, &at, &offset);
+    if (status != HF_OK)
+        return status;
+    file->head = at;
+    begin_piece(file, at, HFI_JOURNAL_FIRST);
+    return HF_OK;
+}
+
+hf_status
+hfi_log_file_create(const char *path, const hfi_log_head *head,
+                    hfi_definitions *definitions, hfi_log_file **ret_file,
+                    hf_error *reterr) {
+    pthread_once(&once, watch_forks);
+    hfi_log_file *file = calloc(1, sizeof *file);
+    if (file)
+        file->path = strdup(path);
+    if (!file || !file->path) {
+        free(file);
+        return HF_E_NOMEM;
+    }
+    hf_status status = HF_E_SYSTEM;
+    int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd >= 0) {
+        status = prepare(file, fd);
+        int bad = errno;
+        close(fd);
+        if (status != HF_OK)
+            (void)unlink(path);
+        errno = bad;
+    }
+    if (status != HF_OK) {
+        status = hf_error_set_errno(reterr, errno, "creating %s", path);
+        free(file->mappings);
+        free(file->path);
+        free(file);
+        return status;
+    }
+    *file->head = *head;
+    file->head->mark = 0;
+    pthread_mutex_lock(&lock);
+    file->next = files;
+    files = file;
+    pthread_mutex_unlock(&lock);
+    file->definitions = definitions;
+    hfi_definitions_watch(definitions, note_definition, file);
+    atomic_signal_fence(memory_order_release);
+    file->head->mark = HFI_LOG_FILE_MARK;
+    *ret_file = file;
+    return HF_OK;
+}
+
+void
+hfi_log_file_close(hfi_log_file *file) {
+    if (!file)
+        return;
+    hfi_definitions_unwatch(file->definitions, file);
+    pthread_mutex_lock(&lock);
+    hfi_log_file **at = &files;
+    while (*at != file)
+        at = &(*at)->next;
+    *at = file->next;
+    pthread_mutex_unlock(&lock);
+    for (size_t i = 0; i < file->mapping_count; i++) /* the journal's */
+        if (file->mappings[i].at)
+            (void)munmap(file->mappings[i].at, file->mappings[i].size_bytes);
+    free(file->mappings);
+    free(file->path);
+    free(file);
+}

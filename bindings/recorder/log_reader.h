@@ -1,0 +1,34 @@
+/* log_reader.h - read what a process has recorded from the file that it left. */
+#ifndef HOLDFAST_RECORDER_LOG_READER_H
+#define HOLDFAST_RECORDER_LOG_READER_H
+
+#include "backend.h"
+#include "log_file.h"
+
+typedef struct hfi_log_reader hfi_log_reader;
+
+/* `definitions`: what the numbers mean; NULL: they are read from the journal. The
+ * caller closes the reader, which nothing that it gives outlives. HF_NOT_FOUND: there
+ * is no such file. Failures: HF_E_SYSTEM, HF_E_NOMEM, HF_E_CORRUPT. */
+HF_CHECK hf_status hfi_log_reader_open(const char *path,
+                                       const hfi_definitions *definitions,
+                                       hfi_log_reader **ret_reader, hf_error *reterr);
+void hfi_log_reader_close(hfi_log_reader *reader);
+
+/* Its names end. */
+const hfi_log_head *hfi_log_reader_head(const hfi_log_reader *reader);
+const hfi_definitions *hfi_log_reader_definitions(const hfi_log_reader *reader);
+uint64_t hfi_log_reader_ticks_per_second(const hfi_log_reader *reader);
+size_t hfi_log_reader_count_locations(const hfi_log_reader *reader);
+/* Its number and name. */
+hfi_location_summary hfi_log_reader_location(const hfi_log_reader *reader,
+                                             size_t location);
+
+/* Hand all events of a location to the back end; what is open at the last one is left
+ * then. ret_last_time: of the last event; 0 without one. Failures: HF_E_NOMEM,
+ * HF_E_SYSTEM where the back end refuses. */
+HF_CHECK hf_status hfi_log_reader_write(const hfi_log_reader *reader, size_t location,
+                                        const hfi_backend *backend, void *writer,
+                                        uint64_t *ret_events, uint64_t *ret_last_time);
+
+#endif

@@ -1,0 +1,320 @@
+/* trace_recovery.c - the trace of processes that ended without closing their recording.
+ *
+ * A process leaves its log file wherever it dies, and takes it away when its events are
+ * in the archive. So a log file whose process is dead is work to be done, and doing it
+ * twice does no harm. Who finds it makes an ended part of it: event files and a part
+ * file, as the process itself would have, with a profile made of the same events where
+ * it was to have one; then archive and profile are written as ever (experiment.c).
+ * Others of the same experiment find it when they close; a lone process has a guardian
+ * (guardian.c), a cell the kernel; `--recover` is for what is left.
+ *
+ * A part is alive while its byte of the lock file is locked, or while its process is
+ * there: a program may have closed the descriptor that has the lock, and a process that
+ * has executed another program is not to be disturbed. Whoever is in another container
+ * shows by the lock only; a lone process, which has none, is then taken to be alive.
+ * An end that has begun is waited for: locks are free a little before the process is
+ * gone, and who waited for them would find it alive, and nobody come again.
+ *
+ * All of this happens with the gate closed, so nobody does it twice at a time.
+ */
+#include "trace_recovery.h"
+#include "experiment.h"
+#include "log_reader.h"
+#include "profile_replay.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+hf_status
+hfi_log_path(const char *directory, uint32_t number, char **ret_path) {
+    return asprintf(ret_path, "%s/log-%u", directory, number) < 0 ? HF_E_NOMEM : HF_OK;
+}
+
+/* The number of a part by the name of its log file; HFI_PART_NONE for other names. */
+static uint32_t
+number_of(const char *name) {
+    char *end;
+    if (strncmp(name, "log-", 4) != 0 || name[4] < '0' || name[4] > '9')
+        return HFI_PART_NONE;
+    unsigned long number = strtoul(name + 4, &end, 10);
+    return *end || number > HFI_PART_NONE ? HFI_PART_NONE : (uint32_t)number;
+}
+
+typedef struct numbers {
+    uint32_t *items;
+    size_t count;
+} numbers;
+
+static hf_status
+find_logs(const char *directory, numbers *ret_found, hf_error *reterr) {
+    hf_status status = HF_OK;
+    DIR *entries = opendir(directory);
+    *ret_found = (numbers){NULL, 0};
+    if (!entries)
+        return hf_error_set_errno(reterr, errno, "opening %s", directory);
+    for (struct dirent *entry; status == HF_OK && (entry = readdir(entries));) {
+        uint32_t number = number_of(entry->d_name);
+        if (number == HFI_PART_NONE)
+            continue;
+        uint32_t *grown =
+            realloc(ret_found->items, (ret_found->count + 1) * sizeof *grown);
+        if (!grown) {
+            status = HF_E_NOMEM;
+            break;
+        }
+        grown[ret_found->count++] = number;
+        ret_found->items = grown;
+    }
+    closedir(entries);
+    if (status != HF_OK)
+        free(ret_found->items);
+    return status;
+}
+
+/* `visitor` NULL: nobody has locks. */
+static bool
+is_alive(const hfi_part *visitor, uint32_t number, const hfi_log_reader *log) {
+    if (visitor && hfi_part_is_alive(visitor, number))
+        return true;
+    int alive = hfi_process_await_end(&hfi_log_reader_head(log)->process);
+    return alive > 0 || (alive < 0 && number == 0);
+}
+
+/* -- one part ------------------------------------------------------------------------
+ */
+
+static hf_status
+write_locations(const hfi_log_reader *log, void *archive,
+                hfi_location_summary *locations, uint64_t *ret_end, hf_error *reterr) {
+    const hfi_backend *backend = &hfi_otf2_backend;
+    hf_status status = HF_OK;
+    *ret_end = hfi_log_reader_head(log)->begin_time;
+    for (size_t i = 0; i < hfi_log_reader_count_locations(log) && status == HF_OK;
+         i++) {
+        uint64_t last_time;
+        void *writer;
+        locations[i] = hfi_log_reader_location(log, i);
+        status = backend->writer_open(archive, locations[i].id, &writer, reterr);
+        if (status != HF_OK)
+            break;
+        status = hfi_log_reader_write(log, i, backend, writer, &locations[i].events,
+                                      &last_time);
+        if (status != HF_OK)
+            hf_error_set(reterr, status, "the archive takes no more events");
+        hf_status closed =
+            backend->writer_close(archive, writer, status == HF_OK ? reterr : NULL);
+        status = status == HF_OK ? closed : status;
+        *ret_end = last_time > *ret_end ? last_time : *ret_end;
+    }
+    return status;
+}
+
+static hf_status
+write_part(const hfi_log_reader *log, void *archive, uint64_t *ret_events,
+           hf_error *reterr) {
+    const hfi_log_head *head = hfi_log_reader_head(log);
+    size_t count = hfi_log_reader_count_locations(log);
+    hfi_location_summary *locations = calloc(count + 1, sizeof *locations);
+    hfi_profile *profile = NULL;
+    uint64_t end_time;
+    hf_status status = locations ? HF_OK : HF_E_NOMEM;
+    if (status == HF_OK)
+        status = hfi_profile_replay(log, &profile);
+    if (status == HF_OK)
+        status = write_locations(log, archive, locations, &end_time, reterr);
+    if (status != HF_OK) {
+        (void)hfi_otf2_backend.close(archive, NULL, NULL, NULL);
+        hfi_profile_close(profile);
+        free(locations);
+        return status;
+    }
+    uint64_t rate = hfi_log_reader_ticks_per_second(log);
+    double seconds = (double)(end_time - head->begin_time) / (double)rate;
+    hfi_recording_summary summary = {
+        .definitions = hfi_log_reader_definitions(log),
+        .locations = locations,
+        .location_count = count,
+        .begin_time = head->begin_time,
+        .ticks_per_second = rate,
+        .end_time = end_time,
+        .begin_realtime = head->begin_realtime,
+        .end_realtime = head->begin_realtime + (uint64_t)(seconds * 1e9),
+        .has_rank = head->has_rank != 0,
+        .rank = (uint32_t)head->rank,
+        .process_name = head->process_name,
+        .host_name = head->host_name,
+        .machine = head->machine,
+        .was_killed = true,
+        .is_traced = true,
+        .profile = profile,
+        .profile_files = {head->profile_name, (unsigned)head->profile_formats}};
+    status = hfi_otf2_backend.close(archive, &summary, NULL, reterr);
+    hfi_profile_close(profile);
+    for (size_t i = 0; i < count; i++)
+        *ret_events += locations[i].events;
+    free(locations);
+    return status;
+}
+
+static hf_status
+recover_one(const hfi_part *self, uint32_t number, const hfi_log_reader *log,
+            uint64_t *ret_events, hf_error *reterr) {
+    hfi_part part = {.directory = self->directory, .number = number, .lock = -1};
+    void *archive;
+    if (asprintf(&part.own, "%s/parts/%u", part.directory, number) < 0)
+        return HF_E_NOMEM;
+    hf_status status = HF_OK;
+    hfi_part_remove(part.own); /* of one who could not finish it */
+    if (mkdir(part.own, 0777) != 0)
+        status = hf_error_set_errno(reterr, errno, "creating %s", part.own);
+    if (status == HF_OK)
+        status = hfi_otf2_open_dead(&part, &archive);
+    if (status == HF_OK)
+        status = write_part(log, archive, ret_events, reterr);
+    free(part.own);
+    return status;
+}
+
+/* -- all of them ---------------------------------------------------------------------
+ */
+
+/* Whether its process lived to write the head. A lone one, number 0, may be doing so.
+ */
+static bool
+was_begun(const hfi_part *self, uint32_t number, const char *path) {
+    uint64_t mark = 0;
+    if (number == 0 || hfi_part_is_alive(self, number))
+        return true;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return true; /* opening it once more tells why */
+    bool is_read = pread(fd, &mark, sizeof mark, 0) >= 0;
+    close(fd);
+    return !is_read || mark != 0;
+}
+
+/* Add what became of it. HF_NOT_FOUND: there is nothing in it, or it is gone. */
+static hf_status
+recover_log(const hfi_part *self, uint32_t number, hfi_recovered *recovered,
+            hf_error *reterr) {
+    hfi_log_reader *log = NULL;
+    char *path;
+    bool done = false;
+    hf_status status = hfi_log_path(self->directory, number, &path);
+    if (status != HF_OK)
+        return status;
+    if (!was_begun(self, number, path)) {
+        (void)unlink(path);
+        status = HF_NOT_FOUND;
+    }
+    if (status == HF_OK)
+        status = hfi_log_reader_open(path, NULL, &log, reterr);
+    if (status == HF_OK && !is_alive(self, number, log)) {
+        status = recover_one(self, number, log, &recovered->events, reterr);
+        done = status == HF_OK;
+    }
+    hfi_log_reader_close(log);
+    free(path);
+    recovered->processes += done;
+    recovered->left += !done && status != HF_NOT_FOUND;
+    return status;
+}
+
+hf_status
+hfi_recover_parts(const hfi_part *self, hfi_recovered *ret_recovered,
+                  hf_error *reterr) {
+    numbers found;
+    hf_status status = find_logs(self->directory, &found, reterr);
+    *ret_recovered = (hfi_recovered){0, 0, 0};
+    if (status != HF_OK)
+        return status;
+    for (size_t i = 0; i < found.count; i++) {
+        if (found.items[i] == self->number)
+            continue;
+        hf_status one = recover_log(self, found.items[i], ret_recovered,
+                                    status == HF_OK ? reterr : NULL);
+        status = status == HF_OK && one != HF_NOT_FOUND ? one : status;
+    }
+    free(found.items);
+    return status;
+}
+
+/* A lone process that is alive must not be visited: it makes no part for nothing. */
+static bool
+has_dead(const char *directory, const numbers *found) {
+    bool dead = false;
+    for (size_t i = 0; i < found->count && !dead; i++) {
+        hfi_log_reader *log;
+        char *path;
+        if (hfi_log_path(directory, found->items[i], &path) != HF_OK)
+            break;
+        hf_status status = hfi_log_reader_open(path, NULL, &log, NULL);
+        free(path);
+        if (status != HF_OK) {
+            dead = true; /* damaged: it will be told */
+            continue;
+        }
+        dead = !is_alive(NULL, found->items[i], log);
+        hfi_log_reader_close(log);
+    }
+    return dead;
+}
+
+bool
+hfi_recovery_is_recorded(const char *directory) {
+    numbers found;
+    if (find_logs(directory, &found, NULL) != HF_OK)
+        return false;
+    bool recorded = found.count && !has_dead(directory, &found);
+    free(found.items);
+    return recorded;
+}
+
+static bool
+has_parts(const char *directory) {
+    char *path;
+    if (asprintf(&path, "%s/parts", directory) < 0)
+        return false;
+    bool there = access(path, F_OK) == 0;
+    free(path);
+    return there;
+}
+
+static hf_status
+recover_visiting(const char *directory, hfi_recovered *ret_recovered,
+                 hf_error *reterr) {
+    hfi_part visitor;
+    hf_status status = hfi_part_visit(directory, &visitor, reterr);
+    if (status != HF_OK)
+        return status;
+    status = hfi_recover_parts(&visitor, ret_recovered, reterr);
+    bool is_last = hfi_part_is_last(&visitor) && ret_recovered->left == 0;
+    if (status == HF_OK && (ret_recovered->processes || is_last))
+        status =
+            hfi_experiment_write(directory, HFI_PART_NONE, NULL, NULL, NULL, reterr);
+    hfi_part_leave(&visitor, status == HF_OK && is_last);
+    return status;
+}
+
+hf_status
+hfi_recover(const char *directory, hfi_recovered *ret_recovered, hf_error *reterr) {
+    numbers found;
+    *ret_recovered = (hfi_recovered){0, 0, 0};
+    hf_status status = find_logs(directory, &found, reterr);
+    if (status != HF_OK)
+        return status;
+    bool nothing = !found.count && !has_parts(directory);
+    bool busy = found.count && !has_dead(directory, &found);
+    free(found.items);
+    if (nothing)
+        return HF_NOT_FOUND;
+    if (busy)
+        return HF_BUSY;
+    return recover_visiting(directory, ret_recovered, reterr);
+}

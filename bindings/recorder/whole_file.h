@@ -1,0 +1,17 @@
+/* whole_file.h - a file that is there whole or not at all. */
+#ifndef HOLDFAST_RECORDER_WHOLE_FILE_H
+#define HOLDFAST_RECORDER_WHOLE_FILE_H
+
+#include <stdio.h>
+
+#include "holdfast/error.h"
+
+/* Writes the contents; what the stream refuses is seen by its error indicator. */
+typedef hf_status (*hfi_file_writer)(const void *contents, FILE *file);
+
+/* Write `path`, and replace what was there when the new one is whole; a failure leaves
+ * that as it was, and nothing beside it. Failures: HF_E_SYSTEM, HF_E_NOMEM. */
+HF_CHECK hf_status hfi_whole_file_write(const char *path, hfi_file_writer write,
+                                        const void *contents, hf_error *reterr);
+
+#endif

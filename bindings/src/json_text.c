@@ -1,0 +1,115 @@
+/* json_text.c - a long str as a string of JSON, for what a cell shows.
+ *
+ * A picture or an interactive plot is a text of megabytes in a message. The json
+ * module looks at each character twice and copies them one by one; that took longer
+ * than all else on the way to the client. Here eight bytes are looked at at once, and
+ * what stands between two that need an escape is copied as a whole.
+ *
+ * The result is what json.dumps(text, ensure_ascii=False) gives, in UTF-8: only the
+ * quote, the backslash and what is below a space are escaped. A lone surrogate has no
+ * UTF-8, and is the UnicodeEncodeError that it is in Python.
+ */
+#include "store_python.h"
+
+#include <stdint.h>
+
+#define EACH(byte) (UINT64_C(0x0101010101010101) * (byte))
+
+static int
+is_special(unsigned char byte) {
+    return byte < 0x20 || byte == '"' || byte == '\\';
+}
+
+/* Nonzero where one of eight bytes is zero. */
+static uint64_t
+with_zero(uint64_t word) {
+    return (word - EACH(1)) & ~word & EACH(0x80);
+}
+
+/* The first byte that needs an escape, or the end. */
+static const char *
+find_special(const char *at, const char *end) {
+    for (; end - at >= 8; at += 8) {
+        uint64_t word;
+        memcpy(&word, at, sizeof word);
+        if (((word - EACH(0x20)) & ~word & EACH(0x80)) | with_zero(word ^ EACH('"')) |
+            with_zero(word ^ EACH('\\')))
+            break;
+    }
+    while (at < end && !is_special((unsigned char)*at))
+        at++;
+    return at;
+}
+
+/* Write the escape of one byte; how long it is. */
+static Py_ssize_t
+escape(char byte, char ret_text[6]) {
+    static const char plain[] = "\"\\\n\r\t\b\f", letters[] = "\"\\nrtbf";
+    static const char digits[] = "0123456789abcdef";
+    const char *found = byte != '\0' ? strchr(plain, byte) : NULL;
+    ret_text[0] = '\\';
+    if (found != NULL) {
+        ret_text[1] = letters[found - plain];
+        return 2;
+    }
+    memcpy(ret_text + 1, "u00", 3);
+    ret_text[4] = digits[(unsigned char)byte >> 4];
+    ret_text[5] = digits[byte & 15];
+    return 6;
+}
+
+static Py_ssize_t
+size_of(const char *data, Py_ssize_t size) {
+    const char *end = data + size;
+    char ignored[6];
+    Py_ssize_t total = size + 2;
+    for (const char *at = find_special(data, end); at < end;
+         at = find_special(at + 1, end))
+        total += escape(*at, ignored) - 1;
+    return total;
+}
+
+static void
+write_text(char *to, const char *data, Py_ssize_t size) {
+    const char *end = data + size;
+    *to++ = '"';
+    for (const char *at = data;;) {
+        const char *next = find_special(at, end);
+        memcpy(to, at, (size_t)(next - at));
+        to += next - at;
+        if (next == end)
+            break;
+        to += escape(*next, to);
+        at = next + 1;
+    }
+    *to = '"';
+}
+
+PyObject *
+hfi_json_text(PyObject *module, PyObject *text) {
+    (void)module;
+    PyObject *encoded = NULL;
+    const char *data;
+    Py_ssize_t size;
+    if (!PyUnicode_Check(text))
+        return PyErr_Format(PyExc_TypeError, "a str, not %R",
+                            (PyObject *)Py_TYPE(text));
+    if (PyUnicode_IS_COMPACT_ASCII(text)) {
+        data = PyUnicode_DATA(text);
+        size = PyUnicode_GET_LENGTH(text);
+    } else { /* not PyUnicode_AsUTF8, which would keep it for the text's life */
+        encoded = PyUnicode_AsUTF8String(text);
+        if (encoded == NULL)
+            return NULL;
+        data = PyBytes_AS_STRING(encoded);
+        size = PyBytes_GET_SIZE(encoded);
+    }
+    /* An escape is six bytes at most. */
+    PyObject *result = size > PY_SSIZE_T_MAX / 6 - 2
+                           ? PyErr_NoMemory()
+                           : PyBytes_FromStringAndSize(NULL, size_of(data, size));
+    if (result != NULL)
+        write_text(PyBytes_AS_STRING(result), data, size);
+    Py_XDECREF(encoded);
+    return result;
+}

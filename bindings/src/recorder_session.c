@@ -1,0 +1,268 @@
+/* recorder_session.c - holdfast._recorder: a recording is opened and closed.
+ *
+ * The rules of Score-P's environment variables are Python (holdfast.scorep.settings):
+ * open() asks there and hands the answer to the recorder as its options. The two dicts
+ * from names to ids belong to one recording and are emptied when the next one opens.
+ */
+#include "recorder_python.h"
+
+#include "recorder/filter.h"
+#include "recorder/python_events.h"
+#include "recorder/scorep_backend.h"
+#include "recorder/trace_recovery.h"
+
+PyDoc_STRVAR(
+    open_doc,
+    "open(directory=None, *, tracing=None, profiling=None, c_calls=False, "
+    "children=False, joins=False, rank=None)\n--\n\n"
+    "Open a recording. Events stay off until enable().\n\n"
+    "What is None is taken from SCOREP_EXPERIMENT_DIRECTORY, SCOREP_ENABLE_TRACING "
+    "and\nSCOREP_ENABLE_PROFILING (see holdfast.scorep.settings). tracing writes "
+    "an OTF2 archive\n(traces.otf2), profiling a call-path profile (profile.cubex and "
+    "others). "
+    "c_calls records functions\nof extension modules as well, children the "
+    "processes that are forked, in the same\nexperiment; joins makes this process a "
+    "further one of the directory's experiment.\nrank is its number in MPI.\n\n"
+    "Raises RuntimeError when one is open, OSError when the directory or the "
+    "archive can't be\nmade.");
+
+/* The rules of the SCOREP_... variables are settings.py's: (path, tracing, profiling,
+ * bytes of a buffer, filter rules, whether it is Score-P's to record). */
+static PyObject *
+prepare(PyObject *directory, PyObject *tracing, PyObject *profiling, bool joins) {
+    PyObject *settings = PyImport_ImportModule("holdfast.scorep.settings");
+    if (!settings)
+        return NULL;
+    PyObject *prepared =
+        PyObject_CallMethod(settings, "prepare", "OOOO", directory, tracing, profiling,
+                            joins ? Py_True : Py_False);
+    Py_DECREF(settings);
+    return prepared;
+}
+
+/* (in the block of file names, excluded, pattern) each. */
+static int
+take_filter(PyObject *rules) {
+    hfi_filter_clear();
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(rules); i++) {
+        int in_files, exclude;
+        const char *pattern;
+        if (!PyArg_ParseTuple(PyList_GET_ITEM(rules, i), "pps", &in_files, &exclude,
+                              &pattern))
+            return -1;
+        if (hfi_filter_add(in_files ? HFI_FILTER_FILES : HFI_FILTER_REGIONS,
+                           exclude != 0, pattern) != HF_OK) {
+            PyErr_NoMemory();
+            return -1;
+        }
+    }
+    return 0;
+}
+
+typedef struct prepared_settings {
+    PyObject *path;
+    int tracing, profiling, scorep;
+    bool children, joins;
+    long rank; /* negative: none */
+    unsigned long long buffer_bytes;
+    PyObject *rules;
+    PyObject *profile; /* its first file's path, or None */
+    const char *profile_name;
+    unsigned profile_formats;
+    unsigned long long depth, paths;
+} prepared_settings;
+
+static hf_status
+open_prepared(const prepared_settings *with, bool c_calls, hf_error *reterr) {
+    PyObject *encoded = PyUnicode_EncodeFSDefault(with->path);
+    if (!encoded) {
+        PyErr_Clear();
+        return hf_error_set(reterr, HF_E_INVALID,
+                            "the directory's name can't be encoded");
+    }
+    const hfi_backend *own = with->tracing     ? &hfi_otf2_backend
+                             : with->profiling ? &hfi_profile_backend
+                                               : NULL;
+    hf_recorder_options options = {
+        .directory = PyBytes_AS_STRING(encoded),
+        .backend = with->scorep ? &hfi_scorep_backend : own,
+        .profiling = with->profiling && !with->scorep,
+        .room = {with->depth, with->paths},
+        .profile_files = {with->profile_name, with->profile_formats},
+        .buffer_bytes = with->buffer_bytes,
+        .joins = with->joins,
+        .has_rank = with->rank >= 0,
+        .rank = with->rank < 0 ? 0 : (uint32_t)with->rank,
+        .children = with->children};
+    hf_status status = hfi_events_open(&options, c_calls, reterr);
+    Py_DECREF(encoded);
+    return status;
+}
+
+static PyObject *
+recorder_open(PyObject *module, PyObject *arguments, PyObject *keywords) {
+    static char *names[] = {"directory", "tracing", "profiling", "c_calls",
+                            "children",  "joins",   "rank",      NULL};
+    PyObject *directory = Py_None, *tracing = Py_None, *profiling = Py_None;
+    PyObject *rank = Py_None;
+    int c_calls = 0, children = 0, joins = 0;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|O$OOpppO:open", names,
+                                     &directory, &tracing, &profiling, &c_calls,
+                                     &children, &joins, &rank))
+        return NULL;
+    long number = rank == Py_None ? -1 : PyLong_AsLong(rank);
+    if (number == -1 && PyErr_Occurred())
+        return NULL;
+    hf_error error = HF_ERROR_INIT;
+    if (hfi_events_get_recorder())
+        return hfi_recorder_raise(HF_BUSY, &error);
+    PyObject *prepared = prepare(directory, tracing, profiling, joins != 0);
+    prepared_settings with = {
+        .children = children != 0, .joins = joins != 0, .rank = number};
+    if (!prepared ||
+        !PyArg_ParseTuple(prepared, "UppKO!p(OsIKK)", &with.path, &with.tracing,
+                          &with.profiling, &with.buffer_bytes, &PyList_Type,
+                          &with.rules, &with.scorep, &with.profile, &with.profile_name,
+                          &with.profile_formats, &with.depth, &with.paths) ||
+        take_filter(with.rules) < 0) {
+        Py_XDECREF(prepared);
+        return NULL;
+    }
+    hf_status status = open_prepared(&with, c_calls != 0, &error);
+    if (status == HF_OK) {
+        recorder_state *state = hfi_recorder_state(module);
+        PyDict_Clear(state->regions);
+        PyDict_Clear(state->parameters);
+        Py_XSETREF(state->directory, Py_NewRef(with.path));
+        state->tracing = with.tracing != 0;
+        Py_XSETREF(state->profile, Py_NewRef(with.profile));
+    }
+    Py_DECREF(prepared);
+    if (status != HF_OK)
+        return hfi_recorder_raise(status, &error);
+    Py_RETURN_NONE;
+}
+
+PyDoc_STRVAR(load_scorep_doc,
+             "load_scorep(table, bundle, subsystems, /)\n--\n\n"
+             "Load Score-P's libraries into this process, unless it has them; see "
+             "holdfast.scorep.loading.\n\nRaises OSError when that is impossible.");
+
+static PyObject *
+load_scorep(PyObject *module, PyObject *arguments) {
+    (void)module;
+    const char *table, *bundle, *subsystems;
+    if (!PyArg_ParseTuple(arguments, "sss:load_scorep", &table, &bundle, &subsystems))
+        return NULL;
+    hf_error error = HF_ERROR_INIT;
+    hf_status status = hfi_scorep_load(table, bundle, subsystems, &error);
+    if (status != HF_OK)
+        return hfi_recorder_raise(status, &error);
+    Py_RETURN_NONE;
+}
+
+PyDoc_STRVAR(directory_doc, "directory()\n--\n\nThe open recording's experiment "
+                            "directory, or None.");
+
+static PyObject *
+recorder_directory(PyObject *module, PyObject *unused) {
+    (void)unused;
+    return Py_NewRef(hfi_events_get_recorder() ? hfi_recorder_state(module)->directory
+                                               : Py_None);
+}
+
+PyDoc_STRVAR(
+    close_doc,
+    "close()\n--\n\n"
+    "Switch events off and write everything. Returns a dict: directory, trace "
+    "(path of\ntraces.otf2 or None), profile (path or None, of the first of its "
+    "files), events, lost\n(events that could not be written), rewound (events), "
+    "flushes (of full buffers),\nflush_seconds (that they took), collapsed (calls "
+    "that have no path of their own in the\nprofile), locations, regions.\nReturns "
+    "None when no recording is open.");
+
+static PyObject *
+recorder_close(PyObject *module, PyObject *unused) {
+    (void)unused;
+    recorder_state *state = hfi_recorder_state(module);
+    if (!hfi_events_get_recorder())
+        Py_RETURN_NONE;
+    hfi_recording_totals totals = {0};
+    hf_error error = HF_ERROR_INIT;
+    hf_status status = hfi_events_close(&totals, &error);
+    if (status != HF_OK)
+        return hfi_recorder_raise(status, &error);
+    PyObject *trace = state->tracing
+                          ? PyUnicode_FromFormat("%U/traces.otf2", state->directory)
+                          : Py_NewRef(Py_None);
+    if (!trace)
+        return NULL;
+    return Py_BuildValue(
+        "{sOsNsOsKsKsKsKsKsdsKsnsn}", "directory", state->directory, "trace", trace,
+        "profile", state->profile, "events", (unsigned long long)totals.events,
+        "others", (unsigned long long)totals.others, "lost",
+        (unsigned long long)totals.lost, "rewound", (unsigned long long)totals.rewound,
+        "flushes", (unsigned long long)totals.flushes, "flush_seconds",
+        totals.flush_seconds, "collapsed", (unsigned long long)totals.collapsed,
+        "locations", (Py_ssize_t)totals.locations, "regions",
+        (Py_ssize_t)totals.regions);
+}
+
+/* -- what other processes have left --------------------------------------------------
+ */
+
+PyDoc_STRVAR(
+    recover_doc,
+    "recover(directory, /)\n--\n\n"
+    "Write what processes that were killed have recorded into the directory's "
+    "archive.\n"
+    "Returns a dict: processes (that were killed), left (whose recordings are still "
+    "there:\nalive, or not readable), events. Returns None when there is nothing.\n\n"
+    "Raises RuntimeError while such a process may be alive, OSError.");
+
+static PyObject *
+recorder_recover(PyObject *module, PyObject *directory) {
+    (void)module;
+    PyObject *bytes;
+    hfi_recovered recovered;
+    hf_error error = HF_ERROR_INIT;
+    if (!PyUnicode_FSConverter(directory, &bytes))
+        return NULL;
+    hf_status status = hfi_recover(PyBytes_AS_STRING(bytes), &recovered, &error);
+    Py_DECREF(bytes);
+    if (status == HF_NOT_FOUND)
+        Py_RETURN_NONE;
+    if (status == HF_BUSY) {
+        PyErr_SetString(PyExc_RuntimeError, "a process still records there");
+        return NULL;
+    }
+    if (status != HF_OK)
+        return hfi_recorder_raise(status, &error);
+    return Py_BuildValue("{snsnsK}", "processes", (Py_ssize_t)recovered.processes,
+                         "left", (Py_ssize_t)recovered.left, "events",
+                         (unsigned long long)recovered.events);
+}
+
+PyDoc_STRVAR(is_recorded_doc, "is_recorded(directory, /)\n--\n\n"
+                              "Whether a process records into this directory now.");
+
+static PyObject *
+recorder_is_recorded(PyObject *module, PyObject *directory) {
+    (void)module;
+    PyObject *bytes;
+    if (!PyUnicode_FSConverter(directory, &bytes))
+        return NULL;
+    bool recorded = hfi_recovery_is_recorded(PyBytes_AS_STRING(bytes));
+    Py_DECREF(bytes);
+    return PyBool_FromLong(recorded);
+}
+
+PyMethodDef hfi_recorder_session_methods[] = {
+    {"open", (PyCFunction)(void (*)(void))recorder_open, METH_VARARGS | METH_KEYWORDS,
+     open_doc},
+    {"load_scorep", load_scorep, METH_VARARGS, load_scorep_doc},
+    {"recover", recorder_recover, METH_O, recover_doc},
+    {"is_recorded", recorder_is_recorded, METH_O, is_recorded_doc},
+    {"directory", recorder_directory, METH_NOARGS, directory_doc},
+    {"close", recorder_close, METH_NOARGS, close_doc},
+    {NULL, NULL, 0, NULL}};

@@ -1,0 +1,65 @@
+/* archive.h - an OTF2 archive, whoever wrote it: what it defines, and its events. */
+#ifndef HOLDFAST_VIEWS_ARCHIVE_H
+#define HOLDFAST_VIEWS_ARCHIVE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "holdfast/error.h"
+#include "recorder/definitions.h"
+
+typedef struct hfi_archive hfi_archive;
+
+typedef struct hfi_archive_clock {
+    uint64_t ticks_per_second;
+    uint64_t begin; /* no event is earlier; ticks */
+    uint64_t length;
+    uint64_t realtime; /* of begin, ns since 1970; 0: unknown */
+} hfi_archive_clock;
+
+/* A thread, or what else has events in an order of its own. */
+typedef struct hfi_archive_location {
+    uint64_t id;
+    uint64_t events; /* as the definitions say */
+    uint32_t process;
+    uint32_t name; /* a string of the definitions */
+} hfi_archive_location;
+
+/* Who takes the calls of one location. They nest: each enter has its leave, times don't
+ * step back. All of them in [from, to] of the ticks; a call that begins before or ends
+ * after is cut to that. */
+typedef struct hfi_archive_sink {
+    void (*enter)(void *context, uint64_t time, uint32_t region);
+    void (*leave)(void *context, uint64_t time);
+    /* The program stood still for a full log, inside of the call that is open. */
+    void (*flush)(void *context, uint64_t begin, uint64_t end);
+    void *context;
+    uint64_t from, to;
+} hfi_archive_sink;
+
+/* `path`: of the anchor file, traces.otf2. One thread at a time. Failures: HF_E_SYSTEM,
+ * HF_E_CORRUPT, HF_E_LIMIT, HF_E_NOMEM. */
+HF_CHECK hf_status hfi_archive_open(const char *path, hfi_archive **ret_archive,
+                                    hf_error *reterr);
+void hfi_archive_close(hfi_archive *archive);
+
+/* Its regions, equal ones are one; others may be added. */
+hfi_definitions *hfi_archive_definitions(const hfi_archive *archive);
+hfi_archive_clock hfi_archive_get_clock(const hfi_archive *archive);
+/* What the clock said, in ns since its begin. */
+uint64_t hfi_archive_ns(const hfi_archive *archive, uint64_t time);
+/* The machine of a process; "" where none is told. */
+const char *hfi_archive_host(const hfi_archive *archive, size_t process);
+size_t hfi_archive_count_processes(const hfi_archive *archive);
+const char *hfi_archive_process(const hfi_archive *archive, size_t process);
+size_t hfi_archive_count_locations(const hfi_archive *archive);
+const hfi_archive_location *hfi_archive_get_location(const hfi_archive *archive,
+                                                     size_t location);
+
+/* Hand the events of a location on; ret_events counts what was read, of all kinds.
+ * Failures: HF_E_CORRUPT, HF_E_NOMEM. */
+HF_CHECK hf_status hfi_archive_read(hfi_archive *archive, size_t location,
+                                    const hfi_archive_sink *sink, uint64_t *ret_events,
+                                    hf_error *reterr);
+
+#endif

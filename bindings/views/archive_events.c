@@ -1,0 +1,151 @@
+/* archive_events.c - the events of one location, handed on as calls that nest.
+ *
+ * One location after another: there is no merging of threads by time here, which costs
+ * the library half of its time and nobody needs.
+ *
+ * What a location hands on nests, whatever the archive says: a leave closes what was
+ * entered after it, one that has no enter is passed over, and what is open at the end
+ * is left at the last event. An event that names what isn't defined is passed over. So
+ * those who take the calls need no checks of their own. A window cuts calls to its
+ * borders: what is open at its begin is entered there.
+ *
+ * Rejected: the global reader (see above); keeping the events (a hundred million of
+ * them fit into no memory; each reader here takes them as they come).
+ */
+#include "archive_private.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+
+/* One location while it is read. `stack`: what is open, from outside in; the first
+ * `told` of them were handed on. */
+typedef struct passage {
+    const hfi_archive *archive;
+    const hfi_archive_sink *sink;
+    uint32_t *stack;
+    size_t depth, capacity, told;
+    uint64_t last; /* the time of the latest event */
+    bool failed;   /* no memory */
+} passage;
+
+static void
+tell_open(passage *self, uint64_t time) {
+    while (self->told < self->depth)
+        self->sink->enter(self->sink->context, time, self->stack[self->told++]);
+}
+
+static void
+leave_last(passage *self, uint64_t time) {
+    self->depth--;
+    if (self->told > self->depth) {
+        self->told--;
+        self->sink->leave(self->sink->context, time);
+    }
+}
+
+/* The time to be handed on: time doesn't step back. False: it is past the window. */
+static bool
+advance(passage *self, uint64_t *time) {
+    if (*time < self->last)
+        *time = self->last;
+    self->last = *time;
+    if (*time >= self->sink->from)
+        tell_open(self, self->sink->from); /* what was entered before the window */
+    return *time <= self->sink->to;
+}
+
+static OTF2_CallbackCode
+on_enter(OTF2_LocationRef location, OTF2_TimeStamp time, uint64_t position,
+         void *context, OTF2_AttributeList *attributes, OTF2_RegionRef region) {
+    (void)location, (void)position, (void)attributes;
+    passage *self = context;
+    if (!advance(self, &time))
+        return OTF2_CALLBACK_INTERRUPT;
+    uint32_t known = hfi_number_mapped(&self->archive->regions, region);
+    if (known == HFI_NUMBER_UNKNOWN)
+        return OTF2_CALLBACK_SUCCESS;
+    if (self->depth == self->capacity) {
+        size_t capacity = self->capacity ? self->capacity * 2 : 256;
+        uint32_t *grown = realloc(self->stack, capacity * sizeof *grown);
+        if (!grown) {
+            self->failed = true;
+            return OTF2_CALLBACK_INTERRUPT;
+        }
+        self->stack = grown;
+        self->capacity = capacity;
+    }
+    self->stack[self->depth++] = known;
+    if (time >= self->sink->from)
+        tell_open(self, time);
+    return OTF2_CALLBACK_SUCCESS;
+}
+
+static OTF2_CallbackCode
+on_leave(OTF2_LocationRef location, OTF2_TimeStamp time, uint64_t position,
+         void *context, OTF2_AttributeList *attributes, OTF2_RegionRef region) {
+    (void)location, (void)position, (void)attributes;
+    passage *self = context;
+    if (!advance(self, &time))
+        return OTF2_CALLBACK_INTERRUPT;
+    uint32_t known = hfi_number_mapped(&self->archive->regions, region);
+    size_t at = self->depth;
+    while (at > 0 && self->stack[at - 1] != known)
+        at--;
+    while (at > 0 && self->depth >= at)
+        leave_last(self, time);
+    return OTF2_CALLBACK_SUCCESS;
+}
+
+static OTF2_CallbackCode
+on_flush(OTF2_LocationRef location, OTF2_TimeStamp time, uint64_t position,
+         void *context, OTF2_AttributeList *attributes, OTF2_TimeStamp stop) {
+    (void)location, (void)position, (void)attributes;
+    passage *self = context;
+    uint64_t begin = time;
+    if (!advance(self, &begin))
+        return OTF2_CALLBACK_INTERRUPT;
+    bool is_within = advance(self, &stop);
+    if (is_within && begin >= self->sink->from && self->sink->flush)
+        self->sink->flush(self->sink->context, begin, stop);
+    return is_within ? OTF2_CALLBACK_SUCCESS : OTF2_CALLBACK_INTERRUPT;
+}
+
+static OTF2_ErrorCode
+read_events(passage *self, OTF2_EvtReader *events, uint64_t *ret_events) {
+    OTF2_EvtReaderCallbacks *callbacks = OTF2_EvtReaderCallbacks_New();
+    if (!callbacks)
+        return OTF2_ERROR_MEM_ALLOC_FAILED;
+    OTF2_EvtReaderCallbacks_SetEnterCallback(callbacks, on_enter);
+    OTF2_EvtReaderCallbacks_SetLeaveCallback(callbacks, on_leave);
+    OTF2_EvtReaderCallbacks_SetBufferFlushCallback(callbacks, on_flush);
+    OTF2_ErrorCode bad = OTF2_EvtReader_SetCallbacks(events, callbacks, self);
+    OTF2_EvtReaderCallbacks_Delete(callbacks);
+    if (!bad)
+        bad = OTF2_Reader_ReadAllLocalEvents(self->archive->reader, events, ret_events);
+    return bad == OTF2_ERROR_INTERRUPTED_BY_CALLBACK ? OTF2_SUCCESS : bad;
+}
+
+hf_status
+hfi_archive_read(hfi_archive *archive, size_t location, const hfi_archive_sink *sink,
+                 uint64_t *ret_events, hf_error *reterr) {
+    passage self = {.archive = archive, .sink = sink};
+    uint64_t id = archive->locations[location].id, count = 0;
+    hf_status status = HF_OK;
+    hfi_archive_begin_reading();
+    OTF2_EvtReader *events = OTF2_Reader_GetEvtReader(archive->reader, id);
+    OTF2_ErrorCode bad =
+        events ? read_events(&self, events, &count) : OTF2_ERROR_INVALID;
+    if (events)
+        OTF2_Reader_CloseEvtReader(archive->reader, events);
+    hfi_archive_end_reading();
+    if (self.failed)
+        status = hf_error_set(reterr, HF_E_NOMEM, "out of memory");
+    else if (bad && archive->locations[location].events)
+        status = hfi_archive_fail(reterr, "reading its events");
+    uint64_t end = self.last < sink->to ? self.last : sink->to;
+    while (self.depth)
+        leave_last(&self, end);
+    free(self.stack);
+    *ret_events = count;
+    return status;
+}
