@@ -12,7 +12,9 @@ shows what a median hides. The first pair of each row is told apart (`first`), a
 state once.
 
 `--memory` adds, for rows with an array, what all of the kernel's processes hold together as a
-ratio to it. `--quick` is for a test of the program: small states, few cells.
+ratio to it. `--first CODE` runs a cell in Holdfast's kernel before all others, as in
+`--first '%holdfast history 0'`, which keeps no older state for undo. `--quick` is for a test of
+the program: small states, few cells.
 """
 
 from __future__ import annotations
@@ -103,6 +105,7 @@ ROWS = [
     ),
     Row("reading", 60, ARRAY, "x[i] = n", "n = x.sum()", size=GIB),
     Row("writing", 400, ARRAY, "n = x[i]", "x += 1", size=GIB),
+    Row("writing 256 MiB", 100, ARRAY, "n = x[i]", "x += 1", size=GIB // 4),
     _one_key("one key at home", 1_000_000, "home"),
     _one_key("one key", 1_000_000, "auto"),
     _one_key("one key of ten million", 10_000_000, "auto"),
@@ -133,6 +136,8 @@ def measure_row(row: Row, args: argparse.Namespace) -> dict:
     shmem = measure.shmem_bytes()
     environment = dict(os.environ, HOLDFAST_ROAD=row.road) if row.road else None
     with Kernel(args.kernel, environment) as kernel:
+        if args.first:
+            kernel.run(args.first)
         kernel.run(CELL + "pass")  # a notebook's first instrumented cell
         memory = measure.PeakMemory(kernel.pids, shmem) if args.memory and row.size else None
         empty = memory.sample() if memory else 0
@@ -185,6 +190,7 @@ def show(results: list[dict]) -> str:
 def main():
     parser = measure.row_options(__doc__.splitlines()[0], "row", repeat=20, least=2)
     parser.add_argument("--memory", action="store_true", help="see above")
+    parser.add_argument("--first", metavar="CODE", help="see above")
     packages = ("numpy", "pandas", "torch", "jupyter_client")
     measure.run_rows(parser, {row.name: row for row in ROWS}, measure_row, show, packages)
 

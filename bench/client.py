@@ -10,7 +10,9 @@ import tempfile
 import time
 
 import measure
+import zmq
 from jupyter_client.manager import KernelManager
+from traitlets.config import Config
 
 TIMEOUT_S = 600
 CELL = "%%execute_with_scorep\n"
@@ -19,19 +21,31 @@ CELL = "%%execute_with_scorep\n"
 class Kernel:
     """One kernel and its client; a context manager."""
 
-    def __init__(self, name: str, environment: dict[str, str] | None = None):
+    def __init__(
+        self,
+        name: str,
+        environment: dict[str, str] | None = None,
+        config: Config | None = None,
+        wait: bool = True,
+    ):
+        self.name = name
         self.directory = tempfile.TemporaryDirectory()
-        self.manager = KernelManager(kernel_name=name)
+        context = zmq.Context()
+        context.setsockopt(zmq.RECONNECT_IVL, 1)  # ms; 100 would be in each start
+        context.setsockopt(zmq.RCVHWM, 0)  # what is lost isn't lost here
+        self.manager = KernelManager(kernel_name=name, config=config, context=context)
         options = {"env": environment} if environment is not None else {}
+        self.began = time.perf_counter()
         self.manager.start_kernel(cwd=self.directory.name, **options)
-        self.client = self.manager.client()
+        self.client = self.manager.client(context=context)
         self.client.start_channels()
-        self.client.wait_for_ready(timeout=TIMEOUT_S)
+        if wait:
+            self.client.wait_for_ready(timeout=TIMEOUT_S)
         self.printed = ""  # stdout of the last cell
 
     def run(self, code: str) -> tuple[float, dict]:
         """Seconds from request to idle, and the metadata of the reply."""
-        printed = []
+        printed, trouble = [], ""
         start = time.perf_counter()
         request = self.client.execute(code)
         while True:
@@ -40,7 +54,7 @@ class Kernel:
                 continue
             kind, content = message["msg_type"], message["content"]
             if kind == "error":
-                raise RuntimeError("\n".join(content["traceback"]))
+                trouble = "\n".join(content["traceback"])
             if kind == "stream" and content["name"] == "stdout":
                 printed.append(content["text"])
             if kind == "status" and content["execution_state"] == "idle":
@@ -50,7 +64,10 @@ class Kernel:
         while True:
             reply = self.client.get_shell_msg(timeout=TIMEOUT_S)
             if reply["parent_header"].get("msg_id") == request:
-                return seconds, reply["metadata"].get("holdfast", {})
+                break
+        if trouble:
+            raise RuntimeError(trouble)
+        return seconds, reply["metadata"].get("holdfast", {})
 
     def pids(self) -> list[int]:
         """The processes of this kernel."""
@@ -62,4 +79,5 @@ class Kernel:
     def __exit__(self, *exc) -> None:
         self.client.stop_channels()
         self.manager.shutdown_kernel(now=False)
+        self.manager.context.destroy(linger=0)
         self.directory.cleanup()

@@ -91,10 +91,24 @@ def descendants(root: int) -> list[int]:
 
 def private_bytes(pid: int) -> int:
     """Proportional memory of a process without shared memory (Pss_Anon + Pss_File)."""
+    return _rollup(pid, "Pss_Anon:", "Pss_File:")
+
+
+def unfiled_bytes(pid: int) -> int:
+    """The same without files' pages, whose proportion depends on who else maps them."""
+    return _rollup(pid, "Pss_Anon:")
+
+
+def whole_bytes(pid: int) -> int:
+    """Proportional memory of a process."""
+    return _rollup(pid, "Pss:")
+
+
+def _rollup(pid: int, *keys: str) -> int:
     total = 0
     try:
         for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
-            if line.startswith(("Pss_Anon:", "Pss_File:")):
+            if line.startswith(keys):
                 total += int(line.split()[1]) * 1024
     except (OSError, ProcessLookupError):
         return 0

@@ -1,7 +1,8 @@
 """What does recording cost, in ns per call (an enter and a leave)?
 
-Each row runs in a fresh process: a loop of N calls as it is, then with a tool, the fastest of
-several rounds each; what is shown is the difference. Beside the recorder stand what the
+Each row runs in a fresh process: a loop of N calls as it is and with a tool, in turns, since a
+machine's speed changes; of the fastest round each the difference is shown, and as `mean` that of
+the means, in which the log's way to the disk counts as often as it happens. Beside the recorder stand what the
 interpreter itself takes for a hook that does nothing (compiled here; left out where there is
 no C compiler), cProfile, and VizTracer where it is installed. Where scorep-config is on PATH,
 so do Score-P through the recorder, and through its own bindings where they are installed.
@@ -31,7 +32,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import measure  # noqa: E402
 
-BARE = """
+BARE_SOURCE = """
 #include <Python.h>
 static int profile(PyObject *self, PyFrameObject *frame, int what, PyObject *arg) {
     (void)self, (void)frame, (void)what, (void)arg;
@@ -50,12 +51,19 @@ void hook_off(void) {
     _PyInterpreterState_SetEvalFrameFunc(PyInterpreterState_Get(), _PyEval_EvalFrameDefault);
 }
 #else
-static PyObject *callback(PyObject *self, PyObject *const *args, Py_ssize_t count) {
-    (void)self, (void)args, (void)count;
+#include <stddef.h>
+typedef struct callback { PyObject_HEAD vectorcallfunc call; } callback;
+static PyObject *nothing(PyObject *self, PyObject *const *args, size_t n, PyObject *names) {
+    (void)self, (void)args, (void)n, (void)names;
     Py_RETURN_NONE;
 }
-static PyMethodDef definition = {"callback", (PyCFunction)(void (*)(void))callback,
-                                 METH_FASTCALL, NULL};
+static PyTypeObject type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "callback",
+    .tp_basicsize = sizeof(callback),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL,
+    .tp_vectorcall_offset = offsetof(callback, call),
+    .tp_call = PyVectorcall_Call,
+};
 static void set(PyObject *function, const char *sum) {
     PyObject *names = PyDict_New();
     PyDict_SetItemString(names, "f", function);
@@ -67,7 +75,10 @@ static void set(PyObject *function, const char *sum) {
     PyRun_String(sum, Py_file_input, names, names);
 }
 void hook_on(void) {
-    set(PyCFunction_New(&definition, NULL), "m.set_events(4, e.PY_START | e.PY_RETURN)");
+    PyType_Ready(&type);
+    callback *made = PyObject_New(callback, &type);
+    made->call = nothing;
+    set((PyObject *)made, "m.set_events(4, e.PY_START | e.PY_RETURN)");
 }
 void hook_off(void) { set(Py_None, "m.set_events(4, 0)\\nm.free_tool_id(4)"); }
 #endif
@@ -114,65 +125,56 @@ def loop(calls):
 """,
 }
 
-HOLDFAST_ON = "from holdfast import _recorder as r\nr.open(directory{})\nr.enable()"
-HOLDFAST_OFF = """
-r.disable()
+# For each tool: what comes first, how it is switched on and off, what comes last.
+SWITCH = ("r.enable()", "r.disable()")
+OPEN = "from holdfast import _recorder as r\nr.open(directory{})"
+CLOSE = """
 result = r.close()
 size = sum(os.path.getsize(os.path.join(p, n)) for p, _, names in os.walk(directory) for n in names)
 extra["bytes_an_event"] = size / result["events"] if result["events"] else 0.0
 extra["lost"] = result["lost"]
 """
-BARE_ON = "import ctypes\nlibrary = ctypes.PyDLL(sys.argv[4])\nlibrary.{}_on()"
-TOOLS = {
-    "bare profile callback": (BARE_ON.format("profile"), "library.profile_off()"),
-    "bare hook": (BARE_ON.format("hook"), "library.hook_off()"),
-    "holdfast, trace": (HOLDFAST_ON.format(""), HOLDFAST_OFF),
-    "holdfast, profile": (HOLDFAST_ON.format(", tracing=False, profiling=True"), HOLDFAST_OFF),
-    "holdfast, filtered out": (
-        """
+BARE = "import ctypes\nlibrary = ctypes.PyDLL(sys.argv[4])"
+FILTER = """
 with open(directory + ".filter", "w") as file:
     file.write("SCOREP_REGION_NAMES_BEGIN EXCLUDE * SCOREP_REGION_NAMES_END")
 os.environ["SCOREP_FILTERING_FILE"] = file.name
 """
-        + HOLDFAST_ON.format(""),
-        "r.disable(); r.close()",
-    ),
-    "holdfast, C functions": (HOLDFAST_ON.format(", c_calls=True"), HOLDFAST_OFF),
+VIZTRACER = """
+import viztracer
+tracer = viztracer.VizTracer(verbose=0, ignore_c_function=True, tracer_entries=20_000_000)
+"""
+TOOLS = {
+    "bare profile callback": (BARE, "library.profile_on()", "library.profile_off()", ""),
+    "bare hook": (BARE, "library.hook_on()", "library.hook_off()", ""),
+    "holdfast, trace": (OPEN.format(""), *SWITCH, CLOSE),
+    "holdfast, profile": (OPEN.format(", tracing=False, profiling=True"), *SWITCH, CLOSE),
+    "holdfast, filtered out": (FILTER + OPEN.format(""), *SWITCH, "r.close()"),
+    "holdfast, C functions": (OPEN.format(", c_calls=True"), *SWITCH, CLOSE),
     "cProfile": (
-        "import cProfile\nprofile = cProfile.Profile()\nprofile.enable()",
+        "import cProfile\nprofile = cProfile.Profile()",
+        "profile.enable()",
         "profile.disable()",
+        "",
     ),
-    "VizTracer": (
-        "import viztracer\ntracer = viztracer.VizTracer(verbose=0, ignore_c_function=True, "
-        "tracer_entries=20_000_000)\ntracer.start()",
-        "tracer.stop()",
-    ),
+    "VizTracer": (VIZTRACER, "tracer.start()", "tracer.stop()", ""),
     "sys.setprofile, empty function": (
+        "",
         "sys.setprofile(lambda frame, event, arg: None)",
         "sys.setprofile(None)",
+        "",
     ),
 }
 # In Score-P's trace, or its profile. Its bindings want to start the program.
-SCOREP_ON = """
+SCOREP_OPEN = """
 os.environ.update(SCOREP_TOTAL_MEMORY="1G", SCOREP_ENABLE_TRACING="{}", SCOREP_ENABLE_PROFILING="{}")
-"""
+""" + OPEN.format("")
+SCOREP_BINDINGS = ("import scorep.instrumenter as i", "i.register()", "i.unregister()", "")
 SCOREP = {
-    "holdfast on Score-P, trace": (
-        SCOREP_ON.format("true", "false") + HOLDFAST_ON.format(""),
-        "r.close()",
-    ),
-    "holdfast on Score-P, profile": (
-        SCOREP_ON.format("false", "true") + HOLDFAST_ON.format(""),
-        "r.close()",
-    ),
-    "Score-P's bindings, trace": (
-        "import scorep.instrumenter as i\ni.register()",
-        "i.unregister()",
-    ),
-    "Score-P's bindings, profile": (
-        "import scorep.instrumenter as i\ni.register()",
-        "i.unregister()",
-    ),
+    "holdfast on Score-P, trace": (SCOREP_OPEN.format("true", "false"), *SWITCH, "r.close()"),
+    "holdfast on Score-P, profile": (SCOREP_OPEN.format("false", "true"), *SWITCH, "r.close()"),
+    "Score-P's bindings, trace": SCOREP_BINDINGS,
+    "Score-P's bindings, profile": SCOREP_BINDINGS,
 }
 BINDINGS = ["-m", "scorep", "--compiler", "--thread=pthread", "--noinstrumenter"]
 ROWS = (
@@ -187,26 +189,32 @@ import json, os, sys, time
 calls, rounds, directory = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
 extra = {{}}
 {work}
-def best():
-    times = []
-    for _ in range(rounds):
-        start = time.perf_counter_ns(); loop(calls); times.append(time.perf_counter_ns() - start)
-    return min(times) / calls
+def timed():
+    start = time.perf_counter_ns(); loop(calls); return (time.perf_counter_ns() - start) / calls
 def high():
     with open("/proc/self/status") as status:
         return next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
-plain = best()
-{on}
+loop(calls)
+{ready}
 {long}
-ns = best()
-{off}
-print(json.dumps({{"plain": plain, "ns": ns, **extra}}))
+plain, ns = [], []
+for _ in range(rounds):
+    plain.append(timed())
+    {on}
+    loop(calls // 10)
+    ns.append(timed())
+    {off}
+{done}
+extra["mean"] = (sum(ns) - sum(plain)) / rounds
+print(json.dumps({{"plain": min(plain), "ns": min(ns), **extra}}))
 """
 LONG = """
+r.enable()
 loop(calls)
 before = high()
 loop(10_000_000)
 extra["grown_KiB"] = high() - before
+r.disable()
 """
 
 
@@ -214,7 +222,7 @@ def compile_bare(directory: str) -> str:
     """The library with the empty hooks; '' where it can't be compiled."""
     path, source = f"{directory}/bare.so", f"{directory}/bare.c"
     with open(source, "w", encoding="utf-8") as file:
-        file.write(BARE)
+        file.write(BARE_SOURCE)
     compiler = (sysconfig.get_config_var("CC") or "cc").split()
     include = "-I" + sysconfig.get_paths()["include"]
     undefined = ["-undefined", "dynamic_lookup"] if sys.platform == "darwin" else []
@@ -241,22 +249,23 @@ def environment(tool: str, directory: str) -> dict[str, str]:
 
 def run(work: str, tool: str, args: argparse.Namespace, bare: str, long: str = "") -> dict | None:
     """Run one row in a fresh interpreter; None where the tool isn't there."""
-    on, off = (TOOLS | SCOREP)[tool]
-    program = PROGRAM.format(work=WORK[work], on=on, off=off, long=long)
+    ready, on, off, done = (TOOLS | SCOREP)[tool]
+    parts = {"ready": ready, "on": on, "off": off, "done": done}
+    program = PROGRAM.format(work=WORK[work], long=long, **parts)
     with tempfile.TemporaryDirectory() as directory:
         script = Path(directory, "program.py")
         script.write_text(program, encoding="utf-8")
-        done = subprocess.run(
+        ran = subprocess.run(
             [sys.executable, *(BINDINGS if "bindings" in tool else []), str(script)]
             + [str(args.calls), str(args.rounds), f"{directory}/trace", bare],
             env=os.environ | environment(tool, f"{directory}/trace"),
             capture_output=True, text=True, check=False,
         )  # fmt: skip
-    if "No module named" in done.stderr:
+    if "No module named" in ran.stderr:
         return None
-    if done.returncode:
-        raise RuntimeError(done.stderr)
-    found = json.loads(done.stdout.splitlines()[-1])
+    if ran.returncode:
+        raise RuntimeError(ran.stderr)
+    found = json.loads(ran.stdout.splitlines()[-1])
     return {"work": work, "tool": tool, "added_ns": found["ns"] - found["plain"], **found}
 
 

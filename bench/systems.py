@@ -4,7 +4,8 @@
 imports, servers, connections. `save(names, place)` gives the bytes that were copied, as far
 as they can be told; `restore(place)` the names and the bytes copied. `place` is a path in
 /dev/shm. A way that can't be had here (its package is missing) raises ImportError when it
-prepares. `arrays_only` ways carry nothing else; `read_only` ones give arrays that can't be
+prepares. `works` tells which values a
+way carries, where not all; `read_only` ones give arrays that can't be
 written, so that only reading is asked of them.
 
 Not here: Ray, whose objects belong to the program that put them and can't be had by another
@@ -17,8 +18,10 @@ import ctypes
 import mmap
 import os
 import pickle
+import struct
 import subprocess
 import sys
+import tempfile
 import time
 from multiprocessing import resource_tracker, shared_memory
 from pathlib import Path
@@ -27,7 +30,7 @@ from pathlib import Path
 class Way:
     """What most ways share: nothing to prepare, nothing to end."""
 
-    arrays_only = False
+    works = ()  # beginnings of the names of those that it carries; (): all
     read_only = False
     make = None  # makes the values; set before prepare_restore
 
@@ -53,16 +56,14 @@ class Holdfast(Way):
         from holdfast import _store, codecs
 
         codecs.preload()  # as in a worker's template
+        codecs.rehearse()
         self.session = _store.Session.create(label="bench/handover")
         Path(place).write_text(self.session.name)
         if self.born_in_arena:
             import numpy  # noqa: F401
+            from holdfast.worker import arrays
 
-            _store.enable_numpy_allocator(self.session)
-            if "torch" in sys.modules:
-                _store.enable_library_allocator(self.session, "libc10.so")
-            if "pyarrow" in sys.modules:
-                _store.enable_arrow_pool(self.session)
+            arrays.be_born_in(self.session)
         self.names = _store.Names(self.session)
 
     def save(self, names, place):
@@ -75,6 +76,7 @@ class Holdfast(Way):
         from holdfast import _store, codecs
 
         codecs.preload()
+        codecs.rehearse()
         self.session = _store.Session.open(Path(place).read_text())
         self.names = _store.Names(self.session)
 
@@ -91,6 +93,17 @@ class HoldfastArena(Holdfast):
     """The same, arrays born in the arena, as in a notebook of Holdfast's kernel."""
 
     born_in_arena = True
+
+
+class HoldfastRecycled(Holdfast):
+    """Born elsewhere, saved where a value of the same size lay that is gone by now."""
+
+    works = ("array 8 ", "array 64 ", "array 256 ", "array 1 ", "torch")
+
+    def warm(self, names):
+        # The last commit frees what the one before it retired.
+        for values in ({"before": names["x"] + 1}, {}, {"after": 1}):
+            self.names.published(self.session.publish(self.names.save(values)["prepared"]))
 
 
 class HoldfastAgain(HoldfastArena):
@@ -213,7 +226,7 @@ class Joblib(Way):
 class NpyMapped(Way):
     """numpy.save, and load with mmap_mode="c"."""
 
-    arrays_only = True
+    works = ("array",)
 
     def prepare_save(self, place):
         import numpy
@@ -234,7 +247,8 @@ class NpyMapped(Way):
 class ArrowIpc(Way):
     """A record batch in an Arrow IPC file, mapped."""
 
-    arrays_only = read_only = True
+    works = ("array",)
+    read_only = True
 
     def prepare_save(self, place):
         import pyarrow
@@ -258,7 +272,8 @@ class ArrowIpc(Way):
 class Lmdb(Way):
     """A key of an LMDB environment for the array's bytes, read without a copy."""
 
-    arrays_only = read_only = True
+    works = ("array",)
+    read_only = True
 
     def _open(self, place):
         import lmdb
@@ -288,7 +303,7 @@ class Lmdb(Way):
 class SharedArray(Way):
     """The package SharedArray: one array that all write, so that a failing cell spoils it."""
 
-    arrays_only = True
+    works = ("array",)
 
     def prepare_save(self, place):
         import SharedArray as shared_array
@@ -362,7 +377,7 @@ class Vineyard(Way):
 class Memcpy(Way):
     """Limit: one memcpy into memory that is mapped and present; nothing to restore."""
 
-    arrays_only = True
+    works = ("array",)
 
     def warm(self, names):
         self.size = names["x"].nbytes
@@ -378,10 +393,57 @@ class Memcpy(Way):
         return None, 0
 
 
+class FreshWrite(Way):
+    """Limit: the bytes by one pwrite into a new object of /dev/shm; nothing to restore."""
+
+    works = ("array", "torch")
+
+    def warm(self, names):
+        self.bytes = memoryview(getattr(names["x"], "numpy", lambda: names["x"])()).cast("B")
+
+    def save(self, names, place):
+        file, done = os.open(place, os.O_RDWR | os.O_CREAT | os.O_TRUNC), 0
+        while done < len(self.bytes):
+            done += os.pwrite(file, self.bytes[done:], done)
+        return done
+
+    def restore(self, place):
+        return None, 0
+
+
+class Floor(Way):
+    """Limit: bare loops over the C API (plain_floor.c), and a file in /dev/shm."""
+
+    works = ("dict", "list")
+
+    def prepare_save(self, place):
+        import plain_codec
+
+        self.directory = tempfile.TemporaryDirectory()
+        self.floor = plain_codec.floor_module(self.directory.name)
+        if self.floor is None:
+            raise ImportError("no compiler")
+
+    prepare_restore = prepare_save
+
+    def save(self, names, place):
+        count = len(names["x"])
+        encoded = self.floor.dumps(names["x"], 64 * count)
+        with open(place, "wb", buffering=0) as file:
+            file.write(struct.pack("=q", -count if isinstance(names["x"], dict) else count))
+            return file.write(encoded)
+
+    def restore(self, place):
+        with open(place, "rb", buffering=0) as file:
+            (count,) = struct.unpack("=q", file.read(8))
+            encoded = file.read()
+        return {"x": self.floor.loads(encoded, count)}, len(encoded)
+
+
 class MapTouch(Way):
     """Limit: data already in /dev/shm; map it copy-on-write and touch one page."""
 
-    arrays_only = True
+    works = ("array",)
 
     def prepare_restore(self, place):
         import numpy
@@ -416,6 +478,7 @@ class OwnTouch(Way):
 SYSTEMS = {
     "holdfast, born in the arena": HoldfastArena,
     "holdfast, born elsewhere": Holdfast,
+    "holdfast, elsewhere, recycled": HoldfastRecycled,
     "holdfast, not its first": HoldfastAgain,
     "dill": lambda: Stream("dill"),
     "cloudpickle": lambda: Stream("cloudpickle"),
@@ -428,6 +491,8 @@ SYSTEMS = {
     "SharedArray": SharedArray,
     "vineyard": Vineyard,
     "limit: memcpy": Memcpy,
+    "limit: pwrite, fresh": FreshWrite,
+    "limit: bare C loops": Floor,
     "limit: map and touch": MapTouch,
     "limit: touch, born there": OwnTouch,
 }
