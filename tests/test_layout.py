@@ -18,8 +18,8 @@ ROOMS = ("shm_store", "serializers", "kernel", "bindings")
 NOT_SOURCES = {".git", ".venv", "build", "out", "__pycache__", "dist"}
 
 TOP = set(
-    """shm_store serializers kernel bindings bench tests examples docs .ci setup.cfg meson.build
-    meson.options pyproject.toml README.md ARCHITECTURE.md CHANGELOG.md LICENSE run test
+    """shm_store serializers kernel bindings web bench tests examples docs .ci setup.cfg
+    meson.build meson.options pyproject.toml README.md ARCHITECTURE.md CHANGELOG.md LICENSE run test
     .clang-format .gitignore""".split()
 )
 
@@ -48,10 +48,12 @@ ARROWS = {
     | {"kernel/include", "kernel/commands", "kernel/wire", "kernel/workers"}
     | {"kernel/monitor"},
     "kernel/workers": PUBLIC | {"kernel/include", "kernel/wire"},
-    "kernel/monitor": PUBLIC | {"kernel/include"},
+    "kernel/monitor": PUBLIC | {"kernel/include", "shm_store/platform"},
     "kernel": PUBLIC | {"kernel/include"},
-    "bindings/src": PUBLIC | {"serializers/python", "bindings/recorder"},
-    "bindings/recorder": PUBLIC,
+    "bindings/src": PUBLIC
+    | {"kernel/include", "serializers/python", "bindings/recorder", "bindings/views"},
+    "bindings/recorder": PUBLIC | {"shm_store/platform"},  # who a process is
+    "bindings/views": PUBLIC | {"bindings/recorder"},  # definitions and profiles
 }
 
 # Libraries by the header's beginning, and the directories that may use each.
@@ -63,9 +65,9 @@ LIBRARIES = {
     "numpy/": {"bindings/src", "serializers/python"},
     "lz4": {"shm_store/spill", "serializers/codecs"},
     "msgpack": {"serializers/codecs", "serializers/python", "kernel/workers"},
-    "zmq": {"kernel/session"},
+    "zmq": {"kernel/session", "kernel"},
     "jansson": {"kernel/wire", "kernel/session", "kernel/workers", "kernel"},
-    "otf2/": {"bindings/recorder"},
+    "otf2/": {"bindings/recorder", "bindings/views"},
 }
 
 STANDARD = set(
@@ -75,11 +77,11 @@ STANDARD = set(
     dirent dlfcn fcntl ftw getopt grp poll pthread pwd sched semaphore spawn strings termios
     unistd arpa/inet netdb netinet/in netinet/tcp sys/file sys/ioctl sys/mman sys/param
     sys/random sys/resource sys/select sys/socket sys/stat sys/statvfs sys/time sys/types
-    sys/uio sys/un sys/wait""".split()
+    sys/uio sys/un sys/utsname sys/wait""".split()
 )
 # Not POSIX: in a platform/ directory, or inside an #if.
 ONE_SYSTEM = re.compile(
-    r"linux/|asm/|mach/|elf\.h|link\.h|libproc|emmintrin|immintrin|nmmintrin|arm_acle|cpuid|endian|"
+    r"linux/|asm/|mach/|elf\.h|link\.h|malloc\.h|libproc|emmintrin|immintrin|nmmintrin|arm_acle|cpuid|endian|"
     r"sys/(prctl|syscall|epoll|eventfd|signalfd|timerfd|vfs|statfs|sysinfo|sysctl|"
     r"event|mount|inotify|auxv|pidfd)"
 )
@@ -88,18 +90,17 @@ ONE_SYSTEM = re.compile(
 # needed only, so that Holdfast works without them.
 RUNTIME = set(sys.stdlib_module_names) | set(
     """holdfast IPython ipykernel jupyter_client jupyter_core traitlets comm msgpack
-    cloudpickle matplotlib_inline tornado""".split()
+    cloudpickle matplotlib_inline tornado pygments""".split()
 )
 OPTIONAL = set(
     """numpy pandas scipy torch tensorflow jax keras pyarrow polars PIL nbclient nbformat psutil
-    debugpy
-    matplotlib scorep zmq pytest otf2""".split()
+    debugpy pydevd _pydevd_bundle matplotlib scorep zmq pytest otf2""".split()
 )
 
 MACHINE_PATH = re.compile(r"(?<![\w.$}/-])/(?:work|root|Users)/\w|(?<![\w.$}/-])/home/\w")
 
 # Directories that are one noun: their parts mean nothing without each other.
-WHOLE_DIRECTORIES = {"recorder", "scorep", "worker"}
+WHOLE_DIRECTORIES = {"monitor", "recorder", "scorep", "views", "worker"}
 
 # Sources without a test of their own name, by the test that runs them. The parts of the
 # store's engine and the codecs in python/ show themselves only through the whole.
@@ -116,28 +117,40 @@ TESTED_BY = {
         shm_store/engine/slot.c shm_store/platform/lock.c shm_store/platform/process.c""",
     "tests/bindings/test_names.py": """
         bindings/src/entry_sink.c bindings/src/entry_source.c bindings/src/record.c
-        serializers/python/graph.c serializers/python/meta.c serializers/python/module.c
+        serializers/python/graph.c serializers/python/graph_walk.c
+        serializers/python/meta.c serializers/python/module.c
         serializers/python/pickle.c serializers/python/pointer_map.c
         serializers/python/python_error.c""",
     "tests/bindings/test_identity.py": """
-        bindings/holdfast/_carry.py bindings/src/memory_type.c serializers/python/array.c
+        bindings/holdfast/_restore.py bindings/src/memory_type.c serializers/python/array.c
         serializers/python/buffer.c""",
+    "tests/bindings/test_carry.py": "bindings/holdfast/_context.py bindings/holdfast/_explain.py",
+    "tests/bindings/test_page.py": "bindings/holdfast/views/columns.py",
+    "tests/bindings/test_picture.py": "bindings/holdfast/views/drawing.py",
     "tests/bindings/test_store.py": """
         bindings/src/region_type.c bindings/src/session_type.c""",
+    "tests/bindings/test_stock.py": "bindings/src/session_stock.c",
     "tests/bindings/test_names_collect.py": "serializers/python/graph_types.c",
     "tests/bindings/test_names_stored.py": "serializers/python/pickle_compare.c",
     "tests/bindings/test_marshal.py": "bindings/src/stream_codec.c",
     "tests/bindings/test_files.py": """
         bindings/holdfast/codecs/handles.py bindings/holdfast/codecs/text_files.py""",
     "tests/kernel/test_handles.py": "bindings/holdfast/codecs/connections.py",
+    "tests/kernel/test_interrupt.py": "kernel/session/escalate.c",
+    "tests/kernel/test_dump.c": "kernel/workers/cellnames.c",
+    "tests/kernel/test_sha256.c": "kernel/wire/sha256_x86.c",
     "tests/kernel/test_lending.py": "bindings/holdfast/codecs/lending.py",
+    "tests/kernel/test_widgets.py": "bindings/holdfast/codecs/widgets.py",
     "tests/bindings/test_codecs.py": "bindings/src/codec_plugin.c",
     "tests/bindings/test_loggers.py": "bindings/holdfast/codecs/log_handlers.py",
     "tests/bindings/test_profile.py": """
         bindings/recorder/profile_callgrind.c bindings/recorder/profile_cubex.c
         bindings/recorder/profile_files.c bindings/recorder/profile_flat.c
         bindings/recorder/profile_json.c bindings/recorder/profile_pstats.c""",
+    "tests/bindings/test_worker.py": "bindings/holdfast/worker/ipython/tracebacks.py",
     "tests/bindings/test_numpy_allocator.py": "bindings/src/arena_allocator.c",
+    "tests/bindings/test_codec_torch.py": "bindings/holdfast/codecs/torch_optimizers.py",
+    "tests/kernel/test_road.py": "bindings/holdfast/worker/ipython/frames.py",
 }
 
 
@@ -284,11 +297,9 @@ def mirrors(path: Path) -> bool:
     room, *directories = relative(path).split("/")[:-1]
     words = path.stem.strip("_").split("_")
     nouns = {"_".join(words[:count]) for count in range(1, len(words) + 1)}
-    whole = directories[-1] if directories else ""
-    if whole == "codecs":
+    if "codecs" in directories:
         nouns |= {f"codec_{noun}" for noun in nouns}
-    if whole in WHOLE_DIRECTORIES:
-        nouns.add(whole)
+    nouns |= WHOLE_DIRECTORIES & set(directories)
     wanted = re.compile(rf"test_({'|'.join(map(re.escape, nouns))})(_\w+)?\.(c|py)$")
     return any(wanted.match(test.name) for test in (ROOT / "tests" / room).iterdir())
 

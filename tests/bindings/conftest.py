@@ -22,11 +22,16 @@ def session():
 
 
 @pytest.fixture
-def home(session):
+def home(session, request):
+    """A namespace. Its second process is a fork of `template` in modules that name LIBRARIES."""
     from holdfast.store import Names
     from store_process import Home
 
-    return Home(session, Names(session))
+    home = Home(session, Names(session))
+    if hasattr(request.module, "LIBRARIES"):
+        template = request.getfixturevalue("template")
+        home.other = lambda source: template.run(session, source)
+    return home
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +43,7 @@ def template(request):
     """
     from store_process import Template
 
-    template = Template(*request.module.LIBRARIES)
+    template = Template("holdfast.store", *request.module.LIBRARIES)
     yield template
     template.close()
 
@@ -50,6 +55,22 @@ def library_home(home, template, request):
     home.execute(imports)
     home.other = lambda source: template.run(home.session, imports + source)
     return home
+
+
+@pytest.fixture
+def arena_home(library_home):
+    """The same, where both processes have the libraries' large blocks in the arena."""
+    from holdfast.store import disable_numpy_allocator
+    from holdfast.worker.arrays import be_born_in
+
+    finders = sys.meta_path[:]
+    be_born_in(library_home.session)
+    sys.meta_path[:] = finders  # of libraries that aren't there now
+    plain, begin = library_home.other, "from holdfast.worker import arrays\n"
+    library_home.other = lambda source: plain(f"{begin}arrays.be_born_in(session)\n{source}")
+    yield library_home
+    library_home.ns.clear()
+    disable_numpy_allocator()
 
 
 @pytest.fixture

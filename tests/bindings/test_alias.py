@@ -46,3 +46,15 @@ def test_an_installed_one_is_never_shadowed(python, tmp_path):
     inner = "subprocess.run([sys.executable, '-m', 'scorep'])"
     done = python("-m", "holdfast.scorep", "-c", code + inner)
     assert (done.stdout, done.stderr) == ("upstream\nupstream\n", "")
+
+
+def test_jumpers_extension_in_any_python(python, tmp_path):
+    show = (
+        "import jumper_extension as one; print(one.__name__, callable(one.load_ipython_extension))"
+    )
+    done = python("-c", show)
+    assert (done.stdout, done.stderr) == ("holdfast.monitor.extension True\n", "")
+    (tmp_path / "jumper_extension.py").write_text("load_ipython_extension = None\n")
+    assert python("-c", show).stdout == "jumper_extension False\n"
+    none = python("-c", "import sys; print([m for m in sys.modules if 'holdfast' in m])")
+    assert none.stdout == "[]\n"  # Python's start imports nothing of it

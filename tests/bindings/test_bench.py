@@ -23,7 +23,9 @@ def outcome(tmp_path_factory):
     path = directory / "small.ipynb"
     nbformat.write(notebook, path)
     figures = directory / "figures.json"
-    status = bench.main([str(path), "--json", str(figures)])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bench, "PAUSE_SECONDS", 0.1)
+        status = bench.main([str(path), "--json", str(figures)])
     return (
         status,
         json.loads(figures.read_text()),

@@ -127,6 +127,31 @@ test_paths_are_bounded(void) {
     hfi_calltree_close(two);
 }
 
+/* What the caller stood still isn't its own time; below a collapsed call it is. */
+static void
+test_a_flush(void) {
+    hfi_calltree_room room = {.depth = 2, .paths = SIZE_MAX};
+    hfi_calltree *tree;
+    CHECK(hfi_calltree_create(&room, &tree) == HF_OK);
+    enter(tree, 1, 0);
+    hfi_calltree_add_flush(tree, 5);
+    enter(tree, 2, 10);
+    hfi_calltree_add_flush(tree, 3); /* at the last level, and without limit */
+    enter(tree, 3, 20);
+    hfi_calltree_add_flush(tree, 2);
+    hfi_calltree_leave(tree, 30);
+    hfi_calltree_leave(tree, 30);
+    hfi_calltree_add_flush(tree, 4);
+    hfi_calltree_leave(tree, 40);
+    CHECK(find(tree, 1, HFI_REGION_FLUSH)->visits == 2);
+    CHECK(find(tree, 1, HFI_REGION_FLUSH)->inclusive == 9);
+    CHECK(find(tree, 1, HFI_REGION_FLUSH)->shortest == 4);
+    CHECK(hfi_calltree_get(tree, 1)->children == 9 + 20);
+    CHECK(hfi_calltree_get(tree, 3)->children == 3 + 10);
+    CHECK(hfi_calltree_count(tree) == 1 + 5);
+    hfi_calltree_close(tree);
+}
+
 static char walked[64];
 
 static void
@@ -178,6 +203,7 @@ main(void) {
     test_many_paths();
     test_deep_calls_are_collapsed();
     test_paths_are_bounded();
+    test_a_flush();
     test_walk();
     return 0;
 }

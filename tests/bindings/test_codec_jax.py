@@ -1,11 +1,13 @@
 """JAX arrays through the store."""
 
 import os
+import sys
 
 import pytest
+from needed import needed
 from store_process import Template, hand_over
 
-jax = pytest.importorskip("jax")
+jax = needed("jax")
 
 SIZE = 1 << 20
 LIBRARIES = ("jax", "jax.numpy", "jax.scipy")
@@ -46,6 +48,33 @@ def test_what_is_not_changed_is_not_written(library_home):
     library_home.commit()
     done = hand_over(library_home, "assert y is x and z[0] is x\nvalue = float((x * 2).sum())")
     assert done["value"] == 2 * SIZE and done["saved"] == ["value"] and done["copied"] < 4096
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="import tables are read on Linux only")
+def test_what_is_born_in_the_arena_is_saved_without_a_copy(arena_home):
+    home = arena_home
+    home.execute(f"x = jnp.ones({SIZE})\ny = jax.jit(lambda x: x * 2 + 1)(x)")
+    report = home.commit()
+    assert report["bytes_shared"] == 2 * 4 * SIZE and report["bytes_copied"] < 4096
+    done = hand_over(home, "y = (x + y).at[5].set(0)\nvalue = float(y.sum())")
+    assert done["copied"] < 4096 and done["value"] == 4 * (SIZE - 1) == home.ns["y"].sum()
+    # A donated array's memory is written again, under what the last commit published.
+    home.execute("twice = jax.jit(lambda x: x * 2, donate_argnums=0)\ny = twice(y)")
+    home.commit()
+    assert hand_over(home, "value = float(y.sum())")["value"] == 8 * (SIZE - 1)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="import tables are read on Linux only")
+def test_blocks_of_the_library_s_own_threads_are_recycled(arena_home):
+    home = arena_home
+    home.execute(f"x = jnp.ones({SIZE}).reshape(1024, -1)\nstep = jax.jit(lambda x: x @ x / 1024)")
+    for _ in range(3):
+        home.execute("y = step(x).block_until_ready()")
+    most = home.session.info()["reserved_bytes"]
+    for _ in range(20):
+        home.execute("y = step(x).block_until_ready()")
+    assert home.session.info()["reserved_bytes"] <= most
+    assert home.ns["y"][7, 7] == 1
 
 
 def test_compiled_functions_and_their_gradients(library_home):

@@ -1,10 +1,12 @@
 """What is part of a Keras model, under names of its own, through the store."""
 
+import effort
 import pytest
+from needed import needed
 from store_process import hand_over
 
-pytest.importorskip("tensorflow")
-pytest.importorskip("keras")
+needed("tensorflow")
+needed("keras")
 
 LIBRARIES = ("tensorflow", "keras")
 IMPORTS = "import numpy as np, tensorflow as tf, keras\nfrom keras import layers"
@@ -62,11 +64,20 @@ ORDERS = {
 }
 
 
-@pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("kind", [SEQUENTIAL, FUNCTIONAL, SUBCLASSED], ids=["seq", "func", "sub"])
+KINDS = {"seq": SEQUENTIAL, "func": FUNCTIONAL, "sub": SUBCLASSED}
+# Every second of them has each kind and each order.
+IN_ORDER = [
+    (kind, order)
+    for number, kind in enumerate(KINDS)
+    for order in sorted(ORDERS, reverse=bool(number % 2))
+]
+
+
+@pytest.mark.parametrize(("kind", "order"), effort.sample(IN_ORDER, 2))
 def test_a_part_is_its_model_s_again(library_home, kind, order):
+    """The whole takes half a minute: CI runs every second."""
     home = library_home
-    home.execute(kind + TRAINED + PARTS + ORDERS[order])
+    home.execute(KINDS[kind] + TRAINED + PARTS + ORDERS[order])
     if "Net" in home.ns:
         home.ns["Net"].__module__ = "__main__"
     exec(CHECK, home.ns)
@@ -114,3 +125,61 @@ def test_a_function_s_model_is_the_named_one(library_home):
     home.commit()
     hand_over(home, "assert held() is model.layers[0]\nloss = model.train_on_batch(x, y)")
     assert home.ns["held"]() is home.ns["model"].layers[0]
+
+
+SHARED = """
+i, j = keras.Input((4,)), keras.Input((3,))
+h = layers.Dense(3, name="h")(i)
+o = layers.Dense(4, name="o")(h * 2.0)
+auto = keras.Model(i, o, name="auto")
+encoder = keras.Model(i, h, name="encoder")
+decoder = keras.Model(j, auto.layers[-1](j), name="decoder")
+line = keras.Sequential([keras.Input((4,)), auto.get_layer("h"), decoder, layers.Dense(2)])
+auto.compile(keras.optimizers.Adam(0.1), "mse")
+line.compile("sgd", "mse")
+x = np.ones((8, 4), "f4")
+auto.train_on_batch(x, x)
+models = auto, encoder, decoder, line
+del i, j, h, o
+value = None
+"""
+IS_SHARED = """
+h, o = auto.get_layer("h"), auto.get_layer("o")
+assert encoder.layers[-1] is h and decoder.layers[-1] is o and line.layers[0] is h
+assert line.layers[1] is decoder and encoder.inputs[0] is auto.inputs[0]
+value = [model(np.ones((1, model.inputs[0].shape[1]))).numpy().tolist() for model in models]
+del h, o
+"""
+
+
+def test_models_that_share_layers_share_them_again(library_home):
+    home = library_home
+    home.execute(SHARED + IS_SHARED)
+    assert home.commit()["declined"] == {}
+    first = home.ns["value"]
+    assert hand_over(home, IS_SHARED + f"assert value == {first!r}")["saved"] == []
+    for _ in range(2):
+        hand_over(home, "auto.train_on_batch(x, x); line.train_on_batch(x, x[:, :2])" + IS_SHARED)
+        there = home.ns["value"]
+        home.execute(IS_SHARED)
+        assert home.ns["value"] == there != first
+    assert home.ns["auto"].optimizer.iterations.numpy() == 3
+    home.execute("again = keras.Model(auto.inputs, encoder.outputs)\nvalue = again(x).shape")
+    assert home.ns["value"] == (8, 3)
+
+
+def test_a_model_in_two_models(library_home):
+    home = library_home
+    home.execute(
+        FUNCTIONAL + "other = (lambda i: keras.Model(i, layers.Dense(3)(encoder(i)) - encoder(i)))("
+        "keras.Input((4,)))\nx, value = np.ones((2, 4)), None\nwant = other(x).numpy().tolist()"
+    )
+    assert home.commit()["declined"] == {}
+    look = (
+        "inner = [one for one in other.layers if one.name == 'encoder']\n"
+        "value = inner[0] is encoder is model.layers[1], other(x).numpy().tolist() == want\n"
+        "del inner"
+    )
+    for _ in range(2):
+        hand_over(home, look + "\nmodel.mark = 1")
+        assert home.ns["value"] == (True, True)

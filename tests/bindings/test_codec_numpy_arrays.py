@@ -7,6 +7,8 @@ import pytest
 
 from holdfast import _store
 
+# A fork is faster than a start with it; the test that asks `home.fresh` starts one.
+LIBRARIES = ("numpy",)
 NUMPY_2 = int(np.__version__.partition(".")[0]) >= 2
 DEFINE = "import numpy as np\n"
 
@@ -80,7 +82,7 @@ def test_attributes_of_subclasses_travel(home):
         "y = base.view(Info)\ny.slot = 3"
     )
     assert home.commit()["declined"] == {}
-    answer = home.other(
+    answer = home.fresh(
         "names.bind(ns)\nx, y = ns['x'], ns['y']\nns['base'][1] = 77\n"
         "answer(info=x.info, same=x.info is ns['unit'], shares=[x[1], y[1]], slot=y.slot,"
         " inherits=x[2:].info)"
@@ -236,6 +238,21 @@ def test_every_dtype_and_stride_goes_out_of_band(home, kind):
     }
     for value in (x, [x]):  # by itself, and inside of another object
         assert len(_store._encode(value)[2]) < 16384
+
+
+def test_long_long_stays_another_type_than_long(home):
+    carry(
+        home,
+        "a = np.ones(9000, 'q'); b = np.arange(3, dtype='Q'); c = np.longlong(4); d = np.dtype('q')\n"
+        "e = [c, np.int64(4), a[5:], d]; f = np.ones(9000, '>q')",
+    )
+    answer = home.other(
+        "names.bind(ns)\nanswer(chars=[ns[n].dtype.char for n in 'abc'] + [ns['d'].char],"
+        " inner=[ns['e'][i].dtype.char for i in range(3)], swapped=ns['f'].dtype.str)"
+    )
+    assert answer["chars"] == ["q", "Q", "q", "q"]
+    assert answer["inner"] == ["q", np.dtype(np.int64).char, "q"]
+    assert answer["swapped"] == ">i8"
 
 
 def test_texts_of_variable_width(home):

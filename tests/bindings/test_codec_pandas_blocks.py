@@ -1,5 +1,6 @@
 """pandas: every type of column is mapped, and copy-on-write knows who looks on after a hand-over."""
 
+import effort
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -9,6 +10,8 @@ from holdfast import store
 
 pd = pytest.importorskip("pandas")
 
+# A fork is faster than a start with them; the test that asks `home.fresh` starts one.
+LIBRARIES = ("pandas",)
 START = "import numpy as np\nimport pandas as pd\nN = 20_000\n"
 MAPPED = {
     "floats": "pd.DataFrame({'a': np.arange(N) / 3, 'b': np.arange(N)})",
@@ -69,6 +72,22 @@ def test_every_kind_of_arrow(home, kind):
     check_kind(home, ARROW[kind], True)
 
 
+def test_looking_at_columns_changes_nothing(home):
+    pytest.importorskip("pyarrow")
+    home.execute(
+        START + "p = pd.date_range('2000', periods=9)\nx = pd.DataFrame({'a': pd.array(range(9)),"
+        " 'b': pd.Series(range(9), dtype='int64[pyarrow]'), 'c': p.to_period(), 'd': p}, index=p)"
+    )
+    home.commit()
+    answer = home.other(
+        "names.bind(ns)\nx = ns['x']\n"
+        "answer(kinds=[x[n].dtype.kind for n in x], shown=repr(x)[:1], unit=x.index.unit,"
+        " known=['_cache' in vars(x[n].dtype) for n in 'ab'], saved=save(ns)['saved'])"
+    )
+    assert answer["kinds"] == ["i", "i", "O", "M"] and answer["known"] == [True, True]
+    assert answer["saved"] == []
+
+
 def test_chunks_of_arrow_stay_where_they_are(home):
     pytest.importorskip("pyarrow")
     home.execute(
@@ -92,7 +111,7 @@ def test_attributes_flags_and_indexes_are_kept(home):
         "groups = x.groupby('a')"
     )
     assert home.commit()["declined"] == {}
-    answer = home.other(
+    answer = home.fresh(
         "names.bind(ns)\nx = ns['x']\n"
         "answer(attrs=x.attrs['unit'] is ns['unit'], flag=x.flags.allows_duplicate_labels,"
         " index=x.index is ns['index'], categories=ns['c'].cat.categories is ns['categories'],"
@@ -234,7 +253,9 @@ edits = st.tuples(
 
 @given(st.lists(st.lists(edits, min_size=1, max_size=8), min_size=2, max_size=5))
 @settings(
-    max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=effort.examples(60),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 def test_random_edits_in_turn(cells):
     """Cells by turns in a home and in cell workers, against one namespace that stays."""

@@ -6,6 +6,8 @@ import pytest
 
 Image = pytest.importorskip("PIL.Image")
 
+# A fork is faster than a start with them; the test that asks `home.fresh` starts one.
+LIBRARIES = ("numpy", "PIL.Image")
 DRAW = (
     "import numpy as np\nfrom PIL import Image\nimport io\n"
     "def drawn(mode, size=(301, 200)):\n"
@@ -67,7 +69,7 @@ def test_images_of_files_keep_what_was_read(home, tmp_path):
     report = home.commit()
     assert "x" in report["saved"] and report["declined"] == {}
     path.unlink()
-    answer = home.other(
+    answer = home.fresh(
         "names.bind(ns)\nx = ns['x']\nx.load()\n"
         "answer(type=type(x).__name__, format=x.format, text=x.text, pixel=x.getpixel((7, 7)))"
     )

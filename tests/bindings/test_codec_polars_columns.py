@@ -5,6 +5,8 @@ import pytest
 pl = pytest.importorskip("polars")
 pa = pytest.importorskip("pyarrow")
 
+LIBRARIES = ("polars", "pyarrow")  # a fork is faster than a start with them
+IMPORTS = ""
 START = "import datetime, decimal\nimport polars as pl\nN = 20_000\n"
 MAPPED = {
     "numbers": "pl.Series('x', range(N), dtype=pl.Int32)",
@@ -43,7 +45,8 @@ SAME = (
 
 
 @pytest.mark.parametrize("kind", [*MAPPED, *COPIED])
-def test_every_kind(home, kind):
+def test_every_kind(library_home, kind):
+    home = library_home
     source = (MAPPED | COPIED)[kind]
     home.execute(f"{START}x = {source}")
     assert home.commit()["declined"] == {}

@@ -4,6 +4,8 @@ import pytest
 
 sp = pytest.importorskip("scipy.sparse")
 
+# A fork is faster than a start with them; the test that asks `home.fresh` starts one.
+LIBRARIES = ("scipy.sparse",)
 FORMATS = ["csr", "csc", "coo", "bsr", "dia"]
 PARTS = {"csr": "data indices indptr", "csc": "data indices indptr", "bsr": "data indices indptr",
          "coo": "data", "dia": "data offsets"}  # fmt: skip
@@ -47,7 +49,7 @@ def test_formats_of_python_objects(home):
         "dok = sp.random(90, 80, .1, 'dok', random_state=1)\nrows = lil.rows"
     )
     assert home.commit()["declined"] == {}
-    answer = home.other(
+    answer = home.fresh(
         "names.bind(ns)\nlil, dok = ns['lil'], ns['dok']\nlil[0, 0] = dok[0, 0] = 7\n"
         "answer(values=[lil[0, 0], dok[0, 0]], same=lil.rows is ns['rows'],"
         " types=[type(lil).__name__, type(dok).__name__], sums=[lil.nnz, dok.nnz])"

@@ -1,11 +1,16 @@
 """TensorFlow's and Keras' values through the store."""
 
+import os
+import sys
+
 import pytest
+from needed import needed
 from store_process import hand_over
 
-tf = pytest.importorskip("tensorflow")
-keras = pytest.importorskip("keras")
+tf = needed("tensorflow")
+keras = needed("keras")
 
+os.putenv("TF_ONEDNN_USE_SYSTEM_ALLOCATOR", "1")  # as in a worker: see worker/arrays.py
 SIZE = 1 << 20
 LIBRARIES = ("tensorflow", "keras")
 IMPORTS = "import numpy as np, tensorflow as tf, keras"
@@ -59,6 +64,27 @@ def test_variables_are_assigned_to_and_are_one_object(library_home):
         assert v is home.ns["w"][0] and v.numpy()[5] == turn
         assert v.name == "mine:0" and not v.trainable
     assert home.ns["free"].numpy().tolist() == [1, 2]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="import tables are read on Linux only")
+def test_what_is_born_in_the_arena_is_saved_without_a_copy(arena_home):
+    home = arena_home
+    home.execute(
+        f"x = tf.ones({SIZE})\ny = tf.function(lambda x: x * 2 + 1)(x)\nv = tf.Variable(y)"
+    )
+    report = home.commit()
+    assert report["bytes_shared"] == 2 * 4 * SIZE and report["bytes_copied"] < 1 << 16
+    for turn in (1, 2):
+        done = hand_over(home, "y = x + y\nv.assign_add(x)\nvalue = float(tf.reduce_sum(y))")
+        assert done["copied"] < 1 << 16 and done["value"] == (3 + turn) * SIZE
+        home.execute("x = x * 1")
+        assert home.commit()["bytes_copied"] < 1 << 16
+    assert home.ns["v"].numpy()[7] == 5 == home.ns["y"].numpy()[7]
+    home.execute("z = x + 1\ndel z")
+    most = home.session.info()["reserved_bytes"]
+    for _ in range(20):
+        home.execute("z = x + 1\ndel z")
+    assert home.session.info()["reserved_bytes"] == most
 
 
 def test_what_lives_inside_of_tensorflow_is_declined_alone(library_home):

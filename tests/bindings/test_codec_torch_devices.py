@@ -1,8 +1,8 @@
 """Storages on a GPU: the digest that tells their contents, and which of them are lent."""
 
-import pytest
+from needed import needed
 
-torch = pytest.importorskip("torch")
+torch = needed("torch")
 
 WORDS = 5 * (1 << 16) + 3  # five sums and a rest
 

@@ -15,7 +15,7 @@ next(void) {
 
 static void
 begin(uint64_t base) {
-    CHECK(hfi_event_log_init(&event_log, 0) == HF_OK);
+    CHECK(hfi_event_log_init(&event_log, 0, NULL, 0) == HF_OK);
     event_log.base = base;
     hfi_event_log_clear(&event_log);
     reader = (hfi_event_reader){0};
@@ -33,9 +33,10 @@ end(void) {
 static void
 test_enter_and_leave(void) {
     begin(1000);
-    hfi_event_log_put(&event_log, 1010, (HFI_REGION_MAX - 1) << 2);
+    hfi_event_log_put(&event_log, 1010, HFI_LOG_REGION(HFI_REGION_MAX - 1));
     hfi_event_log_put(&event_log, 1020,
-                      (HFI_REGION_MAX - 1) << 2 | HFI_LOG_LEAVE | HFI_LOG_UNTRACED);
+                      HFI_LOG_REGION(HFI_REGION_MAX - 1) | HFI_LOG_LEAVE |
+                          HFI_LOG_UNTRACED);
     hfi_event event = next();
     CHECK(event.kind == HFI_EVENT_ENTER && event.time == 1010 && !event.untraced);
     CHECK(event.subject == HFI_REGION_MAX - 1);
@@ -49,9 +50,9 @@ static void
 test_distant_times(void) {
     uint64_t far = 1000 + ((uint64_t)1 << 41);
     begin(1000);
-    hfi_event_log_put(&event_log, far, 4);
-    hfi_event_log_put(&event_log, far - 5, 8);
-    hfi_event_log_put(&event_log, far + 5, 12);
+    hfi_event_log_put(&event_log, far, HFI_LOG_REGION(1));
+    hfi_event_log_put(&event_log, far - 5, HFI_LOG_REGION(2));
+    hfi_event_log_put(&event_log, far + 5, HFI_LOG_REGION(3));
     CHECK(next().time == far);
     hfi_event event = next();
     CHECK(event.time == far && event.subject == 2);

@@ -10,19 +10,20 @@ import types
 
 import pytest
 
-from holdfast import _carry
+from holdfast import _carry, _context
 from holdfast.codecs import handles, text_files
 
+pytestmark = pytest.mark.usefixtures("but_for_the_runner")
 TEXT = "".join(f"línea {i}\n" for i in range(4000))
 
 
 @pytest.fixture
 def kernel_table(monkeypatch):
     """As in a worker of a kernel: descriptors can cross, and none is here to be had."""
-    before = _carry.enter(types.SimpleNamespace(_is_binding=True), {}, None)
+    before = _context.enter(types.SimpleNamespace(_is_binding=True), {}, None)
     monkeypatch.setattr(handles.table, "fetch", lambda number: None)
     yield handles.table
-    _carry.leave(before)
+    _context.leave(before)
 
 
 def carried(value):

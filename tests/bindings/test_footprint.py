@@ -20,6 +20,7 @@ def copied(monkeypatch):
     pieces = []
     monkeypatch.setattr(module._store, "_copy_pages", pieces.append)
     monkeypatch.setattr(module._store, "_own_pages", lambda ranges: pages(200))
+    monkeypatch.setattr(module._store, "_file_pages", lambda ranges: b"")
     return pieces
 
 
@@ -66,31 +67,80 @@ def test_a_list_of_before_is_not_used(copied):
     fork._shared, fork._epoch = template._shared, template._epoch
     template.settle()
     fork.learn(1000)
-    assert template._list() == fork._list() == b""
+    assert template._list() == fork._list() == (b"", b"")
     template.learn(1000)
-    assert template._list() == pages(200) and fork._list() == b""
+    assert template._list() == (pages(200), b"") and fork._list() == (b"", b"")
 
 
 def test_a_list_is_bounded(copied):
-    most = module._PAGES_MAX
-    assert module._first_pages(pages(most - 1) + RUN.pack(0, 8192)) == pages(most - 1)
-    runs = module._BYTES // RUN.size
-    assert len(module._first_pages(b"".join(RUN.pack(0, 0) for _ in range(runs)))) < module._BYTES
+    most, room = module._PAGES_MAX, module._BYTES
+    assert module._first_pages(pages(most - 1) + RUN.pack(0, 8192), room) == pages(most - 1)
+    assert len(module._first_pages(RUN.pack(0, 0) * most, 1000)) == 1000 // RUN.size * RUN.size
+
+
+def test_pages_of_libraries_follow_a_fork_s_own(copied, monkeypatch):
+    code = RUN.pack(1 << 30, 65536)
+    monkeypatch.setattr(module._store, "_file_pages", lambda ranges: code)
+    footprint = Footprint()
+    footprint.settle()
+    assert footprint._code and not set(RUN.iter_unpack(footprint._code)) & set(
+        RUN.iter_unpack(footprint._ranges)
+    )
+    footprint.learn(1000)
+    assert footprint._list() == (pages(200), code)
+    monkeypatch.setattr(module._store, "_own_pages", lambda ranges: RUN.pack(0, 0) * module._BYTES)
+    footprint.learn(1000)
+    own, libraries = footprint._list()
+    assert libraries == code and len(own) < module._BYTES
+    footprint.meet_libraries()
+    assert copied == [code]
+
+
+def _template_is_complete(kernel):  # noqa: F811
+    """It imports what is for errors once it has forked a first cell, and forgets lists then."""
+    kernel.frontend.fork("cell").close()
+    kernel.frontend.template.until("imported")
 
 
 def test_a_cell_finds_its_pages_copied(kernel):  # noqa: F811
+    _template_is_complete(kernel)
     first, second = (_faults_of_a_waiting_worker(kernel) for _ in range(2))
     assert first > 300
     assert second < first / 2
+
+
+def test_nothing_is_copied_while_a_cells_code_runs(kernel, tmp_path):  # noqa: F811
+    _template_is_complete(kernel)
+    _faults_of_a_waiting_worker(kernel)  # leaves a list
+    kernel.commit()
+    go = tmp_path / "go"
+    running = f"import os, time\nwhile not os.path.exists({str(go)!r}): time.sleep(0.01)"
+    kernel.home.start_cell("print('runs')\n" + running)
+    kernel.home.until("stream")
+    cell = kernel.frontend.fork("cell")
+    meanwhile = _settled(cell)
+    go.touch()
+    kernel.home.answer()
+    deadline = time.monotonic() + 60
+    while (copied := _settled(cell) - meanwhile) < 300 and time.monotonic() < deadline:
+        pass
+    assert copied >= 300
+    cell.close()
+
+
+def _settled(cell):
+    """The faults that a worker has taken, once it waits."""
+    before = None
+    while before != (before := _state(cell.pid)) or before[0] != "S":
+        time.sleep(0.1)
+    return int(before[1])
 
 
 def _faults_of_a_waiting_worker(kernel):  # noqa: F811
     """An empty cell's, in a worker that had the time to prepare."""
     kernel.commit()
     cell = kernel.frontend.fork("cell")
-    before = None
-    while before != (before := _state(cell.pid)) or before[0] != "S":
-        time.sleep(0.1)
+    _settled(cell)
     cell.count = kernel.home.count
     instrument = {"arguments": [], "declined": {}, "isolated": True}
     cell.start_cell("pass", instrument=instrument)

@@ -164,6 +164,17 @@ def test_a_cell_with_none_of_a_library_s_function(home):
     assert answer["value"] == {"maxsize": None, "typed": False}
 
 
+def test_a_function_that_says_it_is_another_module_s(home):
+    """functools.wraps() gives it the name and the module of what it wraps."""
+    home.execute(
+        "import functools\nstep = 3\n@functools.wraps(len)\ndef longer(x): return len(x) + step\n"
+        "same = longer\nclass Sized: length = longer\nvalue = None"
+    )
+    home.commit()
+    answer = hand_over(home, "value = [longer is same, Sized.length is same, longer('ab')]")
+    assert answer["value"] == [True, True, 5]
+
+
 def test_arrays_of_ctypes(home):
     """Their class calls itself one of the module that multiplied it."""
     home.execute(

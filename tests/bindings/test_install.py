@@ -75,6 +75,37 @@ def test_road(home, tmp_path):
     assert run("holdfast.install", *prefix, "--road", "nowhere", home=home).returncode != 0
 
 
+def test_encryption_and_ipc(home, tmp_path):
+    prefix = ["--prefix", str(tmp_path / "prefix")]
+
+    def metadata(*options):
+        done = run("holdfast.install", *prefix, *options, home=home)
+        assert done.returncode == 0, done.stderr
+        spec = kernels(home, JUPYTER_PATH=str(tmp_path / "prefix/share/jupyter"))["holdfast"]
+        return spec["spec"]["metadata"]
+
+    # A server of any environment may find it here: it must not need ours.
+    assert "kernel_provisioner" not in metadata()
+    assert metadata()["supported_encryption"] == ["curve"]
+    named = {"provisioner_name": "holdfast-provisioner", "config": {}}
+    assert metadata("--encrypt")["kernel_provisioner"] == named
+    named["config"] = {"transport": "ipc"}
+    assert metadata("--ipc")["kernel_provisioner"] == named
+
+
+def test_an_environment_of_its_own_encrypts(monkeypatch, tmp_path):
+    from holdfast import install
+
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    path = install.install(sys_prefix=True)
+    spec = json.loads((path / "kernel.json").read_text())
+    assert spec["metadata"]["kernel_provisioner"]["provisioner_name"] == "holdfast-provisioner"
+    assert spec["kernel_protocol_version"] == "5.5"
+    path = install.install(sys_prefix=True, encrypt=False)
+    spec = json.loads((path / "kernel.json").read_text())
+    assert "kernel_provisioner" not in spec["metadata"]
+
+
 def test_logos(home, tmp_path):
     run("holdfast.install", "--prefix", str(tmp_path / "p"), home=home)
     directory = tmp_path / "p/share/jupyter/kernels/holdfast"

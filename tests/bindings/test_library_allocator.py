@@ -5,10 +5,11 @@ import sys
 import threading
 
 import pytest
+from needed import needed
 
 from holdfast.store import disable_numpy_allocator, enable_library_allocator
 
-torch = pytest.importorskip("torch")
+torch = needed("torch")
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux", reason="import tables are read on Linux only; tensors are copied"
 )
@@ -18,8 +19,8 @@ MIB = 1 << 20
 @pytest.fixture
 def arena(home):
     """A home whose tensors of 64 KiB or more are born in its session."""
-    assert enable_library_allocator(home.session, "libc10.so") is True
     home.execute("import torch")
+    assert enable_library_allocator(home.session, "libc10.so") is True
     yield home
     home.ns.clear()
     disable_numpy_allocator()
@@ -112,3 +113,20 @@ def test_a_library_that_is_not_there_or_not_understood(home):
         enable_library_allocator(home.session, "libc10.so", threshold=0)
     with pytest.raises(TypeError):
         enable_library_allocator("session", "libc10.so")
+
+
+def test_what_tensorflow_was_told_by_the_user_stands(home, monkeypatch):
+    from holdfast import _store
+    from holdfast.worker import arrays
+
+    taken = []
+    monkeypatch.setattr(
+        _store, "enable_library_allocator", lambda _session, file: taken.append(file)
+    )
+    enable = arrays._enabler(home.session, "tensorflow")
+    monkeypatch.setenv("TF_ONEDNN_USE_SYSTEM_ALLOCATOR", "0")
+    enable()
+    assert taken == []  # blocks that are cut out of larger ones stay TensorFlow's
+    monkeypatch.setenv("TF_ONEDNN_USE_SYSTEM_ALLOCATOR", "true")
+    enable()
+    assert taken == ["libtensorflow_cc.so.2", "libtensorflow_framework.so.2"]

@@ -1,6 +1,7 @@
 """What gets Score-P into a process, as far as it can be seen without a Score-P."""
 
 import ctypes
+import os
 
 import pytest
 from holdfast import _recorder
@@ -21,6 +22,7 @@ def options_kept(monkeypatch):
             ["--user", "--thread=pthread", "--mpp=mpi", "--nocompiler"],
         ),
         (["--user", "--thread=omp"], ["--user", "--compiler", "--thread=omp"]),
+        (["--io=posix"], ["--user", "--compiler", "--thread=pthread", "--io=runtime:posix"]),
     ],
 )
 def test_options_have_the_defaults_of_the_bindings(given, options):
@@ -46,6 +48,39 @@ def test_choice(monkeypatch, tmp_path, capsys):
     assert not loading.is_chosen()
     with pytest.raises(RuntimeError, match="no scorep-config"):
         loading.find()
+
+
+@pytest.mark.parametrize(
+    ("version", "adapters", "options", "needed"),
+    [
+        ("8.4", "user_event posix_io_event_runtime", ["--io=posix"], True),
+        ("8.4", "user_event pthread_event compiler_event", [], False),
+        ("9.1", "user_event posix_io_event memory_event", ["--io=posix"], False),
+        ("9.1", "user_event posix_io_event mpi_event", ["--mpp=mpi"], True),
+    ],
+)
+def test_what_must_be_there_when_a_process_starts(
+    monkeypatch, tmp_path, version, adapters, options, needed
+):
+    """By what scorep-config says, in the words of its version."""
+    names = [f"scorep_adapter_{name}" for name in adapters.split()]
+    for name in names:
+        (tmp_path / f"lib{name}.so").touch()
+    program = tmp_path / "scorep-config"
+    libraries = " ".join(f"-l{name}" for name in names)
+    program.write_text(
+        f"#!/bin/sh\ncase $1 in --version) echo {version};; --ldflags) echo -L{tmp_path};; "
+        f"--libs) echo {libraries};; esac\n"
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
+    monkeypatch.setenv("SCOREP_IO_POSIX", "")
+    monkeypatch.delenv("SCOREP_IO_POSIX")
+    loading.configure(options)
+    assert loading.needs_start() is needed
+    is_new = version.startswith("9") and "--io=posix" in options
+    assert os.environ.get("SCOREP_IO_POSIX") == ("true" if is_new else None)
+    assert ("--io=runtime:posix" in loading.options()) == (version < "9" and bool(options))
 
 
 @pytest.fixture

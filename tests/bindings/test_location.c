@@ -5,16 +5,28 @@
 #include "support/check.h"
 #include "recorder/recorder.h"
 
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
 enum { a, b, c, d };
 
 static char text[256]; /* what was written */
+static char scratch[] = "/tmp/test-location-XXXXXX";
+static char log_path[sizeof scratch + 8];
 static int parameters; /* that were written */
 static int flushes;    /* that were told */
 static int room;       /* events until the back end refuses; negative: no limit */
+static int counted;    /* events, where too many come for a text; negative: few do */
 
 static int
 put(int letter) {
     size_t length = strlen(text);
+    if (counted >= 0) {
+        counted++;
+        return 0;
+    }
     if (room == 0 || length + 1 >= sizeof text)
         return 1;
     room--;
@@ -58,9 +70,19 @@ fake_open(const char *directory, const hfi_definitions *definitions, bool joins,
 }
 
 static hf_status
-fake_close(void *archive, const hfi_recording_summary *summary, hf_error *reterr) {
-    (void)archive, (void)reterr;
-    CHECK(summary->location_count == 1);
+fake_log_path(void *archive, char **ret_path) {
+    (void)archive;
+    *ret_path = strdup(log_path);
+    return HF_OK;
+}
+
+static hf_status
+fake_close(void *archive, const hfi_recording_summary *summary, uint64_t *ret_others,
+           hf_error *reterr) {
+    (void)archive, (void)ret_others, (void)reterr;
+    CHECK(!summary || summary->location_count == 1);
+    if (summary && !summary->is_cut)
+        (void)unlink(log_path);
     return HF_OK;
 }
 
@@ -88,6 +110,7 @@ fake_parameter_int(void *writer, uint64_t time, uint32_t parameter, int64_t valu
 
 static const hfi_backend fake = {.name = "fake",
                                  .open = fake_open,
+                                 .log_path = fake_log_path,
                                  .close = fake_close,
                                  .writer_open = fake_writer_open,
                                  .writer_close = fake_writer_close,
@@ -104,8 +127,18 @@ begin_with(const hfi_backend *backend) {
     hf_recorder_options options = {.directory = "/", .backend = backend};
     hfi_location *location;
     text[0] = '\0';
-    room = -1;
+    room = counted = -1;
     CHECK(hf_recorder_create(&options, &recorder, NULL) == HF_OK);
+    hfi_definitions *definitions = hf_recorder_get_definitions(recorder);
+    for (uint32_t i = a, id; i <= d; i++) {
+        char name[] = {(char)('a' + (int)i), '\0'};
+        CHECK(hfi_definitions_add_region(definitions, name, "", 1, HFI_REGION_USER,
+                                         &id) == HF_OK &&
+              id == i);
+    }
+    uint32_t parameter;
+    CHECK(hfi_definitions_add_parameter(definitions, "p", HFI_PARAMETER_INT,
+                                        &parameter) == HF_OK);
     CHECK(hf_recorder_add_location(recorder, "main", &location, NULL) == HF_OK);
     return location;
 }
@@ -181,7 +214,7 @@ test_recording_off_keeps_balance(void) {
     (void)end("a-+A");
 }
 
-/* After the first refusal nothing is written on this location, but it goes on. */
+/* The recording goes on; what could not be written is still there at the end. */
 static void
 test_a_back_end_that_refuses(void) {
     hfi_location *location = begin();
@@ -190,35 +223,72 @@ test_a_back_end_that_refuses(void) {
     hfi_location_enter(location, 32, b);
     hfi_location_leave(location, 32);
     hfi_location_leave(location, 16);
-    CHECK(end("ab").lost > 0);
+    hf_error error = HF_ERROR_INIT;
+    CHECK(hf_recorder_close(recorder, NULL, &error) == HF_E_SYSTEM);
+    CHECK_TEXT(text, "ab");
+    CHECK(unlink(log_path) == 0);
+}
+
+/* After the first refusal nothing is written on this location, but it goes on. */
+static void
+test_an_immediate_back_end_that_refuses(void) {
+    hfi_backend immediate = fake;
+    immediate.immediate = true;
+    immediate.log_path = NULL;
+    hfi_location *location = begin_with(&immediate);
+    room = 2;
+    hfi_location_enter(location, 16, a);
+    hfi_location_enter(location, 32, b);
+    hfi_location_leave(location, 32);
+    hfi_location_leave(location, 16);
+    hfi_recording_totals totals = end("ab");
+    CHECK(totals.events == 2 && totals.lost == 2);
 }
 
 /* The log is full in the middle: nothing is missing, and the pause is told. */
 static void
-test_a_full_log_is_written_out(void) {
+test_a_full_log_is_followed_by_another(void) {
     hfi_location *location = begin();
-    room = 4;
     flushes = 0;
     hfi_location_enter(location, 16, a);
-    hfi_location_enter(location, 32, b);
-    for (int i = 0; i < 2500; i++) {
+    for (int i = 0; i < 10000; i++) {
         hfi_location_enter(location, 48, c);
         hfi_location_leave(location, 48);
     }
-    hfi_location_leave(location, 32);
     hfi_location_leave(location, 16);
-    hfi_recording_totals totals = end("abcC");
-    CHECK(totals.events == 4 && totals.events + totals.lost == 5004);
-    CHECK(flushes == 0); /* the back end is broken by then */
+    counted = 0;
+    hfi_recording_totals totals = end("");
+    CHECK(totals.events == 20002 && counted == 20002 && totals.lost == 0);
+    CHECK(flushes == 2 && totals.flushes == 2);
     location = begin();
-    for (int i = 0; i < 2500; i++)
+    for (int i = 0; i < 3000; i++)
         hfi_location_parameter_int(location, 0, i);
-    CHECK(flushes == 1);
-    CHECK(end("").events == 2500);
+    CHECK(end("").events == 3000);
+    CHECK(parameters == 3000 && flushes == 3);
+}
+
+/* There is no space for more events in the log's file. */
+static void
+test_a_log_that_can_not_grow(void) {
+    struct rlimit before, small;
+    hfi_location *location = begin();
+    CHECK(getrlimit(RLIMIT_FSIZE, &before) == 0);
+    small = (struct rlimit){128 * 1024, before.rlim_max};
+    CHECK(signal(SIGXFSZ, SIG_IGN) != SIG_ERR && setrlimit(RLIMIT_FSIZE, &small) == 0);
+    for (int i = 0; i < 10000; i++) {
+        hfi_location_enter(location, 48, c);
+        hfi_location_leave(location, 48);
+    }
+    CHECK(setrlimit(RLIMIT_FSIZE, &before) == 0);
+    counted = 0;
+    hfi_recording_totals totals = end("");
+    CHECK(totals.lost > 10000 && totals.events > 8000 && totals.events % 2 == 0);
+    CHECK(totals.events + totals.lost - 20000 <= 1); /* a leave that was lost */
+    CHECK((uint64_t)counted == totals.events);
 }
 
 /* What is taken back stays in the profile; a region that is open then isn't left twice.
- */
+ * Two marks say where it was. */
 static void
 test_rewinding(void) {
     hfi_location *location = begin();
@@ -235,7 +305,65 @@ test_rewinding(void) {
     hfi_location_leave(location, 64);
     hfi_location_leave(location, 48);
     hfi_location_leave(location, 16);
-    CHECK(end("adDA").events == 4);
+    CHECK(end("a-+dDA").events == 6);
+}
+
+/* A cell's statements have frames of their own, and no regions. What one of them begins
+ * goes on over the next, and what was not ended ends with the cell. */
+static void
+test_a_cell_is_one_region(void) {
+    hfi_location *location = begin();
+    hfi_location_enter_cell(location, a);
+    hfi_location_lift(location, 16);
+    hfi_location_enter(location, HFI_OWNER_USER, b);
+    CHECK(hfi_location_rewind_begin(location, 1) == HF_OK);
+    hfi_location_leave(location, 16);
+    hfi_location_enter_cell(location, d);
+    location->hider = 64;
+    hfi_location_lift(location, 32);
+    CHECK(location->hider == 0);
+    hfi_location_enter(location, 48, c);
+    hfi_location_leave(location, 48);
+    CHECK(hfi_location_rewind_end(location, 1, true) == HF_OK);
+    CHECK(hfi_location_leave_user(location, b));
+    hfi_location_enter(location, HFI_OWNER_USER, d);
+    hfi_location_enter(location, 48, c); /* its return is never seen */
+    hfi_location_leave(location, 32);
+    CHECK(location->hider == 64 && location->depth == 2);
+    location->hider = 0;
+    hfi_location_lift(location, 16); /* nor this one's */
+    hfi_location_keep_only(location, NULL, 0);
+    CHECK(location->depth == 2);
+    hfi_location_leave_cell(location, 0);
+    hfi_location_leave_cell(location, 0);
+    CHECK(location->depth == 0);
+    CHECK(end("ab-+BdcCDA").rewound == 2);
+}
+
+/* Another visit of a region will do. A point that was dropped is no place to
+ * go back to, however much follows. */
+static void
+test_rewinding_past_a_visit(void) {
+    hfi_location *location = begin();
+    hfi_location_enter(location, 16, a);
+    CHECK(hfi_location_rewind_begin(location, 1) == HF_OK);
+    hfi_location_enter(location, 32, b);
+    hfi_location_leave(location, 32);
+    hfi_location_leave(location, 16);
+    CHECK(hfi_location_rewind_end(location, 1, false) == HF_OK);
+    hfi_location_enter(location, 16, a);
+    CHECK(hfi_location_rewind_begin(location, 1) == HF_OK);
+    hfi_location_leave(location, 16);
+    hfi_location_enter(location, 16, a);
+    hfi_location_enter(location, 32, b);
+    hfi_location_leave(location, 32);
+    hfi_location_enter(location, 32, b);
+    hfi_location_leave(location, 32);
+    CHECK(hfi_location_rewind_begin(location, 2) == HF_OK);
+    CHECK(hfi_location_rewind_end(location, 1, true) == HF_OK);
+    CHECK(hfi_location_rewind_end(location, 2, true) == HF_DECLINED);
+    hfi_location_leave(location, 16);
+    CHECK(end("abBAa-+A").rewound == 6);
 }
 
 static void
@@ -299,6 +427,7 @@ static void
 test_an_immediate_back_end(void) {
     hfi_backend immediate = fake;
     immediate.immediate = true;
+    immediate.log_path = NULL;
     immediate.flushed = NULL;
     immediate.rewind_begin = fake_rewind_begin;
     immediate.rewind_end = fake_rewind_end;
@@ -319,17 +448,24 @@ test_an_immediate_back_end(void) {
 
 int
 main(void) {
+    CHECK(mkdtemp(scratch));
+    snprintf(log_path, sizeof log_path, "%s/log-0", scratch);
     test_what_is_open_is_left_at_the_end();
     test_unpaired_returns();
     test_user_regions_are_split_to_nest();
     test_only_live_frames_stay();
     test_recording_off_keeps_balance();
     test_a_back_end_that_refuses();
-    test_a_full_log_is_written_out();
+    test_an_immediate_back_end_that_refuses();
+    test_a_full_log_is_followed_by_another();
+    test_a_log_that_can_not_grow();
     test_rewinding();
+    test_rewinding_past_a_visit();
+    test_a_cell_is_one_region();
     test_an_immediate_back_end();
     test_a_hider_is_lifted_and_given_back();
     test_a_lifting_entry_that_is_split();
     test_a_hider_that_is_gone_is_forgotten();
+    CHECK(rmdir(scratch) == 0);
     return 0;
 }

@@ -63,7 +63,7 @@ def test_what_is_shown_in_the_notebook_is_shown_by_cells(map_kernel):
 
 
 def test_what_is_as_it_was_made_is_not_told():
-    from holdfast.worker import loggers
+    from holdfast.worker.settings import loggers
 
     before = loggers.capture()
     logger = logging.getLogger("holdfast.test.told")

@@ -47,7 +47,7 @@ def test_session_names_and_reasons():
     assert lines[0] == "Session holdfast-0-ab, generation 1"
     assert lines[1] == "3.0 MiB committed, 4.0 MiB allocated of 2.0 GiB"
     assert lines[3].split()[:2] == ["name", "type"]
-    assert lines[4].split() == ["x", "list", "plain", "12.1", "KiB", "2"]
+    assert lines[4].split() == ["x", "list", "plain", "heap", "12.1", "KiB", "2"]
     assert lines[5] == "g stays in the plain cells: generator"
 
 
@@ -58,16 +58,17 @@ def test_a_group_is_counted_once():
         row("a", "member", 0, 1, "list", "\0g1"),
     ]
     lines = render(["a", "b"], worker(rows)).splitlines()
-    assert lines[1].split() == ["a", "list", "pickle", "2.0", "KiB", "9"]
-    assert lines[2].split() == ["b", "dict", "with", "a", "9"]
+    assert lines[1].split() == ["a", "list", "pickle", "heap", "2.0", "KiB", "9"]
+    assert lines[2].split() == ["b", "dict", "with", "a", "heap", "9"]
     alone = render(["b"], worker(rows)).splitlines()
-    assert alone[1].split() == ["b", "dict", "pickle", "2.0", "KiB", "9"]
+    assert alone[1].split() == ["b", "dict", "pickle", "heap", "2.0", "KiB", "9"]
 
 
 def test_chosen_names():
     text = render(["g"], worker([row("x")], {"g": "generator", "h": "lock"}))
     assert "x" not in text.split() and "generator" in text and "lock" not in text
-    assert "No such" in render(["nothing"], worker([row("x")]))
+    text = render(["x", "nothing", "redo"], worker([row("x")]))
+    assert text.splitlines()[1].startswith("x ") and "Not in the store: nothing, redo." in text
 
 
 def test_missing_fields_are_blank():
@@ -97,6 +98,11 @@ def test_last_report():
     told = render(["last"], worker(report=REPORT | {"road": "map", "road_reason": ""}))
     assert told.endswith("It ran in a process of its own (the map road).")
     assert "2 names not carried" in render(["last"], worker(report=REPORT | {"names_declined": 2}))
+    written = {"flushes": 2, "seconds_flushed": 0.0125, "events_rewound": 1, "events_lost": 3}
+    assert (
+        "changed; 2 full buffers written out in 12.5 ms of it; 1 event taken back; 3 events lost"
+        in (render(["last"], worker(report=REPORT | written)))
+    )
 
 
 def test_without_a_store():

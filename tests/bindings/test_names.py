@@ -195,6 +195,15 @@ answer(skipped=report["skipped"], saved=saved["saved"], removed=saved["removed"]
     assert home.ns["keep"] is kept and home.ns["use"] == [2, 5] and "go" not in home.ns
 
 
+def test_code_is_told_to_who_asks_for_names(home):
+    home.execute("from collections import deque\ndef f(): pass\nd = deque([f])")
+    home.commit()
+    assert home.other("""
+told = names.bind(ns, names=["d"])["code"]
+answer(asked=sorted(told), found=told["d"] == [ns["d"][0]], all=Names(session).bind({})["code"])
+""") == {"asked": ["d", "f"], "found": True, "all": {}}
+
+
 def test_a_skipped_name_that_is_bound_anew(home):
     home.execute("a = [1]; b = a; other = [2]")
     home.commit()
@@ -606,10 +615,10 @@ assert save(ns)["prepared"] is None
 
 def test_what_the_pickler_knows_is_forgotten_after_each_call(home):
     """A stream that is written afterwards must not refer to the store's classes."""
-    from holdfast import _carry
+    from holdfast import _context
 
     home.execute("x = [object]")
     home.commit()
-    assert not _carry.in_store() and _carry._context.namespace is None
+    assert not _context.in_store() and _context.current_namespace() is None
     home.names.adopt(home.ns)
-    assert not _carry.in_store()
+    assert not _context.in_store()

@@ -34,6 +34,7 @@ CLOSED = [
     "b = bytearray(b'abc'); m = memoryview(b)",
     "import collections; x = collections.OrderedDict(a=[1]), collections.deque([[2]])",
     "import collections; x = collections.Counter('abca'), collections.defaultdict(list)",
+    "import collections; x = collections.Counter('abca'); x.seen = [1]",
     "import datetime, pathlib; x = [datetime.datetime(2000, 1, 1), pathlib.Path('/a')]",
     "import numpy as np; a = np.arange(50000.0); v = a[5:]; t = a.reshape(100, 500).T",
     "import numpy as np; a = np.array(['b', 'a', None], dtype=object)",

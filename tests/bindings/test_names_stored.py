@@ -125,3 +125,33 @@ x = [Counted()]
 """)
     home.commit()
     assert home.other("names.bind(ns); answer(pickled=len(ns['pickled']))") == {"pickled": 0}
+
+
+# Each: how `x` is made and saved, and a change of it. A small one is compared with what the
+# store has, then with its digest; a large one with the digest of its save.
+SAVED = {
+    "plain": ("x = {'a': [1, (2,)]}", "x['a'].append(2)"),
+    "long text": ("x = ['t' * 100_000]", "x[0] = 't' * 99_999 + 'u'"),
+    "large text": ("x = ['t' * 3_000_000]", "x[0] = 't' * 2_999_999 + 'u'"),
+    "set": ("x = {str(i) for i in range(500)}", "x.add('new')"),
+    "pickle": ("import decimal; x = [decimal.Decimal(1), {'a', 'b'}]", "x[1].add('c')"),
+    "memory born elsewhere": ("x = bytearray(9 << 20)", "x[5 << 20] = 1"),
+    "view of it": (
+        "import numpy as np; m = bytearray(9 << 20); x = [np.frombuffer(m, 'u1')]; del m",
+        "x[0][-1] = 1",
+    ),
+    "small array": ("import numpy as np; x = np.arange(5)", "x[2] = 9"),
+}
+
+
+@pytest.mark.parametrize("case", SAVED)
+@pytest.mark.parametrize("looks", [0, 1, 2])
+def test_what_was_saved_is_known(home, case, looks):
+    make, change = SAVED[case]
+    home.execute(make)
+    home.commit()
+    for _ in range(looks):
+        report = home.save()
+        assert report["prepared"] is None and report["decoded_again"] == 0
+    home.execute(change)
+    assert "x" in home.save()["saved"]

@@ -3,7 +3,7 @@
 import sys
 
 import pytest
-from holdfast.worker.own_modules import OwnModules, imported_look_out
+from holdfast.worker.analysis.own_modules import OwnModules, imported_look_out
 
 
 @pytest.fixture

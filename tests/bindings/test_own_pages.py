@@ -1,4 +1,4 @@
-"""Pages of a fork: which are its own, and that those that were copied ahead take no fault."""
+"""Pages of a fork: which it has taken, and that those that were taken ahead take no fault."""
 
 import ctypes
 import mmap
@@ -14,14 +14,16 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="told by Linux's
 
 PAGE = mmap.PAGESIZE
 PAGES = 256
+LARGE = 2048  # pages of a file
 WRITTEN = [0, 1, 2, 7, 100, 101, 255]
 RUNS = [(0, 3), (7, 1), (100, 2), (255, 1)]
 
 
 @pytest.fixture
 def memory():
-    """Private memory of which each page has been written, and its address."""
-    memory = mmap.mmap(-1, PAGES * PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    """Private memory of which each page has been written, and its address; as much behind it
+    was never touched."""
+    memory = mmap.mmap(-1, 2 * PAGES * PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     if hasattr(mmap, "MADV_NOHUGEPAGE"):
         memory.madvise(mmap.MADV_NOHUGEPAGE)
     write(memory, range(PAGES))
@@ -74,8 +76,8 @@ def test_only_the_ranges_are_looked_at(memory):
         write(memory, WRITTEN)
         return _store._own_pages(some)
 
-    # The last range ends behind the mapping.
-    assert in_fork(look).startswith(str(packed(address, [(1, 1), (100, 2), (255, 1)]))[:-1])
+    # The last range ends in what was never touched.
+    assert in_fork(look) == str(packed(address, [(1, 1), (100, 2), (255, 1)]))
 
 
 def test_copied_pages_take_no_fault_and_keep_their_bytes(memory):
@@ -101,3 +103,31 @@ def test_what_is_not_there_is_passed_over(memory):
     assert _store._copy_pages(runs) == PAGE
     assert _store._copy_pages(runs[:-1]) == 0  # half of a run is none
     assert _store._own_pages(packed(address, gone)) == b""
+
+
+@pytest.fixture
+def code(tmp_path):
+    """A file mapped as a library's code is, so that nobody may write to it; and where."""
+    path = tmp_path / "code"
+    path.write_bytes(bytes(LARGE * PAGE))
+    call = ctypes.CDLL(None).mmap
+    call.restype, call.argtypes = ctypes.c_void_p, [ctypes.c_void_p] + [ctypes.c_size_t] * 5
+    with open(path, "rb") as file:
+        how = (mmap.PROT_READ | mmap.PROT_EXEC, mmap.MAP_PRIVATE, file.fileno(), 0)
+        return call(None, LARGE * PAGE, *how)
+
+
+def test_pages_of_files_that_were_met_are_met_by_a_fork_ahead(code):
+    ranges = packed(code, [(0, LARGE)])
+
+    def met(ahead=b""):
+        _store._copy_pages(ahead)
+        return _store._file_pages(ranges)
+
+    assert met() == b""
+    for page in range(0, LARGE, 16):
+        ctypes.string_at(code + page * PAGE, 1)
+    here = met()
+    assert here and _store._own_pages(ranges) == b""
+    assert in_fork(met) == "b''"
+    assert in_fork(lambda: met(here) == here) == "True"

@@ -47,11 +47,11 @@ test_processes_are_merged_by_content(void) {
     hfi_calltree *one = record(outer, inner, 1000);
     uint32_t moved = region(second, "inner", 3);
     hfi_calltree *two = record(region(second, "outer", 1), moved, 8000);
-    CHECK(hfi_profile_add_process(profile, "rank 0", &process) == HF_OK);
+    CHECK(hfi_profile_add_process(profile, "rank 0", "a", &process) == HF_OK);
     CHECK(process == 0);
     CHECK(hfi_profile_add_location(profile, process, 0, "main", first, one,
                                    1000000000) == HF_OK);
-    CHECK(hfi_profile_add_process(profile, "rank 1", &process) == HF_OK);
+    CHECK(hfi_profile_add_process(profile, "rank 1", "b", &process) == HF_OK);
     CHECK(process == 1);
     CHECK(hfi_profile_add_location(profile, process, 7, "main", second, two,
                                    4000000000u) == HF_OK);
@@ -93,7 +93,7 @@ test_rounded_times_add_up(void) {
         hfi_calltree_leave(tree, (i + 1) * ticks);
     }
     hfi_calltree_leave(tree, 3 * ticks);
-    CHECK(hfi_profile_add_process(profile, "p", &process) == HF_OK);
+    CHECK(hfi_profile_add_process(profile, "p", "a", &process) == HF_OK);
     CHECK(hfi_profile_add_location(profile, process, 0, "main", definitions, tree,
                                    2999999999u) == HF_OK);
     const hfi_path_cost *whole = cost_of(profile, 0, "outer");

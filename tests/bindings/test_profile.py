@@ -62,7 +62,8 @@ class Profiled:
     def paths(self, location):
         """{(name, ...): node}, the regions without their modules."""
         names = [
-            region["name"].partition(":")[2] + f":{region['line']}" * ("<lambda>" in region["name"])
+            (region["name"].partition(":")[2] or region["name"])
+            + f":{region['line']}" * ("<lambda>" in region["name"])
             for region in self.json["regions"]
         ]
         found = []
@@ -127,7 +128,9 @@ def test_times_add_up(profile):
     for path, node in paths.items():
         inside[path[:-1]] += node["inclusive"]
         assert 0 < node["min"] <= node["max"] <= node["inclusive"]
-        assert node["min"] * node["visits"] <= node["inclusive"] <= node["max"] * node["visits"]
+        # Each is rounded down by itself: the longest visit is of up to a nanosecond more.
+        assert node["min"] * node["visits"] <= node["inclusive"]
+        assert node["inclusive"] < (node["max"] + 1) * node["visits"]
     for path, node in paths.items():
         assert node["exclusive"] + inside[path] == node["inclusive"], path
 
@@ -332,6 +335,28 @@ def test_deep_recursion_is_collapsed_and_told(profile):
     assert sum(calls for _, calls, *_ in made.stats.values()) == 1 + 100_000 + 6
 
 
+def test_a_full_buffer_has_a_node_of_its_own(profile):
+    made = profile(
+        """
+        def leaf(): pass
+        def main():
+            for _ in range(20_000): leaf()
+        """
+        + textwrap.indent(RECORD, "        "),
+        SCOREP_TOTAL_MEMORY="1k",
+    )
+    result, paths = json.loads(made.output), made.main_paths
+    flushes = {path: node for path, node in paths.items() if path[-1] == "BUFFER FLUSH"}
+    assert paths["main", "leaf"]["visits"] == 20_000
+    assert sum(node["visits"] for node in flushes.values()) == result["flushes"] > 1
+    taken = sum(node["inclusive"] for node in flushes.values())
+    assert math.isclose(taken / 1e9, result["flush_seconds"], rel_tol=0.01)
+    (main,) = [node for path, node in paths.items() if path == ("main",)]
+    inside = sum(node["inclusive"] for path, node in paths.items() if len(path) == 2)
+    assert main["inclusive"] - inside == main["exclusive"]
+    assert result["collapsed"] == 0
+
+
 def test_cube_reads_the_deepest(profile):
     made = profile(DEEP)
     shown = cube_tool("cube_calltree", "-m", "visits", made.file("cubex"))
@@ -360,9 +385,9 @@ def test_memory_is_bounded(profile):
         MANY_PATHS + RECORD,
         SCOREP_TOTAL_MEMORY="96000",
     )
-    paths = made.main_paths
+    paths = {path: node for path, node in made.main_paths.items() if path[-1] != "BUFFER FLUSH"}
     assert sum(node["visits"] for node in paths.values()) == 1 + 4096 * 13
-    regular = [path for path in paths if path[-1]]
+    regular = [path for path in paths if path[-1] != "COLLAPSE"]
     assert len(regular) == 1000
     assert made.json["collapsed"] > 0
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.worker.reach import Reach, bind
+from holdfast.worker.analysis.reach import Reach, bind
 from IPython.core.inputtransformer2 import TransformerManager
 
 transform = TransformerManager().transform_cell
@@ -103,9 +103,12 @@ table = {'k': [lambda: in_table]}
 def default(f=lambda: in_default): return f
 import functools
 part = functools.partial(lambda: in_partial)
+b = A()
+b.f = lambda: in_attributes
+attributes = vars(b)
 """
-    reach = follow(source, "a", "closure", "table", "default", "part")
-    expected = {"in_method", "in_closure", "in_table", "in_default", "in_partial"}
+    reach = follow(source, "a", "closure", "table", "default", "part", "attributes")
+    expected = {"in_method", "in_closure", "in_table", "in_default", "in_partial", "in_attributes"}
     assert expected <= reach.names
     assert reach.reason == ""
 

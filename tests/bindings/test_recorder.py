@@ -226,6 +226,8 @@ def test_rewind(record):
     """)
     assert trace.nested() == "main(b()c())"
     assert trace.output.split() == ["True", "True", "False"]
+    modes = [e.text.split()[-1] for e in trace.events if e.kind == "MEASUREMENT_ON_OFF"]
+    assert modes == ["OFF", "ON"]  # where a() was
 
 
 def test_buffers_are_flushed_when_full(record):
@@ -240,6 +242,34 @@ def test_buffers_are_flushed_when_full(record):
     assert len(trace.calls(prefix="__main__:a")) == 100_000
     assert any(event.kind == "BUFFER_FLUSH" for event in trace.events)
     assert trace.output.strip() == "0"
+
+
+def test_the_buffers_of_many_threads_keep_within_the_whole(record):
+    trace = record("""
+        import threading
+        all_record, looked = threading.Barrier(51), threading.Event()
+        def f(): pass
+        def work(): f(); all_record.wait(); looked.wait()
+        def mapped():
+            # the first piece is the file's head and journal
+            sizes = []
+            for line in open("/proc/self/maps"):
+                if "/log-0" in line:
+                    begin, end = line.split()[0].split("-")
+                    sizes.append(int(end, 16) - int(begin, 16))
+            return sum(sizes) - 65536
+        def main():
+            threads = [threading.Thread(target=work) for _ in range(50)]
+            for one in threads: one.start()
+            all_record.wait()
+            print(mapped() // 1024)
+            looked.set()
+            for one in threads: one.join()
+        os.environ["SCOREP_TOTAL_MEMORY"] = "16M"
+        record(main)
+    """)
+    assert trace.calls(prefix="__main__:f").count("__main__:f") == 50
+    assert 8 * 1024 < int(trace.output) <= 16 * 1024
 
 
 def test_times_are_those_of_the_clock(record):

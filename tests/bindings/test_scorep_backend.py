@@ -124,6 +124,12 @@ def test_calls_are_those_of_the_program(run):
     assert len(threads) == 3
 
 
+def test_without_threads_the_first_one_is_recorded(run):
+    experiment = run(CALLS + "\n    main()\n", "--thread=none")
+    assert experiment.returncode == 0, experiment.stderr
+    assert experiment.enters("__main__:count") == 4
+
+
 def test_profile_has_the_visits(run):
     experiment = run(CALLS + "\n    main()\n")
     shown = subprocess.run(
@@ -233,6 +239,35 @@ def test_forked_children_leave_the_trace_alone(run):
     assert experiment.enters("__main__:work") == 1
 
 
+def test_children_with_an_experiment_of_their_own(run, tmp_path):
+    """Spawned ones are recorded by Score-P, forked ones by the built-in recorder."""
+    experiment = run(
+        """
+        import multiprocessing, os, sys
+        import holdfast.scorep as scorep
+        def work(n): return n + 1
+        def child(name):
+            if name == "fork":
+                scorep.register()  # refused: it would write into the parent's
+            os.environ["SCOREP_EXPERIMENT_DIRECTORY"] = name
+            scorep.register()
+            work(1)
+        if __name__ == "__main__":
+            for method in ("fork", "spawn"):
+                process = multiprocessing.get_context(method).Process(target=child, args=[method])
+                process.start(); process.join(); print(process.exitcode)
+            work(5)
+        """
+    )
+    assert experiment.stdout == "0\n0\n", experiment.stderr
+    assert "once in a process" in experiment.stderr
+    assert experiment.enters("__main__:work") == 1
+    assert Experiment(tmp_path / "fork", None).enters("__main__:work") == 1
+    assert Experiment(tmp_path / "spawn", None).enters("__mp_main__:work") == 1
+    places = (experiment.directory, tmp_path / "fork", tmp_path / "spawn")
+    assert [(place / "MANIFEST.md").exists() for place in places] == [True, False, True]
+
+
 def test_registered_in_the_middle_of_a_program(run):
     """Score-P comes into a process that runs already."""
     experiment = run(
@@ -317,6 +352,11 @@ def test_mpi_processes_share_an_archive(run, tmp_path, finalize):
     places = [place for place, kind, name in experiment.events() if "work" in name]
     assert sorted(places) == sorted("0123" * 2)
     assert experiment.enters("MPI_Barrier") == 4
+    traces = pytest.importorskip("holdfast.views.traces")
+    trace = traces.Trace(experiment.directory)
+    rows = trace.read().found["rows"]
+    assert sorted({row["process"] for row in rows}) == [f"MPI Rank {rank}" for rank in range(4)]
+    assert {row["name"]: row["visits"] for row in trace.table()}["MPI_Barrier"] == 4
 
 
 def test_mpi_that_never_begins_leaves_the_program_alone(run):

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast import store
-from holdfast.worker.touched import Touched
+from holdfast.worker.analysis.touched import Touched
 from IPython.core.inputtransformer2 import TransformerManager
 
 NAMES = ["v0", "v1", "v2"]

@@ -134,9 +134,32 @@ def test_regions_that_do_not_nest(record_script):
         """
     )
     assert trace.nested(prefix="user:") == "a(b())b()late()late()open()open()"
+    told = [event.text for event in trace.events if event.kind == "PARAMETER_STRING"]
+    assert len(told) == 2 and all('"leave-region"' in t and '"user:never"' in t for t in told)
+    assert trace.calls(prefix="").count("error_region") == 2
     assert trace.done.stderr == (
         "holdfast.scorep: region_end('never'): no such region is open on this thread\n"
     )
+
+
+def test_values_that_are_no_parameters(record_script):
+    trace = record_script(
+        r"""
+        from scorep import user
+        user.parameter_int("big", 2**63); user.parameter_int("half", 0.5)
+        user.parameter_uint("minus", -1); user.parameter_uint("minus", -1)
+        user.parameter_string("number", 5); user.parameter_string("odd\0", "a\0\ud800")
+        user.parameter_int(7, -(2**63)); user.rewind_begin(None); user.rewind_end(None, True)
+        print("done")
+        """
+    )
+    assert trace.done.stdout == "done\n"
+    told = trace.done.stderr.splitlines()
+    calls = [line.split(" ", 1)[1].partition(":")[0] for line in told]
+    wrong = ("int('big')", "int('half')", "uint('minus')", "string('number')")
+    assert calls == ["parameter_" + call for call in wrong]
+    texts = [event.text for event in trace.events if event.kind.startswith("PARAMETER")]
+    assert len(texts) == 2 and '"7"' in texts[1] and str(-(2**63)) in texts[1]
 
 
 def test_awaitable_generators_stay_awaitable(record_script):
@@ -175,6 +198,41 @@ def test_parameters_rewinding_and_recording(record_script):
     texts = [event.text for event in trace.events if event.kind.startswith("PARAMETER")]
     assert [text.rpartition("Value: ")[2].split(" <")[0] for text in texts] == ["-5", "5", '"text"']
     assert "rewind_end('mark')" in trace.done.stderr
+
+
+def test_the_instrumenter_has_upstreams_methods(record_script):
+    trace = record_script(
+        """
+        from scorep.instrumenter import get_instrumenter
+        one = get_instrumenter(True, "profile")
+        assert get_instrumenter() is one and not one.get_registered()
+        code = (lambda: None).__code__
+        assert one.try_region_begin(code) is False is one.try_region_end(code)
+        one.region_begin("module", "function", "there.py", 5, code)
+        assert one.try_region_begin(code) and one.try_region_end(code)
+        one.region_end("module", "function", code)
+        one.region_begin("user", "mine", __file__, 1); one.region_end("user", "mine")
+        names = {"__name__": "made"}
+        one.run("def f(): return 1\\nx = f()", names)
+        one.run(compile("def g(): return y\\ng()", "<g>", "exec"), {"y": 2}, {"g": 1})
+        assert names["x"] == 1 and not one.get_registered()
+        one.user_parameter_int("i", 1); one.user_parameter_uint("u", 2)
+        one.user_parameter_string("s", "t")
+        one.rewind_begin("a"); one.rewind_end("a", False)
+        one.user_disable_recording(); one.user_enable_recording()
+        try: get_instrumenter(instrumenter_type="nix")
+        except RuntimeError as error: print(error)
+        get_instrumenter(False).run("def h(): pass\\nh()")
+        one.reregister_exit_handler(); one.force_finalize()
+        """,
+        "--noinstrumenter",
+    )
+    assert trace.done.stdout == "unknown instrumenter type 'nix'\n"
+    names = ["module:function", "module:function", "user:mine", "made:<module>", "made:f"]
+    names += ["<unknown>:<module>", "<unknown>:g"]
+    assert trace.calls(prefix="") == names
+    assert trace.region("module:function").line == 5
+    assert sum(event.kind.startswith("PARAMETER") for event in trace.events) == 3
 
 
 def test_the_older_interface(record_script):
@@ -260,5 +318,5 @@ def test_registering_midway(python, tmp_path):
     done = python("script.py")
     assert (done.returncode, done.stderr) == (0, "")
     names = Trace(tmp_path / "experiment").calls(prefix="")
-    names = [name for name in names if name.startswith(("__main__", "user:"))]
-    assert names == ["__main__:after", "user:off", "__main__:after"]
+    names = [name for name in names if name.startswith(("__main__", "user"))]
+    assert names == ["__main__:after", "user_instrumenter:off", "__main__:after"]

@@ -6,12 +6,16 @@ The frontend is tests/support/frontend.py. There is no store here; test_worker_c
 import importlib.util
 import json
 import os
+import re
 import signal
+import socket
 import sys
 import time
 from pathlib import Path
 
 import pytest
+from needed import needed
+from waiting import at_rest, state, until
 
 _PATH = Path(__file__).resolve().parent.parent / "support" / "frontend.py"
 _SPEC = importlib.util.spec_from_file_location("holdfast_test_frontend", _PATH)
@@ -71,7 +75,7 @@ def test_stderr_and_surrogates(home):
 def test_lines_are_frames_of_their_own(home):
     answer = home.run("for i in range(50): print(i)")
     assert answer.text() == "".join(f"{i}\n" for i in range(50))
-    assert len(answer.frames) <= 51
+    assert len(answer.frames) <= 75  # and not two each; a busy machine may cut some
 
 
 def test_raw_descriptor_is_a_pipe(home):
@@ -102,11 +106,9 @@ def test_sys_exit_is_an_error_not_an_end(home):
 
 def test_top_level_await_and_tasks_between_cells(home):
     assert home.run("import asyncio\nawait asyncio.sleep(0.001)\n'done'").result == "'done'"
-    home.run(
-        "async def later():\n    await asyncio.sleep(0.05)\n    print('late')\n    seen.append(1)"
-    )
-    first = home.run("seen = []\ntask = asyncio.create_task(later())")
-    answer = home.run("await asyncio.sleep(0.3); seen")
+    home.run("async def later():\n    await go.wait()\n    print('late')\n    seen.append(1)")
+    first = home.run("seen, go = [], asyncio.Event()\ntask = asyncio.create_task(later())")
+    answer = home.run("go.set(); await task; seen")
     assert answer.result == "[1]"
     assert answer.text() == "late\n"
     late = next(frame for frame in answer.frames if frame["op"] == "stream")
@@ -117,11 +119,11 @@ def test_top_level_await_and_tasks_between_cells(home):
 
 def test_thread_writes_for_the_running_cell(home):
     home.run(
-        "import threading, time\n"
-        "def work():\n    time.sleep(0.2); print('from a thread')\n"
+        "import threading\ngo = threading.Event()\n"
+        "def work():\n    go.wait(); print('from a thread')\n"
         "thread = threading.Thread(target=work); thread.start()"
     )
-    answer = home.run("thread.join()")
+    answer = home.run("go.set(); thread.join()")
     assert answer.text() == "from a thread\n"
 
 
@@ -204,22 +206,23 @@ BUSY = {
 }
 
 
-def interrupt_at_rest(home):
-    """SIGINT once the cell that printed is in what it does next.
+def interrupt_at_rest(home, waits=True):
+    """SIGINT once the cell that printed is in what it does next: it waits, or goes on.
 
     CPython itself misses a signal that comes after its last look and before a system
     call that waits: time.sleep(60) then sleeps on. A person doesn't hit these microseconds.
     """
     home.until("stream")
-    time.sleep(0.1)
+    if waits:
+        at_rest(lambda: [home.pid])
     home.interrupt()
 
 
 @pytest.mark.parametrize("kind", BUSY)
 def test_interrupt(home, kind):
     home.start_cell(BUSY[kind])
-    interrupt_at_rest(home)
-    answer = home.answer(20)
+    interrupt_at_rest(home, waits=kind not in ("loop", "printing"))
+    answer = home.answer()
     assert answer.content["ename"] == "KeyboardInterrupt"
     assert home.run("1 + 1").result == "2"
 
@@ -243,9 +246,51 @@ def test_interrupt_that_the_cell_catches(home):
         "except KeyboardInterrupt: print('caught')"
     )
     interrupt_at_rest(home)
-    answer = home.answer(20)
+    answer = home.answer()
     assert answer.status == "ok"
     assert "caught" in answer.text()
+
+
+# One comes at the jump back from a loop, which has no line on Python 3.11, or before a module's first.
+TRAP = """
+import _thread, functools, operator
+class Trap: __contains__ = _thread.interrupt_main
+def loop(trap):
+    for _ in range(3):
+        if 2 in trap:
+            pass
+def tidy():
+    try:
+        1 / 0
+    finally:
+        done = True
+"""
+CHAIN = "try:\n    loop(Trap())\nexcept KeyboardInterrupt:\n    raise ValueError(5)"
+IMPORT = (
+    "run = functools.partial(exec, compile('one = 1', '{0}', 'exec'))\n"
+    "list(map(operator.call, (_thread.interrupt_main, run)))"
+)
+
+
+@pytest.mark.parametrize(
+    ("code", "name", "word"),
+    [
+        ("loop(Trap())", "KeyboardInterrupt", "in loop("),
+        (CHAIN, "ValueError", "in loop("),
+        (IMPORT, "KeyboardInterrupt", "module.py:1"),
+        ("tidy()", "ZeroDivisionError", "line 9, in tidy("),
+    ],
+    ids=["loop", "chain", "import", "finally"],
+)
+def test_an_error_is_shown_where_it_was(home, tmp_path, code, name, word):
+    module = tmp_path / "module.py"
+    module.write_text("one = 1\n")
+    home.run(TRAP)
+    answer = home.run(code.replace("{0}", str(module)))
+    (error,) = answer.messages("error")
+    shown = re.sub("\x1b[^m]*m", "", "\n".join(error["traceback"]))
+    assert error["ename"] == answer.content["ename"] == name
+    assert word in shown and "interrupt.py" not in shown
 
 
 # ---- requests that are no cells
@@ -395,14 +440,6 @@ def test_unknown_op_is_logged(home):
 # ---- the template
 
 
-def alive(pid):
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
-    except OSError:
-        return False
-    return state != "Z"
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 @pytest.mark.parametrize("how", ["closed", "killed"])
 def test_end_of_the_template_ends_blocked_workers(how):
@@ -414,36 +451,63 @@ def test_end_of_the_template_ends_blocked_workers(how):
         frontend.template.socket.close()
     else:
         frontend.process.kill()
-    frontend.process.wait(20)
-    deadline = time.monotonic() + 20
-    while alive(worker.pid) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert not alive(worker.pid)
+    frontend.process.wait(60)
+    until(lambda: state(worker.pid) == "Z")
     worker.close()
+
+
+def test_a_worker_that_is_not_ready_at_the_end_leaves(frontend):
+    """It says that it is ready to nobody; the template would wait for it."""
+    ours, theirs = socket.socketpair()
+    ours.close()
+    null = os.open(os.devnull, os.O_WRONLY)
+    frontend.template.send({"op": "fork", "role": "cell"}, [theirs.fileno(), null, null])
+    theirs.close()
+    os.close(null)
+    forked, _ = frontend.template.until("forked")
+    exited, _ = frontend.template.until("exited")
+    assert exited["pid"] == forked["pid"] and exited["status"] == 0
+
+
+def await_imported(frontend, module):
+    """What the template has imported when it has this, but for what it imports of itself."""
+    found = set()
+    while module not in found:
+        done, _ = frontend.template.until("imported")
+        found.update(done["modules"])
+    return found - {"stack_data"}
 
 
 def test_template_imports_for_later_forks(frontend):
     names = ["wave", "holdfast_no_such_module", "__main__", "a.b"]
     frontend.template.send({"op": "import", "modules": names})
-    done, _ = frontend.template.until("imported")
-    assert done["modules"] == ["wave"]
+    assert await_imported(frontend, "wave") == {"wave"}
     worker = frontend.fork("home")
     assert worker.run("import sys; 'wave' in sys.modules").result == "True"
     worker.send({"op": "exit"})
     frontend.exited(worker)
 
 
-def test_finalizers_of_libraries_are_not_a_workers(frontend):
-    pytest.importorskip("torch")
+def test_libraries_of_a_template(frontend):
+    """Their finalizers are not a worker's, and they were used there once, without a thread."""
+    needed("torch")
     pending = "import weakref; sum(each.atexit for each in weakref.finalize._registry)"
     worker = frontend.fork("home")
     own = int(worker.run(pending).result)  # IPython's
     worker.send({"op": "exit"})
     frontend.exited(worker)
     frontend.template.send({"op": "import", "modules": ["torch"]})
-    frontend.template.until("imported")
+    await_imported(frontend, "torch")
     worker = frontend.fork("home")
     assert int(worker.run(f"import torch; {pending}").result) == own
+    worker.run("from holdfast import codecs; known = codecs._rehearsed.copy()")
+    assert "torch_tensors" in eval(worker.run("known").result)
+    threads = "import os; len(os.listdir(f'/proc/{os.getpid()}/task'))"
+    if sys.platform == "linux":
+        before = worker.run(threads).result
+        worker.run("codecs._rehearsed.clear(); codecs.rehearse()")
+        assert eval(worker.run("codecs._rehearsed == known").result)
+        assert worker.run(threads).result == before
     worker.run("import os\nclass A: pass\na = A(); weakref.finalize(a, os.write, 1, b'mine')")
     assert int(worker.run(pending).result) == own + 1
     worker.send({"op": "exit"})

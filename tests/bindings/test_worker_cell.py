@@ -104,16 +104,21 @@ def test_values_go_there_and_back(kernel):
     assert kernel.plain("gone").content["ename"] == "NameError"
 
 
-def test_cells_find_their_shell_built(kernel):
+def test_home_and_cells_find_their_shell_built(kernel):
     made_once = "get_ipython().kernel.session.session"  # a random number
     first, second = (kernel.instrumented(made_once).result for _ in range(2))
-    assert first == second != kernel.plain(made_once).result
+    assert first == second == kernel.plain(made_once).result
     # What is of one process is its own all the same.
     kernel.plain("import os, sys")
     assert kernel.instrumented("get_ipython().kernel.session.pid == os.getpid()").result == "True"
     assert kernel.instrumented("sys.path.count('')").result == "1"
     history = "get_ipython().history_manager.hist_file"
     assert kernel.instrumented(history).result == "':memory:'" != kernel.plain(history).result
+    own = (
+        "get_ipython().history_manager.{0} is {1} and 'HistoryManager' not in get_ipython().config"
+    )
+    for has, bound in (("input_hist_parsed", "In"), ("output_hist", "Out"), ("dir_hist", "_dh")):
+        assert kernel.plain(own.format(has, bound)).result == "True"
 
 
 def test_nothing_is_imported_on_the_way_to_a_cell(kernel):
@@ -250,7 +255,7 @@ def test_a_name_made_anew_is_no_declined_name(kernel):
 
 def test_lost_names_are_told(kernel):
     answer = kernel.instrumented("made = (i for i in range(3)); kept = 2")
-    assert "made" in answer.reply["lost"]
+    assert "made" in answer.report["names_lost"]
     assert "made" in answer.text("stderr") and "generator" in answer.text("stderr")
     assert kernel.plain("kept").result == "2"
 
@@ -298,6 +303,20 @@ def test_exit_handlers_run_after_the_reply(kernel):
     cell.socket.close()
     assert kernel.frontend.exited(cell) == 0
     assert cell.output() == "bye"
+
+
+def test_what_a_cell_made_tidies_up_at_its_end(kernel, tmp_path):
+    code = (
+        "import os\nclass Tidy:\n    def __del__(self): os.write(1, b'gone')\n"
+        "one = Tidy(); Out[90] = Tidy(); temporary = get_ipython().mktempfile()"
+    )
+    cell = kernel.start(code + "; print(temporary)")
+    temporary = Path(cell.answer().text().strip())
+    assert temporary.parent.is_dir()
+    cell.socket.close()
+    assert kernel.frontend.exited(cell) == 0
+    assert cell.output() == "gonegone"
+    assert not temporary.exists() and not temporary.parent.exists()
 
 
 def test_a_thread_left_running_does_not_hold_the_end(kernel):

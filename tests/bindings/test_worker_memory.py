@@ -83,8 +83,23 @@ def test_the_context_of_plain_cells(kernel):  # noqa: F811
     """One for all of them, as in ipykernel: NumPy and decimal keep their settings there."""
     kernel.plain("import contextvars; v = contextvars.ContextVar('v', default=0); v.set(5)")
     kernel.plain("import decimal; decimal.getcontext().prec = 6")
-    kernel.instrumented("1")
+    assert kernel.instrumented("v.get()").result == "5"
     assert kernel.plain("v.get(), decimal.Decimal(1) / 3").result == "(5, Decimal('0.333333'))"
+    kernel.instrumented("v.set(6)")
+    assert kernel.plain("v.get()").result == "6"
+
+
+def test_the_context_of_decimal(kernel):  # noqa: F811
+    kernel.plain(
+        "import decimal; from decimal import *; here = getcontext(); here.prec = 6\n"
+        "here.rounding = ROUND_UP; here.traps[Inexact] = True; here.clear_flags()"
+    )
+    shown = "getcontext().prec, getcontext().traps[Inexact], getcontext().flags[Inexact]"
+    assert kernel.instrumented(shown).result == "(6, True, False)"
+    kernel.instrumented("getcontext().traps[Inexact] = False; third = Decimal(1) / 3")
+    assert kernel.plain("third").result == "Decimal('0.333334')"
+    assert kernel.plain(shown).result == "(6, False, True)"
+    assert kernel.plain("here is getcontext()").result == "True"
 
 
 # ---- how things are shown

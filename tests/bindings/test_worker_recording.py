@@ -87,6 +87,41 @@ def test_an_awaiting_cell(record):
     assert trace.calls().count("__main__:f") == 2
 
 
+def test_a_cell_is_one_region(record):
+    answer, trace = record(
+        "import asyncio, scorep.user\n"
+        "def f(): pass\n"
+        "f()\n"
+        "scorep.user.region_begin('r')\n"
+        "f()\n"
+        "await asyncio.sleep(0.01)\n"
+        "f()\n"
+        "scorep.user.region_end('r')\n"
+        "scorep.user.region_begin('open')\n"
+        "get_ipython().run_cell('f()')\n"
+        "f()",
+    )
+    assert answer.status == "ok"
+    shown = trace.nested(prefix="")
+    assert trace.calls(prefix="cell ") == ["cell In[1]"]
+    assert trace.calls(prefix="user:") == ["user:r", "user:open"]
+    assert trace.events[0].kind == "ENTER" and '"cell In[1]"' in trace.events[0].text
+    assert '"cell In[1]"' in trace.events[-1].text
+    assert shown.count("f()") == trace.calls().count("__main__:f") == 5
+
+
+def test_a_cell_that_fails_is_one_region(record):
+    answer, trace = record("def f(): 1 / 0\n1\nf()\n2")
+    assert answer.status == "error"
+    assert [name for name in trace.calls(prefix="")] == ["cell In[1]", "__main__:f"]
+
+
+def test_a_cell_with_c_functions_is_one_region(record):
+    _, trace = record("x = [1]\nlen(x)\nx.append(2)", arguments=("--c-functions",))
+    names = [name for name in trace.calls(prefix="") if "ipython" not in name.lower()]
+    assert names == ["cell In[1]", "builtins:len", "builtins.list:append"]
+
+
 def test_cells_are_called_what_tracebacks_call_them(kernel, record):
     kernel.plain("def first(): pass")
     record("def second(): first()\nsecond()")
@@ -106,6 +141,21 @@ def test_a_cell_that_closes_its_recording(kernel, record):
     assert answer.text("stderr").count("closed its recording") == 1
     assert trace.calls() == ["__main__:f"]
     assert kernel.plain("kept").result == "5"
+
+
+def test_what_was_written_out_meanwhile_and_taken_back_is_reported(kernel, record):
+    kernel.plain("import os; os.environ['SCOREP_TOTAL_MEMORY'] = '1k'")
+    answer, trace = record(
+        "import scorep.user\n"
+        "def f(): pass\n"
+        "scorep.user.rewind_begin('m')\nf()\nscorep.user.rewind_end('m', True)\n"
+        "for _ in range(9000): f()"
+    )
+    report = answer.report
+    assert report["events"] == len([e for e in trace.events if e.kind != "BUFFER_FLUSH"])
+    assert (report["events_lost"], report["events_rewound"]) == (0, 2)
+    assert report["flushes"] == sum(e.kind == "BUFFER_FLUSH" for e in trace.events) > 0
+    assert 0 < report["seconds_flushed"] < report["seconds_run"]
 
 
 def test_a_trace_that_cannot_be_written(kernel):

@@ -5,7 +5,7 @@ import types
 
 import numpy as np
 import pytest
-from holdfast.worker.writes import Uses
+from holdfast.worker.analysis.writes import Uses
 
 MIB = 1 << 20
 
@@ -32,7 +32,7 @@ def remember_source(name, text):
 
 
 def told(spans, namespace):
-    from holdfast.worker.spans import spans as memory
+    from holdfast.worker.analysis.spans import spans as memory
 
     starts = {}
     for name, value in namespace.items():

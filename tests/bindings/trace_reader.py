@@ -3,6 +3,8 @@
 A real reader of its own judges the archive; what it prints is taken apart here.
 """
 
+import collections
+import json
 import re
 import shutil
 import subprocess
@@ -109,3 +111,15 @@ class Trace:
         found = [region for region in self.regions.values() if region.name == name]
         assert len(found) == 1, (name, found)
         return found[0]
+
+
+def profiled(directory):
+    """Of an experiment's profile: the numbers of its locations, and the visits of each region."""
+    profile = json.loads((directory / "profile.json").read_text("utf-8"))
+    names = [region["name"] for region in profile["regions"]]
+    visits = collections.Counter()
+    for location in profile["locations"]:
+        assert location["process"] < len(profile["processes"])
+        for node in location["nodes"]:
+            visits[names[node["region"]]] += node["visits"]
+    return [location["id"] for location in profile["locations"]], visits

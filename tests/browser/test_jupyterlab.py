@@ -1,170 +1,162 @@
-"""A notebook in JupyterLab, in a real browser: cells of both kinds, a restart.
-
-Needs JupyterLab, the Python package playwright (its browsers not) and Chromium, in PATH or
-named by HOLDFAST_CHROMIUM. Nothing is fetched: the page comes from the server started here.
-"""
-
-import json
-import os
-import re
-import shutil
-import socket
-import subprocess
-import sys
-import time
-import urllib.request
+"""What a person does in JupyterLab, in a real browser, with cells of both kinds."""
 
 import pytest
 
-from tests.conftest import write_kernelspec
-
-pytest.importorskip("jupyterlab")
-sync_api = pytest.importorskip("playwright.sync_api")
-
-CHROMIUM = os.environ.get("HOLDFAST_CHROMIUM") or shutil.which("chromium")
-if not CHROMIUM:
-    pytest.skip("Chromium is not installed", allow_module_level=True)
-
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--disable-dev-shm-usage",
-]
-WAIT_MS = 60_000
-CELLS = [
-    "import numpy as np\nx = np.arange(6)\nprint('sum', x.sum())",
-    "%%execute_with_scorep\nx[0] = 100\nprint('instrumented', x.sum())",
-    "print('plain again', x.sum())",
-]
+RECORD = "%%execute_with_scorep\n"
+RECORD_AT_HOME = "%%execute_with_scorep --road=home\n"
+RECORD_APART = "%%execute_with_scorep --road=map\n"
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+def both(code):
+    """The cell as a plain and as an instrumented one."""
+    return code, RECORD + code
 
 
-def notebook_of(cells):
-    return {
-        "nbformat": 4,
-        "nbformat_minor": 5,
-        "metadata": {"kernelspec": {"name": "holdfast", "display_name": "Holdfast"}},
-        "cells": [
-            {
-                "cell_type": "code",
-                "id": f"cell-{number}",
-                "metadata": {},
-                "source": code,
-                "outputs": [],
-                "execution_count": None,
-            }
-            for number, code in enumerate(cells)
-        ],
-    }
+def test_cells_of_both_kinds_and_a_restart(opened):
+    notebook = opened(
+        "import numpy as np\nx = np.arange(6)\nprint('sum', x.sum())",
+        RECORD + "x[0] = 100\nprint('instrumented', x.sum())",
+        "print('plain again', x.sum())",
+    )
+    notebook.run_all()
+    notebook.shown(0, "sum 15")
+    notebook.shown(1, "instrumented 115")
+    notebook.shown(1, "Instrumentation results can be found in")
+    notebook.shown(2, "plain again 115")
+    assert [notebook.prompt(number) for number in range(3)] == ["[1]:", "[2]:", "[3]:"]
+
+    notebook.restart()
+    notebook.outputs(0).first.wait_for(state="detached")
+    notebook.run_all()
+    notebook.shown(2, "plain again 115")
+    assert notebook.prompt(0) == "[1]:"
 
 
-@pytest.fixture
-def server(tmp_path):
-    """The address of a JupyterLab with only our kernel, and its directory."""
-    write_kernelspec(tmp_path / "share" / "jupyter" / "kernels")
-    (tmp_path / "work").mkdir()
-    port = free_port()
-    environment = {
-        **os.environ,
-        "HOME": str(tmp_path),
-        "JUPYTER_PATH": str(tmp_path / "share" / "jupyter"),
-        "JUPYTER_CONFIG_DIR": str(tmp_path / "config"),
-        "JUPYTER_RUNTIME_DIR": str(tmp_path / "runtime"),
-    }
-    command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root"]
-    command += [f"--ServerApp.port={port}", "--ServerApp.ip=127.0.0.1"]
-    command += [
-        "--IdentityProvider.token=",
-        f"--ServerApp.root_dir={tmp_path / 'work'}",
-    ]
-    command += [
-        "--LabApp.news_url=",
-        "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
-    ]
-    with open(tmp_path / "server.log", "w") as log:
-        process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
-    address = f"http://127.0.0.1:{port}"
-    try:
-        wait_for(address + "/api", process, tmp_path / "server.log")
-        yield address, tmp_path / "work"
-    finally:
-        process.terminate()
-        process.wait(timeout=30)
+def test_completion_by_tab(opened):
+    notebook = opened("weight_of_things = 1; weight_of_cats = 2\nprint('set')", "")
+    notebook.run(0)
+    notebook.shown(0, "set")
+    offered = notebook.complete(1, "weight_")
+    offered.filter(has_text="weight_of_things").wait_for()
+    offered.filter(has_text="weight_of_cats").click()
+    notebook.write(1, " * 21")
+    notebook.run(1)
+    notebook.shown(1, "42")
 
 
-def wait_for(address, process, log):
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        assert process.poll() is None, log.read_text()
-        try:
-            urllib.request.urlopen(address, timeout=2)
-            return
-        except OSError:
-            time.sleep(0.2)
-    raise AssertionError(log.read_text())
+def test_tooltip_by_shift_tab(opened):
+    code = "def area(width: float, height: float = 2):\n    'Of a rectangle.'\nprint('set')"
+    notebook = opened(code, "")
+    notebook.run(0)
+    notebook.shown(0, "set")
+    notebook.write(1, "area(")
+    notebook.page.keyboard.press("Shift+Tab")
+    tooltip = notebook.page.locator(".jp-Tooltip")
+    tooltip.wait_for()
+    assert "area(width: float, height: float = 2)" in tooltip.inner_text()
+    assert "Of a rectangle." in tooltip.inner_text()
 
 
-@pytest.fixture
-def page(tmp_path):
-    with sync_api.sync_playwright() as play:
-        context = play.chromium.launch_persistent_context(
-            str(tmp_path / "profile"),
-            executable_path=CHROMIUM,
-            headless=True,
-            args=FLAGS,
-            viewport={"width": 1100, "height": 800},
-        )
-        context.set_default_timeout(WAIT_MS)
-        yield context.pages[0] if context.pages else context.new_page()
-        context.close()
+def drag(notebook, number):
+    """Move the slider that a cell shows. Returns its new value, as the page tells it."""
+    handle = notebook.cell(number).locator(".noUi-handle")
+    handle.wait_for()
+    notebook.wait_idle()
+    box = handle.bounding_box()
+    mouse = notebook.page.mouse
+    mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    mouse.down()
+    mouse.move(box["x"] + 90, box["y"] + box["height"] / 2, steps=5)
+    mouse.up()
+    moved = notebook.cell(number).locator(".widget-readout").inner_text()
+    assert int(moved) > 0
+    return moved
 
 
-def run_all(page):
-    page.get_by_role("menuitem", name="Run", exact=True).click()
-    page.get_by_role("menuitem", name=re.compile("^Run All Cells")).click()
+@pytest.mark.parametrize("head", ["", RECORD_AT_HOME, RECORD_APART], ids=["plain", "home", "map"])
+def test_widgets(opened, head):
+    pytest.importorskip("ipywidgets")
+    notebook = opened(
+        head + "import ipywidgets\n"
+        "slider = ipywidgets.IntSlider(description='moved')\n"
+        "seen = []\n"
+        "slider.observe(lambda change: seen.append(change.new), 'value')\n"
+        "slider",
+        "slider.value, seen[-1:]",
+    )
+    notebook.run(0)
+    moved = drag(notebook, 0)
+    notebook.run(1)
+    notebook.shown(1, f"({moved}, [{moved}])")
 
 
-def shown(page, number, text):
-    """Wait until the output of a cell has the text."""
-    cell = page.locator(".jp-Notebook .jp-CodeCell").nth(number)
-    cell.locator(".jp-OutputArea-output", has_text=text).first.wait_for()
+def test_input(opened):
+    notebook = opened(*both("name = input('Name? ')\nprint('Hello', name)"))
+    for number, name in enumerate(("Ada", "Grace")):
+        notebook.run(number)
+        box = notebook.cell(number).locator(".jp-Stdin-input")
+        box.fill(name)
+        box.press("Enter")
+        notebook.shown(number, f"Hello {name}")
 
 
-def prompt(page, number):
-    return page.locator(".jp-Notebook .jp-CodeCell .jp-InputPrompt").nth(number).inner_text()
+def test_interrupt_button(opened):
+    notebook = opened(
+        *both("import time\nprint('begun')\ntime.sleep(600)\nprint('not reached')"), "print('on')"
+    )
+    for number in range(2):
+        notebook.run(number)
+        notebook.shown(number, "begun")
+        notebook.press("notebook:interrupt-kernel")
+        notebook.shown(number, "KeyboardInterrupt")
+    notebook.run(2)
+    notebook.shown(2, "on")
 
 
-def test_cells_of_both_kinds_and_a_restart(server, page, tmp_path):
-    address, work = server
-    (work / "first.ipynb").write_text(json.dumps(notebook_of(CELLS)))
-    page.goto(f"{address}/lab/tree/first.ipynb")
-    page.locator(".jp-Notebook .jp-CodeCell").nth(2).wait_for()
-    page.locator(".jp-Toolbar-kernelName", has_text="Holdfast").wait_for()
-    page.locator(".jp-Notebook-ExecutionIndicator[data-status='idle']").wait_for()
-    run_all(page)
-    shown(page, 0, "sum 15")
-    shown(page, 1, "instrumented 115")
-    shown(page, 1, "Instrumentation results can be found in")
-    shown(page, 2, "plain again 115")
-    assert [prompt(page, number) for number in range(3)] == ["[1]:", "[2]:", "[3]:"]
-    page.screenshot(path=str(tmp_path / "cells.png"))
+def test_a_cell_that_dies(opened):
+    kill = "import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)"
+    notebook = opened(
+        "kept = 7\nprint('set')", RECORD + kill, "print('still', kept)", kill, "6 * 7"
+    )
+    notebook.run(0)
+    notebook.shown(0, "set")
+    notebook.run(1)
+    notebook.shown(1, "SIGSEGV")
+    notebook.run(2)
+    notebook.shown(2, "still 7")
+    notebook.run(3)
+    notebook.shown(3, "SIGSEGV")
+    notebook.run(4)
+    notebook.shown(4, "42")
+    assert notebook.dialogs() == 0
 
-    page.get_by_role("menuitem", name="Kernel", exact=True).click()
-    page.get_by_role("menuitem", name=re.compile("^Restart Kernel and Clear Outputs")).click()
-    page.get_by_role("button", name=re.compile("^Confirm")).or_(
-        page.locator(".jp-Dialog .jp-mod-accept")
-    ).first.click()
-    page.locator(".jp-Notebook .jp-OutputArea-output").first.wait_for(state="detached")
-    run_all(page)
-    shown(page, 2, "plain again 115")
-    assert prompt(page, 0) == "[1]:"
+
+def test_debugger_stops_at_a_breakpoint(opened):
+    notebook = opened("total = 0\nfor step in range(3):\n    total += step\nprint('sum', total)")
+    info = notebook.kernel_info()
+    if not info.get("debugger") and "debugger" not in info.get("supported_features", ()):
+        pytest.skip("the kernel says that it has no debugger")
+    notebook.debug()
+    notebook.breakpoint(0, line=3)
+    notebook.run(0)
+    stopped = notebook.page.locator(".jp-DebuggerEditor-highlight")
+    for _ in range(3):
+        stopped.first.wait_for()
+        assert "total += step" in stopped.first.inner_text()
+        notebook.page.locator("[data-command='debugger:continue']").first.click()
+        stopped.first.wait_for(state="detached")
+    notebook.shown(0, "sum 3")
+
+
+def test_notebook_7(opened):
+    pytest.importorskip("notebook")
+    notebook = opened(*both("print('shown', 6 * 7)"), "%trace", view="notebook")
+    notebook.run_all()
+    notebook.shown(0, "shown 42")
+    notebook.shown(1, "shown 42")
+    notebook.shown(1, "Instrumentation results can be found in")
+    views = notebook.cell(2).locator(".views")
+    views.locator("canvas.flame").wait_for()
+    views.get_by_role("tab", name="Table").click()
+    views.locator("tbody tr", has_text="In[2]").first.wait_for()
+    views.get_by_role("tab", name="Timeline").click()

@@ -1,19 +1,18 @@
 /* test_store_crash.c - a process is killed at every named step of the store, in turn.
  *
- * A child attaches, reserves, unseals, commits, seals, scrubs, reaps and trims; at its
- * n-th step it dies by SIGKILL. The parent then reaps and checks: the state is
- * generation g or g+1, whole; every checksum holds; every byte is accounted for; and
- * another commit works. n grows until a child survives to its end, so no step is
- * missed. A second pass kills the recovery itself.
+ * A child attaches, reserves, unseals, commits, seals, restores what was before and
+ * what it made, scrubs, gives a generation away, reaps and trims; at its n-th step it
+ * dies by SIGKILL. The parent then reaps and checks: the state is generation g or g+1,
+ * whole; every checksum holds; every byte is accounted for; and another commit works. n
+ * grows until a child survives to its end, so no step is missed. A second pass kills
+ * the recovery itself.
  */
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/step.h"
-#include "holdfast/store.h"
-#include "layout/layout.h"
+#include "engine/internal.h"
 #include "../support/check.h"
 
 #define OK(call) CHECK((call) == HF_OK)
@@ -186,11 +185,38 @@ check_accounts(hf_session *session) {
 }
 
 static void
+restore(hf_session *session, hf_snapshot *snapshot) {
+    hf_commit *commit;
+    OK(hf_commit_begin(session, &commit, NULL));
+    OK(hf_commit_restore(commit, snapshot, NULL));
+    OK(hf_commit_publish_consume(commit, NULL, NULL));
+}
+
+/* Back to what was before, and forth again; then the oldest generation gives way to
+ * what fills the arena. */
+static void
+walk_history(hf_session *session, hf_snapshot *before) {
+    hf_snapshot *after;
+    OK(hf_snapshot_acquire(session, &after, NULL));
+    restore(session, before);
+    restore(session, after);
+    hf_snapshot_yield(before);
+    CHECK(hfi_extent_give_way(session, 1));
+    CHECK(!hfi_extent_give_way(session, 2));
+    CHECK(hf_snapshot_hold(before, NULL) == HF_NOT_FOUND);
+    hf_snapshot_release(before);
+    hf_snapshot_release(after);
+}
+
+static void
 child(hf_session *parent, int version) {
     hf_session *session;
+    hf_snapshot *before;
     hfi_step_hook = die_at_step;
     OK(hf_session_open_fd(hf_session_fd(parent), &session, NULL));
+    OK(hf_snapshot_acquire(session, &before, NULL));
     commit_version(session, version);
+    walk_history(session, before);
     OK(hf_session_scrub(session, UINT64_MAX, NULL, NULL));
     OK(hf_session_reap(session, 1, NULL, NULL));
     hf_session_close(session);

@@ -14,4 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
  * most FUZZ_INPUT_MAX bytes; its size. libFuzzer doesn't ask for it. */
 size_t fuzz_seed(uint32_t number, uint8_t *ret_input);
 
+/* Also the target's: how many inputs of a cheap target one of its own takes. */
+extern const uint32_t fuzz_weight;
+
 #endif

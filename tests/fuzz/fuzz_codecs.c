@@ -21,6 +21,8 @@
 
 enum { EXPANDED_MAX = 1 << 20 };
 
+const uint32_t fuzz_weight = 1;
+
 /* Small encodings and lz4 frames, each for any of the readers. */
 size_t
 fuzz_seed(uint32_t number, uint8_t *ret_input) {

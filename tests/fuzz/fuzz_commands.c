@@ -32,7 +32,11 @@ static const char *const notebooks[] = {
     "%%marshalling_settings\nMARSHALLER=dill\nMODE=disk\n\xfe%%serializer_"
     "settings\n\xfe"
     "%%enable_vampir_launch_on_scorep_instrumented\n\xfe%%disable_vampir_launch",
+    "%holdfast undo\xfe# back\n%holdfast checkout 12\xfe%holdfast history 2G\xfe"
+    "%holdfast diff 1 2\xfe%holdfast save a b",
 };
+
+const uint32_t fuzz_weight = 1;
 
 size_t
 fuzz_seed(uint32_t number, uint8_t *ret_input) {

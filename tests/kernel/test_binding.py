@@ -3,7 +3,11 @@
 Every way is tried in a fresh cell on the mapped road against the same cell in the home.
 """
 
+import os
+import signal
+
 import pytest
+from waiting import until
 
 CELL = "%%execute_with_scorep --road=map\n"
 
@@ -139,3 +143,37 @@ def test_what_is_not_named_is_not_decoded(notebook, way):
 def test_the_namespace_is_an_exact_dict_in_its_order(notebook):
     code = "[type(globals()).__name__, [n for n in globals() if not n.startswith('_')][:30]]"
     same_in_both(notebook, code)
+
+
+REMADE = """
+import zlib
+class {0}:
+    def __getstate__(self): return {{'worth': 5}}
+    def __setstate__(self, state):
+        warnings.warn('again')
+        self.__dict__.update(state, unit=unit(), sum=zlib.crc32(b''))
+    def scaled(self): return self.unit * factor
+factor = 10
+def unit(): return 3
+{1} = {0}()
+"""
+
+
+def test_values_are_remade_by_their_classes_own_code(map_kernel):
+    """It finds the notebook's variables, also those that came with it. What it warns of is not the
+    cell's, and doesn't make it fail."""
+    kernel = map_kernel
+    kernel.run("import os, warnings" + REMADE.format("AtHome", "at_home"))
+    for _ in range(2):
+        outcome = kernel.run(CELL + "at_home.worth, at_home.unit, warnings.filters[0][0]")
+        assert outcome.result.startswith("(5, 3, ") and not outcome.stream("stderr")
+        kernel.run("warnings.simplefilter('error')")
+    assert outcome.result == "(5, 3, 'error')"
+    kernel.run("warnings.resetwarnings()")
+    assert kernel.run(CELL + "at_home.scaled()").result == "30"
+    kernel.run(CELL + REMADE.format("InCell", "in_cell"))
+    assert kernel.run("in_cell.worth, in_cell.unit, in_cell.sum").result == "(5, 3, 0)"
+    home = int(kernel.run("os.getpid()").result)
+    os.kill(home, signal.SIGKILL)
+    until(lambda: kernel.run("os.getpid()").result not in (None, str(home)))
+    assert kernel.run("in_cell.unit, at_home.sum").result == "(3, 0)"

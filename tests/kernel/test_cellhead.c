@@ -41,9 +41,44 @@ test_blank(void) {
     hfi_text_fini(&text);
 }
 
+static void
+test_lift(void) {
+    static const struct {
+        const char *cell, *lifted; /* NULL: it stays */
+    } rows[] = {
+        {"%%time\n%%isolated\nx", "%%isolated\n%%time\nx"},
+        {"# a\n%%capture out\n\n%%timeit\n# b\n  %%execute_with_scorep  --road=map "
+         "\nx\ny",
+         "%%execute_with_scorep --road=map\n# a\n%%capture out\n\n%%timeit\n# b\nx\ny"},
+        {"%%time\n%%execute_with_scorep", "%%execute_with_scorep\n%%time\n"},
+        {"%%execute_with_scorep\n%%time\nx", NULL},
+        {"# a\n%%execute_with_scorep\nx", NULL},
+        {"%%writefile f\n%%execute_with_scorep\nx", NULL},
+        {"%%time\n%%bash\n%%execute_with_scorep\nx", NULL},
+        {"%%time\nx\n%%execute_with_scorep", NULL},
+        {"%%time\n%%enable_multicellmode", NULL},
+        {"%%timer\n%%isolated\nx", NULL},
+        {"%%time", NULL},
+        {"", NULL},
+    };
+
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        hfi_text text = HFI_TEXT_INIT;
+
+        CHECK(hfi_cellhead_lift(hfi_span_of(rows[i].cell), &text) ==
+              (rows[i].lifted != NULL));
+        if (rows[i].lifted)
+            CHECK_TEXT(text.data, rows[i].lifted);
+        else
+            CHECK(text.length == 0);
+        hfi_text_fini(&text);
+    }
+}
+
 int
 main(void) {
     test_parse();
+    test_lift();
     test_blank();
     return 0;
 }

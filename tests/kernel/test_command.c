@@ -18,6 +18,7 @@ static const struct row rows[] = {
     {"x = 1", "DMW", "DMW"},
     {"", "DMW", "DMW"},
     {"%%time\nx = 1", "DMW", "DMW"},
+    {"%holdfast undo", "DMW", "DMW"},
     {"%%execute_with_scorep\nx = 1", "DMW", "DMW"},
     {"%%isolated\nx = 1", "DMW", "DMW"},
     {"%%scorep_env\nA=1", "DW", "DMW"},

@@ -2,9 +2,9 @@
 
 import os
 import signal
-import time
 
 import pytest
+from waiting import complete
 
 CELL = "%%execute_with_scorep\n"
 
@@ -39,7 +39,6 @@ def test_output_before_death_is_shown(plain_kernel):
 
 def test_a_dead_home_is_replaced(plain_kernel):
     kernel = plain_kernel
-    time.sleep(0.3)
     outcome = kernel.run("import os; os.kill(os.getpid(), 11)")
     assert outcome.content["ename"] == "CellDied" and "SIGSEGV" in outcome.content["evalue"]
     assert outcome.types.count("error") == 1
@@ -49,17 +48,18 @@ def test_a_dead_home_is_replaced(plain_kernel):
 def test_a_home_that_dies_between_cells(plain_kernel):
     kernel = plain_kernel
     pid = int(kernel.run("import os; os.getpid()").result)
-    time.sleep(0.3)
+    complete(kernel)
     os.kill(pid, signal.SIGKILL)
-    time.sleep(0.5)
+    complete(kernel, without=pid)
     assert int(kernel.run("import os; os.getpid()").result) != pid
 
 
 def test_a_dead_template_costs_all_of_them_once(plain_kernel):
     kernel = plain_kernel
     template = int(kernel.run("import os; os.getppid()").result)
+    home = int(kernel.run("import os; os.getpid()").result)
     os.kill(template, signal.SIGKILL)
-    time.sleep(0.5)
+    complete(kernel, without=home)
     assert kernel.run("1").status == "ok"
     assert int(kernel.run("import os; os.getppid()").result) != template
     assert kernel.run(CELL + "role").result == "'cell'"

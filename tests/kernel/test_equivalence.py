@@ -7,16 +7,16 @@ The look at the variables is a cell that names them all, so most cells go withou
 Holdfast believes untouched is only found out at the end.
 """
 
-import os
 from pathlib import Path
 
 import digest
+import effort
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 NAMES = "a b c d e f".split()
-ALL = [*NAMES, "Thing", "log"]
+ALL = [*NAMES, "Thing", "log", "memo"]
 HEADS = {
     "plain": "",
     "isolated": "%%isolated\n",
@@ -25,9 +25,19 @@ HEADS = {
 }
 
 SETUP = """
-import numpy as np, pandas as pd
+import ctypes, functools, numpy as np, pandas as pd
+import digest as source
 from digest import digest
 log = []
+class Pair(ctypes.Structure): _fields_ = [("x", ctypes.c_int), ("k", ctypes.c_double)]
+class Link:
+    def __init__(self, after, value): self.after, self.value = after, value
+def links(count, value):
+    last = None
+    for _ in range(count): last = Link(last, value)
+    return last
+@functools.lru_cache(maxsize=2)
+def memo(x, *, y=0): log.append("called"); return [x, y]
 class Thing:
     def __init__(self, value): self.value = value
     def grow(self): self.value = [self.value, self.value]; return self
@@ -54,6 +64,9 @@ np.zeros(4000, dtype=[('x', 'f8'), ('y', 'i4')]) | np.arange(9)[::-2] | np.array
 pd.DataFrame({'u': np.arange(3000.0), 'v': ['s', 't'] * 1500}) | Thing(1) | Thing([]) | [] | {}
 N | [N, M] | {'k': N, 'm': M} | (N, M) | N[1:] | N[::-1] | N['k'] | N['u'].to_numpy() | N.T | list(N)
 Thing(N) | N.value | make(N) | lambda: N | N.copy() | N.reshape(-1) | type(N) | N['x'] | frozenset(N)
+links(3, N) | links(900, 4) | N.after | (ctypes.c_int * 5)(1, 2, 3) | (ctypes.c_double * 9000)(1.5) | Pair(2, 1.5)
+np.arange(4000, dtype='q') | np.arange(5, dtype='g') | open(source.__file__) | open(source.__file__, 'rb')
+memo(3) | memo(4, y='k') | memo(N) | memo | N.readline() | np.frombuffer(N, 'u1') | N.x
 """
 EDITS = """
 N[0] = 7 | N[1:3] = N[2:4] | N[-1] = M | N['k'] = M | N['w'] = 1.0 | N += 1 | N += [9] | N *= 2
@@ -65,6 +78,8 @@ for N in range(3): log.append(N) | globals()['N'] = M | exec('N = [5]') | log.ap
 exec('M.append(1)') | N = [x for x in M] | (N := 4) | setattr(M, 'value', N) | vars(M)['value'] = 2
 Thing.extra = N | Thing = type('Thing', (Thing,), {'more': 1}) | N = log | log = list(log)
 N[2] += 1 | N[0].append(4) | N['k'].append(5) | N.value[0] = 3 | N[0], N[1] = N[1], N[0]
+N.after.value = M | N.after = None | N.after = N | N.x = 9 | N.k = 0.5 | memo(3).append(N) | memo.mark = N
+memo(5, y='l') | memo.cache_clear() | memo(M, y=N) | log.append(N.readline()) | N.seek(40) | next(N) | N.close()
 """
 
 
@@ -142,9 +157,6 @@ def look(kernel):
     return outcome.stream().strip()
 
 
-EXAMPLES = int(os.environ.get("HOLDFAST_EQUIVALENCE_EXAMPLES", "25"))
-
-
 @pytest.fixture
 def equal_kernel(start_kernel):
     support = str(Path(__file__).parents[1] / "support")
@@ -168,9 +180,9 @@ def check(kernel, setup, notebook):
 
 
 examples = settings(
-    max_examples=EXAMPLES,
+    max_examples=effort.examples(20),
     deadline=None,
-    derandomize=EXAMPLES == 25,  # CI runs the same notebooks each time
+    derandomize=effort.EFFORT == 1,  # CI runs the same notebooks each time
     phases=[Phase.generate],  # an example takes a second: the first that fails is told
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

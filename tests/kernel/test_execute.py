@@ -3,6 +3,7 @@
 import time
 
 import pytest
+from waiting import until
 
 
 def test_order_of_messages(plain_kernel):
@@ -22,23 +23,29 @@ def test_execution_counts(plain_kernel):
     assert kernel.run("%%abort_multicellmode").content["execution_count"] == 4
 
 
-def test_an_error_aborts_what_is_queued(plain_kernel):
+FAILS = "import os, time\nwhile not os.path.exists('go'): time.sleep(0.01)\n1 / 0"
+
+
+def test_an_error_aborts_what_is_queued(plain_kernel, tmp_path):
     client = plain_kernel.client
-    sent = [client.execute("import time; time.sleep(0.3); 1 / 0")]
-    sent += [client.execute("ran = 1"), client.execute("ran = 2")]
+    sent = [client.execute(code) for code in (FAILS, "ran = 1", "ran = 2")]
+    time.sleep(0.3)  # they are on their way
+    (tmp_path / "go").touch()
     replies = {}
     while len(replies) < 3:
-        reply = client.get_shell_msg(timeout=10)
+        reply = client.get_shell_msg(timeout=60)
         replies[reply["parent_header"]["msg_id"]] = reply["content"]["status"]
     assert [replies[one] for one in sent] == ["error", "aborted", "aborted"]
     assert plain_kernel.run("'ran' in globals()").result == "False"
 
 
-def test_stop_on_error_false_goes_on(plain_kernel):
+def test_stop_on_error_false_goes_on(plain_kernel, tmp_path):
     client = plain_kernel.client
-    client.execute("import time; time.sleep(0.2); 1 / 0", stop_on_error=False)
+    client.execute(FAILS, stop_on_error=False)
     client.execute("after = 1")
-    statuses = [client.get_shell_msg(timeout=10)["content"]["status"] for _ in range(2)]
+    time.sleep(0.2)
+    (tmp_path / "go").touch()
+    statuses = [client.get_shell_msg(timeout=60)["content"]["status"] for _ in range(2)]
     assert statuses == ["error", "ok"]
 
 
@@ -55,12 +62,16 @@ def test_an_instrumented_cell_runs_elsewhere(plain_kernel):
     )
 
 
-def test_an_idle_home_commits(plain_kernel):
+def test_an_idle_home_commits(plain_kernel, tmp_path):
     kernel = plain_kernel
-    kernel.run("1")
-    time.sleep(0.4)
-    frames = kernel.run("frames").result
-    assert frames == "['request', 'commit', 'request']"
+    kernel.run(
+        "import pathlib, threading, time\ndef tell():\n"
+        "    while 'commit' not in frames: time.sleep(0.01)\n"
+        "    pathlib.Path('committed').touch()\n"
+        "threading.Thread(target=tell, daemon=True).start()"
+    )
+    until((tmp_path / "committed").exists)
+    assert kernel.run("frames").result == "['request', 'commit', 'request']"
 
 
 def test_code_is_refused_politely(plain_kernel):

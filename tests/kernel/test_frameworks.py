@@ -4,7 +4,7 @@ Each kernel runs a cell of the library's own threads in the home first, since th
 forked worker could hang on.
 """
 
-import pytest
+from needed import needed
 
 INSTRUMENTED = "%%execute_with_scorep\n"
 
@@ -34,7 +34,7 @@ def step():
 
 
 def test_torch(kernel):
-    pytest.importorskip("torch")
+    needed("torch")
     check(kernel.run(TORCH, timeout=120))
     check(kernel.run("first = step()"))
     outcome = check(
@@ -73,16 +73,17 @@ FIT = "model.fit(data, goal, epochs=1, verbose=0).history['loss'][0]"
 
 
 def test_tensorflow(kernel):
-    pytest.importorskip("tensorflow")
+    needed("tensorflow")
     check(kernel.run(TENSORFLOW, timeout=180))
     check(kernel.run(f"first = {FIT}", timeout=60))
-    check(
+    outcome = check(
         kernel.run(
             INSTRUMENTED
             + f"second = {FIT}\nv.assign_add(tf.ones(1000))\nmade = big + tf.reduce_sum(v)",
             timeout=180,
         )
     )
+    assert outcome.cost["bytes_copied"] < 1 << 20  # `big` and `made` were born in the arena
     outcome = check(
         kernel.run(f"third = {FIT}\nprint(first > second > third, float(made[5]), float(v[0]))")
     )
@@ -95,6 +96,7 @@ JAX = """
 import jax, jax.numpy as jnp
 jax.config.update("jax_enable_x64", True)
 w, x = jnp.zeros(64), jax.random.normal(jax.random.key(1), (512, 64))
+big = jnp.ones(1 << 20)
 @jax.jit
 def loss(w):
     return ((x @ w - 1) ** 2).mean()
@@ -105,9 +107,11 @@ w = step(w)
 
 
 def test_jax(kernel):
-    pytest.importorskip("jax")
+    needed("jax")
     check(kernel.run(JAX, timeout=120))
-    check(kernel.run(INSTRUMENTED + "w = step(w)\nsecond = float(loss(w))", timeout=120))
+    cell = "w = step(w)\nsecond = float(loss(w))\nmade = big + 1"
+    outcome = check(kernel.run(INSTRUMENTED + cell, timeout=120))
+    assert outcome.cost["bytes_copied"] < 1 << 20  # `big` and `made` were born in the arena
     outcome = check(kernel.run("print(first > second > float(loss(step(w))), w.dtype)"))
     assert outcome.stream() == "True float64\n"
     outcome = check(

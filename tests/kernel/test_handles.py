@@ -118,7 +118,7 @@ def test_a_home_that_died_opens_its_files_anew(kernel, tmp_path):
     (tmp_path / "lines").write_text("1\n2\n3\n")
     kernel.run("import os, socket\nf = open('lines'); s = socket.socket(); f.readline()")
     kernel.run(CELL + "f.readline()")
-    kernel.run("import time; time.sleep(0.3)")
+    kernel.settle()
     kernel.run("import signal; os.kill(os.getpid(), signal.SIGKILL)")
     assert kernel.run("f.readline()").result == r"'3\n'"
     assert kernel.run("s").content["ename"] == "NameError"

@@ -3,13 +3,14 @@
 import os
 import signal
 import time
+from pathlib import Path
 
 import pytest
 
 CELL = "%%execute_with_scorep --road=map\n"
 AT_HOME = "%%execute_with_scorep --road=home\n"
 HEADS = ["", CELL, AT_HOME]
-SLEEP = "import time\nfor _ in range(500): time.sleep(0.01)"
+SLEEP = "import time\nfor _ in range(10_000): time.sleep(0.01)"
 
 
 def interrupt(kernel, way):
@@ -24,16 +25,15 @@ def test_no_interrupt_is_lost(kernel, head):
     kernel.run("before = 1")
     for turn in range(16):
         sent = kernel.client.execute(head + SLEEP)
-        busy = kernel.client.get_iopub_msg(timeout=20)
+        busy = kernel.client.get_iopub_msg(timeout=60)
         while busy["parent_header"].get("msg_id") != sent:
-            busy = kernel.client.get_iopub_msg(timeout=20)
+            busy = kernel.client.get_iopub_msg(timeout=60)
         time.sleep(0.002 * turn)  # commit, binding, or the cell's own code
         interrupt(kernel, "signal" if turn % 2 else "message")
-        begin = time.monotonic()
-        outcome = kernel.finish(sent, timeout=20)
+        outcome = kernel.finish(sent)
         assert outcome.content["ename"] == "KeyboardInterrupt"
+        assert "went on for" not in outcome.content["evalue"]  # it was not ended
         assert outcome.types.count("error") == 1
-        assert time.monotonic() - begin < 4
     assert kernel.run("before").result == "1"
 
 
@@ -45,7 +45,7 @@ def test_an_interrupt_before_the_start_runs_nothing(start_plain, tmp_path):
     sent = kernel.client.execute(CELL + "open('ran', 'w')")
     time.sleep(0.3)
     interrupt(kernel, "message")
-    assert kernel.finish(sent, timeout=10).content["ename"] == "KeyboardInterrupt"
+    assert kernel.finish(sent).content["ename"] == "KeyboardInterrupt"
     assert not (tmp_path / "ran").exists()
     lazy.write_text("0")
     assert kernel.run("role").result == "'home'"
@@ -66,7 +66,7 @@ def test_the_state_survives_the_home(kernel):
         "def f(a): return math.sqrt(a) + x.sum()\nclass C:\n    v = 3\nc = C()"
     )
     kernel.run(CELL + "x[0] = 10\nz = {'k': [1, 2]}")
-    time.sleep(0.5)
+    kernel.settle()
     outcome = kernel.run("os.kill(os.getpid(), 9)")
     assert outcome.content["ename"] == "CellDied"
     assert kernel.run("x.tolist(), float(f(4.0)), c.v, z").result == (
@@ -79,7 +79,7 @@ def test_the_state_survives_the_home(kernel):
 def test_exit_ends_the_kernel(kernel):
     outcome = kernel.run("exit()")
     assert outcome.content["payload"] == [{"source": "ask_exit", "keepkernel": False}]
-    assert kernel.manager.provisioner.process.wait(timeout=10) == 0
+    assert kernel.manager.provisioner.process.wait(timeout=60) == 0
 
 
 def test_exit_may_keep_the_kernel(kernel):
@@ -93,7 +93,10 @@ def test_exit_may_keep_the_kernel(kernel):
 def test_sys_exit_is_an_error_with_a_hint(kernel, head):
     outcome = kernel.run(head + "import sys; sys.exit(2)")
     assert outcome.content["ename"] == "SystemExit" and outcome.content["evalue"] == "2"
-    assert "To exit: use 'exit', 'quit', or Ctrl-D." in outcome.stream("stderr")
+    file, line, said = outcome.stream("stderr").split(":", 2)
+    assert file.endswith("IPython/core/interactiveshell.py")
+    assert said.startswith(" UserWarning: To exit: use 'exit', 'quit', or Ctrl-D.")
+    assert "To exit" in Path(file).read_text().splitlines()[int(line) - 1]
     time.sleep(0.3)
     assert kernel.run(head + "1").result == "1"
 

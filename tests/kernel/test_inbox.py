@@ -16,8 +16,8 @@ def resident_bytes(pid):
 
 
 def memory_after(kernel, limit):
-    """Resident bytes of the frontend, once they are below `limit` or 5 s have passed."""
-    deadline = time.monotonic() + 5
+    """Resident bytes of the frontend, once they are below `limit` or 30 s have passed."""
+    deadline = time.monotonic() + 30
     while resident_bytes(kernel.pid) > limit and time.monotonic() < deadline:
         time.sleep(0.1)
     return resident_bytes(kernel.pid)
@@ -51,7 +51,7 @@ def second_client(kernel):
     client = BlockingKernelClient(connection_file=kernel.manager.connection_file)
     client.load_connection_file()
     client.start_channels()
-    client.wait_for_ready(timeout=30)
+    client.wait_for_ready(timeout=60)
     return client
 
 
@@ -62,13 +62,13 @@ def test_two_clients_at_once(kernel):
         mine = [kernel.client.execute(f"a = {i}; print('mine', a)") for i in range(10)]
         theirs = [other.execute(f"b = {i}; print('theirs', b)") for i in range(10)]
         for client, sent in ((kernel.client, mine), (other, theirs)):
-            got = [client.get_shell_msg(timeout=20) for _ in range(10)]
+            got = [client.get_shell_msg(timeout=60) for _ in range(10)]
             assert [reply["parent_header"]["msg_id"] for reply in got] == sent
             assert {reply["content"]["status"] for reply in got} == {"ok"}
         for client in (kernel.client, other):
             idle, text = set(), ""
             while len(idle) < 20:
-                message = client.get_iopub_msg(timeout=20)
+                message = client.get_iopub_msg(timeout=60)
                 parent = message["parent_header"].get("msg_id")
                 if message["msg_type"] == "stream":
                     text += message["content"]["text"]
@@ -83,12 +83,12 @@ def test_two_clients_at_once(kernel):
 def test_a_client_that_leaves_while_it_is_asked(kernel, head):
     other = second_client(kernel)
     sent = other.execute(head + "input('who? ')", allow_stdin=True)
-    assert other.get_stdin_msg(timeout=20)["content"]["prompt"] == "who? "
+    assert other.get_stdin_msg(timeout=60)["content"]["prompt"] == "who? "
     other.stop_channels()
     kernel.control("interrupt_request")
     status = None
     while status != "idle":  # of the cell of the one that left
-        message = kernel.client.get_iopub_msg(timeout=20)
+        message = kernel.client.get_iopub_msg(timeout=60)
         if message["parent_header"].get("msg_id") == sent:
             status = message["content"].get("execution_state")
     assert kernel.run(head + "1").result == "1"

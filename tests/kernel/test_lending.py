@@ -4,6 +4,7 @@ Without a GPU host memory stands for one's (support/pretended_gpu.py); all but w
 is the real way. What CUDA does is tested where there is one.
 """
 
+import contextlib
 import os
 import re
 import signal
@@ -11,8 +12,10 @@ import time
 from pathlib import Path
 
 import pytest
+from needed import a_gpu_is_needed, needed
+from waiting import until
 
-torch = pytest.importorskip("torch")
+needed("torch")
 
 CELL = "%%execute_with_scorep --road=map\n"
 SUPPORT = Path(__file__).parents[1] / "support"
@@ -31,10 +34,10 @@ class Log:
         return {word: done.count(word) for word in done}
 
     def wait_for(self, word, times=1):
-        deadline = time.monotonic() + 60
-        while not self.path.exists() or self.path.read_text().count(word) < times:
-            assert time.monotonic() < deadline, f"{word}: not {times} times"
-            time.sleep(0.02)
+        until(
+            lambda: self.path.exists() and self.path.read_text().count(word) >= times,
+            f"{word}: not {times} times",
+        )
 
 
 def kill(kernel, home):
@@ -43,29 +46,37 @@ def kill(kernel, home):
         pass  # the cell that hears of it fails
 
 
-@pytest.fixture
-def start_gpu(start_kernel, tmp_path):
-    startup = tmp_path / "ipython/profile_default/startup"
-    startup.mkdir(parents=True)
-    (startup / "00-gpu.py").write_text(
+@pytest.fixture(scope="module")
+def gpu_place(tmp_path_factory):
+    """What the kernels with a pretended GPU find, and where they log.
+
+    The template begins with it, so that PyTorch is imported once.
+    """
+    place = tmp_path_factory.mktemp("gpu")
+    (place / "sitecustomize.py").write_text(
         "import builtins, pretended_gpu\nbuiltins.gpu = pretended_gpu.gpu\n"
-        "del builtins, pretended_gpu\n"
     )
-
-    def start(**extra):
-        env = {
-            "IPYTHONDIR": str(tmp_path / "ipython"),
-            "PRETENDED_GPU": str(tmp_path / "log"),
-            "PYTHONPATH": str(SUPPORT),
-            **extra,
-        }
-        return start_kernel(env=env), Log(tmp_path / "log")
-
-    return start
+    return place
 
 
-def test_a_cell_copies_what_the_home_lends_and_lends_what_it_changed(start_gpu):
-    kernel, log = start_gpu()
+@pytest.fixture
+def lend_gpu(shared, request, gpu_place, tmp_path):
+    """A function that gives a kernel, and its log."""
+    with contextlib.ExitStack() as stack:
+
+        def lend(name="log", **more):
+            log = Log(gpu_place / name)
+            env = {"PYTHONPATH": f"{gpu_place}:{SUPPORT}", "PRETENDED_GPU": str(log.path), **more}
+            kernel = stack.enter_context(shared.lend(request, tmp_path, **env))
+            kernel.settle()
+            log.words()
+            return kernel, log
+
+        yield lend
+
+
+def test_a_cell_copies_what_the_home_lends_and_lends_what_it_changed(lend_gpu):
+    kernel, log = lend_gpu()
     sent = [kernel.client.execute(code) for code in (MAKE, CELL + "row[0] = 7; made = gpu(x * 2)")]
     for one in sent:
         outcome = kernel.finish(one)
@@ -78,20 +89,18 @@ def test_a_cell_copies_what_the_home_lends_and_lends_what_it_changed(start_gpu):
     )
 
 
-def test_a_cell_leaves_when_the_home_has_what_it_lent(start_gpu):
-    kernel, log = start_gpu()
+def test_a_cell_leaves_when_the_home_has_what_it_lent(lend_gpu):
+    kernel, log = lend_gpu()
     kernel.run(MAKE)
     lender = kernel.run(CELL + "import os; row[0] = 7; os.getpid()").result
     assert kernel.run("x[10].item()").result == "7"
     assert log.words()["open"] == 2
-    deadline = time.monotonic() + 5  # it would wait for nine seconds, and be killed after ten
-    while os.path.exists(f"/proc/{lender}"):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    # It would wait for nine seconds, and be killed after ten.
+    until(lambda: not os.path.exists(f"/proc/{lender}"), seconds=8)
 
 
-def test_what_a_cell_only_reads_is_not_handed_over_again(start_gpu):
-    kernel, log = start_gpu()
+def test_what_a_cell_only_reads_is_not_handed_over_again(lend_gpu):
+    kernel, log = lend_gpu()
     kernel.run(MAKE + "\nknown = id(x)")
     kernel.run(CELL + "1")
     log.wait_for("to-host")
@@ -105,16 +114,16 @@ def test_what_a_cell_only_reads_is_not_handed_over_again(start_gpu):
     assert log.words() == {"open": 1}
 
 
-def test_a_cell_that_fails_has_changed_nothing(start_gpu):
-    kernel, _ = start_gpu()
+def test_a_cell_that_fails_has_changed_nothing(lend_gpu):
+    kernel, _ = lend_gpu()
     kernel.run(MAKE)
     dying = "x.fill_(1)\nimport os, signal\nos.kill(os.getpid(), signal.SIGKILL)"
     assert kernel.run(CELL + dying).status == "error"
     assert kernel.run("x[:3].tolist(), row[0].item()").result == "([0, 1, 2], 10)"
 
 
-def test_where_memory_cannot_be_opened_its_bytes_cross(start_gpu):
-    kernel, log = start_gpu(PRETENDED_GPU_SHUT="1")
+def test_where_memory_cannot_be_opened_its_bytes_cross(lend_gpu):
+    kernel, log = lend_gpu("shut", PRETENDED_GPU_SHUT="1")
     kernel.run(MAKE)
     for i in range(3):
         kernel.run(CELL + "row[0] += 1")
@@ -123,8 +132,8 @@ def test_where_memory_cannot_be_opened_its_bytes_cross(start_gpu):
     assert "open" not in done and done["from-host"] >= 6
 
 
-def test_a_home_that_dies_leaves_the_last_bytes(start_gpu):
-    kernel, log = start_gpu()
+def test_a_home_that_dies_leaves_the_last_bytes(lend_gpu):
+    kernel, log = lend_gpu()
     kernel.run(MAKE)
     log.wait_for("to-host")
     kernel.run(CELL + "row[0] = 7")
@@ -138,8 +147,8 @@ def test_a_home_that_dies_leaves_the_last_bytes(start_gpu):
     assert kernel.run(CELL + "x[10].item()").result == "7"
 
 
-def test_a_home_that_dies_before_its_bytes_are_written_names_them(start_gpu):
-    kernel, log = start_gpu()
+def test_a_home_that_dies_before_its_bytes_are_written_names_them(lend_gpu):
+    kernel, log = lend_gpu()
     die = "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
     codes = MAKE + "\nkept = 5", CELL + "row[0] = 7", die, "kept"
     sent = [kernel.client.execute(code, stop_on_error=False) for code in codes]
@@ -161,8 +170,8 @@ def test_forks_come_before_cuda(kernel):
     assert kernel.run(asked).result == "(False, False)"
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="PyTorch has no GPU here")
 def test_on_a_gpu(kernel):
+    a_gpu_is_needed()
     kernel.run(
         "import torch\nx = torch.arange(1 << 20, device='cuda')\nrow = x[10:20]\n"
         "w = torch.nn.Linear(1000, 1000).cuda()"

@@ -1,6 +1,9 @@
 """The command line of holdfast-kernel."""
 
+import json
+import platform
 import subprocess
+import sys
 
 import pytest
 
@@ -11,7 +14,7 @@ def command(plain_kernel):
 
 
 def call(*argv):
-    return subprocess.run(argv, capture_output=True, text=True, timeout=20)
+    return subprocess.run(argv, capture_output=True, text=True, timeout=60)
 
 
 def test_help_and_version(command):
@@ -31,3 +34,52 @@ def test_misuse(command, bad):
 def test_a_missing_connection_file_is_named(command, tmp_path):
     done = call(command, "-f", str(tmp_path / "none.json"))
     assert done.returncode == 1 and "none.json" in done.stderr
+
+
+def test_the_version_is_that_of_the_interpreter_unless_it_is_told(start_plain):
+    def told(*arguments):
+        kernel = start_plain(arguments=arguments)
+        info = kernel.client.kernel_info(reply=True, timeout=60)["content"]
+        assert info["language_info"]["version"] in info["banner"]
+        return info["language_info"]["version"]
+
+    assert told() == platform.python_version()
+    assert told("--python-version", "3.99.1") == "3.99.1"
+
+
+def script(path, text):
+    path.write_text(text)
+    path.chmod(0o755)
+    return str(path)
+
+
+OTHER_VERSION = """#!{python}
+import socket, sys, time
+import msgpack
+body = msgpack.packb({{"op": "ready", "version": 99, "pid": 1, "modules": []}})
+channel = socket.socket(fileno=int(sys.argv[sys.argv.index("--control-fd") + 1]))
+channel.sendall(len(body).to_bytes(4, "big") + body)
+time.sleep(20)
+"""
+
+
+@pytest.mark.parametrize(
+    ("program", "told"),
+    [
+        ("#!/bin/sh\nexit 0\n", "ended"),
+        (OTHER_VERSION.format(python=sys.executable), "holdfast.install"),
+        (None, "No such file"),
+    ],
+    ids=["one that ends", "another version", "none"],
+)
+def test_a_python_that_is_none_of_ours_is_named(command, tmp_path, program, told):
+    python = str(tmp_path / "python")
+    if program is not None:
+        script(tmp_path / "python", program)
+    connection = dict.fromkeys(("shell_port", "iopub_port", "stdin_port", "control_port"), 0)
+    connection |= {"hb_port": 0, "transport": "ipc", "ip": str(tmp_path / "k"), "key": "k"}
+    (tmp_path / "c.json").write_text(json.dumps(connection))
+    done = call(command, "-f", str(tmp_path / "c.json"), "--python", python)
+    assert done.returncode == 1, done.stderr
+    last = done.stderr.strip().splitlines()[-1]
+    assert told in last and (python in last or "3 times" in last)

@@ -44,6 +44,24 @@ test_cut(void) {
     hfi_message_fini(&message);
 }
 
+/* Refused by its size: nothing of it is read. */
+static void
+test_long(void) {
+    static const char *const texts[] = {"<IDS|MSG>", "", HEADER, "{}", "{}"};
+    hfi_part parts[7];
+    hfi_message message;
+    hfi_signer *signer = NULL;
+    CHECK(hfi_signer_create(hfi_part_text(""), &signer, NULL) == HF_OK);
+    for (size_t i = 0; i < 5; i++)
+        parts[i] = hfi_part_text(texts[i]);
+    parts[5] = hfi_part_of("{}", HFI_MESSAGE_SIZE_MAX / 2);
+    CHECK(hfi_message_parse(parts, 6, signer, &message, NULL) == HF_E_PROTOCOL);
+    parts[5] = hfi_part_text("{}");
+    parts[6] = hfi_part_of("", HFI_MESSAGE_SIZE_MAX);
+    CHECK(hfi_message_parse(parts, 7, signer, &message, NULL) == HF_E_PROTOCOL);
+    hfi_signer_close(signer);
+}
+
 static void
 test_headers(void) {
     static const char *const headers[] = {"",
@@ -78,7 +96,7 @@ test_header_written(void) {
     hfi_header_write(&text, "status", "name", 7);
     json_t *head = json_loadb(text.data, text.size, 0, NULL);
     CHECK_TEXT(json_string_value(json_object_get(head, "msg_id")), "name_7");
-    CHECK_TEXT(json_string_value(json_object_get(head, "version")), "5.4");
+    CHECK_TEXT(json_string_value(json_object_get(head, "version")), "5.5");
     CHECK(strlen(json_string_value(json_object_get(head, "date"))) == 27);
     json_decref(head);
     hfi_textbuf_fini(&text);
@@ -88,6 +106,7 @@ int
 main(void) {
     test_whole();
     test_cut();
+    test_long();
     test_headers();
     test_loose_content();
     test_header_written();

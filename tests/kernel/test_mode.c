@@ -27,6 +27,10 @@ test_instrumented(void) {
          false},
         {"%%execute_with_scorep\n%%time\nx = 1", HFI_RUN_INSTRUMENTED, 0, 0,
          "\n%%time\nx = 1", "--noinstrumenter --mpp=mpi", false},
+        {"%%execute_with_scorep\n# a\n%%time\nx = 1", HFI_RUN_INSTRUMENTED, 0, 0,
+         "\n\n%%time\nx = 1", "--noinstrumenter --mpp=mpi", false},
+        {"%%time\n%%isolated\nx = 1", HFI_RUN_INSTRUMENTED, 0, 0, "\n%%time\nx = 1",
+         "--noinstrumenter --mpp=mpi", true},
         {"%%execute_with_scorep fast\n%time x", HFI_RUN_INSTRUMENTED, 0,
          "%%execute_with_scorep takes no argument but --road=auto|map|home; ignored: "
          "fast\n",

@@ -45,7 +45,7 @@ main(void) {
            "was ended by signal 9 (SIGKILL), perhaps because memory ran out");
     expect(1, 63, "was ended by signal 63");
     expect(1, 3 << 8, "left with exit status 3");
-    expect(0, 0, "ended, and nothing told how");
+    expect(0, 0, "ended, or closed its channel to the kernel");
     CHECK(hfi_program_spawn(missing, NULL, 0, &pid, &error) == HF_E_SYSTEM);
     CHECK(error.sys_errno == ENOENT);
     test_spawn();

@@ -8,7 +8,7 @@ def test_headers(plain_kernel):
     ids = [message["header"]["msg_id"] for message in outcome.messages]
     assert len(set(ids)) == len(ids)
     for message in outcome.messages:
-        assert message["header"]["version"] == "5.4"
+        assert message["header"]["version"] == "5.5"
         assert message["header"]["date"].tzinfo is not None
 
 

@@ -31,6 +31,10 @@ main(void) {
     CHECK(queue.count == 4);
     CHECK(hfi_queue_pop_id(&queue, 6) == NULL);
     CHECK(hfi_queue_pop_type(&queue, "none") == NULL);
+    hfi_queue_push(&queue, request("odd", 9));
+    hfi_queue_push(&queue, request("odd", 10));
+    expect(hfi_queue_take(&queue, queue.last), 10);
+    expect(hfi_queue_take(&queue, queue.last), 9);
     expect(hfi_queue_pop(&queue), 3);
     expect(hfi_queue_pop(&queue), 4);
     expect(hfi_queue_pop(&queue), 5);

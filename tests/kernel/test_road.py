@@ -1,10 +1,10 @@
 """The home road: which cells take it, what they cost, and that nothing else tells the difference."""
 
 import sys
-import time
 from pathlib import Path
 
 import pytest
+from needed import needed
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "bindings"))
 from trace_reader import AVAILABLE, Trace  # noqa: E402
@@ -41,33 +41,50 @@ def trace_of(outcome):
 # ---- which cells take it ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("make", "use", "result"),
-    [
-        ("steps = (i for i in range(9)); next(steps)", "next(steps)", "1"),
-        ("import threading; lock = threading.Lock(); lock.acquire()", "lock.locked()", "True"),
-        (
-            "steps = (i for i in range(9))\ndef use(): return next(steps)\nuse()",
-            "use()",
-            "1",
-        ),
-        (LARGE, "big[7] = 'x'; len(big)", "200000"),
-        (LARGE + "\ndef use(): return len(big)", "use()", "200000"),
-        (LARGE, "len(globals()['big'])", "200000"),
-        ("import numpy as np; rows = np.array([str(i) for i in range(90_000)], object)", "rows[3]", "'3'"),
-    ],
-    ids=["generator", "lock", "behind a function", "dict", "a function's", "eval", "objects"],
-)  # fmt: skip
-def test_what_is_better_left_at_home(kernel, make, use, result):
-    ok(kernel, make)
-    time.sleep(0.3)  # it has committed what it can
-    generation = ok(kernel, "1").cost["generation"]
-    outcome = ok(kernel, CELL + use)
-    assert outcome.result == result and outcome.stream("stderr") == ""
-    assert outcome.cost["road"] == "home" and outcome.cost["road_reason"]
-    assert {name: outcome.cost[name] for name in COUNTS} == dict.fromkeys(COUNTS, 0)
-    assert outcome.cost["generation"] == generation and outcome.cost["events"] > 0
-    assert outcome.cost["road_reason"] in ok(kernel, "%holdfast last").stream()
+BETTER_AT_HOME = [
+    ("steps = (i for i in range(9)); next(steps)", "next(steps)", "1"),
+    ("import threading; lock = threading.Lock(); lock.acquire()", "lock.locked()", "True"),
+    ("steps = (i for i in range(9))\ndef use(): return next(steps)\nuse()", "use()", "1"),
+    (LARGE, "big[7] = 'x'; len(big)", "200000"),
+    ("def use(): return len(big)", "use()", "200000"),
+    ("1", "len(globals()['big'])", "200000"),
+    ("import numpy as np; rows = np.array([str(i) for i in range(90_000)], object)", "rows[3]", "'3'"),
+]  # fmt: skip
+
+
+def test_what_is_better_left_at_home(kernel):
+    for make, use, result in BETTER_AT_HOME:
+        ok(kernel, make)
+        kernel.settle()
+        generation = ok(kernel, "1").cost["generation"]
+        outcome = ok(kernel, CELL + use)
+        assert (outcome.result, outcome.stream("stderr")) == (result, ""), use
+        assert outcome.cost["road"] == "home" and outcome.cost["road_reason"], use
+        assert {name: outcome.cost[name] for name in COUNTS} == dict.fromkeys(COUNTS, 0), use
+        assert outcome.cost["generation"] == generation and outcome.cost["events"] > 0, use
+        assert outcome.cost["road_reason"] in ok(kernel, "%holdfast last").stream()
+
+
+def test_what_could_not_be_handed_over_is_told_and_stays_the_next_time(kernel):
+    make = CELL + "kept = 1\nmade = (i for i in range(3))"
+    outcome = ok(kernel, make)
+    assert outcome.cost["road"] == "map" and "made" in outcome.stream("stderr")
+    error = kernel.run("next(made)").content
+    assert error["ename"] == "NameError" and "made" in error["evalue"]
+    assert "generator" in error["evalue"] and "--road=home" in error["evalue"]
+    assert "--road" not in kernel.run("nobody_made_this").content["evalue"]
+    again = ok(kernel, make)
+    assert again.cost["road"] == "home" and again.stream("stderr") == ""
+    assert "made" in again.cost["road_reason"]
+    assert ok(kernel, "next(made)").result == "0"
+
+
+def test_an_autograd_graph_stays_at_home(kernel):
+    needed("torch")
+    ok(kernel, "import torch; w = torch.ones(2, requires_grad=True); loss = (w * w).sum()")
+    assert ok(kernel, CELL + "float(loss)").cost["road"] == "map"
+    outcome = ok(kernel, CELL + "loss.backward(); w.grad")
+    assert outcome.result == "tensor([2., 2.])" and "loss" in outcome.cost["road_reason"]
 
 
 def test_everything_else_has_a_process_of_its_own(kernel):
@@ -164,7 +181,9 @@ def test_a_profile_function_of_the_notebook(home_kernel):
         "import sys\nseen = []\ndef watch(*event): seen.append(1)\nsys.setprofile(watch)",
     )
     outcome = ok(home_kernel, CELL + "def f(): pass\nf()\ncount = len(seen)")
-    assert outcome.cost["events"] > 6  # the cell's statements, the call, and the notebook's own
+    # The cell and the call; before Python 3.12 what the notebook's own function calls, too.
+    assert outcome.cost["events"] > 6 or sys.version_info >= (3, 12)
+    assert outcome.cost["events"] >= 4
     ok(home_kernel, "f(); more = len(seen) > count > 2; sys.setprofile(None)")
     assert ok(home_kernel, "sys.getprofile(), more").result == "(None, True)"
 
@@ -235,6 +254,7 @@ def test_regions_and_their_names(either_kernel):
         CELL + "import scorep.user\ndef second(): first()\nwith scorep.user.region('r'): second()",
     )
     trace = trace_of(outcome)
+    assert trace.calls(prefix="cell ") == ["cell In[2]"]  # of three statements
     shown = {trace.region(name) for name in set(trace.calls(prefix=""))}
     assert {(region.name, region.file) for region in shown if "import" not in region.name} == {
         ("cell In[2]", "In[2]"),
@@ -242,6 +262,35 @@ def test_regions_and_their_names(either_kernel):
         ("__main__:second", "In[2]"),
         ("user:r", "In[2]"),
     }
+
+
+MAGICS = {
+    "%%time\nwork()": {"statistics:mean"},
+    "%timeit -n1 -r1 work()": {"__main__:inner", "statistics:mean"},
+    "%%capture kept\nwork()": {"statistics:mean"},
+    "%prun -q statistics.mean([1])": {"statistics:mean"},
+    "%run script.py": {"__main__:of_script", "statistics:mean"},
+    "get_ipython().run_cell('work()'); after()": {"statistics:mean", "__main__:after"},
+    "own('work()')": {"statistics:mean"},
+}
+
+
+@needs_reader
+def test_magics_show_the_programs_code_and_not_ipythons(either_kernel, tmp_path):
+    Path(tmp_path, "script.py").write_text(
+        "import statistics\ndef of_script(): return statistics.mean([1])\nof_script()\n"
+    )
+    ok(
+        either_kernel,
+        "import statistics\ndef work(): return statistics.mean([1])\ndef after(): pass\n"
+        "def own(code): exec(code)",
+    )
+    for code, expected in MAGICS.items():
+        outcome = ok(either_kernel, CELL + code)
+        names = {region.name for region in trace_of(outcome).regions.values()}
+        assert expected <= names, (code, names)
+        assert not any(name.startswith(("IPython", "holdfast")) for name in names), (code, names)
+        assert outcome.cost["events"] < 1000, code  # five thousand with all of %%time's
 
 
 @needs_reader
@@ -328,7 +377,7 @@ def test_a_task_of_an_earlier_cell(home_kernel):
 @needs_reader
 def test_a_cell_that_kills_the_home(home_kernel, tmp_path, end, words, writes):
     ok(home_kernel, "import os, time; kept = [1]")
-    time.sleep(0.4)  # committed
+    home_kernel.settle()
     ok(home_kernel, "%env SCOREP_EXPERIMENT_DIRECTORY=last")
     outcome = home_kernel.run(CELL + f"def f(): pass\nf(); kept.append(2); {end}")
     assert outcome.content["ename"] == "CellDied" and outcome.types.count("error") == 1
@@ -341,7 +390,7 @@ def test_a_cell_that_kills_the_home(home_kernel, tmp_path, end, words, writes):
 
 def test_what_plain_cells_did_before_it_is_named_as_lost(home_kernel):
     ok(home_kernel, "import os; kept = 1")
-    time.sleep(0.4)
+    home_kernel.settle()
     home_kernel.client.execute("kept = 2")
     outcome = home_kernel.run(CELL + "os._exit(3)")
     assert "without what the 1 plain cell since then changed" in outcome.content["evalue"]

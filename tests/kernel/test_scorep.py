@@ -36,7 +36,7 @@ def test_cell_finds_its_data_and_changes_it(kernel, tmp_path):
     assert outcome.stream() == "Instrumentation results can be found in mine\n"
     found = regions(tmp_path / "mine")
     assert found.count("__main__:count") == 5
-    assert "cell In[4]" in found[0]
+    assert found[0] == "cell In[4]" and found.count("cell In[4]") == 1
     assert (tmp_path / "mine" / "profile.cubex").exists()
     assert kernel.run("int(x[0]), y").result == "(99, 0)"
     told = kernel.run("%holdfast last").stream()
@@ -95,3 +95,51 @@ def test_builtin_recorder_by_choice(kernel, tmp_path):
     kernel.run(CELL + "count(3)")
     assert regions(tmp_path / "mine").count("__main__:count") == 4
     assert not (tmp_path / "mine" / "MANIFEST.md").exists()
+
+
+@pytest.mark.parametrize("option", ["--io=posix", "--io=runtime:posix"])
+def test_files_that_a_cell_opens(kernel, tmp_path, option):
+    """Score-P must be there before libc is: the cell's process starts anew."""
+    kernel.run("%env SCOREP_EXPERIMENT_DIRECTORY=mine")
+    kernel.run("%env SCOREP_IO_POSIX=true")
+    kernel.run(f"%%scorep_python_binding_arguments\n{option} --noinstrumenter")
+    kernel.run("import os\nlines = ['text']\nhome = os.getpid(), os.environ.get('LD_PRELOAD')")
+    outcome = kernel.run(
+        CELL + "with open('file', 'w') as file:\n    file.writelines(lines)\n"
+        "lines.append(os.environ.get('LD_PRELOAD'))\nos.getpid() == home[0]"
+    )
+    assert outcome.status == "ok", outcome.content
+    assert outcome.result == "False"
+    assert kernel.run("lines, home[1]").result == "(['text', None], None)"
+    events = subprocess.run(
+        ["otf2-print", tmp_path / "mine" / "traces.otf2"],
+        capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    opened = re.findall(r'^IO_CREATE_.*: "\[POSIX I/O\](?:file://)?(.*?)"', events, re.MULTILINE)
+    assert str(tmp_path / "file") in opened
+    assert not [name for name in opened if "IPython" in name]  # read before the cell began
+    before = kernel.run("del os.environ['SCOREP_EXPERIMENT_DIRECTORY']; dict(os.environ)").result
+    told = kernel.run(CELL + "lines.clear()").stream()
+    (named,) = re.findall(r"results can be found in (.*)\n", told)
+    assert "scorep-" in named and (tmp_path / named / "traces.otf2").exists()
+    assert kernel.run("dict(os.environ)").result == before
+
+
+def test_mpi_in_a_cell(kernel, tmp_path):
+    """A world of one process, whose results are there when the cell has ended."""
+    pytest.importorskip("mpi4py.MPI", exc_type=ImportError)
+    kernel.run("%env SCOREP_EXPERIMENT_DIRECTORY=mine")
+    kernel.run("%%scorep_python_binding_arguments\n--mpp=mpi")
+    outcome = kernel.run(
+        CELL + "from mpi4py import MPI\nMPI.COMM_WORLD.barrier()\ncount(2)\ndel MPI"
+    )
+    assert outcome.status == "ok", outcome.content
+    found = regions(tmp_path / "mine")
+    assert found.count("MPI_Barrier") == 1
+    assert found.count("__main__:count") == 3
+    shown = kernel.run("%trace --text").stream()
+    assert re.search(r"\nMPI_Barrier +1 ", shown) and re.search(r"\n__main__:count +3 ", shown)
+    kernel.run("%env SCOREP_EXPERIMENT_DIRECTORY=without")
+    outcome = kernel.run(CELL + "count(1)")
+    assert outcome.status == "ok"
+    assert "has not initialised MPI" in outcome.stream("stderr")

@@ -14,6 +14,8 @@ import sys
 
 import pytest
 
+from holdfast.worker import commands
+
 jupyter_client = pytest.importorskip("jupyter_client")
 
 PROGRAM = shutil.which("holdfast-kernel", path=os.path.dirname(sys.executable))
@@ -140,12 +142,23 @@ def notebook(tmp_path):
     notebook.close()
 
 
-@pytest.fixture(params=["map", "home"])
-def on_each_road(tmp_path, request):
-    """The same, with all instrumented cells on one road."""
-    notebook = Notebook(tmp_path, request.param)
+@pytest.fixture(scope="module", params=["map", "home"])
+def one_for_each_road(tmp_path_factory, request):
+    notebook = Notebook(tmp_path_factory.mktemp(request.param), request.param)
     yield notebook
     notebook.close()
+
+
+@pytest.fixture
+def on_each_road(tmp_path, one_for_each_road):
+    """A kernel whose instrumented cells take one road, as new, in an empty directory."""
+    notebook = one_for_each_road
+    notebook.run_all(
+        f"%reset -f\n__import__('os').chdir({str(tmp_path)!r})",
+        "%%scorep_python_binding_arguments\n",
+    )
+    notebook.directory = tmp_path
+    return notebook
 
 
 TRACE = "Instrumentation results can be found in traces"
@@ -451,6 +464,24 @@ def test_a_script_needs_a_directory(notebook):
 
 
 @needs_kernel
+def test_the_shell_knows_the_commands(kernel):
+    completed = kernel.client.complete("%%exe", 5, reply=True, timeout=60)["content"]["matches"]
+    assert "%%execute_with_scorep" in completed
+    outcome = kernel.run("get_ipython().run_cell_magic('isolated', '', '1')")
+    assert outcome.status == "error" and "top of a cell" in outcome.stream("stderr")
+    known = (pathlib.Path(__file__).parents[2] / "kernel/commands/command.c").read_text()
+    assert sorted(commands.COMMANDS) == sorted(re.findall(r'^    {"%%(\w+)"', known, re.M))
+
+
+@needs_kernel
+def test_magics_that_run_their_body_may_stand_above(kernel):
+    outcome = kernel.run("# timed\n%%time\n%%execute_with_scorep --road=map\nmade = 1")
+    assert outcome.cost["road"] == "map" and "Wall time" in outcome.stream()
+    outcome = kernel.run("%%capture kept\n%%execute_with_scorep --road=map\nprint(made)")
+    assert outcome.cost["road"] == "map"
+    assert kernel.run("kept.stdout").result == r"'1\n'"
+
+
 def test_silent_requests_are_not_marked(notebook):
     notebook.run_all("%%enable_multicellmode")
     assert notebook.run("marked = 1", silent=True).out == ""

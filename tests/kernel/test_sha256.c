@@ -54,6 +54,35 @@ test_cuts(void) {
     }
 }
 
+/* Both ways to the same digest, from any address and over any number of blocks. */
+static void
+test_instructions(void) {
+    uint8_t data[9 * HFI_SHA256_BLOCK + 3];
+    hfi_sha256_compress fast = hfi_sha256_fast();
+    if (fast == NULL)
+        return;
+    for (size_t i = 0; i < sizeof data; i++)
+        data[i] = (uint8_t)(i * i + 3 * i);
+    for (size_t at = 0; at <= 3; at++)
+        for (size_t blocks = 0; blocks <= 9; blocks++) {
+            uint32_t one[8], other[8];
+            for (uint32_t i = 0; i < 8; i++)
+                one[i] = other[i] = i * 0x9e3779b9u;
+            hfi_sha256_portable(one, data + at, blocks);
+            fast(other, data + at, blocks);
+            CHECK(memcmp(one, other, sizeof one) == 0);
+        }
+}
+
+static void
+test_portable(void) {
+    uint8_t block[HFI_SHA256_BLOCK] = {0x80};
+    uint32_t state[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+                         0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+    hfi_sha256_portable(state, block, 1);
+    CHECK(state[0] == 0xe3b0c442 && state[7] == 0x7852b855); /* of nothing, as below */
+}
+
 int
 main(void) {
     static char million[1000000];
@@ -77,5 +106,7 @@ main(void) {
                 "Test Using Larger Than Block-Size Key - Hash Key First",
                 "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54");
     test_cuts();
+    test_portable();
+    test_instructions();
     return 0;
 }

@@ -4,10 +4,13 @@ import fcntl
 import os
 import signal
 import time
+from pathlib import Path
 
 import pytest
+from waiting import until
 
 CELL = "%%execute_with_scorep\n"
+WANTED = 2 if os.cpu_count() > 1 else 1
 
 
 def let_fail(path, number):
@@ -27,13 +30,27 @@ def cells_below(template):
 def test_the_reserve_is_bounded_and_refilled(plain_kernel):
     kernel = plain_kernel
     template = int(kernel.run("import os; os.getppid()").result)
-    wanted = 2 if os.cpu_count() > 1 else 1
     for _ in range(5):
         kernel.run(CELL + "1")
-    deadline = time.monotonic() + 10
-    while len(cells_below(template)) != 1 + wanted and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert len(cells_below(template)) == 1 + wanted  # the home, and those that wait
+    await_count(template, 1 + WANTED)  # the home, and those that wait
+
+
+def await_count(template, count):
+    until(
+        lambda: len(cells_below(template)) == count,
+        lambda: f"{len(cells_below(template))} instead of {count}",
+    )
+
+
+def test_they_are_given_back_until_a_client_asks_for_something(start_kernel):
+    kernel = start_kernel(env={"HOLDFAST_REST_SECONDS": "1"})
+    template = int(kernel.run("import os; os.getppid()").result)
+    for ask in (kernel.client.complete, kernel.client.is_complete):
+        await_count(template, 1)  # the home
+        ask("x")
+        await_count(template, 1 + WANTED)
+    await_count(template, 1)
+    assert kernel.run(CELL + "1 + 1").result == "2"  # by one that wasn't there
 
 
 def kill_standbys(kernel):
@@ -41,8 +58,7 @@ def kill_standbys(kernel):
     home, template = map(
         int, kernel.run("import os; os.getpid(), os.getppid()").result[1:-1].split(",")
     )
-    while len(cells_below(template)) < 2:
-        time.sleep(0.01)
+    until(lambda: len(cells_below(template)) >= 2)
     killed = [pid for pid in cells_below(template) if pid != home]
     for pid in killed:
         os.kill(pid, signal.SIGKILL)
@@ -102,16 +118,50 @@ def lazy_kernel(start_plain, lazy, number):
 
 def test_one_that_never_gets_ready_is_replaced(start_plain, lazy):
     kernel = lazy_kernel(start_plain, lazy, 2)
-    outcome = kernel.run(CELL + "role", timeout=20)
+    outcome = kernel.run(CELL + "role")
     assert outcome.result == "'cell'"
 
 
 def test_two_that_never_get_ready_are_an_error(start_plain, lazy):
     kernel = lazy_kernel(start_plain, lazy, 1000)
-    outcome = kernel.run(CELL + "role", timeout=20)
+    outcome = kernel.run(CELL + "role")
     assert outcome.content["ename"] == "CellDied"
     assert "not ready within 1 seconds" in outcome.content["evalue"]
     assert kernel.run("role").result == "'home'"
     let_fail(lazy, 0)
-    outcome = kernel.run(CELL + "role", timeout=20)
+    outcome = kernel.run(CELL + "role")
     assert outcome.result == "'cell'", outcome.content
+
+
+def test_the_template_imports_what_startup_files_do(start_kernel, tmp_path):
+    """Else each standby would."""
+    startup = tmp_path / "ipython" / "profile_default" / "startup" / "first.py"
+    startup.parent.mkdir(parents=True)
+    startup.write_text("import xxlimited\n")  # CPython's example, which nothing else needs
+    kernel = start_kernel(env={"IPYTHONDIR": str(tmp_path / "ipython")})
+    template = int(kernel.run("import os; os.getppid()").result)
+    until(lambda: "xxlimited" in Path(f"/proc/{template}/maps").read_text())
+    assert kernel.run(CELL + "'xxlimited' in globals()").result == "True"
+
+
+def test_the_template_imports_what_cells_do(kernel):
+    """Modules of packages, too; what an instrumented cell imports as what a plain one does; and not
+    what a library only looks for."""
+    template = int(kernel.run("import os; os.getppid()").result)
+    kernel.run("import importlib.util; importlib.util.find_spec('xxlimited')")
+    kernel.run("from xml.dom import minidom")
+    await_imported(kernel, "xml.dom.minidom")
+    kernel.run(CELL + "import xml.sax.saxutils")
+    await_imported(kernel, "xml.sax.saxutils")
+    assert "xxlimited" not in Path(f"/proc/{template}/maps").read_text()
+
+
+def await_imported(kernel, module):
+    look = CELL + f"import sys; {module!r} in sys.modules"
+    until(lambda: kernel.run(look).result == "True", lambda: f"cells don't find {module}")
+
+
+def test_libraries_that_look_for_a_notebook_find_it(kernel):
+    at_home = kernel.run("from tqdm.auto import tqdm; tqdm").result
+    await_imported(kernel, "tqdm.auto")
+    assert kernel.run(CELL + "tqdm").result == at_home

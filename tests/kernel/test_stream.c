@@ -42,6 +42,23 @@ main(void) {
     hfi_stream_add_raw(&stream, 0, p, hfi_part_of("\xac", 1), 10);
     hfi_stream_flush(&stream);
     expect("0 p \xe2\x82\xac|");
+    /* A thread of a traceback waits for its end, for whoever ends it, or for its time.
+     */
+    hfi_part head = hfi_part_text("Thread 0x1 (most recent call first):\n");
+    hfi_stream_add_raw(&stream, 1, q, head, 20);
+    CHECK(hfi_stream_deadline_ns(&stream) == 20 + HFI_STREAM_LINE_DELAY_NS);
+    hfi_stream_tick(&stream, 19 + HFI_STREAM_LINE_DELAY_NS);
+    expect("");
+    hfi_stream_add(&stream, 0, p, hfi_part_text("b\n"), 21);
+    CHECK(hfi_stream_deadline_ns(&stream) == 21 + HFI_STREAM_DELAY_NS);
+    hfi_stream_tick(&stream, 21 + HFI_STREAM_DELAY_NS);
+    expect("0 p b\n|");
+    hfi_stream_tick(&stream, 20 + HFI_STREAM_LINE_DELAY_NS);
+    hfi_stream_tick(&stream, 20 + 2 * HFI_STREAM_LINE_DELAY_NS);
+    expect("1 q Thread 0x1 (most recent call first):\n|");
+    hfi_stream_add_raw(&stream, 1, q, head, 30);
+    hfi_stream_flush(&stream);
+    expect("1 q Thread 0x1 (most recent call first):\n|");
     static char large[HFI_STREAM_SIZE];
     memset(large, 'z', sizeof large);
     hfi_stream_add(&stream, 0, p, hfi_part_of(large, sizeof large), 11);

@@ -3,10 +3,14 @@
 import os
 import signal
 import stat
-import time
+import sys
 from pathlib import Path
 
 import pytest
+from waiting import until
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "bindings"))
+from trace_reader import AVAILABLE, Trace  # noqa: E402
 
 CELL = "%%execute_with_scorep\n"
 
@@ -43,9 +47,7 @@ def test_vampir_opens_the_trace(start_kernel, tmp_path, monkeypatch, directory, 
         kernel.run(f"%%scorep_env\nSCOREP_EXPERIMENT_DIRECTORY={directory}")
     assert "Vampir opens" in kernel.run(ENABLE).stream()
     outcome = kernel.run(CELL + "1 + 1")
-    deadline = time.monotonic() + 10
-    while not (tmp_path / "opened").exists() and time.monotonic() < deadline:
-        time.sleep(0.02)
+    until((tmp_path / "opened").exists)
     pid, path = (tmp_path / "opened").read_text().split()
     assert Path(path).is_file() and Path(path).name == "traces.otf2"
     assert f"Vampir opens {path}\n" in outcome.stream()
@@ -63,3 +65,29 @@ def test_a_vampir_that_went_away_is_reported(start_kernel, tmp_path, monkeypatch
     outcome = kernel.run(CELL + "1 + 1")
     assert outcome.status == "ok" and outcome.result == "2"
     assert "Vampir is not started: cannot start vampir" in outcome.stream("stderr")
+    assert kernel.run("%%disable_vampir_launch").stream() == "Vampir launching disabled.\n"
+    outcome = kernel.run(CELL + "1 + 1")
+    assert "Vampir" not in outcome.stream() + outcome.stream("stderr")
+    outcome = kernel.run(ENABLE)  # gone from PATH: said, and nothing is tried
+    assert "there is no program vampir in PATH" in outcome.stream("stderr")
+    outcome = kernel.run(CELL + "1 + 1")
+    assert "Vampir" not in outcome.stream() + outcome.stream("stderr")
+
+
+@pytest.mark.skipif(not AVAILABLE, reason="otf2-print isn't installed")
+@pytest.mark.parametrize("road", ["map", "home"])
+@pytest.mark.parametrize(
+    "end", ["os.kill(os.getpid(), signal.SIGKILL)", "ctypes.string_at(0)", "os.abort()"]
+)
+def test_a_cell_that_dies_leaves_its_trace(start_kernel, tmp_path, end, road):
+    kernel = start_kernel(env={"HOLDFAST_ROAD": road})
+    kernel.run("%env SCOREP_EXPERIMENT_DIRECTORY=mine")
+    kernel.run("import ctypes, os, signal\ndef f(): pass\ndef last(): pass")
+    outcome = kernel.run(CELL + f"for _ in range(3000): f()\nlast()\n{end}")
+    assert outcome.content["ename"] == "CellDied"
+    assert f"; what was recorded until then is in {tmp_path / 'mine'}" in outcome.content["evalue"]
+    trace = Trace(tmp_path / "mine")
+    assert trace.calls().count("__main__:f") == 3000
+    assert "__main__:last" in trace.calls()
+    assert not list((tmp_path / "mine").glob("log-*"))
+    assert kernel.run(CELL + "1 + 1").result == "2"

@@ -5,6 +5,7 @@
 
 #include <stdint.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "holdfast/store.h"
 #include "../support/check.h"
@@ -26,6 +27,20 @@ end_session(hf_session *session) {
     OK(hf_session_destroy(session, NULL));
     hf_session_close(session);
 }
+
+static inline long
+faults(void) {
+    struct rusage usage;
+    CHECK(getrusage(RUSAGE_SELF, &usage) == 0);
+    return usage.ru_minflt;
+}
+
+/* Those that a sanitizer's own memory may take beside so many bytes. */
+#ifdef __SANITIZE_ADDRESS__
+#define FAULTS_BESIDE(bytes) ((long)((bytes) / 8 / 4096))
+#else
+#define FAULTS_BESIDE(bytes) 0
+#endif
 
 static inline hf_session_info
 info_of(hf_session *session) {

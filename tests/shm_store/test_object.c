@@ -2,6 +2,7 @@
  * limits that are errors, and locks that tell whether somebody has one open. */
 #include <errno.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -122,11 +123,41 @@ test_place(void) {
     close(fd);
 }
 
+/* The next large one lies right below the last, where that is free; and one that is
+ * gone leaves its place, so that places don't wander down. */
+static void
+test_places_side_by_side(void) {
+    size_t huge = 2 << 20, size = 3 * huge;
+    void *first, *second, *third, *again, *taken;
+    int fd;
+    CHECK(hfi_object_create_anonymous("test-object", &fd) == 0);
+    CHECK(hfi_object_truncate(fd, 8 * huge) == 0);
+    CHECK(hfi_object_map(fd, 0, size, HFI_MAP_READ, NULL, &first) == 0);
+    CHECK(hfi_object_map(fd, huge, size, HFI_MAP_PRIVATE, NULL, &second) == 0);
+    CHECK((char *)second + size == first);
+    hfi_object_unmap(second, size);
+    CHECK(hfi_object_map(fd, 4096, size, HFI_MAP_PRIVATE, NULL, &again) == 0);
+    CHECK((char *)again + size == (char *)first - (huge - 4096));
+    hfi_object_unmap(again, size);
+    taken =
+        mmap((char *)again - huge, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(taken == (char *)again - huge);
+    for (int i = 0; i < 3; i++) {
+        CHECK(hfi_object_map(fd, 4096, size, HFI_MAP_PRIVATE, NULL, &third) == 0);
+        CHECK((uintptr_t)third % huge == 4096);
+        CHECK((char *)third + size <= (char *)taken ||
+              (char *)third >= (char *)taken + size);
+    }
+    CHECK(munmap(taken, size) == 0);
+    close(fd);
+}
+
 int
 main(void) {
     test_names();
     test_memory();
     test_place();
+    test_places_side_by_side();
     test_limit();
     return 0;
 }

@@ -1,5 +1,6 @@
 /* test_pages.c - every way of finding written pages gives the same answer, and
  * populated is every page. */
+#include <errno.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -39,6 +40,9 @@ check_way(enum hfi_pages_way way, int fd, size_t page) {
     hfi_object_unmap(original, 64 * page);
 }
 
+#define LONG  ((uint64_t)1 << 40)
+#define SHORT ((uint64_t)1500000) /* most of the budget of 128 MiB */
+
 static long
 faults(void) {
     struct rusage usage;
@@ -46,8 +50,8 @@ faults(void) {
     return usage.ru_minflt;
 }
 
-static uint64_t clock_ns;
-static int collapses, slow_from;
+static uint64_t clock_ns, slow_ns;
+static int collapses, slow_from, slow_until;
 
 static uint64_t
 tick(void) {
@@ -88,19 +92,21 @@ test_allocate(int fd) {
 
 static int
 collapse_slowly(const char *call) {
-    if (strcmp(call, "collapse") == 0 && ++collapses >= slow_from)
-        clock_ns += (uint64_t)1 << 40;
+    if (strcmp(call, "collapse") == 0 && ++collapses >= slow_from &&
+        collapses < slow_until)
+        clock_ns += slow_ns;
     return 0;
 }
 
-/* The kernel isn't asked further for huge pages once it has taken too long, and all has
- * memory all the same. */
+/* The kernel isn't asked further for huge pages once they have taken too long, and all
+ * has memory all the same. `count` of them, from the `slow_first`th on, are slow. */
 static void
-test_allocate_slowly(int fd, int slow_first, int expected) {
+test_allocate_slowly(int fd, int slow_first, int count, uint64_t ns, int expected) {
     size_t size = (size_t)128 << 20;
     void *own;
     struct stat found;
-    collapses = 0, slow_from = slow_first;
+    collapses = 0, slow_from = slow_first, slow_until = slow_first + count;
+    slow_ns = ns;
     CHECK(hfi_object_truncate(fd, 0) == 0 && hfi_object_truncate(fd, size) == 0);
     CHECK(hfi_object_map(fd, 0, size, HFI_MAP_SHARED, NULL, &own) == 0);
     CHECK(hfi_pages_allocate(own, size, (size_t)2 << 20) == 0);
@@ -109,20 +115,36 @@ test_allocate_slowly(int fd, int slow_first, int expected) {
     hfi_object_unmap(own, size);
 }
 
+/* Stretches of 4 MiB of a fresh object that were made huge. */
+static int
+make_huge(int fd, size_t size) {
+    size_t stretch = (size_t)4 << 20;
+    hfi_huge_budget budget = hfi_pages_budget(size);
+    void *own;
+    int made = 0;
+    CHECK(hfi_object_truncate(fd, 0) == 0 && hfi_object_truncate(fd, size) == 0);
+    CHECK(hfi_object_map(fd, 0, size, HFI_MAP_SHARED, NULL, &own) == 0);
+    for (size_t at = 0; at < size; at += stretch)
+        made +=
+            hfi_pages_make_huge((char *)own + at, stretch, (size_t)2 << 20, &budget);
+    hfi_object_unmap(own, size);
+    return made;
+}
+
 /* What is about to be written gets no small pages, but for those that are tried with.
  */
 static void
 test_make_huge_slowly(int fd) {
     size_t size = (size_t)128 << 20;
-    void *own;
     struct stat found;
-    collapses = 0, slow_from = 1;
-    CHECK(hfi_object_truncate(fd, 0) == 0 && hfi_object_truncate(fd, size) == 0);
-    CHECK(hfi_object_map(fd, 0, size, HFI_MAP_SHARED, NULL, &own) == 0);
-    hfi_pages_make_huge(own, size, (size_t)2 << 20);
-    CHECK(collapses == 1);
+    collapses = 0, slow_from = 1, slow_until = 99, slow_ns = LONG;
+    CHECK(make_huge(fd, size) <= 1 && collapses == 1);
     CHECK(fstat(fd, &found) == 0 && (size_t)found.st_blocks * 512 <= size / 4);
-    hfi_object_unmap(own, size);
+}
+
+static int
+refuse_to_collapse(const char *call) {
+    return strcmp(call, "collapse") == 0 ? EAGAIN : 0;
 }
 
 static void
@@ -131,10 +153,14 @@ test_bound(void) {
     int fd;
     CHECK(hfi_object_create_anonymous("test-pages", &fd) == 0);
     hfi_pages_clock = tick, hfi_fault_hook = collapse_slowly;
-    test_allocate_slowly(fd, 99, 32);
-    test_allocate_slowly(fd, 1, 1);
-    test_allocate_slowly(fd, 3, 3);
+    test_allocate_slowly(fd, 99, 0, 0, 32);
+    test_allocate_slowly(fd, 1, 99, LONG, 1);
+    test_allocate_slowly(fd, 3, 99, LONG, 3);
+    test_allocate_slowly(fd, 1, 1, SHORT, 32); /* one alone says nothing */
+    test_allocate_slowly(fd, 1, 99, SHORT, 2);
     test_make_huge_slowly(fd);
+    hfi_fault_hook = refuse_to_collapse;
+    CHECK(make_huge(fd, (size_t)64 << 20) == 0); /* and none is said to be there */
     hfi_pages_clock = clock, hfi_fault_hook = NULL;
     close(fd);
 }

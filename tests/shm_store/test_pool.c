@@ -1,6 +1,4 @@
-/* test_pool.c - pieces are zero, aligned, apart from each other, and stay until the
- * end.
- */
+/* test_pool.c - pieces are aligned, apart from each other, and stay until the end. */
 #include <stdint.h>
 
 #include "base/pool.h"
@@ -21,8 +19,6 @@ main(void) {
             sizes[i] = i % 100 == 7 ? 100000 : i ? (state >> 8) % 300 : 0;
             pieces[i] = hfi_pool_take(&pool, sizes[i]);
             CHECK(pieces[i] && (uintptr_t)pieces[i] % 16 == 0);
-            for (size_t k = 0; k < sizes[i]; k++)
-                CHECK(pieces[i][k] == 0);
             memset(pieces[i], 1 + i % 255, sizes[i]);
         }
         for (int i = 0; i < COUNT; i++)

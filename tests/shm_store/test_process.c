@@ -1,11 +1,43 @@
 /* test_process.c - who lives: a running process does, a zombie, a reused pid and one of
- * another boot don't, and of another pid namespace nobody can tell. */
+ * another boot don't, and of another pid namespace nobody can tell. One that has given
+ * its locks back because it ends is waited for. */
+#include <fcntl.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "platform/process.h"
 #include "../support/check.h"
+
+#ifdef __linux__
+/* A child that is killed while it has a lock: when the lock is free, it is dead. */
+static void
+check_end_after_lock(int lock) {
+    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
+    int ends[2];
+    CHECK(pipe(ends) == 0);
+    pid_t pid = fork();
+    CHECK(pid >= 0);
+    if (pid == 0) {
+        hfi_process child = hfi_process_self();
+        CHECK(fcntl(lock, F_SETLK, &whole) == 0);
+        CHECK(write(ends[1], &child, sizeof child) == sizeof child);
+        pause();
+    }
+    hfi_process child;
+    CHECK(read(ends[0], &child, sizeof child) == sizeof child);
+    CHECK(hfi_process_await_end(&child) == 1);
+    CHECK(kill(pid, SIGKILL) == 0);
+    CHECK(fcntl(lock, F_SETLKW, &whole) == 0);
+    CHECK(hfi_process_await_end(&child) == 0);
+    whole.l_type = F_UNLCK;
+    CHECK(fcntl(lock, F_SETLK, &whole) == 0);
+    CHECK(waitpid(pid, NULL, 0) == pid);
+    close(ends[0]);
+    close(ends[1]);
+}
+#endif
 
 int
 main(void) {
@@ -52,6 +84,14 @@ main(void) {
 #endif
     CHECK(waitpid(pid, NULL, 0) == pid);
     CHECK(hfi_process_alive(&child) == 0);
+#ifdef __linux__
+    char name[] = "/tmp/holdfast-lock-XXXXXX";
+    int lock = mkstemp(name);
+    CHECK(lock >= 0 && unlink(name) == 0);
+    for (int i = 0; i < 50; i++)
+        check_end_after_lock(lock);
+    close(lock);
+#endif
     CHECK(hfi_process_memory_bytes() > 1u << 20);
     return 0;
 }

@@ -42,6 +42,54 @@ test_kept(hf_session *session) {
 }
 
 static void
+commit_buffer(hf_session *session, hf_buffer buffer) {
+    hf_commit *commit;
+    hf_value value = {
+        .key = "b", .key_size = 1, .codec = 16, .buffers = &buffer, .buffer_count = 1};
+    OK(hf_commit_begin(session, &commit, NULL));
+    OK(hf_commit_put(commit, &value, NULL));
+    OK(hf_commit_publish_consume(commit, NULL, NULL));
+}
+
+/* A buffer is told from one with another byte, wherever, and from a longer one; also
+ * where it is in several pieces. */
+static void
+test_holds(hf_session *session) {
+    const size_t size = ((size_t)9 << 20) + 5;
+    char *data = calloc(size + 1, 1);
+    hf_snapshot *snapshot;
+    hf_entry entry;
+    hf_region *region;
+    CHECK(data != NULL);
+    for (size_t i = 0; i < size; i++)
+        data[i] = (char)(i * 2654435761u >> 7);
+    commit_buffer(session, (hf_buffer){data, size, NULL});
+    for (int turn = 0; turn < 2; turn++) {
+        OK(hf_snapshot_acquire(session, &snapshot, NULL));
+        OK(hf_snapshot_find(snapshot, "b", 1, &entry, NULL));
+        CHECK(hf_snapshot_holds(snapshot, &entry, 0, data, size));
+        CHECK(!hf_snapshot_holds(snapshot, &entry, 0, data, size - 1));
+        CHECK(!hf_snapshot_holds(snapshot, &entry, 0, data, size + 1));
+        CHECK(!hf_snapshot_holds(snapshot, &entry, 1, data, size));
+        const size_t places[] = {0, 4096, (size_t)5 << 20, size - 1};
+        for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+            data[places[i]]++;
+            CHECK(!hf_snapshot_holds(snapshot, &entry, 0, data, size));
+            data[places[i]]--;
+        }
+        if (turn == 0) {
+            OK(hf_region_map(snapshot, &entry, 0, &region, NULL));
+            ((char *)hf_region_address(region))[4096] = ++data[4096];
+            commit_buffer(session, (hf_buffer){NULL, 0, region});
+            hf_region_release(region);
+        }
+        hf_snapshot_release(snapshot);
+    }
+    free(data);
+    remove_value(session, "b");
+}
+
+static void
 test_limit(hf_session *session) {
     hf_snapshot *held[HFI_LEASE_COUNT], *one_more;
     hf_error error = HF_ERROR_INIT;
@@ -126,12 +174,58 @@ test_difference(hf_session *session) {
     hf_snapshot_release(after);
 }
 
+/* What was met in order: numbers that stand in the keys. */
+typedef struct walk {
+    int last, count, stop_after;
+} walk;
+
+static int
+check_next(void *context, const hf_entry *entry) {
+    walk *at = context;
+    int number = atoi(entry->key + 1);
+    CHECK(entry->key[0] == 'o' && number > at->last && number != 7);
+    at->last = number;
+    return ++at->count == at->stop_after;
+}
+
+/* More than a byte tells apart; one was removed, one put again, which keeps its place.
+ */
+static void
+test_order(void) {
+    hf_session *session = new_session(0, HF_SESSION_MEMFD);
+    hf_snapshot *snapshot;
+    hf_commit *commit;
+    walk at = {.last = -1};
+    OK(hf_snapshot_acquire(session, &snapshot, NULL));
+    OK(hf_snapshot_each_in_order(snapshot, check_next, &at, NULL));
+    hf_snapshot_release(snapshot);
+    OK(hf_commit_begin(session, &commit, NULL));
+    for (int i = 0; i < 70000; i++) {
+        char key[16];
+        snprintf(key, sizeof key, "o%d", i);
+        OK(put_value(commit, key, "1", 1, NULL, NULL));
+    }
+    OK(hf_commit_publish_consume(commit, NULL, NULL));
+    commit_value(session, "o300", "2", 1, NULL);
+    remove_value(session, "o7");
+    OK(hf_snapshot_acquire(session, &snapshot, NULL));
+    OK(hf_snapshot_each_in_order(snapshot, check_next, &at, NULL));
+    CHECK(at.count == 69999 && at.last == 69999);
+    at = (walk){.last = -1, .stop_after = 5};
+    OK(hf_snapshot_each_in_order(snapshot, check_next, &at, NULL));
+    CHECK(at.count == 5);
+    hf_snapshot_release(snapshot);
+    end_session(session);
+}
+
 int
 main(void) {
     hf_session *session = new_session(0, HF_SESSION_MEMFD);
     test_kept(session);
+    test_holds(session);
     test_limit(session);
     test_difference(session);
     end_session(session);
+    test_order();
     return 0;
 }

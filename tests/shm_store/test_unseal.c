@@ -1,7 +1,6 @@
 /* test_unseal.c - unsealing: addresses and contents stay, what was committed stays, and
  * the next commit copies nothing. Where it fails, all is as before. */
 #include <errno.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -254,13 +253,6 @@ test_no_space(void) {
 }
 
 #ifdef __linux__
-static long
-faults(void) {
-    struct rusage usage;
-    CHECK(getrusage(RUSAGE_SELF, &usage) == 0);
-    return usage.ru_minflt;
-}
-
 /* What it is for: writing all over meets no page fault. */
 static void
 test_faults(hf_session *session, int recycled) {

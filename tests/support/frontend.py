@@ -21,7 +21,7 @@ import time
 
 import msgpack
 
-TIMEOUT = 30.0
+TIMEOUT = 60.0
 
 
 class Peer:
@@ -124,12 +124,13 @@ class Worker(Peer):
         self.started = []  # ids of the cells that said they began
 
     def frame(self, timeout=TIMEOUT):
-        """The next frame that isn't `started`; those are kept aside."""
+        """The next frame that isn't `started`, `began` or `ended`; the first are kept aside."""
         while True:
             frame = super().frame(timeout)
-            if frame is None or frame["op"] != "started":
+            if frame is None or frame["op"] not in ("started", "began", "ended"):
                 return frame
-            self.started.append(frame["id"])
+            if frame["op"] == "started":
+                self.started.append(frame["id"])
 
     def request(self, kind, content, **fields):
         """Send a request; its id."""
@@ -140,7 +141,7 @@ class Worker(Peer):
             "session": "s",
             "username": "u",
         }
-        header |= {"date": "2026-01-01T00:00:00Z", "version": "5.4"}
+        header |= {"date": "2026-01-01T00:00:00Z", "version": "5.5"}
         frame = {"op": "request", "id": number, "type": kind, "buffers": []}
         frame |= {"header": _json(header), "parent": b"{}", "metadata": b"{}"}
         frame |= {"content": _json(content), **fields}

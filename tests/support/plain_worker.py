@@ -35,7 +35,7 @@ class Channel:
             part, fds, _, _ = socket.recv_fds(self.socket, size - len(data), 8)
             self.fds += fds
             if not part:
-                os._exit(0)
+                raise EOFError
             data += part
         return data
 
@@ -59,15 +59,19 @@ class Worker:
         self.globals = {"__name__": "__main__", "role": role, "frames": [], "channel": channel}
         self.globals["report"] = {}  # more of it, for the next reply that has one
 
-    def run(self):
+    def run(self, told=True):
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         sys.stdout, sys.stderr = Stream(self.channel, "stdout"), Stream(self.channel, "stderr")
         if self.role == "cell" and claims("PLAIN_WORKER_LAZY"):
             while True:
                 signal.pause()
-        self.channel.send("ready", version=1, pid=os.getpid())
+        if told:
+            self.channel.send("ready", version=1, pid=os.getpid())
         while True:
             frame = self.channel.receive()
+            if frame["op"] == "subshells":
+                os.close(self.channel.fds.pop())
+                continue
             self.globals["frames"].append(frame["op"])
             if frame["op"] == "exit":
                 os._exit(0)
@@ -192,17 +196,31 @@ def reap(channel, children):
             channel.send("exited", pid=pid, status=status)
 
 
+def end(children):
+    """As the real template: wait until those have left who hear of the end by their channel."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
+    for pid in children:
+        os.waitpid(pid, 0)
+    if left := os.environ.get("PLAIN_WORKER_LEFT"):
+        with open(left, "w") as file:
+            file.write(str(len(children)))
+
+
 def main():
     channel = Channel(int(sys.argv[sys.argv.index("--control-fd") + 1]))
     children = set()
     signal.signal(signal.SIGCHLD, lambda *_: reap(channel, children))
     channel.send("ready", version=1, pid=os.getpid(), modules=[])
     while True:
-        frame = channel.receive()
+        try:
+            frame = channel.receive()
+        except (EOFError, ConnectionError):
+            return end(children)
         if frame["op"] != "fork":
             continue
         fds, channel.fds = channel.fds[:3], channel.fds[3:]
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
+        untold = frame["role"] == "cell" and claims("PLAIN_WORKER_UNTOLD")
         pid = os.fork()
         if pid == 0:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -210,13 +228,14 @@ def main():
             channel.socket.close()
             os.dup2(fds[1], 1)
             os.dup2(fds[2], 2)
-            with contextlib.suppress(KeyboardInterrupt):
-                Worker(Channel(fds[0]), frame["role"]).run()
+            with contextlib.suppress(KeyboardInterrupt, EOFError, ConnectionError):
+                Worker(Channel(fds[0]), frame["role"]).run(told=not untold)
             os._exit(0)
         for fd in fds:
             os.close(fd)
         children.add(pid)
-        channel.send("forked", pid=pid, role=frame["role"])
+        if not untold:
+            channel.send("forked", pid=pid, role=frame["role"])
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
 
 

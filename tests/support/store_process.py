@@ -99,7 +99,7 @@ class Template:
 
     def close(self):
         self._channel.close()
-        self._process.wait(timeout=10)
+        self._process.wait(timeout=60)  # on a busy machine TensorFlow is long about it
 
 
 class Home:
@@ -123,8 +123,11 @@ class Home:
             self.session.seal(threads_stopped=True)
         return report
 
-    def other(self, source, check=True):
+    def fresh(self, source, check=True):
+        """A process that has imported nothing but what it needs."""
         return run(self.session, source, check)
+
+    other = fresh
 
 
 def hand_over(home, source):

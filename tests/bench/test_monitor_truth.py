@@ -1,0 +1,29 @@
+"""What the monitor reports is what cells cost: bench/monitor_truth, in short."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+BENCH = Path(__file__).parents[2] / "bench"
+
+
+def test_reported_is_true_within_5_percent(environment, tmp_path):
+    path = tmp_path / "truth.json"
+    command = [sys.executable, BENCH / "monitor_truth.py", "--scale", "0.1", "--interval", "0.5"]
+    subprocess.run([*command, "--json", path], check=True, env=environment, timeout=100)
+    rows = {row["row"]: row for row in json.loads(path.read_text())["rows"]}
+    assert len(rows) == 12
+    for name, row in rows.items():
+        true, reported = row["true"], row["reported"]
+        for metric in ("cpu", "memory", "written"):
+            if metric in true:
+                slack = 0.002 if metric == "cpu" else 0  # of a cell that does nothing
+                assert reported[metric] == pytest.approx(true[metric], rel=0.05, abs=slack), name
+        assert reported["seconds"] >= true["seconds"]
+    # Of those that live on, some have to wait for a processor where nobody measures.
+    living = [row for row in rows.values() if row["outcome"] != "died"]
+    ratios = [row["reported"]["seconds"] / row["true"]["seconds"] for row in living]
+    assert sum(ratio <= 1.05 for ratio in ratios) >= len(ratios) / 2, ratios

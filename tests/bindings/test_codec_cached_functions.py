@@ -1,0 +1,110 @@
+"""What functools.lru_cache remembers, through the store."""
+
+import functools
+import gc
+
+import pytest
+from store_process import hand_over
+
+from holdfast.codecs import cached_functions
+
+SETUP = """
+import functools, threading
+calls = []
+@functools.lru_cache(maxsize=3)
+def bounded(x, *more, key=1, **named): calls.append(x); return [x, *more]
+@functools.cache
+def fib(n): calls.append(n); return n if n < 2 else fib(n - 1) + fib(n - 2)
+@functools.lru_cache(maxsize=None, typed=True)
+def typed(x, y=0, *, z=0): calls.append((x, y, z)); return type(x).__name__
+@functools.lru_cache(maxsize=0)
+def nothing(x): calls.append(x); return x
+value = None
+"""
+
+
+@pytest.mark.parametrize("turns", [1, 2])
+def test_what_was_called_is_not_called_again(home, turns):
+    home.execute(
+        SETUP + "fib(20); bounded('a'); bounded((1, 2)); bounded(1, 2, b=3, a=4); bounded('a')\n"
+        "bounded((1, 2), key=2); typed(1); typed(1.0); typed(1, True, z=2); typed(1, 1, z=2.0)\n"
+        "typed(x=1); nothing(3); calls.clear()"
+    )
+    assert not home.commit()["declined"]
+    look = "[f.cache_info() for f in (bounded, fib, typed, nothing)]"
+    before = eval(look, home.ns)
+    for _ in range(turns):
+        hand_over(home, f"value = {look}\nfib.mark = 1; bounded.mark = 2; typed.mark = 3")
+        assert home.ns["value"] == before == eval(look, home.ns)
+    again = (
+        "kept = bounded('a'); fib(20); bounded((1, 2), key=2); bounded(1, 2, b=3, a=4)\n"
+        "typed(1); typed(1.0); typed(1, True, z=2); typed(1, 1, z=2.0); typed(x=1)\n"
+        "before = list(calls); bounded(7); bounded('a'); nothing(3)\n"
+        "bounded(1, 2, b=3, a=4); bounded((1, 2), key=2)\n"  # the least recently used had to go
+    )
+    hand_over(home, again + "value = before, list(calls)")
+    assert home.ns["value"] == ([], [7, "a", 3, (1, 2)])
+
+
+def test_results_are_what_they_are_elsewhere(home):
+    home.execute(
+        SETUP + "import numpy as np\nclass Point:\n    def __init__(self, x): self.x = x\n"
+        "    @functools.lru_cache\n    def far(self, y): return [self, y]\n"
+        "@functools.cache\ndef table(point): return np.arange(9000.0)\n"
+        "point = Point(1); array = table(point); pair = point.far(2)"
+    )
+    assert not home.commit()["declined"]
+    hand_over(
+        home,
+        "value = table(point) is array, point.far(2) is pair, pair[0] is point\n"
+        "array[0] = 5; point.x = 4",
+    )
+    ns = home.ns
+    assert ns["value"] == (True, True, True)
+    assert ns["table"](ns["point"]) is ns["array"] and ns["array"][0] == 5
+    assert ns["point"].far(2) is ns["pair"] and ns["pair"][0].x == 4
+
+
+def test_a_function_within_itself(home):
+    home.execute(
+        "import functools\ndef make():\n    @functools.cache\n"
+        "    def inner(n): return n if n < 2 else inner(n - 1) + inner(n - 2)\n    return inner\n"
+        "inner = make(); inner(10); value = None"
+    )
+    assert not home.commit()["declined"]
+    hand_over(home, "value = inner.cache_info().currsize, inner(10), inner.cache_info().misses")
+    assert home.ns["value"] == (11, 55, 11)
+
+
+def test_what_cannot_be_carried_costs_what_is_remembered_only(home):
+    home.execute(
+        SETUP + "@functools.cache\ndef lock(name): return threading.Lock()\n"
+        "kept = lock('a')\nother = lock('b'); fib(5)\ndel kept, other"
+    )
+    assert not home.commit()["declined"]
+    hand_over(home, "value = lock.cache_info().currsize, fib.cache_info().currsize")
+    assert home.ns["value"] == (0, 6) and home.ns["lock"].cache_info().currsize == 2
+
+
+def test_caches_are_no_group_and_need_no_second_look(home):
+    home.execute(SETUP + "bounded(1, key=2); typed(1, z=3)")
+    home.commit()
+    home.execute("bounded(2, key=3)")
+    assert set(home.commit()["saved"]) == {"bounded", "calls"}
+
+
+def test_a_cache_that_shows_itself_otherwise_begins_empty(monkeypatch):
+    @functools.cache
+    def one(x):
+        return x
+
+    one(1)
+    assert cached_functions._look_into(one).keys == [1]
+    shown = gc.get_referents(one)
+    for other in (
+        shown[:2],
+        [*shown, object()],
+        [part for part in shown if type(part) is not dict],
+    ):
+        monkeypatch.setattr(gc, "get_referents", lambda _, other=other: other)
+        assert cached_functions._look_into(one) is None

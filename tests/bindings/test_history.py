@@ -1,0 +1,81 @@
+"""Lines of the history are written in few transactions, and none is lost."""
+
+import subprocess
+import sys
+
+import pytest
+
+pytest.importorskip("IPython")
+
+PROGRAM = """
+import os, sqlite3, sys, time
+from IPython.core.interactiveshell import InteractiveShell
+from holdfast.worker.ipython.history import History
+
+written = []  # lines of each transaction
+
+class Counted(History):
+    def _writeout_input_cache(self, conn):
+        written.append(len(self.db_input_cache))
+        super()._writeout_input_cache(conn)
+
+def await_lines(count):
+    file = sqlite3.connect(sys.argv[1])
+    while file.execute("SELECT count(*) FROM history").fetchone() != (count,):
+        time.sleep(0.01)
+    file.close()
+
+def sessions():
+    file = sqlite3.connect(sys.argv[1])
+    count = file.execute("SELECT count(*) FROM sessions").fetchone()
+    file.close()
+    return count[0]
+
+idle = Counted(shell=InteractiveShell(), hist_file=sys.argv[1])
+idle.end_session()  # in which nothing ran
+history = Counted(shell=InteractiveShell(), hist_file=sys.argv[1])
+assert sessions() == 0
+for number in range(1, 21):
+    history.store_inputs(number, f"line {number}")
+    time.sleep(0.002)  # so that a thread that is woken would write
+await_lines(20)
+assert len([count for count in written if count]) <= 10, written
+assert sessions() == history.session_number == 1
+
+pid = os.fork()  # IPython ends the thread before it
+if pid == 0:
+    os._exit(0)
+os.waitpid(pid, 0)
+history.store_inputs(21, "after a fork")
+await_lines(21)
+
+history.store_inputs(22, "just now")
+assert [line for _, _, line in history.get_tail(2, include_latest=True)] == ["after a fork", "just now"]
+history.end_session()
+await_lines(22)
+history.new_session()
+assert sessions() == 1 and history.session_number == sessions() == 2
+
+shell = InteractiveShell()
+built = Counted(shell=shell, hist_file=":memory:")  # as in the template
+built.store_inputs(1, "before")
+built.keep()
+built.store_inputs(2, "after")
+assert built.input_hist_raw == ["", "before", "after"] and built.save_thread.is_alive()
+file = sqlite3.connect(os.path.join(shell.profile_dir.location, "history.sqlite"))
+while not file.execute("SELECT * FROM history WHERE source = 'after'").fetchall():
+    time.sleep(0.01)
+
+locked = sqlite3.connect(sys.argv[1], isolation_level=None)
+locked.execute("BEGIN EXCLUSIVE")
+late = Counted(shell=InteractiveShell(), hist_file=":memory:")
+late.hist_file, late.connection_options = sys.argv[1], {"timeout": 0}
+late.db = sqlite3.connect(sys.argv[1], timeout=0, check_same_thread=False)
+assert late.session_number == 0 and not late.enabled  # told in the log
+"""
+
+
+def test_lines_that_follow_each_other_are_written_at_once(tmp_path):
+    file = str(tmp_path / "history.sqlite")
+    environment = {"IPYTHONDIR": str(tmp_path), "PATH": "", "HOME": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", PROGRAM, file], check=True, timeout=60, env=environment)

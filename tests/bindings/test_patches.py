@@ -1,0 +1,133 @@
+"""Attributes that the notebook sets on modules: found in its code, carried as names, put back."""
+
+import ast
+import sys
+import types
+
+import pytest
+from holdfast import _patches
+from holdfast._carry import decode, encode
+
+
+class Process:
+    """One process's modules and variables; what a cell is to them."""
+
+    def __init__(self, **variables):
+        self.ns = variables
+        self.patches = _patches.Patches(self.ns)
+
+    def cell(self, code):
+        tree = ast.parse(code)
+        self.patches.see(tree.body)
+        for node in tree.body:
+            self.patches.resolve()
+            exec(compile(ast.Module([node], []), "<cell>", "exec"), self.ns)
+        self.patches.collect()
+
+    def carried(self):
+        return {key[1:]: value for key, value in self.ns.items() if _patches.is_patch(key)}
+
+
+@pytest.fixture
+def module(monkeypatch):
+    made = types.ModuleType("patched_here")
+    made.n, made.inner = 1, types.SimpleNamespace(x=1)
+    exec(
+        "class Thing:\n    def f(self): return 1\n    g = f\ndef work(): return 'original'",
+        vars(made),
+    )
+    monkeypatch.setitem(sys.modules, made.__name__, made)
+    yield made
+    _patches.current = None
+
+
+def test_what_code_sets(module):
+    process = Process(m=module)
+    process.cell("m.n = 2; m.new, m.inner.x = 3, 4; m.Thing.f = None; setattr(m, 'by_name', 5)")
+    assert process.carried() == {
+        "patched_here:n": 2,
+        "patched_here:new": 3,
+        "patched_here:inner.x": 4,
+        "patched_here:Thing.f": None,
+        "patched_here:by_name": 5,
+    }
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "m.n = m.n",
+        "m.n = 2; m.n = 1",
+        "x = m.n",
+        "inner = m.inner; inner = 5",
+        "class Own: pass\nOwn.x = 1",
+        "import sys; sys.mark = 1; del sys.mark",
+    ],
+)
+def test_what_is_none(module, code):
+    process = Process(m=module, __name__="__main__")
+    process.cell(code)
+    assert process.carried() == {}
+
+
+def test_a_property_that_fails_is_the_cells_affair(module):
+    exec("class Odd: x = property(lambda self: 1 / 0)\nodd = Odd()", vars(module))
+    process = Process(m=module)
+    process.cell("if False: m.odd.x = 1")
+    assert process.carried() == {}
+
+
+def test_a_function_sets_it_later(module):
+    process = Process(m=module)
+    process.cell("def later(): m.n = 7")
+    assert process.carried() == {}
+    process.cell("later()")
+    assert process.carried() == {"patched_here:n": 7}
+
+
+def test_a_module_that_is_imported_in_the_same_cell(module):
+    process = Process()
+    process.cell("import patched_here as other\nother.n += 1")
+    assert process.carried() == {"patched_here:n": 2}
+
+
+def test_there_and_back(module):
+    """What one process found, another sets; and takes back what is no patch any more."""
+    process = Process(m=module)
+    process.patches.watch(["_patched_here:n", "_patched_here:new"])
+    process.ns |= {
+        "_patched_here:n": 5,
+        "_patched_here:new": 6,
+        "_patched_here:work": _patches.Deleted,
+    }
+    process.patches.apply(list(process.ns))
+    assert (module.n, module.new, hasattr(module, "work")) == (5, 6, False)
+    process.patches.collect()
+    assert len(process.carried()) == 3
+    for key in process.carried():
+        del process.ns["_" + key]
+    process.patches.apply(["_patched_here:n", "_patched_here:new", "_patched_here:work"])
+    assert (module.n, hasattr(module, "new"), module.work()) == (1, False, "original")
+
+
+def test_what_was_taken_away(module):
+    process = Process(m=module)
+    process.cell("del m.n")
+    assert process.carried() == {"patched_here:n": _patches.Deleted}
+
+
+def test_an_original_is_carried_as_what_it_is(module):
+    """By its name it would be what replaced it."""
+    original = module.work
+    process = Process(m=module)
+    process.cell("old = m.work\ndef new(): return 'new'\nm.work = new")
+    data, _, _ = encode([original], None)
+    assert decode(data, [])[0] is original and module.work is process.ns["new"]
+
+
+def test_what_can_not_be_set_costs_itself_alone(module, capsys):
+    process = Process(m=module)
+    process.ns |= {"_no_such_module_here:x": 1, "_patched_here:n": 2}
+    process.patches.apply(list(process.ns))
+    assert module.n == 2
+    assert "no_such_module_here:x couldn't be carried over" in capsys.readouterr().err

@@ -1,0 +1,100 @@
+"""Questions are answered while a cell runs, from the last commit."""
+
+import os
+
+import pytest
+from waiting import until
+
+# Both run until somebody opens the pipe for writing: questions have the time that they need.
+HOLDS_THE_GIL = "import ctypes; ctypes.PyDLL(None).open(b'pipe', 0)"
+RUNS = "open('pipe').close()"
+
+
+def ask(kernel, sent):
+    """The reply to a question, which comes before the cell's."""
+    reply = kernel.client.get_shell_msg(timeout=60)
+    assert reply["parent_header"]["msg_id"] == sent, reply["msg_type"]
+    return reply["content"]
+
+
+@pytest.fixture
+def busy(map_kernel, tmp_path):
+    """A function that starts a long cell in a notebook with variables."""
+    os.mkfifo(tmp_path / "pipe")
+
+    def start(cell):
+        map_kernel.run(
+            "class Boat:\n    'It floats.'\n    def row_home(self): ...\n"
+            "boat = Boat(); answers = [1, 2]; other = {}"
+        )
+        map_kernel.run("%%execute_with_scorep\nanswers.append(3)")
+        sent = map_kernel.client.execute(cell)
+        while True:  # until it has begun
+            message = map_kernel.client.get_iopub_msg(timeout=60)
+            if message["parent_header"].get("msg_id") == sent:
+                break
+        return map_kernel, sent
+
+    return start
+
+
+def release(kernel, sent, tmp_path):
+    """Let the cell end."""
+    os.close(os.open(tmp_path / "pipe", os.O_WRONLY))
+    assert kernel.finish(sent).status == "ok"
+
+
+@pytest.mark.parametrize("cell", [HOLDS_THE_GIL, RUNS, "%%execute_with_scorep\n" + RUNS])
+def test_questions_are_answered_before_the_cell_ends(busy, cell, tmp_path):
+    kernel, sent = busy(cell)
+    client = kernel.client
+    found = ask(kernel, client.complete("boat.ro", 7))
+    assert found["matches"] == ["row_home"] and found["cursor_start"] == 5
+    types = found["metadata"]["_jupyter_types_experimental"]
+    assert [each["type"] for each in types] == ["function"]
+    names = ask(kernel, client.complete("answ", 4))["matches"]
+    assert "answers" in names
+    seen = ask(kernel, client.inspect("answers", 3, 0))
+    assert seen["found"] and "[1, 2, 3]" in seen["data"]["text/plain"]
+    assert "It floats." in ask(kernel, client.inspect("Boat", 3, 1))["data"]["text/plain"]
+    assert ask(kernel, client.is_complete("for x in y:"))["status"] == "incomplete"
+    recent = ask(kernel, client.history(hist_access_type="search", pattern="*Boat*"))["history"]
+    assert recent and all("Boat" in entry[2] for entry in recent)
+    own = ask(kernel, client.history(hist_access_type="range", session=0, start=1, stop=2))
+    assert [entry[1] for entry in own["history"]] == [1] and "Boat" in own["history"][0][2]
+    release(kernel, sent, tmp_path)
+
+
+def test_a_question_behind_a_short_cell_sees_what_it_made(kernel):
+    kernel.client.execute("fresh_name = 1")
+    sent = kernel.client.complete("fresh_", 6)
+    while True:
+        reply = kernel.client.get_shell_msg(timeout=60)
+        if reply["parent_header"]["msg_id"] == sent:
+            break
+    assert reply["content"]["matches"] == ["fresh_name"]
+
+
+def test_a_question_that_hangs_waits_for_the_home(busy):
+    kernel, sent = busy("import time; time.sleep(0.1)")
+    assert kernel.finish(sent).status == "ok"
+    kernel.run("class Trap:\n    def __dir__(self):\n        while True: pass")
+    kernel.run("class Trap(Trap): pass\ntrap = Trap()")
+    kernel.run("%%execute_with_scorep\n1")
+    kernel.client.execute("del Trap.__mro__[1].__dir__; import time; time.sleep(7)")
+    question = kernel.client.complete("trap.__cla", 10)
+    replies = {}
+    while question not in replies:
+        reply = kernel.client.get_shell_msg(timeout=60)
+        replies[reply["parent_header"]["msg_id"]] = reply["content"]
+    assert "__class__" in replies[question]["matches"]
+
+
+def test_an_assistant_holds_no_memory_between_cells(busy, tmp_path):
+    kernel, sent = busy(RUNS)
+    before = kernel.workers()
+    ask(kernel, kernel.client.complete("boat.", 5))
+    new = kernel.workers() - before  # a standby may be among them
+    assert new
+    release(kernel, sent, tmp_path)
+    until(lambda: not new <= kernel.workers())

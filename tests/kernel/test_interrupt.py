@@ -1,0 +1,200 @@
+"""Interrupts that the cell takes, and those that it doesn't: the end of its process.
+
+What sleeps does so for longer than any test waits: a cell that ends was ended.
+"""
+
+import os
+import signal
+import time
+
+import pytest
+from waiting import asleep, at_rest, printed, until
+
+CELL = "%%execute_with_scorep --road=map\n"
+AT_HOME = "%%execute_with_scorep --road=home\n"
+HEADS = ["", CELL, AT_HOME]
+IDS = ["plain", "map", "home"]
+# A lock that nobody gives back: no signal makes the call return.
+DEAF = (
+    "import ctypes\nlibc, lock = ctypes.PyDLL(None), ctypes.create_string_buffer(64)\n"
+    "libc.pthread_mutex_lock(lock)\nprint('go', flush=True)\nlibc.pthread_mutex_lock(lock)"
+)
+# The same, until a thread finds a file and gives it back.
+LONG = (
+    "import ctypes, os, threading, time\n"
+    "libc, lock = ctypes.CDLL(None), ctypes.create_string_buffer(64)\n"
+    "libc.pthread_mutex_lock(lock)\n"
+    "def give():\n"
+    "    while not os.path.exists('give'): time.sleep(0.01)\n"
+    "    libc.pthread_mutex_unlock(lock)\n"
+    "threading.Thread(target=give).start()\n"
+    "print('go', flush=True)\ndone = False\n"
+    "try:\n    libc.pthread_mutex_lock(lock)\nfinally:\n    done = True"
+)
+GRACE = {"HOLDFAST_INTERRUPT_SECONDS": "1"}
+
+
+def interrupt(kernel, way="message"):
+    if way == "signal":
+        os.kill(kernel.pid, signal.SIGINT)
+    else:
+        kernel.control("interrupt_request")
+
+
+@pytest.fixture
+def short(start_kernel):
+    """A kernel with a grace of one second."""
+    return start_kernel(env=GRACE)
+
+
+@pytest.mark.parametrize("head", HEADS, ids=IDS)
+def test_the_traceback_ends_where_the_code_was(short, head):
+    sent = asleep(short, head + "import time\nprint('go', flush=True)\ntime.sleep(100)")
+    interrupt(short, "message")
+    lines = "\n".join(short.finish(sent).content["traceback"])
+    assert "time.sleep" in lines and "interrupt.py" not in lines
+
+
+@pytest.mark.parametrize("way", ["message", "signal"])
+@pytest.mark.parametrize("head", HEADS, ids=IDS)
+def test_code_that_cannot_be_interrupted_is_ended(short, head, way):
+    short.run("kept = [5]")
+    short.settle()
+    sent = asleep(short, head + "kept.append(6)\n" + DEAF)
+    interrupt(short, way)
+    outcome = short.finish(sent)
+    assert outcome.content["ename"] == "KeyboardInterrupt"
+    assert outcome.types.count("error") == 1
+    assert "went on for 1 seconds after its interrupt" in outcome.content["evalue"]
+    assert short.run("kept").result == "[5]"
+    assert short.run(CELL + "kept").result == "[5]"
+
+
+def test_an_ended_home_names_what_is_lost(short):
+    short.run("kept, gen = 5, (i for i in range(3))")
+    short.run("%%execute_with_scorep --road=map\nkept")  # its commit tells what no codec carries
+    sent = asleep(short, DEAF)
+    interrupt(short)
+    outcome = short.finish(sent)
+    assert "variables are those of the last commit" in outcome.content["evalue"]
+    assert "lost: gen (" in outcome.content["evalue"]
+    assert short.run("kept").result == "5"
+
+
+@pytest.mark.parametrize("head", HEADS, ids=IDS)
+def test_an_interrupt_that_the_cell_takes_stops_the_clock(short, head):
+    """It goes on for longer than the grace, to write its results."""
+    code = (
+        "import time\nprint('go', flush=True)\n"
+        "try:\n    time.sleep(100)\nexcept KeyboardInterrupt:\n    time.sleep(2.5)\nsaved = 1"
+    )
+    sent = asleep(short, head + code)
+    interrupt(short)
+    assert short.finish(sent).status == "ok"
+    assert short.run("saved").result == "1"
+
+
+@pytest.mark.parametrize("head", HEADS, ids=IDS)
+def test_a_second_interrupt_does_not_hasten_the_end(start_kernel, head):
+    """Both are the cell's to catch."""
+    kernel = start_kernel(env=GRACE)
+    code = (
+        "import time\nprint('go', flush=True)\ncaught = 0\nwhile caught < 2:\n"
+        "    try:\n        time.sleep(100)\n    except KeyboardInterrupt:\n"
+        "        caught += 1\n        print('caught', flush=True)\ntime.sleep(1.5)"
+    )
+    sent = asleep(kernel, head + code)
+    interrupt(kernel)
+    printed(kernel, sent)
+    at_rest(kernel.workers)
+    interrupt(kernel)
+    assert kernel.finish(sent).status == "ok"
+    assert kernel.run("caught").result == "2"
+
+
+@pytest.mark.parametrize("head", HEADS, ids=IDS)
+def test_a_third_interrupt_is_meant(short, head):
+    """A cell that catches them all is ended."""
+    short.run("kept = [5]")
+    short.settle()
+    code = (
+        "import time\nkept = 0\nprint('go', flush=True)\nwhile True:\n"
+        "    try:\n        time.sleep(100)\n"
+        "    except KeyboardInterrupt: print('caught', flush=True)"
+    )
+    sent = asleep(short, head + code)
+    for _ in range(2):
+        interrupt(short)
+        printed(short, sent)
+        at_rest(short.workers)
+    interrupt(short)
+    outcome = short.finish(sent)
+    assert outcome.content["ename"] == "KeyboardInterrupt"
+    assert "after its interrupt" in outcome.content["evalue"]
+    assert short.run("kept").result == "[5]"
+
+
+def test_a_grace_of_zero_is_for_ever(start_kernel, tmp_path):
+    kernel = start_kernel(env=GRACE, arguments=["--interrupt-seconds", "0"])
+    sent = asleep(kernel, LONG)
+    interrupt(kernel)
+    time.sleep(2.5)  # the grace of the environment, and the second to SIGKILL
+    (tmp_path / "give").touch()
+    outcome = kernel.finish(sent)
+    assert outcome.content["ename"] == "KeyboardInterrupt"
+    assert outcome.content["evalue"] == ""  # the cell's own
+    assert kernel.run("done").result == "True"
+
+
+@pytest.mark.parametrize("seconds", ["x", "-1", "100000"])
+def test_a_wrong_grace_is_refused(seconds, tmp_path):
+    import subprocess
+    import sys
+    from pathlib import Path
+
+    program = Path(sys.executable).parent / "holdfast-kernel"
+    done = subprocess.run(
+        [program, "-f", tmp_path / "none.json", "--interrupt-seconds", seconds],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode != 0 and seconds in done.stderr
+
+
+@pytest.mark.parametrize("head", ["", AT_HOME], ids=["plain", "home"])
+def test_an_interrupt_during_the_await_is_immediate(kernel, head):
+    sent = asleep(
+        kernel, head + "import asyncio\nprint('go', flush=True)\nawait asyncio.sleep(100)"
+    )
+    interrupt(kernel)
+    assert kernel.finish(sent).content["ename"] == "KeyboardInterrupt"
+    assert kernel.run("1").result == "1"
+
+
+def test_a_handler_that_the_cell_set_goes_with_it(kernel):
+    kernel.run("import signal, time\nsignal.signal(signal.SIGINT, signal.SIG_IGN)")
+    sent = asleep(kernel, "print('go', flush=True)\ntime.sleep(100)")
+    interrupt(kernel)
+    assert kernel.finish(sent).content["ename"] == "KeyboardInterrupt"
+
+
+def test_an_interrupt_of_the_commit_is_immediate(kernel, tmp_path):
+    """The home saves on; the cell that waited for it is over."""
+    kernel.run(
+        "import os, pathlib, time\nclass Slow:\n    def __reduce__(self):\n"
+        "        if armed: pathlib.Path('saving').touch()\n"
+        "        while armed and not os.path.exists('go'): time.sleep(0.01)\n"
+        "        return (Slow, ())\n"
+        "armed, slow = 0, Slow()"
+    )
+    kernel.settle()
+    sent = kernel.client.execute("armed, slow = 1, Slow()")
+    waiting = kernel.client.execute(CELL + "open('ran', 'w')")
+    kernel.finish(sent)
+    until((tmp_path / "saving").exists)
+    interrupt(kernel)
+    assert kernel.finish(waiting).content["ename"] == "KeyboardInterrupt"
+    (tmp_path / "go").touch()
+    assert kernel.run("armed = 0; slow is not None").result == "True"
+    assert not (tmp_path / "ran").exists()

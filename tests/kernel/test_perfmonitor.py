@@ -1,0 +1,273 @@
+"""The %perfmonitor commands in a notebook."""
+
+import json
+import os
+import zipfile
+
+import pandas
+import pytest
+from jupyter_client.manager import KernelManager
+
+from tests.conftest import Notebook, write_kernelspec
+
+CELL = "%%execute_with_scorep\n"
+BURN = "import time\nend = time.process_time() + {0}\nwhile time.process_time() < end: pass"
+
+
+def rows(text):
+    """The table of a report: name, and what stands in its columns."""
+    lines = text.split("-" * 65 + "\n")[1].splitlines()
+    table = {line[:25].rstrip(): line[26:].split() for line in lines}
+    return {
+        name: [None if value == "-" else float(value) for value in values]
+        for name, values in table.items()
+    }
+
+
+def shown(outcome):
+    """What a cell displayed, by MIME type."""
+    return [m["content"]["data"] for m in outcome.messages if m["msg_type"] == "display_data"]
+
+
+def told(kernel, line):
+    """The one line on stderr by which a command says what is wrong; the notebook goes on."""
+    outcome = kernel.run(line + "\nafter = 1")
+    assert outcome.status == "ok" and outcome.stream() == "" and not shown(outcome)
+    text = outcome.stream("stderr")
+    assert text.count("\n") == 1 and text.startswith(line.split()[0] + ": ")
+    return text.partition(": ")[2].strip()
+
+
+@pytest.fixture(scope="module")
+def cells(tmp_path_factory):
+    """A kernel that was monitored and isn't any more. Its cells are the numbers below."""
+    place = tmp_path_factory.mktemp("cells")
+    write_kernelspec(place / "kernels")
+    manager = KernelManager(kernel_name="holdfast")
+    manager.kernel_spec_manager.kernel_dirs = [str(place / "kernels")]
+    manager.start_kernel(cwd=str(place), env={**os.environ, "HOLDFAST_ROAD": "map"})
+    kernel = Notebook(manager)
+    kernel.place = place
+    assert "every 0.02 s, and PSS" in kernel.run("%perfmonitor_start 0.02 --pss").stream()
+    kernel.run(BURN.format(0.4))  # 1
+    kernel.run(BURN.format(0.02))  # 2
+    kernel.run("open('out', 'wb').write(bytes(50 << 20)); 1 / 0")  # 3
+    assert kernel.run(CELL + BURN.format(0.3)).status == "ok"  # 4
+    assert kernel.run(CELL + "import os; os.abort()").status == "error"  # 5
+    kernel.run("data = bytearray(b'x') * (300 << 20)")  # 6
+    assert "stopped" in kernel.run("%perfmonitor_stop").stream()  # 7
+    yield kernel
+    kernel.close()
+
+
+def test_reports_after_the_stop(cells):
+    kernel = cells
+    cores = float(kernel.run("import os; len(os.sched_getaffinity(0))").result)
+
+    def report(cell):
+        outcome = kernel.run(f"%perfmonitor_perfreport --text --cell {cell}")
+        text = outcome.stream()
+        assert not outcome.stream("stderr")
+        return text, rows(text)
+
+    text, burnt = report(1)
+    head = "-" * 40 + "\nPerformance Report\n" + "-" * 40 + "\nDuration: "
+    duration = float(text.removeprefix(head).partition("s (cell 1, In [2])\n")[0])
+    assert burnt["CPU Time (s)"][3] == pytest.approx(0.4, rel=0.05)
+    assert burnt["CPU Util (Across CPUs)"][0] == pytest.approx(40 / duration / cores, rel=0.05)
+    assert 0 < burnt["Memory (GB)"][1] <= burnt["Memory (GB)"][0] <= burnt["Memory (GB)"][2]
+    assert burnt["Memory (GB)"][3] > 0.5  # what there may be
+    for name in ("PSS", "USS"):
+        assert 0 < burnt[f"Memory, {name} (GB)"][0] <= burnt["Memory (GB)"][2]
+    text, _ = report(2)
+    assert "(cell 2, In [3])" in text
+    text, raised = report(3)
+    assert raised["I/O Write (MB/s; MB)"][3] == pytest.approx(50, abs=0.5)
+    assert "Cell 3, In [4]: raised." in text
+    for cell, used in ((2, 0.02), (4, 0.3)):
+        assert report(cell)[1]["CPU Time (s)"][3] == pytest.approx(used, rel=0.05, abs=0.001)
+    text, _ = report(5)
+    assert "Cell 5, In [6]: died." in text
+    _, grown = report(6)
+    assert grown["Memory (GB)"][2] - grown["Memory (GB)"][1] == pytest.approx(0.293, rel=0.05)
+    text, several = report("1:4")
+    assert "(cells 1 to 4, In [2] to In [5])" in text
+    assert several["CPU Time (s)"][3] == pytest.approx(
+        sum(report(cell)[1]["CPU Time (s)"][3] for cell in range(1, 5)), abs=0.02
+    )
+    assert "missed; the monitor took" in text
+    (data,) = shown(kernel.run("%perfmonitor_perfreport --cell 1"))
+    assert rows(data["text/plain"]) == burnt and "<td>CPU Time (s)</td>" in data["text/html"]
+    assert "Duration" in kernel.run("%perfmonitor_perfreport --text").stream()
+
+
+def test_plots_histories_and_files(cells):
+    kernel, place = cells, cells.place
+    (data,) = shown(kernel.run("%perfmonitor_plot --cell 1:6"))
+    assert data["text/plain"].startswith("Performance of cells 1 to 6")
+    assert data["image/svg+xml"].startswith("<svg") and "Memory" in data["image/svg+xml"]
+    outcome = kernel.run(
+        "%perfmonitor_plot --metrics cpu_summary --cell 2 --save-jpeg p --pickle p"
+    )
+    assert "The plot is in p.jpg\nThe plot is in p.pkl. " in outcome.stream()
+    assert (place / "p.jpg").read_bytes()[:3] == b"\xff\xd8\xff"
+    (data,) = shown(outcome)
+    assert "Memory" not in data["image/svg+xml"]
+    again = kernel.run("import pickle\npickle.load(open('p.pkl', 'rb'))").messages
+    (result,) = (one["content"] for one in again if one["msg_type"] == "execute_result")
+    assert result["data"]["image/svg+xml"] == data["image/svg+xml"]
+
+    (data,) = shown(kernel.run("%cell_history"))
+    lines = data["text/plain"].splitlines()
+    assert len(lines) == 1 + int(lines[-1].split()[0]) + 1
+    assert "1 / 0" in lines[4] and " error " in lines[4] and " died " in lines[6]
+    assert "%%execute_with_scorep" in data["text/html"]
+    assert shown(kernel.run("%show_cell_history"))
+
+    for suffix, read in (("csv", pandas.read_csv), ("json", pandas.read_json)):
+        out = kernel.run(f"%perfmonitor_export_perfdata p.{suffix} --level process").stream()
+        frame = read(place / f"p.{suffix}")
+        assert out == f"{len(frame)} samples are in p.{suffix}\n"
+        assert set(frame) >= {"time", "cell_index", "cpu_util", "memory", "memory_pss"} | {
+            f"io_{way}_{what}" for way in ("read", "write") for what in ("count", "mb")
+        }
+        written = frame[frame["cell_index"] == 3]["io_write_mb"]
+        assert frame["io_write_mb"].max() >= 50 and len(written)
+        kernel.run(f"%perfmonitor_export_cell_history --file c.{suffix}")
+        cells_frame = read(place / f"c.{suffix}")
+        assert cells_frame["outcome"].tolist()[3:6] == ["error", "ok", "died"]
+        assert cells_frame["duration"][1] >= 0.4
+        for what in ("perfdata", "cell_history"):
+            name = f"loaded_{what}_df"
+            kernel.run(f"%perfmonitor_load_{what} {what[0]}.{suffix}")
+            assert kernel.run(f"len({name})").result == str(
+                len(frame if what == "perfdata" else cells_frame)
+            )
+    kernel.run("%perfmonitor_export_perfdata --level system\n%perfmonitor_export_cell_history")
+    found = kernel.run("sorted(c for c in perfdata_df if c.startswith('cpu_util_'))").result
+    assert "'cpu_util_0'" in found
+    assert (
+        kernel.run("list(cell_history_df['raw_cell'])[0]").result
+        == "'%perfmonitor_start 0.02 --pss'"
+    )
+
+
+def test_a_session_goes_to_an_archive_and_back(cells):
+    kernel, place = cells, cells.place
+    before = kernel.run("%perfmonitor_perfreport --text --cell 1:6").stream().splitlines()
+    assert kernel.run("%export_session mine").stream() == "The session is in mine.zip\n"
+    with zipfile.ZipFile(place / "mine.zip") as file:
+        manifest = json.loads(file.read("manifest.json"))
+        assert set(file.namelist()) == {"manifest.json", *manifest["rows"]}
+    kernel.run("more = 1")
+    assert "now" in kernel.run("%import_session mine.zip").stream()
+    after = kernel.run("%perfmonitor_perfreport --text --cell 1:6").stream().splitlines()
+    assert after[:-1] == before[:-1] and "missed" in after[-1]
+    (data,) = shown(kernel.run("%perfmonitor_plot --cell 1"))
+    assert "Performance of cell 1" in data["text/plain"]
+    assert told(kernel, "%perfmonitor_plot --live").startswith("an imported session is not live")
+    (place / "broken.zip").write_bytes((place / "mine.zip").read_bytes()[:2000])
+    assert "is no archive of a session" in told(kernel, "%import_session broken.zip")
+    kernel.run("%perfmonitor_start\n%perfmonitor_stop")
+    assert "more = 1" in shown(kernel.run("%cell_history"))[0]["text/plain"]
+
+
+def test_what_is_wrong_is_told_in_one_line(kernel):
+    assert told(kernel, "%perfmonitor_stop") == "the monitor isn't running"
+    assert told(kernel, "%perfmonitor_start soon") == "'soon' is no number of seconds"
+    assert told(kernel, "%perfmonitor_start 0") == "0 is no positive number of seconds"
+    assert "0.001" in told(kernel, "%perfmonitor_start 1e-9")
+    assert told(kernel, "%perfmonitor_start 1 2") == "'2' is one word too many"
+    assert told(kernel, "%perfmonitor_perfreport --levl user").endswith("did you mean --level?")
+    assert told(kernel, "%perfmonitor_perfreport --level cluster").startswith(
+        "there is no level cluster here; there are process,"
+    )
+    assert "is reversed" in told(kernel, "%perfmonitor_perfreport --cell 2:1")
+    assert "there is no cell 99" in told(kernel, "%perfmonitor_perfreport --cell 99")
+    assert "there is no metric energy" in told(kernel, "%perfmonitor_plot --metrics energy")
+    assert "isn't running" in told(kernel, "%perfmonitor_plot --live")
+    kernel.run("%perfmonitor_start 0.1")
+    assert "can't be written" in told(kernel, "%perfmonitor_export_perfdata /proc/none/p.csv")
+    assert "suffix" in told(kernel, "%perfmonitor_export_cell_history cells.xls")
+    assert "can't be read" in told(kernel, "%import_session none.zip")
+    assert "the file is missing" in told(kernel, "%perfmonitor_load_perfdata")
+    assert "quotation mark" in told(kernel, '%export_session "half')
+
+
+def test_help_resources_and_scripts(kernel, tmp_path):
+    text = kernel.run("%perfmonitor_help").stream()
+    for line in (
+        "%perfmonitor_start [INTERVAL]",
+        "%import_session FILE",
+        "2:8",
+        "io_read_mb",
+        "--cell 3:",
+    ):
+        assert line in text
+    text = kernel.run("%perfmonitor_resources").stream()
+    assert "CPUs: " in text and "Memory: " in text and "GPUs: " in text
+    kernel.run("%start_write_script made.py")
+    kernel.run("a = 1")
+    kernel.run("%who")
+    assert "2 cells" in kernel.run("%end_write_script").stream()
+    assert "a = 1\n\n# %who\n" in (tmp_path / "made.py").read_text()
+
+
+def test_cells_of_a_multi_cell_step(map_kernel):
+    kernel = map_kernel
+    kernel.run("%perfmonitor_start 0.05")
+    kernel.run("%%enable_multicellmode")
+    kernel.run(BURN.format(0.2))
+    kernel.run(BURN.format(0.2))
+    assert kernel.run("%%finalize_multicellmode").status == "ok"
+    text = kernel.run("%perfmonitor_perfreport --text --cell -1").stream()
+    assert rows(text)["CPU Time (s)"][3] == pytest.approx(0.4, abs=0.1)
+
+
+def test_who_uses_no_command_imports_nothing_of_it(map_kernel):
+    kernel = map_kernel
+    ours = "sorted(m for m in __import__('sys').modules if m.startswith('holdfast.monitor'))"
+    least = "['holdfast.monitor', 'holdfast.monitor.registration']"
+    assert kernel.run(ours).result == least
+    assert kernel.run(CELL + ours).result == least
+    kernel.run("%perfmonitor_help")
+    assert kernel.run(ours).result != least
+
+
+def test_a_notebook_for_jumper(kernel):
+    assert "%perfmonitor_help" in kernel.run("%load_ext jumper_extension").stream()
+    kernel.run("%perfmonitor_fast_setup")
+    assert shown(kernel.run("x = 1"))
+    kernel.run("%load_ext holdfast")  # the same commands again
+    (data,) = shown(kernel.run("x"))  # and one report
+    assert kernel.run("import jumper_extension; jumper_extension.__name__").status == "ok"
+
+
+def test_a_live_plot_ends_by_itself(kernel):
+    living = "sum(t.name == 'holdfast-live-plot' for t in threading.enumerate())"
+    assert "isn't running" in told(kernel, "%perfmonitor_plot --live")
+    kernel.run("import threading, time\n%perfmonitor_start 0.05")
+    outcome = kernel.run("%perfmonitor_plot --live 0.1 1")
+    plot, adds = (
+        message["content"]["transient"]["display_id"]
+        for message in outcome.messages
+        if message["msg_type"] == "display_data"
+    )
+    found = []
+    while found.count(adds) < 2:  # new samples, while a cell runs
+        found += updates(kernel.run("time.sleep(0.4)"))
+    assert plot not in found
+    ended = updates(kernel.run(f"%perfmonitor_stop\nwhile {living}: time.sleep(0.05)"))
+    assert ended[-2:] == [plot, adds]  # all of it, for a notebook that is saved
+    assert "a live plot needs a plain cell" in kernel.run(
+        "%%execute_with_scorep --road=map\n%perfmonitor_start 0.05\n%perfmonitor_plot --live"
+    ).stream("stderr")
+
+
+def updates(outcome):
+    """The displays that were updated under a cell."""
+    return [
+        message["content"]["transient"]["display_id"]
+        for message in outcome.messages
+        if message["msg_type"] == "update_display_data"
+    ]

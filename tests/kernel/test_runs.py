@@ -1,0 +1,193 @@
+"""%trace over the real kernel: which trace it finds, what it shows, what it writes."""
+
+import base64
+import json
+import pstats
+import re
+import shutil
+
+import pytest
+
+pytest.importorskip("holdfast._views")
+
+CELL = "%%execute_with_scorep\n"
+
+
+def text_of(outcome):
+    """The title, and calls by function, as `%trace --text` prints them."""
+    title, *lines = outcome.stream().splitlines()
+    found = {}
+    for line in lines[1:]:
+        if match := re.match(r"(\S.*?) +([\d,]+) +[\d.]+ +[\d.]+", line):
+            found[match[1]] = int(match[2].replace(",", ""))
+    return title, found
+
+
+def shown(outcome):
+    return [
+        m["content"]["data"]
+        for m in outcome.messages
+        if m["msg_type"] in ("display_data", "execute_result")
+    ]
+
+
+def test_a_cell_and_its_run_before(either_kernel, tmp_path):
+    kernel = either_kernel
+    assert "no instrumented cell has run yet" in kernel.run("%trace").stream("stderr")
+    kernel.run(
+        "def gone(): pass\ndef f(n):\n    if limit == 3 and not n: gone()\n"
+        "    return n and f(n - 1)\nlimit = 3"
+    )
+    kernel.run(CELL + "f(limit)")
+    assert "no run before it" in kernel.run("%trace --view compare").stream("stderr")
+    kernel.run("limit = 5")
+    kernel.run(CELL + "f(limit)")
+    count = int(kernel.run("len(In) - 1").result)
+    assert text_of(kernel.run("%trace --text")) == (
+        f"cell In[{count - 1}]",
+        {"__main__:f": 6, f"cell In[{count - 1}]": 1},
+    )
+    assert text_of(kernel.run(f"%trace {count - 4} --text"))[1]["__main__:f"] == 4
+    told = kernel.run("%trace --view compare --text").stream()
+    head = (
+        rf"cell In\[{count - 1}\]: [\d.]+ s, [\d.]+ s in cell In\[{count - 4}\], \d\d:\d\d:\d\d\n"
+    )
+    assert re.match(head, told)
+    assert re.search(r"\n__main__:f +6 +4 ", told) and re.search(r"\n__main__:gone +0 +1 ", told)
+    for view in ("timeline", "flame", "table", "compare"):
+        (data,) = shown(kernel.run(f"%trace --view {view}"))
+        assert {"text/html", "image/svg+xml", "text/plain"} <= data.keys()
+    result = kernel.run(
+        "from holdfast import views\nt = views.trace()\nd = t.data()\n"
+        "now, old = (dict(zip(x['region'], x['visits'])) for x in (d['table'], d['previous']['table']))\n"
+        "names = d['regions']['name']\n"
+        "sorted((names[i], now[i], old.get(i)) for i in now if 'FLUSH' not in names[i])"
+    ).result
+    assert eval(result) == [("__main__:f", 6, 4), (f"cell In[{count - 1}]", 1, 1)]
+    both = "[(r['name'], r['visits'], r['before']['visits']) for r in t.comparison()]"
+    found = eval(kernel.run(f"sorted(r for r in {both} if '__main__' in r[0])").result)
+    assert found == [("__main__:f", 6, 4), ("__main__:gone", 0, 1)]
+    assert eval(kernel.run("{c['index']: c['source'] for c in d['cells']}").result)[2].startswith(
+        "def gone(): pass"
+    )
+
+
+def test_exports_are_read_back(kernel, tmp_path):
+    kernel.run("def f(): pass")
+    kernel.run(CELL + "for _ in range(700): f()")
+    names = "a.pstats b.json c.speedscope.json d.callgrind e.folded f.cubex g.html h.svg".split()
+    for name in names:
+        assert str(tmp_path / name) in kernel.run(f"%trace --export {name}").stream()
+    stats = pstats.Stats(str(tmp_path / "a.pstats")).stats
+    assert sum(value[1] for key, value in stats.items() if "__main__:f" in key[2]) == 700
+    events = json.loads((tmp_path / "b.json").read_text())["traceEvents"]
+    assert sum(event["name"] == "__main__:f" for event in events) == 700
+    assert "<script" in (tmp_path / "g.html").read_text()
+    assert (tmp_path / "h.svg").read_text().startswith("<svg")
+
+
+def test_what_is_wrong_is_one_line(kernel, tmp_path):
+    kernel.run(CELL + "1")
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "traces.otf2").write_bytes(b"x" * 300)
+    (tmp_path / "kept").mkdir()
+    for line, said in {
+        "77": "no instrumented cell that ran; those that did: 1",
+        "--view nonsense": "invalid choice: 'nonsense'",
+        "--colour": "unrecognized arguments",
+        "--range 2:1": "is empty",
+        "--range x": "no range like",
+        "--export /nonexistent/a.json": "No such file",
+        "--export kept": "the name's end",
+        "nowhere": "there is no trace nowhere",
+        "broken": "can't be read",
+        "'": "quotation",
+    }.items():
+        outcome = kernel.run(f"%trace {line}")
+        assert outcome.status == "ok" and not outcome.stream()
+        told = outcome.stream("stderr")
+        assert told.startswith("%trace: ") and told.count("\n") == 1 and said in told
+    kernel.run("import shutil, glob\nfor p in glob.glob('scorep-*'): shutil.rmtree(p)")
+    assert "there is no trace" in kernel.run("%trace").stream("stderr")
+    assert "%trace [CELL" in kernel.run("%trace --help").stream()
+
+
+@pytest.mark.parametrize("road", ["map", "home"])
+def test_cells_that_died_and_a_later_home(start_kernel, road):
+    kernel = start_kernel(env={"HOLDFAST_ROAD": road})
+    kernel.run("import os, signal\ndef f(): pass")
+    kernel.run(CELL + "for _ in range(40): f()")
+    kernel.run(CELL + "for _ in range(400): f()\nos.kill(os.getpid(), signal.SIGKILL)")
+    title, found = text_of(kernel.run("%trace --text"))
+    assert title == "cell In[3]" and found["__main__:f"] == 400
+    assert text_of(kernel.run("%trace 2 --text"))[1]["__main__:f"] == 40
+    (data,) = shown(kernel.run("%trace 3"))
+    assert "ended died" in data["text/plain"]
+
+
+def test_processes_threads_and_multi_cell_mode(kernel):
+    kernel.run("import multiprocessing, threading\ndef f(n): return n\ndef work():\n    f(1); f(2)")
+    kernel.run("%%enable_multicellmode")
+    kernel.run("t = threading.Thread(target=work); t.start(); t.join()")
+    kernel.run(
+        "with multiprocessing.get_context('fork').Pool(2) as pool: _ = pool.map(f, range(10), 5)"
+    )
+    kernel.run("%%finalize_multicellmode")
+    kernel.run("from holdfast import views\nt = views.trace()")
+    assert kernel.run("t.title").result.startswith("'multi-cell run In[")
+    calls = kernel.run("[r['visits'] for r in t.table() if r['name'] == '__main__:f']").result
+    assert calls == "[12]"
+    rows = kernel.run("[(r['process'], r['thread']) for r in t.read().found['rows']]").result
+    assert len({process for process, _ in eval(rows)}) >= 2
+    assert len(eval(rows)) >= 3
+
+
+def test_a_directory_that_a_later_cell_took(kernel):
+    kernel.run(
+        "%%scorep_env\nSCOREP_EXPERIMENT_DIRECTORY=same\nSCOREP_OVERWRITE_EXPERIMENT_DIRECTORY=true"
+    )
+    kernel.run("def f(): pass")
+    kernel.run(CELL + "f()")
+    kernel.run(CELL + "f(); f()")
+    told = kernel.run("%trace 3").stream("stderr")
+    assert "the trace of In[3] is gone" in told and "In[4]" in told
+    assert text_of(kernel.run("%trace --text"))[1]["__main__:f"] == 2
+    assert text_of(kernel.run("%trace same --text"))[1]["__main__:f"] == 2
+
+
+def test_nothing_of_it_is_loaded_before_it_is_asked_for(either_kernel):
+    either_kernel.run(CELL + "1")
+    loaded = "[m for m in __import__('sys').modules if 'holdfast' in m and 'views' in m]"
+    assert either_kernel.run(loaded).result == "[]"
+
+
+def test_a_page_holds_its_data_and_the_monitors(kernel):
+    kernel.run("%perfmonitor_start 0.01")
+    kernel.run("import time\ndef f(): time.sleep(0.4)")
+    kernel.run(CELL + "f()")
+    (data,) = shown(kernel.run("%trace"))
+    kernel.run("from holdfast import views\nd = views.trace().data()")
+    tracks = eval(kernel.run("[(x['name'], len(x['time'])) for x in d['tracks']]").result)
+    assert {"CPU", "Memory"} <= dict(tracks).keys() and min(dict(tracks).values()) > 2
+    inside = "all(d['begin'] <= t <= d['end'] for x in d['tracks'] for t in x['time'])"
+    assert kernel.run(inside).result == "True"
+    assert "http://" not in re.sub(r"http://www\.w3\.org/\S+", "", data["text/html"])
+    assert re.search(r"data:image/svg\+xml;base64,", data["text/html"])
+    still = re.search(r"base64,([^\"]+)", data["text/html"])[1]
+    assert base64.b64decode(still).startswith(b"<svg")
+
+
+@pytest.mark.skipif(shutil.which("scorep-config") is None, reason="there is no scorep-config")
+def test_a_trace_of_score_p(start_kernel):
+    kernel = start_kernel(env={"HOLDFAST_RECORDER": "auto", "SCOREP_ENABLE_TRACING": "true"})
+    kernel.run("def f(n):\n    return n and f(n - 1)")
+    outcome = kernel.run(CELL + "f(9)")
+    (line,) = outcome.verdicts
+    assert "; 22 events, recording not measured; " in line["text/plain"]
+    title, found = text_of(kernel.run("%trace --text"))
+    assert title == "cell In[2]" and found["__main__:f"] == 10
+    assert shown(kernel.run("%trace --view flame"))
+    kernel.run(CELL + "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)")
+    told = kernel.run("%trace").stream("stderr")
+    assert told == "%trace: In[5] died and left no trace\n"
+    assert text_of(kernel.run("%trace 2 --text"))[1]["__main__:f"] == 10

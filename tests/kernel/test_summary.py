@@ -1,0 +1,103 @@
+"""The line below an instrumented cell says what the cell did, as far as that is known."""
+
+import re
+
+import pytest
+
+CELL = "%%execute_with_scorep\n"
+SIZES = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+
+
+def verdict(outcome):
+    """The text of the one display that is marked as the verdict, or None."""
+    if not outcome.verdicts:
+        return None
+    (data,) = outcome.verdicts
+    plain = re.sub(r"<[^>]*>", "", data["text/html"])
+    assert plain == data["text/plain"] + " &middot; %trace shows where"
+    return data["text/plain"]
+
+
+def number(pattern, text):
+    match = re.search(pattern, text)
+    assert match, (pattern, text)
+    value = float(match[1].replace(",", ""))
+    return value * SIZES[match[2]] if match.re.groups == 2 else value
+
+
+BYTES = r"([\d.]+) (B|KiB|MiB|GiB)"
+
+
+def test_it_says_what_the_cell_did(either_kernel, tmp_path):
+    kernel = either_kernel
+    kernel.run("def f(): pass\nimport os, time\nkept = None")
+    outcome = kernel.run(
+        CELL + "for _ in range(3000): f()\n"
+        "block = bytearray(os.urandom(1)) * (64 << 20)\n"
+        "kept = block[:32 << 20]\ndel block\n"
+        f"with open({str(tmp_path / 'written')!r}, 'wb', 0) as file: _ = file.write(b'x' * (5 << 20))\n"
+        "end = time.process_time() + 0.2\nwhile time.process_time() < end: pass"
+    )
+    text = verdict(outcome)
+    # 3000 calls and the cell; a function or two of the standard library's in Python.
+    assert 6002 <= number(r"([\d,]+) events", text) <= 6010
+    # At home IPython may write its history meanwhile: 60 KiB for a new file.
+    assert number(rf"wrote {BYTES}", text) == pytest.approx(5 << 20, rel=0.05)
+    peak = number(rf"memory up to {BYTES}", text)
+    grown = number(rf"\(\+{BYTES}\)", text)
+    assert (32 << 20) * 0.95 < grown < (32 << 20) * 1.3
+    assert peak > grown + (60 << 20)
+    assert 0 < number(r"on ([\d.]+) cores", text) <= 1.2
+    assert re.search(r"; in [\d.]+ m?s.*, out [\d.]+ m?s", text)
+    assert outcome.cost["cpu_ms"] > 200
+    last = [message["msg_type"] for message in outcome.everything[-2:]]
+    assert last == ["display_data", "status"]  # after the cell's own outputs
+
+
+def test_who_waits_knows_what_an_event_costs(map_kernel):
+    kernel = map_kernel
+    kernel.run("def f(): pass")
+    for _ in range(20):  # a process that waits for a cell measures it when it has nothing to do
+        outcome = kernel.run(CELL + "for _ in range(20000): f()")
+        if outcome.cost["recorder_ms"]:
+            break
+    took = outcome.cost["recorder_ms"]
+    assert 0 < took < outcome.cost["run_ms"]
+    assert f"recording took {took:.1f} ms (" in verdict(outcome)
+
+
+def test_cells_that_fail_have_it_and_others_dont(kernel):
+    assert "2 events" in verdict(kernel.run(CELL + "1 / 0"))
+    assert verdict(kernel.run("1")) is None
+    assert verdict(kernel.run("%%isolated\n1")) is None
+    assert verdict(kernel.run(CELL + "1", silent=True)) is None
+
+
+def test_events_of_other_processes_are_counted(kernel):
+    text = verdict(
+        kernel.run(
+            CELL + "import os\ndef f(): pass\nchild = os.fork()\n"
+            "for _ in range(10 if child else 1000): f()\n"
+            "if not child: os._exit(0)\n_ = os.waitpid(child, 0)"
+        )
+    )
+    others = number(r"\(([\d,]+) of other processes\)", text)
+    assert 2000 <= others <= 2010
+    assert 2022 <= number(r"([\d,]+) events \(", text) < 2100, "fork() has functions of its own"
+
+
+def test_it_can_be_switched_off(either_kernel):
+    kernel = either_kernel
+    kernel.run("%trace --verdict off")
+    assert verdict(kernel.run(CELL + "1")) is None
+    kernel.run("%trace --verdict on")
+    assert verdict(kernel.run(CELL + "1"))
+    kernel.run("%env HOLDFAST_VERDICT=off")
+    assert verdict(kernel.run(CELL + "1")) is None
+
+
+def test_multi_cell_mode(kernel):
+    kernel.run("%%enable_multicellmode")
+    kernel.run("1")
+    kernel.run("2")
+    assert " events" in verdict(kernel.run("%%finalize_multicellmode"))

@@ -1,0 +1,102 @@
+"""Widgets that a cell process made answer the page when it has ended."""
+
+import pytest
+
+pytest.importorskip("ipywidgets")
+RECORD = "%%execute_with_scorep --road=map\n"
+MAKE = """
+import ipywidgets
+class Level(ipywidgets.IntSlider):
+    "A class of the notebook's."
+seen = []
+slider = Level(description='moved', max=1000)
+slider.observe(lambda change: seen.append(change.new), 'value')
+box = ipywidgets.VBox([slider, ipywidgets.Button(description='press')])
+box.children[1].on_click(lambda button: seen.append(button.description))
+ipywidgets.interact(lambda x: seen.append(x), x=(0, 1000, 1))
+box
+"""
+
+
+def opened(outcome):
+    """The ids of the widgets that the page has learnt of, by the names of their models."""
+    return {
+        message["content"]["data"]["state"]["_model_name"]: message["content"]["comm_id"]
+        for message in outcome.messages
+        if message["msg_type"] == "comm_open"
+    }
+
+
+def tell(kernel, comm_id, data):
+    """What the page sends; all that comes back of kind comm_msg."""
+    message = kernel.client.session.msg("comm_msg", {"comm_id": comm_id, "data": data})
+    kernel.client.shell_channel.send(message)
+    back = []
+    while True:
+        got = kernel.client.get_iopub_msg(timeout=60)
+        if got["parent_header"].get("msg_id") != message["header"]["msg_id"]:
+            continue
+        if got["msg_type"] == "status" and got["content"]["execution_state"] == "idle":
+            return back
+        back.append(got)
+
+
+def update(kernel, comm_id, value):
+    return tell(
+        kernel, comm_id, {"method": "update", "state": {"value": value}, "buffer_paths": []}
+    )
+
+
+@pytest.mark.parametrize("before", ["", "import ipywidgets, numpy as np"])
+def test_they_go_on_at_home(start_kernel, before):
+    kernel = start_kernel()
+    kernel.run(before)
+    made = kernel.run(RECORD + MAKE)
+    assert made.status == "ok" and "not carried" not in made.stream("stderr")
+    assert not [m for m in made.messages if m["msg_type"] == "comm_close"]
+    ids = opened(made)
+    assert (
+        kernel.run("slider.comm.comm_id in ipywidgets.widgets.widget._instances").result == "True"
+    )
+
+    # The last slider that was opened is the one of `interact`.
+    own = kernel.run("print(slider.comm.comm_id)").stream().strip()
+    assert update(kernel, own, 70)
+    update(kernel, ids["IntSliderModel"], 33)
+    tell(kernel, ids["ButtonModel"], {"method": "custom", "content": {"event": "click"}})
+    assert kernel.run("seen[-3:], slider.value").result == "([70, 33, 'press'], 70)"
+    checks = (
+        "type(slider) is Level, box.children[0] is slider, [n for n in dir() if 'widget_' in n]"
+    )
+    assert kernel.run(checks).result == "(True, True, [])"
+
+    # And a value that is set at home moves it on the page.
+    moved = [
+        m["content"] for m in kernel.run("slider.value = 9").messages if "comm" in m["msg_type"]
+    ]
+    assert [(content["comm_id"], content["data"]["state"]) for content in moved] == [
+        (own, {"value": 9})
+    ]
+
+
+def test_a_cell_that_names_one_runs_where_it_is(start_kernel):
+    kernel = start_kernel()
+    kernel.run(RECORD + MAKE)
+    for value in 3, 4:
+        outcome = kernel.run(f"%%execute_with_scorep\nslider.value = {value}\nlen(seen)")
+        assert outcome.status == "ok", outcome.content
+        assert [m for m in outcome.messages if m["msg_type"] == "comm_msg"]
+        assert kernel.run("slider.value, seen[-1]").result == f"({value}, {value})"
+    apart = kernel.run(RECORD + "slider")
+    assert "a widget stays in the notebook's own process" in apart.content["evalue"]
+
+
+def test_what_cannot_be_carried_in_one_is_told(start_kernel):
+    kernel = start_kernel()
+    outcome = kernel.run(
+        RECORD + "import ipywidgets\nvalues = (i for i in range(3))\nkept = ipywidgets.IntText()\n"
+        "slider = ipywidgets.IntSlider()\nslider.observe(lambda change, v=values: next(v))"
+    )
+    told = outcome.stream("stderr")
+    assert "slider" in told and "generator" in told and "_holdfast_widget" not in told
+    assert kernel.run("kept.value").result == "0"

@@ -1,0 +1,71 @@
+"""Waiting for what happens, not for a time in which it should have: machines are busy."""
+
+import os
+import time
+from pathlib import Path
+
+# More than anything takes where four tests share a processor: who waits for longer has failed.
+SECONDS = 60
+
+
+def until(happened, told=None, seconds=SECONDS, pause=0.01):
+    """The first true value of `happened()`. `told` says what it is, or is asked for what is wrong."""
+    deadline = time.monotonic() + seconds
+    while not (found := happened()):
+        assert time.monotonic() < deadline, told() if callable(told) else told
+        time.sleep(pause)
+    return found
+
+
+def printed(kernel, sent):
+    """Wait until something that the cell printed is here."""
+    while True:
+        message = kernel.client.get_iopub_msg(timeout=SECONDS)
+        if message["parent_header"].get("msg_id") != sent:
+            continue
+        if message["msg_type"] == "stream":
+            return
+        assert message["content"].get("execution_state") != "idle", "it printed nothing"
+
+
+def at_rest(processes):
+    """Wait until all processes of a function's list sleep.
+
+    A process that has yet to get there runs, or would if it had a processor. Who waits for the
+    interpreter's lock for a moment is passed over by looking several times.
+    """
+    looks = 0
+    while looks < 5:
+        time.sleep(0.02)
+        looks = looks + 1 if all(state(pid) in "SZ" for pid in processes()) else 0
+
+
+def complete(kernel, without=0):
+    """Wait until the home and those that wait for a cell are there, and a dead one isn't.
+
+    So the frontend has heard of its death.
+    """
+    wanted = 3 if os.cpu_count() > 1 else 2
+    until(lambda: len(kernel.workers()) == wanted and without not in kernel.workers())
+
+
+def begun(kernel, code):
+    """Send a cell that prints; its id, once something of that is here."""
+    sent = kernel.client.execute(code)
+    printed(kernel, sent)
+    return sent
+
+
+def asleep(kernel, code):
+    """Send a cell that prints and then waits; its id, once it does."""
+    sent = begun(kernel, code)
+    at_rest(kernel.workers)
+    return sent
+
+
+def state(pid):
+    """A process's state as ps shows it; Z once it is gone."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return "Z"
