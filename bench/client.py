@@ -10,6 +10,7 @@ import tempfile
 import time
 
 import measure
+import ports
 import zmq
 from jupyter_client.manager import KernelManager
 from traitlets.config import Config
@@ -33,7 +34,9 @@ class Kernel:
         context = zmq.Context()
         context.setsockopt(zmq.RECONNECT_IVL, 1)  # ms; 100 would be in each start
         context.setsockopt(zmq.RCVHWM, 0)  # what is lost isn't lost here
-        self.manager = KernelManager(kernel_name=name, config=config, context=context)
+        self.manager = KernelManager(
+            kernel_name=name, config=config, context=context, **ports.of_kernel()
+        )
         options = {"env": environment} if environment is not None else {}
         self.began = time.perf_counter()
         self.manager.start_kernel(cwd=self.directory.name, **options)
