@@ -250,7 +250,8 @@ class Notebook:
         """Turn the debugger on.
 
         While a notebook opens, JupyterLab asks the kernel for the debugger's state several
-        times. It may drop a click that comes meanwhile: no request is sent for it.
+        times. It may drop a click that comes meanwhile: no request is sent for it. The debugger's
+        side bar, once open, may leave the toolbar no room for the button that was pressed.
         """
         from playwright.sync_api import TimeoutError
 
@@ -258,7 +259,7 @@ class Notebook:
         for _ in range(6):
             self.page.locator(".jp-DebuggerBugButton").first.click()
             with contextlib.suppress(TimeoutError):
-                pressed.wait_for(timeout=10_000)
+                pressed.wait_for(state="attached", timeout=10_000)
                 return
         raise AssertionError("the debugger isn't turned on")
 
