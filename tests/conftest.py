@@ -10,6 +10,8 @@ import threading
 import time
 from pathlib import Path
 
+import effort
+import hypothesis
 import pytest
 from jupyter_client.connect import LocalPortCache
 
@@ -19,6 +21,10 @@ import ports  # noqa: E402
 del sys.path[0]
 # Of each kernel that these tests start.
 LocalPortCache.find_available_port = lambda self, ip: ports.free_port(ip)
+
+# CI tries the same random examples each time; who asks for more of them (effort.py) gets others.
+hypothesis.settings.register_profile("holdfast", derandomize=effort.EFFORT == 1)
+hypothesis.settings.load_profile("holdfast")
 
 # A Score-P on PATH would record what the tests of the built-in recorder look at. Those of
 # Score-P's ask for it.

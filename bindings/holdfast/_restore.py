@@ -5,6 +5,7 @@ the objects that they are given perhaps still empty: whatever can be in a cycle 
 is made first and filled afterwards.
 """
 
+import contextlib
 import enum
 import io
 import pickle
@@ -31,16 +32,23 @@ def make_array(owner, dtype, shape, strides, offset, writeable):
 
 def make_view(base, dtype, shape, strides, offset, writeable):
     # As bytes: not every dtype can be had through the buffer protocol. NumPy makes the
-    # outermost array the base of the result, which is `base` again. That may have been
-    # made read-only after its views were taken.
+    # outermost array the base of the result, which is `base` again.
+    with opened(base, writeable):
+        flat = base if base.flags.c_contiguous else base.T
+        return make_array(flat.reshape(-1).view("u1"), dtype, shape, strides, offset, writeable)
+
+
+@contextlib.contextmanager
+def opened(base, writeable):
+    """A base that may have been made read-only after views that can be written were taken."""
     read_only = writeable and not base.flags.writeable
     if read_only:
         base.flags.writeable = True
-    flat = base if base.flags.c_contiguous else base.T
-    view = make_array(flat.reshape(-1).view("u1"), dtype, shape, strides, offset, writeable)
-    if read_only:
-        base.flags.writeable = False
-    return view
+    try:
+        yield
+    finally:
+        if read_only:
+            base.flags.writeable = False
 
 
 def make_objects(shape, dtype, order):

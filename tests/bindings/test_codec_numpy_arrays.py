@@ -190,6 +190,23 @@ def test_views_of_objects_stay_views(home):
     assert home.ns["after"] == ["again"] * 3
 
 
+def test_views_of_objects_keep_whether_they_may_be_written(home):
+    texts = "np.array(['a', 'b'], dtype=np.dtypes.StringDType())" if NUMPY_2 else "o[:2]"
+    carry(
+        home,
+        "o = np.array([1, 'a', [1]], dtype=object)\nback, tail = o[::-1], o[1:]\n"
+        f"t = {texts}\nrest = t[1:]\nfor one in o, tail, t: one.flags.writeable = False",
+    )
+    answer = home.other(
+        "names.bind(ns)\nns['back'][2] = 'x'\n"
+        "flags = [ns[name].flags.writeable for name in ('o', 'back', 'tail', 't', 'rest')]\n"
+        "answer(flags=flags, seen=ns['o'][0])\npublish(save(ns))"
+    )
+    assert answer == {"flags": [False, True, False, False, NUMPY_2], "seen": "x"}
+    home.names.adopt(home.ns)
+    assert home.ns["back"].flags.writeable and not home.ns["o"].flags.writeable
+
+
 # ---- everything NumPy has -------------------------------------------------------------------
 
 KINDS = {

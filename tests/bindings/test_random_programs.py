@@ -11,7 +11,6 @@ import pytest
 from trace_reader import AVAILABLE
 
 pytest.importorskip("holdfast._recorder")
-hypothesis = pytest.importorskip("hypothesis")
 pytestmark = pytest.mark.skipif(not AVAILABLE, reason="otf2-print is not installed")
 
 from hypothesis import HealthCheck, given, settings  # noqa: E402
@@ -124,7 +123,6 @@ def programs(draw):
 @settings(
     max_examples=25,
     deadline=None,
-    derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(program=programs())

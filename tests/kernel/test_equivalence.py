@@ -182,7 +182,6 @@ def check(kernel, setup, notebook):
 examples = settings(
     max_examples=effort.examples(20),
     deadline=None,
-    derandomize=effort.EFFORT == 1,  # CI runs the same notebooks each time
     phases=[Phase.generate],  # an example takes a second: the first that fails is told
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

@@ -20,6 +20,7 @@ import typing as t
 
 import numpy as np
 
+from .. import _restore
 from . import Codec, register
 
 _byte_bounds = getattr(np, "byte_bounds", None)  # before NumPy 2
@@ -232,14 +233,15 @@ def _is_inside(array, base):
 
 
 def _make_view_of_objects(base, name, shape, strides, start, writeable):
-    flat = base.reshape(-1)
-    flat = flat if name is None else flat[name]
-    if base.dtype.kind == "T":
-        step = strides[0] // flat.strides[0]
-        stop = start + step * shape[0]
-        view = flat[start : stop if stop >= 0 else None : step] if shape[0] else flat[:0]
-    else:
-        view = np.lib.stride_tricks.as_strided(flat[start:], shape, strides)
+    with _restore.opened(base, writeable):
+        flat = base.reshape(-1)
+        flat = flat if name is None else flat[name]
+        if base.dtype.kind == "T":
+            step = strides[0] // flat.strides[0]
+            stop = start + step * shape[0]
+            view = flat[start : stop if stop >= 0 else None : step] if shape[0] else flat[:0]
+        else:
+            view = np.lib.stride_tricks.as_strided(flat[start:], shape, strides)
     if not writeable:
         view.flags.writeable = False
     return view
