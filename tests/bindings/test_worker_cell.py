@@ -196,6 +196,45 @@ def test_process_state(kernel, tmp_path):
     assert here.result == "('2', False, 1, 1, True, True, True)"
 
 
+MODULE = "value = {}\ndef get(): return value\nclass Made:\n    def get(self): return value\n"
+
+
+def test_what_a_cell_made_of_a_module_it_found(kernel, tmp_path):
+    """In a directory that it put on sys.path, and after the directory of a relative one was left."""
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "found_by_cell.py").write_text(MODULE.format(3))
+    kernel.instrumented(
+        "import sys; sys.path.append('sub')\nimport found_by_cell\n"
+        "made, get = found_by_cell.Made(), found_by_cell.get"
+    )
+    assert kernel.plain("made.get(), get(), type(made) is found_by_cell.Made").result == (
+        "(3, 3, True)"
+    )
+    kernel.instrumented("import os; os.chdir('sub'); again = found_by_cell.Made()")
+    assert kernel.instrumented("again.get(), made.get(), get()").result == "(3, 3, 3)"
+    assert kernel.plain("again.get(), made.get(), get()").result == "(3, 3, 3)"
+
+
+LOCATE = """import importlib.util as util, sys
+spec = util.spec_from_file_location({0!r}, {1!r})
+{0} = sys.modules[{0!r}] = util.module_from_spec(spec)
+spec.loader.exec_module({0})
+{0}_made, {0}_get = {0}.Made(), {0}.get
+"""
+
+
+@pytest.mark.parametrize("file", ["other name.py", "package/__init__.py"])
+def test_modules_made_from_files(kernel, tmp_path, file):
+    (tmp_path / file).parent.mkdir(exist_ok=True)
+    (tmp_path / file).write_text(MODULE.format(4))
+    kernel.plain(LOCATE.format("located", file))
+    check = "{0}_made.get(), {0}_get(), {0}.get(), type({0}_made) is {0}.Made"
+    assert kernel.instrumented(check.format("located")).result == "(4, 4, 4, True)"
+    kernel.instrumented(LOCATE.format("in_cell", file))
+    assert kernel.plain(check.format("in_cell")).result == "(4, 4, 4, True)"
+    assert kernel.instrumented(check.format("in_cell")).result == "(4, 4, 4, True)"
+
+
 def test_numpy_random_state(kernel):
     pytest.importorskip("numpy")
     kernel.plain("import numpy as np\nnp.random.seed(5)\nexpected = np.random.RandomState(5)")

@@ -15,6 +15,7 @@ import sys
 import threading
 import typing as t
 
+from holdfast import _store
 from holdfast._patches import is_patch
 from holdfast._threads import alone, is_service
 from holdfast.codecs import handles, lending, widgets
@@ -59,8 +60,6 @@ class Home(Worker):
         lending.desk.answers = True
         self._owed: set[str] = set()  # names with memory that the store has no bytes of
         if self.session is not None:
-            from holdfast import _store
-
             self.names = _store.Names(self.session)
             if self.session.generation > 0:
                 self._take_over()
@@ -296,8 +295,6 @@ class Home(Worker):
             handles.table.forget_arrived()
             lending.desk.forget_arrived()
             self._note_owed(adopted["changed"])
-            new = self.names.extra("state") or {}
-            state.apply(new, self._committed_state, shell)
             memory = self.names.extra("results")
             if memory is not None:
                 results.restore_results(shell, memory)
@@ -307,8 +304,11 @@ class Home(Worker):
             results.store_input(shell, number, frame.get("code", ""), memory)
             shell.execution_count = number + 1
 
-    def _adopt(self) -> dict[str, t.Any]:
-        """Bind what differs in the current generation; what Names.adopt tells of it."""
+    def _adopt(self, has_state: bool = True) -> dict[str, t.Any]:
+        """Take over what differs in the current generation; what Names.adopt tells of it."""
+        if has_state:  # of the process: where modules are found, which decoding imports
+            new = _store.Names(self.session).extra("state") or {}
+            state.apply(new, self._committed_state, self.shell)
         adopted = self.names.adopt(self.shell.user_ns)
         for found, part in remake(self.names, self.shell.user_ns, adopted["absent"]):
             adopted["changed"] += found
@@ -330,12 +330,9 @@ class Home(Worker):
     def op_checkout(self, frame: Frame) -> None:
         """The frontend published an older generation anew, or what a file had."""
         before = self.shell.user_ns.copy()
-        adopted = self._adopt()
+        adopted = self._adopt(bool(frame.get("state")))
         handles.table.forget_arrived()
         lending.desk.forget_arrived()
-        if frame.get("state"):
-            new = self.names.extra("state") or {}
-            state.apply(new, self._committed_state, self.shell)
         results.keep(self.shell)
         self.touched.learn({})
         self.returned = {

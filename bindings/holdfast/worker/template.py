@@ -43,6 +43,7 @@ from .control import VERSION, Channel, ChannelClosed
 from .footprint import footprint
 from .process import become_worker, die_with, leave
 from .settings import tables, tensors
+from .settings.located import located
 
 # They start threads that a fork doesn't survive. Those of Polars start with its first query; what
 # its import starts is jemalloc's, which begins anew in a fork, and one that tidies spilled files.
@@ -305,6 +306,7 @@ def _settle() -> None:
     for finalizer in tuple(weakref.finalize._registry):  # type: ignore[attr-defined]
         finalizer.atexit = False
     health.note_modules()
+    located.capture()  # a fork looks at what it imports itself
     gc.freeze()  # so that a child's collections don't copy the template's pages
     footprint.settle()
 

@@ -2,8 +2,9 @@
 
 A cell sees more than its globals: the environment, the working directory, where imports
 are looked up, the random generators, the warnings filters, the umask, what IPython has
-loaded, how numbers, tracebacks and figures are shown. It is captured with each commit, applied in a cell worker before its cell, and taken
-over by the home where the cell changed it.
+loaded, how numbers, tracebacks and figures are shown. It is captured with each commit, applied in a
+cell worker before its cell, and taken over by the home where the cell changed it: always before
+names are bound, since decoding imports modules.
 
 Only what differs is applied, key by key. So a thread of the home that sets an environment
 variable while a cell runs elsewhere doesn't lose it, and `sys.path` is set as a whole, never
@@ -20,6 +21,7 @@ import typing as t
 import warnings
 
 from . import decimals, figures, loggers, tables, tensors
+from .located import located
 
 State = dict[str, t.Any]
 
@@ -39,6 +41,7 @@ def capture(shell: t.Any) -> State:
         "tracebacks": shell.InteractiveTB.mode,
         "loggers": loggers.capture(),
         "watched": shell.patches.keys(),
+        "located": located.capture(),
     }
     numpy = sys.modules.get("numpy")
     if numpy is not None and hasattr(numpy, "get_printoptions"):
@@ -188,10 +191,15 @@ def _set_watched(new: list, old: list | None, shell: t.Any) -> None:
     shell.patches.watch(new)
 
 
+def _set_located(new: dict, old: dict | None, shell: t.Any) -> None:
+    located.apply(new)
+
+
 _SETTERS: dict[str, t.Callable[[t.Any, t.Any, t.Any], None]] = {
     "environment": _set_environment,
     "directory": _set_directory,
     "path": _set_path,
+    "located": _set_located,  # before extensions are loaded
     "arguments": _set_arguments,
     "umask": _set_umask,
     "random": _set_random,

@@ -1,0 +1,96 @@
+"""Modules that their names don't lead to, by the files that they were made from.
+
+What was made by `importlib.util.spec_from_file_location`, as `%%cython` and readers of settings do,
+is in `sys.modules` and nowhere on `sys.path`; so is a module whose directory isn't looked into any
+more. Where a value refers to one by its name, another process would not find it. It asks a finder
+that is behind all others, and so comes to names that nothing else knows.
+
+Looked at are names of the top: what is in a package is found through that. A module that was put into
+the place of another one, or has another loader than Python's own, isn't told.
+"""
+
+from __future__ import annotations
+
+import importlib.machinery
+import importlib.util
+import itertools
+import os
+import sys
+import typing as t
+
+Files = dict[str, str]
+
+_LOADERS = (
+    importlib.machinery.SourceFileLoader,
+    importlib.machinery.SourcelessFileLoader,
+    importlib.machinery.ExtensionFileLoader,
+)
+
+
+class Located:
+    """This process's: what is known, and the finder for it."""
+
+    def __init__(self) -> None:
+        self.files: Files = {}
+        self._places: set[str] = set()
+        self._where: t.Any = None  # of the last look: what `_places` were made of,
+        self._count, self._last = 0, ""  # how many modules there were, the latest
+
+    def capture(self) -> Files:
+        """The file of each such module. Those that were there at the last look aren't looked at."""
+        for name in self._new():
+            file = _file(name)
+            if file is not None and not self._leads_to(name, file):
+                self.files[name] = file
+        return dict(self.files)
+
+    def apply(self, new: Files) -> None:
+        """Find these from now on."""
+        self.files.update(new)
+        if self not in sys.meta_path:
+            sys.meta_path.append(self)  # type: ignore[arg-type]
+
+    def find_spec(self, name: str, path: t.Any = None, target: t.Any = None) -> t.Any:
+        """What `sys.meta_path` asks; the last that it does."""
+        file = self.files.get(name)
+        return None if file is None else importlib.util.spec_from_file_location(name, file)
+
+    def _new(self) -> list[str]:
+        """The names to look at: those that came last, or all where that can't be told."""
+        where = _directory(), tuple(sys.path)
+        count = len(sys.modules) - self._count
+        names = list(itertools.islice(reversed(sys.modules), max(count, 0) + 1))
+        if where != self._where or count < 0 or names[-1] != self._last:
+            names = list(sys.modules)
+            self._places = {os.path.abspath(entry) for entry in sys.path if isinstance(entry, str)}
+        self._where, self._count = where, len(sys.modules)
+        self._last = next(reversed(sys.modules))
+        return [name for name in names if "." not in name]
+
+    def _leads_to(self, name: str, file: str) -> bool:
+        directory, base = os.path.split(file)
+        stem = base.partition(".")[0]
+        if stem == "__init__":
+            directory, stem = os.path.split(directory)
+        return stem == name and directory in self._places
+
+
+def _directory() -> str:
+    try:
+        return os.getcwd()
+    except OSError:
+        return ""
+
+
+def _file(name: str) -> str | None:
+    """Where the module of this name came from, if Python's own loaders can have it from there."""
+    try:  # and not by the module's own `__getattribute__`, which may load it first
+        spec = object.__getattribute__(sys.modules.get(name), "__spec__")
+    except AttributeError:
+        return None
+    if type(getattr(spec, "loader", None)) not in _LOADERS or spec.name != name:
+        return None
+    return spec.origin if isinstance(spec.origin, str) else None
+
+
+located = Located()
