@@ -115,6 +115,24 @@ span_of(const array_interface *interface, char **ret_low, size_t *ret_size) {
     *ret_size = (size_t)(high - low);
 }
 
+int
+hfi_array_fill(PyObject *array, const void *bytes, size_t size) {
+    PyObject *capsule;
+    const array_interface *interface = interface_get(array, &capsule);
+    if (!interface)
+        return -1;
+    char *low;
+    size_t low_size;
+    span_of(interface, &low, &low_size);
+    int fits = low_size == size;
+    if (fits && size)
+        memcpy(low, bytes, size);
+    else if (!fits)
+        PyErr_SetString(PyExc_ValueError, "an array's meta doesn't fit its bytes");
+    Py_DECREF(capsule);
+    return fits ? 0 : -1;
+}
+
 /* Follow the bases. Gives the owner (new reference) and the last array on the way. */
 static PyObject *
 owner_of(PyObject *array, PyObject **ret_last) {

@@ -40,6 +40,9 @@ int hfi_array_view_is_compact(const hfi_array_view *view);
  * borrowed from the array; NULL among them means None. 1; 0 where the array isn't one
  * block of object references; -1 with an exception. */
 int hfi_array_elements(PyObject *array, PyObject ***ret_elements, size_t *ret_count);
+/* Copy bytes to all of the memory that the elements of an array span. -1 with an
+ * exception, where it isn't as many. */
+int hfi_array_fill(PyObject *array, const void *bytes, size_t size);
 /* The base of an array, new reference; Py_None without. */
 PyObject *hfi_array_base(PyObject *array);
 

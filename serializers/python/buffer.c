@@ -141,14 +141,14 @@ put_numbers(hfi_meta_writer *meta, const char *key, const Py_ssize_t *numbers,
 }
 
 static hf_status
-array_set_meta(const hfi_array_view *view, uint64_t offset, PyObject *text,
+array_set_meta(const hfi_array_view *view, uint64_t offset, int is_own, PyObject *text,
                PyObject *pickle, hf_sink *sink, hf_error *reterr) {
     Py_ssize_t text_size = 0;
     const char *words = PyUnicode_AsUTF8AndSize(text, &text_size);
     if (!words)
         return hfi_error_from_python(HF_DECLINED, reterr);
     hfi_meta_writer meta;
-    hfi_meta_writer_init(&meta, pickle == Py_None ? 7 : 8);
+    hfi_meta_writer_init(&meta, (pickle == Py_None ? 7u : 8u) + (unsigned)is_own);
     hfi_meta_put_text(&meta, "type", kind_names[KIND_ARRAY],
                       strlen(kind_names[KIND_ARRAY]));
     hfi_meta_put_text(&meta, "dtype", words, (size_t)text_size);
@@ -157,6 +157,8 @@ array_set_meta(const hfi_array_view *view, uint64_t offset, PyObject *text,
     hfi_meta_put_number(&meta, "offset", offset);
     hfi_meta_put_number(&meta, "writeable", (uint64_t)view->writeable);
     hfi_meta_put_number(&meta, "bytes", view->size);
+    if (is_own)
+        hfi_meta_put_number(&meta, "own", 1);
     if (pickle != Py_None)
         hfi_meta_put_bytes(&meta, "descr", PyBytes_AS_STRING(pickle),
                            (size_t)PyBytes_GET_SIZE(pickle));
@@ -199,8 +201,9 @@ array_encode(PyObject *array, hf_sink *sink, hf_error *reterr) {
         status = hfi_error_from_python(HF_DECLINED, reterr);
     else {
         status = array_put_memory(&view, sink, &offset, reterr);
+        int is_own = view.owner == array && view.low_size < HFI_ARRAY_INLINE_MAX;
         if (status == HF_OK)
-            status = array_set_meta(&view, offset, text, pickle, sink, reterr);
+            status = array_set_meta(&view, offset, is_own, text, pickle, sink, reterr);
         Py_DECREF(text);
         Py_DECREF(pickle);
     }
@@ -326,10 +329,23 @@ array_type(void) {
     return type;
 }
 
-/* numpy.ndarray(shape, dtype, pin, offset, strides): NumPy itself checks that every
- * element lies inside the buffer. */
+/* An array whose memory is its own, so that it can be resized: a copy of the payload.
+ */
 static PyObject *
-array_make(const hfi_meta *meta, PyObject *pin, hf_error *reterr) {
+own_array(PyObject *type, PyObject *sizes, PyObject *dtype, PyObject *steps,
+          const hf_source *source) {
+    PyObject *array =
+        PyObject_CallFunction(type, "OOOiO", sizes, dtype, Py_None, 0, steps);
+    if (array && hfi_array_fill(array, source->payload, source->payload_size) < 0)
+        Py_CLEAR(array);
+    return array;
+}
+
+/* numpy.ndarray(shape, dtype, pin, offset, strides): NumPy itself checks that every
+ * element lies inside the buffer. Without a pin the array gets memory of its own. */
+static PyObject *
+array_make(const hfi_meta *meta, PyObject *pin, const hf_source *source,
+           hf_error *reterr) {
     int64_t shape[HFI_ARRAY_DIMENSIONS_MAX], strides[HFI_ARRAY_DIMENSIONS_MAX];
     size_t dimensions = 0, stride_count = 0;
     uint64_t offset = 0, writeable = 1;
@@ -349,8 +365,9 @@ array_make(const hfi_meta *meta, PyObject *pin, hf_error *reterr) {
              *steps = tuple_of(strides, dimensions);
     PyObject *array = NULL;
     if (dtype && sizes && steps)
-        array = PyObject_CallFunction(type, "OOOKO", sizes, dtype, pin,
-                                      (unsigned long long)offset, steps);
+        array = pin ? PyObject_CallFunction(type, "OOOKO", sizes, dtype, pin,
+                                            (unsigned long long)offset, steps)
+                    : own_array(type, sizes, dtype, steps, source);
     if (array && !writeable) {
         PyObject *flags = PyObject_GetAttrString(array, "flags");
         if (!flags || PyObject_SetAttrString(flags, "writeable", Py_False) < 0)
@@ -435,21 +452,24 @@ buffer_decode(const hf_codec *codec, hf_source *source, void **ret_value,
     hf_status status = hfi_meta_init(&meta, source->meta, source->meta_size, reterr);
     if (status != HF_OK)
         return status;
-    status = memory_open(source, &pin, &data, &size, reterr);
+    const char *type = hfi_meta_text(&meta, "type", &length);
+    kind which = KIND_NONE;
+    for (int i = KIND_ARRAY; type && i <= KIND_MEMORYVIEW; i++)
+        if (strlen(kind_names[i]) == length && !memcmp(kind_names[i], type, length))
+            which = (kind)i;
+    int is_own =
+        which == KIND_ARRAY && !source->buffer_count && hfi_meta_find(&meta, "own");
+    if (!is_own)
+        status = memory_open(source, &pin, &data, &size, reterr);
     if (status == HF_OK) {
-        const char *type = hfi_meta_text(&meta, "type", &length);
-        kind which = KIND_NONE;
-        for (int i = KIND_ARRAY; type && i <= KIND_MEMORYVIEW; i++)
-            if (strlen(kind_names[i]) == length && !memcmp(kind_names[i], type, length))
-                which = (kind)i;
         value = which == KIND_ARRAY
-                    ? array_make(&meta, pin, reterr)
+                    ? array_make(&meta, pin, source, reterr)
                     : exporter_make(which, &meta, pin, data, size, reterr);
         if (value)
             *ret_value = value;
         else
             status = hfi_error_from_python(HF_E_CORRUPT, reterr);
-        Py_DECREF(pin);
+        Py_XDECREF(pin);
     }
     hfi_meta_fini(&meta);
     return status;

@@ -190,6 +190,27 @@ def test_views_of_objects_stay_views(home):
     assert home.ns["after"] == ["again"] * 3
 
 
+def test_views_of_objects_of_any_axes(home):
+    """No axis, one of length 1 whose stride says nothing, and a field of several objects."""
+    carry(
+        home,
+        "alone = np.array(None, dtype=object)\nof_alone = alone.T\n"
+        "column = np.array([[1], [None], [3]], dtype=object)\nof_column = column[1:]\n"
+        "s = np.zeros(3, [('a', 'f8'), ('b', 'O', (2,))])\npairs, seconds = s['b'], s['b'][1:, 1]",
+    )
+    source = (
+        "alone[()] = 'x'; column[2] = 'y'; s['b'][1] = 'p', 'q'\n"
+        "seen = [of_alone[()], of_column[1, 0], pairs[1, 0], seconds[0]]"
+    )
+    answer = home.other(
+        f"names.bind(ns)\nexec({source!r}, ns)\nanswer(seen=ns['seen'])\npublish(save(ns))"
+    )
+    assert answer == {"seen": ["x", "y", "p", "q"]}
+    home.names.adopt(home.ns)
+    home.execute("alone[()] = 1; s['b'][1, 1] = 2\nafter = [of_alone[()], seconds[0]]")
+    assert home.ns["after"] == [1, 2]
+
+
 def test_views_of_objects_keep_whether_they_may_be_written(home):
     texts = "np.array(['a', 'b'], dtype=np.dtypes.StringDType())" if NUMPY_2 else "o[:2]"
     carry(
@@ -205,6 +226,36 @@ def test_views_of_objects_keep_whether_they_may_be_written(home):
     assert answer == {"flags": [False, True, False, False, NUMPY_2], "seen": "x"}
     home.names.adopt(home.ns)
     assert home.ns["back"].flags.writeable and not home.ns["o"].flags.writeable
+
+
+OWNERS = {
+    "no axis": "np.array(3.5)",
+    "no element": "np.zeros((0, 3), 'i2')",
+    "Fortran": "np.ones((4, 3), order='F')",
+    "other order": "np.arange(24.).reshape(2, 3, 4).transpose(1, 0, 2).copy('K')",
+    "padded": "np.ones(9, np.dtype([('a', 'i1'), ('b', 'f8')], align=True))",
+    "read-only": "np.arange(9)\nx.flags.writeable = False",
+    "dates": "np.array(['2000', 'NaT'], 'M8[D]')",
+}
+
+
+@pytest.mark.parametrize("kind", OWNERS)
+def test_little_arrays_own_their_memory(home, kind):
+    carry(home, f"x = {OWNERS[kind]}\nview = np.arange(9)[1:]")
+    answer = home.other(
+        "names.bind(ns)\nx = ns['x']\n"
+        "answer(own=x.flags.owndata and x.base is None, view=ns['view'].flags.owndata,"
+        " x=repr(x), strides=x.strides, writeable=x.flags.writeable, saved=save(ns)['saved'])"
+    )
+    here = home.ns["x"]
+    assert answer == {
+        "own": True,
+        "view": False,
+        "x": repr(here),
+        "strides": list(here.strides),
+        "writeable": kind != "read-only",
+        "saved": [],  # all bytes are as they were, those between fields, too
+    }
 
 
 # ---- everything NumPy has -------------------------------------------------------------------

@@ -191,6 +191,25 @@ def test_14_its_error_is_none_of_a_later_cells(kernel):
     assert "No traceback available" in kernel.run("%tb").stream("stderr")
 
 
+def test_15_large_arrays_lie_in_memory_of_the_session(kernel):
+    kernel.run("import numpy as np; large, little = np.ones(5000), np.ones(5)\nkept = large")
+    tell = "[[one.base is None, one.flags.owndata] for one in (large, little)]"
+    for code in RECORD + tell, RECORD + "large[0] = little[0] = 2", tell:
+        outcome = kernel.run(code)
+    assert outcome.result == "[[False, False], [True, True]]"
+    grow = "{0}.resize(6000, refcheck=False); {0}.size"
+    assert kernel.run(RECORD + grow.format("large")).content["ename"] == "ValueError"
+    assert kernel.run(grow.format("large")).content["ename"] == "ValueError"
+    assert kernel.run(RECORD + grow.format("little")).result == "6000"
+
+
+def test_little_tensors_can_be_resized(kernel):
+    needed("torch")
+    kernel.run("import torch; little, out = torch.ones(2), torch.ones(3)")
+    assert kernel.run(RECORD + "out.add_(1); little.resize_(4).shape").result == "torch.Size([4])"
+    assert kernel.run("torch.ones(7, out=out).shape").result == "torch.Size([7])"
+
+
 def test_what_does_cross(map_kernel, tmp_path):
     check_what_does_cross(map_kernel, tmp_path)
 

@@ -194,37 +194,53 @@ def reduce_view_of_objects(array: np.ndarray) -> t.Any:
         base = base.base
     if base is array or type(base) is not np.ndarray or not base.flags.c_contiguous:
         return NotImplemented
-    for name, place in _fields(base):
+    step = base.itemsize  # from element to element, however many axes it has
+    for name in (None, *(base.dtype.fields or ())):
         part = base if name is None else base[name]
-        if part.dtype != array.dtype or part.ndim == 0 or not part.size:
+        if part.dtype != array.dtype or not part.size:
             continue
         offset = array.__array_interface__["data"][0] - part.__array_interface__["data"][0]
-        step = part.strides[-1]
-        if offset % step or not _is_inside(array, base):
+        if offset % step % array.itemsize or not _is_inside(array, base):
             continue
-        if part.dtype.kind == "T" and (array.ndim != 1 or array.strides[0] % step):
+        if part.dtype.kind == "T" and (array.ndim != 1 or array.strides[0] % step or offset % step):
             continue  # NumPy has no as_strided for them
-        where = (array.shape, array.strides, offset // step, array.flags.writeable)
+        start = offset // step, offset % step // array.itemsize
+        where = (array.shape, array.strides, start, array.flags.writeable)
         return _make_view_of_objects, (base, name, *where)
     return NotImplemented
 
 
 def reduce_objects(array: np.ndarray) -> t.Any:
-    """As NumPy pickles it, which forgets whether it may be written."""
-    if array.flags.writeable:
+    """As NumPy pickles it, which forgets whether it may be written.
+
+    A field of several objects is an array that looks into this one: there would be no end to it.
+    """
+    has_arrays = any(field.subdtype or field.fields for field in _fields(array.dtype))
+    if array.flags.writeable and not has_arrays:
         return NotImplemented
-    return *array.__reduce__(), None, None, _set_read_only
+    make, arguments, (*rest, elements) = array.__reduce__()
+    if has_arrays:
+        elements = [_own(one, array.dtype) for one in elements]
+    setter = None if array.flags.writeable else _set_read_only
+    return make, arguments, (*rest, elements), None, None, setter
+
+
+def _fields(dtype):
+    return [kind for kind, *_ in (dtype.fields or {}).values()]
+
+
+def _own(value, dtype):
+    """An element, with arrays of its own."""
+    if dtype.subdtype:
+        return value.copy()
+    if dtype.fields:
+        return tuple(map(_own, value, (dtype[name] for name in dtype.names)))
+    return value
 
 
 def _set_read_only(array, state):
     array.__setstate__(state)
     array.flags.writeable = False
-
-
-def _fields(base):
-    yield None, 0
-    for name, (_, place, *_) in (base.dtype.fields or {}).items():
-        yield name, place
 
 
 def _is_inside(array, base):
@@ -238,10 +254,11 @@ def _make_view_of_objects(base, name, shape, strides, start, writeable):
         flat = flat if name is None else flat[name]
         if base.dtype.kind == "T":
             step = strides[0] // flat.strides[0]
-            stop = start + step * shape[0]
-            view = flat[start : stop if stop >= 0 else None : step] if shape[0] else flat[:0]
-        else:
-            view = np.lib.stride_tricks.as_strided(flat[start:], shape, strides)
+            stop = start[0] + step * shape[0]
+            view = flat[start[0] : stop if stop >= 0 else None : step] if shape[0] else flat[:0]
+        else:  # where a field is several objects, it begins with one of them
+            flat = flat.reshape(len(flat), -1)[start[0] :, start[1] :]
+            view = np.lib.stride_tricks.as_strided(flat, shape, strides)
     if not writeable:
         view.flags.writeable = False
     return view

@@ -67,6 +67,8 @@ def _make_strided(storage, dtype, offset, size, stride, bits):
 
 def _make_whole(memory, dtype, offset, size, stride):
     tensor = torch.frombuffer(memory, dtype=dtype)
+    if type(memory) is bytearray:  # little: it gets memory that it can resize
+        tensor = tensor.clone()
     if size != tensor.size() or stride != (1,):
         tensor.set_(tensor.untyped_storage(), offset, size, stride)
     return tensor
