@@ -196,7 +196,7 @@ def test_random_notebooks_leave_what_one_interpreter_has(equal_kernel, notebook)
 TENSORS = """
 torch.arange(6000.0) | torch.zeros(80, 90) | torch.ones(3, dtype=torch.int32) | N.view(-1) | N.T | N[1:]
 N.clone() | torch.from_numpy(np.arange(5000.0)) | N.numpy() | torch.nn.Parameter(torch.zeros(9000)) | N[::2]
-torch.zeros(4, requires_grad=True) | [N, M] | {'k': N, 'm': M} | torch.tensor([1.5]) | N.double() | N.detach()
+torch.zeros(4, requires_grad=True) | [N, M] | {'k': N, 'm': M} | torch.tensor([1.5, 2, 3]) | N.double() | N.detach()
 sparse.random(300, 300, 0.1, 'csr', random_state=1) | N.data | N.indices | np.ma.masked_array(np.arange(4000.0), np.arange(4000) % 2 == 0)
 N.mask | np.arange(20000.0) | pa.array(range(5000)) | N.slice(5) | pd.Series(np.arange(5000.0)) | pd.DataFrame({'u': np.arange(3000.0)})
 N['u'] | N.values | N.expand(2, -1) | N.reshape(-1) | (N, M) | N.grad | N.astype('f4') | N.copy()
