@@ -218,7 +218,8 @@ def reduce_objects(array: np.ndarray) -> t.Any:
     has_arrays = any(field.subdtype or field.fields for field in _fields(array.dtype))
     if array.flags.writeable and not has_arrays:
         return NotImplemented
-    make, arguments, (*rest, elements) = array.__reduce__()
+    reduced: t.Any = array.__reduce__()
+    make, arguments, (*rest, elements) = reduced
     if has_arrays:
         elements = [_own(one, array.dtype) for one in elements]
     setter = None if array.flags.writeable else _set_read_only
