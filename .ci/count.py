@@ -2,7 +2,7 @@
 
 Usage: count.py STATUS TESTLOG ALONE_TESTLOG PYTEST_XML ALONE_XML. STATUS is 0 where both
 runners said that all went well; TESTLOG is meson's, as JSON, PYTEST_XML pytest's. The two that
-are alone may not be there: they have the tests that failed and were run once more; one that
+are alone may not be there: they have the tests that failed and were run again; one that
 passed then counts as passed, and is named. A runner that left no results, or failed without
 naming a test, counts as one failure: a crash of the runner must not read as success.
 """
