@@ -27,6 +27,14 @@ _LOADERS = (
 )
 
 
+def working_directory() -> str:
+    """Where this process is; '' where that was removed under it."""
+    try:
+        return os.getcwd()
+    except OSError:
+        return ""
+
+
 class Located:
     """This process's: what is known, and the finder for it."""
 
@@ -57,12 +65,14 @@ class Located:
 
     def _new(self) -> list[str]:
         """The names to look at: those that came last, or all where that can't be told."""
-        where = _directory(), tuple(sys.path)
+        directory = working_directory()
+        where = directory, tuple(sys.path)
         count = len(sys.modules) - self._count
         names = list(itertools.islice(reversed(sys.modules), max(count, 0) + 1))
         if where != self._where or count < 0 or names[-1] != self._last:
             names = list(sys.modules)
-            self._places = {os.path.abspath(entry) for entry in sys.path if isinstance(entry, str)}
+            entries = [entry for entry in sys.path if isinstance(entry, str)]
+            self._places = {os.path.normpath(os.path.join(directory, one)) for one in entries}
         self._where, self._count = where, len(sys.modules)
         self._last = next(reversed(sys.modules))
         return [name for name in names if "." not in name]
@@ -73,13 +83,6 @@ class Located:
         if stem == "__init__":
             directory, stem = os.path.split(directory)
         return stem == name and directory in self._places
-
-
-def _directory() -> str:
-    try:
-        return os.getcwd()
-    except OSError:
-        return ""
 
 
 def _file(name: str) -> str | None:

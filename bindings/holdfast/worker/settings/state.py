@@ -21,7 +21,7 @@ import typing as t
 import warnings
 
 from . import decimals, figures, loggers, tables, tensors
-from .located import located
+from .located import located, working_directory
 
 State = dict[str, t.Any]
 
@@ -30,7 +30,7 @@ def capture(shell: t.Any) -> State:
     """Return this process's state as plain values."""
     state: State = {
         "environment": dict(os.environ),
-        "directory": _directory(),
+        "directory": working_directory(),
         "path": [entry for entry in sys.path if isinstance(entry, str)],
         "arguments": list(sys.argv) if isinstance(sys.argv, list) else [],
         "random": random.getstate(),
@@ -82,13 +82,6 @@ def apply(new: State, old: State, shell: t.Any) -> list[str]:
         except Exception as error:  # a broken piece of state must not cost the cell
             print(f"holdfast: {key} couldn't be carried over: {error}", file=sys.stderr)
     return changed
-
-
-def _directory() -> str:
-    try:
-        return os.getcwd()
-    except OSError:
-        return ""  # removed under us
 
 
 def _umask() -> int:
