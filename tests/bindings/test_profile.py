@@ -312,11 +312,16 @@ def main():
     down(99_999)
     down(5)
 def deep():
-    record(main, tracing=False, profiling=True)
-    print(json.dumps(result))
-import json, threading
+    threading.current_thread().name = "MainThread"
+    try:
+        record(main, tracing=False, profiling=True)
+        print(json.dumps(result))
+    finally:
+        done.release()
+import _thread, json, threading
 threading.stack_size(1 << 29)
-thread = threading.Thread(target=deep, name="MainThread"); thread.start(); thread.join()
+done = threading.Lock(); done.acquire()
+_thread.start_new_thread(deep, ()); done.acquire()  # no function in Python that would be recorded
 """
 
 
