@@ -156,6 +156,23 @@ changed_region(hf_commit *commit, hf_region *region, const hfi_runs *runs,
     return note_next(commit, region, list, reterr);
 }
 
+/* What the buffer refers to and nobody has published yet: the memory of a region that
+ * became private because this process forked. */
+static hf_status
+share_reserved(hf_commit *commit, const hf_region *region, const hfi_piece_list *list,
+               hf_error *reterr) {
+    hf_status status = HF_OK;
+    for (uint32_t i = 0; i < region->piece_count && !status; i++) {
+        uint32_t extent = region->pieces[i].extent;
+        int is_named = 0;
+        for (uint32_t k = 0; k < list->count && !is_named; k++)
+            is_named = list->items[k].extent == extent;
+        if (is_named && hfi_extent_is_mine(commit->session, extent, HFI_RESERVED))
+            status = hfi_list32_add(&commit->shared, extent, reterr);
+    }
+    return status;
+}
+
 hf_status
 hfi_commit_put_region(hf_commit *commit, hf_region *region, hfi_piece_list *list,
                       hf_error *reterr) {
@@ -189,5 +206,5 @@ hfi_commit_put_region(hf_commit *commit, hf_region *region, hfi_piece_list *list
         commit->stats.bytes_shared += region->size;
     }
     hfi_runs_fini(&runs);
-    return status;
+    return status ? status : share_reserved(commit, region, list, reterr);
 }

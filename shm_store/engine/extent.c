@@ -135,8 +135,8 @@ hfi_extent_add_records(hf_session *session, hf_error *reterr) {
         return hf_error_set(reterr, HF_E_LIMIT, "the arena has too many extents (%u)",
                             first);
     uint64_t offset = HFI_TABLE_OFFSET + (uint64_t)first * sizeof(hfi_extent);
-    int err =
-        hfi_object_allocate(session->fd, offset, HFI_EXTENT_CHUNK * sizeof(hfi_extent));
+    int err = hfi_object_allocate(hfi_session_fd(session), offset,
+                                  HFI_EXTENT_CHUNK * sizeof(hfi_extent));
     if (err)
         return hfi_space_error(reterr, err, "can't grow the extent table");
     for (uint32_t i = first; i < first + HFI_EXTENT_CHUNK; i++) {
@@ -240,6 +240,19 @@ hfi_extent_free(hf_session *session, uint32_t index) {
     hfi_step("free:done");
     hfi_extent_join(session, index);
     hfi_extent_join(session, extent->before);
+}
+
+void
+hfi_extent_give_up(hf_session *session, uint32_t index) {
+    hfi_extent *extent = &session->extents[index];
+    uint32_t own = hfi_extent_word(extent) >> 8;
+    for (uint32_t slot = 0; slot < HFI_SLOT_COUNT; slot++)
+        if (slot != own &&
+            (atomic_load(&extent->pins[slot / 64]) & 1ull << (slot % 64))) {
+            hfi_extent_set(session, index, HFI_RESERVED, slot);
+            return;
+        }
+    hfi_extent_free(session, index);
 }
 
 void

@@ -1,18 +1,30 @@
-/* inherit.c - what a child of fork() may do with the sessions of its parent: nothing.
+/* inherit.c - what forks of this process do with its sessions.
  *
  * A forked child has copies of the handles, and the same shared mappings. Left alone it
  * would be a second writer with its parent's slot: it would recycle the parent's
- * blocks, clear the parent's pins when it drops a region, and what it writes in place
- * to an array that was born in the arena would change the parent's array. User code
- * forks without a thought (multiprocessing, DataLoader workers), and expects memory
- * that is its own.
+ * blocks, clear the parent's pins when it drops a region, and what either writes in
+ * place to an array that was born in the arena would show in the other's. User code
+ * forks without a thought (multiprocessing, DataLoader workers), and expects a snapshot
+ * whose memory is its own.
  *
- * So the child's handles are marked: they take no lock, lease, block or pin, and
- * release only what is the child's, its mappings. Its parent's own regions are mapped
- * again, privately, over the same pages: what it writes stays its own. What the parent
- * writes to them later may still be seen in pages that the child hasn't written; to
- * hide that too, the parent would have to turn its memory private at each fork, and pay
- * a fault a page for it.
+ * So before any fork the parent's own regions are mapped again, privately, over the
+ * same pages (hfi_region_privatize): what either process writes from then on is its
+ * own. The parent pays a copy for the first write to each page, as it does for all
+ * other memory after a fork; the next commit publishes such a region's pages by
+ * reference as before, and the written ones as a copy (commit_region.c).
+ *
+ * A child of user code may do nothing with the session: its handles are marked, take no
+ * lock, lease, block or pin, and release only what is the child's, its mappings.
+ *
+ * An *heir* is a fork that is to go on in the place of its parent if that dies. It gets
+ * a slot of its own before the fork, with the parent's leases, and a pin on each extent
+ * that one of the parent's regions maps. So nothing that the fork sees is freed or
+ * reused while it lives, whatever its parent does or however it ends: a RESERVED extent
+ * whose owner is done with it, or dead, belongs to the slot that pins it
+ * (hfi_extent_give_up). No step hands anything over, so a crash leaves none half done.
+ * The slot counts as the parent's until the parent has named its child. A parent that
+ * dies before that may have its slot reaped under its child, which finds out when it is
+ * to succeed.
  *
  * The handlers take the mutexes around the fork, so that the child finds treap and
  * counts whole. They are registered once, by the first session, and look at a list of
@@ -21,42 +33,121 @@
  */
 #include "engine/internal.h"
 
+#include <unistd.h>
+
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static hf_session *sessions; /* under `mutex`; linked by next_open */
 
+/* Whether the fork that this thread makes is the session's heir. */
+static int
+makes_heir(const hf_session *session) {
+    return session->heir != HFI_NONE &&
+           pthread_equal(session->heir_thread, pthread_self());
+}
+
+/* ---- before the fork: mutex held ---- */
+
+static int
+privatize_all(hf_session *session) {
+    hf_region *region = hfi_regions_above(session, NULL);
+    int err = 0;
+    for (; region && !err; region = hfi_regions_above(session, region->address))
+        if (region->is_own)
+            err = hfi_region_privatize(region);
+    return err;
+}
+
+static void
+pin_for_heir(hf_session *session, const hfi_piece *pieces, uint32_t count) {
+    uint32_t slot = session->heir;
+    for (uint32_t i = 0; i < count; i++)
+        atomic_fetch_or(&session->extents[pieces[i].extent].pins[slot / 64],
+                        1ull << (slot % 64));
+}
+
+/* Everything that the parent's regions refer to, and what its snapshots read. The
+ * parent's own pins and leases hold it meanwhile. */
+static void
+endow(hf_session *session) {
+    hfi_slot *slots = session->slots;
+    hf_region *region = hfi_regions_above(session, NULL);
+    for (; region; region = hfi_regions_above(session, region->address)) {
+        pin_for_heir(session, region->pieces, region->piece_count);
+        pin_for_heir(session, region->was_pieces, region->was_count);
+        pin_for_heir(session, region->next_pieces, region->next_count);
+    }
+    for (uint32_t i = 0; i < HFI_LEASE_COUNT; i++)
+        if (session->lease_uses[i])
+            atomic_store(&slots[session->heir].leases[i],
+                         atomic_load(&slots[session->slot].leases[i]));
+    hfi_step("fork:endowed");
+}
+
 static void
 before(void) {
     pthread_mutex_lock(&mutex);
-    for (hf_session *session = sessions; session; session = session->next_open)
+    for (hf_session *session = sessions; session; session = session->next_open) {
         pthread_mutex_lock(&session->mutex);
+        pthread_mutex_lock(&session->writer_mutex);
+        if (session->inherited)
+            continue;
+        /* Where a mapping fails it stays shared: an heir hears of it. */
+        session->heir_failed = privatize_all(session);
+        if (makes_heir(session))
+            endow(session);
+    }
 }
 
 static void
 after_in_parent(void) {
-    for (hf_session *session = sessions; session; session = session->next_open)
+    for (hf_session *session = sessions; session; session = session->next_open) {
+        pthread_mutex_unlock(&session->writer_mutex);
         pthread_mutex_unlock(&session->mutex);
+    }
     pthread_mutex_unlock(&mutex);
 }
 
-/* Where a mapping fails, it stays shared: there is nobody to tell. */
+/* ---- in the child ---- */
+
+/* The parent's free blocks, which its slot has and this one's doesn't pin. */
 static void
-make_private(hf_session *session) {
-    hf_region *region = hfi_regions_above(session, NULL);
-    for (; region; region = hfi_regions_above(session, region->address)) {
-        void *there;
-        if (region->is_own)
-            (void)hfi_object_map(session->fd, region->own_piece.offset, region->mapped,
-                                 HFI_MAP_PRIVATE, region->address, &there);
+forget_blocks(hf_session *session, hf_region *block) {
+    while (block) {
+        hf_region *next = block->cache_next;
+        hfi_object_unmap(block->address, block->mapped);
+        hfi_unpin(session, block->own_piece.extent);
+        free(block);
+        block = next;
     }
+}
+
+static void
+become_heir(hf_session *session) {
+    hfi_provision *work = &session->provision;
+    session->slot = session->heir;
+    session->heir = HFI_NONE;
+    hfi_process self = hfi_process_self();
+    session->lock_word = hfi_lock_word(session->slot, &self);
+    for (unsigned i = 0; i < HFI_CACHE_BINS; i++) {
+        forget_blocks(session, session->cache[i]);
+        session->cache[i] = NULL;
+    }
+    session->cache_bytes = 0;
+    forget_blocks(session, work->held);
+    forget_blocks(session, work->open);
+    memset(work, 0, sizeof *work);
+    /* It shows the memory of who opened it. */
+    hfi_session_pagemap_close(session);
 }
 
 static void
 after_in_child(void) {
-    for (hf_session *session = sessions; session; session = session->next_open) {
-        session->inherited = 1;
-        make_private(session);
-    }
+    for (hf_session *session = sessions; session; session = session->next_open)
+        if (makes_heir(session))
+            become_heir(session);
+        else
+            session->inherited = 1;
     after_in_parent();
 }
 
@@ -83,4 +174,59 @@ hfi_inherit_forget(hf_session *session) {
     if (*link)
         *link = session->next_open;
     pthread_mutex_unlock(&mutex);
+}
+
+/* ---- heirs ---- */
+
+hf_status
+hf_session_fork_begin(hf_session *session, hf_error *reterr) {
+    hf_status status = hfi_session_check(session, reterr);
+    if (status)
+        return status;
+    hfi_prepared_settle(session, 0);
+    if (session->committing || session->prepared.extent_count)
+        return hf_error_set(reterr, HF_BUSY,
+                            "a commit of this process isn't published yet");
+    pthread_mutex_lock(&session->mutex);
+    int err = privatize_all(session);
+    pthread_mutex_unlock(&session->mutex);
+    if (err)
+        return hf_error_set_errno(reterr, err, "can't make a region private");
+    session->heir_thread = pthread_self();
+    return hfi_slot_claim_heir(session, reterr);
+}
+
+void
+hf_session_fork_parent(hf_session *session, int64_t pid) {
+    uint32_t slot = session->heir;
+    hf_error ignored;
+    session->heir = HFI_NONE;
+    if (pid > 0)
+        hfi_slot_assign(session, slot, (uint64_t)pid);
+    else if (!hfi_lock(session, &ignored)) {
+        hfi_slot_clear(session, slot);
+        hfi_unlock(session);
+    }
+}
+
+hf_status
+hf_session_fork_child(hf_session *session, hf_error *reterr) {
+    if (session->inherited || session->heir_failed)
+        return hf_error_set_errno(reterr, session->heir_failed,
+                                  "the fork's memory of the session isn't its own");
+    return HF_OK;
+}
+
+hf_status
+hf_session_fork_succeed(hf_session *session, hf_error *reterr) {
+    hf_status status = hfi_lock(session, reterr);
+    if (status)
+        return status;
+    int is_ours =
+        atomic_load(&session->slots[session->slot].owner) == hfi_process_self().owner;
+    hfi_unlock(session);
+    if (!is_ours)
+        return hf_error_set(reterr, HF_E_GONE,
+                            "the process died before it had named its successor");
+    return HF_OK;
 }

@@ -20,6 +20,7 @@
 #include "base/step.h"
 #include "holdfast/store.h"
 #include "layout/layout.h"
+#include "platform/limit.h"
 #include "platform/lock.h"
 #include "platform/object.h"
 #include "platform/pages.h"
@@ -43,8 +44,14 @@ typedef struct hfi_provision {
     size_t filled;      /* bytes of that */
 } hfi_provision;
 
+/* What a descriptor is of. */
+typedef struct hfi_identity {
+    uint64_t device, inode;
+} hfi_identity;
+
 struct hf_session {
-    int fd;
+    _Atomic int fd;      /* hfi_session_fd */
+    hfi_identity object; /* what it is of */
     uint32_t slot;
     uint64_t lock_word; /* what we write into the writer lock */
     hfi_superblock *super;
@@ -52,22 +59,29 @@ struct hf_session {
     hfi_extent *extents;
     const unsigned char *window; /* the whole object, read-only */
     size_t window_size;
+    _Atomic uint64_t file_size; /* as far as it was looked at: hfi_window_at */
     size_t page;
+    int is_copy; /* super, slots and extents are copies: hfi_session_peek */
     char name[HF_SESSION_NAME_SIZE];
     hf_session *next_open; /* inherit.c */
     int inherited;         /* the handle of a process that forked this one */
+    uint32_t heir;         /* slot of the fork that is being made, or HFI_NONE */
+    pthread_t heir_thread; /* that makes it */
+    int heir_failed;       /* its memory couldn't be made its own */
 
     pthread_mutex_t writer_mutex;
 
-    _Atomic int pagemap; /* descriptor of hfi_pages_open, or -1 */
-
     pthread_mutex_t mutex;
+    int pagemap; /* descriptor of hfi_pages_open, or -1: hfi_session_pagemap */
+    hfi_identity pagemap_file;
     uint32_t lease_uses[HFI_LEASE_COUNT]; /* snapshots on each lease */
     uint32_t *pin_counts;                 /* by extent: our regions on it */
     size_t pin_capacity;
     hf_region *regions; /* root of a treap by address */
     hf_region *cache[HFI_CACHE_BINS];
     uint64_t cache_bytes, cache_limit;
+    uint64_t cache_used[HFI_CACHE_BINS], cache_clock; /* when each bin was of use */
+    uint64_t own_bytes, own_peak; /* of blocks in use, and the most since a flush */
     size_t taken[HF_TAKEN_MAX]; /* bytes of new blocks that were asked for (stock.c) */
     size_t taken_count;
 
@@ -92,9 +106,23 @@ hfi_round_up(uint64_t value, uint64_t unit) {
     return (value + unit - 1) / unit * unit;
 }
 
+/* ---- descriptors (descriptor.c) ---- */
+
+int hfi_identity_of(int fd, hfi_identity *ret_identity); /* 0 or an errno */
+/* The object's descriptor, known to be that; -1 where it was closed and can't be opened
+ * again. To be asked for at each use. */
+int hfi_session_fd(hf_session *session);
+/* The same of the page map of this process, opened at the first use. */
+int hfi_session_pagemap(hf_session *session);
+/* Close them, where they are still ours. */
+void hfi_session_fd_close(hf_session *session);
+void hfi_session_pagemap_close(hf_session *session);
+
 /* ---- the writer lock and the extent table (extent.c); all but hfi_lock want it held
  * ---- */
 
+/* What a process writes into the lock. */
+uint64_t hfi_lock_word(uint32_t slot, const hfi_process *self);
 hf_status hfi_lock(hf_session *session, hf_error *reterr) HF_CHECK;
 void hfi_unlock(hf_session *session);
 
@@ -133,6 +161,9 @@ hfi_extent_is_mine(const hf_session *session, uint32_t index,
 void hfi_extent_set(hf_session *session, uint32_t index, enum hfi_extent_state state,
                     uint32_t slot);
 void hfi_extent_free(hf_session *session, uint32_t index);
+/* This process, or a dead one, is done with an extent that it reserved or prepared: a
+ * slot that pins it, which is a fork's (inherit.c), gets it; else it is free. */
+void hfi_extent_give_up(hf_session *session, uint32_t index);
 /* Free retired extents that nobody leases or pins. */
 void hfi_extent_reclaim(hf_session *session);
 /* 1 while some slot maps it. */
@@ -186,7 +217,12 @@ hf_status hfi_space_error(hf_error *reterr, int err, const char *what);
 
 /* ---- processes (slot.c) ---- */
 
+/* The session's own slot, or one for a fork that is to be made (the session has one
+ * then): it counts as this process's until hfi_slot_assign. */
 hf_status hfi_slot_claim(hf_session *session, hf_error *reterr) HF_CHECK;
+hf_status hfi_slot_claim_heir(hf_session *session, hf_error *reterr) HF_CHECK;
+/* Name the process `pid` as the slot's owner. */
+void hfi_slot_assign(hf_session *session, uint32_t slot, uint64_t pid);
 int hfi_slot_alive(const hf_session *session, uint32_t slot);
 /* Drop what a slot holds: extents, pins, leases, and the slot. Lock held. */
 void hfi_slot_clear(hf_session *session, uint32_t slot);
@@ -233,7 +269,7 @@ hfi_hash_digit(uint64_t hash, uint32_t shift) {
 }
 
 /* Bytes of the object, or NULL where the range lies outside of the arena. */
-const void *hfi_window_at(const hf_session *session, uint64_t offset, uint64_t size);
+const void *hfi_window_at(hf_session *session, uint64_t offset, uint64_t size);
 hf_status hfi_node_load(hf_session *session, const hfi_ref *ref, uint32_t shift,
                         const hfi_node **ret_node, hf_error *reterr) HF_CHECK;
 hf_status hfi_record_load(hf_session *session, const hfi_ref *ref,
@@ -320,7 +356,10 @@ hf_status hfi_snapshot_create(hf_session *session, hf_snapshot **ret_snapshot,
 struct hf_region {
     hf_session *session;
     _Atomic uint32_t references;
-    int is_own; /* one extent, mapped shared and writable, until sealed */
+    /* One extent, mapped shared and writable, until it is made private: sealed because
+     * it was published, or because this process forks (inherit.c). In the latter case
+     * its one piece is an extent that is still RESERVED. */
+    int is_own;
     char *address;
     size_t size;   /* asked for */
     size_t mapped; /* whole pages */
@@ -357,6 +396,13 @@ hf_status hfi_block_take(hf_session *session, size_t mapped, uint32_t how,
                          hf_region **ret_block, int *ret_zero,
                          hf_error *reterr) HF_CHECK;
 void hfi_block_free(hf_region *block); /* mutex held */
+/* Count bytes of blocks in use. Mutex held. */
+static inline void
+hfi_own_count(hf_session *session, size_t bytes) {
+    session->own_bytes += bytes;
+    if (session->own_bytes > session->own_peak)
+        session->own_peak = session->own_bytes;
+}
 /* One that isn't pinned yet: mapped, of a hole where it is reserved bare. */
 hf_status hfi_block_map(hf_session *session, size_t mapped, uint32_t how,
                         hf_region **ret_block, hf_error *reterr) HF_CHECK;
@@ -370,6 +416,12 @@ void hfi_cache_flush(hf_session *session);
 void hfi_stock_note(hf_session *session, const hf_region *block);
 hf_status hfi_pin(hf_session *session, uint32_t extent, hf_error *reterr) HF_CHECK;
 void hfi_unpin(hf_session *session, uint32_t extent);
+/* A piece of a region that is no part of it any more: unpinned, and where it was never
+ * published and no region of this process has it, given up. Mutex held. */
+void hfi_piece_drop(hf_session *session, uint32_t extent);
+/* Map an own region privately, over the same pages at the same addresses; 0 or errno.
+ * Mutex held. */
+int hfi_region_privatize(hf_region *region);
 hf_status hfi_region_scan(hf_region *region, hfi_runs *ret_runs,
                           hf_error *reterr) HF_CHECK;
 /* Forget what an abandoned commit wrote of a region. Mutex held. */

@@ -130,7 +130,7 @@ drop_extent(hf_session *session, uint32_t index) {
         if (hfi_extent_is_mine(session, index, HFI_PREPARED))
             hfi_extent_set(session, index, HFI_RESERVED, session->slot);
     } else
-        hfi_extent_free(session, index);
+        hfi_extent_give_up(session, index);
 }
 
 static void

@@ -19,18 +19,24 @@
  * any dead process: what had its memory keeps it, and the one that was at work is a
  * hole with some.
  *
+ * It is no more than a share of the memory that this process may have and that is free
+ * now, as the control groups that it is in tell (platform/limit.c).
+ *
  * Rejected: to keep what is made reserved and mapped in the process that waits. It
  * saves the cell the page tables, 2 ms for 32 MiB; but two processes wait, each would
  * need its own, and who finds the arena full could not have it.
  */
 #include "engine/extent.h"
 
-#define SHARE 32 /* of the machine's memory, one in so many */
+#define SHARE      32 /* of memory, one in so many */
+#define FREE_SHARE 16 /* of what is free of it */
 
 void
 hf_session_provide(hf_session *session, const size_t *sizes, size_t count) {
     hfi_provision *work = &session->provision;
-    uint64_t left = hfi_process_memory_bytes() / SHARE;
+    uint64_t left = count ? hfi_limit_memory_bytes() / SHARE : 0;
+    uint64_t spare = count ? hfi_limit_free_bytes() / FREE_SHARE : 0;
+    left = spare < left ? spare : left;
     hf_session_provide_end(session);
     work->count = work->next = 0;
     for (size_t i = 0; i < count && work->count < HF_TAKEN_MAX; i++) {
@@ -67,8 +73,9 @@ next_block(hf_session *session, hf_error *reterr) {
     work->open = block;
     work->filled = 0;
     const hfi_piece *piece = &block->own_piece; /* so that the object reaches so far */
-    int err = hfi_object_allocate(
-        session->fd, piece->offset + piece->length - session->page, session->page);
+    int err = hfi_object_allocate(hfi_session_fd(session),
+                                  piece->offset + piece->length - session->page,
+                                  session->page);
     return err ? hfi_space_error(reterr, err, "shared memory is full") : HF_OK;
 }
 
@@ -80,9 +87,9 @@ fill(hf_session *session, size_t bytes, hf_error *reterr) {
     hfi_extent *extent = &session->extents[block->own_piece.extent];
     size_t huge = (size_t)session->super->huge_page;
     char *at = block->address + work->filled;
-    int err =
-        huge ? hfi_pages_allocate(at, bytes, huge)
-             : hfi_object_allocate(session->fd, extent->offset + work->filled, bytes);
+    int err = huge ? hfi_pages_allocate(at, bytes, huge)
+                   : hfi_object_allocate(hfi_session_fd(session),
+                                         extent->offset + work->filled, bytes);
     if (err)
         return hfi_space_error(reterr, err, "shared memory is full");
     if (!huge)
@@ -116,7 +123,7 @@ hf_session_provide_some(hf_session *session, size_t bytes, int *ret_more,
     if (status)
         work->next = work->count; /* no more of it */
     *ret_more = !status && (work->open || work->next < work->count);
-    return status == HF_E_NOSPACE ? HF_OK : status;
+    return status == HF_E_NOSPACE || status == HF_E_NOMEM ? HF_OK : status;
 }
 
 /* Let what has memory of the open block be a block of its own. Lock held. */
@@ -166,7 +173,7 @@ hf_session_provide_end(hf_session *session) {
     hf_error ignored;
     if (open) {
         const hfi_piece *piece = &open->own_piece;
-        hfi_object_punch(session->fd, piece->offset + work->filled,
+        hfi_object_punch(hfi_session_fd(session), piece->offset + work->filled,
                          piece->length - work->filled);
         hold(work, open);
     }

@@ -3,8 +3,12 @@
  * Reserving and releasing is an allocator's hot path. A released block of this process
  * goes to a cache, still reserved and mapped with its pages, and the next reservation
  * of about its size takes it without a system call or a page fault. The cache is
- * bounded (an eighth of RAM, at most 1 GiB), and given back when the arena is full,
- * when it is trimmed, and at close. A block of recycled pages that isn't in the cache
+ * bounded (an eighth of the memory that this process may have, at most 1 GiB), and
+ * given back when the arena is full, when addresses are short, when it is trimmed, and
+ * at close. Blocks of many sizes don't fit each other, so there is a second bound:
+ * before a new block is made, cached ones go until those in use, those in the cache and
+ * the new one are no more than the most that was in use at once since a trim, a quarter
+ * of it, and 32 MiB. A block of recycled pages that isn't in the cache
  * gets its page tables filled at once (platform/populate.c), an eighth of what a first
  * write to each page would cost, which is 500 ms a GiB in the middle of somebody's
  * computation. Sizes are rounded up to
@@ -27,6 +31,7 @@
 #include "engine/internal.h"
 
 #define PINS_FIRST 64 /* of the extents that come first */
+#define KEPT_MIN   (32ull << 20)
 
 /* ---- the treap ---- */
 
@@ -132,6 +137,20 @@ hfi_unpin(hf_session *session, uint32_t extent) {
                          ~(1ull << (session->slot % 64)));
 }
 
+void
+hfi_piece_drop(hf_session *session, uint32_t extent) {
+    hf_error ignored;
+    hfi_unpin(session, extent);
+    if (session->inherited || !hfi_extent_is_mine(session, extent, HFI_RESERVED) ||
+        (extent < session->pin_capacity && session->pin_counts[extent]))
+        return;
+    if (!hfi_lock(session, &ignored)) {
+        if (hfi_extent_is_mine(session, extent, HFI_RESERVED))
+            hfi_extent_give_up(session, extent);
+        hfi_unlock(session);
+    }
+}
+
 /* ---- own regions ---- */
 
 size_t
@@ -156,6 +175,7 @@ cache_take(hf_session *session, size_t mapped) {
             continue;
         *link = region->cache_next;
         session->cache_bytes -= region->mapped;
+        session->cache_used[cache_bin(mapped)] = ++session->cache_clock;
         return region;
     }
     return NULL;
@@ -163,6 +183,7 @@ cache_take(hf_session *session, size_t mapped) {
 
 void
 hfi_cache_put(hf_session *session, hf_region *block) {
+    session->own_bytes -= block->mapped;
     if (session->cache_bytes + block->mapped > session->cache_limit) {
         hfi_block_free(block);
         return;
@@ -171,6 +192,31 @@ hfi_cache_put(hf_session *session, hf_region *block) {
     block->cache_next = session->cache[bin];
     session->cache[bin] = block;
     session->cache_bytes += block->mapped;
+    session->cache_used[bin] = ++session->cache_clock;
+}
+
+/* Of the sizes that were of no use for longest. */
+static void
+drop_oldest(hf_session *session) {
+    unsigned oldest = HFI_CACHE_BINS;
+    for (unsigned i = 0; i < HFI_CACHE_BINS; i++)
+        if (session->cache[i] && (oldest == HFI_CACHE_BINS ||
+                                  session->cache_used[i] < session->cache_used[oldest]))
+            oldest = i;
+    hf_region *block = session->cache[oldest];
+    session->cache[oldest] = block->cache_next;
+    session->cache_bytes -= block->mapped;
+    hfi_block_free(block);
+}
+
+/* Before a new block of so many bytes. Mutex held. */
+static void
+keep_bound(hf_session *session, size_t mapped) {
+    uint64_t used = session->own_bytes + mapped;
+    uint64_t peak = used > session->own_peak ? used : session->own_peak;
+    while (session->cache_bytes &&
+           used + session->cache_bytes > peak + peak / 4 + KEPT_MIN)
+        drop_oldest(session);
 }
 
 hf_status
@@ -186,13 +232,15 @@ hfi_block_map(hf_session *session, size_t mapped, uint32_t how, hf_region **ret_
     void *address = NULL;
     int err = 0;
     if (region)
-        err = hfi_object_map(session->fd, record->offset, mapped, HFI_MAP_SHARED, NULL,
-                             &address);
+        err = hfi_object_map(hfi_session_fd(session), record->offset, mapped,
+                             HFI_MAP_SHARED, NULL, &address);
     if (!region || err) {
         hfi_extent_give_back(session, extent);
         free(region);
-        return err ? hf_error_set_errno(reterr, err, "can't map %zu bytes", mapped)
-                   : hf_error_set(reterr, HF_E_NOMEM, "out of memory");
+        if (err && err != ENOMEM)
+            return hf_error_set_errno(reterr, err, "can't map %zu bytes", mapped);
+        return hf_error_set_at(reterr, HF_E_NOMEM, err, __func__, "can't map %zu bytes",
+                               mapped);
     }
     region->session = session;
     region->address = address;
@@ -212,8 +260,9 @@ allocate_huge(hf_region *block) {
     if (!(extent->flags & HFI_EXTENT_HOLE))
         return 0;
     block->is_met = 1;
-    int err = hfi_object_allocate(
-        session->fd, extent->offset + extent->size - session->page, session->page);
+    int err = hfi_object_allocate(hfi_session_fd(session),
+                                  extent->offset + extent->size - session->page,
+                                  session->page);
     if (!err)
         err = hfi_pages_allocate(block->address, block->mapped,
                                  (size_t)session->super->huge_page);
@@ -265,6 +314,7 @@ hfi_cache_flush(hf_session *session) {
             hfi_block_free(region);
         }
     session->cache_bytes = 0;
+    session->own_peak = session->own_bytes;
     pthread_mutex_unlock(&session->mutex);
 }
 
@@ -281,10 +331,19 @@ hfi_block_take(hf_session *session, size_t mapped, uint32_t how, hf_region **ret
                int *ret_zero, hf_error *reterr) {
     pthread_mutex_lock(&session->mutex);
     hf_region *block = cache_take(session, mapped);
+    int is_cached = block != NULL;
+    if (is_cached)
+        hfi_own_count(session, block->mapped);
+    else if (!(how & HFI_RESERVE_SPARE))
+        keep_bound(session, mapped);
     pthread_mutex_unlock(&session->mutex);
-    *ret_zero = block && block->is_zero;
-    if (!block) {
+    *ret_zero = is_cached && block->is_zero;
+    if (!is_cached) {
         hf_status status = new_block(session, mapped, how, &block, reterr);
+        if (status == HF_E_NOMEM) { /* of addresses: cached blocks have some */
+            hfi_cache_flush(session);
+            status = new_block(session, mapped, how, &block, reterr);
+        }
         if (status)
             return status;
         hfi_extent *extent = &session->extents[block->own_piece.extent];
@@ -298,6 +357,8 @@ hfi_block_take(hf_session *session, size_t mapped, uint32_t how, hf_region **ret
         status = hfi_pin(session, block->own_piece.extent, reterr);
         if (status)
             hfi_block_free(block);
+        else
+            hfi_own_count(session, block->mapped);
         pthread_mutex_unlock(&session->mutex);
         if (status)
             return status;
@@ -381,9 +442,11 @@ dispose(hf_region *region) {
         hfi_cache_put(session, region);
         return;
     }
+    if (region->is_own)
+        session->own_bytes -= region->mapped;
     hfi_object_unmap(region->address, region->mapped);
     for (uint32_t i = 0; i < region->piece_count; i++)
-        hfi_unpin(session, region->pieces[i].extent);
+        hfi_piece_drop(session, region->pieces[i].extent);
     if (region->pieces != &region->own_piece)
         free(region->pieces);
     free(region);
@@ -420,4 +483,14 @@ int
 hf_region_is_own(const hf_region *region) {
     return region->is_own &&
            hfi_extent_is_mine(region->session, region->own_piece.extent, HFI_RESERVED);
+}
+
+int
+hf_region_is_committed(const hf_region *region) {
+    if (region->is_own)
+        return 0;
+    for (uint32_t i = 0; i < region->piece_count; i++)
+        if (hfi_extent_is_mine(region->session, region->pieces[i].extent, HFI_RESERVED))
+            return 0;
+    return 1;
 }

@@ -12,16 +12,14 @@
  */
 #include "engine/internal.h"
 
-#include <unistd.h>
-
 static hf_status
 map_pieces(hf_region *region, hf_error *reterr) {
     hf_session *session = region->session;
     void *address;
     int err;
     if (region->piece_count == 1) {
-        err = hfi_object_map(session->fd, region->pieces[0].offset, region->mapped,
-                             HFI_MAP_PRIVATE, NULL, &address);
+        err = hfi_object_map(hfi_session_fd(session), region->pieces[0].offset,
+                             region->mapped, HFI_MAP_PRIVATE, NULL, &address);
         region->address = address;
         return err ? hf_error_set_errno(reterr, err, "can't map a buffer") : HF_OK;
     }
@@ -32,8 +30,8 @@ map_pieces(hf_region *region, hf_error *reterr) {
     for (uint32_t i = 0; i < region->piece_count && !err; i++) {
         const hfi_piece *piece = &region->pieces[i];
         void *there;
-        err = hfi_object_map(session->fd, piece->offset, piece->length, HFI_MAP_PRIVATE,
-                             region->address + at, &there);
+        err = hfi_object_map(hfi_session_fd(session), piece->offset, piece->length,
+                             HFI_MAP_PRIVATE, region->address + at, &there);
         at += piece->length;
     }
     if (!err)
@@ -105,21 +103,6 @@ out:
     return status;
 }
 
-/* Opened at the first use; several threads may try. It shows the memory of who opened
- * it, so a forked child has none. */
-static int
-pagemap_of(hf_session *session) {
-    int fd = atomic_load(&session->pagemap), none = -1;
-    if (session->inherited)
-        return -1;
-    if (fd >= 0 || (fd = hfi_pages_open()) < 0)
-        return fd;
-    if (atomic_compare_exchange_strong(&session->pagemap, &none, fd))
-        return fd;
-    close(fd);
-    return none;
-}
-
 hf_status
 hfi_region_scan(hf_region *region, hfi_runs *ret_runs, hf_error *reterr) {
     hf_session *session = region->session;
@@ -129,7 +112,7 @@ hfi_region_scan(hf_region *region, hfi_runs *ret_runs, hf_error *reterr) {
     if (region->piece_count == 0)
         goto out;
     if (way != HFI_PAGES_COMPARE)
-        err = hfi_pages_changed(way, pagemap_of(session), region->address,
+        err = hfi_pages_changed(way, hfi_session_pagemap(session), region->address,
                                 region->mapped, session->page, NULL, 0, &runs);
     if (err && err != ENOMEM) {
         size_t at = 0;

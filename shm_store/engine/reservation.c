@@ -16,6 +16,11 @@
  * and is a HOLE until it was written. If that fails it is punched, and goes with the
  * rest of its commit.
  *
+ * Free extents keep their pages, but not more than somebody has use for: before fresh
+ * pages are taken, free ones are given back until all that have memory, used and free,
+ * are no more than the most that was in use at once since a trim, and 16 MiB. The
+ * smallest go first, which fit the least; a large one is rather split.
+ *
  * Trimming punches free extents and cuts the end of the file, so that a session which
  * was once large doesn't stay so.
  *
@@ -29,6 +34,7 @@
 #define SEARCH_MAX 64 /* extents looked at in the one bin that may be too small */
 #define LARGE      (1u << 20)  /* what is smaller */
 #define SPLIT_MAX  (16u << 20) /* doesn't split what is larger */
+#define KEPT_MIN   (16ull << 20)
 
 /* Where huge pages are to be had, what is as large as one begins where one may begin.
  */
@@ -130,17 +136,84 @@ split(hf_session *session, uint32_t index, uint64_t size, uint32_t *ret_rest,
     return status;
 }
 
-static hf_status
-take(hf_session *session, uint64_t size, uint32_t flags, uint32_t *ret_index,
-     hf_error *reterr) {
+static uint64_t
+used_bytes(const hfi_superblock *super) {
+    return super->bytes[HFI_RESERVED] + super->bytes[HFI_PREPARED] +
+           super->bytes[HFI_COMMITTED] + super->bytes[HFI_RETIRED];
+}
+
+/* How many bytes of free pages there would be too many, with so many fresh ones. */
+static uint64_t
+excess(const hfi_superblock *super, uint64_t fresh) {
+    uint64_t used = used_bytes(super) + fresh;
+    uint64_t most = (used > super->peak ? used : super->peak) + KEPT_MIN;
+    uint64_t all = used + super->bytes[HFI_FREE] - super->hole_bytes;
+    return all > most ? all - most : 0;
+}
+
+/* Give the pages of a free extent back. */
+static int
+punch_free(hf_session *session, uint32_t index) {
+    hfi_extent *extent = &session->extents[index];
+    if (hfi_object_punch(hfi_session_fd(session), extent->offset, extent->size) != 0)
+        return 0;
+    hfi_extent_count_bytes(session, extent, HFI_FREE, -1);
+    extent->flags = HFI_EXTENT_HOLE | HFI_EXTENT_ZERO;
+    hfi_extent_count_bytes(session, extent, HFI_FREE, 1);
+    hfi_step("trim:punched");
+    return 1;
+}
+
+/* One of the smallest free extents that have pages, or NONE. */
+static uint32_t
+smallest(hf_session *session) {
+    for (unsigned bin = 0; bin < HFI_BIN_COUNT; bin++) {
+        uint32_t index = session->super->bins[bin], guard = hfi_extent_count(session);
+        hfi_extent *extent;
+        for (; (extent = hfi_extent_at(session, index)) && guard--;
+             index = extent->next)
+            if (!(extent->flags & HFI_EXTENT_HOLE))
+                return index;
+    }
+    return HFI_NONE;
+}
+
+/* Before so many fresh pages are taken. */
+static void
+keep_bound(hf_session *session, uint64_t fresh) {
+    while (excess(session->super, fresh)) {
+        uint32_t index = smallest(session);
+        if (index == HFI_NONE || !punch_free(session, index))
+            return;
+        uint32_t before = session->extents[index].before;
+        hfi_extent_join(session, index);
+        hfi_extent_join(session, before);
+    }
+}
+
+/* A free extent with pages, or NONE. */
+static uint32_t
+find_recycled(hf_session *session, uint64_t size) {
     uint64_t limit = split_limit(size);
     uint32_t index = find_free(session, size, limit, 0);
     if (index == HFI_NONE && session->super->bytes[HFI_RETIRED]) {
         hfi_extent_reclaim(session);
         index = find_free(session, size, limit, 0);
     }
+    if (index == HFI_NONE && excess(session->super, size))
+        index = find_free(session, size, UINT64_MAX, 0);
+    return index;
+}
+
+static hf_status
+take(hf_session *session, uint64_t size, uint32_t flags, uint32_t *ret_index,
+     hf_error *reterr) {
+    uint64_t limit = split_limit(size);
+    uint32_t index = find_recycled(session, size);
     if (index == HFI_NONE && (flags & HFI_RESERVE_RECYCLED))
         return HF_NOT_FOUND;
+    if (index == HFI_NONE && !(flags & HFI_RESERVE_SPARE))
+        keep_bound(session, size);
     if (index == HFI_NONE)
         index = find_free(session, size, limit, HFI_EXTENT_HOLE);
     hf_status status = HF_OK;
@@ -161,6 +234,8 @@ take(hf_session *session, uint64_t size, uint32_t flags, uint32_t *ret_index,
     hfi_extent_leave(session, index);
     extent->flags |= flags & HFI_EXTENT_FLAGS;
     hfi_extent_enter(session, index, HFI_RESERVED, session->slot);
+    if (used_bytes(session->super) > session->super->peak)
+        session->super->peak = used_bytes(session->super);
     hfi_step("reserve:taken");
     *ret_index = index;
     return HF_OK;
@@ -178,7 +253,7 @@ hfi_extent_give_back(hf_session *session, uint32_t index) {
     hfi_extent *extent = &session->extents[index];
     hf_error ignored;
     if (extent->flags & HFI_EXTENT_HOLE) /* some of its pages may be there */
-        hfi_object_punch(session->fd, extent->offset, extent->size);
+        hfi_object_punch(hfi_session_fd(session), extent->offset, extent->size);
     if (hfi_lock(session, &ignored))
         return;
     hfi_extent_free(session, index);
@@ -199,7 +274,7 @@ reserve_once(hf_session *session, uint64_t size, uint32_t flags, uint32_t *ret_i
     hfi_extent *extent = &session->extents[index];
     /* Ours: nobody else looks at it now. */
     if ((extent->flags & HFI_EXTENT_HOLE) && !(flags & HFI_RESERVE_BARE)) {
-        int err = hfi_object_allocate(session->fd, extent->offset, size);
+        int err = hfi_object_allocate(hfi_session_fd(session), extent->offset, size);
         if (err) {
             hfi_extent_give_back(session, index);
             return hfi_space_error(reterr, err, "shared memory is full");
@@ -254,9 +329,9 @@ hfi_extent_write(hf_session *session, uint32_t index, const struct iovec *parts,
                              .is_hole = (extent->flags & HFI_EXTENT_HOLE) != 0,
                              .huge = extent->size >= huge ? huge : 0,
                              .ret_digest = ret_digest};
-    int err = count == 1
-                  ? hfi_bulk_write(session->fd, &block)
-                  : hfi_object_write_parts(session->fd, parts, count, extent->offset);
+    int err = count == 1 ? hfi_bulk_write(hfi_session_fd(session), &block)
+                         : hfi_object_write_parts(hfi_session_fd(session), parts, count,
+                                                  extent->offset);
     if (err) {
         hfi_extent_give_back(session, index);
         return hfi_space_error(reterr, err, "can't write to the arena");
@@ -286,19 +361,15 @@ hfi_extent_store(hf_session *session, uint32_t flags, const struct iovec *parts,
 void
 hfi_extent_trim(hf_session *session) {
     hfi_superblock *super = session->super;
+    super->peak = used_bytes(super);
     uint32_t index = super->last, guard = hfi_extent_count(session);
     hfi_extent *extent;
     while ((extent = hfi_extent_at(session, index)) && guard--) {
         uint32_t before = extent->before;
         if (hfi_extent_state(extent) == HFI_FREE) {
             const uint32_t empty = HFI_EXTENT_HOLE | HFI_EXTENT_ZERO;
-            if ((extent->flags & empty) != empty && /* a mere HOLE may have some */
-                hfi_object_punch(session->fd, extent->offset, extent->size) == 0) {
-                hfi_extent_count_bytes(session, extent, HFI_FREE, -1);
-                extent->flags = HFI_EXTENT_HOLE | HFI_EXTENT_ZERO;
-                hfi_extent_count_bytes(session, extent, HFI_FREE, 1);
-                hfi_step("trim:punched");
-            }
+            if ((extent->flags & empty) != empty) /* a mere HOLE may have some */
+                punch_free(session, index);
             hfi_extent_join(session, index);
         }
         index = before;
@@ -309,6 +380,6 @@ hfi_extent_trim(hf_session *session) {
         hfi_extent_forget(session, super->last);
         atomic_store_explicit(&super->arena_end, end, memory_order_release);
         hfi_step("trim:end-moved");
-        hfi_object_truncate(session->fd, end);
+        hfi_object_truncate(hfi_session_fd(session), end);
     }
 }

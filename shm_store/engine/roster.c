@@ -2,7 +2,7 @@
  *
  * A session is alive while its owner or any attached process is. Collecting removes
  * only what is surely dead: an owner in another pid namespace counts as alive. Listing
- * maps each object for a moment without taking a slot, so that `holdfast ls` changes
+ * reads each object for a moment without taking a slot, so that `holdfast ls` changes
  * nothing.
  *
  * An object under one of our names may be no session: its maker died before it wrote
@@ -167,6 +167,19 @@ collect_broken(roster *r, const char *name, hf_status state) {
     close(fd);
 }
 
+/* As hf_session_destroy does, but of a session that is only looked at. */
+static int
+remove_object(const hf_session *session) {
+    static const uint32_t gone = 1;
+    static const uint64_t magic = 0;
+    int fd = atomic_load(&session->fd);
+    return hfi_object_write(fd, &gone, sizeof gone, offsetof(hfi_superblock, gone)) ==
+               0 &&
+           hfi_object_write(fd, &magic, sizeof magic,
+                            offsetof(hfi_superblock, magic)) == 0 &&
+           hfi_object_unlink(session->name) == 0;
+}
+
 static int
 collect_one(void *context, const char *name) {
     roster *r = context;
@@ -178,8 +191,7 @@ collect_one(void *context, const char *name) {
         return 0;
     }
     fill_info(session, &info);
-    if (info.owner_alive == 0 && info.process_count == 0 &&
-        hf_session_destroy(session, NULL) == HF_OK)
+    if (info.owner_alive == 0 && info.process_count == 0 && remove_object(session))
         tell_removed(r, &info);
     hfi_session_unpeek(session);
     return 0;

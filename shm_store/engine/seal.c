@@ -30,19 +30,26 @@ trim_to_size(hf_region *region) {
     region->own_piece.length = used;
 }
 
-static int
-seal_own(hf_region *region) {
+int
+hfi_region_privatize(hf_region *region) {
     void *there;
-    if (!is_published(region->session, region->own_piece.extent))
-        return 0;
     hfi_pages_drop(region->address, region->mapped);
-    int err = hfi_object_map(region->session->fd, region->own_piece.offset,
+    int err = hfi_object_map(hfi_session_fd(region->session), region->own_piece.offset,
                              region->mapped, HFI_MAP_PRIVATE, region->address, &there);
     if (!err) {
         region->is_own = 0;
+        region->session->own_bytes -= region->mapped;
         hfi_region_drop_was(region);
         trim_to_size(region);
     }
+    return err;
+}
+
+static int
+seal_own(hf_region *region) {
+    if (!is_published(region->session, region->own_piece.extent))
+        return 0;
+    int err = hfi_region_privatize(region);
     hfi_step("seal:own-mapped");
     return err;
 }
@@ -65,9 +72,10 @@ seal_changed(hf_region *region) {
                    was->offset + (at - old_at) == piece->offset &&
                    old_at + was->length >= at + piece->length;
         void *there;
-        int err = same ? 0
-                       : hfi_object_map(session->fd, piece->offset, piece->length,
-                                        HFI_MAP_PRIVATE, region->address + at, &there);
+        int err =
+            same ? 0
+                 : hfi_object_map(hfi_session_fd(session), piece->offset, piece->length,
+                                  HFI_MAP_PRIVATE, region->address + at, &there);
         if (!same)
             hfi_step("seal:piece-mapped");
         if (err)
@@ -75,7 +83,7 @@ seal_changed(hf_region *region) {
         at += piece->length;
     }
     for (uint32_t i = 0; i < region->piece_count; i++)
-        hfi_unpin(session, region->pieces[i].extent);
+        hfi_piece_drop(session, region->pieces[i].extent);
     if (region->pieces != &region->own_piece)
         free(region->pieces);
     region->pieces = region->next_pieces;

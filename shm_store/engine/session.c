@@ -8,7 +8,9 @@
  * shared and writable, and a read-only window over the whole capacity. Addresses are
  * cheap; pages beyond the file's end are never touched, because each offset is checked
  * against the arena's end first. A window that grows would move, and every pointer that
- * was handed out with it.
+ * was handed out with it. Where a process may have only so many (ulimit -v), the
+ * capacity is a third of them: the window takes them once, regions on all of it once
+ * more, and the rest is for the program.
  *
  * The control area's addresses cover the largest extent table; its memory is allocated
  * in chunks, so an idle session takes about a quarter of a megabyte.
@@ -16,6 +18,9 @@
  * Whoever creates or attaches holds a shared lock on the object, which the kernel drops
  * when the last descriptor goes. Only for objects that can't be read does it matter: it
  * tells a session that is just being made from one whose maker died (roster.c).
+ *
+ * Who only looks (hfi_session_peek: lists, and each start of a kernel) maps nothing and
+ * reads a copy: an object that was cut off would be a SIGBUS.
  *
  * /dev/shm is small in containers (64 MiB by default): there, and where it can't be
  * used at all, the object is a memfd. It has no name; others attach by descriptor.
@@ -28,17 +33,29 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define SMALL_SHM                                                                      \
-    (1ull << 30) /* a /dev/shm below this, and below RAM/8, is no place                \
-                  */
+#define SMALL_SHM     (1ull << 30) /* a /dev/shm below this and RAM/8 is no place */
+#define ADDRESS_SHARE 3            /* of those a process may have, one in so many */
+
+/* Where addresses are limited, that is why. */
+static hf_status
+map_error(hf_error *reterr, int err, const char *what, uint64_t size) {
+    uint64_t most = hfi_limit_address_bytes();
+    if (err != ENOMEM || most == HFI_NO_LIMIT)
+        return hf_error_set_errno(reterr, err, "can't map %s", what);
+    return hf_error_set_at(reterr, HF_E_SYSTEM, err, __func__,
+                           "can't map %s: it needs %llu MiB of addresses, and this "
+                           "process may have %llu in all (RLIMIT_AS, ulimit -v)",
+                           what, (unsigned long long)(size >> 20),
+                           (unsigned long long)(most >> 20));
+}
 
 static hf_status
 map_object(hf_session *session, hf_error *reterr) {
     void *control;
-    int err = hfi_object_map(session->fd, 0, HFI_ARENA_OFFSET, HFI_MAP_SHARED, NULL,
-                             &control);
+    int err = hfi_object_map(hfi_session_fd(session), 0, HFI_ARENA_OFFSET,
+                             HFI_MAP_SHARED, NULL, &control);
     if (err)
-        return hf_error_set_errno(reterr, err, "can't map the session");
+        return map_error(reterr, err, "the session", HFI_ARENA_OFFSET);
     session->super = control;
     session->slots = (hfi_slot *)((char *)control + HFI_SLOTS_OFFSET);
     session->extents = (hfi_extent *)((char *)control + HFI_TABLE_OFFSET);
@@ -49,10 +66,10 @@ static hf_status
 map_window(hf_session *session, hf_error *reterr) {
     void *window;
     session->window_size = (size_t)(HFI_ARENA_OFFSET + session->super->capacity);
-    int err = hfi_object_map(session->fd, 0, session->window_size, HFI_MAP_READ, NULL,
-                             &window);
+    int err = hfi_object_map(hfi_session_fd(session), 0, session->window_size,
+                             HFI_MAP_READ, NULL, &window);
     if (err)
-        return hf_error_set_errno(reterr, err, "can't map the arena");
+        return map_error(reterr, err, "the arena", session->window_size);
     session->window = window;
     return HF_OK;
 }
@@ -62,11 +79,15 @@ session_new(int fd) {
     hf_session *session = calloc(1, sizeof *session);
     if (!session)
         return NULL;
-    session->fd = fd;
-    session->slot = HFI_NONE;
-    atomic_init(&session->pagemap, -1);
+    atomic_init(&session->fd, fd);
+    if (hfi_identity_of(fd, &session->object)) {
+        free(session);
+        return NULL;
+    }
+    session->slot = session->heir = HFI_NONE;
+    session->pagemap = -1;
     session->page = (size_t)sysconf(_SC_PAGESIZE);
-    session->cache_limit = hfi_process_memory_bytes() / 8;
+    session->cache_limit = hfi_limit_memory_bytes() / 8;
     if (session->cache_limit > 1ull << 30)
         session->cache_limit = 1ull << 30;
     pthread_mutex_init(&session->mutex, NULL);
@@ -80,7 +101,10 @@ session_free(hf_session *session) {
     if (!session)
         return;
     hfi_inherit_forget(session);
-    hfi_object_unmap(session->super, HFI_ARENA_OFFSET);
+    if (session->is_copy)
+        free(session->super);
+    else
+        hfi_object_unmap(session->super, HFI_ARENA_OFFSET);
     if (session->window)
         hfi_object_unmap((void *)session->window, session->window_size);
     pthread_mutex_destroy(&session->mutex);
@@ -89,10 +113,8 @@ session_free(hf_session *session) {
     hfi_pool_fini(&session->drafts);
     hfi_spool_fini(&session->entries);
     free(session->scratch);
-    if (atomic_load(&session->pagemap) >= 0)
-        close(atomic_load(&session->pagemap));
-    if (session->fd >= 0)
-        close(session->fd);
+    hfi_session_pagemap_close(session);
+    hfi_session_fd_close(session);
     free(session);
 }
 
@@ -111,7 +133,7 @@ random_name(char *name, size_t size) {
 
 static int
 make_object(uint64_t wanted, int want_memfd, int *ret_fd, char *ret_name) {
-    uint64_t total, left, ram = hfi_process_memory_bytes();
+    uint64_t total, left, ram = hfi_limit_memory_bytes();
     hfi_object_space(&total, &left);
     uint64_t small = ram / 8 < SMALL_SHM ? ram / 8 : SMALL_SHM;
     if (total && (total < wanted || (!wanted && total < small)))
@@ -143,12 +165,15 @@ make_object(uint64_t wanted, int want_memfd, int *ret_fd, char *ret_name) {
 
 static uint64_t
 choose_capacity(uint64_t wanted, int is_memfd, size_t page) {
-    uint64_t total, left;
+    uint64_t total, left, memory = hfi_limit_memory_bytes();
+    uint64_t addresses = hfi_limit_address_bytes();
     hfi_object_space(&total, &left);
-    if (is_memfd || !total)
-        total = hfi_process_memory_bytes();
+    if (is_memfd || !total || total > memory)
+        total = memory;
     if (!wanted)
         wanted = total;
+    if (addresses != HFI_NO_LIMIT && wanted > addresses / ADDRESS_SHARE)
+        wanted = addresses / ADDRESS_SHARE;
     if (wanted < page)
         wanted = page;
     return hfi_round_up(wanted, page);
@@ -169,7 +194,7 @@ format(hf_session *session, const hf_session_options *options, hf_error *reterr)
     for (unsigned i = 0; i < HFI_BIN_COUNT; i++)
         super->bins[i] = HFI_NONE;
     super->unused = super->retired = super->last = HFI_NONE;
-    super->huge_page = hfi_pages_huge(session->fd, HFI_ARENA_OFFSET);
+    super->huge_page = hfi_pages_huge(hfi_session_fd(session), HFI_ARENA_OFFSET);
     atomic_store(&super->arena_end, HFI_ARENA_OFFSET);
     hfi_root_seal(&super->roots[0]);
     snprintf(super->name, sizeof super->name, "%s", session->name);
@@ -253,7 +278,57 @@ check_superblock(const hf_session *session, hf_error *reterr) {
                             super->page_size);
     if (super->capacity == 0 || super->capacity > 1ull << 46)
         return hf_error_set(reterr, HF_E_CORRUPT, "capacity is out of range");
+    if (HFI_TABLE_OFFSET + hfi_extent_count(session) * sizeof(hfi_extent) >
+        hfi_object_size(atomic_load(&session->fd)))
+        return hf_error_set(reterr, HF_E_CORRUPT, "the extent table is cut off");
     return HF_OK;
+}
+
+/* Read `size` bytes of the control area to memory of this process. */
+static hf_status
+copy_control(hf_session *session, size_t size, hf_error *reterr) {
+    char *bytes = realloc(session->super, size);
+    if (!bytes)
+        return hf_error_set(reterr, HF_E_NOMEM, "out of memory");
+    session->super = (hfi_superblock *)(void *)bytes;
+    session->slots = (hfi_slot *)(void *)(bytes + HFI_SLOTS_OFFSET);
+    session->extents = (hfi_extent *)(void *)(bytes + HFI_TABLE_OFFSET);
+    int err = hfi_object_read(atomic_load(&session->fd), bytes, size, 0);
+    if (err)
+        return hf_error_set_errno(reterr, err, "can't read the session");
+    return HF_OK;
+}
+
+/* A look at an object that anybody may have damaged or be cutting off: nothing of it is
+ * mapped, so that no read is a SIGBUS. A root that is being written is read again. */
+static hf_status
+copy_object(hf_session *session, hf_error *reterr) {
+    hf_status status = HF_OK;
+    session->is_copy = 1;
+    for (int attempt = 0; attempt < 3; attempt++) {
+        hfi_root root;
+        status = copy_control(session, HFI_TABLE_OFFSET, reterr);
+        if (status || (status = check_superblock(session, reterr)))
+            return status;
+        size_t records = hfi_extent_count(session);
+        status = copy_control(session, HFI_TABLE_OFFSET + records * sizeof(hfi_extent),
+                              reterr);
+        if (status || (status = check_superblock(session, reterr)))
+            return status;
+        if (hfi_extent_count(session) <= records &&
+            hfi_root_read(session, &root, NULL) == HF_OK)
+            break;
+        atomic_store(&session->super->extent_count, (uint32_t)records);
+    }
+    return HF_OK;
+}
+
+static hf_status
+map_all(hf_session *session, hf_error *reterr) {
+    hf_status status = map_object(session, reterr);
+    if (!status)
+        status = check_superblock(session, reterr);
+    return status ? status : map_window(session, reterr);
 }
 
 /* Takes `fd` over, on failure too. */
@@ -265,14 +340,10 @@ attach_consume(int fd, int peek, hf_session **ret_session, hf_error *reterr) {
         close(fd);
         return status ? status : hf_error_set(reterr, HF_E_NOMEM, "out of memory");
     }
-    if ((status = map_object(session, reterr)))
-        goto out;
-    if ((status = check_superblock(session, reterr)))
+    if ((status = (peek ? copy_object : map_all)(session, reterr)))
         goto out;
     memcpy(session->name, session->super->name, sizeof session->name);
     session->name[sizeof session->name - 1] = 0;
-    if ((status = map_window(session, reterr)))
-        goto out;
     if (!peek) {
         hfi_object_hold(fd);
         if ((status = hfi_slot_claim(session, reterr)))
@@ -299,6 +370,10 @@ open_name(const char *name, int peek, hf_session **ret_session, hf_error *reterr
     if (err)
         return hf_error_set_errno(reterr, err, "can't open session %s", name);
     hf_status status = attach_consume(fd, peek, ret_session, reterr);
+    if (!status && strcmp((*ret_session)->name, path) != 0) {
+        peek ? session_free(*ret_session) : hf_session_close(*ret_session);
+        status = hf_error_set(reterr, HF_E_CORRUPT, "it has another one's name");
+    }
     if (status)
         hf_error_prefix(reterr, "session %s", name);
     return status;
@@ -369,8 +444,8 @@ hfi_session_check(const hf_session *session, hf_error *reterr) {
 }
 
 int
-hf_session_fd(const hf_session *session) {
-    return session->fd;
+hf_session_fd(hf_session *session) {
+    return hfi_session_fd(session);
 }
 
 const char *

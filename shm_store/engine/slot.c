@@ -10,10 +10,15 @@
  * then looks at the leases. Both in sequentially consistent order, so one of the two
  * sees the other: either the reader tries again, or the publisher keeps what it reads.
  *
+ * The lock word names its holder by slot, pid and some bits of the start time: one that
+ * dies while it has no slot would else be alive again as soon as its pid is somebody's.
+ *
  * Taking the lock over from a dead process marks the session dirty until recovery has
  * run to its end, so that a death in the middle of recovery starts it again.
  */
 #include "engine/internal.h"
+
+#define NO_SLOT 0xfffeu /* in the lock word of one that has none */
 
 static hfi_process
 identity(const hfi_slot *slot, uint64_t owner) {
@@ -32,6 +37,12 @@ hfi_slot_alive(const hf_session *session, uint32_t slot) {
     return hfi_process_alive(&process) != 0;
 }
 
+uint64_t
+hfi_lock_word(uint32_t slot, const hfi_process *self) {
+    uint64_t start = self->start_time ? 1 + self->start_time % 0xffff : 0;
+    return ((slot + 1) & 0xffff) | start << 16 | (self->owner & UINT32_MAX) << 32;
+}
+
 static int
 holder_is_dead(void *context, uint64_t holder) {
     hf_session *session = context;
@@ -41,10 +52,10 @@ holder_is_dead(void *context, uint64_t holder) {
         if (owner && (uint32_t)owner == holder >> 32)
             return !hfi_slot_alive(session, slot);
     }
-    /* Its slot is gone, or it never had one: it is just leaving, or all were taken. */
-    uint64_t here = hfi_process_self().owner >> 32 << 32;
-    hfi_process process = {holder >> 32 | here, 0, 0};
-    return hfi_process_alive(&process) == 0;
+    /* Its slot is gone, or it never had one: it is just leaving, or all were taken. Its
+     * pid may be another's by now. */
+    hfi_process process = hfi_process_of(holder >> 32);
+    return hfi_process_alive(&process) == 0 || hfi_lock_word(slot, &process) != holder;
 }
 
 hf_status
@@ -73,32 +84,69 @@ hfi_unlock(hf_session *session) {
     pthread_mutex_unlock(&session->writer_mutex);
 }
 
+/* A free slot, in the name of `self`; HFI_NONE where there is none. */
+static uint32_t
+take_free(hf_session *session, const hfi_process *self) {
+    for (uint32_t i = 0; i < HFI_SLOT_COUNT; i++) {
+        hfi_slot *slot = &session->slots[i];
+        uint64_t nobody = 0;
+        if (!atomic_compare_exchange_strong(&slot->owner, &nobody, self->owner))
+            continue;
+        slot->boot = self->boot;
+        slot->attached_unix_ns = hfi_process_unix_ns();
+        atomic_store(&slot->start_time, self->start_time);
+        return i;
+    }
+    return HFI_NONE;
+}
+
+hf_status
+hfi_slot_claim_heir(hf_session *session, hf_error *reterr) {
+    hfi_process self = hfi_process_self();
+    hf_error ignored;
+    session->heir = take_free(session, &self);
+    if (session->heir == HFI_NONE && !hfi_lock(session, &ignored)) {
+        hfi_slot_reap(session); /* the dead may be among them */
+        hfi_unlock(session);
+        session->heir = take_free(session, &self);
+    }
+    if (session->heir == HFI_NONE)
+        return hf_error_set(reterr, HF_E_LIMIT, "%u processes are attached already",
+                            HFI_SLOT_COUNT);
+    return HF_OK;
+}
+
+/* With a start time of 0 a slot is its pid's, whenever that began: so nobody who looks
+ * meanwhile sees one process's pid with another's start. */
+void
+hfi_slot_assign(hf_session *session, uint32_t slot, uint64_t pid) {
+    hfi_slot *at = &session->slots[slot];
+    hfi_process process = hfi_process_of(pid);
+    atomic_store(&at->start_time, 0);
+    atomic_store(&at->owner, process.owner);
+    atomic_store(&at->start_time, process.start_time);
+}
+
 hf_status
 hfi_slot_claim(hf_session *session, hf_error *reterr) {
     hfi_process self = hfi_process_self();
     for (int attempt = 0; attempt < 2; attempt++) {
-        for (uint32_t i = 0; i < HFI_SLOT_COUNT; i++) {
-            hfi_slot *slot = &session->slots[i];
-            uint64_t nobody = 0;
-            if (!atomic_compare_exchange_strong(&slot->owner, &nobody, self.owner))
-                continue;
-            slot->boot = self.boot;
-            slot->attached_unix_ns = hfi_process_unix_ns();
-            atomic_store(&slot->start_time, self.start_time);
+        uint32_t i = take_free(session, &self);
+        if (i != HFI_NONE) {
             session->slot = i;
-            session->lock_word = (i + 1) | (self.owner & UINT32_MAX) << 32;
+            session->lock_word = hfi_lock_word(i, &self);
             return HF_OK;
         }
         /* Full: the dead may be among them. Recovery doesn't need a slot of its own,
          * and the lock word needs only to name somebody alive. */
         uint32_t dead = 0;
-        for (uint32_t i = 0; i < HFI_SLOT_COUNT && !dead; i++)
-            if (!hfi_slot_alive(session, i))
-                dead = i + 1;
+        for (uint32_t k = 0; k < HFI_SLOT_COUNT && !dead; k++)
+            if (!hfi_slot_alive(session, k))
+                dead = k + 1;
         if (!dead)
             break;
         hf_error ignored;
-        session->lock_word = 0xffff | (self.owner & UINT32_MAX) << 32;
+        session->lock_word = hfi_lock_word(NO_SLOT, &self);
         if (hfi_lock(session, &ignored))
             break;
         hfi_slot_reap(session);
@@ -119,7 +167,7 @@ hfi_slot_clear(hf_session *session, uint32_t slot) {
         uint32_t word = hfi_extent_word(extent);
         if (word == hfi_state_word(HFI_RESERVED, slot) ||
             word == hfi_state_word(HFI_PREPARED, slot))
-            hfi_extent_free(session, i);
+            hfi_extent_give_up(session, i);
     }
     hfi_step("slot:extents-freed");
     for (unsigned i = 0; i < HFI_LEASE_COUNT; i++)

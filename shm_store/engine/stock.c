@@ -76,7 +76,9 @@ hf_session_stock(hf_session *session, const size_t *sizes, size_t count,
         blocks = block->cache_next;
         hfi_cache_put(session, block);
     }
+    if (session->own_bytes + session->cache_bytes > session->own_peak)
+        session->own_peak = session->own_bytes + session->cache_bytes; /* is wanted */
     pthread_mutex_unlock(&session->mutex);
     *ret_bytes = bytes;
-    return status == HF_E_NOSPACE ? HF_OK : status;
+    return status == HF_E_NOSPACE || status == HF_E_NOMEM ? HF_OK : status;
 }

@@ -38,8 +38,9 @@ read_committed(const hf_region *region, size_t from, size_t to, char *ret_bytes)
         if (end > to)
             end = to;
         if (begin < end)
-            err = hfi_bulk_read(region->session->fd, ret_bytes + (begin - from),
-                                end - begin, piece->offset + (begin - at));
+            err = hfi_bulk_read(hfi_session_fd(region->session),
+                                ret_bytes + (begin - from), end - begin,
+                                piece->offset + (begin - at));
         at += piece->length;
     }
     return err;
@@ -68,7 +69,7 @@ fill(hf_region *region, char *block, hf_error *reterr) {
 void
 hfi_region_drop_was(hf_region *region) {
     for (uint32_t i = 0; i < region->was_count; i++)
-        hfi_unpin(region->session, region->was_pieces[i].extent);
+        hfi_piece_drop(region->session, region->was_pieces[i].extent);
     free(region->was_pieces);
     region->was_pieces = NULL;
     region->was_count = 0;
@@ -87,7 +88,7 @@ become_own(hf_region *region, const hfi_piece *piece) {
         *region->was_pieces = region->own_piece;
         region->was_count = 1;
     } else
-        hfi_unpin(region->session, region->own_piece.extent);
+        hfi_piece_drop(region->session, region->own_piece.extent);
     region->own_piece = *piece;
     region->own_piece.length = region->mapped;
     region->pieces = &region->own_piece;
@@ -106,16 +107,18 @@ replace_by_block(hf_region *region, hf_region *block, hf_error *reterr) {
         if (block->mapped > region->mapped)
             hfi_object_unmap(block->address + region->mapped,
                              block->mapped - region->mapped);
+        session->own_bytes -= block->mapped - region->mapped;
         block->mapped = region->mapped;
-        int err = hfi_object_move(session->fd, block->own_piece.offset, block->address,
-                                  block->mapped, region->address);
+        int err = hfi_object_move(hfi_session_fd(session), block->own_piece.offset,
+                                  block->address, block->mapped, region->address);
         if (err)
             status = hf_error_set_errno(reterr, err, "can't move %zu bytes into place",
                                         block->mapped);
     }
-    if (status)
+    if (status) {
+        session->own_bytes -= block->mapped;
         hfi_block_free(block);
-    else {
+    } else {
         become_own(region, &block->own_piece);
         free(block);
     }
@@ -137,14 +140,16 @@ replace_by_fresh(hf_region *region, hf_error *reterr) {
     pthread_mutex_lock(&session->mutex);
     status = hfi_pin(session, extent, reterr);
     if (!status) {
-        int err = hfi_object_map(session->fd, piece.offset, piece.length,
+        int err = hfi_object_map(hfi_session_fd(session), piece.offset, piece.length,
                                  HFI_MAP_SHARED, region->address, &there);
         if (err) {
             hfi_unpin(session, extent);
             status = hf_error_set_errno(reterr, err, "can't map %zu bytes into place",
                                         region->mapped);
-        } else
+        } else {
             become_own(region, &piece);
+            hfi_own_count(session, region->mapped);
+        }
     }
     pthread_mutex_unlock(&session->mutex);
     if (status)
@@ -221,8 +226,8 @@ hf_region_reseal(hf_region *region, hf_error *reterr) {
     for (uint32_t i = 0; i < region->was_count && !err; i++) {
         void *there;
         const hfi_piece *piece = &region->was_pieces[i];
-        err = hfi_object_map(session->fd, piece->offset, piece->length, HFI_MAP_PRIVATE,
-                             region->address + at, &there);
+        err = hfi_object_map(hfi_session_fd(session), piece->offset, piece->length,
+                             HFI_MAP_PRIVATE, region->address + at, &there);
         at += piece->length;
     }
     if (!err) { /* else mapped in part: the same bytes everywhere, and published anew */
@@ -232,6 +237,7 @@ hf_region_reseal(hf_region *region, hf_error *reterr) {
         region->was_pieces = NULL;
         region->was_count = 0;
         region->is_own = 0;
+        session->own_bytes -= region->mapped;
     }
     pthread_mutex_unlock(&session->mutex);
     hfi_step("reseal:mapped");

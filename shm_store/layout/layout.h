@@ -2,6 +2,8 @@
  *
  *   0            superblock          one page; magic, lock, roots, counters
  *   4 KiB        process slots       256 of them, each with its leases
+ *   84 KiB       turns               one a slot: the value that the process is at
+ *   124 KiB      quarantine          values that ended who loaded them
  *   128 KiB      extent table        grown in chunks; the rest is a hole of the file
  *   128 MiB      arena               extents: payloads, buffers, nodes and entries
  *
@@ -16,7 +18,7 @@
 #include <stdint.h>
 
 #define HFI_MAGIC          0x3174736166646c68ull /* "hldfast1" */
-#define HFI_LAYOUT_VERSION 3u
+#define HFI_LAYOUT_VERSION 4u
 
 #define HFI_SLOT_COUNT   256u
 #define HFI_LEASE_COUNT  32u
@@ -86,6 +88,46 @@ _Static_assert(HFI_SLOTS_OFFSET + HFI_SLOT_COUNT * sizeof(hfi_slot) <= HFI_TABLE
 _Static_assert(HFI_TABLE_OFFSET + HFI_EXTENT_MAX * sizeof(hfi_extent) <=
                    HFI_ARENA_OFFSET,
                "the extent table fits before the arena");
+
+/* What the process of the same slot is encoding or decoding now by code that isn't ours
+ * and may end it. Written by that process alone; read by others while it hangs, or when
+ * it is dead. */
+#define HFI_TURNS_OFFSET (HFI_SLOTS_OFFSET + HFI_SLOT_COUNT * sizeof(hfi_slot))
+#define HFI_TURN_LABEL   112u
+typedef struct hfi_turn {
+    _Atomic uint64_t
+        owner; /* as in the slot; a later process leaves it until its turn */
+    _Atomic int64_t since_ns; /* monotonic clock; 0: none. Written last */
+    _Atomic uint32_t kind;    /* HF_TURN_* */
+    uint32_t mib;             /* of the payload that is decoded */
+    uint64_t key_hash;
+    uint64_t generation; /* in which the entry was committed; 0: it is being encoded */
+    char label[HFI_TURN_LABEL]; /* for people, with a NUL */
+} hfi_turn;
+_Static_assert(sizeof(hfi_turn) == 152, "layout");
+
+/* An entry that isn't to be decoded any more. Put anew it is of another generation, and
+ * another entry. A record is free while its hash is 0, and valid once it has a
+ * generation. */
+#define HFI_QUARANTINE_OFFSET (124u << 10)
+#define HFI_QUARANTINE_MAX    127u
+typedef struct hfi_quarantined {
+    _Atomic uint64_t key_hash;
+    _Atomic uint64_t generation;
+    uint64_t cause; /* HF_CAUSE_* and a wait status */
+    uint64_t reserved;
+} hfi_quarantined;
+typedef struct hfi_quarantine {
+    _Atomic uint32_t count; /* records from the first that were ever used */
+    uint32_t reserved[7];
+    hfi_quarantined records[HFI_QUARANTINE_MAX];
+} hfi_quarantine;
+_Static_assert(sizeof(hfi_quarantine) == 4096, "layout");
+_Static_assert(HFI_TURNS_OFFSET + HFI_SLOT_COUNT * sizeof(hfi_turn) <=
+                   HFI_QUARANTINE_OFFSET,
+               "the turns fit before the quarantine");
+_Static_assert(HFI_QUARANTINE_OFFSET + sizeof(hfi_quarantine) <= HFI_TABLE_OFFSET,
+               "the quarantine fits before the extent table");
 
 enum hfi_kind { HFI_KIND_NONE = 0, HFI_KIND_NODE = 1, HFI_KIND_ENTRY = 2 };
 
@@ -195,7 +237,7 @@ typedef struct hfi_superblock {
     uint64_t owner_boot;
     _Atomic uint32_t gone;
     _Atomic uint32_t dirty;      /* a holder of the lock died: recovery is due */
-    _Atomic uint64_t lock;       /* 0, or the holder: slot + 1 | its pid << 32 */
+    _Atomic uint64_t lock;       /* 0, or the holder: hfi_lock_word */
     _Atomic uint64_t generation; /* published last: roots[generation % 2] is current */
     hfi_root roots[2];
     _Atomic uint64_t arena_end;      /* offset of the end of the extents */
@@ -210,6 +252,7 @@ typedef struct hfi_superblock {
     char label[256];
     char name[64];
     uint64_t huge_page; /* bytes; 0: the object gets none */
+    uint64_t peak;      /* bytes of extents that were in use at once, since a trim */
 } hfi_superblock;
 _Static_assert(sizeof(hfi_superblock) <= HFI_SLOTS_OFFSET, "one page");
 _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2,

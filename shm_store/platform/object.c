@@ -190,6 +190,12 @@ hfi_object_punch(int fd, uint64_t offset, uint64_t size) {
 #endif
 }
 
+uint64_t
+hfi_object_size(int fd) {
+    struct stat st;
+    return fstat(fd, &st) == 0 ? (uint64_t)st.st_size : 0;
+}
+
 int
 hfi_object_truncate(int fd, uint64_t size) {
     int err = hfi_fault("ftruncate");

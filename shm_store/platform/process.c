@@ -105,12 +105,17 @@ namespace_id(void) {
 #endif
 
 hfi_process
-hfi_process_self(void) {
-    hfi_process self = {0, 0, boot_hash()};
+hfi_process_of(uint64_t pid) {
+    hfi_process process = {0, 0, boot_hash()};
     bool is_ending;
-    self.owner = (uint32_t)getpid() | namespace_id() << 32;
-    read_stat((uint32_t)getpid(), &self.start_time, &is_ending);
-    return self;
+    process.owner = (uint32_t)pid | namespace_id() << 32;
+    read_stat(pid, &process.start_time, &is_ending);
+    return process;
+}
+
+hfi_process
+hfi_process_self(void) {
+    return hfi_process_of((uint64_t)getpid());
 }
 
 static int
@@ -145,12 +150,6 @@ hfi_process_await_end(const hfi_process *process) {
         alive = look(process, &is_ending);
     }
     return alive;
-}
-
-uint64_t
-hfi_process_memory_bytes(void) {
-    long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
-    return pages > 0 && size > 0 ? (uint64_t)pages * (uint64_t)size : 1ull << 32;
 }
 
 int64_t

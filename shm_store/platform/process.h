@@ -12,13 +12,14 @@ typedef struct hfi_process {
 
 /* This process. Read anew on each call: a fork changes it. */
 hfi_process hfi_process_self(void);
+/* Of a living process that this one may look at. */
+hfi_process hfi_process_of(uint64_t pid);
 /* 1 alive, 0 dead, -1 not known (another pid namespace). A zombie is dead: its memory
  * is gone. */
 int hfi_process_alive(const hfi_process *process);
 /* The same, when an end that has begun is over, a second later at most. Who saw a lock
  * of the process given back asks here. */
 int hfi_process_await_end(const hfi_process *process);
-uint64_t hfi_process_memory_bytes(void); /* RAM of the machine */
 int64_t hfi_process_unix_ns(void);
 
 #endif

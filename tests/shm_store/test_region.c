@@ -113,6 +113,44 @@ test_cache_bound(hf_session *session) {
     CHECK(info_of(session).reserved_bytes == 0);
 }
 
+/* Blocks of all sizes come and go: what is kept is bounded by the most that was in use
+ * at once, whatever it is that doesn't fit. */
+static void
+test_kept(hf_session *session) {
+    enum { COUNT = 24 };
+    hf_region *held[COUNT] = {0};
+    uint64_t alive = 0, peak = 0, kept = 0;
+    uint32_t state = 1;
+    hfi_cache_flush(session);
+    OK(hf_session_reap(session, 1, NULL, NULL));
+    session->cache_limit = 1ull << 30;
+    for (int round = 0; round < 600; round++) {
+        state = state * 1664525 + 1013904223;
+        hf_region **one = &held[(state >> 8) % COUNT];
+        if (*one) {
+            alive -= (*one)->mapped;
+            hf_region_release(*one);
+            *one = NULL;
+        } else {
+            OK(hf_region_reserve(session,
+                                 1 + (size_t)((uint64_t)state * (12u << 20) >> 32), 0,
+                                 one, NULL, NULL));
+            alive += (*one)->mapped;
+        }
+        CHECK(session->own_bytes == alive);
+        peak = alive > peak ? alive : peak;
+        uint64_t all = info_of(session).allocated_bytes;
+        kept = all - alive > kept ? all - alive : kept;
+        CHECK(all <= peak + peak / 4 + (52u << 20));
+    }
+    for (int i = 0; i < COUNT; i++)
+        hf_region_release(held[i]);
+    CHECK(peak > 50u << 20 && kept > peak / 2); /* what fits again is kept */
+    CHECK(session->own_bytes == 0);
+    OK(hf_session_reap(session, 1, NULL, NULL));
+    CHECK(info_of(session).allocated_bytes < 1 << 20 && session->super->peak == 0);
+}
+
 static void
 test_private(hf_session *session) {
     hf_region *own, *one, *two;
@@ -221,6 +259,7 @@ main(void) {
     test_huge(session, 0);
     test_huge(session, 1);
     test_cache_bound(session);
+    test_kept(session);
     test_private(session);
     test_threads(session);
     end_session(session);

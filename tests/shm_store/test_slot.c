@@ -71,6 +71,24 @@ test_dead_holder(void) {
     end_session(session);
 }
 
+/* One that has no slot dies with the lock, and its pid is another process's by now. */
+static void
+test_reused_pid(void) {
+    hf_session *session = new_session(ARENA, HF_SESSION_MEMFD);
+    hfi_process parent = hfi_process_of((uint64_t)getppid());
+    static const uint32_t slots[] = {0xfffe, 200}; /* none, and one that is cleared */
+    for (int i = 0; i < 2; i++) {
+        hfi_process before = parent;
+        before.start_time -= 7;
+        atomic_store(&session->super->lock, hfi_lock_word(slots[i], &before));
+        alarm(20);
+        commit_value(session, "x", "1", 1, NULL); /* takes the lock over */
+        alarm(0);
+    }
+    CHECK(hfi_lock_word(0xfffe, &parent) >> 32 == (uint64_t)getppid());
+    end_session(session);
+}
+
 static int
 leases(const hf_session *session, uint64_t birth, uint64_t death) {
     hfi_extent extent = {.birth = birth, .death = death};
@@ -99,6 +117,7 @@ int
 main(void) {
     test_all_taken();
     test_dead_holder();
+    test_reused_pid();
     test_leases();
     return 0;
 }

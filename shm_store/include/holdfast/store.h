@@ -56,10 +56,11 @@ enum {
 };
 
 typedef struct hf_session_options {
-    size_t struct_size; /* sizeof(hf_session_options) */
-    uint64_t
-        capacity_bytes; /* most the arena may grow to; 0: what the file system has */
-    const char *label;  /* for people, such as the notebook's path; may be NULL */
+    size_t struct_size;      /* sizeof(hf_session_options) */
+    uint64_t capacity_bytes; /* most the arena may grow to; 0: what the file system and
+                              * the process's control groups allow. Never more than a
+                              * third of the addresses that this process may have */
+    const char *label;       /* for people, such as the notebook's path; may be NULL */
     unsigned flags;
 } hf_session_options;
 
@@ -88,9 +89,10 @@ HF_EXPORT void hf_session_close(hf_session *session);
  * and nobody attaches anew; memory goes when the last one detaches. Owner or reaper. */
 HF_EXPORT HF_CHECK hf_status hf_session_destroy(hf_session *session, hf_error *reterr);
 
-/* Borrowed for the session's life. The descriptor is close-on-exec; it may be passed to
- * a child. The name is "" for a memfd. */
-HF_EXPORT int hf_session_fd(const hf_session *session);
+/* Borrowed. The descriptor is close-on-exec; it may be passed to a child. If code of
+ * this process has closed it, the object is opened again, and that is another number;
+ * -1 where it can't be. The name is "" for a memfd. */
+HF_EXPORT int hf_session_fd(hf_session *session);
 HF_EXPORT const char *hf_session_name(const hf_session *session);
 
 typedef struct hf_session_info {
@@ -243,12 +245,60 @@ HF_EXPORT HF_CHECK hf_status hf_snapshot_diff(hf_snapshot *before, hf_snapshot *
                                               hf_diff_visit visit, void *context,
                                               hf_error *reterr);
 
+/* ---- values whose encoding or decoding may end the process ---- */
+
+/* Encoding and decoding may run code that nobody here wrote, and that may exit, crash
+ * or hang. A process says before each such value what it is at, in shared memory, so
+ * that whoever survives it knows. An entry that ended a process can be put in
+ * quarantine: it stays in the store, and its readers ask before they decode. */
+
+enum { HF_TURN_ENCODE = 1, HF_TURN_DECODE = 2 };
+
+#define HF_TURN_LABEL_SIZE 112 /* with the terminating NUL */
+
+typedef struct hf_turn {
+    uint32_t kind;                  /* HF_TURN_*; 0: at nothing */
+    uint64_t key_hash;              /* of the key that is decoded */
+    uint64_t generation;            /* of its entry */
+    uint32_t mib;                   /* of its payload */
+    int64_t since_ns;               /* monotonic clock */
+    char label[HF_TURN_LABEL_SIZE]; /* for people: the variables, as the process said */
+} hf_turn;
+
+/* Say that this process encodes something now (`entry` NULL), or decodes `entry`. Turns
+ * nest: `ret_before` is for the end. The thread that binds and commits. */
+HF_EXPORT void hf_session_turn_begin(hf_session *session, const hf_entry *entry,
+                                     const char *label, size_t label_size,
+                                     hf_turn *ret_before);
+HF_EXPORT void hf_session_turn_end(hf_session *session, const hf_turn *before);
+/* The clock of this process's own turn begins anew. */
+HF_EXPORT void hf_session_turn_renew(hf_session *session);
+/* 1 and what a process of this pid namespace is at, or was when it died; 0 where that
+ * is nothing. `pid` 0: this process. */
+HF_EXPORT int hf_session_turn_of(hf_session *session, int64_t pid, hf_turn *ret_turn);
+/* A dead process was at something: that is known now. */
+HF_EXPORT void hf_session_turn_forget(hf_session *session, int64_t pid);
+
+/* How it ended: one of these, and the wait status where the process died. */
+enum { HF_CAUSE_DIED = 1u << 16, HF_CAUSE_HUNG = 1u << 17 };
+
+/* What `turn` decodes is not to be decoded any more. HF_NOT_FOUND where it decodes
+ * nothing; HF_E_LIMIT. */
+HF_EXPORT HF_CHECK hf_status hf_session_quarantine(hf_session *session,
+                                                   const hf_turn *turn, uint32_t cause,
+                                                   hf_error *reterr);
+/* The cause, or 0: `entry` may be decoded. */
+HF_EXPORT uint32_t hf_session_quarantined(hf_session *session, const hf_entry *entry);
+/* Let it be decoded again. */
+HF_EXPORT void hf_session_readmit(hf_session *session, const hf_entry *entry);
+
 /* ---- regions: memory of the arena in this process ---- */
 
 /* Reserve at least `size` bytes of the arena for this process: really allocated, mapped
  * shared and writable, aligned to a page, contents unspecified (recycled) unless
  * `zeroed`. `ret_zeroed` (may be NULL) tells whether the pages are known to be zero.
- * The result has one reference. HF_E_NOSPACE, HF_E_SYSTEM, HF_E_LIMIT. */
+ * The result has one reference. HF_E_NOSPACE, HF_E_NOMEM (addresses, too), HF_E_SYSTEM,
+ * HF_E_LIMIT. */
 HF_EXPORT HF_CHECK hf_status hf_region_reserve(hf_session *session, size_t size,
                                                int zeroed, hf_region **ret_region,
                                                int *ret_zeroed, hf_error *reterr);
@@ -272,6 +322,9 @@ HF_EXPORT void *hf_region_address(const hf_region *region);
 HF_EXPORT size_t hf_region_size(const hf_region *region);
 /* 1 while own and not published: only then may its owner resize or recycle it. */
 HF_EXPORT int hf_region_is_own(const hf_region *region);
+/* 1 where all of its memory is committed data, mapped privately: only then do
+ * hf_region_changed_pages tell what the store doesn't have. */
+HF_EXPORT int hf_region_is_committed(const hf_region *region);
 /* Blocks that regions were reserved in, and that no region of this process had before:
  * the sizes of the first HF_TAKEN_MAX of a MiB or more since the last call, and how
  * many. Any thread. */
@@ -288,8 +341,9 @@ HF_EXPORT HF_CHECK hf_status hf_session_stock(hf_session *session, const size_t 
  * once: for a process that waits. hf_session_provide begins, hf_session_provide_some
  * allocates up to `bytes` of what is missing and tells by `ret_more` whether there may
  * be more to do, and hf_session_provide_end lets everybody have what is there. No more
- * than a 32nd of the machine's memory, and only from room that nobody keeps anything
- * in. One thread at a time. HF_E_SYSTEM, HF_E_NOMEM, HF_E_GONE. */
+ * than a 32nd of the memory that this process may have and a 16th of what is free of
+ * it, and only from room that nobody keeps anything in. One thread at a time.
+ * HF_E_SYSTEM, HF_E_NOMEM, HF_E_GONE. */
 HF_EXPORT void hf_session_provide(hf_session *session, const size_t *sizes,
                                   size_t count);
 HF_EXPORT HF_CHECK hf_status hf_session_provide_some(hf_session *session, size_t bytes,
@@ -327,6 +381,36 @@ HF_EXPORT HF_CHECK hf_status hf_region_reseal(hf_region *region, hf_error *reter
  * same-page remappings are done, which lose no write. */
 HF_EXPORT HF_CHECK hf_status hf_session_seal(hf_session *session, int threads_stopped,
                                              hf_error *reterr);
+
+/* ---- a fork that goes on in this process's place ---- */
+
+/* A fork of this process that keeps what the process has now: its memory of the session
+ * (nothing that this process does later shows in it), its leases and its regions, in a
+ * slot of its own. If this process dies, the fork can go on as its successor, and owns
+ * what the process had reserved by then. Any other child of fork() has private memory
+ * too, but no access to the session.
+ *
+ *     hf_session_fork_begin(session, &error);
+ *     pid = fork();
+ *     pid == 0 ? hf_session_fork_child(session, &error)
+ *              : hf_session_fork_parent(session, pid);
+ *
+ * The three calls and the fork are one thread's. `begin` turns this process's own
+ * regions private, so that a first write to each of their pages costs a copy from there
+ * on. HF_BUSY while a commit of this process is in the making or waits to be published;
+ * HF_E_LIMIT, HF_E_SYSTEM, HF_E_GONE. */
+HF_EXPORT HF_CHECK hf_status hf_session_fork_begin(hf_session *session,
+                                                   hf_error *reterr);
+/* `pid`: what fork() returned, negative where it failed. */
+HF_EXPORT void hf_session_fork_parent(hf_session *session, int64_t pid);
+/* HF_E_SYSTEM: its memory is not its own, so the child can't go on. */
+HF_EXPORT HF_CHECK hf_status hf_session_fork_child(hf_session *session,
+                                                   hf_error *reterr);
+/* In the child, once its parent is dead: HF_OK where the child is its successor;
+ * HF_E_GONE where somebody else has taken the slot from it, because the parent died
+ * before it had named its child. */
+HF_EXPORT HF_CHECK hf_status hf_session_fork_succeed(hf_session *session,
+                                                     hf_error *reterr);
 
 /* ---- commits: writing ---- */
 

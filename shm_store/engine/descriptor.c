@@ -1,0 +1,134 @@
+/* descriptor.c - the session's descriptors, which anybody's code may close.
+ *
+ * A number is all that a descriptor is to the process, and user code closes numbers
+ * that aren't its own: os.closerange() in a daemon's recipe, a bug in somebody's
+ * cleanup. The next file that is opened gets the number, and what the store writes
+ * would be written to it. So a descriptor is compared with what it was, by device and
+ * inode, before each use that writes or maps; that costs a tenth of a microsecond a
+ * system call. Where it isn't ours any more it is left alone, and the object is opened
+ * again: by its name; or, since a memfd has none and a destroyed session has lost it,
+ * by a descriptor that this or another process of the session has in /proc. Where that
+ * fails, whatever was to be done fails with EBADF, and the session's memory is whole.
+ *
+ * Between the look and the use another thread may still close and open; no lock of ours
+ * keeps it from that.
+ *
+ * /proc/self/pagemap is told in the same way: numbers read from another file would say
+ * that nothing was written.
+ */
+#include "engine/internal.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int
+is_same(int fd, const hfi_identity *identity) {
+    struct stat st;
+    return fd >= 0 && fstat(fd, &st) == 0 && (uint64_t)st.st_dev == identity->device &&
+           (uint64_t)st.st_ino == identity->inode;
+}
+
+int
+hfi_identity_of(int fd, hfi_identity *ret_identity) {
+    struct stat st;
+    if (fstat(fd, &st) != 0)
+        return errno;
+    *ret_identity = (hfi_identity){(uint64_t)st.st_dev, (uint64_t)st.st_ino};
+    return 0;
+}
+
+/* ---- the object ---- */
+
+/* Through a descriptor that a process has, ours or one that we may look at. */
+static int
+open_of_process(const hf_session *session, uint64_t pid) {
+    char path[320];
+    int found = -1;
+    struct dirent *item;
+    struct stat st;
+    snprintf(path, sizeof path, "/proc/%llu/fd", (unsigned long long)pid);
+    DIR *directory = opendir(path);
+    while (directory && found < 0 && (item = readdir(directory))) {
+        snprintf(path, sizeof path, "/proc/%llu/fd/%s", (unsigned long long)pid,
+                 item->d_name);
+        if (stat(path, &st) != 0 || (uint64_t)st.st_dev != session->object.device ||
+            (uint64_t)st.st_ino != session->object.inode)
+            continue;
+        found = open(path, O_RDWR | O_CLOEXEC);
+        if (found >= 0 && !is_same(found, &session->object)) {
+            close(found);
+            found = -1;
+        }
+    }
+    if (directory)
+        closedir(directory);
+    return found;
+}
+
+static int
+open_again(const hf_session *session) {
+    int fd = -1;
+    if (session->name[0] && hfi_object_open(session->name, &fd) == 0) {
+        if (is_same(fd, &session->object))
+            return fd;
+        close(fd); /* somebody else's, of the same name */
+    }
+    fd = open_of_process(session, (uint64_t)getpid());
+    if (fd < 0)
+        fd = open_of_process(session, (uint32_t)session->super->owner);
+    for (uint32_t i = 0; i < HFI_SLOT_COUNT && fd < 0; i++) {
+        uint64_t owner = atomic_load(&session->slots[i].owner);
+        if (owner && (uint32_t)owner != (uint32_t)session->super->owner)
+            fd = open_of_process(session, (uint32_t)owner);
+    }
+    return fd;
+}
+
+int
+hfi_session_fd(hf_session *session) {
+    int fd = atomic_load(&session->fd);
+    if (is_same(fd, &session->object))
+        return fd;
+    int again = open_again(session);
+    if (again < 0)
+        return -1;
+    hfi_object_hold(again); /* the lock went with the last descriptor */
+    if (atomic_compare_exchange_strong(&session->fd, &fd, again))
+        return again;
+    close(again); /* another thread was first */
+    return fd;
+}
+
+void
+hfi_session_fd_close(hf_session *session) {
+    int fd = atomic_exchange(&session->fd, -1);
+    if (is_same(fd, &session->object))
+        close(fd);
+}
+
+/* ---- the page map ---- */
+
+int
+hfi_session_pagemap(hf_session *session) {
+    if (session->inherited)
+        return -1; /* it shows the memory of who opened it */
+    pthread_mutex_lock(&session->mutex);
+    if (!is_same(session->pagemap, &session->pagemap_file)) {
+        session->pagemap = hfi_pages_open();
+        if (hfi_identity_of(session->pagemap, &session->pagemap_file) != 0)
+            session->pagemap = -1;
+    }
+    int fd = session->pagemap;
+    pthread_mutex_unlock(&session->mutex);
+    return fd;
+}
+
+void
+hfi_session_pagemap_close(hf_session *session) {
+    if (is_same(session->pagemap, &session->pagemap_file))
+        close(session->pagemap);
+    session->pagemap = -1;
+}
