@@ -38,15 +38,41 @@ hfi_array_check(PyObject *object) {
     return 0;
 }
 
+/* An attribute as numpy.ndarray has it, whatever a subclass has in its place: asking it
+ * runs no code in Python. */
+static PyObject *
+own_attribute(PyObject *array, const char *name) {
+    PyTypeObject *type = Py_TYPE(array);
+    while (type && strcmp(type->tp_name, "numpy.ndarray") != 0)
+        type = type->tp_base;
+    PyObject *found = type ? PyDict_GetItemString(type->tp_dict, name) : NULL;
+    descrgetfunc get = found ? Py_TYPE(found)->tp_descr_get : NULL;
+    if (get)
+        return get(found, array, (PyObject *)Py_TYPE(array));
+    return PyErr_Format(PyExc_AttributeError, "an array without '%s'", name);
+}
+
 PyObject *
 hfi_array_base(PyObject *array) {
-    return PyObject_GetAttrString(array, "base");
+    return own_attribute(array, "base");
+}
+
+size_t
+hfi_array_size(PyObject *array) {
+    PyObject *size = own_attribute(array, "size");
+    size_t count = size ? PyLong_AsSize_t(size) : 0;
+    Py_XDECREF(size);
+    if (PyErr_Occurred()) {
+        PyErr_Clear();
+        return 0;
+    }
+    return count;
 }
 
 int
 hfi_array_is_plain(PyObject *array) {
     int plain = -1;
-    PyObject *dtype = PyObject_GetAttrString(array, "dtype");
+    PyObject *dtype = own_attribute(array, "dtype");
     PyObject *kind = dtype ? PyObject_GetAttrString(dtype, "kind") : NULL;
     PyObject *has_object = kind ? PyObject_GetAttrString(dtype, "hasobject") : NULL;
     const char *letter = has_object ? PyUnicode_AsUTF8(kind) : NULL;
@@ -61,7 +87,7 @@ hfi_array_is_plain(PyObject *array) {
 /* The interface of an array; the capsule owns it. NULL with an exception. */
 static const array_interface *
 interface_get(PyObject *array, PyObject **ret_capsule) {
-    PyObject *capsule = PyObject_GetAttrString(array, "__array_struct__");
+    PyObject *capsule = own_attribute(array, "__array_struct__");
     const array_interface *interface =
         capsule ? PyCapsule_GetPointer(capsule, NULL) : NULL;
     if (interface && (interface->two != 2 || interface->nd < 0 ||
@@ -187,7 +213,7 @@ whole_memory(hfi_array_view *view, PyObject *last) {
 /* Asked from the array: the interface of structured ones leaves the flag out. */
 static int
 is_writeable(PyObject *array) {
-    PyObject *flags = PyObject_GetAttrString(array, "flags");
+    PyObject *flags = own_attribute(array, "flags");
     PyObject *answer = flags ? PyObject_GetAttrString(flags, "writeable") : NULL;
     int writeable = answer == Py_True;
     if (!answer)

@@ -31,19 +31,22 @@ int hfi_array_check(PyObject *object);
 /* 1 where the array's elements are plain memory (no objects, no string arena), 0 where
  * not, -1 with an exception. */
 int hfi_array_is_plain(PyObject *array);
-/* -1 with an exception. The view borrows the array and holds the owner. */
+/* -1 with an exception. The view borrows the array and holds the owner. An owner's own
+ * `__buffer__` may run. */
 int hfi_array_view_get(PyObject *array, hfi_array_view *ret_view);
 void hfi_array_view_fini(hfi_array_view *view);
 /* Elements in C order without gaps, from `data` on? */
 int hfi_array_view_is_compact(const hfi_array_view *view);
 /* The elements of an array of objects in the order in which they lie in memory,
  * borrowed from the array; NULL among them means None. 1; 0 where the array isn't one
- * block of object references; -1 with an exception. */
+ * block of object references; -1 with an exception. Runs no Python code. */
 int hfi_array_elements(PyObject *array, PyObject ***ret_elements, size_t *ret_count);
 /* Copy bytes to all of the memory that the elements of an array span. -1 with an
  * exception, where it isn't as many. */
 int hfi_array_fill(PyObject *array, const void *bytes, size_t size);
-/* The base of an array, new reference; Py_None without. */
+/* The base of an array, new reference; Py_None without. Runs no Python code. */
 PyObject *hfi_array_base(PyObject *array);
+/* How many elements it has; 0 where it doesn't say. Runs no Python code. */
+size_t hfi_array_size(PyObject *array);
 
 #endif

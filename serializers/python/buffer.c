@@ -211,6 +211,34 @@ array_encode(PyObject *array, hf_sink *sink, hf_error *reterr) {
     return status;
 }
 
+/* An array's own type code (that of texts has another format), else the format. New
+ * reference, a str; NULL with an exception. */
+static PyObject *
+typecode_of(PyObject *value, kind which, const Py_buffer *buffer) {
+    if (which == KIND_STDLIB_ARRAY)
+        return PyObject_GetAttrString(value, "typecode");
+    return PyUnicode_FromString(buffer->format ? buffer->format : "B");
+}
+
+static hf_status
+exporter_set_meta(PyObject *typecode, kind which, const Py_buffer *buffer,
+                  uint64_t offset, hf_sink *sink, hf_error *reterr) {
+    Py_ssize_t size = 0;
+    const char *code = typecode ? PyUnicode_AsUTF8AndSize(typecode, &size) : NULL;
+    if (!code)
+        return hfi_error_from_python(HF_DECLINED, reterr);
+    hfi_meta_writer meta;
+    hfi_meta_writer_init(&meta, 5);
+    hfi_meta_put_text(&meta, "type", kind_names[which], strlen(kind_names[which]));
+    hfi_meta_put_text(&meta, "typecode", code, (size_t)size);
+    hfi_meta_put_number(&meta, "offset", offset);
+    hfi_meta_put_number(&meta, "bytes", (uint64_t)buffer->len);
+    hfi_meta_put_number(&meta, "writeable", !buffer->readonly);
+    hf_status status = sink->set_meta(sink, meta.buffer.data, meta.buffer.size, reterr);
+    hfi_meta_writer_fini(&meta);
+    return status;
+}
+
 static hf_status
 exporter_encode(PyObject *value, kind which, hf_sink *sink, hf_error *reterr) {
     PyObject *view = PyMemoryView_FromObject(value);
@@ -230,16 +258,9 @@ exporter_encode(PyObject *value, kind which, hf_sink *sink, hf_error *reterr) {
         status = sink->add_buffer(sink, buffer->buf, (size_t)buffer->len, view, &index,
                                   &offset, reterr);
     if (status == HF_OK) {
-        hfi_meta_writer meta;
-        hfi_meta_writer_init(&meta, 5);
-        hfi_meta_put_text(&meta, "type", kind_names[which], strlen(kind_names[which]));
-        const char *format = buffer->format ? buffer->format : "B";
-        hfi_meta_put_text(&meta, "typecode", format, strlen(format));
-        hfi_meta_put_number(&meta, "offset", offset);
-        hfi_meta_put_number(&meta, "bytes", (uint64_t)buffer->len);
-        hfi_meta_put_number(&meta, "writeable", !buffer->readonly);
-        status = sink->set_meta(sink, meta.buffer.data, meta.buffer.size, reterr);
-        hfi_meta_writer_fini(&meta);
+        PyObject *typecode = typecode_of(value, which, buffer);
+        status = exporter_set_meta(typecode, which, buffer, offset, sink, reterr);
+        Py_XDECREF(typecode);
     }
     Py_DECREF(view);
     return status;

@@ -47,9 +47,9 @@
  * counts the functions' references to the namespace: one that is missing in the sum
  * belongs to a function that somebody else holds, and may call.
  *
- * Pointers on the stack are borrowed. That is safe because the interpreter stays
- * attached, and everything on it is reachable from the namespace, which nobody can
- * change meanwhile. Cost: a list of a million floats 5 ms, of a million lists 22 ms.
+ * Pointers on the stack are borrowed. That is safe because nothing runs code in Python
+ * while there are any: what needs such code is asked in between (graph_ask.c). Cost: a
+ * list of a million floats 5 ms, of a million lists 22 ms.
  *
  * The same walk tells whether values are larger than a number of references, and gives
  * up there: who asks wants to know it before the price of a million is paid.
@@ -126,6 +126,16 @@ close_accounts(hfi_graph_walk *at) {
         else if (new)
             *index = HFI_NO_NOTE;
         else if (*index != HFI_NO_NOTE)
+            at->notes[*index].count += input->other_refs;
+    }
+    for (size_t i = 0; i < at->held_count; i++) {
+        int new;
+        uint32_t *index = hfi_pointer_map_put(&at->seen, at->held[i], &new);
+        if (!index)
+            at->failed = HFI_NO_MEMORY;
+        else if (new)
+            *index = HFI_NO_NOTE;
+        else if (*index != HFI_NO_NOTE)
             at->notes[*index].count++;
     }
     for (size_t i = 0; i < at->note_count; i++) {
@@ -146,11 +156,28 @@ walk_roots(hfi_graph_walk *at) {
         if (hfi_graph_walk_note(at, input->classes[i], &new) && new)
             hfi_graph_walk_add_class(at, input->classes[i]);
     }
-    for (uint32_t i = 0; i < at->graph->count && !at->failed; i++)
-        hfi_graph_walk_from(at, i);
+    uint32_t next = 0;
+    do {
+        int collects = PyGC_Disable(); /* a finalizer would be code in Python */
+        while (next < at->graph->count && !at->failed)
+            hfi_graph_walk_from(at, next++);
+        if (collects)
+            PyGC_Enable();
+        if (at->question_count && !at->failed)
+            hfi_graph_ask(at);
+    } while (!at->failed && (next < at->graph->count || at->question_count));
     if (!at->failed)
         close_accounts(at);
     join_weak(at);
+}
+
+/* What the graph speaks of lives as long as it does; names are their caller's. */
+static void
+own_objects(hfi_graph *graph) {
+    for (size_t i = graph->names; i < graph->count; i++)
+        Py_INCREF(graph->roots[i].object);
+    for (size_t i = 0; i < graph->code_count; i++)
+        Py_INCREF(graph->codes[i].object);
 }
 
 /* 0, or -1 with MemoryError, or 1 where it met more references than it may. */
@@ -169,11 +196,10 @@ walk_all(hfi_graph_walk *at) {
     for (uint32_t i = 0; i < count; i++)
         graph->roots[i] =
             (hfi_graph_root){.object = at->input->objects[i], .parent = i};
-    int collects =
-        PyGC_Disable(); /* a finalizer would run Python code under the walk */
     walk_roots(at);
-    if (collects)
-        PyGC_Enable();
+    if (at->failed)
+        graph->code_count = graph->count = graph->names = 0; /* nothing is owned */
+    own_objects(graph);
     hfi_graph_walk_fini(at);
     if (!at->failed)
         return 0;
@@ -202,6 +228,10 @@ hfi_graph_is_larger(const hfi_graph_input *input, size_t limit) {
 
 void
 hfi_graph_fini(hfi_graph *graph) {
+    for (size_t i = graph->names; i < graph->count; i++)
+        Py_DECREF(graph->roots[i].object);
+    for (size_t i = 0; i < graph->code_count; i++)
+        Py_DECREF(graph->codes[i].object);
     free(graph->roots);
     free(graph->codes);
     *graph = (hfi_graph){.roots = NULL};

@@ -1,6 +1,6 @@
 /* graph.h - which names share mutable objects or memory. Call with the interpreter
- * attached; runs no Python code but the attribute getters of NumPy arrays and the
- * codecs of other libraries' types. */
+ * attached; may run any code in Python: codecs of other libraries' types, finalizers.
+ */
 #ifndef HFI_GRAPH_H
 #define HFI_GRAPH_H
 
@@ -25,7 +25,7 @@ typedef struct hfi_graph_root {
 /* A function or class of the notebook that is behind a root. */
 typedef struct hfi_graph_code {
     uint32_t root;
-    PyObject *object; /* borrowed */
+    PyObject *object; /* owned by the graph */
 } hfi_graph_code;
 
 typedef struct hfi_graph {
@@ -42,7 +42,7 @@ typedef struct hfi_graph {
 typedef void *(*hfi_graph_origin)(void *context, void *address);
 
 typedef struct hfi_graph_input {
-    PyObject *const *objects; /* the names' values */
+    PyObject *const *objects; /* the names' values, which the caller holds */
     size_t count;
     PyObject *skip;           /* the namespace: never entered */
     PyObject *const *classes; /* of the notebook: roots, also where no value has them */
@@ -50,6 +50,7 @@ typedef struct hfi_graph_input {
     PyObject *const *others; /* once for each reference that isn't followed, but is
                               * known: IPython's memory of results */
     size_t other_count;
+    int other_refs;  /* that each of `others` stands for */
     int caller_refs; /* references to each of `objects` besides the namespace's */
     hfi_graph_origin origin; /* asked for memory, so that views of different parts of
                               * a block are joined; or NULL */

@@ -55,7 +55,9 @@ hfi_graph_treatment(PyTypeObject *type) {
     if (PyType_IsSubtype(type, &PyModule_Type) || type == Py_TYPE(Py_Ellipsis) ||
         type == Py_TYPE(Py_NotImplemented) || type == &PyComplex_Type)
         return HFI_ATOM;
-    if (named(Py_TYPE(type), "EnumType") || named(Py_TYPE(type), "numpy._DTypeMeta"))
+    if (named(Py_TYPE(type), "EnumType"))
+        return HFI_MEMBER;
+    if (named(Py_TYPE(type), "numpy._DTypeMeta"))
         return HFI_ATOM;
     for (size_t i = 0; i < sizeof atoms / sizeof *atoms; i++)
         if (named(type, atoms[i]))
@@ -152,19 +154,27 @@ hfi_graph_has_weak_reference(PyObject *object) {
     return first != NULL;
 }
 
+/* Of a package, by what the type itself says: its metaclass isn't asked. */
+static int
+is_of_package(const PyTypeObject *type, const char *package) {
+    const char *text = type->tp_name;
+    if (PyType_HasFeature((PyTypeObject *)type, Py_TPFLAGS_HEAPTYPE)) {
+        PyObject *module =
+            type->tp_dict ? PyDict_GetItemString(type->tp_dict, "__module__") : NULL;
+        text = module && PyUnicode_Check(module) ? PyUnicode_AsUTF8(module) : NULL;
+        if (!text)
+            PyErr_Clear();
+    }
+    size_t length = strlen(package);
+    return text && begins_with(text, package) &&
+           (text[length] == '\0' || text[length] == '.');
+}
+
 int
 hfi_graph_is_weakly_held(PyObject *object) {
-    PyTypeObject *type = Py_TYPE(object);
-    if (!hfi_graph_has_weak_reference(object))
-        return 0;
     /* pandas' own: blocks, indexes and frames know each other by weak references. */
-    PyObject *module = PyObject_GetAttrString((PyObject *)type, "__module__");
-    const char *text =
-        module && PyUnicode_Check(module) ? PyUnicode_AsUTF8(module) : NULL;
-    int own = text && (strcmp(text, "pandas") == 0 || begins_with(text, "pandas."));
-    PyErr_Clear();
-    Py_XDECREF(module);
-    return !own;
+    return hfi_graph_has_weak_reference(object) &&
+           !is_of_package(Py_TYPE(object), "pandas");
 }
 
 /* ---- instances whose attributes lie in them (Python 3.13) --------------------------

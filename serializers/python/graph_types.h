@@ -17,7 +17,8 @@ typedef enum hfi_treatment {
     HFI_CFUNCTION,
     HFI_ARRAY,
     HFI_CLASS,
-    HFI_WEAK, /* a weak reference or proxy: as HFI_WALK, and joins what it leads to */
+    HFI_MEMBER, /* of an enumeration: as HFI_ATOM, but of a class that is carried */
+    HFI_WEAK,   /* a weak reference or proxy: as HFI_WALK, and joins what it leads to */
     HFI_SHARING, /* as HFI_WALK, and what its codec tells */
 } hfi_treatment;
 

@@ -8,6 +8,10 @@
  * is visited by hand (`visit_uncounted`) counts only where the object is known to hold
  * that reference. All is in one file because a visit is the inner loop of a save: a
  * list of a million passes here a million times.
+ *
+ * Nothing here runs code in Python, for the pointers on the stack are borrowed, and
+ * what a thread of the user's drops while such code runs would be gone. What only such
+ * code can say becomes a question, asked when the stack is empty (graph_ask.c).
  */
 #include "graph_walk.h"
 
@@ -16,44 +20,23 @@
 
 #include "array.h"
 #include "graph_types.h"
-#include "imported.h"
 
 enum {
-    OPAQUE = 0x100,      /* beside a treatment, for a type that isn't transparent */
     EDGE_ROOT_BITS = 17, /* addresses have 47 */
     LEAF_ITEMS = 16,     /* of a tuple or list that is looked at in passing */
     AHEAD = 8,           /* items that the processor is told of */
 };
 
-/* The `shares` of the type's codec, new reference, or NULL. A codec that fails here is
- * none. */
-static PyObject *
-shares_of(hfi_graph_walk *at, PyTypeObject *type) {
-    if (!at->finder) {
-        PyObject *module = hfi_imported("holdfast.codecs");
-        at->finder = module ? PyObject_GetAttrString(module, "finder_of_shares") : NULL;
-        Py_XDECREF(module);
-    }
-    PyObject *shares =
-        at->finder ? PyObject_CallOneArg(at->finder, (PyObject *)type) : NULL;
-    if (!shares)
-        PyErr_Clear();
-    if (shares == Py_None)
-        Py_CLEAR(shares);
-    return shares;
-}
-
-/* The interpreter's own types, by a name without a module, have no codec to ask. */
-static hfi_treatment
-treatment_with_codec(hfi_graph_walk *at, PyTypeObject *type) {
+/* By the type alone; HFI_UNKNOWN where its codec is to be asked. The interpreter's own
+ * types, by a name without a module, have none. */
+static unsigned
+kind_of_new(PyTypeObject *type) {
     hfi_treatment how = hfi_graph_treatment(type);
     int has_module = PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) ||
                      strchr(type->tp_name, '.') != NULL;
-    if ((how != HFI_WALK && how != HFI_LEAF) || !has_module)
-        return how;
-    PyObject *shares = shares_of(at, type);
-    Py_XDECREF(shares);
-    return shares ? HFI_SHARING : how;
+    if ((how == HFI_WALK || how == HFI_LEAF) && has_module)
+        return HFI_UNKNOWN;
+    return (unsigned)how | (hfi_graph_is_transparent(type) ? 0u : HFI_OPAQUE);
 }
 
 /* The last plain object() that is visited. */
@@ -73,7 +56,7 @@ find_mark(hfi_graph_walk *at, PyObject *object) {
         type->tp_traverse(object, find_plain_object, &at->mark);
 }
 
-/* A treatment, and OPAQUE. */
+/* A treatment, and HFI_OPAQUE; HFI_UNKNOWN: nobody was asked yet. */
 static unsigned
 kind_of(hfi_graph_walk *at, PyObject *object) {
     PyTypeObject *type = Py_TYPE(object);
@@ -92,10 +75,10 @@ kind_of(hfi_graph_walk *at, PyObject *object) {
         return HFI_ATOM;
     }
     if (new) {
-        hfi_treatment how = treatment_with_codec(at, type);
+        *known = kind_of_new(type);
         find_mark(at, object);
-        int opaque = how == HFI_SHARING || !hfi_graph_is_transparent(type);
-        *known = (uint32_t)how | (opaque ? OPAQUE : 0u);
+        if (PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE))
+            hfi_graph_walk_hold_consume(at, Py_NewRef(type)); /* its address is a key */
     }
     return *known;
 }
@@ -116,9 +99,9 @@ push(hfi_graph_walk *at, PyObject *object) {
     return 0;
 }
 
-/* Room for one more in an array of things of `size` bytes; the array, or NULL. */
-static void *
-make_room(hfi_graph_walk *at, void *array, size_t count, size_t *room, size_t size) {
+void *
+hfi_graph_walk_room(hfi_graph_walk *at, void *array, size_t count, size_t *room,
+                    size_t size) {
     if (count < *room)
         return array;
     size_t larger = *room * 2 + 64;
@@ -133,8 +116,8 @@ make_room(hfi_graph_walk *at, void *array, size_t count, size_t *room, size_t si
 void
 hfi_graph_walk_add_class(hfi_graph_walk *at, PyObject *object) {
     hfi_graph *graph = at->graph;
-    void *roots = make_room(at, graph->roots, graph->count, &at->roots_room,
-                            sizeof *graph->roots);
+    void *roots = hfi_graph_walk_room(at, graph->roots, graph->count, &at->roots_room,
+                                      sizeof *graph->roots);
     if (!roots)
         return;
     graph->roots = roots;
@@ -147,8 +130,8 @@ hfi_graph_walk_add_class(hfi_graph_walk *at, PyObject *object) {
 static void
 add_code(hfi_graph_walk *at, PyObject *object) {
     hfi_graph *graph = at->graph;
-    void *codes = make_room(at, graph->codes, graph->code_count, &at->codes_room,
-                            sizeof *graph->codes);
+    void *codes = hfi_graph_walk_room(at, graph->codes, graph->code_count,
+                                      &at->codes_room, sizeof *graph->codes);
     if (!codes)
         return;
     graph->codes = codes;
@@ -165,8 +148,8 @@ hfi_graph_walk_note(hfi_graph_walk *at, const void *key, int *ret_new) {
     if (!*ret_new)
         return &at->notes[*index];
     *index = (uint32_t)at->note_count;
-    void *notes =
-        make_room(at, at->notes, at->note_count, &at->note_room, sizeof *at->notes);
+    void *notes = hfi_graph_walk_room(at, at->notes, at->note_count, &at->note_room,
+                                      sizeof *at->notes);
     if (!notes)
         return NULL;
     at->notes = notes;
@@ -197,18 +180,46 @@ visit_class(hfi_graph_walk *at, PyObject *object) {
     return at->failed;
 }
 
+void
+hfi_graph_walk_hold_consume(hfi_graph_walk *at, PyObject *object) {
+    void *held = hfi_graph_walk_room(at, at->held, at->held_count, &at->held_room,
+                                     sizeof(PyObject *));
+    if (held) {
+        at->held = held;
+        at->held[at->held_count++] = object;
+    } else {
+        Py_DECREF(object); /* the walk has failed, and looks at nothing any more */
+    }
+}
+
+/* Ask about an object when the stack is empty. */
+static int
+wonder(hfi_graph_walk *at, PyObject *object, hfi_graph_topic topic) {
+    void *questions = hfi_graph_walk_room(at, at->questions, at->question_count,
+                                          &at->question_room, sizeof *at->questions);
+    if (!questions)
+        return at->failed;
+    at->questions = questions;
+    at->questions[at->question_count++] =
+        (hfi_graph_question){.object = Py_NewRef(object),
+                             .root = at->root,
+                             .counting = at->counting,
+                             .topic = topic};
+    return at->failed;
+}
+
 /* An object that is met for the first time. */
 static int
 enter(hfi_graph_walk *at, PyObject *object, unsigned kind) {
     hfi_graph_root *root = &at->graph->roots[at->root];
     at->graph->visited++;
-    if (kind & OPAQUE)
+    if (kind & HFI_OPAQUE)
         root->is_open = 1;
     if (hfi_graph_is_weakly_held(object))
         root->is_open = root->is_held = 1;
     if (kind == HFI_FUNCTION)
         add_code(at, object);
-    return (kind & ~(unsigned)OPAQUE) == HFI_LEAF ? 0 : push(at, object);
+    return (kind & ~(unsigned)HFI_OPAQUE) == HFI_LEAF ? 0 : push(at, object);
 }
 
 /* 1 where the walk ends here. */
@@ -237,21 +248,15 @@ is_leaf(hfi_graph_walk *at, PyObject *object) {
 }
 
 static int
-visit(PyObject *object, void *context) {
-    hfi_graph_walk *at = context;
-    if (!object)
-        return 0;
-    if (object == at->input->skip) {
-        at->graph->roots[at->root].namespace_refs += at->counting;
-        return 0;
-    }
-    if (spend(at, 1))
-        return 1;
-    unsigned kind = kind_of(at, object);
-    if (kind == HFI_ATOM || (kind & ~(unsigned)OPAQUE) == HFI_ATOM)
+visit_kind(hfi_graph_walk *at, PyObject *object, unsigned kind) {
+    if (kind == HFI_UNKNOWN)
+        return wonder(at, object, HFI_ASK_TYPE);
+    if (kind == HFI_ATOM || (kind & ~(unsigned)HFI_OPAQUE) == HFI_ATOM)
         return at->failed;
-    if ((kind & ~(unsigned)OPAQUE) == HFI_CLASS)
+    if ((kind & ~(unsigned)HFI_OPAQUE) == HFI_CLASS)
         return visit_class(at, object);
+    if ((kind & ~(unsigned)HFI_OPAQUE) == HFI_MEMBER)
+        return visit_class(at, (PyObject *)Py_TYPE(object));
     if (kind == HFI_CFUNCTION) {
         PyObject *self = PyCFunction_GetSelf(object);
         if (!self || PyModule_Check(self) || PyType_Check(self))
@@ -280,6 +285,18 @@ visit(PyObject *object, void *context) {
     return 0;
 }
 
+static int
+visit(PyObject *object, void *context) {
+    hfi_graph_walk *at = context;
+    if (!object)
+        return 0;
+    if (object == at->input->skip) {
+        at->graph->roots[at->root].namespace_refs += at->counting;
+        return 0;
+    }
+    return spend(at, 1) ? 1 : visit_kind(at, object, kind_of(at, object));
+}
+
 /* A visit that stands for no reference of the current object's own. */
 static void
 visit_uncounted(hfi_graph_walk *at, PyObject *object) {
@@ -301,37 +318,25 @@ walk_function(hfi_graph_walk *at, PyObject *function) {
     visit(parts->func_annotations, at);
 }
 
-/* The elements of an array of objects. Where they are no block: the list's items are
- * the array's own. */
+/* The elements of an array of objects. Where they are no block, NumPy is asked. */
 static void
 walk_elements(hfi_graph_walk *at, PyObject *array) {
-    PyObject *size = PyObject_GetAttrString(array, "size");
-    size_t count = size ? PyLong_AsSize_t(size) : 0;
-    Py_XDECREF(size);
-    PyErr_Clear();
-    if (count != (size_t)-1 && spend(at, count))
-        return;
+    size_t count = hfi_array_size(array);
     PyObject **elements;
+    if (spend(at, count))
+        return;
     int block = hfi_array_elements(array, &elements, &count);
     for (size_t i = 0; block > 0 && i < count && !at->failed; i++)
         visit_uncounted(at, elements[i]);
-    if (block > 0)
-        return;
-    PyObject *flat = PyObject_CallMethod(array, "ravel", "s", "K");
-    PyObject *list = flat ? PyObject_CallMethod(flat, "tolist", NULL) : NULL;
-    if (list && PyList_Check(list))
-        for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list) && !at->failed; i++)
-            if (Py_REFCNT(PyList_GET_ITEM(list, i)) > 1)
-                visit_uncounted(at, PyList_GET_ITEM(list, i));
-    Py_XDECREF(flat);
-    Py_XDECREF(list);
+    if (block <= 0)
+        wonder(at, array, HFI_ASK_ELEMENTS);
     PyErr_Clear();
 }
 
 static void
 add_weak(hfi_graph_walk *at, PyObject *reference) {
-    void *weak =
-        make_room(at, at->weak, at->weak_count, &at->weak_room, sizeof *at->weak);
+    void *weak = hfi_graph_walk_room(at, at->weak, at->weak_count, &at->weak_room,
+                                     sizeof *at->weak);
     if (!weak)
         return;
     at->weak = weak;
@@ -349,24 +354,14 @@ visit_address(hfi_graph_walk *at, void *address) {
         hfi_graph_join(at->graph, found->root, at->root);
 }
 
-/* An array's own memory may be another library's as well (torch.from_numpy). */
-static void
-walk_memory(hfi_graph_walk *at, PyObject *array) {
-    hfi_array_view view;
-    if (hfi_array_view_get(array, &view) < 0)
-        return;
-    if (view.low && view.low_size)
-        visit_address(at, view.low);
-    hfi_array_view_fini(&view);
-}
-
 static void
 walk_array(hfi_graph_walk *at, PyObject *array) {
     PyObject *base = hfi_array_base(array);
     if (base && base != Py_None)
         visit(base, at); /* the array keeps it alive */
+    /* Its own memory may be another library's as well (torch.from_numpy). */
     if (base && !hfi_array_check(base))
-        walk_memory(at, array);
+        wonder(at, array, HFI_ASK_MEMORY);
     Py_XDECREF(base);
     PyErr_Clear();
     int plain = hfi_array_is_plain(array);
@@ -376,29 +371,6 @@ walk_array(hfi_graph_walk *at, PyObject *array) {
         walk_elements(at, array);
     if (Py_TYPE(array)->tp_traverse)
         Py_TYPE(array)->tp_traverse(array, visit, at);
-}
-
-/* What the codec of the object's type says that it shares. */
-static void
-walk_shares(hfi_graph_walk *at, PyObject *object) {
-    PyObject *shares = shares_of(at, Py_TYPE(object));
-    PyObject *given = shares ? PyObject_CallOneArg(shares, object) : NULL;
-    PyObject *items = given ? PySequence_Tuple(given) : NULL;
-    if (!at->kept)
-        at->kept = PyList_New(0);
-    if (items && (!at->kept || PyList_Append(at->kept, items) < 0))
-        at->failed = HFI_NO_MEMORY;
-    for (Py_ssize_t i = 0; items && i < PyTuple_GET_SIZE(items) && !at->failed; i++) {
-        PyObject *item = PyTuple_GET_ITEM(items, i);
-        if (!PyLong_CheckExact(item))
-            visit_uncounted(at, item);
-        else if (PyLong_AsVoidPtr(item))
-            visit_address(at, PyLong_AsVoidPtr(item));
-    }
-    PyErr_Clear();
-    Py_XDECREF(items);
-    Py_XDECREF(given);
-    Py_XDECREF(shares);
 }
 
 /* A list's or tuple's items lie side by side, but each is an object somewhere, and the
@@ -436,7 +408,7 @@ walk_object(hfi_graph_walk *at, PyObject *object) {
         walk_items(at, object);
         return;
     }
-    switch (kind_of(at, object) & ~(unsigned)OPAQUE) {
+    switch (kind_of(at, object) & ~(unsigned)HFI_OPAQUE) {
     case HFI_FUNCTION:
         walk_function(at, object);
         break;
@@ -448,7 +420,7 @@ walk_object(hfi_graph_walk *at, PyObject *object) {
         type->tp_traverse(object, visit, at);
         break;
     case HFI_SHARING:
-        walk_shares(at, object);
+        wonder(at, object, HFI_ASK_SHARES);
         if (type->tp_traverse)
             type->tp_traverse(object, visit, at);
         break;
@@ -464,6 +436,12 @@ walk_object(hfi_graph_walk *at, PyObject *object) {
         visit_uncounted(at, (PyObject *)type);
 }
 
+static void
+drain(hfi_graph_walk *at) {
+    while (at->depth && !at->failed)
+        walk_object(at, at->stack[--at->depth]);
+}
+
 void
 hfi_graph_walk_from(hfi_graph_walk *at, uint32_t index) {
     hfi_graph_root *root = &at->graph->roots[index];
@@ -476,8 +454,47 @@ hfi_graph_walk_from(hfi_graph_walk *at, uint32_t index) {
         visit(root->object, at);
         at->counting = 1;
     }
-    while (at->depth && !at->failed)
-        walk_object(at, at->stack[--at->depth]);
+    drain(at);
+}
+
+/* The question's own reference is given up first: most of these objects have one other
+ * and need no note. What nobody else holds any more is kept. */
+static PyObject *
+take_object(hfi_graph_walk *at, hfi_graph_question *question) {
+    PyObject *object = question->object;
+    question->object = NULL;
+    if (question->topic == HFI_ASK_TYPE && Py_REFCNT(object) > 1)
+        Py_DECREF(object);
+    else
+        hfi_graph_walk_hold_consume(at, object);
+    return object;
+}
+
+static void
+take_answer(hfi_graph_walk *at, const hfi_graph_question *question) {
+    PyObject *items = question->answer;
+    for (Py_ssize_t i = 0; items && i < PyTuple_GET_SIZE(items) && !at->failed; i++) {
+        PyObject *item = PyTuple_GET_ITEM(items, i);
+        if (question->topic == HFI_ASK_ELEMENTS || !PyLong_CheckExact(item))
+            visit_uncounted(at, item);
+        else if (PyLong_AsVoidPtr(item))
+            visit_address(at, PyLong_AsVoidPtr(item));
+    }
+    PyErr_Clear(); /* a number that is no address */
+}
+
+void
+hfi_graph_walk_answered(hfi_graph_walk *at, hfi_graph_question *question) {
+    PyObject *object = take_object(at, question);
+    if (at->failed)
+        return;
+    at->root = question->root;
+    at->counting = question->counting;
+    if (question->topic == HFI_ASK_TYPE)
+        visit_kind(at, object, kind_of(at, object));
+    at->counting = 1;
+    take_answer(at, question);
+    drain(at);
 }
 
 void
@@ -486,8 +503,14 @@ hfi_graph_walk_fini(hfi_graph_walk *at) {
     hfi_pointer_map_fini(&at->types);
     hfi_pointer_map_fini(&at->edges);
     Py_XDECREF(at->finder);
-    Py_XDECREF(at->kept);
     free(at->notes);
     free(at->weak);
     free(at->stack);
+    for (size_t i = 0; i < at->question_count; i++)
+        Py_DECREF(at->questions[i].object);
+    free(at->questions);
+    /* Last: what nobody else holds any more may run a finalizer. */
+    for (size_t i = 0; i < at->held_count; i++)
+        Py_DECREF(at->held[i]);
+    free(at->held);
 }

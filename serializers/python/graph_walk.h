@@ -1,5 +1,5 @@
 /* graph_walk.h - one walk over live objects: what it has seen, and what is behind each.
- * Private to graph.c and graph_walk.c. */
+ * Private to graph.c, graph_walk.c and graph_ask.c. */
 #ifndef HFI_GRAPH_WALK_H
 #define HFI_GRAPH_WALK_H
 
@@ -7,6 +7,24 @@
 #include "pointer_map.h"
 
 #define HFI_NO_NOTE UINT32_MAX
+
+enum { HFI_OPAQUE = 0x100 }; /* beside a treatment: a type that isn't transparent */
+
+/* What only code in Python can say of an object. */
+typedef enum hfi_graph_topic {
+    HFI_ASK_TYPE,     /* has its type a codec? */
+    HFI_ASK_SHARES,   /* what does its codec say that it shares? */
+    HFI_ASK_MEMORY,   /* whose memory does an array look at? */
+    HFI_ASK_ELEMENTS, /* of an array of objects that is no block */
+} hfi_graph_topic;
+
+typedef struct hfi_graph_question {
+    PyObject *object; /* owned, until it is answered */
+    PyObject *answer; /* in `held`: a tuple of objects and addresses; or NULL */
+    uint32_t root;    /* that reached the object */
+    int counting;     /* references that the visit stands for */
+    hfi_graph_topic topic;
+} hfi_graph_question;
 
 /* An object that more than one may refer to, or an address. */
 typedef struct hfi_graph_note {
@@ -34,8 +52,16 @@ typedef struct hfi_graph_walk {
     size_t weak_count;
     size_t weak_room;
     PyObject *finder; /* holdfast.codecs.finder_of_shares; NULL until needed */
-    PyObject *kept;   /* list: what codecs gave, held while it may be on the stack */
-    PyObject *mark;   /* of functools, in all of its caches; NULL until one is met */
+    hfi_graph_question *questions; /* not asked yet */
+    size_t question_count;
+    size_t question_room;
+    PyObject **held; /* own references, until the walk is over */
+    size_t held_count;
+    size_t held_room;
+    size_t notes_held; /* how many of the notes, weak edges and codes are in `held` */
+    size_t weak_held;
+    size_t codes_held;
+    PyObject *mark; /* of functools, in all of its caches; NULL until one is met */
     PyObject **stack;
     size_t depth;
     size_t room;
@@ -56,8 +82,19 @@ void hfi_graph_walk_add_class(hfi_graph_walk *at, PyObject *object);
 /* The note of an object or address, made for the current root where there was none;
  * NULL without memory. */
 hfi_graph_note *hfi_graph_walk_note(hfi_graph_walk *at, const void *key, int *ret_new);
-/* Give back all that the walk took, but not its graph. */
+/* Give up a question's reference; where nothing failed, follow what its answer says. */
+void hfi_graph_walk_answered(hfi_graph_walk *at, hfi_graph_question *question);
+/* Keep an object alive until the walk is over. */
+void hfi_graph_walk_hold_consume(hfi_graph_walk *at, PyObject *object);
+/* Room for one more in an array of things of `size` bytes; the array, or NULL. */
+void *hfi_graph_walk_room(hfi_graph_walk *at, void *array, size_t count, size_t *room,
+                          size_t size);
+/* Give back all that the walk took, but not its graph. May run finalizers. */
 void hfi_graph_walk_fini(hfi_graph_walk *at);
+
+/* In graph_ask.c: ask all questions, which may run any code, then follow the answers.
+ * The stack must be empty; what is remembered is held from then on. */
+void hfi_graph_ask(hfi_graph_walk *at);
 
 /* In graph.c. */
 void hfi_graph_join(hfi_graph *graph, uint32_t one, uint32_t other);

@@ -6,11 +6,12 @@
  * adds out-of-band memory to the sink, and lays the result out.
  *
  * Payload:   u32 magic, u32 part count, per part u64 buffer index, offset and size,
- * then the pickle. A part is one out-of-band buffer in the order of the pickle; several
- * may lie in one buffer of the entry (views, columns of one block), which is why a list
- * of buffers alone would not do. Meta: "type", and "classes": the identifiers of
- * notebook classes that are referred to, so that nobody needs to unpickle to know what
- * keeps them alive.
+ * then the pickle; the magic says whether reading that runs code of the user's own
+ * (holdfast._trial). A part is one out-of-band buffer in the order of the pickle;
+ * several may lie in one buffer of the entry (views, columns of one block), which is
+ * why a list of buffers alone would not do. Meta: "type", and "classes": the
+ * identifiers of notebook classes that are referred to, so that nobody needs to
+ * unpickle to know what keeps them alive.
  *
  * Numbers are of the machine's byte order: the arena never leaves it, and the
  * marshaller's stream says its order in its head.
@@ -26,7 +27,10 @@
 #include "pickle_compare.h"
 #include "python_error.h"
 
-enum { PICKLE_MAGIC = 0x314b4850 }; /* "PHK1" */
+enum {
+    PICKLE_MAGIC = 0x314b4850, /* "PHK1" */
+    HOOKED_MAGIC = 0x324b4850, /* "PHK2": reading it runs code of the user's own */
+};
 
 typedef struct part {
     uint64_t index;
@@ -95,9 +99,9 @@ set_meta(PyObject *value, PyObject *classes, hf_sink *sink, hf_error *reterr) {
 }
 
 static hf_status
-write_parts(PyObject *parts, hf_sink *sink, hf_error *reterr) {
+write_parts(PyObject *parts, int is_hooked, hf_sink *sink, hf_error *reterr) {
     Py_ssize_t count = PyList_GET_SIZE(parts);
-    head start = {PICKLE_MAGIC, (uint32_t)count};
+    head start = {is_hooked ? HOOKED_MAGIC : PICKLE_MAGIC, (uint32_t)count};
     hf_status status = sink->write(sink, &start, sizeof start, reterr);
     for (Py_ssize_t i = 0; i < count && status == HF_OK; i++) {
         unsigned long long index, offset, size;
@@ -116,17 +120,18 @@ pickle_encode(const hf_codec *codec, void *value, hf_sink *sink, hf_error *reter
     PyObject *capsule = carry ? PyCapsule_New(sink, sink_capsule, NULL) : NULL;
     PyObject *adder = capsule ? PyCFunction_New(&add_buffer_method, capsule) : NULL;
     PyObject *result =
-        adder ? PyObject_CallMethod(carry, "encode", "OO", value, adder) : NULL;
+        adder ? PyObject_CallMethod(carry, "write", "OO", value, adder) : NULL;
     PyObject *bytes, *parts, *classes;
     hf_status status;
     Py_buffer buffer;
+    int is_hooked;
     if (!result ||
-        !PyArg_ParseTuple(result, "OO!O!", &bytes, &PyList_Type, &parts, &PyTuple_Type,
-                          &classes) ||
+        !PyArg_ParseTuple(result, "OO!O!p", &bytes, &PyList_Type, &parts, &PyTuple_Type,
+                          &classes, &is_hooked) ||
         PyObject_GetBuffer(bytes, &buffer, PyBUF_SIMPLE) < 0) {
         status = hfi_error_from_python(HF_DECLINED, reterr);
     } else {
-        status = write_parts(parts, sink, reterr);
+        status = write_parts(parts, is_hooked, sink, reterr);
         if (status == HF_OK)
             status = sink->write(sink, buffer.buf, (size_t)buffer.len, reterr);
         if (status == HF_OK)
@@ -174,7 +179,9 @@ pickle_decode(const hf_codec *codec, hf_source *source, void **ret_value,
         return hf_error_set(reterr, HF_E_CORRUPT, "a pickle without its head");
     memcpy(&start, source->payload, sizeof start);
     size_t room = source->payload_size - sizeof start;
-    if (start.magic != PICKLE_MAGIC || start.part_count > room / sizeof(part))
+    int is_hooked = start.magic == HOOKED_MAGIC;
+    if ((start.magic != PICKLE_MAGIC && !is_hooked) ||
+        start.part_count > room / sizeof(part))
         return hf_error_set(reterr, HF_E_CORRUPT, "a pickle whose head lies");
     const char *at = (const char *)source->payload + sizeof start;
     PyObject *parts = PyList_New(0);
@@ -192,7 +199,8 @@ pickle_decode(const hf_codec *codec, hf_source *source, void **ret_value,
                             : NULL;
     PyObject *carry = bytes ? hfi_imported("holdfast._carry") : NULL;
     PyObject *value =
-        carry ? PyObject_CallMethod(carry, "decode", "OO", bytes, parts) : NULL;
+        carry ? PyObject_CallMethod(carry, "decode", "OOi", bytes, parts, is_hooked)
+              : NULL;
     hf_status status = HF_OK;
     if (value)
         *ret_value = value;
