@@ -45,11 +45,12 @@ static const char usage[] =
     "      --backlog BYTES         most output that waits for a client that doesn't "
     "read\n"
     "                              it, which then misses some (default: 1 GiB)\n"
-    "      --road auto|map|home    where instrumented cells run: in a process of their "
-    "own\n"
-    "                              (map), in the notebook's (home), or as suits each\n"
-    "                              (auto, the default); HOLDFAST_ROAD in the notebook\n"
-    "                              and %%execute_with_scorep --road=... go before it\n"
+    "      --road auto|in-process|isolated\n"
+    "                              where recorded and isolated cells run: in the\n"
+    "                              notebook's process with a rollback, or in a clean\n"
+    "                              one; auto, the default, is the first but under\n"
+    "                              Score-P. HOLDFAST_ROAD in the notebook and\n"
+    "                              %%execute_with_scorep --road=... go before it\n"
     "      --interrupt-seconds N   grace of a cell that is interrupted and doesn't "
     "come "
     "back\n"
@@ -98,11 +99,15 @@ take_number(const char *name, unsigned long long *ret_number) {
 
 static int
 take_road(const char **ret_road) {
+    static const char *const roads[] = {"auto", "in-process", "isolated", "map",
+                                        "home"};
     *ret_road = optarg;
-    if (strcmp(optarg, "auto") == 0 || strcmp(optarg, "map") == 0 ||
-        strcmp(optarg, "home") == 0)
-        return 1;
-    fprintf(stderr, "holdfast-kernel: --road %s is none of auto, map, home\n", optarg);
+    for (size_t i = 0; i < sizeof roads / sizeof *roads; i++)
+        if (strcmp(optarg, roads[i]) == 0)
+            return 1;
+    fprintf(stderr,
+            "holdfast-kernel: --road %s is none of auto, in-process, isolated\n",
+            optarg);
     return 0;
 }
 

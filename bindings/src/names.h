@@ -34,10 +34,20 @@ typedef struct hfi_names {
     struct hfi_binding *binding; /* the bind or adopt that runs now; or NULL */
 } hfi_names;
 
-/* Encode with the first codec that carries the value. HF_DECLINED with words. */
+/* Encode with the first codec that carries the value. HF_DECLINED with words.
+ * `subject`: what it is for people and in shared memory, while code that isn't ours
+ * encodes it: a key, or a dict with the names of a group; NULL for a stream. */
 HF_CHECK hf_status hfi_names_encode(hfi_state *state, hfi_entry_sink *sink,
-                                    PyObject *value, const hf_codec **ret_codec,
-                                    hf_error *reterr);
+                                    PyObject *value, PyObject *subject,
+                                    const hf_codec **ret_codec, hf_error *reterr);
+/* Whether encoding and decoding by this codec runs no code but ours (names_turn.c). */
+int hfi_codec_is_quiet(uint32_t codec);
+/* The turn of encoding `subject`, or of decoding `entry` for it (NULL: what its key
+ * says). */
+void hfi_turn_begin(hf_session *session, PyObject *subject, const hf_entry *entry,
+                    hf_turn *ret_before);
+/* 0 where `entry` may be decoded, -1 with an exception where it is in quarantine. */
+int hfi_turn_check(hfi_state *state, hf_session *session, const hf_entry *entry);
 
 /* Key of an entry as a str, new reference. */
 PyObject *hfi_key_decode(const hf_entry *entry);
@@ -89,6 +99,8 @@ PyObject *hfi_names_bind(PyObject *self, PyObject *args, PyObject *kwargs);
 PyObject *hfi_names_adopt(PyObject *self, PyObject *namespace);
 PyObject *hfi_names_extra(PyObject *self, PyObject *name);
 PyObject *hfi_names_load_class(PyObject *self, PyObject *identifier);
+PyObject *hfi_names_discard(PyObject *self, PyObject *name);
+PyObject *hfi_names_readmit(PyObject *self, PyObject *name);
 PyObject *hfi_names_listing(PyObject *self, PyObject *ignored);
 
 #endif

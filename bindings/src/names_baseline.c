@@ -54,7 +54,7 @@ take_baseline(hfi_binding *at, hfi_entry_sink *sink, PyObject *key, PyObject *va
     int has_class = own_from(at, key, value, is_group);
     if (has_class <= 0)
         return has_class;
-    hf_status status = hfi_names_encode(at->state, sink, value, &codec, &error);
+    hf_status status = hfi_names_encode(at->state, sink, value, key, &codec, &error);
     if (status == HF_OK &&
         hfi_record_take_digest(record, at->names->attachment, sink, codec->number) < 0)
         return -1;
@@ -65,13 +65,19 @@ take_baseline(hfi_binding *at, hfi_entry_sink *sink, PyObject *key, PyObject *va
 
 int
 hfi_binding_take_baselines(hfi_binding *at) {
+    if (!PyDict_GET_SIZE(at->decoded))
+        return 0;
+    /* A copy: encoding runs code that may decode another class. */
+    PyObject *items = PyDict_Items(at->decoded);
     hfi_entry_sink sink;
-    PyObject *key, *value;
-    Py_ssize_t position = 0;
-    int failed = PyDict_GET_SIZE(at->decoded) && hfi_binding_enter(at) < 0;
+    int failed = !items || hfi_binding_enter(at) < 0;
     hfi_entry_sink_init(&sink, at->names->attachment->session);
-    while (!failed && PyDict_Next(at->decoded, &position, &key, &value))
-        failed = take_baseline(at, &sink, key, value) < 0;
+    for (Py_ssize_t i = 0; !failed && i < PyList_GET_SIZE(items); i++) {
+        PyObject *item = PyList_GET_ITEM(items, i);
+        failed = take_baseline(at, &sink, PyTuple_GET_ITEM(item, 0),
+                               PyTuple_GET_ITEM(item, 1)) < 0;
+    }
     hfi_entry_sink_fini(&sink);
+    Py_XDECREF(items);
     return failed ? -1 : 0;
 }

@@ -58,15 +58,18 @@ meet(hfi_binding *at, PyObject *key) {
     return hfi_key_kind(key) == 'n' ? hfi_keys_add(&at->order, key) : 0;
 }
 
-/* The new value of a record reaches the namespace, which holds it from then on. */
+/* The new value of a record reaches the namespace, which holds it from then on. What it
+ * replaces may run a finalizer, which may move the records. */
 static int
 bind_new(hfi_binding *at, PyObject *key, hfi_record *record) {
-    int failed = PyDict_SetItem(at->namespace, key, record->bound) < 0;
+    PyObject *value = Py_NewRef(record->bound);
     record->is_new = 0;
-    if (!hfi_graph_is_atom(record->bound)) {
+    if (!hfi_graph_is_atom(value)) {
         record->is_held = 0;
-        Py_DECREF(record->bound);
+        Py_DECREF(value);
     }
+    int failed = PyDict_SetItem(at->namespace, key, value) < 0;
+    Py_DECREF(value);
     return failed;
 }
 
@@ -464,6 +467,10 @@ hfi_names_extra(PyObject *self, PyObject *word) {
     PyObject *value = found > 0 ? hfi_binding_decode(&at, &entry, &source) : NULL;
     if (value)
         hfi_entry_source_fini(&source);
+    else if (found > 0 && hf_session_quarantined(names->attachment->session, &entry)) {
+        PyErr_Clear(); /* nothing depends on it */
+        found = 0;
+    }
     Py_XDECREF(key);
     return found == 0 ? Py_NewRef(Py_None) : value;
 }

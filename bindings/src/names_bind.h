@@ -18,6 +18,7 @@ typedef struct hfi_binding {
     PyObject *before;  /* what holdfast._context had, once this binding is told there */
     PyObject *own;     /* set: classes encoded by value while a baseline is taken */
     PyObject *wanted;  /* set of names, or NULL for all */
+    PyObject *subject; /* the name that is decoded now, or NULL. Borrowed */
     PyObject *absent;  /* name -> reason */
     PyObject *decoded; /* key -> value: the groups and classes that were decoded */
     hfi_keys order;    /* the names that were met, in the store's order */

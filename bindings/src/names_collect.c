@@ -70,7 +70,7 @@ add_other(hfi_save *at, PyObject *value) {
         at->others = others;
         at->other_room = room;
     }
-    at->others[at->other_count++] = value;
+    at->others[at->other_count++] = Py_NewRef(value);
     return 0;
 }
 
@@ -87,6 +87,10 @@ collect_name(hfi_save *at, PyObject *key, PyObject *value) {
         return -1;
     if (untouched && !hfi_record_group(record))
         return 0;
+    if (at->count == at->member_room) {
+        PyErr_SetString(PyExc_RuntimeError, "the namespace changed while it was read");
+        return -1;
+    }
     at->members[at->count++] = (hfi_member){.key = Py_NewRef(key),
                                             .value = Py_NewRef(value),
                                             .is_untouched = (uint8_t)untouched};
@@ -163,8 +167,8 @@ int
 hfi_save_collect(hfi_save *at) {
     PyObject *key, *value;
     Py_ssize_t position = 0;
-    at->members =
-        malloc(((size_t)PyDict_Size(at->namespace) + 1) * sizeof *at->members);
+    at->member_room = (size_t)PyDict_GET_SIZE(at->namespace);
+    at->members = malloc((at->member_room + 1) * sizeof *at->members);
     if (!at->members) {
         PyErr_NoMemory();
         return -1;

@@ -36,13 +36,21 @@ hfi_binding_decode(hfi_binding *at, const hf_entry *entry,
     if (!codec)
         return PyErr_Format(at->state->error, "codec %u is not known here",
                             entry->codec);
+    int named = !hfi_codec_is_quiet(entry->codec);
+    if (named && hfi_turn_check(at->state, at->names->attachment->session, entry) < 0)
+        return NULL;
     if (asks_context(entry->codec) && hfi_binding_enter(at) < 0)
         return NULL;
     if (hfi_entry_source_init(ret_source, at->state, at->names->attachment,
                               at->names->snapshot, entry) < 0)
         return NULL;
     void *value = NULL;
+    hf_turn before;
+    if (named)
+        hfi_turn_begin(at->names->attachment->session, at->subject, entry, &before);
     hf_status status = codec->decode(codec, &ret_source->base, &value, &at->error);
+    if (named)
+        hf_session_turn_end(at->names->attachment->session, &before);
     at->bytes_mapped += ret_source->bytes_mapped;
     if (status == HF_OK)
         return value;
@@ -177,18 +185,9 @@ hfi_binding_group(hfi_binding *at, PyObject *key) {
     return values;
 }
 
-PyObject *
-hfi_binding_key(hfi_binding *at, PyObject *key, const hf_entry *entry) {
-    if (entry->codec != HF_CODEC_MEMBER) {
-        hfi_entry_source source;
-        PyObject *value = hfi_binding_decode(at, entry, &source);
-        if (!value)
-            return NULL;
-        if (bind_value(at, key, entry, entry->codec, value, &source) < 0)
-            Py_CLEAR(value);
-        hfi_entry_source_fini(&source);
-        return value;
-    }
+/* A group's dict as its member's value: a new reference to that. */
+static PyObject *
+decode_member(hfi_binding *at, PyObject *key, const hf_entry *entry) {
     PyObject *group = hfi_member_group(entry);
     PyObject *values = group ? hfi_binding_group(at, group) : NULL;
     PyObject *value = values ? Py_XNewRef(PyDict_GetItemWithError(values, key)) : NULL;
@@ -196,6 +195,29 @@ hfi_binding_key(hfi_binding *at, PyObject *key, const hf_entry *entry) {
         PyErr_SetString(at->state->corrupt_error, "a name is missing from its group");
     Py_XDECREF(group);
     Py_XDECREF(values);
+    return value;
+}
+
+static PyObject *
+decode_single(hfi_binding *at, PyObject *key, const hf_entry *entry) {
+    hfi_entry_source source;
+    PyObject *value = hfi_binding_decode(at, entry, &source);
+    if (!value)
+        return NULL;
+    if (bind_value(at, key, entry, entry->codec, value, &source) < 0)
+        Py_CLEAR(value);
+    hfi_entry_source_fini(&source);
+    return value;
+}
+
+PyObject *
+hfi_binding_key(hfi_binding *at, PyObject *key, const hf_entry *entry) {
+    PyObject *before = at->subject;
+    if (hfi_key_kind(key) == 'n') /* of a class: whose it is */
+        at->subject = key;
+    PyObject *value = entry->codec == HF_CODEC_MEMBER ? decode_member(at, key, entry)
+                                                      : decode_single(at, key, entry);
+    at->subject = before;
     return value;
 }
 

@@ -71,7 +71,7 @@ save_apart(hfi_save *at, hfi_member **list, size_t count) {
         uint32_t codec;
         if (hfi_save_own_classes(at, list, count) < 0)
             return -1;
-        hf_status status = hfi_save_encode(at, list[i]->value, &codec);
+        hf_status status = hfi_save_encode(at, list[i]->value, list[i]->key, &codec);
         if (status == HF_DECLINED ? hfi_save_decline(at, list[i], at->error.message) < 0
                                   : status != HF_OK)
             return -1;
@@ -106,7 +106,7 @@ save_group(hfi_save *at, hfi_member **list, size_t count) {
     uint32_t codec = 0;
     hf_status status = HF_E_NOMEM;
     if (values && hfi_save_own_classes(at, list, count) == 0)
-        status = hfi_save_encode(at, values, &codec);
+        status = hfi_save_encode(at, values, values, &codec);
     Py_XDECREF(values);
     if (status == HF_DECLINED)
         return save_apart(at, list, count);
@@ -293,6 +293,7 @@ hfi_save_members(hfi_save *at) {
                              .class_count = (size_t)PyList_GET_SIZE(at->classes),
                              .others = at->others,
                              .other_count = at->other_count,
+                             .other_refs = 2, /* `others` holds it, too */
                              .caller_refs = 1,
                              .origin = region_start,
                              .origin_context = at->names->attachment->session};

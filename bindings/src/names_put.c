@@ -145,10 +145,11 @@ needs_lost_class(hfi_save *at, uint32_t codec) {
 }
 
 hf_status
-hfi_save_encode(hfi_save *at, PyObject *value, uint32_t *ret_codec) {
+hfi_save_encode(hfi_save *at, PyObject *value, PyObject *subject, uint32_t *ret_codec) {
     hf_error *reterr = &at->error;
     const hf_codec *codec = NULL;
-    hf_status status = hfi_names_encode(at->state, &at->sink, value, &codec, reterr);
+    hf_status status =
+        hfi_names_encode(at->state, &at->sink, value, subject, &codec, reterr);
     at->encoded++;
     if (PyErr_Occurred())
         return HF_E_CODEC;
@@ -239,7 +240,7 @@ hfi_save_single(hfi_save *at, hfi_member *one) {
     if ((one->is_class || PySet_GET_SIZE(at->own)) &&
         hfi_save_own_classes(at, &one, 1) < 0)
         return -1;
-    hf_status status = hfi_save_encode(at, one->value, &codec);
+    hf_status status = hfi_save_encode(at, one->value, one->key, &codec);
     if (status == HF_DECLINED)
         return hfi_save_decline(at, one, at->error.message);
     if (status != HF_OK || hfi_save_accept(at, one) < 0)

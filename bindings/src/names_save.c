@@ -21,7 +21,7 @@ save_extra(hfi_save *at, PyObject *extra) {
     while (extra && PyDict_Next(extra, &position, &word, &value)) {
         PyObject *key = PyUnicode_FromFormat("%c%U", HFI_KEY_EXTRA, word);
         uint32_t codec = 0;
-        hf_status status = key ? hfi_save_encode(at, value, &codec) : HF_E_NOMEM;
+        hf_status status = key ? hfi_save_encode(at, value, key, &codec) : HF_E_NOMEM;
         if (status == HF_DECLINED)
             PyErr_Format(at->state->error, "extra '%U' can't be carried: %s", word,
                          at->error.message);
@@ -127,6 +127,8 @@ close_save(hfi_save *at) {
         Py_DECREF(at->members[i].value);
         Py_XDECREF(at->members[i].group);
     }
+    for (size_t i = 0; i < at->other_count; i++)
+        Py_DECREF(at->others[i]);
     free(at->members);
     free(at->walked);
     free(at->others);

@@ -38,7 +38,7 @@ typedef struct hfi_save {
     PyObject *classes; /* list: known classes of the notebook, where `touched` is set */
     PyObject *code;    /* key -> list of functions and classes behind it */
     PyObject *held;    /* list of keys with code that somebody else holds */
-    PyObject **others; /* borrowed: what hidden names and holders refer to */
+    PyObject **others; /* owned: what hidden names and holders refer to */
     size_t other_count;
     size_t other_room;
     uint64_t encoded;  /* values */
@@ -46,6 +46,7 @@ typedef struct hfi_save {
     hfi_entry_sink sink;
     hfi_member *members;
     size_t count;
+    size_t member_room;     /* for names; classes come later */
     uint32_t *walked;       /* of each root of the graph, its member */
     uint64_t decoded_again; /* entries, to compare a pickle with */
     hf_error error;         /* of the call that failed or declined last */
@@ -72,9 +73,11 @@ hfi_record *hfi_save_record(hfi_save *at, PyObject *key);
 /* The record that will hold after this commit; the same. */
 hfi_record *hfi_save_record_after(hfi_save *at, PyObject *key);
 int hfi_save_remove(hfi_save *at, PyObject *key);
-/* Encode into the sink. HF_DECLINED with words in `error`; negative with an exception.
+/* Encode into the sink; `subject` as for hfi_names_encode. HF_DECLINED with words in
+ * `error`; negative with an exception.
  */
-hf_status hfi_save_encode(hfi_save *at, PyObject *value, uint32_t *ret_codec);
+hf_status hfi_save_encode(hfi_save *at, PyObject *value, PyObject *subject,
+                          uint32_t *ret_codec);
 /* Put what the sink has where it differs from the record: 1 if so, 0 if not. Gives the
  * record that will hold, borrowed; `ret_record` may be NULL. */
 int hfi_save_put(hfi_save *at, PyObject *key, uint32_t codec, PyObject *group,

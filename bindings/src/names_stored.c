@@ -143,8 +143,8 @@ same_encoding(uint32_t codec, const hfi_entry_sink *bound, const hfi_record *rec
 
 /* Decode the entry once more, encode that, compare. */
 static int
-is_fresh_copy(hfi_save *at, const hf_entry *entry, const hfi_record *record,
-              uint32_t codec) {
+is_fresh_copy(hfi_save *at, PyObject *key, const hf_entry *entry,
+              const hfi_record *record, uint32_t codec) {
     hfi_binding binding = {.state = at->state, .names = at->names};
     hfi_entry_source source;
     PyObject *value = hfi_binding_decode(&binding, entry, &source);
@@ -154,7 +154,7 @@ is_fresh_copy(hfi_save *at, const hf_entry *entry, const hfi_record *record,
     const hf_codec *found = NULL;
     hf_error error = HF_ERROR_INIT;
     hfi_entry_sink_init(&fresh, at->names->attachment->session);
-    hf_status status = hfi_names_encode(at->state, &fresh, value, &found, &error);
+    hf_status status = hfi_names_encode(at->state, &fresh, value, key, &found, &error);
     int same = status == HF_OK && found->number == codec &&
                same_encoding(codec, &at->sink, record, &fresh, &source);
     hfi_entry_sink_fini(&fresh);
@@ -176,7 +176,7 @@ stored_matches(hfi_save *at, PyObject *key, hfi_record *record, uint32_t codec) 
     if (record->baseline == HFI_BY_OWN || is_canonical(&entry))
         return 0;
     same = is_quiet(record);
-    return same == 1 ? is_fresh_copy(at, &entry, record, codec) : same;
+    return same == 1 ? is_fresh_copy(at, key, &entry, record, codec) : same;
 }
 
 int

@@ -172,7 +172,7 @@ is_plain_type(PyTypeObject *type) {
  * accepts a value may still decline it half-way, and then the next one is asked. */
 hf_status
 hfi_names_encode(hfi_state *state, hfi_entry_sink *sink, PyObject *value,
-                 const hf_codec **ret_codec, hf_error *reterr) {
+                 PyObject *subject, const hf_codec **ret_codec, hf_error *reterr) {
     hf_status status = HF_OK; /* HF_DECLINED once a codec has said why */
     int is_plain = is_plain_type(Py_TYPE(value));
     for (size_t i = 0;; i++) {
@@ -187,7 +187,14 @@ hfi_names_encode(hfi_state *state, hfi_entry_sink *sink, PyObject *value,
              !codec->accepts(codec, value)))
             continue;
         hfi_entry_sink_clear(sink);
+        int named = subject && sink->session && codec->number != HF_CODEC_MODULE &&
+                    !hfi_codec_is_quiet(codec->number);
+        hf_turn before;
+        if (named)
+            hfi_turn_begin(sink->session, subject, NULL, &before);
         status = codec->encode(codec, value, &sink->base, reterr);
+        if (named)
+            hf_session_turn_end(sink->session, &before);
         if (status == HF_OK)
             *ret_codec = codec;
         if (status != HF_DECLINED)
@@ -382,6 +389,11 @@ static PyMethodDef names_methods[] = {
      "so "
      "that writing to them in place is no page fault and the next commit takes them by "
      "reference; no other thread may touch them meanwhile. Gives their bytes."},
+    {"discard", hfi_names_discard, METH_O,
+     "The user deleted a name that is in the store and was never bound here: let the "
+     "next save remove it. Whether there is such a name."},
+    {"readmit", hfi_names_readmit, METH_O,
+     "Let what a name needs be decoded again that is in quarantine. Whether it was."},
     {"_load_class", hfi_names_load_class, METH_O, "For holdfast._restore."},
     {NULL, NULL, 0, NULL}};
 

@@ -330,7 +330,7 @@ region_unchanged(hfi_state *state, hf_region *region) {
     uint64_t pages = 1;
     hf_status status = HF_OK;
     hf_error error = HF_ERROR_INIT;
-    if (hf_region_is_own(region))
+    if (!hf_region_is_committed(region))
         return 0;
     Py_BEGIN_ALLOW_THREADS status = hf_region_changed_pages(region, &pages, &error);
     Py_END_ALLOW_THREADS if (status != HF_OK) {

@@ -209,6 +209,9 @@ static PyMethodDef store_methods[] = {
      "keeps `owner`."},
     {"_json_text", hfi_json_text, METH_O,
      "_json_text(text): as a string of JSON, in UTF-8."},
+    {"_pipes_written", (PyCFunction)(void (*)(void))hfi_pipes_written, METH_FASTCALL,
+     "_pipes_written(tally, first, second): bytes ever written to each pipe, of which "
+     "the tally has those that were read; None where all were."},
     {"_own_pages", hfi_own_pages, METH_O,
      "_own_pages(ranges): the pages there that no other process maps, as runs."},
     {"_file_pages", hfi_file_pages, METH_O,
@@ -216,6 +219,15 @@ static PyMethodDef store_methods[] = {
      "runs."},
     {"_copy_pages", hfi_copy_pages, METH_O,
      "_copy_pages(runs): let a fork have them in advance; how many bytes it has."},
+    {"_sleep_in_fork", hfi_sleep_in_fork, METH_VARARGS,
+     "_sleep_in_fork(session, moves, kept, reaper): fork; the fork's pid, or 0 in it "
+     "once it is needed. `moves`: pairs of descriptors, what is to be where in the "
+     "fork, "
+     "its control channel first; `kept`: those that it goes on with; `reaper`: who "
+     "becomes its parent."},
+    {"_succeed", hfi_succeed, METH_O,
+     "_succeed(session): in a fork, go on in the dead parent's place; GoneError where "
+     "it can't."},
     {"_prepare", hfi_prepare, METH_VARARGS,
      "_prepare(session, address, touched, write): make the region at `address` ready "
      "for `touched` bytes of it to be written or read; its size, or 0 where nothing "
@@ -239,6 +251,12 @@ static PyMethodDef store_methods[] = {
     {"_provide_some", hfi_provide_some, METH_VARARGS,
      "_provide_some(session, bytes): do so much of it; whether there may be more to "
      "do."},
+    {"_quarantine", hfi_quarantine, METH_VARARGS,
+     "_quarantine(session, cause): what this process decodes now is not to be decoded "
+     "any more."},
+    {"_renew_turn", hfi_renew_turn, METH_O,
+     "_renew_turn(session): the time that what is encoded or decoded now may take "
+     "begins anew."},
     {"_pack_elements", hfi_elements_pack, METH_O,
      "(meta, Memory, outside) of an array of objects: its elements, and a list of "
      "those "

@@ -111,6 +111,12 @@ PyObject *hfi_numpy_allocator_disable(PyObject *module, PyObject *ignored);
 /* _json_text: see the method table of the module. */
 PyObject *hfi_json_text(PyObject *module, PyObject *text);
 
+/* ---- pipes_written.c ------------------------------------------------------------- */
+
+/* _pipes_written: see the method table of the module. */
+PyObject *hfi_pipes_written(PyObject *module, PyObject *const *arguments,
+                            Py_ssize_t count);
+
 /* ---- own_pages.c ----------------------------------------------------------------- */
 
 /* _own_pages, _file_pages, _copy_pages: see the method table of the module. */
@@ -120,6 +126,9 @@ PyObject *hfi_copy_pages(PyObject *module, PyObject *wanted);
 
 /* ---- preparation.c --------------------------------------------------------------- */
 
+/* _sleep_in_fork, _succeed: see the method table of the module. */
+PyObject *hfi_sleep_in_fork(PyObject *module, PyObject *args);
+PyObject *hfi_succeed(PyObject *module, PyObject *object);
 /* _prepare, _reseal and _copied: see the method table of the module. */
 PyObject *hfi_prepare(PyObject *module, PyObject *args);
 PyObject *hfi_reseal(PyObject *module, PyObject *args);
@@ -132,6 +141,12 @@ PyObject *hfi_taken(PyObject *module, PyObject *session);
 PyObject *hfi_stock(PyObject *module, PyObject *args);
 PyObject *hfi_provide(PyObject *module, PyObject *args);
 PyObject *hfi_provide_some(PyObject *module, PyObject *args);
+
+/* ---- names_turn.c ---------------------------------------------------------------- */
+
+/* _quarantine and _renew_turn: see the method table of the module. */
+PyObject *hfi_quarantine(PyObject *module, PyObject *args);
+PyObject *hfi_renew_turn(PyObject *module, PyObject *session);
 
 /* ---- library_allocator.c --------------------------------------------------------- */
 

@@ -16,7 +16,7 @@ hfi_stream_encode(PyObject *module, PyObject *value) {
     const hf_codec *codec = NULL;
     hf_error error = HF_ERROR_INIT;
     hfi_entry_sink_init(&sink, NULL);
-    hf_status status = hfi_names_encode(state, &sink, value, &codec, &error);
+    hf_status status = hfi_names_encode(state, &sink, value, NULL, &codec, &error);
     PyObject *result = NULL, *buffers = NULL;
     if (status != HF_OK)
         hfi_raise(state, status, &error);

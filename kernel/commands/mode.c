@@ -89,13 +89,16 @@ run_marked(hfi_outcome *outcome) {
 /* --road=ROAD, where this cell runs. A marked or recorded cell is not run by itself. */
 static void
 choose_road(hfi_outcome *outcome) {
-    static const char *const options[] = {"--road=auto", "--road=map", "--road=home"};
+    static const char *const options[] = {"--road=auto", "--road=in-process",
+                                          "--road=isolated", "--road=map",
+                                          "--road=home"};
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)
         if (hfi_span_equal(outcome->head.argument, options[i]))
             outcome->road = options[i] + strlen("--road=");
     if (outcome->head.argument.length && !outcome->road)
         hfi_outcome_ignore(outcome,
-                           " takes no argument but --road=auto|map|home; ignored: ");
+                           " takes no argument but --road=auto|in-process|isolated; "
+                           "ignored: ");
 }
 
 /* A line magic, but where it stands alone the frontend has a part in it. */
@@ -117,6 +120,7 @@ hfi_mode_execute(hfi_outcome *outcome) {
 void
 hfi_mode_isolated(hfi_outcome *outcome) {
     outcome->isolated = true;
+    choose_road(outcome);
     run_marked(outcome);
 }
 

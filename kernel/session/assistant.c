@@ -73,7 +73,7 @@ static void
 refuse(hf_kernel *kernel, hfi_request *request) {
     json_t *body = request->message.body;
     const char *command = json_string_value(json_object_get(body, "command"));
-    json_int_t seq = json_integer_value(json_object_get(body, "seq"));
+    json_int_t seq = (json_int_t)json_number_value(json_object_get(body, "seq"));
     json_t *content =
         json_pack("{s:s,s:b,s:s,s:I,s:s}", "type", "response", "success", 0, "command",
                   command != NULL ? command : "", "request_seq", seq, "message",
@@ -117,7 +117,7 @@ is_question(const hfi_request *request) {
                                         "is_complete_request", "history_request"};
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         if (strcmp(request->message.type, types[i]) == 0)
-            return !request->begun;
+            return !request->begun && request->message.fault[0] == '\0';
     return 0;
 }
 

@@ -23,7 +23,9 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 #include <zmq.h>
 
@@ -99,18 +101,83 @@ read_port(void *socket, int *ret_port, hf_error *reterr) {
     return HF_OK;
 }
 
-/* With ipc a port is a file name's ending: the first that is free. */
-static void
-choose_ipc_port(hfi_connection *connection, int channel) {
-    char endpoint[ENDPOINT_SIZE];
-    for (int port = 1; port <= IPC_PORT_MAX; port++) {
-        connection->port[channel] = port;
-        if (hfi_connection_endpoint(connection, channel, endpoint, sizeof endpoint,
-                                    NULL) != HF_OK)
-            return;
-        if (access(endpoint + strlen("ipc://"), F_OK) != 0)
-            return;
+/* ---- sockets in the file system ---------------------------------------------------
+ */
+
+static int
+fill_address(const char *path, struct sockaddr_un *address) {
+    memset(address, 0, sizeof *address);
+    address->sun_family = AF_UNIX;
+    if (strlen(path) >= sizeof address->sun_path) {
+        errno = ENAMETOOLONG;
+        return -1;
     }
+    memcpy(address->sun_path, path, strlen(path) + 1);
+    return 0;
+}
+
+/* Whether somebody takes connections there, rather than having died and left a file. */
+static int
+is_listened_to(const struct sockaddr_un *address) {
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int found =
+        fd >= 0 && connect(fd, (const struct sockaddr *)address, sizeof *address) == 0;
+    if (fd >= 0)
+        close(fd);
+    return found;
+}
+
+/* A socket that listens at a new file of mode 0600; -1 and errno. With `again`, one
+ * that nobody listens to makes room. libzmq would remove whatever is there: of two
+ * kernels that start at once the second would take the first one's place. */
+static int
+listen_at(const char *path, int again) {
+    struct sockaddr_un address;
+    if (fill_address(path, &address) != 0)
+        return -1;
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return -1;
+    mode_t mask = umask(0177);
+    int failed = bind(fd, (const struct sockaddr *)&address, sizeof address);
+    if (failed && errno == EADDRINUSE && again && !is_listened_to(&address)) {
+        unlink(path);
+        failed = bind(fd, (const struct sockaddr *)&address, sizeof address);
+    }
+    umask(mask);
+    if (failed || listen(fd, SOMAXCONN) != 0) {
+        int err = errno;
+        close(fd);
+        errno = err;
+        return -1;
+    }
+    return fd;
+}
+
+/* With ipc a port is a file name's ending: the first that is free, where the client
+ * chose none. */
+static hf_status
+open_ipc(hfi_channels *channels, hfi_connection *connection, int channel,
+         hf_error *reterr) {
+    char endpoint[ENDPOINT_SIZE];
+    const char *path = endpoint + strlen("ipc://");
+    int chosen = connection->port[channel] == 0, fd = -1;
+    for (int port = 1; fd < 0 && port <= (chosen ? IPC_PORT_MAX : 1); port++) {
+        if (chosen)
+            connection->port[channel] = port;
+        hf_status status = hfi_connection_endpoint(connection, channel, endpoint,
+                                                   sizeof endpoint, reterr);
+        if (status != HF_OK)
+            return status;
+        fd = listen_at(path, !chosen);
+        if (fd < 0 && errno != EADDRINUSE)
+            break;
+    }
+    if (fd < 0)
+        return hf_error_set_errno(reterr, errno, "cannot bind %s", endpoint);
+    channels->ipc_path[channel] = strdup(path);
+    set_option(channels->socket[channel], ZMQ_USE_FD, fd); /* which libzmq closes */
+    return HF_OK;
 }
 
 static hf_status
@@ -118,22 +185,17 @@ bind_socket(hfi_channels *channels, hfi_connection *connection, int channel,
             hf_error *reterr) {
     char endpoint[ENDPOINT_SIZE];
     int chosen = connection->port[channel] == 0;
-    if (connection->ipc && chosen)
-        choose_ipc_port(connection, channel);
     hf_status status =
-        hfi_connection_endpoint(connection, channel, endpoint, sizeof endpoint, reterr);
+        connection->ipc ? open_ipc(channels, connection, channel, reterr) : HF_OK;
+    if (status == HF_OK)
+        status = hfi_connection_endpoint(connection, channel, endpoint, sizeof endpoint,
+                                         reterr);
     if (status != HF_OK)
         return status;
-    mode_t mask = connection->ipc ? umask(0177) : 0; /* of a socket's file */
-    int failed = zmq_bind(channels->socket[channel], endpoint) != 0;
-    if (connection->ipc)
-        umask(mask);
-    if (failed)
+    if (zmq_bind(channels->socket[channel], endpoint) != 0)
         return hf_error_set(reterr, HF_E_SYSTEM, "cannot bind %s: %s", endpoint,
                             zmq_strerror(errno));
-    if (connection->ipc)
-        channels->ipc_path[channel] = strdup(endpoint + strlen("ipc://"));
-    else if (chosen)
+    if (!connection->ipc && chosen)
         status =
             read_port(channels->socket[channel], &connection->port[channel], reterr);
     return status;
@@ -350,7 +412,7 @@ send_published(const hfi_channels *channels, const char *signature,
 }
 
 hf_status
-hfi_channels_send(hfi_channels *channels, int channel, const hfi_signer *signer,
+hfi_channels_send(hfi_channels *channels, int channel, hfi_signer *signer,
                   hfi_part header, const hfi_outgoing *message, hf_error *reterr) {
     char signature[HFI_SIGNATURE_TEXT + 1];
     const hfi_part json[4] = {header, or_empty_object(message->parent),

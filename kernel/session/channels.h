@@ -28,7 +28,7 @@ HF_CHECK hf_status hfi_channels_receive(hfi_channels *channels, int channel,
                                         hf_error *reterr);
 /* Sign and send; to iopub with one ident, the topic. HF_E_SYSTEM, HF_E_NOMEM. */
 HF_CHECK hf_status hfi_channels_send(hfi_channels *channels, int channel,
-                                     const hfi_signer *signer, hfi_part header,
+                                     hfi_signer *signer, hfi_part header,
                                      const hfi_outgoing *message, hf_error *reterr);
 /* Nonzero once after a subscriber has missed output and taken what it was left. */
 int hfi_channels_take_missed(hfi_channels *channels);

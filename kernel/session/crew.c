@@ -26,6 +26,7 @@
 /* For the home to store the last cell and its history; clients wait five seconds. */
 #define EXIT_WAIT_NS 4000000000LL
 
+#define SPARED_NS       1000000000LL
 #define STARTS_MAX      3
 #define READY_SECONDS   30
 #define UNFORKED_FACTOR 4
@@ -53,17 +54,32 @@ hfi_crew_ready_ns(void) {
     return (seconds > 0 && seconds <= 3600 ? seconds : READY_SECONDS) * 1000000000LL;
 }
 
+static void
+listen_to(hf_kernel *kernel, hfi_worker *worker) {
+    worker->stream.publish = publish_text;
+    worker->stream.context = kernel;
+    worker->stream.dump.names = &kernel->cellnames;
+}
+
 hf_status
 hfi_crew_fork(hf_kernel *kernel, hfi_role role, hfi_worker **ret_worker,
               hf_error *reterr) {
     hf_status status = hfi_worker_fork(&kernel->template, role, ret_worker, reterr);
     if (status == HF_OK) {
-        (*ret_worker)->stream.publish = publish_text;
-        (*ret_worker)->stream.context = kernel;
-        (*ret_worker)->stream.dump.names = &kernel->cellnames;
+        listen_to(kernel, *ret_worker);
         (*ret_worker)->deadline_ns =
             hfi_clock_ns() + UNFORKED_FACTOR * hfi_crew_ready_ns();
     }
+    return status;
+}
+
+hf_status
+hfi_crew_protect(hf_kernel *kernel, long long id, hfi_worker **ret_sleeper,
+                 hf_error *reterr) {
+    hf_status status =
+        hfi_worker_protect(&kernel->template, kernel->home, id, ret_sleeper, reterr);
+    if (status == HF_OK)
+        listen_to(kernel, *ret_sleeper);
     return status;
 }
 
@@ -114,7 +130,7 @@ hfi_crew_end(hf_kernel *kernel) {
                hfi_control_fill(kernel->home->control, NULL) == HF_OK)
             nanosleep(&pause, NULL);
     }
-    kernel->home = kernel->cell = kernel->assistant = NULL;
+    kernel->home = kernel->cell = kernel->assistant = kernel->rollback.worker = NULL;
     hfi_handles_drop(kernel);
     kernel->standby_count = 0;
     for (hfi_worker *at = kernel->template.workers; at != NULL; at = at->next)
@@ -182,6 +198,9 @@ hfi_crew_tick(hf_kernel *kernel, long long now_ns) {
     for (hfi_worker *at = kernel->template.workers, *next; at != NULL; at = next) {
         next = at->next;
         hfi_stream_tick(&at->stream, now_ns);
+        if (at->deadline_ns > 0 && now_ns >= at->deadline_ns && !at->exited &&
+            !at->ready && !at->silent && hfi_quarantine_spares(kernel, at, now_ns))
+            at->deadline_ns = now_ns + SPARED_NS;
         if (at->exited || (at->deadline_ns > 0 && now_ns >= at->deadline_ns)) {
             hfi_worker_kill(at, SIGKILL);
             hfi_death_of(kernel, at);

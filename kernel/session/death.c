@@ -25,15 +25,14 @@
 #define RETRIES_MAX      2
 #define RETRIES_LATE_MAX 1 /* each takes the whole patience */
 
+/* Which state the notebook has now, and what is not in it. */
 static void
-write_home_loss(const hf_kernel *kernel, const char *epitaph, hfi_textbuf *text) {
+write_home_loss(const hf_kernel *kernel, hfi_textbuf *text) {
     const char *name;
     json_t *reason;
     int first = 1;
     hfi_textbuf_format(text,
-                       "the notebook's process %s; its variables are those of the last "
-                       "commit (generation %llu)",
-                       epitaph,
+                       "; its variables are those of the last commit (generation %llu)",
                        (unsigned long long)hf_session_generation(kernel->store));
     if (kernel->uncommitted > 0)
         hfi_textbuf_format(text,
@@ -46,6 +45,16 @@ write_home_loss(const hf_kernel *kernel, const char *epitaph, hfi_textbuf *text)
     }
 }
 
+/* The same where the rollback has it. */
+static void
+write_rollback(const hf_kernel *kernel, hfi_textbuf *text) {
+    long long cells = kernel->rollback.cells;
+    hfi_textbuf_format(text, "; its variables are as they were before %s",
+                       cells == 0 ? "the cell" : "the last cells");
+    if (cells > 0)
+        hfi_textbuf_format(text, ", without what %lld of them changed", cells);
+}
+
 /* What went with the home, whoever ended it. */
 static void
 forget_home(hf_kernel *kernel) {
@@ -53,30 +62,15 @@ forget_home(hf_kernel *kernel) {
     hfi_subshell_lose_home(kernel);
     kernel->commit_id = 0;
     kernel->settling = 0;
-    kernel->uncommitted = 0;
-    hfi_timeline_forget(kernel);
     kernel->owing = 0;
 }
 
+/* A new main worker, from the last commit. */
 static void
-bury_home(hf_kernel *kernel, const char *name, const char *epitaph) {
-    hfi_textbuf text = {0};
+start_home(hf_kernel *kernel) {
     hf_error error = HF_ERROR_INIT;
-    int busy = kernel->phase == HFI_PHASE_HOME || kernel->phase == HFI_PHASE_COMMIT;
-    if (kernel->leaving) {
-        kernel->home = NULL;
-        kernel->stopping = 1;
-        hfi_execute_fail(kernel, "CellDied", "the notebook ended by exit()");
-        return;
-    }
-    write_home_loss(kernel, epitaph, &text);
-    if (kernel->phase == HFI_PHASE_HOME)
-        hfi_trace_rescue(kernel, &text);
-    hfi_handles_lose_home(kernel);
-    forget_home(kernel);
-    if (kernel->phase == HFI_PHASE_HOME)
-        hfi_runs_note(kernel, NULL, "died", NULL); /* the next home hears of it */
-    json_object_clear(kernel->declined);
+    kernel->uncommitted = 0;
+    hfi_timeline_forget(kernel);
     if (hfi_crew_start(kernel, &error) != HF_OK) {
         kernel->failure = error;
         kernel->stopping = 1;
@@ -86,24 +80,91 @@ bury_home(hf_kernel *kernel, const char *name, const char *epitaph) {
         hfi_crew_adopt(kernel, NULL);
         kernel->running = running;
     }
+}
+
+/* By the error of the running cell, or below the last one. */
+static void
+tell_home_loss(hf_kernel *kernel, const char *name, hfi_textbuf *text) {
+    int busy = kernel->phase == HFI_PHASE_HOME || kernel->phase == HFI_PHASE_COMMIT;
     if (busy && kernel->running != NULL) {
-        hfi_execute_fail(kernel, name, hfi_textbuf_string(&text));
+        hfi_execute_fail(kernel, name, hfi_textbuf_string(text));
     } else {
-        hfi_textbuf_append(&text, "\n", 1);
+        hfi_textbuf_append(text, "\n", 1);
         hfi_publish_stream(kernel, HFI_STDERR, hfi_textbuf_part(&kernel->last_parent),
-                           hfi_textbuf_part(&text));
+                           hfi_textbuf_part(text));
     }
+}
+
+/* Say which state it is, and have a main worker with it. */
+static void
+go_on(hf_kernel *kernel, hfi_rollback_outcome outcome, hfi_textbuf *text) {
+    if (outcome == HFI_ROLLBACK_FAILED)
+        write_home_loss(kernel, text);
+    else
+        write_rollback(kernel, text);
+    if (outcome == HFI_ROLLBACK_SUCCEEDS) {
+        hfi_subshell_connect(kernel);
+        hfi_runs_tell(kernel);
+        return;
+    }
+    json_object_clear(kernel->declined);
+    start_home(kernel);
+}
+
+void
+hfi_death_settled(hf_kernel *kernel, hfi_rollback_outcome outcome) {
+    hfi_textbuf text = kernel->rollback.death;
+    memset(&kernel->rollback.death, 0, sizeof text);
+    go_on(kernel, outcome, &text);
+    tell_home_loss(kernel, kernel->rollback.name, &text);
+    hfi_textbuf_fini(&text);
+}
+
+static void
+bury_home(hf_kernel *kernel, const char *name, const char *epitaph) {
+    hfi_textbuf text = {0};
+    int ran = kernel->phase == HFI_PHASE_HOME;
+    if (kernel->leaving) {
+        kernel->home = NULL;
+        kernel->stopping = 1;
+        hfi_execute_fail(kernel, "CellDied", "the notebook ended by exit()");
+        return;
+    }
+    hfi_textbuf_format(&text, "the notebook's process %s", epitaph);
+    if (ran)
+        hfi_trace_rescue(kernel, &text);
+    hfi_handles_lose_home(kernel);
+    forget_home(kernel);
+    if (ran)
+        hfi_runs_note(kernel, NULL, "died", NULL); /* the next home hears of it */
+    hfi_rollback_outcome outcome = hfi_rollback_wake(kernel);
+    if (outcome == HFI_ROLLBACK_WAITS) {
+        kernel->rollback.death = text;
+        snprintf(kernel->rollback.name, sizeof kernel->rollback.name, "%s", name);
+        return;
+    }
+    go_on(kernel, outcome, &text);
+    tell_home_loss(kernel, name, &text);
     hfi_textbuf_fini(&text);
 }
 
 /* Where its process had not started it, nothing of the cell ran: another one gets the
  * request, silently. Not for ever: what kills it may be the cell's data. */
 static void
-bury_cell(hf_kernel *kernel, int late, const char *name, const char *epitaph) {
+bury_cell(hf_kernel *kernel, int late, int known, const char *name,
+          const char *epitaph) {
     hfi_textbuf text = {0};
     int retries = kernel->execution.retries;
     int started = kernel->execution.started;
     hfi_handover_forget_cell(kernel);
+    if (!started && known) { /* the next one gets further */
+        hfi_textbuf_format(&text, "holdfast: a process for this cell %s\n", epitaph);
+        hfi_publish_stream(kernel, HFI_STDERR, kernel->running->message.header,
+                           hfi_textbuf_part(&text));
+        hfi_textbuf_fini(&text);
+        hfi_handover_start_cell(kernel);
+        return;
+    }
     if (!started && retries < (late ? RETRIES_LATE_MAX : RETRIES_MAX)) {
         hfi_log("the cell's process %s before the cell; another one is tried", epitaph);
         kernel->execution.retries++;
@@ -143,6 +204,8 @@ static void
 write_epitaph(const hfi_worker *worker, char *ret_text, size_t size) {
     if (*worker->cause != '\0')
         snprintf(ret_text, size, "%s", worker->cause);
+    else if (worker->overdue)
+        snprintf(ret_text, size, "was ended, since it took too long,");
     else if (!is_late(worker))
         hfi_program_epitaph(worker->exited, worker->status, ret_text, size);
     else
@@ -154,7 +217,7 @@ write_epitaph(const hfi_worker *worker, char *ret_text, size_t size) {
  * template's answer must find the one that it belongs to. */
 static void
 dismiss(hf_kernel *kernel, hfi_worker *worker) {
-    if (worker->pid > 0 || worker->exited) {
+    if (worker->pid > 0 || worker->exited || worker->role == HFI_SLEEPER) {
         hfi_worker_forget(&kernel->template, worker);
     } else if (worker->owned) {
         hfi_worker_release(worker, 0);
@@ -164,10 +227,14 @@ dismiss(hf_kernel *kernel, hfi_worker *worker) {
 
 void
 hfi_death_of(hf_kernel *kernel, hfi_worker *worker) {
-    char epitaph[128];
+    char epitaph[384];
     hfi_worker **list = &kernel->template.workers;
     const char *name = *worker->cause != '\0' ? "KeyboardInterrupt" : "CellDied";
     write_epitaph(worker, epitaph, sizeof epitaph);
+    int known =
+        hfi_quarantine_note(kernel, worker, is_late(worker), epitaph, sizeof epitaph);
+    if (known)
+        kernel->starts = 0;
     if (worker->owned)
         hfi_worker_drain(worker, hfi_crew_parent(kernel, worker), hfi_clock_ns());
     hfi_stream_flush(&worker->stream);
@@ -175,7 +242,13 @@ hfi_death_of(hf_kernel *kernel, hfi_worker *worker) {
     if (worker == kernel->home) {
         bury_home(kernel, name, epitaph);
     } else if (worker == kernel->cell) {
-        bury_cell(kernel, is_late(worker), name, epitaph);
+        bury_cell(kernel, is_late(worker), known, name, epitaph);
+    } else if (worker == kernel->rollback.worker) {
+        hfi_log("the rollback %s", epitaph);
+        if (kernel->rollback.state == HFI_ROLLBACK_WAKING)
+            hfi_rollback_end(kernel, 0);
+        else
+            hfi_rollback_drop(kernel);
     } else if (worker == kernel->assistant) {
         hfi_log("the assistant %s", epitaph);
         hfi_assistant_died(kernel);
@@ -194,10 +267,14 @@ hfi_death_of_template(hf_kernel *kernel) {
     hfi_log("the template ended");
     hfi_template_end(&kernel->template, 0);
     kernel->home = kernel->cell = NULL;
+    kernel->rollback.worker = NULL;
+    kernel->rollback.state = HFI_ROLLBACK_NONE;
     kernel->standby_count = 0;
     hfi_assistant_died(kernel);
     hfi_handles_drop(kernel);
     forget_home(kernel);
+    kernel->uncommitted = 0;
+    hfi_timeline_forget(kernel);
     hfi_execute_fail(kernel, "CellDied",
                      "the notebook's processes ended; its variables are those of the "
                      "last commit");

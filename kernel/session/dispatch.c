@@ -9,17 +9,72 @@
  * interrupt, shutdown, and what there is of subshells. What the debugger is asked goes
  * to the assistant.
  *
- * A message that is malformed, forged or replayed is dropped with a line on stderr.
+ * A message that is forged, replayed or one of our own, whose header is malformed, or
+ * whose type no client may send on its channel, is dropped with a line on stderr. A
+ * request of which another part is malformed gets an error for a reply in its turn; no
+ * worker sees it.
  */
 #include "session/session.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "workers/program.h"
 
 #define TURN_MAX 1000 /* messages of one channel before the others have a turn */
+
+static int
+ends_with(const char *text, const char *ending) {
+    size_t size = strlen(text), tail = strlen(ending);
+    return size > tail && strcmp(text + size - tail, ending) == 0;
+}
+
+static int
+is_comm(const char *type) {
+    return strcmp(type, "comm_open") == 0 || strcmp(type, "comm_msg") == 0 ||
+           strcmp(type, "comm_close") == 0;
+}
+
+/* What a kernel alone sends is no client's to say: other users of the machine can hear
+ * it, and would only have to give it back. */
+static int
+is_clients(const char *type, int channel) {
+    if (channel == HFI_STDIN)
+        return strcmp(type, "input_reply") == 0;
+    return (ends_with(type, "_request") && strcmp(type, "input_request") != 0) ||
+           is_comm(type);
+}
+
+/* Why it goes no further; NULL where it does. */
+static const char *
+objection(const hf_kernel *kernel, const hfi_message *message, int channel) {
+    const char *session = json_string_value(json_object_get(message->head, "session"));
+    if (session != NULL && strncmp(session, kernel->name, HFI_MARK_TEXT) == 0)
+        return "a kernel sent it";
+    if (!is_clients(message->type, channel))
+        return "it is none that a client sends there";
+    if (message->fault[0] != '\0' && !ends_with(message->type, "_request"))
+        return message->fault;
+    return NULL;
+}
+
+/* Take the message over; NULL where it is dropped. */
+static hfi_request *
+accept_consume(hf_kernel *kernel, hfi_message *message, int channel) {
+    const char *why = objection(kernel, message, channel);
+    if (why != NULL) {
+        hfi_log("dropped a %.60s on %s: %s", message->type, hfi_channel_name(channel),
+                why);
+        hfi_message_fini(message);
+        return NULL;
+    }
+    hfi_request *request = hfi_request_create_consume(message, channel);
+    if (request != NULL)
+        request->begin_ns = hfi_clock_ns();
+    return request;
+}
 
 /* The next message as a request, or NULL where none waits. */
 static hfi_request *
@@ -32,11 +87,9 @@ receive(hf_kernel *kernel, int channel) {
         if (status == HF_AGAIN)
             return NULL;
         if (status == HF_OK) {
-            hfi_request *request = hfi_request_create_consume(&message, channel);
-            if (request != NULL) {
-                request->begin_ns = hfi_clock_ns();
+            hfi_request *request = accept_consume(kernel, &message, channel);
+            if (request != NULL)
                 return request;
-            }
         } else {
             hfi_log("dropped a message: %s", error.message);
         }
@@ -72,7 +125,16 @@ answer_shutdown(hf_kernel *kernel, const hfi_request *request) {
     kernel->stopping = 1;
 }
 
-int
+/* Not to be answered would leave its sender waiting. */
+static void
+answer_unknown(hf_kernel *kernel, const hfi_request *request) {
+    char text[128];
+    snprintf(text, sizeof text, "this kernel has no answer to a %.60s",
+             request->message.type);
+    hfi_reply_error(kernel, request, 1, "NotSupported", text);
+}
+
+void
 hfi_dispatch_answer(hf_kernel *kernel, const hfi_request *request) {
     const char *type = request->message.type;
     if (strcmp(type, "kernel_info_request") == 0)
@@ -85,9 +147,9 @@ hfi_dispatch_answer(hf_kernel *kernel, const hfi_request *request) {
         hfi_execute_interrupt(kernel);
         hfi_reply(kernel, request, hfi_part_text("{\"status\":\"ok\"}"),
                   hfi_part_text("{}"), NULL, 0);
-    } else
-        return hfi_subshell_answer(kernel, request);
-    return 1;
+    } else if (!hfi_subshell_answer(kernel, request)) {
+        answer_unknown(kernel, request);
+    }
 }
 
 /* ---- channels ------------------------------------------------------------------- */
@@ -99,7 +161,7 @@ forward_comm(hf_kernel *kernel, hfi_request *request) {
     const char *id =
         json_string_value(json_object_get(request->message.body, "comm_id"));
     if (kernel->phase != HFI_PHASE_CELL || kernel->cell == NULL || id == NULL ||
-        strncmp(request->message.type, "comm_", 5) != 0 ||
+        !is_comm(request->message.type) ||
         json_object_get(kernel->cell_comms, id) == NULL)
         return 0;
     hfi_publish_status(kernel, request->message.header, "busy");
@@ -122,13 +184,16 @@ void
 hfi_dispatch_control(hf_kernel *kernel) {
     hfi_request *request;
     while ((request = receive(kernel, HFI_CONTROL)) != NULL) {
-        hfi_publish_status(kernel, request->message.header, "busy");
-        if (strcmp(request->message.type, "debug_request") == 0) {
+        const hfi_message *message = &request->message;
+        hfi_publish_status(kernel, message->header, "busy");
+        if (message->fault[0] != '\0') {
+            hfi_reply_error(kernel, request, 1, "ProtocolError", message->fault);
+        } else if (strcmp(message->type, "debug_request") == 0) {
             hfi_assistant_debug(kernel, request);
             continue;
+        } else {
+            hfi_dispatch_answer(kernel, request);
         }
-        if (!hfi_dispatch_answer(kernel, request))
-            hfi_log("control: no answer to a %s", request->message.type);
         hfi_publish_status(kernel, request->message.header, "idle");
         hfi_request_close(request);
     }

@@ -54,8 +54,12 @@ hfi_execute_finish(hf_kernel *kernel, int error) {
     hfi_request *request = kernel->running;
     int executed = strcmp(request->message.type, "execute_request") == 0;
     int stop = executed && error && kernel->execution.stop_on_error;
-    if (executed && !kernel->execution.reporting)
+    if (executed && !kernel->execution.reporting) {
         hfi_observe_finished(kernel, error);
+        if (kernel->phase == HFI_PHASE_HOME)
+            hfi_rollback_ran(kernel,
+                             kernel->execution.ended_ns - kernel->execution.started_ns);
+    }
     hfi_progress_end(kernel);
     if (executed && hfi_perfreport_begin(kernel, error))
         return;
@@ -188,9 +192,17 @@ announce(hf_kernel *kernel) {
                           kernel->execution.number);
 }
 
+static int
+is_executing(const hf_kernel *kernel) {
+    return kernel->running != NULL &&
+           strcmp(kernel->running->message.type, "execute_request") == 0;
+}
+
 static void
 send_home(hf_kernel *kernel) {
     kernel->phase = HFI_PHASE_HOME;
+    if (is_executing(kernel) && hfi_rollback_is_due(kernel))
+        hfi_rollback_make(kernel);
     kernel->execution.sent_ns = hfi_clock_ns();
     hfi_request_send(kernel, kernel->home, kernel->running);
 }
@@ -243,6 +255,13 @@ fail_at_once(hf_kernel *kernel, const char *name, const char *value) {
     hfi_execute_fail(kernel, name, value);
 }
 
+/* Nothing was run that others should see. */
+static void
+refuse(hf_kernel *kernel, const char *why) {
+    kernel->execution.silent = 1;
+    fail_at_once(kernel, "ProtocolError", why);
+}
+
 static void
 begin_execute(hf_kernel *kernel) {
     json_t *body = kernel->running->message.body;
@@ -251,9 +270,12 @@ begin_execute(hf_kernel *kernel) {
     int interrupted = kernel->interrupt_next;
     kernel->interrupt_next = 0;
     read_options(kernel, body);
+    if (kernel->running->message.fault[0] != '\0') {
+        refuse(kernel, kernel->running->message.fault);
+        return;
+    }
     if (!json_is_string(code)) {
-        kernel->execution.silent = 1; /* nothing was run that others should see */
-        fail_at_once(kernel, "ProtocolError", "an execute_request without code");
+        refuse(kernel, "an execute_request without code");
         return;
     }
     hf_status status = judge(kernel, code, &error);
@@ -287,8 +309,11 @@ hfi_execute_is_for_worker(const char *type) {
 static void
 begin(hf_kernel *kernel) {
     const char *type = kernel->running->message.type;
+    const char *fault = kernel->running->message.fault;
     if (strcmp(type, "execute_request") == 0) {
         begin_execute(kernel);
+    } else if (fault[0] != '\0') {
+        fail_at_once(kernel, "ProtocolError", fault);
     } else if (hfi_execute_is_for_worker(type) && kernel->home == NULL) {
         fail_at_once(kernel, "NotRunning", "the notebook's process is not running");
     } else if (hfi_execute_is_for_worker(type)) {
@@ -296,15 +321,15 @@ begin(hf_kernel *kernel) {
         announce(kernel);
     } else {
         announce(kernel);
-        if (!hfi_dispatch_answer(kernel, kernel->running))
-            hfi_log("shell: no answer to a %s", type);
+        hfi_dispatch_answer(kernel, kernel->running);
         hfi_execute_finish(kernel, 0);
     }
 }
 
 void
 hfi_execute_next(hf_kernel *kernel) {
-    while (kernel->running == NULL && kernel->commit_id == 0 && !kernel->stopping) {
+    while (kernel->running == NULL && kernel->commit_id == 0 && !kernel->stopping &&
+           kernel->rollback.state != HFI_ROLLBACK_WAKING) {
         kernel->running = hfi_queue_pop(&kernel->queue);
         if (kernel->running == NULL)
             return;
@@ -313,12 +338,6 @@ hfi_execute_next(hf_kernel *kernel) {
 }
 
 /* ---- interrupts ----------------------------------------------------------------- */
-
-static int
-is_executing(const hf_kernel *kernel) {
-    return kernel->running != NULL &&
-           strcmp(kernel->running->message.type, "execute_request") == 0;
-}
 
 /* The cell is the worker's, or will be when it has come so far. */
 static void
@@ -460,6 +479,8 @@ hfi_execute_replied(hf_kernel *kernel, hfi_worker *worker,
     long long id = hfi_map_integer(reply, "id", 0);
     if (worker == kernel->assistant) {
         hfi_assistant_replied(kernel, reply);
+    } else if (hfi_rollback_replied(kernel, worker, reply)) {
+        return;
     } else if (worker == kernel->home && id == kernel->commit_id && id != 0) {
         hfi_handover_committed(kernel, reply);
     } else if (kernel->running != NULL && kernel->running->id == id &&

@@ -44,11 +44,11 @@ hfi_handover_ask_commit(hf_kernel *kernel, long long now_ns) {
     hfi_frame frame;
     int waits = kernel->phase == HFI_PHASE_COMMIT;
     int travels = waits && hfi_timeline_wants_commit(kernel);
-    int asks = waits && !travels && !kernel->execution.verdict.isolated;
+    int asks = waits && !travels;
     int durable = !waits || travels;
     kernel->commit_id = ++kernel->next_id;
     kernel->commit_ns = now_ns;
-    hfi_frame_init(&frame, "commit", asks ? 5 : 2);
+    hfi_frame_init(&frame, "commit", asks ? 6 : 2);
     hfi_frame_add_integer(&frame, "id", kernel->commit_id);
     hfi_frame_add_flag(&frame, "durable", durable);
     if (durable)
@@ -106,8 +106,8 @@ hfi_handover_fail(hf_kernel *kernel, const char *what, const hf_error *error) {
     hfi_execute_fail(kernel, "CommitError", value);
 }
 
-static void
-keep_declined(hf_kernel *kernel, const msgpack_object *declined) {
+void
+hfi_handover_keep_declined(hf_kernel *kernel, const msgpack_object *declined) {
     json_object_clear(kernel->declined);
     if (declined == NULL || declined->type != MSGPACK_OBJECT_MAP)
         return;
@@ -157,9 +157,10 @@ hfi_handover_committed(hf_kernel *kernel, const msgpack_object *reply) {
     hf_status status = hfi_handover_publish(kernel, reply, &generation, &error);
     if (status == HF_OK && hfi_map_get(reply, "declined") != NULL) {
         kernel->uncommitted = 0;
+        hfi_rollback_drop(kernel); /* the store has what it holds */
         if (waits)
             kernel->idle_paused = 0;
-        keep_declined(kernel, hfi_map_get(reply, "declined"));
+        hfi_handover_keep_declined(kernel, hfi_map_get(reply, "declined"));
         if (prepared.size > 0) {
             hfi_frame frame;
             hfi_frame_init(&frame, "published", 1);

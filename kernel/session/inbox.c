@@ -1,16 +1,15 @@
 /* inbox.c - what the template and the workers tell the frontend.
  *
- * Order of a worker's output: its channel is read into memory first, then its pipes are
- * drained, then the frames are handled. What C code printed before a frame was sent is
- * in the pipe by then. Streams that wait to be joined go out before any other frame of
- * the same worker is handled.
+ * Order of a worker's output: that in which it was written, also between its channel
+ * and its pipes (worker.c). Before a reply or a question to the user all of the pipes
+ * is read. Streams that wait to be joined go out before any other frame of the same
+ * worker is handled.
  *
  * A loop that prints sends a frame a line, and each would wake us, in the processor
  * that the loop needs: it took longer than the printing. Text is joined for 10 ms
  * anyway. So a worker that has sent nothing else for a number of reads is left alone
  * for a millisecond after each: what comes meanwhile is read at once, the end of the
- * cell at most that much later. What is in its pipes then was printed after most of its
- * frames, and goes behind those that are text.
+ * cell at most that much later.
  *
  * A worker whose channel is at its end, or who breaks the protocol, is not read again:
  * it is buried when the template reports its exit or a second has passed, and killed
@@ -191,6 +190,8 @@ handle_ready(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
     worker->ready = 1;
     worker->deadline_ns = 0;
     worker->pid = (pid_t)hfi_map_integer(map, "pid", worker->pid);
+    if (worker == kernel->rollback.worker)
+        hfi_rollback_ready(kernel);
     if (worker == kernel->home) {
         kernel->starts = 0;
         hfi_standby_begin(kernel, hfi_clock_ns());
@@ -230,6 +231,9 @@ handle_worker(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) 
     } else if (hfi_part_equal(op, hfi_part_text("debugging")) &&
                worker == kernel->assistant) {
         kernel->debugging = (int)hfi_map_integer(map, "active", 0);
+    } else if (hfi_part_equal(op, hfi_part_text("protected")) &&
+               worker == kernel->home) {
+        hfi_rollback_made(kernel, map);
     } else if (hfi_part_equal(op, hfi_part_text("owes")) && worker == kernel->home) {
         kernel->owing = 1;
     } else if (hfi_part_equal(op, hfi_part_text("importing"))) {
@@ -267,9 +271,37 @@ hfi_inbox_drain(hf_kernel *kernel, hfi_worker *worker) {
     hfi_worker_drain(worker, hfi_crew_parent(kernel, worker), hfi_clock_ns());
 }
 
+static int
+ends_output(const msgpack_object *map) {
+    hfi_part op = hfi_map_part(map, "op");
+    return hfi_part_equal(op, hfi_part_text("reply")) ||
+           hfi_part_equal(op, hfi_part_text("input_request"));
+}
+
+/* What was written to the pipes before a frame was sent. */
+static void
+drain_before(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
+    static const uint64_t all[2] = {UINT64_MAX, UINT64_MAX};
+    const msgpack_object *raw = hfi_map_get(map, "raw");
+    hfi_part parent = hfi_crew_parent(kernel, worker);
+    uint64_t until[2];
+    if (ends_output(map)) {
+        hfi_worker_drain_to(worker, all, parent, hfi_clock_ns());
+        return;
+    }
+    if (raw == NULL || raw->type != MSGPACK_OBJECT_ARRAY || raw->via.array.size != 2)
+        return; /* nothing that wasn't read by then */
+    for (int i = 0; i < 2; i++) {
+        const msgpack_object *number = &raw->via.array.ptr[i];
+        until[i] =
+            number->type == MSGPACK_OBJECT_POSITIVE_INTEGER ? number->via.u64 : 0;
+    }
+    hfi_worker_drain_to(worker, until, parent, hfi_clock_ns());
+}
+
 /* Handle what was read. HF_AGAIN in the end; `ret_only_text`: whether all was text. */
 static hf_status
-handle_frames(hf_kernel *kernel, hfi_worker *worker, int drained, int *ret_only_text,
+handle_frames(hf_kernel *kernel, hfi_worker *worker, int *ret_only_text,
               hf_error *reterr) {
     hfi_map map = {0};
     hf_status status = HF_AGAIN;
@@ -280,17 +312,12 @@ handle_frames(hf_kernel *kernel, hfi_worker *worker, int drained, int *ret_only_
            (status = hfi_control_next(worker->control, &map, reterr)) == HF_OK) {
         only_text &= is_text(map.object);
         count++;
-        if (!only_text && !drained) {
-            hfi_inbox_drain(kernel, worker);
-            drained = 1;
-        }
+        drain_before(kernel, worker, map.object);
         if (!handle_worker(kernel, worker, map.object)) {
             status = HF_E_PROTOCOL;
             break;
         }
     }
-    if (worker->control != NULL && !drained)
-        hfi_inbox_drain(kernel, worker);
     hfi_map_fini(&map);
     *ret_only_text = only_text && count > 0;
     return status;
@@ -301,15 +328,19 @@ hfi_inbox_read(hf_kernel *kernel, hfi_worker *worker) {
     hf_error error = HF_ERROR_INIT;
     long long now_ns = hfi_clock_ns();
     int only_text = 0;
-    if (worker->control == NULL || worker->silent || hfi_handover_holds(kernel, worker))
+    uint64_t written[2];
+    if (hfi_handover_holds(kernel, worker))
         return;
-    int burst = worker->texts >= BURST_READS && now_ns - worker->text_ns < BURST_NS;
-    hf_status end = hfi_control_fill(worker->control, &error);
-    if (!burst)
+    if (worker->control == NULL || worker->silent) {
         hfi_inbox_drain(kernel, worker);
-    hf_status status = handle_frames(kernel, worker, !burst, &only_text, &error);
+        return;
+    }
+    hfi_worker_written(worker, written);
+    hf_status end = hfi_control_fill(worker->control, &error);
+    hf_status status = handle_frames(kernel, worker, &only_text, &error);
     if (worker->control == NULL)
         return;
+    hfi_worker_drain_to(worker, written, hfi_crew_parent(kernel, worker), now_ns);
     worker->texts = !only_text                            ? 0
                     : now_ns - worker->text_ns < BURST_NS ? worker->texts + 1
                                                           : 1;

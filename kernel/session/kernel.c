@@ -104,6 +104,8 @@ open_wire(hf_kernel *kernel, const hf_kernel_options *options, hf_error *reterr)
         chosen |= kernel->connection.port[i] == 0;
     status = hfi_signer_create(hfi_part_text(kernel->connection.key), &kernel->signer,
                                reterr);
+    if (status == HF_OK) /* the kernel's own messages are known by their session */
+        hfi_signer_mark(kernel->signer, kernel->name);
     if (status == HF_OK)
         status = hfi_channels_create(&kernel->connection, options->backlog_bytes,
                                      &kernel->channels, reterr);
@@ -156,7 +158,8 @@ watch_parent(hf_kernel *kernel) {
 /* NULL for a word that is none. */
 static const char *
 road_of(const char *word) {
-    static const char *const roads[] = {"auto", "map", "home"};
+    static const char *const roads[] = {"auto", "in-process", "isolated", "map",
+                                        "home"};
     for (size_t i = 0; i < sizeof roads / sizeof *roads; i++)
         if (word == NULL || strcmp(word, roads[i]) == 0)
             return roads[i];
@@ -245,9 +248,9 @@ fill_items(hf_kernel *kernel, zmq_pollitem_t *items, long long now_ns) {
     if (kernel->aside != NULL && hfi_control_is_full(kernel->aside))
         add_fd(items, &count, hfi_control_fd(kernel->aside), 1);
     for (hfi_worker *at = kernel->template.workers; at != NULL; at = at->next) {
-        if (is_calm(at, now_ns))
+        if (is_calm(at, now_ns) || hfi_handover_holds(kernel, at))
             continue;
-        if (at->control != NULL && !at->silent && !hfi_handover_holds(kernel, at))
+        if (at->control != NULL && !at->silent)
             add_fd(items, &count, hfi_control_fd(at->control),
                    hfi_control_is_full(at->control));
         add_fd(items, &count, at->output[0], 0);
@@ -288,13 +291,11 @@ serve_crew(hf_kernel *kernel, const zmq_pollitem_t *items, int count) {
         next = at->next;
         if (printed)
             at->texts = 0;
-        if (at->control != NULL &&
-            is_ready(items, count, hfi_control_fd(at->control))) {
+        if (at->control != NULL && is_ready(items, count, hfi_control_fd(at->control)))
             flush_control(at->control);
-            hfi_inbox_read(kernel, at);
-        } else if (printed) {
-            hfi_inbox_drain(kernel, at);
-        }
+        else if (!printed)
+            continue;
+        hfi_inbox_read(kernel, at);
     }
 }
 
@@ -372,6 +373,7 @@ hf_kernel_run(hf_kernel *kernel, hf_error *reterr) {
         serve_crew(kernel, items, count);
         hfi_publish_missed(kernel);
         hfi_escalate_tick(kernel, hfi_clock_ns());
+        hfi_quarantine_tick(kernel, hfi_clock_ns());
         hfi_crew_tick(kernel, hfi_clock_ns());
         hfi_progress_tick(kernel, hfi_clock_ns());
         if (!kernel->stopping) {

@@ -31,6 +31,7 @@ hfi_road_ask(hf_kernel *kernel, hfi_frame *frame) {
     hfi_frame_add_text(frame, "code", hfi_request_code(kernel, kernel->running));
     hfi_frame_add_text(frame, "cell_road", hfi_part_text(chosen != NULL ? chosen : ""));
     hfi_frame_add_text(frame, "road", hfi_part_text(kernel->road));
+    hfi_frame_add_flag(frame, "isolated", kernel->execution.verdict.isolated);
 }
 
 int
@@ -46,6 +47,7 @@ void
 hfi_road_start(hf_kernel *kernel) {
     kernel->phase = HFI_PHASE_HOME;
     kernel->execution.at_home = 1;
+    hfi_rollback_make(kernel);
     kernel->execution.sent_ns = hfi_clock_ns();
     hfi_request_send(kernel, kernel->home, kernel->running);
 }

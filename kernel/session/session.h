@@ -105,6 +105,33 @@ typedef struct hfi_timeline {
     hfi_textbuf undone;      /* cells that it took back */
 } hfi_timeline;
 
+/* The sleeping fork of the main worker: rollback.c. */
+typedef enum hfi_rollback_state {
+    HFI_ROLLBACK_NONE,
+    HFI_ROLLBACK_ASKED,  /* the main worker is to make it */
+    HFI_ROLLBACK_ASLEEP, /* it holds the notebook as it was then */
+    HFI_ROLLBACK_WAKING, /* the main worker is dead: it is that, or commits */
+} hfi_rollback_state;
+
+typedef struct hfi_rollback {
+    hfi_rollback_state state;
+    hfi_worker *worker; /* NULL: NONE */
+    int is_whole;       /* it can be the main worker, and needn't commit */
+    long long cells;    /* that ran since it was made */
+    long long run_ns;   /* their time */
+    long long cost_ns;  /* of making the last one; 0: not measured yet */
+    long long id;       /* of what it, or the main worker, was asked last */
+    hfi_textbuf death;  /* what is to be said when it has committed */
+    char name[32];      /* of the error */
+} hfi_rollback;
+
+/* What becomes of the notebook whose main worker died. */
+typedef enum hfi_rollback_outcome {
+    HFI_ROLLBACK_FAILED,   /* there is no fork: the last commit */
+    HFI_ROLLBACK_SUCCEEDS, /* the fork is the main worker now */
+    HFI_ROLLBACK_WAITS,    /* for the fork's word; then: it has committed */
+} hfi_rollback_outcome;
+
 /* Descriptors on their way between a cell worker and the home. */
 typedef struct hfi_handles {
     struct hfi_handle *first; /* that the cell made, oldest first */
@@ -116,7 +143,7 @@ struct hf_kernel {
     hfi_connection connection;
     hfi_signer *signer;
     hfi_channels *channels;
-    char name[33]; /* of this run of the kernel: "session" in headers */
+    char name[33]; /* the key's mark, and of this run: "session" in headers */
     unsigned long long message_count;
     char **argv;
     json_t *info; /* kernel_info_reply */
@@ -157,6 +184,7 @@ struct hf_kernel {
     long long count;     /* execution count of the last counted cell */
     long long grace_ns;  /* from an interrupt to the worker's end; negative: for ever */
 
+    hfi_rollback rollback;
     hfi_timeline timeline;
     json_t *runs;                      /* array, oldest first: runs.c */
     struct hfi_subshell *subshells;    /* oldest first */
@@ -171,6 +199,9 @@ struct hf_kernel {
     int idle_paused;       /* an idle commit took too long */
     hfi_rest_state rest;   /* since the last cell ended */
     uint64_t rest_left;    /* bytes that the last rest could not give back */
+
+    long long turns_due_ns; /* when it is looked who hangs in a value */
+    hf_turn suspect;        /* what a worker was loading that somebody ended */
 
     int wake[2]; /* self-pipe: 'i' interrupt, 's' stop */
     int parent;  /* process that started us, as JPY_PARENT_PID; 0: not watched */
@@ -210,8 +241,8 @@ void hfi_send(hf_kernel *kernel, int channel, const hfi_request *request,
 void hfi_dispatch_shell(hf_kernel *kernel);
 void hfi_dispatch_control(hf_kernel *kernel);
 void hfi_dispatch_stdin(hf_kernel *kernel);
-/* Answer what needs no worker; 0 where it is not of that kind. */
-int hfi_dispatch_answer(hf_kernel *kernel, const hfi_request *request);
+/* Answer what needs no worker; what nobody knows by an error. */
+void hfi_dispatch_answer(hf_kernel *kernel, const hfi_request *request);
 
 /* subshell.c */
 /* Create, delete and list; 0 where it asks for something else. */
@@ -269,6 +300,7 @@ long long hfi_escalate_deadline_ns(const hf_kernel *kernel);
 
 /* handover.c: the state's way from the home to a cell worker and back */
 void hfi_handover_ask_commit(hf_kernel *kernel, long long now_ns);
+void hfi_handover_keep_declined(hf_kernel *kernel, const msgpack_object *declined);
 void hfi_handover_committed(hf_kernel *kernel, const msgpack_object *reply);
 void hfi_handover_start_cell(hf_kernel *kernel);
 void hfi_handover_replied(hf_kernel *kernel, const msgpack_object *reply);
@@ -293,6 +325,27 @@ void hfi_rest(hf_kernel *kernel, long long now_ns);
 long long hfi_rest_deadline_ns(const hf_kernel *kernel);
 /* A client asks for something. */
 void hfi_rest_end(hf_kernel *kernel);
+
+/* rollback.c: the main worker's sleeping fork */
+/* Have one made that holds the notebook as it is now: before the next request. */
+void hfi_rollback_make(hf_kernel *kernel);
+/* It is of no use any more. */
+void hfi_rollback_drop(hf_kernel *kernel);
+/* {op: "protected"} */
+void hfi_rollback_made(hf_kernel *kernel, const msgpack_object *map);
+/* A cell has run in the main worker, for so long. */
+void hfi_rollback_ran(hf_kernel *kernel, long long run_ns);
+/* Whether a plain cell is worth one. */
+int hfi_rollback_is_due(const hf_kernel *kernel);
+/* The main worker is dead, and nobody's any more. */
+hfi_rollback_outcome hfi_rollback_wake(hf_kernel *kernel);
+/* The fork that was woken says that it is ready. */
+void hfi_rollback_ready(hf_kernel *kernel);
+/* The fork's answer to its commit; 0 where the reply is another one's. */
+int hfi_rollback_replied(hf_kernel *kernel, const hfi_worker *worker,
+                         const msgpack_object *reply);
+/* The fork that was to commit is done, or dead. */
+void hfi_rollback_end(hf_kernel *kernel, int is_saved);
 
 /* road.c: instrumented cells that the home runs */
 /* Put the question into a commit's frame: three keys. */
@@ -416,6 +469,9 @@ HF_CHECK hf_status hfi_crew_start(hf_kernel *kernel, hf_error *reterr);
 void hfi_crew_end(hf_kernel *kernel);
 HF_CHECK hf_status hfi_crew_fork(hf_kernel *kernel, hfi_role role,
                                  hfi_worker **ret_worker, hf_error *reterr);
+/* A sleeping fork of the main worker. */
+HF_CHECK hf_status hfi_crew_protect(hf_kernel *kernel, long long id,
+                                    hfi_worker **ret_sleeper, hf_error *reterr);
 /* The template has forked it. */
 void hfi_crew_forked(hfi_worker *worker, pid_t pid);
 /* How long a worker may take from its fork until it is ready. */
@@ -462,7 +518,20 @@ void hfi_standby_know(hf_kernel *kernel, const msgpack_object *modules);
 
 /* death.c */
 void hfi_death_of(hf_kernel *kernel, hfi_worker *worker);
+/* What the rollback of the dead main worker has come to, which was waited for. */
+void hfi_death_settled(hf_kernel *kernel, hfi_rollback_outcome outcome);
 void hfi_death_of_template(hf_kernel *kernel);
+
+/* quarantine.c: values that end who loads or saves them */
+/* End who hangs in one. */
+void hfi_quarantine_tick(hf_kernel *kernel, long long now_ns);
+/* Whether a worker that isn't ready is busy with one that has time left. */
+int hfi_quarantine_spares(const hf_kernel *kernel, const hfi_worker *worker,
+                          long long now_ns);
+/* A worker is dead, and the store not yet reaped: what it was at is added to its
+ * epitaph. 1 where it was loading what goes into quarantine now. */
+int hfi_quarantine_note(hf_kernel *kernel, const hfi_worker *worker, int is_late,
+                        char *epitaph, size_t size);
 
 /* inbox.c */
 void hfi_inbox_read_template(hf_kernel *kernel);

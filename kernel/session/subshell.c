@@ -226,16 +226,18 @@ begin_cell(hf_kernel *kernel, hfi_subshell *subshell) {
 
 static void
 begin(hf_kernel *kernel, hfi_subshell *subshell) {
-    const char *type = subshell->running->message.type;
-    hfi_publish_status(kernel, subshell->running->message.header, "busy");
-    if (is_cell(subshell->running)) {
+    const hfi_message *message = &subshell->running->message;
+    hfi_publish_status(kernel, message->header, "busy");
+    if (message->fault[0] != '\0') {
+        subshell->silent = 1;
+        fail(kernel, subshell, "ProtocolError", message->fault);
+    } else if (is_cell(subshell->running)) {
         begin_cell(kernel, subshell);
-    } else if (hfi_execute_is_for_worker(type)) {
+    } else if (hfi_execute_is_for_worker(message->type)) {
         hfi_request_send_aside(kernel, kernel->aside, subshell->running, subshell->id,
                                0);
     } else {
-        if (!hfi_dispatch_answer(kernel, subshell->running))
-            hfi_log("subshell: no answer to a %s", type);
+        hfi_dispatch_answer(kernel, subshell->running);
         finish(kernel, subshell, 0);
     }
 }

@@ -4,10 +4,13 @@
  *
  * Everything that arrives is hostile until its signature was verified, and malformed
  * until it was parsed. So: the delimiter is looked for among a bounded number of parts;
- * the signature is verified before any JSON is read; then the header must be an object
- * with a msg_id and a msg_type. Content is parsed too, but Python clients may put NaN
- * into a comm's data, which strict JSON has not: then `body` is NULL and the bytes
- * still travel. Who needs the content refuses such a message.
+ * the signature is verified before any JSON is read; then each of the four parts must
+ * be exactly one object that Python's decoder can read (jsontext.c), and the header one
+ * with a msg_id and a msg_type. A message with a sound header and another part that
+ * isn't has a `fault`: it can be answered, but goes no further. Content is parsed too,
+ * but Python clients may put NaN into a comm's data, which strict JSON has not: then
+ * `body` is NULL and the bytes still travel. Code that needs the content refuses such a
+ * message.
  *
  * A message owns one allocation with all of its bytes: it may wait in the execution
  * queue long after the ZeroMQ parts are gone. No sockets here, so that a fuzzer can run
@@ -20,6 +23,8 @@
 #include <stdlib.h>
 #include <sys/time.h>
 #include <time.h>
+
+#include "wire/jsontext.h"
 
 #define DELIMITER "<IDS|MSG>"
 
@@ -75,10 +80,23 @@ copy_parts(const hfi_part *parts, size_t count, size_t delimiter, hfi_message *m
     return HF_OK;
 }
 
+static void
+find_fault(hfi_message *message) {
+    static const char *const names[] = {"parent_header", "metadata", "content"};
+    const hfi_part parts[] = {message->parent, message->metadata, message->content};
+    for (size_t i = 0; i < 3 && message->fault[0] == '\0'; i++) {
+        const char *problem = hfi_json_object_problem(parts[i]);
+        if (problem != NULL)
+            snprintf(message->fault, sizeof message->fault, "the message's %s %s",
+                     names[i], problem);
+    }
+}
+
 static json_t *
 load_object(hfi_part text) {
     json_error_t where;
-    json_t *value = json_loadb(text.data, text.size, JSON_ALLOW_NUL, &where);
+    json_t *value = json_loadb(text.data, text.size,
+                               JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, &where);
     if (value != NULL && !json_is_object(value)) {
         json_decref(value);
         value = NULL;
@@ -100,7 +118,9 @@ hfi_message_parse(const hfi_part *parts, size_t count, hfi_signer *signer,
         status = copy_parts(parts, count, delimiter, &message, reterr);
     if (status != HF_OK)
         return status;
-    message.head = load_object(message.header);
+    find_fault(&message);
+    if (hfi_json_object_problem(message.header) == NULL)
+        message.head = load_object(message.header);
     message.body = load_object(message.content);
     message.id = json_string_value(json_object_get(message.head, "msg_id"));
     message.type = json_string_value(json_object_get(message.head, "msg_type"));

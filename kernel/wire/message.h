@@ -29,11 +29,14 @@ typedef struct hfi_message {
     json_t *body;   /* content, parsed: an object, or NULL where it isn't strict JSON */
     const char *id; /* msg_id, of head */
     const char *type; /* msg_type, of head */
+    char fault[96];   /* what keeps it from being handled; "": nothing does */
     void *storage;
 } hfi_message;
 
 /* Check and copy. HF_E_PROTOCOL (no delimiter, parts missing, no header), HF_E_ACCESS
- * (signature), HF_E_NOMEM; words in each case. Caller calls fini on success. */
+ * (signature), HF_E_NOMEM; words in each case. Caller calls fini on success. Where only
+ * another part than the header is malformed the message is whole, with a `fault`: its
+ * sender can be answered. */
 HF_CHECK hf_status hfi_message_parse(const hfi_part *parts, size_t count,
                                      hfi_signer *signer, hfi_message *ret_message,
                                      hf_error *reterr);

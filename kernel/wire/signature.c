@@ -2,13 +2,18 @@
  *
  * Whoever can reach the ports but doesn't have the connection file must not run code.
  * So a signature is compared in constant time, and one that was accepted is remembered:
- * a message that was overheard can't be sent a second time.
+ * a message that was overheard can't be sent a second time. So is one that we made:
+ * what a kernel publishes can be heard by everybody and has a good signature, and comm
+ * messages go both ways. The digest has no borders between the parts, so it is known
+ * again wherever they were moved to.
  *
- * The memory is bounded: 4,096 buckets of 8 digests, the oldest of a bucket replaced
- * first (1 MiB, 32,768 messages). A digest picks its bucket by its own bits, which
- * nobody without the key can choose, so nobody can push out a chosen one except by
- * sending validly signed messages. A list with a scan was rejected: its cost grows with
- * its size.
+ * Each of the two memories is bounded: 4,096 buckets of 8 digests, the oldest of a
+ * bucket replaced first (1 MiB, 32,768 messages). A digest picks its bucket by its own
+ * bits, which nobody without the key can choose, so nobody can push out a chosen one
+ * except by sending validly signed messages. A list with a scan was rejected: its cost
+ * grows with its size. They are two so that a cell that prints much doesn't have us
+ * forget what was accepted. What outlives both, or came from a kernel before this one
+ * with the same key, is known by the mark in its header (dispatch.c).
  *
  * One thread, the frontend's. The key's bytes live in the hashed pads only.
  */
@@ -26,12 +31,16 @@ typedef struct bucket {
     uint8_t digest[WAYS][HFI_SHA256_SIZE];
 } bucket;
 
-struct hfi_signer {
-    int keyed;
-    hfi_hmac hmac;          /* keyed, copied for each message */
+typedef struct memory {
     uint8_t next[BUCKETS];  /* way that is replaced next */
     uint8_t count[BUCKETS]; /* ways in use */
-    bucket *seen;           /* BUCKETS of them; NULL without a key */
+    bucket digests[BUCKETS];
+} memory;
+
+struct hfi_signer {
+    int keyed;
+    hfi_hmac hmac;           /* keyed, copied for each message */
+    memory *accepted, *sent; /* NULL without a key */
 };
 
 hf_status
@@ -42,9 +51,10 @@ hfi_signer_create(hfi_part key, hfi_signer **ret_signer, hf_error *reterr) {
     signer->keyed = key.size > 0;
     if (signer->keyed) {
         hfi_hmac_init(&signer->hmac, key.data, key.size);
-        signer->seen = calloc(BUCKETS, sizeof *signer->seen);
-        if (signer->seen == NULL) {
-            free(signer);
+        signer->accepted = calloc(1, sizeof *signer->accepted);
+        signer->sent = calloc(1, sizeof *signer->sent);
+        if (signer->accepted == NULL || signer->sent == NULL) {
+            hfi_signer_close(signer);
             return hf_error_set(reterr, HF_E_NOMEM, "no memory for the signer");
         }
     }
@@ -56,7 +66,8 @@ void
 hfi_signer_close(hfi_signer *signer) {
     if (signer == NULL)
         return;
-    free(signer->seen);
+    free(signer->accepted);
+    free(signer->sent);
     free(signer);
 }
 
@@ -69,21 +80,60 @@ digest_parts(const hfi_signer *signer, const hfi_part parts[4],
     hfi_hmac_final(&hmac, ret_digest);
 }
 
-void
-hfi_signer_sign(const hfi_signer *signer, const hfi_part parts[4],
-                char ret_text[HFI_SIGNATURE_TEXT + 1]) {
+static size_t
+bucket_of(const uint8_t digest[HFI_SHA256_SIZE]) {
+    return ((size_t)digest[0] << 8 | digest[1]) % BUCKETS;
+}
+
+static int
+knows(const memory *memory, const uint8_t digest[HFI_SHA256_SIZE]) {
+    size_t index = bucket_of(digest);
+    for (size_t i = 0; i < memory->count[index]; i++)
+        if (memcmp(memory->digests[index].digest[i], digest, HFI_SHA256_SIZE) == 0)
+            return 1;
+    return 0;
+}
+
+static void
+remember(memory *memory, const uint8_t digest[HFI_SHA256_SIZE]) {
+    size_t index = bucket_of(digest);
+    memcpy(memory->digests[index].digest[memory->next[index]], digest, HFI_SHA256_SIZE);
+    memory->next[index] = (uint8_t)((memory->next[index] + 1u) % WAYS);
+    if (memory->count[index] < WAYS)
+        memory->count[index]++;
+}
+
+static void
+write_digits(const uint8_t *bytes, size_t count, char *ret_text) {
     static const char digits[] = "0123456789abcdef";
+    for (size_t i = 0; i < count; i++) {
+        ret_text[2 * i] = digits[bytes[i] >> 4];
+        ret_text[2 * i + 1] = digits[bytes[i] & 15];
+    }
+}
+
+void
+hfi_signer_sign(hfi_signer *signer, const hfi_part parts[4],
+                char ret_text[HFI_SIGNATURE_TEXT + 1]) {
     uint8_t digest[HFI_SHA256_SIZE];
-    if (!signer->keyed) {
-        ret_text[0] = '\0';
+    ret_text[0] = '\0';
+    if (!signer->keyed)
         return;
-    }
     digest_parts(signer, parts, digest);
-    for (size_t i = 0; i < HFI_SHA256_SIZE; i++) {
-        ret_text[2 * i] = digits[digest[i] >> 4];
-        ret_text[2 * i + 1] = digits[digest[i] & 15];
-    }
+    remember(signer->sent, digest);
+    write_digits(digest, HFI_SHA256_SIZE, ret_text);
     ret_text[HFI_SIGNATURE_TEXT] = '\0';
+}
+
+/* No message's signature: none has these bytes for its parts. */
+void
+hfi_signer_mark(const hfi_signer *signer, char ret_text[HFI_MARK_TEXT]) {
+    const hfi_part words[4] = {hfi_part_text("holdfast"), hfi_part_text(" sent it")};
+    uint8_t digest[HFI_SHA256_SIZE];
+    if (!signer->keyed)
+        return;
+    digest_parts(signer, words, digest);
+    write_digits(digest, HFI_MARK_TEXT / 2, ret_text);
 }
 
 static int
@@ -112,21 +162,6 @@ spells_digest(hfi_part text, const uint8_t digest[HFI_SHA256_SIZE]) {
     return difference == 0;
 }
 
-/* Remember a digest; 0 where it was known. */
-static int
-remember(hfi_signer *signer, const uint8_t digest[HFI_SHA256_SIZE]) {
-    size_t index = ((size_t)digest[0] << 8 | digest[1]) % BUCKETS;
-    bucket *home = &signer->seen[index];
-    for (size_t i = 0; i < signer->count[index]; i++)
-        if (memcmp(home->digest[i], digest, HFI_SHA256_SIZE) == 0)
-            return 0;
-    memcpy(home->digest[signer->next[index]], digest, HFI_SHA256_SIZE);
-    signer->next[index] = (uint8_t)((signer->next[index] + 1u) % WAYS);
-    if (signer->count[index] < WAYS)
-        signer->count[index]++;
-    return 1;
-}
-
 hf_status
 hfi_signer_verify(hfi_signer *signer, const hfi_part parts[4], hfi_part signature,
                   hf_error *reterr) {
@@ -136,7 +171,8 @@ hfi_signer_verify(hfi_signer *signer, const hfi_part parts[4], hfi_part signatur
     digest_parts(signer, parts, digest);
     if (!spells_digest(signature, digest))
         return hf_error_set(reterr, HF_E_ACCESS, "the signature is wrong");
-    if (!remember(signer, digest))
+    if (knows(signer->accepted, digest) || knows(signer->sent, digest))
         return hf_error_set(reterr, HF_E_ACCESS, "the message was seen before");
+    remember(signer->accepted, digest);
     return HF_OK;
 }

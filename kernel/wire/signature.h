@@ -6,6 +6,7 @@
 #include "wire/part.h"
 
 #define HFI_SIGNATURE_TEXT 64 /* hexadecimal digits */
+#define HFI_MARK_TEXT      16
 
 typedef struct hfi_signer hfi_signer;
 
@@ -15,11 +16,17 @@ HF_CHECK hf_status hfi_signer_create(hfi_part key, hfi_signer **ret_signer,
                                      hf_error *reterr);
 void hfi_signer_close(hfi_signer *signer);
 
-/* The signature of the four JSON parts, NUL-terminated; "" where the key is empty. */
-void hfi_signer_sign(const hfi_signer *signer, const hfi_part parts[4],
+/* The signature of the four JSON parts, NUL-terminated; "" where the key is empty. It
+ * is remembered: what was sent isn't accepted. */
+void hfi_signer_sign(hfi_signer *signer, const hfi_part parts[4],
                      char ret_text[HFI_SIGNATURE_TEXT + 1]);
 
-/* HF_OK, or HF_E_ACCESS with words: wrong, or seen before. */
+/* HFI_MARK_TEXT hexadecimal digits, not terminated, that stand for the key and don't
+ * reveal it: each process that has the key writes the same. Nothing is written where it
+ * is empty. */
+void hfi_signer_mark(const hfi_signer *signer, char ret_text[HFI_MARK_TEXT]);
+
+/* HF_OK, or HF_E_ACCESS with words: wrong, or seen or sent before. */
 HF_CHECK hf_status hfi_signer_verify(hfi_signer *signer, const hfi_part parts[4],
                                      hfi_part signature, hf_error *reterr);
 

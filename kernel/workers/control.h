@@ -28,6 +28,9 @@
  *
  * Every worker:
  *
+ *   -> {op: "output"} + 1 fd
+ *      Before anything else: shared memory with the numbers of bytes that were read of
+ *      its fds 1 and 2 (hfi_tally).
  *   <- {op: "ready", version: 1, pid}
  *   -> {op: "request", id, type, header: bin, parent: bin, metadata: bin,
  *       content: bin, buffers: [bin], code?: str, execution_count?: int,
@@ -69,6 +72,9 @@
  *      The frontend joins neighbours, and publishes them before any other message of
  *      the worker, before the reply, and 10 ms after the first (50 where the line has
  *      no end yet) at the latest.
+ *      This and any other frame of a worker's may have raw: [stdout: int, stderr: int]:
+ *      so many bytes had ever been written to its fds 1 and 2 when it was sent. They
+ * are shown before it. Without `raw` all of them had been read.
  *   <- {op: "input_request", prompt: str, password: bool}
  *      The worker blocks until
  *   -> {op: "input_reply", value: str}
@@ -96,8 +102,7 @@
  *
  *   Interrupt: SIGINT to the worker's pid, and SIGURG, which makes system calls
  *   return, while it hasn't answered by "interrupted". Its fds 1 and 2 are pipes whose
- * read ends the frontend has: what C code writes there is published as stream, drained
- * before a frame that was sent later is handled.
+ * read ends the frontend has: what C code writes there is published as stream.
  *
  * The home, besides (a commit is answered by a "reply" with a report):
  *
@@ -113,6 +118,11 @@
  *      was started with: "auto", "map" or "home". The reply has road: "home" where the
  *      home is to run the cell, and road_reason, which may be missing. Where that needs
  *      no commit nothing is saved, and the reply has no `declined`.
+ *   -> {op: "protect", id} + 3 fds
+ *      Make a fork that sleeps, whose channel and pipes these are. Answered by
+ *   <- {op: "protected", id, pid, seconds (of processors), obstacle: str}
+ *      or {op: "protected", id, pid: 0, error}
+ *      With an obstacle the fork can't be the main worker, and will commit instead.
  *   -> {op: "published", generation}
  *      The frontend published it: the home holds it, says
  *   <- {op: "settled", generation}
@@ -168,6 +178,12 @@
  *      A plain cell begins to import a module, or an instrumented one has imported
  *      some: the template imports the same, so that the next instrumented cell finds it
  *      done.
+ *
+ * A sleeping fork of the home (session/rollback.c):
+ *
+ *   -> {op: "wake", id, execution_count}
+ *      The home is dead. One that can be the home says "ready" and is it. Any other
+ *      answers as to a durable "commit" with this id, and leaves when its channel ends.
  *
  * The assistant (session/assistant.c), besides:
  *

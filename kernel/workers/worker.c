@@ -9,17 +9,29 @@
  * A released worker has its channel closed and some time to leave; then it is killed.
  * Nothing here waits for a worker: the template is the parent of all and reaps them.
  *
+ * What a worker says comes by three ways: its channel and the pipes of its fds 1 and 2.
+ * To show all in the order in which it was written, each frame says how many bytes had
+ * been written to each pipe when it was sent. The worker knows from the system how many
+ * are unread, and from a tally in shared memory how many we have read; while we read,
+ * it waits. A turn of reading is: see what is in the pipes, read the channel, handle
+ * its frames, each behind the bytes before it, and then read the rest of what was seen.
+ * Nothing newer, since frames that were sent before it may not have come.
+ *
  * One thread.
  */
 #include "workers/worker.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "platform/object.h"
 #include "workers/program.h"
 
 #define DRAIN_PIECE 65536
@@ -87,6 +99,29 @@ hfi_template_end(hfi_template *template, int timeout_ms) {
         hfi_program_end(pid, timeout_ms);
 }
 
+static hf_status
+make_tally(hfi_worker *worker, hf_error *reterr) {
+    void *address = NULL;
+    int err = hfi_object_create_anonymous("/holdfast-output", &worker->tally_fd);
+    if (err == 0)
+        err = hfi_object_truncate(worker->tally_fd, sizeof *worker->tally);
+    if (err == 0)
+        err = hfi_object_map(worker->tally_fd, 0, sizeof *worker->tally, HFI_MAP_SHARED,
+                             NULL, &address);
+    worker->tally = address;
+    return err == 0 ? HF_OK
+                    : hf_error_set_errno(reterr, err, "memory for a worker's output");
+}
+
+hf_status
+hfi_worker_begin(hfi_worker *worker, hf_error *reterr) {
+    hfi_frame frame;
+    int fd = worker->tally_fd;
+    worker->tally_fd = -1;
+    hfi_frame_init(&frame, "output", 0);
+    return hfi_control_send_consume(worker->control, &frame, &fd, 1, reterr);
+}
+
 /* The far ends of channel and pipes go into `ret_far`. */
 static hf_status
 open_worker(hfi_worker *worker, int ret_far[3], hf_error *reterr) {
@@ -126,38 +161,69 @@ close_pair:
 
 const char *
 hfi_role_name(hfi_role role) {
-    static const char *const names[] = {"home", "cell", "assistant"};
+    static const char *const names[] = {"home", "cell", "assistant", "sleeper"};
     return names[role];
 }
 
-hf_status
-hfi_worker_fork(hfi_template *template, hfi_role role, hfi_worker **ret_worker,
-                hf_error *reterr) {
+/* Send the frame, with the far ends of a new worker's descriptors. */
+static hf_status
+ask_consume(hfi_template *template, hfi_control *asked, hfi_frame *frame, hfi_role role,
+            hfi_worker **ret_worker, hf_error *reterr) {
     int far[3];
-    hfi_frame frame;
-    if (template->control == NULL)
-        return hf_error_set(reterr, HF_E_GONE, "the template is not running");
     hfi_worker *worker = calloc(1, sizeof *worker);
-    if (worker == NULL)
+    if (worker == NULL) {
+        hfi_frame_fini(frame);
         return hf_error_set(reterr, HF_E_NOMEM, "no memory for a worker");
+    }
     worker->role = role;
     worker->owned = 1;
-    hf_status status = open_worker(worker, far, reterr);
-    if (status != HF_OK) {
-        free(worker);
-        return status;
-    }
+    worker->output[0] = worker->output[1] = worker->tally_fd = -1;
     worker->next = template->workers;
     template->workers = worker;
-    hfi_frame_init(&frame, "fork", 1);
-    hfi_frame_add_text(&frame, "role", hfi_part_text(hfi_role_name(role)));
-    status = hfi_control_send_consume(template->control, &frame, far, 3, reterr);
+    hf_status status = make_tally(worker, reterr);
+    if (status == HF_OK)
+        status = open_worker(worker, far, reterr);
+    if (status != HF_OK) {
+        hfi_frame_fini(frame);
+        hfi_worker_forget(template, worker);
+        return status;
+    }
+    if (role != HFI_SLEEPER) /* which a frame would wake */
+        status = hfi_worker_begin(worker, reterr);
+    if (status == HF_OK) {
+        status = hfi_control_send_consume(asked, frame, far, 3, reterr);
+    } else {
+        hfi_frame_fini(frame);
+        for (int i = 0; i < 3; i++)
+            close(far[i]);
+    }
     if (status != HF_OK) {
         hfi_worker_forget(template, worker);
         return status;
     }
     *ret_worker = worker;
     return HF_OK;
+}
+
+hf_status
+hfi_worker_fork(hfi_template *template, hfi_role role, hfi_worker **ret_worker,
+                hf_error *reterr) {
+    hfi_frame frame;
+    if (template->control == NULL)
+        return hf_error_set(reterr, HF_E_GONE, "the template is not running");
+    hfi_frame_init(&frame, "fork", 1);
+    hfi_frame_add_text(&frame, "role", hfi_part_text(hfi_role_name(role)));
+    return ask_consume(template, template->control, &frame, role, ret_worker, reterr);
+}
+
+hf_status
+hfi_worker_protect(hfi_template *template, hfi_worker *worker, long long id,
+                   hfi_worker **ret_sleeper, hf_error *reterr) {
+    hfi_frame frame;
+    hfi_frame_init(&frame, "protect", 1);
+    hfi_frame_add_integer(&frame, "id", id);
+    return ask_consume(template, worker->control, &frame, HFI_SLEEPER, ret_sleeper,
+                       reterr);
 }
 
 hfi_worker *
@@ -177,11 +243,32 @@ hfi_worker_awaiting(hfi_template *template, hfi_role role) {
     return oldest;
 }
 
+/* read(), of which the worker sees all or nothing. */
+static ssize_t
+read_tallied(hfi_worker *worker, int name, void *data, size_t size) {
+    hfi_tally *tally = worker->tally;
+    atomic_fetch_add(&tally->turn, 1);
+    ssize_t found = read(worker->output[name], data, size);
+    int err = errno;
+    if (found > 0)
+        atomic_fetch_add(&tally->read[name], (uint64_t)found);
+    atomic_fetch_add(&tally->turn, 1);
+    errno = err;
+    return found;
+}
+
+/* At most up to `until` bytes that were ever written. */
 static void
-drain_one(hfi_worker *worker, int name, hfi_part parent, long long now_ns) {
+drain_one(hfi_worker *worker, int name, uint64_t until, hfi_part parent,
+          long long now_ns) {
     char piece[DRAIN_PIECE];
     for (int turn = 0; turn < DRAIN_TURNS && worker->output[name] >= 0; turn++) {
-        ssize_t size = read(worker->output[name], piece, sizeof piece);
+        uint64_t done = atomic_load(&worker->tally->read[name]);
+        if (done >= until)
+            return;
+        uint64_t most = until - done;
+        ssize_t size = read_tallied(worker, name, piece,
+                                    most < sizeof piece ? (size_t)most : sizeof piece);
         if (size < 0 && errno == EINTR)
             continue;
         if (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
@@ -197,9 +284,32 @@ drain_one(hfi_worker *worker, int name, hfi_part parent, long long now_ns) {
 }
 
 void
+hfi_worker_written(const hfi_worker *worker, uint64_t ret_written[2]) {
+    struct pollfd pipes[2] = {{worker->output[0], POLLIN, 0},
+                              {worker->output[1], POLLIN, 0}};
+    int found = poll(pipes, 2, 0);
+    for (int i = 0; i < 2; i++) {
+        int unread = 0;
+        ret_written[i] = atomic_load(&worker->tally->read[i]);
+        if (found > 0 && pipes[i].revents & (POLLHUP | POLLERR))
+            ret_written[i] = UINT64_MAX; /* and its end is to be seen */
+        else if (found > 0 && pipes[i].revents != 0 &&
+                 ioctl(worker->output[i], FIONREAD, &unread) == 0 && unread > 0)
+            ret_written[i] += (uint64_t)unread;
+    }
+}
+
+void
+hfi_worker_drain_to(hfi_worker *worker, const uint64_t until[2], hfi_part parent,
+                    long long now_ns) {
+    drain_one(worker, HFI_STDOUT, until[HFI_STDOUT], parent, now_ns);
+    drain_one(worker, HFI_STDERR, until[HFI_STDERR], parent, now_ns);
+}
+
+void
 hfi_worker_drain(hfi_worker *worker, hfi_part parent, long long now_ns) {
-    drain_one(worker, HFI_STDOUT, parent, now_ns);
-    drain_one(worker, HFI_STDERR, parent, now_ns);
+    static const uint64_t all[2] = {UINT64_MAX, UINT64_MAX};
+    hfi_worker_drain_to(worker, all, parent, now_ns);
 }
 
 static void
@@ -236,5 +346,9 @@ hfi_worker_forget(hfi_template *template, hfi_worker *worker) {
     hfi_control_close(worker->control);
     close_outputs(worker);
     hfi_stream_fini(&worker->stream);
+    if (worker->tally != NULL)
+        hfi_object_unmap(worker->tally, sizeof *worker->tally);
+    if (worker->tally_fd >= 0)
+        close(worker->tally_fd);
     free(worker);
 }

@@ -2,16 +2,26 @@
 #ifndef HFI_WORKER_H
 #define HFI_WORKER_H
 
+#include <stdatomic.h>
+
 #include <sys/types.h>
 
 #include "holdfast/error.h"
 #include "workers/control.h"
 #include "workers/stream.h"
 
-typedef enum hfi_role { HFI_HOME, HFI_CELL, HFI_ASSISTANT } hfi_role;
+typedef enum hfi_role { HFI_HOME, HFI_CELL, HFI_ASSISTANT, HFI_SLEEPER } hfi_role;
 
 /* As the control channel calls it. */
 const char *hfi_role_name(hfi_role role);
+
+/* What was read of a worker's pipes, in memory that it maps, too: an odd `turn` says
+ * that one is being read. */
+typedef struct hfi_tally {
+    _Atomic uint32_t turn;
+    uint32_t reserved;
+    _Atomic uint64_t read[2];
+} hfi_tally;
 
 typedef struct hfi_worker {
     struct hfi_worker *next; /* in the template's list */
@@ -21,6 +31,8 @@ typedef struct hfi_worker {
     int ready;
     hfi_control *control; /* NULL once closed */
     int output[2];        /* read ends of its fds 1 and 2; -1 once at their end */
+    hfi_tally *tally;     /* of them; shared with it */
+    int tally_fd;         /* until it was sent; -1 then */
     hfi_stream stream;
     int texts;             /* reads in a row that brought text alone */
     long long text_ns;     /* the last of them */
@@ -28,6 +40,7 @@ typedef struct hfi_worker {
     int silent;            /* its channel is at its end, or broke the protocol */
     int exited;            /* the template reported `status` */
     int status;            /* raw wait status */
+    int overdue;           /* at one value for too long, and killed for it */
     char cause[80];        /* as an epitaph: why we ended it; may be empty */
     long long deadline_ns; /* not ready, silent or leaving: end of patience; 0: none */
 } hfi_worker;
@@ -53,12 +66,24 @@ void hfi_template_end(hfi_template *template, int timeout_ms);
  * the template's list until hfi_worker_forget. */
 HF_CHECK hf_status hfi_worker_fork(hfi_template *template, hfi_role role,
                                    hfi_worker **ret_worker, hf_error *reterr);
+/* Ask a worker for a sleeping fork of itself, in the same way. */
+HF_CHECK hf_status hfi_worker_protect(hfi_template *template, hfi_worker *worker,
+                                      long long id, hfi_worker **ret_sleeper,
+                                      hf_error *reterr);
+/* Send what each worker gets first: a sleeping fork when it is to wake. */
+HF_CHECK hf_status hfi_worker_begin(hfi_worker *worker, hf_error *reterr);
 /* {op: "forked"} and {op: "exited"} from the template; NULL for a stranger. */
 hfi_worker *hfi_worker_named(hfi_template *template, pid_t pid);
 hfi_worker *hfi_worker_awaiting(hfi_template *template, hfi_role role);
 
 /* Read its fds 1 and 2 until they are empty now. */
 void hfi_worker_drain(hfi_worker *worker, hfi_part parent, long long now_ns);
+/* How many bytes of each have ever been written, as far as is seen now; UINT64_MAX for
+ * all where nobody can write any more. */
+void hfi_worker_written(const hfi_worker *worker, uint64_t ret_written[2]);
+/* Read each up to a number of bytes that were ever written. */
+void hfi_worker_drain_to(hfi_worker *worker, const uint64_t until[2], hfi_part parent,
+                         long long now_ns);
 /* Close the channel: the worker leaves by itself, or is killed after `patience_ms`. */
 void hfi_worker_release(hfi_worker *worker, int patience_ms);
 void hfi_worker_kill(hfi_worker *worker, int number);

@@ -35,8 +35,9 @@ typedef struct hf_kernel_options {
                                           help_links ... */
     const char *label;                 /* of the session's store; may be NULL */
     unsigned long long capacity_bytes; /* of the store; 0: what the file system has */
-    /* Of instrumented cells that choose none: "map", a process of their own; "home",
-     * the home; "auto" or NULL, as the home worker sees fit. */
+    /* Of recorded and isolated cells that choose none: "in-process", the main worker,
+     * with a rollback; "isolated", a clean process; "auto" or NULL, the first but where
+     * Score-P records. ("home" and "map" are older names of the two.) */
     const char *road;
     /* Output that may wait for a client that doesn't read it; 0: a GiB. Beyond it that
      * client misses some, and is told. */

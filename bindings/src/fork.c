@@ -1,0 +1,325 @@
+/* fork.c - a sleeping fork of this process, which is its rollback.
+ *
+ * _sleep_in_fork(session, moves, kept, reaper) forks. The parent goes on with the
+ * fork's pid. The fork sleeps, with a memory that stays as it is now, until its control
+ * channel has something to read; then the call returns 0 in it, and it goes on where
+ * its parent stood. At the end of the channel it leaves.
+ *
+ * The parent's program must not notice it. So the fork is no child of it, which wait()
+ * would show, and no SIGCHLD comes: a helper that shares the parent's memory (CLONE_VM,
+ * as vfork does) calls fork() and ends; its child belongs to the nearest subreaper
+ * then, which is the fork server. Nor are Python's hooks for forks called, which reseed
+ * `random` and may be anybody's: they run in the fork, when it wakes. Until then it
+ * calls nothing of the interpreter, whose locks other threads may have held.
+ *
+ * Nor may the sleeping fork hold what the program believes closed: the reader of a pipe
+ * would wait for ever for its end, and a port would stay taken. So it gives up pipes,
+ * sockets and the like at once; in their place is a descriptor that nothing can be done
+ * with, so that their numbers aren't taken by something else. Regular files it opens
+ * again, for offsets of its own: they stay where they are now.
+ *
+ * The helper runs on a stack of its own. Its child goes back to the frame that the
+ * parent waits in: the child's memory has a copy of it, as it was when the helper
+ * began. Signals are blocked meanwhile, since the helper has none of its own.
+ *
+ * Where there is no clone() the fork is an ordinary child.
+ */
+#ifdef __linux__
+#define _GNU_SOURCE
+#include <sched.h>
+#endif
+
+#include "store_python.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
+
+#define MOVES_MAX 16
+#define KEPT_MAX  16
+
+typedef struct descriptor_move {
+    int from, to;
+} descriptor_move;
+
+/* What becomes of its descriptors in the fork. */
+typedef struct fork_plan {
+    descriptor_move moves[MOVES_MAX]; /* the control channel first */
+    size_t move_count;
+    int kept[KEPT_MAX]; /* its own machinery's, shared with the dead */
+    size_t kept_count;
+    pid_t reaper;
+} fork_plan;
+
+/* ---- forking ---- */
+
+#ifdef __linux__
+#define STACK_SIZE (256u << 10) /* for the handlers of pthread_atfork, too */
+
+typedef struct forking {
+    void *frame[5]; /* of __builtin_setjmp */
+    volatile pid_t pid;
+    volatile int error;
+} forking;
+
+static int
+fork_and_end(void *context) {
+    forking *at = context;
+    pid_t pid = fork();
+    if (pid == 0)
+        __builtin_longjmp(at->frame, 1);
+    at->pid = pid;
+    at->error = pid < 0 ? errno : 0;
+    _exit(0);
+}
+
+static pid_t
+fork_aside(void) {
+    static char stack[STACK_SIZE] __attribute__((aligned(64)));
+    static forking at; /* the caller holds the GIL */
+    if (__builtin_setjmp(at.frame))
+        return 0;
+    at.pid = -1;
+    at.error = 0;
+    pid_t helper =
+        clone(fork_and_end, stack + sizeof stack, CLONE_VM | CLONE_VFORK, &at);
+    if (helper < 0)
+        return -1;
+    while (waitpid(helper, NULL, __WALL) < 0 && errno == EINTR)
+        continue;
+    errno = at.error;
+    return at.pid;
+}
+#else
+static pid_t
+fork_aside(void) {
+    return fork();
+}
+#endif
+
+/* ---- in the fork ---- */
+
+/* Out of memory, the fork is to be ended before the process that it protects. */
+static void
+give_way_first(const char *score) {
+#ifdef __linux__
+    int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+    if (fd >= 0) {
+        ssize_t ignored = write(fd, score, strlen(score));
+        (void)ignored;
+        close(fd);
+    }
+#else
+    (void)score;
+#endif
+}
+
+/* The helper ends at once, and the fork server becomes the parent: die with that. */
+static void
+die_with(pid_t reaper) {
+#ifdef __linux__
+    const struct timespec moment = {0, 200000};
+    for (int i = 0; i < 5000 && getppid() != reaper; i++)
+        nanosleep(&moment, NULL);
+    if (getppid() == reaper)
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+#else
+    (void)reaper;
+#endif
+}
+
+/* Whether there is something to read; 0 at the end of the channel. */
+static int
+await_word(int channel) {
+    struct pollfd at = {.fd = channel, .events = POLLIN};
+    char byte;
+    ssize_t size;
+    do
+        poll(&at, 1, -1);
+    while ((size = recv(channel, &byte, 1, MSG_PEEK | MSG_DONTWAIT)) < 0 &&
+           (errno == EAGAIN || errno == EINTR));
+    return size > 0;
+}
+
+static int
+is_kept(const fork_plan *plan, int fd) {
+    for (size_t i = 0; i < plan->move_count; i++)
+        if (plan->moves[i].to == fd)
+            return 1;
+    for (size_t i = 0; i < plan->kept_count; i++)
+        if (plan->kept[i] == fd)
+            return 1;
+    return 0;
+}
+
+/* The same file, at the same offset, by a description of the fork's own; -1. */
+static int
+open_again(int fd) {
+#ifdef __linux__
+    char path[40];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    int flags = fcntl(fd, F_GETFL);
+    int again = flags < 0 || (flags & O_PATH)
+                    ? -1
+                    : open(path, (flags & ~O_NOFOLLOW) | O_CLOEXEC); /* it is a link */
+    if (again >= 0)
+        lseek(again, lseek(fd, 0, SEEK_CUR), SEEK_SET);
+    return again;
+#else
+    (void)fd;
+    return -1;
+#endif
+}
+
+static void
+settle_descriptor(int fd, int nothing) {
+    struct stat st;
+    if (fstat(fd, &st) != 0 || S_ISCHR(st.st_mode))
+        return;
+    int closes = fcntl(fd, F_GETFD);
+    int again = S_ISREG(st.st_mode) || S_ISDIR(st.st_mode) ? open_again(fd) : -1;
+    dup2(again >= 0 ? again : nothing, fd);
+    if (closes >= 0)
+        fcntl(fd, F_SETFD, closes);
+    if (again >= 0)
+        close(again);
+}
+
+/* Give up what others may wait for the end of; see above. */
+static void
+settle_descriptors(const fork_plan *plan) {
+#ifdef __linux__
+    int nothing = open("/dev/null", O_PATH | O_CLOEXEC);
+    DIR *list = opendir("/proc/self/fd");
+    struct dirent *entry;
+    if (nothing < 0 || list == NULL)
+        _exit(1);
+    while ((entry = readdir(list)) != NULL) {
+        int fd = *entry->d_name == '.' ? -1 : atoi(entry->d_name);
+        if (fd > 2 && fd != nothing && fd != dirfd(list) && !is_kept(plan, fd))
+            settle_descriptor(fd, nothing);
+    }
+    closedir(list);
+    close(nothing);
+#else
+    (void)plan;
+#endif
+}
+
+static void
+sleep_until_needed(hf_session *session, const fork_plan *plan) {
+    int channel = plan->moves[0].to;
+    if (session && hf_session_fork_child(session, NULL) != HF_OK)
+        _exit(1);
+    for (size_t i = 0; i < plan->move_count; i++)
+        if (dup2(plan->moves[i].from, plan->moves[i].to) < 0)
+            _exit(1);
+    fcntl(channel, F_SETFD, FD_CLOEXEC);
+    settle_descriptors(plan);
+    for (size_t i = 0; i < plan->move_count; i++)
+        if (!is_kept(plan, plan->moves[i].from))
+            close(plan->moves[i].from);
+    give_way_first("500");
+    die_with(plan->reaper);
+    if (!await_word(channel))
+        _exit(0);
+    give_way_first("0");
+}
+
+/* ---- the call ---- */
+
+static int
+read_plan(PyObject *moves, PyObject *kept, fork_plan *ret_plan) {
+    Py_ssize_t count = PyTuple_GET_SIZE(moves), kept_count = PyTuple_GET_SIZE(kept);
+    if (count < 1 || count > MOVES_MAX || kept_count > KEPT_MAX) {
+        PyErr_SetString(PyExc_ValueError, "so many descriptors can't be moved or kept");
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < count; i++)
+        if (!PyArg_ParseTuple(PyTuple_GET_ITEM(moves, i), "ii",
+                              &ret_plan->moves[i].from, &ret_plan->moves[i].to))
+            return -1;
+    for (Py_ssize_t i = 0; i < kept_count; i++) {
+        ret_plan->kept[i] = PyObject_AsFileDescriptor(PyTuple_GET_ITEM(kept, i));
+        if (ret_plan->kept[i] < 0)
+            return -1;
+    }
+    ret_plan->move_count = (size_t)count;
+    ret_plan->kept_count = (size_t)kept_count;
+    return 0;
+}
+
+/* As fork() does, and with signals blocked until the fork is needed. */
+static pid_t
+make_fork(hf_session *session, const fork_plan *plan) {
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    pid_t pid = fork_aside();
+    int err = errno;
+    if (pid == 0) {
+        sleep_until_needed(session, plan);
+        PyOS_AfterFork_Child();
+    } else if (session) {
+        hf_session_fork_parent(session, pid);
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    errno = err;
+    return pid;
+}
+
+PyObject *
+hfi_sleep_in_fork(PyObject *module, PyObject *args) {
+    PyObject *object, *moves, *kept;
+    fork_plan plan;
+    int reaper;
+    if (!PyArg_ParseTuple(args, "OO!O!i:_sleep_in_fork", &object, &PyTuple_Type, &moves,
+                          &PyTuple_Type, &kept, &reaper) ||
+        read_plan(moves, kept, &plan) < 0)
+        return NULL;
+    plan.reaper = (pid_t)reaper;
+    hf_session *session = NULL;
+    if (object != Py_None) {
+        hfi_attachment *attachment =
+            hfi_session_attachment(PyModule_GetState(module), object);
+        if (!attachment)
+            return NULL;
+        session = attachment->session;
+        if (plan.kept_count == KEPT_MAX)
+            return PyErr_Format(PyExc_ValueError, "too many descriptors to keep");
+        plan.kept[plan.kept_count++] = hf_session_fd(session);
+    }
+    hf_error error = HF_ERROR_INIT;
+    hf_status status = session ? hf_session_fork_begin(session, &error) : HF_OK;
+    if (status != HF_OK)
+        return hfi_raise(PyModule_GetState(module), status, &error);
+    pid_t pid = make_fork(session, &plan);
+    return pid < 0 ? PyErr_SetFromErrno(PyExc_OSError) : PyLong_FromLong(pid);
+}
+
+PyObject *
+hfi_succeed(PyObject *module, PyObject *object) {
+    hfi_attachment *attachment =
+        hfi_session_attachment(PyModule_GetState(module), object);
+    if (!attachment)
+        return NULL;
+    hf_error error = HF_ERROR_INIT;
+    hf_status status = hf_session_fork_succeed(attachment->session, &error);
+    if (status != HF_OK)
+        return hfi_raise(PyModule_GetState(module), status, &error);
+    Py_RETURN_NONE;
+}

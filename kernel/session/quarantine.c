@@ -1,0 +1,127 @@
+/* quarantine.c - the value that a worker died of, or hangs in.
+ *
+ * Loading and saving variables runs code that may exit, crash or hang. A worker writes
+ * into shared memory what it is at (holdfast/store.h, turns), so when it is dead we
+ * know the variable. An entry that was being loaded goes into quarantine: no process
+ * loads it any more, its bytes stay in the store, and the next worker gets further. So
+ * a death with a new entry in quarantine doesn't count among those after which we give
+ * up.
+ *
+ * A worker that is at one value for longer than HOLDFAST_VALUE_SECONDS (30) allows is
+ * ended. It tries in a child what is the user's own, for that long
+ * (holdfast/_trial.py); so we wait twice that, a second more for each MiB that is
+ * loaded, and ten times as long for what is saved, since with the process that is lost
+ * which isn't saved.
+ *
+ * SIGKILL and SIGTERM, which somebody else may have sent, or the kernel for want of
+ * memory, say nothing of the value. Only an entry that two processes in a row ended
+ * with that way is taken for the cause. One thread.
+ */
+#include "session/session.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "workers/program.h"
+
+#define VALUE_SECONDS 30.0
+#define LOOK_NS       250000000LL
+#define LOAD_FACTOR   2
+#define SAVE_FACTOR   10
+
+static double
+value_seconds(void) {
+    const char *text = getenv("HOLDFAST_VALUE_SECONDS");
+    char *end = NULL;
+    double seconds = text != NULL ? strtod(text, &end) : VALUE_SECONDS;
+    int good = text == NULL || (end != text && seconds > 0 && seconds < 1e6);
+    return good ? seconds : VALUE_SECONDS;
+}
+
+static long long
+end_of(const hf_turn *turn) {
+    double seconds = value_seconds();
+    seconds = turn->kind == HF_TURN_DECODE ? seconds * LOAD_FACTOR + (double)turn->mib
+                                           : seconds * SAVE_FACTOR;
+    return turn->since_ns + (long long)(seconds * 1e9);
+}
+
+static int
+is_at_something(const hf_kernel *kernel, const hfi_worker *worker, hf_turn *ret_turn) {
+    return worker->pid > 0 && !worker->exited &&
+           hf_session_turn_of(kernel->store, worker->pid, ret_turn);
+}
+
+int
+hfi_quarantine_spares(const hf_kernel *kernel, const hfi_worker *worker,
+                      long long now_ns) {
+    hf_turn turn;
+    return is_at_something(kernel, worker, &turn) && now_ns < end_of(&turn);
+}
+
+void
+hfi_quarantine_tick(hf_kernel *kernel, long long now_ns) {
+    hf_turn turn;
+    if (now_ns < kernel->turns_due_ns)
+        return;
+    kernel->turns_due_ns = now_ns + LOOK_NS;
+    for (hfi_worker *at = kernel->template.workers; at != NULL; at = at->next) {
+        if (!at->owned || at->overdue || !is_at_something(kernel, at, &turn) ||
+            now_ns < end_of(&turn))
+            continue;
+        at->overdue = 1;
+        hfi_worker_kill(at, SIGKILL);
+    }
+}
+
+/* Whether its end may have nothing to do with what it was at. */
+static int
+is_from_outside(const hfi_worker *worker) {
+    int number =
+        worker->exited && WIFSIGNALED(worker->status) ? WTERMSIG(worker->status) : 0;
+    return number == SIGKILL || number == SIGTERM || number == SIGINT ||
+           number == SIGHUP;
+}
+
+/* 1 where nobody loads it any more, from now on. */
+static int
+quarantine(hf_kernel *kernel, const hfi_worker *worker, const hf_turn *turn,
+           int is_late) {
+    hf_error error = HF_ERROR_INIT;
+    int hung = is_late || worker->overdue || *worker->cause != '\0';
+    uint32_t cause =
+        hung ? HF_CAUSE_HUNG : HF_CAUSE_DIED | ((uint32_t)worker->status & 0xffffu);
+    int again = turn->key_hash == kernel->suspect.key_hash &&
+                turn->generation == kernel->suspect.generation;
+    kernel->suspect = *turn;
+    if (!hung && !again && is_from_outside(worker))
+        return 0;
+    if (hf_session_quarantine(kernel->store, turn, cause, &error) == HF_OK)
+        return 1;
+    hfi_log("quarantine: %s", error.message);
+    return 0;
+}
+
+int
+hfi_quarantine_note(hf_kernel *kernel, const hfi_worker *worker, int is_late,
+                    char *epitaph, size_t size) {
+    hf_turn turn;
+    size_t used = strlen(epitaph);
+    int known = 0;
+    if (worker->pid <= 0 || !hf_session_turn_of(kernel->store, worker->pid, &turn))
+        return 0;
+    hf_session_turn_forget(kernel->store, worker->pid);
+    if (!worker->owned)
+        return 0;
+    if (turn.kind == HF_TURN_DECODE)
+        known = quarantine(kernel, worker, &turn, is_late);
+    snprintf(epitaph + used, size - used, " while it was %s %s%s",
+             turn.kind == HF_TURN_DECODE ? "loading" : "saving", turn.label,
+             known ? " (which is not loaded any more until it is bound anew or "
+                     "`%holdfast retry`; del works)"
+                   : "");
+    return known;
+}

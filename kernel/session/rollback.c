@@ -1,0 +1,194 @@
+/* rollback.c - a sleeping fork of the main worker, which is woken if that dies.
+ *
+ * A recorded or isolated cell runs in the main worker itself, as a rule, so that it has
+ * all that the notebook has. Before it the main worker makes a fork of itself that
+ * sleeps, with the notebook as it is then:
+ *
+ *     NONE ──make──► ASKED ──"protected"──► ASLEEP ──commit, make, rest──► NONE
+ *                                             │
+ *                               the main worker dies
+ *                                             ├─ whole: it is the main worker ► NONE
+ *                                             └─ else: WAKING ─┬─"ready"──► the same
+ *                                                              └─"reply"──► a new one
+ *
+ * As a rule the fork is whole: it goes on where its parent stood, with all objects.
+ * Where threads of unknown libraries ran, or a GPU was in use, it can only commit what
+ * it has. Then the queue waits until that is published, and a new main worker binds it.
+ * Where the main worker died before it had said which of the two it is, the fork's
+ * first word tells.
+ * Either way the state is that before the cell, however the main worker died, without
+ * anything being encoded before a cell that goes well.
+ *
+ * The fork stays when its cell is over, until a commit or another fork makes it
+ * useless: it is then still the newest state that is safe.
+ *
+ * Plain cells are protected by the same means where they follow each other so fast that
+ * the idle commit (handover.c) doesn't come between. A fork and the page faults after
+ * it cost what several short cells cost, so it is made once they have run SHARE times
+ * as long: 2 % of their time at most. So a crash costs the cell that died, and those
+ * before it that together ran for less than SHARE times the cost of a fork.
+ *
+ * One thread.
+ */
+#include "session/session.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "workers/program.h"
+
+#define SHARE          50
+#define COST_FACTOR    3       /* page faults after a fork cost about twice as much */
+#define COST_FIRST_NS  5000000 /* before one was measured */
+#define COMMIT_WAIT_NS 60000000000LL
+
+void
+hfi_rollback_drop(hf_kernel *kernel) {
+    hfi_rollback *rollback = &kernel->rollback;
+    if (rollback->worker != NULL && rollback->state != HFI_ROLLBACK_WAKING) {
+        hfi_worker_release(rollback->worker, 1000);
+        rollback->worker = NULL;
+        rollback->state = HFI_ROLLBACK_NONE;
+    }
+}
+
+void
+hfi_rollback_make(hf_kernel *kernel) {
+    hfi_rollback *rollback = &kernel->rollback;
+    hf_error error = HF_ERROR_INIT;
+    hfi_worker *worker;
+    if (kernel->home == NULL || kernel->home->control == NULL ||
+        rollback->state == HFI_ROLLBACK_WAKING)
+        return;
+    if (hfi_crew_protect(kernel, ++kernel->next_id, &worker, &error) != HF_OK) {
+        hfi_log("rollback: %s", error.message);
+        return; /* the one before, if there is one, is better than none */
+    }
+    hfi_rollback_drop(kernel);
+    rollback->worker = worker;
+    rollback->id = kernel->next_id;
+    rollback->state = HFI_ROLLBACK_ASKED;
+    rollback->cells = 0;
+    rollback->run_ns = 0;
+}
+
+void
+hfi_rollback_made(hf_kernel *kernel, const msgpack_object *map) {
+    hfi_rollback *rollback = &kernel->rollback;
+    hfi_part obstacle = hfi_map_part(map, "obstacle"),
+             error = hfi_map_part(map, "error");
+    if (rollback->state != HFI_ROLLBACK_ASKED ||
+        hfi_map_integer(map, "id", 0) != rollback->id)
+        return; /* it was dropped meanwhile, and leaves by itself */
+    if (error.size > 0) {
+        hfi_log("rollback: %.*s", (int)error.size, (const char *)error.data);
+        hfi_rollback_drop(kernel);
+        return;
+    }
+    rollback->state = HFI_ROLLBACK_ASLEEP;
+    rollback->worker->pid = (pid_t)hfi_map_integer(map, "pid", 0);
+    rollback->is_whole = obstacle.size == 0;
+    rollback->cost_ns = (long long)(hfi_map_real(map, "seconds", 0) * 1e9);
+}
+
+/* ---- plain cells ---------------------------------------------------------------- */
+
+void
+hfi_rollback_ran(hf_kernel *kernel, long long run_ns) {
+    kernel->rollback.cells++;
+    if (run_ns > 0)
+        kernel->rollback.run_ns += run_ns;
+}
+
+int
+hfi_rollback_is_due(const hf_kernel *kernel) {
+    const hfi_rollback *rollback = &kernel->rollback;
+    long long cost_ns = rollback->cost_ns > 0 ? rollback->cost_ns : COST_FIRST_NS;
+    return kernel->uncommitted > 0 &&
+           (rollback->cells > 0 || rollback->state == HFI_ROLLBACK_NONE) &&
+           rollback->run_ns >= SHARE * COST_FACTOR * cost_ns;
+}
+
+/* ---- the main worker is dead ---------------------------------------------------- */
+
+static hf_status
+send_wake(hf_kernel *kernel, hfi_worker *worker, hf_error *reterr) {
+    hfi_frame frame;
+    hf_status status = hfi_worker_begin(worker, reterr);
+    if (status != HF_OK)
+        return status;
+    kernel->rollback.id = ++kernel->next_id;
+    hfi_frame_init(&frame, "wake", 2);
+    hfi_frame_add_integer(&frame, "id", kernel->rollback.id);
+    hfi_frame_add_integer(&frame, "execution_count", kernel->count);
+    return hfi_control_send_consume(worker->control, &frame, NULL, 0, reterr);
+}
+
+static void
+succeed(hf_kernel *kernel) {
+    hfi_worker *worker = kernel->rollback.worker;
+    kernel->rollback.worker = NULL;
+    kernel->rollback.state = HFI_ROLLBACK_NONE;
+    worker->role = HFI_HOME;
+    kernel->home = worker;
+}
+
+hfi_rollback_outcome
+hfi_rollback_wake(hf_kernel *kernel) {
+    hfi_rollback *rollback = &kernel->rollback;
+    hfi_worker *worker = rollback->worker;
+    hf_error error = HF_ERROR_INIT;
+    if (rollback->state == HFI_ROLLBACK_NONE || worker->control == NULL ||
+        worker->silent || worker->exited)
+        return HFI_ROLLBACK_FAILED;
+    int is_whole = rollback->state == HFI_ROLLBACK_ASLEEP && rollback->is_whole;
+    if (send_wake(kernel, worker, &error) != HF_OK) {
+        hfi_log("rollback: %s", error.message);
+        hfi_rollback_drop(kernel);
+        return HFI_ROLLBACK_FAILED;
+    }
+    if (!is_whole) {
+        rollback->state = HFI_ROLLBACK_WAKING;
+        worker->deadline_ns = hfi_clock_ns() + COMMIT_WAIT_NS;
+        return HFI_ROLLBACK_WAITS;
+    }
+    worker->deadline_ns = hfi_clock_ns() + hfi_crew_ready_ns();
+    succeed(kernel);
+    return HFI_ROLLBACK_SUCCEEDS;
+}
+
+void
+hfi_rollback_ready(hf_kernel *kernel) {
+    if (kernel->rollback.state == HFI_ROLLBACK_WAKING) {
+        succeed(kernel);
+        hfi_death_settled(kernel, HFI_ROLLBACK_SUCCEEDS);
+    }
+}
+
+int
+hfi_rollback_replied(hf_kernel *kernel, const hfi_worker *worker,
+                     const msgpack_object *reply) {
+    hfi_rollback *rollback = &kernel->rollback;
+    uint64_t generation = 0;
+    hf_error error = HF_ERROR_INIT;
+    if (rollback->state != HFI_ROLLBACK_WAKING || worker != rollback->worker ||
+        hfi_map_integer(reply, "id", 0) != rollback->id)
+        return 0;
+    hf_status status = hfi_handover_publish(kernel, reply, &generation, &error);
+    if (status != HF_OK)
+        hfi_log("rollback: %s", error.message);
+    else
+        hfi_handover_keep_declined(kernel, hfi_map_get(reply, "declined"));
+    hfi_rollback_end(kernel, status == HF_OK);
+    return 1;
+}
+
+void
+hfi_rollback_end(hf_kernel *kernel, int is_saved) {
+    hfi_rollback *rollback = &kernel->rollback;
+    if (rollback->worker->control != NULL)
+        hfi_worker_release(rollback->worker, 1000);
+    rollback->worker = NULL;
+    rollback->state = HFI_ROLLBACK_NONE;
+    hfi_death_settled(kernel, is_saved ? HFI_ROLLBACK_WAITS : HFI_ROLLBACK_FAILED);
+}
