@@ -23,6 +23,7 @@ For whom it pickles, `_context.py` says; what is called when a pickle is read is
 `_restore.py`.
 """
 
+import enum
 import functools
 import io
 import pickle
@@ -35,7 +36,7 @@ import weakref
 import cloudpickle
 from cloudpickle import cloudpickle as _rules
 
-from . import _context, _patches, _restore, _store, codecs
+from . import _context, _patches, _restore, _store, _trial, codecs
 from .codecs import cached_functions
 
 # Memory below this size is not worth a buffer of its own: a page, and a mapping.
@@ -123,6 +124,12 @@ def _ctypes_data():
     return ctypes_data
 
 
+def _enumerations():
+    from .codecs import enumerations
+
+    return enumerations
+
+
 def _numpy_arrays():
     from .codecs import numpy_arrays
 
@@ -170,14 +177,22 @@ class Pickler(cloudpickle.Pickler):
         self._shells = {}  # id of a cell -> its shell
         self._kept = []  # objects whose ids are keys above
         self._numpy = sys.modules.get("numpy")
+        self._trial = _trial.Turn() if _context.in_store() else None
         self._array = getattr(self._numpy, "ndarray", None)
 
     def dump(self, value):
         self.root = value
         super().dump(value)
+        self._finish()
+
+    def _finish(self):
+        if self._trial is not None:
+            self._trial.finish()
 
     def reducer_override(self, obj):
         cls = type(obj)  # isinstance() would ask a proxy what it leads to
+        if self._trial is not None and cls not in _trial.quiet:
+            self._trial.meet(obj, cls)
         if cls is self._array:
             return self._reduce_array(obj)
         if cls is _rules.CellType:
@@ -223,6 +238,11 @@ class Pickler(cloudpickle.Pickler):
             return _reduce_with_dict(obj)
         return super().reducer_override(obj)
 
+    @property
+    def hooked(self):
+        """Whether reading what was pickled runs code of the user's own."""
+        return self._trial is not None and self._trial.hooked
+
     def memory(self, address, size, owner):
         """What to pickle for `size` bytes at `address`, which `owner` keeps alive.
 
@@ -255,11 +275,13 @@ class Pickler(cloudpickle.Pickler):
                     base.__dict__.get(name) is value for base in cls.__mro__[1:]
                 ):
                     attributes.setdefault(name, value)
+            if isinstance(cls, enum.EnumMeta):
+                return _enumerations().reduce_class(cls, attributes, slots)
             make, args = reduced[:2]
             if make is _rules._make_skeleton_class:
                 make, body = _restore.make_class, dict(args[3])
-                if typing.NamedTuple in args[2]:  # it would make its fields again
-                    args = (*args[:2], cls.__bases__, *args[3:])
+                if typing.NamedTuple in args[2] or _restore.is_typed_dict(cls):
+                    args = (*args[:2], cls.__bases__, *args[3:])  # else its fields were made again
                 for name in _restore.LAYOUT.intersection(attributes):  # before `_fields_`
                     body[name] = attributes.pop(name)
                 if "__slots__" in attributes:  # else instances would get a dict
@@ -407,6 +429,18 @@ class _Memory:
 
 def encode(value, add_buffer):
     """Pickle; gives the bytes, the parts out of band, and the classes referred to."""
+    return write(value, add_buffer)[:3]
+
+
+def write(value, add_buffer):
+    """The same, and whether reading it runs code of the user's own."""
+    try:
+        return _write(value, add_buffer)
+    finally:
+        _trial.end_child()
+
+
+def _write(value, add_buffer):
     pickled, notes = None, {}
     try:
         pickled = _pickle(value, notes)
@@ -415,21 +449,21 @@ def encode(value, add_buffer):
             raise
     if pickled is None:
         pickled = _pickle(value, {cached_functions.LEFT_OUT: True})
-    data, buffers, classes = pickled
-    return data, [add_buffer(raw) for raw in buffers], tuple(classes)
+    data, buffers, classes, hooked = pickled
+    return data, [add_buffer(raw) for raw in buffers], tuple(classes), hooked
 
 
 def _pickle(value, notes):
     try:
         data, pickler = _dump(value, notes)
-        return data, pickler.buffers, pickler.classes
+        return data, pickler.buffers, pickler.classes, pickler.hooked
     except pickle.PicklingError as error:  # cloudpickle's, who caught a RecursionError
         if not isinstance(error.__cause__, RecursionError):
             raise
     # Here nothing of the first pickler's is left, whose memo holds dicts.
     deep = _deep().Deep(value, notes)
     data, pickler = _dump(deep, notes)
-    return data, pickler.buffers, deep.classes
+    return data, pickler.buffers, deep.classes, deep.hooked
 
 
 def _dump(value, notes):
@@ -439,8 +473,10 @@ def _dump(value, notes):
     return file.getbuffer(), pickler
 
 
-def decode(data, buffers):
-    """The value that `encode` pickled."""
+def decode(data, buffers, hooked=False):
+    """The value that `encode` pickled; `hooked` as `write` said."""
+    if hooked:
+        _trial.try_to_load(functools.partial(pickle.loads, data, buffers=buffers))
     return pickle.loads(data, buffers=buffers)
 
 

@@ -62,6 +62,7 @@ class DeepPickler(Pickler):
     def dump(self, value):
         self.root = value
         super(Pickler, self).dump(_Plan(self._steps(value)))
+        self._finish()
 
     def persistent_id(self, obj):
         if type(obj) is _Mark:
@@ -195,6 +196,7 @@ class Deep:
         pickler = DeepPickler(file, notes)
         pickler.dump(value)
         self.classes = pickler.classes
+        self.hooked = pickler.hooked
         self._arguments = file.getvalue(), tuple(map(pickle.PickleBuffer, pickler.buffers))
 
     def __reduce__(self):

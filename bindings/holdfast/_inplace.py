@@ -94,20 +94,32 @@ class _Merge:
             values.extend(kind.children(new) if kind else new)
             if kind:
                 found.append((kind, new))
-        for kind, new in found:
-            kind.give(new, self._here.get(id(new), new), self.translate)
+        # All contents first: what can fail, such as a hash, fails before anything has changed.
+        contents = [kind.contents(new, self.translate) for kind, new in found]
+        for (kind, new), held in zip(found, contents):
+            kind.put(self._here.get(id(new), new), held, new)
 
     def translate(self, value):
         """The object that stands for a new one; it itself where none does."""
         if type(value) is not tuple:
             return self._here.get(id(value), value)
-        known = self._tuples.get(id(value))
-        if known is None:
-            items = tuple(map(self.translate, value))
-            same = all(one is other for one, other in zip(items, value))
-            known = self._tuples[id(value)] = value if same else items
-            self._alive.append(value)
-        return known
+        work, begun = [value], set()  # no recursion: tuples may be nested deeply
+        while work:
+            one = work[-1]
+            inner = [item for item in one if type(item) is tuple and id(item) not in self._tuples]
+            if id(one) in self._tuples or (inner and id(one) not in begun):
+                work.pop() if id(one) in self._tuples else work.extend(inner)
+                begun.add(id(one))
+                continue
+            items = tuple(map(self._stand_in, one))
+            same = all(item is other for item, other in zip(items, one))
+            self._tuples[id(one)] = one if same else items
+            self._alive.append(one)
+        return self._tuples[id(value)]
+
+    def _stand_in(self, item):
+        known = self._tuples if type(item) is tuple else self._here
+        return known.get(id(item), item)
 
 
 # ---- the kinds of objects that can take other contents
@@ -127,8 +139,10 @@ class _Sequence:
     def children(self, new):
         return list(new)
 
-    def give(self, new, here, translate):
-        items = [translate(item) for item in new]
+    def contents(self, new, translate):
+        return [translate(item) for item in new]
+
+    def put(self, here, items, new):
         if type(here) is list:
             here[:] = items
         else:
@@ -148,15 +162,19 @@ class _Mapping:
     def children(self, new):
         return [*new.keys(), *new.values()]
 
-    def give(self, new, here, translate):
+    def contents(self, new, translate):
         items = {translate(key): translate(item) for key, item in new.items()}
-        if list(here) != list(items):  # else iterators over it may go on
+        factory = new.default_factory if isinstance(new, collections.defaultdict) else None
+        return items, translate(factory)
+
+    def put(self, here, held, new):
+        items, factory = held
+        if not _are_same(here, items):  # else iterators over it may go on
             here.clear()
-        for key, item in items.items():
-            if key not in here or here[key] is not item:
-                here[key] = item
-        if isinstance(new, collections.defaultdict):
-            here.default_factory = translate(new.default_factory)
+        if not _are_same(here.values(), items.values()):
+            dict.update(here, items)
+        if isinstance(here, collections.defaultdict):
+            here.default_factory = factory
 
 
 class _Set:
@@ -169,10 +187,13 @@ class _Set:
     def children(self, new):
         return list(new)
 
-    def give(self, new, here, translate):
-        items = {translate(item) for item in new}
-        here &= items
-        here |= items
+    def contents(self, new, translate):
+        return {translate(item) for item in new}
+
+    def put(self, here, items, new):
+        if {*map(id, here)} != {*map(id, items)}:  # else iterators over it may go on
+            here.clear()
+            here.update(items)
 
 
 class _Memory:
@@ -194,7 +215,10 @@ class _Memory:
     def children(self, new):
         return ()
 
-    def give(self, new, here, translate):
+    def contents(self, new, translate):
+        return new
+
+    def put(self, here, held, new):
         if here is not new:
             here[:] = new
 
@@ -212,9 +236,11 @@ class _Array:
     def children(self, new):
         return list(new.flat) if new.dtype == object else ()
 
-    def give(self, new, here, translate):
-        if new.dtype == object:
-            items = [translate(item) for item in new.flat]
+    def contents(self, new, translate):
+        return [translate(item) for item in new.flat] if new.dtype == object else None
+
+    def put(self, here, items, new):
+        if items is not None:
             for index, item in enumerate(items):
                 here.flat[index] = item
         elif here is not new:
@@ -235,8 +261,11 @@ class _Function:
     def children(self, new):
         return [*(new.__closure__ or ()), new.__defaults__, new.__kwdefaults__, new.__dict__]
 
-    def give(self, new, here, translate):
-        here.__defaults__ = translate(new.__defaults__)
+    def contents(self, new, translate):
+        return translate(new.__defaults__)
+
+    def put(self, here, defaults, new):
+        here.__defaults__ = defaults
         here.__kwdefaults__ = new.__kwdefaults__
         if here.__code__ != new.__code__:
             here.__code__ = new.__code__
@@ -255,30 +284,52 @@ class _Cell:
         except ValueError:
             return []
 
-    def give(self, new, here, translate):
-        for contents in self.children(new):
-            here.cell_contents = translate(contents)
+    def contents(self, new, translate):
+        return [translate(item) for item in self.children(new)]
+
+    def put(self, here, items, new):
+        for item in items:
+            here.cell_contents = item
 
 
 class _Instance:
-    """Objects whose state is their `__dict__` and slots."""
+    """Objects whose state is their `__dict__` and slots.
+
+    Read and written where it lies: a property or descriptor of the same name isn't asked.
+    """
 
     def fits(self, old, new):
         return True
 
     def pairs(self, old, new):
         before = _state_of(old)
-        return [(before[name], item) for name, item in _state_of(new).items() if name in before]
+        return [(before[key], item) for key, item in _state_of(new).items() if key in before]
 
     def children(self, new):
         return list(_state_of(new).values())
 
-    def give(self, new, here, translate):
-        state = {name: translate(item) for name, item in _state_of(new).items()}
-        for name in _state_of(here).keys() - state.keys():
-            object.__delattr__(here, name)
-        for name, item in state.items():
-            object.__setattr__(here, name, item)
+    def contents(self, new, translate):
+        return {key: translate(item) for key, item in _state_of(new).items()}
+
+    def put(self, here, state, new):
+        for member in filter(_is_slot, _state_of(here).keys() - state.keys()):
+            member.__delete__(here)
+        for member in filter(_is_slot, state):
+            member.__set__(here, state[member])
+        attributes = _dict_of(here)
+        if attributes is not None:
+            own = {key: item for key, item in state.items() if not _is_slot(key)}
+            if not _are_same(attributes, own):  # also those in another order
+                attributes.clear()
+            attributes.update(own)
+
+
+def _is_slot(key):
+    return isinstance(key, types.MemberDescriptorType)
+
+
+def _are_same(one, other):
+    return len(one) == len(other) and all(a is b for a, b in zip(one, other))
 
 
 _KINDS = {
@@ -312,7 +363,7 @@ def _kind_of(value):
     numpy = sys.modules.get("numpy")
     if numpy is not None and cls is numpy.ndarray:
         return _ARRAY
-    if cls.__flags__ & _HEAP_TYPE and not isinstance(value, type) and _is_plain(cls):
+    if cls.__flags__ & _HEAP_TYPE and not issubclass(cls, type) and _is_plain(cls):
         return _INSTANCE
     return None
 
@@ -329,13 +380,23 @@ def _is_plain(cls):
     return cls.__basicsize__ <= size and not cls.__itemsize__
 
 
-def _state_of(value):
-    state = dict(getattr(value, "__dict__", ()))
+def _dict_of(value):
+    """The instance's own dict, whatever its class has made of `__dict__`; or None."""
     for base in type(value).__mro__:
-        for name, member in vars(base).items():
+        found = vars(base).get("__dict__")
+        if isinstance(found, types.GetSetDescriptorType):
+            return found.__get__(value)
+    return None
+
+
+def _state_of(value):
+    """What it holds: attributes by name, slots by their descriptors."""
+    state = dict(_dict_of(value) or ())
+    for base in type(value).__mro__:
+        for member in vars(base).values():
             if isinstance(member, types.MemberDescriptorType):
                 try:
-                    state[name] = member.__get__(value)
+                    state[member] = member.__get__(value)
                 except AttributeError:
                     pass  # an empty slot
     return state

@@ -15,15 +15,24 @@ without showing it, such as through `vars(module)`, stays where it was set (ARCH
 
 An original that was replaced is pickled as a reference to it: by its name it would be what replaced
 it.
+
+A module that isn't imported in a process gets its attributes when it is: to import it for them would
+run its code where the notebook may never want it. Until then they travel on as they came.
+
+What lies behind functions instead of in attributes (`np.set_printoptions(formatter=...)`, a logger's
+handlers) is a `Slot`: read and set by what the worker gives, and otherwise the same.
 """
 
 from __future__ import annotations
 
 import ast
+import functools
 import importlib
 import sys
 import types
 import typing as t
+
+from ._after_import import call_after_import
 
 Chain = tuple[str, ...]  # a name, and attributes from there
 
@@ -36,7 +45,21 @@ class Deleted:
     """The value of a patch that took an attribute away."""
 
 
-_MISSING: t.Any = object()
+MISSING: t.Any = object()
+_SLOT = "_:"  # and a name: the key of a slot
+
+
+class Slot(t.NamedTuple):
+    """A setting that refers to values of the notebook, or may be one.
+
+    `read` gives MISSING where it is as the process made it, and a list or dict made for it anew
+    each time; `write` sets it to that, or back where it gets MISSING. Both are called only where `module` is
+    imported.
+    """
+
+    module: str
+    read: t.Callable[[], t.Any]
+    write: t.Callable[[t.Any], None]
 
 
 class Patches:
@@ -46,19 +69,32 @@ class Patches:
     ----------
     namespace : dict
         The notebook's variables.
+    slots : mapping of str to Slot
+        Settings behind functions, by name.
     """
 
-    def __init__(self, namespace: dict[str, t.Any]):
+    def __init__(
+        self,
+        namespace: dict[str, t.Any],
+        slots: t.Mapping[str, Slot] = types.MappingProxyType({}),
+    ):
         global current
         self._namespace = namespace
+        self._slots = {_SLOT + name: slot for name, slot in slots.items()}
         self._before: dict[str, t.Any] = {}  # what the attribute was, by its key
         self._pending: set[Chain] = set()  # whose module isn't imported yet
+        self._wanted: set[str] = set()  # keys that other processes look at, of such modules
+        self._waiting: dict[str, t.Any] = {}  # values for these
+        self._awaited: set[str] = set()  # modules with a finder that calls us
+        self._last: dict[str, t.Any] = {}  # what slots gave last
         self.keys_of: dict[int, str] = {}  # of originals that could be pickled by name, by id
         current = self
 
     def keys(self) -> list[str]:
         """The attributes that are looked at."""
-        return sorted(self._before)
+        return sorted(
+            self._before.keys() | self._wanted | self._waiting.keys() | self._slots.keys()
+        )
 
     # ---- which attributes
 
@@ -73,8 +109,8 @@ class Patches:
         if not self._pending:
             return
         for chain in list(self._pending):
-            root = self._namespace.get(chain[0], _MISSING)
-            if root is _MISSING:
+            root = self._namespace.get(chain[0], MISSING)
+            if root is MISSING:
                 continue  # until something has that name
             key = _key(root, chain[1:])
             if key is not None:
@@ -85,19 +121,24 @@ class Patches:
     def watch(self, keys: t.Iterable[str]) -> None:
         """Look at these, which another process of the notebook's does."""
         for key in keys:
-            if key not in self._before and _owner(key, sys.modules.get) is not None:
+            if key not in self._slots:
                 self._watch(key)
+                if key not in self._before:
+                    self._wanted.add(key)
+                    self._await(_module(key))
 
     def _watch(self, key: str) -> None:
         owner = _owner(key, sys.modules.get)
         if key in self._before or owner is None:
             return
+        self._wanted.discard(key)
         before = self._before[key] = _read(*owner)
         if hasattr(before, "__qualname__"):
             self.keys_of[id(before)] = key
 
     def original(self, key: str) -> t.Any:
         """What the attribute was before the notebook set it."""
+        importlib.import_module(_module(key))
         self._watch(key)
         return self._before[key]
 
@@ -105,39 +146,90 @@ class Patches:
 
     def collect(self) -> None:
         """Give the namespace what the attributes are now."""
+        self._namespace.update(self._waiting)
         for key, before in self._before.items():
             owner = _owner(key, sys.modules.get)
             now = before if owner is None else _read(*owner)
             if _same(now, before):
                 self._namespace.pop(key, None)
             else:
-                now = Deleted if now is _MISSING else now
-                if not _same(self._namespace.get(key, _MISSING), now):
-                    self._namespace[key] = now
+                self._give(key, Deleted if now is MISSING else now)
+        for key, slot in self._slots.items():
+            if key not in self._waiting:
+                self._collect_slot(key, slot)
+
+    def _collect_slot(self, key: str, slot: Slot) -> None:
+        try:
+            now = slot.read() if slot.module in sys.modules else MISSING
+        except Exception as error:
+            print(f"holdfast: {shown(key)} can't be read: {error}", file=sys.stderr)
+            now = self._last.get(key, MISSING)
+        if now is MISSING:
+            self._namespace.pop(key, None)
+            self._last.pop(key, None)
+            return
+        if _equal(now, self._last.get(key, MISSING)):
+            now = self._last[key]  # so that it is the object that was saved
+        self._last[key] = now
+        self._give(key, now)
+
+    def _give(self, key: str, value: t.Any) -> None:
+        if not _same(self._namespace.get(key, MISSING), value):
+            self._namespace[key] = value
 
     def apply(self, names: t.Iterable[str]) -> None:
         """Make the attributes what the namespace says, for those of these names that are any."""
         for key in filter(is_patch, names):
-            try:
-                self._apply(key)
-            except Exception as error:  # what refuses it here costs one attribute, not the cell
-                print(f"holdfast: {key[1:]} couldn't be carried over: {error}", file=sys.stderr)
+            module = _module(key) if key not in self._slots else self._slots[key].module
+            if module in sys.modules:
+                self._try(key, self._namespace.get(key, MISSING))
+            elif key in self._namespace:
+                self._waiting[key] = self._namespace[key]
+                self._await(module)
+            else:
+                self._waiting.pop(key, None)
         self.withdraw()
 
     def withdraw(self) -> None:
         """Take out of the namespace what `collect` would give it again."""
-        for key in self._before:
+        for key in self.keys():
             self._namespace.pop(key, None)
 
-    def _apply(self, key: str) -> None:
-        owner = _owner(key, importlib.import_module)
+    def _module_of(self, key: str) -> str:
+        return self._slots[key].module if key in self._slots else _module(key)
+
+    def _await(self, module: str) -> None:
+        if module not in self._awaited and module not in sys.modules:
+            self._awaited.add(module)
+            call_after_import(module, functools.partial(self._arrived, module))
+
+    def _arrived(self, module: str) -> None:
+        """It was imported just now; nobody has used it."""
+        self._awaited.discard(module)
+        for key in [key for key in self._wanted if _module(key) == module]:
+            self._watch(key)
+        for key in [key for key in self._waiting if self._module_of(key) == module]:
+            self._try(key, self._waiting.pop(key))
+
+    def _try(self, key: str, value: t.Any) -> None:
+        try:
+            if key in self._slots:
+                self._slots[key].write(value)
+            else:
+                self._set(key, value)
+        except Exception as error:  # what refuses it here costs one attribute, not the cell
+            print(f"holdfast: {shown(key)} couldn't be carried over: {error}", file=sys.stderr)
+
+    def _set(self, key: str, value: t.Any) -> None:
+        owner = _owner(key, sys.modules.get)
         if owner is None:
             raise ImportError("there is no such thing here")
         self._watch(key)
-        value = self._namespace.get(key, self._before[key])
+        if value is MISSING:
+            value = self._before[key]
         now = _read(*owner)
-        if value is _MISSING or value is Deleted:
-            if now is not _MISSING:
+        if value is MISSING or value is Deleted:
+            if now is not MISSING:
                 delattr(*owner)
         elif not _same(value, now):
             setattr(*owner, value)
@@ -149,6 +241,11 @@ current: Patches | None = None
 def is_patch(name: str) -> bool:
     """Whether a name of the namespace stands for an attribute."""
     return name.startswith("_") and ":" in name
+
+
+def shown(key: str) -> str:
+    """A name of the namespace that stands for an attribute, as the user would say it."""
+    return key[1:].removeprefix(":")
 
 
 def reduce(value: object) -> t.Any:
@@ -209,7 +306,7 @@ def _key(root: object, steps: Chain) -> str | None:
         return ""
     for step in steps[:-1]:
         value = _read(value, step)
-        if value is _MISSING:
+        if value is MISSING:
             return None
         if isinstance(value, types.ModuleType):
             module, path = value.__name__, []
@@ -221,14 +318,17 @@ def _key(root: object, steps: Chain) -> str | None:
     return key if found else ""
 
 
+def _module(key: str) -> str:
+    return key[1:].partition(":")[0]
+
+
 def _owner(key: str, find: t.Callable[[str], t.Any]) -> tuple[t.Any, str] | None:
     """Whose attribute a key is, and its name."""
-    module, _, path = key[1:].partition(":")
-    *steps, name = path.split(".")
-    value = find(module)
+    *steps, name = key.partition(":")[2].split(".")
+    value = find(_module(key))
     for step in steps:
         value = _read(value, step)
-    return None if value is None or value is _MISSING else (value, name)
+    return None if value is None or value is MISSING else (value, name)
 
 
 def _read(owner: t.Any, name: str) -> t.Any:
@@ -240,15 +340,24 @@ def _read(owner: t.Any, name: str) -> t.Any:
     if name in attributes:
         return attributes[name]
     if isinstance(owner, type):
-        return _MISSING
+        return MISSING
     kind = type(owner)
     if hasattr(kind, name) or (kind.__module__ != "builtins" and hasattr(kind, "__getattr__")):
         try:
-            return getattr(owner, name, _MISSING)
+            return getattr(owner, name, MISSING)
         except Exception:  # a property's own, which the cell will meet if it asks
-            return _MISSING
-    return _MISSING
+            return MISSING
+    return MISSING
 
 
 def _same(one: object, other: object) -> bool:
     return one is other or (type(one) is type(other) and isinstance(one, _ATOMS) and one == other)
+
+
+def _equal(one: t.Any, other: t.Any) -> bool:
+    """Whether lists and dicts have the same objects in the same places."""
+    if isinstance(one, (list, tuple)) and type(one) is type(other):
+        return len(one) == len(other) and all(map(_equal, one, other))
+    if isinstance(one, dict) and isinstance(other, dict):
+        return list(one) == list(other) and all(map(_equal, one.values(), other.values()))
+    return _same(one, other)

@@ -110,7 +110,15 @@ def make_class(constructor, name, bases, body, identifier, extra):
     cls = _rules._DYNAMIC_CLASS_TRACKER_BY_ID.get(identifier)
     if cls is not None:
         return cls
-    above = {one for base in types.resolve_bases(bases) for one in base.__mro__}
+    with quiet_bases(types.resolve_bases(bases)):
+        cls = _make_quietly(constructor, name, bases, body)
+    return _rules._lookup_class_or_track(identifier, cls)
+
+
+@contextlib.contextmanager
+def quiet_bases(bases):
+    """The notebook's own `__init_subclass__` isn't called meanwhile."""
+    above = {one for base in bases for one in base.__mro__}
     hooks = {
         one: one.__dict__["__init_subclass__"]
         for one in above
@@ -119,16 +127,27 @@ def make_class(constructor, name, bases, body, identifier, extra):
     try:
         for one in hooks:
             one.__init_subclass__ = _quiet(one)
-        cls = _make_quietly(constructor, name, bases, body)
+        yield
     finally:
         for one, hook in hooks.items():
             one.__init_subclass__ = hook
-    return _rules._lookup_class_or_track(identifier, cls)
+
+
+def imported_base(metaclass):
+    """The nearest that isn't the notebook's own."""
+    return next(base for base in metaclass.__mro__ if base.__module__ != "__main__")
+
+
+def is_typed_dict(cls):
+    metaclass = type(cls)
+    return metaclass.__name__ == "_TypedDictMeta" and metaclass.__module__.startswith("typing")
 
 
 def _make_quietly(metaclass, name, bases, body):
     """The class as the nearest imported base of its metaclass makes it."""
-    imported = next(base for base in metaclass.__mro__ if base.__module__ != "__main__")
+    imported = imported_base(metaclass)
+    if metaclass.__name__ == "_TypedDictMeta":  # which takes no dict for a base, as it has itself
+        return type.__new__(metaclass, name, types.resolve_bases(bases), dict(body))
     if imported is metaclass:
         options = {"metaclass": metaclass}
         return types.new_class(name, bases, options, lambda made: made.update(body))

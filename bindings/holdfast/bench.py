@@ -51,9 +51,9 @@ class CellHandOver:
 
 
 def isolated(source: str) -> str:
-    """The cell in a process of its own, unless it has a cell magic already."""
+    """The cell in a clean process, unless it has a cell magic already."""
     first = next((line for line in source.splitlines() if line.strip()), "")
-    return source if first.startswith("%%") else f"%%isolated\n{source}"
+    return source if first.startswith("%%") else f"%%isolated --road=isolated\n{source}"
 
 
 def run_holdfast(notebook: Path, kernel: str, timeout_s: float) -> list[CellHandOver]:

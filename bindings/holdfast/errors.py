@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["NotCarriedError"]
+__all__ = ["NotCarriedError", "QuarantinedError"]
 
 
 class NotCarriedError(NameError):
@@ -20,9 +20,9 @@ class NotCarriedError(NameError):
 
     def __init__(self, name: str, reason: str):
         super().__init__(
-            f"{name!r} can't be carried into this cell's process: {reason}. It lives on at"
-            " home: run this cell there (%%execute_with_scorep --road=home, or as a plain cell), or"
-            " make what it needs from it in the cell itself",
+            f"{name!r} can't be carried into this cell's process: {reason}. It lives on in the"
+            " notebook's own process: run this cell there (%%execute_with_scorep --road=in-process,"
+            " or as a plain cell), or make what it needs from it in the cell itself",
             name=name,
         )
         self.reason = reason
@@ -31,7 +31,25 @@ class NotCarriedError(NameError):
         return type(self), (self.name, self.reason)
 
 
+class QuarantinedError(NotCarriedError):
+    """A variable of the notebook could not be loaded into this process.
+
+    Raised where the name is used. What is stored of it is kept.
+    """
+
+    def __init__(self, name: str, reason: str):
+        NameError.__init__(
+            self,
+            f"{name!r} isn't loaded here: {reason}. What is stored of it is kept: `del {name}`"
+            f" deletes that, binding {name} anew replaces it, and `%holdfast retry {name}` tries to"
+            " load it once more",
+            name=name,
+        )
+        self.reason = reason
+
+
 NotCarriedError.__module__ = "holdfast"
+QuarantinedError.__module__ = "holdfast"
 
 
 def with_reason(error: BaseException, lost: dict[str, str]) -> BaseException:
@@ -49,6 +67,6 @@ def with_reason(error: BaseException, lost: dict[str, str]) -> BaseException:
         return error
     told = (
         f"{error}. A cell made it in a process of its own, and it can't be carried out of that:"
-        f" {lost[name]}. Make it in a plain cell, or with --road=home"
+        f" {lost[name]}. Make it in a plain cell, or with --road=in-process"
     )
     return NameError(told, name=name).with_traceback(error.__traceback__)

@@ -18,6 +18,7 @@ _USAGE = (
     """%holdfast            the session, its variables and the last instrumented cell
 %holdfast last       what the last instrumented cell cost
 %holdfast NAME ...   only these variables
+%holdfast retry NAME ...  load or save once more what was left out because it ended a process
 """
     + travel.USAGE
 )
@@ -25,8 +26,8 @@ _USAGE = (
 _TRACE = "Show where the time of an instrumented cell went; %trace --help tells more."
 
 _ROADS = {
-    "home": "in the notebook's own process (the home road)",
-    "map": "in a process of its own (the map road)",
+    "home": "in the notebook's own process (in-process)",
+    "map": "in a clean process of its own (isolated)",
 }
 
 
@@ -37,6 +38,8 @@ def register(shell: t.Any, worker: t.Any) -> None:
         words = line.split()
         if words and words[0] in travel.COMMANDS:
             print(travel.run(line, worker))
+        elif words[:1] == ["retry"] and words[1:] and worker.names is not None:
+            print(worker.retry(words[1:]))
         else:
             print(render(words, worker))
 

@@ -51,6 +51,7 @@ _BUILT_IN: dict[str, str] = {
     "_struct": "remade",
     "_weakrefset": "weak_references",
     "argparse": "parsers",
+    "builtins": "wrapped_objects",
     "bz2": "archives",
     "functools": "cached_functions",
     "gzip": "archives",
@@ -66,6 +67,7 @@ _BUILT_IN: dict[str, str] = {
     "random": "remade",
     "socket": "connections",
     "tempfile": "archives",
+    "typing": "type_parameters",
     "jax": "jax_arrays",
     "jaxlib": "jax_arrays",
     "keras": "keras_models",
@@ -167,7 +169,7 @@ def entry_points() -> dict[str, t.Any]:
     global _entry_points
     if _entry_points is None:
         _entry_points = {}
-        if any(map(_has_some, sys.path)):
+        if any(_has_some(entry) for entry in sys.path if isinstance(entry, str)):
             from importlib import metadata
 
             _entry_points = {point.name: point for point in metadata.entry_points(group=GROUP)}

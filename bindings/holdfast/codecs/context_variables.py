@@ -21,6 +21,8 @@ from . import Codec, register
 _Variable: t.TypeAlias = "contextvars.ContextVar[t.Any]"
 _Place: t.TypeAlias = "str | tuple[str, str]"  # its number, or module and name
 
+_OWN = "__main__", "__mp_main__"  # the notebook's, by two names
+
 _places: dict[_Variable, _Place] = {}
 _by_number: dict[str, _Variable] = {}
 
@@ -54,7 +56,7 @@ def _place_of(variable: _Variable) -> _Place:
 
 def _place_in_a_module(variable: _Variable) -> tuple[str, str] | None:
     for module, loaded in list(sys.modules.items()):
-        if module != "__main__":
+        if module not in _OWN and getattr(loaded, "__spec__", None) is not None:
             for name, value in list(getattr(loaded, "__dict__", {}).items()):
                 if value is variable:
                     return module, name

@@ -53,7 +53,7 @@ class Frontend:
             raise MonitorError("the monitor is told what to do by the main thread only")
         self.channel.send("monitor", action=action, **fields)
         answer = self.channel.wait_for("monitor")
-        fd = self.channel.take_descriptors(1)[0] if answer.get("found") else None
+        fd = self.channel.take_descriptors(answer)[0] if answer.get("found") else None
         if fd is None or answer.get("error"):
             raise MonitorError(answer.get("error") or "the monitor is gone")
         if action == "open":

@@ -42,7 +42,7 @@ __all__ = [
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _recorder.exclude(os.path.dirname(_HERE) + os.sep, callees=True)
 _recorder.exclude(os.path.join(_HERE, "wrapping.py"))
-_recorder.exclude(os.path.join(os.path.dirname(_HERE), "worker", "after_import.py"))
+_recorder.exclude(os.path.join(os.path.dirname(_HERE), "_after_import.py"))
 _recorder.exclude("<frozen importlib")
 
 

@@ -15,7 +15,7 @@ import os
 import sys
 import typing as t
 
-from .after_import import call_after_import
+from holdfast._after_import import call_after_import
 
 # Module -> the shared libraries of its that take memory by posix_memalign, each after those that
 # may give back what it took.

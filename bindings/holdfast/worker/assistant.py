@@ -56,7 +56,11 @@ class Assistant(Worker):
             super()._sort(frame)
 
     async def _debug(self, frame: Frame) -> None:
-        content = await self.debugger.process(frame["header"], _message(frame)["content"])
+        try:
+            content = await self.debugger.process(frame["header"], _message(frame)["content"])
+        except Exception as error:
+            self._unreadable(frame, error)()
+            return
         if content is None:
             self.channel.send("reply", id=frame["id"], home=True)
         else:
@@ -64,7 +68,7 @@ class Assistant(Worker):
 
     def op_debug(self, frame: Frame) -> None:
         """The frontend connects the debugger with a process."""
-        self.debugger.connect(frame["target"], *self.channel.take_descriptors(1))
+        self.debugger.connect(frame["target"], *self.channel.take_descriptors(frame))
 
     async def _answer(self, frame: Frame, message: dict[str, t.Any]) -> Frame:
         if frame["type"] in _SHOWS_NAMES:
@@ -95,9 +99,8 @@ class Assistant(Worker):
             from holdfast import _store
 
             self._names = _store.Names(self.session)
-            carried = self._names.extra("state") or {}
-            wanted = {key: carried[key] for key in ("directory", "path") if key in carried}
-            state.apply(wanted, state.capture(self.shell), self.shell)
+            carried = self._names.extra("state")
+            state.apply(carried, state.capture(self.shell), self.shell, ("directory", "path"))
             listed = {entry["name"] for entry in self._names.listing()}
             self.shell.user_ns.update(dict.fromkeys(listed, _Unbound()))
         self._names.bind(self.shell.user_ns, names=set(_WORD.findall(code)))

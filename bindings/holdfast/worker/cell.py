@@ -21,7 +21,8 @@ import time
 import typing as t
 import warnings
 
-from holdfast import _store
+from holdfast import _store, _trial
+from holdfast._patches import is_patch, shown
 from holdfast.codecs import handles, lending, widgets
 from holdfast.errors import NotCarriedError
 
@@ -37,6 +38,7 @@ from .recording import Recording, refuse
 from .requests import Worker
 from .settings import figures, state
 from .stock import stock
+from .template import is_library
 
 _WHILE_SECONDS = 0.1  # without a cell: there is time
 _PATIENCE_SECONDS = 0.005  # until one looks again whether a cell's code runs; longer each time
@@ -143,9 +145,10 @@ class Cell(Worker):
         if instrument.get("isolated", False) or not arguments:
             return
         if self.session is not None:
-            carried = _store.Names(self.session).extra("state") or {}
-            wanted = {key: carried[key] for key in ("environment", "directory") if key in carried}
-            state.apply(wanted, state.capture(self.shell), self.shell)
+            carried = _store.Names(self.session).extra("state")
+            state.apply(
+                carried, state.capture(self.shell), self.shell, ("environment", "directory")
+            )
         with contextlib.suppress(OSError, RuntimeError):  # told when the recording is opened
             if self.recording.needs_restart(arguments):
                 restarted.restart(frame, self.channel, self.session)
@@ -159,8 +162,7 @@ class Cell(Worker):
         # Not before: it leases a generation, and a standby may wait for hours.
         self.names = _store.Names(self.session)
         # Environment and sys.path first: unpickling imports modules.
-        carried = self.names.extra("state") or {}
-        state.apply(carried, self._state, self.shell)
+        state.apply(self.names.extra("state"), self._state, self.shell)
         memory = self.names.extra("results")
         last = {} if memory is None else results.last_names(memory)
         patches = self.shell.patches
@@ -173,7 +175,12 @@ class Cell(Worker):
         figures.settle(self.shell, code)
         if memory is not None:
             results.restore(self.shell, memory)
+        self.absent.note(
+            {name: why for name, why in bound["absent"].items() if _trial.is_quarantine(why)}
+        )
         self.not_carried = {**bound["absent"], **self.not_carried}
+        for name in filter(is_patch, self.not_carried):
+            state.told.tell(shown(name), self.not_carried[name])
         self.lost = self.names.extra("lost") or {}
         for name, numbered in last.items():
             if numbered in self.not_carried:
@@ -200,9 +207,8 @@ class Cell(Worker):
     def _fetch_handle(self, number: int) -> int | None:
         """The descriptor of a file that the home has open."""
         self.channel.send("want_handle", handle=number)
-        if not self.channel.wait_for("handle").get("found"):
-            return None
-        return self.channel.take_descriptors(1)[0]
+        answer = self.channel.wait_for("handle")
+        return self.channel.take_descriptors(answer)[0] if answer.get("found") else None
 
     # ---- out
 
@@ -213,6 +219,7 @@ class Cell(Worker):
         stock.learn(self.session, code)
         preparation.undo(self.session, self._copied)
         widgets.leave(self.shell.user_ns)
+        _trial.configure(self.session, encodes=True, decodes=False, is_library=is_library)
         self._tell_imports()
         self._collect_patches()
         saved = self.names.save(
@@ -221,7 +228,7 @@ class Cell(Worker):
             touched=self._reached,
             holders=results.holders(self.shell),
             extra={
-                "state": state.capture(self.shell),
+                "state": state.pack(state.capture(self.shell)),
                 "results": results.capture(self.shell),
             },
         )

@@ -12,9 +12,9 @@ import typing as t
 from IPython.core.error import UsageError
 
 COMMANDS = {
-    "execute_with_scorep": "Record this cell; --road=map in a process of its own, --road=home in the"
-    " notebook's.",
-    "isolated": "Run this cell in a process of its own, without recording.",
+    "execute_with_scorep": "Record this cell. If it kills its process, the notebook is as before it."
+    " --road=isolated: in a clean process of its own.",
+    "isolated": "The same without recording.",
     "scorep_env": "Lines NAME=value below it are settings for Score-P.",
     "scorep_python_binding_arguments": "Arguments such as --noinstrumenter for the cells to come.",
     "enable_multicellmode": "From here on cells are marked, to be recorded as one.",

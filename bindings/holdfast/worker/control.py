@@ -20,6 +20,8 @@ from __future__ import annotations
 
 import array
 import collections
+import fcntl
+import mmap
 import os
 import select
 import socket
@@ -29,6 +31,8 @@ import typing as t
 
 import msgpack
 
+from holdfast import _store
+
 VERSION = 1
 _HEAD = struct.Struct(">I")
 _LENGTH_MAX = 2**31 - 1
@@ -36,12 +40,23 @@ _ANCILLARY_SIZE = socket.CMSG_SPACE(8 * 4)  # eight descriptors
 _SIGNAL_SECONDS = 0.1
 _RECEIVE_SIZE = 1 << 16
 _LARGE = 1 << 16  # bytes that are not copied into a frame
+_TALLY_SIZE = 24  # hfi_tally
+_DESCRIPTORS = "descriptors"  # key of a received frame; none that travels has it
+_COUNTS: dict[t.Any, int] = {"fork": 3, "protect": 3, "output": 1, "debug": 1, "subshells": 1}
 
 Frame = dict[str, t.Any]
 
 
 class ChannelClosed(Exception):
     """The frontend closed its end, or this process is a forked child of a worker."""
+
+
+def _announced(frame: Frame) -> int:
+    """How many descriptors come with a frame."""
+    op = frame.get("op")
+    if op in ("handle", "monitor"):
+        return int(bool(frame.get("found")))
+    return _COUNTS.get(op, 0)
 
 
 def _checked(length: int) -> int:
@@ -130,6 +145,7 @@ class Channel:
         self._received = bytearray()
         self._frames: collections.deque[Frame] = collections.deque()
         self._descriptors: list[int] = []
+        self._pipes: tuple[int, ...] = ()
         self._ended = False
         self.sending = 0  # main thread inside send(): see interrupt.py
         self.after_send: t.Callable[[], None] | None = None
@@ -151,6 +167,7 @@ class Channel:
         sock, self._socket = self._socket, None
         if sock is not None:
             sock.close()
+        self._forget_pipes()
 
     def abandon(self) -> None:
         """In a forked child: leave the channel to the parent."""
@@ -158,6 +175,56 @@ class Channel:
         self.after_send = None
         self.sending = 0
         self.close()
+
+    def begin_anew(self) -> None:
+        """In a fork whose descriptor is the end of another channel: nothing of the old one's."""
+        for fd in self._descriptors:
+            os.close(fd)
+        self._descriptors.clear()
+        self._frames.clear()
+        self._received.clear()
+        self._ended = False
+        self._send_lock = threading.RLock()
+        self.sending = 0
+        self._main = threading.main_thread().ident
+        self._forget_pipes()
+
+    # ---- what is written to the pipes beside
+
+    def watch(self, tally: int, first: int, second: int) -> None:
+        """Say with each frame how much had been written to these pipes by then.
+
+        Parameters
+        ----------
+        tally
+            Descriptor of what the frontend has read of them (hfi_tally); it is ours from now on.
+        first, second
+            The pipes. Copied: the user may point 1 and 2 elsewhere.
+        """
+        self._forget_pipes()
+        pipes = (fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3) for fd in (first, second))
+        self._pipes = (tally, *pipes)
+        self._tally = mmap.mmap(tally, _TALLY_SIZE, prot=mmap.PROT_READ)
+
+    @property
+    def tally(self) -> int:
+        """Its descriptor; -1 where nothing is watched."""
+        return self._pipes[0] if self._pipes else -1
+
+    def written(self) -> list[int] | None:
+        """Bytes that were ever written to each pipe; None where the frontend has read all."""
+        if not self._pipes:
+            return None
+        try:
+            return _store._pipes_written(self._tally, *self._pipes[1:])
+        except OSError:  # the user closed everything
+            self._pipes = ()
+            return None
+
+    def _forget_pipes(self) -> None:
+        pipes, self._pipes = self._pipes, ()
+        for fd in pipes:
+            os.close(fd)
 
     # ---- sending
 
@@ -175,6 +242,9 @@ class Channel:
             The frontend is gone, or this is a forked child.
         """
         fields["op"] = op
+        written = self.written()
+        if written is not None:
+            fields["raw"] = written
         if any(map(_is_large, fields.values())):
             first, *rest = _encode_large(fields)
             self.send_bytes(first, rest=rest)
@@ -243,6 +313,12 @@ class Channel:
             body = bytes(memoryview(received)[start + _HEAD.size : end])
             frame = msgpack.unpackb(body, raw=False, strict_map_key=False)
             if isinstance(frame, dict):
+                count = _announced(frame)
+                if count:
+                    # They came with its first byte. Frames aren't handled in their order: a cell
+                    # that waits for a file leaves a debugger's socket, which came before, alone.
+                    frame[_DESCRIPTORS] = self._descriptors[:count]
+                    del self._descriptors[:count]
                 self._frames.append(frame)
             start = end
         if start:
@@ -285,11 +361,11 @@ class Channel:
             select.select([self.fileno()], [], [], _SIGNAL_SECONDS)
             self._fill(wait=False)
 
-    def take_descriptors(self, count: int) -> list[int]:
-        """Return the oldest `count` received descriptors; the caller owns them."""
-        if len(self._descriptors) < count:
-            raise ValueError(f"{count} descriptors were announced, {len(self._descriptors)} came")
-        taken, self._descriptors = self._descriptors[:count], self._descriptors[count:]
+    def take_descriptors(self, frame: Frame) -> list[int]:
+        """Return the descriptors that came with a frame; the caller owns them."""
+        taken = frame.pop(_DESCRIPTORS, [])
+        if len(taken) != _announced(frame):
+            raise ValueError(f"{_announced(frame)} descriptors were announced, {len(taken)} came")
         for fd in taken:
             os.set_inheritable(fd, False)
         return taken

@@ -76,6 +76,11 @@ class Health:
         if not _modules:
             note_modules()
 
+    @property
+    def spares(self) -> dict[int, int]:
+        """Descriptors 1 and 2: where each can be had again."""
+        return self._spares
+
     def begin(self) -> dict[str, t.Any]:
         """Before the code of a cell: the builtins that it finds, for `check`."""
         return _dict(_names)

@@ -15,24 +15,28 @@ import sys
 import threading
 import typing as t
 
-from holdfast import _store
+from holdfast import _store, _trial
 from holdfast._patches import is_patch
 from holdfast._threads import alone, is_service
 from holdfast.codecs import handles, lending, widgets
 
 from . import preparation
+from .absent import told
 from .analysis.touched import Touched
-from .control import Frame
+from .control import VERSION, Frame
 from .imports import ImportTeller
 from .ipython import results
 from .process import trim_heap
 from .remaking import remake
 from .requests import Worker
 from .road import Road
+from .rollback import Rollback
 from .settings import figures, state
 from .subshells import Subshells, SubshellThread
+from .template import is_library
 
 _SUBSHELL_RAN = "a subshell ran code"
+_RETRIED = "%holdfast retry"
 _WIDGETS_CAME = "widgets came home, and stay"
 _LOOK_SECONDS = 0.005
 _RUNS_MAX = 256  # as many as the frontend keeps
@@ -59,10 +63,12 @@ class Home(Worker):
         handles.table.fetch = lambda number: None  # what a cell made was sent before
         lending.desk.answers = True
         self._owed: set[str] = set()  # names with memory that the store has no bytes of
+        self._told_stays: dict[str, str] = {}  # what stays because saving it ended a process
         if self.session is not None:
+            _trial.configure(self.session, encodes=True, decodes=True, is_library=is_library)
             self.names = _store.Names(self.session)
             if self.session.generation > 0:
-                self._take_over()
+                self._context.run(self._take_over)  # context variables are those of all cells
         from holdfast import alias, magics
 
         alias.install()
@@ -72,17 +78,19 @@ class Home(Worker):
             self.touched = Touched(self.shell, self.names)
             self.shell.saw_code = self.touched.ran
         self.road = Road(self, is_service)
+        self.rollback = Rollback(self)
         self._requested = False  # a request runs
         self.subshells = Subshells(self.serve_aside, self.interrupts)
 
     def _take_over(self) -> None:
         """Begin with what is committed: the home before this one died."""
-        state.apply(self.names.extra("state") or {}, state.capture(self.shell), self.shell)
+        state.apply(self.names.extra("state"), state.capture(self.shell), self.shell)
         bound = self.names.bind(self.shell.user_ns)
         for _ in remake(self.names, self.shell.user_ns, bound["absent"]):
             pass
         self.shell.patches.apply(list(self.shell.user_ns))
         self._sealed = bound["bytes_mapped"] > 0
+        self.absent.note(bound["absent"])
         _tell_lost(bound["absent"])
         self._learnt = self.names.extra("written") or {}
         self.lost = self.names.extra("lost") or {}
@@ -154,7 +162,7 @@ class Home(Worker):
 
     def op_subshells(self, frame: Frame) -> None:
         """The frontend's second channel."""
-        self.subshells.open(*self.channel.take_descriptors(1))
+        self.subshells.open(*self.channel.take_descriptors(frame))
 
     async def _answer(self, frame: Frame, message: dict[str, t.Any]) -> Frame:
         """ipykernel's own answer. To complete or to inspect runs properties and such."""
@@ -177,6 +185,24 @@ class Home(Worker):
         if told:
             self._learnt = preparation.remember(self._learnt, told[0], told[1:])
 
+    # ---- the rollback
+
+    def op_protect(self, frame: Frame) -> None:
+        """Make a fork that holds the notebook as it is now (rollback.py)."""
+        made = self.rollback.make(*self.channel.take_descriptors(frame))
+        self._sealed = True  # own memory is private from here on
+        if made:  # else this is the fork, which woke
+            self.channel.send("protected", id=frame["id"], **made)
+
+    def begin_anew(self) -> None:
+        """Be the main worker, which this process is the fork of."""
+        self.subshells = Subshells(self.serve_aside, self.interrupts)
+        self.shell.runs = []  # the frontend tells of all
+        for finder in sys.meta_path:
+            if isinstance(finder, ImportTeller):
+                finder.begin_anew()
+        self.channel.send("ready", version=VERSION, pid=os.getpid())
+
     # ---- requests of the frontend without user code
 
     def op_commit(self, frame: Frame) -> None:
@@ -198,28 +224,30 @@ class Home(Worker):
         if touched is not None:
             touched.update(filter(is_patch, self.shell.user_ns))
         touched = self._begin_lending(frame, touched)
-        saved = self.names.save(
-            self.shell.user_ns,
-            hidden=results.hidden_names(self.shell),
-            touched=touched,
-            holders=results.holders(self.shell),
-            extra={
-                "state": self._committed_state,
-                "results": results.capture(self.shell),
-                "written": self._learnt,
-                "lost": self._still_lost(),
-                "program": sys.implementation.cache_tag,  # who can read the encodings
-                "history": self.shell.history_manager.session_number,
-            },
-        )
-        self.shell.patches.withdraw()
+        try:
+            saved = self.names.save(
+                self.shell.user_ns,
+                hidden=results.hidden_names(self.shell),
+                touched=touched,
+                holders=results.holders(self.shell),
+                extra={
+                    "state": state.pack(self._committed_state),
+                    "results": results.capture(self.shell),
+                    "written": self._learnt,
+                    "lost": self._still_lost(),
+                    "program": sys.implementation.cache_tag,  # who can read the encodings
+                    "history": self.shell.history_manager.session_number,
+                },
+            )
+        finally:
+            self.shell.patches.withdraw()
         self.touched.learn(saved.pop("code"), saved.pop("held"))
         self.touched.count_strays()
         if saved["prepared"] is not None:
             reply["prepared"] = saved["prepared"]
         else:
             self.touched.settle()
-        reply |= self.road.saved(saved["declined"])
+        reply |= self.road.saved()
         self.last_commit = {
             "seconds": saved["seconds"],
             "bytes_copied": saved["bytes_copied"],
@@ -230,9 +258,31 @@ class Home(Worker):
             "names_encoded": saved["names_encoded"],
             "reason": reason,
         }
+        self._tell_stays(saved["declined"])
         declined = dict(saved["declined"])
         self.channel.send("reply", declined=declined, report=self.last_commit, **reply)
         self._note_owed(saved["saved"])
+
+    def _tell_stays(self, declined: t.Mapping[str, str]) -> None:
+        """Of what ended a process that tried to save it, once."""
+        stays = {name: why for name, why in declined.items() if _trial.is_kept(why)}
+        for name, why in sorted(stays.items()):
+            if self._told_stays.get(name) != why:
+                print(
+                    f"holdfast: {name} stays in the notebook's own process, and is in no commit:"
+                    f" {why}. It isn't tried again until {name} is bound to another object, or by"
+                    f" `%holdfast retry {name}`; everything else is saved",
+                    file=sys.stderr,
+                )
+        self._told_stays = stays
+
+    def retry(self, wanted: list[str]) -> str:
+        """As any worker; the next commit looks at all."""
+        text, bound = self.absent.retry(wanted, self.names)
+        if self.touched is not None:
+            self.touched.learn(bound["code"])
+            self.touched.anything(_RETRIED)
+        return text
 
     def _begin_lending(self, frame: Frame, touched: set[str] | None) -> set[str] | None:
         """What a commit is to look at: what is owed, too, where it must hold the bytes."""
@@ -269,7 +319,7 @@ class Home(Worker):
     def op_handle(self, frame: Frame) -> None:
         """A descriptor that a cell made; the commit to be adopted names it."""
         if frame.get("found"):
-            handles.table.arrive(frame["handle"], *self.channel.take_descriptors(1))
+            handles.table.arrive(frame["handle"], *self.channel.take_descriptors(frame))
 
     def op_want_handle(self, frame: Frame) -> None:
         """A cell worker decodes a file that is open here."""
@@ -307,7 +357,7 @@ class Home(Worker):
     def _adopt(self, has_state: bool = True) -> dict[str, t.Any]:
         """Take over what differs in the current generation; what Names.adopt tells of it."""
         if has_state:  # of the process: where modules are found, which decoding imports
-            new = _store.Names(self.session).extra("state") or {}
+            new = _store.Names(self.session).extra("state")
             state.apply(new, self._committed_state, self.shell)
         adopted = self.names.adopt(self.shell.user_ns)
         for found, part in remake(self.names, self.shell.user_ns, adopted["absent"]):
@@ -319,7 +369,12 @@ class Home(Worker):
             self.touched.anything(_WIDGETS_CAME)
         _tell_apart(adopted["apart"])
         self._sealed |= bool(adopted["changed"])
-        _tell_lost(adopted["absent"])
+        absent = adopted["absent"]
+        for name in absent:
+            self.shell.user_ns.pop(name, None)  # the cell changed it: that isn't it any more
+        self.absent.note(absent)
+        self.lost |= {name: why for name, why in absent.items() if not _trial.is_quarantine(why)}
+        _tell_lost(absent)
         return adopted
 
     def op_ran(self, frame: Frame) -> None:
@@ -376,7 +431,7 @@ def _tell_apart(names: list[str]) -> None:
         )
 
 
-def _tell_lost(absent: t.Mapping[str, str]) -> None:
-    if absent:
-        told = "; ".join(f"{name} ({reason})" for name, reason in sorted(absent.items()))
-        print(f"holdfast: not carried home: {told}", file=sys.stderr)
+def _tell_lost(reasons: t.Mapping[str, str]) -> None:
+    text = told(reasons)
+    if text:
+        print(text, file=sys.stderr)

@@ -34,6 +34,10 @@ class ImportTeller:
     def __init__(self, channel: Channel):
         self._channel = channel
         self._told: set[str] = set()
+        self.begin_anew()
+
+    def begin_anew(self) -> None:
+        """Tell of what this process imports, and not of what a fork of it does."""
         self._pid = os.getpid()
 
     def find_spec(self, name: str, path: t.Any = None, target: t.Any = None) -> None:

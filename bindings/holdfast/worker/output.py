@@ -10,6 +10,9 @@ A text belongs to the cell that wrote it. The parent is a context variable, so a
 a cell left running goes on under that cell's header; a thread has no context of its own (before
 Python 3.14), and takes the cell that runs now. This is what ipykernel's streams do.
 
+What C code and child processes write to fds 1 and 2 goes through pipes. Each frame says how much
+that was until then, so that all is shown in the order in which it was written.
+
 In a forked child there is no channel: text goes to the file descriptor, a pipe of the
 frontend.
 """
@@ -100,10 +103,12 @@ class Stream(io.TextIOBase):
             data = text.encode("utf-8", "backslashreplace")
         parent = self._text_parent
         try:
-            if parent is None or self._parents.is_running(parent):
+            running = parent is None or self._parents.is_running(parent)
+            if running and self._channel.written() is None:
                 self._channel.send_bytes(self._frame(data))
             else:
-                self._channel.send("stream", name=self.name, text=data.decode(), parent=parent)
+                whose = {} if running else {"parent": parent}
+                self._channel.send("stream", name=self.name, text=data.decode(), **whose)
         except ChannelClosed:
             _write_all(self._fd, data)
 

@@ -19,6 +19,7 @@ import sys
 import typing as t
 
 _PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
 _EXIT_SECONDS = 5.0
 _LIBC = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 _DEFAULTS = (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD, signal.SIGALRM)
@@ -47,6 +48,18 @@ def die_with(parent: int) -> None:
         _LIBC.prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
     if os.getppid() != parent:
         os._exit(1)  # it died before we asked
+
+
+class Forks:
+    """What Python's hooks for forks have to know of the fork that runs them."""
+
+    makes_rollback = False  # it goes on as the process that it is a fork of
+
+
+def adopt_orphans() -> None:
+    """Be the parent of descendants whose own parent has ended, where there is such a thing."""
+    if _LIBC is not None:
+        _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def trim_heap() -> None:

@@ -130,7 +130,7 @@ class Recording:
         report["recorder"] = self._recorded_by
         report["seconds_recorder"] = self._overhead(counts)
         if self._shown:
-            reply["trace"] = self._shown
+            reply["trace"], self._shown = self._shown, ""
             report["verdict"] = os.environ.get("HOLDFAST_VERDICT", "").lower() not in _OFF
         return reply
 

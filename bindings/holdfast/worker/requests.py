@@ -27,6 +27,7 @@ from holdfast._patches import Patches
 from holdfast.errors import with_reason
 
 from . import arrays
+from .absent import Absent
 from .control import VERSION, Channel, ChannelClosed, Frame
 from .debug import debuggee
 from .health import Health
@@ -35,6 +36,7 @@ from .ipython import application
 from .ipython.shell import interrupted
 from .parents import Parents
 from .process import leave
+from .settings import kept
 from .subshells import SubshellThread
 from .usage import word
 
@@ -47,6 +49,8 @@ class Worker:
     config: dict[str, t.Any] = {}
     app: application.WorkerApp
     kernel: t.Any  # WorkerKernel
+    names: t.Any = None  # holdfast._store.Names, where there is a session
+    absent: Absent
     shell: t.Any  # ZMQInteractiveShell
 
     def __init__(self, channel: Channel, session: t.Any, first: Frame | None = None):
@@ -76,7 +80,8 @@ class Worker:
         self.shell.channel = self.channel
         self.shell.rewrite_exception = self.rewrite_exception
         self.shell.begin_code = self.interrupts.begin_code
-        self.shell.patches = Patches(self.shell.user_ns)
+        self.shell.patches = Patches(self.shell.user_ns, kept.slots(self.shell))
+        self.absent = Absent(self.shell)
         waits = loop._selector.fileno()  # type: ignore[attr-defined]
         self.shell.health = Health((self.channel.fileno(), waits))
         loop.call_soon(self._begin)
@@ -104,6 +109,10 @@ class Worker:
 
     def prepare(self) -> None:
         """What a kind of worker does before it says that it is ready."""
+
+    def forget_requests(self) -> None:
+        """What came and wasn't begun is another process's."""
+        self._waiting.clear()
 
     def finish(self) -> None:
         """Leave the loop; no further frame is handled."""
@@ -183,19 +192,28 @@ class Worker:
         """After what came before it: the last cell's changes and its line of the history."""
         self.finish()
 
+    def op_output(self, frame: Frame) -> None:
+        """What the frontend reads of fds 1 and 2 is counted there."""
+        (tally,) = self.channel.take_descriptors(frame)
+        self.channel.watch(tally, 1, 2)
+
     def op_debug(self, frame: Frame) -> None:
         """The debugger, which is in the assistant, wants in."""
-        (fd,) = self.channel.take_descriptors(1)
+        (fd,) = self.channel.take_descriptors(frame)
         debuggee.begin(fd, wait=bool(frame.get("waits")))
 
     # ---- Jupyter requests
 
     async def _request(self, frame: Frame, concurrent: bool = False) -> None:
-        message = _message(frame)
-        msg_id = message["header"].get("msg_id", "")
-        if not concurrent:
-            self.parents.begin(frame["header"], msg_id)
-        self.kernel.set_parent([b""], message)
+        try:
+            message = _message(frame)
+            if not concurrent:
+                self.parents.begin(frame["header"], message["header"].get("msg_id", ""))
+            self.kernel.set_parent([b""], message)
+        except BaseException as error:
+            self.parents.end()
+            self._unreadable(frame, error)()
+            return
         try:
             if frame["type"] == "execute_request":
                 reply = await self.execute(frame, message)
@@ -211,6 +229,11 @@ class Worker:
             self.parents.end()
         self.channel.send("reply", id=frame["id"], **reply)
 
+    def _unreadable(self, frame: Frame, error: BaseException) -> t.Callable[[], None]:
+        """What sends the reply to a request that the frontend let through and can't be begun."""
+        content = self.app.session.pack(_error_content(error))
+        return functools.partial(self.channel.send, "reply", id=frame["id"], content=content)
+
     def _failed(self, frame: Frame, message: dict[str, t.Any], error: BaseException) -> Frame:
         """The reply where none could be made."""
         self._flush()
@@ -223,8 +246,11 @@ class Worker:
 
     async def serve_aside(self, frame: Frame, subshell: SubshellThread) -> t.Callable[[], None]:
         """Serve a request in a subshell's thread; what is called then sends the reply."""
-        message = _message(frame)
-        self.parents.begin_aside(frame["header"], message["header"].get("msg_id", ""))
+        try:
+            message = _message(frame)
+            self.parents.begin_aside(frame["header"], message["header"].get("msg_id", ""))
+        except BaseException as error:
+            return self._unreadable(frame, error)
         # None of it says that the thread's parent is the last of all: other threads' stay.
         if hasattr(self.shell, "set_thread_parent"):
             self.shell.set_thread_parent(message)
@@ -279,7 +305,9 @@ class Worker:
                 self.shell.span, self.shell.began = {}, functools.partial(self._began, frame["id"])
                 said = word(io=False)  # it is asked for when the code begins
                 self.channel.send("started", id=frame["id"], begin=said, **self.shell.recorded)
-                reply = await self._run_cell(frame, message)
+                whole = text if code is None else code
+                with self.absent.deletable(whole, self.names, self.lost):
+                    reply = await self._run_cell(frame, message)
                 if self.channel.open:  # not in a child that the cell forked
                     span = self.shell.span
                     if "end" not in span:  # no code ran, or it was interrupted
@@ -326,7 +354,13 @@ class Worker:
 
     def rewrite_exception(self, error: BaseException) -> BaseException:
         """The exception as the user sees it."""
-        return with_reason(interrupted(error, self.interrupts.cancelled), self.lost)
+        error = interrupted(error, self.interrupts.cancelled)
+        explained = with_reason(error, self.lost)
+        return self.absent.explain(error) if explained is error else explained
+
+    def retry(self, wanted: list[str]) -> str:
+        """%holdfast retry: load once more what could not be loaded."""
+        return self.absent.retry(wanted, self.names)[0]
 
     def _flush(self) -> None:
         for stream in self.app.streams:
@@ -339,7 +373,7 @@ class Worker:
 
 
 def _message(frame: Frame) -> dict[str, t.Any]:
-    header = json.loads(frame["header"])
+    header = _loads(frame["header"])
     return {
         "header": header,
         "msg_id": header.get("msg_id", ""),
@@ -352,7 +386,10 @@ def _message(frame: Frame) -> dict[str, t.Any]:
 
 
 def _loads(data: bytes | None) -> dict[str, t.Any]:
-    return json.loads(data) if data else {}
+    found = json.loads(data) if data else {}
+    if not isinstance(found, dict):
+        raise TypeError(f"a part of the message is a {type(found).__name__}, not an object")
+    return found
 
 
 def _in_words(error: BaseException) -> str:

@@ -31,14 +31,16 @@ from .control import Channel, Frame
 def restart(frame: Frame, channel: Channel, session: t.Any) -> None:
     """Execute Python again for this request. Returns only where that is impossible."""
     request = os.memfd_create("request", 0)
+    frame["tally"] = channel.tally
     os.write(request, msgpack.packb(frame))
     descriptors = {"control": channel.fileno(), "request": request}
     if session is not None:
         # Of its own, since closing a session closes its descriptor.
         descriptors["session"] = os.dup(session.fd)
         session.close()
-    for descriptor in descriptors.values():
-        os.set_inheritable(descriptor, True)
+    for descriptor in (*descriptors.values(), channel.tally):
+        if descriptor >= 0:
+            os.set_inheritable(descriptor, True)
     arguments = sys.orig_argv[: sys.orig_argv.index("--control-fd")]
     for name, descriptor in descriptors.items():
         arguments += [f"--{name}-fd", str(descriptor)]
@@ -69,4 +71,8 @@ def go_on(control_fd: int, session_fd: int, request_fd: int) -> None:
 
         session = _store.Session.from_fd(session_fd)
         os.close(session_fd)
-    Cell(Channel(control_fd), session, frame).run()
+    channel, tally = Channel(control_fd), frame.pop("tally", -1)
+    if tally >= 0:
+        os.set_inheritable(tally, False)
+        channel.watch(tally, 1, 2)
+    Cell(channel, session, frame).run()

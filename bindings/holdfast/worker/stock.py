@@ -33,7 +33,6 @@ _SIZES = 64  # of each; as many as the store lists
 _STEP = 4 << 20  # bytes: 3 ms where pages are small, 1 where they are huge
 _PAUSE_SECONDS = 0.005  # between two steps: nobody waits for them
 _TURN_SECONDS = 0.1  # until one looks again whether another is done
-_SHARE = 16  # of the memory that is free, one in so many is provided
 _COUNT = struct.Struct("Q")  # cells that ran
 _HEAD = struct.Struct("16sQQ")  # the key of a code, when it ran, how many sizes it has
 _RECORD = _HEAD.size + 8 * _SIZES
@@ -57,7 +56,7 @@ class Stock:
                 return _TURN_SECONDS
             self._providing.begin()
             self._began = True
-            _store._provide(session, _bounded(self._lately(), _free_bytes() // _SHARE))
+            _store._provide(session, self._lately())
         if _store._provide_some(session, _STEP):
             return _PAUSE_SECONDS
         self.provide_no_more(session)
@@ -131,16 +130,6 @@ def _bounded(sizes: bytes, most: int) -> bytes:
             kept.append(size)
             most -= size
     return kept.tobytes()
-
-
-def _free_bytes() -> int:
-    """What the system could give to somebody; 0 where it doesn't say."""
-    try:
-        with open("/proc/meminfo", encoding="ascii") as file:
-            told = dict(line.split(":", 1) for line in file)
-        return int(told["MemAvailable"].split()[0]) * 1024
-    except (OSError, KeyError, ValueError):
-        return 0
 
 
 stock = Stock()

@@ -41,7 +41,7 @@ from .. import codecs
 from . import health
 from .control import VERSION, Channel, ChannelClosed
 from .footprint import footprint
-from .process import become_worker, die_with, leave
+from .process import adopt_orphans, become_worker, die_with, leave
 from .settings import tables, tensors
 from .settings.located import located
 
@@ -75,6 +75,7 @@ class Template:
             os.set_blocking(fd, False)
         signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda signum, frame: None)
+        adopt_orphans()  # such as the main worker's sleeping forks
         gc.disable()
         import_own()
         try:
@@ -102,7 +103,7 @@ class Template:
     def _handle(self, frame: dict[str, t.Any]) -> None:
         op = frame.get("op")
         if op == "fork":
-            self._fork(frame.get("role", "cell"))
+            self._fork(frame.get("role", "cell"), *self.channel.take_descriptors(frame))
         elif op == "import":
             modules = frame.get("modules") or []
             self._imports.extend(name for name in modules if isinstance(name, str))
@@ -110,8 +111,7 @@ class Template:
         else:
             print(f"holdfast template: unknown op {op!r}", file=sys.stderr, flush=True)
 
-    def _fork(self, role: str) -> None:
-        control, stdout, stderr = self.channel.take_descriptors(3)
+    def _fork(self, role: str, control: int, stdout: int, stderr: int) -> None:
         if role != "home" and not self._complete:
             import_rest()
             self._complete = True
@@ -177,7 +177,7 @@ class Template:
     # ---- children
 
     def _reap(self) -> None:
-        while self.children:
+        while True:
             try:
                 io = _last_io()
                 pid, status, used = os.wait4(-1, os.WNOHANG)
@@ -185,9 +185,9 @@ class Template:
                 return
             if pid == 0:
                 return
-            if self.children.pop(pid, None) is not None:
-                cpu = used.ru_utime + used.ru_stime
-                self.channel.send("exited", pid=pid, status=status, cpu_seconds=cpu, io=io)
+            self.children.pop(pid, None)  # else it is an orphan
+            cpu = used.ru_utime + used.ru_stime
+            self.channel.send("exited", pid=pid, status=status, cpu_seconds=cpu, io=io)
 
     def _end(self) -> None:
         """Let the children leave, then make them."""
@@ -338,7 +338,9 @@ def _import_roots(search: tuple[str, ...]) -> tuple[str, ...]:
 
 def is_library(path: str) -> bool:
     """Whether a module's file is of the standard library or of site-packages."""
-    return os.path.realpath(path).startswith(_import_roots(tuple(sys.path)))
+    return os.path.realpath(path).startswith(
+        _import_roots(tuple(entry for entry in sys.path if isinstance(entry, str)))
+    )
 
 
 def _top_level() -> set[str]:

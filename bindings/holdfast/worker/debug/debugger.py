@@ -239,7 +239,7 @@ class Debugger:
             return _as_answer(message, await handler(arguments))
         except Gone:
             return _response(message, "the process that was debugged ended")
-        except (KeyError, TypeError, ValueError, OSError) as error:
+        except Exception as error:  # arguments are whatever a client sent
             return _response(message, f"{type(error).__name__}: {error}")
 
     async def _do_debugInfo(self, arguments: Message) -> Message:

@@ -44,12 +44,13 @@ from traitlets import Any, Type, default
 from traitlets.config import Config
 
 from .. import commands
-from ..after_import import call_after_import
+from holdfast._after_import import call_after_import
 from ..control import Channel, ChannelClosed
 from ..interrupt import Interrupts
 from ..output import Stream
 from ..packed import packed
 from ..parents import Parents
+from ..process import Forks
 from ..subshells import OwnInSubshell, current, in_subshell
 from .shell import CellCompiler, WorkerShell
 
@@ -368,6 +369,8 @@ class WorkerApp(IPKernelApp):
         self.patch_io()
 
     def _after_fork(self) -> None:
+        if Forks.makes_rollback:
+            return
         self.wire.abandon()
         self.shell.health = None  # nothing of it is a worker's any more
         for stream in self.streams:

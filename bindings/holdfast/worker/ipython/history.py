@@ -14,6 +14,7 @@ none.
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import threading
 import typing as t
@@ -72,6 +73,21 @@ class History(HistoryManager):
             self._due = self.enabled
         else:
             super().new_session(conn)
+
+    @contextlib.contextmanager
+    def at_rest(self) -> t.Iterator[None]:
+        """While no thread is in the database, nor holds a lock of it."""
+        with self._beginning, self.db_input_cache_lock, self.db_output_cache_lock:
+            yield
+
+    def resume(self) -> None:
+        """In a fork that goes on in its dead process's place: with a thread of its own. Lines that
+        waited at the fork were the dead one's to write, which it does within a moment."""
+        self.db_input_cache = []
+        self._awake = False
+        if self.enabled and self.using_thread:
+            self.save_thread = HistorySavingThread(self)
+            self.save_thread.start()
 
     def _begin(self, conn: t.Any) -> None:
         with self._beginning:

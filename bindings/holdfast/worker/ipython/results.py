@@ -53,16 +53,25 @@ def holders(shell: t.Any) -> tuple[dict[str, t.Any], ...]:
     outcome = shell.last_execution_result
     return (
         shell.user_ns_hidden,
-        shell.user_ns.get("_oh", {}),
+        _outputs(shell),
         vars(shell.displayhook),
         {} if outcome is None else vars(outcome),
     )
 
 
+def _outputs(shell: t.Any) -> dict[t.Any, t.Any]:
+    """`Out`, also where the user has deleted or replaced the name by which IPython finds it."""
+    for name in ("_oh", "Out"):
+        found = shell.user_ns.get(name)
+        if type(found) is dict:
+            return found
+    return {}
+
+
 def last_results(shell: t.Any) -> frozenset[str]:
     """The numbered results that `_`, `__` and `___` are now."""
     last = {id(getattr(shell.displayhook, name, None)) for name in _UNDERS}
-    outputs = shell.user_ns.get("_oh", {})
+    outputs = _outputs(shell)
     return frozenset(f"_{number}" for number, value in outputs.items() if id(value) in last)
 
 
@@ -79,7 +88,7 @@ def _user_unders(shell: t.Any) -> set[str]:
 def capture(shell: t.Any) -> dict[str, t.Any]:
     """The inputs and the numbers of the last results, as plain values."""
     history = shell.history_manager
-    numbers = {id(value): number for number, value in shell.user_ns.get("_oh", {}).items()}
+    numbers = {id(value): number for number, value in _outputs(shell).items()}
     files = dict(cell_numbers(shell))
     return {
         "raw": list(history.input_hist_raw),
@@ -115,7 +124,7 @@ def restore_results(shell: t.Any, memory: dict[str, t.Any]) -> None:
     _restore_sources(memory)
     _restore_directories(shell, memory["directories"])
     cell_numbers(shell).update(memory["files"])
-    namespace, outputs = shell.user_ns, shell.user_ns["_oh"]
+    namespace, outputs = shell.user_ns, _outputs(shell)
     for name in [name for name in namespace if _NUMBERED.match(name)]:
         outputs[int(name[1:])] = namespace[name]
         shell.user_ns_hidden[name] = namespace[name]
@@ -137,7 +146,7 @@ def restore_results(shell: t.Any, memory: dict[str, t.Any]) -> None:
 def keep(shell: t.Any) -> None:
     """After a return to an older state: results that are shown stay what they are, as
     `Out` and as names."""
-    namespace, outputs = shell.user_ns, shell.user_ns["_oh"]
+    namespace, outputs = shell.user_ns, _outputs(shell)
     for number, value in outputs.items():
         name = f"_{number}"
         outputs[number] = namespace.setdefault(name, value)

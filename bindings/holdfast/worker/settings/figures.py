@@ -19,7 +19,7 @@ import typing as t
 
 from IPython.core import pylabtools
 
-from ..after_import import call_after_import
+from holdfast._after_import import call_after_import
 
 Settings = dict[str, t.Any]
 

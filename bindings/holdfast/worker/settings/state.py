@@ -1,99 +1,142 @@
 """The state of a process that is no variable.
 
 A cell sees more than its globals: the environment, the working directory, where imports
-are looked up, the random generators, the warnings filters, the umask, what IPython has
-loaded, how numbers, tracebacks and figures are shown. It is captured with each commit, applied in a
-cell worker before its cell, and taken over by the home where the cell changed it: always before
-names are bound, since decoding imports modules.
+are looked up, the random generators, the umask, what IPython has loaded, how numbers, tracebacks and
+figures are shown. It is captured with each commit, applied in a cell worker before its cell, and
+taken over by the main worker where the cell changed it: always before names are bound, since decoding
+imports modules. What refers to values of the notebook, and may be one of them (a warning's class, a
+log handler), is in the namespace instead, as names are (kept.py).
 
-Only what differs is applied, key by key. So a thread of the home that sets an environment
+Each setting is encoded, decoded and set by itself, in the order of `_SETTINGS`: `sys.path` and the
+modules that it doesn't lead to come before what is pickled by reference. One that fails costs itself
+alone: it stays as it is in the other process, and the user is told once, by the process that finds
+out; `told` travels with the rest.
+
+Only what differs is applied, key by key. So a thread of the main worker that sets an environment
 variable while a cell runs elsewhere doesn't lose it, and `sys.path` is set as a whole, never
-added to. What belongs to one process (its pid in a variable, open descriptors, the
-modules' own globals) stays there.
+added to. What belongs to one process (its pid in a variable, open descriptors) stays there.
 """
 
 from __future__ import annotations
 
 import os
+import pathlib
+import pickle
 import random
 import sys
 import typing as t
-import warnings
 
-from . import decimals, figures, loggers, tables, tensors
+from . import figures, loggers, tables, tensors
 from .located import located, working_directory
 
 State = dict[str, t.Any]
+Packed = dict[str, bytes]
+
+
+class Setting(t.NamedTuple):
+    """How one is read (None where nobody can have set it) and set: to the first value, where another
+    capture had the second, or None."""
+
+    capture: t.Callable[[t.Any], t.Any]
+    apply: t.Callable[[t.Any, t.Any, t.Any], None]
+
+
+class Told:
+    """What couldn't be carried: why, by name, and of which the user knows."""
+
+    def __init__(self) -> None:
+        self.waiting: dict[str, str] = {}  # found where nobody would read it
+        self.known: set[str] = set()
+
+    def note(self, name: str, reason: object) -> None:
+        """The next cell is to tell of it."""
+        if name not in self.known:
+            self.waiting[name] = str(reason)
+
+    def tell(self, name: str, reason: object) -> None:
+        """Tell now, unless the user knows."""
+        if name not in self.known:
+            self.known.add(name)
+            print(f"holdfast: {name} couldn't be carried over: {reason}", file=sys.stderr)
+
+    def capture(self, shell: t.Any) -> t.Any:
+        return dict(self.waiting), sorted(self.known)
+
+    def apply(self, new: t.Any, old: t.Any, shell: t.Any) -> None:
+        waiting, known = new
+        self.known.update(known)
+        for name, reason in waiting.items():
+            self.tell(name, reason)
+        for name in self.known & self.waiting.keys():
+            del self.waiting[name]
+
+
+told = Told()
 
 
 def capture(shell: t.Any) -> State:
-    """Return this process's state as plain values."""
-    state: State = {
-        "environment": dict(os.environ),
-        "directory": working_directory(),
-        "path": [entry for entry in sys.path if isinstance(entry, str)],
-        "arguments": list(sys.argv) if isinstance(sys.argv, list) else [],
-        "random": random.getstate(),
-        "umask": _umask(),
-        "warnings": [entry for entry in warnings.filters if _travels(entry)],
-        "extensions": sorted(shell.extension_manager.loaded),
-        "precision": shell.display_formatter.formatters["text/plain"].float_precision,
-        "tracebacks": shell.InteractiveTB.mode,
-        "loggers": loggers.capture(),
-        "watched": shell.patches.keys(),
-        "located": located.capture(),
-    }
-    numpy = sys.modules.get("numpy")
-    if numpy is not None and hasattr(numpy, "get_printoptions"):
-        options = numpy.get_printoptions()
-        # Formatters are functions, which may be the notebook's own.
-        state["numpy_print"] = {key: value for key, value in options.items() if key != "formatter"}
-    for key, capture_one in _CAPTURED.items():
-        settings = capture_one()
-        if settings is not None:
-            state[key] = settings
-    numpy_random = sys.modules.get("numpy.random")
-    if numpy_random is not None:
-        kind, keys, position, has_gauss, gauss = numpy_random.get_state()
-        state["numpy_random"] = (kind, keys.tobytes(), position, has_gauss, gauss)
+    """This process's state, without what can't be read."""
+    state: State = {}
+    for key, setting in _SETTINGS.items():
+        try:
+            value = setting.capture(shell)
+        except Exception as error:
+            told.note(_shown(key), error)
+        else:
+            if value is not None:
+                state[key] = value
     return state
 
 
-_CAPTURED: dict[str, t.Callable[[], State | None]] = {
-    "decimals": decimals.capture,
-    "figures": figures.capture,
-    "tables": tables.capture,
-    "tensors": tensors.capture,
-}
+def pack(state: State) -> Packed:
+    """What `capture` gave, to be stored: each setting encoded by itself."""
+    packed: Packed = {}
+    for key, value in state.items():
+        try:
+            packed[key] = pickle.dumps(value, protocol=5)
+        except Exception as error:
+            told.note(_shown(key), error)
+    if told.waiting:
+        packed["told"] = pickle.dumps(told.capture(None), protocol=5)
+    return packed
 
 
-def apply(new: State, old: State, shell: t.Any) -> list[str]:
-    """Set what differs between two states in this process; the keys that did.
+def apply(
+    new: t.Mapping[str, bytes] | None,
+    old: State,
+    shell: t.Any,
+    keys: t.Container[str] | None = None,
+) -> list[str]:
+    """Set in this process what differs between a packed state and another; the keys that did.
 
     What can't be set (a directory that was removed) is told on stderr and left.
     """
     changed = []
-    for key, setter in _SETTERS.items():
-        if key not in new or new[key] == old.get(key):
+    for key, setting in _SETTINGS.items():
+        if not new or key not in new or (keys is not None and key not in keys):
             continue
-        changed.append(key)
         try:
-            setter(new[key], old.get(key), shell)
-        except Exception as error:  # a broken piece of state must not cost the cell
-            print(f"holdfast: {key} couldn't be carried over: {error}", file=sys.stderr)
+            value = pickle.loads(new[key])  # noqa: S301 - what `pack` wrote
+            if key in old and value == old[key]:
+                continue
+            changed.append(key)
+            setting.apply(value, old.get(key), shell)
+        except Exception as error:
+            told.tell(_shown(key), error)
     return changed
 
 
-def _umask() -> int:
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
+def _shown(key: str) -> str:
+    return key.replace("_", " ")
 
 
-def _travels(entry: tuple) -> bool:
-    """Whether the category of a warnings filter can be imported elsewhere."""
-    category = entry[2]
-    return getattr(category, "__module__", "__main__") != "__main__"
+# ---- the settings
+
+_PATH_TYPES = str, bytes, int, float, type(None), pathlib.PurePath
+
+
+def _environment(shell: t.Any) -> dict[str, str]:
+    return dict(os.environ)
 
 
 def _set_environment(new: dict, old: dict | None, shell: t.Any) -> None:
@@ -110,34 +153,54 @@ def _set_directory(new: str, old: str | None, shell: t.Any) -> None:
         os.chdir(new)
 
 
+def _path(shell: t.Any) -> list[t.Any]:
+    """Imports pass over entries that aren't text."""
+    return [entry for entry in sys.path if isinstance(entry, _PATH_TYPES)]
+
+
 def _set_path(new: list, old: list | None, shell: t.Any) -> None:
     sys.path[:] = new
-
-
-def _set_arguments(new: list, old: list | None, shell: t.Any) -> None:
-    sys.argv[:] = new
 
 
 def _set_random(new: tuple, old: tuple | None, shell: t.Any) -> None:
     random.setstate(new)
 
 
+def _numpy_random(shell: t.Any) -> t.Any:
+    """The state of NumPy's own generator; another one is a value (kept.py)."""
+    numpy_random = sys.modules.get("numpy.random")
+    if not hasattr(numpy_random, "get_state"):
+        return None
+    state = numpy_random.get_state(legacy=False)
+    if state["bit_generator"] != "MT19937":
+        return None
+    inner = state["state"]
+    return inner["key"].tobytes(), inner["pos"], state["has_gauss"], state["gauss"]
+
+
 def _set_numpy_random(new: tuple, old: tuple | None, shell: t.Any) -> None:
     import numpy
 
-    kind, keys, position, has_gauss, gauss = new
-    numpy.random.set_state(
-        (kind, numpy.frombuffer(keys, dtype=numpy.uint32), position, has_gauss, gauss)
-    )
+    generators: t.Any = numpy.random
+    if generators.get_state(legacy=False)["bit_generator"] != "MT19937":
+        generators.set_bit_generator(generators.MT19937())
+    keys, position, has_gauss, gauss = new
+    state = numpy.frombuffer(keys, dtype=numpy.uint32)
+    numpy.random.set_state(("MT19937", state, position, has_gauss, gauss))
+
+
+def _umask(shell: t.Any) -> int:
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
 
 
 def _set_umask(new: int, old: int | None, shell: t.Any) -> None:
     os.umask(new)
 
 
-def _set_warnings(new: list, old: list | None, shell: t.Any) -> None:
-    warnings.filters[:] = new  # type: ignore[index]
-    warnings._filters_mutated()  # type: ignore[attr-defined]
+def _extensions(shell: t.Any) -> list[str]:
+    return sorted(shell.extension_manager.loaded)
 
 
 def _set_extensions(new: list, old: list | None, shell: t.Any) -> None:
@@ -146,66 +209,68 @@ def _set_extensions(new: list, old: list | None, shell: t.Any) -> None:
             shell.extension_manager.load_extension(name)
 
 
+def _precision(shell: t.Any) -> str:
+    return shell.display_formatter.formatters["text/plain"].float_precision
+
+
 def _set_precision(new: str, old: str | None, shell: t.Any) -> None:
     shell.display_formatter.formatters["text/plain"].float_precision = new
+
+
+def _tracebacks(shell: t.Any) -> str:
+    return shell.InteractiveTB.mode
 
 
 def _set_tracebacks(new: str, old: str | None, shell: t.Any) -> None:
     shell.InteractiveTB.set_mode(new)
 
 
+# They may be functions of the notebook's (kept.py).
+_FUNCTIONS = frozenset(("formatter", "override_repr"))
+
+
+def _numpy_print(shell: t.Any) -> dict[str, t.Any] | None:
+    numpy = sys.modules.get("numpy")
+    if not hasattr(numpy, "get_printoptions"):
+        return None
+    options = numpy.get_printoptions()
+    return {key: value for key, value in options.items() if key not in _FUNCTIONS}
+
+
 def _set_numpy_print(new: dict, old: dict | None, shell: t.Any) -> None:
     import numpy
 
-    numpy.set_printoptions(**new)
-
-
-def _set_loggers(new: dict, old: dict | None, shell: t.Any) -> None:
-    loggers.apply(new, old)
-
-
-def _set_decimals(new: dict, old: dict | None, shell: t.Any) -> None:
-    decimals.apply(new)
-
-
-def _set_figures(new: dict, old: dict | None, shell: t.Any) -> None:
-    figures.apply(new, shell)
-
-
-def _set_tables(new: dict, old: dict | None, shell: t.Any) -> None:
-    tables.apply(new)
-
-
-def _set_tensors(new: dict, old: dict | None, shell: t.Any) -> None:
-    tensors.apply(new)
+    current: dict[str, t.Any] = {**numpy.get_printoptions()}
+    functions = {key: current[key] for key in _FUNCTIONS & current.keys()}
+    numpy.set_printoptions(**new, **functions)
 
 
 def _set_watched(new: list, old: list | None, shell: t.Any) -> None:
     shell.patches.watch(new)
 
 
-def _set_located(new: dict, old: dict | None, shell: t.Any) -> None:
-    located.apply(new)
-
-
-_SETTERS: dict[str, t.Callable[[t.Any, t.Any, t.Any], None]] = {
-    "environment": _set_environment,
-    "directory": _set_directory,
-    "path": _set_path,
-    "located": _set_located,  # before extensions are loaded
-    "arguments": _set_arguments,
-    "umask": _set_umask,
-    "random": _set_random,
-    "numpy_random": _set_numpy_random,
-    "warnings": _set_warnings,
-    "extensions": _set_extensions,
-    "precision": _set_precision,
-    "tracebacks": _set_tracebacks,
-    "numpy_print": _set_numpy_print,  # after the precision, which sets a part of it
-    "loggers": _set_loggers,
-    "decimals": _set_decimals,
-    "figures": _set_figures,
-    "tables": _set_tables,
-    "tensors": _set_tensors,
-    "watched": _set_watched,
+# In this order they are applied.
+_SETTINGS: dict[str, Setting] = {
+    "environment": Setting(_environment, _set_environment),
+    "directory": Setting(lambda shell: working_directory(), _set_directory),
+    "path": Setting(_path, _set_path),
+    "located": Setting(lambda shell: located.capture(), lambda new, old, shell: located.apply(new)),
+    "told": Setting(told.capture, told.apply),
+    "umask": Setting(_umask, _set_umask),
+    "random": Setting(lambda shell: random.getstate(), _set_random),
+    "numpy_random": Setting(_numpy_random, _set_numpy_random),
+    "extensions": Setting(_extensions, _set_extensions),
+    "precision": Setting(_precision, _set_precision),
+    "tracebacks": Setting(_tracebacks, _set_tracebacks),
+    # After the precision, which sets a part of it.
+    "numpy_print": Setting(_numpy_print, _set_numpy_print),
+    "loggers": Setting(
+        lambda shell: loggers.capture(), lambda new, old, shell: loggers.apply(new, old)
+    ),
+    "figures": Setting(
+        lambda shell: figures.capture(), lambda new, old, shell: figures.apply(new, shell)
+    ),
+    "tables": Setting(lambda shell: tables.capture(), lambda new, old, shell: tables.apply(new)),
+    "tensors": Setting(lambda shell: tensors.capture(), lambda new, old, shell: tensors.apply(new)),
+    "watched": Setting(lambda shell: shell.patches.keys(), _set_watched),
 }

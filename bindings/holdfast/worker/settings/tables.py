@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 import typing as t
 
-from ..after_import import call_after_import
+from holdfast._after_import import call_after_import
 
 _PLAIN = (str, int, float, bool, type(None))
 

@@ -12,7 +12,7 @@ import ctypes
 import sys
 import typing as t
 
-from ..after_import import call_after_import
+from holdfast._after_import import call_after_import
 
 Settings = dict[str, t.Any]
 

@@ -31,17 +31,29 @@ class _AfterImport:
             spec = finder.find_spec(name, path, target)
             if spec is not None:
                 break
-        if spec is None or spec.loader is None:
+        if not hasattr(getattr(spec, "loader", None), "exec_module"):
             return spec
-        load = spec.loader.exec_module
-
-        def exec_module(module):
-            first = self in sys.meta_path
-            if first:  # not before: somebody may only look for the module
-                sys.meta_path.remove(self)
-            load(module)
-            if first:
-                self._call()
-
-        spec.loader.exec_module = exec_module  # type: ignore[method-assign]
+        spec.loader = _Loader(self, spec.loader)
         return spec
+
+
+class _Loader:
+    """A module's own loader, which calls what waits for it afterwards, and has its place again."""
+
+    def __init__(self, waits: _AfterImport, loader: t.Any):
+        self._waits, self._loader = waits, loader
+
+    def __getattr__(self, name):
+        return getattr(self._loader, name)
+
+    def create_module(self, spec):
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module):
+        module.__spec__.loader = module.__loader__ = self._loader
+        first = self._waits in sys.meta_path
+        if first:  # not before: somebody may only look for the module
+            sys.meta_path.remove(self._waits)
+        self._loader.exec_module(module)
+        if first:
+            self._waits._call()

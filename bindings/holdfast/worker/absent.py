@@ -1,0 +1,134 @@
+"""Variables that are in the store and not in this process: why, and how the user gets on.
+
+What could not be loaded is absent: its name is not bound, and its stored value stays as it is. Who
+uses the name is told the reason. Who deletes it deletes the stored value, though Python finds
+nothing to delete: a cell that does no more with the name than `del` finds something there for as
+long as it runs.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import dis
+import types
+import typing as t
+
+from holdfast import _trial
+from holdfast.errors import QuarantinedError
+
+_DELETES = frozenset(("DELETE_NAME", "DELETE_GLOBAL"))
+_USES = frozenset(("LOAD_NAME", "LOAD_GLOBAL"))
+
+
+class Absent:
+    """What of the store could not be loaded here.
+
+    Parameters
+    ----------
+    shell : IPython.core.interactiveshell.InteractiveShell
+        Whose namespace it is missing from.
+
+    Attributes
+    ----------
+    reasons : dict of str to str
+        By the variable.
+    """
+
+    def __init__(self, shell: t.Any):
+        self._shell = shell
+        self.reasons: dict[str, str] = {}
+
+    def note(self, absent: t.Mapping[str, str]) -> dict[str, str]:
+        """What a binding could not load; those of them that are variables."""
+        found = {name: why for name, why in absent.items() if not name.startswith("\0")}
+        self.reasons.update(found)
+        for name in self.reasons.keys() & self._shell.user_ns.keys():
+            del self.reasons[name]
+        return found
+
+    def explain(self, error: BaseException) -> BaseException:
+        """A NameError for one of them, with the reason; others as they are."""
+        name = getattr(error, "name", None)
+        if type(error) is not NameError or name not in self.reasons:
+            return error
+        if name in self._shell.user_ns:
+            return error
+        return QuarantinedError(name, self.reasons[name]).with_traceback(error.__traceback__)
+
+    @contextlib.contextmanager
+    def deletable(self, code: str, names: t.Any, lost: dict[str, str]) -> t.Iterator[None]:
+        """While this cell runs, what it only deletes can be deleted; from `lost`, too."""
+        space = self._shell.user_ns
+        stand_in = object()
+        wanted = _only_deleted(self._shell.transform_cell, code) if self.reasons else set()
+        wanted = {name for name in wanted & self.reasons.keys() if name not in space}
+        space.update(dict.fromkeys(wanted, stand_in))
+        try:
+            yield
+        finally:
+            for name in wanted:
+                if space.get(name) is stand_in:
+                    del space[name]
+                elif name not in space:
+                    names.discard(name)
+                    self.reasons.pop(name, None)
+                    lost.pop(name, None)
+
+    def retry(self, wanted: list[str], names: t.Any) -> tuple[str, dict[str, t.Any]]:
+        """Load these once more; what the user reads, and the report of Names.bind."""
+        _trial.forget()
+        for name in wanted:
+            names.readmit(name)
+        missing = {name for name in wanted if name in self.reasons}
+        bound = names.bind(self._shell.user_ns, names=missing)
+        for name in missing & self._shell.user_ns.keys():
+            del self.reasons[name]
+        self.note({name: why for name, why in bound["absent"].items() if name in missing})
+        lines = [
+            f"{name} is not loaded: {self.reasons[name]}"
+            if name in self.reasons
+            else f"{name} is loaded"
+            if name in missing
+            else f"{name} will be tried again when it is saved or loaded next"
+            for name in wanted
+        ]
+        return "\n".join(lines), bound
+
+
+def told(absent: t.Mapping[str, str]) -> str:
+    """What the user is told on stderr when a binding could not load something, or ""."""
+    others = {name: why for name, why in absent.items() if not _trial.is_quarantine(why)}
+    lines = []
+    if others:
+        text = "; ".join(f"{name} ({why})" for name, why in sorted(others.items()))
+        lines.append(f"holdfast: not carried home: {text}")
+    lines += [
+        f"holdfast: {QuarantinedError(name, why)}"
+        for name, why in sorted(absent.items())
+        if name not in others and not name.startswith("\0")
+    ]
+    return "\n".join(lines)
+
+
+def _only_deleted(transform: t.Callable[[str], str], code: str) -> set[str]:
+    """Names that a cell deletes and uses for nothing else."""
+    if "del" not in code:
+        return set()
+    try:
+        tree = ast.parse(transform(code))
+        compiled = compile(tree, "<cell>", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, True)
+    except (SyntaxError, ValueError, TypeError, OverflowError, RecursionError):
+        return set()  # the shell will say so
+    deleted: set[str] = set()
+    used: set[str] = set()
+    work = [compiled]
+    while work:
+        one = work.pop()
+        work += [constant for constant in one.co_consts if isinstance(constant, types.CodeType)]
+        for step in dis.get_instructions(one):
+            if step.opname in _DELETES:
+                deleted.add(step.argval)
+            elif step.opname in _USES:
+                used.add(step.argval)
+    return deleted - used

@@ -1,0 +1,225 @@
+"""The rollback: a sleeping fork of the main worker that holds the notebook as it was before a cell.
+
+The main worker runs a cell itself, so the cell finds every module, object, setting, thread and child
+of the notebook, and leaves them behind. What a process of its own would give it beyond that is that the
+notebook survives its death. A fork gives the same: it costs some milliseconds, encodes nothing, and
+sleeps. If the main worker dies, the frontend wakes the fork (kernel/session/rollback.c):
+
+* As a rule it takes the main worker's place as it is: every object, with its identity, and every
+  module is there, unserializable ones included. What belongs to a process and not to its memory is not:
+  its children, threads, timers, pipes and sockets.
+* If native threads of the notebook's may have held locks at the fork, or a GPU was in use, the
+  fork can't go on as a program. Then it only encodes what the last commit doesn't have, and a new
+  main worker binds that.
+
+Which of the two it is, is decided by facts at the fork (`Threads`): the threads in /proc/self/task, and whose
+code they run. Pools of libraries that handle forks themselves don't count; OpenMP's is paused first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ctypes
+import os
+import random
+import resource
+import signal
+import sys
+import threading
+import time
+import typing as t
+
+from holdfast import _store
+from holdfast._threads import is_service
+
+from .control import ChannelClosed, Frame
+from .process import Forks
+
+if t.TYPE_CHECKING:
+    from .home import Home
+
+_TASKS = "/proc/self/task"
+_STACK_BYTES = 64 * 1024  # of a thread, from where it stands
+# Libraries whose thread pools end before a fork, or begin anew in it.
+_HARMLESS = ("libopenblas", "libscipy_openblas", "libblas", "libarrow", "libiomp5", "libomp")
+_OPENMP = "libgomp"  # its pool must be paused: a fork would wait for threads that it doesn't have
+_PAUSE_SOFT = 1  # omp_pause_resource_t
+_DEVICES = ("/dev/nvidia", "/dev/kfd", "/dev/dri")
+
+
+class Threads:
+    """Whose the threads of this process are, as far as Python's `threading` doesn't know them."""
+
+    def __init__(self) -> None:
+        self._owners: dict[int, str] = {}  # by thread: the library whose code it runs
+
+    def obstacle(self) -> str:
+        """Why a fork of this process couldn't go on as a program; "" if it could."""
+        known = {
+            os.getpid()
+        }  # the main thread: Python may know the number that it had before a fork
+        for thread in threading.enumerate():
+            if thread is not threading.main_thread() and not is_service(thread):
+                return f"the thread {thread.name}"
+            known.add(thread.native_id)
+        try:
+            others = {int(task) for task in os.listdir(_TASKS)} - known
+        except OSError:  # another system: what isn't known can't be excluded
+            return "" if len(sys._current_frames()) == len(known) else "a thread"
+        if not others:
+            return ""
+        maps = _Maps()
+        device = maps.device()
+        if device:
+            return f"{device}, which is in use"
+        self._owners = {task: self._owners.get(task) or maps.owner(task) for task in others}
+        openmp = {path for path in self._owners.values() if _is(path, _OPENMP)}
+        for path in openmp:
+            ctypes.CDLL(path).omp_pause_resource_all(_PAUSE_SOFT)
+        for path in set(self._owners.values()) - openmp:
+            if not any(_is(path, name) for name in _HARMLESS):
+                return f"a thread of {os.path.basename(path) or 'unknown code'}"
+        return ""
+
+
+def _is(path: str, name: str) -> bool:
+    return os.path.basename(path).startswith(name)
+
+
+class _Maps:
+    """The code in this process's memory, by address."""
+
+    def __init__(self) -> None:
+        self._code: list[tuple[int, int, str]] = []
+        self._device = ""
+        with open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:
+            for line in maps:
+                fields = line.split(None, 5)
+                path = fields[5].rstrip("\n") if len(fields) > 5 else ""
+                if path.startswith(_DEVICES):
+                    self._device = path
+                if "x" in fields[1] and path.startswith("/"):
+                    start, end = fields[0].split("-")
+                    self._code.append((int(start, 16), int(end, 16), path))
+
+    def device(self) -> str:
+        """A device whose memory is mapped, or ""."""
+        return self._device
+
+    def owner(self, task: int) -> str:
+        """The library that started this thread: on its stack, the outermost code that isn't C's
+        library itself. "" where that can't be seen."""
+        owner = ""
+        for address in _stack(task):
+            for start, end, path in self._code:
+                if start <= address < end and not _is(path, "libc.") and not _is(path, "ld-"):
+                    owner = path
+        return owner
+
+
+def _stack(task: int) -> t.Iterator[int]:
+    """The words on a thread's stack, from where it waits in the kernel."""
+    try:
+        with open(f"{_TASKS}/{task}/syscall", encoding="ascii") as file:
+            fields = file.read().split()
+        if len(fields) < 3:
+            return  # it runs
+        with open("/proc/self/mem", "rb", buffering=0) as memory:
+            memory.seek(int(fields[-2], 16))
+            words = memoryview(memory.read(_STACK_BYTES))
+    except OSError:
+        return
+    yield from words[: len(words) // 8 * 8].cast("Q")
+
+
+def _processor_seconds() -> float:
+    """Of this process and the helper that forks, which it has waited for."""
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + children.ru_utime + children.ru_stime
+
+
+class Rollback:
+    """Makes the main worker's sleeping forks; in one that wakes, takes over or commits.
+
+    Parameters
+    ----------
+    home : Home
+        The main worker.
+    """
+
+    def __init__(self, home: Home):
+        self._home = home
+        self._threads = Threads()
+        self._reaper = os.getppid()
+
+    def make(self, control: int, stdout: int, stderr: int) -> Frame:
+        """Fork; what the frontend is told of it. Takes the descriptors. In a fork that wakes the
+        call returns as well: the process is the main worker then, or has ended."""
+        home, started = self._home, _processor_seconds()
+        obstacle = self._threads.obstacle()
+        spares = home.shell.health.spares
+        moves = (
+            (control, home.channel.fileno()),
+            (stdout, 1),
+            (stdout, spares[1]),
+            (stderr, 2),
+            (stderr, spares[2]),
+        )
+        wakeup = signal.set_wakeup_fd(-1)
+        signal.set_wakeup_fd(wakeup)
+        state = random.getstate()
+        Forks.makes_rollback = True  # in the fork, when its hooks run
+        try:
+            with home.shell.history_manager.at_rest():
+                pid = _store._sleep_in_fork(home.session, moves, self._kept(), self._reaper)
+        except (OSError, _store.Error) as error:
+            return {"pid": 0, "error": str(error)}
+        finally:
+            Forks.makes_rollback = False
+            for fd in (control, stdout, stderr):
+                with contextlib.suppress(OSError):
+                    os.close(fd)
+        if pid == 0:
+            random.setstate(state)  # seeded anew in each child of fork()
+            self._wake(obstacle, wakeup)
+            return {}
+        seconds = _processor_seconds() - started
+        return {"pid": pid, "obstacle": obstacle, "seconds": seconds}
+
+    def _kept(self) -> tuple[int, ...]:
+        """What the fork's event loop goes on with."""
+        loop = self._home.loop
+        found = (loop._selector, loop._ssock, loop._csock)  # type: ignore[attr-defined]
+        return tuple(one.fileno() for one in found)
+
+    # ---- in the fork
+
+    def _wake(self, obstacle: str, wakeup: int) -> None:
+        """The main worker is dead: be it, or save what it had."""
+        home, loop = self._home, self._home.loop
+        home.forget_requests()  # among them the one that the dead one died of
+        asyncio._set_running_loop(loop)
+        asyncio.set_event_loop(loop)
+        signal.set_wakeup_fd(wakeup)
+        loop.remove_reader(home.channel.fileno())  # that was the dead one's
+        home.channel.begin_anew()
+        home.app.session.pid = os.getpid()
+        word = home.channel.wait_for("wake")
+        if home.session is not None:
+            _store._succeed(home.session)
+        if obstacle:
+            self._commit_and_leave(word)
+        home.shell.history_manager.resume()
+        home.shell.execution_count = word["execution_count"] + 1
+        home.begin_anew()
+        loop.add_reader(home.channel.fileno(), home._readable)
+        loop.call_soon(home._readable)  # what was read together with the word to wake
+
+    def _commit_and_leave(self, word: Frame) -> t.NoReturn:
+        """What is prepared is published while this process lives."""
+        self._home.op_commit({"op": "commit", "id": word["id"], "durable": True})
+        with contextlib.suppress(ChannelClosed):
+            while True:
+                self._home.channel.receive()
+        os._exit(0)

@@ -1,0 +1,161 @@
+"""Settings that refer to values of the notebook, or may be one: slots of the namespace (_patches.py).
+
+A handler of a logger may be a variable, and so may decimal's context; a warnings filter has a class, and
+NumPy calls a function to show an array. As names they are carried like all others: with what they
+share, by the codecs, each at its own risk. All of them are bound in each cell.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import typing as t
+import warnings
+
+from holdfast._patches import MISSING, Slot
+
+
+def slots(shell: t.Any) -> dict[str, Slot]:
+    """Those of this process, as it is now."""
+    own = {name: list(logger.handlers) for name, logger in _loggers()}
+    return {
+        "warnings.filters": _filters(),
+        "sys.argv": _arguments(),
+        "decimal.getcontext()": _decimal_context(shell),
+        "handlers and filters of logging": Slot(
+            "logging", lambda: _handlers(own), lambda new: _set_handlers(new, own)
+        ),
+        "numpy.set_printoptions()": Slot("numpy", _print_functions, _set_print_functions),
+        "numpy.random.set_bit_generator()": Slot("numpy.random", _bits, _set_bits),
+    }
+
+
+def _filters() -> Slot:
+    before = list(warnings.filters)
+
+    def read() -> t.Any:
+        """Told by identity: libraries that the fork server imported have set the same here as in the
+        main worker, and what arrived from there is never as the process made it."""
+        now = list(warnings.filters)
+        return MISSING if list(map(id, now)) == list(map(id, before)) else now
+
+    def write(new: t.Any) -> None:
+        warnings.filters[:] = before if new is MISSING else new  # type: ignore[index]
+        warnings._filters_mutated()  # type: ignore[attr-defined]
+
+    return Slot("warnings", read, write)
+
+
+def _arguments() -> Slot:
+    before = list(sys.argv)
+
+    def read() -> t.Any:
+        return MISSING if sys.argv == before else list(sys.argv)
+
+    def write(new: t.Any) -> None:
+        sys.argv[:] = before if new is MISSING else new
+
+    return Slot("sys", read, write)
+
+
+def _decimal_context(shell: t.Any) -> Slot:
+    """The context of all cells, as new, is left out where only a library has imported decimal and no
+    variable holds it."""
+    given = "decimal" not in sys.modules  # else the fork server has imported it
+
+    def read() -> t.Any:
+        decimal = sys.modules["decimal"]
+        if not hasattr(decimal, "getcontext"):  # it is being imported
+            return MISSING
+        context = decimal.getcontext()
+        if given or repr(context) != repr(decimal.DefaultContext):
+            return context
+        return context if any(one is context for one in list(shell.user_ns.values())) else MISSING
+
+    def write(new: t.Any) -> None:
+        nonlocal given
+        given = new is not MISSING
+        import decimal
+
+        decimal.setcontext(new if given else decimal.DefaultContext)
+
+    return Slot("decimal", read, write)
+
+
+# ---- logging
+
+
+def _loggers() -> t.Iterator[tuple[str, logging.Logger]]:
+    yield "root", logging.root
+    for name, logger in list(logging.root.manager.loggerDict.items()):
+        if isinstance(logger, logging.Logger):
+            yield name, logger
+
+
+def _handlers(own: dict[str, list[logging.Handler]]) -> t.Any:
+    """The handlers and filters of each logger that has other ones than the process gave it, which go
+    by their places."""
+    found: dict[str, t.Any] = {}
+    for name, logger in _loggers():
+        before = own.get(name, [])
+        if logger.handlers != before or logger.filters:
+            handlers = [_place(handler, before) for handler in logger.handlers]
+            found[name] = handlers, list(logger.filters)
+    return found or MISSING
+
+
+def _place(handler: logging.Handler, before: list[logging.Handler]) -> t.Any:
+    return before.index(handler) if handler in before else handler
+
+
+def _set_handlers(new: t.Any, own: dict[str, list[logging.Handler]]) -> None:
+    new = {} if new is MISSING else new
+    current = _handlers(own)
+    for name in new.keys() | (current.keys() if current is not MISSING else ()):
+        logger = logging.root if name == "root" else logging.getLogger(name)
+        before = own.get(name, [])
+        handlers, filters = new.get(name, (before, []))
+        logger.handlers[:] = [
+            before[one] if isinstance(one, int) else one
+            for one in handlers
+            if not isinstance(one, int) or one < len(before)
+        ]
+        logger.filters[:] = filters
+
+
+# ---- NumPy
+
+
+def _print_functions() -> t.Any:
+    import numpy
+
+    options = numpy.get_printoptions()
+    found = {key: options.get(key) for key in ("formatter", "override_repr")}
+    return found if any(found.values()) else MISSING
+
+
+def _set_print_functions(new: t.Any) -> None:
+    import numpy
+
+    options = numpy.get_printoptions()
+    found = dict.fromkeys(("formatter", "override_repr")) if new is MISSING else new
+    found = {key: value for key, value in found.items() if key in options}
+    numpy.set_printoptions(**{**options, **found})
+
+
+def _bits() -> t.Any:
+    """The generator behind NumPy's functions, if it isn't of the kind that they begin with."""
+    import numpy
+
+    if not hasattr(numpy.random, "get_bit_generator"):
+        return MISSING
+    bits = numpy.random.get_bit_generator()
+    return MISSING if type(bits) is numpy.random.MT19937 else bits
+
+
+def _set_bits(new: t.Any) -> None:
+    random = sys.modules["numpy.random"]
+    if new is not MISSING:
+        random.set_bit_generator(new)
+    elif _bits() is not MISSING:
+        random.set_bit_generator(random.MT19937())
