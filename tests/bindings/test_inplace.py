@@ -158,6 +158,83 @@ def test_an_object_that_refuses_is_bound_anew():
     assert _inplace.apply({"x": old}, bound, {}, {"x"}) == ["x"] and bound["x"] is new
 
 
+def test_no_descriptor_of_the_user_s_runs():
+    ran = []
+
+    class Base:
+        __slots__ = ("hidden",)
+
+    class Noisy(Base):
+        __slots__ = ("hidden", "__dict__")
+
+        @property
+        def value(self):
+            ran.append("get")
+
+        @value.setter
+        def value(self, new):
+            ran.append("set")
+
+        @value.deleter
+        def value(self):
+            ran.append("delete")
+
+        def __getattribute__(self, name):
+            ran.append(name)
+            return super().__getattribute__(name)
+
+    def make(attributes, below, above):
+        made = Noisy.__new__(Noisy)
+        object.__getattribute__(made, "__dict__").update(attributes)
+        Base.hidden.__set__(made, below)
+        Noisy.hidden.__set__(made, above)
+        return made
+
+    old = make({"value": 1, "gone": 2}, "a", "b")
+    new = make({"z": [3], "value": 4}, "c", "d")
+    bound = {"x": new}
+    assert _inplace.apply({"x": old}, bound, {}, {"x"}) == [] and bound["x"] is old
+    state = object.__getattribute__(old, "__dict__")
+    assert list(state.items()) == [("z", [3]), ("value", 4)]
+    assert (Base.hidden.__get__(old), Noisy.hidden.__get__(old)) == ("c", "d")
+    assert ran == []
+
+
+def test_tuples_nested_deeply():
+    def nest(innermost):
+        value = (innermost,)
+        for _ in range(5000):
+            value = (value, 1)
+        return value
+
+    old, kept = nest([1]), []
+    bound = {"x": nest([2]), "y": [1]}
+    assert _inplace.apply({"x": old, "y": kept}, bound, {}, {"x", "y"}) == []
+    assert bound["y"] is kept and kept == [1]
+    innermost = bound["x"]
+    while type(innermost) is tuple:
+        innermost = innermost[0]
+    assert innermost == [2]
+
+
+def test_what_fails_half_way_has_changed_nothing():
+    class Key:
+        refuses = False
+
+        def __hash__(self):
+            if self.refuses:
+                raise ValueError("no")
+            return 1
+
+    key, first = Key(), [1]
+    new = {"b": {key}, "a": [9]}
+    old = {"b": set(), "a": first}
+    key.refuses = True
+    bound = {"x": new}
+    assert _inplace.apply({"x": old}, bound, {}, {"x"}) == ["x"]
+    assert old == {"b": set(), "a": [1]} and bound["x"] is new
+
+
 def test_over_the_kernel(kernel):
     kernel.run("data = [1, 2]; steps = (n * 10 for n in data); next(steps)")
     kernel.run(CELL + "data.append(3); data[1] = 7")

@@ -70,6 +70,6 @@ def test_what_is_as_it_was_made_is_not_told():
     assert loggers.capture() == before
     logger.setLevel("INFO")
     told = loggers.capture()
-    assert told["loggers"]["holdfast.test.told"] == (20, True, False, ())
+    assert told["loggers"]["holdfast.test.told"] == (20, True, False)
     loggers.apply(before, told)
     assert logger.level == logging.NOTSET and loggers.capture() == before

@@ -94,9 +94,9 @@ def test_last_report():
     told = render(["last"], worker(report=REPORT | {"reason": "the code uses exec"}))
     assert told.endswith("All names were bound: the code uses exec.")
     told = render(["last"], worker(report=REPORT | {"road": "home", "road_reason": "it is large"}))
-    assert told.endswith("It ran in the notebook's own process (the home road): it is large.")
+    assert told.endswith("It ran in the notebook's own process (in-process): it is large.")
     told = render(["last"], worker(report=REPORT | {"road": "map", "road_reason": ""}))
-    assert told.endswith("It ran in a process of its own (the map road).")
+    assert told.endswith("It ran in a clean process of its own (isolated).")
     assert "2 names not carried" in render(["last"], worker(report=REPORT | {"names_declined": 2}))
     written = {"flushes": 2, "seconds_flushed": 0.0125, "events_rewound": 1, "events_lost": 3}
     assert (

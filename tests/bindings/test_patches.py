@@ -127,7 +127,64 @@ def test_an_original_is_carried_as_what_it_is(module):
 
 def test_what_can_not_be_set_costs_itself_alone(module, capsys):
     process = Process(m=module)
-    process.ns |= {"_no_such_module_here:x": 1, "_patched_here:n": 2}
+    process.ns |= {"_patched_here:none.x": 1, "_patched_here:n": 2}
     process.patches.apply(list(process.ns))
     assert module.n == 2
-    assert "no_such_module_here:x couldn't be carried over" in capsys.readouterr().err
+    assert "patched_here:none.x couldn't be carried over" in capsys.readouterr().err
+
+
+@pytest.fixture
+def late(tmp_path, monkeypatch):
+    """A module that nobody has imported."""
+    (tmp_path / "imported_late.py").write_text("n = 1\ndef work(): return 'original'\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    yield "_imported_late:n"
+    sys.modules.pop("imported_late", None)
+    _patches.current = None
+
+
+def test_it_is_set_once_its_module_is_imported(late):
+    process = Process()
+    process.patches.watch([late])
+    process.ns[late] = 5
+    process.patches.apply([late])
+    assert "imported_late" not in sys.modules and process.carried() == {}
+    process.patches.collect()
+    assert process.carried() == {"imported_late:n": 5}  # it travels on
+    process.patches.withdraw()
+    process.cell("import imported_late as m")
+    assert process.ns["m"].n == 5 and type(process.ns["m"].__loader__).__name__ != "_Loader"
+    process.cell("m.n = 1")
+    assert process.carried() == {}
+
+
+def test_what_it_was_is_known_of_a_module_that_comes_late(late):
+    process = Process()
+    process.patches.watch([late])
+    process.cell("def later():\n    import imported_late\n    imported_late.n = 7\nlater()")
+    assert process.carried() == {"imported_late:n": 7}
+
+
+def test_slots(capsys):
+    """A setting behind functions, as a list that is made for each look."""
+    state, shared = {"now": []}, [1]
+    slot = _patches.Slot(
+        "sys",
+        lambda: list(state["now"]) or _patches.MISSING,
+        lambda new: state.update(now=[] if new is _patches.MISSING else new),
+    )
+    process = Process()
+    process.patches = _patches.Patches(process.ns, {"mine": slot})
+    process.cell("")
+    assert process.carried() == {}
+    state["now"] = [shared]
+    process.cell("")
+    given = process.carried()[":mine"]
+    process.patches.withdraw()
+    process.cell("")
+    assert process.carried()[":mine"] is given and given[0] is shared
+    process.ns["_:mine"] = [2]
+    process.patches.apply(["_:mine"])
+    assert state["now"] == [2] and process.carried() == {}
+    process.patches.apply(["_:mine"])
+    assert state["now"] == [] and not capsys.readouterr().err

@@ -106,13 +106,6 @@ def test_one_that_waits_provides_what_was_asked_for_lately(store):
     assert provided(stock, store) == [[]]
 
 
-def test_a_share_of_what_is_free_is_provided(store, monkeypatch):
-    monkeypatch.setattr(module, "_free_bytes", lambda: 160 * MIB)
-    stock = Stock()
-    ran(stock, store, "a", 8 * MIB, 4 * MIB)
-    assert provided(stock, store) == [[8 * MIB]]
-
-
 def test_it_is_ended(store):
     stock = Stock()
     stock.provide_some(None)

@@ -49,6 +49,28 @@ def test_result_and_count(home):
     assert home.run("Out[1], In[1]").result == "(42, '6 * 7')"
 
 
+@pytest.mark.parametrize("role", ["home", "assistant"])
+def test_requests_that_cannot_be_read_are_answered(frontend, role):
+    """The frontend lets none through that it knows; this process is another one's last line."""
+    worker = frontend.fork(role)
+    wrong = (b"{", b"[1]", b'{"a": "\xff"}', b'{"a": ' + b"7" * 5000 + b"}")
+    wrong += (b'{"a": ' + b"[" * 100_000 + b"]" * 100_000 + b"}",)
+    for kind in ("complete_request", "debug_request", "execute_request"):
+        for part in ("header", "parent", "metadata", "content"):
+            for value in wrong:
+                sent = worker.request(kind, {}, **{part: value})
+                reply, _ = worker.until("reply")
+                assert reply["id"] == sent
+                if not reply.get("home"):
+                    content = json.loads(reply["content"])
+                    assert content["status"] == "error", (kind, part, value[:20])
+    worker.request("is_complete_request", {"code": "1"})
+    reply, _ = worker.until("reply")
+    assert json.loads(reply["content"])["status"] == "complete"
+    worker.send({"op": "exit"})
+    frontend.exited(worker)
+
+
 def test_count_stays_without_history(home):
     home.run("1")
     assert home.run("2", store_history=False).content["execution_count"] == 1

@@ -1,4 +1,4 @@
-"""Which road a cell takes: the walk that weighs values, and what the home looks at."""
+"""Which way a cell is run: whose wish counts; and the walk that counts references."""
 
 import types
 
@@ -45,63 +45,40 @@ def test_its_arguments():
         _store.is_larger((1,), 5, {})
 
 
-class Shell:
-    """What the choice looks at."""
-
-    def __init__(self, **names):
-        self.user_ns = names
-        self.user_ns_hidden = {}
-        self.displayhook = types.SimpleNamespace()
-        self.recorder = None
-
-    def transform_cell(self, code):
-        return code
+class Recording:
+    def __init__(self, is_open):
+        self.is_open = lambda: is_open
 
 
-@pytest.fixture
-def ask():
-    """The reason for the home road, "" for the map, of a cell over these names."""
-
-    def ask(code, declined=(), wish="auto", **names):
-        home = types.SimpleNamespace(shell=Shell(**names), names=object())
-        choice = road.Road(home, lambda thread: False)
-        choice.saved({name: "no codec" for name in declined})
-        answer = choice.choose({"id": 1, "code": code, "road": wish, "cell_road": ""})
-        assert answer is None or answer["road"] == "home"
-        return answer["road_reason"] if answer else ""
-
-    return ask
+def choose(monkeypatch, recording=False, wish=None, **frame):
+    """The answer to the question with a cell, and its reason."""
+    if wish is None:
+        monkeypatch.delenv("HOLDFAST_ROAD", raising=False)
+    else:
+        monkeypatch.setenv("HOLDFAST_ROAD", wish)
+    made = road.Road(types.SimpleNamespace(shell=None), lambda thread: True)
+    made.__dict__["_recording"] = Recording(recording)
+    answer = made.choose(frame)
+    return (answer or {}).get("road", "map"), made.saved().get("road_reason", "")
 
 
-LARGE = list(range(road.LARGE))
+def test_the_main_worker_runs_it(monkeypatch):
+    assert choose(monkeypatch, code="x") == ("home", "")
+    assert choose(monkeypatch, code="x", isolated=True, recording=True) == ("home", "")
 
 
-def test_the_reason(ask, monkeypatch):
-    monkeypatch.delenv("HOLDFAST_ROAD", raising=False)
-    assert ask("x", x=LARGE[:-9]) == ""
-    assert ask("x", x=LARGE, y=1) == "what the cell can reach holds more than 50,000 references"
-    assert ask("y", x=LARGE, y=1) == ""
-    assert "(the code uses eval)" in ask("eval('y')", x=LARGE, y=1)
-    assert ask("eval('y')", x=1, y=1) == ""
-    assert ask("x", x=LARGE, wish="map") == ""
-    assert ask("y", x=LARGE, y=1, wish="home") == "holdfast-kernel --road=home"
+def test_whose_wish_counts(monkeypatch):
+    assert choose(monkeypatch, code="x", road="isolated")[0] == "map"
+    assert choose(monkeypatch, code="x", road="isolated", wish="in-process")[0] == "home"
+    chosen = choose(monkeypatch, code="x", wish="in-process", cell_road="isolated")
+    assert chosen == ("map", "--road=isolated")
+    assert "none of auto" in choose(monkeypatch, code="x", wish="nowhere")[1]
 
 
-def test_values_that_add_up(ask):
-    half = LARGE[: road.LARGE // 2 + 1]
-    assert ask("x", x=half, y=list(half)) == ""
-    assert "references" in ask("x, y", x=half, y=list(half))
+def test_an_open_recording_is_in_the_way(monkeypatch):
+    way, reason = choose(monkeypatch, code="x", recording=True)
+    assert way == "map" and "recording is open" in reason
 
 
-def test_what_was_declined_is_known_by_what_it_is(ask):
-    thing = object()
-    assert ask("x", declined=["x"], x=thing) == "the cell names x, which stays at home: no codec"
-    assert ask("y", declined=["x"], x=thing, y=1) == ""
-    assert "names y," in ask("y", declined=["x"], x=thing, y=thing)
-    assert "names x," in ask("next(x); eval('y')", x=(n for n in ()), y=1)
-    assert ask("x", x=(n for n in ())) == "the cell names x, which stays at home: generator"
-
-
-def test_a_commit_for_its_own_sake_has_no_road():
-    home = types.SimpleNamespace(shell=Shell(x=LARGE), names=object())
-    assert road.Road(home, lambda thread: False).choose({"id": 1}) is None
+def test_a_commit_for_its_own_sake_has_no_way(monkeypatch):
+    assert choose(monkeypatch) == ("map", "")

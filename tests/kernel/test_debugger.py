@@ -5,6 +5,7 @@ import signal
 import time
 
 import pytest
+from waiting import until
 
 from holdfast.worker.debug import debuggee
 
@@ -165,6 +166,7 @@ def test_an_end_of_the_assistant_is_told(kernel):
         os.kill(each, signal.SIGKILL)
     while new & kernel.workers():
         time.sleep(0.01)
-    time.sleep(0.1)
-    assert debugger.body("debugInfo")["isStarted"] is False
+    # The frontend may not have heard of it yet: then this is refused, and no answer is lost.
+    told = until(lambda: (answer := debugger.ask("debugInfo"))["success"] and answer)
+    assert told["body"]["isStarted"] is False
     assert kernel.run("2").result == "2"

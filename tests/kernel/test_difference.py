@@ -104,25 +104,20 @@ def test_4_a_result_that_is_lost_is_no_last_result(kernel):
 
 def test_5_settings_inside_of_modules_stay_where_they_are(map_kernel):
     kernel = map_kernel
-    kernel.run(
-        "import json; vars(json)['mark'] = 'home'\n"
-        "import logging; logging.getLogger().addHandler(logging.NullHandler())"
-    )
-    outcome = kernel.run(RECORD + "getattr(json, 'mark', None), logging.root.handlers")
-    assert outcome.result == "(None, [])"
+    kernel.run("import json; vars(json)['mark'] = 'home'")
+    assert kernel.run(RECORD + "getattr(json, 'mark', 7)").result == "7"
     assert kernel.run("json.mark").result == "'home'"
     kernel.run(
         "import matplotlib.pyplot as plt, pandas as pd\nfigure = plt.figure(); clicks = []\n"
         "number = figure.canvas.mpl_connect('button_press_event', clicks.append)\n"
         "@pd.api.extensions.register_series_accessor('own')\nclass Own:\n"
-        "    def __init__(self, series): pass\n"
-        "logging.getLogger('mine').addHandler(logging.FileHandler('mine.log'))"
+        "    def __init__(self, series): pass"
     )
     outcome = kernel.run(
         RECORD + "registry = figure.canvas.callbacks.callbacks.get('button_press_event', {})\n"
-        "hasattr(pd.Series, 'own'), number in registry, logging.getLogger('mine').handlers"
+        "hasattr(pd.Series, 'own'), number in registry"
     )
-    assert outcome.result == "(False, False, [])"
+    assert outcome.result == "(False, False)"
     kernel.run("%alias_magic say pwd")
     assert "`%say` not found" in kernel.run(RECORD + "%say").stream("stderr")
 

@@ -48,7 +48,9 @@ test_hostile(void) {
     refuse("\xdb\x7f\xff\xff\xff", 5);     /* str of 2 GiB */
     refuse("\xc9\xff\xff\xff\xff\x01", 6); /* extension */
     refuse("\x80\x80", 2);                 /* two values */
-    refuse("\x90", 1);                     /* not a map */
+    refuse("\x81\xa1k\xdd\0\0\0\x05\xdd\0\0\0\x05\xc0\xc0\xc0\xc0\xc0\xc0",
+           19);        /* each count fits, their sum doesn't */
+    refuse("\x90", 1); /* not a map */
     refuse("\x81\xa1"
            "a",
            3); /* no value */

@@ -85,9 +85,27 @@ test_loose_content(void) {
                                         "{}",        "{}", "{\"x\": NaN}"};
     hfi_message message;
     CHECK(parse(texts, 6, &message) == HF_OK);
-    CHECK(message.body == NULL);
+    CHECK(message.body == NULL && message.fault[0] == '\0');
     CHECK(hfi_part_equal(message.content, hfi_part_text("{\"x\": NaN}")));
     hfi_message_fini(&message);
+}
+
+/* The header is sound: the message can be answered, and says what is wrong. */
+static void
+test_faults(void) {
+    static const char *const wrong[] = {"",    "{",    "[]",   "null",
+                                        "{} ", "{}{}", "\xff", "{\"a\":\"\xff\"}"};
+    for (size_t part = 3; part < 6; part++)
+        for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+            const char *texts[] = {"<IDS|MSG>", "", HEADER, "{}", "{}", "{}"};
+            hfi_message message;
+            texts[part] = wrong[i];
+            CHECK(parse(texts, 6, &message) == HF_OK);
+            CHECK(strstr(message.fault, part == 3   ? "parent_header"
+                                        : part == 4 ? "metadata"
+                                                    : "content") != NULL);
+            hfi_message_fini(&message);
+        }
 }
 
 static void
@@ -109,6 +127,7 @@ main(void) {
     test_long();
     test_headers();
     test_loose_content();
+    test_faults();
     test_header_written();
     return 0;
 }

@@ -32,7 +32,8 @@ test_instrumented(void) {
         {"%%time\n%%isolated\nx = 1", HFI_RUN_INSTRUMENTED, 0, 0, "\n%%time\nx = 1",
          "--noinstrumenter --mpp=mpi", true},
         {"%%execute_with_scorep fast\n%time x", HFI_RUN_INSTRUMENTED, 0,
-         "%%execute_with_scorep takes no argument but --road=auto|map|home; ignored: "
+         "%%execute_with_scorep takes no argument but "
+         "--road=auto|in-process|isolated; ignored: "
          "fast\n",
          "# %%execute_with_scorep fast\n%time x", "--noinstrumenter --mpp=mpi", false},
         {"%%execute_with_scorep", HFI_ANSWER, 0,

@@ -16,6 +16,7 @@ from waiting import begun, until
 
 
 CELL = "%%execute_with_scorep\n"
+CLEAN = "%%execute_with_scorep --road=isolated\n"
 PAGE = os.sysconf("SC_PAGE_SIZE")
 HOLDFAST = Path(sys.executable).with_name("holdfast")
 
@@ -406,18 +407,18 @@ def test_garbage_collection_spares_the_living(kernel):
 def test_a_touched_element_costs_pages(fresh_kernel):
     kernel = fresh_kernel
     ok(kernel, "import numpy as np\na = np.ones(1 << 22)")  # 32 MiB
-    ok(kernel, CELL + "a[0]")
-    ok(kernel, CELL + "pass")
+    ok(kernel, CLEAN + "a[0]")
+    ok(kernel, CLEAN + "pass")
     # The process's state: NumPy's old generator is in it, which NumPy 1 always imports.
-    state = ok(kernel, CELL + "pass").cost["bytes_copied"]
+    state = ok(kernel, CLEAN + "pass").cost["bytes_copied"]
     assert state <= 6 * PAGE
-    for head in (CELL, CELL):
+    for head in (CLEAN, CLEAN):
         outcome = ok(kernel, head + "a[len(a) // 2] += 1")
         assert outcome.cost["road"] == "map"
         assert outcome.cost["bytes_mapped"] == 8 << 22
         assert PAGE <= outcome.cost["bytes_copied"] <= state + 2 * PAGE
         assert outcome.cost["copy_faults"] == 1
-    outcome = ok(kernel, CELL + "a[5]")
+    outcome = ok(kernel, CLEAN + "a[5]")
     assert outcome.cost["bytes_copied"] <= state + PAGE and outcome.cost["copy_faults"] == 0
     assert (
         ok(kernel, "float(a[len(a) // 2]), float(a.sum())").result
@@ -428,9 +429,9 @@ def test_a_touched_element_costs_pages(fresh_kernel):
 def test_what_is_born_in_a_cell_is_not_copied(fresh_kernel):
     kernel = fresh_kernel
     ok(kernel, "import numpy as np")
-    outcome = ok(kernel, CELL + "made = np.full(1 << 22, 7.0)")
+    outcome = ok(kernel, CLEAN + "made = np.full(1 << 22, 7.0)")
     assert outcome.cost["bytes_copied"] <= 8 * PAGE
-    outcome = ok(kernel, CELL + "float(made[-1])")
+    outcome = ok(kernel, CLEAN + "float(made[-1])")
     assert outcome.cost["bytes_mapped"] == 8 << 22 and outcome.cost["bytes_copied"] <= 8 * PAGE
 
 

@@ -1,4 +1,5 @@
-"""The home road: which cells take it, what they cost, and that nothing else tells the difference."""
+"""Cells that the main worker runs: which they are, what they cost, and that nothing else tells the
+difference."""
 
 import sys
 from pathlib import Path
@@ -10,9 +11,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "bindings"))
 from trace_reader import AVAILABLE, Trace  # noqa: E402
 
 CELL = "%%execute_with_scorep\n"
-AT_HOME = "%%execute_with_scorep --road=home\n"
+AT_HOME = "%%execute_with_scorep --road=in-process\n"
+CLEAN = "%%execute_with_scorep --road=isolated\n"
 LARGE = "big = {number: str(number) for number in range(200_000)}; small = [1]"
-# Of the hand-over: none of these happens on the home road.
+# Of the hand-over: none of these happens in the main worker.
 COUNTS = [
     "bytes_copied",
     "bytes_mapped",
@@ -41,69 +43,58 @@ def trace_of(outcome):
 # ---- which cells take it ---------------------------------------------------------------------
 
 
-BETTER_AT_HOME = [
+BOUND_TO_THEIR_PROCESS = [
     ("steps = (i for i in range(9)); next(steps)", "next(steps)", "1"),
     ("import threading; lock = threading.Lock(); lock.acquire()", "lock.locked()", "True"),
     ("steps = (i for i in range(9))\ndef use(): return next(steps)\nuse()", "use()", "1"),
+    ("import sqlite3; base = sqlite3.connect(':memory:')", "base.total_changes", "0"),
     (LARGE, "big[7] = 'x'; len(big)", "200000"),
-    ("def use(): return len(big)", "use()", "200000"),
     ("1", "len(globals()['big'])", "200000"),
     ("import numpy as np; rows = np.array([str(i) for i in range(90_000)], object)", "rows[3]", "'3'"),
 ]  # fmt: skip
 
 
-def test_what_is_better_left_at_home(kernel):
-    for make, use, result in BETTER_AT_HOME:
+@pytest.mark.parametrize("head", [CELL, "%%isolated\n"])
+def test_the_cell_has_what_the_notebook_has(kernel, head):
+    for make, use, result in BOUND_TO_THEIR_PROCESS:
         ok(kernel, make)
         kernel.settle()
         generation = ok(kernel, "1").cost["generation"]
-        outcome = ok(kernel, CELL + use)
+        outcome = ok(kernel, head + use)
         assert (outcome.result, outcome.stream("stderr")) == (result, ""), use
-        assert outcome.cost["road"] == "home" and outcome.cost["road_reason"], use
+        assert outcome.cost["road"] == "home" and "road_reason" not in outcome.cost, use
         assert {name: outcome.cost[name] for name in COUNTS} == dict.fromkeys(COUNTS, 0), use
-        assert outcome.cost["generation"] == generation and outcome.cost["events"] > 0, use
-        assert outcome.cost["road_reason"] in ok(kernel, "%holdfast last").stream()
+        assert outcome.cost["generation"] == generation, use
+        assert (outcome.cost["events"] > 0) == (head == CELL), use
 
 
-def test_what_could_not_be_handed_over_is_told_and_stays_the_next_time(kernel):
+def test_what_could_not_be_handed_over_is_told(map_kernel):
     make = CELL + "kept = 1\nmade = (i for i in range(3))"
-    outcome = ok(kernel, make)
+    outcome = ok(map_kernel, make)
     assert outcome.cost["road"] == "map" and "made" in outcome.stream("stderr")
-    error = kernel.run("next(made)").content
+    error = map_kernel.run("next(made)").content
     assert error["ename"] == "NameError" and "made" in error["evalue"]
-    assert "generator" in error["evalue"] and "--road=home" in error["evalue"]
-    assert "--road" not in kernel.run("nobody_made_this").content["evalue"]
-    again = ok(kernel, make)
-    assert again.cost["road"] == "home" and again.stream("stderr") == ""
-    assert "made" in again.cost["road_reason"]
-    assert ok(kernel, "next(made)").result == "0"
+    assert "generator" in error["evalue"] and "--road=in-process" in error["evalue"]
+    assert "--road" not in map_kernel.run("nobody_made_this").content["evalue"]
+    assert ok(map_kernel, make.replace(CELL, AT_HOME)).stream("stderr") == ""
+    assert ok(map_kernel, "next(made)").result == "0"
 
 
-def test_an_autograd_graph_stays_at_home(kernel):
+def test_an_autograd_graph(kernel):
     needed("torch")
     ok(kernel, "import torch; w = torch.ones(2, requires_grad=True); loss = (w * w).sum()")
-    assert ok(kernel, CELL + "float(loss)").cost["road"] == "map"
     outcome = ok(kernel, CELL + "loss.backward(); w.grad")
-    assert outcome.result == "tensor([2., 2.])" and "loss" in outcome.cost["road_reason"]
+    assert outcome.result == "tensor([2., 2.])"
 
 
-def test_everything_else_has_a_process_of_its_own(kernel):
-    ok(kernel, LARGE + "\nsteps = (i for i in range(9))")
-    outcome = ok(kernel, CELL + "small.append(2); small")
-    assert outcome.cost["road"] == "map" and "road_reason" not in outcome.cost
-    assert outcome.result == "[1, 2]"
-    assert "(the map road)." in ok(kernel, "%holdfast last").stream()
-
-
-def test_what_only_saving_shows(kernel):
-    """An object that no codec carries, and whose type doesn't say so, is found by the commit."""
-    ok(kernel, "import sqlite3; base = sqlite3.connect(':memory:'); other = [1]")
-    outcome = ok(kernel, CELL + "base.execute('select 5').fetchone()[0]")
-    assert outcome.result == "5" and outcome.cost["road"] == "home"
-    assert "base" in outcome.cost["road_reason"] and "Connection" in outcome.cost["road_reason"]
-    assert ok(kernel, CELL + "base.total_changes").cost["bytes_copied"] == 0
-    ok(kernel, "base = 3")
-    assert ok(kernel, CELL + "base").cost["road"] == "map"
+def test_a_clean_process_is_asked_for(kernel):
+    pid = ok(kernel, "import os; small = [1]; os.getpid()").result
+    outcome = ok(kernel, CLEAN + "small.append(2); os.getpid()")
+    assert outcome.cost["road"] == "map" and outcome.result != pid
+    assert outcome.cost["road_reason"] == "--road=isolated"
+    assert "(isolated): --road=isolated." in ok(kernel, "%holdfast last").stream()
+    assert ok(kernel, "%%isolated --road=isolated\nos.getpid()").result != pid
+    assert ok(kernel, CELL + "small").result == "[1, 2]"
 
 
 def road_of(kernel, head=CELL):
@@ -112,35 +103,30 @@ def road_of(kernel, head=CELL):
 
 
 def test_whose_wish_counts(start_kernel):
-    kernel = start_kernel(arguments=["--road", "home"])
-    assert road_of(kernel) == ("home", "holdfast-kernel --road=home")
-    ok(kernel, "%env HOLDFAST_ROAD=map")
-    assert road_of(kernel) == ("map", "HOLDFAST_ROAD=map")
-    assert road_of(kernel, AT_HOME) == ("home", "%%execute_with_scorep --road=home")
-    assert road_of(kernel, "%%execute_with_scorep --road=auto\n") == ("map", "")
+    kernel = start_kernel(arguments=["--road", "isolated"])
+    assert road_of(kernel) == ("map", "holdfast-kernel --road=isolated")
+    ok(kernel, "%env HOLDFAST_ROAD=in-process")
+    assert road_of(kernel) == ("home", "HOLDFAST_ROAD=in-process")
+    assert road_of(kernel, CLEAN) == ("map", "--road=isolated")
+    assert road_of(kernel, "%%execute_with_scorep --road=map\n") == ("map", "--road=map")
+    assert road_of(kernel, "%%execute_with_scorep --road=auto\n") == ("home", "--road=auto")
     ok(kernel, "%env HOLDFAST_ROAD=nowhere")
-    assert road_of(kernel) == ("map", "HOLDFAST_ROAD=nowhere is none of auto, map, home")
+    said = "HOLDFAST_ROAD=nowhere is none of auto, in-process, isolated"
+    assert road_of(kernel) == ("map", said)
 
 
-def test_what_the_home_is_asked(plain_kernel):
+def test_what_the_main_worker_is_asked(plain_kernel):
     """A worker program of another language knows nothing of it, or answers."""
     outcome = ok(plain_kernel, AT_HOME + "(role, frame['instrument']['isolated'])")
     assert outcome.result == "('home', False)"
     assert outcome.cost["road"] == "home" and outcome.cost["road_reason"] == "it asks for it"
     asked = eval(ok(plain_kernel, "commit").result)
-    assert "(role, frame" in asked["code"] and (asked["cell_road"], asked["road"]) == (
-        "home",
-        "auto",
-    )
+    assert "(role, frame" in asked["code"]
+    assert (asked["cell_road"], asked["road"]) == ("in-process", "auto")
     assert ok(plain_kernel, CELL + "role").result == "'cell'"
+    assert not eval(ok(plain_kernel, "commit").result)["isolated"]
     assert ok(plain_kernel, "%%isolated\nrole").result == "'cell'"
-    assert "code" not in eval(ok(plain_kernel, "commit").result)
-
-
-def test_a_fresh_process_is_one(home_kernel):
-    home = ok(home_kernel, "import os; os.getpid()").result
-    outcome = ok(home_kernel, "%%isolated\nos.getpid()")
-    assert outcome.result != home and outcome.cost["road"] == "map"
+    assert eval(ok(plain_kernel, "commit").result)["isolated"]
 
 
 def test_a_notebook_that_records_by_itself(kernel):
@@ -148,6 +134,7 @@ def test_a_notebook_that_records_by_itself(kernel):
     ok(kernel, LARGE + "\nimport scorep; scorep.register(); kept = scorep")
     outcome = ok(kernel, CELL + "len(big)")
     assert outcome.result == "200000" and outcome.cost["road"] == "map"
+    assert "recording is open" in outcome.cost["road_reason"]
     outcome = kernel.run(AT_HOME + "len(big)")
     assert outcome.status == "error" and "a recording is already open" in outcome.content["evalue"]
     ok(kernel, "scorep.close()")
@@ -375,25 +362,26 @@ def test_a_task_of_an_earlier_cell(home_kernel):
     ids=["_exit", "SIGTERM", "SIGKILL", "segfault"],
 )
 @needs_reader
-def test_a_cell_that_kills_the_home(home_kernel, tmp_path, end, words, writes):
+def test_a_cell_that_kills_its_process(home_kernel, tmp_path, end, words, writes):
     ok(home_kernel, "import os, time; kept = [1]")
     home_kernel.settle()
     ok(home_kernel, "%env SCOREP_EXPERIMENT_DIRECTORY=last")
     outcome = home_kernel.run(CELL + f"def f(): pass\nf(); kept.append(2); {end}")
     assert outcome.content["ename"] == "CellDied" and outcome.types.count("error") == 1
-    assert words in outcome.content["evalue"] and "last commit" in outcome.content["evalue"]
+    assert words in outcome.content["evalue"] and "before the cell" in outcome.content["evalue"]
     if writes:
         assert Trace(tmp_path / "last").calls() == ["__main__:f"]
     outcome = ok(home_kernel, CELL + "kept")
     assert outcome.result == "[1]" and outcome.cost["road"] == "home"
 
 
-def test_what_plain_cells_did_before_it_is_named_as_lost(home_kernel):
+def test_what_plain_cells_did_before_it_is_kept(home_kernel):
     ok(home_kernel, "import os; kept = 1")
     home_kernel.settle()
     home_kernel.client.execute("kept = 2")
-    outcome = home_kernel.run(CELL + "os._exit(3)")
-    assert "without what the 1 plain cell since then changed" in outcome.content["evalue"]
+    outcome = home_kernel.run(CELL + "kept = 3; os._exit(3)")
+    assert "as they were before the cell" in outcome.content["evalue"]
+    assert ok(home_kernel, "kept").result == "2"
 
 
 def test_twenty_in_turn_with_plain_cells(kernel):

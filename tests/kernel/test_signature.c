@@ -4,13 +4,19 @@
 
 static const hfi_part parts[4] = {{"{\"a\":1}", 7}, {"{}", 2}, {"{}", 2}, {"{}", 2}};
 
+static hfi_signer *
+make(const char *key) {
+    hfi_signer *signer = NULL;
+    CHECK(hfi_signer_create(hfi_part_text(key), &signer, NULL) == HF_OK);
+    return signer;
+}
+
 static void
 test_keyed(void) {
-    hfi_signer *signer = NULL;
+    hfi_signer *signer = make("key"), *client = make("key");
     char text[HFI_SIGNATURE_TEXT + 1], wrong[HFI_SIGNATURE_TEXT + 1];
     hf_error error = HF_ERROR_INIT;
-    CHECK(hfi_signer_create(hfi_part_text("key"), &signer, NULL) == HF_OK);
-    hfi_signer_sign(signer, parts, text);
+    hfi_signer_sign(client, parts, text);
     CHECK(strlen(text) == HFI_SIGNATURE_TEXT);
     for (size_t i = 0; i < HFI_SIGNATURE_TEXT; i++) {
         memcpy(wrong, text, sizeof wrong);
@@ -28,23 +34,80 @@ test_keyed(void) {
     CHECK(strstr(error.message, "before") != NULL);
     hfi_part altered[4] = {{"{\"a\":2}", 7}, parts[1], parts[2], parts[3]};
     CHECK(hfi_signer_verify(signer, altered, hfi_part_text(text), NULL) == HF_E_ACCESS);
+    hfi_signer_close(client);
     hfi_signer_close(signer);
+}
+
+/* What a signer has sent it doesn't take, wherever the borders of its parts are now. */
+static void
+test_reflected(void) {
+    hfi_signer *signer = make("key");
+    char text[HFI_SIGNATURE_TEXT + 1];
+    const char all[] = "{\"a\":1}{}{\"b\":{}}{}";
+    const size_t size = sizeof all - 1;
+    const hfi_part sent[4] = {
+        {all, 7}, {all + 7, 2}, {all + 9, 8}, {all + 17, size - 17}};
+    hfi_signer_sign(signer, sent, text);
+    for (size_t i = 0; i <= size; i++)
+        for (size_t j = i; j <= size; j++)
+            for (size_t k = j; k <= size; k++) {
+                const hfi_part moved[4] = {
+                    {all, i}, {all + i, j - i}, {all + j, k - j}, {all + k, size - k}};
+                CHECK(hfi_signer_verify(signer, moved, hfi_part_text(text), NULL) ==
+                      HF_E_ACCESS);
+            }
+    hfi_signer_close(signer);
+}
+
+/* Much that is sent doesn't have it forget what it took. */
+static void
+test_sending_forgets_nothing(void) {
+    hfi_signer *signer = make("key"), *client = make("key");
+    char text[HFI_SIGNATURE_TEXT + 1], other[HFI_SIGNATURE_TEXT + 1], header[32];
+    hfi_signer_sign(client, parts, text);
+    CHECK(hfi_signer_verify(signer, parts, hfi_part_text(text), NULL) == HF_OK);
+    for (int i = 0; i < 100000; i++) {
+        snprintf(header, sizeof header, "{\"n\":%d}", i);
+        hfi_part many[4] = {hfi_part_text(header), parts[1], parts[2], parts[3]};
+        hfi_signer_sign(signer, many, other);
+    }
+    CHECK(hfi_signer_verify(signer, parts, hfi_part_text(text), NULL) == HF_E_ACCESS);
+    hfi_signer_close(client);
+    hfi_signer_close(signer);
+}
+
+static void
+test_mark(void) {
+    hfi_signer *one = make("key"), *same = make("key"), *other = make("other");
+    hfi_signer *open = make("");
+    char marks[3][HFI_MARK_TEXT], untouched[HFI_MARK_TEXT] = "as it was";
+    hfi_signer_mark(one, marks[0]);
+    hfi_signer_mark(same, marks[1]);
+    hfi_signer_mark(other, marks[2]);
+    hfi_signer_mark(open, untouched);
+    CHECK(memcmp(marks[0], marks[1], HFI_MARK_TEXT) == 0);
+    CHECK(memcmp(marks[0], marks[2], HFI_MARK_TEXT) != 0);
+    CHECK_TEXT(untouched, "as it was");
+    hfi_signer_close(one);
+    hfi_signer_close(same);
+    hfi_signer_close(other);
+    hfi_signer_close(open);
 }
 
 /* Many messages later the memory is still bounded and still refuses recent ones. */
 static void
 test_memory(void) {
-    hfi_signer *signer = NULL;
+    hfi_signer *signer = make("key"), *client = make("key");
     char text[HFI_SIGNATURE_TEXT + 1], header[32];
-    CHECK(hfi_signer_create(hfi_part_text("key"), &signer, NULL) == HF_OK);
     for (int i = 0; i < 50000; i++) {
         snprintf(header, sizeof header, "{\"n\":%d}", i);
         hfi_part many[4] = {hfi_part_text(header), parts[1], parts[2], parts[3]};
-        hfi_signer_sign(signer, many, text);
+        hfi_signer_sign(client, many, text);
         CHECK(hfi_signer_verify(signer, many, hfi_part_text(text), NULL) == HF_OK);
         CHECK(hfi_signer_verify(signer, many, hfi_part_text(text), NULL) ==
               HF_E_ACCESS);
     }
+    hfi_signer_close(client);
     hfi_signer_close(signer);
 }
 
@@ -54,6 +117,9 @@ main(void) {
     char text[HFI_SIGNATURE_TEXT + 1];
     test_keyed();
     test_memory();
+    test_reflected();
+    test_sending_forgets_nothing();
+    test_mark();
     CHECK(hfi_signer_create(hfi_part_text(""), &open, NULL) == HF_OK);
     hfi_signer_sign(open, parts, text);
     CHECK_TEXT(text, "");

@@ -132,7 +132,7 @@ class Worker(Peer):
             if frame["op"] == "started":
                 self.started.append(frame["id"])
 
-    def request(self, kind, content, **fields):
+    def request(self, kind, body, **fields):
         """Send a request; its id."""
         number = next(self.ids)
         header = {
@@ -144,7 +144,7 @@ class Worker(Peer):
         header |= {"date": "2026-01-01T00:00:00Z", "version": "5.5"}
         frame = {"op": "request", "id": number, "type": kind, "buffers": []}
         frame |= {"header": _json(header), "parent": b"{}", "metadata": b"{}"}
-        frame |= {"content": _json(content), **fields}
+        frame |= {"content": _json(body)} | fields
         self.send(frame)
         return number
 

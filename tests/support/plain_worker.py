@@ -69,15 +69,20 @@ class Worker:
             self.channel.send("ready", version=1, pid=os.getpid())
         while True:
             frame = self.channel.receive()
-            if frame["op"] == "subshells":
+            if frame["op"] in ("output", "subshells"):
                 os.close(self.channel.fds.pop())
+                continue
+            if frame["op"] == "protect":
+                while self.channel.fds:
+                    os.close(self.channel.fds.pop())
+                self.channel.send("protected", id=frame["id"], pid=0, error="it makes no forks")
                 continue
             self.globals["frames"].append(frame["op"])
             if frame["op"] == "exit":
                 os._exit(0)
             if frame["op"] == "commit":
                 self.globals["commit"] = frame
-            if frame["op"] == "commit" and frame.get("cell_road") == "home":
+            if frame["op"] == "commit" and frame.get("cell_road") in ("home", "in-process"):
                 self.channel.send(
                     "reply", id=frame["id"], report={}, road="home", road_reason="it asks for it"
                 )

@@ -1,0 +1,36 @@
+"""A call once a module has been imported, whoever loads it; nothing of it is left."""
+
+import importlib
+import importlib.machinery
+import importlib.util
+import sys
+
+import pytest
+from holdfast._after_import import call_after_import
+
+
+@pytest.mark.parametrize(
+    "name", ["xxsubtype", "__hello__", "colorsys"]
+)  # built in, frozen, of a file
+def test_it_is_called_once(monkeypatch, name):
+    monkeypatch.delitem(sys.modules, name, raising=False)
+    finders, calls = list(sys.meta_path), []
+    loaders = dict(vars(importlib.machinery.BuiltinImporter))
+    call_after_import(name, lambda: calls.append(sys.modules[name]))
+    assert importlib.util.find_spec(name) is not None and not calls  # only looked for
+    module = importlib.import_module(name)
+    assert calls == [module] and sys.meta_path == finders
+    assert "_after_import" not in repr(module.__spec__) + repr(module.__loader__)
+    assert dict(vars(importlib.machinery.BuiltinImporter)) == loaders
+    importlib.reload(module)
+    assert calls == [module]
+
+
+def test_a_module_that_fails_is_not_told(tmp_path, monkeypatch):
+    (tmp_path / "fails_late.py").write_text("1 / 0")
+    monkeypatch.syspath_prepend(tmp_path)
+    calls = []
+    call_after_import("fails_late", lambda: calls.append(1))
+    with pytest.raises(ZeroDivisionError):
+        import fails_late  # noqa: F401
+    assert not calls

@@ -1,0 +1,113 @@
+"""A sleeping fork: nobody notices it, it holds what was, and goes on when it is needed."""
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs clone()")
+
+PROLOGUE = """
+import ctypes, os, socket, sys, time
+from holdfast import _store
+ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # the parent of forks whose helper has ended
+near, far = socket.socketpair()
+channel = socket.socketpair()[0]
+report = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
+def sleep(session=None, kept=()):
+    pid = _store._sleep_in_fork(session, ((far.fileno(), channel.fileno()),), kept, os.getpid())
+    if pid:
+        far.close()
+    return pid
+def end(pid, word=b"wake"):
+    near.send(word) if word else near.close()
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+"""
+
+
+def run(tmp_path, code):
+    """Run a program of its own, since it forks; what it printed."""
+    program = PROLOGUE + textwrap.dedent(code)
+    ran = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path / "report")],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout.split()
+
+
+def test_it_holds_what_was(tmp_path):
+    code = """
+    session = _store.Session.create()
+    value = [1]
+    pid = sleep(session)
+    if pid == 0:
+        os._exit(value[0] + 10)
+    value[0] = 2
+    print(end(pid), value[0])
+    """
+    assert run(tmp_path, code) == ["11", "2"]
+
+
+def test_it_leaves_at_the_end_of_its_channel(tmp_path):
+    assert run(tmp_path, "pid = sleep()\nprint(end(pid, word=b'') if pid else 'awake')") == ["0"]
+
+
+def test_it_is_its_process_own_child_only_by_the_reaper(tmp_path):
+    """The helper between them has ended, so no SIGCHLD came; here the process reaps by itself."""
+    code = """
+    import signal
+    seen = []
+    signal.signal(signal.SIGCHLD, lambda *_: seen.append(1))
+    pid = sleep()
+    if pid == 0:
+        os._exit(5)
+    time.sleep(0)
+    print(len(seen), end(pid))
+    """
+    assert run(tmp_path, code) == ["0", "5"]
+
+
+def test_pipes_end_and_files_stay_where_they_are(tmp_path):
+    code = """
+    read, write = os.pipe()
+    file = os.open("/proc/self/exe", os.O_RDONLY); os.lseek(file, 100, 0)
+    pid = sleep(kept=(report,))
+    if pid == 0:
+        place = os.lseek(file, 0, 1)
+        try:
+            os.write(write, b"x")
+        except OSError as error:
+            os.write(report, f"{place} {error.errno}".encode())
+        os._exit(0)
+    os.lseek(file, 7, 0)
+    os.close(write)
+    print(os.read(read, 1) == b"")  # nobody else holds the other end
+    assert end(pid) == 0
+    print(open(sys.argv[1]).read())
+    """
+    assert run(tmp_path, code) == ["True", "100", str(9)]  # EBADF
+
+
+def test_a_session_whose_process_lives_is_not_succeeded(tmp_path):
+    code = """
+    session = _store.Session.create()
+    try:
+        _store._succeed(session)
+        print("it is its own")
+    except _store.Error as error:
+        print(error)
+    """
+    assert run(tmp_path, code) == ["it", "is", "its", "own"]
+
+
+def test_wrong_arguments():
+    from holdfast import _store
+
+    for moves, kept in (((), ()), (((1, 2),) * 17, ()), (((1, 2),), (1,) * 17)):
+        with pytest.raises(ValueError, match="descriptors"):
+            _store._sleep_in_fork(None, moves, kept, os.getpid())

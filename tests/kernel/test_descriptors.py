@@ -1,0 +1,46 @@
+"""A cell closes the number of the session's descriptor and opens a file, which gets it: none of the
+notebook's data goes there, and the notebook goes on."""
+
+import pytest
+
+MIB = 1 << 20
+STEAL = """
+import os, numpy as np
+def steal(path):
+    for number in os.listdir("/proc/self/fd"):
+        try:
+            link = os.readlink(f"/proc/self/fd/{number}")
+        except OSError:
+            continue
+        if "/holdfast-" in link:
+            break
+    else:
+        raise LookupError("the session's descriptor")
+    number = int(number)
+    os.closerange(number, number + 1)
+    fd = os.open(path, os.O_RDWR | os.O_CREAT)
+    if fd != number:
+        os.dup2(fd, number)
+    os.write(number, b"mine")
+    return number
+"""
+
+
+def ok(kernel, code):
+    outcome = kernel.run(code)
+    assert outcome.status == "ok", (code, outcome.content)
+    return outcome
+
+
+@pytest.mark.parametrize("kind", ["%%execute_with_scorep --road=map", "%%isolated"])
+def test_a_file_with_the_sessions_number_is_left_alone(kernel, tmp_path, kind):
+    path = tmp_path / "mine"
+    ok(kernel, STEAL + f"a = np.ones({18 * MIB})")  # 144 MB
+    ok(kernel, f"steal({str(path)!r})")
+    ok(kernel, f"b = np.full({18 * MIB}, 2.0); c = list(range(100_000))")
+    ok(kernel, f"{kind}\na += b; c[-1] = 'last'")
+    ok(kernel, f"{kind}\nsteal({str(tmp_path / 'its')!r}); d = a * 2")
+    kernel.settle()
+    assert ok(kernel, "float(a.min()), float(d.max()), c[-1]").result == "(3.0, 6.0, 'last')"
+    assert path.read_bytes() == b"mine"
+    assert (tmp_path / "its").read_bytes() == b"mine"

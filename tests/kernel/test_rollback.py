@@ -1,0 +1,227 @@
+"""The main worker runs recorded cells itself; a sleeping fork of it is the notebook's rollback."""
+
+import contextlib
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from waiting import begun, complete, until
+
+ISOLATED = "%%isolated\n"
+DIE = "import os; os.kill(os.getpid(), 9)"
+STATE = """
+import collections, random, sys
+import numpy as np
+numbers = (n for n in range(100)); next(numbers)
+rows = np.zeros((1000, 100)); view = rows[:2]; alias = rows
+shared = [1]; holder = {"it": shared}
+random.seed(5); drawn = random.random(); random.seed(5)
+sys.mark = "mine"; collections.mine = shared
+file = open("file.txt", "w+"); file.write("before"); file.flush()
+"""
+CHECK = """
+assert next(numbers) == 1
+assert rows.sum() == 0 and alias is rows and view.base is rows
+assert shared == [1] and holder["it"] is shared and collections.mine is shared
+assert random.random() == drawn
+assert sys.mark == "mine"
+file.write("!"); file.seek(0); assert file.read(7) == "before!"  # where it stood
+"""
+CHANGE = """
+next(numbers); rows[:] = 1; view[0, 0] = 5; shared.append(2); random.seed(6); sys.mark = 0
+del collections.mine; file.write("more"); file.flush()
+"""
+
+
+def attached(kernel):
+    """How many processes are attached to the notebook's store."""
+    from holdfast import _store
+
+    for name in os.listdir("/dev/shm"):
+        if name.startswith(f"holdfast-{os.getuid()}-"):
+            with contextlib.suppress(_store.Error), _store.Session.open("/" + name) as session:
+                info = session.info()
+                if info["owner_pid"] == kernel.pid:
+                    return info["process_count"] - 1  # without this one
+    raise AssertionError("the kernel has no store with a name")
+
+
+@pytest.mark.parametrize("prefix", [ISOLATED, "%%execute_with_scorep\n"])
+@pytest.mark.parametrize(
+    "end", [DIE, "import ctypes; ctypes.string_at(0)", "import os; os._exit(3)"]
+)
+def test_a_cell_that_dies_has_changed_nothing(kernel, prefix, end):
+    assert kernel.run(STATE).status == "ok"
+    outcome = kernel.run(prefix + CHANGE + end)
+    assert outcome.content["ename"] == "CellDied"
+    assert "its variables are as they were before the cell" in outcome.content["evalue"]
+    outcome = kernel.run(CHECK)
+    assert outcome.status == "ok", outcome.content
+    for _ in range(2):  # the one that succeeded can be rolled back itself
+        assert kernel.run(prefix + "shared.append(3)\n" + end).status == "error"
+        assert kernel.run("shared").result == "[1]"
+    assert kernel.run(prefix + "shared.append(4)").status == "ok"
+    assert kernel.run("shared, rows.sum()").result == "([1, 4], np.float64(0.0))"
+
+
+def test_the_cell_runs_in_the_notebooks_process(kernel):
+    pid = kernel.run("import os; os.getpid()").result
+    outcome = kernel.run(ISOLATED + "os.getpid()")
+    assert outcome.result == pid and outcome.cost["road"] == "home"
+
+
+def test_nobody_sees_the_sleeping_fork(kernel):
+    code = """
+import os, signal, psutil
+signals = []
+signal.signal(signal.SIGCHLD, lambda *a: signals.append(a))
+try:
+    os.waitpid(-1, os.WNOHANG)
+except ChildProcessError:
+    print("no child")
+print(psutil.Process().children(), signals)
+"""
+    kernel.run("import random; random.seed(1); a = random.random(); random.seed(1)")
+    assert kernel.run(ISOLATED + code).stream() == "no child\n[] []\n"
+    assert kernel.run(ISOLATED + code).stream() == "no child\n[] []\n"
+    assert kernel.run("random.random() == a").result == "True"
+
+
+def test_what_the_cell_closes_is_closed(kernel):
+    """The fork must not hold pipes, sockets and locks that the notebook gives up."""
+    kernel.run(
+        "import os, socket, subprocess\n"
+        "r, w = os.pipe(); server = socket.create_server(('127.0.0.1', 0))\n"
+        "port = server.getsockname()[1]\n"
+        "cat = subprocess.Popen(['cat'], stdin=subprocess.PIPE, stdout=subprocess.PIPE)"
+    )
+    outcome = kernel.run(ISOLATED + "os.close(w); os.read(r, 1)", timeout=20)
+    assert outcome.result == "b''"
+    outcome = kernel.run(ISOLATED + "cat.communicate(b'text', timeout=10), cat.returncode")
+    assert outcome.result == "((b'text', None), 0)"
+    outcome = kernel.run(
+        ISOLATED + "server.close(); socket.create_server(('127.0.0.1', port)).close()"
+    )
+    assert outcome.status == "ok", outcome.content
+
+
+def test_pipes_and_sockets_are_gone_after_a_rollback(kernel):
+    kernel.run("import os; r, w = os.pipe(); os.write(w, b'x')")
+    kernel.run(ISOLATED + DIE)
+    outcome = kernel.run("os.read(r, 1)")
+    assert outcome.content["ename"] == "OSError"  # and not another file's bytes
+
+
+def test_a_notebook_with_a_thread_is_committed(kernel):
+    """The fork has no threads, and could not go on; but nothing is lost that can be encoded."""
+    kernel.run(
+        "import threading, time\n"
+        "stop = threading.Event(); thread = threading.Thread(target=stop.wait, daemon=True)\n"
+        "thread.start(); kept = {'a': [1, 2]}; alias = kept['a']"
+    )
+    outcome = kernel.run(ISOLATED + "kept['a'].append(3)\n" + DIE)
+    assert "its variables are as they were before the cell" in outcome.content["evalue"]
+    assert kernel.run("kept, alias is kept['a']").result == "({'a': [1, 2]}, True)"
+    assert kernel.run("thread").content["ename"] == "NameError"
+
+
+def test_tasks_go_on_after_a_rollback(kernel):
+    kernel.run(
+        "import asyncio; beats = []\n"
+        "async def beat():\n"
+        "    while True:\n"
+        "        beats.append(len(beats)); await asyncio.sleep(0.01)\n"
+        "task = asyncio.get_running_loop().create_task(beat())"
+    )
+    kernel.run(ISOLATED + "await asyncio.sleep(0.05)")
+    kernel.run(ISOLATED + DIE)
+    outcome = kernel.run("n = len(beats)\nwhile len(beats) < n + 3: await asyncio.sleep(0.01)")
+    assert outcome.status == "ok"
+    assert kernel.run("not task.done() and beats == list(range(len(beats)))").result == "True"
+
+
+def test_a_cell_that_takes_no_interrupt_is_rolled_back(start_kernel):
+    kernel = start_kernel(env={"HOLDFAST_INTERRUPT_SECONDS": "1"})
+    kernel.run("import signal, time; kept = [1]")
+    sent = begun(
+        kernel,
+        ISOLATED + "kept.append(2); signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+        "print('on', flush=True)\nwhile True: time.sleep(1)",
+    )
+    kernel.manager.interrupt_kernel()
+    outcome = kernel.finish(sent)
+    assert outcome.content["ename"] == "KeyboardInterrupt"
+    assert kernel.run("kept").result == "[1]"
+
+
+def test_a_fork_that_is_killed_costs_nothing(kernel):
+    kernel.run("kept = [1]")
+    code = """
+import os, signal, time
+mine = os.getpid()
+def forks():
+    found = []
+    for name in os.listdir("/proc"):
+        if name.isdigit() and int(name) != mine:
+            try:
+                with open(f"/proc/{name}/stat") as file: parent = file.read().rpartition(")")[2].split()[1]
+                if int(parent) == os.getppid() and open(f"/proc/{name}/oom_score_adj").read() == "500\\n":
+                    found.append(int(name))
+            except OSError: pass
+    return found
+while not forks(): time.sleep(0.01)
+for pid in forks(): os.kill(pid, signal.SIGKILL)
+while forks(): time.sleep(0.01)
+kept.append(2)
+"""
+    assert kernel.run(ISOLATED + code).status == "ok"
+    assert kernel.run(ISOLATED + "kept.append(3)\n" + DIE).status == "error"
+    assert kernel.run("kept").result == "[1, 2]"
+
+
+def test_a_run_of_plain_cells_is_durable(kernel):
+    """Cells that follow each other leave no idle moment for a commit."""
+    cells = ["import time; kept = []; gen = iter(range(9))"]
+    cells += [f"kept.append({i}); next(gen); time.sleep(1)" for i in range(3)]
+    cells += ["kept.append('dying')\n" + DIE]
+    sent = [kernel.client.execute(code, stop_on_error=False) for code in cells]
+    outcomes = [kernel.finish(each) for each in sent]
+    assert [one.status for one in outcomes] == ["ok"] * 4 + ["error"]
+    assert kernel.run("kept, next(gen)").result == "([0, 1, 2], 3)"
+
+
+def test_forks_leave_nothing_behind(kernel):
+    kernel.run("import numpy as np; rows = np.zeros(1 << 20)")
+    kernel.settle()
+    complete(kernel)
+    before = attached(kernel)
+    for i in range(20):
+        assert kernel.run(ISOLATED + f"rows[{i}] = 1; other = rows + {i}").status == "ok"
+    kernel.settle()  # a commit has all that the last fork held
+    until(lambda: attached(kernel) == before, lambda: f"{attached(kernel)}, not {before}")
+    assert kernel.run("rows.sum(), other[0]").result == "(np.float64(20.0), np.float64(20.0))"
+
+
+def test_the_history_has_no_cell_twice(start_kernel, tmp_path):
+    kernel = start_kernel(env={"IPYTHONDIR": str(tmp_path / "ipython")})
+    kernel.run("one = 1")
+    kernel.run(ISOLATED + "two = 2\n" + DIE)
+    kernel.run("three = 3")
+    kernel.client.history(hist_access_type="tail", n=9, raw=True)
+    reply = kernel.client.get_shell_msg(timeout=20)
+    lines = [line for _, _, line in reply["content"]["history"]]
+    assert lines.count("one = 1") <= 1 and lines.count("three = 3") == 1
+
+
+def test_the_notebook_outlives_many_deaths(kernel):
+    kernel.run("kept = []; gen = iter(range(99))")
+    for i in range(5):
+        pid = int(kernel.run("import os; os.getpid()").result)
+        assert kernel.run(ISOLATED + f"kept.append({i}); next(gen)").status == "ok"
+        os.kill(pid, signal.SIGKILL)
+        complete(kernel, without=pid)
+        kernel.run("pass")
+    assert set(kernel.run("kept").result) <= set("[0, 1234]")
+    assert kernel.run(ISOLATED + "kept = 'new'").status == "ok"
+    assert Path("/proc", kernel.run("import os; os.getpid()").result).exists()

@@ -1,0 +1,133 @@
+"""State of the process in isolated cells, at home after them, and in a later main worker.
+
+Each case sets something as a notebook would, and has an expression that shows it. The same must be
+shown by an isolated cell, by a plain one after it, and by a plain one after the main worker's death.
+"""
+
+import pytest
+
+ISOLATED = "%%isolated\n"
+DIE = "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
+
+PACKAGE = """import warnings
+class ItsWarning(UserWarning): pass
+warnings.simplefilter("ignore", ItsWarning)
+"""
+
+# What sets it, the expression that shows it, what that gives.
+CASES = {
+    "a package's warning": (
+        "import sys; sys.path.insert(0, 'lib'); import its_package, warnings",
+        "its_package.ItsWarning in {entry[2] for entry in warnings.filters}",
+        "True",
+    ),
+    "a warning of the notebook's": (
+        "import warnings\nclass Mine(UserWarning): pass\nwarnings.simplefilter('ignore', Mine)",
+        "[entry[2] is Mine for entry in warnings.filters if entry[2].__name__ == 'Mine']",
+        "[True]",
+    ),
+    "how NumPy shows arrays": (
+        "import numpy as np; np.set_printoptions(override_repr=lambda a: f'<{a.size}>')",
+        "repr(np.zeros(3))",
+        "<3>",
+    ),
+    "NumPy's bit generator": (
+        "import numpy as np; bits = np.random.PCG64(1); np.random.set_bit_generator(bits)",
+        "np.random.get_bit_generator() is bits",
+        "True",
+    ),
+    "decimal's context in a variable": (
+        "import decimal; context = decimal.getcontext(); context.prec = 5",
+        "context is decimal.getcontext(), decimal.Decimal(1) / 3",
+        "True 0.33333",
+    ),
+    "a logger's handler and filters": (
+        "import io, logging; log = logging.getLogger('mine'); text = io.StringIO()\n"
+        "handler = logging.StreamHandler(text); log.addHandler(handler)\n"
+        "class Odd(logging.Filter):\n    def filter(self, record): return len(record.msg) % 2\n"
+        "log.addFilter(odd := Odd()); handler.addFilter(odd)",
+        "text.truncate(0), text.seek(0), log.error('on'), log.error('off'), "
+        "text.getvalue().strip(), log.handlers == [handler], log.filters == handler.filters == [odd]",
+        "0 0 None None off True True",
+    ),
+    "an entry of sys.path that is none": (
+        "import sys; sys.path.append(None)",
+        "sys.path[-1]",
+        "None",
+    ),
+    "a path among the arguments": (
+        "import pathlib, sys; sys.argv.append(pathlib.Path('data'))",
+        "sys.argv[-1]",
+        "data",
+    ),
+    "a function among the arguments": (
+        "import sys; sys.argv.append(lambda: 7)",
+        "sys.argv[-1]()",
+        "7",
+    ),
+}
+
+
+@pytest.fixture
+def notebook(start_kernel, tmp_path):
+    """A kernel in a directory with a package."""
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "its_package.py").write_text(PACKAGE)
+    return start_kernel(env={"HOLDFAST_ROAD": "map"})
+
+
+def shows(notebook, expression, expected, head=""):
+    """The cell's answer, and that it was taken over as any."""
+    outcome = notebook.run(f"{head}kept = 'shown'\nprint({expression})")
+    text = "".join(m["content"]["text"] for m in outcome.messages if m["msg_type"] == "stream")
+    assert outcome.status == "ok", outcome.content
+    assert outcome.stream().splitlines()[0] == expected, text
+    assert notebook.run("kept").result == "'shown'"
+    return text
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_was_set_is_there(notebook, case):
+    setting, expression, expected = CASES[case]
+    notebook.run("kept = None\n" + setting)
+    shows(notebook, expression, expected)
+    assert "couldn't" not in shows(notebook, expression, expected, ISOLATED)
+    shows(notebook, expression, expected)
+    notebook.settle()
+    notebook.run(DIE)
+    shows(notebook, expression, expected)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_a_cell_set_is_there(notebook, case):
+    setting, expression, expected = CASES[case]
+    notebook.run(f"{ISOLATED}kept = None\n{setting}")
+    shows(notebook, expression, expected)
+    shows(notebook, expression, expected, ISOLATED)
+
+
+def test_what_can_not_be_carried_is_named_once(notebook):
+    notebook.run("import sys, threading; kept, sys.argv[:] = None, [threading.Lock()]; x = 5")
+    assert "sys.argv" in shows(notebook, "x", "5", ISOLATED)
+    assert "sys.argv" not in shows(notebook, "x", "5", ISOLATED)
+    shows(notebook, "len(sys.argv)", "1")
+    notebook.settle()
+    notebook.run(DIE)
+    shows(notebook, "x", "5")
+
+
+def test_patches_are_withdrawn_when_a_save_fails(notebook):
+    """What stands for them in the namespace while it is saved isn't seen by the notebook's code."""
+    notebook.run("import json; json.my_flag = 1")
+    # The inputs are process state, and no codec carries this one.
+    notebook.run("import threading; _ih.append(threading.Lock())")
+    notebook.run("get_ipython().history_manager.input_hist_parsed.append(threading.Lock())")
+    assert notebook.run(ISOLATED + "1").status == "error"
+    assert notebook.run("[n for n in globals() if not n.isidentifier()]").result == "[]"
+
+
+def test_results_are_shown_without_their_dict(notebook):
+    notebook.run("5; del _oh, Out")
+    assert notebook.run(ISOLATED + "x = 6; x").result == "6"
+    outcome = notebook.run("print(x, _)")
+    assert outcome.stream() == "6 6\n" and not outcome.stream("stderr")

@@ -1,0 +1,143 @@
+"""The oracle itself: what it reads, what it compares, and when it fails."""
+
+import pytest
+from differential import compare, inventions, kernels, known, modes, notebooks
+
+TEXT = """about these
+=== first loose needs=json
+a comment
+# %%
+x = 1
+# %% plain
+print(x)
+
+=== second
+# %%
+%%time
+"""
+
+
+def test_notebooks_are_read():
+    first, second = notebooks.read_text(TEXT)
+    assert first.cells == (notebooks.Cell("x = 1"), notebooks.Cell("print(x)", plain=True))
+    assert (first.words, first.needs, first.missing) == ({"loose"}, ("json",), None)
+    assert second.cells == (notebooks.Cell("%%time"),)
+    with pytest.raises(ValueError, match="unknown words"):
+        notebooks.read_text("=== third tight\n# %%\npass")
+    with pytest.raises(ValueError, match="has no cells"):
+        notebooks.read_text("=== third\npass")
+
+
+def test_modes_put_heads_before_cells():
+    turns = modes.parse("turns=plain;%%isolated --road=map;HOLDFAST_X=1")
+    heads = [turns.head("any", number) for number in (1, 2, 3)]
+    assert heads == [modes.PLAIN, "%%isolated --road=map\n", modes.PLAIN]
+    assert turns.environment == {"HOLDFAST_X": "1"}
+    mixed = modes.MODES["mixed"]
+    assert len({mixed.head("any", number) for number in range(20)}) == len(mixed.heads)
+    with pytest.raises(ValueError):
+        modes.parse("nothing=")
+
+
+def message(kind, metadata=None, **content):
+    return {"msg_type": kind, "content": content, "metadata": metadata or {}}
+
+
+def run(*cells, trouble=""):
+    return kernels.Run([list(cell) for cell in cells], "/tmp/place", trouble)
+
+
+def printed(text, name="stdout"):
+    return message("stream", name=name, text=text)
+
+
+def test_outputs_without_what_is_holdfasts_own():
+    shown = message("execute_result", data={"text/plain": "5", "image/png": "x"}, execution_count=3)
+    cell = [
+        printed("a"),
+        printed("b in /tmp/place\n"),
+        printed("late", "stderr"),
+        message("display_data", data={"text/plain": "1 ms"}, metadata={"holdfast": "verdict"}),
+        shown,
+        printed("\nInstrumentation results can be found in /x\n"),
+    ]
+    assert compare.outputs(cell, run(cell)) == [
+        "[stdout]\nab in /PLACE",
+        "[execute_result 3]\nimage/png: a picture\ntext/plain: 5",
+        "[stderr]\nlate",
+    ]
+
+
+def test_a_hidden_word_hides_and_nothing_else_does():
+    cell = [printed("<A at 0x7f00aabbccdd>")]
+    assert compare.outputs(cell, run(cell)) == ["[stdout]\n<A at 0x7f00aabbccdd>"]
+    hidden = compare.outputs(cell, run(cell), frozenset({"addresses"}))
+    assert hidden == ["[stdout]\n<A at 0xADDRESS>"]
+
+
+def test_cells_that_differ_are_found_also_after_a_death():
+    notebook = notebooks.read_text("=== n\n# %%\n1\n# %%\n2\n# %%\n3")[0]
+    expected = run([printed("1")], [printed("2")], [printed("3")])
+    assert compare.differing(notebook, expected, expected) == {}
+    other = run([printed("1")], [printed("two")], [printed("3")])
+    assert list(compare.differing(notebook, expected, other)) == [2]
+    dead = run([printed("1")], trouble="the kernel ended")
+    found = compare.differing(notebook, expected, dead)
+    assert list(found) == [2] and "the kernel ended" in found[2]
+
+
+LIST = """# a comment
+documented | isolated clean | n 2,3 | 4: a generator
+defect | recorded | n | item 5
+unsteady | plain | n | a race
+"""
+
+
+@pytest.mark.parametrize(
+    "mode, cells, expected",
+    [
+        ("isolated", [2, 3], ""),
+        ("isolated", [2], "but equal: cells [3]"),
+        ("isolated", [2, 3, 4], "isolated, cell 4"),
+        ("recorded", [1], ""),
+        ("recorded", [], "take it off the list"),
+        ("plain", [], ""),
+        ("plain", [1], ""),
+        ("reversed", [], ""),
+        ("reversed", [1], "reversed, cell 1"),
+    ],
+)
+def test_what_is_as_listed(tmp_path, mode, cells, expected):
+    path = tmp_path / "list"
+    path.write_text(LIST)
+    trouble = known.trouble(known.read(path), "n", mode, {cell: "a diff" for cell in cells})
+    assert expected in trouble and bool(expected) == bool(trouble)
+
+
+def test_the_list_is_written_anew(tmp_path):
+    path = tmp_path / "list"
+    path.write_text(LIST)
+    named = "NameError: it can't be carried out of that"
+    outcomes = {"isolated": {}, "recorded": {1: "x"}, "reversed": {2: named}, "mixed": {2: "y"}}
+    known.write(path, known.revised(known.read(path), "n", outcomes))
+    assert path.read_text().splitlines() == [
+        "# a comment",
+        "",
+        "defect | mixed | n | new",
+        "defect | recorded | n | item 5",
+        "unsteady | plain | n | a race",
+        "documented | reversed | n 2 | 3, 4: named",
+        "documented | clean | n 2,3 | 4: a generator",
+    ]
+    with pytest.raises(ValueError, match="there is no notebook n"):
+        known.check(known.read(path), {"m"}, set(modes.MODES))
+    with pytest.raises(ValueError, match="no modes"):
+        known.check(known.read(path), {"n"}, {"plain"})
+
+
+def test_random_notebooks_are_the_same_each_time_and_compile():
+    for seed in range(50):
+        notebook = inventions.notebook(seed)
+        assert notebook == inventions.notebook(seed)
+        for cell in notebook.cells:
+            compile(cell.code, notebook.name, "exec")
