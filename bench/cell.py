@@ -134,7 +134,7 @@ def measure_row(row: Row, args: argparse.Namespace) -> dict:
     with Kernel("python3") as peer:
         theirs = timed(peer, row, args.repeat, "", fill)
     shmem = measure.shmem_bytes()
-    environment = dict(os.environ, HOLDFAST_ROAD=row.road) if row.road else None
+    environment = dict(os.environ, HOLDFAST_ROAD=row.road or "isolated")
     with Kernel(args.kernel, environment) as kernel:
         if args.first:
             kernel.run(args.first)

@@ -61,7 +61,9 @@ class Kernel:
 
     def __init__(self, manager, directory):
         self.manager = manager
-        self.manager.start_kernel(cwd=directory)
+        # In a clean process, whose changes are published when the cell ends: what is killed is any process.
+        environment = {**os.environ, "HOLDFAST_ROAD": "isolated"}
+        self.manager.start_kernel(cwd=directory, env=environment)
         self.client = self.manager.client()
         self.client.start_channels()
         self.client.wait_for_ready(timeout=TIMEOUT_S)
