@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("IPython")
 
 PROGRAM = """
-import os, sqlite3, sys, time
+import os, sqlite3, sys, threading, time
 from IPython.core.interactiveshell import InteractiveShell
 from holdfast.worker.ipython.history import History
 
@@ -65,6 +65,36 @@ assert built.input_hist_raw == ["", "before", "after"] and built.save_thread.is_
 file = sqlite3.connect(os.path.join(shell.profile_dir.location, "history.sqlite"))
 while not file.execute("SELECT * FROM history WHERE source = 'after'").fetchall():
     time.sleep(0.01)
+
+# A fork that waits for the lines to be written, while who writes them asks for the session's number.
+waits = threading.Event()
+
+class Told:
+    """A lock that says that somebody waits for it."""
+    lock = threading.Lock()
+    def __enter__(self):
+        waits.set()
+        self.lock.acquire()
+    def __exit__(self, *error):
+        self.lock.release()
+
+def rest():
+    with busy.at_rest():
+        pass
+
+busy = Counted(shell=InteractiveShell(), hist_file=sys.argv[1])
+busy.db_input_cache_lock = lock = Told()
+with lock:
+    waits.clear()
+    resting = threading.Thread(target=rest, daemon=True)
+    resting.start()
+    waits.wait()
+    asking = threading.Thread(target=lambda: busy.session_number, daemon=True)
+    asking.start()
+    asking.join(10)
+    assert not asking.is_alive(), "it waits for a lock of who waits for its own"
+resting.join(10)
+assert not resting.is_alive()
 
 locked = sqlite3.connect(sys.argv[1], isolation_level=None)
 locked.execute("BEGIN EXCLUSIVE")

@@ -76,14 +76,15 @@ class History(HistoryManager):
 
     @contextlib.contextmanager
     def at_rest(self) -> t.Iterator[None]:
-        """While no thread is in the database, nor holds a lock of it."""
-        with self._beginning, self.db_input_cache_lock, self.db_output_cache_lock:
+        """While no thread is in the database, nor holds a lock of it. A thread that writes lines
+        holds theirs when it asks for the session's number, so `_beginning` comes last."""
+        with self.db_input_cache_lock, self.db_output_cache_lock, self._beginning:
             yield
 
     def resume(self) -> None:
         """In a fork that goes on in its dead process's place: with a thread of its own. Lines that
         waited at the fork were the dead one's to write, which it does within a moment."""
-        self.db_input_cache = []
+        self.db_input_cache.clear()
         self._awake = False
         if self.enabled and self.using_thread:
             self.save_thread = HistorySavingThread(self)
