@@ -70,7 +70,7 @@ while not file.execute("SELECT * FROM history WHERE source = 'after'").fetchall(
 waits = threading.Event()
 
 class Told:
-    """A lock that says that somebody waits for it."""
+    # A lock that says that somebody waits for it.
     lock = threading.Lock()
     def __enter__(self):
         waits.set()
