@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import queue
 import shutil
 import stat
 import sys
@@ -11,6 +12,7 @@ import time
 from pathlib import Path
 
 import effort
+import hung
 import hypothesis
 import pytest
 from jupyter_client.connect import LocalPortCache
@@ -108,6 +110,13 @@ class Notebook:
         return self.finish(sent, timeout, answers)
 
     def finish(self, sent, timeout=60, answers=()):
+        try:
+            return self._finish(sent, timeout, answers)
+        except queue.Empty:
+            hung.tell(self.pid)
+            raise
+
+    def _finish(self, sent, timeout, answers):
         answers = list(answers)
         messages, idle = [], False
         while not idle:
@@ -124,9 +133,6 @@ class Notebook:
         return Outcome(reply, messages)
 
     def _iopub(self, timeout, answers):
-        import queue
-        import time
-
         deadline = time.monotonic() + timeout
         while True:
             try:

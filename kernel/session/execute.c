@@ -255,10 +255,11 @@ fail_at_once(hf_kernel *kernel, const char *name, const char *value) {
     hfi_execute_fail(kernel, name, value);
 }
 
-/* Nothing was run that others should see. */
+/* Nothing was run that others should see, nor that should keep them from running. */
 static void
 refuse(hf_kernel *kernel, const char *why) {
     kernel->execution.silent = 1;
+    kernel->execution.stop_on_error = 0;
     fail_at_once(kernel, "ProtocolError", why);
 }
 

@@ -121,4 +121,4 @@ def test_a_home_that_died_opens_its_files_anew(kernel, tmp_path):
     kernel.settle()
     kernel.run("import signal; os.kill(os.getpid(), signal.SIGKILL)")
     assert kernel.run("f.readline()").result == r"'3\n'"
-    assert kernel.run("s").content["ename"] == "NameError"
+    assert kernel.run("s").content["ename"] == "QuarantinedError"

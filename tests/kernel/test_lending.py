@@ -154,7 +154,7 @@ def test_a_home_that_dies_before_its_bytes_are_written_names_them(lend_gpu):
     sent = [kernel.client.execute(code, stop_on_error=False) for code in codes]
     outcomes = [kernel.finish(one) for one in sent]
     assert outcomes[2].status == "error" and outcomes[3].result == "5"
-    assert kernel.run("x").content["ename"] == "NameError"
+    assert kernel.run("x").content["ename"] == "QuarantinedError"
     told = "".join(o.stream("stderr") for o in outcomes)
     assert re.search(r"\bx \(.*gone", told) and "row (" in told, told
     assert "to-host" not in log.words()
