@@ -51,6 +51,7 @@ class Cell(Worker):
     config = CELL_CONFIG
 
     def prepare(self) -> None:
+        self._has_cell = False
         self._handlers = atexit._ncallbacks()
         self._modules = len(sys.modules)
         self.names: t.Any = None
@@ -77,7 +78,7 @@ class Cell(Worker):
     def _copy_ahead(self) -> None:
         """While nobody asks: have the pages that every cell writes (footprint.py), and know what
         an event costs (usage.py). Not while a cell's code runs elsewhere."""
-        if self._serving:
+        if self._has_cell:
             return
         if computing.is_going_on():
             self.loop.call_later(self._patience, self._copy_ahead)
@@ -91,13 +92,13 @@ class Cell(Worker):
             self.loop.call_later(_WHILE_SECONDS, self._meet_libraries)
 
     def _meet_libraries(self) -> None:
-        if not self._serving:
+        if not self._has_cell:
             footprint.meet_libraries()
             self._provide()
 
     def _provide(self) -> None:
         """While nobody asks: see to it that there is memory for what a cell makes (stock.py)."""
-        if self._serving or self.session is None:
+        if self._has_cell or self.session is None:
             return
         if computing.is_going_on():
             stock.provide_no_more(self.session)
@@ -109,6 +110,7 @@ class Cell(Worker):
 
     async def execute(self, frame: Frame, message: dict[str, t.Any]) -> Frame:
         """Bind, run, save: the reply's fields."""
+        self._has_cell = True  # what waits for one ends
         instrument = frame.get("instrument") or {}
         started = time.perf_counter()
         footprint.begin()
