@@ -173,12 +173,23 @@ share_reserved(hf_commit *commit, const hf_region *region, const hfi_piece_list 
     return status;
 }
 
+/* A part of it is mapped privately already, so its extent doesn't have all of it. */
+static hf_status
+finish_private(hf_region *region, hf_error *reterr) {
+    pthread_mutex_lock(&region->session->mutex);
+    int err = hfi_region_privatize(region);
+    pthread_mutex_unlock(&region->session->mutex);
+    return err ? hf_error_set_errno(reterr, err, "can't make a region private") : HF_OK;
+}
+
 hf_status
 hfi_commit_put_region(hf_commit *commit, hf_region *region, hfi_piece_list *list,
                       hf_error *reterr) {
     hf_session *session = commit->session;
     hf_status status = hold(commit, region, reterr);
     if (status || region->size == 0)
+        return status;
+    if (region->private_below && (status = finish_private(region, reterr)))
         return status;
     if (region->is_own) {
         uint32_t extent = region->own_piece.extent;

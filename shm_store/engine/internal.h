@@ -347,6 +347,11 @@ struct hf_snapshot {
     hfi_root root;
 };
 
+/* Whether the arena holds `data` at `offset`, a place that was checked. Large data is
+ * read by several threads, which end with the call. */
+int hfi_window_equals(hf_session *session, uint64_t offset, const void *data,
+                      size_t size);
+
 /* Of this process's session, without root and lease. */
 hf_status hfi_snapshot_create(hf_session *session, hf_snapshot **ret_snapshot,
                               hf_error *reterr) HF_CHECK;
@@ -360,6 +365,10 @@ struct hf_region {
      * it was published, or because this process forks (inherit.c). In the latter case
      * its one piece is an extent that is still RESERVED. */
     int is_own;
+    /* Of an own region: bytes at its beginning that are mapped privately all the same,
+     * because a mapping failed half-way (unseal.c). Until the rest is, too
+     * (hfi_region_privatize), the region is neither published nor kept as a block. */
+    size_t private_below;
     char *address;
     size_t size;   /* asked for */
     size_t mapped; /* whole pages */
@@ -419,8 +428,8 @@ void hfi_unpin(hf_session *session, uint32_t extent);
 /* A piece of a region that is no part of it any more: unpinned, and where it was never
  * published and no region of this process has it, given up. Mutex held. */
 void hfi_piece_drop(hf_session *session, uint32_t extent);
-/* Map an own region privately, over the same pages at the same addresses; 0 or errno.
- * Mutex held. */
+/* Map an own region privately, over the same pages at the same addresses. 0, or an
+ * errno and the region is as it was. Mutex held. */
 int hfi_region_privatize(hf_region *region);
 hf_status hfi_region_scan(hf_region *region, hfi_runs *ret_runs,
                           hf_error *reterr) HF_CHECK;

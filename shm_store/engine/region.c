@@ -437,7 +437,7 @@ dispose(hf_region *region) {
     hf_session *session = region->session;
     hfi_region_drop_next(region);
     hfi_region_drop_was(region);
-    if (region->is_own && !session->inherited &&
+    if (region->is_own && !region->private_below && !session->inherited &&
         hfi_extent_is_mine(session, region->own_piece.extent, HFI_RESERVED)) {
         hfi_cache_put(session, region);
         return;

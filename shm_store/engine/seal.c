@@ -4,9 +4,15 @@
  * again, privately, over the same pages at the same addresses: the contents are the
  * same at every moment, so no thread can see or lose anything. Pages that a commit
  * wrote are in memory twice, as private copies and in the new extent. To map the new
- * extent in their place loses a write that comes between; so that is done only where
- * the caller says that no other thread runs. Else they stay, and the next commit writes
- * them again.
+ * extent in their place loses each write since the commit copied them: of a thread that
+ * runs now, and of a thread, a task or a signal handler that ran in the meantime. So it
+ * is done only if the caller says that no other thread runs, and only if the copies
+ * still are what the commit wrote. Else the region stays as it is, and the next commit
+ * writes its changed pages again.
+ *
+ * A mapping may fail. A region is then what it was, or what it was to be; each function
+ * below says why no byte differs. The other regions are sealed all the same, and the
+ * next call tries the failed one again.
  */
 #include "engine/internal.h"
 
@@ -32,14 +38,18 @@ trim_to_size(hf_region *region) {
 
 int
 hfi_region_privatize(hf_region *region) {
+    size_t done = region->private_below, rest = region->mapped - done;
     void *there;
-    hfi_pages_drop(region->address, region->mapped);
-    int err = hfi_object_map(hfi_session_fd(region->session), region->own_piece.offset,
-                             region->mapped, HFI_MAP_PRIVATE, region->address, &there);
+    hfi_pages_drop(region->address + done, rest);
+    int err =
+        hfi_object_map(hfi_session_fd(region->session), region->own_piece.offset + done,
+                       rest, HFI_MAP_PRIVATE, region->address + done, &there);
     if (!err) {
         region->is_own = 0;
         region->session->own_bytes -= region->mapped;
-        hfi_region_drop_was(region);
+        if (!done) /* else what it was is mapped, and stays pinned */
+            hfi_region_drop_was(region);
+        region->private_below = 0;
         trim_to_size(region);
     }
     return err;
@@ -54,36 +64,55 @@ seal_own(hf_region *region) {
     return err;
 }
 
-/* Map what the commit wrote, piece by piece where it differs from what is mapped. */
-static int
-seal_changed(hf_region *region) {
-    hf_session *session = region->session;
-    for (uint32_t i = 0; i < region->next_count; i++)
-        if (!is_published(session, region->next_pieces[i].extent))
-            return 0;
-    size_t at = 0, old_at = 0;
-    uint32_t old = 0;
-    for (uint32_t i = 0; i < region->next_count; i++) {
-        const hfi_piece *piece = &region->next_pieces[i];
-        while (old < region->piece_count && old_at + region->pieces[old].length <= at)
-            old_at += region->pieces[old++].length;
-        const hfi_piece *was = old < region->piece_count ? &region->pieces[old] : NULL;
-        int same = was && was->extent == piece->extent &&
-                   was->offset + (at - old_at) == piece->offset &&
-                   old_at + was->length >= at + piece->length;
-        void *there;
-        int err =
-            same ? 0
-                 : hfi_object_map(hfi_session_fd(session), piece->offset, piece->length,
-                                  HFI_MAP_PRIVATE, region->address + at, &there);
-        if (!same)
-            hfi_step("seal:piece-mapped");
-        if (err)
-            return err; /* mapped in part: same bytes everywhere, scanned again */
-        at += piece->length;
+/* Walks the new list of pieces beside the old one. */
+typedef struct piece_walk {
+    const hf_region *region;
+    size_t at, old_at; /* bytes before the piece, and before the old one there */
+    uint32_t index, old;
+} piece_walk;
+
+/* The next piece that isn't mapped at its place already, or NULL. `ret_at`: its place
+ * in the region. */
+static const hfi_piece *
+next_new(piece_walk *walk, size_t *ret_at) {
+    const hf_region *region = walk->region;
+    while (walk->index < region->next_count) {
+        const hfi_piece *piece = &region->next_pieces[walk->index++];
+        size_t at = walk->at;
+        while (walk->old < region->piece_count &&
+               walk->old_at + region->pieces[walk->old].length <= at)
+            walk->old_at += region->pieces[walk->old++].length;
+        const hfi_piece *was =
+            walk->old < region->piece_count ? &region->pieces[walk->old] : NULL;
+        walk->at += piece->length;
+        if (was && was->extent == piece->extent &&
+            was->offset + (at - walk->old_at) == piece->offset &&
+            walk->old_at + was->length >= at + piece->length)
+            continue;
+        *ret_at = at;
+        return piece;
     }
+    return NULL;
+}
+
+/* Whether the region's memory is what the commit wrote. */
+static int
+is_as_committed(const hf_region *region) {
+    piece_walk walk = {.region = region};
+    const hfi_piece *piece;
+    size_t at;
+    int same = 1;
+    while (same && (piece = next_new(&walk, &at)))
+        same = hfi_window_equals(region->session, piece->offset, region->address + at,
+                                 piece->length);
+    return same;
+}
+
+/* From here on the region is what the commit wrote. */
+static void
+take_next(hf_region *region) {
     for (uint32_t i = 0; i < region->piece_count; i++)
-        hfi_piece_drop(session, region->pieces[i].extent);
+        hfi_piece_drop(region->session, region->pieces[i].extent);
     if (region->pieces != &region->own_piece)
         free(region->pieces);
     region->pieces = region->next_pieces;
@@ -91,22 +120,54 @@ seal_changed(hf_region *region) {
     region->next_pieces = NULL;
     region->next_count = 0;
     region->next_commit = 0;
-    return 0;
+}
+
+/* Map what the commit wrote, piece by piece if it differs from what is mapped. If a
+ * mapping fails after others were made, the region is what the commit wrote, too: its
+ * remaining pages are either mapped from the same place in both lists, or private
+ * copies with the same bytes, which the next commit finds and writes again. (A commit
+ * that wrote unchanged pages as well wrote a single piece.) */
+static int
+seal_changed(hf_region *region) {
+    hf_session *session = region->session;
+    for (uint32_t i = 0; i < region->next_count; i++)
+        if (!is_published(session, region->next_pieces[i].extent))
+            return 0;
+    if (!is_as_committed(region)) {
+        hfi_region_drop_next(region);
+        return 0;
+    }
+    piece_walk walk = {.region = region};
+    const hfi_piece *piece;
+    size_t at;
+    int err = 0, mapped = 0;
+    while (!err && (piece = next_new(&walk, &at))) {
+        void *there;
+        err = hfi_object_map(hfi_session_fd(session), piece->offset, piece->length,
+                             HFI_MAP_PRIVATE, region->address + at, &there);
+        mapped += !err;
+        hfi_step("seal:piece-mapped");
+    }
+    if (!err || mapped)
+        take_next(region);
+    return err;
 }
 
 hf_status
 hf_session_seal(hf_session *session, int threads_stopped, hf_error *reterr) {
-    int err = 0;
+    int err = 0, failed;
     if (session->inherited)
         return HF_OK; /* its memory is private already */
     hfi_prepared_settle(session, 0);
     pthread_mutex_lock(&session->mutex);
     hf_region *region = hfi_regions_above(session, NULL);
-    for (; region && !err; region = hfi_regions_above(session, region->address)) {
+    for (; region; region = hfi_regions_above(session, region->address)) {
+        failed = 0;
         if (region->is_own)
-            err = seal_own(region);
+            failed = seal_own(region);
         else if (region->next_count && threads_stopped)
-            err = seal_changed(region);
+            failed = seal_changed(region);
+        err = err ? err : failed;
     }
     pthread_mutex_unlock(&session->mutex);
     if (err)

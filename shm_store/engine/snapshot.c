@@ -133,8 +133,9 @@ compare_part(void *context, size_t from, size_t to) {
 }
 
 /* The window's page tables are for what is read often. */
-static int
-compare_piece(const unsigned char *stored, const unsigned char *data, size_t size) {
+int
+hfi_window_equals(hf_session *session, uint64_t offset, const void *data, size_t size) {
+    const unsigned char *stored = session->window + offset;
     comparison work = {.stored = stored, .data = data};
     hfi_helpers_divide(size, STEP, compare_part, &work);
     if (size >= STEP)
@@ -154,7 +155,7 @@ hf_snapshot_holds(hf_snapshot *snapshot, const hf_entry *entry, uint32_t index,
     int same = 1;
     for (uint32_t i = 0; i < head->piece_count && size && same; i++) {
         size_t part = pieces[i].length < size ? (size_t)pieces[i].length : size;
-        same = compare_piece(snapshot->session->window + pieces[i].offset, at, part);
+        same = hfi_window_equals(snapshot->session, pieces[i].offset, at, part);
         at += part;
         size -= part;
     }

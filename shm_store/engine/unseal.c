@@ -214,23 +214,41 @@ is_unwritten(const hf_region *region) {
     return same;
 }
 
+/* Map the region as it was; 0 or an errno. A mapping that fails after others were made
+ * leaves the same bytes everywhere, but the first ones private: what is written there
+ * doesn't reach the region's own extent. So the rest is made private, too: the region
+ * is then a private mapping of that extent, as after a fork, and what it was stays
+ * pinned. If that fails as well, the next commit tries it again. */
+static int
+map_as_it_was(hf_region *region) {
+    hf_session *session = region->session;
+    size_t at = 0;
+    for (uint32_t i = 0; i < region->was_count; i++) {
+        void *there;
+        const hfi_piece *piece = &region->was_pieces[i];
+        int err = hfi_object_map(hfi_session_fd(session), piece->offset, piece->length,
+                                 HFI_MAP_PRIVATE, region->address + at, &there);
+        if (err) {
+            region->private_below = at;
+            if (at)
+                (void)hfi_region_privatize(region);
+            return err;
+        }
+        at += piece->length;
+    }
+    return 0;
+}
+
 hf_status
 hf_region_reseal(hf_region *region, hf_error *reterr) {
     hf_session *session = region->session;
-    if (!hf_region_is_own(region) || !region->was_count || !is_unwritten(region))
+    if (!hf_region_is_own(region) || !region->was_count || region->private_below ||
+        !is_unwritten(region))
         return HF_BUSY;
     uint32_t extent = region->own_piece.extent;
-    size_t at = 0;
-    int err = 0;
     pthread_mutex_lock(&session->mutex);
-    for (uint32_t i = 0; i < region->was_count && !err; i++) {
-        void *there;
-        const hfi_piece *piece = &region->was_pieces[i];
-        err = hfi_object_map(hfi_session_fd(session), piece->offset, piece->length,
-                             HFI_MAP_PRIVATE, region->address + at, &there);
-        at += piece->length;
-    }
-    if (!err) { /* else mapped in part: the same bytes everywhere, and published anew */
+    int err = map_as_it_was(region);
+    if (!err) {
         hfi_unpin(session, extent);
         region->pieces = region->was_pieces;
         region->piece_count = region->was_count;

@@ -3,7 +3,10 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include <errno.h>
+
 #include "engine/internal.h"
+#include "platform/fault.h"
 #include "store_fixture.h"
 
 #define WORDS   (1 << 15) /* of each array */
@@ -59,6 +62,184 @@ test_prepared(hf_session *session) {
     CHECK(!own->is_own);
     hf_region_release(own);
 }
+
+/* ---- what is written between the commit and the seal ---- */
+
+#define PAGES 40
+
+/* A region of PAGES pages, committed in several pieces, with private copies of each
+ * third page again. */
+static hf_region *
+mixed(hf_session *session, const char *key) {
+    hf_region *region;
+    size_t page = session->page;
+    OK(hf_region_reserve(session, PAGES * page, 1, &region, NULL, NULL));
+    char *p = hf_region_address(region);
+    commit_value(session, key, NULL, 0, region);
+    for (int round = 0; round < 2; round++) {
+        OK(hf_session_seal(session, 1, NULL));
+        for (size_t i = 0; i < PAGES; i += 3)
+            p[i * page] = (char)('a' + round);
+        commit_value(session, key, NULL, 0, region);
+    }
+    return region;
+}
+
+/* Each page's first byte: of each third one `third`, else 0; but `other` at `at`. */
+static void
+check_mixed(const hf_region *region, int third, size_t at, int other) {
+    const char *p = hf_region_address(region);
+    for (size_t i = 0; i < PAGES; i++)
+        CHECK(p[i * region->session->page] == (i == at      ? other
+                                               : i % 3 == 0 ? third
+                                                            : 0));
+}
+
+static void
+check_in_store(hf_session *session, const char *key, int third, size_t at, int other) {
+    hf_region *seen = map_value(session, key);
+    check_mixed(seen, third, at, other);
+    hf_region_release(seen);
+}
+
+/* A task or a signal handler wrote to a page of which the commit has a copy, and nobody
+ * does now: the write stays, and the next commit has it. */
+static void
+test_written_since(hf_session *session, size_t at) {
+    hf_region *region = mixed(session, "w");
+    char *p = hf_region_address(region);
+    uint64_t pages;
+    p[at * session->page] = 'X';
+    OK(hf_session_seal(session, 1, NULL));
+    check_mixed(region, 'b', at, 'X');
+    check_in_store(session, "w", 'b', PAGES, 0);
+    OK(hf_session_seal(session, 1, NULL)); /* once more, without a commit */
+    check_mixed(region, 'b', at, 'X');
+    commit_value(session, "w", NULL, 0, region);
+    check_in_store(session, "w", 'b', at, 'X');
+    OK(hf_session_seal(session, 1, NULL));
+    OK(hf_region_changed_pages(region, &pages, NULL));
+    CHECK(pages == 0);
+    check_mixed(region, 'b', at, 'X');
+    hf_region_release(region);
+}
+
+/* The same of a buffer that the commit copied whole. */
+static void
+test_whole_written_since(hf_session *session) {
+    hf_region *region;
+    size_t page = session->page;
+    OK(hf_region_reserve(session, PAGES * page, 1, &region, NULL, NULL));
+    char *p = hf_region_address(region);
+    commit_value(session, "v", NULL, 0, region);
+    OK(hf_session_seal(session, 1, NULL));
+    memset(p, 'a', (PAGES - 2) * page);
+    commit_value(session, "v", NULL, 0, region);
+    p[(PAGES - 1) * page] = 'X'; /* on a page that wasn't private at the commit */
+    OK(hf_session_seal(session, 1, NULL));
+    CHECK(p[0] == 'a' && p[(PAGES - 1) * page] == 'X');
+    commit_value(session, "v", NULL, 0, region);
+    hf_region *seen = map_value(session, "v");
+    CHECK(memcmp(hf_region_address(seen), p, PAGES * page) == 0);
+    hf_region_release(seen);
+    hf_region_release(region);
+}
+
+/* ---- mappings that fail ---- */
+
+static int mappings_left;
+
+static int
+fail_mapping(const char *call) {
+    return strcmp(call, "mmap") == 0 && mappings_left-- <= 0 ? ENOMEM : 0;
+}
+
+/* After each number of mappings: no byte changes, here or in the next commit, and
+ * sealing again does the rest. */
+static void
+test_failing_pieces(hf_session *session) {
+    int failed = 1;
+    for (int count = 0; failed; count++) {
+        hf_region *region = mixed(session, "f");
+        char *p = hf_region_address(region);
+        hf_error error = HF_ERROR_INIT;
+        uint64_t pages;
+        mappings_left = count;
+        hfi_fault_hook = fail_mapping;
+        failed = hf_session_seal(session, 1, &error) != HF_OK;
+        hfi_fault_hook = NULL;
+        CHECK(!failed || (error.status == HF_E_SYSTEM && error.sys_errno == ENOMEM));
+        check_mixed(region, 'b', PAGES, 0);
+        p[3 * session->page] = 'X';
+        p[(PAGES - 1) * session->page] = 'X';
+        commit_value(session, "f", NULL, 0, region);
+        hf_region *seen = map_value(session, "f");
+        CHECK(memcmp(hf_region_address(seen), p, PAGES * session->page) == 0);
+        hf_region_release(seen);
+        OK(hf_session_seal(session, 1, NULL));
+        CHECK(p[0] == 'b' && p[3 * session->page] == 'X');
+        OK(hf_region_changed_pages(region, &pages, NULL));
+        CHECK(pages == 0);
+        hf_region_release(region);
+        CHECK(count <= PAGES && (failed || count > PAGES / 3));
+    }
+}
+
+/* Own regions that were published: one that can't be made private doesn't keep the
+ * others shared, and is tried again. */
+static void
+test_failing_own(hf_session *session) {
+    hf_region *own[3];
+    for (int count = 0; count < 3; count++) {
+        hf_commit *commit;
+        OK(hf_commit_begin(session, &commit, NULL));
+        for (int i = 0; i < 3; i++) {
+            char key[2] = {(char)('0' + i), 0};
+            OK(hf_region_reserve(session, 5 * session->page, 1, &own[i], NULL, NULL));
+            OK(put_value(commit, key, NULL, 0, own[i], NULL));
+        }
+        OK(hf_commit_publish_consume(commit, NULL, NULL));
+        mappings_left = count;
+        hfi_fault_hook = fail_mapping;
+        CHECK(hf_session_seal(session, 0, NULL) == HF_E_SYSTEM);
+        hfi_fault_hook = NULL;
+        int shared = 0;
+        for (int i = 0; i < 3; i++)
+            shared += own[i]->is_own;
+        CHECK(shared == 3 - count);
+        OK(hf_session_seal(session, 0, NULL));
+        for (int i = 0; i < 3; i++) {
+            char key[2] = {(char)('0' + i), 0};
+            CHECK(!own[i]->is_own);
+            *(char *)hf_region_address(own[i]) = 'X';
+            hf_region *seen = map_value(session, key);
+            CHECK(*(char *)hf_region_address(seen) == 0);
+            hf_region_release(seen);
+            hf_region_release(own[i]);
+        }
+    }
+}
+
+/* What a thread writes to an own region after its publication and before its seal is
+ * in the store at once, since both are the same page: it is in the next commit, too. */
+static void
+test_written_before_own_seal(hf_session *session) {
+    hf_region *own;
+    OK(hf_region_reserve(session, 5 * session->page, 1, &own, NULL, NULL));
+    char *p = hf_region_address(own);
+    commit_value(session, "b", NULL, 0, own);
+    p[session->page] = 'X';
+    OK(hf_session_seal(session, 0, NULL));
+    CHECK(p[session->page] == 'X');
+    p[2 * session->page] = 'Y';
+    commit_value(session, "b", NULL, 0, own);
+    hf_region *seen = map_value(session, "b");
+    CHECK(memcmp(hf_region_address(seen), p, 5 * session->page) == 0);
+    hf_region_release(seen);
+    hf_region_release(own);
+}
+
+/* ---- threads that write all the time ---- */
 
 /* Somebody else's arrays, and loops over them as NumPy's: each writer has every
  * WRITERS-th word of every array, and counts it up by one a pass. A word that is not as
@@ -201,6 +382,13 @@ main(void) {
     hf_session *session = new_session(0, HF_SESSION_MEMFD);
     test_contents(session);
     test_prepared(session);
+    test_written_since(session, 0);
+    test_written_since(session, 3 * (PAGES / 3));
+    test_written_since(session, 1); /* a page that was mapped at the commit */
+    test_whole_written_since(session);
+    test_failing_pieces(session);
+    test_failing_own(session);
+    test_written_before_own_seal(session);
     for (int again = 0; again < 4; again++)
         test_hostile(session);
     OK(hf_session_verify(session, NULL));

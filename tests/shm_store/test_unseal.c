@@ -308,6 +308,73 @@ test_reseal(hf_session *session) {
     hf_region_release(region);
 }
 
+static int mappings_left;
+
+static int
+fail_mapping(const char *call) {
+    return strcmp(call, "mmap") == 0 && mappings_left-- == 0 ? ENOMEM : 0;
+}
+
+static int
+fail_mappings(const char *call) {
+    return strcmp(call, "mmap") == 0 && mappings_left-- <= 0 ? ENOMEM : 0;
+}
+
+/* A mapping fails while it is undone, once or from there on: what is written from then
+ * on is in the next commit, and what was committed stays. */
+static void
+test_failing_reseal(hf_session *session, hfi_fault_hook_fn hook) {
+    size_t page = session->page;
+    hf_status status = HF_E_SYSTEM;
+    for (int count = 0; status; count++) {
+        hf_region *region = committed(session, "g");
+        char *p = hf_region_address(region);
+        for (size_t i = 0; i < PAGES; i += 16) { /* several pieces */
+            p[i * page] = 'm';
+            p[i * page + 1] = 'm';
+        }
+        commit_value(session, "g", NULL, 0, region);
+        OK(hf_session_seal(session, 1, NULL));
+        CHECK(region->piece_count > 4 && region->piece_count < 12);
+        OK(hf_region_unseal(region, NULL));
+        mappings_left = count;
+        hfi_fault_hook = hook;
+        status = hf_region_reseal(region, NULL);
+        CHECK(status == HF_OK || status == HF_E_SYSTEM);
+        p[0] = 'x';
+        p[(PAGES - 1) * page] = 'y';
+        int is_mixed = region->private_below != 0;
+        if (is_mixed) { /* it can't be published before it is all private */
+            hf_commit *commit;
+            mappings_left = 0;
+            OK(hf_commit_begin(session, &commit, NULL));
+            CHECK(put_value(commit, "g", NULL, 0, region, NULL) == HF_E_SYSTEM);
+            hf_commit_abort(commit);
+            CHECK(p[0] == 'x' && p[(PAGES - 1) * page] == 'y');
+        }
+        hfi_fault_hook = NULL;
+        CHECK(is_mixed == (hook == fail_mappings && status && count > 0));
+        commit_value(session, "g", NULL, 0, region);
+        hf_region *seen = map_value(session, "g");
+        const char *stored = hf_region_address(seen);
+        for (size_t i = 0; i < PAGES * page - 5; i++)
+            CHECK(stored[i] == p[i]);
+        CHECK(p[0] == 'x' && p[1] == 'm' && p[page] == 1 &&
+              p[(PAGES - 1) * page] == 'y');
+        OK(hf_session_seal(session, 1, NULL));
+        CHECK(!region->is_own && memcmp(p, stored, PAGES * page - 5) == 0);
+        p[0] = 'z';
+        CHECK(stored[0] == 'x');
+        hf_region_release(seen);
+        hf_region_release(region);
+        CHECK(count < 20);
+    }
+    remove_value(session, "g");
+    hfi_cache_flush(session);
+    OK(hf_session_reap(session, 1, NULL, NULL));
+    CHECK(info_of(session).retired_bytes == 0 && info_of(session).reserved_bytes == 0);
+}
+
 int
 main(void) {
     hf_session *session = new_session(0, HF_SESSION_MEMFD);
@@ -326,6 +393,8 @@ main(void) {
     test_failure(session, "pwrite", 0);
     test_failure(session, "mmap", 0);
     test_no_move(session);
+    test_failing_reseal(session, fail_mapping);
+    test_failing_reseal(session, fail_mappings);
     test_end();
     test_no_space();
 #ifdef __linux__

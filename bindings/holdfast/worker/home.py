@@ -59,6 +59,7 @@ class Home(Worker):
         self.loaded: bytes | None = None  # the commit that the cell prepared
         self._committed_state: state.State = {}
         self._sealed = False  # whether there may be large private mappings
+        self._must_seal = False  # whether something published is mapped shared still
         self._learnt: preparation.Learnt = {}
         handles.table.fetch = lambda number: None  # what a cell made was sent before
         lending.desk.answers = True
@@ -307,8 +308,22 @@ class Home(Worker):
             self.touched.settle()
             if lending.desk.durable:
                 self._owed.clear()
-            self.session.seal(threads_stopped=alone())
+            self._seal()
             self._sealed |= self.last_commit["bytes_shared"] >= preparation.BYTES_MIN
+
+    def _seal(self) -> None:
+        """Make private what is published, so that no later write changes it.
+
+        If it fails, the next cell tries again before its code runs, and fails if that does.
+        """
+        self._must_seal = True
+        self.session.seal(threads_stopped=alone())
+        self._must_seal = False
+
+    async def _run_cell(self, frame: Frame, message: dict[str, t.Any]) -> Frame:
+        if self._must_seal:
+            self._seal()
+        return await super()._run_cell(frame, message)
 
     def op_rest(self, frame: Frame) -> None:
         """Nobody has used the notebook for a while: its free memory is the system's."""
