@@ -67,6 +67,10 @@ hfi_node_load(hf_session *session, const hfi_ref *ref, uint32_t shift,
     const hfi_node *node = load(session, ref, HFI_KIND_NODE, sizeof(hfi_node), reterr);
     if (!node)
         return HF_E_CORRUPT;
+    if (shift > HFI_LIST_SHIFT) /* so that no walk goes deeper than the hash's digits */
+        return hf_error_set(reterr, HF_E_CORRUPT,
+                            "a list at offset %llu is below another one",
+                            (unsigned long long)ref->offset);
     uint32_t expected =
         shift >= HFI_LIST_SHIFT ? node->count : hfi_bit_count(node->bitmap);
     if (node->magic != HFI_NODE_MAGIC || node->shift != shift ||

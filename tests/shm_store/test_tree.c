@@ -1,6 +1,6 @@
 /* test_tree.c - the hash trie: keys whose hashes agree in many bits or in all, removal
  * down to the empty tree, and every flipped byte of the directory found. */
-#include "engine/internal.h"
+#include "engine/commit.h"
 #include "store_fixture.h"
 
 #define EQUALS 40
@@ -30,6 +30,12 @@ static int
 count_pairs(void *context, const hf_entry *before, const hf_entry *after) {
     int *counts = context;
     counts[before && after ? 1 : after ? 0 : 2]++;
+    return 0;
+}
+
+static int
+count_one(void *context, const hf_entry *entry) {
+    (void)context, (void)entry;
     return 0;
 }
 
@@ -189,10 +195,59 @@ test_damage(void) {
     end_session(session);
 }
 
+/* A list below a list, and so on, each with a right checksum: no walk follows it. */
+static void
+test_endless(void) {
+    enum { DEPTH = 1 << 20, SIZE = 64 };
+    hf_session *session = new_session(0, HF_SESSION_MEMFD);
+    hf_region *region;
+    hf_commit *commit;
+    hf_snapshot *snapshot;
+    hfi_ref ref = {0};
+    uint32_t top = HFI_LIST_SHIFT / 5;
+    commit_value(session, "x", "1", 1, NULL);
+    OK(hf_region_reserve(session, (size_t)DEPTH * SIZE, 1, &region, NULL, NULL));
+    char *bytes = hf_region_address(region);
+    for (uint32_t i = DEPTH; i-- > 0;) {
+        hfi_node *node = (hfi_node *)(void *)(bytes + (size_t)i * SIZE);
+        *node = (hfi_node){HFI_NODE_MAGIC, i * 5, 1, 1};
+        node->children[0] = ref;
+        uint32_t length = sizeof *node + sizeof ref;
+        CHECK(length <= SIZE);
+        ref = (hfi_ref){region->own_piece.offset + (uint64_t)i * SIZE, length,
+                        hfi_crc32c(0, node, length), region->own_piece.extent,
+                        HFI_KIND_NODE};
+    }
+    OK(hf_commit_begin(session, &commit, NULL));
+    OK(hf_snapshot_acquire(session, &snapshot, NULL));
+    hfi_root *root = &session->super->roots[snapshot->root.generation % 2],
+             good = *root;
+    root->tree = ref;
+    hfi_root_seal(root);
+    CHECK(hf_session_verify(session, NULL) == HF_E_CORRUPT);
+    CHECK(hfi_recovery_run(session, NULL) == HF_E_CORRUPT);
+    snapshot->root.tree = ref;
+    CHECK(hf_snapshot_each(snapshot, count_one, NULL, NULL) == HF_E_CORRUPT);
+    CHECK(hf_snapshot_diff(NULL, snapshot, count_pairs, NULL, NULL) == HF_E_CORRUPT);
+    CHECK(hf_commit_restore(commit, snapshot, NULL) == HF_E_CORRUPT);
+    hfi_child child = {.as.ref = &ref, .kind = HFI_CHILD_REF};
+    for (uint32_t i = 0; i <= top; i++) {
+        OK(hfi_overlay_open(commit, &child, i * 5, NULL));
+        child = child.as.node->children[0];
+    }
+    CHECK(hfi_overlay_open(commit, &child, (top + 1) * 5, NULL) == HF_E_CORRUPT);
+    hf_commit_abort(commit);
+    *root = good;
+    hf_snapshot_release(snapshot);
+    hf_region_release(region);
+    end_session(session);
+}
+
 int
 main(void) {
     test_equal_hashes();
     test_deep_path();
     test_damage();
+    test_endless();
     return 0;
 }
