@@ -3,7 +3,8 @@
 A stream is self-contained: a head, the codec's meta and payload, then the buffers, each
 aligned to 64 bytes within the stream. Buffers are written from where they lie and read into
 the memory that the arrays then have: one copy each way. Files need only `write`, or
-`read`/`readinto`; pipes and sockets will do.
+`read`/`readinto`; pipes and sockets will do. A checksum covers what says how the value is built: head,
+sizes, meta, and a payload of up to 64 KiB, as in the store. Larger payloads and buffers have none.
 
 Functions and classes of `__main__` travel by value with the globals that they use, as in
 cloudpickle. In a stream of `dump_module`, functions get the module's own dict as globals.
@@ -13,12 +14,16 @@ import io
 import struct
 import sys
 import types
+import zlib
 
 from . import _context, _explain, _store, codecs
 
 _MAGIC = b"HFST"
-_VERSION = 1
-_HEAD = struct.Struct("<4sHBxIIQI4x")  # magic, version, byte order, codec, sizes, buffers
+_VERSION = 2
+# Magic, version, byte order, codec, sizes of meta and payload, number of buffers; the checksum.
+_HEAD = struct.Struct("<4sHBxIIQI")
+_SUM = struct.Struct("<I")
+_SUMMED_MAX = 64 << 10  # of the payload
 _ALIGNMENT = 64
 _SIZE_MAX = 1 << 56
 
@@ -48,15 +53,21 @@ def dump(obj, file, protocol=None, *, byref=None, fmode=None, recurse=None, **ig
             error.args = (_explain.explain("value", obj, str(error)),)
         raise
     order = 0 if sys.byteorder == "little" else 1
-    file.write(
-        _HEAD.pack(_MAGIC, _VERSION, order, codec, len(meta), len(payload), len(buffers))
-        + struct.pack(f"<{len(buffers)}Q", *(len(view) for view, _ in buffers))
-    )
-    at = _HEAD.size + 8 * len(buffers)
+    head = _HEAD.pack(_MAGIC, _VERSION, order, codec, len(meta), len(payload), len(buffers))
+    sizes = struct.pack(f"<{len(buffers)}Q", *(len(view) for view, _ in buffers))
+    file.write(head + _SUM.pack(_checksum(head, sizes, meta, payload)) + sizes)
+    at = _HEAD.size + _SUM.size + len(sizes)
     for part in (meta, payload, *(view for view, _ in buffers)):
         _write_all(file, bytes(-at % _ALIGNMENT))
         _write_all(file, part)
         at += -at % _ALIGNMENT + len(part)
+
+
+def _checksum(head, sizes, meta, payload):
+    total = 0
+    for part in (head, sizes, meta, payload if len(payload) <= _SUMMED_MAX else b""):
+        total = zlib.crc32(part, total)
+    return total
 
 
 def _write_all(file, data):
@@ -77,21 +88,24 @@ def load(file, ignore=None, **ignored):
     EOFError
         Where the stream ends too early.
     holdfast.store.CorruptError
-        Where it isn't such a stream.
+        Where it isn't such a stream, or damaged.
     """
     reader = _Reader(file)
     head = reader.take(_HEAD.size)
+    (wanted,) = _SUM.unpack(reader.take(_SUM.size))
     magic, version, order, codec, meta_size, payload_size, count = _HEAD.unpack(head)
     if magic != _MAGIC:
         raise _store.CorruptError("not a holdfast stream")
     if version != _VERSION or (order == 1) != (sys.byteorder == "big"):
         raise _store.CorruptError("a holdfast stream of another version or byte order")
-    sizes = [struct.unpack("<Q", reader.take(8))[0] for _ in range(count)]
+    listed = reader.take(8 * count)
+    sizes = struct.unpack(f"<{count}Q", listed)
     if max([meta_size, payload_size, *sizes]) > _SIZE_MAX:
         raise _store.CorruptError("a holdfast stream whose head lies")
-    meta, payload, *buffers = [
-        reader.take_aligned(size) for size in (meta_size, payload_size, *sizes)
-    ]
+    meta, payload = reader.take_aligned(meta_size), reader.take_aligned(payload_size)
+    if _checksum(head, listed, meta, payload) != wanted:
+        raise _store.CorruptError("a damaged holdfast stream: its checksum is another one")
+    buffers = [reader.take_aligned(size) for size in sizes]
     return _store._decode(codec, meta, payload, buffers)
 
 

@@ -5,12 +5,17 @@
  * (its size where that is known), and what the codec itself needs. describe.c prints
  * from the same keys. Unknown keys are ignored, so that later versions may add some.
  *
- * msgpack-c writes and reads; its unpacker checks every length against what is there. A
- * meta is at most 64 KiB, which bounds what a hostile one can make us allocate.
+ * msgpack-c writes and reads. Its unpacker allocates for as many items as a head
+ * announces, four billion in five bytes; so our own reader, which allocates nothing,
+ * walks a meta first.
  */
 #include "meta.h"
 
+#include "codecs/unpacker.h"
+
 #include <string.h>
+
+enum { DEPTH_MAX = 31 }; /* msgpack-c's embedded stack holds 32 */
 
 void
 hfi_meta_writer_init(hfi_meta_writer *writer, size_t pairs) {
@@ -55,15 +60,24 @@ hfi_meta_put_number(hfi_meta_writer *writer, const char *key, uint64_t number) {
 
 hf_status
 hfi_meta_init(hfi_meta *ret_meta, const void *data, size_t size, hf_error *reterr) {
-    msgpack_unpacked_init(&ret_meta->unpacked);
-    ret_meta->map = NULL;
+    hfi_unpacker unpacker;
     size_t offset = 0;
-    if (size &&
-        msgpack_unpack_next(&ret_meta->unpacked, data, size, &offset) ==
-            MSGPACK_UNPACK_SUCCESS &&
-        ret_meta->unpacked.data.type == MSGPACK_OBJECT_MAP) {
-        ret_meta->map = &ret_meta->unpacked.data.via.map;
-        return HF_OK;
+    ret_meta->map = NULL;
+    hfi_unpacker_init(&unpacker, data, size);
+    if (hfi_unpacker_skip(&unpacker, DEPTH_MAX) != HF_OK)
+        return hf_error_set(reterr, HF_E_CORRUPT, "the entry's meta is no map");
+    msgpack_unpacked_init(&ret_meta->unpacked);
+    switch (msgpack_unpack_next(&ret_meta->unpacked, data, size, &offset)) {
+    case MSGPACK_UNPACK_SUCCESS:
+        if (ret_meta->unpacked.data.type == MSGPACK_OBJECT_MAP) {
+            ret_meta->map = &ret_meta->unpacked.data.via.map;
+            return HF_OK;
+        }
+        break;
+    case MSGPACK_UNPACK_NOMEM_ERROR:
+        return hf_error_set(reterr, HF_E_NOMEM, "no memory for an entry's meta");
+    default:
+        break;
     }
     msgpack_unpacked_destroy(&ret_meta->unpacked);
     return hf_error_set(reterr, HF_E_CORRUPT, "the entry's meta is no map");

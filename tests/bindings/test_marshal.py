@@ -8,6 +8,8 @@ import threading
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import holdfast
 from holdfast import store
@@ -89,14 +91,65 @@ def test_a_stream_that_is_something_else():
 
 
 def test_damaged_heads_do_not_crash():
-    stream = bytearray(holdfast.dumps(np.arange(5000.0)))
-    for at in range(200):
-        damaged = bytearray(stream)
-        damaged[at] ^= 0xFF
-        try:
-            holdfast.loads(damaged)
-        except (EOFError, store.Error, MemoryError, OverflowError):
-            pass
+    value = np.arange(5000.0)
+    stream = bytearray(holdfast.dumps(value))
+    beside = stream.index(value.tobytes())  # head, sizes and meta come before the memory
+    harmless = 0
+    for at in range(beside):
+        for flip in (0xFF, 0x01, 0x80):
+            damaged = bytearray(stream)
+            damaged[at] ^= flip
+            try:
+                back = holdfast.loads(damaged)
+            except (EOFError, store.CorruptError):
+                continue
+            assert back.dtype == value.dtype and np.array_equal(back, value), at
+            assert stream[at] == 0, at  # what fills the space between the parts
+            harmless += 1
+    assert harmless < 3 * 2 * 64
+
+
+@settings(deadline=None, max_examples=200)
+@given(
+    value=st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner) | st.tuples(inner, inner),
+        max_leaves=20,
+    ),
+    data=st.data(),
+)
+def test_mutated_streams_are_refused_or_give_the_value(value, data):
+    stream = bytearray(holdfast.dumps(value))
+    for _ in range(data.draw(st.integers(1, 4))):
+        stream[data.draw(st.integers(0, len(stream) - 1))] = data.draw(st.integers(0, 255))
+    try:
+        back = holdfast.loads(stream)
+    except (EOFError, store.CorruptError):
+        return
+    assert back == value
+
+
+def test_a_meta_that_announces_millions_takes_no_memory():
+    """Five bytes of msgpack announce 2^28 items, for which msgpack-c would take 6 GiB."""
+    source = """
+import struct, zlib, holdfast, math, re
+from holdfast import store
+stream = holdfast.dumps(math)
+meta = b"\\x82\\xa4type\\xa6module\\xa4name\\xdd\\x10\\x00\\x00\\x00"
+head = bytearray(stream[:28])
+struct.pack_into("<I", head, 12, len(meta))
+stream = bytes(head) + struct.pack("<I", zlib.crc32(meta, zlib.crc32(head))) + bytes(32) + meta + bytes(64)
+
+def peak():
+    return int(re.search(r"VmPeak:\\s*(\\d+)", open("/proc/self/status").read())[1]) << 10
+
+before = peak()
+try:
+    holdfast.loads(stream)
+except store.CorruptError as error:
+    print(error, peak() - before < 1 << 30)
+"""
+    assert run(source).strip() == "the entry's meta is no map True"
 
 
 def test_what_cannot_be_carried_says_so():
