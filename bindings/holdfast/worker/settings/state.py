@@ -190,6 +190,14 @@ def _set_numpy_random(new: tuple, old: tuple | None, shell: t.Any) -> None:
 
 
 def _umask(shell: t.Any) -> int:
+    """The umask. Asked for by os.umask() it would be another one for a moment, and so would
+    the mode of a file that another thread makes then.
+    """
+    if sys.platform == "linux":
+        with open("/proc/self/status", "rb", buffering=0) as file:
+            _, found, rest = file.read(4096).partition(b"\nUmask:")
+        if found:
+            return int(rest.split(None, 1)[0], 8)
     mask = os.umask(0o077)
     os.umask(mask)
     return mask
