@@ -24,10 +24,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* 1 or 0; negative if the system doesn't tell what an open descriptor is of. */
 static int
 is_same(int fd, const hfi_identity *identity) {
     struct stat st;
-    return fd >= 0 && fstat(fd, &st) == 0 && (uint64_t)st.st_dev == identity->device &&
+    if (fd < 0)
+        return 0;
+    for (int attempt = 0; fstat(fd, &st) != 0; attempt++)
+        if (errno == EBADF || attempt == 2)
+            return errno == EBADF ? 0 : -1;
+    return (uint64_t)st.st_dev == identity->device &&
            (uint64_t)st.st_ino == identity->inode;
 }
 
@@ -58,7 +64,7 @@ open_of_process(const hf_session *session, uint64_t pid) {
             (uint64_t)st.st_ino != session->object.inode)
             continue;
         found = open(path, O_RDWR | O_CLOEXEC);
-        if (found >= 0 && !is_same(found, &session->object)) {
+        if (found >= 0 && is_same(found, &session->object) != 1) {
             close(found);
             found = -1;
         }
@@ -72,7 +78,7 @@ static int
 open_again(const hf_session *session) {
     int fd = -1;
     if (session->name[0] && hfi_object_open(session->name, &fd) == 0) {
-        if (is_same(fd, &session->object))
+        if (is_same(fd, &session->object) == 1)
             return fd;
         close(fd); /* somebody else's, of the same name */
     }
@@ -89,9 +95,9 @@ open_again(const hf_session *session) {
 
 int
 hfi_session_fd(hf_session *session) {
-    int fd = atomic_load(&session->fd);
-    if (is_same(fd, &session->object))
-        return fd;
+    int fd = atomic_load(&session->fd), same = is_same(fd, &session->object);
+    if (same)
+        return same > 0 ? fd : -1;
     int again = open_again(session);
     if (again < 0)
         return -1;
@@ -116,12 +122,16 @@ hfi_session_pagemap(hf_session *session) {
     if (session->inherited)
         return -1; /* it shows the memory of who opened it */
     pthread_mutex_lock(&session->mutex);
-    if (!is_same(session->pagemap, &session->pagemap_file)) {
+    int same = is_same(session->pagemap, &session->pagemap_file);
+    if (!same) {
         session->pagemap = hfi_pages_open();
-        if (hfi_identity_of(session->pagemap, &session->pagemap_file) != 0)
+        if (session->pagemap >= 0 &&
+            hfi_identity_of(session->pagemap, &session->pagemap_file) != 0) {
+            close(session->pagemap);
             session->pagemap = -1;
+        }
     }
-    int fd = session->pagemap;
+    int fd = same < 0 ? -1 : session->pagemap;
     pthread_mutex_unlock(&session->mutex);
     return fd;
 }

@@ -224,6 +224,8 @@ hf_session_fork_succeed(hf_session *session, hf_error *reterr) {
         return status;
     int is_ours =
         atomic_load(&session->slots[session->slot].owner) == hfi_process_self().owner;
+    if (is_ours) /* what the parent had reserved can be published from here on */
+        hfi_slot_reap(session);
     hfi_unlock(session);
     if (!is_ours)
         return hf_error_set(reterr, HF_E_GONE,

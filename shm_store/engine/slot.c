@@ -55,7 +55,9 @@ holder_is_dead(void *context, uint64_t holder) {
     /* Its slot is gone, or it never had one: it is just leaving, or all were taken. Its
      * pid may be another's by now. */
     hfi_process process = hfi_process_of(holder >> 32);
-    return hfi_process_alive(&process) == 0 || hfi_lock_word(slot, &process) != holder;
+    uint64_t began = holder >> 16 & 0xffff;
+    return hfi_process_alive(&process) == 0 ||
+           (began && process.start_time && hfi_lock_word(slot, &process) != holder);
 }
 
 hf_status

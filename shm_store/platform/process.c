@@ -20,6 +20,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -37,7 +38,9 @@ read_file(const char *path, char *text, size_t size) {
     do
         n = read(fd, text, size - 1);
     while (n < 0 && errno == EINTR);
+    int err = errno;
     close(fd);
+    errno = err;
     if (n < 0)
         return -1;
     text[n] = 0;
@@ -46,14 +49,15 @@ read_file(const char *path, char *text, size_t size) {
 
 #define PF_EXITING 4u /* of the flags: the kernel's, and as old as they are */
 
-/* 1 and the start time, 0 where there is no such process (or only its corpse). */
+/* 1 and the start time, 0 if there is no such process (or only its corpse); negative if
+ * that can't be told: one that has no descriptor left must not take others for dead. */
 static int
 read_stat(uint64_t pid, uint64_t *ret_start, bool *ret_is_ending) {
     char path[64], text[1024];
     *ret_is_ending = false;
     snprintf(path, sizeof path, "/proc/%llu/stat", (unsigned long long)pid);
     if (read_file(path, text, sizeof text) != 0)
-        return 0;
+        return errno == ENOENT || errno == ESRCH ? 0 : -1;
     const char *p = strrchr(text, ')'); /* the name may hold anything */
     char state = 0;
     long threads = 0;
@@ -63,27 +67,34 @@ read_stat(uint64_t pid, uint64_t *ret_start, bool *ret_is_ending) {
                      " %c %*d %*d %*d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d %*d "
                      "%*d %ld %*d %llu",
                      &state, &flags, &threads, &start) != 4)
-        return 0;
+        return -1;
     *ret_start = start;
     *ret_is_ending = (flags & PF_EXITING) != 0;
     return !((state == 'Z' && threads <= 1) || state == 'X');
 }
 
+/* Neither of the two changes while a process lives: if it can't be read any more, it is
+ * what it was. */
 static uint64_t
 boot_hash(void) {
+    static _Atomic uint64_t last;
     char text[64];
     if (read_file("/proc/sys/kernel/random/boot_id", text, sizeof text) != 0)
-        return 0;
+        return atomic_load(&last);
     uint64_t h = 0xcbf29ce484222325u;
     for (const char *p = text; *p && *p != '\n'; p++)
         h = (h ^ (unsigned char)*p) * 0x100000001b3u;
+    atomic_store(&last, h);
     return h;
 }
 
 static uint64_t
 namespace_id(void) {
+    static _Atomic uint64_t last;
     struct stat st;
-    return stat("/proc/self/ns/pid", &st) == 0 ? (uint32_t)st.st_ino : 0;
+    if (stat("/proc/self/ns/pid", &st) == 0)
+        atomic_store(&last, (uint32_t)st.st_ino);
+    return atomic_load(&last);
 }
 #else
 static int
@@ -129,8 +140,11 @@ look(const hfi_process *process, bool *ret_is_ending) {
     uint32_t pid = (uint32_t)process->owner;
     if (pid == 0)
         return 0;
-    if (!read_stat(pid, &start, ret_is_ending))
-        return kill((pid_t)pid, 0) != 0 && errno == EPERM;
+    int found = read_stat(pid, &start, ret_is_ending);
+    if (found <= 0 && kill((pid_t)pid, 0) != 0)
+        return errno == EPERM;
+    if (found == 0)
+        return 0;
     return !(process->start_time && start && start != process->start_time);
 }
 

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -38,6 +39,18 @@ check_end_after_lock(int lock) {
     close(ends[1]);
 }
 #endif
+
+/* One that can't open /proc any more doesn't take the living for dead. */
+static void
+check_without_descriptors(const hfi_process *process, int alive) {
+    struct rlimit before, none;
+    CHECK(getrlimit(RLIMIT_NOFILE, &before) == 0);
+    none = (struct rlimit){0, before.rlim_max};
+    CHECK(setrlimit(RLIMIT_NOFILE, &none) == 0);
+    int found = hfi_process_alive(process);
+    CHECK(setrlimit(RLIMIT_NOFILE, &before) == 0);
+    CHECK(found == alive);
+}
 
 int
 main(void) {
@@ -76,6 +89,7 @@ main(void) {
     CHECK(read(ends[0], &child, sizeof child) == sizeof child);
     CHECK((uint32_t)child.owner == (uint32_t)pid); /* read anew after the fork */
     CHECK(hfi_process_alive(&child) == 1);
+    check_without_descriptors(&child, 1);
     CHECK(kill(pid, SIGKILL) == 0);
     siginfo_t info;
     CHECK(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT) == 0);
@@ -84,6 +98,7 @@ main(void) {
 #endif
     CHECK(waitpid(pid, NULL, 0) == pid);
     CHECK(hfi_process_alive(&child) == 0);
+    check_without_descriptors(&child, 0);
 #ifdef __linux__
     char name[] = "/tmp/holdfast-lock-XXXXXX";
     int lock = mkstemp(name);
