@@ -123,6 +123,8 @@ void hfi_session_pagemap_close(hf_session *session);
 
 /* What a process writes into the lock. */
 uint64_t hfi_lock_word(uint32_t slot, const hfi_process *self);
+/* Whether that is of a process that is dead; `context`: the session. */
+int hfi_lock_holder_is_dead(void *context, uint64_t holder);
 hf_status hfi_lock(hf_session *session, hf_error *reterr) HF_CHECK;
 void hfi_unlock(hf_session *session);
 

@@ -12,6 +12,7 @@
  *
  * The lock word names its holder by slot, pid and some bits of the start time: one that
  * dies while it has no slot would else be alive again as soon as its pid is somebody's.
+ * Where the start time couldn't be read, then or now, the pid decides.
  *
  * Taking the lock over from a dead process marks the session dirty until recovery has
  * run to its end, so that a death in the middle of recovery starts it again.
@@ -43,8 +44,8 @@ hfi_lock_word(uint32_t slot, const hfi_process *self) {
     return ((slot + 1) & 0xffff) | start << 16 | (self->owner & UINT32_MAX) << 32;
 }
 
-static int
-holder_is_dead(void *context, uint64_t holder) {
+int
+hfi_lock_holder_is_dead(void *context, uint64_t holder) {
     hf_session *session = context;
     uint32_t slot = (uint32_t)(holder & 0xffff) - 1;
     if (slot < HFI_SLOT_COUNT) {
@@ -66,7 +67,8 @@ hfi_lock(hf_session *session, hf_error *reterr) {
     if (session->inherited)
         return hfi_session_check(session, reterr);
     pthread_mutex_lock(&session->writer_mutex);
-    if (hfi_lock_acquire(&super->lock, session->lock_word, holder_is_dead, session))
+    if (hfi_lock_acquire(&super->lock, session->lock_word, hfi_lock_holder_is_dead,
+                         session))
         atomic_store(&super->dirty, 1);
     if (!atomic_load(&super->dirty))
         return HF_OK;

@@ -86,6 +86,14 @@ test_reused_pid(void) {
         alarm(0);
     }
     CHECK(hfi_lock_word(0xfffe, &parent) >> 32 == (uint64_t)getppid());
+    for (int i = 0; i < 2; i++) {
+        hfi_process unread = parent; /* /proc couldn't be read when it took the lock */
+        unread.start_time = 0;
+        CHECK(!hfi_lock_holder_is_dead(session, hfi_lock_word(slots[i], &parent)));
+        CHECK(!hfi_lock_holder_is_dead(session, hfi_lock_word(slots[i], &unread)));
+        unread.owner = 0;
+        CHECK(hfi_lock_holder_is_dead(session, hfi_lock_word(slots[i], &unread)));
+    }
     end_session(session);
 }
 
