@@ -48,6 +48,8 @@ int
 hfi_lock_holder_is_dead(void *context, uint64_t holder) {
     hf_session *session = context;
     uint32_t slot = (uint32_t)(holder & 0xffff) - 1;
+    if (slot == UINT32_MAX)
+        return 1; /* nobody writes such a word */
     if (slot < HFI_SLOT_COUNT) {
         uint64_t owner = atomic_load(&session->slots[slot].owner);
         if (owner && (uint32_t)owner == holder >> 32)

@@ -36,8 +36,10 @@ faults(void) {
 }
 
 /* Those that a sanitizer's own memory may take beside so many bytes. */
-#ifdef __SANITIZE_ADDRESS__
+#if defined(__SANITIZE_ADDRESS__)
 #define FAULTS_BESIDE(bytes) ((long)((bytes) / 8 / 4096))
+#elif defined(__SANITIZE_THREAD__)
+#define FAULTS_BESIDE(bytes) ((long)((bytes)*8 / 4096))
 #else
 #define FAULTS_BESIDE(bytes) 0
 #endif

@@ -252,7 +252,8 @@ typedef struct writer {
     _Atomic uint64_t passes;
 } writer;
 
-static void *
+/* It races with what copies and maps, which is what is tested. */
+__attribute__((no_sanitize_thread)) static void *
 write_on(void *context) {
     writer *w = context;
     while (!atomic_load(w->stop)) {

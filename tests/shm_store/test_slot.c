@@ -91,6 +91,8 @@ test_reused_pid(void) {
         unread.start_time = 0;
         CHECK(!hfi_lock_holder_is_dead(session, hfi_lock_word(slots[i], &parent)));
         CHECK(!hfi_lock_holder_is_dead(session, hfi_lock_word(slots[i], &unread)));
+        uint64_t damaged = hfi_lock_word(slots[i], &unread) & ~(uint64_t)0xffff;
+        CHECK(hfi_lock_holder_is_dead(session, damaged));
         unread.owner = 0;
         CHECK(hfi_lock_holder_is_dead(session, hfi_lock_word(slots[i], &unread)));
     }
