@@ -406,9 +406,9 @@ HF_EXPORT void hf_session_fork_parent(hf_session *session, int64_t pid);
 /* HF_E_SYSTEM: its memory is not its own, so the child can't go on. */
 HF_EXPORT HF_CHECK hf_status hf_session_fork_child(hf_session *session,
                                                    hf_error *reterr);
-/* In the child, once its parent is dead: HF_OK where the child is its successor, and has
- * what the parent had reserved; HF_E_GONE where somebody else has taken the slot from
- * it, because the parent died before it had named its child. */
+/* In the child, once its parent is dead: HF_OK where the child is its successor, and
+ * has what the parent had reserved; HF_E_GONE where somebody else has taken the slot
+ * from it, because the parent died before it had named its child. */
 HF_EXPORT HF_CHECK hf_status hf_session_fork_succeed(hf_session *session,
                                                      hf_error *reterr);
 
