@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import typing as t
 
-from . import alias, travel
+from . import alias, travel, verify
 from .monitor import registration
 from .tabular import align, count, size
 
@@ -19,6 +19,7 @@ _USAGE = (
 %holdfast last       what the last instrumented cell cost
 %holdfast NAME ...   only these variables
 %holdfast retry NAME ...  load or save once more what was left out because it ended a process
+%holdfast verify on  check with each commit that nothing was passed over which had changed; or off
 """
     + travel.USAGE
 )
@@ -40,6 +41,8 @@ def register(shell: t.Any, worker: t.Any) -> None:
             print(travel.run(line, worker))
         elif words[:1] == ["retry"] and words[1:] and worker.names is not None:
             print(worker.retry(words[1:]))
+        elif words[:1] == ["verify"]:
+            print(verify.switch(words[1:]))
         else:
             print(render(words, worker))
 

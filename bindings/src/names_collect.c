@@ -16,6 +16,9 @@
  * was passed over: the code that linked the two had to have both. So groups stay right
  * without an index from objects to groups.
  *
+ * Where the caller asks to verify, names that would be passed over are looked at all the
+ * same, and marked: one that has changed proves one of these sentences wrong.
+ *
  * Unchangeable objects that are still the same are passed over in any case. Classes of
  * the notebook are always looked at: their instances may be anywhere, and change them.
  */
@@ -85,7 +88,8 @@ collect_name(hfi_save *at, PyObject *key, PyObject *value) {
     int untouched = is_untouched(at, key, value, record);
     if (untouched < 0 || (!untouched && heat(at, record) < 0))
         return -1;
-    if (untouched && !hfi_record_group(record))
+    int verified = untouched && !hfi_record_group(record);
+    if (verified && !at->verify)
         return 0;
     if (at->count == at->member_room) {
         PyErr_SetString(PyExc_RuntimeError, "the namespace changed while it was read");
@@ -93,7 +97,8 @@ collect_name(hfi_save *at, PyObject *key, PyObject *value) {
     }
     at->members[at->count++] = (hfi_member){.key = Py_NewRef(key),
                                             .value = Py_NewRef(value),
-                                            .is_untouched = (uint8_t)untouched};
+                                            .is_untouched = untouched && !verified,
+                                            .is_verified = (uint8_t)verified};
     return 0;
 }
 
@@ -152,6 +157,10 @@ drop_cold_groups(hfi_save *at) {
             hot = PySet_Contains(at->hot_groups,
                                  hfi_record_group(hfi_save_record(at, one->key)));
         failed |= hot < 0;
+        if (!hot && at->verify) {
+            one->is_untouched = 0;
+            hot = one->is_verified = 1;
+        }
         if (hot) {
             at->members[kept++] = *one;
             continue;

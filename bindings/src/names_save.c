@@ -33,13 +33,15 @@ save_extra(hfi_save *at, PyObject *extra) {
     return 0;
 }
 
-/* New reference: a list, in the namespace's order. */
+/* New reference: a list, in the namespace's order; of those that `verify` looked at, or
+ * of all. */
 static PyObject *
-saved_names(const hfi_save *at) {
+saved_names(const hfi_save *at, int only_verified) {
     PyObject *names = PyList_New(0);
     for (size_t i = 0; names && i < at->count; i++) {
         const hfi_member *one = &at->members[i];
-        if (one->is_saved && !one->is_class && PyList_Append(names, one->key) < 0)
+        if (one->is_saved && !one->is_class && (one->is_verified || !only_verified) &&
+            PyList_Append(names, one->key) < 0)
             Py_CLEAR(names);
     }
     return names;
@@ -66,11 +68,14 @@ static PyObject *
 run(hfi_save *at, PyObject *extra) {
     struct timespec start, end;
     clock_gettime(CLOCK_MONOTONIC, &start);
+    hf_session_verify_pages(at->names->attachment->session, at->verify);
     if (hfi_save_collect(at) < 0 || hfi_save_members(at) < 0 ||
         save_extra(at, extra) < 0 || hfi_save_sweep(at) < 0)
         return NULL;
     hfi_save_count_declined(at);
     hf_commit_stats stats;
+    uint64_t pages_overlooked =
+        hf_session_verify_pages(at->names->attachment->session, 0);
     PyObject *prepared = prepare(at, &stats);
     if (!prepared)
         return NULL;
@@ -81,14 +86,15 @@ run(hfi_save *at, PyObject *extra) {
     double seconds = (double)(end.tv_sec - start.tv_sec) +
                      (double)(end.tv_nsec - start.tv_nsec) * 1e-9;
     return Py_BuildValue(
-        "{s:N,s:N,s:O,s:N,s:O,s:O,s:n,s:K,s:K,s:K,s:K,s:K,s:d}", "prepared", prepared,
-        "saved", saved_names(at), "removed", at->removed, "declined", declined, "code",
+        "{s:N,s:N,s:N,s:O,s:N,s:O,s:O,s:n,s:K,s:K,s:K,s:K,s:K,s:K,s:d}", "prepared", prepared,
+        "saved", saved_names(at, 0), "overlooked", saved_names(at, 1), "removed", at->removed, "declined", declined, "code",
         at->code, "held", at->held, "names_examined", (Py_ssize_t)at->count,
         "names_encoded", (unsigned long long)at->encoded, "decoded_again",
         (unsigned long long)at->decoded_again, "bytes_copied",
         (unsigned long long)stats.bytes_copied, "bytes_shared",
         (unsigned long long)stats.bytes_shared, "pages_changed",
-        (unsigned long long)stats.pages_changed, "seconds", seconds);
+        (unsigned long long)stats.pages_changed, "pages_overlooked",
+        (unsigned long long)pages_overlooked, "seconds", seconds);
 }
 
 static int
@@ -122,6 +128,7 @@ open_save(hfi_save *at) {
 
 static void
 close_save(hfi_save *at) {
+    hf_session_verify_pages(at->names->attachment->session, 0);
     for (size_t i = 0; i < at->count; i++) {
         Py_DECREF(at->members[i].key);
         Py_DECREF(at->members[i].value);
@@ -146,12 +153,13 @@ close_save(hfi_save *at) {
 
 PyObject *
 hfi_names_save(PyObject *self, PyObject *args, PyObject *kwargs) {
-    static char *words[] = {"namespace", "hidden", "extra", "touched", "holders", NULL};
+    static char *words[] = {"namespace", "hidden", "extra", "touched", "holders", "verify", NULL};
     PyObject *namespace, *hidden = NULL, *extra = NULL, *touched = NULL,
                          *holders = NULL;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!|$OO!OO!:save", words,
-                                     &PyDict_Type, &namespace, &hidden, &PyDict_Type,
-                                     &extra, &touched, &PyTuple_Type, &holders))
+    int verify = 0;
+    if (!PyArg_ParseTupleAndKeywords(
+            args, kwargs, "O!|$OO!OO!p:save", words, &PyDict_Type, &namespace, &hidden,
+            &PyDict_Type, &extra, &touched, &PyTuple_Type, &holders, &verify))
         return NULL;
     if (touched && touched != Py_None && !PyAnySet_CheckExact(touched))
         return PyErr_Format(PyExc_TypeError, "touched is a set or None");
@@ -161,6 +169,7 @@ hfi_names_save(PyObject *self, PyObject *args, PyObject *kwargs) {
                    .namespace = namespace,
                    .touched = touched == Py_None ? NULL : touched,
                    .holders = holders,
+                   .verify = verify,
                    .hidden = PyFrozenSet_New(hidden)};
     hfi_entry_sink_init(&at.sink, names->attachment->session);
     PyObject *result = NULL;

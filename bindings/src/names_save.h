@@ -16,6 +16,7 @@ typedef struct hfi_member {
     uint8_t is_declined;
     uint8_t is_saved;     /* put, or its group */
     uint8_t is_untouched; /* looked at for its group's sake, perhaps */
+    uint8_t is_verified;  /* would be passed over, but `verify` asks to look */
     uint8_t is_closed;    /* nobody else can change it: graph.h */
 } hfi_member;
 
@@ -38,6 +39,7 @@ typedef struct hfi_save {
     PyObject *classes; /* list: known classes of the notebook, where `touched` is set */
     PyObject *code;    /* key -> list of functions and classes behind it */
     PyObject *held;    /* list of keys with code that somebody else holds */
+    int verify;        /* look at what would be passed over, too */
     PyObject **others; /* owned: what hidden names and holders refer to */
     size_t other_count;
     size_t other_room;

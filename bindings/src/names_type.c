@@ -348,7 +348,7 @@ names_is_binding(PyObject *self, void *Py_UNUSED(closure)) {
 static PyMethodDef names_methods[] = {
     {"save", METHOD(hfi_names_save), METH_VARARGS | METH_KEYWORDS,
      "save($self, namespace, *, hidden=frozenset(), extra={}, touched=None, "
-     "holders=())\n--\n\n"
+     "holders=(), verify=False)\n--\n\n"
      "Prepare a commit of what differs from the store; publish nothing.\n\n"
      "Parameters\n----------\nnamespace : dict\n    The globals.\n"
      "hidden : container of str\n    Names that are not carried.\n"
@@ -357,14 +357,18 @@ static PyMethodDef names_methods[] = {
      "last save; None where that isn't known. Others are looked at only if they can "
      "change without being named.\n"
      "holders : tuple of dict\n    Whose references to the values are the shell's "
-     "own.\n\n"
+     "own.\n"
+     "verify : bool\n    Look at what would be passed over, too, and compare all pages "
+     "of mapped values.\n\n"
      "Returns\n-------\ndict\n    'prepared' (bytes for Session.publish, or None where "
      "nothing changed), 'saved', 'removed' (lists of names), 'declined' (name: "
      "reason), 'code' (key: functions and classes "
      "behind it), 'held' (keys with code that somebody else holds), "
      "'names_examined', 'names_encoded', 'decoded_again' (entries, to tell whether a "
      "pickle changed), "
-     "'bytes_copied', 'bytes_shared', 'pages_changed', 'seconds'."},
+     "'bytes_copied', 'bytes_shared', 'pages_changed', 'seconds'; of a save that "
+     "verifies 'overlooked' (saved names that would have been passed over) and "
+     "'pages_overlooked' (changed pages that the system didn't tell of)."},
     {"watch", hfi_names_watch, METH_O,
      "Count the references to this namespace: see strays()."},
     {"strays", hfi_names_strays, METH_NOARGS,

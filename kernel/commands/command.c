@@ -58,7 +58,7 @@ hfi_outcome_ignore(hfi_outcome *outcome, const char *words) {
 static const struct command command_table[] = {
     {"%holdfast", hfi_mode_travel, ANYWHERE, true, true, true},
     {"%%execute_with_scorep", hfi_mode_execute, ANYWHERE, true, true, true},
-    {"%%isolated", hfi_mode_isolated, ANYWHERE, false, true, true},
+    {"%%isolated", hfi_mode_isolated, ANYWHERE, true, true, true},
     {"%%scorep_env", hfi_setting_environment, IN_DEFAULT | IN_WRITEFILE, false, true,
      false},
     {"%%scorep_python_binding_arguments", hfi_setting_arguments,

@@ -103,6 +103,53 @@ out:
     return status;
 }
 
+/* Find the changed pages by looking at each byte. 0 or ENOMEM. */
+static int
+compare(const hf_region *region, hfi_runs *runs) {
+    const hf_session *session = region->session;
+    size_t at = 0;
+    int err = 0;
+    for (uint32_t i = 0; i < region->piece_count && !err; i++) {
+        const hfi_piece *piece = &region->pieces[i];
+        err = hfi_pages_changed(HFI_PAGES_COMPARE, -1, region->address + at,
+                                piece->length, session->page,
+                                session->window + piece->offset, at / session->page,
+                                runs);
+        at += piece->length;
+    }
+    return err;
+}
+
+static size_t
+pages_missing(const hfi_runs *all, const hfi_runs *some) {
+    size_t missing = 0, at = 0;
+    for (size_t i = 0; i < all->count; i++)
+        for (size_t page = all->items[i].first;
+             page < all->items[i].first + all->items[i].count; page++) {
+            while (at < some->count &&
+                   some->items[at].first + some->items[at].count <= page)
+                at++;
+            missing += at == some->count || some->items[at].first > page;
+        }
+    return missing;
+}
+
+/* Put what a comparison finds in the place of what the system told, and count the pages
+ * that it didn't tell. 0 or ENOMEM. */
+static int
+verify(const hf_region *region, hfi_runs *runs) {
+    hfi_runs found = {0};
+    int err = compare(region, &found);
+    if (err) {
+        hfi_runs_fini(&found);
+        return err;
+    }
+    region->session->pages_overlooked += pages_missing(&found, runs);
+    hfi_runs_fini(runs);
+    *runs = found;
+    return 0;
+}
+
 hf_status
 hfi_region_scan(hf_region *region, hfi_runs *ret_runs, hf_error *reterr) {
     hf_session *session = region->session;
@@ -115,18 +162,10 @@ hfi_region_scan(hf_region *region, hfi_runs *ret_runs, hf_error *reterr) {
         err = hfi_pages_changed(way, hfi_session_pagemap(session), region->address,
                                 region->mapped, session->page, NULL, 0, &runs);
     if (err && err != ENOMEM) {
-        size_t at = 0;
         runs.count = runs.pages = 0;
-        err = 0;
-        for (uint32_t i = 0; i < region->piece_count && !err; i++) {
-            const hfi_piece *piece = &region->pieces[i];
-            err = hfi_pages_changed(HFI_PAGES_COMPARE, -1, region->address + at,
-                                    piece->length, session->page,
-                                    session->window + piece->offset, at / session->page,
-                                    &runs);
-            at += piece->length;
-        }
-    }
+        err = compare(region, &runs);
+    } else if (!err && session->verifies)
+        err = verify(region, &runs);
     if (err) {
         hfi_runs_fini(&runs);
         return hf_error_set(reterr, HF_E_NOMEM, "out of memory");
@@ -134,6 +173,14 @@ hfi_region_scan(hf_region *region, hfi_runs *ret_runs, hf_error *reterr) {
 out:
     *ret_runs = runs;
     return HF_OK;
+}
+
+uint64_t
+hf_session_verify_pages(hf_session *session, int on) {
+    uint64_t overlooked = session->pages_overlooked;
+    session->verifies = on;
+    session->pages_overlooked = 0;
+    return overlooked;
 }
 
 hf_status

@@ -227,3 +227,18 @@ publish(save(ns))
     assert home.ns["f"]() == 3
     report = commit(home)
     assert home.names.strays() == 0 and report["prepared"] is None
+
+
+def test_verify_looks_at_what_is_passed_over(home):
+    home.execute("import numpy as np\nx = [1]; g = [2]; h = [g]; a = np.arange(50000.0); n = 5")
+    for _ in range(2):
+        commit(home)
+    report = commit(home, verify=True)
+    assert report["saved"] == report["overlooked"] == [] and report["pages_overlooked"] == 0
+    home.execute("x.append(2); g.append(3); a[7] = 0")
+    assert commit(home)["saved"] == []  # nobody says that it was touched
+    report = commit(home, touched=["x"], verify=True)
+    assert sorted(report["saved"]) == ["a", "g", "h", "x"]
+    assert sorted(report["overlooked"]) == ["a", "g", "h"]
+    assert report["pages_overlooked"] == 0  # the system knew
+    assert commit(home, verify=True)["saved"] == []

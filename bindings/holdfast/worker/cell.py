@@ -21,7 +21,7 @@ import time
 import typing as t
 import warnings
 
-from holdfast import _store, _trial
+from holdfast import _store, _trial, verify
 from holdfast._patches import is_patch, shown
 from holdfast.codecs import handles, lending, widgets
 from holdfast.errors import NotCarriedError
@@ -229,11 +229,13 @@ class Cell(Worker):
             hidden=results.hidden_names(self.shell),
             touched=self._reached,
             holders=results.holders(self.shell),
+            verify=verify.is_on(),
             extra={
                 "state": state.pack(state.capture(self.shell)),
                 "results": results.capture(self.shell),
             },
         )
+        verify.tell(saved, [code])
         report["bytes_copied"] = saved["bytes_copied"]
         report["bytes_shared"] = saved["bytes_shared"]
         report["copy_faults"] = saved["pages_changed"]

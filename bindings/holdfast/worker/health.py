@@ -4,8 +4,8 @@ A cell can do what it likes to the process that it runs in, and the next cell ma
 So after the code of each cell, and before anything of ours runs again, a few things are looked at
 without which no cell could run:
 
-* builtins that are gone, or are no functions any more, and those that the interpreter's own
-  modules can't do without, are put back;
+* of the builtins that were there before the first cell, those that are gone, or are no functions
+  any more, and those that the interpreter's own modules can't do without, are put back;
 * modules that were loaded before the first cell, where `sys.modules` was emptied, are put back;
 * descriptors 0, 1 and 2 that are closed are opened again, 1 and 2 on the pipes that they were. So
   they are where something else took their numbers that can't be written to: SQLite, which keeps
@@ -73,6 +73,7 @@ class Health:
         for fd in self._lifelines:
             self._poll.register(fd, 0)
         self._sigint = {signal.SIGINT}
+        self._own: dict[str, t.Any] | None = None  # builtins that are no user's
         if not _modules:
             note_modules()
 
@@ -83,13 +84,16 @@ class Health:
 
     def begin(self) -> dict[str, t.Any]:
         """Before the code of a cell: the builtins that it finds, for `check`."""
-        return _dict(_names)
+        found = _dict(_names)
+        if self._own is None:
+            self._own = found
+        return found
 
     def check(self, found: dict[str, t.Any]) -> None:
         """After it: look, repair, and say so."""
         told: list[str] = []
         if not _all(_map(_is, _map(_look_up, found), found.values())):
-            told += _restore_builtins(found)
+            told += _restore_builtins(found, self._own)
         if sys.modules.get("builtins") is not builtins:
             told += _restore_modules()
         for fd, event in self._look():
@@ -136,12 +140,12 @@ def _open_null(wanted: int) -> None:
         os.close(fd)
 
 
-def _restore_builtins(originals: dict[str, t.Any]) -> list[str]:
-    """Put back those that are no choice of anybody's; their names."""
+def _restore_builtins(found: dict[str, t.Any], own: t.Container[str] | None) -> list[str]:
+    """Put back what a cell found, where another one is no choice of anybody's; their names."""
     back = []
-    for name, original in originals.items():
+    for name, original in found.items():
         now = _look_up(name)
-        if now is original:
+        if now is original or (own is not None and name not in own):
             continue
         kept = _callable(now) and name not in _VITAL and _type(original) is not _type
         if not kept and (_callable(original) or name not in _names):

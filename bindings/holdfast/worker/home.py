@@ -15,7 +15,7 @@ import sys
 import threading
 import typing as t
 
-from holdfast import _store, _trial
+from holdfast import _store, _trial, verify
 from holdfast._patches import is_patch
 from holdfast._threads import alone, is_service
 from holdfast.codecs import handles, lending, widgets
@@ -231,6 +231,7 @@ class Home(Worker):
                 hidden=results.hidden_names(self.shell),
                 touched=touched,
                 holders=results.holders(self.shell),
+                verify=verify.is_on(),
                 extra={
                     "state": state.pack(self._committed_state),
                     "results": results.capture(self.shell),
@@ -242,6 +243,7 @@ class Home(Worker):
             )
         finally:
             self.shell.patches.withdraw()
+        verify.tell(saved, self.touched.cells())
         self.touched.learn(saved.pop("code"), saved.pop("held"))
         self.touched.count_strays()
         if saved["prepared"] is not None:

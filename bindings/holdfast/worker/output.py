@@ -37,7 +37,6 @@ class Stream(io.TextIOBase):
     """A text stream whose lines become `stream` frames."""
 
     encoding = "UTF-8"
-    errors = "replace"
 
     def __init__(self, channel: Channel, parents: Parents, name: str, fd: int):
         self.name = name

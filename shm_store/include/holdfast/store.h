@@ -373,6 +373,12 @@ HF_EXPORT HF_CHECK hf_status hf_region_unseal(hf_region *region, hf_error *reter
  * there is a difference (told soon, as a rule), or nothing to undo. HF_E_SYSTEM. */
 HF_EXPORT HF_CHECK hf_status hf_region_reseal(hf_region *region, hf_error *reterr);
 
+/* From here on compare the pages of committed regions with what is committed whenever a
+ * commit looks for the changed ones, instead of trusting what the system tells of them;
+ * or no longer. It reads all of each region. Returns how many changed pages the system
+ * had not told since the last call: any but 0 is a defect. The caller's thread alone. */
+HF_EXPORT uint64_t hf_session_verify_pages(hf_session *session, int on);
+
 /* Turn what this process published private, at the same addresses: own regions that a
  * commit took become committed ones; changed pages that a commit wrote are mapped from
  * their new extents. Call it before user code runs again in a process that lives on.

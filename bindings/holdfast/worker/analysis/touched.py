@@ -127,6 +127,10 @@ class Touched:
         reason = self._taken.reason or self._stray_reason or self._modules.look()
         return (None, reason) if reason else self._close(*self._name(self._taken))
 
+    def cells(self) -> list[str]:
+        """The text of the cells that `take` spoke of."""
+        return [text for text, _ in self._taken.cells] if self._taken is not None else []
+
     def settle(self) -> None:
         """What the last commit saved is committed."""
         self._taken = None

@@ -375,9 +375,11 @@ class ZMQInteractiveShell(zmqshell.ZMQInteractiveShell):
 
         if isinstance(error, SystemExit):
             self.showtraceback(exception_only=True)
-            # As IPython's own line says it.
+            # As IPython's own line says it, and remembers that it did.
             name, line = _line_of_ipython(_HOW_TO_EXIT)
-            warnings.warn_explicit(_HOW_TO_EXIT, UserWarning, name, line)
+            said = vars(interactiveshell).setdefault("__warningregistry__", {})
+            module = interactiveshell.__name__
+            warnings.warn_explicit(_HOW_TO_EXIT, UserWarning, name, line, module, said)
         elif isinstance(error, bdb.BdbQuit):
             pass  # the user left the debugger
         elif isinstance(error, self.custom_exceptions):

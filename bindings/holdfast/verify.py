@@ -1,0 +1,54 @@
+"""Verify mode: look again at all that a commit would pass over, and say where that was wrong.
+
+A commit passes over variables that no code can have reached since the last one
+(worker/analysis/touched.py), and pages that the system says nobody wrote. `%holdfast verify on`, or
+HOLDFAST_VERIFY=1 in the kernel's environment, has each commit encode all variables and compare
+all bytes. What turns up is saved, so that no answer is wrong, and told as an error with the
+variable and the cells that ran: it is a defect of Holdfast's. It costs what the notebook holds.
+
+The environment variable is the switch in either case: it goes with the notebook into each process.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import typing as t
+
+VARIABLE = "HOLDFAST_VERIFY"
+_LINES_MAX = 40  # of the cells' code
+
+
+def is_on() -> bool:
+    """Whether commits of this process verify."""
+    return os.environ.get(VARIABLE, "") not in ("", "0", "off")
+
+
+def switch(words: list[str]) -> str:
+    """%holdfast verify [on|off]; what the user reads."""
+    if words in (["on"], ["off"]):
+        os.environ[VARIABLE] = words[0]
+    elif words:
+        return f"%holdfast verify {' '.join(words)}: it is on or off"
+    return "Each commit is verified." if is_on() else "Commits are not verified."
+
+
+def tell(saved: t.Mapping[str, t.Any], cells: t.Iterable[str]) -> None:
+    """Print what a save overlooked, as Names.save() tells it; `cells` ran before it."""
+    wrong = []
+    if saved["overlooked"]:
+        names = ", ".join(saved["overlooked"])
+        wrong.append(f"{names} changed, though no code that ran was found to reach it")
+    if saved["pages_overlooked"]:
+        pages = saved["pages_overlooked"]
+        wrong.append(f"{pages} pages of mapped values changed, though the system tells of no write")
+    if not wrong:
+        return
+    code = "\n".join(cells).splitlines()
+    code = code[:_LINES_MAX] + ["..."] * (len(code) > _LINES_MAX)
+    print(
+        f"holdfast: VERIFY FAILED: {'; '.join(wrong)}. It was saved now; without verify mode it"
+        " would be missing in recorded cells and after a crash. Please report it with these cells,"
+        " which ran since the last commit:\n" + "\n".join(f"    {line}" for line in code),
+        file=sys.stderr,
+    )
