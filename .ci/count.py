@@ -2,8 +2,9 @@
 
 Usage: count.py STATUS TESTLOG ALONE_TESTLOG PYTEST_XML ALONE_XML. STATUS is 0 where both
 runners said that all went well; TESTLOG is meson's, as JSON, PYTEST_XML pytest's. The two that
-are alone may not be there: they have the tests that failed and were run again; one that
-passed then counts as passed, and is named. A runner that left no results, or failed without
+are alone may not be there: they have the tests that failed and were run again, which tells more of
+why, and makes no failure a pass: a test that fails now and then is a defect, its own or the
+program's. Only those in unsteady.txt beside this file count as passed then. A runner that left no results, or failed without
 naming a test, counts as one failure: a crash of the runner must not read as success.
 """
 
@@ -11,7 +12,9 @@ import json
 import os
 import sys
 import xml.etree.ElementTree as ElementTree
+from pathlib import Path
 
+UNSTEADY = Path(__file__).with_name("unsteady.txt")
 COUNT = "build/count"  # the last line again, for .ci/run
 MESON_PASSED = {"OK", "EXPECTEDFAIL"}
 MESON_SKIPPED = {"SKIP"}
@@ -44,12 +47,22 @@ def pytest_results(path: str) -> dict[str, str]:
     return results
 
 
-def take_unsteady(results: dict[str, str], again: dict[str, str]) -> None:
-    """Those that passed alone have passed."""
+def known_unsteady() -> dict[str, str]:
+    """Tests that may fail beside others, and why that is still so: lines `NAME | REASON`."""
+    lines = UNSTEADY.read_text(encoding="utf-8").splitlines()
+    entries = [line.partition("|") for line in lines if line and not line.startswith("#")]
+    return {name.strip(): reason.strip() for name, _, reason in entries}
+
+
+def take_unsteady(results: dict[str, str], again: dict[str, str], known: dict[str, str]) -> None:
+    """Of those that failed and passed alone, the known ones have passed."""
     for name, kind in sorted(again.items()):
-        if kind == "passed" and results.get(name) == "failed":
+        if kind != "passed" or results.get(name) != "failed":
+            continue
+        print(f"unsteady: {name} failed beside others and passed alone")
+        if name in known:
             results[name] = kind
-            print(f"unsteady: {name} failed beside others and passed alone")
+            print(f"    as is known: {known[name]}")
 
 
 def main(status: str, testlog: str, testlog_alone: str, junit: str, junit_alone: str) -> int:
@@ -59,7 +72,7 @@ def main(status: str, testlog: str, testlog_alone: str, junit: str, junit_alone:
         ("pytest", pytest_results, junit, junit_alone),
     ):
         results = read(path) if os.path.exists(path) else {}
-        take_unsteady(results, read(alone) if os.path.exists(alone) else {})
+        take_unsteady(results, read(alone) if os.path.exists(alone) else {}, known_unsteady())
         if not results:
             results = {f"{runner} itself: it left no results": "failed"}
         for name, kind in sorted(results.items()):
