@@ -124,6 +124,9 @@ class Notebook:
             if message is None or message["parent_header"].get("msg_id") != sent:
                 continue
             messages.append(message)
+            if message["msg_type"] == "stream":
+                text = message["content"]["text"]
+                assert "VERIFY FAILED" not in text, text
             idle = (
                 message["msg_type"] == "status" and message["content"]["execution_state"] == "idle"
             )

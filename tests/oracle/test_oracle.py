@@ -5,7 +5,6 @@ either. All notebooks in all modes take half an hour, so each commit has a share
 the next commit has another share. HOLDFAST_EFFORT=2 takes everything, as `bench/oracle.py --all` does.
 """
 
-import os
 import subprocess
 from pathlib import Path
 
@@ -17,7 +16,7 @@ HERE = Path(__file__).parent
 NOTEBOOKS = notebooks.read_folder(HERE / "notebooks")
 KNOWN = known.read(HERE / "differences.txt")
 # Others are in the table; the list of differences is made for these.
-MODES = [modes.MODES[name] for name in ("plain", "recorded", "isolated")]
+MODES = [modes.MODES[name] for name in ("plain", "recorded", "isolated", "verified")]
 SHARES = 3 if effort.EFFORT == 1 else 1
 INVENTIONS = [inventions.notebook(seed) for seed in range(effort.examples(6))]
 
@@ -53,14 +52,6 @@ def examine(notebook, chosen, reference):
     assert not any(troubles), "\n".join(troubles)
 
 
-# The list was made when isolated and recorded cells ran in a clean process. Since they run in the main
-# worker most of it has vanished there; until it is made anew, ask for these by HOLDFAST_ORACLE=1.
-needs_list = pytest.mark.skipif(
-    "HOLDFAST_ORACLE" not in os.environ, reason="the list of differences is to be made anew"
-)
-
-
-@needs_list
 @pytest.mark.parametrize("place", range(len(SHARE)), ids=lambda place: SHARE[place].name)
 def test_notebook(place, reference):
     turn = place + TURN // SHARES
@@ -68,7 +59,6 @@ def test_notebook(place, reference):
     examine(SHARE[place], chosen, reference)
 
 
-@needs_list
 @pytest.mark.parametrize("invention", INVENTIONS, ids=lambda notebook: notebook.name)
 def test_invention(invention, reference):
     examine(invention, [modes.MODES["mixed"]], reference)

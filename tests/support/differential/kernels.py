@@ -200,6 +200,8 @@ class Kernel:
         number, messages = sent["header"]["msg_id"], []
         while message := self._receive("iopub", timeout):
             if message["parent_header"].get("msg_id") != number:
+                if "VERIFY FAILED" in message["content"].get("text", ""):  # of the cell before
+                    messages.append(message)
                 continue
             if message["content"].get("execution_state") == "idle":
                 self._answer(number, timeout)

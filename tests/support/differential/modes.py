@@ -38,6 +38,7 @@ MODES = {
         Mode("recorded", (RECORD,)),
         Mode("isolated", (ISOLATE,)),
         Mode("clean", (RECORD,), {"HOLDFAST_ROAD": "map"}),
+        Mode("verified", (PLAIN, RECORD), {"HOLDFAST_ROAD": "map", "HOLDFAST_VERIFY": "1"}),
         Mode("alternating", (PLAIN, ISOLATE)),
         Mode("reversed", (ISOLATE, PLAIN)),
         Mode("mixed", (PLAIN, RECORD, ISOLATE), at_random=True),
