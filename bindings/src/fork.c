@@ -57,11 +57,19 @@ typedef struct descriptor_move {
 } descriptor_move;
 
 /* What becomes of its descriptors in the fork. */
+typedef struct file_place {
+    int fd;
+    off_t offset;
+} file_place;
+
 typedef struct fork_plan {
     descriptor_move moves[MOVES_MAX]; /* the control channel first */
     size_t move_count;
     int kept[KEPT_MAX]; /* its own machinery's, shared with the dead */
     size_t kept_count;
+    file_place
+        *places; /* of files, as they are at the fork: soon the parent moves on */
+    size_t place_count;
     pid_t reaper;
 } fork_plan;
 
@@ -166,10 +174,16 @@ is_kept(const fork_plan *plan, int fd) {
     return 0;
 }
 
-/* The same file, at the same offset, by a description of the fork's own; -1. */
+/* The same file, at the offset that it had at the fork, by a description of the fork's
+ * own; -1. */
 static int
-open_again(int fd) {
+open_again(const fork_plan *plan, int fd) {
 #ifdef __linux__
+    size_t i = 0;
+    while (i < plan->place_count && plan->places[i].fd != fd)
+        i++;
+    if (i == plan->place_count)
+        return -1;
     char path[40];
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     int flags = fcntl(fd, F_GETFL);
@@ -177,21 +191,21 @@ open_again(int fd) {
                     ? -1
                     : open(path, (flags & ~O_NOFOLLOW) | O_CLOEXEC); /* it is a link */
     if (again >= 0)
-        lseek(again, lseek(fd, 0, SEEK_CUR), SEEK_SET);
+        lseek(again, plan->places[i].offset, SEEK_SET);
     return again;
 #else
+    (void)plan;
     (void)fd;
     return -1;
 #endif
 }
 
 static void
-settle_descriptor(int fd, int nothing) {
+settle_descriptor(const fork_plan *plan, int fd, int nothing) {
     struct stat st;
     if (fstat(fd, &st) != 0 || S_ISCHR(st.st_mode))
         return;
-    int closes = fcntl(fd, F_GETFD);
-    int again = S_ISREG(st.st_mode) || S_ISDIR(st.st_mode) ? open_again(fd) : -1;
+    int closes = fcntl(fd, F_GETFD), again = open_again(plan, fd);
     dup2(again >= 0 ? again : nothing, fd);
     if (closes >= 0)
         fcntl(fd, F_SETFD, closes);
@@ -211,7 +225,7 @@ settle_descriptors(const fork_plan *plan) {
     while ((entry = readdir(list)) != NULL) {
         int fd = *entry->d_name == '.' ? -1 : atoi(entry->d_name);
         if (fd > 2 && fd != nothing && fd != dirfd(list) && !is_kept(plan, fd))
-            settle_descriptor(fd, nothing);
+            settle_descriptor(plan, fd, nothing);
     }
     closedir(list);
     close(nothing);
@@ -263,6 +277,40 @@ read_plan(PyObject *moves, PyObject *kept, fork_plan *ret_plan) {
     return 0;
 }
 
+/* Where each open file and directory stands; -1 without memory. */
+static int
+note_places(fork_plan *plan) {
+#ifdef __linux__
+    DIR *list = opendir("/proc/self/fd");
+    struct dirent *entry;
+    size_t room = 0;
+    while (list && (entry = readdir(list)) != NULL) {
+        int fd = *entry->d_name == '.' ? -1 : atoi(entry->d_name);
+        struct stat st;
+        if (fd <= 2 || fd == dirfd(list) || fstat(fd, &st) != 0 ||
+            !(S_ISREG(st.st_mode) || S_ISDIR(st.st_mode)))
+            continue;
+        if (plan->place_count == room) {
+            room = room * 2 + 32;
+            file_place *places = realloc(plan->places, room * sizeof *places);
+            if (!places) {
+                closedir(list);
+                errno = ENOMEM;
+                return -1;
+            }
+            plan->places = places;
+        }
+        plan->places[plan->place_count++] = (file_place){fd, lseek(fd, 0, SEEK_CUR)};
+    }
+    if (list)
+        closedir(list);
+    return list ? 0 : -1;
+#else
+    (void)plan;
+    return 0;
+#endif
+}
+
 /* As fork() does, and with signals blocked until the fork is needed. */
 static pid_t
 make_fork(hf_session *session, const fork_plan *plan) {
@@ -287,6 +335,8 @@ hfi_sleep_in_fork(PyObject *module, PyObject *args) {
     PyObject *object, *moves, *kept;
     fork_plan plan;
     int reaper;
+    plan.places = NULL;
+    plan.place_count = 0;
     if (!PyArg_ParseTuple(args, "OO!O!i:_sleep_in_fork", &object, &PyTuple_Type, &moves,
                           &PyTuple_Type, &kept, &reaper) ||
         read_plan(moves, kept, &plan) < 0)
@@ -303,11 +353,18 @@ hfi_sleep_in_fork(PyObject *module, PyObject *args) {
             return PyErr_Format(PyExc_ValueError, "too many descriptors to keep");
         plan.kept[plan.kept_count++] = hf_session_fd(session);
     }
+    if (note_places(&plan) < 0) {
+        free(plan.places);
+        return PyErr_SetFromErrno(PyExc_OSError);
+    }
     hf_error error = HF_ERROR_INIT;
     hf_status status = session ? hf_session_fork_begin(session, &error) : HF_OK;
+    pid_t pid = status == HF_OK ? make_fork(session, &plan) : -1;
+    int err = errno;
+    free(plan.places);
+    errno = err;
     if (status != HF_OK)
         return hfi_raise(PyModule_GetState(module), status, &error);
-    pid_t pid = make_fork(session, &plan);
     return pid < 0 ? PyErr_SetFromErrno(PyExc_OSError) : PyLong_FromLong(pid);
 }
 
