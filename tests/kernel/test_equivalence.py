@@ -160,7 +160,7 @@ def look(kernel):
 @pytest.fixture
 def equal_kernel(start_kernel):
     support = str(Path(__file__).parents[1] / "support")
-    return start_kernel(env={"PYTHONPATH": support, "PYTHONHASHSEED": "0"})
+    return start_kernel(env={"PYTHONPATH": support, "PYTHONHASHSEED": "0", "HOLDFAST_VERIFY": "1"})
 
 
 def check(kernel, setup, notebook):

@@ -169,7 +169,10 @@ def two_kernels(place):
     support = str(Path(__file__).parents[1] / "support")
     env = {"PYTHONPATH": support, "PYTHONHASHSEED": "0", "HOLDFAST_RECORDER": "builtin"}
     with an_ipykernel(place, env) as theirs, kernel_starter(place) as start:
-        clients = {"ipykernel": theirs, "holdfast": start(env=env).client}
+        clients = {
+            "ipykernel": theirs,
+            "holdfast": start(env=env | {"HOLDFAST_VERIFY": "1"}).client,
+        }
         yield lambda kernel, cells: list(Run(clients[kernel], cells).results())
 
 
