@@ -152,3 +152,28 @@ def test_addresses_of_what_is_unknown_are_declined(home):
     declined = home.commit()["declined"]
     assert set(declined) == {"moved", "node", "address", "reference", "function"}
     assert "containing pointers" in declined["moved"]
+
+
+def test_no_code_of_a_class_runs(home):
+    home.execute(
+        "import ctypes\nruns = []\n"
+        "class Made:\n"
+        "    def __new__(cls, *args): runs.append('new'); return super().__new__(cls, *args)\n"
+        "    def __init__(self, *args): runs.append('init'); super().__init__(*args)\n"
+        "class Counted(Made, ctypes.Structure): _fields_ = [('x', ctypes.c_int)]\n"
+        "class Number(Made, ctypes.c_int): pass\n"
+        "class Text(Made, ctypes.c_char_p): pass\n"
+        "class Place(Made, ctypes.POINTER(ctypes.c_int)): _type_ = ctypes.c_int\n"
+        "class Odd(ctypes.Structure):\n    _fields_ = [('x', ctypes.c_int)]\n"
+        "    def __init__(self, x, *, needed): super().__init__(x)\n"
+        "s, n, t, o = Counted(1), Number(2), Text(b'three'), Odd(5, needed=True)\n"
+        "four = ctypes.c_int(4); p = Place(four); null = Place(); runs.clear()"
+    )
+    assert home.commit()["declined"] == {}
+    check = (
+        "assert runs == [], runs\nassert (s.x, n.value, t.value, p.contents.value, o.x)"
+        " == (1, 2, b'three', 4, 5)\nassert not null and type(p) is Place"
+    )
+    home.execute(check)
+    assert hand_over(home, check + "\np.contents.value = 6; assert four.value == 6")["saved"]
+    home.execute("assert runs == [] and four.value == 6")

@@ -104,3 +104,44 @@ def test_other_frames_are_read_from_the_same_file_only(home, tmp_path):
     path.unlink()
     gone = home.other(source.replace("at = x.tell()", "at = 1"))
     assert gone["here"] == answer["here"] and gone["there"] is None
+
+
+def test_attributes_of_any_type(home, tmp_path):
+    path = tmp_path / "tagged.tiff"
+    home.execute(
+        "from PIL import Image\nimport numpy as np\n"
+        "class Label:\n    def __init__(self, image): self.image = image\n"
+        "x = Image.new('RGB', (9, 9)); x.weights = np.arange(5); x.label = Label(x)\n"
+        "x.getexif()[0x010e] = 'described'\n"
+        f"x.save({str(path)!r}, exif=x.getexif())\n"
+        f"tiff = Image.open({str(path)!r}); tiff.notes = {{1, 2}}"
+    )
+    assert home.commit()["declined"] == {}
+    answer = home.other(
+        "names.bind(ns)\nx, tiff = ns['x'], ns['tiff']\n"
+        "answer(weights=x.weights.tolist(), label=type(x.label).__name__, same=x.label.image is x,"
+        " exif=x.getexif().get(0x010e), tag=tiff.tag_v2.get(0x010e), notes=sorted(tiff.notes))"
+    )
+    assert answer == {
+        "weights": [0, 1, 2, 3, 4],
+        "label": "Label",
+        "same": True,
+        "exif": "described",
+        "tag": "described",
+        "notes": [1, 2],
+    }
+
+
+def test_attributes_of_an_image_that_is_opened_again(home, tmp_path):
+    path = tmp_path / "moving.gif"
+    home.execute(
+        DRAW + "first, second = (Image.new('RGB', (9, 9), n) for n in ('red', 'blue'))\n"
+        f"first.save({str(path)!r}, save_all=True, append_images=[second])\n"
+        f"x = Image.open({str(path)!r})\nx.seek(1)\nx.notes = {{1, 2}}\ndel drawn, first, second"
+    )
+    assert home.commit()["declined"] == {}
+    answer = home.other(
+        "names.bind(ns)\nx = ns['x']\nnotes = sorted(x.notes)\nat = x.tell()\nx.seek(0)\n"
+        "answer(notes=notes, at=at, there=x.convert('RGB').getpixel((0, 0)))"
+    )
+    assert answer["notes"] == [1, 2] and answer["at"] == 1 and answer["there"][0] > 200

@@ -8,6 +8,9 @@ A pointer is an address, which means nothing in another process. It is carried w
 that it points to is known: what `pointer()` was called with, an array's `ctypes.data_as`, the
 bytes of a `c_char_p`, nothing. All other pointers are declined, and what holds pointers.
 
+Nothing here calls a class: its `__init__` and `__new__`, which may be the user's, ran when the object
+was made. Objects are made by ctypes' own types, and their fields set by ctypes' own descriptors.
+
 Classes of the notebook are laid out anew by their `_fields_`. Those that ctypes makes once for
 each type are had from it again, and its metaclasses, which can't be imported, from a class.
 """
@@ -27,8 +30,18 @@ def _make_at(cls, owner, offset):
     return cls.from_buffer(owner, offset)
 
 
+def _make_empty(cls):
+    """An instance that is all zeros."""
+    base = next(one for one in cls.__mro__ if one in _BASES)
+    return base.__new__(cls)
+
+
 def _make_pointer(cls, *target):
-    return cls(*target)
+    pointer = _make_empty(cls)
+    place = ctypes._Pointer.contents if issubclass(cls, ctypes._Pointer) else _VALUE
+    for one in target:
+        place.__set__(pointer, one)
+    return pointer
 
 
 def _make_data_as(array, cls):
@@ -46,7 +59,7 @@ def _make_class(make, module, *args):
 @functools.lru_cache(maxsize=256)
 def _holds_pointers(cls):
     try:
-        cls().__reduce__()
+        _Base.__reduce__(_make_empty(cls))
     except ValueError:
         return True
     return False
@@ -115,6 +128,8 @@ class _Pointers(Codec):
 
 
 _BASES = ctypes.Structure, ctypes.Union, ctypes.Array, ctypes._Pointer, ctypes._SimpleCData
+_Base = ctypes.Structure.__base__
+_VALUE = ctypes._SimpleCData.__dict__["value"]  # type: ignore[attr-defined]
 _METACLASSES = {type(base): base for base in _BASES}
 _NATIVE, _SWAPPED = "__ctype_le__", "__ctype_be__"
 if sys.byteorder == "big":
