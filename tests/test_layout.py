@@ -116,6 +116,8 @@ TESTED_BY = {
     "tests/crash/test_store_crash.c": """
         shm_store/base/step.c shm_store/engine/recovery.c shm_store/engine/roster.c
         shm_store/engine/slot.c shm_store/platform/lock.c shm_store/platform/process.c""",
+    "tests/kernel/test_finalizers.py": """
+        bindings/holdfast/_finalizers.py serializers/python/finalizers.c""",
     "tests/kernel/test_output_order.py": "bindings/src/pipes_written.c",
     "tests/kernel/test_verify.py": "bindings/holdfast/verify.py",
     "tests/kernel/test_made_objects.py": """

@@ -486,7 +486,8 @@ def is_quiet(identifiers):
     return all(cls is not None and not _has_hooks(cls) for cls in known)
 
 
-_HOOKS = ("__new__", "__reduce__", "__reduce_ex__", "__setstate__", "__setattr__")
+# A copy that was read to be compared would run its class's `__del__` when it is thrown away.
+_HOOKS = ("__new__", "__reduce__", "__reduce_ex__", "__setstate__", "__setattr__", "__del__")
 
 
 def _has_hooks(cls):

@@ -138,6 +138,11 @@ def _module_of(hook, base):
     return module if isinstance(module, str) else base.__module__
 
 
+def is_own_code(hook, cls):
+    """Whether a function that a class has as an attribute is code of the user's own."""
+    return _is_own(_module_of(hook, cls))
+
+
 def has_own_hooks(cls):
     """Whether pickling or unpickling an instance runs code of the user's own."""
     reducer = copyreg.dispatch_table.get(cls)
@@ -236,7 +241,7 @@ def try_to_load(load):
     cause, _ = _fork_and_wait(0)
     if _Process.child is not None:
         try:
-            load()
+            kept = load()  # noqa: F841 - it must not die here, which would run its __del__
         finally:
             end_child()
     if cause:

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "buffer.h"
+#include "finalizers.h"
 #include "graph.h"
 #include "module.h"
 #include "pickle.h"
@@ -162,6 +163,17 @@ is_larger(PyObject *Py_UNUSED(module), PyObject *arguments) {
     return larger < 0 ? NULL : PyBool_FromLong(larger);
 }
 
+static PyObject *
+find_finalizers(PyObject *Py_UNUSED(module), PyObject *value) {
+    return hfi_finalizers_find(value);
+}
+
+static PyObject *
+disarm(PyObject *Py_UNUSED(module), PyObject *object) {
+    hfi_finalizers_disarm(object);
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef store_methods[] = {
     {"enable_numpy_allocator", (PyCFunction)(void (*)(void))hfi_numpy_allocator_enable,
      METH_VARARGS | METH_KEYWORDS,
@@ -263,6 +275,11 @@ static PyMethodDef store_methods[] = {
      "that\nthe Memory only refers to; None where it isn't one block."},
     {"_fill_elements", hfi_elements_fill, METH_VARARGS,
      "_fill_elements(array, meta, payload, outside): put them into an array again."},
+    {"_finalizers", find_finalizers, METH_O,
+     "_finalizers(value): the objects behind it whose class has a __del__ in Python "
+     "that "
+     "hasn't run."},
+    {"_disarm", disarm, METH_O, "_disarm(object): its __del__ won't run any more."},
     {"register_codec", hfi_codec_register, METH_O,
      "register_codec($module, capsule, /)\n--\n\n"
      "Add a codec in C: a `const hf_codec *` in a capsule named \"holdfast.codec\"; "

@@ -8,7 +8,8 @@ out  close the recorder, save what changed, reply with the prepared commit.
 
 Nothing is published by this process. If it dies, at whatever point, the state is as before the
 cell. After the reply it waits until the frontend has closed its end, so that the reply can't be
-lost, runs the exit handlers that user code registered, bounded in time, and leaves by _exit.
+lost, lets go of what wasn't carried, runs the exit handlers of libraries, bounded in time, and leaves by
+_exit: what was carried lives on in the main worker, and no `__del__` of it runs here.
 """
 
 from __future__ import annotations
@@ -255,6 +256,7 @@ class Cell(Worker):
         if loans is not None:
             self.channel.send_handle(lending.CATALOGUE, loans)
         report["names_lost"] = lost
+        self.shell.goes_with_cell = list(lost)
         report["raised"] = not self.shell.last_execution_succeeded
         reply: Frame = {}
         if saved["prepared"] is not None:
@@ -304,4 +306,5 @@ class Cell(Worker):
         may_write = atexit._ncallbacks() > self._handlers or len(sys._current_frames()) > 1
         if self.session is not None and may_write:
             self.session.seal()
+        self.names = None  # which holds what wasn't carried, too
         leave()

@@ -15,7 +15,7 @@ import sys
 import threading
 import typing as t
 
-from holdfast import _store, _trial, verify
+from holdfast import _finalizers, _store, _trial, verify
 from holdfast._patches import is_patch
 from holdfast._threads import alone, is_service
 from holdfast.codecs import handles, lending, widgets
@@ -44,6 +44,8 @@ _RUNS_MAX = 256  # as many as the frontend keeps
 
 class Home(Worker):
     """Plain cells, commits and adoptions."""
+
+    runs_exit_handlers = True
 
     def run(self) -> None:
         sys.meta_path.insert(0, ImportTeller(self.channel))  # the user's startup files import, too
@@ -357,7 +359,8 @@ class Home(Worker):
         handles.table.taken_back(adopted=True)
         memory = None
         if self.names is not None:
-            adopted = self._adopt()
+            with _finalizers.living_on(self.shell.user_ns):
+                adopted = self._adopt()
             self._learn_writes(self.last_report.pop("written", []))
             handles.table.forget_arrived()
             lending.desk.forget_arrived()

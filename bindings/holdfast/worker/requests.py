@@ -47,6 +47,7 @@ class Worker:
     """What home and cell workers share: the shell, the loop, ipykernel's requests."""
 
     config: dict[str, t.Any] = {}
+    runs_exit_handlers = False  # the notebook's own, when this process ends
     app: application.WorkerApp
     kernel: t.Any  # WorkerKernel
     names: t.Any = None  # holdfast._store.Names, where there is a session
@@ -80,7 +81,9 @@ class Worker:
         self.shell.channel = self.channel
         self.shell.rewrite_exception = self.rewrite_exception
         self.shell.begin_code = self.interrupts.begin_code
-        self.shell.patches = Patches(self.shell.user_ns, kept.slots(self.shell))
+        self.shell.patches = Patches(
+            self.shell.user_ns, kept.slots(self.shell, self.runs_exit_handlers)
+        )
         self.absent = Absent(self.shell)
         waits = loop._selector.fileno()  # type: ignore[attr-defined]
         self.shell.health = Health((self.channel.fileno(), waits))

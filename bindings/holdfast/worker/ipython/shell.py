@@ -47,6 +47,8 @@ from ipykernel.compiler import (
 from IPython.core import interactiveshell, oinspect
 from traitlets import Any, Type, default
 
+from holdfast import _finalizers
+
 from ..computing import computing
 from ..subshells import OwnInSubshell, in_subshell
 from ..usage import word
@@ -139,6 +141,7 @@ class ZMQInteractiveShell(zmqshell.ZMQInteractiveShell):
     rewrite_exception = Any()  # exception -> exception that the user sees
 
     runs = Any()  # what the frontend tells of each instrumented cell that ran: JSON
+    goes_with_cell = Any(())  # names whose objects nobody else has
     ends_with_cell = Any(False)  # its history and its aliases are of no use after that
 
     _shown_at = Any()  # when the last traceback was to be shown
@@ -242,17 +245,11 @@ class ZMQInteractiveShell(zmqshell.ZMQInteractiveShell):
 
     def atexit_operations(self):
         """As the original, which makes an empty session of this one before it ends: with new
-        aliases, and a history that is written. A cell's process only lets the user's objects go,
-        which may have to tidy up, and removes temporary files."""
+        aliases, and a history that is written. A cell's process only lets those objects go that end
+        with it, which may have to tidy up."""
         if self.ends_with_cell:
             self._atexit_once_called = True
-            self.last_execution_result = None
-            if self.displayhook.do_full_cache:
-                self.displayhook.flush()
-            for name in reversed(list(self.user_ns)):  # what it may use goes later
-                if name not in ("__builtin__", "__builtins__", "__name__"):
-                    self.user_ns.pop(name, None)
-            self.user_ns_hidden.clear()
+            _finalizers.let_go(self.user_ns, self.goes_with_cell)
         super().atexit_operations()
 
     async def run_ast_nodes(self, nodelist, *args, **kwargs):

@@ -14,13 +14,18 @@ import warnings
 
 from holdfast._patches import MISSING, Slot
 
+from .exits import Exits
 
-def slots(shell: t.Any) -> dict[str, Slot]:
-    """Those of this process, as it is now."""
+
+def slots(shell: t.Any, runs_exit_handlers: bool) -> dict[str, Slot]:
+    """Those of this process, as it is now. To be called once in a process."""
+    exits = Exits(shell.user_ns, runs_exit_handlers)
+    exits.install()
     own = {name: list(logger.handlers) for name, logger in _loggers()}
     return {
         "warnings.filters": _filters(),
         "sys.argv": _arguments(),
+        "the exit handlers (atexit)": exits.slot(),
         "decimal.getcontext()": _decimal_context(shell),
         "handlers and filters of logging": Slot(
             "logging", lambda: _handlers(own), lambda new: _set_handlers(new, own)

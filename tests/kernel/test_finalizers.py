@@ -1,0 +1,98 @@
+"""`__del__` and exit handlers: each runs once, where ipykernel would run it."""
+
+import pytest
+
+ISOLATED = "%%isolated --road=isolated\n"
+CLASS = (
+    "import os\n"
+    "def put(name):\n"
+    "    with open('ends.txt', 'a') as file: file.write(name + '\\n')\n"
+    "class Held:\n"
+    "    def __init__(self, name): self.name = name\n"
+    "    def __del__(self): put(self.name)\n"
+)
+
+
+@pytest.fixture
+def notebook(start_kernel, tmp_path):
+    """A kernel whose directory has what ended, in a file."""
+    kernel = start_kernel(env={"HOLDFAST_ROAD": "map"})
+
+    def ended():
+        kernel.run(ISOLATED + "pass")  # the cell's process before this one has ended
+        path = tmp_path / "ends.txt"
+        return path.read_text().split() if path.exists() else []
+
+    kernel.ended = ended
+    return kernel
+
+
+def test_reading_an_object_does_not_end_it(notebook):
+    notebook.run(CLASS + "one = Held('one'); many = [Held('two'), {'x': Held('three')}]")
+    outcome = notebook.run(ISOLATED + "new = Held('new'); one.name, len(many)")
+    assert outcome.result == "('one', 2)"
+    assert notebook.ended() == []
+    assert notebook.run("one.name, many[1]['x'].name, new.name").result == "('one', 'three', 'new')"
+    notebook.run("del one, new")
+    assert notebook.ended() == ["one", "new"]
+
+
+def test_an_object_that_a_cell_changed_does_not_end(notebook):
+    notebook.run(CLASS + "one = Held('one'); many = [Held('two')]; outer = [many]")
+    notebook.run(ISOLATED + "one.name = 'changed'; many.append(1)")
+    assert notebook.run("one.name, outer[0][1]").result == "('changed', 1)"
+    assert notebook.ended() == []
+    notebook.run("one = None; del many, outer")
+    assert notebook.ended() == ["changed", "two"]
+
+
+def test_an_object_that_a_cell_deletes_ends_once(notebook):
+    notebook.run(
+        CLASS + "one, two = Held('one'), Held('two'); many = [Held('three'), Held('four')]"
+    )
+    assert notebook.run(ISOLATED + "del one; two = Held('new'); del many[0]").status == "ok"
+    assert notebook.run("two.name, [each.name for each in many]").result == "('new', ['four'])"
+    assert sorted(notebook.ended()) == ["one", "three", "two"]
+    notebook.run("del two, many")
+    assert notebook.ended()[3:] == ["new", "four"]
+
+
+def test_what_is_not_carried_ends_with_its_cell(notebook):
+    code = "import threading; held = Held('lost'); held.lock = threading.Lock()"
+    notebook.run(CLASS + "one = Held('one')")
+    outcome = notebook.run(ISOLATED + code + "; held.other = one")
+    assert "not carried out of this cell: held" in outcome.stream("stderr")
+    assert notebook.ended() == ["lost"]
+    assert notebook.run("one.name").result == "'one'"
+
+
+def test_objects_that_are_read_twice(notebook):
+    """Reading objects with code of the user's own is tried in a forked child, and a value that may
+    have changed is read again to be compared."""
+    notebook.run(
+        CLASS + "class Tried(Held):\n"
+        "    def __setstate__(self, state): self.__dict__.update(state)\n"
+        "one = Tried('one'); two = Held('two'); two.words = {'a', 'b', 'c', 'd'}"
+    )
+    notebook.run(ISOLATED + "kept = one.name, len(two.words)")
+    notebook.run(ISOLATED + "two.words.remove('a'); two.words.add('a')")
+    assert notebook.run("kept").result == "('one', 4)"
+    assert notebook.ended() == []
+
+
+def test_exit_handlers_run_at_the_end_of_the_kernel(notebook, tmp_path):
+    notebook.run(CLASS + "import atexit; atexit.register(put, 'plain'); gone = lambda: put('gone')")
+    notebook.run(ISOLATED + "@atexit.register\ndef last(): put('last')\natexit.register(gone)")
+    assert notebook.run(ISOLATED + "atexit.unregister(gone); len(many := [1])").status == "ok"
+    assert notebook.ended() == []
+    notebook.run("import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
+    assert notebook.run("last.__name__").result == "'last'"
+    notebook.close()
+    assert (tmp_path / "ends.txt").read_text().split() == ["last", "plain"]
+
+
+def test_exit_handlers_of_libraries_run_in_their_own_process(notebook):
+    register = "__import__('atexit').register(put, 'library')"
+    notebook.run(CLASS + "import json")
+    notebook.run(ISOLATED + f"json.put = put; _ = eval({register!r}, vars(json)); del json.put")
+    assert notebook.ended() == ["library"]
