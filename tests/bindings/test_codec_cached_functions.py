@@ -2,6 +2,9 @@
 
 import functools
 import gc
+import itertools
+import sys
+import threading
 
 import pytest
 from store_process import hand_over
@@ -108,3 +111,50 @@ def test_a_cache_that_shows_itself_otherwise_begins_empty(monkeypatch):
     ):
         monkeypatch.setattr(gc, "get_referents", lambda _, other=other: other)
         assert cached_functions._look_into(one) is None
+
+
+@pytest.mark.parametrize("bound", [None, 8])
+def test_threads_that_call_the_function(bound):
+    """Each key has its own result, whatever is added, dropped and cleared meanwhile."""
+
+    @functools.lru_cache(maxsize=bound)
+    def kept(number):
+        return [number]
+
+    def call():
+        numbers = itertools.cycle(range(100))
+        while not done.is_set():
+            for number in itertools.islice(numbers, 7):
+                kept(number)
+            kept.cache_clear()
+
+    done, interval = threading.Event(), sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    threads = [threading.Thread(target=call) for _ in range(3)]
+    try:
+        for thread in threads:
+            thread.start()
+        for _ in range(3000):
+            cache = cached_functions._look_into(kept)
+            if cache is not None:
+                assert [[key] for key in cache.keys] == cache.results
+    finally:
+        sys.setswitchinterval(interval)
+        done.set()
+        for thread in threads:
+            thread.join()
+
+
+def test_calls_while_the_cache_is_filled(home):
+    """The hash of an argument, or another thread, calls the function that is made again."""
+    home.execute(
+        SETUP + "class Key:\n    def __init__(self, n, f): self.n, self.f = n, f\n"
+        "    def __eq__(self, other): return self is other\n"
+        "    def __hash__(self): return hash(self.f(self.n)[0])\n"
+        "@functools.lru_cache(maxsize=8)\n"
+        "def looked(x): return [x if type(x) is int else x.n * 100]\n"
+        "z = Key(5, looked); looked(z); looked(5)"  # 5 is the last now
+    )
+    assert not home.commit()["declined"]
+    hand_over(home, "value = looked(5), looked(z), looked.cache_info().currsize")
+    assert home.ns["value"] == ([5], [500], 2)

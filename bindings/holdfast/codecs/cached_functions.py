@@ -19,6 +19,7 @@ import ctypes
 import functools
 import gc
 import itertools
+import operator
 import types
 import typing as t
 
@@ -27,6 +28,7 @@ from . import Codec, register
 LEFT_OUT = "what cached functions remember is left out"  # notes of a pickler
 CARRIED = "what cached functions remember is carried"
 _MADE_ANEW = "__wrapped__", "cache_parameters"  # by lru_cache itself
+_LINK = "_lru_list_elem"  # the name of a link's type
 _Wrapper = type(functools.lru_cache(lambda: None))
 
 
@@ -50,10 +52,15 @@ def _look_into(wrapper: t.Any) -> _Cache | None:
         return None
     cache, function = referents[mark - 2 : mark]
     if wrapper.cache_parameters()["maxsize"] is None:
-        return _Cache(function, referents[mark], list(cache), list(cache.values()))
-    size = len(cache)
-    links = referents[mark - 2 - 3 * size : mark - 2]
-    if len(links) != 3 * size or {*links[2::3]} - {type(link) for link in cache.values()}:
+        try:
+            kept = (
+                cache.copy()
+            )  # keys and results of one moment: other threads may call the function
+        except RuntimeError:
+            return None
+        return _Cache(function, referents[mark], list(kept), list(kept.values()))
+    links = referents[(mark - 2) % 3 : mark - 2]  # of one moment as well
+    if any(getattr(one, "__name__", "") != _LINK for one in links[2::3]):
         return None
     return _Cache(function, referents[mark], links[::3], links[1::3])
 
@@ -107,15 +114,22 @@ def _fill_cached(wrapper, state):
     vars(wrapper).update(attributes)
     if not _places():
         return
-    result = None
+    own = wrapper.__wrapped__
+    known: tuple[tuple, t.Any] = (), None
 
     def give(*arguments, **named):
-        return result
+        """What was kept; or what the function gives, where another thread or the hash of an argument
+        calls it meanwhile."""
+        call, result = known
+        given = *arguments, *named.values()
+        if len(given) == len(call) and all(map(operator.is_, given, call)):
+            return result
+        return own(*arguments, **named)
 
     try:
         with _standing_in(wrapper, give):
-            for position, (call, result) in enumerate(zip(calls, results)):
-                named = names.get(position, ())
+            for position, known in enumerate(zip(calls, results)):
+                call, named = known[0], names.get(position, ())
                 first = len(call) - len(named)
                 wrapper(*call[:first], **dict(zip(named, call[first:])))
     except Exception:  # an argument has a hash that can't be had yet
@@ -154,10 +168,12 @@ def _places() -> tuple[int, int, int] | None:
 
 @contextlib.contextmanager
 def _standing_in(wrapper: t.Any, other: types.FunctionType) -> t.Iterator[None]:
-    """For a moment the wrapper calls another function, which must live as long."""
+    """For a moment the wrapper calls, and holds, another function."""
     words, place = _words(wrapper), t.cast(tuple, _places())[0]
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(other))
     own, words[place] = words[place], id(other)
     try:
         yield
     finally:
         words[place] = own
+        ctypes.pythonapi.Py_DecRef(ctypes.py_object(other))
