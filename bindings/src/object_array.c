@@ -43,17 +43,22 @@ hfi_elements_pack(PyObject *module, PyObject *array) {
     hfi_state *state = PyModule_GetState(module);
     PyObject **elements;
     size_t count;
-    int found = hfi_array_elements(array, &elements, &count);
-    if (found < 1)
-        return found < 0 ? NULL : Py_NewRef(Py_None);
     PyObject *outside = PyList_New(0), *result = NULL;
     if (!outside)
         return NULL;
+    /* From here to the end of the encoding nothing runs that could resize the array. */
+    int collecting = PyGC_Disable();
+    int found = hfi_array_elements(array, &elements, &count);
+    if (found < 1) {
+        if (collecting)
+            PyGC_Enable();
+        Py_DECREF(outside);
+        return found < 0 ? NULL : Py_NewRef(Py_None);
+    }
     unsigned char meta[HFI_PLAIN_META_SIZE];
     hfi_packer packer;
     hf_error error = HF_ERROR_INIT;
     hfi_packer_init(&packer);
-    int collecting = PyGC_Disable();
     hf_status status =
         hfi_plain_encode_elements(elements, count, outside, &packer, meta, &error);
     if (collecting)

@@ -189,25 +189,29 @@ static hf_status
 array_encode(PyObject *array, hf_sink *sink, hf_error *reterr) {
     hfi_array_view view;
     PyObject *text, *pickle;
-    if (hfi_array_view_get(array, &view) < 0)
+    /* First: to pickle the type runs Python code, which may resize the array. */
+    if (dtype_texts(array, &text, &pickle) < 0)
         return hfi_error_from_python(HF_DECLINED, reterr);
     hf_status status;
     uint64_t offset = 0;
+    if (hfi_array_view_get(array, &view) < 0) {
+        status = hfi_error_from_python(HF_DECLINED, reterr);
+        goto out;
+    }
     if (!view.low)
         status = hf_error_set(reterr, HF_DECLINED, "the array's memory can't be told");
     else if (strcmp(Py_TYPE(view.owner)->tp_name, "mmap.mmap") == 0)
         status = hf_error_set(reterr, HF_DECLINED, "a view of a mapped file");
-    else if (dtype_texts(array, &text, &pickle) < 0)
-        status = hfi_error_from_python(HF_DECLINED, reterr);
     else {
         status = array_put_memory(&view, sink, &offset, reterr);
         int is_own = view.owner == array && view.low_size < HFI_ARRAY_INLINE_MAX;
         if (status == HF_OK)
             status = array_set_meta(&view, offset, is_own, text, pickle, sink, reterr);
-        Py_DECREF(text);
-        Py_DECREF(pickle);
     }
     hfi_array_view_fini(&view);
+out:
+    Py_DECREF(text);
+    Py_DECREF(pickle);
     return status;
 }
 

@@ -30,9 +30,11 @@ path_add(char *path, size_t used, const char *format, ...) {
     return used < PATH_SIZE ? used : PATH_SIZE - 1;
 }
 
+/* By the type's own function, which runs no Python code: PyObject_Repr() would run
+ * signal handlers first, and the frames borrow what these could drop. */
 static size_t
 path_add_key(char *path, size_t used, PyObject *key) {
-    PyObject *words = hfi_plain_is_atom(key) ? PyObject_Repr(key) : NULL;
+    PyObject *words = hfi_plain_is_atom(key) ? Py_TYPE(key)->tp_repr(key) : NULL;
     const char *text = words ? PyUnicode_AsUTF8(words) : NULL;
 
     if (text)

@@ -152,6 +152,29 @@ except store.CorruptError as error:
     assert run(source).strip() == "the entry's meta is no map True"
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="asks glibc what was allocated")
+def test_counts_that_lie_ask_for_no_memory():
+    """2**24 items announced in five bytes, and in nests of them, as a meta and as a payload."""
+    source = (
+        "import ctypes\nfrom holdfast import _store\n"
+        "heads = [b'\\xdf\\x00\\xff\\xff\\xff', b'\\xdd\\x00\\xff\\xff\\xff']\n"
+        "lies = heads + [b'\\x81\\xa1x' + head for head in heads] + [b'\\x91' * 60000]\n"
+        "good, refused = _store._encode([1, 2])[1], 0\n"
+        "for codec in (1, 2, *range(16, 21)):\n"
+        "    for meta, payload in [(lie, b'') for lie in lies] + [(good, lie) for lie in lies]:\n"
+        "        try:\n"
+        "            _store._decode(codec, meta, payload, [])\n"
+        "        except _store.Error:\n"
+        "            refused += 1\n"
+        "print(refused, flush=True)\n"
+        "ctypes.CDLL(None).malloc_stats()"
+    )
+    done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True)
+    assert int(done.stdout) == 70, done.stderr
+    most = done.stderr.rpartition("max mmap bytes")[2].replace("=", "")
+    assert int(most) < 16 << 20
+
+
 def test_what_cannot_be_carried_says_so():
     with pytest.raises(store.Error, match=r"generator at value\['g'\]\[1\] \(TypeError: "):
         holdfast.dumps({"n": 1, "g": [2, (i for i in ())]})

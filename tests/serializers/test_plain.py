@@ -307,6 +307,32 @@ def test_declined_names_path_and_type(plain, value, words):
     assert str(caught.value) == words
 
 
+DECLINED_AT_A_SIGNAL = """
+import ctypes, functools, importlib.util, operator, signal, sys
+spec = importlib.util.spec_from_file_location("plain_module", sys.argv[1])
+plain = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(plain)
+value = {"".join(["outer", "key"]): {"".join(["inner", "key"]): object()}}
+signal.signal(signal.SIGINT, lambda *_: value.clear())
+dumps = functools.partial(plain.dumps, value)
+try:  # without an instruction in between, at which the handler would run
+    list(map(operator.call, (ctypes.pythonapi.PyErr_SetInterrupt, dumps)))
+except TypeError as error:
+    print(error, value)
+"""
+
+
+def test_a_signal_waits_until_the_path_is_told(plain):
+    """A handler may drop what the path is about."""
+    run = subprocess.run(
+        [sys.executable, "-c", DECLINED_AT_A_SIGNAL, plain.__file__],
+        env=os.environ | {"PYTHONMALLOC": "debug"},
+        capture_output=True,
+        text=True,
+    )
+    assert run.stdout == "['outerkey']['innerkey']: object {}\n", run.stderr
+
+
 def test_declined_at_depth_is_short(plain):
     value = object()
     for _ in range(10_000):
