@@ -163,7 +163,7 @@ describe_array(line *out, hfi_unpacker *unpacker, size_t count) {
 
     if (count > 0 && hfi_unpacker_next(unpacker, &item) == HF_OK &&
         item.kind == HFI_ITEM_EXT && item.ext_type == HFI_PLAIN_KIND &&
-        item.size == 1) {
+        item.size >= 1) {
         kind = item.data[0] < sizeof names / sizeof *names ? item.data[0] : 0;
         count--;
     }

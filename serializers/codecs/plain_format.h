@@ -5,7 +5,8 @@
  * map. The rest are these extension types, so any msgpack reader can walk a payload:
  *
  * - 1, KIND: 1 byte, a kind below. Only as the first item of an array, which is then
- *   no list: the items after it are the container's.
+ *   no list: the items after it are the container's. A set's or frozenset's may be
+ *   followed by the places of its elements (python/plain_sets.c), which keep its order.
  * - 2, REF: 1, 2 or 4 bytes, big-endian, the index of an object written before.
  * - 3, BIGINT: ASCII, "-" where negative, then lower-case hexadecimal digits.
  * - 4, COMPLEX: 16 bytes, real and imaginary float64, big-endian.
@@ -32,8 +33,9 @@
  * byte for byte. So of such a value two encodings differ exactly where the value, the
  * type of a part, the order of a dict, which parts are one object, or which strings are
  * interned differ. The one exception are sets of two or more elements, written as they
- * iterate: that order depends on the hashes of the process and the history of the set,
- * and keeping it as it was is worth more than sorting.
+ * iterate, with their places where these aren't those of sets just made: that depends
+ * on the hashes of the process and the history of the set, and keeping it as it was is
+ * worth more than sorting.
  */
 #ifndef HOLDFAST_PLAIN_FORMAT_H
 #define HOLDFAST_PLAIN_FORMAT_H

@@ -39,6 +39,7 @@
 
 #include <stdlib.h>
 
+#include "plain_sets.h"
 #include "python_error.h"
 
 /* Kinds of frame: those of the format, and msgpack's own two. */
@@ -81,6 +82,23 @@ container_new(int kind, size_t count) {
     }
 }
 
+/* A set's kind with places; HF_STOP where there are none. */
+static hf_status
+take_placed(hfi_decoder *d, size_t *count, int *ret_kind, hfi_item *ret_item) {
+    hfi_unpacker ahead = d->unpacker;
+
+    if (*count < 2 || hfi_unpacker_next(&ahead, ret_item) != HF_OK ||
+        ret_item->kind != HFI_ITEM_EXT || ret_item->ext_type != HFI_PLAIN_KIND ||
+        ret_item->size < 2)
+        return HF_STOP;
+    if (ret_item->data[0] != HFI_PLAIN_SET && ret_item->data[0] != HFI_PLAIN_FROZENSET)
+        return hfi_plain_corrupt(d, "places of what is no set");
+    d->unpacker = ahead;
+    *ret_kind = ret_item->data[0];
+    *count -= 1;
+    return HF_OK;
+}
+
 /* The kind of an array: its first item tells, where it is a KIND. */
 static hf_status
 take_kind(hfi_decoder *d, size_t *count, int *ret_kind) {
@@ -100,17 +118,32 @@ take_kind(hfi_decoder *d, size_t *count, int *ret_kind) {
     return HF_OK;
 }
 
+/* The container on top, a set, is made at its end, of all elements at once. */
+static hf_status
+expect_places(hfi_decoder *d, const hfi_item *placed) {
+    hfi_decoder_frame *top = &d->frames[d->depth - 1];
+
+    top->places = placed->data + 1;
+    top->places_size = placed->size - 1;
+    top->key = PyList_New(0);
+    return top->key ? HF_OK : hfi_error_from_python(HF_E_NOMEM, d->reterr);
+}
+
 /* Begin the container whose head is next: pushed, or finished where it is empty. */
 static hf_status
 open_container(hfi_decoder *d, PyObject **ret_value) {
     int kind = FRAME_DICT;
-    hfi_item head;
+    hfi_item head, placed = {.size = 0};
     hf_status status = hfi_unpacker_next(&d->unpacker, &head);
     size_t count = head.size, left = 2 * count;
     PyObject *object;
 
     if (!status && head.kind == HFI_ITEM_ARRAY) {
-        status = take_kind(d, &count, &kind);
+        status = take_placed(d, &count, &kind, &placed);
+        if (status == HF_STOP) {
+            placed.size = 0;
+            status = take_kind(d, &count, &kind);
+        }
         left = count;
     }
     if (status)
@@ -133,7 +166,8 @@ open_container(hfi_decoder *d, PyObject **ret_value) {
         *ret_value = object;
         return HF_OK;
     }
-    return frame_push(d, object, kind, left);
+    status = frame_push(d, object, kind, left);
+    return status || !placed.size ? status : expect_places(d, &placed);
 }
 
 /* ---- filling it ----------------------------------------------------------------- */
@@ -251,11 +285,13 @@ insert_element(hfi_decoder *d, hfi_decoder_frame *top, PyObject *value) {
         Py_DECREF(value);
         return hfi_plain_corrupt(d, "an element that can't be hashed");
     }
-    failed = PySet_Add(top->object, value) < 0;
+    failed = (top->places ? PyList_Append(top->key, value)
+                          : PySet_Add(top->object, value)) < 0;
     Py_DECREF(value);
     if (failed)
         return hfi_error_from_python(HF_E_CORRUPT, d->reterr);
-    if (PySet_GET_SIZE(top->object) != ++top->index)
+    top->index++;
+    if (!top->places && PySet_GET_SIZE(top->object) != top->index)
         return hfi_plain_corrupt(d, "an element given twice");
     return HF_OK;
 }
@@ -338,9 +374,30 @@ close_triple(hfi_decoder *d, const hfi_decoder_frame *top, PyObject **ret_value)
     return HF_OK;
 }
 
+/* Make a set of its elements, at their places if they are those of this process. What
+ * the frame holds is still its own. */
+static hf_status
+settle_set(hfi_decoder *d, const hfi_decoder_frame *top) {
+    PyObject *set = top->object, *items = top->key;
+    int done = hfi_set_place(set, items, top->places, top->places_size);
+
+    for (Py_ssize_t i = 0; !done && i < PyList_GET_SIZE(items); i++) {
+        done = PySet_Add(set, PyList_GET_ITEM(items, i));
+        if (!done && PySet_GET_SIZE(set) != i + 1)
+            return hfi_plain_corrupt(d, "an element given twice");
+    }
+    return done < 0 ? hfi_error_from_python(HF_E_CORRUPT, d->reterr) : HF_OK;
+}
+
 /* End the container on top: its object, a new reference. */
 static hf_status
 close_container(hfi_decoder *d, PyObject **ret_value) {
+    if (d->frames[d->depth - 1].places) {
+        hf_status status = settle_set(d, &d->frames[d->depth - 1]);
+        if (status)
+            return status;
+        Py_CLEAR(d->frames[d->depth - 1].key);
+    }
     const hfi_decoder_frame *top = &d->frames[--d->depth];
 
     if (top->kind == HFI_PLAIN_RANGE || top->kind == HFI_PLAIN_SLICE)

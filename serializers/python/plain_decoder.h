@@ -8,7 +8,10 @@
 
 typedef struct hfi_decoder_frame {
     PyObject *object; /* owned; range and slice: a tuple of the three parts */
-    PyObject *key;    /* owned: dict key that waits for its value */
+    PyObject *key;    /* owned: dict key that waits for its value; a set with places:
+                         the list of its elements */
+    const unsigned char *places; /* of a set's elements, in the payload; or NULL */
+    size_t places_size;
     size_t left;      /* items that are still to come */
     Py_ssize_t index; /* items that are in place; for a dict, pairs */
     size_t number;    /* index of the object, for range and slice */

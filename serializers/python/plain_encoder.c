@@ -21,6 +21,7 @@
 
 #include <stdlib.h>
 
+#include "plain_sets.h"
 #include "python_error.h"
 
 enum { SHORT = 16 }; /* items */
@@ -146,6 +147,18 @@ pack_kind(hfi_packer *packer, enum hfi_plain_kind kind, size_t count) {
         hfi_packer_append(packer, head, 4);
 }
 
+/* A set's kind with the places of its elements. */
+static void
+pack_placed(hfi_packer *packer, enum hfi_plain_kind kind, size_t count,
+            const unsigned char *places, size_t size) {
+    const unsigned char byte = (unsigned char)kind;
+
+    hfi_pack_array(packer, count + 1);
+    hfi_pack_ext(packer, 1 + size, HFI_PLAIN_KIND);
+    hfi_pack_ext_body(packer, &byte, 1);
+    hfi_pack_ext_body(packer, places, size);
+}
+
 /* range and slice: three atoms, so that no frame is needed. */
 static hf_status
 encode_triple(hfi_encoder *e, PyObject *object, enum hfi_plain_kind kind) {
@@ -172,11 +185,19 @@ encode_triple(hfi_encoder *e, PyObject *object, enum hfi_plain_kind kind) {
 static hf_status
 encode_set(hfi_encoder *e, PyObject *object) {
     Py_ssize_t count = PySet_GET_SIZE(object);
+    enum hfi_plain_kind kind =
+        PyFrozenSet_CheckExact(object) ? HFI_PLAIN_FROZENSET : HFI_PLAIN_SET;
+    size_t places_size;
+    unsigned char *places = hfi_set_places(object, &places_size);
     PyObject *iterator;
 
-    pack_kind(e->packer,
-              PyFrozenSet_CheckExact(object) ? HFI_PLAIN_FROZENSET : HFI_PLAIN_SET,
-              (size_t)count);
+    if (places_size && !places)
+        return hfi_plain_fail_memory(e);
+    if (places)
+        pack_placed(e->packer, kind, (size_t)count, places, places_size);
+    else
+        pack_kind(e->packer, kind, (size_t)count);
+    free(places);
     if (count > 1)
         e->flags |= HFI_PLAIN_UNORDERED;
     iterator = PyObject_GetIter(object);

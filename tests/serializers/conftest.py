@@ -26,6 +26,7 @@ SOURCES = [
     "serializers/python/plain_encoder.c",
     "serializers/python/plain_path.c",
     "serializers/python/plain_scalars.c",
+    "serializers/python/plain_sets.c",
     "serializers/python/pointer_map.c",
     "serializers/python/python_error.c",
     "shm_store/base/status.c",
