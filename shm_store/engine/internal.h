@@ -108,6 +108,12 @@ hfi_round_up(uint64_t value, uint64_t unit) {
     return (value + unit - 1) / unit * unit;
 }
 
+/* ---- sessions without an owner (orphan.c) ---- */
+
+/* Whether it may be taken up; whether somebody frees it in the end. */
+int hfi_orphan_is_kept(const hfi_superblock *super);
+int hfi_orphan_has_reaper(const hfi_superblock *super);
+
 /* ---- descriptors (descriptor.c) ---- */
 
 int hfi_identity_of(int fd, hfi_identity *ret_identity); /* 0 or an errno */

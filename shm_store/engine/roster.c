@@ -38,6 +38,7 @@ fill_info(hf_session *session, hf_session_info *info) {
     info->label[sizeof info->label - 1] = 0;
     info->owner_pid = (uint32_t)super->owner;
     info->owner_alive = owner_alive(super);
+    info->is_orphan = info->owner_alive == 0 && hfi_orphan_has_reaper(super);
     info->created_unix_ns = super->created_unix_ns;
     hfi_root root;
     if (hfi_root_read(session, &root, NULL) == HF_OK) {
@@ -191,7 +192,10 @@ collect_one(void *context, const char *name) {
         return 0;
     }
     fill_info(session, &info);
-    if (info.owner_alive == 0 && info.process_count == 0 && remove_object(session))
+    if (info.owner_alive == 0 && info.process_count == 0 && !info.is_orphan &&
+        (hfi_orphan_is_kept(session->super)
+             ? hf_session_free_orphan(name, NULL) == HF_OK
+             : remove_object(session)))
         tell_removed(r, &info);
     hfi_session_unpeek(session);
     return 0;

@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 #define HFI_MAGIC          0x3174736166646c68ull /* "hldfast1" */
-#define HFI_LAYOUT_VERSION 4u
+#define HFI_LAYOUT_VERSION 5u
 
 #define HFI_SLOT_COUNT   256u
 #define HFI_LEASE_COUNT  32u
@@ -29,6 +29,8 @@
 #define HFI_EXTENT_CHUNK 1024u /* records added at a time */
 #define HFI_BIN_COUNT    64u
 #define HFI_NONE         UINT32_MAX /* no record; no slot */
+#define HFI_CLAIM_SIZE   32u
+#define HFI_NOTE_COUNT   4u
 
 /* The states of an extent. An unused record describes no part of the arena. */
 enum hfi_extent_state {
@@ -253,6 +255,12 @@ typedef struct hfi_superblock {
     char name[64];
     uint64_t huge_page; /* bytes; 0: the object gets none */
     uint64_t peak;      /* bytes of extents that were in use at once, since a trim */
+    /* For who takes the session up when its owner is dead: orphan.c. */
+    unsigned char claim[HFI_CLAIM_SIZE]; /* 0: nobody may */
+    uint64_t reaper;                     /* as in hfi_slot; 0: none */
+    uint64_t reaper_start_time;
+    uint64_t reaper_boot;
+    _Atomic uint64_t notes[HFI_NOTE_COUNT]; /* the owner's own */
 } hfi_superblock;
 _Static_assert(sizeof(hfi_superblock) <= HFI_SLOTS_OFFSET, "one page");
 _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2,

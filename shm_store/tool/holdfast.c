@@ -4,7 +4,8 @@
  *   holdfast info [SESSION]                    sizes and processes of one
  *   holdfast show [--all] [SESSION]            its names
  *   holdfast show [--all] [SESSION] NAME       one value: codec, sizes, what it is
- *   holdfast gc                                remove what dead processes left
+ *   holdfast save [SESSION] FILE               write its variables to a file
+ *   holdfast gc [--kept]                       remove what dead processes left
  *
  * SESSION may be left out where there is one session only. The tool uses the public
  * headers alone. It exits with 0, with 1 where something was not found or failed, and
@@ -13,6 +14,7 @@
  * 1 are Holdfast's own (groups, process state) and are left out unless --all is given.
  */
 #include "holdfast/codec.h"
+#include "holdfast/save.h"
 #include "holdfast/store.h"
 
 #include <stdio.h>
@@ -28,13 +30,16 @@ static const char usage[] =
     "usage: holdfast ls [--json]\n"
     "       holdfast info [SESSION]\n"
     "       holdfast show [--all] [SESSION] [NAME]\n"
-    "       holdfast gc\n"
+    "       holdfast save [SESSION] FILE\n"
+    "       holdfast gc [--kept]\n"
     "       holdfast --help | --version\n"
     "\n"
     "ls    list this user's sessions\n"
     "info  sizes and processes of a session\n"
     "show  the names in a session, or one value: codec, sizes, what it is\n"
-    "gc    remove sessions whose processes are all dead, and broken ones\n"
+    "save  write all names to a file, for `%holdfast load FILE` in a notebook\n"
+    "gc    remove sessions whose processes are all dead, and broken ones; with --kept\n"
+    "      those, too, that wait for a new process of a kernel that was killed\n"
     "\n"
     "SESSION may be left out where only one exists.\n";
 
@@ -110,7 +115,7 @@ print_session(void *context, const hf_session_info *info) {
         print_text(info->label, strlen(info->label), 1);
         printf("\", \"owner_pid\": %lld, \"owner_alive\": %s, \"processes\": %u, "
                "\"generation\": %llu, \"entries\": %llu, \"allocated_bytes\": %llu, "
-               "\"committed_bytes\": %llu, \"state\": \"%s\"}",
+               "\"committed_bytes\": %llu, \"state\": \"%s\", \"waits\": %s}",
                (long long)info->owner_pid,
                info->owner_alive < 0 ? "null"
                : info->owner_alive   ? "true"
@@ -118,7 +123,8 @@ print_session(void *context, const hf_session_info *info) {
                info->process_count, (unsigned long long)info->generation,
                (unsigned long long)info->entry_count,
                (unsigned long long)info->allocated_bytes,
-               (unsigned long long)info->committed_bytes, hf_status_name(info->state));
+               (unsigned long long)info->committed_bytes, hf_status_name(info->state),
+               info->is_orphan ? "true" : "false");
     } else {
         if (!l->count)
             printf("%-32s %-18s %10s %7s %10s  %s\n", "SESSION", "OWNER", "GENERATION",
@@ -128,7 +134,7 @@ print_session(void *context, const hf_session_info *info) {
             snprintf(owner, sizeof owner, "-");
         else
             snprintf(owner, sizeof owner, "%lld %s", (long long)info->owner_pid,
-                     alive_text(info->owner_alive));
+                     info->is_orphan ? "dead, waits" : alive_text(info->owner_alive));
         printf("%-32s %-18s %10llu %7llu %10s  ", info->name + (info->name[0] == '/'),
                owner, (unsigned long long)info->generation,
                (unsigned long long)info->entry_count,
@@ -327,6 +333,27 @@ command_show(const char *name, const char *key, int all) {
 }
 
 static int
+command_save(const char *name, const char *path) {
+    hf_error error = HF_ERROR_INIT;
+    hf_session *session = open_session(name);
+    hf_snapshot *snapshot;
+    hf_save_info info = {0};
+    char size[16];
+    if (!session)
+        return 1;
+    hf_status status = hf_snapshot_acquire(session, &snapshot, &error);
+    if (!status) {
+        status = hf_save_write(snapshot, path, NULL, NULL, &info, &error);
+        hf_snapshot_release(snapshot);
+    }
+    hf_session_close(session);
+    if (status)
+        return fail(&error, "save");
+    printf("%s: %s\n", path, human(info.file_bytes, size));
+    return 0;
+}
+
+static int
 print_removed(void *context, const hf_session_info *info) {
     char size[16];
     (void)context;
@@ -335,12 +362,29 @@ print_removed(void *context, const hf_session_info *info) {
     return 0;
 }
 
+typedef struct removal {
+    uint32_t count;
+} removal;
+
 static int
-command_gc(void) {
+remove_kept(void *context, const hf_session_info *info) {
+    removal *at = context;
+    if (info->is_orphan && hf_session_free_orphan(info->name, NULL) == HF_OK) {
+        print_removed(NULL, info);
+        at->count++;
+    }
+    return 0;
+}
+
+static int
+command_gc(int kept) {
     hf_error error = HF_ERROR_INIT;
+    removal more = {0};
     uint32_t count = 0;
-    if (hf_session_collect(print_removed, NULL, &count, &error))
+    if (hf_session_collect(print_removed, NULL, &count, &error) ||
+        (kept && hf_session_list(remove_kept, &more, &error)))
         return fail(&error, "gc");
+    count += more.count;
     printf("%u session%s removed\n", count, count == 1 ? "" : "s");
     return 0;
 }
@@ -359,7 +403,7 @@ is_session_name(const char *text) {
 int
 main(int argc, char **argv) {
     const char *words[3] = {NULL, NULL, NULL};
-    int count = 0, json = 0, all = 0;
+    int count = 0, json = 0, all = 0, kept = 0;
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
             return fputs(usage, stdout) == EOF;
@@ -369,6 +413,8 @@ main(int argc, char **argv) {
             json = 1;
         else if (strcmp(argv[i], "--all") == 0)
             all = 1;
+        else if (strcmp(argv[i], "--kept") == 0)
+            kept = 1;
         else if (argv[i][0] == '-' || count == 3)
             return misuse();
         else
@@ -377,7 +423,9 @@ main(int argc, char **argv) {
     if (count == 1 && strcmp(words[0], "ls") == 0)
         return command_ls(json);
     if (count == 1 && strcmp(words[0], "gc") == 0)
-        return command_gc();
+        return command_gc(kept);
+    if ((count == 2 || count == 3) && strcmp(words[0], "save") == 0)
+        return command_save(count == 3 ? words[1] : NULL, words[count - 1]);
     if (count && count < 3 && strcmp(words[0], "info") == 0)
         return command_info(words[1]);
     if (count && strcmp(words[0], "show") == 0) {

@@ -114,6 +114,7 @@ typedef struct hf_session_info {
     hf_status state; /* HF_OK, or why it can't be attached: HF_E_CORRUPT, HF_E_VERSION,
                       * HF_E_GONE. Then only name and allocated_bytes are filled in, and
                       * owner_alive is -1. In lists only. */
+    int is_orphan;   /* its owner is dead, and its reaper waits for who takes it up */
 } hf_session_info;
 
 HF_EXPORT HF_CHECK hf_status hf_session_describe(hf_session *session,
@@ -149,11 +150,46 @@ HF_EXPORT HF_CHECK hf_status hf_session_list(hf_session_visit visit, void *conte
                                              hf_error *reterr);
 
 /* Destroy this user's sessions whose owner is dead and to which no live process is
- * attached, and objects that are no sessions (half-made, damaged, already destroyed)
- * after some seconds, where nobody has them open. Those of another layout version stay.
- * `visit` (may be NULL) is told each one before it goes. */
+ * attached, but for those that wait for being taken up, and objects that are no
+ * sessions (half-made, damaged, already destroyed) after some seconds, where nobody has
+ * them open. Those of another layout version stay. `visit` (may be NULL) is told each
+ * one before it goes. */
 HF_EXPORT HF_CHECK hf_status hf_session_collect(hf_session_visit visit, void *context,
                                                 uint32_t *ret_count, hf_error *reterr);
+
+/* ---- sessions that outlive their owner ---- */
+
+/* What who takes a session up must know: bytes that the owner chose, such as a digest
+ * of a secret. Not all zero. */
+typedef struct hf_claim {
+    unsigned char bytes[32];
+} hf_claim;
+
+/* Let the session be taken up under this claim if its owner dies; NULL: no more. The
+ * process `reaper_pid`, or 0, sees to it that it is freed some time if nobody comes:
+ * while that lives hf_session_collect passes the session by. Owner; HF_E_GONE. */
+HF_EXPORT HF_CHECK hf_status hf_session_keep(hf_session *session, const hf_claim *claim,
+                                             int64_t reaper_pid, hf_error *reterr);
+
+/* Attach to the session that a dead owner left under this claim, and be its owner; who
+ * keeps it from then on is to be said anew. It has what was committed last. Caller
+ * closes the result. HF_NOT_FOUND where there is none, or somebody was faster;
+ * HF_E_SYSTEM, and as hf_session_open. */
+HF_EXPORT HF_CHECK hf_status hf_session_take_up(const hf_claim *claim,
+                                                hf_session **ret_session,
+                                                hf_error *reterr);
+
+/* Whether the session of this name waits for being taken up: its owner is dead. */
+HF_EXPORT int hf_session_is_orphan(const char *name);
+/* Destroy it. HF_NOT_FOUND where it is none, or no more; HF_BUSY where a living process
+ * is attached; as hf_session_open. */
+HF_EXPORT HF_CHECK hf_status hf_session_free_orphan(const char *name, hf_error *reterr);
+
+/* Numbers that the owner leaves to who takes the session up. The store gives them no
+ * meaning; at first they are 0. Any thread. */
+#define HF_NOTE_COUNT 4
+HF_EXPORT void hf_session_note(hf_session *session, uint32_t index, uint64_t value);
+HF_EXPORT uint64_t hf_session_noted(const hf_session *session, uint32_t index);
 
 /* ---- snapshots: reading ---- */
 

@@ -1,0 +1,180 @@
+/* orphan.c - sessions that outlive their owner, for a process that takes them up.
+ *
+ *     kept ──owner dies──► orphan ──take up──► kept, by another owner
+ *       │                     │
+ *    not kept            free: nobody came
+ *
+ * An owner that keeps its session leaves a claim in it: bytes that only who may have
+ * the session can know. It also names its reaper, a process that outlives it and frees
+ * the session when nobody has taken it up after a while. As long as the reaper lives,
+ * hf_session_collect passes the session by.
+ *
+ * Taking up and freeing exclude each other by the writer lock: both look under it
+ * whether the owner is still the dead one. A process that only looks (a list) may see
+ * half of a change of owners; it then finds the new owner attached, by its slot.
+ */
+#include "engine/internal.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+_Static_assert(sizeof(hf_claim) == HFI_CLAIM_SIZE, "one claim");
+_Static_assert(HF_NOTE_COUNT == HFI_NOTE_COUNT, "as many notes");
+
+static int
+is_owner_dead(const hfi_superblock *super) {
+    hfi_process owner = {super->owner, super->owner_start_time, super->owner_boot};
+    return hfi_process_alive(&owner) == 0;
+}
+
+int
+hfi_orphan_is_kept(const hfi_superblock *super) {
+    static const unsigned char none[HFI_CLAIM_SIZE];
+    return memcmp(super->claim, none, sizeof none) != 0;
+}
+
+int
+hfi_orphan_has_reaper(const hfi_superblock *super) {
+    hfi_process reaper = {super->reaper, super->reaper_start_time, super->reaper_boot};
+    return hfi_orphan_is_kept(super) && reaper.owner != 0 &&
+           hfi_process_alive(&reaper) != 0;
+}
+
+hf_status
+hf_session_keep(hf_session *session, const hf_claim *claim, int64_t reaper_pid,
+                hf_error *reterr) {
+    hfi_superblock *super = session->super;
+    hfi_process reaper = {0, 0, 0};
+    if (reaper_pid > 0)
+        reaper = hfi_process_of((uint64_t)reaper_pid);
+    hf_status status = hfi_lock(session, reterr);
+    if (status)
+        return status;
+    super->reaper = reaper.owner;
+    super->reaper_start_time = reaper.start_time;
+    super->reaper_boot = reaper.boot;
+    if (claim)
+        memcpy(super->claim, claim->bytes, sizeof super->claim);
+    else
+        memset(super->claim, 0, sizeof super->claim);
+    hfi_unlock(session);
+    return HF_OK;
+}
+
+void
+hf_session_note(hf_session *session, uint32_t index, uint64_t value) {
+    if (index < HFI_NOTE_COUNT)
+        atomic_store_explicit(&session->super->notes[index], value,
+                              memory_order_relaxed);
+}
+
+uint64_t
+hf_session_noted(const hf_session *session, uint32_t index) {
+    return index < HFI_NOTE_COUNT ? atomic_load(&session->super->notes[index]) : 0;
+}
+
+/* ---- taking up ---- */
+
+typedef struct search {
+    const hf_claim *claim;
+    char name[HF_SESSION_NAME_SIZE]; /* of the newest that was found; or "" */
+    int64_t created_unix_ns;
+} search;
+
+static int
+look_at(void *context, const char *name) {
+    search *at = context;
+    hf_session *session;
+    if (hfi_session_peek(name, &session, NULL))
+        return 0;
+    const hfi_superblock *super = session->super;
+    if (memcmp(super->claim, at->claim->bytes, sizeof super->claim) == 0 &&
+        is_owner_dead(super) && super->created_unix_ns >= at->created_unix_ns) {
+        memcpy(at->name, session->name, sizeof at->name);
+        at->created_unix_ns = super->created_unix_ns;
+    }
+    hfi_session_unpeek(session);
+    return 0;
+}
+
+/* Under the lock: nobody else has it, and it is still what was found. */
+static hf_status
+become_owner(hf_session *session, const hf_claim *claim, hf_error *reterr) {
+    hfi_superblock *super = session->super;
+    hfi_process self = hfi_process_self();
+    hf_status status = hfi_lock(session, reterr);
+    if (status)
+        return status;
+    if (atomic_load(&super->gone) || !is_owner_dead(super) ||
+        memcmp(super->claim, claim->bytes, sizeof super->claim) != 0) {
+        status = hf_error_set(reterr, HF_NOT_FOUND, "somebody else has it");
+    } else {
+        super->owner = self.owner;
+        super->owner_start_time = self.start_time;
+        super->owner_boot = self.boot;
+    }
+    hfi_unlock(session);
+    return status;
+}
+
+hf_status
+hf_session_take_up(const hf_claim *claim, hf_session **ret_session, hf_error *reterr) {
+    char prefix[40];
+    search found = {claim, "", 0};
+    snprintf(prefix, sizeof prefix, "holdfast-%lu-", (unsigned long)getuid());
+    int err = hfi_object_each(prefix, look_at, &found);
+    if (err)
+        return hf_error_set_errno(reterr, err, "can't list shared memory");
+    if (!found.name[0])
+        return hf_error_set(reterr, HF_NOT_FOUND, "no session was left");
+    hf_session *session;
+    hf_status status = hf_session_open(found.name, &session, reterr);
+    if (status)
+        return status;
+    if ((status = become_owner(session, claim, reterr))) {
+        hf_session_close(session);
+        return status;
+    }
+    uint32_t processes;
+    hf_error ignored;
+    (void)hf_session_reap(session, 0, &processes, &ignored);
+    *ret_session = session;
+    return HF_OK;
+}
+
+/* ---- freeing ---- */
+
+int
+hf_session_is_orphan(const char *name) {
+    hf_session *session;
+    if (hfi_session_peek(name, &session, NULL))
+        return 0;
+    int answer = hfi_orphan_is_kept(session->super) && is_owner_dead(session->super);
+    hfi_session_unpeek(session);
+    return answer;
+}
+
+/* Under the lock. */
+static hf_status
+free_orphan(hf_session *session, hf_error *reterr) {
+    if (!hfi_orphan_is_kept(session->super) || !is_owner_dead(session->super))
+        return HF_NOT_FOUND;
+    for (uint32_t i = 0; i < HFI_SLOT_COUNT; i++)
+        if (i != session->slot && hfi_slot_alive(session, i))
+            return hf_error_set(reterr, HF_BUSY, "somebody has it open");
+    return hf_session_destroy(session, reterr);
+}
+
+hf_status
+hf_session_free_orphan(const char *name, hf_error *reterr) {
+    hf_session *session;
+    hf_status status = hf_session_open(name, &session, reterr);
+    if (status)
+        return status;
+    if (!(status = hfi_lock(session, reterr))) {
+        status = free_orphan(session, reterr);
+        hfi_unlock(session);
+    }
+    hf_session_close(session);
+    return status;
+}
