@@ -11,6 +11,7 @@ import pytest
 
 CELL = "%%execute_with_scorep\n"
 HEADS = {"plain": "", "recorded": CELL}
+DIES = CELL + "import os; print('a', flush=True); os.write(1, b'b'); os.kill(os.getpid(), 9)"
 
 
 def shown(outcome):
@@ -24,9 +25,17 @@ def shown(outcome):
     return text.partition("Instrumentation results")[0]
 
 
-@pytest.fixture(params=list(HEADS))
-def run(request, shared_map_kernel):
-    return lambda code: shared_map_kernel.run(HEADS[request.param] + code)
+@pytest.fixture(params=[*HEADS, "rolled back", "rolled back and recorded"])
+def run(request):
+    head = HEADS.get(request.param, CELL if "recorded" in request.param else "")
+    if request.param in HEADS:
+        kernel = request.getfixturevalue("shared_map_kernel")
+        return lambda code: kernel.run(head + code)
+    kernel = request.getfixturevalue("shared_home_kernel")
+    outcome = kernel.run(DIES)  # the main worker is a fork that was woken, from here on
+    assert outcome.content["ename"] == "CellDied" and "before the cell" in outcome.content["evalue"]
+    assert shown(outcome).startswith("a\nb")
+    return lambda code: kernel.run(head + code)
 
 
 def test_lines_and_parts_of_lines(run):
