@@ -256,17 +256,25 @@ def zombie(pid):
         return True
 
 
+def is_reaper(pid):
+    try:
+        return Path(f"/proc/{pid}/comm").read_text() == "holdfast-reaper\n"
+    except OSError:
+        return False
+
+
 def segments(pid):
     lines = Path(f"/proc/{pid}/maps").read_text().splitlines()
     return {line.split()[5] for line in lines if "/dev/shm/holdfast-" in line}
 
 
 def end_hard(kernel):
-    """Kill the frontend; nothing of it may be left after `holdfast gc`."""
+    """Kill the frontend; nothing of it may be left after `holdfast gc --kept`."""
     pids, names = measure.descendants(kernel.pid), segments(kernel.pid)
+    reaper = [pid for pid in pids if is_reaper(pid)]  # waits for who takes the session up
     os.kill(kernel.pid, signal.SIGKILL)
     kernel.manager.provisioner.process.wait()
-    if not gone(pids):
+    if not gone(set(pids) - set(reaper)):
         raise Failure(f"processes are left of {pids}")
     program = Path(sys.executable).with_name("holdfast")
     deadline = time.monotonic() + 15
@@ -274,7 +282,9 @@ def end_hard(kernel):
     while left := [name for name in names if os.path.exists(name)]:
         if time.monotonic() > deadline:
             raise Failure(f"segments are left: {left}")
-        subprocess.run([str(program), "gc"], check=True, capture_output=True)
+        subprocess.run([str(program), "gc", "--kept"], check=True, capture_output=True)
+    if not gone(reaper):
+        raise Failure("the reaper of a session that is gone waits on")
 
 
 def soak(manager, seed, rounds, seconds=float("inf")):

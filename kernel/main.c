@@ -63,6 +63,11 @@ static const char usage[] =
     "  HOLDFAST_READY_SECONDS      patience with a process that starts for a cell, 1 "
     "to\n"
     "                              3600 (default: 30); more where imports are slow\n"
+    "  HOLDFAST_KEEP_SECONDS       how long the session of a kernel that was killed "
+    "waits\n"
+    "                              for the next one with its connection file "
+    "(default:\n"
+    "                              600; 0: it is freed at once)\n"
     "  HOLDFAST_INTERRUPT_SECONDS  as --interrupt-seconds, which goes before it\n";
 
 typedef struct settings {

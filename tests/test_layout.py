@@ -149,6 +149,7 @@ TESTED_BY = {
     "tests/kernel/test_interrupt.py": "kernel/session/escalate.c",
     "tests/kernel/test_dump.c": "kernel/workers/cellnames.c",
     "tests/kernel/test_sha256.c": "kernel/wire/sha256_x86.c",
+    "tests/kernel/test_takeup.py": "kernel/workers/reaper.c",
     "tests/kernel/test_lending.py": "bindings/holdfast/codecs/lending.py",
     "tests/kernel/test_widgets.py": "bindings/holdfast/codecs/widgets.py",
     "tests/bindings/test_codecs.py": "bindings/src/codec_plugin.c",

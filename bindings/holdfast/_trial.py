@@ -108,6 +108,11 @@ def refusal(cause):
     return _LOADING + _words(cause)
 
 
+def left():
+    """Why nothing was loaded by a process before which others ended at that."""
+    return _LOADING + "ended the processes that tried to load all variables"
+
+
 def _words(cause):
     if cause & _HUNG:
         return "took too long, and was ended"

@@ -6,6 +6,10 @@ doesn't unless it is told to. A kernelspec may name a provisioner, code of the k
 runs in the server; ours turns encryption on. With ``transport`` "ipc" there are Unix sockets
 instead of ports, in a directory that only their owner can enter.
 
+A kernel that is started again takes up the notebook of one that was killed. One that the server itself
+kills while it runs, because somebody asked for a restart and it didn't answer, isn't such a one: its
+successor is told to begin with nothing.
+
 What whoever runs the server has configured goes before. Where the server's jupyter_client or
 libzmq can't encrypt, the kernel starts as always, and says who may listen.
 """
@@ -30,6 +34,8 @@ _PREFIX_MAX = 104 - len("-65535") - 1
 class HoldfastProvisioner(LocalProvisioner):
     """Starts the kernel as a process of this machine, as Jupyter does by itself."""
 
+    _killed = False  # by us, while it ran
+
     transport = Enum(["tcp", "ipc"], default_value="tcp", help="from the kernelspec")
 
     async def pre_launch(self, **kwargs: t.Any) -> dict[str, t.Any]:
@@ -40,7 +46,16 @@ class HoldfastProvisioner(LocalProvisioner):
                 manager.transport = "ipc"
                 manager.ip = _socket_prefix(self.kernel_id)
             _encrypt(manager)
-        return await super().pre_launch(**kwargs)
+        launch = await super().pre_launch(**kwargs)
+        if self._killed:
+            launch["env"] = {**launch.get("env", os.environ), "HOLDFAST_TAKE_UP": "0"}
+        self._killed = False
+        return launch
+
+    async def kill(self, restart: bool = False) -> None:
+        """As ever; and remember whether that ended it."""
+        self._killed = self.has_process and await self.poll() is None
+        await super().kill(restart)
 
 
 def _encrypt(manager: t.Any) -> None:

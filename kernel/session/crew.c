@@ -27,7 +27,6 @@
 #define EXIT_WAIT_NS 4000000000LL
 
 #define SPARED_NS       1000000000LL
-#define STARTS_MAX      3
 #define READY_SECONDS   30
 #define UNFORKED_FACTOR 4
 
@@ -61,16 +60,23 @@ listen_to(hf_kernel *kernel, hfi_worker *worker) {
     worker->stream.dump.names = &kernel->cellnames;
 }
 
-hf_status
-hfi_crew_fork(hf_kernel *kernel, hfi_role role, hfi_worker **ret_worker,
-              hf_error *reterr) {
-    hf_status status = hfi_worker_fork(&kernel->template, role, ret_worker, reterr);
+static hf_status
+fork_worker(hf_kernel *kernel, hfi_role role, int is_bare, hfi_worker **ret_worker,
+            hf_error *reterr) {
+    hf_status status =
+        hfi_worker_fork(&kernel->template, role, is_bare, ret_worker, reterr);
     if (status == HF_OK) {
         listen_to(kernel, *ret_worker);
         (*ret_worker)->deadline_ns =
             hfi_clock_ns() + UNFORKED_FACTOR * hfi_crew_ready_ns();
     }
     return status;
+}
+
+hf_status
+hfi_crew_fork(hf_kernel *kernel, hfi_role role, hfi_worker **ret_worker,
+              hf_error *reterr) {
+    return fork_worker(kernel, role, 0, ret_worker, reterr);
 }
 
 hf_status
@@ -93,12 +99,8 @@ hfi_crew_forked(hfi_worker *worker, pid_t pid) {
 }
 
 hf_status
-hfi_crew_start(hf_kernel *kernel, hf_error *reterr) {
+hfi_crew_start(hf_kernel *kernel, int is_bare, hf_error *reterr) {
     hf_status status = HF_OK;
-    if (++kernel->starts > STARTS_MAX)
-        return hf_error_set(reterr, HF_E_GONE,
-                            "the worker program ended %d times before it was ready",
-                            STARTS_MAX);
     if (kernel->template.control == NULL) {
         status =
             hfi_template_start(&kernel->template, (const char *const *)kernel->argv,
@@ -106,7 +108,7 @@ hfi_crew_start(hf_kernel *kernel, hf_error *reterr) {
         json_object_clear(kernel->modules);
     }
     if (status == HF_OK && kernel->home == NULL) {
-        status = hfi_crew_fork(kernel, HFI_HOME, &kernel->home, reterr);
+        status = fork_worker(kernel, HFI_HOME, is_bare, &kernel->home, reterr);
         if (status == HF_OK) {
             hfi_subshell_connect(kernel);
             hfi_runs_tell(kernel);

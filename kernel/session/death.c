@@ -4,8 +4,7 @@
  * and a second has passed without that report, or when it never got ready (standby.c).
  * A dead cell costs its cell, or nothing where it had not started it; a dead home what
  * was not committed, a dead standby nothing, a dead template all of them. Each is
- * started again; a home not more than three times in a row without one that got ready:
- * then the kernel ends, which the client sees.
+ * started again: restart.c says how often, and with what.
  *
  * The user is told once: by the running cell's error (a KeyboardInterrupt, where it was
  * ended for the want of an end: escalate.c), or, where none ran, on stderr
@@ -24,6 +23,7 @@
 
 #define RETRIES_MAX      2
 #define RETRIES_LATE_MAX 1 /* each takes the whole patience */
+#define TEMPLATE_WAIT_MS 100
 
 /* Which state the notebook has now, and what is not in it. */
 static void
@@ -68,18 +68,9 @@ forget_home(hf_kernel *kernel) {
 /* A new main worker, from the last commit. */
 static void
 start_home(hf_kernel *kernel) {
-    hf_error error = HF_ERROR_INIT;
     kernel->uncommitted = 0;
     hfi_timeline_forget(kernel);
-    if (hfi_crew_start(kernel, &error) != HF_OK) {
-        kernel->failure = error;
-        kernel->stopping = 1;
-    } else if (kernel->phase != HFI_PHASE_CELL) {
-        hfi_request *running = kernel->running;
-        kernel->running = NULL; /* nothing of the dead cell goes into the history */
-        hfi_crew_adopt(kernel, NULL);
-        kernel->running = running;
-    }
+    hfi_restart_begin(kernel);
 }
 
 /* By the error of the running cell, or below the last one. */
@@ -109,6 +100,8 @@ go_on(hf_kernel *kernel, hfi_rollback_outcome outcome, hfi_textbuf *text) {
     }
     json_object_clear(kernel->declined);
     start_home(kernel);
+    if (kernel->restart.kind == HFI_START_BARE)
+        hfi_textbuf_format(text, "; they are kept, but none is loaded now");
 }
 
 void
@@ -213,6 +206,25 @@ write_epitaph(const hfi_worker *worker, char *ret_text, size_t size) {
                  hfi_crew_ready_ns() / 1000000000LL);
 }
 
+/* Whether the main worker is at a request, and not still on its way there. */
+static int
+is_at_request(const hf_kernel *kernel) {
+    return kernel->phase == HFI_PHASE_HOME && kernel->running != NULL &&
+           (kernel->execution.started ||
+            strcmp(kernel->running->message.type, "execute_request") != 0);
+}
+
+/* Why the main worker is no more. */
+static hfi_end
+end_of(const hf_kernel *kernel, const hfi_worker *worker, int known) {
+    int outside = hfi_restart_is_from_outside(worker->exited, worker->status);
+    if (worker->ready && is_at_request(kernel))
+        return HFI_END_OF_CELL;
+    if (known)
+        return HFI_END_AT_VALUE;
+    return outside && !worker->overdue ? HFI_END_FROM_OUTSIDE : HFI_END_BY_ITSELF;
+}
+
 /* One that the template has not forked yet stays in the list, without a channel: the
  * template's answer must find the one that it belongs to. */
 static void
@@ -233,8 +245,8 @@ hfi_death_of(hf_kernel *kernel, hfi_worker *worker) {
     write_epitaph(worker, epitaph, sizeof epitaph);
     int known =
         hfi_quarantine_note(kernel, worker, is_late(worker), epitaph, sizeof epitaph);
-    if (known)
-        kernel->starts = 0;
+    if (worker == kernel->home)
+        hfi_restart_note(kernel, end_of(kernel, worker, known));
     if (worker->owned)
         hfi_worker_drain(worker, hfi_crew_parent(kernel, worker), hfi_clock_ns());
     hfi_stream_flush(&worker->stream);
@@ -263,9 +275,13 @@ hfi_death_of(hf_kernel *kernel, hfi_worker *worker) {
 
 void
 hfi_death_of_template(hf_kernel *kernel) {
-    hf_error error = HF_ERROR_INIT;
-    hfi_log("the template ended");
-    hfi_template_end(&kernel->template, 0);
+    char epitaph[128];
+    int status = hfi_template_end(&kernel->template, TEMPLATE_WAIT_MS);
+    hfi_program_epitaph(status != -1, status, epitaph, sizeof epitaph);
+    hfi_log("the template %s", epitaph);
+    hfi_restart_note(kernel, hfi_restart_is_from_outside(status != -1, status)
+                                 ? HFI_END_FROM_OUTSIDE
+                                 : HFI_END_BY_ITSELF);
     kernel->home = kernel->cell = NULL;
     kernel->rollback.worker = NULL;
     kernel->rollback.state = HFI_ROLLBACK_NONE;
@@ -279,10 +295,5 @@ hfi_death_of_template(hf_kernel *kernel) {
                      "the notebook's processes ended; its variables are those of the "
                      "last commit");
     reap_store(kernel);
-    if (hfi_crew_start(kernel, &error) != HF_OK) {
-        kernel->failure = error;
-        kernel->stopping = 1;
-    } else {
-        hfi_crew_adopt(kernel, NULL);
-    }
+    hfi_restart_begin(kernel);
 }

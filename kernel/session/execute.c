@@ -186,10 +186,12 @@ announce(hf_kernel *kernel) {
     if (!request->begun)
         hfi_publish_status(kernel, header, "busy");
     if (strcmp(request->message.type, "execute_request") == 0 &&
-        !kernel->execution.silent)
+        !kernel->execution.silent) {
         hfi_publish_input(kernel, header,
                           json_object_get(request->message.body, "code"),
                           kernel->execution.number);
+        hfi_takeup_tell(kernel, header);
+    }
 }
 
 static int
@@ -330,7 +332,8 @@ begin(hf_kernel *kernel) {
 void
 hfi_execute_next(hf_kernel *kernel) {
     while (kernel->running == NULL && kernel->commit_id == 0 && !kernel->stopping &&
-           kernel->rollback.state != HFI_ROLLBACK_WAKING) {
+           kernel->rollback.state != HFI_ROLLBACK_WAKING &&
+           !hfi_restart_is_due(kernel)) {
         kernel->running = hfi_queue_pop(&kernel->queue);
         if (kernel->running == NULL)
             return;
@@ -478,6 +481,8 @@ void
 hfi_execute_replied(hf_kernel *kernel, hfi_worker *worker,
                     const msgpack_object *reply) {
     long long id = hfi_map_integer(reply, "id", 0);
+    if (worker == kernel->home)
+        hfi_restart_answered(kernel);
     if (worker == kernel->assistant) {
         hfi_assistant_replied(kernel, reply);
     } else if (hfi_rollback_replied(kernel, worker, reply)) {

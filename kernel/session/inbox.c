@@ -193,7 +193,7 @@ handle_ready(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
     if (worker == kernel->rollback.worker)
         hfi_rollback_ready(kernel);
     if (worker == kernel->home) {
-        kernel->starts = 0;
+        hfi_restart_ready(kernel);
         hfi_standby_begin(kernel, hfi_clock_ns());
     }
     if (worker->role == HFI_CELL) /* perhaps in use already */

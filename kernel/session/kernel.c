@@ -134,17 +134,16 @@ tell_who_listens(hf_kernel *kernel, hf_error *reterr) {
 static hf_status
 open_store(hf_kernel *kernel, const hf_kernel_options *options, hf_error *reterr) {
     hf_session_options session = {0};
-    uint32_t collected = 0;
     session.struct_size = sizeof session;
     session.capacity_bytes = options->capacity_bytes;
     session.label = options->label;
-    if (hf_session_collect(NULL, NULL, &collected, NULL) == HF_OK && collected > 0)
-        hfi_log("removed %u session%s that dead kernels left", collected,
-                collected == 1 ? "" : "s");
-    hf_status status = hf_session_create(&session, &kernel->store, reterr);
-    if (status == HF_OK)
-        hfi_timeline_init(kernel, options->history_bytes);
-    return status;
+    hf_status status = hfi_takeup_open(kernel, &session, reterr);
+    if (status != HF_OK)
+        return status;
+    hfi_timeline_init(kernel, options->history_bytes);
+    if (hf_session_generation(kernel->store) > 0)
+        hfi_timeline_published(kernel, 0);
+    return HF_OK;
 }
 
 static void
@@ -178,6 +177,7 @@ hf_kernel_create(const hf_kernel_options *options, hf_kernel **ret_kernel,
     if (kernel == NULL)
         return hf_error_set(reterr, HF_E_NOMEM, "no memory for the kernel");
     kernel->wake[0] = kernel->wake[1] = -1;
+    hfi_takeup_begin(kernel, options->connection_file);
     kernel->road = road_of(options->road);
     kernel->argv = copy_argv(options->worker_argv);
     hf_status status = kernel->argv != NULL
@@ -197,17 +197,23 @@ hf_kernel_create(const hf_kernel_options *options, hf_kernel **ret_kernel,
     if (status == HF_OK)
         status = open_store(kernel, options, reterr);
     if (status == HF_OK) /* a first cell waits for it; all else is made meanwhile */
-        status = hfi_crew_start(kernel, reterr);
+        status = hfi_crew_start(kernel, 0, reterr);
     if (status == HF_OK)
         status = hfi_commands_create(kernel->argv[0], &kernel->commands, reterr);
-    if (status == HF_OK)
+    if (status == HF_OK) {
         hfi_observe_init(kernel);
+        hfi_quarantine_init(kernel);
+    }
     if (status == HF_OK)
         status = tell_who_listens(kernel, reterr);
     if (status != HF_OK) {
+        if (kernel->store != NULL)
+            (void)hfi_takeup_leave(kernel, reterr);
         hf_kernel_close(kernel);
         return status;
     }
+    if (hf_session_generation(kernel->store) > 0)
+        hfi_crew_adopt(kernel, NULL);
     *ret_kernel = kernel;
     return HF_OK;
 }
@@ -334,9 +340,11 @@ wait_ms(const hf_kernel *kernel, long long now_ns) {
     long long first = crew >= 0 && (idle < 0 || crew < idle) ? crew : idle;
     long long question = hfi_assistant_deadline_ns(kernel);
     long long progress = hfi_progress_deadline_ns(kernel);
+    long long restart = hfi_restart_deadline_ns(kernel);
     first = rest >= 0 && (first < 0 || rest < first) ? rest : first;
     first = question >= 0 && (first < 0 || question < first) ? question : first;
     first = escalation >= 0 && (first < 0 || escalation < first) ? escalation : first;
+    first = restart >= 0 && (first < 0 || restart < first) ? restart : first;
     first = progress >= 0 && (first < 0 || progress < first) ? progress : first;
     if (first < 0)
         return TURN_WAIT_MS;
@@ -375,6 +383,7 @@ hf_kernel_run(hf_kernel *kernel, hf_error *reterr) {
         hfi_escalate_tick(kernel, hfi_clock_ns());
         hfi_quarantine_tick(kernel, hfi_clock_ns());
         hfi_crew_tick(kernel, hfi_clock_ns());
+        hfi_restart_tick(kernel, hfi_clock_ns());
         hfi_progress_tick(kernel, hfi_clock_ns());
         if (!kernel->stopping) {
             hfi_execute_next(kernel);
@@ -384,6 +393,7 @@ hf_kernel_run(hf_kernel *kernel, hf_error *reterr) {
         hfi_assistant_tick(kernel, hfi_clock_ns());
         hfi_handover_idle(kernel, hfi_clock_ns());
         hfi_rest(kernel, hfi_clock_ns());
+        hfi_takeup_note(kernel);
         check_parent(kernel);
     }
     if (kernel->failure.status != HF_OK) {
@@ -418,13 +428,16 @@ void
 hf_kernel_close(hf_kernel *kernel) {
     if (kernel == NULL)
         return;
+    hfi_takeup_renounce(kernel);
     hfi_crew_end(kernel);
     if (kernel->store != NULL) {
         hfi_timeline_fini(kernel);
-        if (hf_session_destroy(kernel->store, NULL) != HF_OK)
+        if (!kernel->bequeathed && hf_session_destroy(kernel->store, NULL) != HF_OK)
             hfi_log("the session could not be removed");
         hf_session_close(kernel->store);
     }
+    hfi_reaper_end(&kernel->reaper, kernel->bequeathed);
+    hfi_textbuf_fini(&kernel->notice);
     hfi_observe_fini(kernel);
     hfi_channels_close(kernel->channels);
     hfi_signer_close(kernel->signer);

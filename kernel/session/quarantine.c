@@ -13,9 +13,11 @@
  * loaded, and ten times as long for what is saved, since with the process that is lost
  * which isn't saved.
  *
- * SIGKILL and SIGTERM, which somebody else may have sent, or the kernel for want of
- * memory, say nothing of the value. Only an entry that two processes in a row ended
- * with that way is taken for the cause. One thread.
+ * SIGKILL and SIGTERM, which somebody else may have sent, say nothing of the value.
+ * Only an entry that two processes in a row ended with that way is taken for the cause.
+ * A main worker needs the variable, so there it takes more of them, unless the system
+ * has killed processes for want of memory meanwhile: then loading the value takes too
+ * much. One thread.
  */
 #include "session/session.h"
 
@@ -31,6 +33,8 @@
 #define LOOK_NS       250000000LL
 #define LOAD_FACTOR   2
 #define SAVE_FACTOR   10
+#define KILLED_MAX    2 /* workers in a row that somebody ended at one value */
+#define KILLED_HOMES  8
 
 static double
 value_seconds(void) {
@@ -77,13 +81,39 @@ hfi_quarantine_tick(hf_kernel *kernel, long long now_ns) {
     }
 }
 
-/* Whether its end may have nothing to do with what it was at. */
+/* How many processes the system has ever killed for want of memory; 0 where it doesn't
+ * say. */
+static long long
+count_memory_kills(void) {
+    static const char name[] = "oom_kill ";
+    char line[128];
+    long long count = 0;
+    FILE *file = fopen("/proc/vmstat", "re");
+    while (file != NULL && fgets(line, sizeof line, file) != NULL)
+        if (strncmp(line, name, sizeof name - 1) == 0)
+            count = strtoll(line + sizeof name - 1, NULL, 10);
+    if (file != NULL)
+        fclose(file);
+    return count;
+}
+
+void
+hfi_quarantine_init(hf_kernel *kernel) {
+    kernel->memory_kills = count_memory_kills();
+}
+
+/* Whether so many have died at the suspect that it must be the cause. */
 static int
-is_from_outside(const hfi_worker *worker) {
-    int number =
-        worker->exited && WIFSIGNALED(worker->status) ? WTERMSIG(worker->status) : 0;
-    return number == SIGKILL || number == SIGTERM || number == SIGINT ||
-           number == SIGHUP;
+is_convicted(hf_kernel *kernel, const hfi_worker *worker, const hf_turn *turn) {
+    long long kills = count_memory_kills();
+    int starved = kills > kernel->memory_kills;
+    int again = turn->key_hash == kernel->suspect.key_hash &&
+                turn->generation == kernel->suspect.generation;
+    kernel->memory_kills = kills;
+    kernel->suspect = *turn;
+    kernel->suspect_deaths = again ? kernel->suspect_deaths + 1 : 1;
+    return kernel->suspect_deaths >=
+           (worker->role == HFI_HOME && !starved ? KILLED_HOMES : KILLED_MAX);
 }
 
 /* 1 where nobody loads it any more, from now on. */
@@ -94,10 +124,9 @@ quarantine(hf_kernel *kernel, const hfi_worker *worker, const hf_turn *turn,
     int hung = is_late || worker->overdue || *worker->cause != '\0';
     uint32_t cause =
         hung ? HF_CAUSE_HUNG : HF_CAUSE_DIED | ((uint32_t)worker->status & 0xffffu);
-    int again = turn->key_hash == kernel->suspect.key_hash &&
-                turn->generation == kernel->suspect.generation;
-    kernel->suspect = *turn;
-    if (!hung && !again && is_from_outside(worker))
+    int convicted = is_convicted(kernel, worker, turn);
+    if (!hung && !convicted &&
+        hfi_restart_is_from_outside(worker->exited, worker->status))
         return 0;
     if (hf_session_quarantine(kernel->store, turn, cause, &error) == HF_OK)
         return 1;

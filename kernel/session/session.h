@@ -12,6 +12,7 @@
 #include "session/channels.h"
 #include "commands/command.h"
 #include "session/queue.h"
+#include "workers/reaper.h"
 #include "workers/worker.h"
 
 #define HFI_STANDBYS_MAX  2
@@ -125,6 +126,27 @@ typedef struct hfi_rollback {
     char name[32];      /* of the error */
 } hfi_rollback;
 
+/* What the next main worker is to begin with: restart.c. */
+typedef enum hfi_start_kind {
+    HFI_START_WHOLE, /* all of the last commit */
+    HFI_START_BARE,  /* no variable: taking them over ended those before it */
+} hfi_start_kind;
+
+typedef struct hfi_restart {
+    hfi_start_kind kind;
+    long long due_ns; /* template or main worker are started then; 0: they run */
+    int tries;        /* that died since one was ready */
+    int failures;     /* that ended by themselves since one answered */
+} hfi_restart;
+
+/* Why a main worker, or the template, is no more. */
+typedef enum hfi_end {
+    HFI_END_OF_CELL,      /* a cell ran in it */
+    HFI_END_FROM_OUTSIDE, /* somebody killed it */
+    HFI_END_AT_VALUE,     /* which is in quarantine now */
+    HFI_END_BY_ITSELF,
+} hfi_end;
+
 /* What becomes of the notebook whose main worker died. */
 typedef enum hfi_rollback_outcome {
     HFI_ROLLBACK_FAILED,   /* there is no fork: the last commit */
@@ -148,6 +170,8 @@ struct hf_kernel {
     char **argv;
     json_t *info; /* kernel_info_reply */
     hf_session *store;
+    hfi_reaper reaper;  /* frees the store if we are killed */
+    hfi_textbuf notice; /* for the first cell, where the session was taken up */
     hfi_commands *commands;
     struct hfi_sampler *sampler; /* NULL: none could be made */
     const char *road; /* of cells that choose none: "auto", "map" or "home" */
@@ -162,7 +186,6 @@ struct hf_kernel {
     int standby_stale;        /* the template has imported more than they have */
     int standby_resting;      /* given back, until a client asks for something */
     long long standby_due_ns; /* 0: not waited with */
-    int starts;               /* of template or home, since a home was last ready */
     int standby_failures;     /* that never got ready, since one did */
     json_t *modules;          /* set of names that the template has or was told */
     hfi_cellnames cellnames;  /* of the cells that ran */
@@ -185,6 +208,7 @@ struct hf_kernel {
     long long grace_ns;  /* from an interrupt to the worker's end; negative: for ever */
 
     hfi_rollback rollback;
+    hfi_restart restart;
     hfi_timeline timeline;
     json_t *runs;                      /* array, oldest first: runs.c */
     struct hfi_subshell *subshells;    /* oldest first */
@@ -202,11 +226,14 @@ struct hf_kernel {
 
     long long turns_due_ns; /* when it is looked who hangs in a value */
     hf_turn suspect;        /* what a worker was loading that somebody ended */
+    int suspect_deaths;     /* workers in a row that were ended at it */
+    long long memory_kills; /* of the system's, when that was counted last */
 
     int wake[2]; /* self-pipe: 'i' interrupt, 's' stop */
     int parent;  /* process that started us, as JPY_PARENT_PID; 0: not watched */
     int leaving; /* a cell called exit(): the home's end is the kernel's */
     int stopping;
+    int bequeathed;   /* the session is left to a later kernel: takeup.c */
     hf_error failure; /* why hf_kernel_run ends, where it isn't orderly */
 };
 
@@ -465,7 +492,9 @@ void hfi_observe_asked(hf_kernel *kernel, hfi_worker *worker,
                        const msgpack_object *map);
 
 /* crew.c */
-HF_CHECK hf_status hfi_crew_start(hf_kernel *kernel, hf_error *reterr);
+/* What isn't there of template and home; a bare home binds nothing. HF_E_GONE where the
+ * template is dying; HF_E_SYSTEM, HF_E_NOMEM. */
+HF_CHECK hf_status hfi_crew_start(hf_kernel *kernel, int is_bare, hf_error *reterr);
 void hfi_crew_end(hf_kernel *kernel);
 HF_CHECK hf_status hfi_crew_fork(hf_kernel *kernel, hfi_role role,
                                  hfi_worker **ret_worker, hf_error *reterr);
@@ -522,7 +551,38 @@ void hfi_death_of(hf_kernel *kernel, hfi_worker *worker);
 void hfi_death_settled(hf_kernel *kernel, hfi_rollback_outcome outcome);
 void hfi_death_of_template(hf_kernel *kernel);
 
+/* takeup.c: the session of a frontend that was killed */
+/* Before anything else, since it forks. */
+void hfi_takeup_begin(hf_kernel *kernel, const char *connection_path);
+/* The store: what was left for this kernel, or a new one. As hf_session_create. */
+HF_CHECK hf_status hfi_takeup_open(hf_kernel *kernel, const hf_session_options *options,
+                                   hf_error *reterr);
+/* For who takes it up from us: where we are. */
+void hfi_takeup_note(hf_kernel *kernel);
+/* Below a cell's header: what happened, once. */
+void hfi_takeup_tell(hf_kernel *kernel, hfi_part parent);
+/* We end without having been able to start: it is left to a later kernel. 1 where there
+ * is something in it, and `error` says how to get at that. */
+int hfi_takeup_leave(hf_kernel *kernel, hf_error *error);
+/* We end in an orderly way: nobody is to take it up. */
+void hfi_takeup_renounce(hf_kernel *kernel);
+
+/* restart.c: a new main worker in place of one that died */
+void hfi_restart_note(hf_kernel *kernel, hfi_end end);
+/* Start what is missing, at once or after a pause. */
+void hfi_restart_begin(hf_kernel *kernel);
+/* Whether a start is waited for: requests wait, too. */
+int hfi_restart_is_due(const hf_kernel *kernel);
+long long hfi_restart_deadline_ns(const hf_kernel *kernel);
+void hfi_restart_tick(hf_kernel *kernel, long long now_ns);
+/* The main worker says that it is ready; it has answered something. */
+void hfi_restart_ready(hf_kernel *kernel);
+void hfi_restart_answered(hf_kernel *kernel);
+/* Whether a wait status may be the work of somebody else. */
+int hfi_restart_is_from_outside(int is_known, int status);
+
 /* quarantine.c: values that end who loads or saves them */
+void hfi_quarantine_init(hf_kernel *kernel);
 /* End who hangs in one. */
 void hfi_quarantine_tick(hf_kernel *kernel, long long now_ns);
 /* Whether a worker that isn't ready is busy with one that has time left. */

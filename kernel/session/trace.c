@@ -61,7 +61,7 @@ hfi_trace_rescue(hf_kernel *kernel, hfi_textbuf *text) {
     char *argv[] = {(char *)(uintptr_t)hfi_textbuf_string(&kernel->execution.guardian),
                     (char *)(uintptr_t)hfi_textbuf_string(directory), NULL};
     if (hfi_program_spawn(argv, NULL, 0, &pid, &error) == HF_OK)
-        hfi_program_end(pid, RESCUE_MS);
+        (void)hfi_program_end(pid, RESCUE_MS);
     hfi_textbuf_format(&path, "%s/traces.otf2", hfi_textbuf_string(directory));
     if (access(hfi_textbuf_string(&path), F_OK) == 0)
         hfi_textbuf_format(text, "; what was recorded until then is in %s",

@@ -133,23 +133,25 @@ hfi_program_detach(char *const *argv, hf_error *reterr) {
 }
 
 static int
-is_reaped(pid_t pid) {
-    pid_t found = waitpid(pid, NULL, WNOHANG);
+is_reaped(pid_t pid, int *ret_status) {
+    pid_t found = waitpid(pid, ret_status, WNOHANG);
     return found == pid || (found < 0 && errno == ECHILD);
 }
 
-void
+int
 hfi_program_end(pid_t pid, int timeout_ms) {
+    int status = -1;
     const struct timespec pause = {0, 2000000};
     long long deadline = hfi_clock_ns() + timeout_ms * 1000000LL;
-    int reaped = is_reaped(pid);
+    int reaped = is_reaped(pid, &status);
     while (!reaped && hfi_clock_ns() < deadline) {
         nanosleep(&pause, NULL);
-        reaped = is_reaped(pid);
+        reaped = is_reaped(pid, &status);
     }
     kill(-pid, SIGKILL);
-    while (!reaped && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+    while (!reaped && waitpid(pid, &status, 0) < 0 && errno == EINTR)
         continue;
+    return status;
 }
 
 /* As much as the system gives without asking: a loop that prints needn't wait for us.

@@ -17,8 +17,9 @@ HF_CHECK hf_status hfi_program_spawn(char *const *argv, const int *keep,
 /* Start a program that lives on by itself, in a session of its own and found in PATH.
  * HF_E_SYSTEM with the reason where it can't be started. */
 HF_CHECK hf_status hfi_program_detach(char *const *argv, hf_error *reterr);
-/* Wait up to `timeout_ms`, then kill its process group and wait for that. */
-void hfi_program_end(pid_t pid, int timeout_ms);
+/* Wait up to `timeout_ms`, then kill its process group and wait for that. The raw wait
+ * status; -1 where somebody else had waited for it. */
+int hfi_program_end(pid_t pid, int timeout_ms);
 
 /* Both ends close-on-exec; a pipe's read end is non-blocking. HF_E_SYSTEM. */
 HF_CHECK hf_status hfi_program_pair(int ret_fds[2], hf_error *reterr);

@@ -71,7 +71,7 @@ hfi_template_start(hfi_template *template, const char *const *argv, int session_
     template->ready = 0;
     status = hfi_control_create_consume(fds[0], &template->control, reterr);
     if (status != HF_OK)
-        hfi_program_end(template->pid, 0);
+        (void)hfi_program_end(template->pid, 0);
     return status;
 }
 
@@ -86,7 +86,7 @@ hfi_template_import(hfi_template *template, const hfi_part *modules, size_t coun
     return hfi_control_send_consume(template->control, &frame, NULL, 0, reterr);
 }
 
-void
+int
 hfi_template_end(hfi_template *template, int timeout_ms) {
     pid_t pid = template->control != NULL ? template->pid : 0;
     hfi_control_close(template->control);
@@ -95,8 +95,7 @@ hfi_template_end(hfi_template *template, int timeout_ms) {
      * told us yet, which so nobody killed, leaves when its channel ends. */
     while (template->workers != NULL)
         hfi_worker_forget(template, template->workers);
-    if (pid > 0)
-        hfi_program_end(pid, timeout_ms);
+    return pid > 0 ? hfi_program_end(pid, timeout_ms) : -1;
 }
 
 static hf_status
@@ -206,12 +205,14 @@ ask_consume(hfi_template *template, hfi_control *asked, hfi_frame *frame, hfi_ro
 }
 
 hf_status
-hfi_worker_fork(hfi_template *template, hfi_role role, hfi_worker **ret_worker,
-                hf_error *reterr) {
+hfi_worker_fork(hfi_template *template, hfi_role role, int is_bare,
+                hfi_worker **ret_worker, hf_error *reterr) {
     hfi_frame frame;
     if (template->control == NULL)
         return hf_error_set(reterr, HF_E_GONE, "the template is not running");
-    hfi_frame_init(&frame, "fork", 1);
+    hfi_frame_init(&frame, "fork", is_bare ? 2 : 1);
+    if (is_bare)
+        hfi_frame_add_flag(&frame, "bare", 1);
     hfi_frame_add_text(&frame, "role", hfi_part_text(hfi_role_name(role)));
     return ask_consume(template, template->control, &frame, role, ret_worker, reterr);
 }

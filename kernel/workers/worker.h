@@ -59,12 +59,14 @@ HF_CHECK hf_status hfi_template_start(hfi_template *template, const char *const 
 /* Ask it to import modules for later forks. */
 HF_CHECK hf_status hfi_template_import(hfi_template *template, const hfi_part *modules,
                                        size_t count, hf_error *reterr);
-/* Close its channel, wait, kill the rest of its process group, forget all workers. */
-void hfi_template_end(hfi_template *template, int timeout_ms);
+/* Close its channel, wait, kill the rest of its process group, forget all workers. Its
+ * raw wait status; -1 where it wasn't running, or somebody else had waited for it. */
+int hfi_template_end(hfi_template *template, int timeout_ms);
 
-/* Ask for a worker. It can be sent requests at once: they wait in its channel. Kept in
- * the template's list until hfi_worker_forget. */
-HF_CHECK hf_status hfi_worker_fork(hfi_template *template, hfi_role role,
+/* Ask for a worker; a bare one, which only a home can be, begins with no variable. It
+ * can be sent requests at once: they wait in its channel. Kept in the template's list
+ * until hfi_worker_forget. */
+HF_CHECK hf_status hfi_worker_fork(hfi_template *template, hfi_role role, int is_bare,
                                    hfi_worker **ret_worker, hf_error *reterr);
 /* Ask a worker for a sleeping fork of itself, in the same way. */
 HF_CHECK hf_status hfi_worker_protect(hfi_template *template, hfi_worker *worker,

@@ -65,11 +65,11 @@ struct hf_session {
     char name[HF_SESSION_NAME_SIZE];
     hf_session *next_open; /* inherit.c */
     int inherited;         /* the handle of a process that forked this one */
-    int verifies;          /* changed pages are compared, too: hf_session_verify_pages */
+    int verifies; /* changed pages are compared, too: hf_session_verify_pages */
     uint64_t pages_overlooked; /* by what the system tells of them */
-    uint32_t heir;         /* slot of the fork that is being made, or HFI_NONE */
-    pthread_t heir_thread; /* that makes it */
-    int heir_failed;       /* its memory couldn't be made its own */
+    uint32_t heir;             /* slot of the fork that is being made, or HFI_NONE */
+    pthread_t heir_thread;     /* that makes it */
+    int heir_failed;           /* its memory couldn't be made its own */
 
     pthread_mutex_t writer_mutex;
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import stat
 from pathlib import Path
 
@@ -130,3 +131,21 @@ def test_no_runtime_directory(monkeypatch, tmp_path):
     monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
     monkeypatch.setattr(provisioner.tempfile, "gettempdir", lambda: str(tmp_path))
     assert provisioner.private_directory() == tmp_path / f"holdfast-{os.getuid()}"
+
+
+def test_a_restart_that_kills_begins_with_nothing(start):
+    """As a server restarts a kernel that doesn't answer. One that was killed by others goes on."""
+    notebook = start(encrypt=True)
+    for by_us in (False, True):
+        notebook.run("kept = 5")
+        notebook.settle()
+        if not by_us:
+            os.kill(notebook.pid, signal.SIGKILL)
+            while notebook.manager.is_alive():
+                pass
+        notebook.client.stop_channels()
+        notebook.manager.restart_kernel(now=True)
+        notebook.__init__(notebook.manager)
+        outcome = notebook.run("kept")
+        assert outcome.result == (None if by_us else "5")
+    assert outcome.content["ename"] == "NameError" and outcome.stream("stderr") == ""

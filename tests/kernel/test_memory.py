@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(
 )
 CELL = "%%execute_with_scorep --road=map\n"
 MIB = 1 << 20
-PROCESSES = 5  # the frontend, the template, the home, two standbys
+PROCESSES = 6  # the frontend, its reaper, the template, the home, two standbys
 SMALL = 4 * MIB  # what an interpreter, traces and tables may take beside a term
 
 

@@ -81,7 +81,7 @@ class Absent:
         for name in wanted:
             names.readmit(name)
         missing = {name for name in wanted if name in self.reasons}
-        bound = names.bind(self._shell.user_ns, names=missing)
+        bound = self._bind(missing, names)
         for name in missing & self._shell.user_ns.keys():
             del self.reasons[name]
         self.note({name: why for name, why in bound["absent"].items() if name in missing})
@@ -94,6 +94,16 @@ class Absent:
             for name in wanted
         ]
         return "\n".join(lines), bound
+
+    def _bind(self, missing: set[str], names: t.Any) -> dict[str, t.Any]:
+        """Bind these, and again what one of them may have needed of the others."""
+        code: dict[str, t.Any] = {}
+        left, before = missing, None
+        while left != before:
+            bound = names.bind(self._shell.user_ns, names=left)
+            code |= bound["code"]
+            left, before = left - self._shell.user_ns.keys(), left
+        return bound | {"code": code}
 
 
 def told(absent: t.Mapping[str, str]) -> str:

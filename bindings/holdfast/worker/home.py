@@ -40,12 +40,18 @@ _RETRIED = "%holdfast retry"
 _WIDGETS_CAME = "widgets came home, and stay"
 _LOOK_SECONDS = 0.005
 _RUNS_MAX = 256  # as many as the frontend keeps
+_NAMES_SHOWN = 20
 
 
 class Home(Worker):
     """Plain cells, commits and adoptions."""
 
     runs_exit_handlers = True
+    _bare = False  # begin with no variable: taking them over ended those before
+
+    def begin_bare(self) -> None:
+        """Before it runs: bind nothing, and load what is asked for by name."""
+        self._bare = True
 
     def run(self) -> None:
         sys.meta_path.insert(0, ImportTeller(self.channel))  # the user's startup files import, too
@@ -71,7 +77,8 @@ class Home(Worker):
             _trial.configure(self.session, encodes=True, decodes=True, is_library=is_library)
             self.names = _store.Names(self.session)
             if self.session.generation > 0:
-                self._context.run(self._take_over)  # context variables are those of all cells
+                take_over = self._leave_all if self._bare else self._take_over
+                self._context.run(take_over)  # context variables are those of all cells
         from holdfast import alias, magics
 
         alias.install()
@@ -102,6 +109,14 @@ class Home(Worker):
         if memory is not None:
             results.restore(self.shell, memory)
         self._committed_state = state.capture(self.shell)
+
+    def _leave_all(self) -> None:
+        """Begin with nothing, and know what there is."""
+        self.names.bind(self.shell.user_ns, names=())
+        names = sorted(_listed(self.names))
+        self.absent.note(dict.fromkeys(names, _trial.left()))
+        self._committed_state = state.capture(self.shell)
+        print(f"holdfast: {_words_of_all_left(names)}", file=sys.stderr)
 
     async def execute(self, frame: Frame, message: dict[str, t.Any]) -> Frame:
         """Run a cell, recorded where the frontend says so."""
@@ -358,7 +373,8 @@ class Home(Worker):
             _forget_last_error()
         handles.table.taken_back(adopted=True)
         memory = None
-        if self.names is not None:
+        nothing = self._bare and frame.get("generation") == self.names.generation
+        if self.names is not None and not nothing:
             with _finalizers.living_on(self.shell.user_ns):
                 adopted = self._adopt()
             self._learn_writes(self.last_report.pop("written", []))
@@ -434,6 +450,23 @@ class Home(Worker):
     def op_environment(self, frame: Frame) -> None:
         """%%scorep_env and its like."""
         os.environ.update(frame.get("values") or {})
+
+
+def _listed(names: t.Any) -> list[str]:
+    """The variables in the store: no process state, no modules and results of IPython's own."""
+    found = [entry["name"] for entry in names.listing()]
+    return [name for name in found if name.isidentifier()]
+
+
+def _words_of_all_left(names: list[str]) -> str:
+    shown = ", ".join(names[:_NAMES_SHOWN])
+    more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
+    return (
+        "the notebook's process ended several times by itself when it took over the variables, so"
+        f" none is loaded now. What is stored of them is kept: {shown}{more}."
+        " `%holdfast retry NAME ...` loads one, `del NAME` deletes it, and"
+        " `%holdfast save FILE` writes all of them to a file"
+    )
 
 
 def _forget_last_error() -> None:

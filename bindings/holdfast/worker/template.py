@@ -103,7 +103,8 @@ class Template:
     def _handle(self, frame: dict[str, t.Any]) -> None:
         op = frame.get("op")
         if op == "fork":
-            self._fork(frame.get("role", "cell"), *self.channel.take_descriptors(frame))
+            fds = self.channel.take_descriptors(frame)
+            self._fork(frame.get("role", "cell"), bool(frame.get("bare")), *fds)
         elif op == "import":
             modules = frame.get("modules") or []
             self._imports.extend(name for name in modules if isinstance(name, str))
@@ -111,7 +112,7 @@ class Template:
         else:
             print(f"holdfast template: unknown op {op!r}", file=sys.stderr, flush=True)
 
-    def _fork(self, role: str, control: int, stdout: int, stderr: int) -> None:
+    def _fork(self, role: str, bare: bool, control: int, stdout: int, stderr: int) -> None:
         if role != "home" and not self._complete:
             import_rest()
             self._complete = True
@@ -126,7 +127,7 @@ class Template:
             try:
                 die_with(parent)
                 self.channel.close()
-                _run(role, control, stdout, stderr, self.session_fd)
+                _run(role, bare, control, stdout, stderr, self.session_fd)
                 status = 0
             except BaseException:
                 import traceback
@@ -211,7 +212,7 @@ class Template:
         self.children.pop(pid, None)
 
 
-def _run(role: str, control: int, stdout: int, stderr: int, session_fd: int) -> None:
+def _run(role: str, bare: bool, control: int, stdout: int, stderr: int, session_fd: int) -> None:
     """The life of a worker, in the child."""
     gc.enable()
     keep = [session_fd] if session_fd >= 0 else []
@@ -228,7 +229,10 @@ def _run(role: str, control: int, stdout: int, stderr: int, session_fd: int) -> 
 
         session = _store.Session.from_fd(session_fd)
         os.close(session_fd)  # the session has its own
-    Role(channel, session).run()
+    worker = Role(channel, session)
+    if bare:
+        worker.begin_bare()
+    worker.run()
 
 
 def import_own() -> None:

@@ -50,8 +50,11 @@ typedef struct hf_kernel_options {
     long interrupt_seconds;
 } hf_kernel_options;
 
-/* Bind the sockets, create the store, start the template. Caller closes the result.
- * HF_E_INVALID (connection file), HF_E_SYSTEM, HF_E_NOSPACE, HF_E_NOMEM. */
+/* Bind the sockets, create the store, or take up that of a kernel with the same
+ * connection file that was killed, start the template. Caller closes the result. Forks
+ * (a process that frees the store if this one is killed), so it is called before there
+ * are threads. HF_E_INVALID (connection file), HF_E_SYSTEM, HF_E_NOSPACE, HF_E_NOMEM.
+ */
 HF_EXPORT HF_CHECK hf_status hf_kernel_create(const hf_kernel_options *options,
                                               hf_kernel **ret_kernel, hf_error *reterr);
 
@@ -65,7 +68,8 @@ HF_EXPORT void hf_kernel_interrupt(hf_kernel *kernel);
 /* Ask hf_kernel_run to return. Async-signal-safe. */
 HF_EXPORT void hf_kernel_stop(hf_kernel *kernel);
 
-/* End the workers, destroy the store, close the sockets. NULL is fine. */
+/* End the workers, destroy the store (but where hf_kernel_run could start no worker: it
+ * is left to a later kernel), close the sockets. NULL is fine. */
 HF_EXPORT void hf_kernel_close(hf_kernel *kernel);
 
 #ifdef __cplusplus

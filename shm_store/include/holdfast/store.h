@@ -412,7 +412,8 @@ HF_EXPORT HF_CHECK hf_status hf_region_reseal(hf_region *region, hf_error *reter
 /* From here on compare the pages of committed regions with what is committed whenever a
  * commit looks for the changed ones, instead of trusting what the system tells of them;
  * or no longer. It reads all of each region. Returns how many changed pages the system
- * had not told since the last call: any but 0 is a defect. The caller's thread alone. */
+ * had not told since the last call: any but 0 is a defect. The caller's thread alone.
+ */
 HF_EXPORT uint64_t hf_session_verify_pages(hf_session *session, int on);
 
 /* Turn what this process published private, at the same addresses: own regions that a

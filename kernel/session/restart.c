@@ -1,0 +1,148 @@
+/* restart.c - main workers and templates that die before they are of use.
+ *
+ * A main worker that dies is replaced at once, with the variables of the last commit.
+ * Where the next one dies, too, before it has answered anything, there is a reason, and
+ * what it is decides:
+ *
+ *   from outside      killed by somebody, or with the template: says nothing of the
+ *                     notebook, and never is a reason to give up
+ *   at a value        which is in quarantine now (quarantine.c): the next gets further
+ *   by itself         a failure. After FAILURES_MAX of them in a row the next binds
+ *                     nothing at all ("bare"), and says so; after as many of those, or
+ *                     where there is nothing to bind, nothing can be started
+ *
+ *     WHOLE ──failures──► BARE ──failures──► nothing can be started: the kernel ends,
+ *       ▲                  │                 and leaves its session to a later one
+ *       └─────an answer────┘
+ *
+ * Between two tries in a row lies a pause that grows, up to PAUSE_MAX_NS, and ends with
+ * the first that gets ready. Requests wait for as long. One thread.
+ */
+#include "session/session.h"
+
+#include <stdio.h>
+#include <sys/wait.h>
+
+#include "workers/program.h"
+
+#define FAILURES_MAX 3
+#define PAUSE_NS     50000000LL
+#define PAUSE_MAX_NS 2000000000LL
+#define DOUBLINGS    6
+
+/* The first try is made at once. */
+static long long
+pause_ns(int tries) {
+    if (tries < 2)
+        return 0;
+    long long pause = PAUSE_NS << (tries - 2 < DOUBLINGS ? tries - 2 : DOUBLINGS);
+    return pause < PAUSE_MAX_NS ? pause : PAUSE_MAX_NS;
+}
+
+/* Nothing can be started. */
+static void
+give_up(hf_kernel *kernel, const hf_error *error) {
+    hfi_textbuf text = {0};
+    kernel->failure = *error;
+    kernel->stopping = 1;
+    if (!hfi_takeup_leave(kernel, &kernel->failure))
+        return;
+    hfi_textbuf_format(&text, "holdfast: %s\n", kernel->failure.message);
+    hfi_publish_stream(kernel, HFI_STDERR, hfi_textbuf_part(&kernel->last_parent),
+                       hfi_textbuf_part(&text));
+    hfi_textbuf_fini(&text);
+}
+
+static void
+fail(hf_kernel *kernel, const hf_error *error) {
+    hfi_restart *restart = &kernel->restart;
+    if (++restart->failures < FAILURES_MAX)
+        return;
+    if (restart->kind == HFI_START_WHOLE && hf_session_generation(kernel->store) > 0) {
+        restart->kind = HFI_START_BARE;
+        restart->failures = 0;
+        hfi_log("the notebook's process ended %d times by itself: the next one binds "
+                "no variable",
+                FAILURES_MAX);
+        return;
+    }
+    give_up(kernel, error);
+}
+
+void
+hfi_restart_note(hf_kernel *kernel, hfi_end end) {
+    hf_error error = HF_ERROR_INIT;
+    (void)hf_error_set(&error, HF_E_GONE,
+                       "the worker program ended %d times before it was ready",
+                       FAILURES_MAX);
+    if (end == HFI_END_OF_CELL)
+        return;
+    kernel->restart.tries++;
+    if (end == HFI_END_BY_ITSELF)
+        fail(kernel, &error);
+}
+
+static void
+start(hf_kernel *kernel) {
+    hf_error error = HF_ERROR_INIT;
+    hfi_request *running = kernel->running;
+    kernel->restart.due_ns = 0;
+    hf_status status =
+        hfi_crew_start(kernel, kernel->restart.kind == HFI_START_BARE, &error);
+    if (status != HF_OK) {
+        hfi_log("%s", error.message);
+        kernel->restart.tries++;
+        if (status != HF_E_GONE) /* else the template's death will be noted */
+            fail(kernel, &error);
+        hfi_restart_begin(kernel);
+    } else if (kernel->phase != HFI_PHASE_CELL) {
+        kernel->running = NULL; /* nothing of the dead cell goes into the history */
+        hfi_crew_adopt(kernel, NULL);
+        kernel->running = running;
+    }
+}
+
+void
+hfi_restart_begin(hf_kernel *kernel) {
+    long long wait_ns = pause_ns(kernel->restart.tries);
+    if (kernel->stopping)
+        return;
+    if (wait_ns > 0)
+        kernel->restart.due_ns = hfi_clock_ns() + wait_ns;
+    else
+        start(kernel);
+}
+
+int
+hfi_restart_is_due(const hf_kernel *kernel) {
+    return kernel->restart.due_ns != 0;
+}
+
+long long
+hfi_restart_deadline_ns(const hf_kernel *kernel) {
+    return hfi_restart_is_due(kernel) ? kernel->restart.due_ns : -1;
+}
+
+void
+hfi_restart_tick(hf_kernel *kernel, long long now_ns) {
+    if (hfi_restart_is_due(kernel) && now_ns >= kernel->restart.due_ns)
+        start(kernel);
+}
+
+void
+hfi_restart_ready(hf_kernel *kernel) {
+    kernel->restart.tries = 0;
+}
+
+void
+hfi_restart_answered(hf_kernel *kernel) {
+    kernel->restart.failures = 0;
+    kernel->restart.kind = HFI_START_WHOLE;
+}
+
+int
+hfi_restart_is_from_outside(int is_known, int status) {
+    int number = is_known && WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    return number == SIGKILL || number == SIGTERM || number == SIGINT ||
+           number == SIGHUP;
+}

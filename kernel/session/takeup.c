@@ -1,0 +1,189 @@
+/* takeup.c - the session of a frontend that was killed, for the next one.
+ *
+ * Jupyter starts a kernel anew that is no more, with the same connection file. What the
+ * dead one had committed is still in shared memory, so the new one goes on with it. The
+ * session is known by the file's path and the key in it, of which it bears a digest
+ * (hf_claim): another notebook has another file, and who hasn't read it can't know it.
+ *
+ * Not taken up is what ended in an orderly way: by a shutdown_request (a restart that
+ * somebody asked for is one), SIGTERM, exit(), or the end of our parent. Then the
+ * session is gone, or has no claim any more where its removal was interrupted. A kernel
+ * that can start no worker (restart.c) leaves its session, too.
+ *
+ * A server that kills a kernel because somebody asked for a restart, and it didn't
+ * answer, says so to the next one (HOLDFAST_TAKE_UP=0, holdfast/provisioner.py), which
+ * frees what was left.
+ *
+ * Until somebody comes, a process of ours waits that frees it in the end (reaper.c).
+ * A session in a memfd has no name, and ends with its processes.
+ *
+ * What the frontend alone knew is written down as it changes, in the session's notes:
+ * the execution count, and how much of what ran was committed. The steps of the history
+ * are gone: their leases were the dead frontend's. One thread.
+ */
+#include "session/session.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "wire/sha256.h"
+
+#define KEEP_SECONDS 600
+#define MOST_SECONDS (30L * 24 * 3600)
+
+enum { NOTE_COUNT, NOTE_UNCOMMITTED, NOTE_RUNNING };
+
+static long
+keep_seconds(void) {
+    const char *text = getenv("HOLDFAST_KEEP_SECONDS");
+    char *end = NULL;
+    long seconds = text != NULL ? strtol(text, &end, 10) : KEEP_SECONDS;
+    int good = text == NULL || (end != text && *end == '\0' && seconds >= 0);
+    return !good ? KEEP_SECONDS : seconds < MOST_SECONDS ? seconds : MOST_SECONDS;
+}
+
+static int
+may_take_up(void) {
+    const char *text = getenv("HOLDFAST_TAKE_UP");
+    return text == NULL || strcmp(text, "0") != 0;
+}
+
+static void
+make_claim(const hf_kernel *kernel, hf_claim *ret_claim) {
+    hfi_sha256 hash;
+    const char *path = kernel->connection.path, *key = kernel->connection.key;
+    char *whole = realpath(path, NULL);
+    const char *name = whole != NULL ? whole : path;
+    hfi_sha256_init(&hash);
+    hfi_sha256_update(&hash, name, strlen(name) + 1);
+    hfi_sha256_update(&hash, key, strlen(key));
+    hfi_sha256_final(&hash, ret_claim->bytes);
+    free(whole);
+}
+
+void
+hfi_takeup_begin(hf_kernel *kernel, const char *connection_path) {
+    hf_error error = HF_ERROR_INIT;
+    long seconds = keep_seconds();
+    if (hfi_reaper_start(&kernel->reaper, connection_path, seconds, &error) != HF_OK)
+        hfi_log("if this process is killed, its session stays until the next kernel "
+                "starts: %s",
+                error.message);
+}
+
+/* What the user reads below the first cell. */
+static void
+write_notice(hf_kernel *kernel) {
+    hfi_textbuf *text = &kernel->notice;
+    hf_session_info info = {0};
+    long long running = (long long)hf_session_noted(kernel->store, NOTE_RUNNING);
+    long long lost = (long long)hf_session_noted(kernel->store, NOTE_UNCOMMITTED);
+    hf_error ignored;
+    (void)hf_session_describe(kernel->store, &info, &ignored);
+    hfi_textbuf_format(
+        text,
+        "holdfast: the kernel's process was killed, and has been started "
+        "again. The variables are those of the last commit (generation "
+        "%llu)",
+        (unsigned long long)info.generation);
+    if (lost > 0)
+        hfi_textbuf_format(text,
+                           ", without what the %lld plain cell%s since then changed",
+                           lost, lost == 1 ? "" : "s");
+    if (running > 0)
+        hfi_textbuf_format(text, "; cell [%lld] was running, and is undone", running);
+    hfi_textbuf_format(
+        text, ". What no codec encodes, threads and child processes are gone, as "
+              "are the steps of %%holdfast undo. Restart the kernel to begin "
+              "with nothing.\n");
+}
+
+/* 1 where there was one. */
+static int
+take_up(hf_kernel *kernel, const hf_claim *claim) {
+    hf_error error = HF_ERROR_INIT;
+    hf_status status = hf_session_take_up(claim, &kernel->store, &error);
+    if (status == HF_NOT_FOUND)
+        return 0;
+    if (status != HF_OK) {
+        hfi_log("a session was left that can't be taken up: %s", error.message);
+        return 0;
+    }
+    if (!may_take_up()) {
+        status = hf_session_destroy(kernel->store, &error);
+        if (status != HF_OK)
+            hfi_log("%s", error.message);
+        hf_session_close(kernel->store);
+        kernel->store = NULL;
+        return 0;
+    }
+    kernel->count = (long long)hf_session_noted(kernel->store, NOTE_COUNT);
+    if (hf_session_generation(kernel->store) == 0)
+        return 1; /* nothing is in it */
+    write_notice(kernel);
+    hfi_log("took up the session %s of a kernel that was killed",
+            hf_session_name(kernel->store));
+    return 1;
+}
+
+hf_status
+hfi_takeup_open(hf_kernel *kernel, const hf_session_options *options,
+                hf_error *reterr) {
+    hf_claim claim;
+    hf_status status = HF_OK;
+    int can = kernel->reaper.pid != 0 && kernel->connection.path != NULL;
+    uint32_t collected = 0;
+    if (can)
+        make_claim(kernel, &claim);
+    int taken = can && take_up(kernel, &claim);
+    if (hf_session_collect(NULL, NULL, &collected, NULL) == HF_OK && collected > 0)
+        hfi_log("removed %u session%s that dead kernels left", collected,
+                collected == 1 ? "" : "s");
+    if (!taken)
+        status = hf_session_create(options, &kernel->store, reterr);
+    if (status != HF_OK || !can)
+        return status;
+    hfi_reaper_watch(&kernel->reaper, hf_session_name(kernel->store));
+    return hf_session_keep(kernel->store, &claim, kernel->reaper.pid, reterr);
+}
+
+void
+hfi_takeup_note(hf_kernel *kernel) {
+    int runs = kernel->running != NULL && kernel->phase != HFI_PHASE_NONE &&
+               strcmp(kernel->running->message.type, "execute_request") == 0;
+    hf_session_note(kernel->store, NOTE_COUNT, (uint64_t)kernel->count);
+    hf_session_note(kernel->store, NOTE_UNCOMMITTED, (uint64_t)kernel->uncommitted);
+    hf_session_note(kernel->store, NOTE_RUNNING,
+                    runs ? (uint64_t)kernel->execution.number : 0);
+}
+
+void
+hfi_takeup_tell(hf_kernel *kernel, hfi_part parent) {
+    if (kernel->notice.size == 0)
+        return;
+    hfi_publish_stream(kernel, HFI_STDERR, parent, hfi_textbuf_part(&kernel->notice));
+    hfi_textbuf_clear(&kernel->notice);
+}
+
+int
+hfi_takeup_leave(hf_kernel *kernel, hf_error *error) {
+    const char *name = hf_session_name(kernel->store);
+    kernel->bequeathed = *name != '\0' && hf_session_generation(kernel->store) > 0;
+    name += *name == '/';
+    if (kernel->bequeathed)
+        hf_error_prefix(error,
+                        "the variables are kept in the session %s, for a kernel with "
+                        "the same connection file, and `holdfast save %s FILE` writes "
+                        "them to a file, which `%%holdfast load FILE` reads",
+                        name, name);
+    return kernel->bequeathed;
+}
+
+void
+hfi_takeup_renounce(hf_kernel *kernel) {
+    hf_error error = HF_ERROR_INIT;
+    if (kernel->store == NULL || kernel->bequeathed)
+        return;
+    if (hf_session_keep(kernel->store, NULL, 0, &error) != HF_OK)
+        hfi_log("%s", error.message);
+}

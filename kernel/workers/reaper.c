@@ -1,0 +1,218 @@
+/* reaper.c - what nobody takes up doesn't stay in memory.
+ *
+ * A session outlives a frontend that is killed, so that the next one with the same
+ * connection file can take it up. Shared memory has no owner whose death frees it, so
+ * somebody must wait for as long. It is a fork of the frontend, made before that has
+ * opened or started anything: it shares its pages with it, and writes few. It is a
+ * child, which the frontend waits for in the end: where the system's first process
+ * waits for nobody, as in some containers, an orphan would be a zombie for ever.
+ *
+ *     WATCHES ──'x'──────────► ends: the frontend ends in an orderly way
+ *        │
+ *     end of file
+ *        ▼
+ *     WAITS ──────────────────► ends: somebody has taken the session up, or freed it
+ *        │
+ *     time is over, or the connection file is gone
+ *        ▼
+ *     frees the session, and ends
+ *
+ * A connection file that is gone for several looks says that its server has given the
+ * kernel up: nobody comes any more. A restart with new ports writes it anew at once.
+ *
+ * It leads a session of its own, out of reach of a terminal's signals and of a server
+ * that kills the process group of a kernel, and has no other descriptor open.
+ */
+#include "workers/reaper.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#ifdef __linux__
+#include <dirent.h>
+#include <sys/prctl.h>
+#endif
+
+#include "holdfast/store.h"
+#include "workers/program.h"
+
+#define LOOK_NS       1000000000LL
+#define MISSING_LOOKS 5
+#define END_LOOK_NS   20000000L
+#define END_WAIT_MS   5000
+
+/* ---- the reaper ------------------------------------------------------------------ */
+
+static void
+close_all_but(int kept) {
+    int null = open("/dev/null", O_RDWR);
+    long most = sysconf(_SC_OPEN_MAX);
+    for (int fd = 0; fd < 3 && null >= 0; fd++)
+        if (fd != kept && fd != null)
+            dup2(null, fd);
+#ifdef __linux__
+    DIR *open_now = opendir("/proc/self/fd");
+    struct dirent *entry;
+    while (open_now != NULL && (entry = readdir(open_now)) != NULL) {
+        int fd = atoi(entry->d_name);
+        if (fd > 2 && fd != kept && fd != dirfd(open_now))
+            close(fd);
+    }
+    if (open_now != NULL) {
+        closedir(open_now);
+        return;
+    }
+#endif
+    for (int fd = 3; fd < (most < 4096 ? most : 4096); fd++)
+        if (fd != kept)
+            close(fd);
+}
+
+/* As people see it. */
+static void
+take_name(void) {
+#ifdef __linux__
+    static const char name[] = "holdfast-reaper";
+    char line[2048];
+    unsigned long first = 0, end = 0;
+    prctl(PR_SET_NAME, name);
+    FILE *file = fopen("/proc/self/stat", "re");
+    char *at = file != NULL ? fgets(line, sizeof line, file) : NULL;
+    if (file != NULL)
+        fclose(file);
+    at = at != NULL ? strrchr(at, ')') : NULL;
+    for (int field = 2; at != NULL && field < 48; field++)
+        at = strchr(at + 1, ' ');
+    if (at != NULL && sscanf(at, "%lu %lu", &first, &end) == 2 &&
+        end > first + sizeof name) {
+        char *words = (char *)first; /* our copy of the frontend's command line */
+        memset(words, 0, end - first);
+        memcpy(words, name, sizeof name);
+    }
+#endif
+}
+
+/* The session's name, and how the frontend ended: 1 where that was orderly. */
+static int
+watch(int channel, char ret_name[HF_SESSION_NAME_SIZE]) {
+    size_t known = 0;
+    char byte;
+    for (;;) {
+        ssize_t size = known < HF_SESSION_NAME_SIZE ? read(channel, ret_name + known,
+                                                           HF_SESSION_NAME_SIZE - known)
+                                                    : read(channel, &byte, 1);
+        if (size < 0 && errno == EINTR)
+            continue;
+        if (size <= 0)
+            return known < HF_SESSION_NAME_SIZE || *ret_name == '\0';
+        if (known == HF_SESSION_NAME_SIZE)
+            return 1;
+        known += (size_t)size;
+    }
+}
+
+/* The frontend has closed the channel, and is ending: a moment later its session is an
+ * orphan, unless somebody has taken it up by then. */
+static void
+await_end(const char *name) {
+    const struct timespec pause = {0, END_LOOK_NS};
+    long long end_ns = hfi_clock_ns() + END_WAIT_MS * 1000000LL;
+    while (!hf_session_is_orphan(name) && hfi_clock_ns() < end_ns)
+        nanosleep(&pause, NULL);
+}
+
+static void
+wait_and_free(const char *name, const char *path, long seconds) {
+    const struct timespec pause = {LOOK_NS / 1000000000LL, LOOK_NS % 1000000000LL};
+    long long end_ns = hfi_clock_ns() + seconds * 1000000000LL;
+    int missing = 0;
+    hf_error error;
+    while (hf_session_is_orphan(name)) {
+        missing = access(path, F_OK) != 0 && errno == ENOENT ? missing + 1 : 0;
+        if ((missing >= MISSING_LOOKS || hfi_clock_ns() >= end_ns) &&
+            hf_session_free_orphan(name, &error) == HF_OK)
+            return;
+        nanosleep(&pause, NULL);
+    }
+}
+
+static void
+run_reaper(int channel, const char *path, long seconds) {
+    char name[HF_SESSION_NAME_SIZE];
+    setsid();
+    for (int number = 1; number < NSIG; number++)
+        signal(number, SIG_DFL);
+    close_all_but(channel);
+    take_name();
+    if (chdir("/") == 0 && !watch(channel, name)) {
+        await_end(name);
+        wait_and_free(name, path, seconds);
+    }
+    _exit(0);
+}
+
+/* ---- the frontend ---------------------------------------------------------------- */
+
+hf_status
+hfi_reaper_start(hfi_reaper *reaper, const char *connection_path, long seconds,
+                 hf_error *reterr) {
+    int fds[2];
+    hf_status status = hfi_program_pair(fds, reterr);
+    if (status != HF_OK)
+        return status;
+    char *path = realpath(connection_path, NULL);
+    pid_t pid = fork();
+    int err = errno;
+    if (pid == 0) {
+        close(fds[1]);
+        run_reaper(fds[0], path != NULL ? path : connection_path, seconds);
+    }
+    free(path);
+    close(fds[0]);
+    if (pid < 0) {
+        close(fds[1]);
+        return hf_error_set_errno(reterr, err, "can't fork");
+    }
+    reaper->pid = pid;
+    reaper->channel = fds[1];
+    return HF_OK;
+}
+
+static void
+tell(const hfi_reaper *reaper, const void *data, size_t size) {
+    ssize_t ignored = send(reaper->channel, data, size, MSG_NOSIGNAL);
+    (void)ignored; /* without a reaper collecting frees it */
+}
+
+void
+hfi_reaper_watch(hfi_reaper *reaper, const char *session_name) {
+    char name[HF_SESSION_NAME_SIZE] = "";
+    if (reaper->pid == 0)
+        return;
+    snprintf(name, sizeof name, "%s", session_name);
+    tell(reaper, name, sizeof name);
+}
+
+void
+hfi_reaper_end(hfi_reaper *reaper, int is_left) {
+    if (reaper->pid == 0)
+        return;
+    struct pollfd end = {reaper->channel, POLLIN, 0};
+    if (!is_left) {
+        tell(reaper, "x", 1);
+        if (poll(&end, 1, END_WAIT_MS) == 0) /* somebody has stopped it */
+            kill(reaper->pid, SIGKILL);
+        while (waitpid(reaper->pid, NULL, 0) < 0 && errno == EINTR)
+            continue;
+    }
+    close(reaper->channel);
+    reaper->pid = 0;
+}
