@@ -18,7 +18,9 @@
  * with, so that their numbers aren't taken by something else. Regular files it opens
  * again, for offsets of its own: they stay where they are now.
  *
- * The helper runs on a stack of its own. Its child goes back to the frame that the
+ * The helper dies with the parent: handlers of pthread_atfork wait for threads (OpenBLAS
+ * does for its pool), which are dead then, and it would keep all of the memory for ever.
+ * It runs on a stack of its own. Its child goes back to the frame that the
  * parent waits in: the child's memory has a copy of it, as it was when the helper
  * began. Signals are blocked meanwhile, since the helper has none of its own.
  *
@@ -80,6 +82,7 @@ typedef struct fork_plan {
 
 typedef struct forking {
     void *frame[5]; /* of __builtin_setjmp */
+    pid_t parent;
     volatile pid_t pid;
     volatile int error;
 } forking;
@@ -87,6 +90,9 @@ typedef struct forking {
 static int
 fork_and_end(void *context) {
     forking *at = context;
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* which its child doesn't inherit */
+    if (getppid() != at->parent)
+        _exit(1);
     pid_t pid = fork();
     if (pid == 0)
         __builtin_longjmp(at->frame, 1);
@@ -101,6 +107,7 @@ fork_aside(void) {
     static forking at; /* the caller holds the GIL */
     if (__builtin_setjmp(at.frame))
         return 0;
+    at.parent = getpid();
     at.pid = -1;
     at.error = 0;
     pid_t helper =

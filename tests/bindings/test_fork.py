@@ -72,6 +72,29 @@ def test_it_is_its_process_own_child_only_by_the_reaper(tmp_path):
     assert run(tmp_path, code) == ["0", "5"]
 
 
+def test_the_helper_dies_with_its_process(tmp_path):
+    """While it waits in a handler of a library's for what only that process could do."""
+    code = """
+    import signal
+    libc = ctypes.CDLL(None)
+    pid = os.fork()
+    if pid == 0:
+        libc.__register_atfork(ctypes.cast(libc.pause, ctypes.c_void_p), None, None, None)
+        sleep()
+    children = f"/proc/{pid}/task/{pid}/children"
+    while not (helper := open(children).read().split()):
+        pass
+    while open(f"/proc/{helper[0]}/stat").read().rpartition(")")[2].split()[0] != "S":
+        pass
+    os.kill(pid, signal.SIGKILL)
+    left = {pid, int(helper[0])}
+    while left:  # this process is the helper's next parent
+        left.discard(os.wait()[0])
+    print("none")
+    """
+    assert run(tmp_path, code) == ["none"]
+
+
 def test_pipes_end_and_files_stay_where_they_are(tmp_path):
     code = """
     read, write = os.pipe()
