@@ -18,10 +18,10 @@
  * with, so that their numbers aren't taken by something else. Regular files it opens
  * again, for offsets of its own: they stay where they are now.
  *
- * The helper dies with the parent: handlers of pthread_atfork wait for threads (OpenBLAS
- * does for its pool), which are dead then, and it would keep all of the memory for ever.
- * It runs on a stack of its own. Its child goes back to the frame that the
- * parent waits in: the child's memory has a copy of it, as it was when the helper
+ * The helper dies with the parent: handlers of pthread_atfork wait for threads
+ * (OpenBLAS does for its pool), which are dead then, and it would keep all of the
+ * memory for ever. It runs on a stack of its own. Its child goes back to the frame that
+ * the parent waits in: the child's memory has a copy of it, as it was when the helper
  * began. Signals are blocked meanwhile, since the helper has none of its own.
  *
  * Where there is no clone() the fork is an ordinary child.
