@@ -91,7 +91,7 @@ def test_killed_around_commits(start_kernel, head):
         done += kernel.finish(sent).status == "ok"
         cell(kernel, WHOLE)
         assert int(cell(kernel, "len(steps)").result) in (before, before + 1)
-    assert kernel.pid == frontend and done > 0
+    assert kernel.pid == frontend
     if head == "%%isolated\n":  # its changes are committed with its reply
         assert int(cell(kernel, "len(steps)").result) >= done
 
