@@ -65,6 +65,17 @@ def test_a_cell_that_dies_has_changed_nothing(kernel, prefix, end):
     assert kernel.run("shared, rows.sum()").result == "([1, 4], np.float64(0.0))"
 
 
+def test_a_pool_that_still_spins_is_known(kernel):
+    """OpenBLAS's threads run on for a moment after their work, and show no stack meanwhile."""
+    kernel.run("import numpy as np; each = iter('abc'); left = (c for c in each); next(left)")
+    for _ in range(3):
+        work = "x = np.ones((500, 500)); x = x @ x"
+        sent = [kernel.client.execute(work), kernel.client.execute(ISOLATED + "next(left)\n" + DIE)]
+        outcomes = [kernel.finish(one) for one in sent]
+        assert outcomes[1].content["ename"] == "CellDied"
+    assert kernel.run("next(left)").result == "'b'"
+
+
 def test_the_cell_runs_in_the_notebooks_process(kernel):
     pid = kernel.run("import os; os.getpid()").result
     outcome = kernel.run(ISOLATED + "os.getpid()")

@@ -41,6 +41,8 @@ if t.TYPE_CHECKING:
 
 _TASKS = "/proc/self/task"
 _STACK_BYTES = 64 * 1024  # of a thread, from where it stands
+_PATIENCE_SECONDS = 0.2  # with threads that run
+_LOOK_SECONDS = 0.002
 # Libraries whose thread pools end before a fork, or begin anew in it.
 _HARMLESS = ("libopenblas", "libscipy_openblas", "libblas", "libarrow", "libiomp5", "libomp")
 _OPENMP = "libgomp"  # its pool must be paused: a fork would wait for threads that it doesn't have
@@ -73,7 +75,7 @@ class Threads:
         device = maps.device()
         if device:
             return f"{device}, which is in use"
-        self._owners = {task: self._owners.get(task) or maps.owner(task) for task in others}
+        self._find_owners(others, maps)
         openmp = {path for path in self._owners.values() if _is(path, _OPENMP)}
         for path in openmp:
             ctypes.CDLL(path).omp_pause_resource_all(_PAUSE_SOFT)
@@ -81,6 +83,29 @@ class Threads:
             if not any(_is(path, name) for name in _HARMLESS):
                 return f"a thread of {os.path.basename(path) or 'unknown code'}"
         return ""
+
+
+    def _find_owners(self, tasks: set[int], maps: _Maps) -> None:
+        """Of threads that are new. One that runs shows no stack, such as those of OpenBLAS, which spin
+        for some time before they sleep: it is waited for, a moment."""
+        self._owners = {task: self._owners.get(task, "") for task in tasks}
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        while True:
+            for task in [task for task, owner in self._owners.items() if not owner]:
+                self._owners[task] = maps.owner(task)
+                if not self._owners[task] and not _lives(task):
+                    del self._owners[task]
+            if all(self._owners.values()) or time.monotonic() > deadline:
+                return
+            time.sleep(_LOOK_SECONDS)
+
+
+def _lives(task: int) -> bool:
+    try:
+        os.stat(f"{_TASKS}/{task}")
+    except OSError:
+        return False
+    return True
 
 
 def _is(path: str, name: str) -> bool:
