@@ -126,7 +126,7 @@ draft_new(hf_commit *commit, uint32_t shift, uint32_t bitmap, uint32_t count) {
 hf_status
 hfi_overlay_open(hf_commit *commit, hfi_child *child, uint32_t shift,
                  hf_error *reterr) {
-    if (child->kind != HFI_CHILD_REF || child->as.ref->kind != HFI_KIND_NODE)
+    if (child->kind != HFI_CHILD_REF || child->as.ref->kind == HFI_KIND_ENTRY)
         return HF_OK;
     const hfi_ref *ref = child->as.ref;
     const hfi_node *old;

@@ -238,8 +238,10 @@ hf_status
 hf_snapshot_each_in_order(hf_snapshot *snapshot, hf_entry_visit visit, void *context,
                           hf_error *reterr) {
     const hfi_root *root = &snapshot->root;
-    if (root->entry_count > SIZE_MAX / 2 / sizeof(hfi_record *) - 1)
-        return hf_error_set(reterr, HF_E_CORRUPT, "the root counts too many entries");
+    uint64_t object = hfi_object_size(hfi_session_fd(snapshot->session));
+    if (root->entry_count > object / sizeof(hfi_record))
+        return hf_error_set(reterr, HF_E_CORRUPT,
+                            "the root counts more entries than there is room for");
     record_list list = {.room = (size_t)root->entry_count};
     const hfi_record **both = malloc((2 * list.room + 1) * sizeof *both);
     if (!both)
