@@ -114,8 +114,9 @@ uint64_t
 hfi_clock_rate(hfi_instant from, hfi_instant to) {
     if (to.ns <= from.ns || to.ticks <= from.ticks)
         return 1000000000u;
-    double rate = (double)(to.ticks - from.ticks) / (double)(to.ns - from.ns);
-    return (uint64_t)(rate * 1e9 + 0.5);
+    double rate = (double)(to.ticks - from.ticks) / (double)(to.ns - from.ns) * 1e9;
+    /* The looks may be read from a file; with more, to_ns() in profile.c overflows. */
+    return rate >= 1 && rate < 1.8e10 ? (uint64_t)(rate + 0.5) : 1000000000u;
 }
 
 uint64_t

@@ -1,5 +1,5 @@
-/* test_event_log.c - events are read as they were put, whatever the time between them.
- */
+/* test_event_log.c - events are read as they were put, whatever the time between them,
+ * and clocks have a rate. */
 #include "support/check.h"
 #include "recorder/event_log.h"
 
@@ -88,11 +88,23 @@ test_the_last_event_fits(void) {
     end();
 }
 
+/* Two looks at the clocks may come from a damaged file: what comes of them is divided
+ * by and multiplied with. */
+static void
+test_rates(void) {
+    hfi_instant begin = {1000, 1000};
+    CHECK(hfi_clock_rate(begin, (hfi_instant){4000, 2000}) == 3000000000u);
+    CHECK(hfi_clock_rate(begin, begin) == 1000000000u);
+    CHECK(hfi_clock_rate(begin, (hfi_instant){1001, UINT64_MAX}) == 1000000000u);
+    CHECK(hfi_clock_rate(begin, (hfi_instant){UINT64_MAX, 1001}) == 1000000000u);
+}
+
 int
 main(void) {
     test_enter_and_leave();
     test_distant_times();
     test_parameters_and_marks();
     test_the_last_event_fits();
+    test_rates();
     return 0;
 }
