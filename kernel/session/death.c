@@ -231,8 +231,9 @@ static void
 dismiss(hf_kernel *kernel, hfi_worker *worker) {
     if (worker->pid > 0 || worker->exited || worker->role == HFI_SLEEPER) {
         hfi_worker_forget(&kernel->template, worker);
-    } else if (worker->owned) {
-        hfi_worker_release(worker, 0);
+    } else { /* also one that was released, whose patience has ended */
+        if (worker->owned)
+            hfi_worker_release(worker, 0);
         worker->deadline_ns = 0;
     }
 }
