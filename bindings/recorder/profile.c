@@ -187,14 +187,14 @@ static hf_status
 add_costs_consume(hfi_profile *profile, uint32_t process, uint64_t id, const char *name,
                   hfi_path_cost *costs_consume, size_t count) {
     void *array = profile->locations;
-    char *copy = NULL;
-    if (!reserve(&array, &profile->location_capacity, profile->location_count,
-                 sizeof *profile->locations) ||
-        !(copy = strdup(name))) {
+    bool reserved = reserve(&array, &profile->location_capacity,
+                            profile->location_count, sizeof *profile->locations);
+    profile->locations = array; /* where it was before is gone, also if no more works */
+    char *copy = reserved ? strdup(name) : NULL;
+    if (!copy) {
         free(costs_consume);
         return HF_E_NOMEM;
     }
-    profile->locations = array;
     profile->locations[profile->location_count++] =
         (hfi_profile_location){.id = id,
                                .process = process,
