@@ -29,7 +29,7 @@ listing_item(hfi_state *state, const hf_entry *entry, PyObject *key) {
     return Py_BuildValue(
         "{s:O,s:s,s:K,s:K,s:K,s:N,s:N}", "name", key, "codec",
         codec ? codec->name : (entry->codec == HF_CODEC_MEMBER ? "member" : "unknown"),
-        "bytes", (unsigned long long)(entry->buffer_bytes + entry->payload_size),
+        "bytes", (unsigned long long)entry->buffer_bytes + entry->payload_size,
         "generation", (unsigned long long)entry->generation, "sequence",
         (unsigned long long)entry->sequence, "type", type, "where", where);
 }

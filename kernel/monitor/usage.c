@@ -154,11 +154,10 @@ hfi_process_has_variable(pid_t pid, const char *variable) {
     char path[64];
     char *text = NULL;
     size_t size = 0;
-    ssize_t length;
     int found = 0;
     snprintf(path, sizeof path, "/proc/%ld/environ", (long)pid);
     FILE *file = fopen(path, "re");
-    while (file != NULL && !found && (length = getdelim(&text, &size, '\0', file)) > 0)
+    while (file != NULL && !found && getdelim(&text, &size, '\0', file) > 0)
         found = strcmp(text, variable) == 0;
     free(text);
     if (file != NULL)

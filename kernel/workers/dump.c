@@ -162,7 +162,7 @@ append_block(const hfi_dump *dump, hfi_part block, hfi_textbuf *text) {
 static size_t
 take(hfi_dump *dump, hfi_part rest, int is_all, hfi_textbuf *text) {
     hfi_part line = first_line(rest);
-    size_t size = line.size, shown = line.size;
+    size_t size = line.size, shown = size;
     if (!dump->within && kind_of(line) != KINDS) {
         size = block_size(rest, is_all);
         shown = size > 0 ? users_part(hfi_part_of(rest.data, size)) : 0;
