@@ -5,13 +5,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { FUZZ_INPUT_MAX = 1024 };
+enum { FUZZ_INPUT_MAX = 4096 };
 
 /* The target. The first byte says which of its readers gets the rest. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* Also the target's: a well-formed input to begin with, another one for each number, at
- * most FUZZ_INPUT_MAX bytes; its size. libFuzzer doesn't ask for it. */
+ * most FUZZ_INPUT_MAX bytes; its size. libFuzzer gets some as files (seeds.c). */
 size_t fuzz_seed(uint32_t number, uint8_t *ret_input);
 
 /* Also the target's: how many inputs of a cheap target one of its own takes. */
