@@ -111,10 +111,9 @@ compare(const hf_region *region, hfi_runs *runs) {
     int err = 0;
     for (uint32_t i = 0; i < region->piece_count && !err; i++) {
         const hfi_piece *piece = &region->pieces[i];
-        err = hfi_pages_changed(HFI_PAGES_COMPARE, -1, region->address + at,
-                                piece->length, session->page,
-                                session->window + piece->offset, at / session->page,
-                                runs);
+        err = hfi_pages_changed(
+            HFI_PAGES_COMPARE, -1, region->address + at, piece->length, session->page,
+            session->window + piece->offset, at / session->page, runs);
         at += piece->length;
     }
     return err;
