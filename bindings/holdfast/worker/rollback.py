@@ -84,7 +84,6 @@ class Threads:
                 return f"a thread of {os.path.basename(path) or 'unknown code'}"
         return ""
 
-
     def _find_owners(self, tasks: set[int], maps: _Maps) -> None:
         """Of threads that are new. One that runs shows no stack, such as those of OpenBLAS, which spin
         for some time before they sleep: it is waited for, a moment."""
