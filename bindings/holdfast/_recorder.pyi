@@ -16,6 +16,7 @@ class _Result(TypedDict):
     regions: int
 
 def _insist_on_sigterm() -> None: ...
+def _forget_in_fork(on: bool, /) -> None: ...
 def open(
     directory: str | os.PathLike[str] | None = None,
     *,

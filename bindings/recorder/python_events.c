@@ -407,8 +407,11 @@ hfi_events_after_fork(bool in_child, hf_error *reterr) {
         return HF_OK;
     bool is_known = hfi_here.generation == hfi_events.generation;
     hfi_location *here;
-    hf_status status = hf_recorder_continue(
-        hfi_events.recorder, is_known ? hfi_here.location : NULL, &here, reterr);
+    hf_status status =
+        hfi_events.forgets
+            ? HF_DECLINED
+            : hf_recorder_continue(hfi_events.recorder,
+                                   is_known ? hfi_here.location : NULL, &here, reterr);
     if (status == HF_OK) {
         hfi_here.location = here;
         hfi_events.epoch++;
@@ -416,4 +419,9 @@ hfi_events_after_fork(bool in_child, hf_error *reterr) {
     }
     hf_recorder_abandon(detach_recorder());
     return status;
+}
+
+void
+hfi_events_forget_in_fork(bool forgets) {
+    hfi_events.forgets = forgets;
 }

@@ -38,6 +38,8 @@ HF_CHECK hf_status hfi_events_share(hf_error *reterr);
  * hf_recorder_continue(). */
 void hfi_events_before_fork(void);
 HF_CHECK hf_status hfi_events_after_fork(bool in_child, hf_error *reterr);
+/* From now on a forked child forgets the recording, or no more. */
+void hfi_events_forget_in_fork(bool forgets);
 
 hf_recorder *hfi_events_get_recorder(void); /* NULL: none is open */
 /* This thread's location; NULL when none is open, or there is no memory for one. */

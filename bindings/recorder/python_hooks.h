@@ -47,6 +47,7 @@ typedef struct hfi_events_state {
     uint64_t epoch;        /* changes with every open, enable and close */
     uint32_t generation;   /* of the recording */
     bool enabled;
+    bool forgets; /* a forked child doesn't go on with it, whatever was asked for */
     uint64_t disabled_at;   /* ticks: the last time */
     Py_ssize_t extra_index; /* of the code objects' slot; -1 before the first open */
 } hfi_events_state;

@@ -1,4 +1,4 @@
-/* fork.c - a sleeping fork of this process, which is its rollback.
+/* fork.c - forks of the main worker: its rollback, and the process of a cell.
  *
  * _sleep_in_fork(session, moves, kept, reaper) forks. The parent goes on with the
  * fork's pid. The fork sleeps, with a memory that stays as it is now, until its control
@@ -17,6 +17,10 @@
  * sockets and the like at once; in their place is a descriptor that nothing can be done
  * with, so that their numbers aren't taken by something else. Regular files it opens
  * again, for offsets of its own: they stay where they are now.
+ *
+ * _fork_aside(session, moves, reaper) makes such a fork that goes on at once, to run a
+ * cell: the call returns 0 in it. Its parent lives on, and all descriptors are shared
+ * as after any fork().
  *
  * The helper dies with the parent: handlers of pthread_atfork wait for threads
  * (OpenBLAS does for its pool), which are dead then, and it would keep all of the
@@ -73,6 +77,7 @@ typedef struct fork_plan {
         *places; /* of files, as they are at the fork: soon the parent moves on */
     size_t place_count;
     pid_t reaper;
+    int sleeps; /* until it is needed */
 } fork_plan;
 
 /* ---- forking ---- */
@@ -241,22 +246,27 @@ settle_descriptors(const fork_plan *plan) {
 #endif
 }
 
+/* Be a process of its own, with its own channel and pipes. */
 static void
-sleep_until_needed(hf_session *session, const fork_plan *plan) {
-    int channel = plan->moves[0].to;
+part_from_parent(hf_session *session, const fork_plan *plan) {
     if (session && hf_session_fork_child(session, NULL) != HF_OK)
         _exit(1);
     for (size_t i = 0; i < plan->move_count; i++)
         if (dup2(plan->moves[i].from, plan->moves[i].to) < 0)
             _exit(1);
-    fcntl(channel, F_SETFD, FD_CLOEXEC);
-    settle_descriptors(plan);
+    fcntl(plan->moves[0].to, F_SETFD, FD_CLOEXEC);
+    if (plan->sleeps)
+        settle_descriptors(plan);
     for (size_t i = 0; i < plan->move_count; i++)
         if (!is_kept(plan, plan->moves[i].from))
             close(plan->moves[i].from);
-    give_way_first("500");
     die_with(plan->reaper);
-    if (!await_word(channel))
+}
+
+static void
+sleep_until_needed(const fork_plan *plan) {
+    give_way_first("500");
+    if (!await_word(plan->moves[0].to))
         _exit(0);
     give_way_first("0");
 }
@@ -265,7 +275,8 @@ sleep_until_needed(hf_session *session, const fork_plan *plan) {
 
 static int
 read_plan(PyObject *moves, PyObject *kept, fork_plan *ret_plan) {
-    Py_ssize_t count = PyTuple_GET_SIZE(moves), kept_count = PyTuple_GET_SIZE(kept);
+    Py_ssize_t count = PyTuple_GET_SIZE(moves);
+    Py_ssize_t kept_count = kept ? PyTuple_GET_SIZE(kept) : 0;
     if (count < 1 || count > MOVES_MAX || kept_count > KEPT_MAX) {
         PyErr_SetString(PyExc_ValueError, "so many descriptors can't be moved or kept");
         return -1;
@@ -318,7 +329,7 @@ note_places(fork_plan *plan) {
 #endif
 }
 
-/* As fork() does, and with signals blocked until the fork is needed. */
+/* As fork() does, and with signals blocked until the fork goes on. */
 static pid_t
 make_fork(hf_session *session, const fork_plan *plan) {
     sigset_t all, before;
@@ -327,7 +338,9 @@ make_fork(hf_session *session, const fork_plan *plan) {
     pid_t pid = fork_aside();
     int err = errno;
     if (pid == 0) {
-        sleep_until_needed(session, plan);
+        part_from_parent(session, plan);
+        if (plan->sleeps)
+            sleep_until_needed(plan);
         PyOS_AfterFork_Child();
     } else if (session) {
         hf_session_fork_parent(session, pid);
@@ -337,18 +350,9 @@ make_fork(hf_session *session, const fork_plan *plan) {
     return pid;
 }
 
-PyObject *
-hfi_sleep_in_fork(PyObject *module, PyObject *args) {
-    PyObject *object, *moves, *kept;
-    fork_plan plan;
-    int reaper;
-    plan.places = NULL;
-    plan.place_count = 0;
-    if (!PyArg_ParseTuple(args, "OO!O!i:_sleep_in_fork", &object, &PyTuple_Type, &moves,
-                          &PyTuple_Type, &kept, &reaper) ||
-        read_plan(moves, kept, &plan) < 0)
-        return NULL;
-    plan.reaper = (pid_t)reaper;
+/* The fork's pid, 0 in it. `object`: a session, or None. */
+static PyObject *
+fork_session(PyObject *module, PyObject *object, fork_plan *plan) {
     hf_session *session = NULL;
     if (object != Py_None) {
         hfi_attachment *attachment =
@@ -356,23 +360,49 @@ hfi_sleep_in_fork(PyObject *module, PyObject *args) {
         if (!attachment)
             return NULL;
         session = attachment->session;
-        if (plan.kept_count == KEPT_MAX)
+        if (plan->kept_count == KEPT_MAX)
             return PyErr_Format(PyExc_ValueError, "too many descriptors to keep");
-        plan.kept[plan.kept_count++] = hf_session_fd(session);
+        plan->kept[plan->kept_count++] = hf_session_fd(session);
     }
-    if (note_places(&plan) < 0) {
-        free(plan.places);
+    if (plan->sleeps && note_places(plan) < 0) {
+        free(plan->places);
         return PyErr_SetFromErrno(PyExc_OSError);
     }
     hf_error error = HF_ERROR_INIT;
     hf_status status = session ? hf_session_fork_begin(session, &error) : HF_OK;
-    pid_t pid = status == HF_OK ? make_fork(session, &plan) : -1;
+    pid_t pid = status == HF_OK ? make_fork(session, plan) : -1;
     int err = errno;
-    free(plan.places);
+    free(plan->places);
     errno = err;
     if (status != HF_OK)
         return hfi_raise(PyModule_GetState(module), status, &error);
     return pid < 0 ? PyErr_SetFromErrno(PyExc_OSError) : PyLong_FromLong(pid);
+}
+
+PyObject *
+hfi_sleep_in_fork(PyObject *module, PyObject *args) {
+    PyObject *object, *moves, *kept;
+    fork_plan plan = {.sleeps = 1};
+    int reaper;
+    if (!PyArg_ParseTuple(args, "OO!O!i:_sleep_in_fork", &object, &PyTuple_Type, &moves,
+                          &PyTuple_Type, &kept, &reaper) ||
+        read_plan(moves, kept, &plan) < 0)
+        return NULL;
+    plan.reaper = (pid_t)reaper;
+    return fork_session(module, object, &plan);
+}
+
+PyObject *
+hfi_fork_aside(PyObject *module, PyObject *args) {
+    PyObject *object, *moves;
+    fork_plan plan = {.sleeps = 0};
+    int reaper;
+    if (!PyArg_ParseTuple(args, "OO!i:_fork_aside", &object, &PyTuple_Type, &moves,
+                          &reaper) ||
+        read_plan(moves, NULL, &plan) < 0)
+        return NULL;
+    plan.reaper = (pid_t)reaper;
+    return fork_session(module, object, &plan);
 }
 
 PyObject *

@@ -204,6 +204,13 @@ recorder_after_fork(PyObject *module, PyObject *in_child) {
 }
 
 static PyObject *
+recorder_forget_in_fork(PyObject *module, PyObject *forgets) {
+    (void)module;
+    hfi_events_forget_in_fork(forgets == Py_True);
+    Py_RETURN_NONE;
+}
+
+static PyObject *
 recorder_insist(PyObject *module, PyObject *unused) {
     (void)module, (void)unused;
     hfi_sigterm_insist();
@@ -229,6 +236,8 @@ static PyMethodDef methods[] = {
     {"begin_cell", recorder_begin_cell, METH_O, begin_cell_doc},
     {"end_cell", recorder_end_cell, METH_NOARGS, end_cell_doc},
     {"_before_fork", recorder_before_fork, METH_NOARGS, NULL},
+    {"_forget_in_fork", recorder_forget_in_fork, METH_O,
+     "_forget_in_fork(on): whether a forked child forgets what is recorded here"},
     {"_insist_on_sigterm", recorder_insist, METH_NOARGS,
      "_insist_on_sigterm()\n--\n\n"},
     {"_after_fork", recorder_after_fork, METH_O, NULL},

@@ -237,6 +237,8 @@ static PyMethodDef store_methods[] = {
      "fork, "
      "its control channel first; `kept`: those that it goes on with; `reaper`: who "
      "becomes its parent."},
+    {"_fork_aside", hfi_fork_aside, METH_VARARGS,
+     "_fork_aside(session, moves, reaper): the same for a fork that goes on at once."},
     {"_succeed", hfi_succeed, METH_O,
      "_succeed(session): in a fork, go on in the dead parent's place; GoneError where "
      "it can't."},
