@@ -45,11 +45,12 @@ static const char usage[] =
     "      --backlog BYTES         most output that waits for a client that doesn't "
     "read\n"
     "                              it, which then misses some (default: 1 GiB)\n"
-    "      --road auto|in-process|isolated\n"
+    "      --road auto|in-process|forked|isolated\n"
     "                              where recorded and isolated cells run: in the\n"
-    "                              notebook's process with a rollback, or in a clean\n"
-    "                              one; auto, the default, is the first but under\n"
-    "                              Score-P. HOLDFAST_ROAD in the notebook and\n"
+    "                              notebook's process with a rollback, in a fork of\n"
+    "                              it, or in a clean one; auto, the default, is the\n"
+    "                              first, and the second under Score-P.\n"
+    "                              HOLDFAST_ROAD in the notebook and\n"
     "                              %%execute_with_scorep --road=... go before it\n"
     "      --interrupt-seconds N   grace of a cell that is interrupted and doesn't "
     "come "
@@ -104,15 +105,16 @@ take_number(const char *name, unsigned long long *ret_number) {
 
 static int
 take_road(const char **ret_road) {
-    static const char *const roads[] = {"auto", "in-process", "isolated", "map",
-                                        "home"};
+    static const char *const roads[] = {"auto",     "in-process", "forked",
+                                        "isolated", "map",        "home"};
     *ret_road = optarg;
     for (size_t i = 0; i < sizeof roads / sizeof *roads; i++)
         if (strcmp(optarg, roads[i]) == 0)
             return 1;
-    fprintf(stderr,
-            "holdfast-kernel: --road %s is none of auto, in-process, isolated\n",
-            optarg);
+    fprintf(
+        stderr,
+        "holdfast-kernel: --road %s is none of auto, in-process, forked, isolated\n",
+        optarg);
     return 0;
 }
 

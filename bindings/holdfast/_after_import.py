@@ -16,6 +16,54 @@ def call_after_import(module: str, call: t.Callable[[], None]) -> None:
     sys.meta_path.insert(0, _AfterImport(module, call))
 
 
+def watch_imports(
+    is_wanted: t.Callable[[t.Any], bool], call: t.Callable[[t.Any], None]
+) -> t.Callable[[], None]:
+    """Call a function with each module whose spec is wanted, when its import has ended; what is
+    returned ends that. Finders of ours, which are asked before, stay so."""
+    others = [one for one in sys.meta_path if not type(one).__module__.startswith("holdfast")]
+    watch = _EachImport(is_wanted, call)
+    sys.meta_path.insert(sys.meta_path.index(others[0]) if others else len(sys.meta_path), watch)
+
+    def end() -> None:
+        if watch in sys.meta_path:
+            sys.meta_path.remove(watch)
+
+    return end
+
+
+def _find(finder: object, name: str, path: t.Any, target: t.Any) -> t.Any:
+    """What the finders behind this one find."""
+    for other in sys.meta_path[sys.meta_path.index(finder) + 1 :]:  # type: ignore[arg-type]
+        find_spec = getattr(other, "find_spec", None)
+        spec = None if find_spec is None else find_spec(name, path, target)
+        if spec is not None:
+            return spec
+    return None
+
+
+class _EachImport:
+    """Calls a function with each module that has been imported."""
+
+    def __init__(self, is_wanted: t.Callable[[t.Any], bool], call: t.Callable[[t.Any], None]):
+        self._is_wanted = is_wanted
+        self._module_call = call
+
+    def find_spec(self, name, path=None, target=None):
+        if self not in sys.meta_path:
+            return None
+        spec = _find(self, name, path, target)
+        if hasattr(getattr(spec, "loader", None), "exec_module") and self._is_wanted(spec):
+            spec.loader = _Loader(self, spec.loader)
+        return spec
+
+    def begin(self) -> bool:
+        return True
+
+    def call(self, module: t.Any) -> None:
+        self._module_call(module)
+
+
 class _AfterImport:
     """Calls a function once a module has been imported, then is gone."""
 
@@ -26,21 +74,27 @@ class _AfterImport:
     def find_spec(self, name, path=None, target=None):
         if name != self._module or self not in sys.meta_path:
             return None
-        spec = None
-        for finder in sys.meta_path[sys.meta_path.index(self) + 1 :]:
-            spec = finder.find_spec(name, path, target)
-            if spec is not None:
-                break
+        spec = _find(self, name, path, target)
         if not hasattr(getattr(spec, "loader", None), "exec_module"):
             return spec
         spec.loader = _Loader(self, spec.loader)
         return spec
 
+    def begin(self) -> bool:
+        """Whether it is the first import; not before: somebody may only look for the module."""
+        first = self in sys.meta_path
+        if first:
+            sys.meta_path.remove(self)
+        return first
+
+    def call(self, module: t.Any) -> None:
+        self._call()
+
 
 class _Loader:
     """A module's own loader, which calls what waits for it afterwards, and has its place again."""
 
-    def __init__(self, waits: _AfterImport, loader: t.Any):
+    def __init__(self, waits: _AfterImport | _EachImport, loader: t.Any):
         self._waits, self._loader = waits, loader
 
     def __getattr__(self, name):
@@ -51,9 +105,7 @@ class _Loader:
 
     def exec_module(self, module):
         module.__spec__.loader = module.__loader__ = self._loader
-        first = self._waits in sys.meta_path
-        if first:  # not before: somebody may only look for the module
-            sys.meta_path.remove(self._waits)
+        counts = self._waits.begin()
         self._loader.exec_module(module)
-        if first:
-            self._waits._call()
+        if counts:
+            self._waits.call(module)

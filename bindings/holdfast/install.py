@@ -166,8 +166,9 @@ def install(
     display_name
         What menus show.
     road
-        Where instrumented cells run that choose nothing else: ``map``, a process of
-        their own; ``home``, the notebook's; ``auto``, the default, as suits each.
+        Where instrumented cells run that choose nothing else: ``in-process``, in the
+        notebook's own process; ``forked``, in a fork of it; ``isolated``, in a clean one;
+        ``auto``, the default, as suits each.
     encrypt
         Let the server encrypt what it and the kernel say, where it can. Servers of other
         environments can't use such a kernelspec unless Holdfast is installed there, too: so by
@@ -243,9 +244,9 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--display-name", metavar="TEXT", help="what menus show")
     parser.add_argument(
         "--road",
-        choices=("auto", "map", "home"),
-        help="where instrumented cells run: in a process of their own, in the notebook's, or as "
-        "suits each (the default)",
+        choices=("auto", "in-process", "forked", "isolated", "map", "home"),
+        help="where instrumented cells run: in the notebook's process, in a fork of it, in a clean "
+        "one, or as suits each (the default)",
     )
     parser.add_argument(
         "--encrypt",

@@ -28,6 +28,7 @@ _TRACE = "Show where the time of an instrumented cell went; %trace --help tells 
 
 _ROADS = {
     "home": "in the notebook's own process (in-process)",
+    "fork": "in a fork of the notebook's own process (forked)",
     "map": "in a clean process of its own (isolated)",
 }
 

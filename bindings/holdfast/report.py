@@ -30,7 +30,7 @@ class CellCost:
 
     number: int  # among the notebook's code cells, from 1
     title: str
-    road: str = "plain"  # or "map": in a process that mapped the state
+    road: str = "plain"  # or "map", "fork": in a process of its own
     ms: float = 0.0
     status: str = "ok"
     error: str = ""
@@ -40,7 +40,7 @@ class CellCost:
     def kind(self) -> str:
         if self.kernel.get("trace"):
             return "instrumented"
-        return "isolated" if self.road == "map" else "plain"
+        return "isolated" if self.road in ("map", "fork") else "plain"
 
 
 def cell_title(source: str) -> str:

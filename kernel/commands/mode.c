@@ -89,16 +89,16 @@ run_marked(hfi_outcome *outcome) {
 /* --road=ROAD, where this cell runs. A marked or recorded cell is not run by itself. */
 static void
 choose_road(hfi_outcome *outcome) {
-    static const char *const options[] = {"--road=auto", "--road=in-process",
-                                          "--road=isolated", "--road=map",
-                                          "--road=home"};
+    static const char *const options[] = {"--road=auto",   "--road=in-process",
+                                          "--road=forked", "--road=isolated",
+                                          "--road=map",    "--road=home"};
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)
         if (hfi_span_equal(outcome->head.argument, options[i]))
             outcome->road = options[i] + strlen("--road=");
     if (outcome->head.argument.length && !outcome->road)
-        hfi_outcome_ignore(outcome,
-                           " takes no argument but --road=auto|in-process|isolated; "
-                           "ignored: ");
+        hfi_outcome_ignore(
+            outcome, " takes no argument but --road=auto|in-process|forked|isolated; "
+                     "ignored: ");
 }
 
 /* A line magic, but where it stands alone the frontend has a part in it. */

@@ -80,12 +80,12 @@ hfi_crew_fork(hf_kernel *kernel, hfi_role role, hfi_worker **ret_worker,
 }
 
 hf_status
-hfi_crew_protect(hf_kernel *kernel, long long id, hfi_worker **ret_sleeper,
-                 hf_error *reterr) {
+hfi_crew_split(hf_kernel *kernel, hfi_role role, long long id, hfi_worker **ret_fork,
+               hf_error *reterr) {
     hf_status status =
-        hfi_worker_protect(&kernel->template, kernel->home, id, ret_sleeper, reterr);
+        hfi_worker_split(&kernel->template, kernel->home, role, id, ret_fork, reterr);
     if (status == HF_OK)
-        listen_to(kernel, *ret_sleeper);
+        listen_to(kernel, *ret_fork);
     return status;
 }
 

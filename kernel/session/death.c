@@ -229,7 +229,8 @@ end_of(const hf_kernel *kernel, const hfi_worker *worker, int known) {
  * template's answer must find the one that it belongs to. */
 static void
 dismiss(hf_kernel *kernel, hfi_worker *worker) {
-    if (worker->pid > 0 || worker->exited || worker->role == HFI_SLEEPER) {
+    if (worker->pid > 0 || worker->exited || worker->role == HFI_SLEEPER ||
+        worker->role == HFI_FORKED) {
         hfi_worker_forget(&kernel->template, worker);
     } else { /* also one that was released, whose patience has ended */
         if (worker->owned)

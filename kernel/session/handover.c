@@ -125,7 +125,16 @@ hfi_handover_keep_declined(hf_kernel *kernel, const msgpack_object *declined) {
 }
 
 void
+hfi_handover_send_cell(hf_kernel *kernel) {
+    kernel->phase = HFI_PHASE_CELL;
+    kernel->execution.sent_ns = hfi_clock_ns();
+    hfi_assistant_attend(kernel);
+    hfi_request_send(kernel, kernel->cell, kernel->running);
+}
+
+void
 hfi_handover_start_cell(hf_kernel *kernel) {
+    kernel->execution.fork_id = 0;
     kernel->cell = hfi_standby_take(kernel, kernel->execution.retries > 0);
     if (kernel->cell == NULL) {
         hfi_execute_fail(kernel, "CellDied",
@@ -133,10 +142,7 @@ hfi_handover_start_cell(hf_kernel *kernel) {
                          "variables are as they were before it");
         return;
     }
-    kernel->phase = HFI_PHASE_CELL;
-    kernel->execution.sent_ns = hfi_clock_ns();
-    hfi_assistant_attend(kernel);
-    hfi_request_send(kernel, kernel->cell, kernel->running);
+    hfi_handover_send_cell(kernel);
 }
 
 /* Another generation is published on the way, so the home must hold this one first. */
@@ -191,10 +197,8 @@ hfi_handover_committed(hf_kernel *kernel, const msgpack_object *reply) {
         hfi_execute_fail(kernel, "KeyboardInterrupt", "");
     else if (hfi_timeline_wants_commit(kernel))
         begin_travel(kernel);
-    else if (hfi_road_is_home(kernel, reply))
-        hfi_road_start(kernel);
     else
-        hfi_handover_start_cell(kernel);
+        hfi_road_start(kernel, reply);
 }
 
 long long
@@ -242,8 +246,8 @@ hfi_handover_forget_cell(hf_kernel *kernel) {
     }
 }
 
-static void
-release_cell(hf_kernel *kernel) {
+void
+hfi_handover_release_cell(hf_kernel *kernel) {
     if (kernel->cell != NULL)
         hfi_worker_release(kernel->cell, 10000);
     hfi_handover_forget_cell(kernel);
@@ -254,7 +258,7 @@ hfi_handover_cancel(hf_kernel *kernel) {
     hfi_inbox_drain(kernel, kernel->cell);
     hfi_stream_flush(&kernel->cell->stream);
     hfi_worker_kill(kernel->cell, SIGKILL);
-    release_cell(kernel);
+    hfi_handover_release_cell(kernel);
     hfi_execute_fail(kernel, "KeyboardInterrupt", "");
     hfi_standby_replenish(kernel);
 }
@@ -269,7 +273,7 @@ hfi_handover_replied(hf_kernel *kernel, const msgpack_object *reply) {
     hf_status status = hfi_handover_publish(kernel, reply, &generation, &error);
     hfi_trace_show(kernel, hfi_map_part(reply, "trace"));
     if (status != HF_OK) {
-        release_cell(kernel);
+        hfi_handover_release_cell(kernel);
         hfi_handover_fail(
             kernel,
             "what the cell changed could not be published, the notebook's "
@@ -284,13 +288,14 @@ hfi_handover_replied(hf_kernel *kernel, const msgpack_object *reply) {
     }
     hfi_trace_open(kernel, hfi_map_part(reply, "trace"));
     hfi_summary_show(kernel, reply);
-    hfi_request_cost(kernel, reply, "map", &metadata);
+    hfi_request_cost(kernel, reply, kernel->cell->role == HFI_FORKED ? "fork" : "map",
+                     &metadata);
     hfi_execute_send_reply(kernel, kernel->running, reply, hfi_textbuf_part(&metadata));
     hfi_handles_adopt(kernel);
     hfi_crew_adopt(kernel, hfi_map_get(reply, "report"));
     hfi_runs_note(kernel, reply, failed ? "error" : "ok", &metadata);
     hfi_textbuf_fini(&metadata);
     hfi_execute_finish(kernel, failed);
-    release_cell(kernel);
+    hfi_handover_release_cell(kernel);
     hfi_standby_replenish(kernel);
 }

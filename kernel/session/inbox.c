@@ -234,6 +234,11 @@ handle_worker(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) 
     } else if (hfi_part_equal(op, hfi_part_text("protected")) &&
                worker == kernel->home) {
         hfi_rollback_made(kernel, map);
+    } else if (hfi_part_equal(op, hfi_part_text("forked")) && worker == kernel->home) {
+        hfi_road_forked(kernel, map);
+    } else if (hfi_part_equal(op, hfi_part_text("declined")) &&
+               worker == kernel->cell) {
+        hfi_road_declined(kernel, hfi_map_part(map, "reason"));
     } else if (hfi_part_equal(op, hfi_part_text("owes")) && worker == kernel->home) {
         kernel->owing = 1;
     } else if (hfi_part_equal(op, hfi_part_text("importing"))) {

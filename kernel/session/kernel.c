@@ -157,8 +157,8 @@ watch_parent(hf_kernel *kernel) {
 /* NULL for a word that is none. */
 static const char *
 road_of(const char *word) {
-    static const char *const roads[] = {"auto", "in-process", "isolated", "map",
-                                        "home"};
+    static const char *const roads[] = {"auto",     "in-process", "forked",
+                                        "isolated", "map",        "home"};
     for (size_t i = 0; i < sizeof roads / sizeof *roads; i++)
         if (word == NULL || strcmp(word, roads[i]) == 0)
             return roads[i];

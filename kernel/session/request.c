@@ -31,11 +31,13 @@ add_instrument(hf_kernel *kernel, hfi_frame *frame) {
     size_t count = argument_count(verdict->arguments);
     const char *name;
     json_t *reason;
-    hfi_frame_add_map(frame, "instrument", 3);
+    hfi_frame_add_map(frame, "instrument", 4);
     hfi_frame_add_array(frame, "arguments", count);
     for (size_t i = 0; i < count; i++)
         hfi_frame_put_text(frame, hfi_part_text(verdict->arguments[i]));
     hfi_frame_add_flag(frame, "isolated", verdict->isolated);
+    hfi_frame_add_text(frame, "road_reason",
+                       hfi_textbuf_part(&kernel->execution.road_reason));
     hfi_frame_add_map(frame, "declined", json_object_size(kernel->declined));
     json_object_foreach(kernel->declined, name, reason)
         hfi_frame_add_text(frame, name, hfi_part_text(json_string_value(reason)));
@@ -79,8 +81,7 @@ void
 hfi_request_send(hf_kernel *kernel, hfi_worker *worker, hfi_request *request) {
     const char *type = request->message.type;
     int executes = strcmp(type, "execute_request") == 0;
-    int instruments =
-        executes && (worker->role == HFI_CELL || kernel->execution.at_home);
+    int instruments = executes && (worker == kernel->cell || kernel->execution.at_home);
     int travels = executes && worker == kernel->home &&
                   kernel->execution.verdict.travel.kind != HFI_TRAVEL_NONE;
     hfi_frame frame;

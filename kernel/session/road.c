@@ -1,4 +1,4 @@
-/* road.c - the home road: an instrumented cell that the home itself runs.
+/* road.c - an instrumented cell that the home itself runs, or a fork of it.
  *
  * Under the built-in recorder a cell needs no process of its own. Where it names
  * objects that only the home has, or where decoding what it reaches would cost more
@@ -16,8 +16,20 @@
  * was rejected: it would cost what this road is there to save; an idle home has
  * committed already.
  *
- * The road doesn't lead here for %%isolated, which asks for a fresh process. One
- * thread.
+ * Where a process can't record the cell and be the home afterwards, as under Score-P,
+ * the home commits, and is asked for a fork of itself:
+ *
+ *     commit ──"fork"──► ask ──"forked" (pid)──► request ──► reply ──► publish, adopt
+ *                         │                         │
+ *                         └─"forked" (error)────────┴─"declined"──► a clean process
+ *
+ * From its request on the fork is a cell worker like any other (handover.c), except
+ * that it has the notebook already. What it needs for that is committed, so a clean
+ * process can take its place at any time before the cell begins: where the home finds
+ * that a fork would lack something, where the fork finds that its cell needs a start of
+ * Python, and where the fork dies (death.c).
+ *
+ * One thread.
  */
 #include "session/session.h"
 
@@ -34,22 +46,76 @@ hfi_road_ask(hf_kernel *kernel, hfi_frame *frame) {
     hfi_frame_add_flag(frame, "isolated", kernel->execution.verdict.isolated);
 }
 
-int
-hfi_road_is_home(hf_kernel *kernel, const msgpack_object *reply) {
-    hfi_part road = hfi_map_part(reply, "road");
-    hfi_part reason = hfi_map_part(reply, "road_reason");
+static void
+note_reason(hf_kernel *kernel, hfi_part reason) {
     hfi_textbuf_clear(&kernel->execution.road_reason);
     hfi_textbuf_append(&kernel->execution.road_reason, reason.data, reason.size);
-    return road.size == strlen("home") && memcmp(road.data, "home", road.size) == 0;
 }
 
-void
-hfi_road_start(hf_kernel *kernel) {
+static void
+start_at_home(hf_kernel *kernel) {
     kernel->phase = HFI_PHASE_HOME;
     kernel->execution.at_home = 1;
     hfi_rollback_make(kernel);
     kernel->execution.sent_ns = hfi_clock_ns();
     hfi_request_send(kernel, kernel->home, kernel->running);
+}
+
+/* ---- a fork of the home --------------------------------------------------------- */
+
+static void
+ask_fork(hf_kernel *kernel) {
+    hf_error error = HF_ERROR_INIT;
+    long long id = ++kernel->next_id;
+    if (hfi_crew_split(kernel, HFI_FORKED, id, &kernel->cell, &error) != HF_OK) {
+        kernel->cell = NULL;
+        note_reason(kernel, hfi_part_text(error.message));
+        hfi_handover_start_cell(kernel);
+        return;
+    }
+    kernel->cell->ready =
+        1; /* it has the notebook, and no other work before its cell */
+    kernel->phase = HFI_PHASE_CELL;
+    kernel->execution.fork_id = id;
+}
+
+void
+hfi_road_forked(hf_kernel *kernel, const msgpack_object *map) {
+    long long id = hfi_map_integer(map, "id", 0);
+    if (kernel->running == NULL || kernel->cell == NULL || id == 0 ||
+        kernel->execution.fork_id != id)
+        return; /* the cell was interrupted, and the fork leaves by itself */
+    pid_t pid = (pid_t)hfi_map_integer(map, "pid", 0);
+    kernel->execution.fork_id = 0;
+    if (pid <= 0) {
+        hfi_road_declined(kernel, hfi_map_part(map, "error"));
+        return;
+    }
+    kernel->cell->pid = pid;
+    hfi_handover_send_cell(kernel);
+}
+
+void
+hfi_road_declined(hf_kernel *kernel, hfi_part reason) {
+    if (kernel->execution.started)
+        return;
+    note_reason(kernel, reason);
+    hfi_handover_release_cell(kernel);
+    hfi_handover_start_cell(kernel);
+}
+
+/* ---- which ---------------------------------------------------------------------- */
+
+void
+hfi_road_start(hf_kernel *kernel, const msgpack_object *reply) {
+    hfi_part road = hfi_map_part(reply, "road");
+    note_reason(kernel, hfi_map_part(reply, "road_reason"));
+    if (hfi_part_equal(road, hfi_part_text("home")))
+        start_at_home(kernel);
+    else if (hfi_part_equal(road, hfi_part_text("fork")) && kernel->home != NULL)
+        ask_fork(kernel);
+    else
+        hfi_handover_start_cell(kernel);
 }
 
 void

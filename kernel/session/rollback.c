@@ -60,7 +60,8 @@ hfi_rollback_make(hf_kernel *kernel) {
     if (kernel->home == NULL || kernel->home->control == NULL ||
         rollback->state == HFI_ROLLBACK_WAKING)
         return;
-    if (hfi_crew_protect(kernel, ++kernel->next_id, &worker, &error) != HF_OK) {
+    if (hfi_crew_split(kernel, HFI_SLEEPER, ++kernel->next_id, &worker, &error) !=
+        HF_OK) {
         hfi_log("rollback: %s", error.message);
         return; /* the one before, if there is one, is better than none */
     }

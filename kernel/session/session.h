@@ -66,6 +66,7 @@ typedef struct hfi_execution {
     int observed;            /* the monitor's log has it (observe.c) */
     const char *fate;        /* the error that ended it, where that is ours; or NULL */
     int at_home;             /* instrumented, and the home runs it (road.c) */
+    long long fork_id;       /* the home is asked for the cell's process; 0: no */
     hfi_textbuf road_reason; /* why it took the road that it took; may be empty */
     hfi_textbuf trace;       /* where a recording is open; empty: nowhere */
     hfi_textbuf guardian;    /* the program that writes it when its process is dead */
@@ -341,6 +342,10 @@ int hfi_handover_holds(const hf_kernel *kernel, const hfi_worker *worker);
 void hfi_handover_settled(hf_kernel *kernel, int64_t generation);
 /* The cell worker is gone: nobody answers its comm messages any more. */
 void hfi_handover_forget_cell(hf_kernel *kernel);
+/* The same of one that lives: it is to leave. */
+void hfi_handover_release_cell(hf_kernel *kernel);
+/* A cell worker is there for the running cell, and gets its request. */
+void hfi_handover_send_cell(hf_kernel *kernel);
 /* An interrupt before the cell worker has started the cell. */
 void hfi_handover_cancel(hf_kernel *kernel);
 /* When nothing is to be done, let the home commit. */
@@ -374,12 +379,16 @@ int hfi_rollback_replied(hf_kernel *kernel, const hfi_worker *worker,
 /* The fork that was to commit is done, or dead. */
 void hfi_rollback_end(hf_kernel *kernel, int is_saved);
 
-/* road.c: instrumented cells that the home runs */
-/* Put the question into a commit's frame: three keys. */
+/* road.c: instrumented cells that the home runs, or a fork of it */
+/* Put the question into a commit's frame: four keys. */
 void hfi_road_ask(hf_kernel *kernel, hfi_frame *frame);
-/* The answer, whose reason is kept for the client. */
-int hfi_road_is_home(hf_kernel *kernel, const msgpack_object *reply);
-void hfi_road_start(hf_kernel *kernel);
+/* Start the cell on the road that the answer names; its reason is kept for the client.
+ */
+void hfi_road_start(hf_kernel *kernel, const msgpack_object *reply);
+/* {op: "forked"} of the home */
+void hfi_road_forked(hf_kernel *kernel, const msgpack_object *map);
+/* The cell's process, which has not begun it, says why it has to be another one. */
+void hfi_road_declined(hf_kernel *kernel, hfi_part reason);
 void hfi_road_replied(hf_kernel *kernel, const msgpack_object *reply);
 
 /* timeline.c: the generations that are kept, undo and its like */
@@ -498,9 +507,9 @@ HF_CHECK hf_status hfi_crew_start(hf_kernel *kernel, int is_bare, hf_error *rete
 void hfi_crew_end(hf_kernel *kernel);
 HF_CHECK hf_status hfi_crew_fork(hf_kernel *kernel, hfi_role role,
                                  hfi_worker **ret_worker, hf_error *reterr);
-/* A sleeping fork of the main worker. */
-HF_CHECK hf_status hfi_crew_protect(hf_kernel *kernel, long long id,
-                                    hfi_worker **ret_sleeper, hf_error *reterr);
+/* A fork of the main worker. */
+HF_CHECK hf_status hfi_crew_split(hf_kernel *kernel, hfi_role role, long long id,
+                                  hfi_worker **ret_fork, hf_error *reterr);
 /* The template has forked it. */
 void hfi_crew_forked(hfi_worker *worker, pid_t pid);
 /* How long a worker may take from its fork until it is ready. */

@@ -115,14 +115,20 @@
  *      or "")}, and declined: {name: reason}.
  *      With `code`, which is an instrumented cell's, the home says which road it is to
  *      take. `cell_road` is what the cell itself chose, or ""; `road` what the kernel
- *      was started with: "auto", "map" or "home". The reply has road: "home" where the
- *      home is to run the cell, and road_reason, which may be missing. Where that needs
- *      no commit nothing is saved, and the reply has no `declined`.
+ *      was started with: "auto", "in-process", "forked" or "isolated", or their older
+ *      names. The reply has road: "home" where the home is to run the cell, or "fork"
+ *      where a fork of it is, and road_reason, which may be missing. In the home
+ *      nothing needs to be saved, and the reply has no `declined`.
  *   -> {op: "protect", id} + 3 fds
  *      Make a fork that sleeps, whose channel and pipes these are. Answered by
  *   <- {op: "protected", id, pid, seconds (of processors), obstacle: str}
  *      or {op: "protected", id, pid: 0, error}
  *      With an obstacle the fork can't be the main worker, and will commit instead.
+ *   -> {op: "fork", id} + 3 fds
+ *      Make a fork that runs the cell whose commit was published, as a cell worker
+ *      does; channel and pipes are its. It sends no "ready". Answered by
+ *   <- {op: "forked", id, pid}
+ *      or {op: "forked", id, pid: 0, error: why a clean process has to run it}
  *   -> {op: "published", generation}
  *      The frontend published it: the home holds it, says
  *   <- {op: "settled", generation}
@@ -194,19 +200,26 @@
  *
  * A cell worker runs one execute_request and exits after its reply was sent: the
  * frontend closes its end when it has it, then the worker leaves by _exit. Its request
- * has instrument: {arguments: [str], declined: {name: reason}, isolated: bool}. It
- * opens the snapshot, binds, opens the recorder unless isolated, runs, closes the
- * recorder, prepares a commit, and replies with `prepared`, `trace` (the experiment
- * directory), and report: {seconds_in, seconds_run, seconds_out, bytes_mapped,
- * bytes_copied, bytes_shared, copy_faults, names_bound, names_decoded, names_skipped,
- * names_saved, names_declined, names_examined, names_encoded, events, events_lost,
- * events_rewound, flushes (of full event buffers), seconds_flushed, reason (why
- * everything was bound and examined, or ""),
- * bytes_prepared and bytes_populated (buffers copied, or with their page tables
- * filled, before the cell), bytes_stocked (memory for its new data), seconds_prepared,
- * written: [key of the code, name ...] where a cell wrote without showing it, for the
- * home}, plus lost: {name: reason} for names made by the cell that can't be carried. If
- * it dies before its reply nothing was published: the state is as before the cell.
+ * has instrument: {arguments: [str], declined: {name: reason}, isolated: bool,
+ * road_reason: str}. It opens the snapshot, binds, opens the recorder unless isolated,
+ * runs, closes the recorder, prepares a commit, and replies with `prepared`, `trace`
+ * (the experiment directory), and report: {seconds_in, seconds_run, seconds_out,
+ * bytes_mapped, bytes_copied, bytes_shared, copy_faults, names_bound, names_decoded,
+ * names_skipped, names_saved, names_declined, names_examined, names_encoded, events,
+ * events_lost, events_rewound, flushes (of full event buffers), seconds_flushed, reason
+ * (why everything was bound and examined, or ""), bytes_prepared and bytes_populated
+ * (buffers copied, or with their page tables filled, before the cell), bytes_stocked
+ * (memory for its new data), seconds_prepared, written: [key of the code, name ...]
+ * where a cell wrote without showing it, for the home}, plus names_lost: {name: reason}
+ * for what the cell made and can't be carried. If it dies before its reply nothing was
+ * published: the state is as before the cell.
+ *
+ * A fork of the home that runs a cell has nothing to open and to bind. Instead of the
+ * cell it may answer the request by
+ *   <- {op: "declined", reason}
+ * where only a process that starts anew can run it: then a cell worker gets it. Its
+ * report has besides names_gone: [name], which the home is to forget, and settings:
+ * bin, what it is to set (settings/census.py).
  *
  * Where saving fails, the report of either (commit, or the cell's reply) has error:
  * "NAME: text" instead, and `prepared` is absent. The name of a full store is

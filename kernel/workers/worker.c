@@ -160,7 +160,8 @@ close_pair:
 
 const char *
 hfi_role_name(hfi_role role) {
-    static const char *const names[] = {"home", "cell", "assistant", "sleeper"};
+    static const char *const names[] = {"home", "cell", "assistant", "sleeper",
+                                        "forked"};
     return names[role];
 }
 
@@ -218,13 +219,12 @@ hfi_worker_fork(hfi_template *template, hfi_role role, int is_bare,
 }
 
 hf_status
-hfi_worker_protect(hfi_template *template, hfi_worker *worker, long long id,
-                   hfi_worker **ret_sleeper, hf_error *reterr) {
+hfi_worker_split(hfi_template *template, hfi_worker *worker, hfi_role role,
+                 long long id, hfi_worker **ret_fork, hf_error *reterr) {
     hfi_frame frame;
-    hfi_frame_init(&frame, "protect", 1);
+    hfi_frame_init(&frame, role == HFI_SLEEPER ? "protect" : "fork", 1);
     hfi_frame_add_integer(&frame, "id", id);
-    return ask_consume(template, worker->control, &frame, HFI_SLEEPER, ret_sleeper,
-                       reterr);
+    return ask_consume(template, worker->control, &frame, role, ret_fork, reterr);
 }
 
 hfi_worker *

@@ -10,7 +10,13 @@
 #include "workers/control.h"
 #include "workers/stream.h"
 
-typedef enum hfi_role { HFI_HOME, HFI_CELL, HFI_ASSISTANT, HFI_SLEEPER } hfi_role;
+typedef enum hfi_role {
+    HFI_HOME,
+    HFI_CELL,
+    HFI_ASSISTANT,
+    HFI_SLEEPER, /* a fork of the home that may be needed */
+    HFI_FORKED,  /* a fork of the home that runs a cell */
+} hfi_role;
 
 /* As the control channel calls it. */
 const char *hfi_role_name(hfi_role role);
@@ -68,10 +74,10 @@ int hfi_template_end(hfi_template *template, int timeout_ms);
  * until hfi_worker_forget. */
 HF_CHECK hf_status hfi_worker_fork(hfi_template *template, hfi_role role, int is_bare,
                                    hfi_worker **ret_worker, hf_error *reterr);
-/* Ask a worker for a sleeping fork of itself, in the same way. */
-HF_CHECK hf_status hfi_worker_protect(hfi_template *template, hfi_worker *worker,
-                                      long long id, hfi_worker **ret_sleeper,
-                                      hf_error *reterr);
+/* Ask a worker for a fork of itself, in the same way: HFI_SLEEPER or HFI_FORKED. */
+HF_CHECK hf_status hfi_worker_split(hfi_template *template, hfi_worker *worker,
+                                    hfi_role role, long long id, hfi_worker **ret_fork,
+                                    hf_error *reterr);
 /* Send what each worker gets first: a sleeping fork when it is to wake. */
 HF_CHECK hf_status hfi_worker_begin(hfi_worker *worker, hf_error *reterr);
 /* {op: "forked"} and {op: "exited"} from the template; NULL for a stranger. */

@@ -33,7 +33,7 @@ test_instrumented(void) {
          "--noinstrumenter --mpp=mpi", true},
         {"%%execute_with_scorep fast\n%time x", HFI_RUN_INSTRUMENTED, 0,
          "%%execute_with_scorep takes no argument but "
-         "--road=auto|in-process|isolated; ignored: "
+         "--road=auto|in-process|forked|isolated; ignored: "
          "fast\n",
          "# %%execute_with_scorep fast\n%time x", "--noinstrumenter --mpp=mpi", false},
         {"%%execute_with_scorep", HFI_ANSWER, 0,

@@ -107,6 +107,11 @@ class Table:
             self._know(owner, number, place)
         return owner
 
+    def begin_anew(self) -> None:
+        """In a fork: what is there by now was made by its parent, which has it."""
+        self._made.clear()
+        self._given.clear()
+
     # ---- between the processes of a kernel
 
     def arrive(self, number: int, fd: int) -> None:
@@ -133,6 +138,11 @@ class Table:
         fd = owner.fileno()
         self._given[number] = offset_of(fd), os.get_blocking(fd)
         return fd
+
+    def lend_all(self) -> None:
+        """Before a fork, which has them all."""
+        for number in list(self._objects):
+            self.give(number)
 
     def taken_back(self, *, adopted: bool) -> None:
         """The process that we gave descriptors to is done with them.

@@ -21,6 +21,7 @@ PREFIX = "_holdfast_widget_"
 _OWN = ("_trait_values", "_trait_notifiers", "_trait_validators", "_cross_validation_lock")
 
 _leaving = False  # this process ends now, and what answers for its widgets is the home
+_staying: frozenset[str] = frozenset()  # comms of widgets that the home has
 
 
 def _instances() -> dict[str, t.Any]:
@@ -28,12 +29,19 @@ def _instances() -> dict[str, t.Any]:
     return getattr(sys.modules.get("ipywidgets.widgets.widget"), "_instances", {})
 
 
+def stay() -> None:
+    """In a fork of the home: it answers for those that there are, and has them."""
+    global _staying
+    _staying = frozenset(_instances())
+
+
 def leave(namespace: dict[str, t.Any]) -> None:
-    """In a cell worker, before the last save: name all widgets."""
+    """In a cell worker, before the last save: name all widgets that it made."""
     global _leaving
     _leaving = True
-    for number, widget in enumerate(_instances().values()):
-        namespace[f"{PREFIX}{number}"] = widget
+    for number, (key, widget) in enumerate(_instances().items()):
+        if key not in _staying:
+            namespace[f"{PREFIX}{number}"] = widget
 
 
 def left(declined: dict[str, str]) -> dict[str, str]:
@@ -58,7 +66,7 @@ class _Widgets(Codec):
     types = ("ipywidgets.widgets.widget.Widget",)
 
     def reduce(self, value: t.Any, pickler: t.Any) -> t.Any:
-        if not _leaving:
+        if not _leaving or getattr(value.comm, "comm_id", None) in _staying:
             raise ValueError("a widget stays in the notebook's own process, which answers for it")
         from traitlets import EventHandler
 

@@ -203,6 +203,11 @@ def _absent(found: Installation) -> frozenset[str]:
     return found.adapters - _NEED_NO_PLACE - {_COMPILER}
 
 
+def is_loaded() -> bool:
+    """Whether Score-P is in this process, which it can't leave."""
+    return _loaded or _preloaded
+
+
 def needs_start() -> bool:
     """Whether the options ask for what must be there when a process starts. RuntimeError: see
     `find`."""

@@ -158,7 +158,12 @@ class Cell(Worker):
 
     def _hand_in(self, code: str, instrument: Frame) -> dict[str, t.Any]:
         """Bind the committed state; the first part of the report."""
-        report: dict[str, t.Any] = {"reason": "", "events": 0}
+        report: dict[str, t.Any] = {
+            "reason": "",
+            "events": 0,
+            "road": "map",
+            "road_reason": instrument.get("road_reason", ""),
+        }
         self.not_carried = dict(instrument.get("declined") or {})
         if self.session is None:
             return report

@@ -24,6 +24,7 @@ from . import preparation
 from .absent import told
 from .analysis.touched import Touched
 from .control import VERSION, Frame
+from .forked import Forked
 from .imports import ImportTeller
 from .ipython import results
 from .process import trim_heap
@@ -31,7 +32,7 @@ from .remaking import remake
 from .requests import Worker
 from .road import Road
 from .rollback import Rollback
-from .settings import figures, state
+from .settings import census, figures, state
 from .subshells import Subshells, SubshellThread
 from .template import is_library
 
@@ -89,6 +90,7 @@ class Home(Worker):
             self.shell.saw_code = self.touched.ran
         self.road = Road(self, is_service)
         self.rollback = Rollback(self)
+        self.forked = Forked(self)
         self._requested = False  # a request runs
         self.subshells = Subshells(self.serve_aside, self.interrupts)
 
@@ -126,6 +128,8 @@ class Home(Worker):
             self.touched.begin(code)
             self.touched.asked(str(message["content"].get("user_expressions") or ""))
         self._make_writable(code)
+        if self.forked.is_one:
+            return await self.forked.run(frame, message, super().execute)
         if "instrument" in frame:
             return await self.road.run(frame, message, super().execute)
         self.travel = frame.get("travel")
@@ -152,6 +156,11 @@ class Home(Worker):
                 await super()._handle(frame)
             finally:
                 self._requested = False
+        elif frame.get("op") == "fork":
+            with self.subshells.still():
+                is_fork = self.forked.make(frame)
+            if is_fork:
+                await self.forked.serve()
         else:
             with self.subshells.still():
                 await super()._handle(frame)
@@ -212,13 +221,17 @@ class Home(Worker):
         if made:  # else this is the fork, which woke
             self.channel.send("protected", id=frame["id"], **made)
 
-    def begin_anew(self) -> None:
-        """Be the main worker, which this process is the fork of."""
+    def begin_fork(self) -> None:
+        """Be a process of its own, which is a fork of the main worker."""
         self.subshells = Subshells(self.serve_aside, self.interrupts)
-        self.shell.runs = []  # the frontend tells of all
         for finder in sys.meta_path:
             if isinstance(finder, ImportTeller):
                 finder.begin_anew()
+
+    def begin_anew(self) -> None:
+        """Be the main worker, which this process is the fork of."""
+        self.begin_fork()
+        self.shell.runs = []  # the frontend tells of all
         self.channel.send("ready", version=VERSION, pid=os.getpid())
 
     # ---- requests of the frontend without user code
@@ -234,33 +247,8 @@ class Home(Worker):
         if stays is not None:
             self.channel.send("reply", report={}, **stays, **reply)
             return
-        self._committed_state = state.capture(self.shell)
-        self.shell.patches.collect()
-        if self.subshells.busy:
-            self.touched.anything(_SUBSHELL_RAN)
-        touched, reason = self.touched.take()
-        if touched is not None:
-            touched.update(filter(is_patch, self.shell.user_ns))
-        touched = self._begin_lending(frame, touched)
-        try:
-            saved = self.names.save(
-                self.shell.user_ns,
-                hidden=results.hidden_names(self.shell),
-                touched=touched,
-                holders=results.holders(self.shell),
-                verify=verify.is_on(),
-                extra={
-                    "state": state.pack(self._committed_state),
-                    "results": results.capture(self.shell),
-                    "written": self._learnt,
-                    "lost": self._still_lost(),
-                    "program": sys.implementation.cache_tag,  # who can read the encodings
-                    "history": self.shell.history_manager.session_number,
-                },
-            )
-        finally:
-            self.shell.patches.withdraw()
-        verify.tell(saved, self.touched.cells())
+        lending.desk.durable, lending.desk.left_out = bool(frame.get("durable")), False
+        saved, _, reason = self.save()
         self.touched.learn(saved.pop("code"), saved.pop("held"))
         self.touched.count_strays()
         if saved["prepared"] is not None:
@@ -283,6 +271,39 @@ class Home(Worker):
         self.channel.send("reply", declined=declined, report=self.last_commit, **reply)
         self._note_owed(saved["saved"])
 
+    def save(self) -> tuple[dict[str, t.Any], set[str] | None, str]:
+        """Prepare a commit of what changed since the last one: what Names.save() tells, the names
+        that can have been touched, and why they are all."""
+        self._committed_state = state.capture(self.shell)
+        self.shell.patches.collect()
+        if self.subshells.busy:
+            self.touched.anything(_SUBSHELL_RAN)
+        touched, reason = self.touched.take()
+        if touched is not None:
+            touched.update(filter(is_patch, self.shell.user_ns))
+            if lending.desk.durable:  # also what is owed
+                touched |= self._owed
+        try:
+            saved = self.names.save(
+                self.shell.user_ns,
+                hidden=results.hidden_names(self.shell),
+                touched=touched,
+                holders=results.holders(self.shell),
+                verify=verify.is_on(),
+                extra={
+                    "state": state.pack(self._committed_state),
+                    "results": results.capture(self.shell),
+                    "written": self._learnt,
+                    "lost": self._still_lost(),
+                    "program": sys.implementation.cache_tag,  # who can read the encodings
+                    "history": self.shell.history_manager.session_number,
+                },
+            )
+        finally:
+            self.shell.patches.withdraw()
+        verify.tell(saved, self.touched.cells())
+        return saved, touched, reason
+
     def _tell_stays(self, declined: t.Mapping[str, str]) -> None:
         """Of what ended a process that tried to save it, once."""
         stays = {name: why for name, why in declined.items() if _trial.is_kept(why)}
@@ -303,12 +324,6 @@ class Home(Worker):
             self.touched.learn(bound["code"])
             self.touched.anything(_RETRIED)
         return text
-
-    def _begin_lending(self, frame: Frame, touched: set[str] | None) -> set[str] | None:
-        """What a commit is to look at: what is owed, too, where it must hold the bytes."""
-        desk = lending.desk
-        desk.durable, desk.left_out = bool(frame.get("durable")), False
-        return touched | self._owed if desk.durable and touched is not None else touched
 
     def _note_owed(self, names: t.Iterable[str]) -> None:
         """Ask for a commit with the bytes, once there is time, if memory was left out."""
@@ -367,8 +382,11 @@ class Home(Worker):
     def op_adopt(self, frame: Frame) -> None:
         """A cell worker's commit was published: take over what changed."""
         shell = self.shell
-        self.last_report = self.road.told(frame.get("report"))
+        self.last_report = frame.get("report") or {}
         self.lost |= self.last_report.pop("names_lost", {})
+        settings = self.last_report.pop("settings", b"")
+        for name in self.last_report.pop("names_gone", ()):
+            self.shell.user_ns.pop(name, None)
         if self.last_report.pop("raised", False):
             _forget_last_error()
         handles.table.taken_back(adopted=True)
@@ -385,6 +403,8 @@ class Home(Worker):
             if memory is not None:
                 results.restore_results(shell, memory)
             self.touched.learn({})
+        if settings:  # the environment, which some depend on, is there
+            census.apply(settings)
         number = frame.get("execution_count")
         if number is not None and frame.get("store_history", True):
             results.store_input(shell, number, frame.get("code", ""), memory)
@@ -401,6 +421,7 @@ class Home(Worker):
             adopted["code"] |= part["code"]
         self.touched.learn(adopted["code"])
         self.shell.patches.apply((*adopted["changed"], *adopted["removed"]))
+        figures.settle(self.shell)
         if widgets.arrive(self.shell.user_ns, adopted["changed"]):
             self.touched.anything(_WIDGETS_CAME)
         _tell_apart(adopted["apart"])

@@ -53,7 +53,7 @@ def die_with(parent: int) -> None:
 class Forks:
     """What Python's hooks for forks have to know of the fork that runs them."""
 
-    makes_rollback = False  # it goes on as the process that it is a fork of
+    goes_on = False  # as the worker that it is a fork of
 
 
 def adopt_orphans() -> None:

@@ -24,7 +24,7 @@ from holdfast.scorep.children import follow
 
 from .control import Frame
 from .ipython import frames
-from .settings import figures, tables, tensors
+from .settings import census, figures, tables, tensors
 from .usage import Usage, event_cost
 
 _OFF = {"off", "0", "no", "false"}  # of HOLDFAST_VERDICT: the line below a cell
@@ -39,7 +39,7 @@ class Recording:
         scorep.install_alias()
         self._shell = shell
         self._recorder = importlib.import_module("holdfast._recorder")
-        for module in (figures, tables, tensors):  # they may run at an import of the cell's
+        for module in (figures, tables, tensors, census):  # they may run at an import of the cell's
             self._recorder.exclude(module.__file__)
         frames.leave_out(self._recorder)
         self._experiment = ""  # absolute; "" where nothing is recorded

@@ -1,20 +1,25 @@
 """Which way a recorded or isolated cell is run, and the recording of those that run here.
 
-There are two ways:
+There are three ways:
 
 in-process
     The main worker runs the cell itself, while a sleeping fork of it is the rollback (rollback.py). The
     cell has everything that the notebook has, by construction: every object, module, setting, thread
     and child. Nothing is encoded, bound or adopted. This is what `auto` chooses.
+forked
+    A fork of the main worker runs it, and what it changed is adopted (forked.py). It has on its way in all
+    that the notebook has. `auto` chooses it where Score-P records, which can be initialized only once in a
+    process, and where the notebook's own recording is open.
 isolated
-    A clean process runs it, with the variables bound from the store. Score-P needs that, since it can
-    be initialized only once in a process.
+    A clean process runs it, with the variables bound from the store. It is taken in place of a fork
+    where that can't be (threads, a GPU in use), and where Score-P's adapters must be loaded when a
+    process starts.
 
 The main worker is asked with the commit that an isolated cell begins with. The wish is that of the cell
 (`%%execute_with_scorep --road=...`), else of the session (`HOLDFAST_ROAD` in the environment), else of
-the kernel (`--road`). `home` and `map` are older names of the two.
+the kernel (`--road`). `home` and `map` are older names of the first and the last.
 
-Everything that a user sees is the same both ways: the recording is the same code (recording.py), `exit`
+Everything that a user sees is the same whichever it is: the recording is the same code (recording.py), `exit`
 leaves the notebook alone, and the history has the cell as it was written. The main worker's own threads
 are marked as none of the program's.
 """
@@ -36,6 +41,7 @@ if t.TYPE_CHECKING:
 _ROADS = {
     "auto": "auto",
     "in-process": "home",
+    "forked": "fork",
     "isolated": "map",
     "home": "home",
     "map": "map",
@@ -58,6 +64,7 @@ class Road:
         self._shell = home.shell
         self._is_service = is_service
         self._reason = ""
+        self._road = ""
 
     @functools.cached_property
     def _recording(self) -> Recording:
@@ -66,34 +73,46 @@ class Road:
 
         return Recording(self._shell)
 
+    def prepare(self) -> None:
+        """Before a fork, which then needn't: load what records."""
+        self._recording.is_open()
+
     # ---- which road
 
     def choose(self, frame: Frame) -> Frame | None:
         """The answer to a request for a commit, where the cell stays and none is needed."""
-        self._reason = ""
+        self._reason = self._road = ""
         if "code" not in frame:  # a commit for its own sake
             return None
         from holdfast.scorep import loading
 
-        if loading.is_chosen() and not frame.get("isolated"):
-            self._reason = "Score-P records, which it does once in a process"
-            return None
         road, self._reason = self._wish(frame)
-        if road == "auto" and not frame.get("isolated") and self._recording.is_open():
+        records = not frame.get("isolated")
+        if records and loading.is_chosen() and road in ("auto", "home"):
+            self._reason = "Score-P records, which it does once in a process"
+            road = "fork"
+        elif records and road == "auto" and self._recording.is_open():
             self._reason = "the notebook's own recording is open, and a process has one at a time"
-            road = "map"
-        return self._stay() if road != "map" else None
+            road = "fork"
+        self._road = road
+        return {"road": "home", **self._why()} if road in ("auto", "home") else None
 
     def saved(self) -> Frame:
         """What a commit's answer has to tell of the road."""
+        return {"road": "fork", **self._why()} if self._road == "fork" else self._why()
+
+    def _why(self) -> Frame:
         return {"road_reason": self._reason} if self._reason else {}
 
-    def told(self, report: Frame | None) -> Frame:
-        """A cell worker's report, with the road that its cell took."""
-        return {**report, "road": "map", "road_reason": self._reason} if report else {}
-
-    def _stay(self) -> Frame:
-        return {"road": "home", "road_reason": self._reason}
+    def needs_restart(self, instrument: Frame) -> bool:
+        """In a fork: whether the cell needs a process that starts with what records it."""
+        arguments = instrument.get("arguments") or []
+        if instrument.get("isolated", False) or not arguments:
+            return False
+        try:
+            return self._recording.needs_restart(arguments)
+        except (OSError, RuntimeError):
+            return False  # told when the recording is opened
 
     def _wish(self, frame: Frame) -> tuple[str, str]:
         """The road that somebody chose, and who did."""
@@ -102,7 +121,7 @@ class Road:
             return _ROADS.get(chosen, "auto"), f"--road={chosen}"
         chosen = os.environ.get("HOLDFAST_ROAD")
         if chosen and chosen not in _ROADS:
-            return "map", f"HOLDFAST_ROAD={chosen} is none of auto, in-process, isolated"
+            return "map", f"HOLDFAST_ROAD={chosen} is none of auto, in-process, forked, isolated"
         if chosen:
             return _ROADS[chosen], f"HOLDFAST_ROAD={chosen}"
         chosen = frame.get("road", "auto")
@@ -120,12 +139,13 @@ class Road:
         """Record the cell while `execute` runs it; the reply's fields, as a cell worker's."""
         from .recording import refuse
 
-        report: Frame = {"road": "home", "road_reason": self._reason, "reason": ""}
+        instrument = frame["instrument"]
+        reason = instrument.get("road_reason", "")
+        report: Frame = {"road": "home", "road_reason": reason, "reason": ""}
         started = time.perf_counter()
         for thread in threading.enumerate():
             if self._is_service(thread):
                 thread.pydev_do_not_trace = True  # type: ignore[attr-defined]
-        instrument = frame["instrument"]
         try:
             if not instrument.get("isolated", False):
                 self._recording.open(instrument.get("arguments") or [])

@@ -19,6 +19,7 @@ code they run. Pools of libraries that handle forks themselves don't count; Open
 from __future__ import annotations
 
 import asyncio
+import bisect
 import contextlib
 import ctypes
 import os
@@ -126,6 +127,7 @@ class _Maps:
                 if "x" in fields[1] and path.startswith("/"):
                     start, end = fields[0].split("-")
                     self._code.append((int(start, 16), int(end, 16), path))
+        self._starts = [start for start, _, _ in self._code]  # in the order of their addresses
 
     def device(self) -> str:
         """A device whose memory is mapped, or ""."""
@@ -136,8 +138,10 @@ class _Maps:
         library itself. "" where that can't be seen."""
         owner = ""
         for address in _stack(task):
-            for start, end, path in self._code:
-                if start <= address < end and not _is(path, "libc.") and not _is(path, "ld-"):
+            place = bisect.bisect_right(self._starts, address) - 1
+            if place >= 0 and address < self._code[place][1]:
+                path = self._code[place][2]
+                if not _is(path, "libc.") and not _is(path, "ld-"):
                     owner = path
         return owner
 
@@ -174,14 +178,14 @@ class Rollback:
 
     def __init__(self, home: Home):
         self._home = home
-        self._threads = Threads()
+        self.threads = Threads()
         self._reaper = os.getppid()
 
     def make(self, control: int, stdout: int, stderr: int) -> Frame:
         """Fork; what the frontend is told of it. Takes the descriptors. In a fork that wakes the
         call returns as well: the process is the main worker then, or has ended."""
         home, started = self._home, _processor_seconds()
-        obstacle = self._threads.obstacle()
+        obstacle = self.threads.obstacle()
         spares = home.shell.health.spares
         moves = (
             (control, home.channel.fileno()),
@@ -193,14 +197,14 @@ class Rollback:
         wakeup = signal.set_wakeup_fd(-1)
         signal.set_wakeup_fd(wakeup)
         state = random.getstate()
-        Forks.makes_rollback = True  # in the fork, when its hooks run
+        Forks.goes_on = True  # in the fork, when its hooks run
         try:
             with home.shell.history_manager.at_rest():
                 pid = _store._sleep_in_fork(home.session, moves, self._kept(), self._reaper)
         except (OSError, _store.Error) as error:
             return {"pid": 0, "error": str(error)}
         finally:
-            Forks.makes_rollback = False
+            Forks.goes_on = False
             for fd in (control, stdout, stderr):
                 with contextlib.suppress(OSError):
                     os.close(fd)

@@ -9,7 +9,8 @@ many costs a little time; a name too few would be a wrong NameError. So wherever
 reach a variable without naming it, everything is bound, and the report says why:
 
 * `globals`, `locals`, `vars`, `dir`, `eval`, `exec`, frames, `inspect`, `__main__`, `In`/`Out`,
-  unpickling, which finds functions and classes of `__main__` by their names;
+  memory by its address, unpickling, which finds functions and classes of `__main__` by their names;
+* its own module, found by `__name__`;
 * query strings, which may be put together at run time (`df.query`, `df.eval`, `evaluate`);
 * the shell itself, where the user asks for it (`get_ipython()`) or has a variable for it;
 * modules of the user's own that look into the notebook (own_modules.py);
@@ -43,7 +44,7 @@ _LOOKS_AT_ALL = frozenset(
     f_locals f_back user_ns user_global_ns user_module runpy query evaluate run_cell run_code
     In Out _ih _oh __globals__ __builtins__ settrace setprofile _current_frames
     _current_exceptions gc tb_frame gi_frame cr_frame ag_frame last_value last_exc last_traceback
-    __subclasses__ __code__ pickle cloudpickle dill shelve read_pickle""".split()
+    __subclasses__ __code__ memmove memset from_address pickle cloudpickle dill shelve read_pickle""".split()
 )
 
 # Magics whose text tells what they reach.
@@ -55,6 +56,7 @@ _PLAIN_MAGICS = frozenset(
     alias_magic cp mv rm rmdir ll lf lk ldir lx more pinfo pinfo2 pdoc psource""".split()
 )
 
+_FINDS_MODULES = frozenset(("modules", "import_module"))
 _MAGIC_CALLS = frozenset(("run_line_magic", "run_cell_magic", "system", "getoutput"))
 _WORD = re.compile(r"[^\W\d]\w*")
 _STRING_MAX = 4096  # characters: longer ones are texts, not formulas
@@ -212,6 +214,8 @@ class Reach:
             dangerous = _LOOKS_AT_ALL.intersection(code.co_names)
             if dangerous:
                 self._all(f"the code uses {sorted(dangerous)[0]}")
+            if "__name__" in code.co_names and _FINDS_MODULES.intersection(code.co_names):
+                self._all("the code may look for its own module")
             self._all(imported_look_out(code))
             for constant in code.co_consts:
                 if isinstance(constant, types.CodeType):

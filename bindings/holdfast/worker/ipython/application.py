@@ -369,7 +369,7 @@ class WorkerApp(IPKernelApp):
         self.patch_io()
 
     def _after_fork(self) -> None:
-        if Forks.makes_rollback:
+        if Forks.goes_on:
             return
         self.wire.abandon()
         self.shell.health = None  # nothing of it is a worker's any more

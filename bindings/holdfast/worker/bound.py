@@ -1,0 +1,183 @@
+"""Variables that no codec carries, in a fork of the main worker: whether its cell changed them.
+
+The fork has them, its cell can use them, and what it changes of them ends with it. So each is looked
+at before and after the cell. A change shows, since both states are those of one process: the same
+objects, at the same places. What is looked at are plain values, the members of containers, the
+attributes of instances whose class is Python's, what functions hold, and how far a generator or an
+iterator has come. A lock shows whether it is held. Whatever else there is (a file, an extension's object) shows nothing of
+itself: there it counts that the cell's code can have reached it.
+
+Nothing is kept of what was looked at, and no code of the objects' own runs.
+"""
+
+from __future__ import annotations
+
+import _thread
+import collections
+import gc
+import types
+import typing as t
+
+_OBJECTS_MAX = 10_000  # looked at for one variable; beyond, nobody can tell
+_ALL_MAX = 100_000  # for all of them
+_ATOMS = frozenset((bool, int, float, complex, str, bytes, type(None), type(...), range))
+_HOLDERS = frozenset(
+    (list, tuple, set, frozenset, collections.deque, types.MethodType, types.CellType)
+)
+_SIZED = frozenset((list, tuple, set, frozenset, dict, collections.deque))
+_FIXED = (type, types.ModuleType, types.CodeType)  # they are carried, or a library's
+_STEPS = {types.GeneratorType: "gi", types.CoroutineType: "cr", types.AsyncGeneratorType: "ag"}
+_PIPED = frozenset((enumerate, zip, map, filter))
+_LOCKS = frozenset((_thread.LockType, _thread.RLock))
+_SLOT = types.MemberDescriptorType
+_WORD = object.__basicsize__ // 2
+
+_BEFORE = "the notebook goes on with the one of before"
+_MAYBE = "if the cell changed it, the notebook goes on with what it was before"
+_CHANGED = "the cell changed it, and the notebook goes on with what it was before"
+
+Look = list[tuple[t.Any, ...]]
+Seen = tuple[t.Any, t.Sequence[t.Any]]  # what one object shows of itself, and what it holds
+
+
+class Bound:
+    """Those of one namespace, before a cell.
+
+    Parameters
+    ----------
+    declined : mapping of str to str
+        Why each could not be carried.
+    namespace : dict
+        The notebook's variables.
+    """
+
+    def __init__(self, declined: t.Mapping[str, str], namespace: dict[str, t.Any]):
+        self._namespace = namespace
+        budget = Budget()
+        self._before = {
+            name: (id(namespace[name]), look(namespace[name], budget))
+            for name in declined
+            if name in namespace
+        }
+
+    def lost(
+        self, declined: t.Mapping[str, str], touched: t.Container[str] | None
+    ) -> dict[str, str]:
+        """After the cell: of what isn't carried what the cell made, bound anew or changed, and why.
+
+        Parameters
+        ----------
+        declined : mapping of str to str
+            Why each variable isn't carried now.
+        touched : container of str, optional
+            The variables that the cell's code can have reached; None for any.
+        """
+        found = {}
+        for name, why in declined.items():
+            ended = self._end_of(name, touched is None or name in touched)
+            if ended is not None:
+                found[name] = f"{why}; {ended}" if ended else why
+        return found
+
+    def _end_of(self, name: str, may_be_touched: bool) -> str | None:
+        """What became of one; None where nothing did."""
+        if name not in self._before:
+            return ""
+        place, before = self._before[name]
+        if id(self._namespace[name]) != place:
+            return _BEFORE
+        now = look(self._namespace[name])
+        if before is None or now is None:
+            return _MAYBE if may_be_touched else None
+        return _CHANGED if now != before else None
+
+    def gone(self) -> list[str]:
+        """After the cell: those that it deleted."""
+        return [name for name in self._before if name not in self._namespace]
+
+
+class Budget:
+    """How many objects may still be looked at."""
+
+    left = _ALL_MAX
+
+
+def look(value: object, budget: Budget | None = None) -> Look | None:
+    """What can be seen of a value and of all that it holds, to be compared with a later look; None
+    where something in it shows nothing of itself, or there is too much of it."""
+    most = min(_OBJECTS_MAX, _ALL_MAX if budget is None else budget.left)
+    seen: set[int] = set()
+    found: Look = []
+    work = [value]
+    while work:
+        one = work.pop()
+        kind = type(one)
+        if kind in _ATOMS:
+            found.append((kind, repr(one) if kind in (float, complex) else one))
+            continue
+        found.append((kind, id(one)))
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        is_small = len(seen) <= most and (kind not in _SIZED or len(one) <= most)  # type: ignore[arg-type]
+        shown = _look_at(one) if is_small else None
+        if budget is not None:
+            budget.left -= 1
+        if shown is None:
+            return None
+        found.append((shown[0],))
+        work.extend(shown[1])
+    return found
+
+
+def _look_at(one: t.Any) -> Seen | None:
+    kind = type(one)
+    if issubclass(kind, _FIXED):
+        return (), ()
+    if kind is dict:
+        return (), [*one, *one.values()]
+    if kind in _HOLDERS:
+        return (), gc.get_referents(one)
+    if kind is types.FunctionType:
+        return (), [one.__closure__, one.__defaults__, one.__kwdefaults__, one.__dict__]
+    if kind is types.BuiltinFunctionType:
+        return (), [one.__self__]
+    if kind in _STEPS:
+        return _look_at_steps(one, _STEPS[kind])
+    if kind in _PIPED:
+        _, inner, *state = one.__reduce__()
+        return (), [*inner, *state]
+    if kind.__module__ == "builtins" and hasattr(kind, "__length_hint__"):
+        return one.__length_hint__(), gc.get_referents(one)
+    if kind in _LOCKS:
+        return repr(one), ()
+    if kind is bytearray:
+        return bytes(one), ()
+    return _look_at_instance(one)
+
+
+def _look_at_steps(one: t.Any, prefix: str) -> Seen:
+    """A generator or its like: how far it is, and its variables."""
+    frame = getattr(one, prefix + "_frame")
+    if frame is None:
+        return "over", ()
+    waits = getattr(one, prefix + ("_yieldfrom" if prefix == "gi" else "_await"))
+    return frame.f_lasti, [waits, *frame.f_locals.values()]
+
+
+def _look_at_instance(one: t.Any) -> Seen | None:
+    """Its attributes, where they are all that it has."""
+    kind = type(one)
+    slots = [slot for base in kind.__mro__ for slot in vars(base).values() if type(slot) is _SLOT]
+    words = len(slots) + (kind.__weakrefoffset__ > 0) + (kind.__dictoffset__ > 0)
+    if kind.__itemsize__ or kind.__basicsize__ != object.__basicsize__ + words * _WORD:
+        return None  # C's code may keep there what nobody sees
+    held = []
+    for slot in slots:
+        try:
+            held.append(slot.__get__(one, kind))
+        except AttributeError:
+            held.append(slot.__name__)  # it isn't set
+    if kind.__dictoffset__:
+        held.append(object.__getattribute__(one, "__dict__"))
+    return (), held

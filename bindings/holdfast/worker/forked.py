@@ -1,0 +1,331 @@
+"""A recorded cell in a fork of the main worker.
+
+The fork has every object, module and setting of the notebook, by construction: nothing is decoded, bound
+or imported. It is no child of the main worker's, makes its own Score-P if that records, runs the cell
+with the main worker's own code, prepares a commit of what changed, as any cell's process does, and is
+gone by `_exit`: no exit handler and no finalizer of the notebook's objects runs in it. The main worker
+has committed before, so that both know what is unchanged, and adopts what differs.
+
+The way in loses nothing; the way home is the store's. So it is told by name
+
+* what the cell changed and no codec carries (`Bound`): the notebook has it as it was;
+* what it changed of the process and is in no list (settings/census.py).
+
+What belongs to a process and not to its memory is another one's: its number, its children, threads and
+POSIX locks. Where that would show, the cell runs in a clean process, and its line says why: `obstacle`.
+Timers are set anew; tasks of the event loop go on only while the cell awaits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import gc
+import io
+import os
+import random
+import select
+import selectors
+import signal
+import socket
+import stat
+import sys
+import time
+import traceback
+import typing as t
+
+from holdfast import _store
+from holdfast.codecs import handles, lending, widgets
+
+from .bound import Bound
+from .control import ChannelClosed, Frame
+from .footprint import footprint
+from .process import Forks
+from .settings import attributes, census
+from .stock import stock
+
+if t.TYPE_CHECKING:
+    from .home import Home
+
+_BUFFERED = frozenset((io.TextIOWrapper, io.BufferedWriter, io.BufferedRandom, io.BufferedRWPair))
+_NOT_FILES = ("/memfd:", "/dev/shm/holdfast-")  # the store, what is counted of the pipes
+_TIMERS = (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)
+_RESTART = "Score-P's adapters for it must be loaded when a process starts"
+
+
+class _Before:
+    """What a fork doesn't have as it was: the seed of `random`, timers, the loop's wakeup."""
+
+    def look(self) -> None:
+        """Right before it."""
+        self._random = random.getstate()
+        self._timers = [signal.getitimer(one) for one in _TIMERS]
+        self._wakeup = signal.set_wakeup_fd(-1)
+        signal.set_wakeup_fd(self._wakeup)
+
+    def restore(self) -> None:
+        """In the fork."""
+        random.setstate(self._random)
+        signal.set_wakeup_fd(self._wakeup)
+        for one, (left, interval) in zip(_TIMERS, self._timers, strict=True):
+            if left or interval:
+                signal.setitimer(one, left, interval)
+
+
+class Forked:
+    """Makes the forks of the main worker that run a cell; in one, the way of that.
+
+    Parameters
+    ----------
+    home : Home
+        The main worker.
+    """
+
+    def __init__(self, home: Home):
+        self._home = home
+        self._reaper = os.getppid()
+        self.is_one = False  # this process is a fork that runs a cell
+
+    # ---- in the main worker
+
+    def make(self, frame: Frame) -> bool:
+        """Fork, and tell the frontend; whether this is the fork."""
+        home = self._home
+        descriptors = home.channel.take_descriptors(frame)
+        before, main = _Before(), os.getpid()
+        try:
+            obstacle = self._obstacle()
+            pid = -1 if obstacle else self._fork(before, *descriptors)
+        except Exception as error:  # the cell has another process, then
+            if os.getpid() != main:
+                os._exit(1)
+            obstacle, pid = str(error), -1
+        if pid == 0:
+            self.is_one = True
+            self._become(before)
+            return True
+        for fd in descriptors:
+            with contextlib.suppress(OSError):
+                os.close(fd)
+        if pid > 0:
+            home.channel.send("forked", id=frame["id"], pid=pid)
+        else:
+            home.channel.send("forked", id=frame["id"], pid=0, error=obstacle)
+        return False
+
+    def _obstacle(self) -> str:
+        """Why a cell in a fork would not find the notebook as it is; "" where it would."""
+        if sys.platform != "linux":
+            return "a fork goes on as a program on Linux only"
+        if _children():
+            return "the notebook has child processes, for which only their parent can wait"
+        loading = sys.modules.get("holdfast.scorep.loading")
+        if loading is not None and loading.is_loaded():
+            return "the notebook's own process has loaded Score-P"
+        obstacle = self._home.rollback.threads.obstacle()
+        return f"a fork lacks {obstacle}" if obstacle else ""
+
+    def _fork(self, before: _Before, control: int, stdout: int, stderr: int) -> int:
+        home = self._home
+        home._flush()
+        spares = home.shell.health.spares
+        _flush_files(spares.values())
+        attributes.know_modules()
+        home.road.prepare()
+        moves = (
+            (control, home.channel.fileno()),
+            (stdout, 1),
+            (stdout, spares[1]),
+            (stderr, 2),
+            (stderr, spares[2]),
+        )
+        recorder = sys.modules["holdfast._recorder"]
+        recorder._forget_in_fork(True)  # what the notebook records is the notebook's
+        Forks.goes_on = True  # in the fork, when its hooks run
+        home._sealed = True  # own memory is private from here on
+        handles.table.lend_all()
+        try:
+            before.look()
+            with home.shell.history_manager.at_rest():
+                return _store._fork_aside(home.session, moves, self._reaper)
+        finally:
+            Forks.goes_on = False
+            recorder._forget_in_fork(False)
+
+    # ---- in the fork
+
+    def _become(self, before: _Before) -> None:
+        """What of the main worker's was shared with it is our own now."""
+        home, loop = self._home, self._home.loop
+        home.forget_requests()
+        asyncio._set_running_loop(loop)
+        asyncio.set_event_loop(loop)
+        _part_loop(loop)
+        before.restore()
+        home.channel.begin_anew()
+        home.app.session.pid = os.getpid()
+        home.shell.ends_with_cell = True
+        home.shell.history_manager.enabled = False  # the main worker writes it
+        home.begin_fork()
+        handles.table.begin_anew()
+        lending.desk.answers, lending.desk.durable = False, True
+        widgets.stay()
+
+    async def serve(self) -> t.NoReturn:
+        """Run the one cell that the frontend sends, and leave."""
+        home, status = self._home, 1
+        try:
+            home.op_output(home.channel.wait_for("output"))
+            frame = home.channel.wait_for("request")
+            if home.session is not None:
+                _store._succeed(home.session)  # the main worker has named us
+            instrument = frame["instrument"]
+            if home.road.needs_restart(instrument):
+                home.channel.send("declined", reason=_RESTART)
+            else:
+                await home._request(frame)
+            self._await_end()
+            status = 0
+        except ChannelClosed:
+            status = 0
+        except BaseException:
+            traceback.print_exc(file=sys.__stderr__)
+        finally:
+            with contextlib.suppress(BaseException):
+                home._flush()
+            os._exit(status)
+
+    def _await_end(self) -> None:
+        """What is prepared is published while this process lives."""
+        with contextlib.suppress(ChannelClosed):
+            while True:
+                self._home.channel.receive()
+
+    async def run(
+        self,
+        frame: Frame,
+        message: dict[str, t.Any],
+        execute: t.Callable[[Frame, dict[str, t.Any]], t.Awaitable[Frame]],
+    ) -> Frame:
+        """Record the cell while `execute` runs it, and prepare what it changed; the reply's fields."""
+        home, instrument = self._home, frame["instrument"]
+        code = frame.get("code", "")
+        footprint.begin()
+        stocked = stock.fill(home.session, code) if home.session is not None else 0
+        before = (
+            Bound(instrument.get("declined") or {}, home.shell.user_ns),
+            census.Census(home.shell, code),
+        )
+        reply = await home.road.run(frame, message, execute)
+        report = reply.get("report")
+        if report is None:  # it could not be recorded, and did not run
+            return reply
+        home._end_child()
+        report |= {"road": "fork", "bytes_stocked": stocked}
+        if home.names is not None:
+            try:
+                self._hand_out(code, report, reply, *before)
+            except Exception as error:  # a full arena: the frontend says what to do
+                report["error"] = f"{type(error).__name__}: {error}"
+        home._flush()
+        report["page_faults"] = footprint.faults()
+        return reply
+
+    def _hand_out(
+        self, code: str, report: Frame, reply: Frame, bound: Bound, state: census.Census
+    ) -> None:
+        """Save what changed; the rest of the report, and the reply's part."""
+        started = time.perf_counter()
+        home, namespace = self._home, self._home.shell.user_ns
+        stock.learn(home.session, code)
+        widgets.leave(namespace)
+        saved, touched, _ = home.save()
+        report |= {name: saved[name] for name in ("bytes_copied", "bytes_shared")}
+        report["copy_faults"] = saved["pages_changed"]
+        report["names_saved"] = len(saved["saved"])
+        report["names_declined"] = len(saved["declined"])
+        report["names_examined"] = saved["names_examined"]
+        report["names_encoded"] = saved["names_encoded"]
+        declined = {name: why for name, why in saved["declined"].items() if name in namespace}
+        lost = widgets.left(bound.lost(declined, touched))
+        if lost:
+            told = "; ".join(f"{name} ({reason})" for name, reason in sorted(lost.items()))
+            print(f"holdfast: not carried out of this cell: {told}", file=sys.stderr)
+        report["settings"], changed = state.changes()
+        if changed:
+            told = "; ".join(changed)
+            print(f"holdfast: changed in this cell's process alone: {told}", file=sys.stderr)
+        for number, fd in handles.table.hand_over().items():
+            home.channel.send_handle(number, fd)
+        report["names_lost"] = lost
+        report["names_gone"] = bound.gone()
+        report["raised"] = not home.shell.last_execution_succeeded
+        report["seconds_out"] += time.perf_counter() - started
+        if saved["prepared"] is not None:
+            reply["prepared"] = saved["prepared"]
+
+
+def _part_loop(loop: t.Any) -> None:
+    """The event loop's own descriptors under the same numbers: a fork shares its parent's, and what
+    either would wait for."""
+    for old, new in zip((loop._ssock, loop._csock), socket.socketpair(), strict=True):
+        os.dup2(new.fileno(), old.fileno(), inheritable=False)
+        new.close()
+        old.setblocking(False)
+    fresh = select.epoll()
+    os.dup2(fresh.fileno(), loop._selector.fileno(), inheritable=False)
+    fresh.close()
+    for key in list(loop._selector.get_map().values()):
+        events = select.EPOLLIN if key.events & selectors.EVENT_READ else 0
+        events |= select.EPOLLOUT if key.events & selectors.EVENT_WRITE else 0
+        with contextlib.suppress(OSError):  # a file that was closed, which nobody waits for
+            loop._selector._selector.register(key.fd, events)
+
+
+def _flush_files(own: t.Iterable[int]) -> None:
+    """What waits in the buffers of open files would be written by the fork, too. `own`: pipes of ours."""
+    known = {os.fstat(fd).st_ino for fd in own}
+    if not any(_is_written(fd, known) for fd in map(int, os.listdir("/proc/self/fd"))):
+        return  # to look at all objects takes milliseconds
+    for one in gc.get_objects():
+        if type(one) in _BUFFERED and not one.closed:
+            with contextlib.suppress(OSError, ValueError):
+                one.flush()
+
+
+def _is_written(fd: int, known: t.Container[int]) -> bool:
+    """Whether it is a file or pipe that a buffer may stand before."""
+    try:
+        about, flags = os.fstat(fd), fcntl.fcntl(fd, fcntl.F_GETFL)
+        path = os.readlink(f"/proc/self/fd/{fd}")
+    except OSError:
+        return False  # the listing's own
+    if flags & os.O_ACCMODE == os.O_RDONLY or about.st_ino in known:
+        return False
+    is_file = stat.S_ISREG(about.st_mode) and not path.startswith(_NOT_FILES)
+    return stat.S_ISFIFO(about.st_mode) or (is_file and ".sqlite" not in path)
+
+
+def _children() -> bool:
+    """Whether this process has children that the notebook may ask about. A tracker of shared memory
+    serves forks as well."""
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return False
+    trackers = set()
+    for name in (
+        "multiprocessing.resource_tracker",
+        "joblib.externals.loky.backend.resource_tracker",
+    ):
+        tracker = getattr(sys.modules.get(name), "_resource_tracker", None)
+        trackers.add(getattr(tracker, "_pid", None))
+    found: set[int] = set()
+    try:
+        for task in os.listdir("/proc/self/task"):
+            with open(f"/proc/self/task/{task}/children", encoding="ascii") as file:
+                found.update(map(int, file.read().split()))
+    except OSError:
+        return True
+    return bool(found - trackers)

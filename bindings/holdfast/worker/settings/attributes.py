@@ -1,0 +1,141 @@
+"""What the attributes of modules are, for census.py: looked at, compared, set in another process."""
+
+from __future__ import annotations
+
+import re
+import sys
+import types
+import typing as t
+
+from ..bound import Budget, look
+from ..template import is_library
+
+# Of sys: carried otherwise, the interpreter's own, or of the last error.
+_SYS = frozenset(
+    "modules path argv path_importer_cache last_type last_value last_traceback last_exc meta_path"
+    " path_hooks".split()
+)
+_PLAIN_HOLDERS = frozenset((list, dict, set))
+_ATOMS = frozenset((bool, int, float, complex, str, bytes, type(None)))
+_WORD = re.compile(r"[^\W\d][\w.]*")
+MISSING = "holdfast: no such attribute"
+
+
+# ---- which modules
+
+_judged: dict[str, bool] = {}  # by file: whether it is a library's
+
+
+def own_modules() -> dict[str, types.ModuleType]:
+    """The modules of the user's own."""
+    return {
+        name: module
+        for name, module in list(sys.modules.items())
+        if name != "__main__" and _is_own_file(getattr(module, "__file__", None))
+    }
+
+
+def _is_own_file(file: object) -> bool:
+    if not isinstance(file, str):
+        return False
+    if file not in _judged:
+        _judged[file] = "site-packages" in file or is_library(file)
+    return not _judged[file]
+
+
+def is_own(spec: t.Any) -> bool:
+    """Whether a module of this spec is the user's own."""
+    return bool(spec.has_location) and _is_own_file(spec.origin)
+
+
+def know_modules() -> None:
+    """In the main worker, so that its forks needn't: which modules are libraries'."""
+    own_modules()
+
+
+def named_modules(shell: t.Any, code: str) -> list[types.ModuleType]:
+    """Those that the notebook or the cell has a name for; sys and builtins."""
+    found = [sys, sys.modules["builtins"]]
+    found += [value for value in shell.user_ns.values() if type(value) is types.ModuleType]
+    found += [sys.modules[word] for word in set(_WORD.findall(code)) if word in sys.modules]
+    return [
+        module
+        for module in {id(one): one for one in found}.values()
+        if module.__name__ != "__main__" and sys.modules.get(module.__name__) is module
+    ]
+
+
+def look_into(module: object) -> dict[str, t.Any]:
+    """What its attributes hold, and those of its classes. What shows nothing of itself is taken to be as
+    it was."""
+    found: dict[str, t.Any] = {}
+    budget = Budget()
+    attributes = vars(module) if isinstance(module, types.ModuleType) else {}
+    for name, value in list(attributes.items()):
+        if name.startswith("__"):
+            continue
+        found[name] = look(value, budget) or id(value)
+        if isinstance(value, type) and value.__module__ == attributes.get("__name__"):
+            for inner, part in list(vars(value).items()):
+                if not inner.startswith("__") and not inner.startswith("_abc_"):
+                    found[f"{name}.{inner}"] = look(part, budget) or id(part)
+    return found
+
+
+def public(module: object) -> dict[str, t.Any]:
+    """Which objects its public attributes are; of sys and builtins also what lists and their like hold."""
+    attributes = vars(module) if isinstance(module, types.ModuleType) else {}
+    left_out: t.Container[str] = _SYS if module is sys else ()
+    looks = module is sys or attributes.get("__name__") == "builtins"
+    found: dict[str, t.Any] = {}
+    for name, value in list(attributes.items()):
+        if name.startswith("_") or name in left_out:
+            continue
+        if type(value) in _ATOMS:
+            found[name] = value
+        else:
+            found[name] = (looks and type(value) in _PLAIN_HOLDERS and look(value)) or id(value)
+    return found
+
+
+def is_plain(value: object) -> bool:
+    """Whether it is data alone, of which a copy is as good."""
+    kind = type(value)
+    if kind in (list, tuple, set, frozenset):
+        return all(map(is_plain, value))  # type: ignore[call-overload]
+    if kind is dict:
+        return all(is_plain(part) for pair in value.items() for part in pair)  # type: ignore[attr-defined]
+    return kind in _ATOMS
+
+
+# ---- their attributes
+
+
+def value_of(module: t.Any, attribute: str) -> t.Any:
+    """Of a module, or of a class in it; an object of our own where it is none."""
+    for step in attribute.split("."):
+        module = vars(module).get(step, MISSING) if hasattr(module, "__dict__") else MISSING
+    return module
+
+
+def set_attributes(name: str, values: dict[str, t.Any]) -> None:
+    """Lists and their like stay the objects that they are."""
+    for path, value in values.items():
+        owner, _, attribute = path.rpartition(".")
+        holder = sys.modules[name] if not owner else value_of(sys.modules[name], owner)
+        if isinstance(holder, (types.ModuleType, type)):
+            _set_attribute(holder, attribute, value)
+
+
+def _set_attribute(holder: t.Any, attribute: str, value: t.Any) -> None:
+    old = vars(holder).get(attribute)
+    if value == MISSING:
+        if attribute in vars(holder):
+            delattr(holder, attribute)
+    elif type(value) is list is type(old):
+        old[:] = value
+    elif type(value) in (dict, set) and type(value) is type(old):
+        old.clear()
+        old.update(value)
+    else:
+        setattr(holder, attribute, value)

@@ -1,0 +1,171 @@
+"""The state of a process that no list carries, before and after a cell in a fork of the main worker.
+
+The fork has all of it on its way in. On the way home what a cell changed is found by comparison, which is
+exact where both states are those of one process. What a plain value is enough to set is carried in the
+cell's report; of anything else the user is told by name, so that no change is lost without a word.
+
+Looked at is what a process can be asked for cheaply: settings of the interpreter, of the system and of
+libraries that are imported, IPython's hooks, what runs on beside the cell, all that the modules of the
+user's own hold, and the public attributes of those modules that the notebook has a name for. Where an
+import may have changed something (finders, registrations), it isn't told after a cell that imported.
+
+Not seen is what lies inside of a library's objects or behind C code and isn't in this table.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import functools
+import importlib
+import pickle
+import sys
+import types
+import typing as t
+
+from holdfast._after_import import call_after_import, watch_imports
+
+from .attributes import (
+    MISSING,
+    is_own,
+    is_plain,
+    look_into,
+    named_modules,
+    own_modules,
+    public,
+    set_attributes,
+    value_of,
+)
+from .rows import ROWS, differs, is_notebooks, read
+
+Attributes = dict[str, dict[str, t.Any]]  # by module and name
+
+_BARE = ("sys", "builtins")  # modules that libraries leave alone
+
+
+class Census:
+    """The state of this process before a cell.
+
+    Parameters
+    ----------
+    shell : IPython.core.interactiveshell.InteractiveShell
+        Whose cell it is.
+    code : str
+        The cell, whose words may be modules.
+    """
+
+    def __init__(self, shell: t.Any, code: str):
+        self._shell = shell
+        self._rows = {name: read(row, shell) for name, row in ROWS.items()}
+        self._own = {name: look_into(module) for name, module in own_modules().items()}
+        self._others = {
+            module.__name__: public(module)
+            for module in named_modules(shell, code)
+            if module.__name__ not in self._own
+        }
+        self._imported = set(sys.modules)
+        self._end_watch = watch_imports(is_own, self._arrived)
+        self._handlers: list[str] = []
+        self._register = atexit.register
+        atexit.register = functools.partial(_register, self._register, self._handlers)
+
+    def _arrived(self, module: t.Any) -> None:
+        """A module of the user's own was imported just now."""
+        if module.__name__ not in self._own:  # else it was loaded anew
+            self._own[module.__name__] = look_into(module)
+
+    def changes(self) -> tuple[bytes, list[str]]:
+        """After it: what `apply` sets in another process, and what can only be told."""
+        if getattr(atexit.register, "func", None) is _register:
+            atexit.register = self._register
+        self._end_watch()
+        settings: dict[str, t.Any] = {}
+        told = []
+        imported = sys.modules.keys() != self._imported
+        for name, row in ROWS.items():
+            now = read(row, self._shell)
+            if not differs(row, self._rows[name], now, imported):
+                continue
+            if row.write is not None:
+                settings[name] = now
+            else:
+                told.append(name)
+        if self._handlers and "exit handlers" not in told:
+            told.append("exit handlers")
+        attributes, others = self._changed_attributes()
+        packed = pickle.dumps((settings, attributes, self._submodules()))
+        return packed, told + others
+
+    def _submodules(self) -> list[str]:
+        """Those that were imported of packages which the notebook has a name for."""
+        named = {
+            value.__name__
+            for value in self._shell.user_ns.values()
+            if type(value) is types.ModuleType
+        }
+        new = sys.modules.keys() - self._imported
+        return sorted(
+            name for name in new if "._" not in name and name.partition(".")[0] in named - {name}
+        )
+
+    def _changed_attributes(self) -> tuple[Attributes, list[str]]:
+        carried = set(self._shell.patches.keys())
+        attributes: Attributes = {}
+        told = []
+        for looked, look_at in ((self._own, look_into), (self._others, public)):
+            for name, before in looked.items():
+                module = sys.modules.get(name)
+                now = look_at(module)
+                for attribute in sorted(before.keys() | now.keys()):
+                    if before.get(attribute, MISSING) == now.get(attribute, MISSING):
+                        continue
+                    value = value_of(module, attribute)
+                    if f"_{name}:{attribute}" in carried or isinstance(value, types.ModuleType):
+                        continue
+                    if is_plain(value):
+                        attributes.setdefault(name, {})[attribute] = value
+                    elif looked is self._own or name in _BARE or _is_nobodys(value):
+                        told.append(f"{name}.{attribute}")
+        return attributes, told
+
+
+def apply(packed: bytes) -> None:
+    """In the main worker: set what a cell's process has changed, now or once its module is imported."""
+    settings, attributes, submodules = pickle.loads(packed)  # noqa: S301 - what `changes` wrote
+    for name in submodules:
+        if name not in sys.modules and name.rpartition(".")[0] in sys.modules:
+            with contextlib.suppress(Exception):  # who needs it will see
+                importlib.import_module(name)
+    for name, value in settings.items():
+        _after_import(ROWS[name].module, functools.partial(_write, name, value))
+    for name, values in attributes.items():
+        _after_import(name, functools.partial(set_attributes, name, values))
+
+
+def _after_import(module: str, call: t.Callable[[], None]) -> None:
+    if module in sys.modules:
+        call()
+    else:
+        call_after_import(module, call)
+
+
+def _write(name: str, value: t.Any) -> None:
+    try:
+        ROWS[name].write(value)  # type: ignore[misc]
+    except Exception as error:
+        print(f"holdfast: {name} couldn't be carried over: {error}", file=sys.stderr)
+
+
+def _is_nobodys(one: t.Any) -> bool:
+    """Whether no library has made it, which may set its own attributes at any time."""
+    module = getattr(one, "__module__", None)
+    return is_notebooks(one) or (module is None and type(one).__module__ == "builtins")
+
+
+def _register(
+    register: t.Any, handlers: list[str], call: t.Any, /, *args: t.Any, **kw: t.Any
+) -> t.Any:
+    """atexit.register while a cell runs: a library's handler is one that its import registers."""
+    if sys._getframe(1).f_globals.get("__name__") == "__main__":
+        handlers.append(getattr(call, "__name__", repr(call)))
+    return register(call, *args, **kw)

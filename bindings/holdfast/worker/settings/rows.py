@@ -1,0 +1,403 @@
+"""What a process can be asked about itself: a table, for census.py.
+
+Each row is a part of the state that is no variable and in no list of what is carried (state.py, kept.py). To
+add one: what reads it, and, where a plain value is enough, what sets it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import gc
+import os
+import sys
+import threading
+import typing as t
+
+from holdfast._threads import is_service
+
+_OWN_SIGNALS = ("SIGINT", "SIGTERM", "SIGURG")
+_LIMITS = "AS CORE CPU DATA FSIZE MEMLOCK NOFILE NPROC STACK".split()
+_ATOMS = frozenset((bool, int, float, complex, str, bytes, type(None)))
+
+
+class Row(t.NamedTuple):
+    """A part of the state.
+
+    `read` gets the shell and gives what can be compared; with `write` it is a plain value, which that
+    sets. Both are called only where `module` is imported. Before that it is `fresh`; None: nobody knows.
+    With `objects` it gives a list of objects, to which imports add: after one only the notebook's count.
+    """
+
+    module: str
+    read: t.Callable[[t.Any], t.Any]
+    write: t.Callable[[t.Any], object] | None = None
+    fresh: t.Any = None
+    by_imports: bool = False  # an import changes it, and nobody knows how
+    objects: bool = False
+    grows: bool = False  # only what is more than before counts
+
+
+def _module(name: str) -> t.Any:
+    return sys.modules[name]
+
+
+def _ids(values: t.Iterable[object]) -> list[int]:
+    return [id(value) for value in values]
+
+
+# ---- the interpreter's and the system's
+
+
+def _collector(shell: t.Any) -> list[t.Any]:
+    return [gc.isenabled(), *gc.get_threshold(), gc.get_debug()]
+
+
+def _set_collector(new: list[t.Any]) -> None:
+    enabled, *threshold, debug = new
+    (gc.enable if enabled else gc.disable)()
+    gc.set_threshold(*threshold)
+    gc.set_debug(debug)
+
+
+def _finders() -> list[t.Any]:
+    """Those that aren't ours."""
+    return [one for one in sys.meta_path if not type(one).__module__.startswith("holdfast")]
+
+
+def _handlers(shell: t.Any) -> dict[int, int]:
+    import _signal
+
+    own = {getattr(_signal, name, None) for name in _OWN_SIGNALS}
+    return {
+        number: id(_signal.getsignal(number))
+        for number in range(1, _signal.NSIG)
+        if number not in own
+    }
+
+
+def _mask(shell: t.Any) -> list[int]:
+    import signal
+
+    return sorted(map(int, signal.pthread_sigmask(signal.SIG_BLOCK, ())))
+
+
+def _timer(shell: t.Any) -> list[tuple[float, bool]]:
+    import signal
+
+    kinds = (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)
+    found = map(signal.getitimer, kinds)
+    return [(interval, left > 0 and not interval) for left, interval in found]
+
+
+def _limits(shell: t.Any) -> list[list[int]]:
+    import resource
+
+    return [list(resource.getrlimit(getattr(resource, "RLIMIT_" + name))) for name in _LIMITS]
+
+
+def _set_limits(new: list[list[int]]) -> None:
+    import resource
+
+    for name, limit in zip(_LIMITS, new, strict=True):
+        number = getattr(resource, "RLIMIT_" + name)
+        if resource.getrlimit(number) != tuple(limit):
+            resource.setrlimit(number, (limit[0], limit[1]))
+
+
+def _tracing(shell: t.Any) -> list[int]:
+    tracemalloc = _module("tracemalloc")
+    return [tracemalloc.is_tracing() and tracemalloc.get_traceback_limit()]
+
+
+def _set_tracing(new: list[int]) -> None:
+    _module("tracemalloc").stop()
+    if new[0]:
+        _module("tracemalloc").start(new[0])
+
+
+def _locale(shell: t.Any) -> str:
+    import _locale
+
+    return _locale.setlocale(_locale.LC_ALL, None)
+
+
+def _set_locale(new: str) -> None:
+    import _locale
+
+    _locale.setlocale(_locale.LC_ALL, new)
+
+
+def _zone(shell: t.Any) -> list[t.Any]:
+    import time
+
+    return [*time.tzname, time.timezone]
+
+
+def _set_zone(new: list[t.Any]) -> None:
+    """The environment, which names it, was taken over before."""
+    import time
+
+    time.tzset()
+
+
+# ---- libraries'
+
+
+def _numpy_errors(shell: t.Any) -> dict[str, str]:
+    return dict(_module("numpy").geterr())
+
+
+def _all_options() -> t.Iterator[tuple[str, t.Any]]:
+    work = [("", _module("pandas").options.d)]
+    while work:
+        prefix, group = work.pop()
+        for name, value in group.items():
+            if isinstance(value, dict):
+                work.append((f"{prefix}{name}.", value))
+            else:
+                yield prefix + name, value
+
+
+def _options(shell: t.Any) -> dict[str, t.Any]:
+    """pandas' without those of its display (tables.py)."""
+    return {
+        name: value
+        for name, value in _all_options()
+        if type(value) in _ATOMS and not name.startswith("display.")
+    }
+
+
+def _accessors(shell: t.Any) -> list[t.Any]:
+    pandas = _module("pandas")
+    classes = (pandas.Series, pandas.DataFrame, pandas.Index)
+    found = [vars(one).get(name) for one in classes for name in one._accessors]
+    return [getattr(one, "_accessor", None) for one in found]
+
+
+def _option_functions(shell: t.Any) -> dict[str, int]:
+    return {name: id(value) for name, value in _all_options() if type(value) not in _ATOMS}
+
+
+def _set_options(new: dict[str, t.Any]) -> None:
+    for name, value in new.items():
+        if _module("pandas").get_option(name) != value:
+            _module("pandas").set_option(name, value)
+
+
+def _sklearn(shell: t.Any) -> dict[str, t.Any]:
+    return _module("sklearn").get_config()
+
+
+def _set_sklearn(new: dict[str, t.Any]) -> None:
+    _module("sklearn").set_config(**new)
+
+
+def _print_options(shell: t.Any) -> dict[str, t.Any]:
+    return dict(vars(_module("torch._tensor_str").PRINT_OPTS))
+
+
+def _set_print_options(new: dict[str, t.Any]) -> None:
+    vars(_module("torch._tensor_str").PRINT_OPTS).update(new)
+
+
+def _figures(shell: t.Any) -> list[t.Any]:
+    """Those that aren't shown and closed at the end of their cell."""
+    return [
+        [number, id(manager.canvas.figure)]
+        for number, manager in _module("matplotlib._pylab_helpers").Gcf.figs.items()
+    ]
+
+
+# ---- IPython's
+
+
+def _ipython(shell: t.Any) -> list[t.Any]:
+    found: list[t.Any] = []
+    for calls in shell.events.callbacks.values():
+        found += calls
+    for magics in shell.magics_manager.magics.values():
+        found += magics.values()
+    found += shell.input_transformers_cleanup
+    found += shell.input_transformers_post
+    found += shell.ast_transformers
+    found += shell.custom_exceptions
+    for formatter in shell.display_formatter.formatters.values():
+        found += formatter.type_printers.values()
+        found += formatter.deferred_printers.values()
+    return found
+
+
+def _aliases(shell: t.Any) -> list[list[str]]:
+    return sorted([name, str(command)] for name, command in shell.alias_manager.aliases)
+
+
+def _set_aliases(new: list[list[str]]) -> None:
+    from IPython import get_ipython
+
+    manager = get_ipython().alias_manager
+    for name, _ in set(manager.aliases) - {tuple(one) for one in new}:
+        manager.undefine_alias(name)
+    for name, command in {tuple(one) for one in new} - set(manager.aliases):
+        manager.define_alias(name, command)
+
+
+def _traits(shell: t.Any) -> dict[str, t.Any]:
+    values = {name: getattr(shell, name) for name in shell.trait_names(config=True)}
+    return {name: value for name, value in values.items() if type(value) in _ATOMS}
+
+
+def _set_traits(new: dict[str, t.Any]) -> None:
+    from IPython import get_ipython
+
+    shell = get_ipython()
+    for name, value in new.items():
+        if getattr(shell, name) != value:
+            setattr(shell, name, value)
+
+
+def _names_of_types(printers: t.Mapping[t.Any, object]) -> dict[str, int]:
+    return {str(kind): id(printer) for kind, printer in printers.items()}
+
+
+# ---- what goes on beside a cell
+
+
+def _threads(shell: t.Any) -> int:
+    """Without asyncio's own, which wait for children and end by themselves."""
+    threads = [one for one in threading.enumerate() if not is_service(one)]
+    modules = [getattr(getattr(one, "_target", None), "__module__", "") for one in threads]
+    return sum(not str(module).startswith("asyncio") for module in modules)
+
+
+def _has_children(shell: t.Any) -> bool:
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return False
+    return True
+
+
+ROWS: dict[str, Row] = {
+    "the recursion limit": Row("sys", lambda shell: sys.getrecursionlimit(), sys.setrecursionlimit),
+    "the switch interval": Row("sys", lambda shell: sys.getswitchinterval(), sys.setswitchinterval),
+    "the garbage collector": Row("gc", _collector, _set_collector),
+    "gc.callbacks": Row("gc", lambda shell: _ids(gc.callbacks)),
+    "how modules are found": Row("sys", lambda shell: [*_finders(), *sys.path_hooks], objects=True),
+    "the longest integers as text": Row(
+        "sys", lambda shell: sys.get_int_max_str_digits(), sys.set_int_max_str_digits
+    ),
+    "handlers of signals": Row("signal", _handlers),
+    "the signal mask": Row("signal", _mask),
+    "timers": Row("signal", _timer),
+    "resource limits": Row("resource", _limits, _set_limits),
+    "the niceness": Row(
+        "os",
+        lambda shell: os.getpriority(os.PRIO_PROCESS, 0),
+        lambda new: os.setpriority(os.PRIO_PROCESS, 0, new),
+    ),
+    "the processors it may run on": Row(
+        "os",
+        lambda shell: sorted(os.sched_getaffinity(0)),
+        lambda new: os.sched_setaffinity(0, new),
+    ),
+    "the time zone": Row("time", _zone, _set_zone),
+    "the locale": Row("locale", _locale, _set_locale),
+    "tracemalloc": Row("tracemalloc", _tracing, _set_tracing),
+    "threading's hooks and settings": Row(
+        "threading",
+        lambda shell: [id(threading.excepthook), threading.stack_size()],
+    ),
+    "multiprocessing's start method": Row(
+        "multiprocessing",
+        lambda shell: _module("multiprocessing").get_start_method(allow_none=True),
+        lambda new: _module("multiprocessing").set_start_method(new, force=True),
+    ),
+    "names of logging's levels": Row(
+        "logging",
+        lambda shell: [
+            {str(key): str(value) for key, value in _module("logging")._levelToName.items()},
+            id(_module("logging").getLogRecordFactory()),
+            id(_module("logging").getLoggerClass()),
+        ],
+    ),
+    "how types are pickled (copyreg)": Row(
+        "copyreg",
+        lambda shell: _names_of_types(_module("copyreg").dispatch_table),
+        by_imports=True,
+    ),
+    "registrations with abstract classes": Row(
+        "abc", lambda shell: _module("abc").get_cache_token(), by_imports=True
+    ),
+    "NumPy's error handling": Row(
+        "numpy", _numpy_errors, lambda new: _module("numpy").seterr(**new)
+    ),
+    "NumPy's error callback": Row(
+        "numpy", lambda shell: id(_module("numpy").geterrcall()), fresh=id(None)
+    ),
+    "pandas' options": Row("pandas", _options, _set_options),
+    "pandas' accessors": Row("pandas", _accessors, objects=True),
+    "functions among pandas' options": Row("pandas", _option_functions),
+    "PyTorch's print options": Row("torch._tensor_str", _print_options, _set_print_options),
+    "pyplot's figures": Row("matplotlib._pylab_helpers", _figures, fresh=[]),
+    "the first weekday": Row(
+        "calendar",
+        lambda shell: int(_module("calendar").firstweekday()),
+        lambda new: _module("calendar").setfirstweekday(new),
+    ),
+    "csv's longest field": Row(
+        "csv",
+        lambda shell: _module("csv").field_size_limit(),
+        lambda new: _module("csv").field_size_limit(new),
+    ),
+    "csv's dialects": Row(
+        "csv",
+        lambda shell: _module("csv").list_dialects(),
+        fresh=["excel", "excel-tab", "unix"],
+    ),
+    "sockets' timeout": Row(
+        "socket",
+        lambda shell: [_module("socket").getdefaulttimeout()],
+        lambda new: _module("socket").setdefaulttimeout(*new),
+    ),
+    "scikit-learn's configuration": Row("sklearn", _sklearn, _set_sklearn),
+    "IPython's hooks, magics and formatters": Row("IPython", _ipython, objects=True),
+    "IPython's aliases": Row("IPython", _aliases, _set_aliases),
+    "IPython's options": Row("IPython", _traits, _set_traits),
+    "threads that it started": Row("threading", _threads, grows=True),
+    "tasks of the event loop": Row("asyncio", lambda shell: len(asyncio.all_tasks()), grows=True),
+    "child processes": Row("os", _has_children, grows=True),
+    "exit handlers": Row("atexit", lambda shell: atexit._ncallbacks(), by_imports=True),
+}
+
+
+# ---- comparison
+
+
+def differs(row: Row, before: t.Any, now: t.Any, imported: bool) -> bool:
+    """Whether the cell between two readings has changed it; `imported`: it has imported modules."""
+    if now is None or (imported and row.by_imports):
+        return False
+    if row.objects:
+        everyone, mine = now
+        was, my_own = before or ([], [])
+        return mine != my_own if imported or before is None else everyone != was
+    if before is None:  # the cell has imported it
+        return now != row.fresh if row.fresh is not None else row.write is not None
+    return now > before if row.grows else now != before
+
+
+def read(row: Row, shell: t.Any) -> t.Any:
+    """None where nobody can have changed it."""
+    if row.module not in sys.modules:
+        return None
+    try:
+        found = row.read(shell)
+    except Exception:  # a library of another version, or one that is being imported
+        return None
+    return (_ids(found), _ids(filter(is_notebooks, found))) if row.objects else found
+
+
+def is_notebooks(one: t.Any) -> bool:
+    """Whether the notebook's code has made it."""
+    return "__main__" in (getattr(one, "__module__", ""), type(one).__module__)
