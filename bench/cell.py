@@ -11,6 +11,7 @@ same difference for the plain cells, and `pair` that of the mean of both togethe
 shows what a median hides. The first pair of each row is told apart (`first`), as it commits the
 state once.
 
+`--road in-process|forked|isolated` says how the instrumented cells run; `isolated` unless given.
 `--memory` adds, for rows with an array, what all of the kernel's processes hold together as a
 ratio to it. `--first CODE` runs a cell in Holdfast's kernel before all others, as in
 `--first '%holdfast history 0'`, which keeps no older state for undo. `--quick` is for a test of
@@ -134,7 +135,7 @@ def measure_row(row: Row, args: argparse.Namespace) -> dict:
     with Kernel("python3") as peer:
         theirs = timed(peer, row, args.repeat, "", fill)
     shmem = measure.shmem_bytes()
-    environment = dict(os.environ, HOLDFAST_ROAD=row.road or "isolated")
+    environment = dict(os.environ, HOLDFAST_ROAD=row.road or args.road)
     with Kernel(args.kernel, environment) as kernel:
         if args.first:
             kernel.run(args.first)
@@ -191,6 +192,7 @@ def main():
     parser = measure.row_options(__doc__.splitlines()[0], "row", repeat=20, least=2)
     parser.add_argument("--memory", action="store_true", help="see above")
     parser.add_argument("--first", metavar="CODE", help="see above")
+    parser.add_argument("--road", default="isolated", help="of rows that name none")
     packages = ("numpy", "pandas", "torch", "jupyter_client")
     measure.run_rows(parser, {row.name: row for row in ROWS}, measure_row, show, packages)
 

@@ -344,9 +344,15 @@ def home_kernel(start_kernel):
     return start_kernel(env={"HOLDFAST_ROAD": "home"})
 
 
-@pytest.fixture(params=["map", "home"])
+@pytest.fixture
+def forked_kernel(start_kernel):
+    """The same; instrumented cells run in a fork of the home."""
+    return start_kernel(env={"HOLDFAST_ROAD": "forked"})
+
+
+@pytest.fixture(params=["map", "home", "forked"])
 def either_kernel(request):
-    """Each of the two in turn."""
+    """Each of the three in turn."""
     return request.getfixturevalue(f"{request.param}_kernel")
 
 

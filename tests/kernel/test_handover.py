@@ -9,7 +9,8 @@ import pytest
 
 CELL = "%%execute_with_scorep --road=map\n"
 AT_HOME = "%%execute_with_scorep --road=home\n"
-HEADS = ["", CELL, AT_HOME]
+FORKED = "%%execute_with_scorep --road=forked\n"
+HEADS = ["", CELL, AT_HOME, FORKED]
 SLEEP = "import time\nfor _ in range(10_000): time.sleep(0.01)"
 
 
@@ -20,7 +21,7 @@ def interrupt(kernel, way):
         kernel.client.control_channel.send(kernel.client.session.msg("interrupt_request", {}))
 
 
-@pytest.mark.parametrize("head", HEADS, ids=["plain", "map", "home"])
+@pytest.mark.parametrize("head", HEADS, ids=["plain", "map", "home", "forked"])
 def test_no_interrupt_is_lost(kernel, head):
     kernel.run("before = 1")
     for turn in range(16):
@@ -89,7 +90,7 @@ def test_exit_may_keep_the_kernel(kernel):
     assert kernel.run("kept").result == "1"
 
 
-@pytest.mark.parametrize("head", HEADS, ids=["plain", "map", "home"])
+@pytest.mark.parametrize("head", HEADS, ids=["plain", "map", "home", "forked"])
 def test_sys_exit_is_an_error_with_a_hint(kernel, head):
     outcome = kernel.run(head + "import sys; sys.exit(2)")
     assert outcome.content["ename"] == "SystemExit" and outcome.content["evalue"] == "2"

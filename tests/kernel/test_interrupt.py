@@ -12,8 +12,9 @@ from waiting import asleep, at_rest, printed, until
 
 CELL = "%%execute_with_scorep --road=map\n"
 AT_HOME = "%%execute_with_scorep --road=home\n"
-HEADS = ["", CELL, AT_HOME]
-IDS = ["plain", "map", "home"]
+FORKED = "%%execute_with_scorep --road=forked\n"
+HEADS = ["", CELL, AT_HOME, FORKED]
+IDS = ["plain", "map", "home", "forked"]
 # A lock that nobody gives back: no signal makes the call return.
 DEAF = (
     "import ctypes\nlibc, lock = ctypes.PyDLL(None), ctypes.create_string_buffer(64)\n"

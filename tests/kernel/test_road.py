@@ -111,7 +111,7 @@ def test_whose_wish_counts(start_kernel):
     assert road_of(kernel, "%%execute_with_scorep --road=map\n") == ("map", "--road=map")
     assert road_of(kernel, "%%execute_with_scorep --road=auto\n") == ("home", "--road=auto")
     ok(kernel, "%env HOLDFAST_ROAD=nowhere")
-    said = "HOLDFAST_ROAD=nowhere is none of auto, in-process, isolated"
+    said = "HOLDFAST_ROAD=nowhere is none of auto, in-process, forked, isolated"
     assert road_of(kernel) == ("map", said)
 
 
@@ -133,7 +133,7 @@ def test_a_notebook_that_records_by_itself(kernel):
     """Its recording stays open; the cell's own needs another process."""
     ok(kernel, LARGE + "\nimport scorep; scorep.register(); kept = scorep")
     outcome = ok(kernel, CELL + "len(big)")
-    assert outcome.result == "200000" and outcome.cost["road"] == "map"
+    assert outcome.result == "200000" and outcome.cost["road"] == "fork"
     assert "recording is open" in outcome.cost["road_reason"]
     outcome = kernel.run(AT_HOME + "len(big)")
     assert outcome.status == "error" and "a recording is already open" in outcome.content["evalue"]
@@ -302,15 +302,15 @@ def test_a_cell_that_cannot_be_recorded(either_kernel, tmp_path):
 
 
 def test_the_environment_afterwards(start_kernel):
-    """What %%scorep_env and the cell set is there afterwards on both roads, and nothing else."""
+    """What %%scorep_env and the cell set is there afterwards on each road, and nothing else."""
     found = []
-    for road in ("map", "home"):
+    for road in ("map", "home", "forked"):
         kernel = start_kernel(env={"HOLDFAST_ROAD": road})
         ok(kernel, "import os; before = dict(os.environ)")
         ok(kernel, "%%scorep_env\nSCOREP_TOTAL_MEMORY=32M")
         ok(kernel, CELL + "os.environ['FROM_CELL'] = '1'; os.environ['SCOREP_TOTAL_MEMORY']")
         found.append(ok(kernel, "sorted(set(os.environ.items()) - set(before.items()))").result)
-    assert found == ["[('FROM_CELL', '1'), ('SCOREP_TOTAL_MEMORY', '32M')]"] * 2
+    assert found == ["[('FROM_CELL', '1'), ('SCOREP_TOTAL_MEMORY', '32M')]"] * 3
 
 
 def test_the_history(either_kernel):

@@ -112,7 +112,7 @@ def test_what_is_wrong_is_one_line(kernel, tmp_path):
     assert "%trace [CELL" in kernel.run("%trace --help").stream()
 
 
-@pytest.mark.parametrize("road", ["map", "home"])
+@pytest.mark.parametrize("road", ["map", "home", "forked"])
 def test_cells_that_died_and_a_later_home(start_kernel, road):
     kernel = start_kernel(env={"HOLDFAST_ROAD": road})
     kernel.run("import os, signal\ndef f(): pass")

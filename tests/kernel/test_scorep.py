@@ -40,7 +40,38 @@ def test_cell_finds_its_data_and_changes_it(kernel, tmp_path):
     assert (tmp_path / "mine" / "profile.cubex").exists()
     assert kernel.run("int(x[0]), y").result == "(99, 0)"
     told = kernel.run("%holdfast last").stream()
-    assert "It was recorded by Score-P." in told and "(the map road): Score-P records" in told
+    assert "It was recorded by Score-P." in told and "(forked): Score-P records" in told
+
+
+def test_the_cell_has_what_the_notebook_has(kernel):
+    """A fork of the notebook's process runs it, and Score-P is loaded there, in each anew."""
+    kernel.run(
+        "import collections, decimal, threading\ncollections.mine = object()\n"
+        "lock = threading.Lock(); decimal.getcontext().prec = 3\n"
+        "steps = (i for i in range(9)); known = [1]; alias = known"
+    )
+    for turn in range(3):
+        outcome = kernel.run(
+            CELL + "seen = count(2), next(steps), lock.locked(), str(decimal.Decimal(1) / 3)\n"
+            f"known.append({turn}); seen, hasattr(collections, 'mine'), known is alias"
+        )
+        assert outcome.result == "((0, 0, False, '0.333'), True, True)"
+        assert outcome.cost["road"] == "fork" and outcome.cost["names_decoded"] == 0
+        assert "steps (generator" in outcome.stream("stderr")
+    assert kernel.run("known, alias is known, next(steps)").result == "([1, 0, 1, 2], True, 0)"
+
+
+def test_a_notebook_with_a_thread(kernel):
+    """Which a fork wouldn't have: a clean process runs its cells, and says so."""
+    kernel.run(
+        "import threading; stop = threading.Event()\n"
+        "thread = threading.Thread(target=stop.wait); thread.start()"
+    )
+    outcome = kernel.run(CELL + "count(2)")
+    assert outcome.result == "0" and outcome.cost["road"] == "map"
+    assert "a fork lacks the thread" in outcome.cost["road_reason"]
+    kernel.run("stop.set(); thread.join()")
+    assert kernel.run(CELL + "count(2)").cost["road"] == "fork"
 
 
 def test_environment_stays_the_users(kernel):
@@ -109,7 +140,8 @@ def test_files_that_a_cell_opens(kernel, tmp_path, option):
         "lines.append(os.environ.get('LD_PRELOAD'))\nos.getpid() == home[0]"
     )
     assert outcome.status == "ok", outcome.content
-    assert outcome.result == "False"
+    assert outcome.result == "False" and outcome.cost["road"] == "map"
+    assert "must be loaded when a process starts" in outcome.cost["road_reason"]
     assert kernel.run("lines, home[1]").result == "(['text', None], None)"
     events = subprocess.run(
         ["otf2-print", tmp_path / "mine" / "traces.otf2"],

@@ -142,7 +142,7 @@ def notebook(tmp_path):
     notebook.close()
 
 
-@pytest.fixture(scope="module", params=["map", "home"])
+@pytest.fixture(scope="module", params=["map", "home", "forked"])
 def one_for_each_road(tmp_path_factory, request):
     notebook = Notebook(tmp_path_factory.mktemp(request.param), request.param)
     yield notebook
@@ -273,7 +273,7 @@ def test_isolated_carries_state_and_records_nothing(on_each_road):
     on_each_road.run_all("import os\nhome = os.getpid()\nx = [1]")
     ran = on_each_road.run("%%isolated\nx.append(2)\nfresh = os.getpid() != home")
     assert ran.lines() == [] and not ran.errors
-    is_fresh = "os.environ['HOLDFAST_ROAD'] == 'map'"
+    is_fresh = "os.environ['HOLDFAST_ROAD'] != 'home'"
     assert on_each_road.run(f"x, fresh == ({is_fresh})").results == ["([1, 2], True)"]
     assert not (on_each_road.directory / "traces").exists()
 

@@ -66,7 +66,9 @@ def trouble(entries: list[Known], notebook: str, mode: str, differing: dict[int,
 
 
 # An error or a line on stderr that says by name what isn't there.
-_NAMED = re.compile(r"NotCarriedError|carried out of|can't be carried|not carried")
+_NAMED = re.compile(
+    r"NotCarriedError|carried out of|can't be carried|not carried|in this cell's process alone"
+)
 
 
 def _new(notebook: str, mode: str, differing: dict[int, str]) -> Known:

@@ -37,6 +37,7 @@ MODES = {
         Mode("plain", (PLAIN,)),
         Mode("recorded", (RECORD,)),
         Mode("isolated", (ISOLATE,)),
+        Mode("forked", (RECORD,), {"HOLDFAST_ROAD": "forked"}),
         Mode("clean", (RECORD,), {"HOLDFAST_ROAD": "map"}),
         Mode("verified", (PLAIN, RECORD), {"HOLDFAST_ROAD": "map", "HOLDFAST_VERIFY": "1"}),
         Mode("alternating", (PLAIN, ISOLATE)),

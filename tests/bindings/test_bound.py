@@ -1,0 +1,128 @@
+"""What can be seen of values that no codec carries, and that a change of any of it shows."""
+
+import collections
+import functools
+import io
+import sqlite3
+import threading
+
+import pytest
+
+from holdfast.worker.bound import Bound, look
+
+
+class Plain:
+    pass
+
+
+class Slots:
+    __slots__ = ("one", "other")
+
+
+def steps():
+    total = 0
+    while True:
+        total += 1
+        yield total
+
+
+def counter():
+    count, lock = 0, threading.Lock()
+
+    def add():
+        nonlocal count
+        with lock:
+            count += 1
+
+    return add
+
+
+def holder():
+    made = Plain()
+    made.lock, made.values, made.me = threading.RLock(), {"a": [1, 2.5]}, made
+    return made
+
+
+def slotted():
+    made = Slots()
+    made.one = [1]
+    return made
+
+
+CHANGES = {
+    "generator": (steps, next),
+    "generator expression": (lambda: (i for i in range(9)), next),
+    "iterator": (lambda: iter([1, 2]), next),
+    "zip": (lambda: zip([1, 2], iter({3: 4, 5: 6}), strict=True), next),
+    "map": (lambda: map(str, [1, 2]), next),
+    "lock": (threading.Lock, lambda one: one.acquire()),
+    "event": (threading.Event, lambda one: one.set()),
+    "closure": (counter, lambda one: one()),
+    "bound method": (lambda: holder().values["a"].append, lambda one: one(3)),
+    "instance": (holder, lambda one: one.values["a"].append(3)),
+    "a float in it": (holder, lambda one: one.values["a"].__setitem__(1, -0.0)),
+    "its lock": (holder, lambda one: one.lock.acquire()),
+    "a new attribute": (holder, lambda one: setattr(one, "more", 1)),
+    "slots": (slotted, lambda one: setattr(one, "other", 1)),
+    "deque": (lambda: collections.deque([steps()]), lambda one: next(one[0])),
+    "partial": (lambda: functools.partial(print, [1]), lambda one: one.args[0].append(2)),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_change_shows(name):
+    make, change = CHANGES[name]
+    value = make()
+    before = look(value)
+    assert before is not None and look(value) == before
+    change(value)
+    assert look(value) not in (None, before)
+
+
+class OwnList(list):
+    pass
+
+
+@pytest.mark.parametrize(
+    "value",
+    [io.StringIO(), sqlite3.connect(":memory:"), OwnList(), ValueError(), [io.BytesIO()]],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_shows_nothing(value):
+    assert look(value) is None
+
+
+def test_too_much_is_not_looked_at():
+    assert look([[] for _ in range(20_000)]) is None
+    assert look({number: None for number in range(20_000)}) is None
+
+
+def test_no_code_of_the_object_runs():
+    class Loud:
+        def __getattribute__(self, name):
+            raise AssertionError(name)
+
+        __eq__ = __hash__ = __iter__ = __len__ = __getattribute__
+
+    assert look(Loud()) is not None
+
+
+def test_what_became_of_each():
+    names = "same stepped opaque untouched replaced gone".split()
+    space = {name: steps() for name in names} | {"opaque": io.StringIO(), "made": None}
+    bound = Bound(dict.fromkeys(names, "why"), space)
+    next(space["stepped"])
+    space["replaced"], space["made"] = steps(), steps()
+    del space["gone"]
+    touched = set(space) - {"untouched"}
+    declined = dict.fromkeys(space, "why")
+    found = bound.lost(declined, touched)
+    assert found == {
+        "stepped": "why; the cell changed it, and the notebook goes on with what it was before",
+        "opaque": "why; if the cell changed it, the notebook goes on with what it was before",
+        "replaced": "why; the notebook goes on with the one of before",
+        "made": "why",
+    }
+    assert bound.lost({"opaque": "why"}, {"same"}) == {}
+    assert list(bound.lost({"opaque": "why"}, None)) == ["opaque"]
+    assert bound.gone() == ["gone"]

@@ -1,0 +1,376 @@
+"""Cells in a fork of the main worker: what they have, what comes home, and what is told."""
+
+import os
+import signal
+
+import pytest
+from waiting import begun, until
+
+FORKED = "%%execute_with_scorep --road=forked\n"
+ISOLATED = "%%isolated --road=forked\n"
+
+
+def ok(kernel, code):
+    outcome = kernel.run(code)
+    assert outcome.status == "ok", (code, outcome.content)
+    return outcome
+
+
+def forked(kernel, code, head=FORKED):
+    """A cell that has to run in a fork."""
+    outcome = ok(kernel, head + code)
+    assert outcome.cost["road"] == "fork", outcome.cost
+    return outcome
+
+
+def told(kernel, code):
+    return forked(kernel, code).stream("stderr")
+
+
+# ---- the way in and home
+
+
+@pytest.mark.parametrize("head", [FORKED, ISOLATED])
+def test_a_cell_runs_in_a_fork_and_what_it_changed_comes_home(kernel, head):
+    pid = ok(kernel, "import os\nx = [1]; y = x\nos.getpid()").result
+    outcome = forked(kernel, "x.append(2); z = {'a': x}\nprint('hello')\nos.getpid()", head)
+    assert outcome.result != pid and outcome.stream().startswith("hello\n")
+    assert outcome.stream("stderr") == ""
+    found = ok(kernel, "x, y is x, z['a'] is x, os.getpid()").result
+    assert found == f"([1, 2], True, True, {pid})"
+    assert (outcome.cost["events"] > 0) == (head == FORKED)
+    assert outcome.cost["road_reason"] == "--road=forked"
+    assert "(forked): --road=forked." in ok(kernel, "%holdfast last").stream()
+
+
+# What a process that is rebuilt from lists doesn't have.
+WAY_IN = [
+    ("steps = (i for i in range(9)); next(steps)", "next(steps)", "1"),
+    ("import threading; lock = threading.Lock(); lock.acquire()", "lock.locked()", "True"),
+    ("import sqlite3; base = sqlite3.connect(':memory:'); base.execute('create table t(a)')",
+     "base.execute('select count(*) from t').fetchall()", "[(0,)]"),
+    ("import numpy as np; np.seterr(all='raise')", "np.geterr()['over']", "'raise'"),
+    ("import logging; logging.getLogger('a').addFilter(lambda r: False)",
+     "len(logging.getLogger('a').filters)", "1"),
+    ("import collections; collections.mine = object()", "hasattr(collections, 'mine')", "True"),
+    ("def name(): return name", "__import__('sys').modules['__main__'].name is name", "True"),
+    ("import decimal; decimal.getcontext().prec = 5", "decimal.Decimal(1) / 3",
+     "Decimal('0.33333')"),
+    ("import sys; sys.setrecursionlimit(5000)", "sys.getrecursionlimit()", "5000"),
+    ("import random; random.seed(3); first = random.random(); random.seed(3)",
+     "random.random() == first", "True"),
+    ("class Plain: pass\nplain = Plain(); number = id(plain)", "id(plain) == number", "True"),
+    ("import os; r, w = os.pipe(); os.write(w, b'x')", "os.read(r, 1)", "b'x'"),
+    ("import torch; w = torch.ones(2, requires_grad=True); loss = (w * w).sum()",
+     "loss.backward(); w.grad.tolist()", "[2.0, 2.0]"),
+    ("import matplotlib.pyplot as plt; plt.switch_backend('Agg'); fig, ax = plt.subplots()",
+     "plt.gcf() is fig", "True"),
+]  # fmt: skip
+
+
+def test_the_cell_has_what_the_notebook_has(kernel):
+    for make, use, result in WAY_IN:
+        module = make.split()[1].strip(";")
+        if module in ("torch", "matplotlib.pyplot", "numpy"):
+            if kernel.run(f"import {module}").status != "ok":
+                continue
+        ok(kernel, make)
+        assert forked(kernel, use).result == result, use
+
+
+def test_nothing_is_decoded_or_bound(kernel):
+    ok(kernel, "import numpy as np; rows = np.zeros(1 << 20); many = {i: str(i) for i in range(9)}")
+    outcome = forked(kernel, "rows[7] = 1; many[3] = 'x'; int(rows.sum())")
+    assert outcome.result == "1"
+    cost = outcome.cost
+    assert (cost["names_bound"], cost["names_decoded"], cost["bytes_mapped"]) == (0, 0, 0)
+    assert cost["names_saved"] == 3 and cost["copy_faults"] <= 2
+    assert ok(kernel, "int(rows.sum()), many[3]").result == "(1, 'x')"
+
+
+def test_many_in_turn_with_plain_cells(kernel):
+    ok(kernel, "import numpy as np; rows = np.zeros(20_000); count = 0; kept = rows[:5]")
+    for number in range(12):
+        head = (FORKED, "", ISOLATED)[number % 3]
+        ok(kernel, head + f"rows[{number}] = {number}; count += 1")
+    assert ok(kernel, "int(rows.sum()), count, kept.base is rows").result == "(66, 12, True)"
+
+
+def test_errors_results_and_questions(kernel):
+    outcome = kernel.run(FORKED + "x = 1\nraise ValueError('mine')")
+    assert outcome.content["ename"] == "ValueError" and outcome.cost["road"] == "fork"
+    assert ok(kernel, "x").result == "1"
+    forked(kernel, "41 + 1")
+    assert ok(kernel, "_ + 1").result == "43"
+    assert kernel.run(FORKED + "input('who? ')", answers=["me"]).result == "'me'"
+
+
+def test_tasks_go_on_in_the_main_worker(kernel):
+    ok(
+        kernel,
+        "import asyncio\nasync def later():\n    await asyncio.sleep(0.01); return 5\n"
+        "task = asyncio.get_running_loop().create_task(later())",
+    )
+    assert forked(kernel, "await asyncio.sleep(0.001); await task").result == "5"
+    assert ok(kernel, "await task").result == "5"
+    assert forked(kernel, "await asyncio.gather(later(), later())").result == "[5, 5]"
+
+
+# ---- what doesn't come home
+
+
+def test_what_is_bound_to_its_process_is_told_when_it_changed(kernel):
+    ok(
+        kernel,
+        "import threading\nsteps = (i for i in range(9)); lock = threading.Lock()\n"
+        "class Holder: pass\nholder = Holder(); holder.lock = lock; holder.values = [1]\n"
+        "steps_too = steps; other = (i for i in range(3)); names = {'a': 1}",
+    )
+    assert told(kernel, "seen = lock.locked(), holder.values, type(other), len(names)") == ""
+    said = told(kernel, "next(steps)")
+    assert "steps (generator" in said and "steps_too" in said and "lock" not in said
+    assert "the notebook goes on with what it was before" in said
+    assert ok(kernel, "next(steps)").result == "0"
+    said = told(kernel, "holder.values.append(2)")
+    assert "holder (" in said and "the cell changed it" in said
+    assert ok(kernel, "holder.values").result == "[1]"
+    said = told(kernel, "with lock: pass")
+    assert said == ""
+    said = told(kernel, "lock.acquire()")
+    assert "lock (" in said
+
+
+def test_what_the_cell_makes_and_nobody_carries(kernel):
+    ok(kernel, "old = (i for i in range(3)); gone = (i for i in range(3)); alias = gone")
+    said = told(kernel, "made = (i for i in range(3)); old = made; next(old); del gone")
+    assert "made (generator" in said and "old (generator" in said and "gone" not in said
+    assert "the notebook goes on with the one of before" in said
+    error = kernel.run("made").content
+    assert error["ename"] == "NameError" and "--road=in-process" in error["evalue"]
+    assert ok(kernel, "next(old)").result == "0"
+    assert ok(kernel, "'gone' in globals(), next(alias)").result == "(False, 0)"
+
+
+def test_settings_come_home(kernel, tmp_path):
+    (tmp_path / "own.py").write_text("count = 0\nnames = ['a']\ntable = {}\ndef f(): pass\n")
+    ok(kernel, "import sys; sys.path.insert(0, '.'); import own, json; mine = own.names")
+    said = told(
+        kernel,
+        "import gc, time, os, locale, csv\n"
+        "sys.setrecursionlimit(4321); gc.set_threshold(500, 5, 5); os.environ['TZ'] = 'Asia/Tokyo'\n"
+        "time.tzset(); sys.mark = 7; own.__dict__['count'] = 5; own.names.append('b')\n"
+        "own.table.update(x=(1, 2)); vars(json)['flag'] = 'x'; csv.field_size_limit(99)\n"
+        "sys.dont_write_bytecode = True",
+    )
+    assert said == ""
+    found = ok(
+        kernel,
+        "import gc, time, csv\nsys.getrecursionlimit(), gc.get_threshold(), time.tzname[0], sys.mark,"
+        " own.count, mine, own.table, json.flag, csv.field_size_limit(), sys.dont_write_bytecode",
+    )
+    assert found.result == (
+        "(4321, (500, 5, 5), 'JST', 7, 5, ['a', 'b'], {'x': (1, 2)}, 'x', 99, True)"
+    )
+
+
+def test_settings_of_a_library_that_the_cell_imports(kernel):
+    pytest.importorskip("numpy")
+    forked(kernel, "import numpy as np; np.seterr(all='raise'); x = 1")
+    assert ok(kernel, "import numpy; numpy.geterr()['over']").result == "'raise'"
+    assert ok(kernel, "np is numpy").result == "True"
+
+
+TOLD = {
+    "import signal; signal.signal(signal.SIGUSR1, lambda *a: None)": "handlers of signals",
+    "import atexit; atexit.register(print, 'never')": "exit handlers",
+    "import threading; threading.Thread(target=time.sleep, args=(9,)).start()": "threads that",
+    "import subprocess; p = subprocess.Popen(['sleep', '9'])": "child processes",
+    "import sys; sys.unraisablehook = lambda *a: None": "sys.unraisablehook",
+    "own.cache = object(); own.__dict__['other'] = object()": "own.other",
+    "get_ipython().events.register('pre_run_cell', lambda *a: None)": "IPython's hooks",
+    "import gc; gc.callbacks.append(print)": "gc.callbacks",
+    "import signal; signal.setitimer(signal.ITIMER_VIRTUAL, 100)": "timers",
+    "import builtins; builtins.print_twice = print": "builtins.print_twice",
+}
+
+
+def test_what_a_list_lacks_is_told(kernel, tmp_path):
+    (tmp_path / "own.py").write_text("")
+    ok(kernel, "import atexit, gc, json, os, own, signal, subprocess, sys, threading, time")
+    assert told(kernel, "json.dumps({}), os.getcwd(), time.time(), len(sys.modules)") == ""
+    for code, name in TOLD.items():
+        said = told(kernel, code)
+        assert "changed in this cell's process alone" in said and name in said, (code, said)
+    assert told(kernel, "import fractions, decimal; fractions.Fraction(1, 2)") == ""
+
+
+# ---- its process
+
+
+def test_exit_handlers_and_finalizers(kernel, tmp_path):
+    """Those of the notebook are the main worker's; those that the cell registers run nowhere."""
+    ok(
+        kernel,
+        "import atexit, os, weakref\nlog = os.path.abspath('log')\n"
+        "def note(word):\n    with open(log, 'a') as file: file.write(f'{word} {os.getpid()}\\n')\n"
+        "class Noisy:\n    def __del__(self): note('del')\n"
+        "noisy = Noisy(); finalizer = weakref.finalize(noisy, note, 'finalize')\n"
+        "atexit.register(note, 'exit')",
+    )
+    pid = ok(kernel, "os.getpid()").result
+    assert "exit handlers" in told(
+        kernel, "atexit.register(note, 'never'); found = vars(noisy) == {}"
+    )
+    forked(kernel, "mine = Noisy()\ndel mine")
+    ok(kernel, "pass")
+    text = (tmp_path / "log").read_text()
+    assert len(text.splitlines()) == 1 and text.startswith("del ") and pid not in text
+    kernel.manager.shutdown_kernel()
+    lines = (tmp_path / "log").read_text().splitlines()[1:]
+    assert lines.count(f"exit {pid}") == 1 and "never" not in str(lines)
+
+
+def test_nobody_sees_the_fork(kernel):
+    code = """
+import os, signal, psutil
+signals = []
+signal.signal(signal.SIGCHLD, lambda *a: signals.append(a))
+def look():
+    try:
+        os.waitpid(-1, os.WNOHANG)
+    except ChildProcessError:
+        return psutil.Process().children(), signals
+"""
+    ok(kernel, code + "import random; random.seed(1); a = random.random(); random.seed(1)")
+    forked(kernel, "b = look()\nrandom.random() == a")
+    assert ok(kernel, "look(), b").result == "(([], []), ([], []))"
+
+
+def test_timers_and_signals_are_there(kernel):
+    ok(
+        kernel,
+        "import signal, time\nticks = []\n"
+        "signal.signal(signal.SIGALRM, lambda *a: ticks.append(1))\n"
+        "signal.setitimer(signal.ITIMER_REAL, 0.01, 0.01)",
+    )
+    code = "n = len(ticks)\nend = time.time() + 20\n"
+    code += "while len(ticks) < n + 3 and time.time() < end: pass\nlen(ticks) >= n + 3"
+    assert forked(kernel, code).result == "True"
+    ok(kernel, "signal.setitimer(signal.ITIMER_REAL, 0)")
+
+
+def test_what_was_written_and_not_flushed_is_written_once(kernel, tmp_path):
+    ok(
+        kernel,
+        "file = open('file', 'w'); file.write('a'); print('printed', end='')\n"
+        "def steps():\n    with open('hidden', 'w') as hidden:\n"
+        "        hidden.write('b'); yield\n        hidden.flush(); yield\n"
+        "hidden = steps(); next(hidden)",
+    )
+    outcome = forked(kernel, "file.write('c'); file.flush(); next(hidden)")
+    assert "printed" not in outcome.stream()
+    ok(kernel, "next(hidden); file.close(); hidden.close()")
+    assert (tmp_path / "file").read_text() == "ac"
+    assert (tmp_path / "hidden").read_text() == "b"
+
+
+def test_files_that_the_cell_opens_come_home(kernel, tmp_path):
+    ok(kernel, "import os, socket")
+    forked(
+        kernel,
+        "file = open('file', 'w+'); file.write('abc'); left, right = socket.socketpair()\n"
+        "left.sendall(b'x')",
+    )
+    assert ok(kernel, "file.seek(1); file.read(), right.recv(1)").result == "('bc', b'x')"
+    forked(kernel, "file.seek(0); first = file.read(1); left.sendall(b'y')")
+    assert ok(kernel, "first, file.read(), right.recv(1)").result == "('a', 'bc', b'y')"
+
+
+@pytest.mark.parametrize("end", ["os._exit(3)", "os.kill(os.getpid(), 9)", "ctypes.string_at(0)"])
+def test_a_cell_that_dies_has_changed_nothing(kernel, end):
+    pid = ok(kernel, "import ctypes, os\nkept = [1]; gen = iter(range(5))\nos.getpid()").result
+    outcome = kernel.run(FORKED + f"kept.append(2); next(gen); {end}")
+    assert outcome.content["ename"] == "CellDied"
+    assert "as they were before the cell" in outcome.content["evalue"]
+    assert ok(kernel, "kept, next(gen), os.getpid()").result == f"([1], 0, {pid})"
+    assert forked(kernel, "kept").result == "[1]"
+
+
+def test_files_stand_where_they_stood_when_a_cell_died(kernel, tmp_path):
+    (tmp_path / "file").write_text("first\nsecond\n")
+    ok(kernel, "import os; file = open('file'); line = file.readline()")
+    assert kernel.run(FORKED + "file.seek(0, 2); os._exit(1)").status == "error"
+    assert ok(kernel, "file.read()").result == r"'second\n'"
+    ok(kernel, "raw = os.fdopen(os.open('file', os.O_RDONLY), 'rb', 0)")
+    assert kernel.run(FORKED + "raw.read(6); os._exit(1)").status == "error"
+    assert ok(kernel, "raw.read(5)").result == "b'first'"
+
+
+def test_the_main_worker_dies_while_the_fork_runs(kernel, tmp_path):
+    pid = int(ok(kernel, "import os, time\nkept = [1]\nos.getpid()").result)
+    code = "kept.append(2)\nprint('on', flush=True)\n"
+    sent = begun(kernel, FORKED + code + "while not os.path.exists('go'): time.sleep(0.01)")
+    os.kill(pid, signal.SIGKILL)
+    until(lambda: not os.path.exists(f"/proc/{pid}"))
+    (tmp_path / "go").touch()
+    assert kernel.finish(sent).status == "ok"
+    assert ok(kernel, f"kept, os.getpid() != {pid}").result == "([1, 2], True)"
+
+
+def test_an_interrupt(kernel):
+    ok(kernel, "import time; kept = [1]")
+    sent = begun(kernel, FORKED + "kept.append(2)\nprint('on', flush=True)\nwhile True: pass")
+    kernel.manager.interrupt_kernel()
+    assert kernel.finish(sent).content["ename"] == "KeyboardInterrupt"
+    assert forked(kernel, "kept").result == "[1, 2]"
+
+
+def test_forks_leave_nothing_behind(kernel):
+    count = "import os; len(os.listdir('/proc/self/fd'))"
+    ok(kernel, "import numpy as np; rows = np.zeros(1 << 16)")
+    forked(kernel, "rows[0] = 1")
+    before = int(ok(kernel, count).result)
+    for number in range(10):
+        forked(kernel, f"rows[{number}] = 1; other = rows + 1", ISOLATED)
+    assert int(ok(kernel, count).result) <= before + 1
+    parent = int(ok(kernel, "os.getppid()").result)
+
+    def children():
+        return len(open(f"/proc/{parent}/task/{parent}/children").read().split())
+
+    until(lambda: children() <= 3, lambda: f"{children()} processes")  # the home and two standbys
+
+
+# ---- where a fork isn't safe
+
+
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [
+        ("import threading, time\nthread = threading.Thread(target=time.sleep, args=(600,),"
+         " daemon=True); thread.start()", "a fork lacks the thread Thread-"),
+        ("import subprocess; child = subprocess.Popen(['sleep', '600'])", "child processes"),
+    ],
+    ids=["thread", "child"],
+)  # fmt: skip
+def test_a_clean_process_where_a_fork_would_lack_something(kernel, make, reason):
+    ok(kernel, make + "\nx = [1]")
+    outcome = ok(kernel, FORKED + "x.append(2); x")
+    assert outcome.cost["road"] == "map" and reason in outcome.cost["road_reason"]
+    assert outcome.result == "[1, 2]" and ok(kernel, "x").result == "[1, 2]"
+    assert reason in ok(kernel, "%holdfast last").stream()
+    ok(kernel, "child.kill(); child.wait()" if "child" in make else "pass")
+
+
+def test_a_notebook_that_records_by_itself(kernel, tmp_path):
+    """Its recording goes on in its own process; the cell has another one, in a fork."""
+    ok(kernel, "import os, scorep\nos.environ['SCOREP_EXPERIMENT_DIRECTORY'] = 'own'\n"
+       "scorep.register()\ndef f(): pass\nsteps = iter(range(3))")  # fmt: skip
+    ok(kernel, "os.environ['SCOREP_EXPERIMENT_DIRECTORY'] = 'cell'")
+    outcome = ok(kernel, "%%execute_with_scorep\nf(); next(steps)")
+    assert outcome.cost["road"] == "fork" and "recording is open" in outcome.cost["road_reason"]
+    assert outcome.result == "0" and outcome.cost["events"] > 0
+    ok(kernel, "f(); scorep.close()")
+    assert (tmp_path / "own" / "traces.otf2").exists()
+    assert (tmp_path / "cell" / "traces.otf2").exists()
+    assert not list((tmp_path / "own").glob("*part*"))
