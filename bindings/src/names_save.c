@@ -86,10 +86,11 @@ run(hfi_save *at, PyObject *extra) {
     double seconds = (double)(end.tv_sec - start.tv_sec) +
                      (double)(end.tv_nsec - start.tv_nsec) * 1e-9;
     return Py_BuildValue(
-        "{s:N,s:N,s:N,s:O,s:N,s:O,s:O,s:n,s:K,s:K,s:K,s:K,s:K,s:K,s:d}", "prepared", prepared,
-        "saved", saved_names(at, 0), "overlooked", saved_names(at, 1), "removed", at->removed, "declined", declined, "code",
-        at->code, "held", at->held, "names_examined", (Py_ssize_t)at->count,
-        "names_encoded", (unsigned long long)at->encoded, "decoded_again",
+        "{s:N,s:N,s:N,s:O,s:N,s:O,s:O,s:n,s:K,s:K,s:K,s:K,s:K,s:K,s:d}", "prepared",
+        prepared, "saved", saved_names(at, 0), "overlooked", saved_names(at, 1),
+        "removed", at->removed, "declined", declined, "code", at->code, "held",
+        at->held, "names_examined", (Py_ssize_t)at->count, "names_encoded",
+        (unsigned long long)at->encoded, "decoded_again",
         (unsigned long long)at->decoded_again, "bytes_copied",
         (unsigned long long)stats.bytes_copied, "bytes_shared",
         (unsigned long long)stats.bytes_shared, "pages_changed",
@@ -153,7 +154,8 @@ close_save(hfi_save *at) {
 
 PyObject *
 hfi_names_save(PyObject *self, PyObject *args, PyObject *kwargs) {
-    static char *words[] = {"namespace", "hidden", "extra", "touched", "holders", "verify", NULL};
+    static char *words[] = {"namespace", "hidden", "extra", "touched",
+                            "holders",   "verify", NULL};
     PyObject *namespace, *hidden = NULL, *extra = NULL, *touched = NULL,
                          *holders = NULL;
     int verify = 0;
