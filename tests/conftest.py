@@ -242,13 +242,15 @@ def kernel_starter(place):
 
     notebooks, stack = [], contextlib.ExitStack()
 
-    def start(python=None, env=None, arguments=(), cwd=place, **options):
+    def start(python=None, env=None, arguments=(), cwd=place, before=None, **options):
         write_kernelspec(place / "kernels", python, arguments)
         manager = KernelManager(kernel_name="holdfast", **options)
         manager.kernel_spec_manager.kernel_dirs = [str(place / "kernels")]
         manager.connection_file = str(place / f"connection-{len(notebooks)}.json")
         said = stack.enter_context(open(place / "stderr", "a"))
-        manager.start_kernel(cwd=str(cwd), env={**os.environ, **(env or {})}, stderr=said)
+        environment = {**os.environ, **(env or {})}
+        # `before` is called in the kernel's process, before its program.
+        manager.start_kernel(cwd=str(cwd), env=environment, stderr=said, preexec_fn=before)
         notebooks.append(Notebook(manager))
         return notebooks[-1]
 

@@ -1,6 +1,5 @@
 """A kernel whose processes may have only so many addresses (ulimit -v), as on many clusters."""
 
-import contextlib
 import json
 import resource
 import subprocess
@@ -24,15 +23,9 @@ PROGRAM = Path(sys.executable).parent / "holdfast-kernel"
 CELL = "%%execute_with_scorep --road=map\n"
 
 
-@contextlib.contextmanager
-def addresses(most):
-    """What is started meanwhile has them."""
-    before = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (most, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_AS, before)
+def few_addresses():
+    """For the process that calls it, and all below."""
+    resource.setrlimit(resource.RLIMIT_AS, (LIMIT, resource.getrlimit(resource.RLIMIT_AS)[1]))
 
 
 def ok(kernel, code):
@@ -42,8 +35,7 @@ def ok(kernel, code):
 
 
 def test_a_kernel_works_with_few_addresses(start_kernel):
-    with addresses(LIMIT):
-        kernel = start_kernel()
+    kernel = start_kernel(before=few_addresses)
     told = "import resource; resource.getrlimit(resource.RLIMIT_AS)[0]"
     assert ok(kernel, told).result == str(LIMIT)
     ok(kernel, f"import numpy as np\na = np.ones({256 * MIB} // 8)")
