@@ -32,7 +32,10 @@ def is_zombie(pid):
 
 
 def is_reaper(pid):
-    return Path(f"/proc/{pid}/comm").read_text() == "holdfast-reaper\n"
+    try:
+        return Path(f"/proc/{pid}/comm").read_text() == "holdfast-reaper\n"
+    except OSError:  # it has ended
+        return False
 
 
 def segment_of(pid):
