@@ -42,6 +42,7 @@ from .bound import Bound
 from .control import ChannelClosed, Frame
 from .footprint import footprint
 from .process import Forks
+from .rollback import descriptor_moves
 from .settings import attributes, census
 from .stock import stock
 
@@ -129,17 +130,10 @@ class Forked:
     def _fork(self, before: _Before, control: int, stdout: int, stderr: int) -> int:
         home = self._home
         home._flush()
-        spares = home.shell.health.spares
-        _flush_files(spares.values())
+        _flush_files(home.shell.health.spares.values())
         attributes.know_modules()
         home.road.prepare()
-        moves = (
-            (control, home.channel.fileno()),
-            (stdout, 1),
-            (stdout, spares[1]),
-            (stderr, 2),
-            (stderr, spares[2]),
-        )
+        moves = descriptor_moves(home, control, stdout, stderr)
         recorder = sys.modules["holdfast._recorder"]
         recorder._forget_in_fork(True)  # what the notebook records is the notebook's
         Forks.goes_on = True  # in the fork, when its hooks run

@@ -167,6 +167,18 @@ def _processor_seconds() -> float:
     return time.process_time() + children.ru_utime + children.ru_stime
 
 
+def descriptor_moves(home: Home, control: int, stdout: int, stderr: int) -> tuple:
+    """Which descriptors a fork of the main worker puts in the place of that one's own."""
+    spares = home.shell.health.spares
+    return (
+        (control, home.channel.fileno()),
+        (stdout, 1),
+        (stdout, spares[1]),
+        (stderr, 2),
+        (stderr, spares[2]),
+    )
+
+
 class Rollback:
     """Makes the main worker's sleeping forks; in one that wakes, takes over or commits.
 
@@ -186,14 +198,7 @@ class Rollback:
         call returns as well: the process is the main worker then, or has ended."""
         home, started = self._home, _processor_seconds()
         obstacle = self.threads.obstacle()
-        spares = home.shell.health.spares
-        moves = (
-            (control, home.channel.fileno()),
-            (stdout, 1),
-            (stdout, spares[1]),
-            (stderr, 2),
-            (stderr, spares[2]),
-        )
+        moves = descriptor_moves(home, control, stdout, stderr)
         wakeup = signal.set_wakeup_fd(-1)
         signal.set_wakeup_fd(wakeup)
         state = random.getstate()
