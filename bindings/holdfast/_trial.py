@@ -41,7 +41,7 @@ SECONDS = 30.0
 _DIED, _HUNG = 1 << 16, 1 << 17  # as HF_CAUSE_* in holdfast/store.h
 _PR_SET_PDEATHSIG = 1
 _LOADING, _SAVING = "loading it ", "saving it "
-# Where it is called, and what an unpickler calls.
+# Methods that encoding an object calls, and those that an unpickler calls.
 _HOOKS = """__reduce_ex__ __reduce__ __getstate__ __getnewargs_ex__ __getnewargs__ __setstate__
 __new__ __getattr__ __getattribute__ __setitem__ __iter__ append extend items""".split()
 # Their threads are gone in a child, and what they do there may wait for ever.

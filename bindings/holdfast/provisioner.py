@@ -6,12 +6,11 @@ doesn't unless it is told to. A kernelspec may name a provisioner, code of the k
 runs in the server; ours turns encryption on. With ``transport`` "ipc" there are Unix sockets
 instead of ports, in a directory that only their owner can enter.
 
-A kernel that is started again takes up the notebook of one that was killed. One that the server itself
-kills while it runs, because somebody asked for a restart and it didn't answer, isn't such a one: its
-successor is told to begin with nothing.
+A kernel that is started again continues the notebook of one that was killed. If the server itself
+killed it, because the user asked for a restart and it didn't answer, the new kernel starts empty.
 
-What whoever runs the server has configured goes before. Where the server's jupyter_client or
-libzmq can't encrypt, the kernel starts as always, and says who may listen.
+The server's own configuration takes precedence. If its jupyter_client or libzmq can't encrypt, the
+kernel starts without encryption and reports who may listen.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 /* fork.c - forks of the main worker: its rollback, and the process of a cell.
  *
- * _sleep_in_fork(session, moves, kept, reaper) forks. The parent goes on with the
+ * _fork(session, moves, reaper, kept) makes the rollback. The parent goes on with the
  * fork's pid. The fork sleeps, with a memory that stays as it is now, until its control
  * channel has something to read; then the call returns 0 in it, and it goes on where
  * its parent stood. At the end of the channel it leaves.
@@ -18,9 +18,9 @@
  * with, so that their numbers aren't taken by something else. Regular files it opens
  * again, for offsets of its own: they stay where they are now.
  *
- * _fork_aside(session, moves, reaper) makes such a fork that goes on at once, to run a
- * cell: the call returns 0 in it. Its parent lives on, and all descriptors are shared
- * as after any fork().
+ * _fork(session, moves, reaper), without `kept`, makes a fork that goes on at once, to
+ * run a cell: the call returns 0 in it. Its parent lives on, and all descriptors are
+ * shared as after any fork().
  *
  * The helper dies with the parent: handlers of pthread_atfork wait for threads
  * (OpenBLAS does for its pool), which are dead then, and it would keep all of the
@@ -380,27 +380,15 @@ fork_session(PyObject *module, PyObject *object, fork_plan *plan) {
 }
 
 PyObject *
-hfi_sleep_in_fork(PyObject *module, PyObject *args) {
-    PyObject *object, *moves, *kept;
-    fork_plan plan = {.sleeps = 1};
+hfi_fork(PyObject *module, PyObject *args) {
+    PyObject *object, *moves, *kept = NULL;
+    fork_plan plan = {0};
     int reaper;
-    if (!PyArg_ParseTuple(args, "OO!O!i:_sleep_in_fork", &object, &PyTuple_Type, &moves,
-                          &PyTuple_Type, &kept, &reaper) ||
+    if (!PyArg_ParseTuple(args, "OO!i|O!:_fork", &object, &PyTuple_Type, &moves, &reaper,
+                          &PyTuple_Type, &kept) ||
         read_plan(moves, kept, &plan) < 0)
         return NULL;
-    plan.reaper = (pid_t)reaper;
-    return fork_session(module, object, &plan);
-}
-
-PyObject *
-hfi_fork_aside(PyObject *module, PyObject *args) {
-    PyObject *object, *moves;
-    fork_plan plan = {.sleeps = 0};
-    int reaper;
-    if (!PyArg_ParseTuple(args, "OO!i:_fork_aside", &object, &PyTuple_Type, &moves,
-                          &reaper) ||
-        read_plan(moves, NULL, &plan) < 0)
-        return NULL;
+    plan.sleeps = kept != NULL;
     plan.reaper = (pid_t)reaper;
     return fork_session(module, object, &plan);
 }

@@ -231,14 +231,12 @@ static PyMethodDef store_methods[] = {
      "runs."},
     {"_copy_pages", hfi_copy_pages, METH_O,
      "_copy_pages(runs): let a fork have them in advance; how many bytes it has."},
-    {"_sleep_in_fork", hfi_sleep_in_fork, METH_VARARGS,
-     "_sleep_in_fork(session, moves, kept, reaper): fork; the fork's pid, or 0 in it "
-     "once it is needed. `moves`: pairs of descriptors, what is to be where in the "
-     "fork, "
-     "its control channel first; `kept`: those that it goes on with; `reaper`: who "
-     "becomes its parent."},
-    {"_fork_aside", hfi_fork_aside, METH_VARARGS,
-     "_fork_aside(session, moves, reaper): the same for a fork that goes on at once."},
+    {"_fork", hfi_fork, METH_VARARGS,
+     "_fork(session, moves, reaper, kept=None): fork; the fork's pid, or 0 in it. "
+     "`moves`: pairs of descriptors, each to be moved from the first to the second in "
+     "the fork, its control channel's first; `reaper`: the process that becomes its "
+     "parent. With `kept`, it sleeps until it is needed, and of the other descriptors "
+     "keeps only these."},
     {"_succeed", hfi_succeed, METH_O,
      "_succeed(session): in a fork, go on in the dead parent's place; GoneError where "
      "it can't."},

@@ -126,9 +126,8 @@ PyObject *hfi_copy_pages(PyObject *module, PyObject *wanted);
 
 /* ---- preparation.c --------------------------------------------------------------- */
 
-/* _sleep_in_fork, _fork_aside, _succeed: see the method table of the module. */
-PyObject *hfi_sleep_in_fork(PyObject *module, PyObject *args);
-PyObject *hfi_fork_aside(PyObject *module, PyObject *args);
+/* _fork, _succeed: see the method table of the module. */
+PyObject *hfi_fork(PyObject *module, PyObject *args);
 PyObject *hfi_succeed(PyObject *module, PyObject *object);
 /* _prepare, _reseal and _copied: see the method table of the module. */
 PyObject *hfi_prepare(PyObject *module, PyObject *args);

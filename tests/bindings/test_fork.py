@@ -17,7 +17,7 @@ near, far = socket.socketpair()
 channel = socket.socketpair()[0]
 report = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
 def sleep(session=None, kept=()):
-    pid = _store._sleep_in_fork(session, ((far.fileno(), channel.fileno()),), kept, os.getpid())
+    pid = _store._fork(session, ((far.fileno(), channel.fileno()),), os.getpid(), kept)
     if pid:
         far.close()
     return pid
@@ -133,4 +133,4 @@ def test_wrong_arguments():
 
     for moves, kept in (((), ()), (((1, 2),) * 17, ()), (((1, 2),), (1,) * 17)):
         with pytest.raises(ValueError, match="descriptors"):
-            _store._sleep_in_fork(None, moves, kept, os.getpid())
+            _store._fork(None, moves, os.getpid(), kept)

@@ -1,9 +1,9 @@
 """Variables that are in the store and not in this process: why, and how the user gets on.
 
-What could not be loaded is absent: its name is not bound, and its stored value stays as it is. Who
-uses the name is told the reason. Who deletes it deletes the stored value, though Python finds
-nothing to delete: a cell that does no more with the name than `del` finds something there for as
-long as it runs.
+What could not be loaded is absent: its name is not bound, and its stored value stays as it is. Code
+that uses the name gets an error with the reason. `del` of the name deletes the stored value: while a
+cell runs that only deletes the name, a placeholder is bound to it, so that Python finds something
+to delete.
 """
 
 from __future__ import annotations

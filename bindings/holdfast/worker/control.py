@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import array
 import collections
+import contextlib
 import fcntl
 import mmap
 import os
@@ -323,6 +324,13 @@ class Channel:
             start = end
         if start:
             del received[:start]
+
+    def await_end(self) -> None:
+        """Read until the frontend closes the channel: a prepared commit is published while its
+        process lives."""
+        with contextlib.suppress(ChannelClosed):
+            while True:
+                self.receive()
 
     def poll(self) -> list[Frame]:
         """Return every frame that has arrived, without waiting.

@@ -18,16 +18,13 @@ Timers are set anew; tasks of the event loop go on only while the cell awaits.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import fcntl
 import gc
 import io
 import os
-import random
 import select
 import selectors
-import signal
 import socket
 import stat
 import sys
@@ -41,7 +38,7 @@ from holdfast.codecs import handles, lending, widgets
 from .bound import Bound
 from .control import ChannelClosed, Frame
 from .footprint import footprint
-from .process import Forks
+from .process import Forks, Unshared
 from .rollback import descriptor_moves
 from .settings import attributes, census
 from .stock import stock
@@ -51,27 +48,7 @@ if t.TYPE_CHECKING:
 
 _BUFFERED = frozenset((io.TextIOWrapper, io.BufferedWriter, io.BufferedRandom, io.BufferedRWPair))
 _NOT_FILES = ("/memfd:", "/dev/shm/holdfast-")  # the store, what is counted of the pipes
-_TIMERS = (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)
 _RESTART = "Score-P's adapters for it must be loaded when a process starts"
-
-
-class _Before:
-    """What a fork doesn't have as it was: the seed of `random`, timers, the loop's wakeup."""
-
-    def look(self) -> None:
-        """Right before it."""
-        self._random = random.getstate()
-        self._timers = [signal.getitimer(one) for one in _TIMERS]
-        self._wakeup = signal.set_wakeup_fd(-1)
-        signal.set_wakeup_fd(self._wakeup)
-
-    def restore(self) -> None:
-        """In the fork."""
-        random.setstate(self._random)
-        signal.set_wakeup_fd(self._wakeup)
-        for one, (left, interval) in zip(_TIMERS, self._timers, strict=True):
-            if left or interval:
-                signal.setitimer(one, left, interval)
 
 
 class Forked:
@@ -94,17 +71,15 @@ class Forked:
         """Fork, and tell the frontend; whether this is the fork."""
         home = self._home
         descriptors = home.channel.take_descriptors(frame)
-        before, main = _Before(), os.getpid()
+        main = os.getpid()
         try:
             obstacle = self._obstacle()
-            pid = -1 if obstacle else self._fork(before, *descriptors)
+            pid = -1 if obstacle else self._fork(*descriptors)
         except Exception as error:  # the cell has another process, then
             if os.getpid() != main:
                 os._exit(1)
             obstacle, pid = str(error), -1
         if pid == 0:
-            self.is_one = True
-            self._become(before)
             return True
         for fd in descriptors:
             with contextlib.suppress(OSError):
@@ -127,7 +102,7 @@ class Forked:
         obstacle = self._home.rollback.threads.obstacle()
         return f"a fork lacks {obstacle}" if obstacle else ""
 
-    def _fork(self, before: _Before, control: int, stdout: int, stderr: int) -> int:
+    def _fork(self, control: int, stdout: int, stderr: int) -> int:
         home = self._home
         home._flush()
         _flush_files(home.shell.health.spares.values())
@@ -140,23 +115,26 @@ class Forked:
         home._sealed = True  # own memory is private from here on
         handles.table.lend_all()
         try:
-            before.look()
+            unshared = Unshared()
             with home.shell.history_manager.at_rest():
-                return _store._fork_aside(home.session, moves, self._reaper)
+                pid = _store._fork(home.session, moves, self._reaper)
         finally:
             Forks.goes_on = False
             recorder._forget_in_fork(False)
+        if pid == 0:
+            self.is_one = True
+            self._become(unshared)
+        return pid
 
     # ---- in the fork
 
-    def _become(self, before: _Before) -> None:
+    def _become(self, unshared: Unshared) -> None:
         """What of the main worker's was shared with it is our own now."""
         home, loop = self._home, self._home.loop
         home.forget_requests()
-        asyncio._set_running_loop(loop)
-        asyncio.set_event_loop(loop)
         _part_loop(loop)
-        before.restore()
+        unshared.restore(loop)
+        unshared.restore_timers()
         home.channel.begin_anew()
         home.app.session.pid = os.getpid()
         home.shell.ends_with_cell = True
@@ -179,7 +157,7 @@ class Forked:
                 home.channel.send("declined", reason=_RESTART)
             else:
                 await home._request(frame)
-            self._await_end()
+            home.channel.await_end()
             status = 0
         except ChannelClosed:
             status = 0
@@ -189,12 +167,6 @@ class Forked:
             with contextlib.suppress(BaseException):
                 home._flush()
             os._exit(status)
-
-    def _await_end(self) -> None:
-        """What is prepared is published while this process lives."""
-        with contextlib.suppress(ChannelClosed):
-            while True:
-                self._home.channel.receive()
 
     async def run(
         self,

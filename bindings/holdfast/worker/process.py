@@ -10,10 +10,12 @@ channel does, which needs the main thread to come back from user code.
 
 from __future__ import annotations
 
+import asyncio
 import atexit
 import ctypes
 import faulthandler
 import os
+import random
 import signal
 import sys
 import typing as t
@@ -22,6 +24,7 @@ _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _EXIT_SECONDS = 5.0
 _LIBC = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
+_TIMERS = (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)
 _DEFAULTS = (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD, signal.SIGALRM)
 
 
@@ -54,6 +57,33 @@ class Forks:
     """What Python's hooks for forks have to know of the fork that runs them."""
 
     goes_on = False  # as the worker that it is a fork of
+
+
+class Unshared:
+    """State that fork() changes or drops, so that a fork of the main worker can restore it: the
+    seed of `random`, the interval timers, and the descriptor that signals wake the loop by.
+
+    Made right before the fork.
+    """
+
+    def __init__(self) -> None:
+        self._random = random.getstate()
+        self._timers = [signal.getitimer(timer) for timer in _TIMERS]
+        self._wakeup = signal.set_wakeup_fd(-1)
+        signal.set_wakeup_fd(self._wakeup)
+
+    def restore(self, loop: asyncio.AbstractEventLoop) -> None:
+        """In the fork: go on in the event loop that ran in the parent."""
+        random.setstate(self._random)
+        asyncio._set_running_loop(loop)
+        asyncio.set_event_loop(loop)
+        signal.set_wakeup_fd(self._wakeup)
+
+    def restore_timers(self) -> None:
+        """In the fork, once the handlers of signals may run."""
+        for timer, (left, interval) in zip(_TIMERS, self._timers, strict=True):
+            if left or interval:
+                signal.setitimer(timer, left, interval)
 
 
 def adopt_orphans() -> None:

@@ -7,7 +7,8 @@ sleeps. If the main worker dies, the frontend wakes the fork (kernel/session/rol
 
 * As a rule it takes the main worker's place as it is: every object, with its identity, and every
   module is there, unserializable ones included. What belongs to a process and not to its memory is not:
-  its children, threads, timers, pipes and sockets.
+  its children, threads, pipes and sockets. Timers start again with the time they had left at the
+  fork.
 * If native threads of the notebook's may have held locks at the fork, or a GPU was in use, the
   fork can't go on as a program. Then it only encodes what the last commit doesn't have, and a new
   main worker binds that.
@@ -23,7 +24,6 @@ import bisect
 import contextlib
 import ctypes
 import os
-import random
 import resource
 import signal
 import sys
@@ -34,8 +34,8 @@ import typing as t
 from holdfast import _store
 from holdfast._threads import is_service
 
-from .control import ChannelClosed, Frame
-from .process import Forks
+from .control import Frame
+from .process import Forks, Unshared
 
 if t.TYPE_CHECKING:
     from .home import Home
@@ -199,13 +199,11 @@ class Rollback:
         home, started = self._home, _processor_seconds()
         obstacle = self.threads.obstacle()
         moves = descriptor_moves(home, control, stdout, stderr)
-        wakeup = signal.set_wakeup_fd(-1)
-        signal.set_wakeup_fd(wakeup)
-        state = random.getstate()
+        unshared = Unshared()
         Forks.goes_on = True  # in the fork, when its hooks run
         try:
             with home.shell.history_manager.at_rest():
-                pid = _store._sleep_in_fork(home.session, moves, self._kept(), self._reaper)
+                pid = _store._fork(home.session, moves, self._reaper, self._kept())
         except (OSError, _store.Error) as error:
             return {"pid": 0, "error": str(error)}
         finally:
@@ -214,8 +212,7 @@ class Rollback:
                 with contextlib.suppress(OSError):
                     os.close(fd)
         if pid == 0:
-            random.setstate(state)  # seeded anew in each child of fork()
-            self._wake(obstacle, wakeup)
+            self._wake(obstacle, unshared)
             return {}
         seconds = _processor_seconds() - started
         return {"pid": pid, "obstacle": obstacle, "seconds": seconds}
@@ -228,13 +225,11 @@ class Rollback:
 
     # ---- in the fork
 
-    def _wake(self, obstacle: str, wakeup: int) -> None:
+    def _wake(self, obstacle: str, unshared: Unshared) -> None:
         """The main worker is dead: be it, or save what it had."""
         home, loop = self._home, self._home.loop
         home.forget_requests()  # among them the one that the dead one died of
-        asyncio._set_running_loop(loop)
-        asyncio.set_event_loop(loop)
-        signal.set_wakeup_fd(wakeup)
+        unshared.restore(loop)
         loop.remove_reader(home.channel.fileno())  # that was the dead one's
         home.channel.begin_anew()
         home.app.session.pid = os.getpid()
@@ -243,6 +238,7 @@ class Rollback:
             _store._succeed(home.session)
         if obstacle:
             self._commit_and_leave(word)
+        unshared.restore_timers()
         home.shell.history_manager.resume()
         home.shell.execution_count = word["execution_count"] + 1
         home.begin_anew()
@@ -250,9 +246,6 @@ class Rollback:
         loop.call_soon(home._readable)  # what was read together with the word to wake
 
     def _commit_and_leave(self, word: Frame) -> t.NoReturn:
-        """What is prepared is published while this process lives."""
         self._home.op_commit({"op": "commit", "id": word["id"], "durable": True})
-        with contextlib.suppress(ChannelClosed):
-            while True:
-                self._home.channel.receive()
+        self._home.channel.await_end()
         os._exit(0)
