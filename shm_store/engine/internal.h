@@ -61,6 +61,9 @@ struct hf_session {
     size_t window_size;
     _Atomic uint64_t file_size; /* as far as it was looked at: hfi_window_at */
     size_t page;
+    /* What lower layers need of higher ones. */
+    hf_status (*recover)(hf_session *session, hf_error *reterr); /* lock held */
+    void (*make_room)(hf_session *session); /* give back what only saves time */
     int is_copy; /* super, slots and extents are copies: hfi_session_peek */
     char name[HF_SESSION_NAME_SIZE];
     hf_session *next_open; /* inherit.c */
@@ -231,6 +234,8 @@ hf_status hfi_space_error(hf_error *reterr, int err, const char *what);
  * then): it counts as this process's until hfi_slot_assign. */
 hf_status hfi_slot_claim(hf_session *session, hf_error *reterr) HF_CHECK;
 hf_status hfi_slot_claim_heir(hf_session *session, hf_error *reterr) HF_CHECK;
+/* A free slot, in the name of `self`; HFI_NONE if there is none. */
+uint32_t hfi_slot_take(hf_session *session, const hfi_process *self);
 /* Name the process `pid` as the slot's owner. */
 void hfi_slot_assign(hf_session *session, uint32_t slot, uint64_t pid);
 int hfi_slot_alive(const hf_session *session, uint32_t slot);
@@ -251,7 +256,7 @@ void hfi_leases_read(const hf_session *session, int only_yielded,
                      hfi_leases *ret_leases);
 int hfi_leases_keep(const hfi_leases *leases, const hfi_extent *extent);
 /* Take the oldest yielded lease away; 0 where there is none. Lock held. */
-int hfi_yield_take(hf_session *session);
+int hfi_leases_take_yielded(hf_session *session);
 
 /* ---- recovery (recovery.c): lock held ---- */
 

@@ -135,9 +135,8 @@ hf_session_take_up(const hf_claim *claim, hf_session **ret_session, hf_error *re
         hf_session_close(session);
         return status;
     }
-    uint32_t processes;
-    hf_error ignored;
-    (void)hf_session_reap(session, 0, &processes, &ignored);
+    hf_status ignored = hf_session_reap(session, 0, NULL, NULL);
+    (void)ignored; /* another process clears them when it needs room */
     *ret_session = session;
     return HF_OK;
 }

@@ -90,6 +90,8 @@ session_new(int fd) {
     session->cache_limit = hfi_limit_memory_bytes() / 8;
     if (session->cache_limit > 1ull << 30)
         session->cache_limit = 1ull << 30;
+    session->recover = hfi_recovery_run;
+    session->make_room = hfi_cache_flush;
     pthread_mutex_init(&session->mutex, NULL);
     pthread_mutex_init(&session->writer_mutex, NULL);
     hfi_inherit_watch(session);
@@ -431,29 +433,4 @@ hf_session_destroy(hf_session *session, hf_error *reterr) {
     if (err && err != ENOENT)
         return hf_error_set_errno(reterr, err, "can't remove %s", session->name);
     return HF_OK;
-}
-
-hf_status
-hfi_session_check(const hf_session *session, hf_error *reterr) {
-    if (session->inherited)
-        return hf_error_set(reterr, HF_E_GONE,
-                            "the session is that of a process that forked this one");
-    if (!atomic_load(&session->super->gone))
-        return HF_OK;
-    return hf_error_set(reterr, HF_E_GONE, "the session was destroyed");
-}
-
-int
-hf_session_fd(hf_session *session) {
-    return hfi_session_fd(session);
-}
-
-const char *
-hf_session_name(const hf_session *session) {
-    return session->name;
-}
-
-uint64_t
-hf_session_generation(const hf_session *session) {
-    return atomic_load_explicit(&session->super->generation, memory_order_acquire);
 }

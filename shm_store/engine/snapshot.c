@@ -12,11 +12,6 @@
  */
 #include "engine/internal.h"
 
-#include "platform/helpers.h"
-#include "platform/populate.h"
-
-#define STEP ((size_t)4 << 20) /* compared by a thread at a time */
-
 static hf_status
 lease(hf_session *session, uint32_t *ret_lease, hfi_root *ret_root, hf_error *reterr) {
     hfi_slot *slot = &session->slots[session->slot];
@@ -115,32 +110,6 @@ hf_snapshot_find(hf_snapshot *snapshot, const char *key, size_t key_size,
     if (!status)
         hfi_entry_fill(snapshot->session, record, ret_entry);
     return status;
-}
-
-/* ---- comparing ---- */
-
-typedef struct comparison {
-    const unsigned char *stored, *data;
-    atomic_int differs;
-} comparison;
-
-static void
-compare_part(void *context, size_t from, size_t to) {
-    comparison *work = context;
-    if (!atomic_load(&work->differs) &&
-        memcmp(work->stored + from, work->data + from, to - from) != 0)
-        atomic_store(&work->differs, 1);
-}
-
-/* The window's page tables are for what is read often. */
-int
-hfi_window_equals(hf_session *session, uint64_t offset, const void *data, size_t size) {
-    const unsigned char *stored = session->window + offset;
-    comparison work = {.stored = stored, .data = data};
-    hfi_helpers_divide(size, STEP, compare_part, &work);
-    if (size >= STEP)
-        hfi_pages_drop((void *)(uintptr_t)stored, size);
-    return !atomic_load(&work.differs);
 }
 
 int

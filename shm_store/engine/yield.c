@@ -85,27 +85,6 @@ hf_snapshot_hold(hf_snapshot *snapshot, hf_error *reterr) {
     return status;
 }
 
-int
-hfi_yield_take(hf_session *session) {
-    for (;;) {
-        _Atomic uint64_t *oldest = NULL;
-        uint64_t least = UINT64_MAX;
-        for (uint32_t i = 0; i < HFI_SLOT_COUNT; i++)
-            for (unsigned k = 0; k < HFI_LEASE_COUNT; k++) {
-                uint64_t lease = atomic_load(&session->slots[i].leases[k]);
-                if ((lease & HFI_LEASE_YIELDED) && lease < least) {
-                    least = lease;
-                    oldest = &session->slots[i].leases[k];
-                }
-            }
-        if (!oldest)
-            return 0;
-        hfi_step("yield:take");
-        if (atomic_compare_exchange_strong(oldest, &least, 0))
-            return 1;
-    }
-}
-
 hf_status
 hf_session_yielded_bytes(hf_session *session, uint64_t *ret_bytes, hf_error *reterr) {
     hfi_leases yielded;
