@@ -183,10 +183,8 @@ hf_session_fork_begin(hf_session *session, hf_error *reterr) {
     hf_status status = hfi_session_check(session, reterr);
     if (status)
         return status;
-    hfi_prepared_settle(session, 0);
-    if (session->committing || session->prepared.extent_count)
-        return hf_error_set(reterr, HF_BUSY,
-                            "a commit of this process isn't published yet");
+    if ((status = hfi_prepared_finish(session, reterr)))
+        return status;
     pthread_mutex_lock(&session->mutex);
     int err = privatize_all(session);
     pthread_mutex_unlock(&session->mutex);

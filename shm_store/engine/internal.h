@@ -367,6 +367,9 @@ struct hf_snapshot {
 int hfi_window_equals(hf_session *session, uint64_t offset, const void *data,
                       size_t size);
 
+/* A lease of this process that no snapshot is on; HFI_LEASE_COUNT if all are taken.
+ * Mutex held. */
+uint32_t hfi_snapshot_unused_lease(const hf_session *session);
 /* Of this process's session, without root and lease. */
 hf_status hfi_snapshot_create(hf_session *session, hf_snapshot **ret_snapshot,
                               hf_error *reterr) HF_CHECK;
@@ -436,8 +439,8 @@ size_t hfi_block_size(const hf_session *session, size_t size);
 void hfi_cache_put(hf_session *session, hf_region *block);
 /* Give cached blocks back. */
 void hfi_cache_flush(hf_session *session);
-/* List a new block that is asked for (stock.c). Mutex held. */
-void hfi_stock_note(hf_session *session, const hf_region *block);
+/* List a new block that is asked for: for hf_session_taken. Mutex held. */
+void hfi_block_note(hf_session *session, const hf_region *block);
 hf_status hfi_pin(hf_session *session, uint32_t extent, hf_error *reterr) HF_CHECK;
 void hfi_unpin(hf_session *session, uint32_t extent);
 /* A piece of a region that is no part of it any more: unpinned, and where it was never
@@ -448,6 +451,8 @@ void hfi_piece_drop(hf_session *session, uint32_t extent);
 int hfi_region_privatize(hf_region *region);
 hf_status hfi_region_scan(hf_region *region, hfi_runs *ret_runs,
                           hf_error *reterr) HF_CHECK;
+/* Release `count` regions and free the list. */
+void hfi_regions_release(hf_region **regions, size_t count);
 /* Forget what an abandoned commit wrote of a region. Mutex held. */
 void hfi_region_drop_next(hf_region *region);
 
@@ -455,5 +460,10 @@ void hfi_region_drop_next(hf_region *region);
 
 /* Undo or forget what this process prepared, whichever it has come to. */
 void hfi_prepared_settle(hf_session *session, int drop);
+/* Forget what was published; HF_BUSY if a commit of this process still isn't. */
+hf_status hfi_prepared_finish(hf_session *session, hf_error *reterr) HF_CHECK;
+/* Undo one extent that this process reserved or prepared: back to its region, or free.
+ * Both locks held. */
+void hfi_prepared_drop_extent(hf_session *session, uint32_t index);
 
 #endif

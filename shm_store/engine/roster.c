@@ -74,26 +74,6 @@ hf_session_describe(hf_session *session, hf_session_info *ret_info, hf_error *re
     return HF_OK;
 }
 
-hf_status
-hf_session_reap(hf_session *session, int trim, uint32_t *ret_processes,
-                hf_error *reterr) {
-    if (trim)
-        hfi_cache_flush(session);
-    hf_status status = hfi_lock(session, reterr);
-    if (status)
-        return status;
-    hfi_step("reap:begin");
-    uint32_t processes = hfi_slot_reap(session);
-    hfi_extent_reclaim(session);
-    hfi_step("reap:reclaimed");
-    if (trim)
-        hfi_extent_trim(session);
-    hfi_unlock(session);
-    if (ret_processes)
-        *ret_processes = processes;
-    return HF_OK;
-}
-
 /* ---- all sessions of this user ---- */
 
 typedef struct roster {

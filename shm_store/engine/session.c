@@ -423,6 +423,26 @@ hf_session_close(hf_session *session) {
 }
 
 hf_status
+hf_session_reap(hf_session *session, int trim, uint32_t *ret_processes,
+                hf_error *reterr) {
+    if (trim)
+        hfi_cache_flush(session);
+    hf_status status = hfi_lock(session, reterr);
+    if (status)
+        return status;
+    hfi_step("reap:begin");
+    uint32_t processes = hfi_slot_reap(session);
+    hfi_extent_reclaim(session);
+    hfi_step("reap:reclaimed");
+    if (trim)
+        hfi_extent_trim(session);
+    hfi_unlock(session);
+    if (ret_processes)
+        *ret_processes = processes;
+    return HF_OK;
+}
+
+hf_status
 hf_session_destroy(hf_session *session, hf_error *reterr) {
     atomic_store(&session->super->gone, 1);
     atomic_store(&session->super->magic, 0);

@@ -21,14 +21,6 @@
  */
 #include "engine/internal.h"
 
-#define WORTH ((size_t)1 << 20) /* bytes of a block that is listed */
-
-void
-hfi_stock_note(hf_session *session, const hf_region *block) {
-    if (block->mapped >= WORTH && session->taken_count < HF_TAKEN_MAX)
-        session->taken[session->taken_count++] = block->mapped;
-}
-
 size_t
 hf_session_taken(hf_session *session, size_t ret_sizes[HF_TAKEN_MAX]) {
     pthread_mutex_lock(&session->mutex);

@@ -66,15 +66,6 @@ fill(hf_region *region, char *block, hf_error *reterr) {
     return err ? hf_error_set_errno(reterr, err, "can't read committed pages") : HF_OK;
 }
 
-void
-hfi_region_drop_was(hf_region *region) {
-    for (uint32_t i = 0; i < region->was_count; i++)
-        hfi_piece_drop(region->session, region->was_pieces[i].extent);
-    free(region->was_pieces);
-    region->was_pieces = NULL;
-    region->was_count = 0;
-}
-
 /* The piece's extent, which is pinned and mapped there, is the region's now. What it
  * was is kept, with its pins, for hf_region_reseal. Mutex held. */
 static void
@@ -165,10 +156,8 @@ hf_region_unseal(hf_region *region, hf_error *reterr) {
     hf_status status = hfi_session_check(session, reterr);
     if (status || region->piece_count == 0)
         return status;
-    hfi_prepared_settle(session, 0);
-    if (session->committing || session->prepared.extent_count)
-        return hf_error_set(reterr, HF_BUSY,
-                            "a commit of this process isn't published yet");
+    if ((status = hfi_prepared_finish(session, reterr)))
+        return status;
     if (hf_region_is_own(region))
         return HF_OK;
     hf_region *block;

@@ -29,15 +29,6 @@ lease_of(const hf_snapshot *snapshot) {
     return &session->slots[session->slot].leases[snapshot->lease];
 }
 
-/* A lease of this process that no snapshot is on; HFI_LEASE_COUNT where all are. */
-static uint32_t
-unused_lease(const hf_session *session) {
-    uint32_t i = 0;
-    while (i < HFI_LEASE_COUNT && session->lease_uses[i])
-        i++;
-    return i;
-}
-
 /* To another lease, with this word. Mutex held. */
 static void
 move_to(hf_snapshot *snapshot, uint32_t lease, uint64_t word) {
@@ -54,7 +45,7 @@ hf_snapshot_yield(hf_snapshot *snapshot) {
     uint64_t word = (snapshot->root.generation + 1) | HFI_LEASE_YIELDED;
     pthread_mutex_lock(&session->mutex);
     if (!snapshot->is_yielded && !session->inherited) {
-        uint32_t other = unused_lease(session);
+        uint32_t other = hfi_snapshot_unused_lease(session);
         if (session->lease_uses[snapshot->lease] == 1) {
             atomic_store(lease_of(snapshot), word);
             snapshot->is_yielded = 1;
@@ -127,7 +118,7 @@ hf_snapshot_import(hf_session *session, const hf_generation *generation,
         return hf_error_set(reterr, HF_E_CORRUPT, "these bytes name no generation");
     }
     pthread_mutex_lock(&session->mutex);
-    snapshot->lease = unused_lease(session);
+    snapshot->lease = hfi_snapshot_unused_lease(session);
     if (snapshot->lease < HFI_LEASE_COUNT) {
         atomic_store(&session->slots[session->slot].leases[snapshot->lease],
                      snapshot->root.generation + 1);
