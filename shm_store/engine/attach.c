@@ -9,7 +9,11 @@
  * once more. That needs the lock, and so perhaps a recovery, from a process that has no
  * slot yet: recovery needs none, and the lock word only has to name somebody alive.
  */
-#include "engine/internal.h"
+#include "engine/attach.h"
+
+#include "base/step.h"
+#include "engine/extent.h"
+#include "engine/slot.h"
 
 #define NO_SLOT 0xfffeu /* in the lock word of a process that has none */
 
@@ -43,18 +47,19 @@ hfi_slot_claim(hf_session *session, hf_error *reterr) {
 }
 
 hf_status
-hfi_slot_claim_heir(hf_session *session, hf_error *reterr) {
+hfi_slot_claim_heir(hf_session *session, uint32_t *ret_slot, hf_error *reterr) {
     hfi_process self = hfi_process_self();
     hf_error ignored;
-    session->heir = hfi_slot_take(session, &self);
-    if (session->heir == HFI_NONE && !hfi_lock(session, &ignored)) {
+    uint32_t slot = hfi_slot_take(session, &self);
+    if (slot == HFI_NONE && !hfi_lock(session, &ignored)) {
         hfi_slot_reap(session); /* the dead may be among them */
         hfi_unlock(session);
-        session->heir = hfi_slot_take(session, &self);
+        slot = hfi_slot_take(session, &self);
     }
-    if (session->heir == HFI_NONE)
+    if (slot == HFI_NONE)
         return hf_error_set(reterr, HF_E_LIMIT, "%u processes are attached already",
                             HFI_SLOT_COUNT);
+    *ret_slot = slot;
     return HF_OK;
 }
 

@@ -19,10 +19,31 @@
  * allocate and 370 more when they are touched (bench/store_commit.c); so lazily zero
  * pages aren't kept for it, nor are holes punched to get some.
  */
-#include "engine/internal.h"
+#include "engine/block.h"
 
-#define KEPT_MIN (32ull << 20)
-#define WORTH    ((size_t)1 << 20) /* bytes of a block that is listed as taken */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/step.h"
+#include "engine/extent.h"
+#include "engine/pin.h"
+#include "engine/reservation.h"
+#include "engine/slot.h"
+#include "platform/limit.h"
+#include "platform/object.h"
+#include "platform/pages.h"
+#include "platform/populate.h"
+
+#define CACHE_SHARE 8 /* of memory, one in so many */
+#define CACHE_MAX   (1ull << 30)
+#define KEPT_MIN    (32ull << 20)
+#define WORTH       ((size_t)1 << 20) /* bytes of a block that is listed as taken */
+
+void
+hfi_blocks_init(hfi_blocks *blocks) {
+    uint64_t share = hfi_limit_memory_bytes() / CACHE_SHARE;
+    blocks->cache_limit = share < CACHE_MAX ? share : CACHE_MAX;
+}
 
 size_t
 hfi_block_size(const hf_session *session, size_t size) {
@@ -38,15 +59,15 @@ cache_bin(size_t mapped) {
 }
 
 static hf_region *
-cache_take(hf_session *session, size_t mapped) {
-    hf_region **link = &session->cache[cache_bin(mapped)];
+cache_take(hfi_blocks *blocks, size_t mapped) {
+    hf_region **link = &blocks->cache[cache_bin(mapped)];
     for (; *link; link = &(*link)->cache_next) {
         hf_region *region = *link;
         if (region->mapped < mapped || region->mapped - mapped > mapped / 8)
             continue;
         *link = region->cache_next;
-        session->cache_bytes -= region->mapped;
-        session->cache_used[cache_bin(mapped)] = ++session->cache_clock;
+        blocks->cache_bytes -= region->mapped;
+        blocks->cache_used[cache_bin(mapped)] = ++blocks->cache_clock;
         return region;
     }
     return NULL;
@@ -54,40 +75,41 @@ cache_take(hf_session *session, size_t mapped) {
 
 void
 hfi_cache_put(hf_session *session, hf_region *block) {
-    session->own_bytes -= block->mapped;
-    if (session->cache_bytes + block->mapped > session->cache_limit) {
+    hfi_blocks *blocks = session->blocks;
+    blocks->own_bytes -= block->mapped;
+    if (blocks->cache_bytes + block->mapped > blocks->cache_limit) {
         hfi_block_free(block);
         return;
     }
     unsigned bin = cache_bin(block->mapped);
-    block->cache_next = session->cache[bin];
-    session->cache[bin] = block;
-    session->cache_bytes += block->mapped;
-    session->cache_used[bin] = ++session->cache_clock;
+    block->cache_next = blocks->cache[bin];
+    blocks->cache[bin] = block;
+    blocks->cache_bytes += block->mapped;
+    blocks->cache_used[bin] = ++blocks->cache_clock;
 }
 
 /* Of the sizes that were of no use for longest. */
 static void
-drop_oldest(hf_session *session) {
+drop_oldest(hfi_blocks *blocks) {
     unsigned oldest = HFI_CACHE_BINS;
     for (unsigned i = 0; i < HFI_CACHE_BINS; i++)
-        if (session->cache[i] && (oldest == HFI_CACHE_BINS ||
-                                  session->cache_used[i] < session->cache_used[oldest]))
+        if (blocks->cache[i] && (oldest == HFI_CACHE_BINS ||
+                                 blocks->cache_used[i] < blocks->cache_used[oldest]))
             oldest = i;
-    hf_region *block = session->cache[oldest];
-    session->cache[oldest] = block->cache_next;
-    session->cache_bytes -= block->mapped;
+    hf_region *block = blocks->cache[oldest];
+    blocks->cache[oldest] = block->cache_next;
+    blocks->cache_bytes -= block->mapped;
     hfi_block_free(block);
 }
 
 /* Before a new block of so many bytes. Mutex held. */
 static void
-keep_bound(hf_session *session, size_t mapped) {
-    uint64_t used = session->own_bytes + mapped;
-    uint64_t peak = used > session->own_peak ? used : session->own_peak;
-    while (session->cache_bytes &&
-           used + session->cache_bytes > peak + peak / 4 + KEPT_MIN)
-        drop_oldest(session);
+keep_bound(hfi_blocks *blocks, size_t mapped) {
+    uint64_t used = blocks->own_bytes + mapped;
+    uint64_t peak = used > blocks->own_peak ? used : blocks->own_peak;
+    while (blocks->cache_bytes &&
+           used + blocks->cache_bytes > peak + peak / 4 + KEPT_MIN)
+        drop_oldest(blocks);
 }
 
 hf_status
@@ -177,15 +199,16 @@ hfi_block_free(hf_region *region) {
 
 void
 hfi_cache_flush(hf_session *session) {
+    hfi_blocks *blocks = session->blocks;
     pthread_mutex_lock(&session->mutex);
     for (unsigned i = 0; i < HFI_CACHE_BINS; i++)
-        while (session->cache[i]) {
-            hf_region *region = session->cache[i];
-            session->cache[i] = region->cache_next;
+        while (blocks->cache[i]) {
+            hf_region *region = blocks->cache[i];
+            blocks->cache[i] = region->cache_next;
             hfi_block_free(region);
         }
-    session->cache_bytes = 0;
-    session->own_peak = session->own_bytes;
+    blocks->cache_bytes = 0;
+    blocks->own_peak = blocks->own_bytes;
     pthread_mutex_unlock(&session->mutex);
 }
 
@@ -201,12 +224,12 @@ hf_status
 hfi_block_take(hf_session *session, size_t mapped, uint32_t how, hf_region **ret_block,
                int *ret_zero, hf_error *reterr) {
     pthread_mutex_lock(&session->mutex);
-    hf_region *block = cache_take(session, mapped);
+    hf_region *block = cache_take(session->blocks, mapped);
     int is_cached = block != NULL;
     if (is_cached)
         hfi_own_count(session, block->mapped);
     else if (!(how & HFI_RESERVE_SPARE))
-        keep_bound(session, mapped);
+        keep_bound(session->blocks, mapped);
     pthread_mutex_unlock(&session->mutex);
     *ret_zero = is_cached && block->is_zero;
     if (!is_cached) {
@@ -241,6 +264,30 @@ hfi_block_take(hf_session *session, size_t mapped, uint32_t how, hf_region **ret
 
 void
 hfi_block_note(hf_session *session, const hf_region *block) {
-    if (block->mapped >= WORTH && session->taken_count < HF_TAKEN_MAX)
-        session->taken[session->taken_count++] = block->mapped;
+    hfi_blocks *blocks = session->blocks;
+    if (block->mapped >= WORTH && blocks->taken_count < HF_TAKEN_MAX)
+        blocks->taken[blocks->taken_count++] = block->mapped;
+}
+
+/* ---- in a forked child ---- */
+
+void
+hfi_blocks_forget(hf_session *session, hf_region *blocks) {
+    while (blocks) {
+        hf_region *next = blocks->cache_next;
+        hfi_object_unmap(blocks->address, blocks->mapped);
+        hfi_unpin(session, blocks->own_piece.extent);
+        free(blocks);
+        blocks = next;
+    }
+}
+
+void
+hfi_cache_forget(hf_session *session) {
+    hfi_blocks *blocks = session->blocks;
+    for (unsigned i = 0; i < HFI_CACHE_BINS; i++) {
+        hfi_blocks_forget(session, blocks->cache[i]);
+        blocks->cache[i] = NULL;
+    }
+    blocks->cache_bytes = 0;
 }

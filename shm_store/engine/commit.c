@@ -11,6 +11,14 @@
  */
 #include "engine/commit.h"
 
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/prepared.h"
+#include "engine/region.h"
+#include "engine/slot.h"
+#include "engine/tree.h"
+
 #define PACK_LIMIT  (256u << 10) /* larger buffers get their own extent */
 #define META_MAX    (64u << 10)
 #define DRAFTS_KEPT (1u << 20) /* bytes of each kind, for the next commit */
@@ -18,7 +26,7 @@
 hf_status
 hf_commit_begin(hf_session *session, hf_commit **ret_commit, hf_error *reterr) {
     static _Atomic uint64_t numbers = 1;
-    if (session->committing)
+    if (session->prepared->committing)
         return hf_error_set(reterr, HF_BUSY, "this process is committing already");
     hfi_prepared_settle(session, 1);
     hf_commit *commit = calloc(1, sizeof *commit);
@@ -38,7 +46,7 @@ hf_commit_begin(hf_session *session, hf_commit **ret_commit, hf_error *reterr) {
     commit->entry_count = root->entry_count;
     commit->next_sequence = root->next_sequence;
     commit->piece_total = (int64_t)root->piece_total;
-    session->committing = 1;
+    session->prepared->committing = 1;
     *ret_commit = commit;
     return HF_OK;
 }
@@ -158,7 +166,7 @@ make_entry(hf_commit *commit, const hf_value *value, const hfi_buffer_head *head
                        .payload_size = value->payload_size};
     uint64_t length = hfi_record_length(&head);
     hfi_record *record =
-        hfi_spool_take(&commit->session->entries, length,
+        hfi_spool_take(&commit->session->committer->entries, length,
                        hfi_record_alignment(value->payload_size), ret_chunk);
     if (!record)
         return NULL;
@@ -177,7 +185,7 @@ put(hf_commit *commit, const hf_value *value, hf_error *reterr) {
     uint32_t piece_count = 0, chunk;
     hf_status status = HF_OK;
     if (value->buffer_count) {
-        heads = hfi_pool_take(&commit->session->drafts,
+        heads = hfi_pool_take(&commit->session->committer->drafts,
                               value->buffer_count * sizeof *heads);
         if (!heads)
             return hfi_no_memory(reterr);
@@ -243,15 +251,15 @@ hf_commit_get_stats(const hf_commit *commit, hf_commit_stats *ret_stats) {
 
 static void
 commit_free(hf_commit *commit) {
-    hfi_pool_clear(&commit->session->drafts, DRAFTS_KEPT);
-    hfi_spool_clear(&commit->session->entries, DRAFTS_KEPT);
+    hfi_pool_clear(&commit->session->committer->drafts, DRAFTS_KEPT);
+    hfi_spool_clear(&commit->session->committer->entries, DRAFTS_KEPT);
     free(commit->deltas.items);
     free(commit->written.items);
     free(commit->shared.items);
     free(commit->pack);
     free(commit->packs);
     hf_snapshot_release(commit->base);
-    commit->session->committing = 0;
+    commit->session->prepared->committing = 0;
     free(commit);
 }
 
@@ -282,7 +290,7 @@ hf_commit_abort(hf_commit *commit) {
 static hf_status
 prepare(hf_commit *commit, hf_prepared *ret_prepared, hf_error *reterr) {
     hf_session *session = commit->session;
-    hfi_prepared_state *p = &session->prepared;
+    hfi_prepared_state *p = session->prepared;
     if (commit->failed)
         return hf_error_set(reterr, HF_E_INVALID, "this commit has failed: abort it");
     commit->failed = 1; /* a second try would count twice */

@@ -6,7 +6,10 @@
  * too. Two subtrees of different depth are compared entry by entry: a node that was
  * left with one entry is replaced by it.
  */
-#include "engine/internal.h"
+#include <string.h>
+
+#include "engine/snapshot.h"
+#include "engine/tree.h"
 
 typedef struct diff {
     hf_session *session;

@@ -8,9 +8,21 @@
  * Publishing a commit changes how many objects of each extent are alive. The changes
  * are summed here by extent (deltas), as objects come and go.
  */
+#include <stdlib.h>
+#include <string.h>
+
 #include "engine/commit.h"
+#include "engine/reservation.h"
+#include "engine/tree.h"
 
 #define PACK_SIZE (4u << 20) /* a pack is written when it is full */
+
+void
+hfi_committer_fini(hfi_committer *committer) {
+    hfi_pool_fini(&committer->drafts);
+    hfi_spool_fini(&committer->entries);
+    free(committer->scratch);
+}
 
 hf_status
 hfi_no_memory(hf_error *reterr) {

@@ -9,9 +9,13 @@
  * Nothing here takes a lock. What the layers above this one do is theirs: this file
  * calls none of them.
  */
-#include "engine/internal.h"
+#include "engine/handle.h"
+
+#include <errno.h>
+#include <string.h>
 
 #include "platform/helpers.h"
+#include "platform/object.h"
 #include "platform/populate.h"
 
 #define STEP ((size_t)4 << 20) /* compared by a thread at a time */

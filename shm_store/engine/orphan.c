@@ -13,10 +13,15 @@
  * whether the owner is still the dead one. A process that only looks (a list) may see
  * half of a change of owners; it then finds the new owner attached, by its slot.
  */
-#include "engine/internal.h"
+#include "engine/orphan.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
+
+#include "engine/session.h"
+#include "engine/slot.h"
+#include "platform/object.h"
 
 _Static_assert(sizeof(hf_claim) == HFI_CLAIM_SIZE, "one claim");
 _Static_assert(HF_NOTE_COUNT == HFI_NOTE_COUNT, "as many notes");

@@ -11,7 +11,10 @@
  * depends on its keys alone (an empty root aside), and trees can be compared side by
  * side.
  */
+#include <string.h>
+
 #include "engine/commit.h"
+#include "engine/tree.h"
 
 #define NODE_FULL                                                                      \
     32 /* children of a node that isn't a list: most that grow get there */
@@ -33,8 +36,9 @@ count_out(hf_commit *commit, const hfi_ref *ref, const hfi_record *record,
 static hfi_draft_node *
 draft_new(hf_commit *commit, uint32_t shift, uint32_t bitmap, uint32_t count) {
     uint32_t capacity = count + 2;
-    hfi_draft_node *node = hfi_pool_take(
-        &commit->session->drafts, sizeof *node + capacity * sizeof *node->children);
+    hfi_draft_node *node =
+        hfi_pool_take(&commit->session->committer->drafts,
+                      sizeof *node + capacity * sizeof *node->children);
     if (!node)
         return NULL;
     node->shift = shift;
@@ -93,8 +97,8 @@ insert_at(hf_commit *commit, hfi_draft_node *node, uint32_t place, hfi_child chi
           hf_error *reterr) {
     if (node->count == node->capacity) {
         uint32_t capacity = node->capacity < NODE_FULL ? NODE_FULL : node->capacity * 2;
-        hfi_child *children =
-            hfi_pool_take(&commit->session->drafts, capacity * sizeof *children);
+        hfi_child *children = hfi_pool_take(&commit->session->committer->drafts,
+                                            capacity * sizeof *children);
         if (!children)
             return hfi_no_memory(reterr);
         memcpy(children, node->children, node->count * sizeof *children);

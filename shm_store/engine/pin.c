@@ -9,25 +9,36 @@
  * A child that was forked has its parent's counts and no slot: it counts on, and leaves
  * the bits alone.
  */
-#include "engine/internal.h"
+#include "engine/pin.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/extent.h"
+#include "engine/slot.h"
 
 #define PINS_FIRST 64 /* of the extents that come first */
 
+void
+hfi_pins_fini(hfi_pins *pins) {
+    free(pins->counts);
+}
+
 hf_status
 hfi_pin(hf_session *session, uint32_t extent, hf_error *reterr) {
-    if (extent >= session->pin_capacity) {
-        size_t capacity = 2 * session->pin_capacity + PINS_FIRST;
+    if (extent >= session->pins->capacity) {
+        size_t capacity = 2 * session->pins->capacity + PINS_FIRST;
         if (capacity <= extent)
             capacity = hfi_round_up(extent + 1, HFI_EXTENT_CHUNK);
-        uint32_t *counts = realloc(session->pin_counts, capacity * sizeof *counts);
+        uint32_t *counts = realloc(session->pins->counts, capacity * sizeof *counts);
         if (!counts)
             return hf_error_set(reterr, HF_E_NOMEM, "out of memory");
-        memset(counts + session->pin_capacity, 0,
-               (capacity - session->pin_capacity) * sizeof *counts);
-        session->pin_counts = counts;
-        session->pin_capacity = capacity;
+        memset(counts + session->pins->capacity, 0,
+               (capacity - session->pins->capacity) * sizeof *counts);
+        session->pins->counts = counts;
+        session->pins->capacity = capacity;
     }
-    if (session->pin_counts[extent]++ == 0 && !session->inherited)
+    if (session->pins->counts[extent]++ == 0 && !session->inherited)
         atomic_fetch_or(&session->extents[extent].pins[session->slot / 64],
                         1ull << (session->slot % 64));
     return HF_OK;
@@ -35,9 +46,9 @@ hfi_pin(hf_session *session, uint32_t extent, hf_error *reterr) {
 
 void
 hfi_unpin(hf_session *session, uint32_t extent) {
-    if (extent >= session->pin_capacity || session->pin_counts[extent] == 0)
+    if (extent >= session->pins->capacity || session->pins->counts[extent] == 0)
         return;
-    if (--session->pin_counts[extent] == 0 && !session->inherited)
+    if (--session->pins->counts[extent] == 0 && !session->inherited)
         atomic_fetch_and(&session->extents[extent].pins[session->slot / 64],
                          ~(1ull << (session->slot % 64)));
 }
@@ -47,7 +58,7 @@ hfi_piece_drop(hf_session *session, uint32_t extent) {
     hf_error ignored;
     hfi_unpin(session, extent);
     if (session->inherited || !hfi_extent_is_mine(session, extent, HFI_RESERVED) ||
-        (extent < session->pin_capacity && session->pin_counts[extent]))
+        (extent < session->pins->capacity && session->pins->counts[extent]))
         return;
     if (!hfi_lock(session, &ignored)) {
         if (hfi_extent_is_mine(session, extent, HFI_RESERVED))

@@ -11,7 +11,16 @@
  * what became of it: published ones are forgotten, others dropped where the caller
  * wants that. Extents of own regions go back to their regions, all others are freed.
  */
-#include "engine/commit.h"
+#include "engine/prepared.h"
+
+#include <stdlib.h>
+
+#include "base/crc32c.h"
+#include "base/step.h"
+#include "engine/extent.h"
+#include "engine/region.h"
+#include "engine/slot.h"
+#include "engine/tree.h"
 
 /* ---- publishing ---- */
 
@@ -133,7 +142,7 @@ hfi_prepared_drop_extent(hf_session *session, uint32_t index) {
 
 void
 hfi_prepared_settle(hf_session *session, int drop) {
-    hfi_prepared_state *p = &session->prepared;
+    hfi_prepared_state *p = session->prepared;
     hf_error ignored;
     size_t waiting = 0;
     for (size_t i = 0; i < p->extent_count; i++)
@@ -159,13 +168,13 @@ hfi_prepared_settle(hf_session *session, int drop) {
     pthread_mutex_unlock(&session->mutex);
     free(p->extents);
     hfi_regions_release(p->regions, p->region_count);
-    memset(p, 0, sizeof *p);
+    *p = (hfi_prepared_state){.committing = p->committing};
 }
 
 hf_status
 hfi_prepared_finish(hf_session *session, hf_error *reterr) {
     hfi_prepared_settle(session, 0);
-    if (session->committing || session->prepared.extent_count)
+    if (session->prepared->committing || session->prepared->extent_count)
         return hf_error_set(reterr, HF_BUSY,
                             "a commit of this process isn't published yet");
     return HF_OK;

@@ -13,7 +13,15 @@
  * Rejected: a sorted array (a notebook with 100,000 arrays moves a megabyte per
  * insert).
  */
-#include "engine/internal.h"
+#include "engine/region.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/extent.h"
+#include "engine/pin.h"
+#include "platform/object.h"
+#include "platform/populate.h"
 
 /* ---- the treap ---- */
 
@@ -51,22 +59,22 @@ hfi_regions_insert(hf_session *session, hf_region *region) {
     region->priority = (uint32_t)(x >> 32);
     region->left = region->right = NULL;
     hf_region *below, *rest;
-    split(session->regions, region->address, &below, &rest);
-    session->regions = join(join(below, region), rest);
+    split(session->regions->root, region->address, &below, &rest);
+    session->regions->root = join(join(below, region), rest);
 }
 
 void
 hfi_regions_remove(hf_session *session, hf_region *region) {
     hf_region *below, *rest, *self;
-    split(session->regions, region->address, &below, &rest);
+    split(session->regions->root, region->address, &below, &rest);
     split(rest, region->address + 1, &self, &rest);
-    session->regions = join(below, rest);
+    session->regions->root = join(below, rest);
 }
 
 hf_region *
 hfi_regions_find(hf_session *session, const void *address) {
     const char *p = address;
-    hf_region *t = session->regions, *best = NULL;
+    hf_region *t = session->regions->root, *best = NULL;
     while (t)
         if (t->address <= p) {
             best = t;
@@ -78,7 +86,7 @@ hfi_regions_find(hf_session *session, const void *address) {
 
 hf_region *
 hfi_regions_above(hf_session *session, const void *address) {
-    hf_region *t = session->regions, *best = NULL;
+    hf_region *t = session->regions->root, *best = NULL;
     while (t)
         if (t->address > (const char *)address) {
             best = t;
@@ -172,7 +180,7 @@ dispose(hf_region *region) {
         return;
     }
     if (region->is_own)
-        session->own_bytes -= region->mapped;
+        session->blocks->own_bytes -= region->mapped;
     hfi_object_unmap(region->address, region->mapped);
     for (uint32_t i = 0; i < region->piece_count; i++)
         hfi_piece_drop(session, region->pieces[i].extent);
@@ -255,7 +263,7 @@ hfi_region_privatize(hf_region *region) {
                        rest, HFI_MAP_PRIVATE, region->address + done, &there);
     if (!err) {
         region->is_own = 0;
-        region->session->own_bytes -= region->mapped;
+        region->session->blocks->own_bytes -= region->mapped;
         if (!done) /* else what it was is mapped, and stays pinned */
             hfi_region_drop_was(region);
         region->private_below = 0;

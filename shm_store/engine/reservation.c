@@ -27,9 +27,13 @@
  * Rejected: growing without allocating. The first write to a hole of a full tmpfs is a
  * SIGBUS in somebody's computation.
  */
-#include "engine/extent.h"
+#include "engine/reservation.h"
 
+#include "base/step.h"
+#include "engine/extent.h"
+#include "engine/slot.h"
 #include "platform/bulk.h"
+#include "platform/object.h"
 
 #define SEARCH_MAX 64 /* extents looked at in the one bin that may be too small */
 #define LARGE      (1u << 20)  /* what is smaller */

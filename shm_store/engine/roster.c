@@ -11,13 +11,19 @@
  * ours holds on what it has open (session.c). One of another layout version is left
  * alone, since its processes may well live.
  */
-#include "engine/internal.h"
-
 #include <ctype.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "engine/extent.h"
+#include "engine/orphan.h"
+#include "engine/session.h"
+#include "engine/slot.h"
+#include "engine/tree.h"
+#include "platform/object.h"
 
 #define BROKEN_AGE_S 5 /* a younger object may be in the making */
 

@@ -14,7 +14,14 @@
  * below says why no byte differs. The other regions are sealed all the same, and the
  * next call tries the failed one again.
  */
-#include "engine/internal.h"
+#include <stdlib.h>
+
+#include "base/step.h"
+#include "engine/extent.h"
+#include "engine/pin.h"
+#include "engine/prepared.h"
+#include "engine/region.h"
+#include "platform/object.h"
 
 static int
 is_published(const hf_session *session, uint32_t extent) {

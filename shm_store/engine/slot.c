@@ -15,7 +15,10 @@
  * Taking the lock over from a dead process marks the session dirty until recovery has
  * run to its end, so that a death in the middle of recovery starts it again.
  */
-#include "engine/internal.h"
+#include "engine/slot.h"
+
+#include "base/step.h"
+#include "platform/lock.h"
 
 static hfi_process
 identity(const hfi_slot *slot, uint64_t owner) {

@@ -6,12 +6,17 @@
  * one. Snapshots of one process on one generation share a lease; only their count is
  * under session->mutex, and no other process ever waits for it.
  */
-#include "engine/internal.h"
+#include "engine/snapshot.h"
+
+#include <stdlib.h>
+
+#include "engine/tree.h"
+#include "platform/object.h"
 
 uint32_t
 hfi_snapshot_unused_lease(const hf_session *session) {
     uint32_t i = 0;
-    while (i < HFI_LEASE_COUNT && session->lease_uses[i])
+    while (i < HFI_LEASE_COUNT && session->snapshots->lease_uses[i])
         i++;
     return i;
 }
@@ -22,7 +27,8 @@ lease(hf_session *session, uint32_t *ret_lease, hfi_root *ret_root, hf_error *re
     hfi_superblock *super = session->super;
     uint64_t generation = atomic_load(&super->generation);
     for (uint32_t i = 0; i < HFI_LEASE_COUNT; i++)
-        if (session->lease_uses[i] && atomic_load(&slot->leases[i]) == generation + 1) {
+        if (session->snapshots->lease_uses[i] &&
+            atomic_load(&slot->leases[i]) == generation + 1) {
             *ret_lease = i;
             return hfi_root_read(session, ret_root, reterr);
         }
@@ -71,7 +77,7 @@ hf_snapshot_acquire(hf_session *session, hf_snapshot **ret_snapshot, hf_error *r
              atomic_load(&session->slots[session->slot].leases[snapshot->lease]) !=
                  snapshot->root.generation + 1);
     if (!status)
-        session->lease_uses[snapshot->lease]++;
+        session->snapshots->lease_uses[snapshot->lease]++;
     pthread_mutex_unlock(&session->mutex);
     if (status) {
         free(snapshot);
@@ -87,7 +93,7 @@ hf_snapshot_release(hf_snapshot *snapshot) {
         return;
     hf_session *session = snapshot->session;
     pthread_mutex_lock(&session->mutex);
-    if (--session->lease_uses[snapshot->lease] == 0 && !session->inherited)
+    if (--session->snapshots->lease_uses[snapshot->lease] == 0 && !session->inherited)
         atomic_store(&session->slots[session->slot].leases[snapshot->lease], 0);
     pthread_mutex_unlock(&session->mutex);
     free(snapshot);

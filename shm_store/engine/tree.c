@@ -14,7 +14,12 @@
  * Rejected: a B-tree by key (order isn't needed, comparisons of long keys are); one
  * array of entries rewritten by each commit (a commit must cost what it changes).
  */
-#include "engine/internal.h"
+#include "engine/tree.h"
+
+#include <string.h>
+
+#include "base/crc32c.h"
+#include "engine/extent.h"
 
 static const void *
 load(hf_session *session, const hfi_ref *ref, uint32_t kind, size_t least,

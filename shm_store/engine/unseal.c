@@ -24,8 +24,17 @@
  * A page must not be written between the copy and the move. There is no lock against
  * that, so the caller vouches for it.
  */
-#include "engine/internal.h"
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/step.h"
+#include "engine/pin.h"
+#include "engine/prepared.h"
+#include "engine/region.h"
+#include "engine/reservation.h"
 #include "platform/bulk.h"
+#include "platform/object.h"
+#include "platform/populate.h"
 
 /* Bytes [from, to) of the region as they were committed. */
 static int
@@ -98,7 +107,7 @@ replace_by_block(hf_region *region, hf_region *block, hf_error *reterr) {
         if (block->mapped > region->mapped)
             hfi_object_unmap(block->address + region->mapped,
                              block->mapped - region->mapped);
-        session->own_bytes -= block->mapped - region->mapped;
+        session->blocks->own_bytes -= block->mapped - region->mapped;
         block->mapped = region->mapped;
         int err = hfi_object_move(hfi_session_fd(session), block->own_piece.offset,
                                   block->address, block->mapped, region->address);
@@ -107,7 +116,7 @@ replace_by_block(hf_region *region, hf_region *block, hf_error *reterr) {
                                         block->mapped);
     }
     if (status) {
-        session->own_bytes -= block->mapped;
+        session->blocks->own_bytes -= block->mapped;
         hfi_block_free(block);
     } else {
         become_own(region, &block->own_piece);
@@ -244,7 +253,7 @@ hf_region_reseal(hf_region *region, hf_error *reterr) {
         region->was_pieces = NULL;
         region->was_count = 0;
         region->is_own = 0;
-        session->own_bytes -= region->mapped;
+        session->blocks->own_bytes -= region->mapped;
     }
     pthread_mutex_unlock(&session->mutex);
     hfi_step("reseal:mapped");
