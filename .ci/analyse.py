@@ -131,7 +131,12 @@ def run_cppcheck(files: list[str], build: Path) -> str:
     argv += ["--library=posix", "--library=gnu", "--library=python"]
     argv += ["--template={file}:{line}: {message} [{id}]"]
     argv += [f"-I{path}" for path in ("shm_store", "serializers", "kernel", "bindings", ".")]
-    argv += ["-Ishm_store/include", "-Iserializers/include", "-Ikernel/include", "-Imonitor/include"]
+    argv += [
+        "-Ishm_store/include",
+        "-Iserializers/include",
+        "-Ikernel/include",
+        "-Imonitor/include",
+    ]
     return output_of(argv + files, str(TOP))
 
 
