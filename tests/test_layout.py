@@ -69,6 +69,7 @@ LIBRARIES = {
     "lz4": {"shm_store/spill", "serializers/codecs"},
     "msgpack": {"serializers/codecs", "serializers/python", "kernel/workers"},
     "zmq": {"kernel/session", "kernel"},
+    "openssl/": {"kernel/wire"},
     "jansson": {"kernel/wire", "kernel/session", "kernel/workers", "kernel"},
     "otf2/": {"recorder", "bindings/views"},
 }
@@ -153,7 +154,6 @@ TESTED_BY = {
     "tests/kernel/test_handles.py": "bindings/holdfast/codecs/connections.py",
     "tests/kernel/test_interrupt.py": "kernel/session/escalate.c",
     "tests/kernel/test_dump.c": "kernel/workers/cellnames.c",
-    "tests/kernel/test_sha256.c": "kernel/wire/sha256_x86.c",
     "tests/kernel/test_takeup.py": "kernel/workers/reaper.c",
     "tests/kernel/test_lending.py": "bindings/holdfast/codecs/lending.py",
     "tests/kernel/test_widgets.py": "bindings/holdfast/codecs/widgets.py",
