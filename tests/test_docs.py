@@ -46,12 +46,33 @@ def test_pictures():
         assert path.stat().st_size <= 60 * 1024, name
 
 
-def test_what_differs_is_the_list_of_architecture():
-    listed = (ROOT / "ARCHITECTURE.md").read_text().partition("## What differs")[2]
-    listed = listed.partition("\n## ")[0]
-    numbers = re.findall(r"^(\d+)\. ", listed, re.MULTILINE)
+def test_each_difference_has_its_test():
+    """The list of what differs in a clean process, by number."""
     rows = re.findall(r"^\| (\d+) \| \S", (DOCS / "carried.md").read_text(), re.MULTILINE)
-    assert numbers and rows == numbers
+    tests = (ROOT / "tests" / "kernel" / "test_difference.py").read_text()
+    assert rows == [str(number) for number in range(1, len(rows) + 1)]
+    assert {int(number) for number in re.findall(r"^def test_(\d+)_", tests, re.M)} == set(
+        map(int, rows)
+    )
+
+
+# Where the architecture's paths begin.
+PLACES = ("", "bindings", "bindings/holdfast", "shm_store")
+
+
+def test_the_architecture_names_what_exists():
+    """Each path, and each function behind one: `kernel/main.c:main`."""
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    missing = []
+    named = re.findall(r"`(\w[\w./]*/(?:[\w.*]+)?)(?::(\w+))?`", text)
+    assert len(named) > 50
+    for path, function in named:
+        found = [file for place in PLACES for file in (ROOT / place).glob(path.rstrip("/"))]
+        if not found:
+            missing.append(path)
+        elif function and not re.search(rf"\b{function}\(", found[0].read_text()):
+            missing.append(f"{path}:{function}")
+    assert missing == []
 
 
 def test_every_command_of_a_cell_is_told():

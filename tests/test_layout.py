@@ -16,11 +16,11 @@ import layers
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-ROOMS = ("shm_store", "serializers", "kernel", "bindings")
+ROOMS = ("shm_store", "serializers", "monitor", "kernel", "recorder", "bindings")
 NOT_SOURCES = {".git", ".venv", "build", "out", "__pycache__", "dist"}
 
 TOP = set(
-    """shm_store serializers kernel bindings web bench tests examples docs .ci setup.cfg
+    """shm_store serializers monitor kernel recorder bindings web bench tests examples docs .ci setup.cfg
     meson.build meson.options pyproject.toml README.md ARCHITECTURE.md CHANGELOG.md LICENSE run test
     .clang-format .gitignore""".split()
 )
@@ -48,14 +48,16 @@ ARROWS = {
     "kernel/commands": {"shm_store/include"},
     "kernel/session": PUBLIC
     | {"kernel/include", "kernel/commands", "kernel/wire", "kernel/workers"}
-    | {"kernel/monitor"},
+    | {"monitor/include", "monitor"},
     "kernel/workers": PUBLIC | {"kernel/include", "kernel/wire", "shm_store/platform"},
-    "kernel/monitor": PUBLIC | {"kernel/include", "shm_store/platform"},
     "kernel": PUBLIC | {"kernel/include"},
+    "monitor/include": {"shm_store/include"},
+    "monitor": PUBLIC | {"monitor/include", "shm_store/platform"},
+    "recorder": PUBLIC | {"shm_store/platform"},  # who a process is
     "bindings/src": PUBLIC
-    | {"kernel/include", "serializers/python", "bindings/recorder", "bindings/views"},
-    "bindings/recorder": PUBLIC | {"shm_store/platform"},  # who a process is
-    "bindings/views": PUBLIC | {"bindings/recorder"},  # definitions and profiles
+    | {"monitor/include", "serializers/python", "recorder", "bindings/views"},
+    "bindings/recorder": PUBLIC | {"recorder"},
+    "bindings/views": PUBLIC | {"recorder"},  # definitions and profiles
 }
 
 # Libraries by the header's beginning, and the directories that may use each.
@@ -68,8 +70,9 @@ LIBRARIES = {
     "lz4": {"shm_store/spill", "serializers/codecs"},
     "msgpack": {"serializers/codecs", "serializers/python", "kernel/workers"},
     "zmq": {"kernel/session", "kernel"},
+    "openssl/": {"kernel/wire"},
     "jansson": {"kernel/wire", "kernel/session", "kernel/workers", "kernel"},
-    "otf2/": {"bindings/recorder", "bindings/views"},
+    "otf2/": {"recorder", "bindings/views"},
 }
 
 STANDARD = set(
@@ -100,6 +103,9 @@ OPTIONAL = set(
 )
 
 MACHINE_PATH = re.compile(r"(?<![\w.$}/-])/(?:work|root|Users)/\w|(?<![\w.$}/-])/home/\w")
+
+# Rooms that are tested through another one as well.
+TESTED_IN = {"recorder": ("bindings",)}
 
 # Directories that are one noun: their parts mean nothing without each other.
 WHOLE_DIRECTORIES = {"monitor", "recorder", "scorep", "views", "worker"}
@@ -141,9 +147,7 @@ TESTED_BY = {
         serializers/python/buffer.c""",
     "tests/bindings/test_carry.py": """
         bindings/holdfast/_context.py bindings/holdfast/_explain.py""",
-    "tests/bindings/test_store.py": """
-        bindings/src/region_type.c bindings/src/session_type.c""",
-    "tests/bindings/test_stock.py": "bindings/src/session_stock.c",
+    "tests/bindings/test_store.py": "bindings/src/region_type.c",
     "tests/bindings/test_names_collect.py": "serializers/python/graph_types.c",
     "tests/bindings/test_names_stored.py": "serializers/python/pickle_compare.c",
     "tests/bindings/test_marshal.py": "bindings/src/stream_codec.c",
@@ -362,9 +366,10 @@ def mirrors(path: Path) -> bool:
     nouns = {"_".join(words[:count]) for count in range(1, len(words) + 1)}
     if "codecs" in directories:
         nouns |= {f"codec_{noun}" for noun in nouns}
-    nouns |= WHOLE_DIRECTORIES & set(directories)
+    nouns |= WHOLE_DIRECTORIES & {room, *directories}
     wanted = re.compile(rf"test_({'|'.join(map(re.escape, nouns))})(_\w+)?\.(c|py)$")
-    return any(wanted.match(test.name) for test in (ROOT / "tests" / room).iterdir())
+    rooms = [ROOT / "tests" / room for room in (room, *TESTED_IN.get(room, ()))]
+    return any(wanted.match(test.name) for tests in rooms for test in tests.iterdir())
 
 
 def sources_to_test() -> list[Path]:

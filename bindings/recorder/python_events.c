@@ -26,7 +26,7 @@
  * Rejected: a dict from code objects to regions (a hash and a compare per event).
  */
 #include "python_events.h"
-#include "clock.h"
+#include "recorder/clock.h"
 #include "python_hooks.h"
 
 #include <pthread.h>

@@ -9,7 +9,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
-#include "recorder.h"
+#include "recorder/recorder.h"
 #include "region_names.h"
 
 #if PY_VERSION_HEX >= 0x030C0000
