@@ -57,7 +57,7 @@ is_asked(const hf_kernel *kernel) {
 static void
 release_unused(hf_kernel *kernel) {
     if (kernel->assistant == NULL || kernel->debugging ||
-        kernel->assisted.first != NULL || kernel->running != NULL)
+        kernel->assisted.first != NULL || kernel->cell.request != NULL)
         return;
     hfi_worker_release(kernel->assistant, 1000);
     kernel->assistant = NULL;
@@ -133,14 +133,13 @@ first_question(const hf_kernel *kernel) {
  * doesn't count: the cell may be a short one. */
 static long long
 busy_since_ns(const hf_kernel *kernel) {
-    const hfi_execution *execution = &kernel->execution;
-    if (kernel->running == NULL ||
-        strcmp(kernel->running->message.type, "execute_request") != 0)
+    const hfi_cell *cell = &kernel->cell;
+    if (!hfi_cell_is_execution(cell))
         return -1;
-    if (kernel->phase == HFI_PHASE_COMMIT)
-        return execution->begin_ns;
-    return kernel->phase != HFI_PHASE_NONE && execution->started ? execution->started_ns
-                                                                 : -1;
+    if (hfi_cell_waits_for_commit(cell))
+        return cell->begin_ns;
+    return hfi_crew_at_work(kernel) != NULL && cell->started_ns != 0 ? cell->started_ns
+                                                                     : -1;
 }
 
 long long
@@ -237,5 +236,5 @@ hfi_assistant_connect(hf_kernel *kernel, int waits) {
 void
 hfi_assistant_attend(hf_kernel *kernel) {
     if (kernel->debugging)
-        connect_to(kernel, kernel->cell, "cell", 1);
+        connect_to(kernel, kernel->cell_worker, "cell", 1);
 }

@@ -32,12 +32,17 @@
 
 /* ---- starting ------------------------------------------------------------------- */
 
+hfi_worker *
+hfi_crew_at_work(const hf_kernel *kernel) {
+    if (hfi_cell_is_in_main(&kernel->cell))
+        return kernel->home;
+    return hfi_cell_is_in_worker(&kernel->cell) ? kernel->cell_worker : NULL;
+}
+
 hfi_part
 hfi_crew_parent(const hf_kernel *kernel, const hfi_worker *worker) {
-    int runs = (worker == kernel->home && kernel->phase == HFI_PHASE_HOME) ||
-               (worker == kernel->cell && kernel->phase == HFI_PHASE_CELL);
-    if (runs && kernel->running != NULL)
-        return kernel->running->message.header;
+    if (worker == hfi_crew_at_work(kernel))
+        return kernel->cell.request->message.header;
     return hfi_textbuf_part(&kernel->last_parent);
 }
 
@@ -125,14 +130,16 @@ hfi_crew_end(hf_kernel *kernel) {
     const struct timespec pause = {0, 2000000};
     long long deadline = hfi_clock_ns() + EXIT_WAIT_NS;
     hfi_frame frame;
-    if (kernel->home != NULL && kernel->phase == HFI_PHASE_NONE) {
+    if (kernel->home != NULL && hfi_crew_at_work(kernel) == NULL &&
+        !hfi_cell_waits_for_commit(&kernel->cell)) {
         hfi_frame_init(&frame, "exit", 0);
         hfi_crew_tell_home(kernel, &frame);
         while (!kernel->home->silent && hfi_clock_ns() < deadline &&
                hfi_control_fill(kernel->home->control, NULL) == HF_OK)
             nanosleep(&pause, NULL);
     }
-    kernel->home = kernel->cell = kernel->assistant = kernel->rollback.worker = NULL;
+    kernel->home = kernel->cell_worker = kernel->assistant = kernel->rollback.worker =
+        NULL;
     hfi_handles_drop(kernel);
     kernel->standby_count = 0;
     for (hfi_worker *at = kernel->template.workers; at != NULL; at = at->next)
@@ -155,20 +162,20 @@ hfi_crew_tell_home(hf_kernel *kernel, hfi_frame *frame) {
 void
 hfi_crew_adopt(hf_kernel *kernel, const msgpack_object *report) {
     hfi_frame frame;
-    const hfi_request *request = kernel->running;
+    const hfi_request *request = kernel->cell.request;
     json_t *code =
         request != NULL ? json_object_get(request->message.body, "code") : NULL;
     hfi_frame_init(&frame, "adopt", report != NULL ? 5 : 4);
     hfi_frame_add_integer(&frame, "generation",
                           (int64_t)hf_session_generation(kernel->store));
     hfi_frame_add_integer(&frame, "execution_count",
-                          request != NULL ? kernel->execution.number : kernel->count);
+                          request != NULL ? kernel->cell.number : kernel->count);
     hfi_frame_add_text(
         &frame, "code",
         code != NULL ? hfi_part_of(json_string_value(code), json_string_length(code))
                      : hfi_part_text(""));
     hfi_frame_add_flag(&frame, "store_history",
-                       request != NULL && kernel->execution.store_history);
+                       request != NULL && kernel->cell.store_history);
     if (report != NULL)
         hfi_frame_put_object(&frame, "report", report);
     hfi_crew_tell_home(kernel, &frame);

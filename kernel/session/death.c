@@ -76,8 +76,9 @@ start_home(hf_kernel *kernel) {
 /* By the error of the running cell, or below the last one. */
 static void
 tell_home_loss(hf_kernel *kernel, const char *name, hfi_textbuf *text) {
-    int busy = kernel->phase == HFI_PHASE_HOME || kernel->phase == HFI_PHASE_COMMIT;
-    if (busy && kernel->running != NULL) {
+    int busy =
+        hfi_cell_is_in_main(&kernel->cell) || hfi_cell_waits_for_commit(&kernel->cell);
+    if (busy) {
         hfi_execute_fail(kernel, name, hfi_textbuf_string(text));
     } else {
         hfi_textbuf_append(text, "\n", 1);
@@ -116,7 +117,7 @@ hfi_death_settled(hf_kernel *kernel, hfi_rollback_outcome outcome) {
 static void
 bury_home(hf_kernel *kernel, const char *name, const char *epitaph) {
     hfi_textbuf text = {0};
-    int ran = kernel->phase == HFI_PHASE_HOME;
+    int ran = hfi_cell_is_in_main(&kernel->cell);
     if (kernel->leaving) {
         kernel->home = NULL;
         kernel->stopping = 1;
@@ -147,12 +148,12 @@ static void
 bury_cell(hf_kernel *kernel, int late, int known, const char *name,
           const char *epitaph) {
     hfi_textbuf text = {0};
-    int retries = kernel->execution.retries;
-    int started = kernel->execution.started;
+    int retries = kernel->cell.retries;
+    int started = hfi_cell_has_begun(&kernel->cell);
     hfi_handover_forget_cell(kernel);
     if (!started && known) { /* the next one gets further */
         hfi_textbuf_format(&text, "holdfast: a process for this cell %s\n", epitaph);
-        hfi_publish_stream(kernel, HFI_STDERR, kernel->running->message.header,
+        hfi_publish_stream(kernel, HFI_STDERR, kernel->cell.request->message.header,
                            hfi_textbuf_part(&text));
         hfi_textbuf_fini(&text);
         hfi_handover_start_cell(kernel);
@@ -160,7 +161,7 @@ bury_cell(hf_kernel *kernel, int late, int known, const char *name,
     }
     if (!started && retries < (late ? RETRIES_LATE_MAX : RETRIES_MAX)) {
         hfi_log("the cell's process %s before the cell; another one is tried", epitaph);
-        kernel->execution.retries++;
+        kernel->cell.retries++;
         hfi_handover_start_cell(kernel);
         return;
     }
@@ -209,9 +210,8 @@ write_epitaph(const hfi_worker *worker, char *ret_text, size_t size) {
 /* Whether the main worker is at a request, and not still on its way there. */
 static int
 is_at_request(const hf_kernel *kernel) {
-    return kernel->phase == HFI_PHASE_HOME && kernel->running != NULL &&
-           (kernel->execution.started ||
-            strcmp(kernel->running->message.type, "execute_request") != 0);
+    return hfi_cell_is_in_main(&kernel->cell) &&
+           kernel->cell.state != HFI_CELL_STARTING;
 }
 
 /* Why the main worker is no more. */
@@ -255,7 +255,7 @@ hfi_death_of(hf_kernel *kernel, hfi_worker *worker) {
     reap_store(kernel);
     if (worker == kernel->home) {
         bury_home(kernel, name, epitaph);
-    } else if (worker == kernel->cell) {
+    } else if (worker == kernel->cell_worker) {
         bury_cell(kernel, is_late(worker), known, name, epitaph);
     } else if (worker == kernel->rollback.worker) {
         hfi_log("the rollback %s", epitaph);
@@ -284,7 +284,7 @@ hfi_death_of_template(hf_kernel *kernel) {
     hfi_restart_note(kernel, hfi_restart_is_from_outside(status != -1, status)
                                  ? HFI_END_FROM_OUTSIDE
                                  : HFI_END_BY_ITSELF);
-    kernel->home = kernel->cell = NULL;
+    kernel->home = kernel->cell_worker = NULL;
     kernel->rollback.worker = NULL;
     kernel->rollback.state = HFI_ROLLBACK_NONE;
     kernel->standby_count = 0;

@@ -160,13 +160,13 @@ static int
 forward_comm(hf_kernel *kernel, hfi_request *request) {
     const char *id =
         json_string_value(json_object_get(request->message.body, "comm_id"));
-    if (kernel->phase != HFI_PHASE_CELL || kernel->cell == NULL || id == NULL ||
-        !is_comm(request->message.type) ||
+    if (!hfi_cell_is_in_worker(&kernel->cell) || kernel->cell_worker == NULL ||
+        id == NULL || !is_comm(request->message.type) ||
         json_object_get(kernel->cell_comms, id) == NULL)
         return 0;
     hfi_publish_status(kernel, request->message.header, "busy");
     hfi_queue_push(&kernel->forwarded, request);
-    hfi_request_send(kernel, kernel->cell, request);
+    hfi_request_send(kernel, kernel->cell_worker, request);
     return 1;
 }
 
@@ -202,15 +202,16 @@ hfi_dispatch_control(hf_kernel *kernel) {
 static void
 pass_input(hf_kernel *kernel, const hfi_request *reply) {
     json_t *value = json_object_get(reply->message.body, "value");
-    hfi_worker *worker = kernel->phase == HFI_PHASE_CELL ? kernel->cell : kernel->home;
+    hfi_worker *worker =
+        hfi_cell_is_in_worker(&kernel->cell) ? kernel->cell_worker : kernel->home;
     hfi_frame frame;
     hf_error error = HF_ERROR_INIT;
     if (strcmp(reply->message.type, "input_reply") != 0 || !json_is_string(value) ||
-        !kernel->execution.input_wanted || worker == NULL) {
+        !kernel->cell.input_wanted || worker == NULL) {
         hfi_log("stdin: nobody waits for a %s", reply->message.type);
         return;
     }
-    kernel->execution.input_wanted = 0;
+    kernel->cell.input_wanted = 0;
     hfi_frame_init(&frame, "input_reply", 1);
     hfi_frame_add_text(
         &frame, "value",

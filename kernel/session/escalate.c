@@ -51,22 +51,13 @@ hfi_escalate_configure(hf_kernel *kernel, long seconds, hf_error *reterr) {
     return HF_OK;
 }
 
-static hfi_worker *
-interrupted_worker(const hf_kernel *kernel) {
-    if (kernel->running == NULL)
-        return NULL;
-    if (kernel->phase == HFI_PHASE_HOME)
-        return kernel->home;
-    return kernel->phase == HFI_PHASE_CELL ? kernel->cell : NULL;
-}
-
 void
 hfi_escalate_begin(hf_kernel *kernel, long long now_ns) {
-    hfi_escalation *escalation = &kernel->execution.escalation;
+    hfi_escalation *escalation = &kernel->cell.escalation;
     if (kernel->grace_ns < 0 || escalation->due_ns != 0)
         return;
     long long patience =
-        kernel->execution.started ? kernel->grace_ns : hfi_crew_ready_ns();
+        hfi_cell_has_begun(&kernel->cell) ? kernel->grace_ns : hfi_crew_ready_ns();
     escalation->due_ns = now_ns + patience;
     escalation->nudge_ns = now_ns + FIRST_NUDGE_NS;
     escalation->pause_ns = FIRST_NUDGE_NS;
@@ -74,8 +65,8 @@ hfi_escalate_begin(hf_kernel *kernel, long long now_ns) {
 
 void
 hfi_escalate_taken(hf_kernel *kernel, const hfi_worker *worker, long long id) {
-    hfi_escalation *escalation = &kernel->execution.escalation;
-    if (worker != interrupted_worker(kernel) || kernel->running->id != id)
+    hfi_escalation *escalation = &kernel->cell.escalation;
+    if (worker != hfi_crew_at_work(kernel) || kernel->cell.request->id != id)
         return;
     escalation->nudge_ns = 0;
     if (escalation->signal == 0 && escalation->taken++ < TAKEN_MAX)
@@ -87,14 +78,14 @@ static void
 name_cause(const hf_kernel *kernel, hfi_worker *worker) {
     snprintf(worker->cause, sizeof worker->cause,
              "was ended, since the cell went on for %lld seconds after its interrupt",
-             kernel->execution.started ? kernel->grace_ns / 1000000000LL
-                                       : hfi_crew_ready_ns() / 1000000000LL);
+             hfi_cell_has_begun(&kernel->cell) ? kernel->grace_ns / 1000000000LL
+                                               : hfi_crew_ready_ns() / 1000000000LL);
 }
 
 void
 hfi_escalate_tick(hf_kernel *kernel, long long now_ns) {
-    hfi_escalation *escalation = &kernel->execution.escalation;
-    hfi_worker *worker = interrupted_worker(kernel);
+    hfi_escalation *escalation = &kernel->cell.escalation;
+    hfi_worker *worker = hfi_crew_at_work(kernel);
     if (worker == NULL || escalation->due_ns == 0)
         return;
     if (now_ns >= escalation->due_ns) {
@@ -112,8 +103,8 @@ hfi_escalate_tick(hf_kernel *kernel, long long now_ns) {
 
 long long
 hfi_escalate_deadline_ns(const hf_kernel *kernel) {
-    const hfi_escalation *escalation = &kernel->execution.escalation;
-    if (interrupted_worker(kernel) == NULL || escalation->due_ns == 0)
+    const hfi_escalation *escalation = &kernel->cell.escalation;
+    if (hfi_crew_at_work(kernel) == NULL || escalation->due_ns == 0)
         return -1;
     if (escalation->nudge_ns != 0 && escalation->nudge_ns < escalation->due_ns)
         return escalation->nudge_ns;

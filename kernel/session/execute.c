@@ -8,8 +8,8 @@
  *                   the home runs it -> reply
  *   answer          a command of the frontend itself: nothing runs
  *
- * `running` is the request that was taken from the queue, `phase` says who has it, and
- * every way out goes through hfi_execute_finish. A generation is published before the
+ * The states of a request and its ways are in cell.h. Every way out goes through
+ * hfi_execute_finish. A generation is published before the
  * reply is sent: who has the reply can rely on the state. Where a cell fails or dies
  * before that, nothing was published.
  *
@@ -51,28 +51,34 @@ hfi_execute_abort(hf_kernel *kernel, hfi_queue *queue) {
 
 void
 hfi_execute_finish(hf_kernel *kernel, int error) {
-    hfi_request *request = kernel->running;
-    int executed = strcmp(request->message.type, "execute_request") == 0;
-    int stop = executed && error && kernel->execution.stop_on_error;
-    if (executed && !kernel->execution.reporting) {
+    hfi_cell *cell = &kernel->cell;
+    cell->failed = error;
+    if (hfi_cell_is_execution(cell)) {
         hfi_observe_finished(kernel, error);
-        if (kernel->phase == HFI_PHASE_HOME)
-            hfi_rollback_ran(kernel,
-                             kernel->execution.ended_ns - kernel->execution.started_ns);
+        if (hfi_cell_is_in_main(cell))
+            hfi_rollback_ran(kernel, cell->ended_ns - cell->started_ns);
     }
     hfi_progress_end(kernel);
-    if (executed && hfi_perfreport_begin(kernel, error))
-        return;
-    kernel->running = NULL;
-    kernel->phase = HFI_PHASE_NONE;
+    hfi_cell_move(cell, HFI_CELL_REPLIED);
+    if (!hfi_perfreport_begin(kernel))
+        hfi_execute_end(kernel);
+}
+
+void
+hfi_execute_end(hf_kernel *kernel) {
+    hfi_request *request = kernel->cell.request;
+    int executed = hfi_cell_is_execution(&kernel->cell);
+    int stop = executed && kernel->cell.failed && kernel->cell.stop_on_error;
+    hfi_cell_move(&kernel->cell, HFI_CELL_IDLE);
+    kernel->cell.request = NULL;
     if (stop) /* what was sent by now is dropped too, but nothing that answers the idle
                */
         hfi_dispatch_shell(kernel);
     hfi_publish_status(kernel, request->message.header, "idle");
     if (executed) {
         hfi_timeline_end(kernel);
-        hfi_verdict_fini(&kernel->execution.verdict);
-        hfi_textbuf_fini(&kernel->execution.road_reason);
+        hfi_verdict_fini(&kernel->cell.verdict);
+        hfi_textbuf_fini(&kernel->cell.road_reason);
         hfi_trace_forget(kernel);
         hfi_textbuf_clear(&kernel->last_parent);
         hfi_textbuf_append(&kernel->last_parent, request->message.header.data,
@@ -86,11 +92,11 @@ hfi_execute_finish(hf_kernel *kernel, int error) {
 
 void
 hfi_execute_fail(hf_kernel *kernel, const char *name, const char *value) {
-    if (kernel->running == NULL || hfi_perfreport_end(kernel))
+    if (kernel->cell.request == NULL || hfi_perfreport_end(kernel))
         return;
     hfi_progress_end(kernel);
-    kernel->execution.fate = name;
-    hfi_reply_error(kernel, kernel->running, kernel->execution.silent, name, value);
+    kernel->cell.fate = name;
+    hfi_reply_error(kernel, kernel->cell.request, kernel->cell.silent, name, value);
     hfi_execute_finish(kernel, 1);
 }
 
@@ -102,7 +108,7 @@ finish_answer(hf_kernel *kernel) {
                        "{\"status\":\"ok\",\"execution_count\":%lld,\"payload\":[],"
                        "\"user_expressions\":{}}",
                        kernel->count);
-    hfi_reply(kernel, kernel->running, hfi_textbuf_part(&content),
+    hfi_reply(kernel, kernel->cell.request, hfi_textbuf_part(&content),
               hfi_part_text("{\"status\":\"ok\",\"holdfast\":{\"road\":\"answer\"}}"),
               NULL, 0);
     hfi_textbuf_fini(&content);
@@ -122,7 +128,7 @@ is_blank(json_t *code) {
 
 static void
 publish_verdict(hf_kernel *kernel, const hfi_verdict *verdict) {
-    hfi_part parent = kernel->running->message.header;
+    hfi_part parent = kernel->cell.request->message.header;
     size_t count = 0;
     if (verdict->out != NULL)
         hfi_publish_stream(kernel, HFI_STDOUT, parent, hfi_part_text(verdict->out));
@@ -152,9 +158,9 @@ publish_verdict(hf_kernel *kernel, const hfi_verdict *verdict) {
 /* What the user's commands make of the cell. */
 static hf_status
 judge(hf_kernel *kernel, json_t *code, hf_error *reterr) {
-    hfi_verdict *verdict = &kernel->execution.verdict;
+    hfi_verdict *verdict = &kernel->cell.verdict;
     char directory[4096];
-    if (kernel->execution.silent) {
+    if (kernel->cell.silent) {
         verdict->kind = HFI_RUN_PLAIN;
         return HF_OK;
     }
@@ -166,11 +172,9 @@ judge(hf_kernel *kernel, json_t *code, hf_error *reterr) {
 
 static void
 read_options(hf_kernel *kernel, json_t *body) {
-    hfi_execution *execution = &kernel->execution;
+    hfi_cell *execution = &kernel->cell;
     json_t *history = json_object_get(body, "store_history");
     json_t *stop = json_object_get(body, "stop_on_error");
-    memset(execution, 0, sizeof *execution);
-    execution->begin_ns = hfi_clock_ns();
     execution->silent = json_is_true(json_object_get(body, "silent"));
     execution->store_history = !execution->silent && !json_is_false(history);
     execution->stop_on_error = !json_is_false(stop);
@@ -181,39 +185,34 @@ read_options(hf_kernel *kernel, json_t *body) {
 /* What clients see of a request before anything of its worker's. */
 static void
 announce(hf_kernel *kernel) {
-    const hfi_request *request = kernel->running;
+    const hfi_request *request = kernel->cell.request;
     hfi_part header = request->message.header;
     if (!request->begun)
         hfi_publish_status(kernel, header, "busy");
-    if (strcmp(request->message.type, "execute_request") == 0 &&
-        !kernel->execution.silent) {
+    if (strcmp(request->message.type, "execute_request") == 0 && !kernel->cell.silent) {
         hfi_publish_input(kernel, header,
                           json_object_get(request->message.body, "code"),
-                          kernel->execution.number);
+                          kernel->cell.number);
         hfi_takeup_tell(kernel, header);
     }
 }
 
-static int
-is_executing(const hf_kernel *kernel) {
-    return kernel->running != NULL &&
-           strcmp(kernel->running->message.type, "execute_request") == 0;
-}
-
 static void
 send_home(hf_kernel *kernel) {
-    kernel->phase = HFI_PHASE_HOME;
-    if (is_executing(kernel) && hfi_rollback_is_due(kernel))
+    int executes = hfi_cell_is_execution(&kernel->cell);
+    kernel->cell.plan = HFI_PLAN_PLAIN;
+    hfi_cell_move(&kernel->cell, executes ? HFI_CELL_STARTING : HFI_CELL_ANSWERING);
+    if (executes && hfi_rollback_is_due(kernel))
         hfi_rollback_make(kernel);
-    kernel->execution.sent_ns = hfi_clock_ns();
-    hfi_request_send(kernel, kernel->home, kernel->running);
+    kernel->cell.sent_ns = hfi_clock_ns();
+    hfi_request_send(kernel, kernel->home, kernel->cell.request);
 }
 
 /* Whether all of it is the home's: which may then begin while we announce it, since
  * what it sends is read afterwards. */
 static int
 is_homes(hf_kernel *kernel) {
-    const hfi_verdict *verdict = &kernel->execution.verdict;
+    const hfi_verdict *verdict = &kernel->cell.verdict;
     return kernel->home != NULL && verdict->kind == HFI_RUN_PLAIN &&
            verdict->travel.kind == HFI_TRAVEL_NONE && verdict->out == NULL &&
            verdict->err == NULL && verdict->note == NULL &&
@@ -222,7 +221,7 @@ is_homes(hf_kernel *kernel) {
 
 static void
 run_verdict(hf_kernel *kernel) {
-    hfi_execution *execution = &kernel->execution;
+    hfi_cell *execution = &kernel->cell;
     if (is_homes(kernel)) {
         send_home(kernel);
         announce(kernel);
@@ -246,7 +245,7 @@ run_verdict(hf_kernel *kernel) {
                !hfi_timeline_wants_commit(kernel)) {
         send_home(kernel);
     } else {
-        kernel->phase = HFI_PHASE_COMMIT;
+        hfi_cell_move(&kernel->cell, HFI_CELL_COMMITTING);
         hfi_handover_ask_commit(kernel, hfi_clock_ns());
     }
 }
@@ -260,21 +259,21 @@ fail_at_once(hf_kernel *kernel, const char *name, const char *value) {
 /* Nothing was run that others should see, nor that should keep them from running. */
 static void
 refuse(hf_kernel *kernel, const char *why) {
-    kernel->execution.silent = 1;
-    kernel->execution.stop_on_error = 0;
+    kernel->cell.silent = 1;
+    kernel->cell.stop_on_error = 0;
     fail_at_once(kernel, "ProtocolError", why);
 }
 
 static void
 begin_execute(hf_kernel *kernel) {
-    json_t *body = kernel->running->message.body;
+    json_t *body = kernel->cell.request->message.body;
     json_t *code = json_object_get(body, "code");
     hf_error error = HF_ERROR_INIT;
     int interrupted = kernel->interrupt_next;
     kernel->interrupt_next = 0;
     read_options(kernel, body);
-    if (kernel->running->message.fault[0] != '\0') {
-        refuse(kernel, kernel->running->message.fault);
+    if (kernel->cell.request->message.fault[0] != '\0') {
+        refuse(kernel, kernel->cell.request->message.fault);
         return;
     }
     if (!json_is_string(code)) {
@@ -282,13 +281,13 @@ begin_execute(hf_kernel *kernel) {
         return;
     }
     hf_status status = judge(kernel, code, &error);
-    if (kernel->execution.store_history && !is_blank(code))
+    if (kernel->cell.store_history && !is_blank(code))
         kernel->count++;
-    if (!kernel->execution.silent)
+    if (!kernel->cell.silent)
         hfi_cellnames_add(
             &kernel->cellnames,
             hfi_part_of(json_string_value(code), json_string_length(code)),
-            kernel->execution.number);
+            kernel->cell.number);
     if (status != HF_OK)
         fail_at_once(kernel, "HoldfastError", error.message);
     else if (interrupted)
@@ -311,8 +310,8 @@ hfi_execute_is_for_worker(const char *type) {
 
 static void
 begin(hf_kernel *kernel) {
-    const char *type = kernel->running->message.type;
-    const char *fault = kernel->running->message.fault;
+    const char *type = kernel->cell.request->message.type;
+    const char *fault = kernel->cell.request->message.fault;
     if (strcmp(type, "execute_request") == 0) {
         begin_execute(kernel);
     } else if (fault[0] != '\0') {
@@ -324,78 +323,107 @@ begin(hf_kernel *kernel) {
         announce(kernel);
     } else {
         announce(kernel);
-        hfi_dispatch_answer(kernel, kernel->running);
+        hfi_dispatch_answer(kernel, kernel->cell.request);
         hfi_execute_finish(kernel, 0);
     }
 }
 
+static void
+take(hf_kernel *kernel, hfi_request *request) {
+    hfi_cell *cell = &kernel->cell;
+    hfi_cell_move(cell, HFI_CELL_TAKEN);
+    *cell = (hfi_cell){
+        .state = cell->state, .request = request, .begin_ns = hfi_clock_ns()};
+}
+
 void
 hfi_execute_next(hf_kernel *kernel) {
-    while (kernel->running == NULL && kernel->commit_id == 0 && !kernel->stopping &&
-           kernel->rollback.state != HFI_ROLLBACK_WAKING &&
+    while (kernel->cell.state == HFI_CELL_IDLE && kernel->commit_id == 0 &&
+           !kernel->stopping && kernel->rollback.state != HFI_ROLLBACK_WAKING &&
            !hfi_restart_is_due(kernel)) {
-        kernel->running = hfi_queue_pop(&kernel->queue);
-        if (kernel->running == NULL)
+        hfi_request *request = hfi_queue_pop(&kernel->queue);
+        if (request == NULL)
             return;
+        take(kernel, request);
         begin(kernel);
     }
 }
 
 /* ---- interrupts ----------------------------------------------------------------- */
 
-/* The cell is the worker's, or will be when it has come so far. */
+/* The cell is the worker's, or will be when it has come so far. A main worker that is
+ * dead, and whose rollback hasn't said yet what becomes of it, hears nothing. */
 static void
 interrupt_worker(hf_kernel *kernel) {
-    if (kernel->execution.started)
-        hfi_worker_kill(kernel->phase == HFI_PHASE_HOME ? kernel->home : kernel->cell,
-                        SIGINT);
+    hfi_worker *worker = hfi_crew_at_work(kernel);
+    if (worker == NULL)
+        return;
+    if (hfi_cell_has_begun(&kernel->cell))
+        hfi_worker_kill(worker, SIGINT);
     else
-        kernel->execution.interrupted = 1;
+        kernel->cell.escalation.waits = 1;
     hfi_escalate_begin(kernel, hfi_clock_ns());
 }
 
 void
 hfi_execute_interrupt(hf_kernel *kernel) {
-    hfi_execution *execution = &kernel->execution;
+    hfi_cell *cell = &kernel->cell;
     hfi_dispatch_shell(kernel); /* the cell that is meant may not have been read yet */
     hfi_execute_next(kernel);
     hfi_subshell_interrupt(kernel);
-    execution->input_wanted = 0;
-    if (kernel->running == NULL) /* the home commits, and a client sees a cell run */
+    cell->input_wanted = 0;
+    switch (cell->state) {
+    case HFI_CELL_IDLE: /* the home commits, and a client sees a cell run */
         kernel->interrupt_next = kernel->queue.first != NULL;
-    else if (!is_executing(kernel) || kernel->phase == HFI_PHASE_NONE ||
-             execution->reporting)
-        return;
-    else if (kernel->phase == HFI_PHASE_COMMIT)
+        break;
+    case HFI_CELL_COMMITTING:
+    case HFI_CELL_SETTLING:
         hfi_execute_fail(kernel, "KeyboardInterrupt", "");
-    else if (!execution->started && kernel->phase == HFI_PHASE_CELL)
+        break;
+    case HFI_CELL_FORKING:
         hfi_handover_cancel(kernel);
-    else
+        break;
+    case HFI_CELL_STARTING:
+        if (hfi_cell_is_in_worker(cell))
+            hfi_handover_cancel(kernel);
+        else
+            interrupt_worker(kernel);
+        break;
+    case HFI_CELL_RUNNING:
+    case HFI_CELL_COLLECTING:
         interrupt_worker(kernel);
+        break;
+    default: /* no cell, or one that is over */
+        break;
+    }
 }
 
 void
 hfi_execute_started(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
-    if (!is_executing(kernel) || kernel->running->id != hfi_map_integer(map, "id", 0) ||
-        (worker != kernel->home && worker != kernel->cell))
+    if (kernel->cell.state != HFI_CELL_STARTING ||
+        kernel->cell.request->id != hfi_map_integer(map, "id", 0) ||
+        worker != hfi_crew_at_work(kernel))
         return;
     hfi_progress_end(kernel);
-    kernel->execution.started = 1;
-    kernel->execution.started_ns = hfi_clock_ns();
+    hfi_cell_move(&kernel->cell, HFI_CELL_RUNNING);
+    kernel->cell.started_ns = hfi_clock_ns();
     hfi_observe_started(kernel, worker, map);
     hfi_trace_note(kernel, map);
-    if (kernel->execution.interrupted) {
+    if (kernel->cell.escalation.waits) {
         hfi_worker_kill(worker, SIGINT);
-        kernel->execution.escalation.due_ns = 0; /* the cell has its grace from here */
+        kernel->cell.escalation.due_ns = 0; /* the cell has its grace from here */
         hfi_escalate_begin(kernel, hfi_clock_ns());
     }
-    kernel->execution.interrupted = 0;
+    kernel->cell.escalation.waits = 0;
 }
 
 void
 hfi_execute_ended(hf_kernel *kernel, const msgpack_object *map) {
-    if (is_executing(kernel) && kernel->running->id == hfi_map_integer(map, "id", 0))
-        kernel->execution.ended_ns = hfi_clock_ns();
+    if (kernel->cell.state == HFI_CELL_RUNNING &&
+        kernel->cell.request->id == hfi_map_integer(map, "id", 0)) {
+        hfi_cell_move(&kernel->cell, HFI_CELL_COLLECTING);
+        kernel->cell.ended_ns = hfi_clock_ns();
+    }
     hfi_observe_told(kernel, map);
 }
 
@@ -451,15 +479,15 @@ asks_exit(hfi_part content) {
 
 static void
 home_replied(hf_kernel *kernel, const msgpack_object *reply) {
-    hfi_request *request = kernel->running;
+    hfi_request *request = kernel->cell.request;
     if (hfi_perfreport_end(kernel))
         return;
-    if (strcmp(request->message.type, "execute_request") != 0) {
+    if (kernel->cell.state == HFI_CELL_ANSWERING) {
         hfi_execute_send_reply(kernel, request, reply, hfi_map_part(reply, "metadata"));
         hfi_execute_finish(kernel, 0);
         return;
     }
-    if (kernel->execution.at_home) {
+    if (kernel->cell.plan == HFI_PLAN_IN_PROCESS) {
         hfi_road_replied(kernel, reply);
         return;
     }
@@ -470,11 +498,18 @@ home_replied(hf_kernel *kernel, const msgpack_object *reply) {
     hfi_request_cost(kernel, reply, "plain", &metadata);
     hfi_execute_send_reply(kernel, request, reply, hfi_textbuf_part(&metadata));
     hfi_textbuf_fini(&metadata);
-    if (kernel->execution.verdict.travel.kind == HFI_TRAVEL_NONE)
+    if (kernel->cell.verdict.travel.kind == HFI_TRAVEL_NONE)
         kernel->uncommitted++;
     hfi_timeline_note(kernel);
     kernel->leaving |= asks_exit(hfi_map_part(reply, "content"));
     hfi_execute_finish(kernel, error);
+}
+
+/* Whether the request that runs waits for this reply. */
+static int
+is_awaited(const hf_kernel *kernel, const hfi_worker *worker, long long id) {
+    return worker == hfi_crew_at_work(kernel) && kernel->cell.request->id == id &&
+           kernel->cell.state != HFI_CELL_FORKING;
 }
 
 void
@@ -489,12 +524,11 @@ hfi_execute_replied(hf_kernel *kernel, hfi_worker *worker,
         return;
     } else if (worker == kernel->home && id == kernel->commit_id && id != 0) {
         hfi_handover_committed(kernel, reply);
-    } else if (kernel->running != NULL && kernel->running->id == id &&
-               kernel->phase == HFI_PHASE_HOME && worker == kernel->home) {
-        home_replied(kernel, reply);
-    } else if (kernel->running != NULL && kernel->running->id == id &&
-               kernel->phase == HFI_PHASE_CELL && worker == kernel->cell) {
-        hfi_handover_replied(kernel, reply);
+    } else if (is_awaited(kernel, worker, id)) {
+        if (hfi_cell_is_in_main(&kernel->cell))
+            home_replied(kernel, reply);
+        else
+            hfi_handover_replied(kernel, reply);
     } else if (worker != kernel->home || !hfi_subshell_replied(kernel, reply)) {
         hfi_request *request = hfi_queue_pop_id(&kernel->forwarded, id);
         if (request == NULL) {

@@ -50,8 +50,8 @@ static void
 answer_consume(hf_kernel *kernel, int fd) {
     long long number = kernel->handles.wanted;
     kernel->handles.wanted = 0;
-    if (number != 0 && is_open(kernel->cell))
-        send_consume(kernel->cell, number, fd);
+    if (number != 0 && is_open(kernel->cell_worker))
+        send_consume(kernel->cell_worker, number, fd);
     else if (fd >= 0)
         close(fd);
 }
@@ -60,7 +60,7 @@ void
 hfi_handles_want(hf_kernel *kernel, const hfi_worker *worker,
                  const msgpack_object *map) {
     hfi_frame frame;
-    if (worker != kernel->cell)
+    if (worker != kernel->cell_worker)
         return;
     kernel->handles.wanted = hfi_map_integer(map, "handle", 0);
     if (!is_open(kernel->home)) {
@@ -99,7 +99,7 @@ hfi_handles_take(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *ma
     int fd = has_fd ? hfi_control_take_fd(worker->control) : -1;
     if (worker == kernel->home && number == kernel->handles.wanted)
         answer_consume(kernel, fd);
-    else if (worker == kernel->cell && fd >= 0)
+    else if (worker == kernel->cell_worker && fd >= 0)
         keep_consume(kernel, number, fd);
     else if (fd >= 0)
         close(fd);

@@ -42,7 +42,7 @@
 void
 hfi_handover_ask_commit(hf_kernel *kernel, long long now_ns) {
     hfi_frame frame;
-    int waits = kernel->phase == HFI_PHASE_COMMIT;
+    int waits = kernel->cell.state == HFI_CELL_COMMITTING;
     int travels = waits && hfi_timeline_wants_commit(kernel);
     int asks = waits && !travels;
     int durable = !waits || travels;
@@ -126,17 +126,17 @@ hfi_handover_keep_declined(hf_kernel *kernel, const msgpack_object *declined) {
 
 void
 hfi_handover_send_cell(hf_kernel *kernel) {
-    kernel->phase = HFI_PHASE_CELL;
-    kernel->execution.sent_ns = hfi_clock_ns();
+    hfi_cell_move(&kernel->cell, HFI_CELL_STARTING);
+    kernel->cell.sent_ns = hfi_clock_ns();
     hfi_assistant_attend(kernel);
-    hfi_request_send(kernel, kernel->cell, kernel->running);
+    hfi_request_send(kernel, kernel->cell_worker, kernel->cell.request);
 }
 
 void
 hfi_handover_start_cell(hf_kernel *kernel) {
-    kernel->execution.fork_id = 0;
-    kernel->cell = hfi_standby_take(kernel, kernel->execution.retries > 0);
-    if (kernel->cell == NULL) {
+    kernel->cell.plan = HFI_PLAN_ISOLATED;
+    kernel->cell_worker = hfi_standby_take(kernel, kernel->cell.retries > 0);
+    if (kernel->cell_worker == NULL) {
         hfi_execute_fail(kernel, "CellDied",
                          "no process could be started for the cell; the notebook's "
                          "variables are as they were before it");
@@ -150,6 +150,8 @@ static void
 begin_travel(hf_kernel *kernel) {
     if (kernel->settling == 0)
         hfi_timeline_begin(kernel);
+    else
+        hfi_cell_move(&kernel->cell, HFI_CELL_SETTLING);
 }
 
 void
@@ -158,7 +160,7 @@ hfi_handover_committed(hf_kernel *kernel, const msgpack_object *reply) {
     hf_error error = HF_ERROR_INIT;
     hfi_part prepared = hfi_map_part(reply, "prepared");
     const msgpack_object *report = hfi_map_get(reply, "report");
-    int waits = kernel->phase == HFI_PHASE_COMMIT;
+    int waits = kernel->cell.state == HFI_CELL_COMMITTING;
     kernel->commit_id = 0;
     hf_status status = hfi_handover_publish(kernel, reply, &generation, &error);
     if (status == HF_OK && hfi_map_get(reply, "declined") != NULL) {
@@ -186,15 +188,13 @@ hfi_handover_committed(hf_kernel *kernel, const msgpack_object *reply) {
             hfi_log("commit: %s", error.message);
         return;
     }
-    kernel->execution.commit_bytes_copied = hfi_map_real(report, "bytes_copied", 0);
+    kernel->cell.commit_bytes_copied = hfi_map_real(report, "bytes_copied", 0);
     if (status != HF_OK)
         hfi_handover_fail(
             kernel,
             "the cell did not run, since the notebook's variables could not be "
             "saved for it",
             &error);
-    else if (kernel->execution.interrupted)
-        hfi_execute_fail(kernel, "KeyboardInterrupt", "");
     else if (hfi_timeline_wants_commit(kernel))
         begin_travel(kernel);
     else
@@ -204,8 +204,8 @@ hfi_handover_committed(hf_kernel *kernel, const msgpack_object *reply) {
 long long
 hfi_handover_idle_deadline_ns(const hf_kernel *kernel) {
     if ((kernel->uncommitted == 0 && !kernel->owing) || kernel->idle_paused ||
-        kernel->home == NULL || kernel->running != NULL || kernel->commit_id != 0 ||
-        kernel->queue.first != NULL)
+        kernel->home == NULL || kernel->cell.request != NULL ||
+        kernel->commit_id != 0 || kernel->queue.first != NULL)
         return -1;
     return kernel->idle_ns + IDLE_DELAY_NS;
 }
@@ -221,23 +221,22 @@ hfi_handover_idle(hf_kernel *kernel, long long now_ns) {
 
 int
 hfi_handover_holds(const hf_kernel *kernel, const hfi_worker *worker) {
-    return worker == kernel->cell && kernel->settling != 0;
+    return worker == kernel->cell_worker && kernel->settling != 0;
 }
 
 void
 hfi_handover_settled(hf_kernel *kernel, int64_t generation) {
     if (generation == kernel->settling)
         kernel->settling = 0;
-    if (kernel->phase == HFI_PHASE_COMMIT && kernel->commit_id == 0 &&
-        hfi_timeline_wants_commit(kernel))
-        begin_travel(kernel);
+    if (kernel->cell.state == HFI_CELL_SETTLING && kernel->settling == 0)
+        hfi_timeline_begin(kernel);
 }
 
 void
 hfi_handover_forget_cell(hf_kernel *kernel) {
     hfi_request *request;
-    hfi_observe_leaving(kernel, kernel->cell);
-    kernel->cell = NULL;
+    hfi_observe_leaving(kernel, kernel->cell_worker);
+    kernel->cell_worker = NULL;
     hfi_handles_drop(kernel);
     json_object_clear(kernel->cell_comms);
     while ((request = hfi_queue_pop(&kernel->forwarded)) != NULL) {
@@ -248,16 +247,16 @@ hfi_handover_forget_cell(hf_kernel *kernel) {
 
 void
 hfi_handover_release_cell(hf_kernel *kernel) {
-    if (kernel->cell != NULL)
-        hfi_worker_release(kernel->cell, 10000);
+    if (kernel->cell_worker != NULL)
+        hfi_worker_release(kernel->cell_worker, 10000);
     hfi_handover_forget_cell(kernel);
 }
 
 void
 hfi_handover_cancel(hf_kernel *kernel) {
-    hfi_inbox_drain(kernel, kernel->cell);
-    hfi_stream_flush(&kernel->cell->stream);
-    hfi_worker_kill(kernel->cell, SIGKILL);
+    hfi_inbox_drain(kernel, kernel->cell_worker);
+    hfi_stream_flush(&kernel->cell_worker->stream);
+    hfi_worker_kill(kernel->cell_worker, SIGKILL);
     hfi_handover_release_cell(kernel);
     hfi_execute_fail(kernel, "KeyboardInterrupt", "");
     hfi_standby_replenish(kernel);
@@ -269,7 +268,7 @@ hfi_handover_replied(hf_kernel *kernel, const msgpack_object *reply) {
     hf_error error = HF_ERROR_INIT;
     hfi_textbuf metadata = {0};
     int failed = hfi_execute_is_error(hfi_map_part(reply, "content"));
-    kernel->execution.replied_ns = hfi_clock_ns();
+    kernel->cell.replied_ns = hfi_clock_ns();
     hf_status status = hfi_handover_publish(kernel, reply, &generation, &error);
     hfi_trace_show(kernel, hfi_map_part(reply, "trace"));
     if (status != HF_OK) {
@@ -288,9 +287,10 @@ hfi_handover_replied(hf_kernel *kernel, const msgpack_object *reply) {
     }
     hfi_trace_open(kernel, hfi_map_part(reply, "trace"));
     hfi_summary_show(kernel, reply);
-    hfi_request_cost(kernel, reply, kernel->cell->role == HFI_FORKED ? "fork" : "map",
-                     &metadata);
-    hfi_execute_send_reply(kernel, kernel->running, reply, hfi_textbuf_part(&metadata));
+    hfi_request_cost(kernel, reply,
+                     kernel->cell.plan == HFI_PLAN_FORKED ? "fork" : "map", &metadata);
+    hfi_execute_send_reply(kernel, kernel->cell.request, reply,
+                           hfi_textbuf_part(&metadata));
     hfi_handles_adopt(kernel);
     hfi_crew_adopt(kernel, hfi_map_get(reply, "report"));
     hfi_runs_note(kernel, reply, failed ? "error" : "ok", &metadata);

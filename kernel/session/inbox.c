@@ -157,7 +157,7 @@ handle_message(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map)
                             .content = hfi_map_part(map, "content"),
                             .buffers = buffers,
                             .buffer_count = count};
-    if (worker == kernel->cell)
+    if (worker == kernel->cell_worker)
         watch_comms(kernel, type, message.content);
     if (hfi_part_equal(hfi_map_part(map, "channel"), hfi_part_text("iopub")))
         hfi_publish_outgoing(kernel, &message);
@@ -174,13 +174,13 @@ handle_input(hf_kernel *kernel, const msgpack_object *map) {
     int hidden = hfi_map_flag(map, "password");
     hfi_dispatch_stdin(kernel); /* answers to nothing are dropped first */
     const hfi_request *asks =
-        subshell.size > 0 ? hfi_subshell_asks(kernel, subshell) : kernel->running;
+        subshell.size > 0 ? hfi_subshell_asks(kernel, subshell) : kernel->cell.request;
     if (asks == NULL)
         return;
     hfi_textbuf_format(&content, "{\"prompt\":");
     hfi_textbuf_append_json(&content, prompt.data, prompt.size);
     hfi_textbuf_format(&content, ",\"password\":%s}", hidden ? "true" : "false");
-    kernel->execution.input_wanted |= subshell.size == 0;
+    kernel->cell.input_wanted |= subshell.size == 0;
     hfi_send(kernel, HFI_STDIN, asks, "input_request", hfi_textbuf_part(&content));
     hfi_textbuf_fini(&content);
 }
@@ -237,7 +237,7 @@ handle_worker(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) 
     } else if (hfi_part_equal(op, hfi_part_text("forked")) && worker == kernel->home) {
         hfi_road_forked(kernel, map);
     } else if (hfi_part_equal(op, hfi_part_text("declined")) &&
-               worker == kernel->cell) {
+               worker == kernel->cell_worker) {
         hfi_road_declined(kernel, hfi_map_part(map, "reason"));
     } else if (hfi_part_equal(op, hfi_part_text("owes")) && worker == kernel->home) {
         kernel->owing = 1;

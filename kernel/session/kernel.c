@@ -447,9 +447,9 @@ hf_kernel_close(hf_kernel *kernel) {
     hfi_queue_fini(&kernel->queue);
     hfi_queue_fini(&kernel->assisted);
     hfi_queue_fini(&kernel->forwarded);
-    hfi_request_close(kernel->running);
-    hfi_verdict_fini(&kernel->execution.verdict);
-    hfi_textbuf_fini(&kernel->execution.road_reason);
+    hfi_request_close(kernel->cell.request);
+    hfi_verdict_fini(&kernel->cell.verdict);
+    hfi_textbuf_fini(&kernel->cell.road_reason);
     hfi_trace_forget(kernel);
     hfi_textbuf_fini(&kernel->last_parent);
     json_decref(kernel->info);

@@ -78,14 +78,13 @@ hfi_observe_exited(hf_kernel *kernel, pid_t pid, const msgpack_object *map) {
 
 static hf_monitor_cell_kind
 kind_of(const hf_kernel *kernel) {
-    const hfi_verdict *verdict = &kernel->execution.verdict;
+    const hfi_verdict *verdict = &kernel->cell.verdict;
     if (verdict->isolated)
         return HF_MONITOR_ISOLATED;
     if (verdict->multicell)
         return HF_MONITOR_MULTI;
-    return kernel->phase == HFI_PHASE_CELL || kernel->execution.at_home
-               ? HF_MONITOR_INSTRUMENTED
-               : HF_MONITOR_PLAIN;
+    return kernel->cell.plan >= HFI_PLAN_IN_PROCESS ? HF_MONITOR_INSTRUMENTED
+                                                    : HF_MONITOR_PLAIN;
 }
 
 /* What a worker says of a moment: {time_ns, cpu_ns, children_ns, io}. */
@@ -109,13 +108,13 @@ word_of(const msgpack_object *map, const char *key) {
 
 static void
 begin(hf_kernel *kernel, pid_t pid, const hfi_word *word) {
-    json_t *code = json_object_get(kernel->running->message.body, "code");
+    json_t *code = json_object_get(kernel->cell.request->message.body, "code");
     const char *source = json_is_string(code) ? json_string_value(code) : "";
-    if (kernel->execution.silent)
+    if (kernel->cell.silent)
         return;
-    hfi_sampler_begin_cell(kernel->sampler, kind_of(kernel), kernel->execution.number,
-                           pid, word, source, json_string_length(code));
-    kernel->execution.observed = 1;
+    hfi_sampler_begin_cell(kernel->sampler, kind_of(kernel), kernel->cell.number, pid,
+                           word, source, json_string_length(code));
+    kernel->cell.observed = 1;
 }
 
 void
@@ -131,24 +130,24 @@ hfi_observe_started(hf_kernel *kernel, const hfi_worker *worker,
 void
 hfi_observe_told(hf_kernel *kernel, const msgpack_object *map) {
     const hfi_word begin = word_of(map, "begin"), end = word_of(map, "end");
-    if (kernel->sampler != NULL && kernel->running != NULL &&
-        kernel->running->id == hfi_map_integer(map, "id", 0))
+    if (kernel->sampler != NULL && kernel->cell.request != NULL &&
+        kernel->cell.request->id == hfi_map_integer(map, "id", 0))
         hfi_sampler_settle_cell(kernel->sampler, &begin, &end);
 }
 
 void
 hfi_observe_finished(hf_kernel *kernel, int failed) {
-    const char *fate = kernel->execution.fate;
+    const char *fate = kernel->cell.fate;
     const hfi_word silence = {0};
     hf_monitor_outcome outcome = failed ? HF_MONITOR_ERROR : HF_MONITOR_OK;
-    if (kernel->sampler == NULL || kernel->execution.silent)
+    if (kernel->sampler == NULL || kernel->cell.silent)
         return;
     if (fate != NULL && strcmp(fate, "CellDied") == 0)
         outcome = HF_MONITOR_DIED;
     else if ((fate != NULL && strcmp(fate, "KeyboardInterrupt") == 0) ||
-             (failed && kernel->execution.escalation.taken > 0))
+             (failed && kernel->cell.escalation.taken > 0))
         outcome = HF_MONITOR_INTERRUPTED;
-    if (!kernel->execution.observed)
+    if (!kernel->cell.observed)
         begin(kernel, 0, &silence);
     hfi_sampler_end_cell(kernel->sampler, outcome);
 }

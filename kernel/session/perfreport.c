@@ -30,24 +30,22 @@ hfi_perfreport_configure(hf_kernel *kernel, const msgpack_object *map) {
 
 static int
 is_wanted(const hf_kernel *kernel) {
-    const hfi_execution *execution = &kernel->execution;
-    return kernel->perfreports.on && !execution->reporting && !execution->silent &&
-           execution->verdict.kind != HFI_ANSWER && kernel->home != NULL &&
-           !kernel->leaving && !kernel->stopping;
+    const hfi_cell *execution = &kernel->cell;
+    return kernel->perfreports.on && hfi_cell_is_execution(execution) &&
+           !execution->silent && execution->verdict.kind != HFI_ANSWER &&
+           kernel->home != NULL && !kernel->leaving && !kernel->stopping;
 }
 
 int
-hfi_perfreport_begin(hf_kernel *kernel, int error) {
+hfi_perfreport_begin(hf_kernel *kernel) {
     hfi_frame frame;
     if (!is_wanted(kernel))
         return 0;
-    kernel->execution.reporting = 1;
-    kernel->execution.failed = error;
-    kernel->phase = HFI_PHASE_HOME;
-    kernel->running->id = ++kernel->next_id;
+    hfi_cell_move(&kernel->cell, HFI_CELL_REPORTING);
+    kernel->cell.request->id = ++kernel->next_id;
     hfi_frame_init(&frame, "perfreport", 4);
-    hfi_frame_add_integer(&frame, "id", kernel->running->id);
-    hfi_frame_add_bytes(&frame, "header", kernel->running->message.header);
+    hfi_frame_add_integer(&frame, "id", kernel->cell.request->id);
+    hfi_frame_add_bytes(&frame, "header", kernel->cell.request->message.header);
     hfi_frame_add_text(&frame, "level", hfi_part_text(kernel->perfreports.level));
     hfi_frame_add_flag(&frame, "text", kernel->perfreports.text);
     hfi_crew_tell_home(kernel, &frame);
@@ -56,8 +54,8 @@ hfi_perfreport_begin(hf_kernel *kernel, int error) {
 
 int
 hfi_perfreport_end(hf_kernel *kernel) {
-    if (kernel->running == NULL || !kernel->execution.reporting)
+    if (kernel->cell.state != HFI_CELL_REPORTING)
         return 0;
-    hfi_execute_finish(kernel, kernel->execution.failed);
+    hfi_execute_end(kernel);
     return 1;
 }

@@ -27,7 +27,7 @@ argument_count(char *const *arguments) {
 
 static void
 add_instrument(hf_kernel *kernel, hfi_frame *frame) {
-    const hfi_verdict *verdict = &kernel->execution.verdict;
+    const hfi_verdict *verdict = &kernel->cell.verdict;
     size_t count = argument_count(verdict->arguments);
     const char *name;
     json_t *reason;
@@ -37,7 +37,7 @@ add_instrument(hf_kernel *kernel, hfi_frame *frame) {
         hfi_frame_put_text(frame, hfi_part_text(verdict->arguments[i]));
     hfi_frame_add_flag(frame, "isolated", verdict->isolated);
     hfi_frame_add_text(frame, "road_reason",
-                       hfi_textbuf_part(&kernel->execution.road_reason));
+                       hfi_textbuf_part(&kernel->cell.road_reason));
     hfi_frame_add_map(frame, "declined", json_object_size(kernel->declined));
     json_object_foreach(kernel->declined, name, reason)
         hfi_frame_add_text(frame, name, hfi_part_text(json_string_value(reason)));
@@ -46,9 +46,8 @@ add_instrument(hf_kernel *kernel, hfi_frame *frame) {
 hfi_part
 hfi_request_code(const hf_kernel *kernel, const hfi_request *request) {
     json_t *code = json_object_get(request->message.body, "code");
-    if (kernel->execution.verdict.code != NULL)
-        return hfi_part_of(kernel->execution.verdict.code,
-                           kernel->execution.verdict.code_length);
+    if (kernel->cell.verdict.code != NULL)
+        return hfi_part_of(kernel->cell.verdict.code, kernel->cell.verdict.code_length);
     return hfi_part_of(json_string_value(code), json_string_length(code));
 }
 
@@ -81,15 +80,15 @@ void
 hfi_request_send(hf_kernel *kernel, hfi_worker *worker, hfi_request *request) {
     const char *type = request->message.type;
     int executes = strcmp(type, "execute_request") == 0;
-    int instruments = executes && (worker == kernel->cell || kernel->execution.at_home);
+    int instruments = executes && kernel->cell.plan >= HFI_PLAN_IN_PROCESS;
     int travels = executes && worker == kernel->home &&
-                  kernel->execution.verdict.travel.kind != HFI_TRAVEL_NONE;
+                  kernel->cell.verdict.travel.kind != HFI_TRAVEL_NONE;
     hfi_frame frame;
     begin_frame(kernel, &frame, request,
                 (executes ? 2u : 0) + (instruments ? 1u : 0) + (travels ? 1u : 0));
     if (executes) {
         hfi_frame_add_text(&frame, "code", hfi_request_code(kernel, request));
-        hfi_frame_add_integer(&frame, "execution_count", kernel->execution.number);
+        hfi_frame_add_integer(&frame, "execution_count", kernel->cell.number);
     }
     if (instruments)
         add_instrument(kernel, &frame);
@@ -129,7 +128,7 @@ write_number(hfi_textbuf *writer, const char *name, double value) {
 /* A standby that wasn't ready yet is waited for on the way in. */
 hfi_times
 hfi_request_times(const hf_kernel *kernel, const msgpack_object *report) {
-    const hfi_execution *execution = &kernel->execution;
+    const hfi_cell *execution = &kernel->cell;
     long long now_ns = hfi_clock_ns();
     double publish = (double)(now_ns - execution->replied_ns) / 1e6;
     hfi_times times = {.total_ms = (double)(now_ns - execution->begin_ns) / 1e6,
@@ -145,7 +144,7 @@ hfi_request_times(const hf_kernel *kernel, const msgpack_object *report) {
 
 static void
 write_times(hf_kernel *kernel, const msgpack_object *report, hfi_textbuf *writer) {
-    const hfi_execution *execution = &kernel->execution;
+    const hfi_cell *execution = &kernel->cell;
     hfi_times times = hfi_request_times(kernel, report);
     if (report == NULL) {
         write_number(writer, "run_ms", times.total_ms);
@@ -177,7 +176,7 @@ write_report(const hf_kernel *kernel, const msgpack_object *report,
     };
     write_number(writer, "bytes_copied",
                  hfi_map_real(report, "bytes_copied", 0) +
-                     kernel->execution.commit_bytes_copied);
+                     kernel->cell.commit_bytes_copied);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         write_number(writer, numbers[i], hfi_map_real(report, numbers[i], 0));
     hfi_part reason = hfi_map_part(report, "reason");
@@ -217,7 +216,7 @@ void
 hfi_request_cost(hf_kernel *kernel, const msgpack_object *reply, const char *road,
                  hfi_textbuf *ret_metadata) {
     hfi_textbuf own = {0};
-    const hfi_textbuf *why = &kernel->execution.road_reason;
+    const hfi_textbuf *why = &kernel->cell.road_reason;
     const msgpack_object *report =
         strcmp(road, "plain") != 0 ? hfi_map_get(reply, "report") : NULL;
     hfi_part trace = hfi_map_part(reply, "trace");

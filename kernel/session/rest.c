@@ -42,7 +42,7 @@ delay_ns(void) {
 long long
 hfi_rest_deadline_ns(const hf_kernel *kernel) {
     if (kernel->rest == HFI_REST_DONE || kernel->idle_ns == 0 || kernel->home == NULL ||
-        kernel->running != NULL || kernel->commit_id != 0 ||
+        kernel->cell.request != NULL || kernel->commit_id != 0 ||
         kernel->queue.first != NULL)
         return -1;
     return kernel->idle_ns + delay_ns();

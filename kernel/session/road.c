@@ -39,26 +39,26 @@
 
 void
 hfi_road_ask(hf_kernel *kernel, hfi_frame *frame) {
-    const char *chosen = kernel->execution.verdict.road;
-    hfi_frame_add_text(frame, "code", hfi_request_code(kernel, kernel->running));
+    const char *chosen = kernel->cell.verdict.road;
+    hfi_frame_add_text(frame, "code", hfi_request_code(kernel, kernel->cell.request));
     hfi_frame_add_text(frame, "cell_road", hfi_part_text(chosen != NULL ? chosen : ""));
     hfi_frame_add_text(frame, "road", hfi_part_text(kernel->road));
-    hfi_frame_add_flag(frame, "isolated", kernel->execution.verdict.isolated);
+    hfi_frame_add_flag(frame, "isolated", kernel->cell.verdict.isolated);
 }
 
 static void
 note_reason(hf_kernel *kernel, hfi_part reason) {
-    hfi_textbuf_clear(&kernel->execution.road_reason);
-    hfi_textbuf_append(&kernel->execution.road_reason, reason.data, reason.size);
+    hfi_textbuf_clear(&kernel->cell.road_reason);
+    hfi_textbuf_append(&kernel->cell.road_reason, reason.data, reason.size);
 }
 
 static void
 start_at_home(hf_kernel *kernel) {
-    kernel->phase = HFI_PHASE_HOME;
-    kernel->execution.at_home = 1;
+    kernel->cell.plan = HFI_PLAN_IN_PROCESS;
+    hfi_cell_move(&kernel->cell, HFI_CELL_STARTING);
     hfi_rollback_make(kernel);
-    kernel->execution.sent_ns = hfi_clock_ns();
-    hfi_request_send(kernel, kernel->home, kernel->running);
+    kernel->cell.sent_ns = hfi_clock_ns();
+    hfi_request_send(kernel, kernel->home, kernel->cell.request);
 }
 
 /* ---- a fork of the home --------------------------------------------------------- */
@@ -67,37 +67,36 @@ static void
 ask_fork(hf_kernel *kernel) {
     hf_error error = HF_ERROR_INIT;
     long long id = ++kernel->next_id;
-    if (hfi_crew_split(kernel, HFI_FORKED, id, &kernel->cell, &error) != HF_OK) {
-        kernel->cell = NULL;
+    if (hfi_crew_split(kernel, HFI_FORKED, id, &kernel->cell_worker, &error) != HF_OK) {
+        kernel->cell_worker = NULL;
         note_reason(kernel, hfi_part_text(error.message));
         hfi_handover_start_cell(kernel);
         return;
     }
-    kernel->cell->ready =
+    kernel->cell_worker->ready =
         1; /* it has the notebook, and no other work before its cell */
-    kernel->phase = HFI_PHASE_CELL;
-    kernel->execution.fork_id = id;
+    kernel->cell.plan = HFI_PLAN_FORKED;
+    kernel->cell.request->id = id;
+    hfi_cell_move(&kernel->cell, HFI_CELL_FORKING);
 }
 
 void
 hfi_road_forked(hf_kernel *kernel, const msgpack_object *map) {
     long long id = hfi_map_integer(map, "id", 0);
-    if (kernel->running == NULL || kernel->cell == NULL || id == 0 ||
-        kernel->execution.fork_id != id)
+    if (kernel->cell.state != HFI_CELL_FORKING || kernel->cell.request->id != id)
         return; /* the cell was interrupted, and the fork leaves by itself */
     pid_t pid = (pid_t)hfi_map_integer(map, "pid", 0);
-    kernel->execution.fork_id = 0;
     if (pid <= 0) {
         hfi_road_declined(kernel, hfi_map_part(map, "error"));
         return;
     }
-    kernel->cell->pid = pid;
+    kernel->cell_worker->pid = pid;
     hfi_handover_send_cell(kernel);
 }
 
 void
 hfi_road_declined(hf_kernel *kernel, hfi_part reason) {
-    if (kernel->execution.started)
+    if (hfi_cell_has_begun(&kernel->cell))
         return;
     note_reason(kernel, reason);
     hfi_handover_release_cell(kernel);
@@ -122,13 +121,14 @@ void
 hfi_road_replied(hf_kernel *kernel, const msgpack_object *reply) {
     hfi_textbuf metadata = {0};
     int failed = hfi_execute_is_error(hfi_map_part(reply, "content"));
-    kernel->execution.replied_ns = hfi_clock_ns();
+    kernel->cell.replied_ns = hfi_clock_ns();
     hfi_trace_show(kernel, hfi_map_part(reply, "trace"));
     hfi_trace_open(kernel, hfi_map_part(reply, "trace"));
     hfi_summary_show(kernel, reply);
     hfi_request_cost(kernel, reply, "home", &metadata);
     hfi_runs_note(kernel, reply, failed ? "error" : "ok", &metadata);
-    hfi_execute_send_reply(kernel, kernel->running, reply, hfi_textbuf_part(&metadata));
+    hfi_execute_send_reply(kernel, kernel->cell.request, reply,
+                           hfi_textbuf_part(&metadata));
     hfi_textbuf_fini(&metadata);
     kernel->uncommitted++;
     hfi_timeline_note(kernel);

@@ -59,7 +59,7 @@ cost_value(const hfi_textbuf *metadata) {
  * otherwise. */
 static bool
 is_recorded(const hf_kernel *kernel) {
-    const hfi_verdict *verdict = &kernel->execution.verdict;
+    const hfi_verdict *verdict = &kernel->cell.verdict;
     return verdict->kind == HFI_RUN_INSTRUMENTED && !verdict->isolated;
 }
 
@@ -68,21 +68,21 @@ hfi_runs_note(hf_kernel *kernel, const msgpack_object *reply, const char *outcom
               const hfi_textbuf *metadata) {
     hfi_textbuf path = {0};
     hfi_part trace = reply != NULL ? hfi_map_part(reply, "trace")
-                                   : hfi_textbuf_part(&kernel->execution.trace);
-    long long begin_ns = kernel->execution.begin_ns, now_ns = hfi_clock_ns();
+                                   : hfi_textbuf_part(&kernel->cell.trace);
+    long long begin_ns = kernel->cell.begin_ns, now_ns = hfi_clock_ns();
     bool is_lost = trace.size == 0 && reply == NULL && is_recorded(kernel);
-    if ((trace.size == 0 && !is_lost) || kernel->running == NULL)
+    if ((trace.size == 0 && !is_lost) || kernel->cell.request == NULL)
         return;
     if (!is_lost)
         hfi_trace_path(kernel, trace, &path);
-    hfi_part code = hfi_request_code(kernel, kernel->running);
+    hfi_part code = hfi_request_code(kernel, kernel->cell.request);
     if (code.size > CODE_MAX)
         code = hfi_part_text("");
     json_t *run = json_pack(
         "{s:I,s:o,s:o,s:s,s:b,s:I,s:I,s:f,s:o}", "number",
-        (json_int_t)kernel->execution.number, "code", text_value(code), "trace",
+        (json_int_t)kernel->cell.number, "code", text_value(code), "trace",
         text_value(hfi_textbuf_part(&path)), "outcome", outcome, "multicell",
-        kernel->execution.verdict.multicell, "begin_ns", (json_int_t)begin_ns, "end_ns",
+        kernel->cell.verdict.multicell, "begin_ns", (json_int_t)begin_ns, "end_ns",
         (json_int_t)now_ns, "wall", wall_clock() - (double)(now_ns - begin_ns) / 1e9,
         "cost", cost_value(metadata));
     hfi_textbuf_fini(&path);

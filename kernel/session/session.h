@@ -9,22 +9,13 @@
 
 #include "holdfast/kernel.h"
 #include "holdfast/store.h"
+#include "session/cell.h"
 #include "session/channels.h"
-#include "commands/command.h"
-#include "session/queue.h"
 #include "workers/reaper.h"
 #include "workers/worker.h"
 
 #define HFI_STANDBYS_MAX  2
 #define HFI_DEATH_WAIT_NS 1000000000LL /* for the template's word on how it was */
-
-/* Where the running request is. */
-typedef enum hfi_phase {
-    HFI_PHASE_NONE,   /* nothing runs, or the frontend answers by itself */
-    HFI_PHASE_HOME,   /* the home has it */
-    HFI_PHASE_COMMIT, /* an instrumented cell waits for the home's commit */
-    HFI_PHASE_CELL,   /* a cell worker has it */
-} hfi_phase;
 
 /* How far an unused notebook's rest (rest.c) has come. */
 typedef enum hfi_rest_state {
@@ -33,46 +24,6 @@ typedef enum hfi_rest_state {
     HFI_REST_CHECKSUMS, /* the home has given memory back */
     HFI_REST_DONE,
 } hfi_rest_state;
-
-/* What becomes of its interrupt (escalate.c). */
-typedef struct hfi_escalation {
-    long long due_ns;   /* the next signal; 0: the clock doesn't run */
-    long long nudge_ns; /* 0: none is due before */
-    long long pause_ns; /* between two nudges */
-    int signal;         /* sent last for want of an end; 0: none */
-    int taken;          /* interrupts that reached the cell as exceptions */
-} hfi_escalation;
-
-/* The execute_request that runs, beyond the request itself. */
-typedef struct hfi_execution {
-    hfi_verdict verdict;
-    int silent;
-    int store_history;
-    int stop_on_error;
-    int allow_stdin;
-    int started;     /* the worker has begun it: SIGINT reaches the cell */
-    int interrupted; /* before that: still to be told */
-    hfi_escalation escalation;
-    int retries;           /* processes that ended before they had started it */
-    int input_wanted;      /* a worker blocks in input() */
-    long long number;      /* execution count that the worker is told */
-    long long begin_ns;    /* taken from the queue */
-    long long sent_ns;     /* sent to the worker */
-    long long started_ns;  /* the worker said so */
-    long long ended_ns;    /* the worker said that the cell's code had ended */
-    long long replied_ns;  /* its reply came */
-    long long progress_ns; /* when its progress was shown last; 0: it isn't shown */
-    double commit_bytes_copied;
-    int observed;            /* the monitor's log has it (observe.c) */
-    const char *fate;        /* the error that ended it, where that is ours; or NULL */
-    int at_home;             /* instrumented, and the home runs it (road.c) */
-    long long fork_id;       /* the home is asked for the cell's process; 0: no */
-    hfi_textbuf road_reason; /* why it took the road that it took; may be empty */
-    hfi_textbuf trace;       /* where a recording is open; empty: nowhere */
-    hfi_textbuf guardian;    /* the program that writes it when its process is dead */
-    int reporting; /* replied to; the home shows what it used (perfreport.c) */
-    int failed;    /* and how it had ended */
-} hfi_execution;
 
 /* What the user wants to see after each cell. */
 typedef struct hfi_perfreports {
@@ -179,7 +130,7 @@ struct hf_kernel {
 
     hfi_template template;
     hfi_worker *home;
-    hfi_worker *cell;
+    hfi_worker *cell_worker;
     hfi_worker *assistant;                 /* NULL as a rule */
     int debugging;                         /* a client does, through the assistant */
     hfi_worker *standby[HFI_STANDBYS_MAX]; /* oldest first */
@@ -194,10 +145,8 @@ struct hf_kernel {
     hfi_queue queue;
     hfi_queue assisted;  /* what the assistant was asked */
     hfi_queue forwarded; /* comm messages that the cell worker has */
-    hfi_request *running;
-    hfi_phase phase;
+    hfi_cell cell;
     int interrupt_next; /* the first cell of the queue ends before it begins */
-    hfi_execution execution;
     hfi_perfreports perfreports;
     hfi_textbuf last_parent; /* header of the last execute_request */
     json_t *cell_comms;      /* set of comm ids that the cell worker opened */
@@ -313,7 +262,10 @@ void hfi_execute_started(hf_kernel *kernel, hfi_worker *worker,
 void hfi_execute_ended(hf_kernel *kernel, const msgpack_object *map);
 /* End the running request, if any, with an error. */
 void hfi_execute_fail(hf_kernel *kernel, const char *name, const char *value);
+/* Its reply is out: what it used is shown, or it ends. */
 void hfi_execute_finish(hf_kernel *kernel, int error);
+/* Say "idle"; nothing runs then. */
+void hfi_execute_end(hf_kernel *kernel);
 
 /* escalate.c: interrupts that aren't taken */
 /* The grace: `seconds`, or where 0 the environment's; negative: never. HF_E_INVALID. */
@@ -417,7 +369,7 @@ void hfi_timeline_end(hf_kernel *kernel); /* the cell has ended */
 /* A worker's word that the user wants it, or no more. */
 void hfi_perfreport_configure(hf_kernel *kernel, const msgpack_object *map);
 /* The running cell was replied to: whether a report comes before its end. */
-int hfi_perfreport_begin(hf_kernel *kernel, int error);
+int hfi_perfreport_begin(hf_kernel *kernel);
 /* The report was made, or will not be: end the cell. 0 where there was none to wait
  * for. */
 int hfi_perfreport_end(hf_kernel *kernel);
@@ -515,6 +467,8 @@ void hfi_crew_forked(hfi_worker *worker, pid_t pid);
 /* How long a worker may take from its fork until it is ready. */
 long long hfi_crew_ready_ns(void);
 void hfi_crew_tell_home(hf_kernel *kernel, hfi_frame *frame);
+/* The process that has the request that runs, or will run it; NULL: none has. */
+hfi_worker *hfi_crew_at_work(const hf_kernel *kernel);
 void hfi_crew_adopt(hf_kernel *kernel, const msgpack_object *report);
 /* Where the home is; where that can't be known, where the frontend is. */
 void hfi_crew_directory(const hf_kernel *kernel, char *ret_path, size_t size);

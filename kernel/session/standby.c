@@ -60,7 +60,8 @@ release_all(hf_kernel *kernel) {
 void
 hfi_standby_replenish(hf_kernel *kernel) {
     hf_error error = HF_ERROR_INIT;
-    if (kernel->phase == HFI_PHASE_COMMIT || kernel->phase == HFI_PHASE_CELL)
+    if (hfi_cell_waits_for_commit(&kernel->cell) ||
+        hfi_cell_is_in_worker(&kernel->cell))
         return; /* asked again when the cell's reply is out */
     if (kernel->standby_resting)
         return;
@@ -85,7 +86,7 @@ hfi_standby_begin(hf_kernel *kernel, long long now_ns) {
 
 void
 hfi_standby_tick(hf_kernel *kernel, long long now_ns) {
-    int answers = kernel->phase == HFI_PHASE_HOME;
+    int answers = hfi_cell_is_in_main(&kernel->cell);
     if (kernel->standby_due_ns == 0 || (answers && now_ns < kernel->standby_due_ns))
         return;
     kernel->standby_due_ns = 0;

@@ -326,7 +326,7 @@ hfi_subshell_input(hf_kernel *kernel, const hfi_request *reply) {
     hfi_frame frame;
     hf_error error = HF_ERROR_INIT;
     /* Clients that don't name it answer whoever waits, the main shell first. */
-    if (at == NULL && !kernel->execution.input_wanted)
+    if (at == NULL && !kernel->cell.input_wanted)
         for (at = kernel->subshells; at != NULL && !at->input_wanted;)
             at = at->next;
     if (at == NULL || !at->input_wanted || kernel->aside == NULL ||

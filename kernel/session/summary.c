@@ -108,14 +108,14 @@ write_hand_over(hfi_textbuf *text, const hf_kernel *kernel,
                 const msgpack_object *report, const hfi_times *times) {
     hfi_textbuf_format(text, "; in ");
     write_time(text, times->in_ms);
-    if (!kernel->execution.at_home) {
+    if (kernel->cell.plan != HFI_PLAN_IN_PROCESS) {
         hfi_textbuf_format(text, " (");
         write_bytes(text, hfi_map_real(report, "bytes_mapped", 0));
         hfi_textbuf_format(text, ")");
     }
     hfi_textbuf_format(text, ", out ");
     write_time(text, times->out_ms);
-    if (!kernel->execution.at_home) {
+    if (kernel->cell.plan != HFI_PLAN_IN_PROCESS) {
         hfi_textbuf_format(text, " (");
         write_bytes(text, hfi_map_real(report, "bytes_copied", 0) +
                               hfi_map_real(report, "bytes_shared", 0));

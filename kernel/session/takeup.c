@@ -149,12 +149,14 @@ hfi_takeup_open(hf_kernel *kernel, const hf_session_options *options,
 
 void
 hfi_takeup_note(hf_kernel *kernel) {
-    int runs = kernel->running != NULL && kernel->phase != HFI_PHASE_NONE &&
-               strcmp(kernel->running->message.type, "execute_request") == 0;
+    int runs =
+        hfi_cell_is_execution(&kernel->cell) &&
+        (hfi_cell_is_in_main(&kernel->cell) || hfi_cell_is_in_worker(&kernel->cell) ||
+         hfi_cell_waits_for_commit(&kernel->cell));
     hf_session_note(kernel->store, NOTE_COUNT, (uint64_t)kernel->count);
     hf_session_note(kernel->store, NOTE_UNCOMMITTED, (uint64_t)kernel->uncommitted);
     hf_session_note(kernel->store, NOTE_RUNNING,
-                    runs ? (uint64_t)kernel->execution.number : 0);
+                    runs ? (uint64_t)kernel->cell.number : 0);
 }
 
 void

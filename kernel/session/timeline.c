@@ -139,10 +139,10 @@ is_new(const hfi_timeline *line, hf_snapshot *snapshot) {
 void
 hfi_timeline_note(hf_kernel *kernel) {
     hfi_textbuf *cells = &kernel->timeline.cells;
-    if (kernel->execution.store_history &&
-        kernel->execution.verdict.travel.kind == HFI_TRAVEL_NONE)
+    if (kernel->cell.store_history &&
+        kernel->cell.verdict.travel.kind == HFI_TRAVEL_NONE)
         hfi_textbuf_format(cells, "%s%lld", cells->size > 0 ? ", " : "",
-                           kernel->execution.number);
+                           kernel->cell.number);
 }
 
 void
@@ -315,19 +315,15 @@ check_diff(hf_kernel *kernel, const hfi_travel *travel) {
 
 int
 hfi_timeline_wants_commit(const hf_kernel *kernel) {
-    hfi_travel_kind kind = kernel->execution.verdict.travel.kind;
+    hfi_travel_kind kind = kernel->cell.verdict.travel.kind;
     return kind >= HFI_TRAVEL_UNDO && kind <= HFI_TRAVEL_LOAD;
 }
 
 void
 hfi_timeline_begin(hf_kernel *kernel) {
-    const hfi_travel *travel = &kernel->execution.verdict.travel;
+    const hfi_travel *travel = &kernel->cell.verdict.travel;
     hfi_timeline *line = &kernel->timeline;
     int goes_on = 1;
-    if (kernel->execution.interrupted) {
-        hfi_execute_fail(kernel, "KeyboardInterrupt", "");
-        return;
-    }
     if (travel->kind == HFI_TRAVEL_LIMIT) {
         line->limit_bytes = travel->limit_bytes;
         keep_limits(kernel);
@@ -342,15 +338,16 @@ hfi_timeline_begin(hf_kernel *kernel) {
         goes_on = check_diff(kernel, travel);
     if (!goes_on)
         return;
-    kernel->phase = HFI_PHASE_HOME;
-    kernel->execution.sent_ns = hfi_clock_ns();
-    hfi_request_send(kernel, kernel->home, kernel->running);
+    kernel->cell.plan = HFI_PLAN_PLAIN;
+    hfi_cell_move(&kernel->cell, HFI_CELL_STARTING);
+    kernel->cell.sent_ns = hfi_clock_ns();
+    hfi_request_send(kernel, kernel->home, kernel->cell.request);
 }
 
 void
 hfi_timeline_end(hf_kernel *kernel) {
     hfi_timeline *line = &kernel->timeline;
-    if (kernel->execution.verdict.travel.kind == HFI_TRAVEL_NONE)
+    if (kernel->cell.verdict.travel.kind == HFI_TRAVEL_NONE)
         return;
     yield(line);
     line->target = 0;
@@ -395,7 +392,7 @@ write_step(hfi_frame *frame, const hfi_step *step) {
 void
 hfi_timeline_write(const hf_kernel *kernel, hfi_frame *frame) {
     const hfi_timeline *line = &kernel->timeline;
-    const hfi_travel *travel = &kernel->execution.verdict.travel;
+    const hfi_travel *travel = &kernel->cell.verdict.travel;
     const char *name;
     json_t *reason;
     hfi_frame_add_map(frame, "travel", 11);

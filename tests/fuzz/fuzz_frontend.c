@@ -196,7 +196,7 @@ speaker(hf_kernel *kernel, unsigned who) {
     case SILENCE:
         return kernel->home;
     case CELL:
-        return kernel->cell;
+        return kernel->cell_worker;
     case ASSISTANT:
         return kernel->assistant;
     case STANDBY:
