@@ -229,8 +229,17 @@ connect_to(hf_kernel *kernel, hfi_worker *worker, const char *target, int waits)
 }
 
 void
-hfi_assistant_connect(hf_kernel *kernel, int waits) {
-    connect_to(kernel, kernel->home, "home", waits);
+hfi_assistant_connect(hf_kernel *kernel, hfi_worker *worker,
+                      const msgpack_object *map) {
+    (void)worker;
+    connect_to(kernel, kernel->home, "home", (int)hfi_map_integer(map, "waits", 0));
+}
+
+void
+hfi_assistant_debugging(hf_kernel *kernel, hfi_worker *worker,
+                        const msgpack_object *map) {
+    (void)worker;
+    kernel->debugging = (int)hfi_map_integer(map, "active", 0);
 }
 
 void

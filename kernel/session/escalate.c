@@ -64,9 +64,10 @@ hfi_escalate_begin(hf_kernel *kernel, long long now_ns) {
 }
 
 void
-hfi_escalate_taken(hf_kernel *kernel, const hfi_worker *worker, long long id) {
+hfi_escalate_taken(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
     hfi_escalation *escalation = &kernel->cell.escalation;
-    if (worker != hfi_crew_at_work(kernel) || kernel->cell.request->id != id)
+    if (worker != hfi_crew_at_work(kernel) ||
+        kernel->cell.request->id != hfi_map_integer(map, "id", 0))
         return;
     escalation->nudge_ns = 0;
     if (escalation->signal == 0 && escalation->taken++ < TAKEN_MAX)

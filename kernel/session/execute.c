@@ -418,13 +418,14 @@ hfi_execute_started(hf_kernel *kernel, hfi_worker *worker, const msgpack_object 
 }
 
 void
-hfi_execute_ended(hf_kernel *kernel, const msgpack_object *map) {
+hfi_execute_ended(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
+    (void)worker;
     if (kernel->cell.state == HFI_CELL_RUNNING &&
         kernel->cell.request->id == hfi_map_integer(map, "id", 0)) {
         hfi_cell_move(&kernel->cell, HFI_CELL_COLLECTING);
         kernel->cell.ended_ns = hfi_clock_ns();
     }
-    hfi_observe_told(kernel, map);
+    hfi_observe_ended(kernel, map);
 }
 
 /* ---- replies -------------------------------------------------------------------- */

@@ -57,8 +57,7 @@ answer_consume(hf_kernel *kernel, int fd) {
 }
 
 void
-hfi_handles_want(hf_kernel *kernel, const hfi_worker *worker,
-                 const msgpack_object *map) {
+hfi_handles_want(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
     hfi_frame frame;
     if (worker != kernel->cell_worker)
         return;

@@ -217,6 +217,13 @@ hfi_handover_idle(hf_kernel *kernel, long long now_ns) {
         hfi_handover_ask_commit(kernel, now_ns);
 }
 
+void
+hfi_handover_owes(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
+    (void)worker;
+    (void)map;
+    kernel->owing = 1;
+}
+
 /* ---- the cell's reply ------------------------------------------------------------ */
 
 int
@@ -225,8 +232,9 @@ hfi_handover_holds(const hf_kernel *kernel, const hfi_worker *worker) {
 }
 
 void
-hfi_handover_settled(hf_kernel *kernel, int64_t generation) {
-    if (generation == kernel->settling)
+hfi_handover_settled(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
+    (void)worker;
+    if (hfi_map_integer(map, "generation", 0) == kernel->settling)
         kernel->settling = 0;
     if (kernel->cell.state == HFI_CELL_SETTLING && kernel->settling == 0)
         hfi_timeline_begin(kernel);

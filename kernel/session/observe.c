@@ -128,7 +128,13 @@ hfi_observe_started(hf_kernel *kernel, const hfi_worker *worker,
 }
 
 void
-hfi_observe_told(hf_kernel *kernel, const msgpack_object *map) {
+hfi_observe_began(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
+    (void)worker;
+    hfi_observe_ended(kernel, map);
+}
+
+void
+hfi_observe_ended(hf_kernel *kernel, const msgpack_object *map) {
     const hfi_word begin = word_of(map, "begin"), end = word_of(map, "end");
     if (kernel->sampler != NULL && kernel->cell.request != NULL &&
         kernel->cell.request->id == hfi_map_integer(map, "id", 0))

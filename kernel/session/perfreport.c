@@ -19,7 +19,9 @@
 #include <string.h>
 
 void
-hfi_perfreport_configure(hf_kernel *kernel, const msgpack_object *map) {
+hfi_perfreport_configure(hf_kernel *kernel, hfi_worker *worker,
+                         const msgpack_object *map) {
+    (void)worker;
     hfi_part level = hfi_map_part(map, "level");
     hfi_perfreports *reports = &kernel->perfreports;
     reports->on = hfi_map_flag(map, "on");

@@ -80,14 +80,23 @@ ask_fork(hf_kernel *kernel) {
     hfi_cell_move(&kernel->cell, HFI_CELL_FORKING);
 }
 
+/* Another process has to run the cell, which hasn't begun. */
+static void
+go_to_cell_worker(hf_kernel *kernel, hfi_part reason) {
+    note_reason(kernel, reason);
+    hfi_handover_release_cell(kernel);
+    hfi_handover_start_cell(kernel);
+}
+
 void
-hfi_road_forked(hf_kernel *kernel, const msgpack_object *map) {
+hfi_road_forked(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
+    (void)worker;
     long long id = hfi_map_integer(map, "id", 0);
     if (kernel->cell.state != HFI_CELL_FORKING || kernel->cell.request->id != id)
         return; /* the cell was interrupted, and the fork leaves by itself */
     pid_t pid = (pid_t)hfi_map_integer(map, "pid", 0);
     if (pid <= 0) {
-        hfi_road_declined(kernel, hfi_map_part(map, "error"));
+        go_to_cell_worker(kernel, hfi_map_part(map, "error"));
         return;
     }
     kernel->cell_worker->pid = pid;
@@ -95,12 +104,10 @@ hfi_road_forked(hf_kernel *kernel, const msgpack_object *map) {
 }
 
 void
-hfi_road_declined(hf_kernel *kernel, hfi_part reason) {
-    if (hfi_cell_has_begun(&kernel->cell))
-        return;
-    note_reason(kernel, reason);
-    hfi_handover_release_cell(kernel);
-    hfi_handover_start_cell(kernel);
+hfi_road_declined(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
+    (void)worker;
+    if (!hfi_cell_has_begun(&kernel->cell))
+        go_to_cell_worker(kernel, hfi_map_part(map, "reason"));
 }
 
 /* ---- which ---------------------------------------------------------------------- */

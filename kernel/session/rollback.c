@@ -74,7 +74,8 @@ hfi_rollback_make(hf_kernel *kernel) {
 }
 
 void
-hfi_rollback_made(hf_kernel *kernel, const msgpack_object *map) {
+hfi_rollback_made(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
+    (void)worker;
     hfi_rollback *rollback = &kernel->rollback;
     hfi_part obstacle = hfi_map_part(map, "obstacle"),
              error = hfi_map_part(map, "error");

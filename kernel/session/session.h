@@ -187,6 +187,9 @@ struct hf_kernel {
     hf_error failure; /* why hf_kernel_run ends, where it isn't orderly */
 };
 
+/* Functions with a kernel, a worker and a map handle one frame of the control protocol:
+ * workers/protocol.h names them. */
+
 /* kernel.c */
 void hfi_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
@@ -255,11 +258,10 @@ int hfi_execute_is_error(hfi_part content);
 void hfi_execute_send_reply(hf_kernel *kernel, const hfi_request *request,
                             const msgpack_object *reply, hfi_part metadata);
 void hfi_execute_interrupt(hf_kernel *kernel);
-/* A worker has begun request `id`. */
 void hfi_execute_started(hf_kernel *kernel, hfi_worker *worker,
                          const msgpack_object *map);
-/* A worker's code of a request has ended. */
-void hfi_execute_ended(hf_kernel *kernel, const msgpack_object *map);
+void hfi_execute_ended(hf_kernel *kernel, hfi_worker *worker,
+                       const msgpack_object *map);
 /* End the running request, if any, with an error. */
 void hfi_execute_fail(hf_kernel *kernel, const char *name, const char *value);
 /* Its reply is out: what it used is shown, or it ends. */
@@ -273,8 +275,8 @@ HF_CHECK hf_status hfi_escalate_configure(hf_kernel *kernel, long seconds,
                                           hf_error *reterr);
 /* The running cell was interrupted. */
 void hfi_escalate_begin(hf_kernel *kernel, long long now_ns);
-/* A worker says that an interrupt has reached request `id`. */
-void hfi_escalate_taken(hf_kernel *kernel, const hfi_worker *worker, long long id);
+void hfi_escalate_taken(hf_kernel *kernel, hfi_worker *worker,
+                        const msgpack_object *map);
 void hfi_escalate_tick(hf_kernel *kernel, long long now_ns);
 long long hfi_escalate_deadline_ns(const hf_kernel *kernel);
 
@@ -291,7 +293,10 @@ HF_CHECK hf_status hfi_handover_publish(hf_kernel *kernel, const msgpack_object 
 void hfi_handover_fail(hf_kernel *kernel, const char *what, const hf_error *error);
 /* Whether this worker is a cell's that has to wait until the home has settled. */
 int hfi_handover_holds(const hf_kernel *kernel, const hfi_worker *worker);
-void hfi_handover_settled(hf_kernel *kernel, int64_t generation);
+void hfi_handover_settled(hf_kernel *kernel, hfi_worker *worker,
+                          const msgpack_object *map);
+void hfi_handover_owes(hf_kernel *kernel, hfi_worker *worker,
+                       const msgpack_object *map);
 /* The cell worker is gone: nobody answers its comm messages any more. */
 void hfi_handover_forget_cell(hf_kernel *kernel);
 /* The same of one that lives: it is to leave. */
@@ -315,8 +320,8 @@ void hfi_rest_end(hf_kernel *kernel);
 void hfi_rollback_make(hf_kernel *kernel);
 /* It is of no use any more. */
 void hfi_rollback_drop(hf_kernel *kernel);
-/* {op: "protected"} */
-void hfi_rollback_made(hf_kernel *kernel, const msgpack_object *map);
+void hfi_rollback_made(hf_kernel *kernel, hfi_worker *worker,
+                       const msgpack_object *map);
 /* A cell has run in the main worker, for so long. */
 void hfi_rollback_ran(hf_kernel *kernel, long long run_ns);
 /* Whether a plain cell is worth one. */
@@ -337,10 +342,9 @@ void hfi_road_ask(hf_kernel *kernel, hfi_frame *frame);
 /* Start the cell on the road that the answer names; its reason is kept for the client.
  */
 void hfi_road_start(hf_kernel *kernel, const msgpack_object *reply);
-/* {op: "forked"} of the home */
-void hfi_road_forked(hf_kernel *kernel, const msgpack_object *map);
-/* The cell's process, which has not begun it, says why it has to be another one. */
-void hfi_road_declined(hf_kernel *kernel, hfi_part reason);
+void hfi_road_forked(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map);
+void hfi_road_declined(hf_kernel *kernel, hfi_worker *worker,
+                       const msgpack_object *map);
 void hfi_road_replied(hf_kernel *kernel, const msgpack_object *reply);
 
 /* timeline.c: the generations that are kept, undo and its like */
@@ -366,8 +370,8 @@ int hfi_timeline_replied(hf_kernel *kernel, const msgpack_object *reply);
 void hfi_timeline_end(hf_kernel *kernel); /* the cell has ended */
 
 /* perfreport.c: what each cell used, after it */
-/* A worker's word that the user wants it, or no more. */
-void hfi_perfreport_configure(hf_kernel *kernel, const msgpack_object *map);
+void hfi_perfreport_configure(hf_kernel *kernel, hfi_worker *worker,
+                              const msgpack_object *map);
 /* The running cell was replied to: whether a report comes before its end. */
 int hfi_perfreport_begin(hf_kernel *kernel);
 /* The report was made, or will not be: end the cell. 0 where there was none to wait
@@ -387,9 +391,7 @@ void hfi_trace_path(const hf_kernel *kernel, hfi_part trace, hfi_textbuf *ret_pa
 void hfi_trace_open(hf_kernel *kernel, hfi_part trace);
 
 /* handles.c: open files, sockets and pipes on their way */
-/* Frames "want_handle" and "handle" of a worker. */
-void hfi_handles_want(hf_kernel *kernel, const hfi_worker *worker,
-                      const msgpack_object *map);
+void hfi_handles_want(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map);
 void hfi_handles_take(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map);
 /* The cell's state was published: the home gets what the cell made. */
 void hfi_handles_adopt(hf_kernel *kernel);
@@ -446,9 +448,10 @@ void hfi_observe_exited(hf_kernel *kernel, pid_t pid, const msgpack_object *map)
 /* The running cell begins; its code began or has ended; the request ends. */
 void hfi_observe_started(hf_kernel *kernel, const hfi_worker *worker,
                          const msgpack_object *map);
-void hfi_observe_told(hf_kernel *kernel, const msgpack_object *map);
+void hfi_observe_began(hf_kernel *kernel, hfi_worker *worker,
+                       const msgpack_object *map);
+void hfi_observe_ended(hf_kernel *kernel, const msgpack_object *map);
 void hfi_observe_finished(hf_kernel *kernel, int failed);
-/* A worker's "monitor", which is answered. */
 void hfi_observe_asked(hf_kernel *kernel, hfi_worker *worker,
                        const msgpack_object *map);
 
@@ -487,8 +490,11 @@ void hfi_assistant_replied(hf_kernel *kernel, const msgpack_object *reply);
 void hfi_assistant_died(hf_kernel *kernel);
 /* Takes the debug_request. */
 void hfi_assistant_debug(hf_kernel *kernel, hfi_request *request);
-/* Connect its debugger with the home, or, where somebody debugs, with the cell. */
-void hfi_assistant_connect(hf_kernel *kernel, int waits);
+void hfi_assistant_connect(hf_kernel *kernel, hfi_worker *worker,
+                           const msgpack_object *map);
+void hfi_assistant_debugging(hf_kernel *kernel, hfi_worker *worker,
+                             const msgpack_object *map);
+/* If a client debugs, connect its debugger with the cell's process. */
 void hfi_assistant_attend(hf_kernel *kernel);
 
 /* standby.c */
@@ -505,7 +511,8 @@ void hfi_standby_replace(hf_kernel *kernel);
 /* Give all back until there is something to do again. */
 void hfi_standby_rest(hf_kernel *kernel);
 void hfi_standby_wake(hf_kernel *kernel);
-void hfi_standby_import(hf_kernel *kernel, const msgpack_object *modules);
+void hfi_standby_import(hf_kernel *kernel, hfi_worker *worker,
+                        const msgpack_object *map);
 void hfi_standby_know(hf_kernel *kernel, const msgpack_object *modules);
 
 /* death.c */

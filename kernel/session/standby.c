@@ -142,7 +142,9 @@ hfi_standby_take(hf_kernel *kernel, int fresh) {
 /* ---- modules -------------------------------------------------------------------- */
 
 void
-hfi_standby_import(hf_kernel *kernel, const msgpack_object *modules) {
+hfi_standby_import(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
+    (void)worker;
+    const msgpack_object *modules = hfi_map_get(map, "modules");
     hfi_part *fresh;
     size_t count = 0;
     hf_error error = HF_ERROR_INIT;
