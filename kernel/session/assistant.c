@@ -186,7 +186,7 @@ hfi_assistant_replied(hf_kernel *kernel, const msgpack_object *reply) {
         leave_to_home(kernel, request);
         return;
     }
-    hfi_execute_send_reply(kernel, request, reply, hfi_map_part(reply, "metadata"));
+    hfi_ends_reply(kernel, request, reply, hfi_map_part(reply, "metadata"));
     end_request(kernel, request);
     if (!is_asked(kernel))
         kernel->assistant->deadline_ns = 0;

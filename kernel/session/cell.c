@@ -71,3 +71,9 @@ hfi_cell_is_in_worker(const hfi_cell *cell) {
     return cell->state == HFI_CELL_FORKING ||
            (is_at_work(cell) && cell->plan >= HFI_PLAN_FORKED);
 }
+
+int
+hfi_cell_goes_back(const hfi_cell *cell) {
+    hfi_travel_kind kind = cell->verdict.travel.kind;
+    return kind >= HFI_TRAVEL_UNDO && kind <= HFI_TRAVEL_LOAD;
+}

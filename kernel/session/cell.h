@@ -137,6 +137,9 @@ void hfi_cell_move(hfi_cell *cell, hfi_cell_state to);
 
 /* Whether the request is an execute_request. */
 int hfi_cell_is_execution(const hfi_cell *cell);
+/* Whether the cell is a line of %holdfast that begins with a commit: undo, checkout,
+ * save or load. */
+int hfi_cell_goes_back(const hfi_cell *cell);
 /* COMMITTING or SETTLING. */
 int hfi_cell_waits_for_commit(const hfi_cell *cell);
 /* Whether the main worker has it; whether a cell worker has it, or is made for it. */

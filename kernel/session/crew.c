@@ -26,7 +26,6 @@
 /* For the home to store the last cell and its history; clients wait five seconds. */
 #define EXIT_WAIT_NS 4000000000LL
 
-#define SPARED_NS       1000000000LL
 #define READY_SECONDS   30
 #define UNFORKED_FACTOR 4
 
@@ -95,6 +94,11 @@ hfi_crew_split(hf_kernel *kernel, hfi_role role, long long id, hfi_worker **ret_
 }
 
 void
+hfi_crew_drain(hf_kernel *kernel, hfi_worker *worker) {
+    hfi_worker_drain(worker, hfi_crew_parent(kernel, worker), hfi_clock_ns());
+}
+
+void
 hfi_crew_forked(hfi_worker *worker, pid_t pid) {
     worker->pid = pid;
     if (worker->owned && !worker->ready && !worker->silent)
@@ -115,8 +119,7 @@ hfi_crew_start(hf_kernel *kernel, int is_bare, hf_error *reterr) {
     if (status == HF_OK && kernel->home == NULL) {
         status = fork_worker(kernel, HFI_HOME, is_bare, &kernel->home, reterr);
         if (status == HF_OK) {
-            hfi_subshell_connect(kernel);
-            hfi_runs_tell(kernel);
+            hfi_tell(kernel, &(hfi_event){.kind = HFI_EVENT_MAIN_MADE});
         }
     }
     if (status == HF_E_GONE) /* it didn't live until it was asked */
@@ -140,7 +143,6 @@ hfi_crew_end(hf_kernel *kernel) {
     }
     kernel->home = kernel->cell_worker = kernel->assistant = kernel->rollback.worker =
         NULL;
-    hfi_handles_drop(kernel);
     kernel->standby_count = 0;
     for (hfi_worker *at = kernel->template.workers; at != NULL; at = at->next)
         hfi_worker_kill(at, SIGKILL);
@@ -160,22 +162,20 @@ hfi_crew_tell_home(hf_kernel *kernel, hfi_frame *frame) {
 }
 
 void
-hfi_crew_adopt(hf_kernel *kernel, const msgpack_object *report) {
+hfi_crew_adopt(hf_kernel *kernel, const hfi_cell *cell, const msgpack_object *report) {
     hfi_frame frame;
-    const hfi_request *request = kernel->cell.request;
     json_t *code =
-        request != NULL ? json_object_get(request->message.body, "code") : NULL;
+        cell != NULL ? json_object_get(cell->request->message.body, "code") : NULL;
     hfi_frame_init(&frame, "adopt", report != NULL ? 5 : 4);
     hfi_frame_add_integer(&frame, "generation",
                           (int64_t)hf_session_generation(kernel->store));
     hfi_frame_add_integer(&frame, "execution_count",
-                          request != NULL ? kernel->cell.number : kernel->count);
+                          cell != NULL ? cell->number : kernel->count);
     hfi_frame_add_text(
         &frame, "code",
         code != NULL ? hfi_part_of(json_string_value(code), json_string_length(code))
                      : hfi_part_text(""));
-    hfi_frame_add_flag(&frame, "store_history",
-                       request != NULL && kernel->cell.store_history);
+    hfi_frame_add_flag(&frame, "store_history", cell != NULL && cell->store_history);
     if (report != NULL)
         hfi_frame_put_object(&frame, "report", report);
     hfi_crew_tell_home(kernel, &frame);
@@ -201,22 +201,6 @@ hfi_crew_directory(const hf_kernel *kernel, char *ret_path, size_t size) {
 }
 
 /* ---- time ----------------------------------------------------------------------- */
-
-void
-hfi_crew_tick(hf_kernel *kernel, long long now_ns) {
-    for (hfi_worker *at = kernel->template.workers, *next; at != NULL; at = next) {
-        next = at->next;
-        hfi_stream_tick(&at->stream, now_ns);
-        if (at->deadline_ns > 0 && now_ns >= at->deadline_ns && !at->exited &&
-            !at->ready && !at->silent && hfi_quarantine_spares(kernel, at, now_ns))
-            at->deadline_ns = now_ns + SPARED_NS;
-        if (at->exited || (at->deadline_ns > 0 && now_ns >= at->deadline_ns)) {
-            hfi_worker_kill(at, SIGKILL);
-            hfi_death_of(kernel, at);
-            next = kernel->template.workers; /* the list may be another one now */
-        }
-    }
-}
 
 long long
 hfi_crew_deadline_ns(const hf_kernel *kernel) {

@@ -24,6 +24,7 @@
 #define RETRIES_MAX      2
 #define RETRIES_LATE_MAX 1 /* each takes the whole patience */
 #define TEMPLATE_WAIT_MS 100
+#define SPARED_NS        1000000000LL
 
 /* Which state the notebook has now, and what is not in it. */
 static void
@@ -79,7 +80,7 @@ tell_home_loss(hf_kernel *kernel, const char *name, hfi_textbuf *text) {
     int busy =
         hfi_cell_is_in_main(&kernel->cell) || hfi_cell_waits_for_commit(&kernel->cell);
     if (busy) {
-        hfi_execute_fail(kernel, name, hfi_textbuf_string(text));
+        hfi_ends_fail(kernel, name, hfi_textbuf_string(text));
     } else {
         hfi_textbuf_append(text, "\n", 1);
         hfi_publish_stream(kernel, HFI_STDERR, hfi_textbuf_part(&kernel->last_parent),
@@ -95,8 +96,7 @@ go_on(hf_kernel *kernel, hfi_rollback_outcome outcome, hfi_textbuf *text) {
     else
         write_rollback(kernel, text);
     if (outcome == HFI_ROLLBACK_SUCCEEDS) {
-        hfi_subshell_connect(kernel);
-        hfi_runs_tell(kernel);
+        hfi_tell(kernel, &(hfi_event){.kind = HFI_EVENT_MAIN_MADE});
         return;
     }
     json_object_clear(kernel->declined);
@@ -121,7 +121,7 @@ bury_home(hf_kernel *kernel, const char *name, const char *epitaph) {
     if (kernel->leaving) {
         kernel->home = NULL;
         kernel->stopping = 1;
-        hfi_execute_fail(kernel, "CellDied", "the notebook ended by exit()");
+        hfi_ends_fail(kernel, "CellDied", "the notebook ended by exit()");
         return;
     }
     hfi_textbuf_format(&text, "the notebook's process %s", epitaph);
@@ -130,7 +130,9 @@ bury_home(hf_kernel *kernel, const char *name, const char *epitaph) {
     hfi_handles_lose_home(kernel);
     forget_home(kernel);
     if (ran)
-        hfi_runs_note(kernel, NULL, "died", NULL); /* the next home hears of it */
+        hfi_tell(
+            kernel,
+            &(hfi_event){.kind = HFI_EVENT_CELL_DIED}); /* the next home hears of it */
     hfi_rollback_outcome outcome = hfi_rollback_wake(kernel);
     if (outcome == HFI_ROLLBACK_WAITS) {
         kernel->rollback.death = text;
@@ -172,8 +174,8 @@ bury_cell(hf_kernel *kernel, int late, int known, const char *name,
     hfi_textbuf_format(&text,
                        "; the notebook's variables are as they were before the cell");
     hfi_trace_rescue(kernel, &text);
-    hfi_runs_note(kernel, NULL, "died", NULL);
-    hfi_execute_fail(kernel, name, hfi_textbuf_string(&text));
+    hfi_tell(kernel, &(hfi_event){.kind = HFI_EVENT_CELL_DIED});
+    hfi_ends_fail(kernel, name, hfi_textbuf_string(&text));
     hfi_textbuf_fini(&text);
     hfi_standby_replenish(kernel);
 }
@@ -239,8 +241,8 @@ dismiss(hf_kernel *kernel, hfi_worker *worker) {
     }
 }
 
-void
-hfi_death_of(hf_kernel *kernel, hfi_worker *worker) {
+static void
+bury(hf_kernel *kernel, hfi_worker *worker) {
     char epitaph[384];
     hfi_worker **list = &kernel->template.workers;
     const char *name = *worker->cause != '\0' ? "KeyboardInterrupt" : "CellDied";
@@ -259,9 +261,10 @@ hfi_death_of(hf_kernel *kernel, hfi_worker *worker) {
         bury_cell(kernel, is_late(worker), known, name, epitaph);
     } else if (worker == kernel->rollback.worker) {
         hfi_log("the rollback %s", epitaph);
-        if (kernel->rollback.state == HFI_ROLLBACK_WAKING)
-            hfi_rollback_end(kernel, 0);
-        else
+        if (kernel->rollback.state == HFI_ROLLBACK_WAKING) {
+            hfi_rollback_end(kernel);
+            hfi_death_settled(kernel, HFI_ROLLBACK_FAILED);
+        } else
             hfi_rollback_drop(kernel);
     } else if (worker == kernel->assistant) {
         hfi_log("the assistant %s", epitaph);
@@ -273,6 +276,22 @@ hfi_death_of(hf_kernel *kernel, hfi_worker *worker) {
     }
     if (*list != NULL) /* else it is gone with the template */
         dismiss(kernel, worker);
+}
+
+void
+hfi_death_tick(hf_kernel *kernel, long long now_ns) {
+    for (hfi_worker *at = kernel->template.workers, *next; at != NULL; at = next) {
+        next = at->next;
+        hfi_stream_tick(&at->stream, now_ns);
+        if (at->deadline_ns > 0 && now_ns >= at->deadline_ns && !at->exited &&
+            !at->ready && !at->silent && hfi_quarantine_spares(kernel, at, now_ns))
+            at->deadline_ns = now_ns + SPARED_NS;
+        if (at->exited || (at->deadline_ns > 0 && now_ns >= at->deadline_ns)) {
+            hfi_worker_kill(at, SIGKILL);
+            bury(kernel, at);
+            next = kernel->template.workers; /* the list may be another one now */
+        }
+    }
 }
 
 void
@@ -293,9 +312,9 @@ hfi_death_of_template(hf_kernel *kernel) {
     forget_home(kernel);
     kernel->uncommitted = 0;
     hfi_timeline_forget(kernel);
-    hfi_execute_fail(kernel, "CellDied",
-                     "the notebook's processes ended; its variables are those of the "
-                     "last commit");
+    hfi_ends_fail(kernel, "CellDied",
+                  "the notebook's processes ended; its variables are those of the "
+                  "last commit");
     reap_store(kernel);
     hfi_restart_begin(kernel);
 }

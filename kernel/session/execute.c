@@ -1,17 +1,19 @@
-/* execute.c - one request after the other, and the life of a cell.
+/* execute.c - one request after the other: where each begins, and interrupts.
  *
- *   plain           home runs it -> reply
- *   instrumented    home commits -> publish -> a cell worker maps the generation and
- * runs
- *                   -> publish what it prepared -> reply -> the home adopts
- *                   or, where the home answers that it is to run there (road.c):
- *                   the home runs it -> reply
- *   answer          a command of the frontend itself: nothing runs
+ *   a plain cell          the main worker runs it
+ *   a recorded or         the main worker commits, and says where it runs (commits.c,
+ *   isolated cell         handover.c)
+ *   a step back           the main worker commits, then timeline.c
+ *   a command             the frontend answers; nothing runs
+ *   any other request     the main worker answers it, or the frontend does
  *
- * The states of a request and its ways are in cell.h. Every way out goes through
- * hfi_execute_finish. A generation is published before the
- * reply is sent: who has the reply can rely on the state. Where a cell fails or dies
- * before that, nothing was published.
+ * Its states and the ways between them are in cell.h; what a worker says of it is read
+ * in replies.c; every way out goes through ends.c. While `commit_id` is set the main
+ * worker works for us, and the queue waits.
+ *
+ * What the frontend knows by itself is answered without a worker, on the control
+ * channel at once, also while a cell runs: kernel_info, connect, interrupt, shutdown,
+ * and what there is of subshells. What the debugger is asked goes to the assistant.
  *
  * The worker says when it has started a cell, with SIGINT in its hands. An interrupt
  * that comes before is kept until then, so that none is lost; in the cell worker it
@@ -21,9 +23,8 @@
  * An interrupt names no cell. One that comes too late hits the next cell if that one is
  * there already: where a client sends both within a millisecond of the end of the cell
  * that it meant. The protocol has nothing to tell them apart; a pause in which
- * interrupts are dropped was rejected, since those that are meant would be lost.
- *
- * While `commit_id` is set the home works for us, and the queue waits. One thread.
+ * interrupts are dropped was rejected, since those that are meant would be lost. One
+ * thread.
  */
 #include "session/session.h"
 
@@ -34,71 +35,6 @@
 #include <unistd.h>
 
 #include "workers/program.h"
-
-/* ---- ends ----------------------------------------------------------------------- */
-
-void
-hfi_execute_abort(hf_kernel *kernel, hfi_queue *queue) {
-    hfi_request *request;
-    while ((request = hfi_queue_pop_type(queue, "execute_request")) != NULL) {
-        hfi_publish_status(kernel, request->message.header, "busy");
-        hfi_reply(kernel, request, hfi_part_text("{\"status\":\"aborted\"}"),
-                  hfi_part_text("{\"status\":\"aborted\"}"), NULL, 0);
-        hfi_publish_status(kernel, request->message.header, "idle");
-        hfi_request_close(request);
-    }
-}
-
-void
-hfi_execute_finish(hf_kernel *kernel, int error) {
-    hfi_cell *cell = &kernel->cell;
-    cell->failed = error;
-    if (hfi_cell_is_execution(cell)) {
-        hfi_observe_finished(kernel, error);
-        if (hfi_cell_is_in_main(cell))
-            hfi_rollback_ran(kernel, cell->ended_ns - cell->started_ns);
-    }
-    hfi_progress_end(kernel);
-    hfi_cell_move(cell, HFI_CELL_REPLIED);
-    if (!hfi_perfreport_begin(kernel))
-        hfi_execute_end(kernel);
-}
-
-void
-hfi_execute_end(hf_kernel *kernel) {
-    hfi_request *request = kernel->cell.request;
-    int executed = hfi_cell_is_execution(&kernel->cell);
-    int stop = executed && kernel->cell.failed && kernel->cell.stop_on_error;
-    hfi_cell_move(&kernel->cell, HFI_CELL_IDLE);
-    kernel->cell.request = NULL;
-    if (stop) /* what was sent by now is dropped too, but nothing that answers the idle
-               */
-        hfi_dispatch_shell(kernel);
-    hfi_publish_status(kernel, request->message.header, "idle");
-    if (executed) {
-        hfi_timeline_end(kernel);
-        hfi_verdict_fini(&kernel->cell.verdict);
-        hfi_textbuf_fini(&kernel->cell.road_reason);
-        hfi_trace_forget(kernel);
-        hfi_textbuf_clear(&kernel->last_parent);
-        hfi_textbuf_append(&kernel->last_parent, request->message.header.data,
-                           request->message.header.size);
-        kernel->idle_ns = hfi_clock_ns();
-        if (stop)
-            hfi_execute_abort(kernel, &kernel->queue);
-    }
-    hfi_request_close(request);
-}
-
-void
-hfi_execute_fail(hf_kernel *kernel, const char *name, const char *value) {
-    if (kernel->cell.request == NULL || hfi_perfreport_end(kernel))
-        return;
-    hfi_progress_end(kernel);
-    kernel->cell.fate = name;
-    hfi_reply_error(kernel, kernel->cell.request, kernel->cell.silent, name, value);
-    hfi_execute_finish(kernel, 1);
-}
 
 /* The cell ends well without anything having run. */
 static void
@@ -112,7 +48,7 @@ finish_answer(hf_kernel *kernel) {
               hfi_part_text("{\"status\":\"ok\",\"holdfast\":{\"road\":\"answer\"}}"),
               NULL, 0);
     hfi_textbuf_fini(&content);
-    hfi_execute_finish(kernel, 0);
+    hfi_ends_finish(kernel, 0);
 }
 
 /* ---- begin ---------------------------------------------------------------------- */
@@ -216,7 +152,7 @@ is_homes(hf_kernel *kernel) {
     return kernel->home != NULL && verdict->kind == HFI_RUN_PLAIN &&
            verdict->travel.kind == HFI_TRAVEL_NONE && verdict->out == NULL &&
            verdict->err == NULL && verdict->note == NULL &&
-           verdict->environment == NULL && !hfi_timeline_wants_commit(kernel);
+           verdict->environment == NULL && !hfi_cell_goes_back(&kernel->cell);
 }
 
 static void
@@ -234,26 +170,26 @@ run_verdict(hf_kernel *kernel) {
         return;
     }
     if (kernel->home == NULL) {
-        hfi_execute_fail(kernel, "CellDied", "the notebook's process is not running");
+        hfi_ends_fail(kernel, "CellDied", "the notebook's process is not running");
         return;
     }
     if (execution->verdict.kind == HFI_RUN_PLAIN &&
         execution->verdict.travel.kind != HFI_TRAVEL_NONE &&
-        !hfi_timeline_wants_commit(kernel)) {
+        !hfi_cell_goes_back(&kernel->cell)) {
         hfi_timeline_begin(kernel);
     } else if (execution->verdict.kind == HFI_RUN_PLAIN &&
-               !hfi_timeline_wants_commit(kernel)) {
+               !hfi_cell_goes_back(&kernel->cell)) {
         send_home(kernel);
     } else {
         hfi_cell_move(&kernel->cell, HFI_CELL_COMMITTING);
-        hfi_handover_ask_commit(kernel, hfi_clock_ns());
+        hfi_commits_ask(kernel, hfi_clock_ns());
     }
 }
 
 static void
 fail_at_once(hf_kernel *kernel, const char *name, const char *value) {
     announce(kernel);
-    hfi_execute_fail(kernel, name, value);
+    hfi_ends_fail(kernel, name, value);
 }
 
 /* Nothing was run that others should see, nor that should keep them from running. */
@@ -296,59 +232,6 @@ begin_execute(hf_kernel *kernel) {
         run_verdict(kernel);
 }
 
-int
-hfi_execute_is_for_worker(const char *type) {
-    static const char *const types[] = {
-        "complete_request", "inspect_request",   "is_complete_request",
-        "history_request",  "comm_info_request", "comm_open",
-        "comm_msg",         "comm_close",        "debug_request"};
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-        if (strcmp(type, types[i]) == 0)
-            return 1;
-    return 0;
-}
-
-static void
-begin(hf_kernel *kernel) {
-    const char *type = kernel->cell.request->message.type;
-    const char *fault = kernel->cell.request->message.fault;
-    if (strcmp(type, "execute_request") == 0) {
-        begin_execute(kernel);
-    } else if (fault[0] != '\0') {
-        fail_at_once(kernel, "ProtocolError", fault);
-    } else if (hfi_execute_is_for_worker(type) && kernel->home == NULL) {
-        fail_at_once(kernel, "NotRunning", "the notebook's process is not running");
-    } else if (hfi_execute_is_for_worker(type)) {
-        send_home(kernel);
-        announce(kernel);
-    } else {
-        announce(kernel);
-        hfi_dispatch_answer(kernel, kernel->cell.request);
-        hfi_execute_finish(kernel, 0);
-    }
-}
-
-static void
-take(hf_kernel *kernel, hfi_request *request) {
-    hfi_cell *cell = &kernel->cell;
-    hfi_cell_move(cell, HFI_CELL_TAKEN);
-    *cell = (hfi_cell){
-        .state = cell->state, .request = request, .begin_ns = hfi_clock_ns()};
-}
-
-void
-hfi_execute_next(hf_kernel *kernel) {
-    while (kernel->cell.state == HFI_CELL_IDLE && kernel->commit_id == 0 &&
-           !kernel->stopping && kernel->rollback.state != HFI_ROLLBACK_WAKING &&
-           !hfi_restart_is_due(kernel)) {
-        hfi_request *request = hfi_queue_pop(&kernel->queue);
-        if (request == NULL)
-            return;
-        take(kernel, request);
-        begin(kernel);
-    }
-}
-
 /* ---- interrupts ----------------------------------------------------------------- */
 
 /* The cell is the worker's, or will be when it has come so far. A main worker that is
@@ -378,7 +261,7 @@ hfi_execute_interrupt(hf_kernel *kernel) {
         break;
     case HFI_CELL_COMMITTING:
     case HFI_CELL_SETTLING:
-        hfi_execute_fail(kernel, "KeyboardInterrupt", "");
+        hfi_ends_fail(kernel, "KeyboardInterrupt", "");
         break;
     case HFI_CELL_FORKING:
         hfi_handover_cancel(kernel);
@@ -398,143 +281,117 @@ hfi_execute_interrupt(hf_kernel *kernel) {
     }
 }
 
-void
-hfi_execute_started(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
-    if (kernel->cell.state != HFI_CELL_STARTING ||
-        kernel->cell.request->id != hfi_map_integer(map, "id", 0) ||
-        worker != hfi_crew_at_work(kernel))
-        return;
-    hfi_progress_end(kernel);
-    hfi_cell_move(&kernel->cell, HFI_CELL_RUNNING);
-    kernel->cell.started_ns = hfi_clock_ns();
-    hfi_observe_started(kernel, worker, map);
-    hfi_trace_note(kernel, map);
-    if (kernel->cell.escalation.waits) {
-        hfi_worker_kill(worker, SIGINT);
-        kernel->cell.escalation.due_ns = 0; /* the cell has its grace from here */
-        hfi_escalate_begin(kernel, hfi_clock_ns());
-    }
-    kernel->cell.escalation.waits = 0;
-}
+/* ---- answers without a worker --------------------------------------------------- */
 
-void
-hfi_execute_ended(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
-    (void)worker;
-    if (kernel->cell.state == HFI_CELL_RUNNING &&
-        kernel->cell.request->id == hfi_map_integer(map, "id", 0)) {
-        hfi_cell_move(&kernel->cell, HFI_CELL_COLLECTING);
-        kernel->cell.ended_ns = hfi_clock_ns();
-    }
-    hfi_observe_ended(kernel, map);
-}
-
-/* ---- replies -------------------------------------------------------------------- */
-
-int
-hfi_execute_is_error(hfi_part content) {
-    json_t *body = json_loadb(content.data, content.size, JSON_ALLOW_NUL, NULL);
-    const char *status = json_string_value(json_object_get(body, "status"));
-    int error = status != NULL && strcmp(status, "error") == 0;
-    json_decref(body);
-    return error;
-}
-
-/* Buffers of a reply, at most 64. */
-static size_t
-reply_buffers(const msgpack_object *reply, hfi_part ret_buffers[64]) {
-    const msgpack_object *list = hfi_map_get(reply, "buffers");
-    size_t count = 0;
-    if (list == NULL || list->type != MSGPACK_OBJECT_ARRAY)
-        return 0;
-    for (; count < list->via.array.size && count < 64; count++)
-        ret_buffers[count] = hfi_object_part(&list->via.array.ptr[count]);
-    return count;
-}
-
-void
-hfi_execute_send_reply(hf_kernel *kernel, const hfi_request *request,
-                       const msgpack_object *reply, hfi_part metadata) {
-    hfi_part buffers[64];
-    size_t count = reply_buffers(reply, buffers);
-    hfi_part content = hfi_map_part(reply, "content");
-    if (content.size > 0)
-        hfi_reply(kernel, request, content, metadata, buffers, count);
-}
-
-/* Whether the cell called exit(): then the home is about to leave, and the kernel with
- * it, as in ipykernel. */
-static int
-asks_exit(hfi_part content) {
-    json_t *body = json_loadb(content.data, content.size, JSON_ALLOW_NUL, NULL);
-    json_t *item;
-    size_t i;
-    int asks = 0;
-    json_array_foreach(json_object_get(body, "payload"), i, item) {
-        const char *source = json_string_value(json_object_get(item, "source"));
-        asks |= source != NULL && strcmp(source, "ask_exit") == 0 &&
-                !json_is_true(json_object_get(item, "keepkernel"));
-    }
-    json_decref(body);
-    return asks;
+static void
+answer_connect(hf_kernel *kernel, const hfi_request *request) {
+    const hfi_connection *at = &kernel->connection;
+    json_t *content = json_pack(
+        "{s:s,s:i,s:i,s:i,s:i,s:i}", "status", "ok", "shell_port", at->port[HFI_SHELL],
+        "iopub_port", at->port[HFI_IOPUB], "stdin_port", at->port[HFI_STDIN],
+        "control_port", at->port[HFI_CONTROL], "hb_port", at->port[HFI_HEARTBEAT]);
+    hfi_reply_json(kernel, request, content);
+    json_decref(content);
 }
 
 static void
-home_replied(hf_kernel *kernel, const msgpack_object *reply) {
-    hfi_request *request = kernel->cell.request;
-    if (hfi_perfreport_end(kernel))
-        return;
-    if (kernel->cell.state == HFI_CELL_ANSWERING) {
-        hfi_execute_send_reply(kernel, request, reply, hfi_map_part(reply, "metadata"));
-        hfi_execute_finish(kernel, 0);
-        return;
+answer_shutdown(hf_kernel *kernel, const hfi_request *request) {
+    int restart = json_is_true(json_object_get(request->message.body, "restart"));
+    json_t *content = json_pack("{s:s,s:b}", "status", "ok", "restart", restart);
+    char *text = content != NULL ? json_dumps(content, JSON_COMPACT) : NULL;
+    if (text != NULL) {
+        hfi_publish(kernel, "shutdown_reply", request->message.header,
+                    hfi_part_text(text));
+        hfi_reply(kernel, request, hfi_part_text(text), hfi_part_text("{}"), NULL, 0);
     }
-    if (kernel->cell.plan == HFI_PLAN_IN_PROCESS) {
-        hfi_road_replied(kernel, reply);
-        return;
-    }
-    hfi_textbuf metadata = {0};
-    int error = hfi_execute_is_error(hfi_map_part(reply, "content"));
-    if (!hfi_timeline_replied(kernel, reply))
-        return;
-    hfi_request_cost(kernel, reply, "plain", &metadata);
-    hfi_execute_send_reply(kernel, request, reply, hfi_textbuf_part(&metadata));
-    hfi_textbuf_fini(&metadata);
-    if (kernel->cell.verdict.travel.kind == HFI_TRAVEL_NONE)
-        kernel->uncommitted++;
-    hfi_timeline_note(kernel);
-    kernel->leaving |= asks_exit(hfi_map_part(reply, "content"));
-    hfi_execute_finish(kernel, error);
+    free(text);
+    json_decref(content);
+    kernel->stopping = 1;
 }
 
-/* Whether the request that runs waits for this reply. */
-static int
-is_awaited(const hf_kernel *kernel, const hfi_worker *worker, long long id) {
-    return worker == hfi_crew_at_work(kernel) && kernel->cell.request->id == id &&
-           kernel->cell.state != HFI_CELL_FORKING;
+/* Not to be answered would leave its sender waiting. */
+static void
+answer_unknown(hf_kernel *kernel, const hfi_request *request) {
+    char text[128];
+    snprintf(text, sizeof text, "this kernel has no answer to a %.60s",
+             request->message.type);
+    hfi_reply_error(kernel, request, 1, "NotSupported", text);
 }
 
 void
-hfi_execute_replied(hf_kernel *kernel, hfi_worker *worker,
-                    const msgpack_object *reply) {
-    long long id = hfi_map_integer(reply, "id", 0);
-    if (worker == kernel->home)
-        hfi_restart_answered(kernel);
-    if (worker == kernel->assistant) {
-        hfi_assistant_replied(kernel, reply);
-    } else if (hfi_rollback_replied(kernel, worker, reply)) {
-        return;
-    } else if (worker == kernel->home && id == kernel->commit_id && id != 0) {
-        hfi_handover_committed(kernel, reply);
-    } else if (is_awaited(kernel, worker, id)) {
-        if (hfi_cell_is_in_main(&kernel->cell))
-            home_replied(kernel, reply);
-        else
-            hfi_handover_replied(kernel, reply);
-    } else if (worker != kernel->home || !hfi_subshell_replied(kernel, reply)) {
-        hfi_request *request = hfi_queue_pop_id(&kernel->forwarded, id);
-        if (request == NULL) {
-            hfi_log("a reply that nobody waits for");
+hfi_execute_answer(hf_kernel *kernel, const hfi_request *request) {
+    const char *type = request->message.type;
+    if (strcmp(type, "kernel_info_request") == 0)
+        hfi_reply_json(kernel, request, kernel->info);
+    else if (strcmp(type, "connect_request") == 0)
+        answer_connect(kernel, request);
+    else if (strcmp(type, "shutdown_request") == 0)
+        answer_shutdown(kernel, request);
+    else if (strcmp(type, "interrupt_request") == 0) {
+        hfi_execute_interrupt(kernel);
+        hfi_reply(kernel, request, hfi_part_text("{\"status\":\"ok\"}"),
+                  hfi_part_text("{}"), NULL, 0);
+    } else if (!hfi_subshell_answer(kernel, request)) {
+        answer_unknown(kernel, request);
+    }
+}
+
+/* ---- one after the other -------------------------------------------------------- */
+
+static void
+begin(hf_kernel *kernel) {
+    const char *type = kernel->cell.request->message.type;
+    const char *fault = kernel->cell.request->message.fault;
+    if (strcmp(type, "execute_request") == 0) {
+        begin_execute(kernel);
+    } else if (fault[0] != '\0') {
+        fail_at_once(kernel, "ProtocolError", fault);
+    } else if (hfi_request_is_for_worker(type) && kernel->home == NULL) {
+        fail_at_once(kernel, "NotRunning", "the notebook's process is not running");
+    } else if (hfi_request_is_for_worker(type)) {
+        send_home(kernel);
+        announce(kernel);
+    } else {
+        announce(kernel);
+        hfi_execute_answer(kernel, kernel->cell.request);
+        hfi_ends_finish(kernel, 0);
+    }
+}
+
+static void
+take(hf_kernel *kernel, hfi_request *request) {
+    hfi_cell *cell = &kernel->cell;
+    hfi_cell_move(cell, HFI_CELL_TAKEN);
+    *cell = (hfi_cell){
+        .state = cell->state, .request = request, .begin_ns = hfi_clock_ns()};
+}
+
+void
+hfi_execute_next(hf_kernel *kernel) {
+    while (kernel->cell.state == HFI_CELL_IDLE && kernel->commit_id == 0 &&
+           !kernel->stopping && kernel->rollback.state != HFI_ROLLBACK_WAKING &&
+           !hfi_restart_is_due(kernel)) {
+        hfi_request *request = hfi_queue_pop(&kernel->queue);
+        if (request == NULL)
             return;
+        take(kernel, request);
+        begin(kernel);
+    }
+}
+
+void
+hfi_execute_control(hf_kernel *kernel) {
+    hfi_request *request;
+    while ((request = hfi_dispatch_receive(kernel, HFI_CONTROL)) != NULL) {
+        const hfi_message *message = &request->message;
+        hfi_publish_status(kernel, message->header, "busy");
+        if (message->fault[0] != '\0') {
+            hfi_reply_error(kernel, request, 1, "ProtocolError", message->fault);
+        } else if (strcmp(message->type, "debug_request") == 0) {
+            hfi_assistant_debug(kernel, request);
+            continue;
+        } else {
+            hfi_execute_answer(kernel, request);
         }
         hfi_publish_status(kernel, request->message.header, "idle");
         hfi_request_close(request);

@@ -76,14 +76,14 @@ on_forked(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
     if (worker == NULL || hfi_worker_named(&kernel->template, pid) != NULL)
         return;
     hfi_crew_forked(worker, pid);
-    hfi_observe_forked(kernel, worker);
+    hfi_tell(kernel, &(hfi_event){.kind = HFI_EVENT_WORKER_FORKED, .worker = worker});
 }
 
 static void
 on_exited(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
     pid_t pid = (pid_t)hfi_map_integer(map, "pid", 0);
     worker = hfi_worker_named(&kernel->template, pid);
-    hfi_observe_exited(kernel, pid, map);
+    hfi_tell(kernel, &(hfi_event){.kind = HFI_EVENT_WORKER_EXITED, .map = map});
     if (worker == NULL)
         return;
     worker->status = (int)hfi_map_integer(map, "status", 0);
@@ -186,8 +186,8 @@ on_ready(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
     worker->ready = 1;
     worker->deadline_ns = 0;
     worker->pid = (pid_t)hfi_map_integer(map, "pid", worker->pid);
-    if (worker == kernel->rollback.worker)
-        hfi_rollback_ready(kernel);
+    if (worker == kernel->rollback.worker && hfi_rollback_ready(kernel))
+        hfi_death_settled(kernel, HFI_ROLLBACK_SUCCEEDS);
     if (worker == kernel->home) {
         hfi_restart_ready(kernel);
         hfi_standby_begin(kernel, hfi_clock_ns());
@@ -293,11 +293,6 @@ hfi_inbox_read_template(hf_kernel *kernel) {
         hfi_death_of_template(kernel);
 }
 
-void
-hfi_inbox_drain(hf_kernel *kernel, hfi_worker *worker) {
-    hfi_worker_drain(worker, hfi_crew_parent(kernel, worker), hfi_clock_ns());
-}
-
 /* What was written to the pipes before a frame was sent. */
 static void
 drain_before(hf_kernel *kernel, hfi_worker *worker, const incoming *row,
@@ -306,7 +301,7 @@ drain_before(hf_kernel *kernel, hfi_worker *worker, const incoming *row,
     const msgpack_object *raw = hfi_map_get(map, "raw");
     hfi_part parent = hfi_crew_parent(kernel, worker);
     uint64_t until[2];
-    if (row->handle == hfi_execute_replied || row->handle == on_input_request) {
+    if (row->handle == hfi_replies_replied || row->handle == on_input_request) {
         hfi_worker_drain_to(worker, all, parent, hfi_clock_ns());
         return;
     }
@@ -357,7 +352,7 @@ hfi_inbox_read(hf_kernel *kernel, hfi_worker *worker) {
     if (hfi_handover_holds(kernel, worker))
         return;
     if (worker->control == NULL || worker->silent) {
-        hfi_inbox_drain(kernel, worker);
+        hfi_crew_drain(kernel, worker);
         return;
     }
     hfi_worker_written(worker, written);
@@ -375,4 +370,10 @@ hfi_inbox_read(hf_kernel *kernel, hfi_worker *worker) {
         hfi_log("a worker broke the protocol: %s", error.message);
     if ((status != HF_AGAIN && status != HF_OK) || end != HF_OK)
         silence(worker, hfi_clock_ns());
+}
+
+void
+hfi_inbox_hear(hf_kernel *kernel, const hfi_event *event) {
+    if (event->kind == HFI_EVENT_WORKER_LOOKED_AT)
+        hfi_inbox_read(kernel, event->worker);
 }

@@ -17,7 +17,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,15 +29,11 @@
 #define ITEMS_MAX    256
 #define TURN_WAIT_MS 1000 /* to see whether our parent lives */
 
-void
-hfi_log(const char *format, ...) {
-    char line[1024];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(line, sizeof line, format, arguments);
-    va_end(arguments);
-    fprintf(stderr, "holdfast-kernel: %s\n", line);
-}
+/* Who hears of what happens, in this order. */
+static hfi_listener *const listeners[] = {
+    hfi_inbox_hear,    hfi_dispatch_hear, hfi_rest_hear,     hfi_subshell_hear,
+    hfi_observe_hear,  hfi_trace_hear,    hfi_summary_hear,  hfi_runs_hear,
+    hfi_rollback_hear, hfi_timeline_hear, hfi_progress_hear, NULL};
 
 /* ---- creation ------------------------------------------------------------------- */
 
@@ -177,6 +172,7 @@ hf_kernel_create(const hf_kernel_options *options, hf_kernel **ret_kernel,
     if (kernel == NULL)
         return hf_error_set(reterr, HF_E_NOMEM, "no memory for the kernel");
     kernel->wake[0] = kernel->wake[1] = -1;
+    kernel->listeners = listeners;
     hfi_takeup_begin(kernel, options->connection_file);
     kernel->road = road_of(options->road);
     kernel->argv = copy_argv(options->worker_argv);
@@ -213,7 +209,7 @@ hf_kernel_create(const hf_kernel_options *options, hf_kernel **ret_kernel,
         return status;
     }
     if (hf_session_generation(kernel->store) > 0)
-        hfi_crew_adopt(kernel, NULL);
+        hfi_crew_adopt(kernel, NULL, NULL);
     *ret_kernel = kernel;
     return HF_OK;
 }
@@ -324,7 +320,7 @@ serve_clients(hf_kernel *kernel, const zmq_pollitem_t *items) {
     if (items[HFI_IOPUB].revents != 0)
         hfi_publish_welcomes(kernel);
     if (items[HFI_CONTROL].revents != 0)
-        hfi_dispatch_control(kernel);
+        hfi_execute_control(kernel);
     if (items[HFI_STDIN].revents != 0)
         hfi_dispatch_stdin(kernel);
     if (items[HFI_SHELL].revents != 0)
@@ -334,7 +330,7 @@ serve_clients(hf_kernel *kernel, const zmq_pollitem_t *items) {
 static long
 wait_ms(const hf_kernel *kernel, long long now_ns) {
     long long crew = hfi_crew_deadline_ns(kernel);
-    long long idle = hfi_handover_idle_deadline_ns(kernel);
+    long long idle = hfi_rest_commit_deadline_ns(kernel);
     long long rest = hfi_rest_deadline_ns(kernel);
     long long escalation = hfi_escalate_deadline_ns(kernel);
     long long first = crew >= 0 && (idle < 0 || crew < idle) ? crew : idle;
@@ -382,16 +378,16 @@ hf_kernel_run(hf_kernel *kernel, hf_error *reterr) {
         hfi_publish_missed(kernel);
         hfi_escalate_tick(kernel, hfi_clock_ns());
         hfi_quarantine_tick(kernel, hfi_clock_ns());
-        hfi_crew_tick(kernel, hfi_clock_ns());
+        hfi_death_tick(kernel, hfi_clock_ns());
         hfi_restart_tick(kernel, hfi_clock_ns());
         hfi_progress_tick(kernel, hfi_clock_ns());
         if (!kernel->stopping) {
             hfi_execute_next(kernel);
-            hfi_subshell_next(kernel);
+            hfi_subshell_next(kernel, hfi_execute_answer);
         }
         hfi_standby_tick(kernel, hfi_clock_ns());
         hfi_assistant_tick(kernel, hfi_clock_ns());
-        hfi_handover_idle(kernel, hfi_clock_ns());
+        hfi_rest_commit(kernel, hfi_clock_ns());
         hfi_rest(kernel, hfi_clock_ns());
         hfi_takeup_note(kernel);
         check_parent(kernel);
@@ -430,6 +426,7 @@ hf_kernel_close(hf_kernel *kernel) {
         return;
     hfi_takeup_renounce(kernel);
     hfi_crew_end(kernel);
+    hfi_handles_drop(kernel);
     if (kernel->store != NULL) {
         hfi_timeline_fini(kernel);
         if (!kernel->bequeathed && hf_session_destroy(kernel->store, NULL) != HF_OK)

@@ -45,14 +45,14 @@ hfi_observe_fini(hf_kernel *kernel) {
 
 /* ---- processes ------------------------------------------------------------------ */
 
-void
-hfi_observe_forked(hf_kernel *kernel, const hfi_worker *worker) {
+static void
+forked(hf_kernel *kernel, const hfi_worker *worker) {
     if (kernel->sampler != NULL && worker->role == HFI_HOME)
         hfi_sampler_add(kernel->sampler, worker->pid);
 }
 
-void
-hfi_observe_leaving(hf_kernel *kernel, const hfi_worker *worker) {
+static void
+leaving(hf_kernel *kernel, const hfi_worker *worker) {
     if (kernel->sampler != NULL && worker != NULL && worker->pid > 0)
         hfi_sampler_remove(kernel->sampler, worker->pid);
 }
@@ -64,11 +64,12 @@ copy_text(hfi_part text, char *ret_text, size_t size) {
     ret_text[length] = '\0';
 }
 
-void
-hfi_observe_exited(hf_kernel *kernel, pid_t pid, const msgpack_object *map) {
+static void
+exited(hf_kernel *kernel, const msgpack_object *map) {
     char io[512];
     if (kernel->sampler == NULL)
         return;
+    pid_t pid = (pid_t)hfi_map_integer(map, "pid", 0);
     copy_text(hfi_map_part(map, "io"), io, sizeof io);
     hfi_sampler_bury(kernel->sampler, pid, hfi_map_real(map, "cpu_seconds", 0),
                      *io != '\0' ? io : NULL);
@@ -117,9 +118,8 @@ begin(hf_kernel *kernel, pid_t pid, const hfi_word *word) {
     kernel->cell.observed = 1;
 }
 
-void
-hfi_observe_started(hf_kernel *kernel, const hfi_worker *worker,
-                    const msgpack_object *map) {
+static void
+started(hf_kernel *kernel, const hfi_worker *worker, const msgpack_object *map) {
     const hfi_word word = word_of(map, "begin");
     if (kernel->sampler == NULL)
         return;
@@ -127,22 +127,16 @@ hfi_observe_started(hf_kernel *kernel, const hfi_worker *worker,
     begin(kernel, worker->pid, &word);
 }
 
-void
-hfi_observe_began(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
-    (void)worker;
-    hfi_observe_ended(kernel, map);
-}
-
-void
-hfi_observe_ended(hf_kernel *kernel, const msgpack_object *map) {
+static void
+settle(hf_kernel *kernel, const msgpack_object *map) {
     const hfi_word begin = word_of(map, "begin"), end = word_of(map, "end");
     if (kernel->sampler != NULL && kernel->cell.request != NULL &&
         kernel->cell.request->id == hfi_map_integer(map, "id", 0))
         hfi_sampler_settle_cell(kernel->sampler, &begin, &end);
 }
 
-void
-hfi_observe_finished(hf_kernel *kernel, int failed) {
+static void
+finished(hf_kernel *kernel, int failed) {
     const char *fate = kernel->cell.fate;
     const hfi_word silence = {0};
     hf_monitor_outcome outcome = failed ? HF_MONITOR_ERROR : HF_MONITOR_OK;
@@ -156,6 +150,38 @@ hfi_observe_finished(hf_kernel *kernel, int failed) {
     if (!kernel->cell.observed)
         begin(kernel, 0, &silence);
     hfi_sampler_end_cell(kernel->sampler, outcome);
+}
+
+void
+hfi_observe_began(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
+    (void)worker;
+    settle(kernel, map);
+}
+
+void
+hfi_observe_hear(hf_kernel *kernel, const hfi_event *event) {
+    switch (event->kind) {
+    case HFI_EVENT_WORKER_FORKED:
+        forked(kernel, event->worker);
+        break;
+    case HFI_EVENT_WORKER_EXITED:
+        exited(kernel, event->map);
+        break;
+    case HFI_EVENT_CELL_STARTED:
+        started(kernel, event->worker, event->map);
+        break;
+    case HFI_EVENT_CELL_ENDED:
+        settle(kernel, event->map);
+        break;
+    case HFI_EVENT_CELL_FINISHED:
+        finished(kernel, kernel->cell.failed);
+        break;
+    case HFI_EVENT_CELL_RELEASED:
+        leaving(kernel, event->worker);
+        break;
+    default:
+        break;
+    }
 }
 
 /* ---- questions ------------------------------------------------------------------ */

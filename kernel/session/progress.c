@@ -105,13 +105,23 @@ clear(hf_kernel *kernel) {
     hfi_publish_outgoing(kernel, &message);
 }
 
-void
-hfi_progress_end(hf_kernel *kernel) {
+/* That part of the hand-over is over. */
+static void
+end(hf_kernel *kernel, int has_begun) {
     if (kernel->cell.progress_ns == 0)
         return;
-    if (kernel->cell.started_ns != 0)
+    if (has_begun)
         hfi_progress_replace(kernel, hfi_part_text("\"text/plain\":\"\""), "progress");
     else
         clear(kernel);
     kernel->cell.progress_ns = 0;
+}
+
+void
+hfi_progress_hear(hf_kernel *kernel, const hfi_event *event) {
+    if (event->kind == HFI_EVENT_CELL_STARTED)
+        end(kernel, 0);
+    else if (event->kind == HFI_EVENT_CELL_FAILS ||
+             event->kind == HFI_EVENT_CELL_FINISHED)
+        end(kernel, kernel->cell.started_ns != 0);
 }

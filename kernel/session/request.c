@@ -76,24 +76,40 @@ send_frame(hfi_control *channel, hfi_frame *frame, const char *type) {
         hfi_log("%s: %s", type, error.message);
 }
 
+int
+hfi_request_is_for_worker(const char *type) {
+    static const char *const types[] = {
+        "complete_request", "inspect_request",   "is_complete_request",
+        "history_request",  "comm_info_request", "comm_open",
+        "comm_msg",         "comm_close",        "debug_request"};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (strcmp(type, types[i]) == 0)
+            return 1;
+    return 0;
+}
+
 void
 hfi_request_send(hf_kernel *kernel, hfi_worker *worker, hfi_request *request) {
+    hfi_request_send_with(kernel, worker, request, NULL);
+}
+
+void
+hfi_request_send_with(hf_kernel *kernel, hfi_worker *worker, hfi_request *request,
+                      hfi_request_key *more) {
     const char *type = request->message.type;
     int executes = strcmp(type, "execute_request") == 0;
     int instruments = executes && kernel->cell.plan >= HFI_PLAN_IN_PROCESS;
-    int travels = executes && worker == kernel->home &&
-                  kernel->cell.verdict.travel.kind != HFI_TRAVEL_NONE;
     hfi_frame frame;
     begin_frame(kernel, &frame, request,
-                (executes ? 2u : 0) + (instruments ? 1u : 0) + (travels ? 1u : 0));
+                (executes ? 2u : 0) + (instruments ? 1u : 0) + (more != NULL ? 1u : 0));
     if (executes) {
         hfi_frame_add_text(&frame, "code", hfi_request_code(kernel, request));
         hfi_frame_add_integer(&frame, "execution_count", kernel->cell.number);
     }
     if (instruments)
         add_instrument(kernel, &frame);
-    if (travels)
-        hfi_timeline_write(kernel, &frame);
+    if (more != NULL)
+        more(kernel, &frame);
     send_frame(worker->control, &frame, type);
 }
 

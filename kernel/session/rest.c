@@ -1,7 +1,12 @@
-/* rest.c - what is done when nobody uses the notebook for half a minute.
+/* rest.c - what is done when nobody uses the notebook.
  *
- * First the home commits, also where that takes so long that it isn't done at once
- * (handover.c): what was deleted since the last commit is free only then.
+ * What plain cells changed is committed when nothing was to be done for 50 ms, so that
+ * the death of the main worker costs little. A commit that took long pauses this until
+ * an instrumented cell has waited for one: a person who types must not wait for a copy.
+ *
+ * When nobody uses the notebook for half a minute, first the home commits, also where
+ * that takes so long that it isn't done at once: what was deleted since
+ * the last commit is free only then.
  *
  * While cells run, freed memory of the arena keeps its pages, since fresh ones cost
  * half a second a gigabyte. A notebook that is left alone has no use for them: the home
@@ -26,8 +31,29 @@
 
 #include "workers/program.h"
 
+#define IDLE_DELAY_NS 50000000LL
 #define REST_SECONDS  30
 #define STRETCH_BYTES (16u << 20) /* a turn's checksums: a millisecond or two */
+
+/* ---- the idle commit ------------------------------------------------------------ */
+
+long long
+hfi_rest_commit_deadline_ns(const hf_kernel *kernel) {
+    if ((kernel->uncommitted == 0 && !kernel->owing) || kernel->idle_paused ||
+        kernel->home == NULL || kernel->cell.request != NULL ||
+        kernel->commit_id != 0 || kernel->queue.first != NULL)
+        return -1;
+    return kernel->idle_ns + IDLE_DELAY_NS;
+}
+
+void
+hfi_rest_commit(hf_kernel *kernel, long long now_ns) {
+    long long deadline = hfi_rest_commit_deadline_ns(kernel);
+    if (deadline >= 0 && now_ns >= deadline)
+        hfi_commits_ask(kernel, now_ns);
+}
+
+/* ---- the rest ------------------------------------------------------------------- */
 
 static long long
 delay_ns(void) {
@@ -97,7 +123,7 @@ hfi_rest(hf_kernel *kernel, long long now_ns) {
     if (kernel->rest == HFI_REST_AWAITED) {
         kernel->rest = HFI_REST_COMMITTED;
         if (kernel->uncommitted > 0 || kernel->owing) {
-            hfi_handover_ask_commit(kernel, now_ns);
+            hfi_commits_ask(kernel, now_ns);
             return;
         }
     }
@@ -110,11 +136,25 @@ hfi_rest(hf_kernel *kernel, long long now_ns) {
 }
 
 void
-hfi_rest_end(hf_kernel *kernel) {
+hfi_rest_used(hf_kernel *kernel) {
+    kernel->idle_ns = hfi_clock_ns();
+}
+
+/* A client asks for something. */
+static void
+end(hf_kernel *kernel) {
     if (kernel->rest == HFI_REST_AWAITED && kernel->idle_ns != 0)
         return;
     kernel->rest = HFI_REST_AWAITED;
     kernel->rest_left = 0;
     kernel->idle_ns = hfi_clock_ns();
     hfi_standby_wake(kernel);
+}
+
+void
+hfi_rest_hear(hf_kernel *kernel, const hfi_event *event) {
+    if (event->kind == HFI_EVENT_REQUEST_CAME)
+        end(kernel);
+    else if (event->kind == HFI_EVENT_CELL_OVER)
+        hfi_rest_used(kernel);
 }

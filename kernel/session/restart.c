@@ -85,7 +85,6 @@ hfi_restart_note(hf_kernel *kernel, hfi_end end) {
 static void
 start(hf_kernel *kernel) {
     hf_error error = HF_ERROR_INIT;
-    hfi_request *running = kernel->cell.request;
     kernel->restart.due_ns = 0;
     hf_status status =
         hfi_crew_start(kernel, kernel->restart.kind == HFI_START_BARE, &error);
@@ -96,10 +95,7 @@ start(hf_kernel *kernel) {
             fail(kernel, &error);
         hfi_restart_begin(kernel);
     } else if (!hfi_cell_is_in_worker(&kernel->cell)) {
-        kernel->cell.request =
-            NULL; /* nothing of the dead cell goes into the history */
-        hfi_crew_adopt(kernel, NULL);
-        kernel->cell.request = running;
+        hfi_crew_adopt(kernel, NULL, NULL); /* nothing of a dead cell */
     }
 }
 

@@ -23,7 +23,7 @@
  * useless: it is then still the newest state that is safe.
  *
  * Plain cells are protected by the same means where they follow each other so fast that
- * the idle commit (handover.c) doesn't come between. A fork and the page faults after
+ * the idle commit (rest.c) doesn't come between. A fork and the page faults after
  * it cost what several short cells cost, so it is made once they have run SHARE times
  * as long: 2 % of their time at most. So a crash costs the cell that died, and those
  * before it that together ran for less than SHARE times the cost of a fork.
@@ -96,7 +96,10 @@ hfi_rollback_made(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *m
 /* ---- plain cells ---------------------------------------------------------------- */
 
 void
-hfi_rollback_ran(hf_kernel *kernel, long long run_ns) {
+hfi_rollback_hear(hf_kernel *kernel, const hfi_event *event) {
+    if (event->kind != HFI_EVENT_CELL_FINISHED || !hfi_cell_is_in_main(&kernel->cell))
+        return;
+    long long run_ns = kernel->cell.ended_ns - kernel->cell.started_ns;
     kernel->rollback.cells++;
     if (run_ns > 0)
         kernel->rollback.run_ns += run_ns;
@@ -159,38 +162,38 @@ hfi_rollback_wake(hf_kernel *kernel) {
     return HFI_ROLLBACK_SUCCEEDS;
 }
 
-void
+int
 hfi_rollback_ready(hf_kernel *kernel) {
-    if (kernel->rollback.state == HFI_ROLLBACK_WAKING) {
-        succeed(kernel);
-        hfi_death_settled(kernel, HFI_ROLLBACK_SUCCEEDS);
-    }
+    if (kernel->rollback.state != HFI_ROLLBACK_WAKING)
+        return 0;
+    succeed(kernel);
+    return 1;
 }
 
 int
 hfi_rollback_replied(hf_kernel *kernel, const hfi_worker *worker,
-                     const msgpack_object *reply) {
+                     const msgpack_object *reply, hfi_rollback_outcome *ret_outcome) {
     hfi_rollback *rollback = &kernel->rollback;
     uint64_t generation = 0;
     hf_error error = HF_ERROR_INIT;
     if (rollback->state != HFI_ROLLBACK_WAKING || worker != rollback->worker ||
         hfi_map_integer(reply, "id", 0) != rollback->id)
         return 0;
-    hf_status status = hfi_handover_publish(kernel, reply, &generation, &error);
+    hf_status status = hfi_commits_publish(kernel, reply, &generation, &error);
     if (status != HF_OK)
         hfi_log("rollback: %s", error.message);
     else
-        hfi_handover_keep_declined(kernel, hfi_map_get(reply, "declined"));
-    hfi_rollback_end(kernel, status == HF_OK);
+        hfi_commits_keep_declined(kernel, hfi_map_get(reply, "declined"));
+    hfi_rollback_end(kernel);
+    *ret_outcome = status == HF_OK ? HFI_ROLLBACK_WAITS : HFI_ROLLBACK_FAILED;
     return 1;
 }
 
 void
-hfi_rollback_end(hf_kernel *kernel, int is_saved) {
+hfi_rollback_end(hf_kernel *kernel) {
     hfi_rollback *rollback = &kernel->rollback;
     if (rollback->worker->control != NULL)
         hfi_worker_release(rollback->worker, 1000);
     rollback->worker = NULL;
     rollback->state = HFI_ROLLBACK_NONE;
-    hfi_death_settled(kernel, is_saved ? HFI_ROLLBACK_WAITS : HFI_ROLLBACK_FAILED);
 }

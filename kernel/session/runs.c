@@ -63,9 +63,9 @@ is_recorded(const hf_kernel *kernel) {
     return verdict->kind == HFI_RUN_INSTRUMENTED && !verdict->isolated;
 }
 
-void
-hfi_runs_note(hf_kernel *kernel, const msgpack_object *reply, const char *outcome,
-              const hfi_textbuf *metadata) {
+static void
+note(hf_kernel *kernel, const msgpack_object *reply, const char *outcome,
+     const hfi_textbuf *metadata) {
     hfi_textbuf path = {0};
     hfi_part trace = reply != NULL ? hfi_map_part(reply, "trace")
                                    : hfi_textbuf_part(&kernel->cell.trace);
@@ -96,9 +96,19 @@ hfi_runs_note(hf_kernel *kernel, const msgpack_object *reply, const char *outcom
     json_array_append_new(kernel->runs, run);
 }
 
-void
-hfi_runs_tell(hf_kernel *kernel) {
+static void
+tell_all(hf_kernel *kernel) {
     size_t i;
     json_t *run;
     json_array_foreach(kernel->runs, i, run) tell(kernel, run);
+}
+
+void
+hfi_runs_hear(hf_kernel *kernel, const hfi_event *event) {
+    if (event->kind == HFI_EVENT_CELL_REPLIED)
+        note(kernel, event->map, event->failed ? "error" : "ok", event->metadata);
+    else if (event->kind == HFI_EVENT_CELL_DIED)
+        note(kernel, NULL, "died", NULL);
+    else if (event->kind == HFI_EVENT_MAIN_MADE)
+        tell_all(kernel);
 }

@@ -11,6 +11,8 @@
 #include "holdfast/store.h"
 #include "session/cell.h"
 #include "session/channels.h"
+#include "session/events.h"
+#include "wire/log.h"
 #include "workers/reaper.h"
 #include "workers/worker.h"
 
@@ -114,6 +116,7 @@ typedef struct hfi_handles {
 } hfi_handles;
 
 struct hf_kernel {
+    hfi_listener *const *listeners; /* NULL-terminated */
     hfi_connection connection;
     hfi_signer *signer;
     hfi_channels *channels;
@@ -190,9 +193,6 @@ struct hf_kernel {
 /* Functions with a kernel, a worker and a map handle one frame of the control protocol:
  * workers/protocol.h names them. */
 
-/* kernel.c */
-void hfi_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
 /* publish.c */
 void hfi_publish(hf_kernel *kernel, const char *type, hfi_part parent,
                  hfi_part content);
@@ -217,12 +217,14 @@ void hfi_reply_error(hf_kernel *kernel, const hfi_request *request, int silent,
 void hfi_send(hf_kernel *kernel, int channel, const hfi_request *request,
               const char *type, hfi_part content);
 
-/* dispatch.c */
+/* dispatch.c: what clients send */
+/* The next message of a channel as a request; NULL: none waits. */
+hfi_request *hfi_dispatch_receive(hf_kernel *kernel, int channel);
+/* Read the shell channel: into the queues of the main shell, of subshells and of cells'
+ * comms. */
 void hfi_dispatch_shell(hf_kernel *kernel);
-void hfi_dispatch_control(hf_kernel *kernel);
 void hfi_dispatch_stdin(hf_kernel *kernel);
-/* Answer what needs no worker; what nobody knows by an error. */
-void hfi_dispatch_answer(hf_kernel *kernel, const hfi_request *request);
+hfi_listener hfi_dispatch_hear;
 
 /* subshell.c */
 /* Create, delete and list; 0 where it asks for something else. */
@@ -230,8 +232,9 @@ int hfi_subshell_answer(hf_kernel *kernel, const hfi_request *request);
 /* A request of the shell channel that names a subshell, which owns it then; 0 where it
  * names none. */
 int hfi_subshell_take(hf_kernel *kernel, hfi_request *request);
-/* Start what can be started. */
-void hfi_subshell_next(hf_kernel *kernel);
+/* Start what can be started; `answer` does what needs no worker. */
+void hfi_subshell_next(hf_kernel *kernel,
+                       void (*answer)(hf_kernel *kernel, const hfi_request *request));
 /* 0 where it is no reply to a subshell's request. */
 int hfi_subshell_replied(hf_kernel *kernel, const msgpack_object *reply);
 /* A cell asks for input; the request that it belongs to, or NULL. */
@@ -239,35 +242,43 @@ const hfi_request *hfi_subshell_asks(hf_kernel *kernel, hfi_part id);
 /* 0 where no subshell waits for this input_reply. */
 int hfi_subshell_input(hf_kernel *kernel, const hfi_request *reply);
 void hfi_subshell_interrupt(hf_kernel *kernel);
-/* A home was made: give it the second channel, where the kernel has subshells. */
-void hfi_subshell_connect(hf_kernel *kernel);
+/* Gives a new main worker the second channel, if the kernel has subshells. */
+hfi_listener hfi_subshell_hear;
 /* The home is gone, and with it the threads. */
 void hfi_subshell_lose_home(hf_kernel *kernel);
 void hfi_subshell_fini(hf_kernel *kernel);
 
-/* execute.c */
-/* Answer the execute_requests of a queue that an error stops. */
-void hfi_execute_abort(hf_kernel *kernel, hfi_queue *queue);
-/* Whether a worker answers requests of this type, other than execute_request. */
-int hfi_execute_is_for_worker(const char *type);
+/* execute.c: one request after the other */
 /* Start what can be started. */
 void hfi_execute_next(hf_kernel *kernel);
-void hfi_execute_replied(hf_kernel *kernel, hfi_worker *worker,
-                         const msgpack_object *reply);
-int hfi_execute_is_error(hfi_part content);
-void hfi_execute_send_reply(hf_kernel *kernel, const hfi_request *request,
-                            const msgpack_object *reply, hfi_part metadata);
 void hfi_execute_interrupt(hf_kernel *kernel);
-void hfi_execute_started(hf_kernel *kernel, hfi_worker *worker,
+/* Read the control channel, and answer at once. */
+void hfi_execute_control(hf_kernel *kernel);
+/* Answer what needs no worker; what nobody knows by an error. */
+void hfi_execute_answer(hf_kernel *kernel, const hfi_request *request);
+
+/* replies.c: what a worker says of the request that it has */
+void hfi_replies_started(hf_kernel *kernel, hfi_worker *worker,
                          const msgpack_object *map);
-void hfi_execute_ended(hf_kernel *kernel, hfi_worker *worker,
+void hfi_replies_ended(hf_kernel *kernel, hfi_worker *worker,
                        const msgpack_object *map);
+void hfi_replies_replied(hf_kernel *kernel, hfi_worker *worker,
+                         const msgpack_object *reply);
+
+/* ends.c: how a request ends */
+int hfi_ends_is_error(hfi_part content);
+void hfi_ends_reply(hf_kernel *kernel, const hfi_request *request,
+                    const msgpack_object *reply, hfi_part metadata);
+/* Answer the execute_requests of a queue that an error stops. */
+void hfi_ends_abort(hf_kernel *kernel, hfi_queue *queue);
 /* End the running request, if any, with an error. */
-void hfi_execute_fail(hf_kernel *kernel, const char *name, const char *value);
+void hfi_ends_fail(hf_kernel *kernel, const char *name, const char *value);
 /* Its reply is out: what it used is shown, or it ends. */
-void hfi_execute_finish(hf_kernel *kernel, int error);
-/* Say "idle"; nothing runs then. */
-void hfi_execute_end(hf_kernel *kernel);
+void hfi_ends_finish(hf_kernel *kernel, int error);
+void hfi_ends_want_reports(hf_kernel *kernel, hfi_worker *worker,
+                           const msgpack_object *map);
+/* The report was made, or will not be: end the cell. 0: there was none to wait for. */
+int hfi_ends_report(hf_kernel *kernel);
 
 /* escalate.c: interrupts that aren't taken */
 /* The grace: `seconds`, or where 0 the environment's; negative: never. HF_E_INVALID. */
@@ -280,40 +291,47 @@ void hfi_escalate_taken(hf_kernel *kernel, hfi_worker *worker,
 void hfi_escalate_tick(hf_kernel *kernel, long long now_ns);
 long long hfi_escalate_deadline_ns(const hf_kernel *kernel);
 
-/* handover.c: the state's way from the home to a cell worker and back */
-void hfi_handover_ask_commit(hf_kernel *kernel, long long now_ns);
-void hfi_handover_keep_declined(hf_kernel *kernel, const msgpack_object *declined);
-void hfi_handover_committed(hf_kernel *kernel, const msgpack_object *reply);
-void hfi_handover_start_cell(hf_kernel *kernel);
-void hfi_handover_replied(hf_kernel *kernel, const msgpack_object *reply);
+/* commits.c: the main worker's commits, and what is published */
+/* For the cell that waits (COMMITTING), or for nobody. */
+void hfi_commits_ask(hf_kernel *kernel, long long now_ns);
+void hfi_commits_owe(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map);
 /* Publish what a worker's reply has prepared; HF_OK too where that is nothing. */
-HF_CHECK hf_status hfi_handover_publish(hf_kernel *kernel, const msgpack_object *reply,
-                                        uint64_t *ret_generation, hf_error *reterr);
+HF_CHECK hf_status hfi_commits_publish(hf_kernel *kernel, const msgpack_object *reply,
+                                       uint64_t *ret_generation, hf_error *reterr);
 /* End the running cell with a CommitError: what happened, and why. */
-void hfi_handover_fail(hf_kernel *kernel, const char *what, const hf_error *error);
-/* Whether this worker is a cell's that has to wait until the home has settled. */
-int hfi_handover_holds(const hf_kernel *kernel, const hfi_worker *worker);
+void hfi_commits_fail(hf_kernel *kernel, const char *what, const hf_error *error);
+void hfi_commits_keep_declined(hf_kernel *kernel, const msgpack_object *declined);
+
+/* handover.c: where a cell runs, and the state's way there and back */
+void hfi_handover_committed(hf_kernel *kernel, const msgpack_object *reply);
 void hfi_handover_settled(hf_kernel *kernel, hfi_worker *worker,
                           const msgpack_object *map);
-void hfi_handover_owes(hf_kernel *kernel, hfi_worker *worker,
-                       const msgpack_object *map);
+/* Whether this worker is a cell's that has to wait until the home has settled. */
+int hfi_handover_holds(const hf_kernel *kernel, const hfi_worker *worker);
+void hfi_handover_forked(hf_kernel *kernel, hfi_worker *worker,
+                         const msgpack_object *map);
+void hfi_handover_declined(hf_kernel *kernel, hfi_worker *worker,
+                           const msgpack_object *map);
+/* A cell worker gets the running cell; no process: the cell fails. */
+void hfi_handover_start_cell(hf_kernel *kernel);
+/* Of an instrumented cell, by a cell worker; by the main worker. */
+void hfi_handover_replied(hf_kernel *kernel, const msgpack_object *reply);
+void hfi_handover_replied_in_process(hf_kernel *kernel, const msgpack_object *reply);
 /* The cell worker is gone: nobody answers its comm messages any more. */
 void hfi_handover_forget_cell(hf_kernel *kernel);
-/* The same of one that lives: it is to leave. */
-void hfi_handover_release_cell(hf_kernel *kernel);
-/* A cell worker is there for the running cell, and gets its request. */
-void hfi_handover_send_cell(hf_kernel *kernel);
 /* An interrupt before the cell worker has started the cell. */
 void hfi_handover_cancel(hf_kernel *kernel);
-/* When nothing is to be done, let the home commit. */
-void hfi_handover_idle(hf_kernel *kernel, long long now_ns);
-long long hfi_handover_idle_deadline_ns(const hf_kernel *kernel);
 
 /* rest.c: giving memory back, and checksums, once nobody uses the notebook */
 void hfi_rest(hf_kernel *kernel, long long now_ns);
 long long hfi_rest_deadline_ns(const hf_kernel *kernel);
-/* A client asks for something. */
-void hfi_rest_end(hf_kernel *kernel);
+/* When nothing is to be done, let the main worker commit. */
+void hfi_rest_commit(hf_kernel *kernel, long long now_ns);
+long long hfi_rest_commit_deadline_ns(const hf_kernel *kernel);
+/* Something has just ended. */
+void hfi_rest_used(hf_kernel *kernel);
+/* A client's request ends the rest. */
+hfi_listener hfi_rest_hear;
 
 /* rollback.c: the main worker's sleeping fork */
 /* Have one made that holds the notebook as it is now: before the next request. */
@@ -322,30 +340,22 @@ void hfi_rollback_make(hf_kernel *kernel);
 void hfi_rollback_drop(hf_kernel *kernel);
 void hfi_rollback_made(hf_kernel *kernel, hfi_worker *worker,
                        const msgpack_object *map);
-/* A cell has run in the main worker, for so long. */
-void hfi_rollback_ran(hf_kernel *kernel, long long run_ns);
+/* Counts the cells that run in the main worker. */
+hfi_listener hfi_rollback_hear;
 /* Whether a plain cell is worth one. */
 int hfi_rollback_is_due(const hf_kernel *kernel);
 /* The main worker is dead, and nobody's any more. */
 hfi_rollback_outcome hfi_rollback_wake(hf_kernel *kernel);
-/* The fork that was woken says that it is ready. */
-void hfi_rollback_ready(hf_kernel *kernel);
-/* The fork's answer to its commit; 0 where the reply is another one's. */
+/* A fork that was woken says that it is ready, and is the main worker now; 0: it waits
+ * for nothing. */
+int hfi_rollback_ready(hf_kernel *kernel);
+/* The fork's answer to its commit, and what has come of it; 0: the reply is another
+ * one's. */
 int hfi_rollback_replied(hf_kernel *kernel, const hfi_worker *worker,
-                         const msgpack_object *reply);
+                         const msgpack_object *reply,
+                         hfi_rollback_outcome *ret_outcome);
 /* The fork that was to commit is done, or dead. */
-void hfi_rollback_end(hf_kernel *kernel, int is_saved);
-
-/* road.c: instrumented cells that the home runs, or a fork of it */
-/* Put the question into a commit's frame: four keys. */
-void hfi_road_ask(hf_kernel *kernel, hfi_frame *frame);
-/* Start the cell on the road that the answer names; its reason is kept for the client.
- */
-void hfi_road_start(hf_kernel *kernel, const msgpack_object *reply);
-void hfi_road_forked(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map);
-void hfi_road_declined(hf_kernel *kernel, hfi_worker *worker,
-                       const msgpack_object *map);
-void hfi_road_replied(hf_kernel *kernel, const msgpack_object *reply);
+void hfi_rollback_end(hf_kernel *kernel);
 
 /* timeline.c: the generations that are kept, undo and its like */
 /* `limit_bytes`: of what old generations alone may keep; 0: a share of the capacity. */
@@ -357,38 +367,23 @@ void hfi_timeline_note(hf_kernel *kernel);
 void hfi_timeline_forget(hf_kernel *kernel);
 /* The current generation was published: perhaps a step. `origin`: see hfi_step. */
 void hfi_timeline_published(hf_kernel *kernel, int64_t origin);
-/* Whether the running cell is a command that begins with a commit. */
-int hfi_timeline_wants_commit(const hf_kernel *kernel);
 /* The commit was made, and the home has settled: do the frontend's part of the command,
  * and hand the cell to the home. */
 void hfi_timeline_begin(hf_kernel *kernel);
-/* Put what the home is to know of it into the request: one key. */
-void hfi_timeline_write(const hf_kernel *kernel, hfi_frame *frame);
 /* The home's reply, which may have a commit; 0 where that failed, and the cell with it.
  */
 int hfi_timeline_replied(hf_kernel *kernel, const msgpack_object *reply);
-void hfi_timeline_end(hf_kernel *kernel); /* the cell has ended */
+/* The cell is over. */
+hfi_listener hfi_timeline_hear;
 
-/* perfreport.c: what each cell used, after it */
-void hfi_perfreport_configure(hf_kernel *kernel, hfi_worker *worker,
-                              const msgpack_object *map);
-/* The running cell was replied to: whether a report comes before its end. */
-int hfi_perfreport_begin(hf_kernel *kernel);
-/* The report was made, or will not be: end the cell. 0 where there was none to wait
- * for. */
-int hfi_perfreport_end(hf_kernel *kernel);
-
-/* trace.c: nothing is done where `trace`, the experiment's directory, is empty */
-void hfi_trace_show(hf_kernel *kernel, hfi_part trace);
-/* A cell's process says where it records, and what writes the trace should it die. */
-void hfi_trace_note(hf_kernel *kernel, const msgpack_object *started);
+/* trace.c: what becomes of the trace that a cell wrote */
+/* Shows where it is, and opens it. */
+hfi_listener hfi_trace_hear;
 void hfi_trace_forget(hf_kernel *kernel);
 /* The process is dead: have the trace of what it recorded written, and say where. */
 void hfi_trace_rescue(hf_kernel *kernel, hfi_textbuf *text);
 /* The experiment's directory, absolute. */
 void hfi_trace_path(const hf_kernel *kernel, hfi_part trace, hfi_textbuf *ret_path);
-/* In Vampir, where the running cell's verdict says so. */
-void hfi_trace_open(hf_kernel *kernel, hfi_part trace);
 
 /* handles.c: open files, sockets and pipes on their way */
 void hfi_handles_want(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map);
@@ -404,6 +399,12 @@ void hfi_handles_lose_home(hf_kernel *kernel);
 /* The code that a worker is to run for an execute_request. */
 hfi_part hfi_request_code(const hf_kernel *kernel, const hfi_request *request);
 void hfi_request_send(hf_kernel *kernel, hfi_worker *worker, hfi_request *request);
+/* The same with one key more. */
+typedef void hfi_request_key(const hf_kernel *kernel, hfi_frame *frame);
+void hfi_request_send_with(hf_kernel *kernel, hfi_worker *worker, hfi_request *request,
+                           hfi_request_key *more);
+/* Whether a worker answers requests of this type, other than execute_request. */
+int hfi_request_is_for_worker(const char *type);
 /* To a thread of the home's; `number` is the execution count. */
 void hfi_request_send_aside(hf_kernel *kernel, hfi_control *channel,
                             hfi_request *request, const char *subshell,
@@ -425,33 +426,21 @@ void hfi_progress_tick(hf_kernel *kernel, long long now_ns);
  * members of the message's "data". */
 void hfi_progress_replace(hf_kernel *kernel, hfi_part data, const char *kind);
 /* That part of the hand-over is over. */
-void hfi_progress_end(hf_kernel *kernel);
+hfi_listener hfi_progress_hear;
 
 /* summary.c: the line below an instrumented cell */
-void hfi_summary_show(hf_kernel *kernel, const msgpack_object *reply);
+hfi_listener hfi_summary_hear;
 
-/* runs.c: what the home knows of the instrumented cells that ran */
-/* One has: its reply, or NULL where it died, and what the client was told it cost. */
-void hfi_runs_note(hf_kernel *kernel, const msgpack_object *reply, const char *outcome,
-                   const hfi_textbuf *metadata);
-/* A home was made: tell it of all. */
-void hfi_runs_tell(hf_kernel *kernel);
+/* runs.c: what the main worker knows of the instrumented cells that ran */
+hfi_listener hfi_runs_hear;
 
 /* observe.c: the frontend's part in the monitor; nothing fails */
 void hfi_observe_init(hf_kernel *kernel);
 void hfi_observe_fini(hf_kernel *kernel);
-void hfi_observe_forked(hf_kernel *kernel, const hfi_worker *worker);
-/* A worker that ran a cell is released; NULL is fine. */
-void hfi_observe_leaving(hf_kernel *kernel, const hfi_worker *worker);
-/* The template's "exited". */
-void hfi_observe_exited(hf_kernel *kernel, pid_t pid, const msgpack_object *map);
-/* The running cell begins; its code began or has ended; the request ends. */
-void hfi_observe_started(hf_kernel *kernel, const hfi_worker *worker,
-                         const msgpack_object *map);
+/* Processes and cells, for the monitor's log. */
+hfi_listener hfi_observe_hear;
 void hfi_observe_began(hf_kernel *kernel, hfi_worker *worker,
                        const msgpack_object *map);
-void hfi_observe_ended(hf_kernel *kernel, const msgpack_object *map);
-void hfi_observe_finished(hf_kernel *kernel, int failed);
 void hfi_observe_asked(hf_kernel *kernel, hfi_worker *worker,
                        const msgpack_object *map);
 
@@ -472,11 +461,13 @@ long long hfi_crew_ready_ns(void);
 void hfi_crew_tell_home(hf_kernel *kernel, hfi_frame *frame);
 /* The process that has the request that runs, or will run it; NULL: none has. */
 hfi_worker *hfi_crew_at_work(const hf_kernel *kernel);
-void hfi_crew_adopt(hf_kernel *kernel, const msgpack_object *report);
+/* The main worker binds what was published; `cell`: whose state it is, or NULL. */
+void hfi_crew_adopt(hf_kernel *kernel, const hfi_cell *cell,
+                    const msgpack_object *report);
 /* Where the home is; where that can't be known, where the frontend is. */
 void hfi_crew_directory(const hf_kernel *kernel, char *ret_path, size_t size);
-/* Deaths and deadlines. */
-void hfi_crew_tick(hf_kernel *kernel, long long now_ns);
+/* Read all of what it has written to its pipes. */
+void hfi_crew_drain(hf_kernel *kernel, hfi_worker *worker);
 long long hfi_crew_deadline_ns(const hf_kernel *kernel);
 /* The header under which a worker's output is shown. */
 hfi_part hfi_crew_parent(const hf_kernel *kernel, const hfi_worker *worker);
@@ -516,7 +507,8 @@ void hfi_standby_import(hf_kernel *kernel, hfi_worker *worker,
 void hfi_standby_know(hf_kernel *kernel, const msgpack_object *modules);
 
 /* death.c */
-void hfi_death_of(hf_kernel *kernel, hfi_worker *worker);
+/* Let time pass for all workers: their output, deadlines, and deaths. */
+void hfi_death_tick(hf_kernel *kernel, long long now_ns);
 /* What the rollback of the dead main worker has come to, which was waited for. */
 void hfi_death_settled(hf_kernel *kernel, hfi_rollback_outcome outcome);
 void hfi_death_of_template(hf_kernel *kernel);
@@ -566,6 +558,7 @@ int hfi_quarantine_note(hf_kernel *kernel, const hfi_worker *worker, int is_late
 /* inbox.c */
 void hfi_inbox_read_template(hf_kernel *kernel);
 void hfi_inbox_read(hf_kernel *kernel, hfi_worker *worker);
-void hfi_inbox_drain(hf_kernel *kernel, hfi_worker *worker);
+/* Reads a worker that somebody has to know more of. */
+hfi_listener hfi_inbox_hear;
 
 #endif

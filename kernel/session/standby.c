@@ -126,7 +126,10 @@ hfi_standby_take(hf_kernel *kernel, int fresh) {
     kernel->standby_failures = 0; /* the user asks: worth another try */
     for (size_t i = kernel->standby_count; i-- > 0;) {
         hfi_worker *at = kernel->standby[i];
-        hfi_inbox_read(kernel, at); /* it may have died since the loop last looked */
+        hfi_tell(kernel,
+                 &(hfi_event){
+                     .kind = HFI_EVENT_WORKER_LOOKED_AT,
+                     .worker = at}); /* it may have died since the loop last looked */
         if (at->silent || at->exited)
             continue;
         if (at->ready || (!fresh && (chosen == NULL || !chosen->ready)))

@@ -66,10 +66,10 @@ finish(hf_kernel *kernel, hfi_subshell *subshell, int error) {
     subshell->running = NULL;
     subshell->input_wanted = 0;
     if (stop)
-        hfi_dispatch_shell(kernel); /* as in the main shell */
+        hfi_tell(kernel, &(hfi_event){.kind = HFI_EVENT_CELL_STOPS_QUEUE});
     hfi_publish_status(kernel, request->message.header, "idle");
     if (stop)
-        hfi_execute_abort(kernel, &subshell->queue);
+        hfi_ends_abort(kernel, &subshell->queue);
     hfi_request_close(request);
 }
 
@@ -214,7 +214,7 @@ begin_cell(hf_kernel *kernel, hfi_subshell *subshell) {
         fail(kernel, subshell, "ProtocolError", "an execute_request without code");
         return;
     }
-    hfi_rest_end(kernel);
+    hfi_tell(kernel, &(hfi_event){.kind = HFI_EVENT_REQUEST_CAME});
     if (!subshell->silent) {
         hfi_publish_input(kernel, message->header, code, number);
         if (!json_is_false(json_object_get(message->body, "store_history")))
@@ -225,7 +225,8 @@ begin_cell(hf_kernel *kernel, hfi_subshell *subshell) {
 }
 
 static void
-begin(hf_kernel *kernel, hfi_subshell *subshell) {
+begin(hf_kernel *kernel, hfi_subshell *subshell,
+      void (*answer)(hf_kernel *kernel, const hfi_request *request)) {
     const hfi_message *message = &subshell->running->message;
     hfi_publish_status(kernel, message->header, "busy");
     if (message->fault[0] != '\0') {
@@ -233,11 +234,11 @@ begin(hf_kernel *kernel, hfi_subshell *subshell) {
         fail(kernel, subshell, "ProtocolError", message->fault);
     } else if (is_cell(subshell->running)) {
         begin_cell(kernel, subshell);
-    } else if (hfi_execute_is_for_worker(message->type)) {
+    } else if (hfi_request_is_for_worker(message->type)) {
         hfi_request_send_aside(kernel, kernel->aside, subshell->running, subshell->id,
                                0);
     } else {
-        hfi_dispatch_answer(kernel, subshell->running);
+        answer(kernel, subshell->running);
         finish(kernel, subshell, 0);
     }
 }
@@ -256,7 +257,8 @@ drop_deleted(hf_kernel *kernel) {
 }
 
 void
-hfi_subshell_next(hf_kernel *kernel) {
+hfi_subshell_next(hf_kernel *kernel,
+                  void (*answer)(hf_kernel *kernel, const hfi_request *request)) {
     hf_status status;
     hf_error error = HF_ERROR_INIT;
     if (kernel->aside == NULL)
@@ -266,7 +268,7 @@ hfi_subshell_next(hf_kernel *kernel) {
         hfi_log("subshells: %s", error.message);
     for (hfi_subshell *at = kernel->subshells; at != NULL; at = at->next)
         while (at->running == NULL && (at->running = hfi_queue_pop(&at->queue)) != NULL)
-            begin(kernel, at);
+            begin(kernel, at, answer);
     drop_deleted(kernel);
 }
 
@@ -279,18 +281,18 @@ hfi_subshell_replied(hf_kernel *kernel, const msgpack_object *reply) {
     if (at == NULL)
         return 0;
     int cell = is_cell(at->running);
-    hfi_execute_send_reply(kernel, at->running, reply, hfi_map_part(reply, "metadata"));
+    hfi_ends_reply(kernel, at->running, reply, hfi_map_part(reply, "metadata"));
     kernel->uncommitted += cell;
-    kernel->idle_ns = hfi_clock_ns();
-    finish(kernel, at, cell && hfi_execute_is_error(hfi_map_part(reply, "content")));
+    hfi_rest_used(kernel);
+    finish(kernel, at, cell && hfi_ends_is_error(hfi_map_part(reply, "content")));
     return 1;
 }
 
 /* ---- homes, input, interrupts, the end
  * ------------------------------------------------- */
 
-void
-hfi_subshell_connect(hf_kernel *kernel) {
+static void
+open_aside(hf_kernel *kernel) {
     int fds[2];
     hfi_frame frame;
     hf_error error = HF_ERROR_INIT;
@@ -308,6 +310,12 @@ hfi_subshell_connect(hf_kernel *kernel) {
     }
     if (status != HF_OK)
         hfi_log("subshells: %s", error.message);
+}
+
+void
+hfi_subshell_hear(hf_kernel *kernel, const hfi_event *event) {
+    if (event->kind == HFI_EVENT_MAIN_MADE)
+        open_aside(kernel);
 }
 
 const hfi_request *

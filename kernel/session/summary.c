@@ -123,8 +123,8 @@ write_hand_over(hfi_textbuf *text, const hf_kernel *kernel,
     }
 }
 
-void
-hfi_summary_show(hf_kernel *kernel, const msgpack_object *reply) {
+static void
+show(hf_kernel *kernel, const msgpack_object *reply) {
     const msgpack_object *report = hfi_map_get(reply, "report");
     hfi_textbuf first = {0}, rest = {0}, content = {0}, text = {0};
     if (hfi_map_part(reply, "trace").size == 0 || !hfi_map_flag(report, "verdict"))
@@ -150,4 +150,10 @@ hfi_summary_show(hf_kernel *kernel, const msgpack_object *reply) {
     hfi_textbuf_fini(&rest);
     hfi_textbuf_fini(&content);
     hfi_textbuf_fini(&text);
+}
+
+void
+hfi_summary_hear(hf_kernel *kernel, const hfi_event *event) {
+    if (event->kind == HFI_EVENT_CELL_COLLECTED && !event->failed)
+        show(kernel, event->map);
 }

@@ -186,6 +186,45 @@ hfi_timeline_fini(hf_kernel *kernel) {
     hfi_textbuf_fini(&kernel->timeline.cells);
 }
 
+/* ---- what the home is told ------------------------------------------------------- */
+
+static void
+write_step(hfi_frame *frame, const hfi_step *step) {
+    hf_generation name;
+    char key[24];
+    hf_snapshot_export(step->snapshot, &name);
+    snprintf(key, sizeof key, "%lld", (long long)step->generation);
+    hfi_frame_add_map(frame, key, 4);
+    hfi_frame_add_integer(frame, "unix_ns", step->unix_ns);
+    hfi_frame_add_integer(frame, "origin", step->origin);
+    hfi_frame_add_text(frame, "cells", hfi_textbuf_part(&step->cells));
+    hfi_frame_add_bytes(frame, "name", hfi_part_of(&name, sizeof name));
+}
+
+static void
+write_travel(const hf_kernel *kernel, hfi_frame *frame) {
+    const hfi_timeline *line = &kernel->timeline;
+    const hfi_travel *travel = &kernel->cell.verdict.travel;
+    const char *name;
+    json_t *reason;
+    hfi_frame_add_map(frame, "travel", 11);
+    hfi_frame_add_text(frame, "kind", hfi_part_text(hfi_travel_name(travel->kind)));
+    hfi_frame_add_integer(frame, "from", travel->from);
+    hfi_frame_add_integer(frame, "to", travel->to);
+    hfi_frame_add_integer(frame, "target", line->target);
+    hfi_frame_add_integer(frame, "kept_bytes", (int64_t)line->kept_bytes);
+    hfi_frame_add_integer(frame, "limit_bytes", (int64_t)line->limit_bytes);
+    hfi_frame_add_integer(frame, "dropped", line->dropped);
+    hfi_frame_add_text(frame, "undone", hfi_textbuf_part(&line->undone));
+    hfi_frame_add_text(frame, "pending", hfi_textbuf_part(&line->cells));
+    hfi_frame_add_map(frame, "declined", json_object_size(line->target_declined));
+    json_object_foreach(line->target_declined, name, reason)
+        hfi_frame_add_text(frame, name, hfi_part_text(json_string_value(reason)));
+    hfi_frame_add_map(frame, "steps", line->count);
+    for (size_t i = 0; i < line->count; i++)
+        write_step(frame, &line->steps[i]);
+}
+
 /* ---- ways back --------------------------------------------------------------------
  */
 
@@ -227,7 +266,7 @@ fail(hf_kernel *kernel, const char *sentence) {
                  "history)",
                  sentence, (long long)line->steps[0].generation,
                  (long long)line->steps[line->count - 1].generation);
-    hfi_execute_fail(kernel, "HistoryError", text);
+    hfi_ends_fail(kernel, "HistoryError", text);
 }
 
 static hf_status
@@ -265,7 +304,7 @@ go_to(hf_kernel *kernel, const hfi_step *step) {
     line->target_declined = json_incref(step->declined);
     int64_t origin = origin_of(line, step);
     if (publish_step(kernel, step->snapshot, &generation, &error) != HF_OK) {
-        hfi_execute_fail(kernel, "HistoryError", error.message);
+        hfi_ends_fail(kernel, "HistoryError", error.message);
         return 0;
     }
     tell_home(kernel, generation, 1);
@@ -313,12 +352,6 @@ check_diff(hf_kernel *kernel, const hfi_travel *travel) {
     return 1;
 }
 
-int
-hfi_timeline_wants_commit(const hf_kernel *kernel) {
-    hfi_travel_kind kind = kernel->cell.verdict.travel.kind;
-    return kind >= HFI_TRAVEL_UNDO && kind <= HFI_TRAVEL_LOAD;
-}
-
 void
 hfi_timeline_begin(hf_kernel *kernel) {
     const hfi_travel *travel = &kernel->cell.verdict.travel;
@@ -341,11 +374,11 @@ hfi_timeline_begin(hf_kernel *kernel) {
     kernel->cell.plan = HFI_PLAN_PLAIN;
     hfi_cell_move(&kernel->cell, HFI_CELL_STARTING);
     kernel->cell.sent_ns = hfi_clock_ns();
-    hfi_request_send(kernel, kernel->home, kernel->cell.request);
+    hfi_request_send_with(kernel, kernel->home, kernel->cell.request, write_travel);
 }
 
-void
-hfi_timeline_end(hf_kernel *kernel) {
+static void
+end(hf_kernel *kernel) {
     hfi_timeline *line = &kernel->timeline;
     if (kernel->cell.verdict.travel.kind == HFI_TRAVEL_NONE)
         return;
@@ -362,11 +395,11 @@ hfi_timeline_replied(hf_kernel *kernel, const msgpack_object *reply) {
     uint64_t generation = 0;
     if (hfi_map_part(reply, "prepared").size == 0)
         return 1;
-    if (hfi_handover_publish(kernel, reply, &generation, &error) != HF_OK) {
-        hfi_handover_fail(kernel,
-                          "nothing was loaded, the notebook's variables are as they "
-                          "were before the cell",
-                          &error);
+    if (hfi_commits_publish(kernel, reply, &generation, &error) != HF_OK) {
+        hfi_commits_fail(kernel,
+                         "nothing was loaded, the notebook's variables are as they "
+                         "were before the cell",
+                         &error);
         return 0;
     }
     tell_home(kernel, generation, 0);
@@ -374,41 +407,8 @@ hfi_timeline_replied(hf_kernel *kernel, const msgpack_object *reply) {
     return 1;
 }
 
-/* ---- what the home is told ------------------------------------------------------- */
-
-static void
-write_step(hfi_frame *frame, const hfi_step *step) {
-    hf_generation name;
-    char key[24];
-    hf_snapshot_export(step->snapshot, &name);
-    snprintf(key, sizeof key, "%lld", (long long)step->generation);
-    hfi_frame_add_map(frame, key, 4);
-    hfi_frame_add_integer(frame, "unix_ns", step->unix_ns);
-    hfi_frame_add_integer(frame, "origin", step->origin);
-    hfi_frame_add_text(frame, "cells", hfi_textbuf_part(&step->cells));
-    hfi_frame_add_bytes(frame, "name", hfi_part_of(&name, sizeof name));
-}
-
 void
-hfi_timeline_write(const hf_kernel *kernel, hfi_frame *frame) {
-    const hfi_timeline *line = &kernel->timeline;
-    const hfi_travel *travel = &kernel->cell.verdict.travel;
-    const char *name;
-    json_t *reason;
-    hfi_frame_add_map(frame, "travel", 11);
-    hfi_frame_add_text(frame, "kind", hfi_part_text(hfi_travel_name(travel->kind)));
-    hfi_frame_add_integer(frame, "from", travel->from);
-    hfi_frame_add_integer(frame, "to", travel->to);
-    hfi_frame_add_integer(frame, "target", line->target);
-    hfi_frame_add_integer(frame, "kept_bytes", (int64_t)line->kept_bytes);
-    hfi_frame_add_integer(frame, "limit_bytes", (int64_t)line->limit_bytes);
-    hfi_frame_add_integer(frame, "dropped", line->dropped);
-    hfi_frame_add_text(frame, "undone", hfi_textbuf_part(&line->undone));
-    hfi_frame_add_text(frame, "pending", hfi_textbuf_part(&line->cells));
-    hfi_frame_add_map(frame, "declined", json_object_size(line->target_declined));
-    json_object_foreach(line->target_declined, name, reason)
-        hfi_frame_add_text(frame, name, hfi_part_text(json_string_value(reason)));
-    hfi_frame_add_map(frame, "steps", line->count);
-    for (size_t i = 0; i < line->count; i++)
-        write_step(frame, &line->steps[i]);
+hfi_timeline_hear(hf_kernel *kernel, const hfi_event *event) {
+    if (event->kind == HFI_EVENT_CELL_OVER)
+        end(kernel);
 }

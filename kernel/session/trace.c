@@ -21,8 +21,8 @@
 
 #define RESCUE_MS 10000
 
-void
-hfi_trace_show(hf_kernel *kernel, hfi_part trace) {
+static void
+show(hf_kernel *kernel, hfi_part trace) {
     hfi_textbuf text = {0};
     if (trace.size == 0)
         return;
@@ -39,8 +39,8 @@ note(hfi_textbuf *text, hfi_part part) {
     hfi_textbuf_append(text, part.data, part.size);
 }
 
-void
-hfi_trace_note(hf_kernel *kernel, const msgpack_object *started) {
+static void
+note_recording(hf_kernel *kernel, const msgpack_object *started) {
     note(&kernel->cell.trace, hfi_map_part(started, "trace"));
     note(&kernel->cell.guardian, hfi_map_part(started, "guardian"));
 }
@@ -86,8 +86,8 @@ hfi_trace_path(const hf_kernel *kernel, hfi_part trace, hfi_textbuf *ret_path) {
     hfi_textbuf_append(ret_path, text, trace.size);
 }
 
-void
-hfi_trace_open(hf_kernel *kernel, hfi_part trace) {
+static void
+open_it(hf_kernel *kernel, hfi_part trace) {
     if (trace.size == 0 || !kernel->cell.verdict.launch_vampir)
         return;
     hfi_textbuf path = {0}, text = {0};
@@ -113,4 +113,18 @@ hfi_trace_open(hf_kernel *kernel, hfi_part trace) {
                        kernel->cell.request->message.header, hfi_textbuf_part(&text));
     hfi_textbuf_fini(&path);
     hfi_textbuf_fini(&text);
+}
+
+void
+hfi_trace_hear(hf_kernel *kernel, const hfi_event *event) {
+    hfi_part trace = hfi_map_part(event->map, "trace");
+    if (event->kind == HFI_EVENT_CELL_STARTED) {
+        note_recording(kernel, event->map);
+    } else if (event->kind == HFI_EVENT_CELL_COLLECTED) {
+        show(kernel, trace);
+        if (!event->failed)
+            open_it(kernel, trace);
+    } else if (event->kind == HFI_EVENT_CELL_OVER) {
+        hfi_trace_forget(kernel);
+    }
 }

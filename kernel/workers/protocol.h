@@ -45,7 +45,7 @@
       "[bin]",                                                                         \
       "A Jupyter message, which is published as it is; `channel` is `iopub`. Without " \
       "`parent` it belongs to the request that the worker runs.")                      \
-    X(WORKER, reply, hfi_execute_replied, 0,                                           \
+    X(WORKER, reply, hfi_replies_replied, 0,                                           \
       "id: int, content?: bin, metadata?: bin, buffers?: [bin], report?: Report, "     \
       "prepared?: bin, trace?: str, declined?: {str: str}, road?: str, road_reason?: " \
       "str, home?: bool",                                                              \
@@ -64,7 +64,7 @@
       "an execute_request with allow_stdin runs.")                                     \
     X(WORKER, ready, on_ready, 0, "version: int, pid: int",                            \
       "The worker can serve requests. A fork that runs one cell says nothing.")        \
-    X(WORKER, started, hfi_execute_started, 0,                                         \
+    X(WORKER, started, hfi_replies_started, 0,                                         \
       "id: int, begin: Moment, trace?: str, guardian?: str",                           \
       "An execute_request has begun, and SIGINT belongs to the cell from now on: the " \
       "frontend sends none before. A recording lies in the directory `trace`; the "    \
@@ -72,7 +72,7 @@
     X(WORKER, began, hfi_observe_began, 0, "id: int, begin: Moment",                   \
       "The code of the cell begins, after what IPython does before it. From a "        \
       "process that may not come to the cell's end.")                                  \
-    X(WORKER, ended, hfi_execute_ended, 0, "id: int, begin?: Moment, end: Moment",     \
+    X(WORKER, ended, hfi_replies_ended, 0, "id: int, begin?: Moment, end: Moment",     \
       "The code of the cell has ended; what is saved comes after it.")                 \
     X(WORKER, interrupted, hfi_escalate_taken, 0, "id: int",                           \
       "A SIGINT has become an exception in this request. A worker that doesn't say "   \
@@ -89,23 +89,23 @@
       "action: str, interval_ns?: int, weigh?: bool",                                  \
       "`open`, `start` or `stop` the samples of the monitor, with PSS and USS if "     \
       "`weigh`. Answered by `monitor`.")                                               \
-    X(WORKER, perfreports, hfi_perfreport_configure, 0,                                \
+    X(WORKER, perfreports, hfi_ends_want_reports, 0,                                   \
       "on: bool, level?: str, text?: bool",                                            \
       "From now on what each cell used is shown after it, or no more.")                \
     X(MAIN, settled, hfi_handover_settled, 0, "generation: int",                       \
       "The main worker holds what was published, or couldn't. Until then the "         \
       "frontend doesn't read the cell worker's channel.")                              \
-    X(MAIN, owes, hfi_handover_owes, 0, "",                                            \
+    X(MAIN, owes, hfi_commits_owe, 0, "",                                              \
       "A commit or an adoption left out bytes of lent memory: a durable commit is to " \
       "write them.")                                                                   \
     X(MAIN, protected, hfi_rollback_made, 0,                                           \
       "id: int, pid: int, seconds?: real, obstacle?: str, error?: str",                \
       "Answers `protect`. With an obstacle the fork can't be the main worker, and "    \
       "will commit instead. `pid` 0: there is none, because of `error`.")              \
-    X(MAIN, forked, hfi_road_forked, 0, "id: int, pid: int, error?: str",              \
+    X(MAIN, forked, hfi_handover_forked, 0, "id: int, pid: int, error?: str",          \
       "Answers `fork`. `pid` 0: a cell worker has to run the cell, because of "        \
       "`error`.")                                                                      \
-    X(CELL, declined, hfi_road_declined, 0, "reason: str",                             \
+    X(CELL, declined, hfi_handover_declined, 0, "reason: str",                         \
       "Instead of `started`: only a process that starts anew can run this cell.")      \
     X(ASSISTANT, debug, hfi_assistant_connect, 0, "waits: int",                        \
       "Connect the debugger with the main worker.")                                    \

@@ -227,15 +227,15 @@ pass_time(hf_kernel *kernel, long long seconds) {
     hfi_publish_missed(kernel);
     hfi_escalate_tick(kernel, now_ns);
     hfi_quarantine_tick(kernel, now_ns);
-    hfi_crew_tick(kernel, now_ns);
+    hfi_death_tick(kernel, now_ns);
     hfi_progress_tick(kernel, now_ns);
     if (!kernel->stopping) {
         hfi_execute_next(kernel);
-        hfi_subshell_next(kernel);
+        hfi_subshell_next(kernel, hfi_execute_answer);
     }
     hfi_standby_tick(kernel, now_ns);
     hfi_assistant_tick(kernel, now_ns);
-    hfi_handover_idle(kernel, now_ns);
+    hfi_rest_commit(kernel, now_ns);
     hfi_rest(kernel, now_ns);
 }
 
