@@ -148,6 +148,7 @@ TESTED_BY = {
     "tests/kernel/test_handles.py": "bindings/holdfast/codecs/connections.py",
     "tests/kernel/test_interrupt.py": "kernel/session/escalate.c",
     "tests/kernel/test_handover.py": "kernel/session/commits.c",
+    "tests/kernel/test_widgets.py": "kernel/session/comms.c bindings/holdfast/codecs/widgets.py",
     "tests/kernel/test_perfreport.py": "kernel/session/ends.c",
     "tests/kernel/test_execute.py": "kernel/session/events.c kernel/session/replies.c",
     "tests/kernel/test_kernel.py": "kernel/wire/log.c",
@@ -155,7 +156,6 @@ TESTED_BY = {
     "tests/kernel/test_sha256.c": "kernel/wire/sha256_x86.c",
     "tests/kernel/test_takeup.py": "kernel/workers/reaper.c",
     "tests/kernel/test_lending.py": "bindings/holdfast/codecs/lending.py",
-    "tests/kernel/test_widgets.py": "bindings/holdfast/codecs/widgets.py",
     "tests/bindings/test_codecs.py": "bindings/src/codec_plugin.c",
     "tests/bindings/test_loggers.py": "bindings/holdfast/codecs/log_handlers.py",
     "tests/bindings/test_profile.py": """

@@ -77,3 +77,11 @@ hfi_cell_goes_back(const hfi_cell *cell) {
     hfi_travel_kind kind = cell->verdict.travel.kind;
     return kind >= HFI_TRAVEL_UNDO && kind <= HFI_TRAVEL_LOAD;
 }
+
+hfi_part
+hfi_cell_code(const hfi_cell *cell) {
+    json_t *code = json_object_get(cell->request->message.body, "code");
+    if (cell->verdict.code != NULL)
+        return hfi_part_of(cell->verdict.code, cell->verdict.code_length);
+    return hfi_part_of(json_string_value(code), json_string_length(code));
+}

@@ -28,6 +28,8 @@
 #ifndef HFI_CELL_H
 #define HFI_CELL_H
 
+#include <jansson.h>
+
 #include "holdfast/kernel.h"
 #include "commands/command.h"
 #include "session/queue.h"
@@ -135,6 +137,8 @@ int hfi_cell_can_move(hfi_cell_state from, hfi_cell_state to);
 /* The one way to change the state; asserts that the table has it. */
 void hfi_cell_move(hfi_cell *cell, hfi_cell_state to);
 
+/* The code that a worker is to run for an execute_request; borrowed. */
+hfi_part hfi_cell_code(const hfi_cell *cell);
 /* Whether the request is an execute_request. */
 int hfi_cell_is_execution(const hfi_cell *cell);
 /* Whether the cell is a line of %holdfast that begins with a commit: undo, checkout,

@@ -12,12 +12,43 @@
  * objects: it is asked with the commit. So the question costs no turn of its own, and a
  * cell that runs in-process saves nothing. One thread.
  */
-#include "session/session.h"
+#include "session/commits.h"
 
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "session/crew.h"
+#include "session/ends.h"
+#include "workers/program.h"
+
+struct hfi_commits {
+    long long id;       /* of the one that the main worker makes; 0: none */
+    long long asked_ns; /* when it was asked for */
+    int64_t settling;   /* generation that the main worker has yet to hold; 0: none */
+    json_t *declined;   /* name: reason, of the last commit */
+    long long uncommitted; /* plain cells since */
+    int owing;             /* the main worker holds what no commit has the bytes of */
+};
+
+hf_status
+hfi_commits_create(hf_kernel *kernel, hf_error *reterr) {
+    kernel->commits = calloc(1, sizeof *kernel->commits);
+    if (kernel->commits != NULL)
+        kernel->commits->declined = json_object();
+    return kernel->commits != NULL && kernel->commits->declined != NULL
+               ? HF_OK
+               : hf_error_set(reterr, HF_E_NOMEM, "no memory");
+}
+
+void
+hfi_commits_close(hf_kernel *kernel) {
+    if (kernel->commits != NULL)
+        json_decref(kernel->commits->declined);
+    free(kernel->commits);
+    kernel->commits = NULL;
+}
 
 /* ---- asking --------------------------------------------------------------------- */
 
@@ -25,7 +56,7 @@
 static void
 ask_where(hf_kernel *kernel, hfi_frame *frame) {
     const char *chosen = kernel->cell.verdict.road;
-    hfi_frame_add_text(frame, "code", hfi_request_code(kernel, kernel->cell.request));
+    hfi_frame_add_text(frame, "code", hfi_cell_code(&kernel->cell));
     hfi_frame_add_text(frame, "cell_road", hfi_part_text(chosen != NULL ? chosen : ""));
     hfi_frame_add_text(frame, "road", hfi_part_text(kernel->road));
     hfi_frame_add_flag(frame, "isolated", kernel->cell.verdict.isolated);
@@ -38,13 +69,13 @@ hfi_commits_ask(hf_kernel *kernel, long long now_ns) {
     int travels = waits && hfi_cell_goes_back(&kernel->cell);
     int asks = waits && !travels;
     int durable = !waits || travels;
-    kernel->commit_id = ++kernel->next_id;
-    kernel->commit_ns = now_ns;
+    kernel->commits->id = ++kernel->next_id;
+    kernel->commits->asked_ns = now_ns;
     hfi_frame_init(&frame, "commit", asks ? 6 : 2);
-    hfi_frame_add_integer(&frame, "id", kernel->commit_id);
+    hfi_frame_add_integer(&frame, "id", kernel->commits->id);
     hfi_frame_add_flag(&frame, "durable", durable);
     if (durable)
-        kernel->owing = 0;
+        kernel->commits->owing = 0;
     if (asks)
         ask_where(kernel, &frame);
     hfi_crew_tell_home(kernel, &frame);
@@ -54,7 +85,7 @@ void
 hfi_commits_owe(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
     (void)worker;
     (void)map;
-    kernel->owing = 1;
+    kernel->commits->owing = 1;
 }
 
 /* ---- publishing ----------------------------------------------------------------- */
@@ -109,7 +140,7 @@ hfi_commits_fail(hf_kernel *kernel, const char *what, const hf_error *error) {
 
 void
 hfi_commits_keep_declined(hf_kernel *kernel, const msgpack_object *declined) {
-    json_object_clear(kernel->declined);
+    json_object_clear(kernel->commits->declined);
     if (declined == NULL || declined->type != MSGPACK_OBJECT_MAP)
         return;
     for (uint32_t i = 0; i < declined->via.map.size; i++) {
@@ -118,9 +149,64 @@ hfi_commits_keep_declined(hf_kernel *kernel, const msgpack_object *declined) {
         char *key = strndup(name.data, name.size);
         json_t *value = json_stringn(reason.data, reason.size);
         if (key != NULL && value != NULL)
-            (void)json_object_set_new(kernel->declined, key, value);
+            (void)json_object_set_new(kernel->commits->declined, key, value);
         else
             json_decref(value);
         free(key);
     }
+}
+
+/* ---- what is known of it --------------------------------------------------------- */
+
+long long
+hfi_commits_pending(const hf_kernel *kernel) {
+    return kernel->commits->id;
+}
+
+long long
+hfi_commits_end(hf_kernel *kernel) {
+    kernel->commits->id = 0;
+    return hfi_clock_ns() - kernel->commits->asked_ns;
+}
+
+int64_t
+hfi_commits_settling(const hf_kernel *kernel) {
+    return kernel->commits->settling;
+}
+
+void
+hfi_commits_settle(hf_kernel *kernel, int64_t generation) {
+    kernel->commits->settling = generation;
+}
+
+json_t *
+hfi_commits_declined(const hf_kernel *kernel) {
+    return kernel->commits->declined;
+}
+
+void
+hfi_commits_ran(hf_kernel *kernel) {
+    kernel->commits->uncommitted++;
+}
+
+void
+hfi_commits_have_all(hf_kernel *kernel) {
+    kernel->commits->uncommitted = 0;
+}
+
+long long
+hfi_commits_missing(const hf_kernel *kernel) {
+    return kernel->commits->uncommitted;
+}
+
+int
+hfi_commits_is_due(const hf_kernel *kernel) {
+    return kernel->commits->uncommitted > 0 || kernel->commits->owing;
+}
+
+void
+hfi_commits_lose_main(hf_kernel *kernel) {
+    kernel->commits->id = 0;
+    kernel->commits->settling = 0;
+    kernel->commits->owing = 0;
 }

@@ -10,13 +10,17 @@
  * request of which another part is malformed gets an error for a reply in its turn; no
  * worker sees it. One thread.
  */
-#include "session/session.h"
+#include "session/dispatch.h"
 
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "session/comms.h"
+#include "session/crew.h"
+#include "session/publish.h"
+#include "session/subshell.h"
 #include "workers/program.h"
 
 #define TURN_MAX 1000 /* messages of one channel before the others have a turn */
@@ -27,12 +31,6 @@ ends_with(const char *text, const char *ending) {
     return size > tail && strcmp(text + size - tail, ending) == 0;
 }
 
-static int
-is_comm(const char *type) {
-    return strcmp(type, "comm_open") == 0 || strcmp(type, "comm_msg") == 0 ||
-           strcmp(type, "comm_close") == 0;
-}
-
 /* What a kernel alone sends is no client's to say: other users of the machine can hear
  * it, and would only have to give it back. */
 static int
@@ -40,14 +38,15 @@ is_clients(const char *type, int channel) {
     if (channel == HFI_STDIN)
         return strcmp(type, "input_reply") == 0;
     return (ends_with(type, "_request") && strcmp(type, "input_request") != 0) ||
-           is_comm(type);
+           hfi_comms_is_one(type);
 }
 
 /* Why it goes no further; NULL where it does. */
 static const char *
 objection(const hf_kernel *kernel, const hfi_message *message, int channel) {
     const char *session = json_string_value(json_object_get(message->head, "session"));
-    if (session != NULL && strncmp(session, kernel->name, HFI_MARK_TEXT) == 0)
+    if (session != NULL &&
+        strncmp(session, hfi_publish_name(kernel), HFI_MARK_TEXT) == 0)
         return "a kernel sent it";
     if (!is_clients(message->type, channel))
         return "it is none that a client sends there";
@@ -77,8 +76,7 @@ hfi_dispatch_receive(hf_kernel *kernel, int channel) {
     for (int i = 0; i < TURN_MAX; i++) {
         hfi_message message;
         hf_error error = HF_ERROR_INIT;
-        hf_status status = hfi_channels_receive(kernel->channels, channel,
-                                                kernel->signer, &message, &error);
+        hf_status status = hfi_publish_receive(kernel, channel, &message, &error);
         if (status == HF_AGAIN)
             return NULL;
         if (status == HF_OK) {
@@ -94,28 +92,12 @@ hfi_dispatch_receive(hf_kernel *kernel, int channel) {
 
 /* ---- channels ------------------------------------------------------------------- */
 
-/* A comm of a cell that runs: its worker gets the message now, since it is gone later.
- */
-static int
-forward_comm(hf_kernel *kernel, hfi_request *request) {
-    const char *id =
-        json_string_value(json_object_get(request->message.body, "comm_id"));
-    if (!hfi_cell_is_in_worker(&kernel->cell) || kernel->cell_worker == NULL ||
-        id == NULL || !is_comm(request->message.type) ||
-        json_object_get(kernel->cell_comms, id) == NULL)
-        return 0;
-    hfi_publish_status(kernel, request->message.header, "busy");
-    hfi_queue_push(&kernel->forwarded, request);
-    hfi_request_send(kernel, kernel->cell_worker, request);
-    return 1;
-}
-
 void
 hfi_dispatch_shell(hf_kernel *kernel) {
     hfi_request *request;
     while ((request = hfi_dispatch_receive(kernel, HFI_SHELL)) != NULL) {
         hfi_tell(kernel, &(hfi_event){.kind = HFI_EVENT_REQUEST_CAME});
-        if (!forward_comm(kernel, request) && !hfi_subshell_take(kernel, request))
+        if (!hfi_comms_forward(kernel, request) && !hfi_subshell_take(kernel, request))
             hfi_queue_push(&kernel->queue, request);
     }
 }
@@ -123,8 +105,8 @@ hfi_dispatch_shell(hf_kernel *kernel) {
 static void
 pass_input(hf_kernel *kernel, const hfi_request *reply) {
     json_t *value = json_object_get(reply->message.body, "value");
-    hfi_worker *worker =
-        hfi_cell_is_in_worker(&kernel->cell) ? kernel->cell_worker : kernel->home;
+    hfi_worker *worker = hfi_cell_is_in_worker(&kernel->cell) ? hfi_crew_cell(kernel)
+                                                              : hfi_crew_main(kernel);
     hfi_frame frame;
     hf_error error = HF_ERROR_INIT;
     if (strcmp(reply->message.type, "input_reply") != 0 || !json_is_string(value) ||

@@ -17,10 +17,33 @@
  * A report by the cell's own process was rejected: it would be measured with the cell,
  * which has no end yet, and a process that died makes none. One thread.
  */
-#include "session/session.h"
+#include "session/ends.h"
 
+#include <stdlib.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "session/crew.h"
+#include "session/publish.h"
+
+/* What the user wants to see after each cell. */
+struct hfi_ends {
+    int on;
+    int text;       /* as plain text */
+    char level[16]; /* "process", ... */
+};
+
+hf_status
+hfi_ends_create(hf_kernel *kernel, hf_error *reterr) {
+    kernel->ends = calloc(1, sizeof *kernel->ends);
+    return kernel->ends != NULL ? HF_OK : hf_error_set(reterr, HF_E_NOMEM, "no memory");
+}
+
+void
+hfi_ends_close(hf_kernel *kernel) {
+    free(kernel->ends);
+    kernel->ends = NULL;
+}
 
 /* ---- replies -------------------------------------------------------------------- */
 
@@ -62,7 +85,7 @@ hfi_ends_want_reports(hf_kernel *kernel, hfi_worker *worker,
                       const msgpack_object *map) {
     (void)worker;
     hfi_part level = hfi_map_part(map, "level");
-    hfi_perfreports *reports = &kernel->perfreports;
+    struct hfi_ends *reports = kernel->ends;
     reports->on = hfi_map_flag(map, "on");
     reports->text = hfi_map_flag(map, "text");
     snprintf(reports->level, sizeof reports->level, "%.*s", (int)level.size,
@@ -72,9 +95,9 @@ hfi_ends_want_reports(hf_kernel *kernel, hfi_worker *worker,
 static int
 is_wanted(const hf_kernel *kernel) {
     const hfi_cell *execution = &kernel->cell;
-    return kernel->perfreports.on && hfi_cell_is_execution(execution) &&
-           !execution->silent && execution->verdict.kind != HFI_ANSWER &&
-           kernel->home != NULL && !kernel->leaving && !kernel->stopping;
+    return kernel->ends->on && hfi_cell_is_execution(execution) && !execution->silent &&
+           execution->verdict.kind != HFI_ANSWER && hfi_crew_main(kernel) != NULL &&
+           !kernel->leaving && !kernel->stopping;
 }
 
 /* Whether a report comes before the end of the cell, which was replied to. */
@@ -88,8 +111,8 @@ begin_report(hf_kernel *kernel) {
     hfi_frame_init(&frame, "perfreport", 4);
     hfi_frame_add_integer(&frame, "id", kernel->cell.request->id);
     hfi_frame_add_bytes(&frame, "header", kernel->cell.request->message.header);
-    hfi_frame_add_text(&frame, "level", hfi_part_text(kernel->perfreports.level));
-    hfi_frame_add_flag(&frame, "text", kernel->perfreports.text);
+    hfi_frame_add_text(&frame, "level", hfi_part_text(kernel->ends->level));
+    hfi_frame_add_flag(&frame, "text", kernel->ends->text);
     hfi_crew_tell_home(kernel, &frame);
     return 1;
 }
@@ -124,9 +147,7 @@ end(hf_kernel *kernel) {
         hfi_tell(kernel, &(hfi_event){.kind = HFI_EVENT_CELL_OVER});
         hfi_verdict_fini(&kernel->cell.verdict);
         hfi_textbuf_fini(&kernel->cell.road_reason);
-        hfi_textbuf_clear(&kernel->last_parent);
-        hfi_textbuf_append(&kernel->last_parent, request->message.header.data,
-                           request->message.header.size);
+        hfi_publish_keep_parent(kernel, request->message.header);
         if (stop)
             hfi_ends_abort(kernel, &kernel->queue);
     }

@@ -4,7 +4,8 @@
  * The monitor's log, the trace, the summary, the list of runs, the progress display,
  * the rest and the like change nothing about a cell's way. They listen: each has one
  * function that gets every event, in the order of the table in kernel.c, while the cell
- * is as it was when it happened. A listener never ends or starts a request.
+ * is as it was when it happened. Two events ask the files that read sockets to do so
+ * now: WORKER_LOOKED_AT and CELL_STOPS_QUEUE.
  *
  * One thread.
  */
@@ -15,6 +16,7 @@
 
 typedef enum hfi_event_kind {
     HFI_EVENT_REQUEST_CAME,     /* a client asks for something */
+    HFI_EVENT_SERVER_STARTED,   /* there is a new fork server */
     HFI_EVENT_MAIN_MADE,        /* there is a new main worker */
     HFI_EVENT_WORKER_FORKED,    /* worker: its pid is known */
     HFI_EVENT_WORKER_EXITED,    /* map: "exited" */

@@ -26,7 +26,7 @@
  * interrupts are dropped was rejected, since those that are meant would be lost. One
  * thread.
  */
-#include "session/session.h"
+#include "session/execute.h"
 
 #include <ctype.h>
 #include <signal.h>
@@ -34,6 +34,20 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "session/assistant.h"
+#include "session/commits.h"
+#include "session/crew.h"
+#include "session/dispatch.h"
+#include "session/ends.h"
+#include "session/escalate.h"
+#include "session/handover.h"
+#include "session/publish.h"
+#include "session/request.h"
+#include "session/restart.h"
+#include "session/rollback.h"
+#include "session/subshell.h"
+#include "session/takeup.h"
+#include "session/timeline.h"
 #include "workers/program.h"
 
 /* The cell ends well without anything having run. */
@@ -141,7 +155,7 @@ send_home(hf_kernel *kernel) {
     if (executes && hfi_rollback_is_due(kernel))
         hfi_rollback_make(kernel);
     kernel->cell.sent_ns = hfi_clock_ns();
-    hfi_request_send(kernel, kernel->home, kernel->cell.request);
+    hfi_request_send(kernel, hfi_crew_main(kernel), kernel->cell.request);
 }
 
 /* Whether all of it is the home's: which may then begin while we announce it, since
@@ -149,7 +163,7 @@ send_home(hf_kernel *kernel) {
 static int
 is_homes(hf_kernel *kernel) {
     const hfi_verdict *verdict = &kernel->cell.verdict;
-    return kernel->home != NULL && verdict->kind == HFI_RUN_PLAIN &&
+    return hfi_crew_main(kernel) != NULL && verdict->kind == HFI_RUN_PLAIN &&
            verdict->travel.kind == HFI_TRAVEL_NONE && verdict->out == NULL &&
            verdict->err == NULL && verdict->note == NULL &&
            verdict->environment == NULL && !hfi_cell_goes_back(&kernel->cell);
@@ -169,7 +183,7 @@ run_verdict(hf_kernel *kernel) {
         finish_answer(kernel);
         return;
     }
-    if (kernel->home == NULL) {
+    if (hfi_crew_main(kernel) == NULL) {
         hfi_ends_fail(kernel, "CellDied", "the notebook's process is not running");
         return;
     }
@@ -220,9 +234,8 @@ begin_execute(hf_kernel *kernel) {
     if (kernel->cell.store_history && !is_blank(code))
         kernel->count++;
     if (!kernel->cell.silent)
-        hfi_cellnames_add(
-            &kernel->cellnames,
-            hfi_part_of(json_string_value(code), json_string_length(code)),
+        hfi_crew_note_code(
+            kernel, hfi_part_of(json_string_value(code), json_string_length(code)),
             kernel->cell.number);
     if (status != HF_OK)
         fail_at_once(kernel, "HoldfastError", error.message);
@@ -346,7 +359,7 @@ begin(hf_kernel *kernel) {
         begin_execute(kernel);
     } else if (fault[0] != '\0') {
         fail_at_once(kernel, "ProtocolError", fault);
-    } else if (hfi_request_is_for_worker(type) && kernel->home == NULL) {
+    } else if (hfi_request_is_for_worker(type) && hfi_crew_main(kernel) == NULL) {
         fail_at_once(kernel, "NotRunning", "the notebook's process is not running");
     } else if (hfi_request_is_for_worker(type)) {
         send_home(kernel);
@@ -368,8 +381,8 @@ take(hf_kernel *kernel, hfi_request *request) {
 
 void
 hfi_execute_next(hf_kernel *kernel) {
-    while (kernel->cell.state == HFI_CELL_IDLE && kernel->commit_id == 0 &&
-           !kernel->stopping && kernel->rollback.state != HFI_ROLLBACK_WAKING &&
+    while (kernel->cell.state == HFI_CELL_IDLE && hfi_commits_pending(kernel) == 0 &&
+           !kernel->stopping && !hfi_rollback_is_waking(kernel) &&
            !hfi_restart_is_due(kernel)) {
         hfi_request *request = hfi_queue_pop(&kernel->queue);
         if (request == NULL)

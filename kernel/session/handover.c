@@ -35,11 +35,22 @@
  * the cell prepared would retire what the main worker has yet to hold, and leave it
  * unsealed. One thread.
  */
-#include "session/session.h"
+#include "session/handover.h"
 
 #include <signal.h>
 #include <stdint.h>
 
+#include "session/assistant.h"
+#include "session/commits.h"
+#include "session/comms.h"
+#include "session/crew.h"
+#include "session/ends.h"
+#include "session/handles.h"
+#include "session/request.h"
+#include "session/rest.h"
+#include "session/rollback.h"
+#include "session/standby.h"
+#include "session/timeline.h"
 #include "workers/program.h"
 
 #define IDLE_COMMIT_MAX_NS 250000000LL
@@ -48,22 +59,17 @@
 
 void
 hfi_handover_forget_cell(hf_kernel *kernel) {
-    hfi_request *request;
     hfi_tell(kernel, &(hfi_event){.kind = HFI_EVENT_CELL_RELEASED,
-                                  .worker = kernel->cell_worker});
-    kernel->cell_worker = NULL;
+                                  .worker = hfi_crew_cell(kernel)});
+    hfi_crew_set_cell(kernel, NULL);
     hfi_handles_drop(kernel);
-    json_object_clear(kernel->cell_comms);
-    while ((request = hfi_queue_pop(&kernel->forwarded)) != NULL) {
-        hfi_publish_status(kernel, request->message.header, "idle");
-        hfi_request_close(request);
-    }
+    hfi_comms_forget(kernel);
 }
 
 static void
 release_cell(hf_kernel *kernel) {
-    if (kernel->cell_worker != NULL)
-        hfi_worker_release(kernel->cell_worker, 10000);
+    if (hfi_crew_cell(kernel) != NULL)
+        hfi_worker_release(hfi_crew_cell(kernel), 10000);
     hfi_handover_forget_cell(kernel);
 }
 
@@ -72,14 +78,14 @@ send_cell(hf_kernel *kernel) {
     hfi_cell_move(&kernel->cell, HFI_CELL_STARTING);
     kernel->cell.sent_ns = hfi_clock_ns();
     hfi_assistant_attend(kernel);
-    hfi_request_send(kernel, kernel->cell_worker, kernel->cell.request);
+    hfi_request_send(kernel, hfi_crew_cell(kernel), kernel->cell.request);
 }
 
 void
 hfi_handover_start_cell(hf_kernel *kernel) {
     kernel->cell.plan = HFI_PLAN_ISOLATED;
-    kernel->cell_worker = hfi_standby_take(kernel, kernel->cell.retries > 0);
-    if (kernel->cell_worker == NULL) {
+    hfi_crew_set_cell(kernel, hfi_standby_take(kernel, kernel->cell.retries > 0));
+    if (hfi_crew_cell(kernel) == NULL) {
         hfi_ends_fail(kernel, "CellDied",
                       "no process could be started for the cell; the notebook's "
                       "variables are as they were before it");
@@ -90,9 +96,9 @@ hfi_handover_start_cell(hf_kernel *kernel) {
 
 void
 hfi_handover_cancel(hf_kernel *kernel) {
-    hfi_crew_drain(kernel, kernel->cell_worker);
-    hfi_stream_flush(&kernel->cell_worker->stream);
-    hfi_worker_kill(kernel->cell_worker, SIGKILL);
+    hfi_crew_drain(kernel, hfi_crew_cell(kernel));
+    hfi_stream_flush(&hfi_crew_cell(kernel)->stream);
+    hfi_worker_kill(hfi_crew_cell(kernel), SIGKILL);
     release_cell(kernel);
     hfi_ends_fail(kernel, "KeyboardInterrupt", "");
     hfi_standby_replenish(kernel);
@@ -112,20 +118,21 @@ start_in_main(hf_kernel *kernel) {
     hfi_cell_move(&kernel->cell, HFI_CELL_STARTING);
     hfi_rollback_make(kernel);
     kernel->cell.sent_ns = hfi_clock_ns();
-    hfi_request_send(kernel, kernel->home, kernel->cell.request);
+    hfi_request_send(kernel, hfi_crew_main(kernel), kernel->cell.request);
 }
 
 static void
 ask_fork(hf_kernel *kernel) {
     hf_error error = HF_ERROR_INIT;
     long long id = ++kernel->next_id;
-    if (hfi_crew_split(kernel, HFI_FORKED, id, &kernel->cell_worker, &error) != HF_OK) {
-        kernel->cell_worker = NULL;
+    hfi_worker *fork;
+    if (hfi_crew_split(kernel, HFI_FORKED, id, &fork, &error) != HF_OK) {
         note_reason(kernel, hfi_part_text(error.message));
         hfi_handover_start_cell(kernel);
         return;
     }
-    kernel->cell_worker->ready = 1; /* it has the notebook already */
+    hfi_crew_set_cell(kernel, fork);
+    fork->ready = 1; /* it has the notebook already */
     kernel->cell.plan = HFI_PLAN_FORKED;
     kernel->cell.request->id = id;
     hfi_cell_move(&kernel->cell, HFI_CELL_FORKING);
@@ -150,7 +157,7 @@ hfi_handover_forked(hf_kernel *kernel, hfi_worker *worker, const msgpack_object 
         go_to_cell_worker(kernel, hfi_map_part(map, "error"));
         return;
     }
-    kernel->cell_worker->pid = pid;
+    hfi_crew_cell(kernel)->pid = pid;
     send_cell(kernel);
 }
 
@@ -168,7 +175,8 @@ start_where(hf_kernel *kernel, const msgpack_object *reply) {
     note_reason(kernel, hfi_map_part(reply, "road_reason"));
     if (hfi_part_equal(road, hfi_part_text("home")))
         start_in_main(kernel);
-    else if (hfi_part_equal(road, hfi_part_text("fork")) && kernel->home != NULL)
+    else if (hfi_part_equal(road, hfi_part_text("fork")) &&
+             hfi_crew_main(kernel) != NULL)
         ask_fork(kernel);
     else
         hfi_handover_start_cell(kernel);
@@ -179,7 +187,7 @@ start_where(hf_kernel *kernel, const msgpack_object *reply) {
 /* Another generation is published on the way, so the home must hold this one first. */
 static void
 begin_travel(hf_kernel *kernel) {
-    if (kernel->settling == 0)
+    if (hfi_commits_settling(kernel) == 0)
         hfi_timeline_begin(kernel);
     else
         hfi_cell_move(&kernel->cell, HFI_CELL_SETTLING);
@@ -189,10 +197,10 @@ begin_travel(hf_kernel *kernel) {
 static void
 note_commit(hf_kernel *kernel, const msgpack_object *reply, uint64_t generation) {
     hfi_frame frame;
-    kernel->uncommitted = 0;
+    hfi_commits_have_all(kernel);
     hfi_rollback_drop(kernel);
     if (kernel->cell.state == HFI_CELL_COMMITTING)
-        kernel->idle_paused = 0;
+        hfi_rest_pause_commits(kernel, 0);
     hfi_commits_keep_declined(kernel, hfi_map_get(reply, "declined"));
     if (hfi_map_part(reply, "prepared").size == 0) {
         hfi_timeline_forget(kernel);
@@ -201,16 +209,17 @@ note_commit(hf_kernel *kernel, const msgpack_object *reply, uint64_t generation)
     hfi_frame_init(&frame, "published", 1);
     hfi_frame_add_integer(&frame, "generation", (int64_t)generation);
     hfi_crew_tell_home(kernel, &frame);
-    kernel->settling = (int64_t)generation;
+    hfi_commits_settle(kernel, (int64_t)generation);
     hfi_timeline_published(kernel, 0);
 }
 
 /* One that no cell waited for. If it took long, a person who types must not wait for
  * the next: the idle commits pause until a cell has waited for one. */
 static void
-end_idle_commit(hf_kernel *kernel, hf_status status, const hf_error *error) {
-    if (status != HF_OK || hfi_clock_ns() - kernel->commit_ns > IDLE_COMMIT_MAX_NS)
-        kernel->idle_paused = 1;
+end_idle_commit(hf_kernel *kernel, long long spent_ns, hf_status status,
+                const hf_error *error) {
+    if (status != HF_OK || spent_ns > IDLE_COMMIT_MAX_NS)
+        hfi_rest_pause_commits(kernel, 1);
     if (status != HF_OK)
         hfi_log("commit: %s", error->message);
 }
@@ -221,12 +230,12 @@ hfi_handover_committed(hf_kernel *kernel, const msgpack_object *reply) {
     hf_error error = HF_ERROR_INIT;
     const msgpack_object *report = hfi_map_get(reply, "report");
     int waits = kernel->cell.state == HFI_CELL_COMMITTING;
-    kernel->commit_id = 0;
+    long long spent_ns = hfi_commits_end(kernel);
     hf_status status = hfi_commits_publish(kernel, reply, &generation, &error);
     if (status == HF_OK && hfi_map_get(reply, "declined") != NULL)
         note_commit(kernel, reply, generation);
     if (!waits) {
-        end_idle_commit(kernel, status, &error);
+        end_idle_commit(kernel, spent_ns, status, &error);
         return;
     }
     kernel->cell.commit_bytes_copied = hfi_map_real(report, "bytes_copied", 0);
@@ -245,15 +254,15 @@ hfi_handover_committed(hf_kernel *kernel, const msgpack_object *reply) {
 void
 hfi_handover_settled(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
     (void)worker;
-    if (hfi_map_integer(map, "generation", 0) == kernel->settling)
-        kernel->settling = 0;
-    if (kernel->cell.state == HFI_CELL_SETTLING && kernel->settling == 0)
+    if (hfi_map_integer(map, "generation", 0) == hfi_commits_settling(kernel))
+        hfi_commits_settle(kernel, 0);
+    if (kernel->cell.state == HFI_CELL_SETTLING && hfi_commits_settling(kernel) == 0)
         hfi_timeline_begin(kernel);
 }
 
 int
 hfi_handover_holds(const hf_kernel *kernel, const hfi_worker *worker) {
-    return worker == kernel->cell_worker && kernel->settling != 0;
+    return worker == hfi_crew_cell(kernel) && hfi_commits_settling(kernel) != 0;
 }
 
 /* ---- its reply ------------------------------------------------------------------ */
@@ -310,7 +319,7 @@ hfi_handover_replied_in_process(hf_kernel *kernel, const msgpack_object *reply) 
                                   .failed = failed});
     hfi_ends_reply(kernel, kernel->cell.request, reply, hfi_textbuf_part(&metadata));
     hfi_textbuf_fini(&metadata);
-    kernel->uncommitted++;
+    hfi_commits_ran(kernel);
     hfi_timeline_note(kernel);
     hfi_ends_finish(kernel, failed);
 }

@@ -22,13 +22,30 @@
  * next turn's tick. Waiting for the report in place was rejected, since the loop waits
  * for nobody. One thread.
  */
-#include "session/session.h"
+#include "session/inbox.h"
 
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "session/assistant.h"
+#include "session/commits.h"
+#include "session/comms.h"
+#include "session/crew.h"
+#include "session/death.h"
+#include "session/dispatch.h"
+#include "session/ends.h"
+#include "session/escalate.h"
+#include "session/handles.h"
+#include "session/handover.h"
+#include "session/observe.h"
+#include "session/publish.h"
+#include "session/replies.h"
+#include "session/restart.h"
+#include "session/rollback.h"
+#include "session/standby.h"
+#include "session/subshell.h"
 #include "workers/program.h"
 #include "workers/protocol.h"
 
@@ -57,7 +74,7 @@ check_version(hf_kernel *kernel, int version) {
         &kernel->failure, HF_E_PROTOCOL,
         "the package holdfast of %s is another version's than this program (%d, not "
         "%d): python -m holdfast.install, with that Python, makes a kernel that fits",
-        kernel->argv[0], version, HFI_CONTROL_VERSION);
+        hfi_crew_program(kernel), version, HFI_CONTROL_VERSION);
     kernel->stopping = 1;
 }
 
@@ -65,15 +82,16 @@ static void
 on_server_ready(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
     (void)worker;
     check_version(kernel, (int)hfi_map_integer(map, "version", 0));
-    kernel->template.ready = 1;
+    hfi_crew_server(kernel)->ready = 1;
     hfi_standby_know(kernel, hfi_map_get(map, "modules"));
 }
 
 static void
 on_forked(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
     pid_t pid = (pid_t)hfi_map_integer(map, "pid", 0);
-    worker = hfi_worker_awaiting(&kernel->template, role_of(hfi_map_part(map, "role")));
-    if (worker == NULL || hfi_worker_named(&kernel->template, pid) != NULL)
+    worker = hfi_worker_awaiting(hfi_crew_server(kernel),
+                                 role_of(hfi_map_part(map, "role")));
+    if (worker == NULL || hfi_worker_named(hfi_crew_server(kernel), pid) != NULL)
         return;
     hfi_crew_forked(worker, pid);
     hfi_tell(kernel, &(hfi_event){.kind = HFI_EVENT_WORKER_FORKED, .worker = worker});
@@ -82,7 +100,7 @@ on_forked(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
 static void
 on_exited(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
     pid_t pid = (pid_t)hfi_map_integer(map, "pid", 0);
-    worker = hfi_worker_named(&kernel->template, pid);
+    worker = hfi_worker_named(hfi_crew_server(kernel), pid);
     hfi_tell(kernel, &(hfi_event){.kind = HFI_EVENT_WORKER_EXITED, .map = map});
     if (worker == NULL)
         return;
@@ -116,20 +134,6 @@ parent_of(const hf_kernel *kernel, const hfi_worker *worker,
     return given.size > 0 ? given : hfi_crew_parent(kernel, worker);
 }
 
-/* Comms that a cell worker opens are its own while it lives. */
-static void
-watch_comms(hf_kernel *kernel, const char *type, hfi_part content) {
-    if (strncmp(type, "comm_", 5) != 0)
-        return;
-    json_t *body = json_loadb(content.data, content.size, JSON_ALLOW_NUL, NULL);
-    const char *id = json_string_value(json_object_get(body, "comm_id"));
-    if (id != NULL && strcmp(type, "comm_open") == 0)
-        (void)json_object_set_new(kernel->cell_comms, id, json_true());
-    else if (id != NULL && strcmp(type, "comm_close") == 0)
-        (void)json_object_del(kernel->cell_comms, id);
-    json_decref(body);
-}
-
 static void
 on_message(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
     char type[64];
@@ -152,8 +156,8 @@ on_message(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
                             .content = hfi_map_part(map, "content"),
                             .buffers = buffers,
                             .buffer_count = count};
-    if (worker == kernel->cell_worker)
-        watch_comms(kernel, type, message.content);
+    if (worker == hfi_crew_cell(kernel))
+        hfi_comms_watch(kernel, type, message.content);
     if (hfi_part_equal(hfi_map_part(map, "channel"), hfi_part_text("iopub")))
         hfi_publish_outgoing(kernel, &message);
     else
@@ -186,15 +190,15 @@ on_ready(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
     worker->ready = 1;
     worker->deadline_ns = 0;
     worker->pid = (pid_t)hfi_map_integer(map, "pid", worker->pid);
-    if (worker == kernel->rollback.worker && hfi_rollback_ready(kernel))
+    if (worker == hfi_rollback_worker(kernel) && hfi_rollback_ready(kernel))
         hfi_death_settled(kernel, HFI_ROLLBACK_SUCCEEDS);
-    if (worker == kernel->home) {
+    if (worker == hfi_crew_main(kernel)) {
         hfi_restart_ready(kernel);
         hfi_standby_begin(kernel, hfi_clock_ns());
     }
     if (worker->role == HFI_CELL) /* perhaps in use already */
-        kernel->standby_failures = 0;
-    if (worker == kernel->assistant)
+        hfi_standby_note_failure(kernel, 0);
+    if (worker == hfi_assistant_worker(kernel))
         hfi_assistant_ready(kernel);
 }
 
@@ -235,11 +239,11 @@ may_send(const hf_kernel *kernel, const hfi_worker *worker, sender from) {
     case SENDER_WORKER:
         return 1;
     case SENDER_MAIN:
-        return worker == kernel->home;
+        return worker == hfi_crew_main(kernel);
     case SENDER_CELL:
-        return worker == kernel->cell_worker;
+        return worker == hfi_crew_cell(kernel);
     case SENDER_ASSISTANT:
-        return worker == kernel->assistant;
+        return worker == hfi_assistant_worker(kernel);
     default:
         return 0;
     }
@@ -282,9 +286,10 @@ void
 hfi_inbox_read_template(hf_kernel *kernel) {
     hfi_map map = {0};
     hf_error error = HF_ERROR_INIT;
-    hf_status end = hfi_control_fill(kernel->template.control, &error);
+    hf_status end = hfi_control_fill(hfi_crew_server(kernel)->control, &error);
     hf_status status;
-    while ((status = hfi_control_next(kernel->template.control, &map, &error)) == HF_OK)
+    while ((status = hfi_control_next(hfi_crew_server(kernel)->control, &map,
+                                      &error)) == HF_OK)
         handle_server(kernel, map.object);
     hfi_map_fini(&map);
     if (status != HF_AGAIN)

@@ -21,8 +21,9 @@
  * A kernel without the monitor (no memory for it) goes on without. One thread; the
  * monitor has its own, and its lock.
  */
-#include "session/session.h"
+#include "session/observe.h"
 
+#include <stdlib.h>
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
@@ -30,31 +31,45 @@
 #include "monitor/procfile.h"
 #include "monitor/sampler.h"
 
-void
-hfi_observe_init(hf_kernel *kernel) {
-    hf_error error = HF_ERROR_INIT;
-    if (hfi_sampler_create(&kernel->sampler, &error) != HF_OK)
-        hfi_log("no monitor: %s", error.message);
+typedef struct hfi_observe {
+    struct hfi_sampler *sampler; /* NULL: none could be made */
+    int has_cell;                /* the log has the cell that runs */
+} hfi_observe;
+
+hf_status
+hfi_observe_create(hf_kernel *kernel, hf_error *reterr) {
+    kernel->observe = calloc(1, sizeof *kernel->observe);
+    return kernel->observe != NULL ? HF_OK
+                                   : hf_error_set(reterr, HF_E_NOMEM, "no memory");
 }
 
 void
-hfi_observe_fini(hf_kernel *kernel) {
-    hfi_sampler_close(kernel->sampler);
-    kernel->sampler = NULL;
+hfi_observe_close(hf_kernel *kernel) {
+    if (kernel->observe != NULL)
+        hfi_sampler_close(kernel->observe->sampler);
+    free(kernel->observe);
+    kernel->observe = NULL;
+}
+
+void
+hfi_observe_init(hf_kernel *kernel) {
+    hf_error error = HF_ERROR_INIT;
+    if (hfi_sampler_create(&kernel->observe->sampler, &error) != HF_OK)
+        hfi_log("no monitor: %s", error.message);
 }
 
 /* ---- processes ------------------------------------------------------------------ */
 
 static void
 forked(hf_kernel *kernel, const hfi_worker *worker) {
-    if (kernel->sampler != NULL && worker->role == HFI_HOME)
-        hfi_sampler_add(kernel->sampler, worker->pid);
+    if (kernel->observe->sampler != NULL && worker->role == HFI_HOME)
+        hfi_sampler_add(kernel->observe->sampler, worker->pid);
 }
 
 static void
 leaving(hf_kernel *kernel, const hfi_worker *worker) {
-    if (kernel->sampler != NULL && worker != NULL && worker->pid > 0)
-        hfi_sampler_remove(kernel->sampler, worker->pid);
+    if (kernel->observe->sampler != NULL && worker != NULL && worker->pid > 0)
+        hfi_sampler_remove(kernel->observe->sampler, worker->pid);
 }
 
 static void
@@ -67,11 +82,11 @@ copy_text(hfi_part text, char *ret_text, size_t size) {
 static void
 exited(hf_kernel *kernel, const msgpack_object *map) {
     char io[512];
-    if (kernel->sampler == NULL)
+    if (kernel->observe->sampler == NULL)
         return;
     pid_t pid = (pid_t)hfi_map_integer(map, "pid", 0);
     copy_text(hfi_map_part(map, "io"), io, sizeof io);
-    hfi_sampler_bury(kernel->sampler, pid, hfi_map_real(map, "cpu_seconds", 0),
+    hfi_sampler_bury(kernel->observe->sampler, pid, hfi_map_real(map, "cpu_seconds", 0),
                      *io != '\0' ? io : NULL);
 }
 
@@ -113,26 +128,27 @@ begin(hf_kernel *kernel, pid_t pid, const hfi_word *word) {
     const char *source = json_is_string(code) ? json_string_value(code) : "";
     if (kernel->cell.silent)
         return;
-    hfi_sampler_begin_cell(kernel->sampler, kind_of(kernel), kernel->cell.number, pid,
-                           word, source, json_string_length(code));
-    kernel->cell.observed = 1;
+    hfi_sampler_begin_cell(kernel->observe->sampler, kind_of(kernel),
+                           kernel->cell.number, pid, word, source,
+                           json_string_length(code));
+    kernel->observe->has_cell = 1;
 }
 
 static void
 started(hf_kernel *kernel, const hfi_worker *worker, const msgpack_object *map) {
     const hfi_word word = word_of(map, "begin");
-    if (kernel->sampler == NULL)
+    if (kernel->observe->sampler == NULL)
         return;
-    hfi_sampler_add(kernel->sampler, worker->pid);
+    hfi_sampler_add(kernel->observe->sampler, worker->pid);
     begin(kernel, worker->pid, &word);
 }
 
 static void
 settle(hf_kernel *kernel, const msgpack_object *map) {
     const hfi_word begin = word_of(map, "begin"), end = word_of(map, "end");
-    if (kernel->sampler != NULL && kernel->cell.request != NULL &&
+    if (kernel->observe->sampler != NULL && kernel->cell.request != NULL &&
         kernel->cell.request->id == hfi_map_integer(map, "id", 0))
-        hfi_sampler_settle_cell(kernel->sampler, &begin, &end);
+        hfi_sampler_settle_cell(kernel->observe->sampler, &begin, &end);
 }
 
 static void
@@ -140,16 +156,16 @@ finished(hf_kernel *kernel, int failed) {
     const char *fate = kernel->cell.fate;
     const hfi_word silence = {0};
     hf_monitor_outcome outcome = failed ? HF_MONITOR_ERROR : HF_MONITOR_OK;
-    if (kernel->sampler == NULL || kernel->cell.silent)
+    if (kernel->observe->sampler == NULL || kernel->cell.silent)
         return;
     if (fate != NULL && strcmp(fate, "CellDied") == 0)
         outcome = HF_MONITOR_DIED;
     else if ((fate != NULL && strcmp(fate, "KeyboardInterrupt") == 0) ||
              (failed && kernel->cell.escalation.taken > 0))
         outcome = HF_MONITOR_INTERRUPTED;
-    if (!kernel->cell.observed)
+    if (!kernel->observe->has_cell)
         begin(kernel, 0, &silence);
-    hfi_sampler_end_cell(kernel->sampler, outcome);
+    hfi_sampler_end_cell(kernel->observe->sampler, outcome);
 }
 
 void
@@ -190,11 +206,11 @@ static hf_status
 obey(hf_kernel *kernel, const msgpack_object *map, hf_error *reterr) {
     hfi_part action = hfi_map_part(map, "action");
     if (hfi_part_equal(action, hfi_part_text("start")))
-        return hfi_sampler_start(kernel->sampler,
+        return hfi_sampler_start(kernel->observe->sampler,
                                  hfi_map_integer(map, "interval_ns", 0),
                                  hfi_map_flag(map, "weigh"), reterr);
     if (hfi_part_equal(action, hfi_part_text("stop")))
-        hfi_sampler_stop(kernel->sampler);
+        hfi_sampler_stop(kernel->observe->sampler);
     else if (!hfi_part_equal(action, hfi_part_text("open")))
         return hf_error_set(reterr, HF_E_INVALID, "the monitor knows no such action");
     return HF_OK;
@@ -206,12 +222,12 @@ hfi_observe_asked(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *m
     hf_error error = HF_ERROR_INIT;
     hf_status status = HF_E_GONE;
     int fd = -1;
-    if (kernel->sampler != NULL)
+    if (kernel->observe->sampler != NULL)
         status = obey(kernel, map, &error);
     else
         (void)hf_error_set(&error, HF_E_GONE, "this kernel has no monitor");
     if (status == HF_OK)
-        fd = fcntl(hfi_sampler_fd(kernel->sampler), F_DUPFD_CLOEXEC, 3);
+        fd = fcntl(hfi_sampler_fd(kernel->observe->sampler), F_DUPFD_CLOEXEC, 3);
     hfi_frame_init(&frame, "monitor", 2);
     hfi_frame_add_flag(&frame, "found", fd >= 0);
     hfi_frame_add_text(&frame, "error", hfi_part_text(error.message));

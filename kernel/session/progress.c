@@ -12,9 +12,12 @@
  * Where the commands have said something above the cell (%%finalize_multicellmode),
  * which clear_output would take along, nothing is shown before it. One thread.
  */
-#include "session/session.h"
+#include "session/progress.h"
 
 #include <string.h>
+
+#include "session/crew.h"
+#include "session/publish.h"
 
 #define FIRST_NS 500000000LL
 #define NEXT_NS  500000000LL
@@ -41,7 +44,7 @@ waits_for(const hf_kernel *kernel, long long *ret_since_ns) {
         return "saving the notebook's variables for the cell";
     if (hfi_cell_has_begun(execution) || !hfi_cell_is_in_worker(execution))
         return NULL;
-    return kernel->cell_worker != NULL && kernel->cell_worker->ready
+    return hfi_crew_cell(kernel) != NULL && hfi_crew_cell(kernel)->ready
                ? "binding the notebook's variables in the cell's process"
                : "starting a process for the cell";
 }
@@ -65,7 +68,7 @@ publish(hf_kernel *kernel, hfi_part data, const char *kind) {
                        kind);
     if (shown_ns != 0 || strcmp(kind, "progress") == 0)
         hfi_textbuf_format(&content, "\"display_id\":\"holdfast-%s-%lld\"",
-                           kernel->name, kernel->cell.request->id);
+                           hfi_publish_name(kernel), kernel->cell.request->id);
     hfi_textbuf_format(&content, "}}");
     hfi_publish(kernel, shown_ns != 0 ? "update_display_data" : "display_data",
                 kernel->cell.request->message.header, hfi_textbuf_part(&content));

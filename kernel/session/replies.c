@@ -6,11 +6,24 @@
  * A word that doesn't fit the state of the request that runs (cell.h), or that comes
  * from another process, is left alone. One thread.
  */
-#include "session/session.h"
+#include "session/replies.h"
 
 #include <signal.h>
 #include <string.h>
 
+#include "session/assistant.h"
+#include "session/commits.h"
+#include "session/comms.h"
+#include "session/crew.h"
+#include "session/death.h"
+#include "session/ends.h"
+#include "session/escalate.h"
+#include "session/handover.h"
+#include "session/request.h"
+#include "session/restart.h"
+#include "session/rollback.h"
+#include "session/subshell.h"
+#include "session/timeline.h"
 #include "workers/program.h"
 
 void
@@ -81,7 +94,7 @@ home_replied(hf_kernel *kernel, const msgpack_object *reply) {
     hfi_ends_reply(kernel, request, reply, hfi_textbuf_part(&metadata));
     hfi_textbuf_fini(&metadata);
     if (kernel->cell.verdict.travel.kind == HFI_TRAVEL_NONE)
-        kernel->uncommitted++;
+        hfi_commits_ran(kernel);
     hfi_timeline_note(kernel);
     kernel->leaving |= asks_exit(hfi_map_part(reply, "content"));
     hfi_ends_finish(kernel, error);
@@ -99,26 +112,23 @@ hfi_replies_replied(hf_kernel *kernel, hfi_worker *worker,
                     const msgpack_object *reply) {
     long long id = hfi_map_integer(reply, "id", 0);
     hfi_rollback_outcome outcome;
-    if (worker == kernel->home)
+    if (worker == hfi_crew_main(kernel))
         hfi_restart_answered(kernel);
-    if (worker == kernel->assistant) {
+    if (worker == hfi_assistant_worker(kernel)) {
         hfi_assistant_replied(kernel, reply);
     } else if (hfi_rollback_replied(kernel, worker, reply, &outcome)) {
         hfi_death_settled(kernel, outcome);
-    } else if (worker == kernel->home && id == kernel->commit_id && id != 0) {
+    } else if (worker == hfi_crew_main(kernel) && id == hfi_commits_pending(kernel) &&
+               id != 0) {
         hfi_handover_committed(kernel, reply);
     } else if (is_awaited(kernel, worker, id)) {
         if (hfi_cell_is_in_main(&kernel->cell))
             home_replied(kernel, reply);
         else
             hfi_handover_replied(kernel, reply);
-    } else if (worker != kernel->home || !hfi_subshell_replied(kernel, reply)) {
-        hfi_request *request = hfi_queue_pop_id(&kernel->forwarded, id);
-        if (request == NULL) {
-            hfi_log("a reply that nobody waits for");
-            return;
-        }
-        hfi_publish_status(kernel, request->message.header, "idle");
-        hfi_request_close(request);
+    } else if ((worker != hfi_crew_main(kernel) ||
+                !hfi_subshell_replied(kernel, reply)) &&
+               !hfi_comms_replied(kernel, id)) {
+        hfi_log("a reply that nobody waits for");
     }
 }

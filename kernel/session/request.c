@@ -10,11 +10,12 @@
  * and the worker's binding; hand-over out is everything after the last line up to the
  * reply. So the three times add up to what the client waited for.
  */
-#include "session/session.h"
+#include "session/request.h"
 
 #include <math.h>
 #include <string.h>
 
+#include "session/commits.h"
 #include "workers/program.h"
 
 static size_t
@@ -29,6 +30,7 @@ static void
 add_instrument(hf_kernel *kernel, hfi_frame *frame) {
     const hfi_verdict *verdict = &kernel->cell.verdict;
     size_t count = argument_count(verdict->arguments);
+    json_t *declined = hfi_commits_declined(kernel);
     const char *name;
     json_t *reason;
     hfi_frame_add_map(frame, "instrument", 4);
@@ -38,17 +40,9 @@ add_instrument(hf_kernel *kernel, hfi_frame *frame) {
     hfi_frame_add_flag(frame, "isolated", verdict->isolated);
     hfi_frame_add_text(frame, "road_reason",
                        hfi_textbuf_part(&kernel->cell.road_reason));
-    hfi_frame_add_map(frame, "declined", json_object_size(kernel->declined));
-    json_object_foreach(kernel->declined, name, reason)
+    hfi_frame_add_map(frame, "declined", json_object_size(declined));
+    json_object_foreach(declined, name, reason)
         hfi_frame_add_text(frame, name, hfi_part_text(json_string_value(reason)));
-}
-
-hfi_part
-hfi_request_code(const hf_kernel *kernel, const hfi_request *request) {
-    json_t *code = json_object_get(request->message.body, "code");
-    if (kernel->cell.verdict.code != NULL)
-        return hfi_part_of(kernel->cell.verdict.code, kernel->cell.verdict.code_length);
-    return hfi_part_of(json_string_value(code), json_string_length(code));
 }
 
 /* Begin a frame of the message's own seven keys and `more`. */
@@ -103,7 +97,7 @@ hfi_request_send_with(hf_kernel *kernel, hfi_worker *worker, hfi_request *reques
     begin_frame(kernel, &frame, request,
                 (executes ? 2u : 0) + (instruments ? 1u : 0) + (more != NULL ? 1u : 0));
     if (executes) {
-        hfi_frame_add_text(&frame, "code", hfi_request_code(kernel, request));
+        hfi_frame_add_text(&frame, "code", hfi_cell_code(&kernel->cell));
         hfi_frame_add_integer(&frame, "execution_count", kernel->cell.number);
     }
     if (instruments)

@@ -11,15 +11,36 @@
  *
  * One thread.
  */
-#include "session/session.h"
+#include "session/runs.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "session/crew.h"
+#include "session/trace.h"
 #include "workers/program.h"
 
 #define RUNS_MAX 256
 #define CODE_MAX (64 << 10) /* of a longer cell only the trace is known */
+
+typedef struct hfi_runs {
+    json_t *list; /* array, oldest first */
+} hfi_runs;
+
+hf_status
+hfi_runs_create(hf_kernel *kernel, hf_error *reterr) {
+    kernel->runs = calloc(1, sizeof *kernel->runs);
+    return kernel->runs != NULL ? HF_OK : hf_error_set(reterr, HF_E_NOMEM, "no memory");
+}
+
+void
+hfi_runs_close(hf_kernel *kernel) {
+    if (kernel->runs != NULL)
+        json_decref(kernel->runs->list);
+    free(kernel->runs);
+    kernel->runs = NULL;
+}
 
 static void
 tell(hf_kernel *kernel, const json_t *run) {
@@ -75,7 +96,7 @@ note(hf_kernel *kernel, const msgpack_object *reply, const char *outcome,
         return;
     if (!is_lost)
         hfi_trace_path(kernel, trace, &path);
-    hfi_part code = hfi_request_code(kernel, kernel->cell.request);
+    hfi_part code = hfi_cell_code(&kernel->cell);
     if (code.size > CODE_MAX)
         code = hfi_part_text("");
     json_t *run = json_pack(
@@ -88,19 +109,19 @@ note(hf_kernel *kernel, const msgpack_object *reply, const char *outcome,
     hfi_textbuf_fini(&path);
     if (run == NULL)
         return;
-    if (kernel->runs == NULL)
-        kernel->runs = json_array();
-    if (json_array_size(kernel->runs) >= RUNS_MAX)
-        json_array_remove(kernel->runs, 0);
+    if (kernel->runs->list == NULL)
+        kernel->runs->list = json_array();
+    if (json_array_size(kernel->runs->list) >= RUNS_MAX)
+        json_array_remove(kernel->runs->list, 0);
     tell(kernel, run);
-    json_array_append_new(kernel->runs, run);
+    json_array_append_new(kernel->runs->list, run);
 }
 
 static void
 tell_all(hf_kernel *kernel) {
     size_t i;
     json_t *run;
-    json_array_foreach(kernel->runs, i, run) tell(kernel, run);
+    json_array_foreach(kernel->runs->list, i, run) tell(kernel, run);
 }
 
 void

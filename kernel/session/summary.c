@@ -16,10 +16,13 @@
  *
  * One thread.
  */
-#include "session/session.h"
+#include "session/summary.h"
 
 #include <math.h>
 #include <string.h>
+
+#include "session/progress.h"
+#include "session/request.h"
 
 /* What fits best of B, KiB, ...; three digits. */
 static void

@@ -23,24 +23,61 @@
  * The text of all this is the magic's (holdfast/magics.py): the home gets it as data
  * with the request. One thread.
  */
-#include "session/session.h"
+#include "session/timeline.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "session/commits.h"
+#include "session/crew.h"
+#include "session/ends.h"
+#include "session/request.h"
 #include "workers/program.h"
 
 #define LIMIT_SHARE 32 /* of the capacity: what old steps alone may keep */
+
+/* A commit that changed a variable. */
+typedef struct hfi_step {
+    hf_snapshot *snapshot;
+    int64_t generation; /* its name */
+    int64_t origin;     /* of the step whose variables it has again; 0: its own */
+    int64_t unix_ns;    /* when it was published */
+    hfi_textbuf cells;  /* numbers of the cells that it is made of: "3, 4" */
+    json_t *declined;   /* name: reason, of what it doesn't have */
+} hfi_step;
+
+/* Each has a lease, of which a process has 32. */
+#define HFI_STEPS_MAX 28
+
+typedef struct hfi_timeline {
+    hfi_step steps[HFI_STEPS_MAX + 1]; /* oldest first */
+    size_t count;
+    long long dropped;    /* steps that aren't kept any more */
+    hfi_textbuf cells;    /* that ran since the newest one */
+    uint64_t limit_bytes; /* of what the steps alone keep */
+    uint64_t kept_bytes;  /* when it was last looked at */
+    /* of the request that runs */
+    int64_t target;          /* step that it returned to; 0: none */
+    json_t *target_declined; /* of that step; or NULL */
+    hfi_textbuf undone;      /* cells that it took back */
+} hfi_timeline;
+
+hf_status
+hfi_timeline_create(hf_kernel *kernel, hf_error *reterr) {
+    kernel->timeline = calloc(1, sizeof *kernel->timeline);
+    return kernel->timeline != NULL ? HF_OK
+                                    : hf_error_set(reterr, HF_E_NOMEM, "no memory");
+}
 
 void
 hfi_timeline_init(hf_kernel *kernel, uint64_t limit_bytes) {
     hf_session_info info = {0};
     hf_error error = HF_ERROR_INIT;
-    kernel->timeline.limit_bytes = limit_bytes;
+    kernel->timeline->limit_bytes = limit_bytes;
     if (limit_bytes == 0 && hf_session_describe(kernel->store, &info, &error) == HF_OK)
-        kernel->timeline.limit_bytes = info.capacity_bytes / LIMIT_SHARE;
+        kernel->timeline->limit_bytes = info.capacity_bytes / LIMIT_SHARE;
 }
 
 /* ---- steps ----------------------------------------------------------------------- */
@@ -89,7 +126,7 @@ kept_bytes(hf_kernel *kernel) {
 /* All are yielded. */
 static void
 keep_limits(hf_kernel *kernel) {
-    hfi_timeline *line = &kernel->timeline;
+    hfi_timeline *line = kernel->timeline;
     line->kept_bytes = kept_bytes(kernel);
     while (line->count > HFI_STEPS_MAX ||
            (line->count > 1 && line->kept_bytes > line->limit_bytes)) {
@@ -138,7 +175,7 @@ is_new(const hfi_timeline *line, hf_snapshot *snapshot) {
 
 void
 hfi_timeline_note(hf_kernel *kernel) {
-    hfi_textbuf *cells = &kernel->timeline.cells;
+    hfi_textbuf *cells = &kernel->timeline->cells;
     if (kernel->cell.store_history &&
         kernel->cell.verdict.travel.kind == HFI_TRAVEL_NONE)
         hfi_textbuf_format(cells, "%s%lld", cells->size > 0 ? ", " : "",
@@ -147,12 +184,12 @@ hfi_timeline_note(hf_kernel *kernel) {
 
 void
 hfi_timeline_forget(hf_kernel *kernel) {
-    hfi_textbuf_clear(&kernel->timeline.cells);
+    hfi_textbuf_clear(&kernel->timeline->cells);
 }
 
 void
 hfi_timeline_published(hf_kernel *kernel, int64_t origin) {
-    hfi_timeline *line = &kernel->timeline;
+    hfi_timeline *line = kernel->timeline;
     hf_error error = HF_ERROR_INIT;
     hf_snapshot *snapshot = NULL;
     struct timespec now = {0, 0};
@@ -173,17 +210,11 @@ hfi_timeline_published(hf_kernel *kernel, int64_t origin) {
         .origin = origin,
         .unix_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec,
         .cells = line->cells,
-        .declined = json_copy(kernel->declined),
+        .declined = json_copy(hfi_commits_declined(kernel)),
     };
     line->cells = (hfi_textbuf){0};
     hf_snapshot_yield(snapshot);
     keep_limits(kernel);
-}
-
-void
-hfi_timeline_fini(hf_kernel *kernel) {
-    remove_steps(&kernel->timeline, 0, kernel->timeline.count);
-    hfi_textbuf_fini(&kernel->timeline.cells);
 }
 
 /* ---- what the home is told ------------------------------------------------------- */
@@ -203,7 +234,7 @@ write_step(hfi_frame *frame, const hfi_step *step) {
 
 static void
 write_travel(const hf_kernel *kernel, hfi_frame *frame) {
-    const hfi_timeline *line = &kernel->timeline;
+    const hfi_timeline *line = kernel->timeline;
     const hfi_travel *travel = &kernel->cell.verdict.travel;
     const char *name;
     json_t *reason;
@@ -223,6 +254,16 @@ write_travel(const hf_kernel *kernel, hfi_frame *frame) {
     hfi_frame_add_map(frame, "steps", line->count);
     for (size_t i = 0; i < line->count; i++)
         write_step(frame, &line->steps[i]);
+}
+
+void
+hfi_timeline_close(hf_kernel *kernel) {
+    if (kernel->timeline == NULL)
+        return;
+    remove_steps(kernel->timeline, 0, kernel->timeline->count);
+    hfi_textbuf_fini(&kernel->timeline->cells);
+    free(kernel->timeline);
+    kernel->timeline = NULL;
 }
 
 /* ---- ways back --------------------------------------------------------------------
@@ -257,7 +298,7 @@ origin_of(const hfi_timeline *line, const hfi_step *step) {
 static void
 fail(hf_kernel *kernel, const char *sentence) {
     char text[320];
-    const hfi_timeline *line = &kernel->timeline;
+    const hfi_timeline *line = kernel->timeline;
     if (line->count == 0)
         snprintf(text, sizeof text, "%s; no step is kept", sentence);
     else
@@ -297,7 +338,7 @@ tell_home(hf_kernel *kernel, uint64_t generation, int with_state) {
 /* 0 where it failed, and the client was told. */
 static int
 go_to(hf_kernel *kernel, const hfi_step *step) {
-    hfi_timeline *line = &kernel->timeline;
+    hfi_timeline *line = kernel->timeline;
     hf_error error = HF_ERROR_INIT;
     uint64_t generation = 0;
     line->target = step->generation;
@@ -315,7 +356,7 @@ go_to(hf_kernel *kernel, const hfi_step *step) {
 
 static int
 undo(hf_kernel *kernel) {
-    hfi_timeline *line = &kernel->timeline;
+    hfi_timeline *line = kernel->timeline;
     const hfi_step *now = find_origin(line);
     if (now == NULL || now == line->steps) {
         fail(kernel, line->dropped > 0 ? "the step before isn't kept any more"
@@ -331,7 +372,7 @@ undo(hf_kernel *kernel) {
 static int
 checkout(hf_kernel *kernel, int64_t generation) {
     char text[64];
-    const hfi_step *step = find_step(&kernel->timeline, generation);
+    const hfi_step *step = find_step(kernel->timeline, generation);
     if (step != NULL)
         return go_to(kernel, step);
     snprintf(text, sizeof text, "there is no step %lld", (long long)generation);
@@ -344,7 +385,7 @@ check_diff(hf_kernel *kernel, const hfi_travel *travel) {
     const long long wanted[] = {travel->from, travel->to};
     char text[64];
     for (int i = 0; i < 2; i++)
-        if (wanted[i] >= 0 && find_step(&kernel->timeline, wanted[i]) == NULL) {
+        if (wanted[i] >= 0 && find_step(kernel->timeline, wanted[i]) == NULL) {
             snprintf(text, sizeof text, "there is no step %lld", wanted[i]);
             fail(kernel, text);
             return 0;
@@ -355,7 +396,7 @@ check_diff(hf_kernel *kernel, const hfi_travel *travel) {
 void
 hfi_timeline_begin(hf_kernel *kernel) {
     const hfi_travel *travel = &kernel->cell.verdict.travel;
-    hfi_timeline *line = &kernel->timeline;
+    hfi_timeline *line = kernel->timeline;
     int goes_on = 1;
     if (travel->kind == HFI_TRAVEL_LIMIT) {
         line->limit_bytes = travel->limit_bytes;
@@ -374,12 +415,13 @@ hfi_timeline_begin(hf_kernel *kernel) {
     kernel->cell.plan = HFI_PLAN_PLAIN;
     hfi_cell_move(&kernel->cell, HFI_CELL_STARTING);
     kernel->cell.sent_ns = hfi_clock_ns();
-    hfi_request_send_with(kernel, kernel->home, kernel->cell.request, write_travel);
+    hfi_request_send_with(kernel, hfi_crew_main(kernel), kernel->cell.request,
+                          write_travel);
 }
 
 static void
 end(hf_kernel *kernel) {
-    hfi_timeline *line = &kernel->timeline;
+    hfi_timeline *line = kernel->timeline;
     if (kernel->cell.verdict.travel.kind == HFI_TRAVEL_NONE)
         return;
     yield(line);

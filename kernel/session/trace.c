@@ -11,12 +11,14 @@
  * The line that names the directory is an interface: the Score-P kernel's notebooks
  * have it as expected output. One thread.
  */
-#include "session/session.h"
+#include "session/trace.h"
 
 #include <stdint.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "session/crew.h"
+#include "session/publish.h"
 #include "workers/program.h"
 
 #define RESCUE_MS 10000
