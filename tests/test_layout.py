@@ -16,11 +16,11 @@ import layers
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-ROOMS = ("shm_store", "serializers", "monitor", "kernel", "recorder", "bindings")
+ROOMS = ("shm_store", "serializers", "tool", "monitor", "kernel", "recorder", "bindings")
 NOT_SOURCES = {".git", ".venv", "build", "out", "__pycache__", "dist"}
 
 TOP = set(
-    """shm_store serializers monitor kernel recorder bindings web bench tests examples docs .ci setup.cfg
+    """shm_store serializers tool monitor kernel recorder bindings web bench tests examples docs .ci setup.cfg
     meson.build meson.options pyproject.toml README.md ARCHITECTURE.md CHANGELOG.md LICENSE run test
     .clang-format .gitignore""".split()
 )
@@ -39,9 +39,9 @@ ARROWS = {
         "shm_store/platform",
     },
     "shm_store/spill": {"shm_store/include", "shm_store/base", "shm_store/platform"},
-    "shm_store/tool": PUBLIC,
     "serializers/include": {"shm_store/include"},
     "serializers/codecs": PUBLIC,
+    "tool": PUBLIC | {"serializers/codecs"},
     "serializers/python": PUBLIC | {"serializers/codecs"},
     "kernel/include": {"shm_store/include"},
     "kernel/wire": {"shm_store/include", "kernel/include"},
@@ -55,7 +55,7 @@ ARROWS = {
     "monitor": PUBLIC | {"monitor/include", "shm_store/platform"},
     "recorder": PUBLIC | {"shm_store/platform"},  # who a process is
     "bindings/src": PUBLIC
-    | {"monitor/include", "serializers/python", "recorder", "bindings/views"},
+    | {"monitor/include", "serializers/codecs", "serializers/python", "recorder", "bindings/views"},
     "bindings/recorder": PUBLIC | {"recorder"},
     "bindings/views": PUBLIC | {"recorder"},  # definitions and profiles
 }
@@ -67,7 +67,7 @@ LIBRARIES = {
     "frameobject.h": {"bindings/src", "bindings/recorder"},
     "internal/": {"bindings/recorder"},
     "numpy/": {"bindings/src", "serializers/python"},
-    "lz4": {"shm_store/spill", "serializers/codecs"},
+    "lz4": {"shm_store/spill"},
     "msgpack": {"serializers/codecs", "serializers/python", "kernel/workers"},
     "zmq": {"kernel/session", "kernel"},
     "openssl/": {"kernel/wire"},

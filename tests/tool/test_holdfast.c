@@ -6,7 +6,7 @@
 
 #include "holdfast/store.h"
 #include "platform/object.h"
-#include "../support/check.h"
+#include "support/check.h"
 
 #define OK(call) CHECK((call) == HF_OK)
 
