@@ -299,6 +299,28 @@ def test_cycles_stay_broken():
     assert CYCLES == largest, "lower the limits to these (0: without a row)"
 
 
+def test_engine_is_as_drawn():
+    """A file of the engine calls files of its line in ARCHITECTURE.md and of those below."""
+    page = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
+    picture = page.partition("## The engine's layers")[2].split("```")[1]
+    names = {path.stem for path in (ROOT / "shm_store/engine").glob("*.c")}
+    height = {}
+    for number, line in enumerate(reversed(picture.strip("\n").splitlines())):
+        drawn = re.split(r"\s{4,}", line.strip())[0]
+        height |= dict.fromkeys(re.findall(r"\w+", drawn), number)
+    assert height.keys() == names
+    wrong = []
+    edges = layers.c_edges(ROOT, ("shm_store/engine",))
+    for name, needed in edges.items():
+        low = [other for other in needed if other.endswith(".c")]
+        wrong += [
+            f"{name} -> {other}: {', '.join(needed[other])}"
+            for other in low
+            if height[Path(other).stem] > height[Path(name).stem]
+        ]
+    assert not wrong, "\n".join(wrong)
+
+
 def test_cycles_are_seen(tmp_path):
     room = tmp_path / "room"
     room.mkdir()
