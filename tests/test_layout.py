@@ -16,11 +16,11 @@ import layers
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-ROOMS = ("shm_store", "serializers", "monitor", "kernel", "recorder", "bindings")
+ROOMS = ("shm_store", "serializers", "tool", "monitor", "kernel", "recorder", "bindings")
 NOT_SOURCES = {".git", ".venv", "build", "out", "__pycache__", "dist"}
 
 TOP = set(
-    """shm_store serializers monitor kernel recorder bindings web bench tests examples docs .ci setup.cfg
+    """shm_store serializers tool monitor kernel recorder bindings web bench tests examples docs .ci setup.cfg
     meson.build meson.options pyproject.toml README.md ARCHITECTURE.md CHANGELOG.md LICENSE run test
     .clang-format .gitignore""".split()
 )
@@ -39,9 +39,9 @@ ARROWS = {
         "shm_store/platform",
     },
     "shm_store/spill": {"shm_store/include", "shm_store/base", "shm_store/platform"},
-    "shm_store/tool": PUBLIC,
     "serializers/include": {"shm_store/include"},
     "serializers/codecs": PUBLIC,
+    "tool": PUBLIC | {"serializers/codecs"},
     "serializers/python": PUBLIC | {"serializers/codecs"},
     "kernel/include": {"shm_store/include"},
     "kernel/wire": {"shm_store/include", "kernel/include"},
@@ -55,7 +55,7 @@ ARROWS = {
     "monitor": PUBLIC | {"monitor/include", "shm_store/platform"},
     "recorder": PUBLIC | {"shm_store/platform"},  # who a process is
     "bindings/src": PUBLIC
-    | {"monitor/include", "serializers/python", "recorder", "bindings/views"},
+    | {"monitor/include", "serializers/codecs", "serializers/python", "recorder", "bindings/views"},
     "bindings/recorder": PUBLIC | {"recorder"},
     "bindings/views": PUBLIC | {"recorder"},  # definitions and profiles
 }
@@ -67,7 +67,7 @@ LIBRARIES = {
     "frameobject.h": {"bindings/src", "bindings/recorder"},
     "internal/": {"bindings/recorder"},
     "numpy/": {"bindings/src", "serializers/python"},
-    "lz4": {"shm_store/spill", "serializers/codecs"},
+    "lz4": {"shm_store/spill"},
     "msgpack": {"serializers/codecs", "serializers/python", "kernel/workers"},
     "zmq": {"kernel/session", "kernel"},
     "openssl/": {"kernel/wire"},
@@ -298,6 +298,28 @@ def test_cycles_stay_broken():
             if (row := cycle_row(group)) and len(group) > LARGEST_CYCLE:
                 largest[row] = max(largest[row], len(group))
     assert CYCLES == largest, "lower the limits to these (0: without a row)"
+
+
+def test_engine_is_as_drawn():
+    """A file of the engine calls files of its line in ARCHITECTURE.md and of those below."""
+    page = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
+    picture = page.partition("## The engine's layers")[2].split("```")[1]
+    names = {path.stem for path in (ROOT / "shm_store/engine").glob("*.c")}
+    height = {}
+    for number, line in enumerate(reversed(picture.strip("\n").splitlines())):
+        drawn = re.split(r"\s{4,}", line.strip())[0]
+        height |= dict.fromkeys(re.findall(r"\w+", drawn), number)
+    assert height.keys() == names
+    wrong = []
+    edges = layers.c_edges(ROOT, ("shm_store/engine",))
+    for name, needed in edges.items():
+        low = [other for other in needed if other.endswith(".c")]
+        wrong += [
+            f"{name} -> {other}: {', '.join(needed[other])}"
+            for other in low
+            if height[Path(other).stem] > height[Path(name).stem]
+        ]
+    assert not wrong, "\n".join(wrong)
 
 
 def test_cycles_are_seen(tmp_path):

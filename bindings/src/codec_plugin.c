@@ -27,7 +27,7 @@ hfi_codec_register(PyObject *module, PyObject *capsule) {
     }
     const hf_codec *codec = PyCapsule_GetPointer(capsule, capsule_name);
     if (codec->struct_size >= sizeof *codec &&
-        hf_registry_find(state->registry, codec->number) == codec)
+        hfi_registry_find(state->registry, codec->number) == codec)
         Py_RETURN_NONE;
     if (codec->struct_size >= sizeof *codec && codec->number < HF_CODEC_FIRST_FREE)
         return PyErr_Format(PyExc_ValueError,
@@ -37,7 +37,7 @@ hfi_codec_register(PyObject *module, PyObject *capsule) {
     hf_error error = HF_ERROR_INIT;
     if (PyList_Append(state->plugins, capsule) < 0)
         return NULL;
-    hf_status status = hf_registry_add(state->registry, codec, &error);
+    hf_status status = hfi_registry_add(state->registry, codec, &error);
     if (status == HF_OK)
         Py_RETURN_NONE;
     Py_ssize_t count = PyList_GET_SIZE(state->plugins);
@@ -48,7 +48,7 @@ hfi_codec_register(PyObject *module, PyObject *capsule) {
 
 const hf_codec *
 hfi_codec_find(hfi_state *state, uint32_t number) {
-    const hf_codec *codec = hf_registry_find(state->registry, number);
+    const hf_codec *codec = hfi_registry_find(state->registry, number);
     if (codec || number < HF_CODEC_FIRST_FREE)
         return codec;
     PyObject *codecs = PyImport_ImportModule("holdfast.codecs");
@@ -57,5 +57,5 @@ hfi_codec_find(hfi_state *state, uint32_t number) {
         PyErr_Clear(); /* the caller says that the codec isn't known */
     Py_XDECREF(done);
     Py_XDECREF(codecs);
-    return hf_registry_find(state->registry, number);
+    return hfi_registry_find(state->registry, number);
 }

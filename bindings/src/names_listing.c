@@ -11,7 +11,7 @@
 
 static PyObject *
 listing_item(hfi_state *state, const hf_entry *entry, PyObject *key) {
-    const hf_codec *codec = hf_registry_find(state->registry, entry->codec);
+    const hf_codec *codec = hfi_registry_find(state->registry, entry->codec);
     PyObject *type = NULL;
     PyObject *where =
         entry->codec == HF_CODEC_MEMBER ? hfi_member_group(entry) : Py_NewRef(Py_None);

@@ -168,15 +168,15 @@ is_plain_type(PyTypeObject *type) {
            type == Py_TYPE(Py_None) || type == &PyBool_Type;
 }
 
-/* Asks the codecs in their order. A registry walk, not hf_registry_choose: a codec that
- * accepts a value may still decline it half-way, and then the next one is asked. */
+/* Asks the codecs in their order. One that accepts a value may still decline it half-way,
+ * and then the next one is asked. */
 hf_status
 hfi_names_encode(hfi_state *state, hfi_entry_sink *sink, PyObject *value,
                  PyObject *subject, const hf_codec **ret_codec, hf_error *reterr) {
     hf_status status = HF_OK; /* HF_DECLINED once a codec has said why */
     int is_plain = is_plain_type(Py_TYPE(value));
     for (size_t i = 0;; i++) {
-        const hf_codec *codec = hf_registry_at(state->registry, i);
+        const hf_codec *codec = hfi_registry_at(state->registry, i);
         if (!codec && status == HF_OK)
             return hf_error_set(reterr, HF_DECLINED, "no codec carries this type");
         if (!codec)

@@ -341,12 +341,12 @@ add_codecs(hfi_state *state) {
     const hf_codec *const codecs[] = {&hfi_codec_module, &hfi_codec_buffer,
                                       &hfi_codec_plain, &hfi_codec_pickle};
     hf_error error = HF_ERROR_INIT;
-    hf_status status = hf_registry_create(&state->registry, &error);
+    hf_status status = hfi_registry_create(&state->registry, &error);
     state->plugins = PyList_New(0);
     if (!state->plugins)
         return -1;
     for (size_t i = 0; status == HF_OK && i < sizeof codecs / sizeof *codecs; i++)
-        status = hf_registry_add(state->registry, codecs[i], &error);
+        status = hfi_registry_add(state->registry, codecs[i], &error);
     if (status != HF_OK)
         hfi_raise(state, status, &error);
     return status == HF_OK ? 0 : -1;
@@ -401,7 +401,7 @@ static void
 store_free(void *module) {
     hfi_state *state = PyModule_GetState(module);
     store_clear(module);
-    hf_registry_close(state->registry);
+    hfi_registry_close(state->registry);
     state->registry = NULL;
     Py_CLEAR(state->plugins); /* not before: the registry points into them */
 }

@@ -10,8 +10,9 @@
 #include <Python.h>
 #include <stdatomic.h>
 
-#include <holdfast/codec.h>
 #include <holdfast/store.h>
+
+#include "codecs/registry.h"
 
 /* One attachment of this process to a session, shared by everything that uses it: the
  * Session object, its regions, its Names, blocks of NumPy's allocator. The last release
@@ -36,8 +37,8 @@ typedef struct hfi_state {
     PyObject *no_space_error;
     PyObject *corrupt_error;
     PyObject *gone_error;
-    hf_registry *registry; /* the codecs, in the order in which they are asked */
-    PyObject *plugins;     /* list: capsules of those of other modules */
+    hfi_registry *registry; /* the codecs, in the order in which they are asked */
+    PyObject *plugins;      /* list: capsules of those of other modules */
 } hfi_state;
 
 hfi_state *hfi_state_of(PyTypeObject *type);

@@ -385,8 +385,8 @@ describe_member(const hf_codec *codec, const hf_source *source, char *ret_text,
 }
 
 void
-hf_codec_describe(uint32_t number, const hf_source *source, char *ret_text,
-                  size_t size) {
+hfi_codec_describe(uint32_t number, const hf_source *source, char *ret_text,
+                   size_t size) {
     static const struct {
         uint32_t number;
         hf_codec named; /* for hfi_describe_text, which shows the codec's name */

@@ -1,7 +1,7 @@
 /* registry.c - the list of codecs that a process knows, in the order they are asked.
  *
  * A few dozen codecs at most, found by number once per value: a sorted array and a
- * linear search beat any map at that size, and hf_registry_at() falls out of it. Order
+ * linear search beat any map at that size, and hfi_registry_at() falls out of it. Order
  * ties are kept in order of adding, so that two codecs of others at the same order
  * behave the same in every run.
  *
@@ -9,20 +9,20 @@
  * (the GIL for the extension). The registry owns its array only; the codecs are static
  * tables, or belong to whoever added them.
  */
-#include "holdfast/codec.h"
+#include "registry.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-struct hf_registry {
+struct hfi_registry {
     const hf_codec **codecs; /* by order, then by adding */
     size_t count;
     size_t capacity;
 };
 
 hf_status
-hf_registry_create(hf_registry **ret_registry, hf_error *reterr) {
-    hf_registry *registry = calloc(1, sizeof *registry);
+hfi_registry_create(hfi_registry **ret_registry, hf_error *reterr) {
+    hfi_registry *registry = calloc(1, sizeof *registry);
 
     if (!registry)
         return hf_error_set(reterr, HF_E_NOMEM, "no memory for a codec registry");
@@ -31,15 +31,24 @@ hf_registry_create(hf_registry **ret_registry, hf_error *reterr) {
 }
 
 void
-hf_registry_close(hf_registry *registry) {
+hfi_registry_close(hfi_registry *registry) {
     if (!registry)
         return;
     free(registry->codecs);
     free(registry);
 }
 
+static const hf_codec *
+find_name(const hfi_registry *registry, const char *name) {
+    for (size_t i = 0; i < registry->count; i++) {
+        if (strcmp(registry->codecs[i]->name, name) == 0)
+            return registry->codecs[i];
+    }
+    return NULL;
+}
+
 static hf_status
-codec_check(const hf_registry *registry, const hf_codec *codec, hf_error *reterr) {
+codec_check(const hfi_registry *registry, const hf_codec *codec, hf_error *reterr) {
     if (!codec || codec->struct_size < sizeof *codec)
         return hf_error_set(reterr, HF_E_INVALID,
                             "codec table is missing or of an older version");
@@ -52,18 +61,18 @@ codec_check(const hf_registry *registry, const hf_codec *codec, hf_error *reterr
     if (!codec->accepts || !codec->encode || !codec->decode)
         return hf_error_set(reterr, HF_E_INVALID, "codec %s lacks a function",
                             codec->name);
-    if (hf_registry_find(registry, codec->number))
+    if (hfi_registry_find(registry, codec->number))
         return hf_error_set(reterr, HF_E_INVALID, "codec %s: number %u is taken by %s",
                             codec->name, (unsigned)codec->number,
-                            hf_registry_find(registry, codec->number)->name);
-    if (hf_registry_find_name(registry, codec->name))
+                            hfi_registry_find(registry, codec->number)->name);
+    if (find_name(registry, codec->name))
         return hf_error_set(reterr, HF_E_INVALID, "codec name %s is taken",
                             codec->name);
     return HF_OK;
 }
 
 hf_status
-hf_registry_add(hf_registry *registry, const hf_codec *codec, hf_error *reterr) {
+hfi_registry_add(hfi_registry *registry, const hf_codec *codec, hf_error *reterr) {
     hf_status status = codec_check(registry, codec, reterr);
     size_t at = registry->count;
 
@@ -86,7 +95,7 @@ hf_registry_add(hf_registry *registry, const hf_codec *codec, hf_error *reterr) 
 }
 
 const hf_codec *
-hf_registry_find(const hf_registry *registry, uint32_t number) {
+hfi_registry_find(const hfi_registry *registry, uint32_t number) {
     for (size_t i = 0; i < registry->count; i++) {
         if (registry->codecs[i]->number == number)
             return registry->codecs[i];
@@ -95,24 +104,6 @@ hf_registry_find(const hf_registry *registry, uint32_t number) {
 }
 
 const hf_codec *
-hf_registry_find_name(const hf_registry *registry, const char *name) {
-    for (size_t i = 0; i < registry->count; i++) {
-        if (strcmp(registry->codecs[i]->name, name) == 0)
-            return registry->codecs[i];
-    }
-    return NULL;
-}
-
-const hf_codec *
-hf_registry_choose(const hf_registry *registry, void *value) {
-    for (size_t i = 0; i < registry->count; i++) {
-        if (registry->codecs[i]->accepts(registry->codecs[i], value))
-            return registry->codecs[i];
-    }
-    return NULL;
-}
-
-const hf_codec *
-hf_registry_at(const hf_registry *registry, size_t index) {
+hfi_registry_at(const hfi_registry *registry, size_t index) {
     return index < registry->count ? registry->codecs[index] : NULL;
 }

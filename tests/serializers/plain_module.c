@@ -11,6 +11,8 @@
 
 #include <stdlib.h>
 
+#include "codecs/describe.h"
+
 typedef struct memory_sink {
     hf_sink sink;
     PyObject *payload;
@@ -114,7 +116,7 @@ plain_describe(PyObject *module, PyObject *payload) {
     char text[128];
 
     (void)module;
-    hf_codec_describe(HF_CODEC_PLAIN, &source, text, sizeof text);
+    hfi_codec_describe(HF_CODEC_PLAIN, &source, text, sizeof text);
     return PyUnicode_FromString(text);
 }
 

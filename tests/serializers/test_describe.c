@@ -3,7 +3,7 @@
  * Texts are compared whole. What can't be read is described by its size, and a text is
  * cut to its buffer without splitting a character.
  */
-#include "holdfast/codec.h"
+#include "codecs/describe.h"
 
 #include <string.h>
 
@@ -19,7 +19,7 @@ check(uint32_t number, const void *meta, size_t meta_size, const void *payload,
                         .buffer_count = 2};
     char text[128];
 
-    hf_codec_describe(number, &source, text, sizeof text);
+    hfi_codec_describe(number, &source, text, sizeof text);
     if (strcmp(text, expected) != 0) {
         fprintf(stderr, "\"%s\", not \"%s\"\n", text, expected);
         exit(1);
@@ -95,7 +95,7 @@ test_truncation(void) {
 
     for (size_t size = 0; size <= sizeof text; size++) {
         memset(text, 'x', sizeof text);
-        hf_codec_describe(HF_CODEC_PLAIN, &source, text, size);
+        hfi_codec_describe(HF_CODEC_PLAIN, &source, text, size);
         if (size == 0) {
             CHECK(text[0] == 'x');
             continue;

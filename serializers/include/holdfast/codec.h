@@ -1,4 +1,4 @@
-/* holdfast/codec.h - the table of functions that a codec provides, and their registry.
+/* holdfast/codec.h - the table of functions that a codec provides.
  *
  * A codec turns a value of its host (a PyObject *, an hf_bytes, ...) into an *encoding*
  * and back. An encoding is what a store entry holds: `meta` (small), `payload` (bytes)
@@ -20,10 +20,10 @@ extern "C" {
 #endif
 
 /* Numbers are kept in shared memory and files: never reuse one. 1-255 are Holdfast's,
- * 256-65535 are given by the registry's owner to codecs of others. */
+ * 256-65535 are given by the host program to codecs of others. */
 enum {
-    HF_CODEC_RAW = 1,     /* bytes as they are */
-    HF_CODEC_MSGPACK = 2, /* plain data, for programs of any language */
+    HF_CODEC_RAW = 1,     /* bytes as they are: a program's own format */
+    HF_CODEC_MSGPACK = 2, /* one msgpack value, for programs of any language */
     HF_CODEC_BUFFER = 16, /* Python: one object that exports memory */
     HF_CODEC_PLAIN = 17, /* Python: None, numbers, str, bytes and nests of containers */
     HF_CODEC_PICKLE = 18, /* Python: pickle protocol 5, out-of-band buffers */
@@ -100,50 +100,6 @@ struct hf_codec {
  * that was decoded and not changed since is not written again where add_buffer() is
  * given the address that map_buffer() gave. It is asked for whole variables; inside of
  * other values the type's own pickling, or a codec in Python, counts. */
-
-/* A registry owns nothing but its list; codecs must outlive it. Not thread-safe. */
-typedef struct hf_registry hf_registry;
-HF_EXPORT HF_CHECK hf_status hf_registry_create(hf_registry **ret_registry,
-                                                hf_error *reterr);
-HF_EXPORT void hf_registry_close(hf_registry *registry);
-/* HF_E_INVALID: number or name is taken, or a function is missing. */
-HF_EXPORT HF_CHECK hf_status hf_registry_add(hf_registry *registry,
-                                             const hf_codec *codec, hf_error *reterr);
-HF_EXPORT const hf_codec *hf_registry_find(const hf_registry *registry,
-                                           uint32_t number);
-HF_EXPORT const hf_codec *hf_registry_find_name(const hf_registry *registry,
-                                                const char *name);
-/* The first codec, by order, that accepts the value, or NULL. */
-HF_EXPORT const hf_codec *hf_registry_choose(const hf_registry *registry, void *value);
-/* The codecs by order: index 0 .. count-1; NULL past the end. */
-HF_EXPORT const hf_codec *hf_registry_at(const hf_registry *registry, size_t index);
-
-/* The codecs of libholdfast itself, in plain C. */
-typedef struct hf_bytes { /* host value of the raw codec */
-    const void *data;
-    size_t size;
-} hf_bytes;
-/* Values are hf_bytes; decode gives one that the caller releases with free(). */
-HF_EXPORT extern const hf_codec hf_codec_raw;
-/* Encodes a `const msgpack_object *` of msgpack-c; decode gives a `msgpack_unpacked *`
- * that the caller releases with msgpack_unpacked_destroy() and free(). At most 31
- * levels. Both accept nothing by themselves (a void pointer doesn't tell its type):
- * choose them by number or name. */
-HF_EXPORT extern const hf_codec hf_codec_msgpack;
-
-/* As hf_codec.describe, for any codec number, also of codecs that this program doesn't
- * have: those of the Python extension are described from their bytes. Any thread. */
-HF_EXPORT void hf_codec_describe(uint32_t number, const hf_source *source,
-                                 char *ret_text, size_t size);
-
-/* lz4 frames for spilled and saved data; never between a value and its mapping.
- * `ret_data` is malloc'ed: caller frees. HF_E_CORRUPT for bad input. */
-HF_EXPORT HF_CHECK hf_status hf_lz4_compress(const void *data, size_t size,
-                                             void **ret_data, size_t *ret_size,
-                                             hf_error *reterr);
-HF_EXPORT HF_CHECK hf_status hf_lz4_expand(const void *data, size_t size,
-                                           size_t size_max, void **ret_data,
-                                           size_t *ret_size, hf_error *reterr);
 
 #ifdef __cplusplus
 }

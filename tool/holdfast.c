@@ -7,20 +7,20 @@
  *   holdfast save [SESSION] FILE               write its variables to a file
  *   holdfast gc [--kept]                       remove what dead processes left
  *
- * SESSION may be left out where there is one session only. The tool uses the public
- * headers alone. It exits with 0, with 1 where something was not found or failed, and
+ * SESSION may be left out where there is one session only. The tool uses the
+ * store's public headers, and the codecs' descriptions. It exits with 0, with 1 where something was not found or failed, and
  * with 2 where it was called wrongly. What it prints from a session is made printable
  * first: names and meta are bytes that a notebook chose. Keys that begin with byte 0 or
  * 1 are Holdfast's own (groups, process state) and are left out unless --all is given.
  */
-#include "holdfast/codec.h"
-#include "holdfast/save.h"
-#include "holdfast/store.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+#include "codecs/describe.h"
+#include "holdfast/save.h"
+#include "holdfast/store.h"
 
 #ifndef HF_VERSION
 #define HF_VERSION "unknown"
@@ -257,7 +257,7 @@ print_value(const hf_entry *entry) {
                         .payload = entry->payload,
                         .payload_size = entry->payload_size,
                         .buffer_count = entry->buffer_count};
-    hf_codec_describe(entry->codec, &source, text, sizeof text);
+    hfi_codec_describe(entry->codec, &source, text, sizeof text);
     print_text(text, strlen(text), 0);
 }
 
