@@ -113,8 +113,7 @@ WHOLE_DIRECTORIES = {"monitor", "recorder", "scorep", "views", "worker"}
 # Directories with more than LARGEST_CYCLE files that need each other, by the number of today. It may
 # only shrink; what is below a directory counts as its own unless it has a row too.
 LARGEST_CYCLE = 3
-CYCLES = {
-}
+CYCLES: dict[str, int] = {}
 
 # Sources without a test of their own name, by the test that runs them. The parts of the
 # store's engine and the codecs in python/ show themselves only through the whole.

@@ -30,11 +30,6 @@
  *
  * Where there is no clone() the fork is an ordinary child.
  */
-#ifdef __linux__
-#define _GNU_SOURCE
-#include <sched.h>
-#endif
-
 #include "module_functions.h"
 #include "session_type.h"
 
@@ -53,6 +48,7 @@
 #include <unistd.h>
 
 #ifdef __linux__
+#include <sched.h>
 #include <sys/prctl.h>
 #endif
 
