@@ -37,7 +37,8 @@ from .ipython.application import CELL_CONFIG
 from .process import leave
 from .recording import Recording, refuse
 from .requests import Worker
-from .settings import figures, state
+from .settings import census, figures, state
+from .settings.asked import asked
 from .stock import stock
 from .template import is_library
 
@@ -123,6 +124,7 @@ class Cell(Worker):
                 self.recording.open(instrument.get("arguments") or [])
         except (OSError, RuntimeError) as error:
             return {"content": self.app.session.pack(refuse(self.shell, error))}
+        before = asked.look(self.shell), set(sys.modules)
         report["seconds_in"] = time.perf_counter() - started
 
         reply = await self.recording.run(super().execute(frame, message), report)
@@ -131,6 +133,7 @@ class Cell(Worker):
         started = time.perf_counter()
         try:
             reply |= self._hand_out(frame.get("code", ""), report)
+            self._tell_changes(report, *before)
         except Exception as error:  # a full arena: the frontend says what to do
             report["error"] = f"{type(error).__name__}: {error}"
         self._learn_writes(frame.get("code", ""), report)
@@ -267,6 +270,16 @@ class Cell(Worker):
         if saved["prepared"] is not None:
             reply["prepared"] = saved["prepared"]
         return reply
+
+    def _tell_changes(
+        self, report: dict[str, t.Any], before: dict[str, t.Any], imported: set[str]
+    ) -> None:
+        """Of the state of this process: what stays in it, to the user, and what the main worker imports."""
+        changed = asked.changed(before, sys.modules.keys() != imported, self.shell)
+        if changed:
+            told = "; ".join(changed)
+            print(f"holdfast: changed in this cell's process alone: {told}", file=sys.stderr)
+        report["settings"] = census.pack({}, {}, census.submodules(self.shell, imported))
 
     def _tell_imports(self) -> None:
         """In a process that lives on, the next cell would find what this one imported."""

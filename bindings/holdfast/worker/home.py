@@ -33,6 +33,7 @@ from .requests import Worker
 from .road import Road
 from .rollback import Rollback
 from .settings import census, figures, state
+from .settings.asked import asked
 from .subshells import Subshells, SubshellThread
 from .template import is_library
 
@@ -274,6 +275,8 @@ class Home(Worker):
     def save(self) -> tuple[dict[str, t.Any], set[str] | None, str]:
         """Prepare a commit of what changed since the last one: what Names.save() tells, the names
         that can have been touched, and why they are all."""
+        for name, why in asked.staying(self.shell).items():
+            state.told.note(name, why)
         self._committed_state = state.capture(self.shell)
         self.shell.patches.collect()
         if self.subshells.busy:

@@ -23,7 +23,7 @@ import typing as t
 
 from ipykernel.jsonutil import json_clean
 
-from holdfast._patches import Patches
+from holdfast._patches import MISSING, Patches
 from holdfast.errors import with_reason
 
 from . import arrays
@@ -37,6 +37,8 @@ from .ipython.shell import interrupted
 from .parents import Parents
 from .process import leave
 from .settings import kept
+from .settings.asked import asked
+from .settings.differences import Differences
 from .subshells import SubshellThread
 from .usage import word
 
@@ -82,8 +84,11 @@ class Worker:
         self.shell.rewrite_exception = self.rewrite_exception
         self.shell.begin_code = self.interrupts.begin_code
         self.shell.patches = Patches(
-            self.shell.user_ns, kept.slots(self.shell, self.runs_exit_handlers)
+            self.shell.user_ns,
+            kept.slots(self.shell, self.runs_exit_handlers),
+            Differences(self.shell.user_ns, MISSING),
         )
+        asked.begin(self.shell)
         self.absent = Absent(self.shell)
         waits = loop._selector.fileno()  # type: ignore[attr-defined]
         self.shell.health = Health((self.channel.fileno(), waits))

@@ -27,6 +27,7 @@ import sys
 import typing as t
 
 from . import figures, loggers, tables, tensors
+from .asked import asked
 from .located import located, working_directory
 
 State = dict[str, t.Any]
@@ -280,5 +281,6 @@ _SETTINGS: dict[str, Setting] = {
     ),
     "tables": Setting(lambda shell: tables.capture(), lambda new, old, shell: tables.apply(new)),
     "tensors": Setting(lambda shell: tensors.capture(), lambda new, old, shell: tensors.apply(new)),
+    "asked": Setting(asked.capture, asked.apply),
     "watched": Setting(lambda shell: shell.patches.keys(), _set_watched),
 }

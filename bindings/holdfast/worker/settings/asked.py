@@ -1,0 +1,102 @@
+"""What a process can be asked about itself (rows.py), as a setting that travels (state.py).
+
+A clean process has none of it by itself. What differs from how this process began is what the notebook
+has set, since both are forks of the same process, which runs no code of its own. A row with a plain value
+is set in the other process; of any other row the next cell in a clean process tells its name, once.
+
+A library that was imported later began with `fresh`, or nobody knows how: then its row always travels, and
+the other process sets it if its own is another one. Where the library isn't imported, the row waits for that,
+and travels on as it came.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import typing as t
+
+from holdfast._after_import import call_after_import
+
+from .rows import ROWS, differs, read
+
+_KEPT = frozenset(("exit handlers",))  # by a slot (kept.py)
+_STAYS = "it stays in the notebook's own process"
+
+
+class Asked:
+    """This process's answers."""
+
+    def __init__(self) -> None:
+        self._fresh: dict[str, t.Any] = {}
+        self._waiting: dict[str, t.Any] = {}
+
+    def begin(self, shell: t.Any) -> None:
+        """Nothing of the notebook's has run."""
+        self._fresh = {name: read(row, shell) for name, row in ROWS.items()}
+
+    def capture(self, shell: t.Any) -> dict[str, t.Any]:
+        """What differs from how the process began, by row."""
+        found = dict(self._waiting)
+        for name, row in ROWS.items():
+            if row.write is not None:
+                now = read(row, shell)
+                if now is not None and now != self._fresh_of(name):
+                    found[name] = now
+        return found
+
+    def apply(self, new: dict[str, t.Any], old: dict[str, t.Any] | None, shell: t.Any) -> None:
+        """Set what differs between two captures; what isn't in the new one is as the process began."""
+        before = old or {}
+        for name in ROWS.keys() & (new.keys() | before.keys()):
+            value = new[name] if name in new else self._fresh_of(name)
+            if value is not None and value != before.get(name):
+                self._set_in_time(name, value, shell)
+
+    def staying(self, shell: t.Any) -> dict[str, str]:
+        """What differs and no plain value can set, and why a clean process doesn't have it."""
+        found = {}
+        for name, row in ROWS.items():
+            if row.write is None and name not in _KEPT:
+                if differs(row, self._fresh[name], read(row, shell), imported=True):
+                    found[name] = _STAYS
+        return found
+
+    def look(self, shell: t.Any) -> dict[str, t.Any]:
+        """Before a cell in a clean process: what can only be told of it."""
+        rows = {name: row for name, row in ROWS.items() if row.write is None}
+        return {name: read(row, shell) for name, row in rows.items() if name not in _KEPT}
+
+    def changed(self, before: dict[str, t.Any], imported: bool, shell: t.Any) -> list[str]:
+        """After it: what of that is another one now; `imported`: it has imported modules."""
+        return [
+            name
+            for name, was in before.items()
+            if differs(ROWS[name], was, read(ROWS[name], shell), imported)
+        ]
+
+    def _fresh_of(self, name: str) -> t.Any:
+        known = self._fresh.get(name)
+        return ROWS[name].fresh if known is None else known
+
+    def _set_in_time(self, name: str, value: t.Any, shell: t.Any) -> None:
+        module = ROWS[name].module
+        if module in sys.modules:
+            self._set(name, value, shell)
+            return
+        if name not in self._waiting:
+            call_after_import(module, functools.partial(self._arrived, name, shell))
+        self._waiting[name] = value
+
+    def _arrived(self, name: str, shell: t.Any) -> None:
+        self._set(name, self._waiting.pop(name), shell)
+
+    def _set(self, name: str, value: t.Any, shell: t.Any) -> None:
+        if read(ROWS[name], shell) == value:
+            return
+        try:
+            ROWS[name].write(value)  # type: ignore[misc]
+        except Exception as error:  # what one can't have costs the cell no other
+            print(f"holdfast: {name} couldn't be carried over: {error}", file=sys.stderr)
+
+
+asked = Asked()
