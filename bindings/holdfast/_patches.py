@@ -101,6 +101,10 @@ class Patches:
             self._before.keys() | self._wanted | self._waiting.keys() | self._slots.keys()
         )
 
+    def submodules(self) -> list[str]:
+        """Modules in packages of the user's own."""
+        return [] if self._differences is None else self._differences.submodules()
+
     # ---- which attributes
 
     def see(self, nodes: t.Iterable[ast.AST]) -> None:
@@ -252,14 +256,14 @@ class Patches:
         self._watch(key)
         if value is MISSING:
             value = self._before[key]
+        elif self._differences is not None and self._differences.is_own(key):
+            self._changeable.add(key)  # it counts from now on, also if it is as it was
         now = _read(*owner)
         if value is MISSING or value is Deleted:
             if now is not MISSING:
                 delattr(*owner)
         elif not _same(value, now):
             setattr(*owner, value)
-            if self._differences is not None and self._differences.is_own(key):
-                self._changeable.add(key)
 
 
 current: Patches | None = None

@@ -70,6 +70,8 @@ class Cell(Worker):
         self.shell.ends_with_cell = True
         self.recording = Recording(self.shell)
         self.recording.prepare()
+        with self.shell.builtin_trap:
+            self.shell.health.begin()
         self._state = state.capture(self.shell)
         self.last_report: dict[str, t.Any] = {}
 

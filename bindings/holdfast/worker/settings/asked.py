@@ -4,9 +4,8 @@ A clean process has none of it by itself. What differs from how this process beg
 has set, since both are forks of the same process, which runs no code of its own. A row with a plain value
 is set in the other process; of any other row the next cell in a clean process tells its name, once.
 
-A library that was imported later began with `fresh`, or nobody knows how: then its row always travels, and
-the other process sets it if its own is another one. Where the library isn't imported, the row waits for that,
-and travels on as it came.
+Of a module that is imported later the rows begin when its import ends. In a process that hasn't imported it,
+a row waits for that, and travels on as it came.
 """
 
 from __future__ import annotations
@@ -29,10 +28,23 @@ class Asked:
     def __init__(self) -> None:
         self._fresh: dict[str, t.Any] = {}
         self._waiting: dict[str, t.Any] = {}
+        self._modules: set[str] = set()  # which weren't imported when the process began
 
     def begin(self, shell: t.Any) -> None:
         """Nothing of the notebook's has run."""
         self._fresh = {name: read(row, shell) for name, row in ROWS.items()}
+        self._modules = {row.module for row in ROWS.values()} - sys.modules.keys()
+
+    def awaits(self, module: str) -> bool:
+        """Whether something is asked of a module that isn't imported yet."""
+        return module in self._modules
+
+    def imported(self, module: str, shell: t.Any) -> None:
+        """That has been imported just now, and nobody has used it."""
+        self._modules.discard(module)
+        for name, row in ROWS.items():
+            if row.module == module:
+                self._fresh[name] = read(row, shell)
 
     def capture(self, shell: t.Any) -> dict[str, t.Any]:
         """What differs from how the process began, by row."""

@@ -22,9 +22,7 @@ import sys
 import types
 import typing as t
 
-from holdfast._after_import import watch_imports
-
-from .attributes import is_own, is_plain, look_into, value_of
+from .attributes import is_plain, look_into, value_of
 from .rows import is_notebooks
 
 Found = dict[str, t.Any]  # what the attribute was, by the key of the patch
@@ -62,7 +60,6 @@ class Differences:
             self._inside[module.__name__] = {
                 name: value.copy() for name, value in vars(module).items() if type(value) in _HOLDERS
             }
-        watch_imports(is_own, self._imported)
 
     # ---- which modules
 
@@ -94,7 +91,7 @@ class Differences:
         if sys.modules.get(name) is module:
             self._libraries[name] = dict(vars(module))
 
-    def _imported(self, module: types.ModuleType) -> None:
+    def imported(self, module: types.ModuleType) -> None:
         """One of the user's own, just now."""
         name = module.__name__
         looked = look_into(module)
@@ -109,6 +106,10 @@ class Differences:
     def is_own(self, key: str) -> bool:
         """Whether this key of a patch is of one of the user's own modules."""
         return key[1:].partition(":")[0] in self._own
+
+    def submodules(self) -> list[str]:
+        """Those of packages of the user's own, which nothing but their import makes attributes of these."""
+        return [name for name in self._own if "." in name and name in sys.modules]
 
     # ---- what differs
 
