@@ -219,6 +219,13 @@ class Patches:
                 self._waiting.pop(key, None)
         self.withdraw()
 
+    def bind_slot(self, slot: str, bind: t.Callable[[str], object]) -> None:
+        """Set this one before other names are bound, which may need it."""
+        key = _SLOT + slot
+        bind(key)
+        if key in self._namespace:
+            self.apply([key])
+
     def withdraw(self) -> None:
         """Take out of the namespace what `collect` would give it again."""
         for key in self.keys():

@@ -2,7 +2,7 @@
  *
  * bind() visits the entries in the order in which their names were first put. A name is
  * decoded when it is asked for or costs a mapping only; else it is remembered as
- * skipped. Values reach the namespace at the end, in that same order, so that a new
+ * skipped, unless it is cheap (names_cheap.c). Values reach the namespace at the end, in that same order, so that a new
  * process's globals come in the order of the old one's: a group in between decodes
  * several names at once, and a class those that it shares objects with. The code behind
  * the values is looked for where names were asked for: it may reach others. Who binds
@@ -110,7 +110,8 @@ static int
 is_wanted(hfi_binding *at, PyObject *key, const hf_entry *entry) {
     if (!at->wanted || (entry->flags & HFI_ENTRY_MAPPED))
         return 1;
-    return PySet_Contains(at->wanted, key);
+    int wanted = PySet_Contains(at->wanted, key);
+    return wanted ? wanted : hfi_binding_affords(at, entry);
 }
 
 static int
@@ -395,16 +396,18 @@ list_of(const hfi_keys *keys) {
 
 PyObject *
 hfi_names_bind(PyObject *self, PyObject *args, PyObject *kwargs) {
-    static char *words[] = {"namespace", "names", NULL};
+    static char *words[] = {"namespace", "names", "budget", NULL};
     PyObject *namespace, *wanted = NULL, *result = NULL;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!|$O:bind", words, &PyDict_Type,
-                                     &namespace, &wanted))
+    long long budget = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!|$OL:bind", words, &PyDict_Type,
+                                     &namespace, &wanted, &budget))
         return NULL;
     double start = now_seconds();
     hfi_binding at;
     hfi_names *names = (hfi_names *)(void *)self;
     if (binding_init(&at, self, namespace, wanted) == 0) {
         names->binding = &at;
+        at.budget = budget;
         if ((names->records.live || hfi_names_advance(at.state, names) == 0) &&
             bind_in_order(&at, bind_all(&at) < 0) == 0 &&
             hfi_binding_take_baselines(&at) == 0)

@@ -18,6 +18,7 @@ typedef struct hfi_binding {
     PyObject *before;  /* what holdfast._context had, once this binding is told there */
     PyObject *own;     /* set: classes encoded by value while a baseline is taken */
     PyObject *wanted;  /* set of names, or NULL for all */
+    int64_t budget;    /* for what nobody asked for (names_cheap.c) */
     PyObject *subject; /* the name that is decoded now, or NULL. Borrowed */
     PyObject *absent;  /* name -> reason */
     PyObject *decoded; /* key -> value: the groups and classes that were decoded */
@@ -53,6 +54,9 @@ PyObject *hfi_binding_key(hfi_binding *at, PyObject *key, const hf_entry *entry)
 PyObject *hfi_binding_group(hfi_binding *at, PyObject *key);
 /* Take the exception away and remember why `key` is absent. */
 int hfi_binding_note_absent(hfi_binding *at, PyObject *key, const hf_entry *entry);
+
+/* names_cheap.c: whether it is decoded though nobody asked for it. */
+int hfi_binding_affords(hfi_binding *at, const hf_entry *entry);
 
 /* names_baseline.c: what this process's own encodings of classes are. */
 int hfi_binding_take_baselines(hfi_binding *at);

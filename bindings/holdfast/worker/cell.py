@@ -37,7 +37,7 @@ from .ipython.application import CELL_CONFIG
 from .process import leave
 from .recording import Recording, refuse
 from .requests import Worker
-from .settings import census, figures, state
+from .settings import census, figures, registries, state
 from .settings.asked import asked
 from .stock import stock
 from .template import is_library
@@ -181,6 +181,7 @@ class Cell(Worker):
         patches = self.shell.patches
         with warnings.catch_warnings():  # what remaking values has to say is nothing of the cell's
             warnings.simplefilter("ignore")
+            patches.bind_slot(registries.FINDERS, self._bind_with_what_it_needs)
             bound, report["reason"] = reach.bind(
                 self.names, self.shell, code, last, always=patches.keys()
             )
@@ -204,6 +205,10 @@ class Cell(Worker):
         report["names_skipped"] = bound["skipped"]
         report["bytes_mapped"] = bound["bytes_mapped"]
         return report | self._prepare_memory(code, report["bytes_mapped"])
+
+    def _bind_with_what_it_needs(self, key: str) -> None:
+        """A setting of the notebook's that is at work while others are bound."""
+        reach.bind_behind(self.names, self.shell, key)
 
     def _prepare_memory(self, code: str, bytes_mapped: int) -> dict[str, t.Any]:
         """Copy in bulk what the cell will write, and have ready what its new data will lie in;

@@ -15,10 +15,11 @@ import typing as t
 
 from holdfast._patches import MISSING, Slot
 
-from .rows import is_notebooks
+from .rows import all_options, is_notebooks
 
 Holders = dict[str, t.Any]  # lists and dicts, by name
 
+FINDERS = "how modules are found"
 _OWN_SIGNALS = ("SIGINT", "SIGTERM", "SIGURG")
 
 
@@ -94,19 +95,22 @@ def _is_mine(value: object, before: object) -> bool:
 
 def slots(shell: t.Any) -> dict[str, Slot]:
     """Those of this process. To be called once in a process."""
+    abstract = _Abstract()
     registries = {
         "gc.callbacks": Registry("gc", lambda: {"callbacks": sys.modules["gc"].callbacks}),
-        "how modules are found": Registry(
+        FINDERS: Registry(
             "sys", lambda: {"finders": sys.meta_path, "hooks": sys.path_hooks}
         ),
         "how types are pickled (copyreg)": Registry(
             "copyreg", lambda: {"types": sys.modules["copyreg"].dispatch_table}
         ),
+        "sqlite3's adapters and converters": Registry("sqlite3", _adapters),
         "IPython's hooks, magics and formatters": Registry("IPython", lambda: _ipython(shell)),
     }
     return {name: registry.slot() for name, registry in registries.items()} | {
         "IPython's handler of errors": _errors_handler(shell),
         "handlers of signals": _signals(),
+        "registrations with abstract classes": Slot("abc", abstract.read, abstract.write),
         "logging's factory and class of loggers": Slot("logging", _logging, _set_logging),
         "NumPy's error callback": Slot("numpy", _callback, _set_callback),
         "pandas' accessors": Slot("pandas", _accessors, _set_accessors),
@@ -187,6 +191,35 @@ def _set_logging(new: t.Any) -> None:
     logging.setLoggerClass(kind or logging.Logger)
 
 
+class _Abstract:
+    """Classes of the notebook that it registers with those of others. Its own abstract classes carry what is
+    registered with them."""
+
+    def __init__(self) -> None:
+        self._pairs: list[tuple[t.Any, t.Any]] = []
+        abc = sys.modules["abc"]
+        register = abc._abc_register  # what every abstract class calls
+
+        def note(kind: t.Any, member: t.Any) -> t.Any:
+            if is_notebooks(member) and not is_notebooks(kind) and (kind, member) not in self._pairs:
+                self._pairs.append((kind, member))
+            return register(kind, member)
+
+        abc._abc_register = note
+
+    def read(self) -> t.Any:
+        return list(self._pairs) or MISSING
+
+    def write(self, new: t.Any) -> None:
+        for kind, member in [] if new is MISSING else new:
+            kind.register(member)
+
+
+def _adapters() -> Holders:
+    sqlite3 = sys.modules["sqlite3"]
+    return {"adapters": sqlite3.adapters, "converters": sqlite3.converters}
+
+
 # ---- libraries'
 
 
@@ -226,12 +259,11 @@ def _set_accessors(new: t.Any) -> None:
 
 def _functions() -> dict[str, tuple[t.Any, t.Any]]:
     """pandas' options that may be functions: what they are, and what they were at first."""
-    from pandas._config import config
-
+    registered = sys.modules["pandas._config.config"]._registered_options
     return {
-        name: (config.get_option(name), option.defval)
-        for name, option in config._registered_options.items()
-        if option.defval is None or callable(option.defval)
+        name: (value, registered[name].defval)
+        for name, value in all_options()
+        if callable(value) or (value is None and name in registered)
     }
 
 

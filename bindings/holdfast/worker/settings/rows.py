@@ -172,7 +172,8 @@ def _numpy_errors(shell: t.Any) -> dict[str, str]:
     return dict(_module("numpy").geterr())
 
 
-def _all_options() -> t.Iterator[tuple[str, t.Any]]:
+def all_options() -> t.Iterator[tuple[str, t.Any]]:
+    """pandas' options, faster than it tells them."""
     work = [("", _module("pandas").options.d)]
     while work:
         prefix, group = work.pop()
@@ -187,7 +188,7 @@ def _options(shell: t.Any) -> dict[str, t.Any]:
     """pandas' without those of its display (tables.py)."""
     return {
         name: value
-        for name, value in _all_options()
+        for name, value in all_options()
         if type(value) in _ATOMS and not name.startswith("display.")
     }
 
@@ -212,14 +213,6 @@ def _print_options(shell: t.Any) -> dict[str, t.Any]:
 
 def _set_print_options(new: dict[str, t.Any]) -> None:
     vars(_module("torch._tensor_str").PRINT_OPTS).update(new)
-
-
-def _figures(shell: t.Any) -> list[t.Any]:
-    """Those that aren't shown and closed at the end of their cell."""
-    return [
-        [number, id(manager.canvas.figure)]
-        for number, manager in _module("matplotlib._pylab_helpers").Gcf.figs.items()
-    ]
 
 
 # ---- IPython's
@@ -303,15 +296,11 @@ ROWS: dict[str, Row] = {
         lambda new: _module("multiprocessing").set_start_method(new, force=True),
     ),
     "names of logging's levels": Row("logging", _levels, _set_levels),
-    "registrations with abstract classes": Row(
-        "abc", lambda shell: _module("abc").get_cache_token(), by_imports=True
-    ),
     "NumPy's error handling": Row(
         "numpy", _numpy_errors, lambda new: _module("numpy").seterr(**new)
     ),
     "pandas' options": Row("pandas", _options, _set_options),
     "PyTorch's print options": Row("torch._tensor_str", _print_options, _set_print_options),
-    "pyplot's figures": Row("matplotlib._pylab_helpers", _figures, fresh=[]),
     "the first weekday": Row(
         "calendar",
         lambda shell: int(_module("calendar").firstweekday()),
