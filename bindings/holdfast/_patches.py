@@ -283,7 +283,7 @@ def is_patch(name: str) -> bool:
 
 def shown(key: str) -> str:
     """A name of the namespace that stands for an attribute, as the user would say it."""
-    return key[1:].removeprefix(":")
+    return key[1:].removeprefix(":") if is_patch(key) else key
 
 
 def reduce(value: object) -> t.Any:

@@ -74,6 +74,17 @@ hfi_memory_of_array(PyObject *module, PyObject *array) {
     return result;
 }
 
+PyObject *
+hfi_address_of(PyObject *module, PyObject *buffer) {
+    (void)module;
+    Py_buffer view;
+    if (PyObject_GetBuffer(buffer, &view, PyBUF_FULL_RO) < 0)
+        return NULL;
+    PyObject *address = PyLong_FromVoidPtr(view.buf);
+    PyBuffer_Release(&view);
+    return address;
+}
+
 static int
 memory_getbuffer(PyObject *self, Py_buffer *view, int flags) {
     return PyBuffer_FillInfo(view, self, as_memory(self)->address,

@@ -219,6 +219,8 @@ static PyMethodDef store_methods[] = {
     {"_memory_at", hfi_memory_at, METH_VARARGS,
      "_memory_at(address, size, owner): `size` bytes at `address` as a Memory, which "
      "keeps `owner`."},
+    {"_address_of", hfi_address_of, METH_O,
+     "_address_of(object): where the memory begins that its buffer shows."},
     {"_json_text", hfi_json_text, METH_O,
      "_json_text(text): as a string of JSON, in UTF-8."},
     {"_pipes_written", (PyCFunction)(void (*)(void))hfi_pipes_written, METH_FASTCALL,

@@ -81,6 +81,7 @@ PyObject *hfi_memory_new(hfi_state *state, PyObject *owner, void *address,
 /* _array_memory(array): see the method table of the module. */
 PyObject *hfi_memory_of_array(PyObject *module, PyObject *array);
 /* _memory_at(address, size, owner): see there, too. */
+PyObject *hfi_address_of(PyObject *module, PyObject *buffer);
 PyObject *hfi_memory_at(PyObject *module, PyObject *args);
 
 /* ---- names_listing.c ------------------------------------------------------------- */

@@ -25,7 +25,7 @@ import warnings
 from holdfast import _store, _trial, verify
 from holdfast._patches import is_patch, shown
 from holdfast.codecs import handles, lending, widgets
-from holdfast.errors import NotCarriedError
+from holdfast.errors import NotCarriedError, of_last_error
 
 from . import preparation, restarted
 from .analysis import reach
@@ -39,6 +39,7 @@ from .recording import Recording, refuse
 from .requests import Worker
 from .settings import census, figures, registries, state
 from .settings.asked import asked
+from .skipped import Skipped
 from .stock import stock
 from .template import is_library
 
@@ -61,6 +62,7 @@ class Cell(Worker):
         self._faults = 0  # of its cell
         self._patience = _PATIENCE_SECONDS
         self._copied: list[int] = []  # buffers made ready to be written
+        self._skipped: Skipped | None = None
         self._reached: set[str] | None = None  # what the cell's code can touch; None: all
         handles.table.fetch = self._fetch_handle
         lending.desk.durable = False
@@ -200,11 +202,18 @@ class Cell(Worker):
             if numbered in self.not_carried:
                 self.not_carried[name] = self.not_carried[numbered]
         self._reached = bound["reached"]
+        if bound["skipped"]:
+            self._skipped = Skipped(self.names, self.shell.user_ns, self._note_reached)
+            self._skipped.watch()
         report["names_bound"] = bound["bound"]
         report["names_decoded"] = bound["decoded"]
         report["names_skipped"] = bound["skipped"]
         report["bytes_mapped"] = bound["bytes_mapped"]
         return report | self._prepare_memory(code, report["bytes_mapped"])
+
+    def _note_reached(self, name: str) -> None:
+        if self._reached is not None:
+            self._reached.add(name)
 
     def _bind_with_what_it_needs(self, key: str) -> None:
         """A setting of the notebook's that is at work while others are bound."""
@@ -263,7 +272,7 @@ class Cell(Worker):
             {name: why for name, why in saved["declined"].items() if name in self.shell.user_ns}
         )
         if lost:
-            told = "; ".join(f"{name} ({reason})" for name, reason in sorted(lost.items()))
+            told = "; ".join(f"{shown(name)} ({reason})" for name, reason in sorted(lost.items()))
             print(f"holdfast: not carried out of this cell: {told}", file=sys.stderr)
         for number, fd in handles.table.hand_over().items():
             self.channel.send_handle(number, fd)
@@ -315,11 +324,11 @@ class Cell(Worker):
 
     def rewrite_exception(self, error: BaseException) -> BaseException:
         """A name that stayed at home gets its own error."""
-        error = super().rewrite_exception(error)
+        error = of_last_error(super().rewrite_exception(error))
         name = getattr(error, "name", None)
         if type(error) is NameError and name in self.not_carried and name not in self.shell.user_ns:
             return NotCarriedError(name, self.not_carried[name]).with_traceback(error.__traceback__)
-        return error
+        return error if self._skipped is None else self._skipped.explain(error)
 
     # ---- the end
 

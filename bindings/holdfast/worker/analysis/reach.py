@@ -13,6 +13,7 @@ reach a variable without naming it, everything is bound, and the report says why
   memory by its address, unpickling, which finds functions and classes of `__main__` by their names;
 * its own module, found by `__name__`;
 * query strings, which may be put together at run time (`df.query`, `df.eval`, `evaluate`);
+* a variable that is `globals()`;
 * the shell itself, where the user asks for it (`get_ipython()`) or has a variable for it;
 * modules of the user's own that look into the notebook (own_modules.py);
 * magics that look at the namespace by themselves, or that we don't know. In those that we do
@@ -61,7 +62,9 @@ _FINDS_MODULES = frozenset(("modules", "import_module"))
 _MAGIC_CALLS = frozenset(("run_line_magic", "run_cell_magic", "system", "getoutput"))
 _WORD = re.compile(r"[^\W\d]\w*")
 _STRING_MAX = 4096  # characters: longer ones are texts, not formulas
-_BUDGET = 65536  # bytes of plain data, or an eighth of that of functions and classes: below a millisecond
+_BUDGET = (
+    65536  # bytes of plain data, or an eighth of that of functions and classes: below a millisecond
+)
 _WALK_MAX = 20_000  # objects looked at behind one binding
 _AWAIT = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 
@@ -113,6 +116,8 @@ def bind(
         reach.names.update(missed(total["absent"]).values())
         if any(shell.user_ns.get(name) is shell for name in new):
             reach.add_shell()
+        if any(shell.user_ns.get(name) is shell.user_ns for name in new):
+            reach.add_namespace()
         reach.reason = reach.reason or modules.look()
     if reach.reason:
         _add(total, names.bind(shell.user_ns, names=None) | {"code": {}})
@@ -193,6 +198,8 @@ class Reach:
             looked += 1
             if isinstance(value, InteractiveShell):
                 self.add_shell()
+            if value is namespace:
+                self.add_namespace()
             if looked > _WALK_MAX:
                 self.reason = "a value holds too many objects to look for functions in it"
                 return
@@ -209,6 +216,10 @@ class Reach:
     def add_shell(self) -> None:
         """A variable that it can reach is the shell."""
         self._all("the code can reach the shell")
+
+    def add_namespace(self) -> None:
+        """A variable that it can reach is the notebook's namespace."""
+        self._all("the code can reach globals() by a variable")
 
     def add_functions(self, found: t.Iterable[object]) -> None:
         """Add what those among these objects reach that are functions."""

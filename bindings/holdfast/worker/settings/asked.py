@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 import sys
+import types
 import typing as t
 
 from holdfast._after_import import call_after_import
@@ -28,11 +29,13 @@ class Asked:
     def __init__(self) -> None:
         self._fresh: dict[str, t.Any] = {}
         self._waiting: dict[str, t.Any] = {}
+        self._seen: set[str] = set()  # modules, when they were looked at last
         self._modules: set[str] = set()  # which weren't imported when the process began
 
     def begin(self, shell: t.Any) -> None:
         """Nothing of the notebook's has run."""
         self._fresh = {name: read(row, shell) for name, row in ROWS.items()}
+        self._seen = set(sys.modules)
         self._modules = {row.module for row in ROWS.values()} - sys.modules.keys()
 
     def awaits(self, module: str) -> bool:
@@ -66,12 +69,18 @@ class Asked:
 
     def staying(self, shell: t.Any) -> dict[str, str]:
         """What differs and no plain value can set, and why a clean process doesn't have it."""
-        found = {}
+        found = {f"the module {name}": _STAYS for name in self.made()}
         for name, row in ROWS.items():
             if row.write is None and name not in _KEPT:
                 if differs(row, self._fresh[name], read(row, shell), imported=True):
                     found[name] = _STAYS
         return found
+
+    def made(self) -> list[str]:
+        """Modules that code has made since the last call, and no file: another process can't import them."""
+        new = sys.modules.keys() - self._seen
+        self._seen |= new
+        return sorted(filter(_is_made, new))
 
     def look(self, shell: t.Any) -> dict[str, t.Any]:
         """Before a cell in a clean process: what can only be told of it."""
@@ -80,11 +89,12 @@ class Asked:
 
     def changed(self, before: dict[str, t.Any], imported: bool, shell: t.Any) -> list[str]:
         """After it: what of that is another one now; `imported`: it has imported modules."""
-        return [
+        found = [
             name
             for name, was in before.items()
             if differs(ROWS[name], was, read(ROWS[name], shell), imported)
         ]
+        return found + [f"the module {name}" for name in self.made()]
 
     def _fresh_of(self, name: str) -> t.Any:
         known = self._fresh.get(name)
@@ -109,6 +119,14 @@ class Asked:
             ROWS[name].write(value)  # type: ignore[misc]
         except Exception as error:  # what one can't have costs the cell no other
             print(f"holdfast: {name} couldn't be carried over: {error}", file=sys.stderr)
+
+
+def _is_made(name: str) -> bool:
+    """Not so those that libraries make for themselves."""
+    module = sys.modules[name]
+    if "." in name or name.startswith("_") or type(module) is not types.ModuleType:
+        return False
+    return vars(module).get("__spec__") is None
 
 
 asked = Asked()

@@ -125,9 +125,7 @@ def pack(settings: dict[str, t.Any], attributes: Attributes, modules: list[str])
 
 def submodules(shell: t.Any, before: set[str]) -> list[str]:
     """Those that were imported since of packages which the notebook has a name for."""
-    named = {
-        value.__name__ for value in shell.user_ns.values() if type(value) is types.ModuleType
-    }
+    named = {value.__name__ for value in shell.user_ns.values() if type(value) is types.ModuleType}
     new = sys.modules.keys() - before
     return sorted(
         name for name in new if "._" not in name and name.partition(".")[0] in named - {name}

@@ -53,12 +53,18 @@ class Differences:
         self._missing = missing
         self._names: set[str] = set()  # of variables that may be modules
         self._libraries: dict[str, dict[str, t.Any]] = {}
-        self._inside: dict[str, dict[str, t.Any]] = {}  # of sys and builtins: copies of what holds others
-        self._own: dict[str, tuple[dict[str, t.Any], dict[str, t.Any]]] = {}  # as it was, how it looked
+        self._inside: dict[
+            str, dict[str, t.Any]
+        ] = {}  # of sys and builtins: copies of what holds others
+        self._own: dict[
+            str, tuple[dict[str, t.Any], dict[str, t.Any]]
+        ] = {}  # as it was, how it looked
         for module in (sys, builtins):
             self._libraries[module.__name__] = dict(vars(module))
             self._inside[module.__name__] = {
-                name: value.copy() for name, value in vars(module).items() if type(value) in _HOLDERS
+                name: value.copy()
+                for name, value in vars(module).items()
+                if type(value) in _HOLDERS
             }
 
     # ---- which modules

@@ -98,9 +98,7 @@ def slots(shell: t.Any) -> dict[str, Slot]:
     abstract = _Abstract()
     registries = {
         "gc.callbacks": Registry("gc", lambda: {"callbacks": sys.modules["gc"].callbacks}),
-        FINDERS: Registry(
-            "sys", lambda: {"finders": sys.meta_path, "hooks": sys.path_hooks}
-        ),
+        FINDERS: Registry("sys", lambda: {"finders": sys.meta_path, "hooks": sys.path_hooks}),
         "how types are pickled (copyreg)": Registry(
             "copyreg", lambda: {"types": sys.modules["copyreg"].dispatch_table}
         ),
@@ -201,7 +199,11 @@ class _Abstract:
         register = abc._abc_register  # what every abstract class calls
 
         def note(kind: t.Any, member: t.Any) -> t.Any:
-            if is_notebooks(member) and not is_notebooks(kind) and (kind, member) not in self._pairs:
+            if (
+                is_notebooks(member)
+                and not is_notebooks(kind)
+                and (kind, member) not in self._pairs
+            ):
                 self._pairs.append((kind, member))
             return register(kind, member)
 

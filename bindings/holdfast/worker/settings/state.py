@@ -31,6 +31,7 @@ import typing as t
 
 from holdfast._after_import import call_after_import
 
+from ..ipython import results
 from . import figures, loggers, tables, tensors
 from .asked import asked
 from .located import located, working_directory
@@ -259,6 +260,14 @@ def _set_numpy_print(new: dict, old: dict | None, shell: t.Any) -> None:
     numpy.set_printoptions(**new, **functions)
 
 
+def _set_names_of_all(new: list[str], old: list[str] | None, shell: t.Any) -> None:
+    space = shell.user_ns
+    for name in old or ():
+        if space.get(name) is space:
+            del space[name]
+    space.update(dict.fromkeys(new, space))
+
+
 def _submodules(shell: t.Any) -> list[str]:
     return shell.patches.submodules()
 
@@ -305,6 +314,7 @@ _SETTINGS: dict[str, Setting] = {
     ),
     "tables": Setting(lambda shell: tables.capture(), lambda new, old, shell: tables.apply(new)),
     "tensors": Setting(lambda shell: tensors.capture(), lambda new, old, shell: tensors.apply(new)),
+    "globals() in variables": Setting(results.names_of_all, _set_names_of_all),
     "submodules": Setting(_submodules, _set_submodules),
     "asked": Setting(asked.capture, asked.apply),
     "watched": Setting(lambda shell: shell.patches.keys(), _set_watched),
