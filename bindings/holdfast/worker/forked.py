@@ -33,7 +33,7 @@ import traceback
 import typing as t
 
 from holdfast import _store
-from holdfast._patches import shown
+from holdfast._patches import is_patch, shown
 from holdfast.codecs import handles, lending, widgets
 
 from .bound import Bound
@@ -214,7 +214,11 @@ class Forked:
         report["names_declined"] = len(saved["declined"])
         report["names_examined"] = saved["names_examined"]
         report["names_encoded"] = saved["names_encoded"]
-        declined = {name: why for name, why in saved["declined"].items() if name in namespace}
+        declined = {
+            name: why
+            for name, why in saved["declined"].items()
+            if name in namespace or is_patch(name)
+        }
         lost = widgets.left(bound.lost(declined, touched))
         if lost:
             told = "; ".join(f"{shown(name)} ({reason})" for name, reason in sorted(lost.items()))
