@@ -1,10 +1,11 @@
 /* names_cheap.c - which values are so cheap to decode that a cell has them unasked.
  *
- * What a cell's code names is bound in any case, and so is what costs a mapping only. Of
- * the rest the cell may reach something without a name of it in its code: by reflection,
- * by a library that looks into __main__. So plain data, functions and classes are bound
- * as well, in the order of the names, until a budget is spent. A byte of a pickle counts
- * for eight: it is read by an interpreter of its own, and calls Python.
+ * What a cell's code names is bound in any case, and so is what costs a mapping only.
+ * Of the rest the cell may reach something without a name of it in its code: by
+ * reflection, by a library that looks into __main__. So plain data, functions and
+ * classes are bound as well, in the order of the names, until a budget is spent. A byte
+ * of a pickle counts for eight: it is read by an interpreter of its own, and calls
+ * Python.
  *
  * Not so what runs code of the notebook's when it is decoded, and instances of its
  * classes, whose __hash__ may be called: nobody but the cell may do that unasked.

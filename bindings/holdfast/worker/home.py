@@ -284,8 +284,8 @@ class Home(Worker):
         that can have been touched, and why they are all."""
         for name, why in asked.staying(self.shell).items():
             state.told.note(name, why)
+        self.shell.patches.collect()  # first: it finds which attributes others are to look at
         self._committed_state = state.capture(self.shell)
-        self.shell.patches.collect()
         if self.subshells.busy:
             self.touched.anything(_SUBSHELL_RAN)
         touched, reason = self.touched.take()

@@ -20,7 +20,7 @@ from holdfast._after_import import call_after_import
 from .rows import ROWS, differs, read
 
 _KEPT = frozenset(("exit handlers",))  # by a slot (kept.py)
-_STAYS = "it stays in the notebook's own process"
+_STAYS = "the notebook's own process alone has that"
 
 
 class Asked:

@@ -195,7 +195,7 @@ class _Abstract:
 
     def __init__(self) -> None:
         self._pairs: list[tuple[t.Any, t.Any]] = []
-        abc = sys.modules["abc"]
+        abc: t.Any = sys.modules["abc"]
         register = abc._abc_register  # what every abstract class calls
 
         def note(kind: t.Any, member: t.Any) -> t.Any:
