@@ -148,17 +148,21 @@ def _take_buffer(buffers, buffer):
 
 
 def _reduce_memoryview(view):
-    """As a view of its object; one of a part of it as one of its own bytes.
+    """As a view of its object, or of a part of that.
 
     cloudpickle would make bytes of it.
     """
     whole = memoryview(view.obj)
+    start = _store._address_of(view) - _store._address_of(whole)
     if (whole.format, whole.shape, whole.strides) == (view.format, view.shape, view.strides):
-        return _restore.make_memoryview, (view.obj, None, view.readonly)
-    if not view.c_contiguous:
+        return _restore.make_memoryview, (view.obj, view.readonly)
+    if whole.ndim == view.ndim == 1 and whole.format == view.format:
+        part = start // whole.strides[0], view.shape[0], view.strides[0] // whole.strides[0]
+        return _restore.make_memoryview, (view.obj, view.readonly, part)
+    if not view.c_contiguous or not whole.c_contiguous:
         raise TypeError("a memoryview of parts that lie apart")
     layout = (view.format, view.shape) if view.nbytes else None
-    return _restore.make_memoryview, (pickle.PickleBuffer(view), layout, view.readonly)
+    return _restore.make_memoryview, (view.obj, view.readonly, (start, view.nbytes, 1), layout)
 
 
 class Pickler(cloudpickle.Pickler):

@@ -9,9 +9,9 @@ the notebook's code may look.
 
 Which attributes to look at, the code tells: `see` reads the targets of assignments, `del`,
 `setattr` and `delattr` off a cell before it runs, also inside of functions, and what the attribute
-is then, before the notebook sets it, is remembered. To compare all attributes of all modules
-was rejected: libraries set their own all the time, and those are nobody's to carry. What is set
-without showing it, such as through `vars(module)`, stays where it was set (docs/carried.md).
+is then, before the notebook sets it, is remembered. What is set without showing it, such as through
+`vars(module)`, a comparison finds (worker/settings/differences.py): of the modules that the notebook has a
+name for, and there only what no library sets.
 
 An original that was replaced is pickled as a reference to it: by its name it would be what replaced
 it.
@@ -71,15 +71,20 @@ class Patches:
         The notebook's variables.
     slots : mapping of str to Slot
         Settings behind functions, by name.
+    differences : Differences, optional
+        Finds attributes that were set without showing it.
     """
 
     def __init__(
         self,
         namespace: dict[str, t.Any],
         slots: t.Mapping[str, Slot] = types.MappingProxyType({}),
+        differences: t.Any = None,
     ):
         global current
         self._namespace = namespace
+        self._differences = differences
+        self._changeable: set[str] = set()  # keys whose value may be the same object, changed
         self._slots = {_SLOT + name: slot for name, slot in slots.items()}
         self._before: dict[str, t.Any] = {}  # what the attribute was, by its key
         self._pending: set[Chain] = set()  # whose module isn't imported yet
@@ -96,16 +101,25 @@ class Patches:
             self._before.keys() | self._wanted | self._waiting.keys() | self._slots.keys()
         )
 
+    def submodules(self) -> list[str]:
+        """Modules in packages of the user's own."""
+        return [] if self._differences is None else self._differences.submodules()
+
     # ---- which attributes
 
     def see(self, nodes: t.Iterable[ast.AST]) -> None:
         """A cell of these statements is about to run."""
+        nodes = list(nodes)
+        if self._differences is not None:
+            self._differences.see(nodes)
         found = {chain for node in nodes for chain in _targets(node)}
         self._pending.update(chain for chain in found if chain[0] not in _NOT)
         self.resolve()
 
     def resolve(self) -> None:
         """A statement is about to run: modules may have been imported by those before."""
+        if self._differences is not None:
+            self._differences.resolve()
         if not self._pending:
             return
         for chain in list(self._pending):
@@ -131,8 +145,14 @@ class Patches:
         owner = _owner(key, sys.modules.get)
         if key in self._before or owner is None:
             return
+        self._note(key, _read(*owner))
+
+    def _note(self, key: str, before: t.Any) -> None:
+        """What an attribute was."""
+        if key in self._before:
+            return
         self._wanted.discard(key)
-        before = self._before[key] = _read(*owner)
+        self._before[key] = before
         if hasattr(before, "__qualname__"):
             self.keys_of[id(before)] = key
 
@@ -146,17 +166,26 @@ class Patches:
 
     def collect(self) -> None:
         """Give the namespace what the attributes are now."""
+        self._find_differences()
         self._namespace.update(self._waiting)
         for key, before in self._before.items():
             owner = _owner(key, sys.modules.get)
             now = before if owner is None else _read(*owner)
-            if _same(now, before):
+            if _same(now, before) and key not in self._changeable:
                 self._namespace.pop(key, None)
             else:
                 self._give(key, Deleted if now is MISSING else now)
         for key, slot in self._slots.items():
             if key not in self._waiting:
                 self._collect_slot(key, slot)
+
+    def _find_differences(self) -> None:
+        if self._differences is not None:
+            found, inside = self._differences.find()
+            self._changeable |= inside
+            for key, before in found.items():
+                if key not in self._waiting:
+                    self._note(key, before)
 
     def _collect_slot(self, key: str, slot: Slot) -> None:
         try:
@@ -189,6 +218,13 @@ class Patches:
             else:
                 self._waiting.pop(key, None)
         self.withdraw()
+
+    def bind_slot(self, slot: str, bind: t.Callable[[str], object]) -> None:
+        """Set this one before other names are bound, which may need it."""
+        key = _SLOT + slot
+        bind(key)
+        if key in self._namespace:
+            self.apply([key])
 
     def withdraw(self) -> None:
         """Take out of the namespace what `collect` would give it again."""
@@ -227,6 +263,8 @@ class Patches:
         self._watch(key)
         if value is MISSING:
             value = self._before[key]
+        elif self._differences is not None and self._differences.is_own(key):
+            self._changeable.add(key)  # it counts from now on, also if it is as it was
         now = _read(*owner)
         if value is MISSING or value is Deleted:
             if now is not MISSING:
@@ -245,7 +283,7 @@ def is_patch(name: str) -> bool:
 
 def shown(key: str) -> str:
     """A name of the namespace that stands for an attribute, as the user would say it."""
-    return key[1:].removeprefix(":")
+    return key[1:].removeprefix(":") if is_patch(key) else key
 
 
 def reduce(value: object) -> t.Any:

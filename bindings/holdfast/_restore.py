@@ -63,10 +63,17 @@ def fill_objects(array, state):
     array.flags.writeable = writeable
 
 
-def make_memoryview(owner, layout, readonly):
+def make_memoryview(owner, readonly, part=None, layout=None):
+    """`part`: where it begins, how many items it has, and in which steps; with a layout, in bytes."""
     view = memoryview(owner)
     if layout is not None:
-        view = view.cast("B").cast(*layout)
+        view = view.cast("B")
+    if part is not None:
+        start, count, step = part
+        stop = start + count * step
+        view = view[start : stop if stop >= 0 else None : step]
+    if layout is not None:
+        view = view.cast(*layout)
     return view.toreadonly() if readonly and not view.readonly else view
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 __all__ = ["NotCarriedError", "QuarantinedError"]
 
 
@@ -50,6 +52,20 @@ class QuarantinedError(NotCarriedError):
 
 NotCarriedError.__module__ = "holdfast"
 QuarantinedError.__module__ = "holdfast"
+
+
+LAST = ("last_type", "last_value", "last_traceback", "last_exc")
+
+
+def of_last_error(error: BaseException) -> BaseException:
+    """An AttributeError of what Python keeps of the last error, in a process that hasn't met that one."""
+    if type(error) is not AttributeError or error.obj is not sys or error.name not in LAST:
+        return error
+    told = (
+        f"{error}. If a cell raised an error in another process, its frames can't be carried here"
+    )
+    found = AttributeError(told, name=error.name, obj=error.obj)
+    return found.with_traceback(error.__traceback__)
 
 
 def with_reason(error: BaseException, lost: dict[str, str]) -> BaseException:

@@ -75,6 +75,17 @@ memory_of_array(PyObject *module, PyObject *array) {
     return result;
 }
 
+static PyObject *
+address_of(PyObject *module, PyObject *buffer) {
+    (void)module;
+    Py_buffer view;
+    if (PyObject_GetBuffer(buffer, &view, PyBUF_FULL_RO) < 0)
+        return NULL;
+    PyObject *address = PyLong_FromVoidPtr(view.buf);
+    PyBuffer_Release(&view);
+    return address;
+}
+
 static int
 memory_getbuffer(PyObject *self, Py_buffer *view, int flags) {
     return PyBuffer_FillInfo(view, self, as_memory(self)->address,
@@ -115,6 +126,8 @@ PyMethodDef hfi_memory_functions[] = {
     {"_array_memory", memory_of_array, METH_O,
      "(owner, Memory or None, offset): an array's whole memory, and where it starts in "
      "it."},
+    {"_address_of", address_of, METH_O,
+     "_address_of(object): where the memory begins that its buffer shows."},
     {"_memory_at", memory_at, METH_VARARGS,
      "_memory_at(address, size, owner): `size` bytes at `address` as a Memory, which "
      "keeps `owner`."},

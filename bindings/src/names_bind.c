@@ -1,8 +1,8 @@
 /* names_bind.c - Names.bind() and Names.adopt(): from the store into a namespace.
  *
  * bind() visits the entries in the order in which their names were first put. A name is
- * decoded (names_decode.c) when it is asked for or costs a mapping only; else it is
- * remembered as skipped. Values reach the namespace at the end, in that same order, so
+ * decoded (names_decode.c) when it is asked for, costs a mapping only, or is cheap
+ * (names_cheap.c); else it is remembered as skipped. Values reach the namespace at the end, in that same order, so
  * that a new process's globals come in the order of the old one's: a group in between
  * decodes several names at once, and a class those that it shares objects with. The
  * code behind the values is looked for only where names were asked for, since it may
@@ -19,6 +19,7 @@
 #include <time.h>
 
 #include "graph.h"
+#include "names_cheap.h"
 #include "names_code.h"
 #include "names_decode.h"
 #include "names_format.h"
@@ -26,6 +27,7 @@
 typedef struct binding {
     hfi_decoding in;  /* what is decoded for it */
     PyObject *wanted; /* set of names, or NULL for all */
+    int64_t budget;   /* bytes, for names that nobody asked for (names_cheap.c) */
     hfi_keys order;   /* the names that were met, in the store's order */
     uint64_t skipped;
     hf_error error; /* of the call that failed last */
@@ -94,7 +96,9 @@ static int
 is_wanted(binding *at, PyObject *key, const hf_entry *entry) {
     if (!at->wanted || (entry->flags & HFI_ENTRY_MAPPED))
         return 1;
-    return PySet_Contains(at->wanted, key);
+    int wanted = PySet_Contains(at->wanted, key);
+    return wanted ? wanted
+                  : hfi_names_affords(at->in.state, at->in.names, entry, &at->budget);
 }
 
 static int
@@ -379,12 +383,13 @@ list_of(const hfi_keys *keys) {
 }
 
 static PyObject *
-bind(PyObject *self, PyObject *namespace, PyObject *wanted) {
+bind(PyObject *self, PyObject *namespace, PyObject *wanted, int64_t budget) {
     double start = now_seconds();
     PyObject *result = NULL;
     binding at;
     if (binding_init(&at, self, namespace, wanted) == 0) {
         hfi_names *names = at.in.names;
+        at.budget = budget;
         if ((names->records.live || hfi_names_advance(at.in.state, names) == 0) &&
             bind_in_order(&at, bind_all(&at) < 0) == 0 &&
             hfi_decoding_take_baselines(&at.in) == 0)
@@ -396,13 +401,14 @@ bind(PyObject *self, PyObject *namespace, PyObject *wanted) {
 
 PyObject *
 hfi_names_bind(PyObject *self, PyObject *args, PyObject *kwargs) {
-    static char *words[] = {"namespace", "names", NULL};
+    static char *words[] = {"namespace", "names", "budget", NULL};
     PyObject *namespace, *wanted = NULL;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!|$O:bind", words, &PyDict_Type,
-                                     &namespace, &wanted) ||
+    long long budget = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!|$OL:bind", words, &PyDict_Type,
+                                     &namespace, &wanted, &budget) ||
         hfi_names_begin(hfi_names_of(self)) < 0)
         return NULL;
-    PyObject *result = bind(self, namespace, wanted);
+    PyObject *result = bind(self, namespace, wanted, budget);
     hfi_names_end(hfi_names_of(self));
     return result;
 }

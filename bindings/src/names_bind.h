@@ -11,7 +11,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
-/* Names.bind(namespace, *, names=None), a new reference to its report. */
+/* Names.bind(namespace, *, names=None, budget=0), a new reference to its report. */
 PyObject *hfi_names_bind(PyObject *self, PyObject *args, PyObject *kwargs);
 /* Names.adopt(namespace). */
 PyObject *hfi_names_adopt(PyObject *self, PyObject *namespace);

@@ -325,8 +325,9 @@ static PyMethodDef names_methods[] = {
     {"published", names_published, METH_O,
      "The prepared commit was published as this generation."},
     {"bind", HFI_METHOD(hfi_names_bind), METH_VARARGS | METH_KEYWORDS,
-     "bind($self, namespace, *, names=None)\n--\n\n"
-     "Bind what the store has: everything, or what costs only a mapping and `names`. "
+     "bind($self, namespace, *, names=None, budget=0)\n--\n\n"
+     "Bind what the store has: everything, or what costs only a mapping and `names`, "
+     "and others that are cheap to decode, for `budget` bytes. "
      "Then the report's 'code' is as that of save(), but for plain data and arrays."},
     {"adopt", hfi_names_adopt, METH_O,
      "Follow a generation that another process published: bind what differs, unbind "

@@ -170,6 +170,15 @@ part_open(hf_source *source, const part *entry, hf_error *reterr) {
     return result;
 }
 
+int
+hfi_pickle_payload_is_hooked(const void *payload, size_t size) {
+    head start;
+    if (size < sizeof start)
+        return 0;
+    memcpy(&start, payload, sizeof start);
+    return start.magic == HOOKED_MAGIC;
+}
+
 static hf_status
 pickle_decode(const hf_codec *codec, hf_source *source, void **ret_value,
               hf_error *reterr) {

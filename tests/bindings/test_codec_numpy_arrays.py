@@ -389,5 +389,18 @@ def test_memoryviews_stay_views_of_their_object(home):
         "kinds": ["memoryview"] * 3,
         "readonly": [False, True, True],
     }
-    home.execute("apart = memoryview(b'0123')[::2]")
+    carry(
+        home,
+        "y = bytearray(b'0123456'); steps, back, odd = (memoryview(y)[i] for i in "
+        "(slice(1, 6, 2), slice(None, None, -1), slice(2, 2)))\n"
+        "wide = memoryview(y)[1:5].cast('H')",
+    )
+    answer = home.other(
+        "names.bind(ns)\nns['y'][3] = 65\n"
+        "answer(seen=[ns[n].tobytes().decode() for n in ('steps', 'back', 'odd', 'wide')],"
+        " same=[ns[n].obj is ns['y'] for n in ('steps', 'back', 'odd', 'wide')],"
+        " wide=[ns['wide'].format, len(ns['wide'])])"
+    )
+    assert answer == {"seen": ["1A5", "654A210", "", "12A4"], "same": [True] * 4, "wide": ["H", 2]}
+    home.execute("apart = memoryview(b'01234567').cast('H')[::2]")
     assert "lie apart" in home.commit()["declined"]["apart"]

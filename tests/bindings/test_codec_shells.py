@@ -15,3 +15,12 @@ def test_what_a_plain_cell_does_through_it_is_seen(map_kernel):
     assert map_kernel.run("%%isolated\nhidden").result == "[1]"
     map_kernel.run("ip.ex('hid' + 'den.append(2)')")
     assert map_kernel.run("%%isolated\nhidden").result == "[1, 2]"
+
+
+def test_a_part_of_the_shell(map_kernel):
+    map_kernel.run(
+        "ip = get_ipython(); part = ip.events; plain = ip.display_formatter.formatters['text/plain']"
+    )
+    shown = "part is ip.events, plain is ip.display_formatter.formatters['text/plain']"
+    assert map_kernel.run("%%isolated\n" + shown).result == "(True, True)"
+    assert map_kernel.run(shown).result == "(True, True)"

@@ -134,7 +134,7 @@ class FakeNames:
         self.stored = stored
         self.asked = []
 
-    def bind(self, namespace, *, names=None):
+    def bind(self, namespace, *, names=None, budget=0):
         chosen = set(self.stored) if names is None else set(names) & set(self.stored)
         self.asked.append(None if names is None else chosen)
         for name in chosen - namespace.keys():

@@ -46,12 +46,17 @@ def test_a_cell_makes_its_names_looked_at(kernel):  # noqa: F811
 
 
 def test_what_is_bound_stays_unlooked_at_after_a_cell_elsewhere(kernel):  # noqa: F811
-    settle(kernel, "a, b, c = [1], [2], [3]")
+    settle(kernel, "a, b, c = ([n] + [0] * 9999 for n in (1, 2, 3))")  # none that is bound unasked
     answer = kernel.instrumented("a.append(2)")
     assert answer.report["names_examined"] == 1
     kernel.plain("c.append(4)")
     assert commit(kernel)["names_examined"] == 1
-    assert stored(kernel, "a, b, c") == "([1, 2], [2], [3, 4])"
+    assert stored(kernel, "a[-1], b[-1], c[-1]") == "(2, 0, 4)"
+
+
+def test_what_is_bound_unasked_is_looked_at(kernel):  # noqa: F811
+    settle(kernel, "a, b = [1], [0] * 9999")
+    assert kernel.instrumented("pass").report["names_examined"] == 1  # not b
 
 
 # Each: cells that settle; cells between two commits; what the store must have for `x` then.

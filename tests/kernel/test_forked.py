@@ -180,15 +180,26 @@ def test_settings_of_a_library_that_the_cell_imports(kernel):
     assert ok(kernel, "np is numpy").result == "True"
 
 
+def test_what_the_cell_registers_comes_home(kernel):
+    ok(kernel, "import gc, signal, sys\ndef mine(*args): pass")
+    said = told(
+        kernel,
+        "signal.signal(signal.SIGUSR1, mine); sys.unraisablehook = mine; gc.callbacks.append(mine)\n"
+        "get_ipython().events.register('post_run_cell', mine)",
+    )
+    assert said == ""
+    shown = ok(
+        kernel,
+        "signal.getsignal(signal.SIGUSR1) is mine, sys.unraisablehook is mine, mine in gc.callbacks,"
+        " mine in get_ipython().events.callbacks['post_run_cell']",
+    )
+    assert shown.result == "(True, True, True, True)"
+
+
 TOLD = {
-    "import signal; signal.signal(signal.SIGUSR1, lambda *a: None)": "handlers of signals",
     "import atexit; atexit.register(print, 'never')": "exit handlers",
     "import threading; threading.Thread(target=time.sleep, args=(9,)).start()": "threads that",
     "import subprocess; p = subprocess.Popen(['sleep', '9'])": "child processes",
-    "import sys; sys.unraisablehook = lambda *a: None": "sys.unraisablehook",
-    "own.cache = object(); own.__dict__['other'] = object()": "own.other",
-    "get_ipython().events.register('pre_run_cell', lambda *a: None)": "IPython's hooks",
-    "import gc; gc.callbacks.append(print)": "gc.callbacks",
     "import signal; signal.setitimer(signal.ITIMER_VIRTUAL, 100)": "timers",
     "import builtins; builtins.print_twice = print": "builtins.print_twice",
 }
@@ -202,6 +213,8 @@ def test_what_a_list_lacks_is_told(kernel, tmp_path):
         said = told(kernel, code)
         assert "changed in this cell's process alone" in said and name in said, (code, said)
     assert told(kernel, "import fractions, decimal; fractions.Fraction(1, 2)") == ""
+    said = told(kernel, "own.__dict__['other'] = threading.Lock()")
+    assert "not carried out of this cell: own:other (lock" in said
 
 
 # ---- its process

@@ -59,6 +59,7 @@ _BUILT_IN: dict[str, str] = {
     "holdfast": "files",
     "logging": "log_handlers",
     "lzma": "archives",
+    "matplotlib": "figure_callbacks",
     "multiprocessing": "connections",
     "numpy": "numpy_arrays",
     "pandas": "pandas_blocks",

@@ -1,4 +1,4 @@
-"""The codec of IPython's shell: each process has its own.
+"""The codecs of IPython's shell and its parts: each process has its own.
 
 `ip = get_ipython()` is a line of many notebooks, and the shell refers to everything else.
 """
@@ -19,4 +19,51 @@ class _Shells(Codec):
         return (get_ipython, ()) if value is get_ipython() else NotImplemented
 
 
-register(_Shells())
+_PARTS = (
+    "alias_manager",
+    "display_formatter",
+    "display_pub",
+    "displayhook",
+    "events",
+    "extension_manager",
+    "history_manager",
+    "input_transformer_manager",
+    "magics_manager",
+    "payload_manager",
+)
+
+
+class _Parts(Codec):
+    types = (
+        "IPython.core.alias.AliasManager",
+        "IPython.core.displayhook.DisplayHook",
+        "IPython.core.displaypub.DisplayPublisher",
+        "IPython.core.events.EventManager",
+        "IPython.core.extensions.ExtensionManager",
+        "IPython.core.formatters.BaseFormatter",
+        "IPython.core.formatters.DisplayFormatter",
+        "IPython.core.history.HistoryManager",
+        "IPython.core.inputtransformer2.TransformerManager",
+        "IPython.core.magic.MagicsManager",
+        "IPython.core.payload.PayloadManager",
+    )
+
+    def reduce(self, value: t.Any, pickler: t.Any) -> t.Any:
+        for name, part in _parts(get_ipython()).items():
+            if part is value:
+                return find_part, (name,)
+        return NotImplemented
+
+
+def _parts(shell: t.Any) -> dict[str, t.Any]:
+    found = {name: getattr(shell, name, None) for name in _PARTS}
+    return found | getattr(found["display_formatter"], "formatters", {})
+
+
+def find_part(name: str) -> t.Any:
+    """A part of this process's shell."""
+    return _parts(get_ipython())[name]
+
+
+for _codec in (_Shells(), _Parts()):
+    register(_codec)

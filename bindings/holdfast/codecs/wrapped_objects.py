@@ -1,4 +1,4 @@
-"""Objects of the interpreter that show another one: mapping proxies, and keys of `cmp_to_key`.
+"""Objects of the interpreter that show another one: mapping proxies, views of dicts, keys of `cmp_to_key`.
 
 What they show is what the garbage collector sees of them. A proxy goes on showing the same dict,
 and that of a class (`vars(cls)`) the class's own.
@@ -6,6 +6,7 @@ and that of a class (`vars(cls)`) the class's own.
 
 from __future__ import annotations
 
+import collections
 import functools
 import gc
 import types
@@ -13,6 +14,7 @@ import typing as t
 
 from . import Codec, register
 
+_VIEWS = ("keys", "values", "items")
 _Key = type(functools.cmp_to_key(lambda one, other: 0))
 
 
@@ -54,5 +56,20 @@ class _Keys(Codec):
         return _make_key, tuple(_referents(value))
 
 
-for _codec in (_Proxies(), _Keys()):
+class _Views(Codec):
+    """Of a dict: `keys`, `values` and `items`."""
+
+    types = tuple(f"builtins.{kind}dict_{name}" for kind in ("", "o") for name in _VIEWS)
+
+    def reduce(self, value: t.Any, pickler: t.Any) -> t.Any:
+        (mapping,) = _referents(value)
+        return _make_view, (mapping, type(value).__name__.rpartition("_")[2])
+
+
+def _make_view(mapping, name):
+    base = collections.OrderedDict if isinstance(mapping, collections.OrderedDict) else dict
+    return getattr(base, name)(mapping)
+
+
+for _codec in (_Proxies(), _Keys(), _Views()):
     register(_codec)

@@ -18,6 +18,8 @@ import gc
 import types
 import typing as t
 
+from holdfast._patches import is_patch
+
 _OBJECTS_MAX = 10_000  # looked at for one variable; beyond, nobody can tell
 _ALL_MAX = 100_000  # for all of them
 _ATOMS = frozenset((bool, int, float, complex, str, bytes, type(None), type(...), range))
@@ -54,6 +56,7 @@ class Bound:
     def __init__(self, declined: t.Mapping[str, str], namespace: dict[str, t.Any]):
         self._namespace = namespace
         budget = Budget()
+        self._patches = set(filter(is_patch, declined))  # which aren't in the namespace now
         self._before = {
             name: (id(namespace[name]), look(namespace[name], budget))
             for name in declined
@@ -81,6 +84,8 @@ class Bound:
 
     def _end_of(self, name: str, may_be_touched: bool) -> str | None:
         """What became of one; None where nothing did."""
+        if name in self._patches:
+            return None
         if name not in self._before:
             return ""
         place, before = self._before[name]

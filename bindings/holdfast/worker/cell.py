@@ -25,7 +25,7 @@ import warnings
 from holdfast import _store, _trial, verify
 from holdfast._patches import is_patch, shown
 from holdfast.codecs import handles, lending, widgets
-from holdfast.errors import NotCarriedError
+from holdfast.errors import NotCarriedError, of_last_error
 
 from . import preparation, restarted
 from .analysis import reach
@@ -37,7 +37,9 @@ from .ipython.application import CELL_CONFIG
 from .process import leave
 from .recording import Recording, refuse
 from .requests import Worker
-from .settings import figures, state
+from .settings import census, figures, registries, state
+from .settings.asked import asked
+from .skipped import Skipped
 from .stock import stock
 from .libraries import is_library
 
@@ -60,6 +62,7 @@ class Cell(Worker):
         self._faults = 0  # of its cell
         self._patience = _PATIENCE_SECONDS
         self._copied: list[int] = []  # buffers made ready to be written
+        self._skipped: Skipped | None = None
         self._reached: set[str] | None = None  # what the cell's code can touch; None: all
         handles.table.fetch = self._fetch_handle
         lending.desk.durable = False
@@ -69,6 +72,8 @@ class Cell(Worker):
         self.shell.ends_with_cell = True
         self.recording = Recording(self.shell)
         self.recording.prepare()
+        with self.shell.builtin_trap:
+            self.shell.health.begin()
         self._state = state.capture(self.shell)
         self.last_report: dict[str, t.Any] = {}
 
@@ -123,6 +128,7 @@ class Cell(Worker):
                 self.recording.open(instrument.get("arguments") or [])
         except (OSError, RuntimeError) as error:
             return {"content": self.app.session.pack(refuse(self.shell, error))}
+        before = asked.look(self.shell), set(sys.modules)
         report["seconds_in"] = time.perf_counter() - started
 
         reply = await self.recording.run(super().execute(frame, message), report)
@@ -131,6 +137,7 @@ class Cell(Worker):
         started = time.perf_counter()
         try:
             reply |= self._hand_out(frame.get("code", ""), report)
+            self._tell_changes(report, *before)
         except Exception as error:  # a full arena: the frontend says what to do
             report["error"] = f"{type(error).__name__}: {error}"
         self._learn_writes(frame.get("code", ""), report)
@@ -176,6 +183,7 @@ class Cell(Worker):
         patches = self.shell.patches
         with warnings.catch_warnings():  # what remaking values has to say is nothing of the cell's
             warnings.simplefilter("ignore")
+            patches.bind_slot(registries.FINDERS, self._bind_with_what_it_needs)
             bound, report["reason"] = reach.bind(
                 self.names, self.shell, code, last, always=patches.keys()
             )
@@ -194,11 +202,22 @@ class Cell(Worker):
             if numbered in self.not_carried:
                 self.not_carried[name] = self.not_carried[numbered]
         self._reached = bound["reached"]
+        if bound["skipped"]:
+            self._skipped = Skipped(self.names, self.shell.user_ns, self._note_reached)
+            self._skipped.watch()
         report["names_bound"] = bound["bound"]
         report["names_decoded"] = bound["decoded"]
         report["names_skipped"] = bound["skipped"]
         report["bytes_mapped"] = bound["bytes_mapped"]
         return report | self._prepare_memory(code, report["bytes_mapped"])
+
+    def _note_reached(self, name: str) -> None:
+        if self._reached is not None:
+            self._reached.add(name)
+
+    def _bind_with_what_it_needs(self, key: str) -> None:
+        """A setting of the notebook's that is at work while others are bound."""
+        reach.bind_behind(self.names, self.shell, key)
 
     def _prepare_memory(self, code: str, bytes_mapped: int) -> dict[str, t.Any]:
         """Copy in bulk what the cell will write, and have ready what its new data will lie in;
@@ -253,7 +272,7 @@ class Cell(Worker):
             {name: why for name, why in saved["declined"].items() if name in self.shell.user_ns}
         )
         if lost:
-            told = "; ".join(f"{name} ({reason})" for name, reason in sorted(lost.items()))
+            told = "; ".join(f"{shown(name)} ({reason})" for name, reason in sorted(lost.items()))
             print(f"holdfast: not carried out of this cell: {told}", file=sys.stderr)
         for number, fd in handles.table.hand_over().items():
             self.channel.send_handle(number, fd)
@@ -267,6 +286,16 @@ class Cell(Worker):
         if saved["prepared"] is not None:
             reply["prepared"] = saved["prepared"]
         return reply
+
+    def _tell_changes(
+        self, report: dict[str, t.Any], before: dict[str, t.Any], imported: set[str]
+    ) -> None:
+        """Of the state of this process: what stays in it, to the user, and what the main worker imports."""
+        changed = asked.changed(before, sys.modules.keys() != imported, self.shell)
+        if changed:
+            told = "; ".join(changed)
+            print(f"holdfast: changed in this cell's process alone: {told}", file=sys.stderr)
+        report["settings"] = census.pack({}, {}, census.submodules(self.shell, imported))
 
     def _tell_imports(self) -> None:
         """In a process that lives on, the next cell would find what this one imported."""
@@ -295,11 +324,11 @@ class Cell(Worker):
 
     def rewrite_exception(self, error: BaseException) -> BaseException:
         """A name that stayed at home gets its own error."""
-        error = super().rewrite_exception(error)
+        error = of_last_error(super().rewrite_exception(error))
         name = getattr(error, "name", None)
         if type(error) is NameError and name in self.not_carried and name not in self.shell.user_ns:
             return NotCarriedError(name, self.not_carried[name]).with_traceback(error.__traceback__)
-        return error
+        return error if self._skipped is None else self._skipped.explain(error)
 
     # ---- the end
 

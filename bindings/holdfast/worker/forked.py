@@ -33,6 +33,7 @@ import traceback
 import typing as t
 
 from holdfast import _store
+from holdfast._patches import is_patch, shown
 from holdfast.codecs import handles, lending, widgets
 
 from .bound import Bound
@@ -213,10 +214,14 @@ class Forked:
         report["names_declined"] = len(saved["declined"])
         report["names_examined"] = saved["names_examined"]
         report["names_encoded"] = saved["names_encoded"]
-        declined = {name: why for name, why in saved["declined"].items() if name in namespace}
+        declined = {
+            name: why
+            for name, why in saved["declined"].items()
+            if name in namespace or is_patch(name)
+        }
         lost = widgets.left(bound.lost(declined, touched))
         if lost:
-            told = "; ".join(f"{name} ({reason})" for name, reason in sorted(lost.items()))
+            told = "; ".join(f"{shown(name)} ({reason})" for name, reason in sorted(lost.items()))
             print(f"holdfast: not carried out of this cell: {told}", file=sys.stderr)
         report["settings"], changed = state.changes()
         if changed:

@@ -19,6 +19,7 @@ from holdfast import _finalizers, _store, _trial, verify
 from holdfast._patches import is_patch
 from holdfast._threads import alone, is_service
 from holdfast.codecs import handles, lending, widgets
+from holdfast.errors import LAST, of_last_error
 
 from . import preparation
 from .absent import told
@@ -33,6 +34,7 @@ from .requests import Worker
 from .road import Road
 from .rollback import Rollback
 from .settings import census, figures, state
+from .settings.asked import asked
 from .subshells import Subshells, SubshellThread
 from .libraries import is_library
 
@@ -73,6 +75,7 @@ class Home(Worker):
         handles.table.fetch = lambda number: None  # what a cell made was sent before
         lending.desk.answers = True
         self._owed: set[str] = set()  # names with memory that the store has no bytes of
+        self._lost_error = False  # whether a cell has met an error in another process
         self._told_stays: dict[str, str] = {}  # what stays because saving it ended a process
         if self.session is not None:
             _trial.configure(self.session, encodes=True, decodes=True, is_library=is_library)
@@ -202,6 +205,11 @@ class Home(Worker):
         if self._sealed and alone():
             preparation.prepare(self.session, self.shell, code, self._learnt, reading=False)
 
+    def rewrite_exception(self, error: BaseException) -> BaseException:
+        """As any worker's; what is asked of an error that another process met."""
+        error = super().rewrite_exception(error)
+        return of_last_error(error) if self._lost_error else error
+
     def _still_lost(self) -> dict[str, str]:
         for name in self.lost.keys() & self.shell.user_ns.keys():
             del self.lost[name]
@@ -274,8 +282,10 @@ class Home(Worker):
     def save(self) -> tuple[dict[str, t.Any], set[str] | None, str]:
         """Prepare a commit of what changed since the last one: what Names.save() tells, the names
         that can have been touched, and why they are all."""
+        for name, why in asked.staying(self.shell).items():
+            state.told.note(name, why)
+        self.shell.patches.collect()  # first: it finds which attributes others are to look at
         self._committed_state = state.capture(self.shell)
-        self.shell.patches.collect()
         if self.subshells.busy:
             self.touched.anything(_SUBSHELL_RAN)
         touched, reason = self.touched.take()
@@ -388,6 +398,7 @@ class Home(Worker):
         for name in self.last_report.pop("names_gone", ()):
             self.shell.user_ns.pop(name, None)
         if self.last_report.pop("raised", False):
+            self._lost_error = True
             _forget_last_error()
         handles.table.taken_back(adopted=True)
         memory = None
@@ -492,7 +503,7 @@ def _words_of_all_left(names: list[str]) -> str:
 
 def _forget_last_error() -> None:
     """The last one was another process's: %debug and %tb would show the one before."""
-    for name in ("last_type", "last_value", "last_traceback", "last_exc"):
+    for name in LAST:
         vars(sys).pop(name, None)
 
 

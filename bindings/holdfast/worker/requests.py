@@ -23,7 +23,8 @@ import typing as t
 
 from ipykernel.jsonutil import json_clean
 
-from holdfast._patches import Patches
+from holdfast._after_import import watch_imports
+from holdfast._patches import MISSING, Patches
 from holdfast.errors import with_reason
 
 from . import arrays
@@ -37,6 +38,9 @@ from .ipython.shell import interrupted
 from .parents import Parents
 from .process import leave
 from .settings import kept
+from .settings.asked import asked
+from .settings.attributes import is_own
+from .settings.differences import Differences
 from .subshells import SubshellThread
 from .usage import word
 
@@ -81,15 +85,29 @@ class Worker:
         self.shell.channel = self.channel
         self.shell.rewrite_exception = self.rewrite_exception
         self.shell.begin_code = self.interrupts.begin_code
-        self.shell.patches = Patches(
-            self.shell.user_ns, kept.slots(self.shell, self.runs_exit_handlers)
-        )
+        self._note_state()
         self.absent = Absent(self.shell)
         waits = loop._selector.fileno()  # type: ignore[attr-defined]
         self.shell.health = Health((self.channel.fileno(), waits))
         loop.call_soon(self._begin)
         while not self._finished and not self.shell.exit_now:
             loop.run_forever()  # a cell may stop it
+
+    def _note_state(self) -> None:
+        """What this process is before the notebook's code runs in it; of modules, once they are imported."""
+        shell = self.shell
+        differences = Differences(shell.user_ns, MISSING)
+        slots = kept.slots(shell, self.runs_exit_handlers)
+        shell.patches = Patches(shell.user_ns, slots, differences)
+        asked.begin(shell)
+
+        def imported(module: t.Any) -> None:
+            if asked.awaits(module.__name__):
+                asked.imported(module.__name__, shell)
+            if is_own(module.__spec__):
+                differences.imported(module)
+
+        watch_imports(lambda spec: is_own(spec) or asked.awaits(spec.name), imported)
 
     def _begin(self) -> None:
         from tornado import ioloop  # ipykernel's; it finds the running loop

@@ -272,6 +272,7 @@ def import_rest() -> None:
         "holdfast.scorep.settings",
     ):
         _try_import(name)
+    is_library(__file__)  # which imports what tells it
     codecs.preload()
     application.note_modules()
     _settle()

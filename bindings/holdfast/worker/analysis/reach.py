@@ -1,7 +1,8 @@
 """Which names of the notebook a cell can reach.
 
-Buffers are always bound: mapping them is cheap. Decoding what was pickled is not, so names that the
-cell's code can't touch are left in the store. What it can touch is read off its compiled
+Buffers are always bound: mapping them is cheap. So are plain data, functions and classes until a budget
+is spent (names_cheap.c): what a cell reaches by reflection is most often among them. Decoding what else there
+is takes time, so names that the cell's code can't touch are left in the store. What it can touch is read off its compiled
 code: the names of every code object in it, nested ones included, then those of the notebook's own
 functions and classes behind these names, and so on until nothing new appears. Which functions are
 behind a value that was just decoded, the walk over live objects tells, in C. A name too
@@ -12,6 +13,7 @@ reach a variable without naming it, everything is bound, and the report says why
   memory by its address, unpickling, which finds functions and classes of `__main__` by their names;
 * its own module, found by `__name__`;
 * query strings, which may be put together at run time (`df.query`, `df.eval`, `evaluate`);
+* a variable that is `globals()`;
 * the shell itself, where the user asks for it (`get_ipython()`) or has a variable for it;
 * modules of the user's own that look into the notebook (own_modules.py);
 * magics that look at the namespace by themselves, or that we don't know. In those that we do
@@ -60,6 +62,9 @@ _FINDS_MODULES = frozenset(("modules", "import_module"))
 _MAGIC_CALLS = frozenset(("run_line_magic", "run_cell_magic", "system", "getoutput"))
 _WORD = re.compile(r"[^\W\d]\w*")
 _STRING_MAX = 4096  # characters: longer ones are texts, not formulas
+_BUDGET = (
+    65536  # bytes of plain data, or an eighth of that of functions and classes: below a millisecond
+)
 _WALK_MAX = 20_000  # objects looked at behind one binding
 _AWAIT = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 
@@ -111,16 +116,33 @@ def bind(
         reach.names.update(missed(total["absent"]).values())
         if any(shell.user_ns.get(name) is shell for name in new):
             reach.add_shell()
+        if any(shell.user_ns.get(name) is shell.user_ns for name in new):
+            reach.add_namespace()
         reach.reason = reach.reason or modules.look()
     if reach.reason:
         _add(total, names.bind(shell.user_ns, names=None) | {"code": {}})
         for _, part in remake(names, shell.user_ns, total["absent"]):
             _add(total, part)
         total["reached"] = None
-    elif total["reached"] is None:
-        _add(total, names.bind(shell.user_ns, names=()) | {"code": {}})
-        total["reached"] = reach.names
+    else:
+        before = shell.user_ns.keys() | set()
+        _add(total, names.bind(shell.user_ns, names=(), budget=_BUDGET) | {"code": {}})
+        total["reached"] = reach.names | (shell.user_ns.keys() - before)
     return total, reach.reason
+
+
+def bind_behind(names: t.Any, shell: t.Any, key: str) -> None:
+    """Bind one name and what the code behind its value reaches, before others are bound."""
+    reach, done = Reach(), set[str]()
+    reach.names.add(key)
+    while not reach.reason and (new := reach.names - done):
+        done |= new
+        for found in names.bind(shell.user_ns, names=new)["code"].values():
+            reach.add_functions(found)
+        if key not in shell.user_ns:
+            return
+    if reach.reason:
+        names.bind(shell.user_ns)
 
 
 def _add(total: dict[str, t.Any], part: dict[str, t.Any]) -> None:
@@ -176,6 +198,8 @@ class Reach:
             looked += 1
             if isinstance(value, InteractiveShell):
                 self.add_shell()
+            if value is namespace:
+                self.add_namespace()
             if looked > _WALK_MAX:
                 self.reason = "a value holds too many objects to look for functions in it"
                 return
@@ -192,6 +216,10 @@ class Reach:
     def add_shell(self) -> None:
         """A variable that it can reach is the shell."""
         self._all("the code can reach the shell")
+
+    def add_namespace(self) -> None:
+        """A variable that it can reach is the notebook's namespace."""
+        self._all("the code can reach globals() by a variable")
 
     def add_functions(self, found: t.Iterable[object]) -> None:
         """Add what those among these objects reach that are functions."""

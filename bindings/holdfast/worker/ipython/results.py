@@ -35,17 +35,27 @@ class Elsewhere:
 
 
 def hidden_names(shell: t.Any) -> frozenset[str]:
-    """The names of the namespace that IPython made, without the numbered results.
+    """The names of the namespace that IPython made, without the numbered results, and those of the namespace.
 
     A name that the user bound anew is the user's: IPython tells by identity.
     """
     namespace, hidden = shell.user_ns, shell.user_ns_hidden
     absent = object()
-    return frozenset(
-        name
-        for name, value in hidden.items()
-        if namespace.get(name, absent) is value and not _NUMBERED.match(name)
-    ) | set(_UNDERS) & namespace.keys() - _user_unders(shell)
+    return (
+        frozenset(
+            name
+            for name, value in hidden.items()
+            if namespace.get(name, absent) is value and not _NUMBERED.match(name)
+        )
+        | set(_UNDERS) & namespace.keys() - _user_unders(shell)
+        | set(names_of_all(shell))
+    )
+
+
+def names_of_all(shell: t.Any) -> list[str]:
+    """The variables that are the namespace itself (`here = globals()`)."""
+    namespace = shell.user_ns
+    return [name for name, value in list(namespace.items()) if value is namespace]
 
 
 def holders(shell: t.Any) -> tuple[dict[str, t.Any], ...]:

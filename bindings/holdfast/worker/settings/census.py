@@ -93,20 +93,8 @@ class Census:
         if self._handlers and "exit handlers" not in told:
             told.append("exit handlers")
         attributes, others = self._changed_attributes()
-        packed = pickle.dumps((settings, attributes, self._submodules()))
+        packed = pack(settings, attributes, submodules(self._shell, self._imported))
         return packed, told + others
-
-    def _submodules(self) -> list[str]:
-        """Those that were imported of packages which the notebook has a name for."""
-        named = {
-            value.__name__
-            for value in self._shell.user_ns.values()
-            if type(value) is types.ModuleType
-        }
-        new = sys.modules.keys() - self._imported
-        return sorted(
-            name for name in new if "._" not in name and name.partition(".")[0] in named - {name}
-        )
 
     def _changed_attributes(self) -> tuple[Attributes, list[str]]:
         carried = set(self._shell.patches.keys())
@@ -127,6 +115,21 @@ class Census:
                     elif looked is self._own or name in _BARE or _is_nobodys(value):
                         told.append(f"{name}.{attribute}")
         return attributes, told
+
+
+def pack(settings: dict[str, t.Any], attributes: Attributes, modules: list[str]) -> bytes:
+    """What `apply` reads; nothing where there is nothing."""
+    found = settings, attributes, modules
+    return pickle.dumps(found) if any(found) else b""
+
+
+def submodules(shell: t.Any, before: set[str]) -> list[str]:
+    """Those that were imported since of packages which the notebook has a name for."""
+    named = {value.__name__ for value in shell.user_ns.values() if type(value) is types.ModuleType}
+    new = sys.modules.keys() - before
+    return sorted(
+        name for name in new if "._" not in name and name.partition(".")[0] in named - {name}
+    )
 
 
 def apply(packed: bytes) -> None:

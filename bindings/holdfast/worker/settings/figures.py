@@ -55,6 +55,7 @@ def apply(new: Settings, shell: t.Any) -> None:
     """Make this process's settings those, now or once Matplotlib is imported."""
     global _waiting
     if "matplotlib" in sys.modules:
+        _waiting = None
         if "inline" in new:
             _apply_backend(new, shell)
         _apply_rc(new)

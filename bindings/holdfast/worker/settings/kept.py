@@ -14,6 +14,7 @@ import warnings
 
 from holdfast._patches import MISSING, Slot
 
+from . import pyplot, registries
 from .exits import Exits
 
 
@@ -32,6 +33,8 @@ def slots(shell: t.Any, runs_exit_handlers: bool) -> dict[str, Slot]:
         ),
         "numpy.set_printoptions()": Slot("numpy", _print_functions, _set_print_functions),
         "numpy.random.set_bit_generator()": Slot("numpy.random", _bits, _set_bits),
+        **registries.slots(shell),
+        **pyplot.slots(),
     }
 
 

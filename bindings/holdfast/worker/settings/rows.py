@@ -16,8 +16,10 @@ import typing as t
 
 from holdfast._threads import is_service
 
-_OWN_SIGNALS = ("SIGINT", "SIGTERM", "SIGURG")
 _LIMITS = "AS CORE CPU DATA FSIZE MEMLOCK NOFILE NPROC STACK".split()
+_FIELDS = (
+    "delimiter doublequote escapechar lineterminator quotechar quoting skipinitialspace strict"
+).split()
 _ATOMS = frozenset((bool, int, float, complex, str, bytes, type(None)))
 
 
@@ -60,26 +62,16 @@ def _set_collector(new: list[t.Any]) -> None:
     gc.set_debug(debug)
 
 
-def _finders() -> list[t.Any]:
-    """Those that aren't ours."""
-    return [one for one in sys.meta_path if not type(one).__module__.startswith("holdfast")]
-
-
-def _handlers(shell: t.Any) -> dict[int, int]:
-    import _signal
-
-    own = {getattr(_signal, name, None) for name in _OWN_SIGNALS}
-    return {
-        number: id(_signal.getsignal(number))
-        for number in range(1, _signal.NSIG)
-        if number not in own
-    }
-
-
 def _mask(shell: t.Any) -> list[int]:
     import signal
 
     return sorted(map(int, signal.pthread_sigmask(signal.SIG_BLOCK, ())))
+
+
+def _set_mask(new: list[int]) -> None:
+    import signal
+
+    signal.pthread_sigmask(signal.SIG_SETMASK, new)
 
 
 def _timer(shell: t.Any) -> list[tuple[float, bool]]:
@@ -141,6 +133,38 @@ def _set_zone(new: list[t.Any]) -> None:
     time.tzset()
 
 
+# ---- of modules of the standard library
+
+
+def _levels(shell: t.Any) -> dict[int, str]:
+    return dict(_module("logging")._levelToName)
+
+
+def _set_levels(new: dict[int, str]) -> None:
+    logging = _module("logging")
+    for level in logging._levelToName.keys() - new.keys():
+        logging._nameToLevel.pop(logging._levelToName.pop(level), None)
+    for level, name in new.items():
+        if logging._levelToName.get(level) != name:
+            logging.addLevelName(level, name)
+
+
+def _dialects(shell: t.Any) -> dict[str, dict[str, t.Any]]:
+    csv = _module("csv")
+    return {
+        name: {field: getattr(csv.get_dialect(name), field) for field in _FIELDS}
+        for name in csv.list_dialects()
+    }
+
+
+def _set_dialects(new: dict[str, dict[str, t.Any]]) -> None:
+    csv = _module("csv")
+    for name in set(csv.list_dialects()) - new.keys():
+        csv.unregister_dialect(name)
+    for name, fields in new.items():
+        csv.register_dialect(name, **fields)
+
+
 # ---- libraries'
 
 
@@ -148,7 +172,8 @@ def _numpy_errors(shell: t.Any) -> dict[str, str]:
     return dict(_module("numpy").geterr())
 
 
-def _all_options() -> t.Iterator[tuple[str, t.Any]]:
+def all_options() -> t.Iterator[tuple[str, t.Any]]:
+    """pandas' options, faster than it tells them."""
     work = [("", _module("pandas").options.d)]
     while work:
         prefix, group = work.pop()
@@ -163,20 +188,9 @@ def _options(shell: t.Any) -> dict[str, t.Any]:
     """pandas' without those of its display (tables.py)."""
     return {
         name: value
-        for name, value in _all_options()
+        for name, value in all_options()
         if type(value) in _ATOMS and not name.startswith("display.")
     }
-
-
-def _accessors(shell: t.Any) -> list[t.Any]:
-    pandas = _module("pandas")
-    classes = (pandas.Series, pandas.DataFrame, pandas.Index)
-    found = [vars(one).get(name) for one in classes for name in one._accessors]
-    return [getattr(one, "_accessor", None) for one in found]
-
-
-def _option_functions(shell: t.Any) -> dict[str, int]:
-    return {name: id(value) for name, value in _all_options() if type(value) not in _ATOMS}
 
 
 def _set_options(new: dict[str, t.Any]) -> None:
@@ -201,31 +215,7 @@ def _set_print_options(new: dict[str, t.Any]) -> None:
     vars(_module("torch._tensor_str").PRINT_OPTS).update(new)
 
 
-def _figures(shell: t.Any) -> list[t.Any]:
-    """Those that aren't shown and closed at the end of their cell."""
-    return [
-        [number, id(manager.canvas.figure)]
-        for number, manager in _module("matplotlib._pylab_helpers").Gcf.figs.items()
-    ]
-
-
 # ---- IPython's
-
-
-def _ipython(shell: t.Any) -> list[t.Any]:
-    found: list[t.Any] = []
-    for calls in shell.events.callbacks.values():
-        found += calls
-    for magics in shell.magics_manager.magics.values():
-        found += magics.values()
-    found += shell.input_transformers_cleanup
-    found += shell.input_transformers_post
-    found += shell.ast_transformers
-    found += shell.custom_exceptions
-    for formatter in shell.display_formatter.formatters.values():
-        found += formatter.type_printers.values()
-        found += formatter.deferred_printers.values()
-    return found
 
 
 def _aliases(shell: t.Any) -> list[list[str]]:
@@ -256,10 +246,6 @@ def _set_traits(new: dict[str, t.Any]) -> None:
             setattr(shell, name, value)
 
 
-def _names_of_types(printers: t.Mapping[t.Any, object]) -> dict[str, int]:
-    return {str(kind): id(printer) for kind, printer in printers.items()}
-
-
 # ---- what goes on beside a cell
 
 
@@ -282,13 +268,10 @@ ROWS: dict[str, Row] = {
     "the recursion limit": Row("sys", lambda shell: sys.getrecursionlimit(), sys.setrecursionlimit),
     "the switch interval": Row("sys", lambda shell: sys.getswitchinterval(), sys.setswitchinterval),
     "the garbage collector": Row("gc", _collector, _set_collector),
-    "gc.callbacks": Row("gc", lambda shell: _ids(gc.callbacks)),
-    "how modules are found": Row("sys", lambda shell: [*_finders(), *sys.path_hooks], objects=True),
     "the longest integers as text": Row(
         "sys", lambda shell: sys.get_int_max_str_digits(), sys.set_int_max_str_digits
     ),
-    "handlers of signals": Row("signal", _handlers),
-    "the signal mask": Row("signal", _mask),
+    "the signal mask": Row("signal", _mask, _set_mask),
     "timers": Row("signal", _timer),
     "resource limits": Row("resource", _limits, _set_limits),
     "the niceness": Row(
@@ -304,42 +287,20 @@ ROWS: dict[str, Row] = {
     "the time zone": Row("time", _zone, _set_zone),
     "the locale": Row("locale", _locale, _set_locale),
     "tracemalloc": Row("tracemalloc", _tracing, _set_tracing),
-    "threading's hooks and settings": Row(
-        "threading",
-        lambda shell: [id(threading.excepthook), threading.stack_size()],
+    "the stack of new threads": Row(
+        "threading", lambda shell: threading.stack_size(), threading.stack_size
     ),
     "multiprocessing's start method": Row(
         "multiprocessing",
         lambda shell: _module("multiprocessing").get_start_method(allow_none=True),
         lambda new: _module("multiprocessing").set_start_method(new, force=True),
     ),
-    "names of logging's levels": Row(
-        "logging",
-        lambda shell: [
-            {str(key): str(value) for key, value in _module("logging")._levelToName.items()},
-            id(_module("logging").getLogRecordFactory()),
-            id(_module("logging").getLoggerClass()),
-        ],
-    ),
-    "how types are pickled (copyreg)": Row(
-        "copyreg",
-        lambda shell: _names_of_types(_module("copyreg").dispatch_table),
-        by_imports=True,
-    ),
-    "registrations with abstract classes": Row(
-        "abc", lambda shell: _module("abc").get_cache_token(), by_imports=True
-    ),
+    "names of logging's levels": Row("logging", _levels, _set_levels),
     "NumPy's error handling": Row(
         "numpy", _numpy_errors, lambda new: _module("numpy").seterr(**new)
     ),
-    "NumPy's error callback": Row(
-        "numpy", lambda shell: id(_module("numpy").geterrcall()), fresh=id(None)
-    ),
     "pandas' options": Row("pandas", _options, _set_options),
-    "pandas' accessors": Row("pandas", _accessors, objects=True),
-    "functions among pandas' options": Row("pandas", _option_functions),
     "PyTorch's print options": Row("torch._tensor_str", _print_options, _set_print_options),
-    "pyplot's figures": Row("matplotlib._pylab_helpers", _figures, fresh=[]),
     "the first weekday": Row(
         "calendar",
         lambda shell: int(_module("calendar").firstweekday()),
@@ -350,18 +311,13 @@ ROWS: dict[str, Row] = {
         lambda shell: _module("csv").field_size_limit(),
         lambda new: _module("csv").field_size_limit(new),
     ),
-    "csv's dialects": Row(
-        "csv",
-        lambda shell: _module("csv").list_dialects(),
-        fresh=["excel", "excel-tab", "unix"],
-    ),
+    "csv's dialects": Row("csv", _dialects, _set_dialects),
     "sockets' timeout": Row(
         "socket",
         lambda shell: [_module("socket").getdefaulttimeout()],
         lambda new: _module("socket").setdefaulttimeout(*new),
     ),
     "scikit-learn's configuration": Row("sklearn", _sklearn, _set_sklearn),
-    "IPython's hooks, magics and formatters": Row("IPython", _ipython, objects=True),
     "IPython's aliases": Row("IPython", _aliases, _set_aliases),
     "IPython's options": Row("IPython", _traits, _set_traits),
     "threads that it started": Row("threading", _threads, grows=True),

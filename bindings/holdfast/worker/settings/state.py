@@ -19,6 +19,9 @@ added to. What belongs to one process (its pid in a variable, open descriptors) 
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import importlib
 import os
 import pathlib
 import pickle
@@ -26,7 +29,11 @@ import random
 import sys
 import typing as t
 
+from holdfast._after_import import call_after_import
+
+from ..ipython import results
 from . import figures, loggers, tables, tensors
+from .asked import asked
 from .located import located, working_directory
 
 State = dict[str, t.Any]
@@ -253,6 +260,33 @@ def _set_numpy_print(new: dict, old: dict | None, shell: t.Any) -> None:
     numpy.set_printoptions(**new, **functions)
 
 
+def _set_names_of_all(new: list[str], old: list[str] | None, shell: t.Any) -> None:
+    space = shell.user_ns
+    for name in old or ():
+        if space.get(name) is space:
+            del space[name]
+    space.update(dict.fromkeys(new, space))
+
+
+def _submodules(shell: t.Any) -> list[str]:
+    return shell.patches.submodules()
+
+
+def _set_submodules(new: list[str], old: list[str] | None, shell: t.Any) -> None:
+    """Once their packages are imported: to do it now would run code that the cell may not want."""
+    for name in new:
+        package = name.rpartition(".")[0]
+        if package not in sys.modules:
+            call_after_import(package, functools.partial(_import, name))
+        elif name not in sys.modules:
+            _import(name)
+
+
+def _import(name: str) -> None:
+    with contextlib.suppress(Exception):  # who needs it will see
+        importlib.import_module(name)
+
+
 def _set_watched(new: list, old: list | None, shell: t.Any) -> None:
     shell.patches.watch(new)
 
@@ -280,5 +314,8 @@ _SETTINGS: dict[str, Setting] = {
     ),
     "tables": Setting(lambda shell: tables.capture(), lambda new, old, shell: tables.apply(new)),
     "tensors": Setting(lambda shell: tensors.capture(), lambda new, old, shell: tensors.apply(new)),
+    "globals() in variables": Setting(results.names_of_all, _set_names_of_all),
+    "submodules": Setting(_submodules, _set_submodules),
+    "asked": Setting(asked.capture, asked.apply),
     "watched": Setting(lambda shell: shell.patches.keys(), _set_watched),
 }

@@ -1,0 +1,132 @@
+"""What a process can be asked about itself (rows.py), as a setting that travels (state.py).
+
+A clean process has none of it by itself. What differs from how this process began is what the notebook
+has set, since both are forks of the same process, which runs no code of its own. A row with a plain value
+is set in the other process; of any other row the next cell in a clean process tells its name, once.
+
+Of a module that is imported later the rows begin when its import ends. In a process that hasn't imported it,
+a row waits for that, and travels on as it came.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import types
+import typing as t
+
+from holdfast._after_import import call_after_import
+
+from .rows import ROWS, differs, read
+
+_KEPT = frozenset(("exit handlers",))  # by a slot (kept.py)
+_STAYS = "the notebook's own process alone has that"
+
+
+class Asked:
+    """This process's answers."""
+
+    def __init__(self) -> None:
+        self._fresh: dict[str, t.Any] = {}
+        self._waiting: dict[str, t.Any] = {}
+        self._seen: set[str] = set()  # modules, when they were looked at last
+        self._modules: set[str] = set()  # which weren't imported when the process began
+
+    def begin(self, shell: t.Any) -> None:
+        """Nothing of the notebook's has run."""
+        self._fresh = {name: read(row, shell) for name, row in ROWS.items()}
+        self._seen = set(sys.modules)
+        self._modules = {row.module for row in ROWS.values()} - sys.modules.keys()
+
+    def awaits(self, module: str) -> bool:
+        """Whether something is asked of a module that isn't imported yet."""
+        return module in self._modules
+
+    def imported(self, module: str, shell: t.Any) -> None:
+        """That has been imported just now, and nobody has used it."""
+        self._modules.discard(module)
+        for name, row in ROWS.items():
+            if row.module == module:
+                self._fresh[name] = read(row, shell)
+
+    def capture(self, shell: t.Any) -> dict[str, t.Any]:
+        """What differs from how the process began, by row."""
+        found = dict(self._waiting)
+        for name, row in ROWS.items():
+            if row.write is not None:
+                now = read(row, shell)
+                if now is not None and now != self._fresh_of(name):
+                    found[name] = now
+        return found
+
+    def apply(self, new: dict[str, t.Any], old: dict[str, t.Any] | None, shell: t.Any) -> None:
+        """Set what differs between two captures; what isn't in the new one is as the process began."""
+        before = old or {}
+        for name in ROWS.keys() & (new.keys() | before.keys()):
+            value = new[name] if name in new else self._fresh_of(name)
+            if value is not None and value != before.get(name):
+                self._set_in_time(name, value, shell)
+
+    def staying(self, shell: t.Any) -> dict[str, str]:
+        """What differs and no plain value can set, and why a clean process doesn't have it."""
+        found = {f"the module {name}": _STAYS for name in self.made()}
+        for name, row in ROWS.items():
+            if row.write is None and name not in _KEPT:
+                if differs(row, self._fresh[name], read(row, shell), imported=True):
+                    found[name] = _STAYS
+        return found
+
+    def made(self) -> list[str]:
+        """Modules that code has made since the last call, and no file: another process can't import them."""
+        new = sys.modules.keys() - self._seen
+        self._seen |= new
+        return sorted(filter(_is_made, new))
+
+    def look(self, shell: t.Any) -> dict[str, t.Any]:
+        """Before a cell in a clean process: what can only be told of it."""
+        rows = {name: row for name, row in ROWS.items() if row.write is None}
+        return {name: read(row, shell) for name, row in rows.items() if name not in _KEPT}
+
+    def changed(self, before: dict[str, t.Any], imported: bool, shell: t.Any) -> list[str]:
+        """After it: what of that is another one now; `imported`: it has imported modules."""
+        found = [
+            name
+            for name, was in before.items()
+            if differs(ROWS[name], was, read(ROWS[name], shell), imported)
+        ]
+        return found + [f"the module {name}" for name in self.made()]
+
+    def _fresh_of(self, name: str) -> t.Any:
+        known = self._fresh.get(name)
+        return ROWS[name].fresh if known is None else known
+
+    def _set_in_time(self, name: str, value: t.Any, shell: t.Any) -> None:
+        module = ROWS[name].module
+        if module in sys.modules:
+            self._set(name, value, shell)
+            return
+        if name not in self._waiting:
+            call_after_import(module, functools.partial(self._arrived, name, shell))
+        self._waiting[name] = value
+
+    def _arrived(self, name: str, shell: t.Any) -> None:
+        self._set(name, self._waiting.pop(name), shell)
+
+    def _set(self, name: str, value: t.Any, shell: t.Any) -> None:
+        if read(ROWS[name], shell) == value:
+            return
+        try:
+            ROWS[name].write(value)  # type: ignore[misc]
+        except Exception as error:  # what one can't have costs the cell no other
+            print(f"holdfast: {name} couldn't be carried over: {error}", file=sys.stderr)
+
+
+def _is_made(name: str) -> bool:
+    """Not so those that libraries make for themselves."""
+    module = sys.modules[name]
+    if "." in name or name.startswith("_") or type(module) is not types.ModuleType:
+        return False
+    return vars(module).get("__spec__") is None
+
+
+asked = Asked()

@@ -1,0 +1,189 @@
+"""Attributes of modules that the notebook has set in a way that its code doesn't show.
+
+`_patches.py` reads off the code which attributes it sets. What it can't see there (`vars(module)["x"] = 1`,
+`setattr(module, name, value)`, a function of the user's own module that counts its calls) is found here, by
+comparing what a module is with what it was before the notebook could use it:
+
+* a library's module that the notebook has a name for, by its public attributes: values that are plain data or
+  the notebook's own count, since libraries set their own at any time. `sys` and `builtins` are always looked
+  at, also into their lists and dicts;
+* a module of the user's own, by all that its attributes and those of its classes hold, since it was imported.
+  When it is loaded anew, another process that imports it has the new file: all its values count from then on.
+
+What differs is an attribute to `_patches.py` as any: it is carried in both directions, or named.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import operator
+import sys
+import types
+import typing as t
+
+from .attributes import is_plain, look_into, value_of
+from .rows import is_notebooks
+
+Found = dict[str, t.Any]  # what the attribute was, by the key of the patch
+_MISSING: t.Any = object()
+_HOLDERS = frozenset((list, dict, set))
+_OURS = frozenset(("__main__", "IPython", "ipykernel", "holdfast", "traitlets"))
+# Of sys: carried otherwise, the interpreter's own, or of the last error.
+_SYS = frozenset(
+    "modules path argv path_importer_cache last_type last_value last_traceback last_exc meta_path"
+    " path_hooks".split()
+)
+_UNDERS = frozenset(("_", "__", "___"))  # of builtins: gettext's function, for one
+
+
+class Differences:
+    """Between the modules of one process and how they were imported.
+
+    Parameters
+    ----------
+    namespace : dict
+        The notebook's variables.
+    missing : object
+        Stands for an attribute that there was not.
+    """
+
+    def __init__(self, namespace: dict[str, t.Any], missing: object):
+        self._namespace = namespace
+        self._missing = missing
+        self._names: set[str] = set()  # of variables that may be modules
+        self._libraries: dict[str, dict[str, t.Any]] = {}
+        self._inside: dict[
+            str, dict[str, t.Any]
+        ] = {}  # of sys and builtins: copies of what holds others
+        self._own: dict[
+            str, tuple[dict[str, t.Any], dict[str, t.Any]]
+        ] = {}  # as it was, how it looked
+        for module in (sys, builtins):
+            self._libraries[module.__name__] = dict(vars(module))
+            self._inside[module.__name__] = {
+                name: value.copy()
+                for name, value in vars(module).items()
+                if type(value) in _HOLDERS
+            }
+
+    # ---- which modules
+
+    def see(self, nodes: t.Iterable[ast.AST]) -> None:
+        """A cell of these statements is about to run."""
+        for node in nodes:
+            for one in ast.walk(node):
+                if isinstance(one, ast.Name):
+                    self._names.add(one.id)
+                elif isinstance(one, (ast.Import, ast.ImportFrom)):
+                    self._names.update(
+                        part.asname or part.name.partition(".")[0] for part in one.names
+                    )
+        self.resolve()
+
+    def resolve(self) -> None:
+        """A statement is about to run: what is a module by now is as it was imported."""
+        for name in list(self._names):
+            value = self._namespace.get(name, self)
+            if value is not self:
+                self._names.discard(name)
+                if type(value) is types.ModuleType:
+                    self._meet(value)
+
+    def _meet(self, module: types.ModuleType) -> None:
+        name = module.__name__
+        if name in self._libraries or name in self._own or name.partition(".")[0] in _OURS:
+            return
+        if sys.modules.get(name) is module:
+            self._libraries[name] = dict(vars(module))
+
+    def imported(self, module: types.ModuleType) -> None:
+        """One of the user's own, just now."""
+        name = module.__name__
+        looked = look_into(module)
+        values = {path: value_of(module, path) for path in looked}
+        if name in self._own:  # anew
+            defined = {
+                path for path, one in values.items() if getattr(one, "__module__", None) == name
+            }
+            looked = {path: looked[path] for path in defined}
+        self._own[name] = values, looked
+
+    def is_own(self, key: str) -> bool:
+        """Whether this key of a patch is of one of the user's own modules."""
+        return key[1:].partition(":")[0] in self._own
+
+    def submodules(self) -> list[str]:
+        """Those of packages of the user's own, which nothing but their import makes attributes of these."""
+        return [name for name in self._own if "." in name and name in sys.modules]
+
+    # ---- what differs
+
+    def find(self) -> tuple[Found, set[str]]:
+        """The attributes that were set, with what they were, and those that are the same objects with
+        something else in them."""
+        found: Found = {}
+        inside: set[str] = set()
+        for name, before in self._libraries.items():
+            self._find_in_library(name, before, found, inside)
+        for name, (before, looked) in self._own.items():
+            self._find_in_own(name, before, looked, found, inside)
+        return found, inside
+
+    def _find_in_library(
+        self, name: str, before: dict[str, t.Any], found: Found, inside: set[str]
+    ) -> None:
+        now = vars(sys.modules[name]) if name in sys.modules else before
+        for attribute, held in self._inside.get(name, {}).items():
+            value = now.get(attribute)
+            if value is before[attribute] and self._is_looked_at(name, attribute):
+                if not _is_as(value, held):
+                    inside.add(f"_{name}:{attribute}")
+                    found[f"_{name}:{attribute}"] = value
+        if len(now) == len(before) and all(map(operator.is_, now.values(), before.values())):
+            return
+        for attribute in before.keys() | now.keys():
+            was, value = before.get(attribute, _MISSING), now.get(attribute, _MISSING)
+            if was is value or not self._is_looked_at(name, attribute):
+                continue
+            if value is _MISSING or _is_nobodys(value):
+                found[f"_{name}:{attribute}"] = self._missing if was is _MISSING else was
+
+    def _is_looked_at(self, module: str, attribute: str) -> bool:
+        if module == "sys" and attribute in _SYS:
+            return False
+        return not attribute.startswith("_") or (module == "builtins" and attribute in _UNDERS)
+
+    def _find_in_own(
+        self,
+        name: str,
+        before: dict[str, t.Any],
+        looked: dict[str, t.Any],
+        found: Found,
+        inside: set[str],
+    ) -> None:
+        module = sys.modules.get(name)
+        now = look_into(module)
+        for path in looked.keys() | now.keys():
+            if looked.get(path, _MISSING) == now.get(path, _MISSING):
+                continue
+            if isinstance(value_of(module, path), types.ModuleType):
+                continue  # a submodule
+            key = f"_{name}:{path}"
+            found[key] = before.get(path, self._missing)
+            inside.add(key)
+
+
+def _is_as(value: t.Any, held: t.Any) -> bool:
+    """Whether a list, dict or set has the same objects as its copy."""
+    if len(value) != len(held) or type(value) is set:
+        return bool(value == held)
+    parts = [(value, held)]
+    if type(value) is dict:
+        parts.append((value.values(), held.values()))
+    return all(all(map(operator.is_, *pair)) for pair in parts)
+
+
+def _is_nobodys(value: object) -> bool:
+    """Whether no library has made it, which may set its own attributes at any time."""
+    return is_notebooks(value) or is_plain(value)

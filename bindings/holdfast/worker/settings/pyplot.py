@@ -1,0 +1,66 @@
+"""What pyplot and Matplotlib keep for the notebook: its open figures, its colour maps. Slots (kept.py).
+
+Most notebooks have no open figure between cells: the inline backend shows and closes them. Where one is
+open, `plt.gcf()` and `plt.figure(1)` give it, so a clean process and the main worker have the same under
+the same numbers, in the same order.
+"""
+
+from __future__ import annotations
+
+import sys
+import typing as t
+
+from holdfast._patches import MISSING, Slot
+
+
+def slots() -> dict[str, Slot]:
+    """Those of this process."""
+    return {
+        "pyplot's figures": Slot("matplotlib.pyplot", _figures, _set_figures),
+        "Matplotlib's colour maps": Slot("matplotlib", _maps, _set_maps),
+    }
+
+
+def _managers() -> dict[t.Any, t.Any]:
+    return sys.modules["matplotlib._pylab_helpers"].Gcf.figs
+
+
+def _figures() -> t.Any:
+    """With their numbers; the current one is the last."""
+    found = [(number, manager.canvas.figure) for number, manager in _managers().items()]
+    return found or MISSING
+
+
+def _set_figures(new: t.Any) -> None:
+    """A figure has been given some number when it was decoded."""
+    pyplot, managers = sys.modules["matplotlib.pyplot"], _managers()
+    found = {id(one.canvas.figure): one for one in managers.values()}
+    managers.clear()
+    for number, figure in [] if new is MISSING else new:
+        manager = found.pop(id(figure), None)
+        if manager is None:
+            backend = pyplot._get_backend_mod()
+            manager = backend.new_figure_manager_given_figure(number, figure)
+        manager.num = number
+        is_computed = isinstance(getattr(type(figure), "number", None), property)
+        vars(figure)["_number" if is_computed else "number"] = number
+        managers[number] = manager
+    for manager in found.values():
+        manager.destroy()
+
+
+def _maps() -> t.Any:
+    registry = getattr(sys.modules["matplotlib"], "colormaps", None)
+    if registry is None:  # it is being imported
+        return MISSING
+    known = registry._builtin_cmaps
+    return {name: one for name, one in registry._cmaps.items() if name not in known} or MISSING
+
+
+def _set_maps(new: t.Any) -> None:
+    registry = sys.modules["matplotlib"].colormaps
+    wanted = {} if new is MISSING else new
+    for name in registry._cmaps.keys() - {*registry._builtin_cmaps, *wanted}:
+        registry.unregister(name)
+    for name, one in wanted.items():
+        registry.register(one, name=name, force=True)

@@ -1,0 +1,283 @@
+"""Functions and classes of the notebook that are registered somewhere: slots of the namespace (kept.py).
+
+IPython's hooks and magics, finders of modules, callbacks of the collector: lists and dicts to which the notebook
+and libraries add. Of each what the notebook has added is one value, carried as any by the codecs; in another
+process it is added to what libraries have put there. An entry is the notebook's if its code made it, or if
+nobody's did (`len`) and the process didn't begin with it. What is added to the table here is carried.
+
+A few things are set by functions instead (handlers of signals, NumPy's callback): slots of their own.
+"""
+
+from __future__ import annotations
+
+import sys
+import typing as t
+
+from holdfast._patches import MISSING, Slot
+
+from .rows import all_options, is_notebooks
+
+Holders = dict[str, t.Any]  # lists and dicts, by name
+
+FINDERS = "how modules are found"
+_OWN_SIGNALS = ("SIGINT", "SIGTERM", "SIGURG")
+
+
+class Registry:
+    """What the notebook has added to some lists and dicts.
+
+    Parameters
+    ----------
+    module : str
+        They are there once this is imported.
+    holders : callable
+        Gives them, by name.
+    """
+
+    def __init__(self, module: str, holders: t.Callable[[], Holders]):
+        self._module = module
+        self._holders = holders
+        found = holders() if module in sys.modules else {}
+        self._begun = {name: _copied(holder) for name, holder in found.items()}
+
+    def slot(self) -> Slot:
+        return Slot(self._module, self._read, self._write)
+
+    def _mine(self, name: str, holder: t.Any) -> list[tuple[t.Any, t.Any]]:
+        """Places and values. A place in a list is counted from its end, but for the first."""
+        begun = self._begun.get(name, ())
+        if isinstance(holder, dict):
+            return [
+                (key, value)
+                for key, value in list(holder.items())
+                if _is_mine(value, begun[key] if key in begun else MISSING) or _is_mine(key, key)
+            ]
+        known = set(map(id, begun))
+        return [
+            (index - len(holder) if index else 0, value)
+            for index, value in enumerate(holder)
+            if is_notebooks(value) or (id(value) not in known and _is_nobodys(value))
+        ]
+
+    def _read(self) -> t.Any:
+        found = {name: self._mine(name, holder) for name, holder in self._holders().items()}
+        return {name: mine for name, mine in found.items() if mine} or MISSING
+
+    def _write(self, new: t.Any) -> None:
+        wanted = {} if new is MISSING else new
+        for name, holder in self._holders().items():
+            mine, entries = self._mine(name, holder), wanted.get(name, [])
+            if isinstance(holder, dict):
+                begun = self._begun.get(name, {})
+                for key, _ in mine:
+                    holder.pop(key)
+                    if key in begun:
+                        holder[key] = begun[key]
+                holder.update(entries)
+                continue
+            taken = {id(value) for _, value in mine}
+            holder[:] = [value for value in holder if id(value) not in taken]
+            for place, value in entries:
+                holder.insert(len(holder) + 1 + place if place else 0, value)
+
+
+def _copied(holder: t.Any) -> t.Any:
+    return dict(holder) if isinstance(holder, dict) else list(holder)
+
+
+def _is_nobodys(one: object) -> bool:
+    return getattr(one, "__module__", None) in (None, "builtins")
+
+
+def _is_mine(value: object, before: object) -> bool:
+    return is_notebooks(value) or (value is not before and _is_nobodys(value))
+
+
+def slots(shell: t.Any) -> dict[str, Slot]:
+    """Those of this process. To be called once in a process."""
+    abstract = _Abstract()
+    registries = {
+        "gc.callbacks": Registry("gc", lambda: {"callbacks": sys.modules["gc"].callbacks}),
+        FINDERS: Registry("sys", lambda: {"finders": sys.meta_path, "hooks": sys.path_hooks}),
+        "how types are pickled (copyreg)": Registry(
+            "copyreg", lambda: {"types": sys.modules["copyreg"].dispatch_table}
+        ),
+        "sqlite3's adapters and converters": Registry("sqlite3", _adapters),
+        "IPython's hooks, magics and formatters": Registry("IPython", lambda: _ipython(shell)),
+    }
+    return {name: registry.slot() for name, registry in registries.items()} | {
+        "IPython's handler of errors": _errors_handler(shell),
+        "handlers of signals": _signals(),
+        "registrations with abstract classes": Slot("abc", abstract.read, abstract.write),
+        "logging's factory and class of loggers": Slot("logging", _logging, _set_logging),
+        "NumPy's error callback": Slot("numpy", _callback, _set_callback),
+        "pandas' accessors": Slot("pandas", _accessors, _set_accessors),
+        "functions among pandas' options": Slot("pandas", _options, _set_options),
+    }
+
+
+# ---- IPython's
+
+
+def _ipython(shell: t.Any) -> Holders:
+    found: Holders = {f"event {name}": calls for name, calls in shell.events.callbacks.items()}
+    found |= {f"magics {kind}": magics for kind, magics in shell.magics_manager.magics.items()}
+    found["cleanup"] = shell.input_transformers_cleanup
+    found["post"] = shell.input_transformers_post
+    found["trees"] = shell.ast_transformers
+    for kind, formatter in shell.display_formatter.formatters.items():
+        found[f"types {kind}"] = formatter.type_printers
+        found[f"deferred {kind}"] = formatter.deferred_printers
+    return found
+
+
+def _errors_handler(shell: t.Any) -> Slot:
+    def read() -> t.Any:
+        if not shell.custom_exceptions:
+            return MISSING
+        wrapped = shell.CustomTB.__func__
+        inner = dict(zip(wrapped.__code__.co_freevars, wrapped.__closure__ or (), strict=True))
+        return [shell.custom_exceptions, inner["handler"].cell_contents]
+
+    def write(new: t.Any) -> None:
+        shell.set_custom_exc(*(((), None) if new is MISSING else new))
+
+    return Slot("IPython", read, write)
+
+
+# ---- the interpreter's
+
+
+def _signals() -> Slot:
+    import _signal
+    import signal
+
+    own = {getattr(_signal, name, None) for name in _OWN_SIGNALS}
+    numbers = [number for number in range(1, _signal.NSIG) if number not in own]
+    begun = {number: _signal.getsignal(number) for number in numbers}
+
+    def read() -> t.Any:
+        found = {number: _signal.getsignal(number) for number in numbers}
+        changed = {
+            number: int(handler) if isinstance(handler, int) else handler
+            for number, handler in found.items()
+            if handler is not None and handler != begun[number]
+        }
+        return changed or MISSING
+
+    def write(new: t.Any) -> None:
+        wanted = {} if new is MISSING else new
+        for number, before in begun.items():
+            handler = wanted.get(number, before)
+            if handler is not None and _signal.getsignal(number) != handler:
+                signal.signal(number, handler)
+
+    return Slot("signal", read, write)
+
+
+def _logging() -> t.Any:
+    logging = sys.modules["logging"]
+    found = [logging.getLogRecordFactory(), logging.getLoggerClass()]
+    mine = [one if is_notebooks(one) else None for one in found]
+    return mine if any(mine) else MISSING
+
+
+def _set_logging(new: t.Any) -> None:
+    logging = sys.modules["logging"]
+    factory, kind = [None, None] if new is MISSING else new
+    logging.setLogRecordFactory(factory or logging.LogRecord)
+    logging.setLoggerClass(kind or logging.Logger)
+
+
+class _Abstract:
+    """Classes of the notebook that it registers with those of others. Its own abstract classes carry what is
+    registered with them."""
+
+    def __init__(self) -> None:
+        self._pairs: list[tuple[t.Any, t.Any]] = []
+        abc: t.Any = sys.modules["abc"]
+        register = abc._abc_register  # what every abstract class calls
+
+        def note(kind: t.Any, member: t.Any) -> t.Any:
+            if (
+                is_notebooks(member)
+                and not is_notebooks(kind)
+                and (kind, member) not in self._pairs
+            ):
+                self._pairs.append((kind, member))
+            return register(kind, member)
+
+        abc._abc_register = note
+
+    def read(self) -> t.Any:
+        return list(self._pairs) or MISSING
+
+    def write(self, new: t.Any) -> None:
+        for kind, member in [] if new is MISSING else new:
+            kind.register(member)
+
+
+def _adapters() -> Holders:
+    sqlite3 = sys.modules["sqlite3"]
+    return {"adapters": sqlite3.adapters, "converters": sqlite3.converters}
+
+
+# ---- libraries'
+
+
+def _callback() -> t.Any:
+    return sys.modules["numpy"].geterrcall() or MISSING
+
+
+def _set_callback(new: t.Any) -> None:
+    sys.modules["numpy"].seterrcall(None if new is MISSING else new)
+
+
+def _accessible() -> list[t.Any]:
+    pandas = sys.modules["pandas"]
+    return [pandas.Series, pandas.DataFrame, pandas.Index]
+
+
+def _accessors() -> t.Any:
+    found = [
+        (kind.__name__, name, vars(kind)[name]._accessor)
+        for kind in _accessible()
+        for name in sorted(kind._accessors)
+        if is_notebooks(getattr(vars(kind).get(name), "_accessor", None))
+    ]
+    return found or MISSING
+
+
+def _set_accessors(new: t.Any) -> None:
+    wanted = [] if new is MISSING else new
+    kinds = {kind.__name__: kind for kind in _accessible()}
+    for kind, name, _ in () if _accessors() is MISSING else _accessors():
+        delattr(kinds[kind], name)
+        kinds[kind]._accessors.discard(name)
+    registers = sys.modules["pandas"].api.extensions
+    for kind, name, accessor in wanted:
+        getattr(registers, f"register_{kind.lower()}_accessor")(name)(accessor)
+
+
+def _functions() -> dict[str, tuple[t.Any, t.Any]]:
+    """pandas' options that may be functions: what they are, and what they were at first."""
+    registered = sys.modules["pandas._config.config"]._registered_options
+    return {
+        name: (value, registered[name].defval)
+        for name, value in all_options()
+        if callable(value) or (value is None and name in registered)
+    }
+
+
+def _options() -> t.Any:
+    found = {name: now for name, (now, was) in _functions().items() if callable(now) and now != was}
+    return found or MISSING
+
+
+def _set_options(new: t.Any) -> None:
+    pandas = sys.modules["pandas"]
+    wanted = {} if new is MISSING else new
+    for name, (now, was) in _functions().items():
+        value = wanted.get(name, was if callable(now) else now)
+        if value is not now:
+            pandas.set_option(name, value)

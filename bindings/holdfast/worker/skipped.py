@@ -1,0 +1,58 @@
+"""Variables that a cell's code doesn't show it reaches, and that are too large to be bound unasked.
+
+They stay in the store. Below that is a net: who asks the module `__main__` for one (`pickle`, `getattr` with
+a name that was made at run time) gets it, bound at that moment; a NameError of one says what it is.
+"""
+
+from __future__ import annotations
+
+import sys
+import types
+import typing as t
+
+from holdfast.errors import NotCarriedError
+
+_REASON = "it is large, and the cell's code doesn't show that it uses it"
+
+
+class Skipped:
+    """What of the store isn't bound in this cell's process.
+
+    Parameters
+    ----------
+    names : holdfast._store.Names
+        Has bound what the cell reaches.
+    namespace : dict
+        The notebook's variables.
+    note : callable
+        Called with each name that is bound now.
+    """
+
+    def __init__(self, names: t.Any, namespace: dict[str, t.Any], note: t.Callable[[str], None]):
+        self._names = names
+        self._namespace = namespace
+        self._note = note
+
+    def watch(self) -> None:
+        """Attributes of `__main__` that are missing are looked for here from now on."""
+        main = sys.modules["__main__"]
+        if type(main) is types.ModuleType and vars(main) is self._namespace:
+            main.__class__ = type("module", (types.ModuleType,), {"__getattr__": self._find})
+
+    def _find(self, name: str) -> t.Any:
+        if name.isidentifier() and self._is_stored(name):
+            self._names.bind(self._namespace, names={name})
+        if name not in self._namespace:
+            raise AttributeError(f"module '__main__' has no attribute {name!r}")
+        self._note(name)
+        return self._namespace[name]
+
+    def _is_stored(self, name: str) -> bool:
+        return any(entry["name"] == name for entry in self._names.listing())
+
+    def explain(self, error: BaseException) -> BaseException:
+        """A NameError of one of them, with the reason; others as they are."""
+        name = getattr(error, "name", None)
+        if type(error) is not NameError or name in self._namespace or not self._is_stored(name):
+            return error
+        return NotCarriedError(name, _REASON).with_traceback(error.__traceback__)

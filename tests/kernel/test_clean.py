@@ -1,0 +1,190 @@
+"""State that a clean process has, and that comes home from it, though no variable holds it."""
+
+import pytest
+
+ISOLATED = "%%isolated\n"
+
+OWN = """
+total, seen = 0, []
+def count(n):
+    global total
+    total += n
+    seen.append(n)
+    return total
+class Client:
+    made = 0
+    def __init__(self): Client.made += 1
+"""
+
+# What sets it, and an expression that shows it: by cells in both processes it gives the same.
+STATE = [
+    ("import sys; sys.setrecursionlimit(2345)", "sys.getrecursionlimit()"),
+    ("import gc; gc.set_threshold(1234, 5, 6)", "gc.get_threshold()[:2]"),
+    ("import locale; locale.setlocale(locale.LC_ALL, 'C')", "locale.setlocale(locale.LC_NUMERIC)"),
+    ("import os, time; os.environ['TZ'] = 'Asia/Tokyo'; time.tzset()", "time.tzname"),
+    ("import tracemalloc; tracemalloc.start(3); tracemalloc.stop()", "tracemalloc.is_tracing()"),
+    ("import signal; _ = signal.pthread_sigmask(signal.SIG_BLOCK, [12])",
+     "12 in signal.pthread_sigmask(signal.SIG_BLOCK, [])"),
+    ("import csv; csv.register_dialect('pipes', delimiter='|')",
+     "next(csv.reader(['a|b'], 'pipes'))"),
+    ("import logging; logging.addLevelName(25, 'NOTICE')", "logging.getLevelName(25)"),
+    ("class Mine(logging.Logger): pass\nlogging.setLoggerClass(Mine)",
+     "type(logging.getLogger('fresh')) is Mine"),
+    ("import json; setattr(json, 'flag_' + 'x', 3); vars(json)['other'] = lambda: 4",
+     "json.flag_x, json.other()"),
+    ("sys.mine = [1]; sys.mine.append(2)", "sys.mine"),
+    ("import builtins; builtins.shared = {'a': 1}", "shared"),
+    ("import own; own.count(3); client = own.Client()", "own.total, own.seen, own.Client.made"),
+    ("import calls; _ = calls.note(5)", "calls.log, calls.deep.log is calls.log"),
+    ("caught = []\nold = signal.signal(signal.SIGUSR1, lambda number, frame: caught.append(number))",
+     "signal.raise_signal(signal.SIGUSR1), caught.clear(), signal.getsignal(10).__name__"),
+    ("def note(phase, info): pass\ngc.callbacks.append(note)", "note in gc.callbacks"),
+    ("import copyreg\nclass P: pass\ncopyreg.pickle(P, lambda p: (P, ()))",
+     "P in copyreg.dispatch_table"),
+    ("import collections.abc\nclass Odd: pass\n_ = collections.abc.Sequence.register(Odd)",
+     "isinstance(Odd(), collections.abc.Sequence)"),
+    ("import sqlite3; sqlite3.register_converter('thing', lambda data: data)",
+     "'THING' in sqlite3.converters"),
+    ("shell = get_ipython(); formatter = shell.display_formatter.formatters['text/plain']\n"
+     "_ = formatter.for_type(complex, lambda n, p, c: p.text('complex'))",
+     "formatter.type_printers[complex].__module__, formatter(3j)"),
+    ("from IPython.core.magic import register_line_magic\n"
+     "@register_line_magic\ndef shout(line): return line.upper()",
+     "shell.run_line_magic('shout', 'loud')"),
+    ("runs = []\ndef ran(info=None): runs.append(1)\nshell.events.register('pre_run_cell', ran)",
+     "ran in shell.events.callbacks['pre_run_cell']"),
+    ("def swap(lines): return [line.replace('PLUSONE', '+ 1') for line in lines]\n"
+     "shell.input_transformers_cleanup.append(swap)", "swap in shell.input_transformers_cleanup"),
+    ("class Finder:\n    def find_spec(self, name, path=None, target=None): return None\n"
+     "finder = Finder(); sys.meta_path.append(finder)", "finder in sys.meta_path"),
+    ("here = globals(); y = 5", "here is globals(), here['y']"),
+    ("table = {'a': 1}; keys, items = table.keys(), table.items(); table['b'] = 2",
+     "list(keys), len(items)"),
+    ("data = bytearray(b'hello'); view = memoryview(data)[1:3]; view[0] = 69",
+     "bytes(data), view.obj is data"),
+]  # fmt: skip
+
+LIBRARIES = [
+    ("import numpy as np; _ = np.seterr(all='raise')", "np.geterr()['over']"),
+    ("_ = np.seterrcall(print)", "np.geterrcall() is print"),
+    ("import pandas as pd; pd.set_option('compute.use_numexpr', False)",
+     "pd.get_option('compute.use_numexpr')"),
+    ("pd.set_option('display.float_format', '{:.1f}'.format)",
+     "pd.get_option('display.float_format')(1.25)"),
+    ("@pd.api.extensions.register_series_accessor('mine')\nclass Mine:\n"
+     "    def __init__(self, series): self.series = series\n"
+     "    def twice(self): return (self.series * 2).tolist()", "pd.Series([1]).mine.twice()"),
+    ("import matplotlib; matplotlib.use('agg')\nimport matplotlib.pyplot as plt\n"
+     "first, second = plt.figure(), plt.figure(7); _ = plt.figure(1)",
+     "plt.get_fignums(), plt.gcf() is first, plt.figure(7) is second, plt.figure(1) is first"),
+    ("matplotlib.colormaps.register(matplotlib.colormaps['viridis'].copy(), name='mymap')",
+     "'mymap' in matplotlib.colormaps"),
+    ("clicks = []; number = first.canvas.mpl_connect('draw_event', lambda e: clicks.append(1))",
+     "first.canvas.draw(), len(clicks) > 0"),
+]  # fmt: skip
+
+
+@pytest.fixture
+def notebook(start_kernel, tmp_path):
+    (tmp_path / "own.py").write_text(OWN)
+    (tmp_path / "calls").mkdir()
+    (tmp_path / "calls/__init__.py").write_text("log = []\nfrom . import deep\nfrom .deep import *")
+    (tmp_path / "calls/deep.py").write_text(
+        "from . import log\ndef note(x):\n    log.append(x)\n    return len(log)"
+    )
+    return start_kernel(env={"HOLDFAST_ROAD": "map"})
+
+
+def ok(notebook, code):
+    outcome = notebook.run(code)
+    assert outcome.status == "ok", (code, outcome.content)
+    assert outcome.stream("stderr") == "", (code, outcome.stream("stderr"))
+    return outcome
+
+
+@pytest.mark.parametrize("table", [STATE, LIBRARIES], ids=["state", "libraries"])
+@pytest.mark.parametrize("is_isolated", [False, True])
+def test_it_is_the_same_in_both_processes(notebook, table, is_isolated):
+    """Set in one, shown in the other, and again where it was set."""
+    if table is LIBRARIES:
+        pytest.importorskip("matplotlib")
+        pytest.importorskip("pandas")
+    first, second = (ISOLATED, "") if is_isolated else ("", ISOLATED)
+    for code, expression in table:
+        shown = ok(notebook, f"{first}{code}\n{expression}").result
+        assert shown is not None, expression
+        for head in (second, first, second):
+            assert ok(notebook, f"{head}{expression}").result == shown, (head, code)
+
+
+def test_what_was_set_back(notebook):
+    ok(notebook, "import sys, signal, json; limit = sys.getrecursionlimit()\n"
+                 "sys.setrecursionlimit(2345); json.mine = 1; sys.mine = [1]\n"
+                 "old = signal.signal(10, lambda *a: None)")  # fmt: skip
+    ok(notebook, ISOLATED + "sys.setrecursionlimit(limit); _ = signal.signal(10, old)\n"
+                            "del json.mine, sys.mine")  # fmt: skip
+    shown = "sys.getrecursionlimit() == limit, signal.getsignal(10) == old, hasattr(json, 'mine'), hasattr(sys, 'mine')"
+    for head in ("", ISOLATED):
+        assert ok(notebook, head + shown).result == "(True, True, False, False)"
+
+
+def test_what_only_one_process_has_is_named(notebook):
+    ok(notebook, "import sys, types, time\nsys.modules['made'] = types.ModuleType('made')")
+    said = notebook.run(ISOLATED + "1").stream("stderr")
+    assert "the module made" in said and "couldn't be carried over" in said
+    assert notebook.run(ISOLATED + "1").stream("stderr") == ""
+    said = notebook.run(ISOLATED + "sys.modules['late'] = types.ModuleType('late')").stream(
+        "stderr"
+    )
+    assert "changed in this cell's process alone: the module late" in said
+    said = notebook.run(
+        ISOLATED + "import threading; threading.Thread(target=time.sleep, args=(9,)).start()"
+    ).stream("stderr")
+    assert "threads that it started" in said
+
+
+REFLECTION = [
+    ("first, second = 1, [2]; names = ['second']",
+     "import sys; [getattr(sys.modules[__name__], n) for n in names]", "[[2]]"),
+    ("def double(x):\n    '''\n    >>> double(2)\n    4\n    '''\n    return 2 * x",
+     "import doctest; doctest.testmod().attempted", "1"),
+    ("import typing\nclass Node:\n    value: 'Value'\nValue = typing.Union[int, str]",
+     "typing.get_type_hints(Node)['value'] == Value", "True"),
+    ("import pickle; rows = list(range(50_000))\nclass Model:\n    def __init__(self): self.a = 1\n"
+     "with open('model', 'wb') as file: pickle.dump(Model(), file)",
+     "import importlib; importlib.import_module('pic' + 'kle').load(open('model', 'rb')).a", "1"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", range(len(REFLECTION)))
+def test_what_a_cell_reaches_by_reflection(notebook, case):
+    make, use, shown = REFLECTION[case]
+    ok(notebook, make)
+    assert ok(notebook, ISOLATED + use).result == shown
+
+
+def test_what_is_large_is_bound_when_somebody_asks_the_module(notebook):
+    ok(
+        notebook,
+        "rows = list(range(50_000)); name, main = 'ro' + 'ws', '__ma' + 'in__'\nimport sys",
+    )
+    outcome = ok(
+        notebook, ISOLATED + "found = getattr(sys.modules[main], name); found.append(1); len(found)"
+    )
+    assert outcome.result == "50001" and outcome.cost["names_skipped"] >= 1
+    assert ok(notebook, "len(rows), found is rows").result == "(50001, True)"
+    ok(notebook, "def look(): return len(rows)\nlooks = {'a': look}")
+    outcome = notebook.run(
+        ISOLATED + "code = compile(''.join(['ro', 'ws']), '', ''.join(['ev', 'al']))\n"
+        "type(lambda: 0)(code, getattr(sys.modules[main], ''.join(['__di', 'ct__'])))()"
+    )
+    assert outcome.content["ename"] == "NotCarriedError"
+    assert "doesn't show that it uses it" in outcome.content["evalue"]
+
+
+def test_what_is_asked_of_an_error_in_another_process(notebook):
+    assert notebook.run(ISOLATED + "import sys; [][3]").status == "error"
+    for head in ("", ISOLATED):
+        outcome = notebook.run(head + "sys.last_value")
+        assert outcome.content["ename"] == "AttributeError"
+        assert "can't be carried" in outcome.content["evalue"]
