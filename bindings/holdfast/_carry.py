@@ -275,6 +275,8 @@ class Pickler(cloudpickle.Pickler):
                     base.__dict__.get(name) is value for base in cls.__mro__[1:]
                 ):
                     attributes.setdefault(name, value)
+            if cls.__qualname__ != cls.__name__:  # of a class that a function made
+                attributes["__qualname__"] = cls.__qualname__
             if isinstance(cls, enum.EnumMeta):
                 return _enumerations().reduce_class(cls, attributes, slots)
             make, args = reduced[:2]
@@ -343,9 +345,10 @@ class Pickler(cloudpickle.Pickler):
         owner, memory, offset = _store._array_memory(array)
         if memory is None:
             return None, 0
-        if type(owner) in (bytes, bytearray) or type(owner).__name__ == "array":
-            return owner, offset  # pickle itself keeps these one object
         low = array.__array_interface__["data"][0] - offset
+        if type(owner) in (bytes, bytearray) or type(owner).__name__ == "array":
+            # Pickle itself keeps these one object; a codec knows their memory by its place.
+            return self._memories.setdefault((low, memoryview(owner).nbytes), owner), offset
         whole = self._memory_behind(owner)
         if whole is not None:
             return self.memory(*whole, owner), low + offset - whole[0]

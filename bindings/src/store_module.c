@@ -174,6 +174,20 @@ disarm(PyObject *Py_UNUSED(module), PyObject *object) {
     Py_RETURN_NONE;
 }
 
+/* What getenv() finds, which os.environ may not show. */
+static PyObject *
+environment(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored)) {
+    extern char **environ;
+    PyObject *list = PyList_New(0);
+    for (char **entry = environ; list && entry && *entry; entry++) {
+        PyObject *text = PyBytes_FromString(*entry);
+        if (!text || PyList_Append(list, text) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(text);
+    }
+    return list;
+}
+
 static PyMethodDef store_methods[] = {
     {"enable_numpy_allocator", (PyCFunction)(void (*)(void))hfi_numpy_allocator_enable,
      METH_VARARGS | METH_KEYWORDS,
@@ -207,6 +221,8 @@ static PyMethodDef store_methods[] = {
      "_entries(session, generation, most): the entries of a generation that another "
      "process holds and has named, a dict each; those of plain values of up to `most` "
      "bytes with their 'content', for _decode."},
+    {"_environment", environment, METH_NOARGS,
+     "The entries of the environment as C code finds them."},
     {"_save_file", hfi_save_file, METH_VARARGS,
      "_save_file(session, path): the current generation to a file; what it took, as a "
      "dict."},

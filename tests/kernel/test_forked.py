@@ -173,6 +173,65 @@ def test_settings_come_home(kernel, tmp_path):
     )
 
 
+# A cell, what a later one asks, and the answer.
+HOME = {
+    "from __future__ import annotations": ("(lambda: 0, f.__annotations__)[1]", "{'a': 'missing'}"),
+    "import os; os.putenv('HIDDEN', '3'); os.unsetenv('SHOWN')": (
+        "os.system('test \"$HIDDEN$SHOWN\" = 3')",
+        "0",
+    ),
+    "import multiprocessing; multiprocessing.current_process().name = 'Other'": (
+        "multiprocessing.current_process().name",
+        "'Other'",
+    ),
+    "import linecache; linecache.cache['made.py'] = (2, None, ['x\\n'], 'made.py')": (
+        "linecache.getline('made.py', 1)",
+        "'x\\n'",
+    ),
+    "import builtins; builtins.shared = [1]; builtins._ = 'text'; 5": (
+        "shared, _, Out",
+        "([1], 'text', {1: 5})",
+    ),
+    "def make():\n    class Local: pass\n    return Local()\nlocal = make()": (
+        "type(local).__qualname__",
+        "'make.<locals>.Local'",
+    ),
+    "7": ("get_ipython().last_execution_result.result, _", "(7, 7)"),
+    "del _oh\nexit = 1": ("exit, '_oh' in globals()", "(1, False)"),
+}
+
+
+@pytest.mark.parametrize("code", HOME)
+def test_what_nobody_names_comes_home(kernel, code):
+    ok(kernel, "import os; os.environ['SHOWN'] = 'x'")
+    assert told(kernel, code) == ""
+    if "annotations" in code:
+        forked(kernel, "def f(a: missing): pass")
+    ask, answer = HOME[code]
+    answer = answer.replace("1: 5", "2: 5")
+    if "_oh" in code:  # IPython shows no result without it
+        assert ok(kernel, f"print(({ask}))").stream() == answer + "\n"
+        return
+    assert forked(kernel, ask).result == answer
+
+
+def test_a_builtin_that_a_cell_deletes_is_gone(kernel):
+    forked(kernel, "import builtins; builtins.shared = [1]")
+    assert told(kernel, "del builtins.shared") == ""
+    assert kernel.run("shared").content["ename"] == "NameError"
+    assert "put back what the cell took from its process: len" in told(kernel, "del builtins.len")
+
+
+def test_a_warning_is_shown_once(kernel):
+    warn = "import json; exec('import warnings\\ndef warn(): warnings.warn(\"mine\")', vars(json))"
+    ok(kernel, warn)
+    assert "mine" in told(kernel, "json.warn()")
+    assert told(kernel, "json.warn()") == ""
+    assert ok(kernel, "json.warn()").stream("stderr") == ""
+    forked(kernel, "import warnings; warnings.simplefilter('always')")
+    assert "mine" in told(kernel, "json.warn()")
+
+
 def test_settings_of_a_library_that_the_cell_imports(kernel):
     pytest.importorskip("numpy")
     forked(kernel, "import numpy as np; np.seterr(all='raise'); x = 1")
@@ -191,6 +250,7 @@ TOLD = {
     "import gc; gc.callbacks.append(print)": "gc.callbacks",
     "import signal; signal.setitimer(signal.ITIMER_VIRTUAL, 100)": "timers",
     "import builtins; builtins.print_twice = print": "builtins.print_twice",
+    "import fcntl; held = open('held', 'w'); fcntl.lockf(held, fcntl.LOCK_EX)": "POSIX locks",
 }
 
 

@@ -88,6 +88,8 @@ class Home(Worker):
         if self.names is not None:
             self.touched = Touched(self.shell, self.names)
             self.shell.saw_code = self.touched.ran
+        with self.shell.builtin_trap:
+            self.shell.health.begin()
         self.road = Road(self, is_service)
         self.rollback = Rollback(self)
         self.forked = Forked(self)
@@ -387,7 +389,8 @@ class Home(Worker):
         settings = self.last_report.pop("settings", b"")
         for name in self.last_report.pop("names_gone", ()):
             self.shell.user_ns.pop(name, None)
-        if self.last_report.pop("raised", False):
+        raised = self.last_report.pop("raised", False)
+        if raised:
             _forget_last_error()
         handles.table.taken_back(adopted=True)
         memory = None
@@ -408,6 +411,7 @@ class Home(Worker):
         number = frame.get("execution_count")
         if number is not None and frame.get("store_history", True):
             results.store_input(shell, number, frame.get("code", ""), memory)
+            results.note_outcome(shell, number, frame.get("code", ""), raised)
             shell.execution_count = number + 1
 
     def _adopt(self, has_state: bool = True) -> dict[str, t.Any]:

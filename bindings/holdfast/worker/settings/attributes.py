@@ -17,6 +17,7 @@ _SYS = frozenset(
 )
 _PLAIN_HOLDERS = frozenset((list, dict, set))
 _ATOMS = frozenset((bool, int, float, complex, str, bytes, type(None)))
+_UNDERS = ("_", "__", "___")  # gettext's function, or what keeps IPython from setting results
 _WORD = re.compile(r"[^\W\d][\w.]*")
 MISSING = "holdfast: no such attribute"
 
@@ -86,10 +87,11 @@ def public(module: object) -> dict[str, t.Any]:
     """Which objects its public attributes are; of sys and builtins also what lists and their like hold."""
     attributes = vars(module) if isinstance(module, types.ModuleType) else {}
     left_out: t.Container[str] = _SYS if module is sys else ()
-    looks = module is sys or attributes.get("__name__") == "builtins"
+    is_builtins = attributes.get("__name__") == "builtins"
+    looks = module is sys or is_builtins
     found: dict[str, t.Any] = {}
     for name, value in list(attributes.items()):
-        if name.startswith("_") or name in left_out:
+        if name in left_out or (name.startswith("_") and not (is_builtins and name in _UNDERS)):
             continue
         if type(value) in _ATOMS:
             found[name] = value
