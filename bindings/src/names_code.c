@@ -87,6 +87,23 @@ walk_bound(hfi_binding *at, PyObject *code, PyObject *values) {
     return failed ? -1 : 0;
 }
 
+/* Into `at->numbers`: each key's list, as tell_code(). */
+static int
+tell_numbers(hfi_save *at, const hfi_graph *graph) {
+    int failed = 0;
+    for (size_t i = 0; i < graph->number_count && !failed; i++) {
+        const hfi_graph_number *one = &graph->numbers[i];
+        PyObject *key = at->members[at->walked[one->root]].key;
+        PyObject *value = PyLong_FromUnsignedLongLong(one->value);
+        PyObject *empty = value ? PyList_New(0) : NULL;
+        PyObject *list = empty ? PyDict_SetDefault(at->numbers, key, empty) : NULL;
+        failed = !list || PyList_Append(list, value) < 0;
+        Py_XDECREF(empty);
+        Py_XDECREF(value);
+    }
+    return failed ? -1 : 0;
+}
+
 int
 hfi_save_learn(hfi_save *at, hfi_graph *graph) {
     char *open = PyMem_Calloc(graph->count + 1, 1);
@@ -112,7 +129,7 @@ hfi_save_learn(hfi_save *at, hfi_graph *graph) {
     if (keys && !failed)
         failed = tell_code(graph, keys, at->code, at->held) < 0;
     Py_XDECREF(keys);
-    return failed ? -1 : 0;
+    return failed || tell_numbers(at, graph) < 0 ? -1 : 0;
 }
 
 PyObject *

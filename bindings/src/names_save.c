@@ -86,11 +86,11 @@ run(hfi_save *at, PyObject *extra) {
     double seconds = (double)(end.tv_sec - start.tv_sec) +
                      (double)(end.tv_nsec - start.tv_nsec) * 1e-9;
     return Py_BuildValue(
-        "{s:N,s:N,s:N,s:O,s:N,s:O,s:O,s:n,s:K,s:K,s:K,s:K,s:K,s:K,s:d}", "prepared",
+        "{s:N,s:N,s:N,s:O,s:N,s:O,s:O,s:O,s:n,s:K,s:K,s:K,s:K,s:K,s:K,s:d}", "prepared",
         prepared, "saved", saved_names(at, 0), "overlooked", saved_names(at, 1),
         "removed", at->removed, "declined", declined, "code", at->code, "held",
-        at->held, "names_examined", (Py_ssize_t)at->count, "names_encoded",
-        (unsigned long long)at->encoded, "decoded_again",
+        at->held, "numbers", at->numbers, "names_examined", (Py_ssize_t)at->count,
+        "names_encoded", (unsigned long long)at->encoded, "decoded_again",
         (unsigned long long)at->decoded_again, "bytes_copied",
         (unsigned long long)stats.bytes_copied, "bytes_shared",
         (unsigned long long)stats.bytes_shared, "pages_changed",
@@ -121,8 +121,9 @@ open_save(hfi_save *at) {
     at->classes = PyList_New(0);
     at->code = PyDict_New();
     at->held = PyList_New(0);
+    at->numbers = PyDict_New();
     return at->own && at->groups_used && at->lost_classes && at->removed &&
-                   at->hot_groups && at->classes && at->code && at->held
+                   at->hot_groups && at->classes && at->code && at->held && at->numbers
                ? 0
                : -1;
 }
@@ -150,6 +151,7 @@ close_save(hfi_save *at) {
     Py_XDECREF(at->classes);
     Py_XDECREF(at->code);
     Py_XDECREF(at->held);
+    Py_XDECREF(at->numbers);
 }
 
 PyObject *

@@ -39,6 +39,7 @@ typedef struct hfi_save {
     PyObject *classes; /* list: known classes of the notebook, where `touched` is set */
     PyObject *code;    /* key -> list of functions and classes behind it */
     PyObject *held;    /* list of keys with code that somebody else holds */
+    PyObject *numbers; /* key -> list of numbers in it that may be addresses */
     int verify;        /* look at what would be passed over, too */
     PyObject **others; /* owned: what hidden names and holders refer to */
     size_t other_count;

@@ -264,6 +264,29 @@ def test_what_a_list_lacks_is_told(kernel, tmp_path):
     assert told(kernel, "import fractions, decimal; fractions.Fraction(1, 2)") == ""
 
 
+def test_addresses_are_told_of(kernel):
+    said = told(
+        kernel, "a = [1]; ids = {id(a): 'a'}; stamp = 1_790_000_000_000_000; none = id(None)"
+    )
+    assert "true in this cell's process alone: the addresses in ids (" in said
+    ok(kernel, "b = [1]; names = {'b': (id(b), 'text')}")
+    assert told(kernel, "a.append(2); len(ids), names") == ""
+    assert "the addresses in names (" in told(kernel, "b.append(2)")
+    said = told(
+        kernel, "import array; buf = array.array('d', [1, 2]); place = buf.buffer_info()[0]"
+    )
+    assert "the addresses in place (" in said
+
+
+def test_memory_that_is_written_by_its_address_comes_home(kernel):
+    pytest.importorskip("numpy")
+    ok(kernel, "import ctypes, numpy as np\na = np.arange(5000.0); address = a.ctypes.data")
+    assert told(kernel, "other = 1") == ""
+    said = told(kernel, "ctypes.memmove(address, address + 8, 8);")
+    assert "the addresses in address (" in said  # where it has it from now on is another place
+    assert ok(kernel, "float(a[0]), other").result == "(1.0, 1)"
+
+
 # ---- its process
 
 

@@ -218,6 +218,13 @@ class Forked:
         if lost:
             told = "; ".join(f"{name} ({reason})" for name, reason in sorted(lost.items()))
             print(f"holdfast: not carried out of this cell: {told}", file=sys.stderr)
+        pointing = home.addresses.of_saved(saved["saved"], namespace)
+        if pointing:
+            print(
+                "holdfast: true in this cell's process alone: the addresses in"
+                f" {', '.join(pointing)} (id(), pointers); the notebook has the objects at others",
+                file=sys.stderr,
+            )
         report["settings"], changed = state.changes()
         if changed:
             told = "; ".join(changed)

@@ -22,6 +22,7 @@ from holdfast.codecs import handles, lending, widgets
 
 from . import preparation
 from .absent import told
+from .addresses import Addresses
 from .analysis.touched import Touched
 from .control import VERSION, Frame
 from .forked import Forked
@@ -37,6 +38,7 @@ from .subshells import Subshells, SubshellThread
 from .template import is_library
 
 _SUBSHELL_RAN = "a subshell ran code"
+_BY_ADDRESS = "a cell had an address, and may have written there"
 _RETRIED = "%holdfast retry"
 _WIDGETS_CAME = "widgets came home, and stay"
 _LOOK_SECONDS = 0.005
@@ -72,6 +74,7 @@ class Home(Worker):
         self._learnt: preparation.Learnt = {}
         handles.table.fetch = lambda number: None  # what a cell made was sent before
         lending.desk.answers = True
+        self.addresses = Addresses()
         self._owed: set[str] = set()  # names with memory that the store has no bytes of
         self._told_stays: dict[str, str] = {}  # what stays because saving it ended a process
         if self.session is not None:
@@ -281,6 +284,8 @@ class Home(Worker):
         if self.subshells.busy:
             self.touched.anything(_SUBSHELL_RAN)
         touched, reason = self.touched.take()
+        if touched is not None and self.addresses.in_any(touched):
+            touched, reason = None, _BY_ADDRESS
         if touched is not None:
             touched.update(filter(is_patch, self.shell.user_ns))
             if lending.desk.durable:  # also what is owed
@@ -304,6 +309,7 @@ class Home(Worker):
         finally:
             self.shell.patches.withdraw()
         verify.tell(saved, self.touched.cells())
+        self.addresses.learn(saved, self.shell.user_ns)
         return saved, touched, reason
 
     def _tell_stays(self, declined: t.Mapping[str, str]) -> None:

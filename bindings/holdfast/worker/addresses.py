@@ -1,0 +1,107 @@
+"""Numbers in variables that are addresses: `id()` of an object, or where memory begins.
+
+What a cell's process made or changed is another object in the notebook, at another address. A dict
+that is keyed by `id()`, or a pointer for `ctypes`, says nothing there, or worse. So a number that is the
+address of something that goes home is told of, with the variable that holds it.
+
+Code that has an address may write there, and names nothing of what it changes: then a save looks at all
+variables.
+
+The walk of a save notes numbers that may be addresses (`graph_walk.c`). Only where there is one, which
+is seldom, is looked at what they could point to.
+"""
+
+from __future__ import annotations
+
+import gc
+import types
+import typing as t
+
+_OBJECTS_MAX = 100_000  # looked at; with more, any number may be the address of one
+_ATOMS = frozenset((bool, int, float, complex, str, bytes, type(None), type(...), range))
+_NOT_ENTERED = (type, types.ModuleType, types.CodeType, types.FrameType)
+_MIN, _MAX = 1 << 44, 1 << 48  # as in graph_walk.c
+
+
+class Addresses:
+    """The numbers in one namespace that may be addresses."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, list[int]] = {}
+
+    def learn(self, saved: t.Mapping[str, t.Any], namespace: dict[str, t.Any]) -> None:
+        """After a save: what it found in the variables that it looked at."""
+        for name in saved["saved"]:
+            self._found.pop(name, None)
+            value = namespace.get(name)
+            if type(value) is int and _MIN <= value < _MAX:
+                self._found[name] = [value]
+        self._found.update(saved["numbers"])
+
+    def in_any(self, names: t.Container[str]) -> bool:
+        """Whether one of these variables holds a number that may be an address."""
+        return any(name in names for name in self._found)
+
+    def of_saved(self, names: t.Iterable[str], namespace: dict[str, t.Any]) -> list[str]:
+        """The variables with addresses of what the variables `names` hold."""
+        found = {name: numbers for name, numbers in self._found.items() if name in namespace}
+        if not found:
+            return []
+        objects, memories = _behind([namespace[name] for name in names if name in namespace])
+        return sorted(
+            name
+            for name, numbers in found.items()
+            if objects is None
+            or any(one in objects or _is_in(one, memories) for one in set(numbers))
+        )
+
+
+def _is_in(address: int, memories: list[tuple[int, int]]) -> bool:
+    return any(low <= address < low + size for low, size in memories)
+
+
+def _behind(values: list[t.Any]) -> tuple[set[int] | None, list[tuple[int, int]]]:
+    """Where the objects lie that these hold, and their memory; None for too many. No code of theirs
+    runs."""
+    seen: set[int] = {id(value) for value in values if type(value) not in _ATOMS}
+    memories: list[tuple[int, int]] = []
+    work = [value for value in values if type(value) not in _ATOMS]
+    while work:
+        one = work.pop()
+        if isinstance(one, _NOT_ENTERED):
+            continue
+        memories += _memory_of(one)
+        if isinstance(one, types.FunctionType):
+            parts: list[t.Any] = [one.__closure__, one.__defaults__, one.__kwdefaults__]
+        else:
+            parts = gc.get_referents(one)
+        for part in parts:
+            if type(part) not in _ATOMS and id(part) not in seen and not isinstance(part, type):
+                seen.add(id(part))
+                work.append(part)
+        if len(seen) > _OBJECTS_MAX:
+            return None, memories
+    return seen, memories
+
+
+def _memory_of(one: t.Any) -> list[tuple[int, int]]:
+    """The memory that code in C may be told of."""
+    kind = type(one)
+    try:
+        if kind.__module__ == "numpy":
+            return [(one.__array_interface__["data"][0], one.nbytes)]
+        if kind.__module__ == "torch":
+            storage = one.untyped_storage()
+            return [(storage.data_ptr(), storage.nbytes())]
+        if kind.__name__ in ("bytearray", "array", "mmap") or kind.__base__.__module__ == "_ctypes":
+            return [_place_of(one)]
+    except (AttributeError, BufferError, RuntimeError, TypeError, ValueError):
+        pass  # it has none that can be asked for
+    return []
+
+
+def _place_of(one: t.Any) -> tuple[int, int]:
+    import ctypes
+
+    view = memoryview(one)
+    return ctypes.addressof(ctypes.c_char.from_buffer(view)), view.nbytes
