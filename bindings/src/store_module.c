@@ -223,6 +223,10 @@ static PyMethodDef store_methods[] = {
      "bytes with their 'content', for _decode."},
     {"_environment", environment, METH_NOARGS,
      "The entries of the environment as C code finds them."},
+    {"_modules_digest", hfi_modules_digest, METH_NOARGS,
+     "A number that changes where a module comes, goes or is replaced."},
+    {"_modules_with", hfi_modules_with, METH_O,
+     "_modules_with(attribute): the modules that have it: (name, value) each."},
     {"_save_file", hfi_save_file, METH_VARARGS,
      "_save_file(session, path): the current generation to a file; what it took, as a "
      "dict."},

@@ -86,6 +86,10 @@ PyObject *hfi_memory_at(PyObject *module, PyObject *args);
 /* ---- names_listing.c ------------------------------------------------------------- */
 
 /* _entries(session, generation, most): see the method table of the module. */
+/* modules.c */
+PyObject *hfi_modules_digest(PyObject *module, PyObject *ignored);
+PyObject *hfi_modules_with(PyObject *module, PyObject *attribute);
+
 PyObject *hfi_entries(PyObject *module, PyObject *args);
 
 /* ---- save_file.c ----------------------------------------------------------------- */

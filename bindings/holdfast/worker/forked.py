@@ -105,7 +105,7 @@ class Forked:
     def _fork(self, control: int, stdout: int, stderr: int) -> int:
         home = self._home
         home._flush()
-        _flush_files(home.shell.health.spares.values())
+        _flush_files((*home.shell.health.spares.values(), stdout, stderr))
         attributes.know_modules()
         home.road.prepare()
         moves = descriptor_moves(home, control, stdout, stderr)
@@ -257,7 +257,8 @@ def _part_loop(loop: t.Any) -> None:
 
 
 def _flush_files(own: t.Iterable[int]) -> None:
-    """What waits in the buffers of open files would be written by the fork, too. `own`: pipes of ours."""
+    """What waits in the buffers of open files would be written by the fork, too. `own`: pipes of ours and
+    the fork's."""
     known = {os.fstat(fd).st_ino for fd in own}
     if not any(_is_written(fd, known) for fd in map(int, os.listdir("/proc/self/fd"))):
         return  # to look at all objects takes milliseconds

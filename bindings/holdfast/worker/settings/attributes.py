@@ -7,6 +7,8 @@ import sys
 import types
 import typing as t
 
+from holdfast import _store
+
 from ..bound import Budget, look
 from ..template import is_library
 
@@ -25,10 +27,19 @@ MISSING = "holdfast: no such attribute"
 # ---- which modules
 
 _judged: dict[str, bool] = {}  # by file: whether it is a library's
+_own: tuple[int, dict[str, types.ModuleType]] = (0, {})  # which modules there were, and those
 
 
 def own_modules() -> dict[str, types.ModuleType]:
-    """The modules of the user's own."""
+    """The modules of the user's own. A fork needn't touch the others, where its parent knew them."""
+    global _own
+    digest = _store._modules_digest()
+    if _own[0] != digest:
+        _own = digest, _find_own()
+    return _own[1]
+
+
+def _find_own() -> dict[str, types.ModuleType]:
     return {
         name: module
         for name, module in list(sys.modules.items())
