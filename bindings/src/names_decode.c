@@ -10,6 +10,7 @@
  * as skipped; it never fails the rest.
  */
 #include "names_bind.h"
+#include "plain.h"
 
 #include "array.h"
 #include "graph.h"
@@ -24,9 +25,10 @@ hfi_binding_enter(hfi_binding *at) {
 
 /* Those that make their values in C ask nobody for whom. */
 static int
-asks_context(uint32_t codec) {
-    return codec != HF_CODEC_PLAIN && codec != HF_CODEC_BUFFER &&
-           codec != HF_CODEC_MODULE;
+asks_context(const hf_entry *entry) {
+    if (entry->codec == HF_CODEC_PLAIN)
+        return hfi_plain_looks_back(entry->meta, entry->meta_size);
+    return entry->codec != HF_CODEC_BUFFER && entry->codec != HF_CODEC_MODULE;
 }
 
 PyObject *
@@ -39,7 +41,7 @@ hfi_binding_decode(hfi_binding *at, const hf_entry *entry,
     int named = !hfi_codec_is_quiet(entry->codec);
     if (named && hfi_turn_check(at->state, at->names->attachment->session, entry) < 0)
         return NULL;
-    if (asks_context(entry->codec) && hfi_binding_enter(at) < 0)
+    if (asks_context(entry) && hfi_binding_enter(at) < 0)
         return NULL;
     if (hfi_entry_source_init(ret_source, at->state, at->names->attachment,
                               at->names->snapshot, entry) < 0)

@@ -29,7 +29,7 @@ typedef struct hfi_graph_code {
 } hfi_graph_code;
 
 /* A number behind a root that may be an address of this process: id() of an object, or
- * where an array begins. */
+ * where an array begins. So is that of `skip`, where something refers to it. */
 typedef struct hfi_graph_number {
     uint32_t root;
     uint64_t value;

@@ -63,6 +63,19 @@ find_mark(hfi_graph_walk *at, PyObject *object) {
         type->tp_traverse(object, find_plain_object, &at->mark);
 }
 
+static void
+add_number(hfi_graph_walk *at, uint64_t value) {
+    hfi_graph *graph = at->graph;
+    if (graph->number_count == NUMBERS_MAX)
+        return;
+    void *numbers = hfi_graph_walk_room(at, graph->numbers, graph->number_count,
+                                        &at->numbers_room, sizeof *graph->numbers);
+    if (!numbers)
+        return;
+    graph->numbers = numbers;
+    graph->numbers[graph->number_count++] = (hfi_graph_number){at->root, value};
+}
+
 /* A number that may be an address: who compares objects by id() has such, and who
  * writes to memory by ctypes. */
 static void
@@ -72,17 +85,8 @@ note_number(hfi_graph_walk *at, PyObject *object) {
     if (hfi_int_is_short(object, &value))
         return;
     value = PyLong_AsLongLongAndOverflow(object, &overflow);
-    hfi_graph *graph = at->graph;
-    if (overflow || value < address_min || value >= address_max ||
-        graph->number_count == NUMBERS_MAX)
-        return;
-    void *numbers = hfi_graph_walk_room(at, graph->numbers, graph->number_count,
-                                        &at->numbers_room, sizeof *graph->numbers);
-    if (!numbers)
-        return;
-    graph->numbers = numbers;
-    graph->numbers[graph->number_count++] =
-        (hfi_graph_number){at->root, (uint64_t)value};
+    if (!overflow && value >= address_min && value < address_max)
+        add_number(at, (uint64_t)value);
 }
 
 static inline int
@@ -326,9 +330,10 @@ visit(PyObject *object, void *context) {
     hfi_graph_walk *at = context;
     if (!object)
         return 0;
-    if (object == at->input->skip) {
+    if (object == at->input->skip) { /* by it all variables can be written */
         at->graph->roots[at->root].namespace_refs += at->counting;
-        return 0;
+        add_number(at, (uint64_t)(uintptr_t)object);
+        return at->failed;
     }
     return spend(at, 1) ? 1 : visit_kind(at, object, kind_of(at, object));
 }

@@ -22,6 +22,7 @@
 
 #include "codecs/describe.h"
 #include "codecs/plain_format.h"
+#include "imported.h"
 
 enum {
     SMALL_SIZE = 512,     /* payloads up to which nothing is allocated */
@@ -68,6 +69,15 @@ hfi_plain_hashable(PyObject *key) {
     return hashable_walk(key, 0, &steps);
 }
 
+PyObject *
+hfi_plain_namespace(void) {
+    PyObject *context = hfi_imported("holdfast._context");
+    PyObject *namespace =
+        context ? PyObject_CallMethod(context, "current_namespace", NULL) : NULL;
+    Py_XDECREF(context);
+    return namespace;
+}
+
 /* A top-level bytearray belongs to the buffer codec; inside nests it is carried here.
  */
 static int
@@ -87,6 +97,13 @@ hfi_plain_is_canonical(const void *meta, size_t size) {
 
     return size == HFI_PLAIN_META_SIZE && bytes[0] == HFI_PLAIN_FORMAT &&
            !(bytes[1] & HFI_PLAIN_UNORDERED);
+}
+
+int
+hfi_plain_looks_back(const void *meta, size_t size) {
+    const unsigned char *bytes = meta;
+
+    return size == HFI_PLAIN_META_SIZE && bytes[1] & HFI_PLAIN_LOOKS_BACK;
 }
 
 hf_status

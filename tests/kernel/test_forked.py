@@ -215,6 +215,25 @@ def test_what_nobody_names_comes_home(kernel, code):
     assert forked(kernel, ask).result == answer
 
 
+def test_globals_that_are_kept_stay_the_notebooks(kernel):
+    forked(
+        kernel,
+        "here = globals(); class_of = type('Holder', (), {}); holder = class_of()\n"
+        "holder.inner = {'names': [here]}; x = 1\n"
+        "def set_to(value, names=globals()): names['x'] = value",
+    )
+    check = "here is globals(), holder.inner['names'][0] is globals(), x"
+    assert forked(kernel, check).result == "(True, True, 1)"
+    assert told(kernel, "here['x'] = 2") == ""
+    assert ok(kernel, check).result == "(True, True, 2)"
+    forked(kernel, "holder.inner['names'][0]['x'] = 3")
+    assert ok(kernel, check).result == "(True, True, 3)"
+    forked(kernel, "set_to(4)")
+    assert ok(kernel, check).result == "(True, True, 4)"
+    outcome = ok(kernel, "%%execute_with_scorep --road=isolated\n" + check)
+    assert outcome.result == "(True, True, 4)"
+
+
 def test_a_builtin_that_a_cell_deletes_is_gone(kernel):
     forked(kernel, "import builtins; builtins.shared = [1]")
     assert told(kernel, "del builtins.shared") == ""

@@ -5,7 +5,8 @@ that is keyed by `id()`, or a pointer for `ctypes`, says nothing there, or worse
 address of something that goes home is told of, with the variable that holds it.
 
 Code that has an address may write there, and names nothing of what it changes: then a save looks at all
-variables.
+variables. So it does after code that has `globals()` from a variable, whose address is noted with the
+others.
 
 The walk of a save notes numbers that may be addresses (`graph_walk.c`). Only where there is one, which
 is seldom, is looked at what they could point to.
@@ -29,14 +30,20 @@ class Addresses:
     def __init__(self) -> None:
         self._found: dict[str, list[int]] = {}
 
-    def learn(self, saved: t.Mapping[str, t.Any], namespace: dict[str, t.Any]) -> None:
-        """After a save: what it found in the variables that it looked at."""
-        for name in saved["saved"]:
+    def learn(
+        self,
+        changed: t.Iterable[str],
+        numbers: t.Mapping[str, list[int]],
+        namespace: dict[str, t.Any],
+    ) -> None:
+        """After a save, here or in a fork: the variables that had changed, and what it found in all that
+        it looked at."""
+        for name in changed:
             self._found.pop(name, None)
             value = namespace.get(name)
             if type(value) is int and _MIN <= value < _MAX:
                 self._found[name] = [value]
-        self._found.update(saved["numbers"])
+        self._found.update(numbers)
 
     def in_any(self, names: t.Container[str]) -> bool:
         """Whether one of these variables holds a number that may be an address."""
@@ -47,7 +54,8 @@ class Addresses:
         found = {name: numbers for name, numbers in self._found.items() if name in namespace}
         if not found:
             return []
-        objects, memories = _behind([namespace[name] for name in names if name in namespace])
+        values = [namespace[name] for name in names if name in namespace]
+        objects, memories = _behind([one for one in values if one is not namespace], namespace)
         return sorted(
             name
             for name, numbers in found.items()
@@ -60,7 +68,9 @@ def _is_in(address: int, memories: list[tuple[int, int]]) -> bool:
     return any(low <= address < low + size for low, size in memories)
 
 
-def _behind(values: list[t.Any]) -> tuple[set[int] | None, list[tuple[int, int]]]:
+def _behind(
+    values: list[t.Any], namespace: dict[str, t.Any]
+) -> tuple[set[int] | None, list[tuple[int, int]]]:
     """Where the objects lie that these hold, and their memory; None for too many. No code of theirs
     runs."""
     seen: set[int] = {id(value) for value in values if type(value) not in _ATOMS}
@@ -76,7 +86,9 @@ def _behind(values: list[t.Any]) -> tuple[set[int] | None, list[tuple[int, int]]
         else:
             parts = gc.get_referents(one)
         for part in parts:
-            if type(part) not in _ATOMS and id(part) not in seen and not isinstance(part, type):
+            if type(part) in _ATOMS or part is namespace or isinstance(part, type):
+                continue
+            if id(part) not in seen:
                 seen.add(id(part))
                 work.append(part)
         if len(seen) > _OBJECTS_MAX:

@@ -218,6 +218,7 @@ class Forked:
         if lost:
             told = "; ".join(f"{name} ({reason})" for name, reason in sorted(lost.items()))
             print(f"holdfast: not carried out of this cell: {told}", file=sys.stderr)
+        report["numbers"] = saved["numbers"]
         pointing = home.addresses.of_saved(saved["saved"], namespace)
         if pointing:
             print(

@@ -309,7 +309,7 @@ class Home(Worker):
         finally:
             self.shell.patches.withdraw()
         verify.tell(saved, self.touched.cells())
-        self.addresses.learn(saved, self.shell.user_ns)
+        self.addresses.learn(saved["saved"], saved["numbers"], self.shell.user_ns)
         return saved, touched, reason
 
     def _tell_stays(self, declined: t.Mapping[str, str]) -> None:
@@ -393,6 +393,7 @@ class Home(Worker):
         self.last_report = frame.get("report") or {}
         self.lost |= self.last_report.pop("names_lost", {})
         settings = self.last_report.pop("settings", b"")
+        numbers = self.last_report.pop("numbers", {})
         for name in self.last_report.pop("names_gone", ()):
             self.shell.user_ns.pop(name, None)
         raised = self.last_report.pop("raised", False)
@@ -404,6 +405,7 @@ class Home(Worker):
         if self.names is not None and not nothing:
             with _finalizers.living_on(self.shell.user_ns):
                 adopted = self._adopt()
+            self.addresses.learn(adopted["changed"], numbers, self.shell.user_ns)
             self._learn_writes(self.last_report.pop("written", []))
             handles.table.forget_arrived()
             lending.desk.forget_arrived()
