@@ -85,6 +85,13 @@ def _reduce_with_dict(value):
     return *(*reduced, None, None)[:5], _restore.share_dict
 
 
+def _is_made_here(module):
+    """Whether the notebook has made it, and nothing says where to find it again (module.c)."""
+    ways = ("__spec__", "__loader__", "__file__", "__path__")
+    found = object.__getattribute__(module, "__dict__")
+    return all(found.get(way) is None for way in ways) and found.get("__name__") != "__main__"
+
+
 class _Shell:
     """Stands for an empty cell in the arguments of a function that fills it later."""
 
@@ -227,6 +234,8 @@ class Pickler(cloudpickle.Pickler):
             if reduced is not NotImplemented:
                 return reduced
         if isinstance(obj, types.ModuleType):
+            if _is_made_here(obj) and sys.modules.get(obj.__name__) is obj:
+                raise TypeError(f"module '{obj.__name__}' was made here and can't be imported")
             return NotImplemented
         if cls is re.Match:
             return _reduce_match(obj)

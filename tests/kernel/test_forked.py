@@ -151,6 +151,20 @@ def test_what_the_cell_makes_and_nobody_carries(kernel):
     assert ok(kernel, "'gone' in globals(), next(alias)").result == "(False, 0)"
 
 
+def test_what_cant_be_stored_is_told(kernel):
+    said = told(kernel, "globals()[''] = globals()[5] = 1; globals()['not a name'] = 2")
+    assert "'' (a name that isn't kept)" in said and "5 (a name that" in said
+    assert "not a name" not in said
+    assert ok(kernel, "globals()['not a name'], 5 in globals()").result == "(2, False)"
+    said = told(
+        kernel, "import sys, types; tools = types.ModuleType('tools'); sys.modules['tools'] = tools"
+    )
+    assert "tools (" in said and "was made here" in said
+    said = told(kernel, "try: 1 / 0\nexcept ZeroDivisionError as error: kept = error")
+    assert "tracebacks of kept" in said
+    assert told(kernel, "kept.seen = True") == ""
+
+
 def test_settings_come_home(kernel, tmp_path):
     (tmp_path / "own.py").write_text("count = 0\nnames = ['a']\ntable = {}\ndef f(): pass\n")
     ok(kernel, "import sys; sys.path.insert(0, '.'); import own, json; mine = own.names")

@@ -14,12 +14,17 @@ is seldom, is looked at what they could point to.
 
 from __future__ import annotations
 
+import collections
 import gc
 import types
 import typing as t
 
 _OBJECTS_MAX = 100_000  # looked at; with more, any number may be the address of one
 _ATOMS = frozenset((bool, int, float, complex, str, bytes, type(None), type(...), range))
+_HOLDERS = frozenset(
+    (list, dict, tuple, set, frozenset, types.CellType, types.MethodType)
+    + (collections.deque, collections.OrderedDict, collections.defaultdict)
+)
 _NOT_ENTERED = (type, types.ModuleType, types.CodeType, types.FrameType)
 _MIN, _MAX = 1 << 44, 1 << 48  # as in graph_walk.c
 
@@ -35,15 +40,27 @@ class Addresses:
         changed: t.Iterable[str],
         numbers: t.Mapping[str, list[int]],
         namespace: dict[str, t.Any],
-    ) -> None:
-        """After a save, here or in a fork: the variables that had changed, and what it found in all that
-        it looked at."""
+    ) -> dict[str, list[int]]:
+        """After a save: the variables that had changed, and the numbers in all that it looked at. What of
+        these the notebook itself holds."""
+        found = {}
         for name in changed:
-            self._found.pop(name, None)
             value = namespace.get(name)
             if type(value) is int and _MIN <= value < _MAX:
-                self._found[name] = [value]
-        self._found.update(numbers)
+                found[name] = [value]
+        for name in numbers.keys() & namespace.keys():
+            held = _held_by(namespace[name], namespace)
+            own = [one for one in numbers[name] if held is None or one in held]
+            if own:
+                found[name] = own
+        self.note(changed, found)
+        return found
+
+    def note(self, changed: t.Iterable[str], found: dict[str, list[int]]) -> None:
+        """What `learn` gave, here or in a fork."""
+        for name in changed:
+            self._found.pop(name, None)
+        self._found.update(found)
 
     def in_any(self, names: t.Container[str]) -> bool:
         """Whether one of these variables holds a number that may be an address."""
@@ -62,6 +79,32 @@ class Addresses:
             if objects is None
             or any(one in objects or _is_in(one, memories) for one in set(numbers))
         )
+
+
+def _held_by(value: t.Any, namespace: dict[str, t.Any]) -> set[int] | None:
+    """The numbers and references to the namespace that are in plain containers, in functions and in
+    instances of the notebook's own classes; None for too many. What a library's objects hold, such as the
+    figures of Matplotlib, is theirs to carry."""
+    found: set[int] = set()
+    seen: set[int] = set()
+    work = [value]
+    while work:
+        one = work.pop()
+        kind = type(one)
+        if kind is int and one >= _MIN:
+            found.add(one)
+        elif one is namespace:
+            found.add(id(namespace))
+        elif kind in _ATOMS or id(one) in seen:
+            continue
+        elif kind is types.FunctionType:
+            work += [one.__closure__, one.__defaults__, one.__kwdefaults__]
+        elif kind in _HOLDERS or (kind.__module__ == "__main__" and kind is not type):
+            seen.add(id(one))
+            work += gc.get_referents(one)
+        if len(seen) > _OBJECTS_MAX:
+            return None
+    return found
 
 
 def _is_in(address: int, memories: list[tuple[int, int]]) -> bool:

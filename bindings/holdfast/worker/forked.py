@@ -35,7 +35,7 @@ import typing as t
 from holdfast import _store
 from holdfast.codecs import handles, lending, widgets
 
-from .bound import Bound
+from .bound import Bound, unstorable
 from .control import ChannelClosed, Frame
 from .footprint import footprint
 from .process import Forks, Unshared
@@ -180,7 +180,10 @@ class Forked:
         footprint.begin()
         stocked = stock.fill(home.session, code) if home.session is not None else 0
         before = (
-            Bound(instrument.get("declined") or {}, home.shell.user_ns),
+            Bound(
+                (instrument.get("declined") or {}) | unstorable(home.shell.user_ns),
+                home.shell.user_ns,
+            ),
             census.Census(home.shell, code),
         )
         reply = await home.road.run(frame, message, execute)
@@ -215,9 +218,14 @@ class Forked:
         report["names_encoded"] = saved["names_encoded"]
         declined = {name: why for name, why in saved["declined"].items() if name in namespace}
         lost = widgets.left(bound.lost(declined, touched))
+        lost |= bound.lost(unstorable(namespace), touched)
         if lost:
-            told = "; ".join(f"{name} ({reason})" for name, reason in sorted(lost.items()))
+            told = "; ".join(f"{_shown(name)} ({why})" for name, why in lost.items())
             print(f"holdfast: not carried out of this cell: {told}", file=sys.stderr)
+        traces = _with_traceback(saved["saved"], namespace)
+        if traces:
+            told = ", ".join(traces)
+            print(f"holdfast: not carried out of this cell: tracebacks of {told}", file=sys.stderr)
         report["numbers"] = saved["numbers"]
         pointing = home.addresses.of_saved(saved["saved"], namespace)
         if pointing:
@@ -232,12 +240,26 @@ class Forked:
             print(f"holdfast: changed in this cell's process alone: {told}", file=sys.stderr)
         for number, fd in handles.table.hand_over().items():
             home.channel.send_handle(number, fd)
-        report["names_lost"] = lost
+        report["names_lost"] = {name: why for name, why in lost.items() if isinstance(name, str)}
         report["names_gone"] = bound.gone()
         report["raised"] = not home.shell.last_execution_succeeded
         report["seconds_out"] += time.perf_counter() - started
         if saved["prepared"] is not None:
             reply["prepared"] = saved["prepared"]
+
+
+def _shown(name: t.Any) -> str:
+    return name if isinstance(name, str) and name.isidentifier() else repr(name)
+
+
+def _with_traceback(names: list[str], namespace: dict[str, t.Any]) -> list[str]:
+    """Those of these variables that are exceptions which were raised: their frames stay."""
+    values = ((name, namespace.get(name)) for name in names)
+    return [
+        name
+        for name, value in values
+        if isinstance(value, BaseException) and value.__traceback__ is not None
+    ]
 
 
 def _part_loop(loop: t.Any) -> None:

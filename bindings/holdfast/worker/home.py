@@ -309,7 +309,9 @@ class Home(Worker):
         finally:
             self.shell.patches.withdraw()
         verify.tell(saved, self.touched.cells())
-        self.addresses.learn(saved["saved"], saved["numbers"], self.shell.user_ns)
+        saved["numbers"] = self.addresses.learn(
+            saved["saved"], saved["numbers"], self.shell.user_ns
+        )
         return saved, touched, reason
 
     def _tell_stays(self, declined: t.Mapping[str, str]) -> None:
@@ -405,7 +407,7 @@ class Home(Worker):
         if self.names is not None and not nothing:
             with _finalizers.living_on(self.shell.user_ns):
                 adopted = self._adopt()
-            self.addresses.learn(adopted["changed"], numbers, self.shell.user_ns)
+            self.addresses.note(adopted["changed"], numbers)
             self._learn_writes(self.last_report.pop("written", []))
             handles.table.forget_arrived()
             lending.desk.forget_arrived()

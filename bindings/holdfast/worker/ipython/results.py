@@ -135,7 +135,7 @@ def restore_results(shell: t.Any, memory: dict[str, t.Any]) -> None:
     _restore_directories(shell, memory["directories"])
     cell_numbers(shell).update(memory["files"])
     namespace, outputs = shell.user_ns, _outputs(shell)
-    for name in [name for name in namespace if _NUMBERED.match(name)]:
+    for name in [name for name in namespace if _NUMBERED.match(str(name))]:
         outputs[int(name[1:])] = namespace[name]
         shell.user_ns_hidden[name] = namespace[name]
     users, unbound = _user_unders(shell), memory.get("unbound", ())
