@@ -218,8 +218,9 @@
  * cell it may answer the request by
  *   <- {op: "declined", reason}
  * where only a process that starts anew can run it: then a cell worker gets it. Its
- * report has besides names_gone: [name], which the home is to forget, and settings:
- * bin, what it is to set (settings/census.py).
+ * report has besides names_gone: [name], which the home is to forget, settings: bin,
+ * what it is to set (settings/census.py), and numbers: {name: [number]}, which may be
+ * addresses (worker/addresses.py).
  *
  * Where saving fails, the report of either (commit, or the cell's reply) has error:
  * "NAME: text" instead, and `prepared` is absent. The name of a full store is

@@ -48,6 +48,10 @@ if t.TYPE_CHECKING:
 
 _BUFFERED = frozenset((io.TextIOWrapper, io.BufferedWriter, io.BufferedRandom, io.BufferedRWPair))
 _NOT_FILES = ("/memfd:", "/dev/shm/holdfast-")  # the store, what is counted of the pipes
+_ELSEWHERE = (
+    "true in this cell's process alone: the addresses in {} (id(), pointers);"
+    " the notebook has the objects at others"
+)
 _RESTART = "Score-P's adapters for it must be loaded when a process starts"
 
 
@@ -219,25 +223,14 @@ class Forked:
         declined = {name: why for name, why in saved["declined"].items() if name in namespace}
         lost = widgets.left(bound.lost(declined, touched))
         lost |= bound.lost(unstorable(namespace), touched)
-        if lost:
-            told = "; ".join(f"{_shown(name)} ({why})" for name, why in lost.items())
-            print(f"holdfast: not carried out of this cell: {told}", file=sys.stderr)
+        told = sorted(f"{_shown(name)} ({why})" for name, why in lost.items())
+        _tell("not carried out of this cell: {}", told)
         traces = _with_traceback(saved["saved"], namespace)
-        if traces:
-            told = ", ".join(traces)
-            print(f"holdfast: not carried out of this cell: tracebacks of {told}", file=sys.stderr)
+        _tell("not carried out of this cell: tracebacks of {}", traces)
         report["numbers"] = saved["numbers"]
-        pointing = home.addresses.of_saved(saved["saved"], namespace)
-        if pointing:
-            print(
-                "holdfast: true in this cell's process alone: the addresses in"
-                f" {', '.join(pointing)} (id(), pointers); the notebook has the objects at others",
-                file=sys.stderr,
-            )
+        _tell(_ELSEWHERE, home.addresses.of_saved(saved["saved"], namespace))
         report["settings"], changed = state.changes()
-        if changed:
-            told = "; ".join(changed)
-            print(f"holdfast: changed in this cell's process alone: {told}", file=sys.stderr)
+        _tell("changed in this cell's process alone: {}", changed)
         for number, fd in handles.table.hand_over().items():
             home.channel.send_handle(number, fd)
         report["names_lost"] = {name: why for name, why in lost.items() if isinstance(name, str)}
@@ -246,6 +239,11 @@ class Forked:
         report["seconds_out"] += time.perf_counter() - started
         if saved["prepared"] is not None:
             reply["prepared"] = saved["prepared"]
+
+
+def _tell(words: str, names: t.Sequence[str]) -> None:
+    if names:
+        print("holdfast: " + words.format("; ".join(names)), file=sys.stderr)
 
 
 def _shown(name: t.Any) -> str:
