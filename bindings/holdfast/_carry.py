@@ -85,6 +85,13 @@ def _reduce_with_dict(value):
     return *(*reduced, None, None)[:5], _restore.share_dict
 
 
+def _is_made_here(module):
+    """Whether the notebook has made it, and nothing says where to find it again (module.c)."""
+    ways = ("__spec__", "__loader__", "__file__", "__path__")
+    found = object.__getattribute__(module, "__dict__")
+    return all(found.get(way) is None for way in ways) and found.get("__name__") != "__main__"
+
+
 class _Shell:
     """Stands for an empty cell in the arguments of a function that fills it later."""
 
@@ -231,6 +238,8 @@ class Pickler(cloudpickle.Pickler):
             if reduced is not NotImplemented:
                 return reduced
         if isinstance(obj, types.ModuleType):
+            if _is_made_here(obj) and sys.modules.get(obj.__name__) is obj:
+                raise TypeError(f"module '{obj.__name__}' was made here and can't be imported")
             return NotImplemented
         if cls is re.Match:
             return _reduce_match(obj)
@@ -279,6 +288,8 @@ class Pickler(cloudpickle.Pickler):
                     base.__dict__.get(name) is value for base in cls.__mro__[1:]
                 ):
                     attributes.setdefault(name, value)
+            if cls.__qualname__ != cls.__name__:  # of a class that a function made
+                attributes["__qualname__"] = cls.__qualname__
             if isinstance(cls, enum.EnumMeta):
                 return _enumerations().reduce_class(cls, attributes, slots)
             make, args = reduced[:2]
@@ -347,9 +358,10 @@ class Pickler(cloudpickle.Pickler):
         owner, memory, offset = _store._array_memory(array)
         if memory is None:
             return None, 0
-        if type(owner) in (bytes, bytearray) or type(owner).__name__ == "array":
-            return owner, offset  # pickle itself keeps these one object
         low = array.__array_interface__["data"][0] - offset
+        if type(owner) in (bytes, bytearray) or type(owner).__name__ == "array":
+            # Pickle itself keeps these one object; a codec knows their memory by its place.
+            return self._memories.setdefault((low, memoryview(owner).nbytes), owner), offset
         whole = self._memory_behind(owner)
         if whole is not None:
             return self.memory(*whole, owner), low + offset - whole[0]
@@ -470,9 +482,18 @@ def _pickle(value, notes):
     return data, pickler.buffers, deep.classes, deep.hooked
 
 
+# A pickle begins with what its reader remembers first: the notebook's variables (`globals()`). So a
+# reference to them is one to that; the pickler asks nobody before it takes a dict apart.
+_NAMESPACE_FIRST = b"\x80\x05\x8c\x11holdfast._restore\x8c\x11current_namespace\x93)R\x940"
+
+
 def _dump(value, notes):
     file = io.BytesIO()
+    namespace = _context.current_namespace()
     pickler = Pickler(file, notes)
+    if namespace is not None:
+        pickler.memo = {id(namespace): (0, namespace)}
+        file.write(_NAMESPACE_FIRST)
     pickler.dump(value)
     return file.getbuffer(), pickler
 

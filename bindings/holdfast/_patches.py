@@ -276,9 +276,9 @@ class Patches:
 current: Patches | None = None
 
 
-def is_patch(name: str) -> bool:
+def is_patch(name: object) -> bool:
     """Whether a name of the namespace stands for an attribute."""
-    return name.startswith("_") and ":" in name
+    return isinstance(name, str) and name.startswith("_") and ":" in name
 
 
 def shown(key: str) -> str:

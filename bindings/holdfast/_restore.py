@@ -17,6 +17,11 @@ from cloudpickle import cloudpickle as _rules
 from . import _context, _store
 
 
+def current_namespace():
+    """`globals()` of the notebook, where something of it is carried."""
+    return _context.current_namespace()
+
+
 def make_memory(buffer):
     return buffer
 

@@ -28,6 +28,7 @@
 #include "imported.h"
 #include "module_functions.h"
 #include "names_format.h"
+#include "plain.h"
 
 /* ---- turns ---------------------------------------------------------------------- */
 
@@ -125,9 +126,10 @@ is_quiet(uint32_t codec) {
 }
 
 int
-hfi_codec_asks_context(uint32_t number) {
-    return number != HF_CODEC_PLAIN && number != HF_CODEC_BUFFER &&
-           number != HF_CODEC_MODULE;
+hfi_codec_asks_context(const hf_entry *entry) {
+    if (entry->codec == HF_CODEC_PLAIN)
+        return hfi_plain_looks_back(entry->meta, entry->meta_size);
+    return entry->codec != HF_CODEC_BUFFER && entry->codec != HF_CODEC_MODULE;
 }
 
 /* Of these types neither the module nor the buffer codec carries anything. */

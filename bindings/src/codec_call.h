@@ -31,6 +31,6 @@ PyObject *hfi_decode(hfi_state *state, hfi_attachment *attachment,
  * NULL, without an exception. */
 const hf_codec *hfi_codec_find(hfi_state *state, uint32_t number);
 /* Whether its decoder may ask holdfast._context for whom it decodes. */
-int hfi_codec_asks_context(uint32_t number);
+int hfi_codec_asks_context(const hf_entry *entry);
 
 #endif

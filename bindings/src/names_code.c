@@ -46,6 +46,22 @@ hfi_code_tell(hfi_graph *graph, PyObject *keys, PyObject *code, PyObject *held) 
     return failed ? -1 : 0;
 }
 
+int
+hfi_code_tell_numbers(const hfi_graph *graph, PyObject *keys, PyObject *numbers) {
+    int failed = 0;
+    for (size_t i = 0; i < graph->number_count && !failed; i++) {
+        const hfi_graph_number *one = &graph->numbers[i];
+        PyObject *key = PyList_GET_ITEM(keys, one->root);
+        PyObject *value = PyLong_FromUnsignedLongLong(one->value);
+        PyObject *empty = value ? PyList_New(0) : NULL;
+        PyObject *list = empty ? PyDict_SetDefault(numbers, key, empty) : NULL;
+        failed = !list || PyList_Append(list, value) < 0;
+        Py_XDECREF(empty);
+        Py_XDECREF(value);
+    }
+    return failed ? -1 : 0;
+}
+
 /* The keys of all roots: of the names, and of the classes that the walk found. */
 static PyObject *
 root_keys(const hfi_graph *graph, PyObject *keys) {

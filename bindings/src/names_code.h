@@ -18,6 +18,10 @@ PyObject *hfi_code_class_key(PyObject *cls);
  * exception. */
 int hfi_code_tell(hfi_graph *graph, PyObject *keys, PyObject *code, PyObject *held);
 
+/* Into the dict `numbers`: of each key, a list of the numbers in its value that may be
+ * addresses. `keys` as above. -1 with an exception. */
+int hfi_code_tell_numbers(const hfi_graph *graph, PyObject *keys, PyObject *numbers);
+
 /* The same for these values and classes (lists), by a walk of their own: a new dict.
  * `keys` names the values. NULL with an exception. */
 PyObject *hfi_code_behind(PyObject *keys, PyObject *values, PyObject *classes,

@@ -85,7 +85,7 @@ hfi_decoding_enter(hfi_decoding *at) {
 
 static PyObject *
 decode(hfi_decoding *at, const hf_entry *entry, hfi_entry_source *ret_source) {
-    if (hfi_codec_asks_context(entry->codec) && hfi_decoding_enter(at) < 0)
+    if (hfi_codec_asks_context(entry) && hfi_decoding_enter(at) < 0)
         return NULL;
     PyObject *value = hfi_decode(at->state, at->names->attachment, at->names->snapshot,
                                  entry, at->subject, ret_source);

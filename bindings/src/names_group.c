@@ -94,13 +94,15 @@ learn(walk *at) {
 
 static int
 tell_code(walk *at, hfi_grouping *found) {
-    if (!at->graph.code_count)
+    if (!at->graph.code_count && !at->graph.number_count)
         return 0;
     PyObject *keys = PyList_New((Py_ssize_t)at->graph.count);
     for (size_t i = 0; keys && i < at->graph.count; i++)
         PyList_SET_ITEM(keys, (Py_ssize_t)i,
                         Py_NewRef(at->scan->members[at->members[i]].key));
-    int failed = !keys || hfi_code_tell(&at->graph, keys, found->code, found->held) < 0;
+    int failed = !keys ||
+                 hfi_code_tell(&at->graph, keys, found->code, found->held) < 0 ||
+                 hfi_code_tell_numbers(&at->graph, keys, found->numbers) < 0;
     Py_XDECREF(keys);
     return failed ? -1 : 0;
 }
@@ -244,8 +246,9 @@ int
 hfi_grouping_init(hfi_grouping *ret_grouping, hfi_scan *scan, PyObject *namespace,
                   hf_session *session) {
     walk at = {.scan = scan};
-    *ret_grouping = (hfi_grouping){.code = PyDict_New(), .held = PyList_New(0)};
-    int failed = !ret_grouping->code || !ret_grouping->held ||
+    *ret_grouping = (hfi_grouping){
+        .code = PyDict_New(), .held = PyList_New(0), .numbers = PyDict_New()};
+    int failed = !ret_grouping->code || !ret_grouping->held || !ret_grouping->numbers ||
                  walk_init(&at, namespace, session) < 0;
     if (!failed) {
         failed = (at.graph.count > at.graph.names && add_classes(&at) < 0) ||
@@ -264,4 +267,5 @@ hfi_grouping_fini(hfi_grouping *grouping) {
     free(grouping->order);
     Py_XDECREF(grouping->code);
     Py_XDECREF(grouping->held);
+    Py_XDECREF(grouping->numbers);
 }

@@ -15,9 +15,10 @@ typedef struct hfi_group {
 typedef struct hfi_grouping {
     hfi_group *groups; /* those with classes first */
     size_t count;
-    uint32_t *order; /* indices of members, one group after the other */
-    PyObject *code;  /* dict: key -> list of functions and classes behind it */
-    PyObject *held;  /* list of keys with code that somebody else holds */
+    uint32_t *order;   /* indices of members, one group after the other */
+    PyObject *code;    /* dict: key -> list of functions and classes behind it */
+    PyObject *held;    /* list of keys with code that somebody else holds */
+    PyObject *numbers; /* dict: key -> list of numbers that may be addresses */
 } hfi_grouping;
 
 /* Walk from the members, and learn of each whether it is closed and what refers to the

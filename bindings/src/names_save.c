@@ -81,12 +81,12 @@ report(const save *at, const hfi_names *names, PyObject *prepared,
     PyObject *declined = PyDict_Copy(names->reasons);
     double seconds = now_seconds() - start;
     return Py_BuildValue(
-        "{s:N,s:N,s:N,s:O,s:N,s:O,s:O,s:n,s:K,s:K,s:K,s:K,s:K,s:K,s:d}", "prepared",
+        "{s:N,s:N,s:N,s:O,s:N,s:O,s:O,s:O,s:n,s:K,s:K,s:K,s:K,s:K,s:K,s:d}", "prepared",
         prepared, "saved", saved_names(&at->scan, 0), "overlooked",
         saved_names(&at->scan, 1), "removed", at->changes.removed, "declined", declined,
-        "code", at->grouping.code, "held", at->grouping.held, "names_examined",
-        (Py_ssize_t)at->scan.count, "names_encoded",
-        (unsigned long long)at->encoder.encoded, "decoded_again",
+        "code", at->grouping.code, "held", at->grouping.held, "numbers",
+        at->grouping.numbers, "names_examined", (Py_ssize_t)at->scan.count,
+        "names_encoded", (unsigned long long)at->encoder.encoded, "decoded_again",
         (unsigned long long)at->changes.decoded_again, "bytes_copied",
         (unsigned long long)stats->bytes_copied, "bytes_shared",
         (unsigned long long)stats->bytes_shared, "pages_changed",

@@ -109,6 +109,7 @@ static PyMethodDef *const functions[] = {
     hfi_library_allocator_functions,
     hfi_listing_functions,
     hfi_memory_functions,
+    hfi_modules_functions,
     hfi_numpy_allocator_functions,
     hfi_object_array_functions,
     hfi_own_pages_functions,

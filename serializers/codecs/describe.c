@@ -173,6 +173,13 @@ describe_array(line *out, hfi_unpacker *unpacker, size_t count) {
         line_add_count(out, names[kind], count, "item");
 }
 
+static const char *
+singleton_name(unsigned char which) {
+    return which == HFI_PLAIN_ELLIPSIS    ? "Ellipsis"
+           : which == HFI_PLAIN_NAMESPACE ? "the notebook's variables"
+                                          : "NotImplemented";
+}
+
 static void
 describe_ext(line *out, const hfi_item *item) {
     size_t negative;
@@ -193,10 +200,7 @@ describe_ext(line *out, const hfi_item *item) {
         line_add_count(out, "bytearray", item->size, "byte");
         break;
     case HFI_PLAIN_SINGLETON:
-        line_add(out, "%s",
-                 item->size == 1 && item->data[0] == HFI_PLAIN_ELLIPSIS
-                     ? "Ellipsis"
-                     : "NotImplemented");
+        line_add(out, "%s", singleton_name(item->size == 1 ? item->data[0] : 0));
         break;
     case HFI_PLAIN_INTERNED:
         line_add(out, "str '");

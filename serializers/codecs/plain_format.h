@@ -43,9 +43,10 @@
 enum { HFI_PLAIN_FORMAT = 2, HFI_PLAIN_META_SIZE = 2 };
 
 enum hfi_plain_flag {
-    HFI_PLAIN_UNORDERED = 1, /* holds a set or frozenset of two or more elements */
-    HFI_PLAIN_SHARED = 2,    /* holds a REF; without it a REF is corrupt */
-    HFI_PLAIN_FLAGS = 3,     /* all of them; others are corrupt */
+    HFI_PLAIN_UNORDERED = 1,  /* holds a set or frozenset of two or more elements */
+    HFI_PLAIN_SHARED = 2,     /* holds a REF; without it a REF is corrupt */
+    HFI_PLAIN_LOOKS_BACK = 4, /* holds the notebook's NAMESPACE */
+    HFI_PLAIN_FLAGS = 7,      /* all of them; others are corrupt */
 };
 
 enum hfi_plain_ext {
@@ -72,6 +73,7 @@ enum hfi_plain_kind {
 enum hfi_plain_singleton {
     HFI_PLAIN_ELLIPSIS = 1,
     HFI_PLAIN_NOTIMPLEMENTED = 2,
+    HFI_PLAIN_NAMESPACE = 3, /* the notebook's variables: globals() */
 };
 
 #endif

@@ -234,5 +234,6 @@ hfi_graph_fini(hfi_graph *graph) {
         Py_DECREF(graph->codes[i].object);
     free(graph->roots);
     free(graph->codes);
+    free(graph->numbers);
     *graph = (hfi_graph){.roots = NULL};
 }

@@ -28,6 +28,13 @@ typedef struct hfi_graph_code {
     PyObject *object; /* owned by the graph */
 } hfi_graph_code;
 
+/* A number behind a root that may be an address of this process: id() of an object, or
+ * where an array begins. So is that of `skip`, where something refers to it. */
+typedef struct hfi_graph_number {
+    uint32_t root;
+    uint64_t value;
+} hfi_graph_number;
+
 typedef struct hfi_graph {
     hfi_graph_root *roots;
     size_t count;
@@ -35,6 +42,8 @@ typedef struct hfi_graph {
     uint64_t visited; /* objects looked at, for reports */
     hfi_graph_code *codes;
     size_t code_count;
+    hfi_graph_number *numbers; /* the first 4096 */
+    size_t number_count;
 } hfi_graph;
 
 /* Where the block of memory begins that `address` lies in; `address` itself where that

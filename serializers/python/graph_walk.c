@@ -20,12 +20,19 @@
 
 #include "array.h"
 #include "graph_types.h"
+#include "plain_write.h"
 
 enum {
     EDGE_ROOT_BITS = 17, /* addresses have 47 */
     LEAF_ITEMS = 16,     /* of a tuple or list that is looked at in passing */
     AHEAD = 8,           /* items that the processor is told of */
+    NUMBERS_MAX = 4096,  /* that are kept */
 };
+
+/* Where programs, heaps and mappings lie. Times in milliseconds are below, in
+ * microseconds above. */
+static const int64_t address_min = (int64_t)1 << 44;
+static const int64_t address_max = (int64_t)1 << 48;
 
 /* By the type alone; HFI_UNKNOWN where its codec is to be asked. The interpreter's own
  * types, by a name without a module, have none. */
@@ -56,13 +63,46 @@ find_mark(hfi_graph_walk *at, PyObject *object) {
         type->tp_traverse(object, find_plain_object, &at->mark);
 }
 
+static void
+add_number(hfi_graph_walk *at, uint64_t value) {
+    hfi_graph *graph = at->graph;
+    if (graph->number_count == NUMBERS_MAX)
+        return;
+    void *numbers = hfi_graph_walk_room(at, graph->numbers, graph->number_count,
+                                        &at->numbers_room, sizeof *graph->numbers);
+    if (!numbers)
+        return;
+    graph->numbers = numbers;
+    graph->numbers[graph->number_count++] = (hfi_graph_number){at->root, value};
+}
+
+/* A number that may be an address: who compares objects by id() has such, and who
+ * writes to memory by ctypes. */
+static void
+note_number(hfi_graph_walk *at, PyObject *object) {
+    int overflow = 0;
+    int64_t value;
+    if (hfi_int_is_short(object, &value))
+        return;
+    value = PyLong_AsLongLongAndOverflow(object, &overflow);
+    if (!overflow && value >= address_min && value < address_max)
+        add_number(at, (uint64_t)value);
+}
+
+static inline int
+is_atom(hfi_graph_walk *at, PyObject *object) {
+    if (PyLong_CheckExact(object))
+        note_number(at, object);
+    return hfi_graph_is_atom(object);
+}
+
 /* A treatment, and HFI_OPAQUE; HFI_UNKNOWN: nobody was asked yet. */
 static unsigned
 kind_of(hfi_graph_walk *at, PyObject *object) {
     PyTypeObject *type = Py_TYPE(object);
     if (type == &PyList_Type || type == &PyDict_Type)
         return HFI_WALK;
-    if (hfi_graph_is_atom(object))
+    if (is_atom(at, object))
         return HFI_ATOM;
     if (type == &PyTuple_Type)
         return HFI_WALK;
@@ -241,7 +281,7 @@ is_leaf(hfi_graph_walk *at, PyObject *object) {
         return 0;
     PyObject **items = PySequence_Fast_ITEMS(object);
     for (Py_ssize_t i = 0; i < count; i++)
-        if (!items[i] || !hfi_graph_is_atom(items[i]))
+        if (!items[i] || !is_atom(at, items[i]))
             return 0;
     spend(at, (size_t)count);
     return 1;
@@ -290,9 +330,10 @@ visit(PyObject *object, void *context) {
     hfi_graph_walk *at = context;
     if (!object)
         return 0;
-    if (object == at->input->skip) {
+    if (object == at->input->skip) { /* by it all variables can be written */
         at->graph->roots[at->root].namespace_refs += at->counting;
-        return 0;
+        add_number(at, (uint64_t)(uintptr_t)object);
+        return at->failed;
     }
     return spend(at, 1) ? 1 : visit_kind(at, object, kind_of(at, object));
 }

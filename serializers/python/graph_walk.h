@@ -68,6 +68,7 @@ typedef struct hfi_graph_walk {
     size_t roots_room;
     size_t left; /* references that may still be followed */
     size_t codes_room;
+    size_t numbers_room;
     uint32_t root;
     int counting;         /* references that a visit stands for */
     PyObject *last_class; /* of `last_root`: instances come in a row */

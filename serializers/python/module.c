@@ -9,6 +9,8 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+#include <string.h>
+
 #include "meta.h"
 #include "module.h"
 #include "python_error.h"
@@ -17,6 +19,21 @@ static int
 module_accepts(const hf_codec *codec, void *value) {
     (void)codec;
     return PyModule_Check((PyObject *)value);
+}
+
+/* 1 where the notebook has made it (types.ModuleType) and nothing says where to find it
+ * again. Packages that make modules of their own give them a path or a loader. */
+static int
+is_made_here(PyObject *module, const char *name) {
+    static const char *const ways[] = {"__spec__", "__loader__", "__file__",
+                                       "__path__"};
+    PyObject *attributes = PyModule_GetDict(module);
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        PyObject *way = PyDict_GetItemString(attributes, ways[i]);
+        if (way && way != Py_None)
+            return 0;
+    }
+    return strcmp(name, "__main__") != 0;
 }
 
 static hf_status
@@ -31,7 +48,7 @@ module_encode(const hf_codec *codec, void *value, hf_sink *sink, hf_error *reter
     hf_status status;
     if (!text) {
         status = hfi_error_from_python(HF_DECLINED, reterr);
-    } else if (found != value) {
+    } else if (found != value || is_made_here(found, text)) {
         PyErr_Clear();
         status =
             hf_error_set(reterr, HF_DECLINED,

@@ -138,12 +138,25 @@ decode_interned(hfi_decoder *d, const hfi_item *item, PyObject **ret_value) {
     return finish_indexed(d, text, ret_value);
 }
 
+/* Of the process that decodes. In none there is no notebook (a saved session's
+ * listing).
+ */
+static hf_status
+decode_namespace(hfi_decoder *d, PyObject **ret_value) {
+    PyObject *namespace = hfi_plain_namespace();
+    if (namespace == Py_None)
+        Py_SETREF(namespace, PyDict_New());
+    return finish(d, namespace, ret_value);
+}
+
 static hf_status
 decode_singleton(hfi_decoder *d, const hfi_item *item, PyObject **ret_value) {
     if (item->size == 1 && item->data[0] == HFI_PLAIN_ELLIPSIS)
         *ret_value = Py_NewRef(Py_Ellipsis);
     else if (item->size == 1 && item->data[0] == HFI_PLAIN_NOTIMPLEMENTED)
         *ret_value = Py_NewRef(Py_NotImplemented);
+    else if (item->size == 1 && item->data[0] == HFI_PLAIN_NAMESPACE)
+        return decode_namespace(d, ret_value);
     else
         return hfi_plain_corrupt(d, "an unknown singleton");
     return HF_OK;

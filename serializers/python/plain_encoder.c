@@ -170,12 +170,36 @@ encode_items(hfi_encoder *e, PyObject *object, Py_ssize_t count) {
     return status;
 }
 
+/* globals(), which some keep: every other process has its own. */
+static int
+is_namespace(PyObject *dict) {
+    static PyObject *mark;
+    if (!mark && !(mark = PyUnicode_InternFromString("__builtins__")))
+        PyErr_Clear();
+    if (!mark || PyDict_Contains(dict, mark) != 1)
+        return 0;
+    PyObject *namespace = hfi_plain_namespace();
+    PyErr_Clear();
+    Py_XDECREF(namespace); /* compared by its place alone */
+    return namespace == dict;
+}
+
+static void
+pack_singleton(hfi_packer *packer, unsigned char which) {
+    hfi_plain_pack_ext(packer, HFI_PLAIN_SINGLETON, &which, 1);
+}
+
 static hf_status
 encode_container(hfi_encoder *e, PyObject *object, PyTypeObject *type) {
     int is_set = type == &PySet_Type || type == &PyFrozenSet_Type;
     Py_ssize_t count = type == &PyDict_Type ? PyDict_GET_SIZE(object)
                        : is_set             ? PySet_GET_SIZE(object)
                                             : Py_SIZE(object);
+    if (type == &PyDict_Type && is_namespace(object)) {
+        pack_singleton(e->packer, HFI_PLAIN_NAMESPACE);
+        e->flags |= HFI_PLAIN_LOOKS_BACK;
+        return HF_OK;
+    }
     hf_status status = hfi_plain_index(e, object);
 
     if (status)
@@ -197,8 +221,6 @@ encode_container(hfi_encoder *e, PyObject *object, PyTypeObject *type) {
 
 static hf_status
 encode_constant(hfi_encoder *e, PyObject *object) {
-    unsigned char singleton;
-
     if (object == Py_None) {
         hfi_pack_nil(e->packer);
     } else if (object == Py_True) {
@@ -206,9 +228,8 @@ encode_constant(hfi_encoder *e, PyObject *object) {
     } else if (object == Py_False) {
         hfi_pack_false(e->packer);
     } else if (object == Py_Ellipsis || object == Py_NotImplemented) {
-        singleton =
-            object == Py_Ellipsis ? HFI_PLAIN_ELLIPSIS : HFI_PLAIN_NOTIMPLEMENTED;
-        hfi_plain_pack_ext(e->packer, HFI_PLAIN_SINGLETON, &singleton, 1);
+        pack_singleton(e->packer, object == Py_Ellipsis ? HFI_PLAIN_ELLIPSIS
+                                                        : HFI_PLAIN_NOTIMPLEMENTED);
     } else {
         return hfi_plain_decline(e, object, "");
     }

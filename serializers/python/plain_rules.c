@@ -6,6 +6,8 @@
  */
 #include "plain.h"
 
+#include "imported.h"
+
 enum {
     HASH_DEPTH_MAX = 500, /* each level is a frame of tuple's hash on the C stack */
     HASH_STEPS_MAX = 16 << 20, /* against tuples of tuples that share: 2^depth steps */
@@ -47,6 +49,22 @@ hfi_plain_hashable(PyObject *key) {
     long steps = 0;
 
     return hashable_walk(key, 0, &steps);
+}
+
+PyObject *
+hfi_plain_namespace(void) {
+    PyObject *context = hfi_imported("holdfast._context");
+    PyObject *namespace =
+        context ? PyObject_CallMethod(context, "current_namespace", NULL) : NULL;
+    Py_XDECREF(context);
+    return namespace;
+}
+
+int
+hfi_plain_looks_back(const void *meta, size_t size) {
+    const unsigned char *bytes = meta;
+
+    return size == HFI_PLAIN_META_SIZE && bytes[1] & HFI_PLAIN_LOOKS_BACK;
 }
 
 int

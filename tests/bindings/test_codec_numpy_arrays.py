@@ -91,6 +91,35 @@ def test_attributes_of_subclasses_travel(home):
     assert answer["shares"] == [77, 77] and answer["slot"] == 3
 
 
+def test_a_row_looks_at_its_array(home):
+    carry(
+        home,
+        "s = np.zeros((2, 3), dtype=[('x', 'f8'), ('v', 'i4', (2,))])\nrow = s[1, 2]\n"
+        "part = s[::-1, 1:][0, 0]\nalone = s[0, 0].copy()\nrec = s.view(np.recarray)[0, 1]",
+    )
+    answer = home.other(
+        "names.bind(ns)\nrow, s = ns['row'], ns['s']\nrow['x'] = 4\ns[1, 1]['v'] = [7, 8]\n"
+        "s['x'][0, 1] = 3\nanswer(seen=s['x'][1, 2], part=ns['part']['v'].tolist(),"
+        " same=row.base is s, alone=ns['alone'].base is not s, rec=ns['rec'].x)"
+    )
+    assert answer == {"seen": 4, "part": [7, 8], "same": True, "alone": True, "rec": 3}
+
+
+def test_a_part_of_a_subclass_knows_its_whole(home):
+    home.execute(
+        DEFINE + "class Units(np.ndarray):\n    pass\n"
+        "Units.__module__ = '__main__'\nu = np.arange(9000.).view(Units)\nu.unit = 'km'\n"
+        "part = u[5:]\npart.unit = 'm'\nassert part.base is u"
+    )
+    assert home.commit()["declined"] == {}
+    answer = home.fresh(
+        "names.bind(ns)\nu, part = ns['u'], ns['part']\npart[0] = 77\n"
+        "answer(same=part.base is u, seen=u[5], units=[u.unit, part.unit],"
+        " kind=type(part).__name__)"
+    )
+    assert answer == {"same": True, "seen": 77, "units": ["km", "m"], "kind": "Units"}
+
+
 # ---- memmaps ---------------------------------------------------------------------------
 
 

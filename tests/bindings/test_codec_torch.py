@@ -157,6 +157,17 @@ def test_arrays_and_tensors_of_one_memory(library_home):
         assert ns["b"][43] == value
 
 
+def test_a_small_array_and_its_tensor_stay_of_one_memory(library_home):
+    """Below a page their memory is a bytearray of the pickle's, which both look at afterwards."""
+    home = library_home
+    home.execute("t = torch.arange(6.0)\nn = t.numpy()\nm = n[2:]\nv = t.view(2, 3)")
+    home.commit()
+    for value in (1.0, 2.0, 3.0):
+        hand_over(home, f"n[5] = {value}\nv[0, 2] = {value}")
+        ns = home.ns
+        assert ns["t"][5] == ns["v"][1, 2] == ns["m"][3] == ns["t"][2] == ns["n"][2] == value
+
+
 def test_aliases_are_one_object(library_home):
     library_home.execute("x = torch.zeros(3)\ny = x\nz = [x]")
     library_home.commit()

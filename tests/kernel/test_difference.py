@@ -198,6 +198,32 @@ def test_15_large_arrays_lie_in_memory_of_the_session(kernel):
     assert kernel.run(RECORD + grow.format("little")).result == "6000"
 
 
+def test_16_objects_are_at_other_addresses(kernel):
+    kernel.run("items = [1]; ids = {id(items): 'items'}")
+    assert kernel.run(RECORD + "ids.get(id(items), 'none')").result == "'none'"
+
+
+def test_17_objects_of_the_notebooks_classes_are_made_again(kernel):
+    kernel.run(
+        "made = 0\nclass Counted:\n    def __new__(cls):\n        global made\n        made += 1\n"
+        "        return super().__new__(cls)\none = Counted()"
+    )
+    kernel.run(RECORD + "one.seen = True")
+    assert int(kernel.run("made").result) > 1
+
+
+def test_18_what_several_variables_share_is_equal_afterwards(kernel):
+    kernel.run("text = 'long ' * 50; texts = [text, text]; nan = float('nan'); numbers = [nan]")
+    ask = "texts[0] is texts[1], texts[0] == text, texts[0] is text, nan in numbers"
+    assert kernel.run(RECORD + ask).result == "(True, True, False, False)"
+
+
+def test_19_an_open_file_is_flushed(kernel):
+    kernel.run("file = open('flushed', 'w'); file.write('a')")
+    kernel.run(RECORD + "file.write('b')")
+    assert kernel.run("open('flushed').read()").result == "'ab'"
+
+
 def test_little_tensors_can_be_resized(kernel):
     needed("torch")
     kernel.run("import torch; little, out = torch.ones(2), torch.ones(3)")

@@ -45,7 +45,23 @@ class Subclass(Codec):
             or cls.__setstate__ not in _PLAIN_STATES
         ):
             return NotImplemented
-        return _view_as, (_as_array(value), cls), _attributes(value), None, None, _set_attributes
+        make, args = _view_as, (_as_array(value), cls)
+        if _is_part(value, value.base):
+            make, args = _make_part, _place_in(value.base, value)
+        return make, args, _attributes(value), None, None, _set_attributes
+
+
+class Row(Codec):
+    """A row of a structured array, which looks at the array's memory."""
+
+    types = ("numpy.void",)
+
+    def reduce(self, value, pickler):
+        place = _index_of(value)
+        return NotImplemented if place is None else (_make_row, (value.base, place))
+
+    def shares(self, value):
+        return () if value.base is None else (value.base,)
 
 
 class LongLong(Codec):
@@ -67,6 +83,7 @@ class Generator(Codec):
 
 
 register(Subclass())
+register(Row())
 register(Generator())
 register(LongLong())
 
@@ -81,6 +98,52 @@ def _attributes(value: t.Any) -> dict[str, t.Any]:
         if hasattr(value, name):
             attributes[name] = getattr(value, name)
     return attributes
+
+
+def _index_of(row: t.Any) -> tuple[int, ...] | None:
+    """Which element of its array a row is; None where it has none, or is a part of one."""
+    base = row.base
+    if not isinstance(base, np.ndarray) or base.dtype != row.dtype or not base.size:
+        return None
+    left = _address(row) - _address(base)
+    index = [0] * base.ndim
+    for axis in sorted(range(base.ndim), key=lambda axis: -base.strides[axis]):
+        if base.strides[axis] > 0 and base.shape[axis] > 1:
+            index[axis], left = divmod(left, base.strides[axis])
+    inside = all(0 <= one < size for one, size in zip(index, base.shape, strict=True))
+    return tuple(index) if left == 0 and inside else None
+
+
+def _address(value: t.Any) -> int:
+    return value.__array_interface__["data"][0]
+
+
+def _make_row(array, index):
+    return array[index]
+
+
+def _is_part(value: np.ndarray, base: t.Any) -> bool:
+    """Whether it can be had from its base, of the same class, by the place of its memory."""
+    return (
+        type(base) is type(value)
+        and not isinstance(value, np.ma.MaskedArray)  # which has a mask to look at, too
+        and base.dtype.kind in "biufc"
+        and (base.flags.c_contiguous or base.flags.f_contiguous)
+        and value.size > 0
+        and _is_inside(value, base)
+    )
+
+
+def _place_in(base: np.ndarray, part: np.ndarray) -> tuple[t.Any, ...]:
+    place = _address(part) - _address(base)
+    return base, part.dtype, part.shape, part.strides, place, part.flags.writeable
+
+
+def _make_part(base, dtype, shape, strides, place, writeable):
+    with _restore.opened(base, writeable):
+        part = np.ndarray.__new__(type(base), shape, dtype, base, place, strides)
+    part.flags.writeable = writeable
+    return part
 
 
 def _view_as(array, cls):

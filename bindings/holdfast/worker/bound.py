@@ -21,6 +21,7 @@ import typing as t
 from holdfast._patches import is_patch
 
 _OBJECTS_MAX = 10_000  # looked at for one variable; beyond, nobody can tell
+_NAME_MAX = 1024  # bytes of a key in the store
 _ALL_MAX = 100_000  # for all of them
 _ATOMS = frozenset((bool, int, float, complex, str, bytes, type(None), type(...), range))
 _HOLDERS = frozenset(
@@ -99,6 +100,22 @@ class Bound:
     def gone(self) -> list[str]:
         """After the cell: those that it deleted."""
         return [name for name in self._before if name not in self._namespace]
+
+
+def unstorable(namespace: dict[t.Any, t.Any]) -> dict[t.Any, str]:
+    """Variables that the store has no key for, which only `globals()` makes, and why."""
+    return {
+        name: "a name that isn't kept"
+        for name in list(namespace)
+        if type(name) is not str or not (name.isidentifier() and len(name) < 256 or _is_kept(name))
+    }
+
+
+def _is_kept(name: str) -> bool:
+    try:
+        return 0 < len(name.encode()) <= _NAME_MAX and name[0] > "\1"
+    except UnicodeEncodeError:
+        return False
 
 
 class Budget:

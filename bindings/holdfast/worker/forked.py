@@ -36,7 +36,7 @@ from holdfast import _store
 from holdfast._patches import is_patch, shown
 from holdfast.codecs import handles, lending, widgets
 
-from .bound import Bound
+from .bound import Bound, unstorable
 from .control import ChannelClosed, Frame
 from .footprint import footprint
 from .process import Forks, Unshared
@@ -49,6 +49,10 @@ if t.TYPE_CHECKING:
 
 _BUFFERED = frozenset((io.TextIOWrapper, io.BufferedWriter, io.BufferedRandom, io.BufferedRWPair))
 _NOT_FILES = ("/memfd:", "/dev/shm/holdfast-")  # the store, what is counted of the pipes
+_ELSEWHERE = (
+    "true in this cell's process alone: the addresses in {} (id(), pointers);"
+    " the notebook has the objects at others"
+)
 _RESTART = "Score-P's adapters for it must be loaded when a process starts"
 
 
@@ -106,7 +110,7 @@ class Forked:
     def _fork(self, control: int, stdout: int, stderr: int) -> int:
         home = self._home
         home._flush()
-        _flush_files(home.shell.health.spares.values())
+        _flush_files((*home.shell.health.spares.values(), stdout, stderr))
         attributes.know_modules()
         home.road.prepare()
         moves = descriptor_moves(home, control, stdout, stderr)
@@ -181,7 +185,10 @@ class Forked:
         footprint.begin()
         stocked = stock.fill(home.session, code) if home.session is not None else 0
         before = (
-            Bound(instrument.get("declined") or {}, home.shell.user_ns),
+            Bound(
+                (instrument.get("declined") or {}) | unstorable(home.shell.user_ns),
+                home.shell.user_ns,
+            ),
             census.Census(home.shell, code),
         )
         reply = await home.road.run(frame, message, execute)
@@ -220,21 +227,43 @@ class Forked:
             if name in namespace or is_patch(name)
         }
         lost = widgets.left(bound.lost(declined, touched))
-        if lost:
-            told = "; ".join(f"{shown(name)} ({reason})" for name, reason in sorted(lost.items()))
-            print(f"holdfast: not carried out of this cell: {told}", file=sys.stderr)
+        lost |= bound.lost(unstorable(namespace), touched)
+        told = sorted(f"{_shown(name)} ({why})" for name, why in lost.items())
+        _tell("not carried out of this cell: {}", told)
+        traces = _with_traceback(saved["saved"], namespace)
+        _tell("not carried out of this cell: tracebacks of {}", traces)
+        report["numbers"] = saved["numbers"]
+        _tell(_ELSEWHERE, home.addresses.of_saved(saved["saved"], namespace))
         report["settings"], changed = state.changes()
-        if changed:
-            told = "; ".join(changed)
-            print(f"holdfast: changed in this cell's process alone: {told}", file=sys.stderr)
+        _tell("changed in this cell's process alone: {}", changed)
         for number, fd in handles.table.hand_over().items():
             home.channel.send_handle(number, fd)
-        report["names_lost"] = lost
+        report["names_lost"] = {name: why for name, why in lost.items() if isinstance(name, str)}
         report["names_gone"] = bound.gone()
         report["raised"] = not home.shell.last_execution_succeeded
         report["seconds_out"] += time.perf_counter() - started
         if saved["prepared"] is not None:
             reply["prepared"] = saved["prepared"]
+
+
+def _tell(words: str, names: t.Sequence[str]) -> None:
+    if names:
+        print("holdfast: " + words.format("; ".join(names)), file=sys.stderr)
+
+
+def _shown(name: t.Any) -> str:
+    is_name = isinstance(name, str) and (name.isidentifier() or is_patch(name))
+    return shown(name) if is_name else repr(name)
+
+
+def _with_traceback(names: list[str], namespace: dict[str, t.Any]) -> list[str]:
+    """Those of these variables that are exceptions which were raised: their frames stay."""
+    values = ((name, namespace.get(name)) for name in names)
+    return [
+        name
+        for name, value in values
+        if isinstance(value, BaseException) and value.__traceback__ is not None
+    ]
 
 
 def _part_loop(loop: t.Any) -> None:
@@ -255,7 +284,8 @@ def _part_loop(loop: t.Any) -> None:
 
 
 def _flush_files(own: t.Iterable[int]) -> None:
-    """What waits in the buffers of open files would be written by the fork, too. `own`: pipes of ours."""
+    """What waits in the buffers of open files would be written by the fork, too. `own`: pipes of ours and
+    the fork's."""
     known = {os.fstat(fd).st_ino for fd in own}
     if not any(_is_written(fd, known) for fd in map(int, os.listdir("/proc/self/fd"))):
         return  # to look at all objects takes milliseconds

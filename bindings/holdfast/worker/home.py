@@ -23,6 +23,7 @@ from holdfast.errors import LAST, of_last_error
 
 from . import preparation
 from .absent import told
+from .addresses import Addresses
 from .analysis.touched import Touched
 from .control import VERSION, Frame
 from .forked import Forked
@@ -39,6 +40,7 @@ from .subshells import Subshells, SubshellThread
 from .libraries import is_library
 
 _SUBSHELL_RAN = "a subshell ran code"
+_BY_ADDRESS = "a cell had an address, and may have written there"
 _RETRIED = "%holdfast retry"
 _WIDGETS_CAME = "widgets came home, and stay"
 _LOOK_SECONDS = 0.005
@@ -74,6 +76,7 @@ class Home(Worker):
         self._learnt: preparation.Learnt = {}
         handles.table.fetch = lambda number: None  # what a cell made was sent before
         lending.desk.answers = True
+        self.addresses = Addresses()
         self._owed: set[str] = set()  # names with memory that the store has no bytes of
         self._lost_error = False  # whether a cell has met an error in another process
         self._told_stays: dict[str, str] = {}  # what stays because saving it ended a process
@@ -91,6 +94,8 @@ class Home(Worker):
         if self.names is not None:
             self.touched = Touched(self.shell, self.names)
             self.shell.saw_code = self.touched.ran
+        with self.shell.builtin_trap:
+            self.shell.health.begin()
         self.road = Road(self, is_service)
         self.rollback = Rollback(self)
         self.forked = Forked(self)
@@ -289,6 +294,8 @@ class Home(Worker):
         if self.subshells.busy:
             self.touched.anything(_SUBSHELL_RAN)
         touched, reason = self.touched.take()
+        if touched is not None and self.addresses.in_any(touched):
+            touched, reason = None, _BY_ADDRESS
         if touched is not None:
             touched.update(filter(is_patch, self.shell.user_ns))
             if lending.desk.durable:  # also what is owed
@@ -312,6 +319,9 @@ class Home(Worker):
         finally:
             self.shell.patches.withdraw()
         verify.tell(saved, self.touched.cells())
+        saved["numbers"] = self.addresses.learn(
+            saved["saved"], saved["numbers"], self.shell.user_ns
+        )
         return saved, touched, reason
 
     def _tell_stays(self, declined: t.Mapping[str, str]) -> None:
@@ -395,9 +405,11 @@ class Home(Worker):
         self.last_report = frame.get("report") or {}
         self.lost |= self.last_report.pop("names_lost", {})
         settings = self.last_report.pop("settings", b"")
+        numbers = self.last_report.pop("numbers", {})
         for name in self.last_report.pop("names_gone", ()):
             self.shell.user_ns.pop(name, None)
-        if self.last_report.pop("raised", False):
+        raised = self.last_report.pop("raised", False)
+        if raised:
             self._lost_error = True
             _forget_last_error()
         handles.table.taken_back(adopted=True)
@@ -406,6 +418,7 @@ class Home(Worker):
         if self.names is not None and not nothing:
             with _finalizers.living_on(self.shell.user_ns):
                 adopted = self._adopt()
+            self.addresses.note(adopted["changed"], numbers)
             self._learn_writes(self.last_report.pop("written", []))
             handles.table.forget_arrived()
             lending.desk.forget_arrived()
@@ -419,6 +432,7 @@ class Home(Worker):
         number = frame.get("execution_count")
         if number is not None and frame.get("store_history", True):
             results.store_input(shell, number, frame.get("code", ""), memory)
+            results.note_outcome(shell, number, frame.get("code", ""), raised)
             shell.execution_count = number + 1
 
     def _adopt(self, has_state: bool = True) -> dict[str, t.Any]:

@@ -16,7 +16,10 @@ from __future__ import annotations
 import contextlib
 import linecache
 import re
+import sys
 import typing as t
+
+from IPython.core import interactiveshell
 
 from .shell import cell_numbers
 
@@ -106,8 +109,15 @@ def capture(shell: t.Any) -> dict[str, t.Any]:
         "files": files,
         "sources": _sources(files, history.input_hist_parsed),
         "directories": [str(directory) for directory in shell.user_ns.get("_dh", ())],
+        "unbound": _unbound(shell),
         "last": [_number(getattr(shell.displayhook, name, None), numbers) for name in _UNDERS],
     }
+
+
+def _unbound(shell: t.Any) -> list[str]:
+    """Those of `_`, `__` and `___` that are no names, although their values are here."""
+    names = (name for name in _UNDERS if name not in shell.user_ns)
+    return [name for name in names if not isinstance(vars(shell.displayhook).get(name), Elsewhere)]
 
 
 def _number(value: object, numbers: dict[int, int]) -> int:
@@ -135,21 +145,20 @@ def restore_results(shell: t.Any, memory: dict[str, t.Any]) -> None:
     _restore_directories(shell, memory["directories"])
     cell_numbers(shell).update(memory["files"])
     namespace, outputs = shell.user_ns, _outputs(shell)
-    for name in [name for name in namespace if _NUMBERED.match(name)]:
+    for name in [name for name in namespace if _NUMBERED.match(str(name))]:
         outputs[int(name[1:])] = namespace[name]
         shell.user_ns_hidden[name] = namespace[name]
-    users = _user_unders(shell)
+    users, unbound = _user_unders(shell), memory.get("unbound", ())
     for name, number in zip(_UNDERS, memory["last"], strict=True):
-        if not number:
-            continue
-        value = outputs.get(number, Elsewhere(number))
-        setattr(shell.displayhook, name, value)
+        value = outputs.get(number, Elsewhere(number)) if number else None
+        if number:
+            setattr(shell.displayhook, name, value)
         if name in users:
             continue
-        if isinstance(value, Elsewhere):
+        if name in unbound or isinstance(value, Elsewhere):
             namespace.pop(name, None)
             shell.user_ns_hidden.pop(name, None)
-        else:
+        elif number:
             namespace[name] = shell.user_ns_hidden[name] = value
 
 
@@ -175,6 +184,18 @@ def last_names(memory: dict[str, t.Any]) -> dict[str, str]:
     """The numbered results that `_`, `__` and `___` are, by these names."""
     last = zip(_UNDERS, memory["last"], strict=True)
     return {name: f"_{number}" for name, number in last if number}
+
+
+def note_outcome(shell: t.Any, number: int, code: str, raised: bool) -> None:
+    """In the home: the last cell is one that ran elsewhere. What it raised stayed there, but for what
+    `sys.last_value` is."""
+    info = interactiveshell.ExecutionInfo(code, True, False, True, None)
+    outcome = interactiveshell.ExecutionResult(info)
+    outcome.execution_count = number
+    outcome.result = _outputs(shell).get(number)
+    if raised:
+        outcome.error_in_exec = getattr(sys, "last_value", None) or Exception()
+    shell.last_execution_result, shell.last_execution_succeeded = outcome, not raised
 
 
 def store_input(shell: t.Any, number: int, code: str, memory: dict[str, t.Any] | None) -> None:

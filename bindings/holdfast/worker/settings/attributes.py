@@ -7,6 +7,8 @@ import sys
 import types
 import typing as t
 
+from holdfast import _store
+
 from ..bound import Budget, look
 from ..libraries import is_library
 
@@ -17,6 +19,7 @@ _SYS = frozenset(
 )
 _PLAIN_HOLDERS = frozenset((list, dict, set))
 _ATOMS = frozenset((bool, int, float, complex, str, bytes, type(None)))
+_UNDERS = ("_", "__", "___")  # gettext's function, or what keeps IPython from setting results
 _WORD = re.compile(r"[^\W\d][\w.]*")
 MISSING = "holdfast: no such attribute"
 
@@ -24,10 +27,19 @@ MISSING = "holdfast: no such attribute"
 # ---- which modules
 
 _judged: dict[str, bool] = {}  # by file: whether it is a library's
+_own: tuple[int, dict[str, types.ModuleType]] = (0, {})  # which modules there were, and those
 
 
 def own_modules() -> dict[str, types.ModuleType]:
-    """The modules of the user's own."""
+    """The modules of the user's own. A fork needn't touch the others, where its parent knew them."""
+    global _own
+    digest = _store._modules_digest()
+    if _own[0] != digest:
+        _own = digest, _find_own()
+    return _own[1]
+
+
+def _find_own() -> dict[str, types.ModuleType]:
     return {
         name: module
         for name, module in list(sys.modules.items())
@@ -86,10 +98,11 @@ def public(module: object) -> dict[str, t.Any]:
     """Which objects its public attributes are; of sys and builtins also what lists and their like hold."""
     attributes = vars(module) if isinstance(module, types.ModuleType) else {}
     left_out: t.Container[str] = _SYS if module is sys else ()
-    looks = module is sys or attributes.get("__name__") == "builtins"
+    is_builtins = attributes.get("__name__") == "builtins"
+    looks = module is sys or is_builtins
     found: dict[str, t.Any] = {}
     for name, value in list(attributes.items()):
-        if name.startswith("_") or name in left_out:
+        if name in left_out or (name.startswith("_") and not (is_builtins and name in _UNDERS)):
             continue
         if type(value) in _ATOMS:
             found[name] = value

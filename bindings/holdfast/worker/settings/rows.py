@@ -8,18 +8,23 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import contextlib
 import gc
 import os
 import sys
 import threading
 import typing as t
 
+from holdfast import _store
 from holdfast._threads import is_service
+
+from ..ipython.shell import cell_numbers
 
 _LIMITS = "AS CORE CPU DATA FSIZE MEMLOCK NOFILE NPROC STACK".split()
 _FIELDS = (
     "delimiter doublequote escapechar lineterminator quotechar quoting skipinitialspace strict"
 ).split()
+_OWN_NAMES = "In Out _ih _oh _dh exit quit get_ipython open".split()
 _ATOMS = frozenset((bool, int, float, complex, str, bytes, type(None)))
 
 
@@ -133,6 +138,37 @@ def _set_zone(new: list[t.Any]) -> None:
     time.tzset()
 
 
+def _hidden_environment(shell: t.Any) -> dict[str, str | None]:
+    """What C code and children find in the environment and `os.environ` doesn't show (`os.putenv`); None
+    for what they miss."""
+    entries = (os.fsdecode(entry).partition("=") for entry in _store._environment())
+    found: dict[str, str | None] = {name: value for name, _, value in entries}
+    names = [*found, *(name for name in os.environ if name not in found)]
+    return {name: found.get(name) for name in names if found.get(name) != os.environ.get(name)}
+
+
+def _set_hidden_environment(new: dict[str, str | None]) -> None:
+    old = _hidden_environment(None)
+    for name in {**old, **new}:
+        value = new[name] if name in new else os.environ.get(name)
+        if value is None:
+            os.unsetenv(name)
+        elif name not in old or old[name] != value:
+            os.putenv(name, value)
+
+
+def _locks(shell: t.Any) -> int:
+    """How many POSIX locks of files this process holds."""
+    found = 0
+    for fd in os.listdir("/proc/self/fdinfo"):  # /proc/locks stops the machine's locks for 10 ms
+        with (
+            contextlib.suppress(OSError),
+            open(f"/proc/self/fdinfo/{fd}", "rb", buffering=0) as file,
+        ):
+            found += file.read().count(b": POSIX ")
+    return found
+
+
 # ---- of modules of the standard library
 
 
@@ -163,6 +199,77 @@ def _set_dialects(new: dict[str, dict[str, t.Any]]) -> None:
         csv.unregister_dialect(name)
     for name, fields in new.items():
         csv.register_dialect(name, **fields)
+
+
+# ---- what modules remember
+
+
+def _sources(shell: t.Any) -> dict[str, t.Any]:
+    """Sources that no file has, and that are no cells' (../ipython/results.py)."""
+    cells = cell_numbers(shell)
+    entries = list(_module("linecache").cache.items())
+    return {
+        name: entry
+        for name, entry in entries
+        if len(entry) == 4 and entry[1] is None and name not in cells
+    }
+
+
+def _set_sources(new: dict[str, t.Any]) -> None:
+    from IPython import get_ipython
+
+    cache = _module("linecache").cache
+    for name in _sources(get_ipython()).keys() - new.keys():
+        del cache[name]
+    cache.update(new)
+
+
+def _shown(shell: t.Any) -> dict[str, dict[t.Any, t.Any]]:
+    """Which warnings have been shown, for each module. What is older than the filters doesn't count."""
+    version = _version_of_filters()
+    return {
+        name: {key: value for key, value in said.items() if _is_known(key)}
+        for name, said in _registries()
+        if said.get("version") == version
+    }
+
+
+def _registries() -> t.Iterator[tuple[str, dict[t.Any, t.Any]]]:
+    for name, said in _store._modules_with("__warningregistry__"):
+        if name != "__main__" and type(said) is dict:
+            yield name, said
+
+
+def _is_known(key: t.Any) -> bool:
+    """Whether any process knows the category of what was shown."""
+    category = key[1] if type(key) is tuple and len(key) > 1 else None
+    module = sys.modules.get(getattr(category, "__module__", ""))
+    return getattr(module, getattr(category, "__name__", ""), None) is category is not None
+
+
+def _version_of_filters() -> int | None:
+    """Of the filters of warnings; registries of another are forgotten. Only a registry shows it."""
+    warnings = _module("warnings")
+    probe: dict[str, t.Any] = {}
+    show, warnings._showwarnmsg = warnings._showwarnmsg, lambda message: None
+    try:
+        warnings.warn_explicit("", ImportWarning, "", 0, registry=probe)
+    except Warning:
+        pass
+    finally:
+        warnings._showwarnmsg = show
+    return probe.get("version")
+
+
+def _set_shown(new: dict[str, dict[t.Any, t.Any]]) -> None:
+    version = _version_of_filters()
+    for name, said in _registries():
+        if name not in new:
+            said.clear()
+    for name in new.keys() & sys.modules.keys():
+        said = vars(sys.modules[name]).setdefault("__warningregistry__", {})
+        said.clear()
+        said.update(new[name], version=version)
 
 
 # ---- libraries'
@@ -246,6 +353,24 @@ def _set_traits(new: dict[str, t.Any]) -> None:
             setattr(shell, name, value)
 
 
+def _deleted(shell: t.Any) -> list[str]:
+    """IPython's own names that the user has deleted."""
+    return [name for name in _OWN_NAMES if name not in shell.user_ns]
+
+
+def _set_deleted(new: list[str]) -> None:
+    from IPython import get_ipython
+
+    for name in new:
+        get_ipython().user_ns.pop(name, None)
+
+
+def _set_flags(new: int) -> None:
+    from IPython import get_ipython
+
+    get_ipython().compile.flags = new
+
+
 # ---- what goes on beside a cell
 
 
@@ -284,6 +409,8 @@ ROWS: dict[str, Row] = {
         lambda shell: sorted(os.sched_getaffinity(0)),
         lambda new: os.sched_setaffinity(0, new),
     ),
+    "the environment of C code": Row("os", _hidden_environment, _set_hidden_environment),
+    "POSIX locks of files": Row("fcntl", _locks, grows=True),
     "the time zone": Row("time", _zone, _set_zone),
     "the locale": Row("locale", _locale, _set_locale),
     "tracemalloc": Row("tracemalloc", _tracing, _set_tracing),
@@ -295,6 +422,13 @@ ROWS: dict[str, Row] = {
         lambda shell: _module("multiprocessing").get_start_method(allow_none=True),
         lambda new: _module("multiprocessing").set_start_method(new, force=True),
     ),
+    "multiprocessing's name of the process": Row(
+        "multiprocessing.process",
+        lambda shell: _module("multiprocessing.process").current_process().name,
+        lambda new: setattr(_module("multiprocessing.process").current_process(), "name", new),
+    ),
+    "sources in linecache": Row("linecache", _sources, _set_sources),
+    "warnings that were shown": Row("warnings", _shown, _set_shown),
     "names of logging's levels": Row("logging", _levels, _set_levels),
     "NumPy's error handling": Row(
         "numpy", _numpy_errors, lambda new: _module("numpy").seterr(**new)
@@ -318,6 +452,10 @@ ROWS: dict[str, Row] = {
         lambda new: _module("socket").setdefaulttimeout(*new),
     ),
     "scikit-learn's configuration": Row("sklearn", _sklearn, _set_sklearn),
+    "IPython's names": Row("IPython", _deleted, _set_deleted),
+    "the compiler's flags (from __future__)": Row(
+        "IPython", lambda shell: shell.compile.flags, _set_flags
+    ),
     "IPython's aliases": Row("IPython", _aliases, _set_aliases),
     "IPython's options": Row("IPython", _traits, _set_traits),
     "threads that it started": Row("threading", _threads, grows=True),
