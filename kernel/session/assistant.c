@@ -18,26 +18,52 @@
  * PATIENCE_NS, and what it was asked waits for the home. One that was only killed by
  * somebody costs the debugging, and the client is told. One thread.
  */
-#include "session/session.h"
+#include "session/assistant.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "session/crew.h"
+#include "session/ends.h"
+#include "session/publish.h"
+#include "session/request.h"
 #include "workers/program.h"
 
 #define WAIT_NS     30000000LL   /* for the cell to end before another is asked */
 #define PATIENCE_NS 5000000000LL /* for the answer */
+
+struct hfi_assistant {
+    hfi_worker *worker; /* NULL as a rule */
+    int debugging;      /* a client does, through it */
+    hfi_queue asked;    /* what it has yet to answer */
+};
+
+hf_status
+hfi_assistant_create(hf_kernel *kernel, hf_error *reterr) {
+    kernel->assistant = calloc(1, sizeof *kernel->assistant);
+    return kernel->assistant != NULL ? HF_OK
+                                     : hf_error_set(reterr, HF_E_NOMEM, "no memory");
+}
+
+void
+hfi_assistant_close(hf_kernel *kernel) {
+    if (kernel->assistant != NULL)
+        hfi_queue_fini(&kernel->assistant->asked);
+    free(kernel->assistant);
+    kernel->assistant = NULL;
+}
 
 /* ---- the process ---------------------------------------------------------------- */
 
 static hfi_worker *
 find(hf_kernel *kernel) {
     hf_error error = HF_ERROR_INIT;
-    if (kernel->assistant == NULL &&
-        hfi_crew_fork(kernel, HFI_ASSISTANT, &kernel->assistant, &error) != HF_OK)
+    if (kernel->assistant->worker == NULL &&
+        hfi_crew_fork(kernel, HFI_ASSISTANT, &kernel->assistant->worker, &error) !=
+            HF_OK)
         hfi_log("assistant: %s", error.message);
-    return kernel->assistant;
+    return kernel->assistant->worker;
 }
 
 static int
@@ -48,7 +74,8 @@ is_debugging(const hfi_request *request) {
 /* Whether a question is open that has a limit. */
 static int
 is_asked(const hf_kernel *kernel) {
-    for (const hfi_request *at = kernel->assisted.first; at != NULL; at = at->next)
+    for (const hfi_request *at = kernel->assistant->asked.first; at != NULL;
+         at = at->next)
         if (!is_debugging(at))
             return 1;
     return 0;
@@ -56,11 +83,11 @@ is_asked(const hf_kernel *kernel) {
 
 static void
 release_unused(hf_kernel *kernel) {
-    if (kernel->assistant == NULL || kernel->debugging ||
-        kernel->assisted.first != NULL || kernel->running != NULL)
+    if (kernel->assistant->worker == NULL || kernel->assistant->debugging ||
+        kernel->assistant->asked.first != NULL || kernel->cell.request != NULL)
         return;
-    hfi_worker_release(kernel->assistant, 1000);
-    kernel->assistant = NULL;
+    hfi_worker_release(kernel->assistant->worker, 1000);
+    kernel->assistant->worker = NULL;
 }
 
 static void
@@ -92,9 +119,9 @@ leave_to_home(hf_kernel *kernel, hfi_request *request) {
 void
 hfi_assistant_died(hf_kernel *kernel) {
     hfi_request *request;
-    kernel->assistant = NULL;
-    kernel->debugging = 0;
-    while ((request = hfi_queue_pop(&kernel->assisted)) != NULL) {
+    kernel->assistant->worker = NULL;
+    kernel->assistant->debugging = 0;
+    while ((request = hfi_queue_pop(&kernel->assistant->asked)) != NULL) {
         if (is_debugging(request)) {
             refuse(kernel, request);
         } else {
@@ -107,7 +134,7 @@ hfi_assistant_died(hf_kernel *kernel) {
 
 static void
 ask(hf_kernel *kernel, hfi_worker *assistant, hfi_request *request) {
-    hfi_queue_push(&kernel->assisted, request);
+    hfi_queue_push(&kernel->assistant->asked, request);
     hfi_request_send(kernel, assistant, request);
 }
 
@@ -133,14 +160,13 @@ first_question(const hf_kernel *kernel) {
  * doesn't count: the cell may be a short one. */
 static long long
 busy_since_ns(const hf_kernel *kernel) {
-    const hfi_execution *execution = &kernel->execution;
-    if (kernel->running == NULL ||
-        strcmp(kernel->running->message.type, "execute_request") != 0)
+    const hfi_cell *cell = &kernel->cell;
+    if (!hfi_cell_is_execution(cell))
         return -1;
-    if (kernel->phase == HFI_PHASE_COMMIT)
-        return execution->begin_ns;
-    return kernel->phase != HFI_PHASE_NONE && execution->started ? execution->started_ns
-                                                                 : -1;
+    if (hfi_cell_waits_for_commit(cell))
+        return cell->begin_ns;
+    return hfi_crew_at_work(kernel) != NULL && cell->started_ns != 0 ? cell->started_ns
+                                                                     : -1;
 }
 
 long long
@@ -173,13 +199,13 @@ hfi_assistant_tick(hf_kernel *kernel, long long now_ns) {
 void
 hfi_assistant_ready(hf_kernel *kernel) {
     if (is_asked(kernel))
-        kernel->assistant->deadline_ns = hfi_clock_ns() + PATIENCE_NS;
+        kernel->assistant->worker->deadline_ns = hfi_clock_ns() + PATIENCE_NS;
 }
 
 void
 hfi_assistant_replied(hf_kernel *kernel, const msgpack_object *reply) {
     hfi_request *request =
-        hfi_queue_pop_id(&kernel->assisted, hfi_map_integer(reply, "id", 0));
+        hfi_queue_pop_id(&kernel->assistant->asked, hfi_map_integer(reply, "id", 0));
     const msgpack_object *home = hfi_map_get(reply, "home");
     if (request == NULL)
         return;
@@ -187,10 +213,10 @@ hfi_assistant_replied(hf_kernel *kernel, const msgpack_object *reply) {
         leave_to_home(kernel, request);
         return;
     }
-    hfi_execute_send_reply(kernel, request, reply, hfi_map_part(reply, "metadata"));
+    hfi_ends_reply(kernel, request, reply, hfi_map_part(reply, "metadata"));
     end_request(kernel, request);
     if (!is_asked(kernel))
-        kernel->assistant->deadline_ns = 0;
+        kernel->assistant->worker->deadline_ns = 0;
 }
 
 /* ---- the debugger --------------------------------------------------------------- */
@@ -219,23 +245,38 @@ static void
 connect_to(hf_kernel *kernel, hfi_worker *worker, const char *target, int waits) {
     int pair[2];
     hf_error error = HF_ERROR_INIT;
-    if (worker == NULL || worker->control == NULL || kernel->assistant == NULL)
+    if (worker == NULL || worker->control == NULL || kernel->assistant->worker == NULL)
         return;
     if (hfi_program_pair(pair, &error) != HF_OK) {
         hfi_log("debug: %s", error.message);
         return;
     }
-    hand_end(kernel->assistant, target, 0, pair[0]);
+    hand_end(kernel->assistant->worker, target, 0, pair[0]);
     hand_end(worker, target, waits, pair[1]);
 }
 
 void
-hfi_assistant_connect(hf_kernel *kernel, int waits) {
-    connect_to(kernel, kernel->home, "home", waits);
+hfi_assistant_connect(hf_kernel *kernel, hfi_worker *worker,
+                      const msgpack_object *map) {
+    (void)worker;
+    connect_to(kernel, hfi_crew_main(kernel), "home",
+               (int)hfi_map_integer(map, "waits", 0));
+}
+
+void
+hfi_assistant_debugging(hf_kernel *kernel, hfi_worker *worker,
+                        const msgpack_object *map) {
+    (void)worker;
+    kernel->assistant->debugging = (int)hfi_map_integer(map, "active", 0);
 }
 
 void
 hfi_assistant_attend(hf_kernel *kernel) {
-    if (kernel->debugging)
-        connect_to(kernel, kernel->cell, "cell", 1);
+    if (kernel->assistant->debugging)
+        connect_to(kernel, hfi_crew_cell(kernel), "cell", 1);
+}
+
+hfi_worker *
+hfi_assistant_worker(const hf_kernel *kernel) {
+    return kernel->assistant->worker;
 }

@@ -12,7 +12,7 @@
  * At the end the home is asked to leave, so that exit handlers of the notebook run, and
  * given four seconds; the others have nothing to lose and are killed. One thread.
  */
-#include "session/session.h"
+#include "session/crew.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -21,24 +21,72 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "session/publish.h"
 #include "workers/program.h"
 
 /* For the home to store the last cell and its history; clients wait five seconds. */
 #define EXIT_WAIT_NS 4000000000LL
 
-#define SPARED_NS       1000000000LL
 #define READY_SECONDS   30
 #define UNFORKED_FACTOR 4
 
+struct hfi_crew {
+    hfi_template server; /* and all workers that may still run */
+    hfi_worker *main;    /* NULL: none */
+    hfi_worker *cell;    /* of the cell that runs; NULL: none */
+    char **argv;         /* the program of the fork server */
+    hfi_cellnames names; /* of the cells that ran */
+};
+
+hf_status
+hfi_crew_create(hf_kernel *kernel, hf_error *reterr) {
+    kernel->crew = calloc(1, sizeof *kernel->crew);
+    return kernel->crew != NULL ? HF_OK : hf_error_set(reterr, HF_E_NOMEM, "no memory");
+}
+
+void
+hfi_crew_close(hf_kernel *kernel) {
+    if (kernel->crew == NULL)
+        return;
+    for (char **at = kernel->crew->argv; at != NULL && *at != NULL; at++)
+        free(*at);
+    free(kernel->crew->argv);
+    free(kernel->crew);
+    kernel->crew = NULL;
+}
+
 /* ---- starting ------------------------------------------------------------------- */
+
+hfi_worker *
+hfi_crew_at_work(const hf_kernel *kernel) {
+    if (hfi_cell_is_in_main(&kernel->cell))
+        return kernel->crew->main;
+    return hfi_cell_is_in_worker(&kernel->cell) ? kernel->crew->cell : NULL;
+}
+
+static char **
+copy_argv(const char *const *argv) {
+    size_t count = 0;
+    while (argv[count] != NULL)
+        count++;
+    char **copy = calloc(count + 1, sizeof *copy);
+    for (size_t i = 0; copy != NULL && i < count; i++)
+        copy[i] = strdup(argv[i]);
+    return copy;
+}
+
+hf_status
+hfi_crew_configure(hf_kernel *kernel, const char *const *argv, hf_error *reterr) {
+    kernel->crew->argv = copy_argv(argv);
+    return kernel->crew->argv != NULL ? HF_OK
+                                      : hf_error_set(reterr, HF_E_NOMEM, "no memory");
+}
 
 hfi_part
 hfi_crew_parent(const hf_kernel *kernel, const hfi_worker *worker) {
-    int runs = (worker == kernel->home && kernel->phase == HFI_PHASE_HOME) ||
-               (worker == kernel->cell && kernel->phase == HFI_PHASE_CELL);
-    if (runs && kernel->running != NULL)
-        return kernel->running->message.header;
-    return hfi_textbuf_part(&kernel->last_parent);
+    if (worker == hfi_crew_at_work(kernel))
+        return kernel->cell.request->message.header;
+    return hfi_publish_last_parent(kernel);
 }
 
 static void
@@ -57,14 +105,14 @@ static void
 listen_to(hf_kernel *kernel, hfi_worker *worker) {
     worker->stream.publish = publish_text;
     worker->stream.context = kernel;
-    worker->stream.dump.names = &kernel->cellnames;
+    worker->stream.dump.names = &kernel->crew->names;
 }
 
 static hf_status
 fork_worker(hf_kernel *kernel, hfi_role role, int is_bare, hfi_worker **ret_worker,
             hf_error *reterr) {
     hf_status status =
-        hfi_worker_fork(&kernel->template, role, is_bare, ret_worker, reterr);
+        hfi_worker_fork(&kernel->crew->server, role, is_bare, ret_worker, reterr);
     if (status == HF_OK) {
         listen_to(kernel, *ret_worker);
         (*ret_worker)->deadline_ns =
@@ -82,11 +130,16 @@ hfi_crew_fork(hf_kernel *kernel, hfi_role role, hfi_worker **ret_worker,
 hf_status
 hfi_crew_split(hf_kernel *kernel, hfi_role role, long long id, hfi_worker **ret_fork,
                hf_error *reterr) {
-    hf_status status =
-        hfi_worker_split(&kernel->template, kernel->home, role, id, ret_fork, reterr);
+    hf_status status = hfi_worker_split(&kernel->crew->server, kernel->crew->main, role,
+                                        id, ret_fork, reterr);
     if (status == HF_OK)
         listen_to(kernel, *ret_fork);
     return status;
+}
+
+void
+hfi_crew_drain(hf_kernel *kernel, hfi_worker *worker) {
+    hfi_worker_drain(worker, hfi_crew_parent(kernel, worker), hfi_clock_ns());
 }
 
 void
@@ -101,22 +154,21 @@ hfi_crew_forked(hfi_worker *worker, pid_t pid) {
 hf_status
 hfi_crew_start(hf_kernel *kernel, int is_bare, hf_error *reterr) {
     hf_status status = HF_OK;
-    if (kernel->template.control == NULL) {
-        status =
-            hfi_template_start(&kernel->template, (const char *const *)kernel->argv,
-                               hf_session_fd(kernel->store), reterr);
-        json_object_clear(kernel->modules);
+    if (kernel->crew->server.control == NULL) {
+        status = hfi_template_start(&kernel->crew->server,
+                                    (const char *const *)kernel->crew->argv,
+                                    hf_session_fd(kernel->store), reterr);
+        hfi_tell(kernel, &(hfi_event){.kind = HFI_EVENT_SERVER_STARTED});
     }
-    if (status == HF_OK && kernel->home == NULL) {
-        status = fork_worker(kernel, HFI_HOME, is_bare, &kernel->home, reterr);
+    if (status == HF_OK && kernel->crew->main == NULL) {
+        status = fork_worker(kernel, HFI_HOME, is_bare, &kernel->crew->main, reterr);
         if (status == HF_OK) {
-            hfi_subshell_connect(kernel);
-            hfi_runs_tell(kernel);
+            hfi_tell(kernel, &(hfi_event){.kind = HFI_EVENT_MAIN_MADE});
         }
     }
     if (status == HF_E_GONE) /* it didn't live until it was asked */
         status = hf_error_set(reterr, status, "%s ended before it was ready",
-                              kernel->argv[0]);
+                              kernel->crew->argv[0]);
     return status; /* standbys are forked when the home is ready */
 }
 
@@ -125,19 +177,18 @@ hfi_crew_end(hf_kernel *kernel) {
     const struct timespec pause = {0, 2000000};
     long long deadline = hfi_clock_ns() + EXIT_WAIT_NS;
     hfi_frame frame;
-    if (kernel->home != NULL && kernel->phase == HFI_PHASE_NONE) {
+    if (kernel->crew->main != NULL && hfi_crew_at_work(kernel) == NULL &&
+        !hfi_cell_waits_for_commit(&kernel->cell)) {
         hfi_frame_init(&frame, "exit", 0);
         hfi_crew_tell_home(kernel, &frame);
-        while (!kernel->home->silent && hfi_clock_ns() < deadline &&
-               hfi_control_fill(kernel->home->control, NULL) == HF_OK)
+        while (!kernel->crew->main->silent && hfi_clock_ns() < deadline &&
+               hfi_control_fill(kernel->crew->main->control, NULL) == HF_OK)
             nanosleep(&pause, NULL);
     }
-    kernel->home = kernel->cell = kernel->assistant = kernel->rollback.worker = NULL;
-    hfi_handles_drop(kernel);
-    kernel->standby_count = 0;
-    for (hfi_worker *at = kernel->template.workers; at != NULL; at = at->next)
+    kernel->crew->main = kernel->crew->cell = NULL;
+    for (hfi_worker *at = kernel->crew->server.workers; at != NULL; at = at->next)
         hfi_worker_kill(at, SIGKILL);
-    hfi_template_end(&kernel->template, 1000);
+    hfi_template_end(&kernel->crew->server, 1000);
 }
 
 /* ---- the home ------------------------------------------------------------------- */
@@ -145,30 +196,28 @@ hfi_crew_end(hf_kernel *kernel) {
 void
 hfi_crew_tell_home(hf_kernel *kernel, hfi_frame *frame) {
     hf_error error = HF_ERROR_INIT;
-    if (kernel->home == NULL || kernel->home->control == NULL)
+    if (kernel->crew->main == NULL || kernel->crew->main->control == NULL)
         hfi_frame_fini(frame);
-    else if (hfi_control_send_consume(kernel->home->control, frame, NULL, 0, &error) !=
-             HF_OK)
+    else if (hfi_control_send_consume(kernel->crew->main->control, frame, NULL, 0,
+                                      &error) != HF_OK)
         hfi_log("home: %s", error.message);
 }
 
 void
-hfi_crew_adopt(hf_kernel *kernel, const msgpack_object *report) {
+hfi_crew_adopt(hf_kernel *kernel, const hfi_cell *cell, const msgpack_object *report) {
     hfi_frame frame;
-    const hfi_request *request = kernel->running;
     json_t *code =
-        request != NULL ? json_object_get(request->message.body, "code") : NULL;
+        cell != NULL ? json_object_get(cell->request->message.body, "code") : NULL;
     hfi_frame_init(&frame, "adopt", report != NULL ? 5 : 4);
     hfi_frame_add_integer(&frame, "generation",
                           (int64_t)hf_session_generation(kernel->store));
     hfi_frame_add_integer(&frame, "execution_count",
-                          request != NULL ? kernel->execution.number : kernel->count);
+                          cell != NULL ? cell->number : kernel->count);
     hfi_frame_add_text(
         &frame, "code",
         code != NULL ? hfi_part_of(json_string_value(code), json_string_length(code))
                      : hfi_part_text(""));
-    hfi_frame_add_flag(&frame, "store_history",
-                       request != NULL && kernel->execution.store_history);
+    hfi_frame_add_flag(&frame, "store_history", cell != NULL && cell->store_history);
     if (report != NULL)
         hfi_frame_put_object(&frame, "report", report);
     hfi_crew_tell_home(kernel, &frame);
@@ -178,8 +227,8 @@ void
 hfi_crew_directory(const hf_kernel *kernel, char *ret_path, size_t size) {
 #ifdef __linux__
     char link[64];
-    if (kernel->home != NULL && kernel->home->pid > 0) {
-        snprintf(link, sizeof link, "/proc/%ld/cwd", (long)kernel->home->pid);
+    if (kernel->crew->main != NULL && kernel->crew->main->pid > 0) {
+        snprintf(link, sizeof link, "/proc/%ld/cwd", (long)kernel->crew->main->pid);
         ssize_t length = readlink(link, ret_path, size - 1);
         if (length > 0) {
             ret_path[length] = '\0';
@@ -195,26 +244,11 @@ hfi_crew_directory(const hf_kernel *kernel, char *ret_path, size_t size) {
 
 /* ---- time ----------------------------------------------------------------------- */
 
-void
-hfi_crew_tick(hf_kernel *kernel, long long now_ns) {
-    for (hfi_worker *at = kernel->template.workers, *next; at != NULL; at = next) {
-        next = at->next;
-        hfi_stream_tick(&at->stream, now_ns);
-        if (at->deadline_ns > 0 && now_ns >= at->deadline_ns && !at->exited &&
-            !at->ready && !at->silent && hfi_quarantine_spares(kernel, at, now_ns))
-            at->deadline_ns = now_ns + SPARED_NS;
-        if (at->exited || (at->deadline_ns > 0 && now_ns >= at->deadline_ns)) {
-            hfi_worker_kill(at, SIGKILL);
-            hfi_death_of(kernel, at);
-            next = kernel->template.workers; /* the list may be another one now */
-        }
-    }
-}
-
 long long
 hfi_crew_deadline_ns(const hf_kernel *kernel) {
     long long first = -1;
-    for (const hfi_worker *at = kernel->template.workers; at != NULL; at = at->next) {
+    for (const hfi_worker *at = kernel->crew->server.workers; at != NULL;
+         at = at->next) {
         long long due = hfi_stream_deadline_ns(&at->stream);
         if (due >= 0 && (first < 0 || due < first))
             first = due;
@@ -224,4 +258,41 @@ hfi_crew_deadline_ns(const hf_kernel *kernel) {
             first = at->calm_ns;
     }
     return first;
+}
+
+/* ---- who is who ----------------------------------------------------------------- */
+
+hfi_template *
+hfi_crew_server(const hf_kernel *kernel) {
+    return &kernel->crew->server;
+}
+
+hfi_worker *
+hfi_crew_main(const hf_kernel *kernel) {
+    return kernel->crew->main;
+}
+
+void
+hfi_crew_set_main(hf_kernel *kernel, hfi_worker *worker) {
+    kernel->crew->main = worker;
+}
+
+hfi_worker *
+hfi_crew_cell(const hf_kernel *kernel) {
+    return kernel->crew->cell;
+}
+
+void
+hfi_crew_set_cell(hf_kernel *kernel, hfi_worker *worker) {
+    kernel->crew->cell = worker;
+}
+
+const char *
+hfi_crew_program(const hf_kernel *kernel) {
+    return kernel->crew->argv[0];
+}
+
+void
+hfi_crew_note_code(hf_kernel *kernel, hfi_part code, long long number) {
+    hfi_cellnames_add(&kernel->crew->names, code, number);
 }

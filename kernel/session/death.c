@@ -13,17 +13,54 @@
  * Starting a home only when the next cell needs one was rejected: the person would wait
  * for it then. One thread.
  */
-#include "session/session.h"
+#include "session/death.h"
 
+#include <stdlib.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "session/assistant.h"
+#include "session/commits.h"
+#include "session/crew.h"
+#include "session/ends.h"
+#include "session/handles.h"
+#include "session/handover.h"
+#include "session/publish.h"
+#include "session/quarantine.h"
+#include "session/restart.h"
+#include "session/rollback.h"
+#include "session/standby.h"
+#include "session/subshell.h"
+#include "session/timeline.h"
+#include "session/trace.h"
 #include "workers/program.h"
 
 #define RETRIES_MAX      2
 #define RETRIES_LATE_MAX 1 /* each takes the whole patience */
 #define TEMPLATE_WAIT_MS 100
+#define SPARED_NS        1000000000LL
+
+/* Of a main worker whose rollback is to commit first. */
+typedef struct hfi_death {
+    hfi_textbuf words; /* what is to be said then */
+    char name[32];     /* of the error */
+} hfi_death;
+
+hf_status
+hfi_death_create(hf_kernel *kernel, hf_error *reterr) {
+    kernel->death = calloc(1, sizeof *kernel->death);
+    return kernel->death != NULL ? HF_OK
+                                 : hf_error_set(reterr, HF_E_NOMEM, "no memory");
+}
+
+void
+hfi_death_close(hf_kernel *kernel) {
+    if (kernel->death != NULL)
+        hfi_textbuf_fini(&kernel->death->words);
+    free(kernel->death);
+    kernel->death = NULL;
+}
 
 /* Which state the notebook has now, and what is not in it. */
 static void
@@ -34,11 +71,11 @@ write_home_loss(const hf_kernel *kernel, hfi_textbuf *text) {
     hfi_textbuf_format(text,
                        "; its variables are those of the last commit (generation %llu)",
                        (unsigned long long)hf_session_generation(kernel->store));
-    if (kernel->uncommitted > 0)
-        hfi_textbuf_format(text,
-                           ", without what the %lld plain cell%s since then changed",
-                           kernel->uncommitted, kernel->uncommitted == 1 ? "" : "s");
-    json_object_foreach(kernel->declined, name, reason) {
+    if (hfi_commits_missing(kernel) > 0)
+        hfi_textbuf_format(
+            text, ", without what the %lld plain cell%s since then changed",
+            hfi_commits_missing(kernel), hfi_commits_missing(kernel) == 1 ? "" : "s");
+    json_object_foreach(hfi_commits_declined(kernel), name, reason) {
         hfi_textbuf_format(text, "%s%s (%s)", first ? "; lost: " : ", ", name,
                            json_string_value(reason));
         first = 0;
@@ -48,7 +85,7 @@ write_home_loss(const hf_kernel *kernel, hfi_textbuf *text) {
 /* The same where the rollback has it. */
 static void
 write_rollback(const hf_kernel *kernel, hfi_textbuf *text) {
-    long long cells = kernel->rollback.cells;
+    long long cells = hfi_rollback_cells(kernel);
     hfi_textbuf_format(text, "; its variables are as they were before %s",
                        cells == 0 ? "the cell" : "the last cells");
     if (cells > 0)
@@ -58,17 +95,15 @@ write_rollback(const hf_kernel *kernel, hfi_textbuf *text) {
 /* What went with the home, whoever ended it. */
 static void
 forget_home(hf_kernel *kernel) {
-    kernel->home = NULL;
+    hfi_crew_set_main(kernel, NULL);
     hfi_subshell_lose_home(kernel);
-    kernel->commit_id = 0;
-    kernel->settling = 0;
-    kernel->owing = 0;
+    hfi_commits_lose_main(kernel);
 }
 
 /* A new main worker, from the last commit. */
 static void
 start_home(hf_kernel *kernel) {
-    kernel->uncommitted = 0;
+    hfi_commits_have_all(kernel);
     hfi_timeline_forget(kernel);
     hfi_restart_begin(kernel);
 }
@@ -76,12 +111,13 @@ start_home(hf_kernel *kernel) {
 /* By the error of the running cell, or below the last one. */
 static void
 tell_home_loss(hf_kernel *kernel, const char *name, hfi_textbuf *text) {
-    int busy = kernel->phase == HFI_PHASE_HOME || kernel->phase == HFI_PHASE_COMMIT;
-    if (busy && kernel->running != NULL) {
-        hfi_execute_fail(kernel, name, hfi_textbuf_string(text));
+    int busy =
+        hfi_cell_is_in_main(&kernel->cell) || hfi_cell_waits_for_commit(&kernel->cell);
+    if (busy) {
+        hfi_ends_fail(kernel, name, hfi_textbuf_string(text));
     } else {
         hfi_textbuf_append(text, "\n", 1);
-        hfi_publish_stream(kernel, HFI_STDERR, hfi_textbuf_part(&kernel->last_parent),
+        hfi_publish_stream(kernel, HFI_STDERR, hfi_publish_last_parent(kernel),
                            hfi_textbuf_part(text));
     }
 }
@@ -94,33 +130,32 @@ go_on(hf_kernel *kernel, hfi_rollback_outcome outcome, hfi_textbuf *text) {
     else
         write_rollback(kernel, text);
     if (outcome == HFI_ROLLBACK_SUCCEEDS) {
-        hfi_subshell_connect(kernel);
-        hfi_runs_tell(kernel);
+        hfi_tell(kernel, &(hfi_event){.kind = HFI_EVENT_MAIN_MADE});
         return;
     }
-    json_object_clear(kernel->declined);
+    hfi_commits_keep_declined(kernel, NULL);
     start_home(kernel);
-    if (kernel->restart.kind == HFI_START_BARE)
+    if (hfi_restart_is_bare(kernel))
         hfi_textbuf_format(text, "; they are kept, but none is loaded now");
 }
 
 void
 hfi_death_settled(hf_kernel *kernel, hfi_rollback_outcome outcome) {
-    hfi_textbuf text = kernel->rollback.death;
-    memset(&kernel->rollback.death, 0, sizeof text);
+    hfi_textbuf text = kernel->death->words;
+    memset(&kernel->death->words, 0, sizeof text);
     go_on(kernel, outcome, &text);
-    tell_home_loss(kernel, kernel->rollback.name, &text);
+    tell_home_loss(kernel, kernel->death->name, &text);
     hfi_textbuf_fini(&text);
 }
 
 static void
 bury_home(hf_kernel *kernel, const char *name, const char *epitaph) {
     hfi_textbuf text = {0};
-    int ran = kernel->phase == HFI_PHASE_HOME;
+    int ran = hfi_cell_is_in_main(&kernel->cell);
     if (kernel->leaving) {
-        kernel->home = NULL;
+        hfi_crew_set_main(kernel, NULL);
         kernel->stopping = 1;
-        hfi_execute_fail(kernel, "CellDied", "the notebook ended by exit()");
+        hfi_ends_fail(kernel, "CellDied", "the notebook ended by exit()");
         return;
     }
     hfi_textbuf_format(&text, "the notebook's process %s", epitaph);
@@ -129,11 +164,13 @@ bury_home(hf_kernel *kernel, const char *name, const char *epitaph) {
     hfi_handles_lose_home(kernel);
     forget_home(kernel);
     if (ran)
-        hfi_runs_note(kernel, NULL, "died", NULL); /* the next home hears of it */
+        hfi_tell(
+            kernel,
+            &(hfi_event){.kind = HFI_EVENT_CELL_DIED}); /* the next home hears of it */
     hfi_rollback_outcome outcome = hfi_rollback_wake(kernel);
     if (outcome == HFI_ROLLBACK_WAITS) {
-        kernel->rollback.death = text;
-        snprintf(kernel->rollback.name, sizeof kernel->rollback.name, "%s", name);
+        kernel->death->words = text;
+        snprintf(kernel->death->name, sizeof kernel->death->name, "%s", name);
         return;
     }
     go_on(kernel, outcome, &text);
@@ -147,12 +184,12 @@ static void
 bury_cell(hf_kernel *kernel, int late, int known, const char *name,
           const char *epitaph) {
     hfi_textbuf text = {0};
-    int retries = kernel->execution.retries;
-    int started = kernel->execution.started;
+    int retries = kernel->cell.retries;
+    int started = hfi_cell_has_begun(&kernel->cell);
     hfi_handover_forget_cell(kernel);
     if (!started && known) { /* the next one gets further */
         hfi_textbuf_format(&text, "holdfast: a process for this cell %s\n", epitaph);
-        hfi_publish_stream(kernel, HFI_STDERR, kernel->running->message.header,
+        hfi_publish_stream(kernel, HFI_STDERR, kernel->cell.request->message.header,
                            hfi_textbuf_part(&text));
         hfi_textbuf_fini(&text);
         hfi_handover_start_cell(kernel);
@@ -160,7 +197,7 @@ bury_cell(hf_kernel *kernel, int late, int known, const char *name,
     }
     if (!started && retries < (late ? RETRIES_LATE_MAX : RETRIES_MAX)) {
         hfi_log("the cell's process %s before the cell; another one is tried", epitaph);
-        kernel->execution.retries++;
+        kernel->cell.retries++;
         hfi_handover_start_cell(kernel);
         return;
     }
@@ -171,8 +208,8 @@ bury_cell(hf_kernel *kernel, int late, int known, const char *name,
     hfi_textbuf_format(&text,
                        "; the notebook's variables are as they were before the cell");
     hfi_trace_rescue(kernel, &text);
-    hfi_runs_note(kernel, NULL, "died", NULL);
-    hfi_execute_fail(kernel, name, hfi_textbuf_string(&text));
+    hfi_tell(kernel, &(hfi_event){.kind = HFI_EVENT_CELL_DIED});
+    hfi_ends_fail(kernel, name, hfi_textbuf_string(&text));
     hfi_textbuf_fini(&text);
     hfi_standby_replenish(kernel);
 }
@@ -209,9 +246,8 @@ write_epitaph(const hfi_worker *worker, char *ret_text, size_t size) {
 /* Whether the main worker is at a request, and not still on its way there. */
 static int
 is_at_request(const hf_kernel *kernel) {
-    return kernel->phase == HFI_PHASE_HOME && kernel->running != NULL &&
-           (kernel->execution.started ||
-            strcmp(kernel->running->message.type, "execute_request") != 0);
+    return hfi_cell_is_in_main(&kernel->cell) &&
+           kernel->cell.state != HFI_CELL_STARTING;
 }
 
 /* Why the main worker is no more. */
@@ -231,7 +267,7 @@ static void
 dismiss(hf_kernel *kernel, hfi_worker *worker) {
     if (worker->pid > 0 || worker->exited || worker->role == HFI_SLEEPER ||
         worker->role == HFI_FORKED) {
-        hfi_worker_forget(&kernel->template, worker);
+        hfi_worker_forget(hfi_crew_server(kernel), worker);
     } else { /* also one that was released, whose patience has ended */
         if (worker->owned)
             hfi_worker_release(worker, 0);
@@ -239,36 +275,38 @@ dismiss(hf_kernel *kernel, hfi_worker *worker) {
     }
 }
 
-void
-hfi_death_of(hf_kernel *kernel, hfi_worker *worker) {
+static void
+bury(hf_kernel *kernel, hfi_worker *worker) {
     char epitaph[384];
-    hfi_worker **list = &kernel->template.workers;
+    hfi_worker **list = &hfi_crew_server(kernel)->workers;
     const char *name = *worker->cause != '\0' ? "KeyboardInterrupt" : "CellDied";
     write_epitaph(worker, epitaph, sizeof epitaph);
     int known =
         hfi_quarantine_note(kernel, worker, is_late(worker), epitaph, sizeof epitaph);
-    if (worker == kernel->home)
+    if (worker == hfi_crew_main(kernel))
         hfi_restart_note(kernel, end_of(kernel, worker, known));
     if (worker->owned)
         hfi_worker_drain(worker, hfi_crew_parent(kernel, worker), hfi_clock_ns());
     hfi_stream_flush(&worker->stream);
     reap_store(kernel);
-    if (worker == kernel->home) {
+    if (worker == hfi_crew_main(kernel)) {
         bury_home(kernel, name, epitaph);
-    } else if (worker == kernel->cell) {
+    } else if (worker == hfi_crew_cell(kernel)) {
         bury_cell(kernel, is_late(worker), known, name, epitaph);
-    } else if (worker == kernel->rollback.worker) {
+    } else if (worker == hfi_rollback_worker(kernel)) {
         hfi_log("the rollback %s", epitaph);
-        if (kernel->rollback.state == HFI_ROLLBACK_WAKING)
-            hfi_rollback_end(kernel, 0);
-        else
+        if (hfi_rollback_is_waking(kernel)) {
+            hfi_rollback_end(kernel);
+            hfi_death_settled(kernel, HFI_ROLLBACK_FAILED);
+        } else
             hfi_rollback_drop(kernel);
-    } else if (worker == kernel->assistant) {
+    } else if (worker == hfi_assistant_worker(kernel)) {
         hfi_log("the assistant %s", epitaph);
         hfi_assistant_died(kernel);
     } else if (hfi_standby_remove(kernel, worker)) {
         hfi_log("a standby %s", epitaph);
-        kernel->standby_failures += !worker->ready;
+        if (!worker->ready)
+            hfi_standby_note_failure(kernel, 1);
         hfi_standby_replenish(kernel);
     }
     if (*list != NULL) /* else it is gone with the template */
@@ -276,26 +314,44 @@ hfi_death_of(hf_kernel *kernel, hfi_worker *worker) {
 }
 
 void
+hfi_death_tick(hf_kernel *kernel, long long now_ns) {
+    for (hfi_worker *at = hfi_crew_server(kernel)->workers, *next; at != NULL;
+         at = next) {
+        next = at->next;
+        hfi_stream_tick(&at->stream, now_ns);
+        if (at->deadline_ns > 0 && now_ns >= at->deadline_ns && !at->exited &&
+            !at->ready && !at->silent && hfi_quarantine_spares(kernel, at, now_ns))
+            at->deadline_ns = now_ns + SPARED_NS;
+        if (at->exited || (at->deadline_ns > 0 && now_ns >= at->deadline_ns)) {
+            hfi_worker_kill(at, SIGKILL);
+            bury(kernel, at);
+            next =
+                hfi_crew_server(kernel)->workers; /* the list may be another one now */
+        }
+    }
+}
+
+void
 hfi_death_of_template(hf_kernel *kernel) {
     char epitaph[128];
-    int status = hfi_template_end(&kernel->template, TEMPLATE_WAIT_MS);
+    int status = hfi_template_end(hfi_crew_server(kernel), TEMPLATE_WAIT_MS);
     hfi_program_epitaph(status != -1, status, epitaph, sizeof epitaph);
     hfi_log("the template %s", epitaph);
     hfi_restart_note(kernel, hfi_restart_is_from_outside(status != -1, status)
                                  ? HFI_END_FROM_OUTSIDE
                                  : HFI_END_BY_ITSELF);
-    kernel->home = kernel->cell = NULL;
-    kernel->rollback.worker = NULL;
-    kernel->rollback.state = HFI_ROLLBACK_NONE;
-    kernel->standby_count = 0;
+    hfi_crew_set_main(kernel, NULL);
+    hfi_crew_set_cell(kernel, NULL);
+    hfi_rollback_forget(kernel);
+    hfi_standby_forget(kernel);
     hfi_assistant_died(kernel);
     hfi_handles_drop(kernel);
     forget_home(kernel);
-    kernel->uncommitted = 0;
+    hfi_commits_have_all(kernel);
     hfi_timeline_forget(kernel);
-    hfi_execute_fail(kernel, "CellDied",
-                     "the notebook's processes ended; its variables are those of the "
-                     "last commit");
+    hfi_ends_fail(kernel, "CellDied",
+                  "the notebook's processes ended; its variables are those of the "
+                  "last commit");
     reap_store(kernel);
     hfi_restart_begin(kernel);
 }

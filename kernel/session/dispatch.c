@@ -1,26 +1,26 @@
-/* dispatch.c - messages of clients: what is answered at once, and what is queued.
+/* dispatch.c - messages of clients: read, judged, and queued.
  *
  * shell     queued, all of it, and taken one after the other (queue.c says why), or
  *           the same in a subshell, which the header names (subshell.c)
- * control   answered at once, also while a cell runs: interrupt, shutdown, kernel_info
+ * control   answered at once by execute.c
  * stdin     input_reply, for the worker that waits for one
- *
- * What the frontend knows by itself is answered without a worker: kernel_info, connect,
- * interrupt, shutdown, and what there is of subshells. What the debugger is asked goes
- * to the assistant.
  *
  * A message that is forged, replayed or one of our own, whose header is malformed, or
  * whose type no client may send on its channel, is dropped with a line on stderr. A
  * request of which another part is malformed gets an error for a reply in its turn; no
- * worker sees it.
+ * worker sees it. One thread.
  */
-#include "session/session.h"
+#include "session/dispatch.h"
 
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "session/comms.h"
+#include "session/crew.h"
+#include "session/publish.h"
+#include "session/subshell.h"
 #include "workers/program.h"
 
 #define TURN_MAX 1000 /* messages of one channel before the others have a turn */
@@ -31,12 +31,6 @@ ends_with(const char *text, const char *ending) {
     return size > tail && strcmp(text + size - tail, ending) == 0;
 }
 
-static int
-is_comm(const char *type) {
-    return strcmp(type, "comm_open") == 0 || strcmp(type, "comm_msg") == 0 ||
-           strcmp(type, "comm_close") == 0;
-}
-
 /* What a kernel alone sends is no client's to say: other users of the machine can hear
  * it, and would only have to give it back. */
 static int
@@ -44,14 +38,15 @@ is_clients(const char *type, int channel) {
     if (channel == HFI_STDIN)
         return strcmp(type, "input_reply") == 0;
     return (ends_with(type, "_request") && strcmp(type, "input_request") != 0) ||
-           is_comm(type);
+           hfi_comms_is_one(type);
 }
 
 /* Why it goes no further; NULL where it does. */
 static const char *
 objection(const hf_kernel *kernel, const hfi_message *message, int channel) {
     const char *session = json_string_value(json_object_get(message->head, "session"));
-    if (session != NULL && strncmp(session, kernel->name, HFI_MARK_TEXT) == 0)
+    if (session != NULL &&
+        strncmp(session, hfi_publish_name(kernel), HFI_MARK_TEXT) == 0)
         return "a kernel sent it";
     if (!is_clients(message->type, channel))
         return "it is none that a client sends there";
@@ -76,14 +71,12 @@ accept_consume(hf_kernel *kernel, hfi_message *message, int channel) {
     return request;
 }
 
-/* The next message as a request, or NULL where none waits. */
-static hfi_request *
-receive(hf_kernel *kernel, int channel) {
+hfi_request *
+hfi_dispatch_receive(hf_kernel *kernel, int channel) {
     for (int i = 0; i < TURN_MAX; i++) {
         hfi_message message;
         hf_error error = HF_ERROR_INIT;
-        hf_status status = hfi_channels_receive(kernel->channels, channel,
-                                                kernel->signer, &message, &error);
+        hf_status status = hfi_publish_receive(kernel, channel, &message, &error);
         if (status == HF_AGAIN)
             return NULL;
         if (status == HF_OK) {
@@ -97,120 +90,31 @@ receive(hf_kernel *kernel, int channel) {
     return NULL;
 }
 
-/* ---- answers without a worker --------------------------------------------------- */
-
-static void
-answer_connect(hf_kernel *kernel, const hfi_request *request) {
-    const hfi_connection *at = &kernel->connection;
-    json_t *content = json_pack(
-        "{s:s,s:i,s:i,s:i,s:i,s:i}", "status", "ok", "shell_port", at->port[HFI_SHELL],
-        "iopub_port", at->port[HFI_IOPUB], "stdin_port", at->port[HFI_STDIN],
-        "control_port", at->port[HFI_CONTROL], "hb_port", at->port[HFI_HEARTBEAT]);
-    hfi_reply_json(kernel, request, content);
-    json_decref(content);
-}
-
-static void
-answer_shutdown(hf_kernel *kernel, const hfi_request *request) {
-    int restart = json_is_true(json_object_get(request->message.body, "restart"));
-    json_t *content = json_pack("{s:s,s:b}", "status", "ok", "restart", restart);
-    char *text = content != NULL ? json_dumps(content, JSON_COMPACT) : NULL;
-    if (text != NULL) {
-        hfi_publish(kernel, "shutdown_reply", request->message.header,
-                    hfi_part_text(text));
-        hfi_reply(kernel, request, hfi_part_text(text), hfi_part_text("{}"), NULL, 0);
-    }
-    free(text);
-    json_decref(content);
-    kernel->stopping = 1;
-}
-
-/* Not to be answered would leave its sender waiting. */
-static void
-answer_unknown(hf_kernel *kernel, const hfi_request *request) {
-    char text[128];
-    snprintf(text, sizeof text, "this kernel has no answer to a %.60s",
-             request->message.type);
-    hfi_reply_error(kernel, request, 1, "NotSupported", text);
-}
-
-void
-hfi_dispatch_answer(hf_kernel *kernel, const hfi_request *request) {
-    const char *type = request->message.type;
-    if (strcmp(type, "kernel_info_request") == 0)
-        hfi_reply_json(kernel, request, kernel->info);
-    else if (strcmp(type, "connect_request") == 0)
-        answer_connect(kernel, request);
-    else if (strcmp(type, "shutdown_request") == 0)
-        answer_shutdown(kernel, request);
-    else if (strcmp(type, "interrupt_request") == 0) {
-        hfi_execute_interrupt(kernel);
-        hfi_reply(kernel, request, hfi_part_text("{\"status\":\"ok\"}"),
-                  hfi_part_text("{}"), NULL, 0);
-    } else if (!hfi_subshell_answer(kernel, request)) {
-        answer_unknown(kernel, request);
-    }
-}
-
 /* ---- channels ------------------------------------------------------------------- */
-
-/* A comm of a cell that runs: its worker gets the message now, since it is gone later.
- */
-static int
-forward_comm(hf_kernel *kernel, hfi_request *request) {
-    const char *id =
-        json_string_value(json_object_get(request->message.body, "comm_id"));
-    if (kernel->phase != HFI_PHASE_CELL || kernel->cell == NULL || id == NULL ||
-        !is_comm(request->message.type) ||
-        json_object_get(kernel->cell_comms, id) == NULL)
-        return 0;
-    hfi_publish_status(kernel, request->message.header, "busy");
-    hfi_queue_push(&kernel->forwarded, request);
-    hfi_request_send(kernel, kernel->cell, request);
-    return 1;
-}
 
 void
 hfi_dispatch_shell(hf_kernel *kernel) {
     hfi_request *request;
-    while ((request = receive(kernel, HFI_SHELL)) != NULL) {
-        hfi_rest_end(kernel);
-        if (!forward_comm(kernel, request) && !hfi_subshell_take(kernel, request))
+    while ((request = hfi_dispatch_receive(kernel, HFI_SHELL)) != NULL) {
+        hfi_tell(kernel, &(hfi_event){.kind = HFI_EVENT_REQUEST_CAME});
+        if (!hfi_comms_forward(kernel, request) && !hfi_subshell_take(kernel, request))
             hfi_queue_push(&kernel->queue, request);
-    }
-}
-
-void
-hfi_dispatch_control(hf_kernel *kernel) {
-    hfi_request *request;
-    while ((request = receive(kernel, HFI_CONTROL)) != NULL) {
-        const hfi_message *message = &request->message;
-        hfi_publish_status(kernel, message->header, "busy");
-        if (message->fault[0] != '\0') {
-            hfi_reply_error(kernel, request, 1, "ProtocolError", message->fault);
-        } else if (strcmp(message->type, "debug_request") == 0) {
-            hfi_assistant_debug(kernel, request);
-            continue;
-        } else {
-            hfi_dispatch_answer(kernel, request);
-        }
-        hfi_publish_status(kernel, request->message.header, "idle");
-        hfi_request_close(request);
     }
 }
 
 static void
 pass_input(hf_kernel *kernel, const hfi_request *reply) {
     json_t *value = json_object_get(reply->message.body, "value");
-    hfi_worker *worker = kernel->phase == HFI_PHASE_CELL ? kernel->cell : kernel->home;
+    hfi_worker *worker = hfi_cell_is_in_worker(&kernel->cell) ? hfi_crew_cell(kernel)
+                                                              : hfi_crew_main(kernel);
     hfi_frame frame;
     hf_error error = HF_ERROR_INIT;
     if (strcmp(reply->message.type, "input_reply") != 0 || !json_is_string(value) ||
-        !kernel->execution.input_wanted || worker == NULL) {
+        !kernel->cell.input_wanted || worker == NULL) {
         hfi_log("stdin: nobody waits for a %s", reply->message.type);
         return;
     }
-    kernel->execution.input_wanted = 0;
+    kernel->cell.input_wanted = 0;
     hfi_frame_init(&frame, "input_reply", 1);
     hfi_frame_add_text(
         &frame, "value",
@@ -222,9 +126,15 @@ pass_input(hf_kernel *kernel, const hfi_request *reply) {
 void
 hfi_dispatch_stdin(hf_kernel *kernel) {
     hfi_request *reply;
-    while ((reply = receive(kernel, HFI_STDIN)) != NULL) {
+    while ((reply = hfi_dispatch_receive(kernel, HFI_STDIN)) != NULL) {
         if (!hfi_subshell_input(kernel, reply))
             pass_input(kernel, reply);
         hfi_request_close(reply);
     }
+}
+
+void
+hfi_dispatch_hear(hf_kernel *kernel, const hfi_event *event) {
+    if (event->kind == HFI_EVENT_CELL_STOPS_QUEUE)
+        hfi_dispatch_shell(kernel);
 }

@@ -22,12 +22,13 @@
  * nothing and which is ignored by default, makes such a call return. Repeating SIGINT
  * was rejected: a handler of the user's would see each. One thread.
  */
-#include "session/session.h"
+#include "session/escalate.h"
 
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "session/crew.h"
 #include "workers/program.h"
 
 #define GRACE_SECONDS  5
@@ -35,6 +36,23 @@
 #define TERM_NS        1000000000LL
 #define FIRST_NUDGE_NS 100000000LL
 #define TAKEN_MAX      2
+
+struct hfi_escalate {
+    long long grace_ns; /* from an interrupt to the worker's end; negative: for ever */
+};
+
+hf_status
+hfi_escalate_create(hf_kernel *kernel, hf_error *reterr) {
+    kernel->escalate = calloc(1, sizeof *kernel->escalate);
+    return kernel->escalate != NULL ? HF_OK
+                                    : hf_error_set(reterr, HF_E_NOMEM, "no memory");
+}
+
+void
+hfi_escalate_close(hf_kernel *kernel) {
+    free(kernel->escalate);
+    kernel->escalate = NULL;
+}
 
 hf_status
 hfi_escalate_configure(hf_kernel *kernel, long seconds, hf_error *reterr) {
@@ -47,35 +65,28 @@ hfi_escalate_configure(hf_kernel *kernel, long seconds, hf_error *reterr) {
         return hf_error_set(reterr, HF_E_INVALID,
                             "an interrupt's grace of %ld seconds is more than a day",
                             seconds);
-    kernel->grace_ns = (seconds == 0 ? GRACE_SECONDS : seconds) * 1000000000LL;
+    kernel->escalate->grace_ns =
+        (seconds == 0 ? GRACE_SECONDS : seconds) * 1000000000LL;
     return HF_OK;
-}
-
-static hfi_worker *
-interrupted_worker(const hf_kernel *kernel) {
-    if (kernel->running == NULL)
-        return NULL;
-    if (kernel->phase == HFI_PHASE_HOME)
-        return kernel->home;
-    return kernel->phase == HFI_PHASE_CELL ? kernel->cell : NULL;
 }
 
 void
 hfi_escalate_begin(hf_kernel *kernel, long long now_ns) {
-    hfi_escalation *escalation = &kernel->execution.escalation;
-    if (kernel->grace_ns < 0 || escalation->due_ns != 0)
+    hfi_escalation *escalation = &kernel->cell.escalation;
+    if (kernel->escalate->grace_ns < 0 || escalation->due_ns != 0)
         return;
-    long long patience =
-        kernel->execution.started ? kernel->grace_ns : hfi_crew_ready_ns();
+    long long patience = hfi_cell_has_begun(&kernel->cell) ? kernel->escalate->grace_ns
+                                                           : hfi_crew_ready_ns();
     escalation->due_ns = now_ns + patience;
     escalation->nudge_ns = now_ns + FIRST_NUDGE_NS;
     escalation->pause_ns = FIRST_NUDGE_NS;
 }
 
 void
-hfi_escalate_taken(hf_kernel *kernel, const hfi_worker *worker, long long id) {
-    hfi_escalation *escalation = &kernel->execution.escalation;
-    if (worker != interrupted_worker(kernel) || kernel->running->id != id)
+hfi_escalate_taken(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
+    hfi_escalation *escalation = &kernel->cell.escalation;
+    if (worker != hfi_crew_at_work(kernel) ||
+        kernel->cell.request->id != hfi_map_integer(map, "id", 0))
         return;
     escalation->nudge_ns = 0;
     if (escalation->signal == 0 && escalation->taken++ < TAKEN_MAX)
@@ -87,14 +98,15 @@ static void
 name_cause(const hf_kernel *kernel, hfi_worker *worker) {
     snprintf(worker->cause, sizeof worker->cause,
              "was ended, since the cell went on for %lld seconds after its interrupt",
-             kernel->execution.started ? kernel->grace_ns / 1000000000LL
-                                       : hfi_crew_ready_ns() / 1000000000LL);
+             hfi_cell_has_begun(&kernel->cell)
+                 ? kernel->escalate->grace_ns / 1000000000LL
+                 : hfi_crew_ready_ns() / 1000000000LL);
 }
 
 void
 hfi_escalate_tick(hf_kernel *kernel, long long now_ns) {
-    hfi_escalation *escalation = &kernel->execution.escalation;
-    hfi_worker *worker = interrupted_worker(kernel);
+    hfi_escalation *escalation = &kernel->cell.escalation;
+    hfi_worker *worker = hfi_crew_at_work(kernel);
     if (worker == NULL || escalation->due_ns == 0)
         return;
     if (now_ns >= escalation->due_ns) {
@@ -112,8 +124,8 @@ hfi_escalate_tick(hf_kernel *kernel, long long now_ns) {
 
 long long
 hfi_escalate_deadline_ns(const hf_kernel *kernel) {
-    const hfi_escalation *escalation = &kernel->execution.escalation;
-    if (interrupted_worker(kernel) == NULL || escalation->due_ns == 0)
+    const hfi_escalation *escalation = &kernel->cell.escalation;
+    if (hfi_crew_at_work(kernel) == NULL || escalation->due_ns == 0)
         return -1;
     if (escalation->nudge_ns != 0 && escalation->nudge_ns < escalation->due_ns)
         return escalation->nudge_ns;

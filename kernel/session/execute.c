@@ -1,17 +1,19 @@
-/* execute.c - one request after the other, and the life of a cell.
+/* execute.c - one request after the other: where each begins, and interrupts.
  *
- *   plain           home runs it -> reply
- *   instrumented    home commits -> publish -> a cell worker maps the generation and
- * runs
- *                   -> publish what it prepared -> reply -> the home adopts
- *                   or, where the home answers that it is to run there (road.c):
- *                   the home runs it -> reply
- *   answer          a command of the frontend itself: nothing runs
+ *   a plain cell          the main worker runs it
+ *   a recorded or         the main worker commits, and says where it runs (commits.c,
+ *   isolated cell         handover.c)
+ *   a step back           the main worker commits, then timeline.c
+ *   a command             the frontend answers; nothing runs
+ *   any other request     the main worker answers it, or the frontend does
  *
- * `running` is the request that was taken from the queue, `phase` says who has it, and
- * every way out goes through hfi_execute_finish. A generation is published before the
- * reply is sent: who has the reply can rely on the state. Where a cell fails or dies
- * before that, nothing was published.
+ * Its states and the ways between them are in cell.h; what a worker says of it is read
+ * in replies.c; every way out goes through ends.c. While `commit_id` is set the main
+ * worker works for us, and the queue waits.
+ *
+ * What the frontend knows by itself is answered without a worker, on the control
+ * channel at once, also while a cell runs: kernel_info, connect, interrupt, shutdown,
+ * and what there is of subshells. What the debugger is asked goes to the assistant.
  *
  * The worker says when it has started a cell, with SIGINT in its hands. An interrupt
  * that comes before is kept until then, so that none is lost; in the cell worker it
@@ -21,11 +23,10 @@
  * An interrupt names no cell. One that comes too late hits the next cell if that one is
  * there already: where a client sends both within a millisecond of the end of the cell
  * that it meant. The protocol has nothing to tell them apart; a pause in which
- * interrupts are dropped was rejected, since those that are meant would be lost.
- *
- * While `commit_id` is set the home works for us, and the queue waits. One thread.
+ * interrupts are dropped was rejected, since those that are meant would be lost. One
+ * thread.
  */
-#include "session/session.h"
+#include "session/execute.h"
 
 #include <ctype.h>
 #include <signal.h>
@@ -33,66 +34,21 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "session/assistant.h"
+#include "session/commits.h"
+#include "session/crew.h"
+#include "session/dispatch.h"
+#include "session/ends.h"
+#include "session/escalate.h"
+#include "session/handover.h"
+#include "session/publish.h"
+#include "session/request.h"
+#include "session/restart.h"
+#include "session/rollback.h"
+#include "session/subshell.h"
+#include "session/takeup.h"
+#include "session/timeline.h"
 #include "workers/program.h"
-
-/* ---- ends ----------------------------------------------------------------------- */
-
-void
-hfi_execute_abort(hf_kernel *kernel, hfi_queue *queue) {
-    hfi_request *request;
-    while ((request = hfi_queue_pop_type(queue, "execute_request")) != NULL) {
-        hfi_publish_status(kernel, request->message.header, "busy");
-        hfi_reply(kernel, request, hfi_part_text("{\"status\":\"aborted\"}"),
-                  hfi_part_text("{\"status\":\"aborted\"}"), NULL, 0);
-        hfi_publish_status(kernel, request->message.header, "idle");
-        hfi_request_close(request);
-    }
-}
-
-void
-hfi_execute_finish(hf_kernel *kernel, int error) {
-    hfi_request *request = kernel->running;
-    int executed = strcmp(request->message.type, "execute_request") == 0;
-    int stop = executed && error && kernel->execution.stop_on_error;
-    if (executed && !kernel->execution.reporting) {
-        hfi_observe_finished(kernel, error);
-        if (kernel->phase == HFI_PHASE_HOME)
-            hfi_rollback_ran(kernel,
-                             kernel->execution.ended_ns - kernel->execution.started_ns);
-    }
-    hfi_progress_end(kernel);
-    if (executed && hfi_perfreport_begin(kernel, error))
-        return;
-    kernel->running = NULL;
-    kernel->phase = HFI_PHASE_NONE;
-    if (stop) /* what was sent by now is dropped too, but nothing that answers the idle
-               */
-        hfi_dispatch_shell(kernel);
-    hfi_publish_status(kernel, request->message.header, "idle");
-    if (executed) {
-        hfi_timeline_end(kernel);
-        hfi_verdict_fini(&kernel->execution.verdict);
-        hfi_textbuf_fini(&kernel->execution.road_reason);
-        hfi_trace_forget(kernel);
-        hfi_textbuf_clear(&kernel->last_parent);
-        hfi_textbuf_append(&kernel->last_parent, request->message.header.data,
-                           request->message.header.size);
-        kernel->idle_ns = hfi_clock_ns();
-        if (stop)
-            hfi_execute_abort(kernel, &kernel->queue);
-    }
-    hfi_request_close(request);
-}
-
-void
-hfi_execute_fail(hf_kernel *kernel, const char *name, const char *value) {
-    if (kernel->running == NULL || hfi_perfreport_end(kernel))
-        return;
-    hfi_progress_end(kernel);
-    kernel->execution.fate = name;
-    hfi_reply_error(kernel, kernel->running, kernel->execution.silent, name, value);
-    hfi_execute_finish(kernel, 1);
-}
 
 /* The cell ends well without anything having run. */
 static void
@@ -102,11 +58,11 @@ finish_answer(hf_kernel *kernel) {
                        "{\"status\":\"ok\",\"execution_count\":%lld,\"payload\":[],"
                        "\"user_expressions\":{}}",
                        kernel->count);
-    hfi_reply(kernel, kernel->running, hfi_textbuf_part(&content),
+    hfi_reply(kernel, kernel->cell.request, hfi_textbuf_part(&content),
               hfi_part_text("{\"status\":\"ok\",\"holdfast\":{\"road\":\"answer\"}}"),
               NULL, 0);
     hfi_textbuf_fini(&content);
-    hfi_execute_finish(kernel, 0);
+    hfi_ends_finish(kernel, 0);
 }
 
 /* ---- begin ---------------------------------------------------------------------- */
@@ -122,7 +78,7 @@ is_blank(json_t *code) {
 
 static void
 publish_verdict(hf_kernel *kernel, const hfi_verdict *verdict) {
-    hfi_part parent = kernel->running->message.header;
+    hfi_part parent = kernel->cell.request->message.header;
     size_t count = 0;
     if (verdict->out != NULL)
         hfi_publish_stream(kernel, HFI_STDOUT, parent, hfi_part_text(verdict->out));
@@ -152,9 +108,9 @@ publish_verdict(hf_kernel *kernel, const hfi_verdict *verdict) {
 /* What the user's commands make of the cell. */
 static hf_status
 judge(hf_kernel *kernel, json_t *code, hf_error *reterr) {
-    hfi_verdict *verdict = &kernel->execution.verdict;
+    hfi_verdict *verdict = &kernel->cell.verdict;
     char directory[4096];
-    if (kernel->execution.silent) {
+    if (kernel->cell.silent) {
         verdict->kind = HFI_RUN_PLAIN;
         return HF_OK;
     }
@@ -166,11 +122,9 @@ judge(hf_kernel *kernel, json_t *code, hf_error *reterr) {
 
 static void
 read_options(hf_kernel *kernel, json_t *body) {
-    hfi_execution *execution = &kernel->execution;
+    hfi_cell *execution = &kernel->cell;
     json_t *history = json_object_get(body, "store_history");
     json_t *stop = json_object_get(body, "stop_on_error");
-    memset(execution, 0, sizeof *execution);
-    execution->begin_ns = hfi_clock_ns();
     execution->silent = json_is_true(json_object_get(body, "silent"));
     execution->store_history = !execution->silent && !json_is_false(history);
     execution->stop_on_error = !json_is_false(stop);
@@ -181,48 +135,43 @@ read_options(hf_kernel *kernel, json_t *body) {
 /* What clients see of a request before anything of its worker's. */
 static void
 announce(hf_kernel *kernel) {
-    const hfi_request *request = kernel->running;
+    const hfi_request *request = kernel->cell.request;
     hfi_part header = request->message.header;
     if (!request->begun)
         hfi_publish_status(kernel, header, "busy");
-    if (strcmp(request->message.type, "execute_request") == 0 &&
-        !kernel->execution.silent) {
+    if (strcmp(request->message.type, "execute_request") == 0 && !kernel->cell.silent) {
         hfi_publish_input(kernel, header,
                           json_object_get(request->message.body, "code"),
-                          kernel->execution.number);
+                          kernel->cell.number);
         hfi_takeup_tell(kernel, header);
     }
 }
 
-static int
-is_executing(const hf_kernel *kernel) {
-    return kernel->running != NULL &&
-           strcmp(kernel->running->message.type, "execute_request") == 0;
-}
-
 static void
 send_home(hf_kernel *kernel) {
-    kernel->phase = HFI_PHASE_HOME;
-    if (is_executing(kernel) && hfi_rollback_is_due(kernel))
+    int executes = hfi_cell_is_execution(&kernel->cell);
+    kernel->cell.plan = HFI_PLAN_PLAIN;
+    hfi_cell_move(&kernel->cell, executes ? HFI_CELL_STARTING : HFI_CELL_ANSWERING);
+    if (executes && hfi_rollback_is_due(kernel))
         hfi_rollback_make(kernel);
-    kernel->execution.sent_ns = hfi_clock_ns();
-    hfi_request_send(kernel, kernel->home, kernel->running);
+    kernel->cell.sent_ns = hfi_clock_ns();
+    hfi_request_send(kernel, hfi_crew_main(kernel), kernel->cell.request);
 }
 
 /* Whether all of it is the home's: which may then begin while we announce it, since
  * what it sends is read afterwards. */
 static int
 is_homes(hf_kernel *kernel) {
-    const hfi_verdict *verdict = &kernel->execution.verdict;
-    return kernel->home != NULL && verdict->kind == HFI_RUN_PLAIN &&
+    const hfi_verdict *verdict = &kernel->cell.verdict;
+    return hfi_crew_main(kernel) != NULL && verdict->kind == HFI_RUN_PLAIN &&
            verdict->travel.kind == HFI_TRAVEL_NONE && verdict->out == NULL &&
            verdict->err == NULL && verdict->note == NULL &&
-           verdict->environment == NULL && !hfi_timeline_wants_commit(kernel);
+           verdict->environment == NULL && !hfi_cell_goes_back(&kernel->cell);
 }
 
 static void
 run_verdict(hf_kernel *kernel) {
-    hfi_execution *execution = &kernel->execution;
+    hfi_cell *execution = &kernel->cell;
     if (is_homes(kernel)) {
         send_home(kernel);
         announce(kernel);
@@ -234,47 +183,47 @@ run_verdict(hf_kernel *kernel) {
         finish_answer(kernel);
         return;
     }
-    if (kernel->home == NULL) {
-        hfi_execute_fail(kernel, "CellDied", "the notebook's process is not running");
+    if (hfi_crew_main(kernel) == NULL) {
+        hfi_ends_fail(kernel, "CellDied", "the notebook's process is not running");
         return;
     }
     if (execution->verdict.kind == HFI_RUN_PLAIN &&
         execution->verdict.travel.kind != HFI_TRAVEL_NONE &&
-        !hfi_timeline_wants_commit(kernel)) {
+        !hfi_cell_goes_back(&kernel->cell)) {
         hfi_timeline_begin(kernel);
     } else if (execution->verdict.kind == HFI_RUN_PLAIN &&
-               !hfi_timeline_wants_commit(kernel)) {
+               !hfi_cell_goes_back(&kernel->cell)) {
         send_home(kernel);
     } else {
-        kernel->phase = HFI_PHASE_COMMIT;
-        hfi_handover_ask_commit(kernel, hfi_clock_ns());
+        hfi_cell_move(&kernel->cell, HFI_CELL_COMMITTING);
+        hfi_commits_ask(kernel, hfi_clock_ns());
     }
 }
 
 static void
 fail_at_once(hf_kernel *kernel, const char *name, const char *value) {
     announce(kernel);
-    hfi_execute_fail(kernel, name, value);
+    hfi_ends_fail(kernel, name, value);
 }
 
 /* Nothing was run that others should see, nor that should keep them from running. */
 static void
 refuse(hf_kernel *kernel, const char *why) {
-    kernel->execution.silent = 1;
-    kernel->execution.stop_on_error = 0;
+    kernel->cell.silent = 1;
+    kernel->cell.stop_on_error = 0;
     fail_at_once(kernel, "ProtocolError", why);
 }
 
 static void
 begin_execute(hf_kernel *kernel) {
-    json_t *body = kernel->running->message.body;
+    json_t *body = kernel->cell.request->message.body;
     json_t *code = json_object_get(body, "code");
     hf_error error = HF_ERROR_INIT;
     int interrupted = kernel->interrupt_next;
     kernel->interrupt_next = 0;
     read_options(kernel, body);
-    if (kernel->running->message.fault[0] != '\0') {
-        refuse(kernel, kernel->running->message.fault);
+    if (kernel->cell.request->message.fault[0] != '\0') {
+        refuse(kernel, kernel->cell.request->message.fault);
         return;
     }
     if (!json_is_string(code)) {
@@ -282,13 +231,12 @@ begin_execute(hf_kernel *kernel) {
         return;
     }
     hf_status status = judge(kernel, code, &error);
-    if (kernel->execution.store_history && !is_blank(code))
+    if (kernel->cell.store_history && !is_blank(code))
         kernel->count++;
-    if (!kernel->execution.silent)
-        hfi_cellnames_add(
-            &kernel->cellnames,
-            hfi_part_of(json_string_value(code), json_string_length(code)),
-            kernel->execution.number);
+    if (!kernel->cell.silent)
+        hfi_crew_note_code(
+            kernel, hfi_part_of(json_string_value(code), json_string_length(code)),
+            kernel->cell.number);
     if (status != HF_OK)
         fail_at_once(kernel, "HoldfastError", error.message);
     else if (interrupted)
@@ -297,209 +245,166 @@ begin_execute(hf_kernel *kernel) {
         run_verdict(kernel);
 }
 
-int
-hfi_execute_is_for_worker(const char *type) {
-    static const char *const types[] = {
-        "complete_request", "inspect_request",   "is_complete_request",
-        "history_request",  "comm_info_request", "comm_open",
-        "comm_msg",         "comm_close",        "debug_request"};
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-        if (strcmp(type, types[i]) == 0)
-            return 1;
-    return 0;
-}
-
-static void
-begin(hf_kernel *kernel) {
-    const char *type = kernel->running->message.type;
-    const char *fault = kernel->running->message.fault;
-    if (strcmp(type, "execute_request") == 0) {
-        begin_execute(kernel);
-    } else if (fault[0] != '\0') {
-        fail_at_once(kernel, "ProtocolError", fault);
-    } else if (hfi_execute_is_for_worker(type) && kernel->home == NULL) {
-        fail_at_once(kernel, "NotRunning", "the notebook's process is not running");
-    } else if (hfi_execute_is_for_worker(type)) {
-        send_home(kernel);
-        announce(kernel);
-    } else {
-        announce(kernel);
-        hfi_dispatch_answer(kernel, kernel->running);
-        hfi_execute_finish(kernel, 0);
-    }
-}
-
-void
-hfi_execute_next(hf_kernel *kernel) {
-    while (kernel->running == NULL && kernel->commit_id == 0 && !kernel->stopping &&
-           kernel->rollback.state != HFI_ROLLBACK_WAKING &&
-           !hfi_restart_is_due(kernel)) {
-        kernel->running = hfi_queue_pop(&kernel->queue);
-        if (kernel->running == NULL)
-            return;
-        begin(kernel);
-    }
-}
-
 /* ---- interrupts ----------------------------------------------------------------- */
 
-/* The cell is the worker's, or will be when it has come so far. */
+/* The cell is the worker's, or will be when it has come so far. A main worker that is
+ * dead, and whose rollback hasn't said yet what becomes of it, hears nothing. */
 static void
 interrupt_worker(hf_kernel *kernel) {
-    if (kernel->execution.started)
-        hfi_worker_kill(kernel->phase == HFI_PHASE_HOME ? kernel->home : kernel->cell,
-                        SIGINT);
+    hfi_worker *worker = hfi_crew_at_work(kernel);
+    if (worker == NULL)
+        return;
+    if (hfi_cell_has_begun(&kernel->cell))
+        hfi_worker_kill(worker, SIGINT);
     else
-        kernel->execution.interrupted = 1;
+        kernel->cell.escalation.waits = 1;
     hfi_escalate_begin(kernel, hfi_clock_ns());
 }
 
 void
 hfi_execute_interrupt(hf_kernel *kernel) {
-    hfi_execution *execution = &kernel->execution;
+    hfi_cell *cell = &kernel->cell;
     hfi_dispatch_shell(kernel); /* the cell that is meant may not have been read yet */
     hfi_execute_next(kernel);
     hfi_subshell_interrupt(kernel);
-    execution->input_wanted = 0;
-    if (kernel->running == NULL) /* the home commits, and a client sees a cell run */
+    cell->input_wanted = 0;
+    switch (cell->state) {
+    case HFI_CELL_IDLE: /* the home commits, and a client sees a cell run */
         kernel->interrupt_next = kernel->queue.first != NULL;
-    else if (!is_executing(kernel) || kernel->phase == HFI_PHASE_NONE ||
-             execution->reporting)
-        return;
-    else if (kernel->phase == HFI_PHASE_COMMIT)
-        hfi_execute_fail(kernel, "KeyboardInterrupt", "");
-    else if (!execution->started && kernel->phase == HFI_PHASE_CELL)
+        break;
+    case HFI_CELL_COMMITTING:
+    case HFI_CELL_SETTLING:
+        hfi_ends_fail(kernel, "KeyboardInterrupt", "");
+        break;
+    case HFI_CELL_FORKING:
         hfi_handover_cancel(kernel);
-    else
+        break;
+    case HFI_CELL_STARTING:
+        if (hfi_cell_is_in_worker(cell))
+            hfi_handover_cancel(kernel);
+        else
+            interrupt_worker(kernel);
+        break;
+    case HFI_CELL_RUNNING:
+    case HFI_CELL_COLLECTING:
         interrupt_worker(kernel);
-}
-
-void
-hfi_execute_started(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
-    if (!is_executing(kernel) || kernel->running->id != hfi_map_integer(map, "id", 0) ||
-        (worker != kernel->home && worker != kernel->cell))
-        return;
-    hfi_progress_end(kernel);
-    kernel->execution.started = 1;
-    kernel->execution.started_ns = hfi_clock_ns();
-    hfi_observe_started(kernel, worker, map);
-    hfi_trace_note(kernel, map);
-    if (kernel->execution.interrupted) {
-        hfi_worker_kill(worker, SIGINT);
-        kernel->execution.escalation.due_ns = 0; /* the cell has its grace from here */
-        hfi_escalate_begin(kernel, hfi_clock_ns());
+        break;
+    default: /* no cell, or one that is over */
+        break;
     }
-    kernel->execution.interrupted = 0;
 }
 
-void
-hfi_execute_ended(hf_kernel *kernel, const msgpack_object *map) {
-    if (is_executing(kernel) && kernel->running->id == hfi_map_integer(map, "id", 0))
-        kernel->execution.ended_ns = hfi_clock_ns();
-    hfi_observe_told(kernel, map);
-}
+/* ---- answers without a worker --------------------------------------------------- */
 
-/* ---- replies -------------------------------------------------------------------- */
-
-int
-hfi_execute_is_error(hfi_part content) {
-    json_t *body = json_loadb(content.data, content.size, JSON_ALLOW_NUL, NULL);
-    const char *status = json_string_value(json_object_get(body, "status"));
-    int error = status != NULL && strcmp(status, "error") == 0;
-    json_decref(body);
-    return error;
-}
-
-/* Buffers of a reply, at most 64. */
-static size_t
-reply_buffers(const msgpack_object *reply, hfi_part ret_buffers[64]) {
-    const msgpack_object *list = hfi_map_get(reply, "buffers");
-    size_t count = 0;
-    if (list == NULL || list->type != MSGPACK_OBJECT_ARRAY)
-        return 0;
-    for (; count < list->via.array.size && count < 64; count++)
-        ret_buffers[count] = hfi_object_part(&list->via.array.ptr[count]);
-    return count;
-}
-
-void
-hfi_execute_send_reply(hf_kernel *kernel, const hfi_request *request,
-                       const msgpack_object *reply, hfi_part metadata) {
-    hfi_part buffers[64];
-    size_t count = reply_buffers(reply, buffers);
-    hfi_part content = hfi_map_part(reply, "content");
-    if (content.size > 0)
-        hfi_reply(kernel, request, content, metadata, buffers, count);
-}
-
-/* Whether the cell called exit(): then the home is about to leave, and the kernel with
- * it, as in ipykernel. */
-static int
-asks_exit(hfi_part content) {
-    json_t *body = json_loadb(content.data, content.size, JSON_ALLOW_NUL, NULL);
-    json_t *item;
-    size_t i;
-    int asks = 0;
-    json_array_foreach(json_object_get(body, "payload"), i, item) {
-        const char *source = json_string_value(json_object_get(item, "source"));
-        asks |= source != NULL && strcmp(source, "ask_exit") == 0 &&
-                !json_is_true(json_object_get(item, "keepkernel"));
-    }
-    json_decref(body);
-    return asks;
+static void
+answer_connect(hf_kernel *kernel, const hfi_request *request) {
+    const hfi_connection *at = &kernel->connection;
+    json_t *content = json_pack(
+        "{s:s,s:i,s:i,s:i,s:i,s:i}", "status", "ok", "shell_port", at->port[HFI_SHELL],
+        "iopub_port", at->port[HFI_IOPUB], "stdin_port", at->port[HFI_STDIN],
+        "control_port", at->port[HFI_CONTROL], "hb_port", at->port[HFI_HEARTBEAT]);
+    hfi_reply_json(kernel, request, content);
+    json_decref(content);
 }
 
 static void
-home_replied(hf_kernel *kernel, const msgpack_object *reply) {
-    hfi_request *request = kernel->running;
-    if (hfi_perfreport_end(kernel))
-        return;
-    if (strcmp(request->message.type, "execute_request") != 0) {
-        hfi_execute_send_reply(kernel, request, reply, hfi_map_part(reply, "metadata"));
-        hfi_execute_finish(kernel, 0);
-        return;
+answer_shutdown(hf_kernel *kernel, const hfi_request *request) {
+    int restart = json_is_true(json_object_get(request->message.body, "restart"));
+    json_t *content = json_pack("{s:s,s:b}", "status", "ok", "restart", restart);
+    char *text = content != NULL ? json_dumps(content, JSON_COMPACT) : NULL;
+    if (text != NULL) {
+        hfi_publish(kernel, "shutdown_reply", request->message.header,
+                    hfi_part_text(text));
+        hfi_reply(kernel, request, hfi_part_text(text), hfi_part_text("{}"), NULL, 0);
     }
-    if (kernel->execution.at_home) {
-        hfi_road_replied(kernel, reply);
-        return;
-    }
-    hfi_textbuf metadata = {0};
-    int error = hfi_execute_is_error(hfi_map_part(reply, "content"));
-    if (!hfi_timeline_replied(kernel, reply))
-        return;
-    hfi_request_cost(kernel, reply, "plain", &metadata);
-    hfi_execute_send_reply(kernel, request, reply, hfi_textbuf_part(&metadata));
-    hfi_textbuf_fini(&metadata);
-    if (kernel->execution.verdict.travel.kind == HFI_TRAVEL_NONE)
-        kernel->uncommitted++;
-    hfi_timeline_note(kernel);
-    kernel->leaving |= asks_exit(hfi_map_part(reply, "content"));
-    hfi_execute_finish(kernel, error);
+    free(text);
+    json_decref(content);
+    kernel->stopping = 1;
+}
+
+/* Not to be answered would leave its sender waiting. */
+static void
+answer_unknown(hf_kernel *kernel, const hfi_request *request) {
+    char text[128];
+    snprintf(text, sizeof text, "this kernel has no answer to a %.60s",
+             request->message.type);
+    hfi_reply_error(kernel, request, 1, "NotSupported", text);
 }
 
 void
-hfi_execute_replied(hf_kernel *kernel, hfi_worker *worker,
-                    const msgpack_object *reply) {
-    long long id = hfi_map_integer(reply, "id", 0);
-    if (worker == kernel->home)
-        hfi_restart_answered(kernel);
-    if (worker == kernel->assistant) {
-        hfi_assistant_replied(kernel, reply);
-    } else if (hfi_rollback_replied(kernel, worker, reply)) {
-        return;
-    } else if (worker == kernel->home && id == kernel->commit_id && id != 0) {
-        hfi_handover_committed(kernel, reply);
-    } else if (kernel->running != NULL && kernel->running->id == id &&
-               kernel->phase == HFI_PHASE_HOME && worker == kernel->home) {
-        home_replied(kernel, reply);
-    } else if (kernel->running != NULL && kernel->running->id == id &&
-               kernel->phase == HFI_PHASE_CELL && worker == kernel->cell) {
-        hfi_handover_replied(kernel, reply);
-    } else if (worker != kernel->home || !hfi_subshell_replied(kernel, reply)) {
-        hfi_request *request = hfi_queue_pop_id(&kernel->forwarded, id);
-        if (request == NULL) {
-            hfi_log("a reply that nobody waits for");
+hfi_execute_answer(hf_kernel *kernel, const hfi_request *request) {
+    const char *type = request->message.type;
+    if (strcmp(type, "kernel_info_request") == 0)
+        hfi_reply_json(kernel, request, kernel->info);
+    else if (strcmp(type, "connect_request") == 0)
+        answer_connect(kernel, request);
+    else if (strcmp(type, "shutdown_request") == 0)
+        answer_shutdown(kernel, request);
+    else if (strcmp(type, "interrupt_request") == 0) {
+        hfi_execute_interrupt(kernel);
+        hfi_reply(kernel, request, hfi_part_text("{\"status\":\"ok\"}"),
+                  hfi_part_text("{}"), NULL, 0);
+    } else if (!hfi_subshell_answer(kernel, request)) {
+        answer_unknown(kernel, request);
+    }
+}
+
+/* ---- one after the other -------------------------------------------------------- */
+
+static void
+begin(hf_kernel *kernel) {
+    const char *type = kernel->cell.request->message.type;
+    const char *fault = kernel->cell.request->message.fault;
+    if (strcmp(type, "execute_request") == 0) {
+        begin_execute(kernel);
+    } else if (fault[0] != '\0') {
+        fail_at_once(kernel, "ProtocolError", fault);
+    } else if (hfi_request_is_for_worker(type) && hfi_crew_main(kernel) == NULL) {
+        fail_at_once(kernel, "NotRunning", "the notebook's process is not running");
+    } else if (hfi_request_is_for_worker(type)) {
+        send_home(kernel);
+        announce(kernel);
+    } else {
+        announce(kernel);
+        hfi_execute_answer(kernel, kernel->cell.request);
+        hfi_ends_finish(kernel, 0);
+    }
+}
+
+static void
+take(hf_kernel *kernel, hfi_request *request) {
+    hfi_cell *cell = &kernel->cell;
+    hfi_cell_move(cell, HFI_CELL_TAKEN);
+    *cell = (hfi_cell){
+        .state = cell->state, .request = request, .begin_ns = hfi_clock_ns()};
+}
+
+void
+hfi_execute_next(hf_kernel *kernel) {
+    while (kernel->cell.state == HFI_CELL_IDLE && hfi_commits_pending(kernel) == 0 &&
+           !kernel->stopping && !hfi_rollback_is_waking(kernel) &&
+           !hfi_restart_is_due(kernel)) {
+        hfi_request *request = hfi_queue_pop(&kernel->queue);
+        if (request == NULL)
             return;
+        take(kernel, request);
+        begin(kernel);
+    }
+}
+
+void
+hfi_execute_control(hf_kernel *kernel) {
+    hfi_request *request;
+    while ((request = hfi_dispatch_receive(kernel, HFI_CONTROL)) != NULL) {
+        const hfi_message *message = &request->message;
+        hfi_publish_status(kernel, message->header, "busy");
+        if (message->fault[0] != '\0') {
+            hfi_reply_error(kernel, request, 1, "ProtocolError", message->fault);
+        } else if (strcmp(message->type, "debug_request") == 0) {
+            hfi_assistant_debug(kernel, request);
+            continue;
+        } else {
+            hfi_execute_answer(kernel, request);
         }
         hfi_publish_status(kernel, request->message.header, "idle");
         hfi_request_close(request);

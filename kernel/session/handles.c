@@ -15,10 +15,12 @@
  * A cell waits for one descriptor at a time. What it sends beyond HANDLES_MAX is
  * closed; its worker declines such values before. One thread.
  */
-#include "session/session.h"
+#include "session/handles.h"
 
 #include <stdlib.h>
 #include <unistd.h>
+
+#include "session/crew.h"
 
 #define HANDLES_MAX 256
 
@@ -27,6 +29,26 @@ struct hfi_handle {
     long long number;
     int fd;
 };
+
+/* Descriptors on their way between a cell worker and the home. */
+typedef struct hfi_handles {
+    struct hfi_handle *first; /* that the cell made, oldest first */
+    size_t count;
+    long long wanted; /* what the cell waits for; 0: nothing */
+} hfi_handles;
+
+hf_status
+hfi_handles_create(hf_kernel *kernel, hf_error *reterr) {
+    kernel->handles = calloc(1, sizeof *kernel->handles);
+    return kernel->handles != NULL ? HF_OK
+                                   : hf_error_set(reterr, HF_E_NOMEM, "no memory");
+}
+
+void
+hfi_handles_close(hf_kernel *kernel) {
+    free(kernel->handles);
+    kernel->handles = NULL;
+}
 
 /* Takes the descriptor; -1: not found. */
 static void
@@ -48,36 +70,35 @@ is_open(const hfi_worker *worker) {
 
 static void
 answer_consume(hf_kernel *kernel, int fd) {
-    long long number = kernel->handles.wanted;
-    kernel->handles.wanted = 0;
-    if (number != 0 && is_open(kernel->cell))
-        send_consume(kernel->cell, number, fd);
+    long long number = kernel->handles->wanted;
+    kernel->handles->wanted = 0;
+    if (number != 0 && is_open(hfi_crew_cell(kernel)))
+        send_consume(hfi_crew_cell(kernel), number, fd);
     else if (fd >= 0)
         close(fd);
 }
 
 void
-hfi_handles_want(hf_kernel *kernel, const hfi_worker *worker,
-                 const msgpack_object *map) {
+hfi_handles_want(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
     hfi_frame frame;
-    if (worker != kernel->cell)
+    if (worker != hfi_crew_cell(kernel))
         return;
-    kernel->handles.wanted = hfi_map_integer(map, "handle", 0);
-    if (!is_open(kernel->home)) {
+    kernel->handles->wanted = hfi_map_integer(map, "handle", 0);
+    if (!is_open(hfi_crew_main(kernel))) {
         answer_consume(kernel, -1);
         return;
     }
     hfi_frame_init(&frame, "want_handle", 1);
-    hfi_frame_add_integer(&frame, "handle", kernel->handles.wanted);
+    hfi_frame_add_integer(&frame, "handle", kernel->handles->wanted);
     hfi_crew_tell_home(kernel, &frame);
 }
 
 /* A handle that the running cell made. */
 static void
 keep_consume(hf_kernel *kernel, long long number, int fd) {
-    struct hfi_handle **last = &kernel->handles.first;
+    struct hfi_handle **last = &kernel->handles->first;
     struct hfi_handle *made =
-        kernel->handles.count < HANDLES_MAX ? calloc(1, sizeof *made) : NULL;
+        kernel->handles->count < HANDLES_MAX ? calloc(1, sizeof *made) : NULL;
     if (made == NULL) {
         hfi_log("a cell's descriptor is dropped: there are %d", HANDLES_MAX);
         close(fd);
@@ -87,7 +108,7 @@ keep_consume(hf_kernel *kernel, long long number, int fd) {
         last = &(*last)->next;
     *made = (struct hfi_handle){NULL, number, fd};
     *last = made;
-    kernel->handles.count++;
+    kernel->handles->count++;
 }
 
 void
@@ -97,9 +118,9 @@ hfi_handles_take(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *ma
     int has_fd =
         found != NULL && found->type == MSGPACK_OBJECT_BOOLEAN && found->via.boolean;
     int fd = has_fd ? hfi_control_take_fd(worker->control) : -1;
-    if (worker == kernel->home && number == kernel->handles.wanted)
+    if (worker == hfi_crew_main(kernel) && number == kernel->handles->wanted)
         answer_consume(kernel, fd);
-    else if (worker == kernel->cell && fd >= 0)
+    else if (worker == hfi_crew_cell(kernel) && fd >= 0)
         keep_consume(kernel, number, fd);
     else if (fd >= 0)
         close(fd);
@@ -107,10 +128,10 @@ hfi_handles_take(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *ma
 
 static struct hfi_handle *
 pop(hf_kernel *kernel) {
-    struct hfi_handle *first = kernel->handles.first;
+    struct hfi_handle *first = kernel->handles->first;
     if (first != NULL) {
-        kernel->handles.first = first->next;
-        kernel->handles.count--;
+        kernel->handles->first = first->next;
+        kernel->handles->count--;
     }
     return first;
 }
@@ -118,8 +139,8 @@ pop(hf_kernel *kernel) {
 void
 hfi_handles_adopt(hf_kernel *kernel) {
     struct hfi_handle *made;
-    while (is_open(kernel->home) && (made = pop(kernel)) != NULL) {
-        send_consume(kernel->home, made->number, made->fd);
+    while (is_open(hfi_crew_main(kernel)) && (made = pop(kernel)) != NULL) {
+        send_consume(hfi_crew_main(kernel), made->number, made->fd);
         free(made);
     }
 }
@@ -131,11 +152,11 @@ hfi_handles_drop(hf_kernel *kernel) {
         close(made->fd);
         free(made);
     }
-    kernel->handles.wanted = 0;
+    kernel->handles->wanted = 0;
 }
 
 void
 hfi_handles_lose_home(hf_kernel *kernel) {
-    if (kernel->handles.wanted != 0)
+    if (kernel->handles->wanted != 0)
         answer_consume(kernel, -1);
 }

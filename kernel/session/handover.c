@@ -1,284 +1,289 @@
-/* handover.c - the way of the state: home, store, cell worker, and back.
+/* handover.c - where an instrumented cell runs, and the way of the state there and
+ * back.
  *
- * An instrumented cell waits for the home's answer: a commit, or the word that the home
- * itself is to run the cell (road.c). The commit is published and leased to
- * the cell worker that gets the request; what that worker prepared is published before
- * the reply is sent, and the home adopts it. Where the cell fails to come so far, by
- * death or by an interrupt, nothing was published, and the state is as before.
+ * The cell waits for the main worker's answer to a commit (commits.c), which says where
+ * it is to run:
+ *
+ *   in-process   In the main worker, with events on: every object is simply there, and
+ *                nothing is saved, bound or decoded. At risk is what is at risk in a
+ *                plain cell: a cell that kills the main worker takes with it what plain
+ *                cells changed since the last commit; a rollback is made first
+ *                (rollback.c).
+ *   isolated     In a cell worker. The commit is published and leased to it; what it
+ *                prepared is published before the reply is sent, and the main worker
+ *                adopts it.
+ *   forked       The same in a fork of the main worker, which has the notebook already:
+ *                for a process that can't record the cell and be the main worker
+ *                afterwards, as under Score-P.
+ *
+ *     commit ──"fork"──► FORKING ──"forked" (pid)──► STARTING ──► reply ──► publish
+ *                         │                            │
+ *                         └─"forked" (error)───────────┴─"declined"──► a cell worker
+ *
+ * What a fork needs is committed, so a cell worker can take its place at any time
+ * before the cell begins: where the main worker finds that a fork would lack something,
+ * where the fork finds that its cell needs a start of Python, and where the fork dies
+ * (death.c). If the cell dies or is interrupted before its reply, nothing was
+ * published, and the state is as before.
  *
  * An interrupt before the cell has started ends the cell without running it: during the
- * home's commit as soon as that is done, and while the worker binds by killing the
- * worker, which loses nothing and doesn't wait for what may be a long decoding.
+ * commit as soon as that is done, and while the worker binds by killing the worker,
+ * which loses nothing and doesn't wait for what may be a long decoding.
  *
- * What plain cells changed is committed when nothing was to be done for 50 ms, so that
- * the death of the home costs little. A commit that took long pauses this until an
- * instrumented cell has waited for one: a person who types must not wait for a copy.
- *
- * A cell's commit may leave out the bytes of memory that the home lends while it lives
- * (codecs/lending.py). A home that has left some out says so ("owes"), and the next
- * idle commit, which no cell waits for, is the durable one that writes them.
- *
- * While `commit_id` is set the home works for us, and the queue waits. The home holds
- * the generation that it committed from when it hears of it; until then the cell's
- * channel isn't read (`settling`), since a publication of what the cell prepared would
- * retire what the home has yet to hold, and leave it unsealed. One thread.
+ * The main worker holds the generation that it committed from when it hears of it;
+ * until then the cell's channel isn't read (`settling`), since a publication of what
+ * the cell prepared would retire what the main worker has yet to hold, and leave it
+ * unsealed. One thread.
  */
-#include "session/session.h"
+#include "session/handover.h"
 
 #include <signal.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
+#include "session/assistant.h"
+#include "session/commits.h"
+#include "session/comms.h"
+#include "session/crew.h"
+#include "session/ends.h"
+#include "session/handles.h"
+#include "session/request.h"
+#include "session/rest.h"
+#include "session/rollback.h"
+#include "session/standby.h"
+#include "session/timeline.h"
 #include "workers/program.h"
 
-#define IDLE_DELAY_NS      50000000LL
 #define IDLE_COMMIT_MAX_NS 250000000LL
 
-/* ---- the home's commit ---------------------------------------------------------- */
+/* ---- the cell's process --------------------------------------------------------- */
 
 void
-hfi_handover_ask_commit(hf_kernel *kernel, long long now_ns) {
-    hfi_frame frame;
-    int waits = kernel->phase == HFI_PHASE_COMMIT;
-    int travels = waits && hfi_timeline_wants_commit(kernel);
-    int asks = waits && !travels;
-    int durable = !waits || travels;
-    kernel->commit_id = ++kernel->next_id;
-    kernel->commit_ns = now_ns;
-    hfi_frame_init(&frame, "commit", asks ? 6 : 2);
-    hfi_frame_add_integer(&frame, "id", kernel->commit_id);
-    hfi_frame_add_flag(&frame, "durable", durable);
-    if (durable)
-        kernel->owing = 0;
-    if (asks)
-        hfi_road_ask(kernel, &frame);
-    hfi_crew_tell_home(kernel, &frame);
+hfi_handover_forget_cell(hf_kernel *kernel) {
+    hfi_tell(kernel, &(hfi_event){.kind = HFI_EVENT_CELL_RELEASED,
+                                  .worker = hfi_crew_cell(kernel)});
+    hfi_crew_set_cell(kernel, NULL);
+    hfi_handles_drop(kernel);
+    hfi_comms_forget(kernel);
 }
 
-/* Publish what a worker prepared; HF_OK too where it had nothing to publish. */
-static hf_status
-publish_prepared(hf_kernel *kernel, hfi_part prepared, uint64_t *ret_generation,
-                 hf_error *reterr) {
-    hf_prepared token;
-    *ret_generation = hf_session_generation(kernel->store);
-    if (prepared.size == 0)
-        return HF_OK;
-    if (prepared.size != sizeof token)
-        return hf_error_set(reterr, HF_E_PROTOCOL, "a commit token of %zu bytes",
-                            prepared.size);
-    memcpy(&token, prepared.data, sizeof token);
-    hf_status status =
-        hf_session_publish(kernel->store, &token, ret_generation, reterr);
-    if (status == HF_CONFLICT)
-        (void)hf_error_set(reterr, HF_CONFLICT, "another commit came between");
-    return status;
+static void
+release_cell(hf_kernel *kernel) {
+    if (hfi_crew_cell(kernel) != NULL)
+        hfi_worker_release(hfi_crew_cell(kernel), 10000);
+    hfi_handover_forget_cell(kernel);
 }
 
-/* The same for a reply, in which the worker may say instead why it has prepared
- * nothing.
- */
-hf_status
-hfi_handover_publish(hf_kernel *kernel, const msgpack_object *reply,
-                     uint64_t *ret_generation, hf_error *reterr) {
-    static const char full[] = "NoSpaceError:"; /* HF_E_NOSPACE, as Python calls it */
-    hfi_part trouble = hfi_map_part(hfi_map_get(reply, "report"), "error");
-    if (trouble.size == 0)
-        return publish_prepared(kernel, hfi_map_part(reply, "prepared"), ret_generation,
-                                reterr);
-    int is_full =
-        trouble.size > strlen(full) && memcmp(trouble.data, full, strlen(full)) == 0;
-    return hf_error_set(reterr, is_full ? HF_E_NOSPACE : HF_E_CODEC, "%.*s",
-                        (int)trouble.size, (const char *)trouble.data);
-}
-
-void
-hfi_handover_fail(hf_kernel *kernel, const char *what, const hf_error *error) {
-    char value[1024];
-    snprintf(value, sizeof value, "%s: %s%s", what, error->message,
-             error->status == HF_E_NOSPACE
-                 ? ". To make room, del what is not needed any more, or give /dev/shm "
-                   "(and --capacity, if it is set) more; with --road=home nothing is "
-                   "saved"
-                 : "");
-    hfi_execute_fail(kernel, "CommitError", value);
-}
-
-void
-hfi_handover_keep_declined(hf_kernel *kernel, const msgpack_object *declined) {
-    json_object_clear(kernel->declined);
-    if (declined == NULL || declined->type != MSGPACK_OBJECT_MAP)
-        return;
-    for (uint32_t i = 0; i < declined->via.map.size; i++) {
-        hfi_part name = hfi_object_part(&declined->via.map.ptr[i].key);
-        hfi_part reason = hfi_object_part(&declined->via.map.ptr[i].val);
-        char *key = strndup(name.data, name.size);
-        json_t *value = json_stringn(reason.data, reason.size);
-        if (key != NULL && value != NULL)
-            (void)json_object_set_new(kernel->declined, key, value);
-        else
-            json_decref(value);
-        free(key);
-    }
-}
-
-void
-hfi_handover_send_cell(hf_kernel *kernel) {
-    kernel->phase = HFI_PHASE_CELL;
-    kernel->execution.sent_ns = hfi_clock_ns();
+static void
+send_cell(hf_kernel *kernel) {
+    hfi_cell_move(&kernel->cell, HFI_CELL_STARTING);
+    kernel->cell.sent_ns = hfi_clock_ns();
     hfi_assistant_attend(kernel);
-    hfi_request_send(kernel, kernel->cell, kernel->running);
+    hfi_request_send(kernel, hfi_crew_cell(kernel), kernel->cell.request);
 }
 
 void
 hfi_handover_start_cell(hf_kernel *kernel) {
-    kernel->execution.fork_id = 0;
-    kernel->cell = hfi_standby_take(kernel, kernel->execution.retries > 0);
-    if (kernel->cell == NULL) {
-        hfi_execute_fail(kernel, "CellDied",
-                         "no process could be started for the cell; the notebook's "
-                         "variables are as they were before it");
+    kernel->cell.plan = HFI_PLAN_ISOLATED;
+    hfi_crew_set_cell(kernel, hfi_standby_take(kernel, kernel->cell.retries > 0));
+    if (hfi_crew_cell(kernel) == NULL) {
+        hfi_ends_fail(kernel, "CellDied",
+                      "no process could be started for the cell; the notebook's "
+                      "variables are as they were before it");
         return;
     }
-    hfi_handover_send_cell(kernel);
+    send_cell(kernel);
 }
+
+void
+hfi_handover_cancel(hf_kernel *kernel) {
+    hfi_crew_drain(kernel, hfi_crew_cell(kernel));
+    hfi_stream_flush(&hfi_crew_cell(kernel)->stream);
+    hfi_worker_kill(hfi_crew_cell(kernel), SIGKILL);
+    release_cell(kernel);
+    hfi_ends_fail(kernel, "KeyboardInterrupt", "");
+    hfi_standby_replenish(kernel);
+}
+
+/* ---- where it runs -------------------------------------------------------------- */
+
+static void
+note_reason(hf_kernel *kernel, hfi_part reason) {
+    hfi_textbuf_clear(&kernel->cell.road_reason);
+    hfi_textbuf_append(&kernel->cell.road_reason, reason.data, reason.size);
+}
+
+static void
+start_in_main(hf_kernel *kernel) {
+    kernel->cell.plan = HFI_PLAN_IN_PROCESS;
+    hfi_cell_move(&kernel->cell, HFI_CELL_STARTING);
+    hfi_rollback_make(kernel);
+    kernel->cell.sent_ns = hfi_clock_ns();
+    hfi_request_send(kernel, hfi_crew_main(kernel), kernel->cell.request);
+}
+
+static void
+ask_fork(hf_kernel *kernel) {
+    hf_error error = HF_ERROR_INIT;
+    long long id = ++kernel->next_id;
+    hfi_worker *fork;
+    if (hfi_crew_split(kernel, HFI_FORKED, id, &fork, &error) != HF_OK) {
+        note_reason(kernel, hfi_part_text(error.message));
+        hfi_handover_start_cell(kernel);
+        return;
+    }
+    hfi_crew_set_cell(kernel, fork);
+    fork->ready = 1; /* it has the notebook already */
+    kernel->cell.plan = HFI_PLAN_FORKED;
+    kernel->cell.request->id = id;
+    hfi_cell_move(&kernel->cell, HFI_CELL_FORKING);
+}
+
+/* Another process has to run the cell, which hasn't begun. */
+static void
+go_to_cell_worker(hf_kernel *kernel, hfi_part reason) {
+    note_reason(kernel, reason);
+    release_cell(kernel);
+    hfi_handover_start_cell(kernel);
+}
+
+void
+hfi_handover_forked(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
+    (void)worker;
+    long long id = hfi_map_integer(map, "id", 0);
+    if (kernel->cell.state != HFI_CELL_FORKING || kernel->cell.request->id != id)
+        return; /* the cell was interrupted, and the fork leaves by itself */
+    pid_t pid = (pid_t)hfi_map_integer(map, "pid", 0);
+    if (pid <= 0) {
+        go_to_cell_worker(kernel, hfi_map_part(map, "error"));
+        return;
+    }
+    hfi_crew_cell(kernel)->pid = pid;
+    send_cell(kernel);
+}
+
+void
+hfi_handover_declined(hf_kernel *kernel, hfi_worker *worker,
+                      const msgpack_object *map) {
+    (void)worker;
+    if (!hfi_cell_has_begun(&kernel->cell))
+        go_to_cell_worker(kernel, hfi_map_part(map, "reason"));
+}
+
+static void
+start_where(hf_kernel *kernel, const msgpack_object *reply) {
+    hfi_part road = hfi_map_part(reply, "road");
+    note_reason(kernel, hfi_map_part(reply, "road_reason"));
+    if (hfi_part_equal(road, hfi_part_text("home")))
+        start_in_main(kernel);
+    else if (hfi_part_equal(road, hfi_part_text("fork")) &&
+             hfi_crew_main(kernel) != NULL)
+        ask_fork(kernel);
+    else
+        hfi_handover_start_cell(kernel);
+}
+
+/* ---- the commit before it ------------------------------------------------------- */
 
 /* Another generation is published on the way, so the home must hold this one first. */
 static void
 begin_travel(hf_kernel *kernel) {
-    if (kernel->settling == 0)
+    if (hfi_commits_settling(kernel) == 0)
         hfi_timeline_begin(kernel);
+    else
+        hfi_cell_move(&kernel->cell, HFI_CELL_SETTLING);
+}
+
+/* The store has what the main worker holds. */
+static void
+note_commit(hf_kernel *kernel, const msgpack_object *reply, uint64_t generation) {
+    hfi_frame frame;
+    hfi_commits_have_all(kernel);
+    hfi_rollback_drop(kernel);
+    if (kernel->cell.state == HFI_CELL_COMMITTING)
+        hfi_rest_pause_commits(kernel, 0);
+    hfi_commits_keep_declined(kernel, hfi_map_get(reply, "declined"));
+    if (hfi_map_part(reply, "prepared").size == 0) {
+        hfi_timeline_forget(kernel);
+        return;
+    }
+    hfi_frame_init(&frame, "published", 1);
+    hfi_frame_add_integer(&frame, "generation", (int64_t)generation);
+    hfi_crew_tell_home(kernel, &frame);
+    hfi_commits_settle(kernel, (int64_t)generation);
+    hfi_timeline_published(kernel, 0);
+}
+
+/* One that no cell waited for. If it took long, a person who types must not wait for
+ * the next: the idle commits pause until a cell has waited for one. */
+static void
+end_idle_commit(hf_kernel *kernel, long long spent_ns, hf_status status,
+                const hf_error *error) {
+    if (status != HF_OK || spent_ns > IDLE_COMMIT_MAX_NS)
+        hfi_rest_pause_commits(kernel, 1);
+    if (status != HF_OK)
+        hfi_log("commit: %s", error->message);
 }
 
 void
 hfi_handover_committed(hf_kernel *kernel, const msgpack_object *reply) {
     uint64_t generation = 0;
     hf_error error = HF_ERROR_INIT;
-    hfi_part prepared = hfi_map_part(reply, "prepared");
     const msgpack_object *report = hfi_map_get(reply, "report");
-    int waits = kernel->phase == HFI_PHASE_COMMIT;
-    kernel->commit_id = 0;
-    hf_status status = hfi_handover_publish(kernel, reply, &generation, &error);
-    if (status == HF_OK && hfi_map_get(reply, "declined") != NULL) {
-        kernel->uncommitted = 0;
-        hfi_rollback_drop(kernel); /* the store has what it holds */
-        if (waits)
-            kernel->idle_paused = 0;
-        hfi_handover_keep_declined(kernel, hfi_map_get(reply, "declined"));
-        if (prepared.size > 0) {
-            hfi_frame frame;
-            hfi_frame_init(&frame, "published", 1);
-            hfi_frame_add_integer(&frame, "generation", (int64_t)generation);
-            hfi_crew_tell_home(kernel, &frame);
-            kernel->settling = (int64_t)generation;
-            hfi_timeline_published(kernel, 0);
-        } else {
-            hfi_timeline_forget(kernel);
-        }
-    }
-    if (!waits &&
-        (status != HF_OK || hfi_clock_ns() - kernel->commit_ns > IDLE_COMMIT_MAX_NS))
-        kernel->idle_paused = 1;
+    int waits = kernel->cell.state == HFI_CELL_COMMITTING;
+    long long spent_ns = hfi_commits_end(kernel);
+    hf_status status = hfi_commits_publish(kernel, reply, &generation, &error);
+    if (status == HF_OK && hfi_map_get(reply, "declined") != NULL)
+        note_commit(kernel, reply, generation);
     if (!waits) {
-        if (status != HF_OK)
-            hfi_log("commit: %s", error.message);
+        end_idle_commit(kernel, spent_ns, status, &error);
         return;
     }
-    kernel->execution.commit_bytes_copied = hfi_map_real(report, "bytes_copied", 0);
+    kernel->cell.commit_bytes_copied = hfi_map_real(report, "bytes_copied", 0);
     if (status != HF_OK)
-        hfi_handover_fail(
+        hfi_commits_fail(
             kernel,
             "the cell did not run, since the notebook's variables could not be "
             "saved for it",
             &error);
-    else if (kernel->execution.interrupted)
-        hfi_execute_fail(kernel, "KeyboardInterrupt", "");
-    else if (hfi_timeline_wants_commit(kernel))
+    else if (hfi_cell_goes_back(&kernel->cell))
         begin_travel(kernel);
     else
-        hfi_road_start(kernel, reply);
-}
-
-long long
-hfi_handover_idle_deadline_ns(const hf_kernel *kernel) {
-    if ((kernel->uncommitted == 0 && !kernel->owing) || kernel->idle_paused ||
-        kernel->home == NULL || kernel->running != NULL || kernel->commit_id != 0 ||
-        kernel->queue.first != NULL)
-        return -1;
-    return kernel->idle_ns + IDLE_DELAY_NS;
+        start_where(kernel, reply);
 }
 
 void
-hfi_handover_idle(hf_kernel *kernel, long long now_ns) {
-    long long deadline = hfi_handover_idle_deadline_ns(kernel);
-    if (deadline >= 0 && now_ns >= deadline)
-        hfi_handover_ask_commit(kernel, now_ns);
+hfi_handover_settled(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
+    (void)worker;
+    if (hfi_map_integer(map, "generation", 0) == hfi_commits_settling(kernel))
+        hfi_commits_settle(kernel, 0);
+    if (kernel->cell.state == HFI_CELL_SETTLING && hfi_commits_settling(kernel) == 0)
+        hfi_timeline_begin(kernel);
 }
-
-/* ---- the cell's reply ------------------------------------------------------------ */
 
 int
 hfi_handover_holds(const hf_kernel *kernel, const hfi_worker *worker) {
-    return worker == kernel->cell && kernel->settling != 0;
+    return worker == hfi_crew_cell(kernel) && hfi_commits_settling(kernel) != 0;
 }
 
-void
-hfi_handover_settled(hf_kernel *kernel, int64_t generation) {
-    if (generation == kernel->settling)
-        kernel->settling = 0;
-    if (kernel->phase == HFI_PHASE_COMMIT && kernel->commit_id == 0 &&
-        hfi_timeline_wants_commit(kernel))
-        begin_travel(kernel);
-}
-
-void
-hfi_handover_forget_cell(hf_kernel *kernel) {
-    hfi_request *request;
-    hfi_observe_leaving(kernel, kernel->cell);
-    kernel->cell = NULL;
-    hfi_handles_drop(kernel);
-    json_object_clear(kernel->cell_comms);
-    while ((request = hfi_queue_pop(&kernel->forwarded)) != NULL) {
-        hfi_publish_status(kernel, request->message.header, "idle");
-        hfi_request_close(request);
-    }
-}
-
-void
-hfi_handover_release_cell(hf_kernel *kernel) {
-    if (kernel->cell != NULL)
-        hfi_worker_release(kernel->cell, 10000);
-    hfi_handover_forget_cell(kernel);
-}
-
-void
-hfi_handover_cancel(hf_kernel *kernel) {
-    hfi_inbox_drain(kernel, kernel->cell);
-    hfi_stream_flush(&kernel->cell->stream);
-    hfi_worker_kill(kernel->cell, SIGKILL);
-    hfi_handover_release_cell(kernel);
-    hfi_execute_fail(kernel, "KeyboardInterrupt", "");
-    hfi_standby_replenish(kernel);
-}
+/* ---- its reply ------------------------------------------------------------------ */
 
 void
 hfi_handover_replied(hf_kernel *kernel, const msgpack_object *reply) {
     uint64_t generation = 0;
     hf_error error = HF_ERROR_INIT;
     hfi_textbuf metadata = {0};
-    int failed = hfi_execute_is_error(hfi_map_part(reply, "content"));
-    kernel->execution.replied_ns = hfi_clock_ns();
-    hf_status status = hfi_handover_publish(kernel, reply, &generation, &error);
-    hfi_trace_show(kernel, hfi_map_part(reply, "trace"));
+    int failed = hfi_ends_is_error(hfi_map_part(reply, "content"));
+    kernel->cell.replied_ns = hfi_clock_ns();
+    hf_status status = hfi_commits_publish(kernel, reply, &generation, &error);
+    hfi_tell(kernel, &(hfi_event){.kind = HFI_EVENT_CELL_COLLECTED,
+                                  .map = reply,
+                                  .failed = status != HF_OK});
     if (status != HF_OK) {
-        hfi_handover_release_cell(kernel);
-        hfi_handover_fail(
-            kernel,
-            "what the cell changed could not be published, the notebook's "
-            "variables are as they were before it",
-            &error);
+        release_cell(kernel);
+        hfi_commits_fail(kernel,
+                         "what the cell changed could not be published, the notebook's "
+                         "variables are as they were before it",
+                         &error);
         hfi_standby_replenish(kernel);
         return;
     }
@@ -286,16 +291,35 @@ hfi_handover_replied(hf_kernel *kernel, const msgpack_object *reply) {
         hfi_timeline_note(kernel);
         hfi_timeline_published(kernel, 0);
     }
-    hfi_trace_open(kernel, hfi_map_part(reply, "trace"));
-    hfi_summary_show(kernel, reply);
-    hfi_request_cost(kernel, reply, kernel->cell->role == HFI_FORKED ? "fork" : "map",
-                     &metadata);
-    hfi_execute_send_reply(kernel, kernel->running, reply, hfi_textbuf_part(&metadata));
+    hfi_request_cost(kernel, reply,
+                     kernel->cell.plan == HFI_PLAN_FORKED ? "fork" : "map", &metadata);
+    hfi_ends_reply(kernel, kernel->cell.request, reply, hfi_textbuf_part(&metadata));
     hfi_handles_adopt(kernel);
-    hfi_crew_adopt(kernel, hfi_map_get(reply, "report"));
-    hfi_runs_note(kernel, reply, failed ? "error" : "ok", &metadata);
+    hfi_crew_adopt(kernel, &kernel->cell, hfi_map_get(reply, "report"));
+    hfi_tell(kernel, &(hfi_event){.kind = HFI_EVENT_CELL_REPLIED,
+                                  .map = reply,
+                                  .metadata = &metadata,
+                                  .failed = failed});
     hfi_textbuf_fini(&metadata);
-    hfi_execute_finish(kernel, failed);
-    hfi_handover_release_cell(kernel);
+    hfi_ends_finish(kernel, failed);
+    release_cell(kernel);
     hfi_standby_replenish(kernel);
+}
+
+void
+hfi_handover_replied_in_process(hf_kernel *kernel, const msgpack_object *reply) {
+    hfi_textbuf metadata = {0};
+    int failed = hfi_ends_is_error(hfi_map_part(reply, "content"));
+    kernel->cell.replied_ns = hfi_clock_ns();
+    hfi_tell(kernel, &(hfi_event){.kind = HFI_EVENT_CELL_COLLECTED, .map = reply});
+    hfi_request_cost(kernel, reply, "home", &metadata);
+    hfi_tell(kernel, &(hfi_event){.kind = HFI_EVENT_CELL_REPLIED,
+                                  .map = reply,
+                                  .metadata = &metadata,
+                                  .failed = failed});
+    hfi_ends_reply(kernel, kernel->cell.request, reply, hfi_textbuf_part(&metadata));
+    hfi_textbuf_fini(&metadata);
+    hfi_commits_ran(kernel);
+    hfi_timeline_note(kernel);
+    hfi_ends_finish(kernel, failed);
 }

@@ -1,5 +1,9 @@
 /* inbox.c - what the template and the workers tell the frontend.
  *
+ * Which frame goes to which function stands in the table of the protocol
+ * (workers/protocol.h). A frame that isn't in it, or not from this sender, breaks the
+ * protocol.
+ *
  * Order of a worker's output: that in which it was written, also between its channel
  * and its pipes (worker.c). Before a reply or a question to the user all of the pipes
  * is read. Streams that wait to be joined go out before any other frame of the same
@@ -18,14 +22,32 @@
  * next turn's tick. Waiting for the report in place was rejected, since the loop waits
  * for nobody. One thread.
  */
-#include "session/session.h"
+#include "session/inbox.h"
 
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "session/assistant.h"
+#include "session/commits.h"
+#include "session/comms.h"
+#include "session/crew.h"
+#include "session/death.h"
+#include "session/dispatch.h"
+#include "session/ends.h"
+#include "session/escalate.h"
+#include "session/handles.h"
+#include "session/handover.h"
+#include "session/observe.h"
+#include "session/publish.h"
+#include "session/replies.h"
+#include "session/restart.h"
+#include "session/rollback.h"
+#include "session/standby.h"
+#include "session/subshell.h"
 #include "workers/program.h"
+#include "workers/protocol.h"
 
 #define BURST_READS 8
 #define BURST_NS    5000000LL /* between two reads of a burst */
@@ -52,58 +74,49 @@ check_version(hf_kernel *kernel, int version) {
         &kernel->failure, HF_E_PROTOCOL,
         "the package holdfast of %s is another version's than this program (%d, not "
         "%d): python -m holdfast.install, with that Python, makes a kernel that fits",
-        kernel->argv[0], version, HFI_CONTROL_VERSION);
+        hfi_crew_program(kernel), version, HFI_CONTROL_VERSION);
     kernel->stopping = 1;
 }
 
 static void
-handle_template(hf_kernel *kernel, const msgpack_object *map) {
-    hfi_part op = hfi_map_part(map, "op");
-    pid_t pid = (pid_t)hfi_map_integer(map, "pid", 0);
-    hfi_worker *worker;
-    if (hfi_part_equal(op, hfi_part_text("ready"))) {
-        check_version(kernel, (int)hfi_map_integer(map, "version", 0));
-        kernel->template.ready = 1;
-        hfi_standby_know(kernel, hfi_map_get(map, "modules"));
-    } else if (hfi_part_equal(op, hfi_part_text("forked"))) {
-        hfi_part role = hfi_map_part(map, "role");
-        worker = hfi_worker_awaiting(&kernel->template, role_of(role));
-        if (worker != NULL && hfi_worker_named(&kernel->template, pid) == NULL) {
-            hfi_crew_forked(worker, pid);
-            hfi_observe_forked(kernel, worker);
-        }
-    } else if (hfi_part_equal(op, hfi_part_text("exited"))) {
-        worker = hfi_worker_named(&kernel->template, pid);
-        hfi_observe_exited(kernel, pid, map);
-        if (worker != NULL) {
-            worker->status = (int)hfi_map_integer(map, "status", 0);
-            if (worker->owned)
-                hfi_inbox_read(kernel, worker); /* what it said before */
-            worker->exited = 1;
-        }
-    } else if (hfi_part_equal(op, hfi_part_text("imported"))) {
-        const msgpack_object *modules = hfi_map_get(map, "modules");
-        if (modules != NULL && modules->type == MSGPACK_OBJECT_ARRAY &&
-            modules->via.array.size > 0)
-            hfi_standby_replace(kernel);
-    } else {
-        hfi_log("template: unknown op %.*s", (int)op.size, (const char *)op.data);
-    }
+on_server_ready(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
+    (void)worker;
+    check_version(kernel, (int)hfi_map_integer(map, "version", 0));
+    hfi_crew_server(kernel)->ready = 1;
+    hfi_standby_know(kernel, hfi_map_get(map, "modules"));
 }
 
-void
-hfi_inbox_read_template(hf_kernel *kernel) {
-    hfi_map map = {0};
-    hf_error error = HF_ERROR_INIT;
-    hf_status end = hfi_control_fill(kernel->template.control, &error);
-    hf_status status;
-    while ((status = hfi_control_next(kernel->template.control, &map, &error)) == HF_OK)
-        handle_template(kernel, map.object);
-    hfi_map_fini(&map);
-    if (status != HF_AGAIN)
-        hfi_log("template: %s", error.message);
-    if (status != HF_AGAIN || end != HF_OK)
-        hfi_death_of_template(kernel);
+static void
+on_forked(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
+    pid_t pid = (pid_t)hfi_map_integer(map, "pid", 0);
+    worker = hfi_worker_awaiting(hfi_crew_server(kernel),
+                                 role_of(hfi_map_part(map, "role")));
+    if (worker == NULL || hfi_worker_named(hfi_crew_server(kernel), pid) != NULL)
+        return;
+    hfi_crew_forked(worker, pid);
+    hfi_tell(kernel, &(hfi_event){.kind = HFI_EVENT_WORKER_FORKED, .worker = worker});
+}
+
+static void
+on_exited(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
+    pid_t pid = (pid_t)hfi_map_integer(map, "pid", 0);
+    worker = hfi_worker_named(hfi_crew_server(kernel), pid);
+    hfi_tell(kernel, &(hfi_event){.kind = HFI_EVENT_WORKER_EXITED, .map = map});
+    if (worker == NULL)
+        return;
+    worker->status = (int)hfi_map_integer(map, "status", 0);
+    if (worker->owned)
+        hfi_inbox_read(kernel, worker); /* what it said before */
+    worker->exited = 1;
+}
+
+static void
+on_imported(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
+    const msgpack_object *modules = hfi_map_get(map, "modules");
+    (void)worker;
+    if (modules != NULL && modules->type == MSGPACK_OBJECT_ARRAY &&
+        modules->via.array.size > 0)
+        hfi_standby_replace(kernel);
 }
 
 /* ---- frames of workers ---------------------------------------------------------- */
@@ -121,22 +134,8 @@ parent_of(const hf_kernel *kernel, const hfi_worker *worker,
     return given.size > 0 ? given : hfi_crew_parent(kernel, worker);
 }
 
-/* Comms that a cell worker opens are its own while it lives. */
 static void
-watch_comms(hf_kernel *kernel, const char *type, hfi_part content) {
-    if (strncmp(type, "comm_", 5) != 0)
-        return;
-    json_t *body = json_loadb(content.data, content.size, JSON_ALLOW_NUL, NULL);
-    const char *id = json_string_value(json_object_get(body, "comm_id"));
-    if (id != NULL && strcmp(type, "comm_open") == 0)
-        (void)json_object_set_new(kernel->cell_comms, id, json_true());
-    else if (id != NULL && strcmp(type, "comm_close") == 0)
-        (void)json_object_del(kernel->cell_comms, id);
-    json_decref(body);
-}
-
-static void
-handle_message(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
+on_message(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
     char type[64];
     hfi_part name = hfi_map_part(map, "type");
     const msgpack_object *list = hfi_map_get(map, "buffers");
@@ -157,8 +156,8 @@ handle_message(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map)
                             .content = hfi_map_part(map, "content"),
                             .buffers = buffers,
                             .buffer_count = count};
-    if (worker == kernel->cell)
-        watch_comms(kernel, type, message.content);
+    if (worker == hfi_crew_cell(kernel))
+        hfi_comms_watch(kernel, type, message.content);
     if (hfi_part_equal(hfi_map_part(map, "channel"), hfi_part_text("iopub")))
         hfi_publish_outgoing(kernel, &message);
     else
@@ -167,130 +166,147 @@ handle_message(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map)
 }
 
 static void
-handle_input(hf_kernel *kernel, const msgpack_object *map) {
+on_input_request(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
     hfi_part subshell = hfi_map_part(map, "subshell");
     hfi_textbuf content = {0};
     hfi_part prompt = hfi_map_part(map, "prompt");
     int hidden = hfi_map_flag(map, "password");
+    (void)worker;
     hfi_dispatch_stdin(kernel); /* answers to nothing are dropped first */
     const hfi_request *asks =
-        subshell.size > 0 ? hfi_subshell_asks(kernel, subshell) : kernel->running;
+        subshell.size > 0 ? hfi_subshell_asks(kernel, subshell) : kernel->cell.request;
     if (asks == NULL)
         return;
     hfi_textbuf_format(&content, "{\"prompt\":");
     hfi_textbuf_append_json(&content, prompt.data, prompt.size);
     hfi_textbuf_format(&content, ",\"password\":%s}", hidden ? "true" : "false");
-    kernel->execution.input_wanted |= subshell.size == 0;
+    kernel->cell.input_wanted |= subshell.size == 0;
     hfi_send(kernel, HFI_STDIN, asks, "input_request", hfi_textbuf_part(&content));
     hfi_textbuf_fini(&content);
 }
 
 static void
-handle_ready(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
+on_ready(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
     worker->ready = 1;
     worker->deadline_ns = 0;
     worker->pid = (pid_t)hfi_map_integer(map, "pid", worker->pid);
-    if (worker == kernel->rollback.worker)
-        hfi_rollback_ready(kernel);
-    if (worker == kernel->home) {
+    if (worker == hfi_rollback_worker(kernel) && hfi_rollback_ready(kernel))
+        hfi_death_settled(kernel, HFI_ROLLBACK_SUCCEEDS);
+    if (worker == hfi_crew_main(kernel)) {
         hfi_restart_ready(kernel);
         hfi_standby_begin(kernel, hfi_clock_ns());
     }
     if (worker->role == HFI_CELL) /* perhaps in use already */
-        kernel->standby_failures = 0;
-    if (worker == kernel->assistant)
+        hfi_standby_note_failure(kernel, 0);
+    if (worker == hfi_assistant_worker(kernel))
         hfi_assistant_ready(kernel);
 }
 
-/* 0 where the worker broke the protocol. */
-static int
-handle_worker(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
-    hfi_part op = hfi_map_part(map, "op");
-    if (hfi_part_equal(op, hfi_part_text("stream"))) {
-        hfi_part name = hfi_map_part(map, "name");
-        hfi_stream_add(
-            &worker->stream,
-            hfi_part_equal(name, hfi_part_text("stderr")) ? HFI_STDERR : HFI_STDOUT,
-            parent_of(kernel, worker, map), hfi_map_part(map, "text"), hfi_clock_ns());
-        return 1;
-    }
-    hfi_stream_flush(&worker->stream);
-    if (hfi_part_equal(op, hfi_part_text("message"))) {
-        handle_message(kernel, worker, map);
-    } else if (hfi_part_equal(op, hfi_part_text("reply"))) {
-        hfi_execute_replied(kernel, worker, map);
-    } else if (hfi_part_equal(op, hfi_part_text("input_request"))) {
-        handle_input(kernel, map);
-    } else if (hfi_part_equal(op, hfi_part_text("ready"))) {
-        handle_ready(kernel, worker, map);
-    } else if (hfi_part_equal(op, hfi_part_text("settled")) && worker == kernel->home) {
-        hfi_handover_settled(kernel, hfi_map_integer(map, "generation", 0));
-    } else if (hfi_part_equal(op, hfi_part_text("debug")) &&
-               worker == kernel->assistant) {
-        hfi_assistant_connect(kernel, (int)hfi_map_integer(map, "waits", 0));
-    } else if (hfi_part_equal(op, hfi_part_text("debugging")) &&
-               worker == kernel->assistant) {
-        kernel->debugging = (int)hfi_map_integer(map, "active", 0);
-    } else if (hfi_part_equal(op, hfi_part_text("protected")) &&
-               worker == kernel->home) {
-        hfi_rollback_made(kernel, map);
-    } else if (hfi_part_equal(op, hfi_part_text("forked")) && worker == kernel->home) {
-        hfi_road_forked(kernel, map);
-    } else if (hfi_part_equal(op, hfi_part_text("declined")) &&
-               worker == kernel->cell) {
-        hfi_road_declined(kernel, hfi_map_part(map, "reason"));
-    } else if (hfi_part_equal(op, hfi_part_text("owes")) && worker == kernel->home) {
-        kernel->owing = 1;
-    } else if (hfi_part_equal(op, hfi_part_text("importing"))) {
-        hfi_standby_import(kernel, hfi_map_get(map, "modules"));
-    } else if (hfi_part_equal(op, hfi_part_text("started"))) {
-        hfi_execute_started(kernel, worker, map);
-    } else if (hfi_part_equal(op, hfi_part_text("began"))) {
-        hfi_observe_told(kernel, map);
-    } else if (hfi_part_equal(op, hfi_part_text("ended"))) {
-        hfi_execute_ended(kernel, map);
-    } else if (hfi_part_equal(op, hfi_part_text("monitor"))) {
-        hfi_observe_asked(kernel, worker, map);
-    } else if (hfi_part_equal(op, hfi_part_text("interrupted"))) {
-        hfi_escalate_taken(kernel, worker, hfi_map_integer(map, "id", 0));
-    } else if (hfi_part_equal(op, hfi_part_text("want_handle"))) {
-        hfi_handles_want(kernel, worker, map);
-    } else if (hfi_part_equal(op, hfi_part_text("handle"))) {
-        hfi_handles_take(kernel, worker, map);
-    } else if (hfi_part_equal(op, hfi_part_text("perfreports"))) {
-        hfi_perfreport_configure(kernel, map);
-    } else {
-        hfi_log("a worker's op %.*s is unknown", (int)op.size, (const char *)op.data);
-        return 0;
-    }
-    return 1;
+static void
+on_stream(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
+    hfi_part name = hfi_map_part(map, "name");
+    hfi_stream_add(
+        &worker->stream,
+        hfi_part_equal(name, hfi_part_text("stderr")) ? HFI_STDERR : HFI_STDOUT,
+        parent_of(kernel, worker, map), hfi_map_part(map, "text"), hfi_clock_ns());
 }
 
+/* ---- dispatch ------------------------------------------------------------------- */
+
+typedef enum sender {
+#define PEER(name, text) SENDER_##name,
+    HFI_PROTOCOL_PEERS(PEER)
+#undef PEER
+} sender;
+
+/* A row of the table of the protocol. */
+typedef struct incoming {
+    const char *op;
+    sender from;
+    void (*handle)(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map);
+} incoming;
+
+static const incoming table[] = {
+#define FRAME(sender, op, handler, fds, fields, text) {#op, SENDER_##sender, handler},
+    HFI_FRAMES_IN(FRAME)
+#undef FRAME
+};
+
+/* Whether this worker may send what the row says. */
 static int
-is_text(const msgpack_object *map) {
-    return hfi_part_equal(hfi_map_part(map, "op"), hfi_part_text("stream"));
+may_send(const hf_kernel *kernel, const hfi_worker *worker, sender from) {
+    switch (from) {
+    case SENDER_WORKER:
+        return 1;
+    case SENDER_MAIN:
+        return worker == hfi_crew_main(kernel);
+    case SENDER_CELL:
+        return worker == hfi_crew_cell(kernel);
+    case SENDER_ASSISTANT:
+        return worker == hfi_assistant_worker(kernel);
+    default:
+        return 0;
+    }
+}
+
+/* The row of a frame; `worker` NULL: of the fork server. NULL: it sends no such one. */
+static const incoming *
+row_of(const hf_kernel *kernel, const hfi_worker *worker, const msgpack_object *map) {
+    hfi_part op = hfi_map_part(map, "op");
+    for (const incoming *row = table; row < table + sizeof table / sizeof *table;
+         row++) {
+        int fits = worker == NULL ? row->from == SENDER_FORK_SERVER
+                                  : may_send(kernel, worker, row->from);
+        if (fits && hfi_part_equal(op, hfi_part_text(row->op)))
+            return row;
+    }
+    return NULL;
+}
+
+static hf_status
+refuse_frame(const msgpack_object *map, hf_error *reterr) {
+    hfi_part op = hfi_map_part(map, "op");
+    return hf_error_set(reterr, HF_E_PROTOCOL, "its op %.*s is unknown",
+                        (int)(op.size < 60 ? op.size : 60),
+                        op.size > 0 ? (const char *)op.data : "");
+}
+
+/* What the fork server says that nobody knows is left alone: it forks all the same. */
+static void
+handle_server(hf_kernel *kernel, const msgpack_object *map) {
+    hf_error error = HF_ERROR_INIT;
+    const incoming *row = row_of(kernel, NULL, map);
+    if (row != NULL)
+        row->handle(kernel, NULL, map);
+    else if (refuse_frame(map, &error) != HF_OK)
+        hfi_log("template: %s", error.message);
 }
 
 void
-hfi_inbox_drain(hf_kernel *kernel, hfi_worker *worker) {
-    hfi_worker_drain(worker, hfi_crew_parent(kernel, worker), hfi_clock_ns());
-}
-
-static int
-ends_output(const msgpack_object *map) {
-    hfi_part op = hfi_map_part(map, "op");
-    return hfi_part_equal(op, hfi_part_text("reply")) ||
-           hfi_part_equal(op, hfi_part_text("input_request"));
+hfi_inbox_read_template(hf_kernel *kernel) {
+    hfi_map map = {0};
+    hf_error error = HF_ERROR_INIT;
+    hf_status end = hfi_control_fill(hfi_crew_server(kernel)->control, &error);
+    hf_status status;
+    while ((status = hfi_control_next(hfi_crew_server(kernel)->control, &map,
+                                      &error)) == HF_OK)
+        handle_server(kernel, map.object);
+    hfi_map_fini(&map);
+    if (status != HF_AGAIN)
+        hfi_log("template: %s", error.message);
+    if (status != HF_AGAIN || end != HF_OK)
+        hfi_death_of_template(kernel);
 }
 
 /* What was written to the pipes before a frame was sent. */
 static void
-drain_before(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
+drain_before(hf_kernel *kernel, hfi_worker *worker, const incoming *row,
+             const msgpack_object *map) {
     static const uint64_t all[2] = {UINT64_MAX, UINT64_MAX};
     const msgpack_object *raw = hfi_map_get(map, "raw");
     hfi_part parent = hfi_crew_parent(kernel, worker);
     uint64_t until[2];
-    if (ends_output(map)) {
+    if (row->handle == hfi_replies_replied || row->handle == on_input_request) {
         hfi_worker_drain_to(worker, all, parent, hfi_clock_ns());
         return;
     }
@@ -315,13 +331,17 @@ handle_frames(hf_kernel *kernel, hfi_worker *worker, int *ret_only_text,
     /* A reply may release the worker: then what it said afterwards is not read. */
     while (worker->control != NULL &&
            (status = hfi_control_next(worker->control, &map, reterr)) == HF_OK) {
-        only_text &= is_text(map.object);
-        count++;
-        drain_before(kernel, worker, map.object);
-        if (!handle_worker(kernel, worker, map.object)) {
-            status = HF_E_PROTOCOL;
+        const incoming *row = row_of(kernel, worker, map.object);
+        if (row == NULL) {
+            status = refuse_frame(map.object, reterr);
             break;
         }
+        only_text &= row->handle == on_stream;
+        count++;
+        drain_before(kernel, worker, row, map.object);
+        if (row->handle != on_stream)
+            hfi_stream_flush(&worker->stream);
+        row->handle(kernel, worker, map.object);
     }
     hfi_map_fini(&map);
     *ret_only_text = only_text && count > 0;
@@ -337,7 +357,7 @@ hfi_inbox_read(hf_kernel *kernel, hfi_worker *worker) {
     if (hfi_handover_holds(kernel, worker))
         return;
     if (worker->control == NULL || worker->silent) {
-        hfi_inbox_drain(kernel, worker);
+        hfi_crew_drain(kernel, worker);
         return;
     }
     hfi_worker_written(worker, written);
@@ -355,4 +375,10 @@ hfi_inbox_read(hf_kernel *kernel, hfi_worker *worker) {
         hfi_log("a worker broke the protocol: %s", error.message);
     if ((status != HF_AGAIN && status != HF_OK) || end != HF_OK)
         silence(worker, hfi_clock_ns());
+}
+
+void
+hfi_inbox_hear(hf_kernel *kernel, const hfi_event *event) {
+    if (event->kind == HFI_EVENT_WORKER_LOOKED_AT)
+        hfi_inbox_read(kernel, event->worker);
 }

@@ -17,56 +17,110 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <zmq.h>
 
+#include "session/assistant.h"
+#include "session/commits.h"
+#include "session/comms.h"
+#include "session/crew.h"
+#include "session/death.h"
+#include "session/dispatch.h"
+#include "session/ends.h"
+#include "session/escalate.h"
+#include "session/execute.h"
+#include "session/handles.h"
+#include "session/handover.h"
+#include "session/inbox.h"
+#include "session/observe.h"
+#include "session/progress.h"
+#include "session/publish.h"
+#include "session/quarantine.h"
+#include "session/rest.h"
+#include "session/restart.h"
+#include "session/rollback.h"
+#include "session/runs.h"
+#include "session/standby.h"
+#include "session/subshell.h"
+#include "session/summary.h"
+#include "session/takeup.h"
+#include "session/timeline.h"
+#include "session/trace.h"
 #include "session/neighbours.h"
 #include "workers/program.h"
 
 #define ITEMS_MAX    256
 #define TURN_WAIT_MS 1000 /* to see whether our parent lives */
 
-void
-hfi_log(const char *format, ...) {
-    char line[1024];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(line, sizeof line, format, arguments);
-    va_end(arguments);
-    fprintf(stderr, "holdfast-kernel: %s\n", line);
-}
-
-/* ---- creation ------------------------------------------------------------------- */
+/* The loop's own state. */
+struct hfi_loop {
+    int wake[2]; /* self-pipe: 'i' interrupt, 's' stop */
+    int parent;  /* process that started us, as JPY_PARENT_PID; 0: not watched */
+};
 
 static hf_status
-make_name(char ret_name[33], hf_error *reterr) {
-    unsigned char bytes[16];
-    int fd = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
-    ssize_t size = fd >= 0 ? read(fd, bytes, sizeof bytes) : -1;
-    int err = errno;
-    if (fd >= 0)
-        close(fd);
-    if (size != (ssize_t)sizeof bytes)
-        return hf_error_set_errno(reterr, err, "/dev/urandom");
-    for (size_t i = 0; i < sizeof bytes; i++)
-        snprintf(ret_name + 2 * i, 3, "%02x", bytes[i]);
+loop_create(hf_kernel *kernel, hf_error *reterr) {
+    kernel->loop = calloc(1, sizeof *kernel->loop);
+    if (kernel->loop == NULL)
+        return hf_error_set(reterr, HF_E_NOMEM, "no memory");
+    kernel->loop->wake[0] = kernel->loop->wake[1] = -1;
     return HF_OK;
 }
 
-static char **
-copy_argv(const char *const *argv) {
-    size_t count = 0;
-    while (argv[count] != NULL)
-        count++;
-    char **copy = calloc(count + 1, sizeof *copy);
-    for (size_t i = 0; copy != NULL && i < count; i++)
-        copy[i] = strdup(argv[i]);
-    return copy;
+static void
+loop_close(hf_kernel *kernel) {
+    for (int i = 0; kernel->loop != NULL && i < 2; i++)
+        if (kernel->loop->wake[i] >= 0)
+            close(kernel->loop->wake[i]);
+    free(kernel->loop);
 }
+
+/* Who hears of what happens, in this order. */
+static hfi_listener *const listeners[] = {hfi_inbox_hear,
+                                          hfi_dispatch_hear,
+                                          hfi_rest_hear,
+                                          hfi_subshell_hear,
+                                          hfi_observe_hear,
+                                          hfi_trace_hear,
+                                          hfi_summary_hear,
+                                          hfi_runs_hear,
+                                          hfi_rollback_hear,
+                                          hfi_timeline_hear,
+                                          hfi_progress_hear,
+                                          hfi_standby_hear,
+                                          NULL};
+
+/* Who owns what: each one's state is its file's alone. */
+static const struct {
+    hf_status (*create)(hf_kernel *kernel, hf_error *reterr);
+    void (*close)(hf_kernel *kernel);
+} owners[] = {
+    {hfi_publish_create, hfi_publish_close},
+    {hfi_crew_create, hfi_crew_close},
+    {hfi_standby_create, hfi_standby_close},
+    {hfi_commits_create, hfi_commits_close},
+    {hfi_comms_create, hfi_comms_close},
+    {hfi_ends_create, hfi_ends_close},
+    {hfi_escalate_create, hfi_escalate_close},
+    {hfi_handles_create, hfi_handles_close},
+    {hfi_observe_create, hfi_observe_close},
+    {hfi_runs_create, hfi_runs_close},
+    {hfi_timeline_create, hfi_timeline_close},
+    {hfi_rollback_create, hfi_rollback_close},
+    {hfi_restart_create, hfi_restart_close},
+    {hfi_death_create, hfi_death_close},
+    {hfi_quarantine_create, hfi_quarantine_close},
+    {hfi_assistant_create, hfi_assistant_close},
+    {hfi_subshell_create, hfi_subshell_close},
+    {hfi_rest_create, hfi_rest_close},
+    {hfi_takeup_create, hfi_takeup_close},
+    {loop_create, loop_close},
+};
+
+/* ---- creation ------------------------------------------------------------------- */
 
 static hf_status
 make_info(hf_kernel *kernel, const char *text, hf_error *reterr) {
@@ -81,13 +135,7 @@ make_info(hf_kernel *kernel, const char *text, hf_error *reterr) {
         (void)json_object_set_new(own, "supported_features", json_array());
     int failed = own == NULL || json_object_update(kernel->info, own) != 0;
     json_decref(own);
-    kernel->modules = json_object();
-    kernel->cell_comms = json_object();
-    kernel->declined = json_object();
-    if (failed || kernel->modules == NULL || kernel->cell_comms == NULL ||
-        kernel->declined == NULL)
-        return hf_error_set(reterr, HF_E_NOMEM, "no memory");
-    return HF_OK;
+    return failed ? hf_error_set(reterr, HF_E_NOMEM, "no memory") : HF_OK;
 }
 
 static hf_status
@@ -102,13 +150,8 @@ open_wire(hf_kernel *kernel, const hf_kernel_options *options, hf_error *reterr)
                 path);
     for (int i = 0; i < HFI_CHANNEL_COUNT; i++)
         chosen |= kernel->connection.port[i] == 0;
-    status = hfi_signer_create(hfi_part_text(kernel->connection.key), &kernel->signer,
-                               reterr);
-    if (status == HF_OK) /* the kernel's own messages are known by their session */
-        hfi_signer_mark(kernel->signer, kernel->name);
-    if (status == HF_OK)
-        status = hfi_channels_create(&kernel->connection, options->backlog_bytes,
-                                     &kernel->channels, reterr);
+    status =
+        hfi_publish_open(kernel, &kernel->connection, options->backlog_bytes, reterr);
     if (status == HF_OK && chosen)
         status = hfi_connection_write(&kernel->connection, reterr);
     return status;
@@ -149,9 +192,10 @@ open_store(hf_kernel *kernel, const hf_kernel_options *options, hf_error *reterr
 static void
 watch_parent(hf_kernel *kernel) {
     const char *text = getenv("JPY_PARENT_PID");
-    kernel->parent = text != NULL ? atoi(text) : 0;
-    if (kernel->parent <= 1 || (kill(kernel->parent, 0) != 0 && errno == ESRCH))
-        kernel->parent = 0;
+    kernel->loop->parent = text != NULL ? atoi(text) : 0;
+    if (kernel->loop->parent <= 1 ||
+        (kill(kernel->loop->parent, 0) != 0 && errno == ESRCH))
+        kernel->loop->parent = 0;
 }
 
 /* NULL for a word that is none. */
@@ -165,29 +209,47 @@ road_of(const char *word) {
     return NULL;
 }
 
-hf_status
-hf_kernel_create(const hf_kernel_options *options, hf_kernel **ret_kernel,
-                 hf_error *reterr) {
-    if (options->struct_size != sizeof *options || options->connection_file == NULL ||
-        options->worker_argv == NULL || options->worker_argv[0] == NULL ||
-        road_of(options->road) == NULL)
-        return hf_error_set(reterr, HF_E_INVALID,
-                            "the kernel's options are incomplete");
+static void
+close_owners(hf_kernel *kernel) {
+    for (size_t i = sizeof owners / sizeof *owners; i-- > 0;)
+        owners[i].close(kernel);
+}
+
+/* With all its owners, which have nothing yet. */
+static hf_status
+make_kernel(hf_kernel **ret_kernel, hf_error *reterr) {
+    hf_status status = HF_OK;
     hf_kernel *kernel = calloc(1, sizeof *kernel);
     if (kernel == NULL)
         return hf_error_set(reterr, HF_E_NOMEM, "no memory for the kernel");
-    kernel->wake[0] = kernel->wake[1] = -1;
-    hfi_takeup_begin(kernel, options->connection_file);
-    kernel->road = road_of(options->road);
-    kernel->argv = copy_argv(options->worker_argv);
-    hf_status status = kernel->argv != NULL
-                           ? hfi_program_pipe(kernel->wake, reterr)
-                           : hf_error_set(reterr, HF_E_NOMEM, "no memory");
+    kernel->listeners = listeners;
+    for (size_t i = 0; i < sizeof owners / sizeof *owners && status == HF_OK; i++)
+        status = owners[i].create(kernel, reterr);
     if (status == HF_OK) {
-        fcntl(kernel->wake[1], F_SETFL, O_NONBLOCK);
-        watch_parent(kernel);
-        status = make_name(kernel->name, reterr);
+        *ret_kernel = kernel;
+        return HF_OK;
     }
+    close_owners(kernel);
+    free(kernel);
+    return status;
+}
+
+static hf_status
+open_pipe(hf_kernel *kernel, hf_error *reterr) {
+    hf_status status = hfi_program_pipe(kernel->loop->wake, reterr);
+    if (status == HF_OK)
+        fcntl(kernel->loop->wake[1], F_SETFL, O_NONBLOCK);
+    return status;
+}
+
+/* Everything that a first cell needs, and what can be made while its workers start. */
+static hf_status
+open_all(hf_kernel *kernel, const hf_kernel_options *options, hf_error *reterr) {
+    kernel->road = road_of(options->road);
+    watch_parent(kernel);
+    hf_status status = open_pipe(kernel, reterr);
+    if (status == HF_OK)
+        status = hfi_crew_configure(kernel, options->worker_argv, reterr);
     if (status == HF_OK)
         status = hfi_escalate_configure(kernel, options->interrupt_seconds, reterr);
     if (status == HF_OK)
@@ -199,13 +261,30 @@ hf_kernel_create(const hf_kernel_options *options, hf_kernel **ret_kernel,
     if (status == HF_OK) /* a first cell waits for it; all else is made meanwhile */
         status = hfi_crew_start(kernel, 0, reterr);
     if (status == HF_OK)
-        status = hfi_commands_create(kernel->argv[0], &kernel->commands, reterr);
+        status =
+            hfi_commands_create(hfi_crew_program(kernel), &kernel->commands, reterr);
     if (status == HF_OK) {
         hfi_observe_init(kernel);
         hfi_quarantine_init(kernel);
-    }
-    if (status == HF_OK)
         status = tell_who_listens(kernel, reterr);
+    }
+    return status;
+}
+
+hf_status
+hf_kernel_create(const hf_kernel_options *options, hf_kernel **ret_kernel,
+                 hf_error *reterr) {
+    if (options->struct_size != sizeof *options || options->connection_file == NULL ||
+        options->worker_argv == NULL || options->worker_argv[0] == NULL ||
+        road_of(options->road) == NULL)
+        return hf_error_set(reterr, HF_E_INVALID,
+                            "the kernel's options are incomplete");
+    hf_kernel *kernel = NULL;
+    hf_status status = make_kernel(&kernel, reterr);
+    if (status != HF_OK)
+        return status;
+    hfi_takeup_begin(kernel, options->connection_file);
+    status = open_all(kernel, options, reterr);
     if (status != HF_OK) {
         if (kernel->store != NULL)
             (void)hfi_takeup_leave(kernel, reterr);
@@ -213,7 +292,7 @@ hf_kernel_create(const hf_kernel_options *options, hf_kernel **ret_kernel,
         return status;
     }
     if (hf_session_generation(kernel->store) > 0)
-        hfi_crew_adopt(kernel, NULL);
+        hfi_crew_adopt(kernel, NULL, NULL);
     *ret_kernel = kernel;
     return HF_OK;
 }
@@ -242,18 +321,19 @@ static int
 fill_items(hf_kernel *kernel, zmq_pollitem_t *items, long long now_ns) {
     int count = 0;
     for (; count < HFI_CHANNEL_COUNT; count++) {
-        items[count].socket = hfi_channels_socket(kernel->channels, count);
+        items[count].socket = hfi_channels_socket(hfi_publish_channels(kernel), count);
         items[count].fd = 0;
         items[count].events = ZMQ_POLLIN;
         items[count].revents = 0;
     }
-    add_fd(items, &count, kernel->wake[0], 0);
-    if (kernel->template.control != NULL)
-        add_fd(items, &count, hfi_control_fd(kernel->template.control),
-               hfi_control_is_full(kernel->template.control));
-    if (kernel->aside != NULL && hfi_control_is_full(kernel->aside))
-        add_fd(items, &count, hfi_control_fd(kernel->aside), 1);
-    for (hfi_worker *at = kernel->template.workers; at != NULL; at = at->next) {
+    add_fd(items, &count, kernel->loop->wake[0], 0);
+    if (hfi_crew_server(kernel)->control != NULL)
+        add_fd(items, &count, hfi_control_fd(hfi_crew_server(kernel)->control),
+               hfi_control_is_full(hfi_crew_server(kernel)->control));
+    if (hfi_subshell_channel(kernel) != NULL &&
+        hfi_control_is_full(hfi_subshell_channel(kernel)))
+        add_fd(items, &count, hfi_control_fd(hfi_subshell_channel(kernel)), 1);
+    for (hfi_worker *at = hfi_crew_server(kernel)->workers; at != NULL; at = at->next) {
         if (is_calm(at, now_ns) || hfi_handover_holds(kernel, at))
             continue;
         if (at->control != NULL && !at->silent)
@@ -286,12 +366,13 @@ flush_control(hfi_control *control) {
  * it is walked by what was ready when the turn began. */
 static void
 serve_crew(hf_kernel *kernel, const zmq_pollitem_t *items, int count) {
-    if (kernel->template.control != NULL &&
-        is_ready(items, count, hfi_control_fd(kernel->template.control))) {
-        flush_control(kernel->template.control);
+    if (hfi_crew_server(kernel)->control != NULL &&
+        is_ready(items, count, hfi_control_fd(hfi_crew_server(kernel)->control))) {
+        flush_control(hfi_crew_server(kernel)->control);
         hfi_inbox_read_template(kernel);
     }
-    for (hfi_worker *at = kernel->template.workers, *next; at != NULL; at = next) {
+    for (hfi_worker *at = hfi_crew_server(kernel)->workers, *next; at != NULL;
+         at = next) {
         int printed = is_ready(items, count, at->output[0]) ||
                       is_ready(items, count, at->output[1]);
         next = at->next;
@@ -308,7 +389,7 @@ serve_crew(hf_kernel *kernel, const zmq_pollitem_t *items, int count) {
 static void
 serve_wake(hf_kernel *kernel) {
     char what[64];
-    ssize_t size = read(kernel->wake[0], what, sizeof what);
+    ssize_t size = read(kernel->loop->wake[0], what, sizeof what);
     for (ssize_t i = 0; i < size; i++) {
         if (what[i] == 'i')
             hfi_execute_interrupt(kernel);
@@ -320,11 +401,11 @@ serve_wake(hf_kernel *kernel) {
 static void
 serve_clients(hf_kernel *kernel, const zmq_pollitem_t *items) {
     if (items[HFI_HEARTBEAT].revents != 0)
-        hfi_channels_echo(kernel->channels);
+        hfi_channels_echo(hfi_publish_channels(kernel));
     if (items[HFI_IOPUB].revents != 0)
         hfi_publish_welcomes(kernel);
     if (items[HFI_CONTROL].revents != 0)
-        hfi_dispatch_control(kernel);
+        hfi_execute_control(kernel);
     if (items[HFI_STDIN].revents != 0)
         hfi_dispatch_stdin(kernel);
     if (items[HFI_SHELL].revents != 0)
@@ -334,7 +415,7 @@ serve_clients(hf_kernel *kernel, const zmq_pollitem_t *items) {
 static long
 wait_ms(const hf_kernel *kernel, long long now_ns) {
     long long crew = hfi_crew_deadline_ns(kernel);
-    long long idle = hfi_handover_idle_deadline_ns(kernel);
+    long long idle = hfi_rest_commit_deadline_ns(kernel);
     long long rest = hfi_rest_deadline_ns(kernel);
     long long escalation = hfi_escalate_deadline_ns(kernel);
     long long first = crew >= 0 && (idle < 0 || crew < idle) ? crew : idle;
@@ -356,7 +437,8 @@ wait_ms(const hf_kernel *kernel, long long now_ns) {
 
 static void
 check_parent(hf_kernel *kernel) {
-    if (kernel->parent != 0 && kill(kernel->parent, 0) != 0 && errno == ESRCH) {
+    if (kernel->loop->parent != 0 && kill(kernel->loop->parent, 0) != 0 &&
+        errno == ESRCH) {
         hfi_log("the process that started this kernel is gone");
         kernel->stopping = 1;
     }
@@ -375,24 +457,24 @@ hf_kernel_run(hf_kernel *kernel, hf_error *reterr) {
             return hf_error_set(reterr, HF_E_SYSTEM, "zmq_poll: %s",
                                 zmq_strerror(errno));
         }
-        if (is_ready(items, count, kernel->wake[0]))
+        if (is_ready(items, count, kernel->loop->wake[0]))
             serve_wake(kernel);
         serve_clients(kernel, items);
         serve_crew(kernel, items, count);
         hfi_publish_missed(kernel);
         hfi_escalate_tick(kernel, hfi_clock_ns());
         hfi_quarantine_tick(kernel, hfi_clock_ns());
-        hfi_crew_tick(kernel, hfi_clock_ns());
+        hfi_death_tick(kernel, hfi_clock_ns());
         hfi_restart_tick(kernel, hfi_clock_ns());
         hfi_progress_tick(kernel, hfi_clock_ns());
         if (!kernel->stopping) {
             hfi_execute_next(kernel);
-            hfi_subshell_next(kernel);
+            hfi_subshell_next(kernel, hfi_execute_answer);
         }
         hfi_standby_tick(kernel, hfi_clock_ns());
         hfi_assistant_tick(kernel, hfi_clock_ns());
-        hfi_handover_idle(kernel, hfi_clock_ns());
-        hfi_rest(kernel, hfi_clock_ns());
+        hfi_rest_commit(kernel, hfi_clock_ns());
+        hfi_rest_tick(kernel, hfi_clock_ns());
         hfi_takeup_note(kernel);
         check_parent(kernel);
     }
@@ -407,7 +489,7 @@ hf_kernel_run(hf_kernel *kernel, hf_error *reterr) {
 static void
 wake(hf_kernel *kernel, char what) {
     int err = errno;
-    ssize_t ignored = write(kernel->wake[1], &what, 1);
+    ssize_t ignored = write(kernel->loop->wake[1], &what, 1);
     (void)ignored; /* a full pipe wakes too */
     errno = err;
 }
@@ -430,38 +512,17 @@ hf_kernel_close(hf_kernel *kernel) {
         return;
     hfi_takeup_renounce(kernel);
     hfi_crew_end(kernel);
-    if (kernel->store != NULL) {
-        hfi_timeline_fini(kernel);
-        if (!kernel->bequeathed && hf_session_destroy(kernel->store, NULL) != HF_OK)
-            hfi_log("the session could not be removed");
-        hf_session_close(kernel->store);
-    }
-    hfi_reaper_end(&kernel->reaper, kernel->bequeathed);
-    hfi_textbuf_fini(&kernel->notice);
-    hfi_observe_fini(kernel);
-    hfi_channels_close(kernel->channels);
-    hfi_signer_close(kernel->signer);
-    hfi_connection_fini(&kernel->connection);
-    hfi_commands_close(kernel->commands);
-    hfi_subshell_fini(kernel);
+    hfi_handles_drop(kernel);
+    hfi_timeline_close(kernel); /* it has leases of the store */
+    hfi_takeup_end(kernel);
     hfi_queue_fini(&kernel->queue);
-    hfi_queue_fini(&kernel->assisted);
-    hfi_queue_fini(&kernel->forwarded);
-    hfi_request_close(kernel->running);
-    hfi_verdict_fini(&kernel->execution.verdict);
-    hfi_textbuf_fini(&kernel->execution.road_reason);
+    hfi_request_close(kernel->cell.request);
+    hfi_verdict_fini(&kernel->cell.verdict);
+    hfi_textbuf_fini(&kernel->cell.road_reason);
     hfi_trace_forget(kernel);
-    hfi_textbuf_fini(&kernel->last_parent);
+    hfi_commands_close(kernel->commands);
+    close_owners(kernel);
+    hfi_connection_fini(&kernel->connection);
     json_decref(kernel->info);
-    json_decref(kernel->modules);
-    json_decref(kernel->runs);
-    json_decref(kernel->cell_comms);
-    json_decref(kernel->declined);
-    for (size_t i = 0; kernel->argv != NULL && kernel->argv[i] != NULL; i++)
-        free(kernel->argv[i]);
-    free(kernel->argv);
-    for (int i = 0; i < 2; i++)
-        if (kernel->wake[i] >= 0)
-            close(kernel->wake[i]);
     free(kernel);
 }

@@ -21,8 +21,9 @@
  * A kernel without the monitor (no memory for it) goes on without. One thread; the
  * monitor has its own, and its lock.
  */
-#include "session/session.h"
+#include "session/observe.h"
 
+#include <stdlib.h>
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
@@ -30,31 +31,45 @@
 #include "monitor/procfile.h"
 #include "monitor/sampler.h"
 
-void
-hfi_observe_init(hf_kernel *kernel) {
-    hf_error error = HF_ERROR_INIT;
-    if (hfi_sampler_create(&kernel->sampler, &error) != HF_OK)
-        hfi_log("no monitor: %s", error.message);
+typedef struct hfi_observe {
+    struct hfi_sampler *sampler; /* NULL: none could be made */
+    int has_cell;                /* the log has the cell that runs */
+} hfi_observe;
+
+hf_status
+hfi_observe_create(hf_kernel *kernel, hf_error *reterr) {
+    kernel->observe = calloc(1, sizeof *kernel->observe);
+    return kernel->observe != NULL ? HF_OK
+                                   : hf_error_set(reterr, HF_E_NOMEM, "no memory");
 }
 
 void
-hfi_observe_fini(hf_kernel *kernel) {
-    hfi_sampler_close(kernel->sampler);
-    kernel->sampler = NULL;
+hfi_observe_close(hf_kernel *kernel) {
+    if (kernel->observe != NULL)
+        hfi_sampler_close(kernel->observe->sampler);
+    free(kernel->observe);
+    kernel->observe = NULL;
+}
+
+void
+hfi_observe_init(hf_kernel *kernel) {
+    hf_error error = HF_ERROR_INIT;
+    if (hfi_sampler_create(&kernel->observe->sampler, &error) != HF_OK)
+        hfi_log("no monitor: %s", error.message);
 }
 
 /* ---- processes ------------------------------------------------------------------ */
 
-void
-hfi_observe_forked(hf_kernel *kernel, const hfi_worker *worker) {
-    if (kernel->sampler != NULL && worker->role == HFI_HOME)
-        hfi_sampler_add(kernel->sampler, worker->pid);
+static void
+forked(hf_kernel *kernel, const hfi_worker *worker) {
+    if (kernel->observe->sampler != NULL && worker->role == HFI_HOME)
+        hfi_sampler_add(kernel->observe->sampler, worker->pid);
 }
 
-void
-hfi_observe_leaving(hf_kernel *kernel, const hfi_worker *worker) {
-    if (kernel->sampler != NULL && worker != NULL && worker->pid > 0)
-        hfi_sampler_remove(kernel->sampler, worker->pid);
+static void
+leaving(hf_kernel *kernel, const hfi_worker *worker) {
+    if (kernel->observe->sampler != NULL && worker != NULL && worker->pid > 0)
+        hfi_sampler_remove(kernel->observe->sampler, worker->pid);
 }
 
 static void
@@ -64,13 +79,14 @@ copy_text(hfi_part text, char *ret_text, size_t size) {
     ret_text[length] = '\0';
 }
 
-void
-hfi_observe_exited(hf_kernel *kernel, pid_t pid, const msgpack_object *map) {
+static void
+exited(hf_kernel *kernel, const msgpack_object *map) {
     char io[512];
-    if (kernel->sampler == NULL)
+    if (kernel->observe->sampler == NULL)
         return;
+    pid_t pid = (pid_t)hfi_map_integer(map, "pid", 0);
     copy_text(hfi_map_part(map, "io"), io, sizeof io);
-    hfi_sampler_bury(kernel->sampler, pid, hfi_map_real(map, "cpu_seconds", 0),
+    hfi_sampler_bury(kernel->observe->sampler, pid, hfi_map_real(map, "cpu_seconds", 0),
                      *io != '\0' ? io : NULL);
 }
 
@@ -78,14 +94,13 @@ hfi_observe_exited(hf_kernel *kernel, pid_t pid, const msgpack_object *map) {
 
 static hf_monitor_cell_kind
 kind_of(const hf_kernel *kernel) {
-    const hfi_verdict *verdict = &kernel->execution.verdict;
+    const hfi_verdict *verdict = &kernel->cell.verdict;
     if (verdict->isolated)
         return HF_MONITOR_ISOLATED;
     if (verdict->multicell)
         return HF_MONITOR_MULTI;
-    return kernel->phase == HFI_PHASE_CELL || kernel->execution.at_home
-               ? HF_MONITOR_INSTRUMENTED
-               : HF_MONITOR_PLAIN;
+    return kernel->cell.plan >= HFI_PLAN_IN_PROCESS ? HF_MONITOR_INSTRUMENTED
+                                                    : HF_MONITOR_PLAIN;
 }
 
 /* What a worker says of a moment: {time_ns, cpu_ns, children_ns, io}. */
@@ -109,48 +124,80 @@ word_of(const msgpack_object *map, const char *key) {
 
 static void
 begin(hf_kernel *kernel, pid_t pid, const hfi_word *word) {
-    json_t *code = json_object_get(kernel->running->message.body, "code");
+    json_t *code = json_object_get(kernel->cell.request->message.body, "code");
     const char *source = json_is_string(code) ? json_string_value(code) : "";
-    if (kernel->execution.silent)
+    if (kernel->cell.silent)
         return;
-    hfi_sampler_begin_cell(kernel->sampler, kind_of(kernel), kernel->execution.number,
-                           pid, word, source, json_string_length(code));
-    kernel->execution.observed = 1;
+    hfi_sampler_begin_cell(kernel->observe->sampler, kind_of(kernel),
+                           kernel->cell.number, pid, word, source,
+                           json_string_length(code));
+    kernel->observe->has_cell = 1;
 }
 
-void
-hfi_observe_started(hf_kernel *kernel, const hfi_worker *worker,
-                    const msgpack_object *map) {
+static void
+started(hf_kernel *kernel, const hfi_worker *worker, const msgpack_object *map) {
     const hfi_word word = word_of(map, "begin");
-    if (kernel->sampler == NULL)
+    if (kernel->observe->sampler == NULL)
         return;
-    hfi_sampler_add(kernel->sampler, worker->pid);
+    hfi_sampler_add(kernel->observe->sampler, worker->pid);
     begin(kernel, worker->pid, &word);
 }
 
-void
-hfi_observe_told(hf_kernel *kernel, const msgpack_object *map) {
+static void
+settle(hf_kernel *kernel, const msgpack_object *map) {
     const hfi_word begin = word_of(map, "begin"), end = word_of(map, "end");
-    if (kernel->sampler != NULL && kernel->running != NULL &&
-        kernel->running->id == hfi_map_integer(map, "id", 0))
-        hfi_sampler_settle_cell(kernel->sampler, &begin, &end);
+    if (kernel->observe->sampler != NULL && kernel->cell.request != NULL &&
+        kernel->cell.request->id == hfi_map_integer(map, "id", 0))
+        hfi_sampler_settle_cell(kernel->observe->sampler, &begin, &end);
 }
 
-void
-hfi_observe_finished(hf_kernel *kernel, int failed) {
-    const char *fate = kernel->execution.fate;
+static void
+finished(hf_kernel *kernel, int failed) {
+    const char *fate = kernel->cell.fate;
     const hfi_word silence = {0};
     hf_monitor_outcome outcome = failed ? HF_MONITOR_ERROR : HF_MONITOR_OK;
-    if (kernel->sampler == NULL || kernel->execution.silent)
+    if (kernel->observe->sampler == NULL || kernel->cell.silent)
         return;
     if (fate != NULL && strcmp(fate, "CellDied") == 0)
         outcome = HF_MONITOR_DIED;
     else if ((fate != NULL && strcmp(fate, "KeyboardInterrupt") == 0) ||
-             (failed && kernel->execution.escalation.taken > 0))
+             (failed && kernel->cell.escalation.taken > 0))
         outcome = HF_MONITOR_INTERRUPTED;
-    if (!kernel->execution.observed)
+    if (!kernel->observe->has_cell)
         begin(kernel, 0, &silence);
-    hfi_sampler_end_cell(kernel->sampler, outcome);
+    hfi_sampler_end_cell(kernel->observe->sampler, outcome);
+}
+
+void
+hfi_observe_began(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
+    (void)worker;
+    settle(kernel, map);
+}
+
+void
+hfi_observe_hear(hf_kernel *kernel, const hfi_event *event) {
+    switch (event->kind) {
+    case HFI_EVENT_WORKER_FORKED:
+        forked(kernel, event->worker);
+        break;
+    case HFI_EVENT_WORKER_EXITED:
+        exited(kernel, event->map);
+        break;
+    case HFI_EVENT_CELL_STARTED:
+        started(kernel, event->worker, event->map);
+        break;
+    case HFI_EVENT_CELL_ENDED:
+        settle(kernel, event->map);
+        break;
+    case HFI_EVENT_CELL_FINISHED:
+        finished(kernel, kernel->cell.failed);
+        break;
+    case HFI_EVENT_CELL_RELEASED:
+        leaving(kernel, event->worker);
+        break;
+    default:
+        break;
+    }
 }
 
 /* ---- questions ------------------------------------------------------------------ */
@@ -159,11 +206,11 @@ static hf_status
 obey(hf_kernel *kernel, const msgpack_object *map, hf_error *reterr) {
     hfi_part action = hfi_map_part(map, "action");
     if (hfi_part_equal(action, hfi_part_text("start")))
-        return hfi_sampler_start(kernel->sampler,
+        return hfi_sampler_start(kernel->observe->sampler,
                                  hfi_map_integer(map, "interval_ns", 0),
                                  hfi_map_flag(map, "weigh"), reterr);
     if (hfi_part_equal(action, hfi_part_text("stop")))
-        hfi_sampler_stop(kernel->sampler);
+        hfi_sampler_stop(kernel->observe->sampler);
     else if (!hfi_part_equal(action, hfi_part_text("open")))
         return hf_error_set(reterr, HF_E_INVALID, "the monitor knows no such action");
     return HF_OK;
@@ -175,12 +222,12 @@ hfi_observe_asked(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *m
     hf_error error = HF_ERROR_INIT;
     hf_status status = HF_E_GONE;
     int fd = -1;
-    if (kernel->sampler != NULL)
+    if (kernel->observe->sampler != NULL)
         status = obey(kernel, map, &error);
     else
         (void)hf_error_set(&error, HF_E_GONE, "this kernel has no monitor");
     if (status == HF_OK)
-        fd = fcntl(hfi_sampler_fd(kernel->sampler), F_DUPFD_CLOEXEC, 3);
+        fd = fcntl(hfi_sampler_fd(kernel->observe->sampler), F_DUPFD_CLOEXEC, 3);
     hfi_frame_init(&frame, "monitor", 2);
     hfi_frame_add_flag(&frame, "found", fd >= 0);
     hfi_frame_add_text(&frame, "error", hfi_part_text(error.message));

@@ -12,9 +12,12 @@
  * Where the commands have said something above the cell (%%finalize_multicellmode),
  * which clear_output would take along, nothing is shown before it. One thread.
  */
-#include "session/session.h"
+#include "session/progress.h"
 
 #include <string.h>
+
+#include "session/crew.h"
+#include "session/publish.h"
 
 #define FIRST_NS 500000000LL
 #define NEXT_NS  500000000LL
@@ -27,27 +30,28 @@ has_output(const hfi_verdict *verdict) {
 /* What is waited for, since when; NULL where no hand-over is under way. */
 static const char *
 waits_for(const hf_kernel *kernel, long long *ret_since_ns) {
-    const hfi_execution *execution = &kernel->execution;
-    if (kernel->running == NULL || execution->silent)
+    const hfi_cell *execution = &kernel->cell;
+    if (kernel->cell.request == NULL || execution->silent)
         return NULL;
-    *ret_since_ns =
-        execution->ended_ns != 0 ? execution->ended_ns : execution->begin_ns;
-    if (kernel->phase == HFI_PHASE_CELL && execution->ended_ns != 0)
+    if (execution->state == HFI_CELL_COLLECTING && hfi_cell_is_in_worker(execution)) {
+        *ret_since_ns = execution->ended_ns;
         return "saving what the cell changed";
-    if (execution->started || has_output(&execution->verdict))
+    }
+    *ret_since_ns = execution->begin_ns;
+    if (has_output(&execution->verdict))
         return NULL;
-    if (kernel->phase == HFI_PHASE_COMMIT)
+    if (hfi_cell_waits_for_commit(execution))
         return "saving the notebook's variables for the cell";
-    if (kernel->phase != HFI_PHASE_CELL)
+    if (hfi_cell_has_begun(execution) || !hfi_cell_is_in_worker(execution))
         return NULL;
-    return kernel->cell != NULL && kernel->cell->ready
+    return hfi_crew_cell(kernel) != NULL && hfi_crew_cell(kernel)->ready
                ? "binding the notebook's variables in the cell's process"
                : "starting a process for the cell";
 }
 
 long long
 hfi_progress_deadline_ns(const hf_kernel *kernel) {
-    long long since_ns, shown_ns = kernel->execution.progress_ns;
+    long long since_ns, shown_ns = kernel->cell.progress_ns;
     if (waits_for(kernel, &since_ns) == NULL)
         return -1;
     return shown_ns != 0 ? shown_ns + NEXT_NS : since_ns + FIRST_NS;
@@ -56,7 +60,7 @@ hfi_progress_deadline_ns(const hf_kernel *kernel) {
 /* A display; `data` are the members of the message's "data". */
 static void
 publish(hf_kernel *kernel, hfi_part data, const char *kind) {
-    long long shown_ns = kernel->execution.progress_ns;
+    long long shown_ns = kernel->cell.progress_ns;
     hfi_textbuf content = {0};
     hfi_textbuf_format(&content, "{\"data\":{");
     hfi_textbuf_append(&content, data.data, data.size);
@@ -64,10 +68,10 @@ publish(hf_kernel *kernel, hfi_part data, const char *kind) {
                        kind);
     if (shown_ns != 0 || strcmp(kind, "progress") == 0)
         hfi_textbuf_format(&content, "\"display_id\":\"holdfast-%s-%lld\"",
-                           kernel->name, kernel->running->id);
+                           hfi_publish_name(kernel), kernel->cell.request->id);
     hfi_textbuf_format(&content, "}}");
     hfi_publish(kernel, shown_ns != 0 ? "update_display_data" : "display_data",
-                kernel->running->message.header, hfi_textbuf_part(&content));
+                kernel->cell.request->message.header, hfi_textbuf_part(&content));
     hfi_textbuf_fini(&content);
 }
 
@@ -83,7 +87,7 @@ hfi_progress_tick(hf_kernel *kernel, long long now_ns) {
     hfi_textbuf_format(&data, "\"text/plain\":");
     hfi_textbuf_append_json(&data, text.data, text.size);
     publish(kernel, hfi_textbuf_part(&data), "progress");
-    kernel->execution.progress_ns = now_ns;
+    kernel->cell.progress_ns = now_ns;
     hfi_textbuf_fini(&text);
     hfi_textbuf_fini(&data);
 }
@@ -91,26 +95,36 @@ hfi_progress_tick(hf_kernel *kernel, long long now_ns) {
 void
 hfi_progress_replace(hf_kernel *kernel, hfi_part data, const char *kind) {
     publish(kernel, data, kind);
-    kernel->execution.progress_ns = 0;
+    kernel->cell.progress_ns = 0;
 }
 
 /* Marked as ours, so that who compares outputs can leave it out. */
 static void
 clear(hf_kernel *kernel) {
     hfi_outgoing message = {.type = "clear_output",
-                            .parent = kernel->running->message.header,
+                            .parent = kernel->cell.request->message.header,
                             .metadata = hfi_part_text("{\"holdfast\":\"progress\"}"),
                             .content = hfi_part_text("{\"wait\":false}")};
     hfi_publish_outgoing(kernel, &message);
 }
 
-void
-hfi_progress_end(hf_kernel *kernel) {
-    if (kernel->execution.progress_ns == 0)
+/* That part of the hand-over is over. */
+static void
+end(hf_kernel *kernel, int has_begun) {
+    if (kernel->cell.progress_ns == 0)
         return;
-    if (kernel->execution.started)
+    if (has_begun)
         hfi_progress_replace(kernel, hfi_part_text("\"text/plain\":\"\""), "progress");
     else
         clear(kernel);
-    kernel->execution.progress_ns = 0;
+    kernel->cell.progress_ns = 0;
+}
+
+void
+hfi_progress_hear(hf_kernel *kernel, const hfi_event *event) {
+    if (event->kind == HFI_EVENT_CELL_STARTED)
+        end(kernel, 0);
+    else if (event->kind == HFI_EVENT_CELL_FAILS ||
+             event->kind == HFI_EVENT_CELL_FINISHED)
+        end(kernel, kernel->cell.started_ns != 0);
 }

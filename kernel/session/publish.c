@@ -7,21 +7,52 @@
  * subscriber can filter. A message that can't be sent for want of memory is dropped
  * with a log line: there is nobody to tell. One thread.
  */
-#include "session/session.h"
+#include "session/publish.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+struct hfi_clients {
+    hfi_signer *signer;
+    hfi_channels *channels;
+    char name[33]; /* the key's mark, and of this run: "session" in headers */
+    unsigned long long message_count;
+    hfi_textbuf last_parent; /* header of the last execute_request */
+};
+
+hf_status
+hfi_publish_create(hf_kernel *kernel, hf_error *reterr) {
+    kernel->publish = calloc(1, sizeof *kernel->publish);
+    return kernel->publish != NULL ? HF_OK
+                                   : hf_error_set(reterr, HF_E_NOMEM, "no memory");
+}
+
+void
+hfi_publish_close(hf_kernel *kernel) {
+    if (kernel->publish != NULL) {
+        hfi_channels_close(kernel->publish->channels);
+        hfi_signer_close(kernel->publish->signer);
+        hfi_textbuf_fini(&kernel->publish->last_parent);
+    }
+    free(kernel->publish);
+    kernel->publish = NULL;
+}
 
 static void
 send_message(hf_kernel *kernel, int channel, const hfi_outgoing *message) {
     hfi_textbuf header = {0};
     hf_error error = HF_ERROR_INIT;
-    hfi_header_write(&header, message->type, kernel->name, ++kernel->message_count);
+    hfi_header_write(&header, message->type, kernel->publish->name,
+                     ++kernel->publish->message_count);
     if (header.failed)
         hfi_log("no memory for a %s", message->type);
-    else if (hfi_channels_send(kernel->channels, channel, kernel->signer,
-                               hfi_textbuf_part(&header), message, &error) != HF_OK)
+    else if (hfi_channels_send(kernel->publish->channels, channel,
+                               kernel->publish->signer, hfi_textbuf_part(&header),
+                               message, &error) != HF_OK)
         hfi_log("%s: %s", message->type, error.message);
     hfi_textbuf_fini(&header);
 }
@@ -30,7 +61,8 @@ void
 hfi_publish_outgoing(hf_kernel *kernel, const hfi_outgoing *message) {
     char topic[128];
     hfi_outgoing addressed = *message;
-    snprintf(topic, sizeof topic, "kernel.%s.%.60s", kernel->name, message->type);
+    snprintf(topic, sizeof topic, "kernel.%s.%.60s", kernel->publish->name,
+             message->type);
     hfi_part ident = hfi_part_text(topic);
     if (message->ident_count == 0) {
         addressed.idents = &ident;
@@ -87,7 +119,7 @@ hfi_publish_input(hf_kernel *kernel, hfi_part parent, json_t *code, long long nu
 void
 hfi_publish_welcomes(hf_kernel *kernel) {
     hfi_textbuf topic = {0}, content = {0};
-    while (hfi_channels_subscription(kernel->channels, &topic) == HF_OK) {
+    while (hfi_channels_subscription(kernel->publish->channels, &topic) == HF_OK) {
         hfi_part ident = hfi_textbuf_part(&topic);
         if (!hfi_utf8_is_valid(topic.data, topic.size))
             continue; /* JSON can't name it */
@@ -110,8 +142,9 @@ hfi_publish_missed(hf_kernel *kernel) {
     static const char text[] =
         "holdfast: a client of this notebook didn't read its output for so long that "
         "more of it waited than is kept. It has missed some.\n";
-    if (hfi_channels_take_missed(kernel->channels))
-        hfi_publish_stream(kernel, HFI_STDERR, hfi_textbuf_part(&kernel->last_parent),
+    if (hfi_channels_take_missed(kernel->publish->channels))
+        hfi_publish_stream(kernel, HFI_STDERR,
+                           hfi_textbuf_part(&kernel->publish->last_parent),
                            hfi_part_text(text));
 }
 
@@ -195,4 +228,64 @@ hfi_reply_error(hf_kernel *kernel, const hfi_request *request, int silent,
         hfi_reply(kernel, request, hfi_textbuf_part(&content),
                   hfi_part_text("{\"status\":\"error\"}"), NULL, 0);
     hfi_textbuf_fini(&content);
+}
+
+const char *
+hfi_publish_name(const hf_kernel *kernel) {
+    return kernel->publish->name;
+}
+
+hfi_part
+hfi_publish_last_parent(const hf_kernel *kernel) {
+    return hfi_textbuf_part(&kernel->publish->last_parent);
+}
+
+void
+hfi_publish_keep_parent(hf_kernel *kernel, hfi_part header) {
+    hfi_textbuf *last = &kernel->publish->last_parent;
+    hfi_textbuf_clear(last);
+    hfi_textbuf_append(last, header.data, header.size);
+}
+
+/* Out of 16 random bytes. */
+static hf_status
+make_name(char ret_name[33], hf_error *reterr) {
+    unsigned char bytes[16];
+    int fd = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
+    ssize_t size = fd >= 0 ? read(fd, bytes, sizeof bytes) : -1;
+    int err = errno;
+    if (fd >= 0)
+        close(fd);
+    if (size != (ssize_t)sizeof bytes)
+        return hf_error_set_errno(reterr, err, "/dev/urandom");
+    for (size_t i = 0; i < sizeof bytes; i++)
+        snprintf(ret_name + 2 * i, 3, "%02x", bytes[i]);
+    return HF_OK;
+}
+
+hf_status
+hfi_publish_open(hf_kernel *kernel, hfi_connection *connection, uint64_t backlog_bytes,
+                 hf_error *reterr) {
+    struct hfi_clients *own = kernel->publish;
+    hf_status status = make_name(own->name, reterr);
+    if (status == HF_OK)
+        status =
+            hfi_signer_create(hfi_part_text(connection->key), &own->signer, reterr);
+    if (status != HF_OK)
+        return status;
+    /* the kernel's own messages are known by their session */
+    hfi_signer_mark(own->signer, own->name);
+    return hfi_channels_create(connection, backlog_bytes, &own->channels, reterr);
+}
+
+hf_status
+hfi_publish_receive(hf_kernel *kernel, int channel, hfi_message *ret_message,
+                    hf_error *reterr) {
+    return hfi_channels_receive(kernel->publish->channels, channel,
+                                kernel->publish->signer, ret_message, reterr);
+}
+
+hfi_channels *
+hfi_publish_channels(const hf_kernel *kernel) {
+    return kernel->publish->channels;
 }

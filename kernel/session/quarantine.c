@@ -19,7 +19,7 @@
  * has killed processes for want of memory meanwhile: then loading the value takes too
  * much. One thread.
  */
-#include "session/session.h"
+#include "session/quarantine.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -27,6 +27,8 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "session/crew.h"
+#include "session/restart.h"
 #include "workers/program.h"
 
 #define VALUE_SECONDS 30.0
@@ -35,6 +37,26 @@
 #define SAVE_FACTOR   10
 #define KILLED_MAX    2 /* workers in a row that somebody ended at one value */
 #define KILLED_HOMES  8
+
+typedef struct hfi_quarantine {
+    long long due_ns;       /* when it is looked who hangs in a value */
+    hf_turn suspect;        /* what a worker was loading that somebody ended */
+    int suspect_deaths;     /* workers in a row that were ended at it */
+    long long memory_kills; /* of the system's, when that was counted last */
+} hfi_quarantine;
+
+hf_status
+hfi_quarantine_create(hf_kernel *kernel, hf_error *reterr) {
+    kernel->quarantine = calloc(1, sizeof *kernel->quarantine);
+    return kernel->quarantine != NULL ? HF_OK
+                                      : hf_error_set(reterr, HF_E_NOMEM, "no memory");
+}
+
+void
+hfi_quarantine_close(hf_kernel *kernel) {
+    free(kernel->quarantine);
+    kernel->quarantine = NULL;
+}
 
 static double
 value_seconds(void) {
@@ -69,10 +91,10 @@ hfi_quarantine_spares(const hf_kernel *kernel, const hfi_worker *worker,
 void
 hfi_quarantine_tick(hf_kernel *kernel, long long now_ns) {
     hf_turn turn;
-    if (now_ns < kernel->turns_due_ns)
+    if (now_ns < kernel->quarantine->due_ns)
         return;
-    kernel->turns_due_ns = now_ns + LOOK_NS;
-    for (hfi_worker *at = kernel->template.workers; at != NULL; at = at->next) {
+    kernel->quarantine->due_ns = now_ns + LOOK_NS;
+    for (hfi_worker *at = hfi_crew_server(kernel)->workers; at != NULL; at = at->next) {
         if (!at->owned || at->overdue || !is_at_something(kernel, at, &turn) ||
             now_ns < end_of(&turn))
             continue;
@@ -99,20 +121,21 @@ count_memory_kills(void) {
 
 void
 hfi_quarantine_init(hf_kernel *kernel) {
-    kernel->memory_kills = count_memory_kills();
+    kernel->quarantine->memory_kills = count_memory_kills();
 }
 
 /* Whether so many have died at the suspect that it must be the cause. */
 static int
 is_convicted(hf_kernel *kernel, const hfi_worker *worker, const hf_turn *turn) {
     long long kills = count_memory_kills();
-    int starved = kills > kernel->memory_kills;
-    int again = turn->key_hash == kernel->suspect.key_hash &&
-                turn->generation == kernel->suspect.generation;
-    kernel->memory_kills = kills;
-    kernel->suspect = *turn;
-    kernel->suspect_deaths = again ? kernel->suspect_deaths + 1 : 1;
-    return kernel->suspect_deaths >=
+    int starved = kills > kernel->quarantine->memory_kills;
+    int again = turn->key_hash == kernel->quarantine->suspect.key_hash &&
+                turn->generation == kernel->quarantine->suspect.generation;
+    kernel->quarantine->memory_kills = kills;
+    kernel->quarantine->suspect = *turn;
+    kernel->quarantine->suspect_deaths =
+        again ? kernel->quarantine->suspect_deaths + 1 : 1;
+    return kernel->quarantine->suspect_deaths >=
            (worker->role == HFI_HOME && !starved ? KILLED_HOMES : KILLED_MAX);
 }
 

@@ -10,11 +10,12 @@
  * and the worker's binding; hand-over out is everything after the last line up to the
  * reply. So the three times add up to what the client waited for.
  */
-#include "session/session.h"
+#include "session/request.h"
 
 #include <math.h>
 #include <string.h>
 
+#include "session/commits.h"
 #include "workers/program.h"
 
 static size_t
@@ -27,8 +28,9 @@ argument_count(char *const *arguments) {
 
 static void
 add_instrument(hf_kernel *kernel, hfi_frame *frame) {
-    const hfi_verdict *verdict = &kernel->execution.verdict;
+    const hfi_verdict *verdict = &kernel->cell.verdict;
     size_t count = argument_count(verdict->arguments);
+    json_t *declined = hfi_commits_declined(kernel);
     const char *name;
     json_t *reason;
     hfi_frame_add_map(frame, "instrument", 4);
@@ -37,19 +39,10 @@ add_instrument(hf_kernel *kernel, hfi_frame *frame) {
         hfi_frame_put_text(frame, hfi_part_text(verdict->arguments[i]));
     hfi_frame_add_flag(frame, "isolated", verdict->isolated);
     hfi_frame_add_text(frame, "road_reason",
-                       hfi_textbuf_part(&kernel->execution.road_reason));
-    hfi_frame_add_map(frame, "declined", json_object_size(kernel->declined));
-    json_object_foreach(kernel->declined, name, reason)
+                       hfi_textbuf_part(&kernel->cell.road_reason));
+    hfi_frame_add_map(frame, "declined", json_object_size(declined));
+    json_object_foreach(declined, name, reason)
         hfi_frame_add_text(frame, name, hfi_part_text(json_string_value(reason)));
-}
-
-hfi_part
-hfi_request_code(const hf_kernel *kernel, const hfi_request *request) {
-    json_t *code = json_object_get(request->message.body, "code");
-    if (kernel->execution.verdict.code != NULL)
-        return hfi_part_of(kernel->execution.verdict.code,
-                           kernel->execution.verdict.code_length);
-    return hfi_part_of(json_string_value(code), json_string_length(code));
 }
 
 /* Begin a frame of the message's own seven keys and `more`. */
@@ -77,24 +70,40 @@ send_frame(hfi_control *channel, hfi_frame *frame, const char *type) {
         hfi_log("%s: %s", type, error.message);
 }
 
+int
+hfi_request_is_for_worker(const char *type) {
+    static const char *const types[] = {
+        "complete_request", "inspect_request",   "is_complete_request",
+        "history_request",  "comm_info_request", "comm_open",
+        "comm_msg",         "comm_close",        "debug_request"};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (strcmp(type, types[i]) == 0)
+            return 1;
+    return 0;
+}
+
 void
 hfi_request_send(hf_kernel *kernel, hfi_worker *worker, hfi_request *request) {
+    hfi_request_send_with(kernel, worker, request, NULL);
+}
+
+void
+hfi_request_send_with(hf_kernel *kernel, hfi_worker *worker, hfi_request *request,
+                      hfi_request_key *more) {
     const char *type = request->message.type;
     int executes = strcmp(type, "execute_request") == 0;
-    int instruments = executes && (worker == kernel->cell || kernel->execution.at_home);
-    int travels = executes && worker == kernel->home &&
-                  kernel->execution.verdict.travel.kind != HFI_TRAVEL_NONE;
+    int instruments = executes && kernel->cell.plan >= HFI_PLAN_IN_PROCESS;
     hfi_frame frame;
     begin_frame(kernel, &frame, request,
-                (executes ? 2u : 0) + (instruments ? 1u : 0) + (travels ? 1u : 0));
+                (executes ? 2u : 0) + (instruments ? 1u : 0) + (more != NULL ? 1u : 0));
     if (executes) {
-        hfi_frame_add_text(&frame, "code", hfi_request_code(kernel, request));
-        hfi_frame_add_integer(&frame, "execution_count", kernel->execution.number);
+        hfi_frame_add_text(&frame, "code", hfi_cell_code(&kernel->cell));
+        hfi_frame_add_integer(&frame, "execution_count", kernel->cell.number);
     }
     if (instruments)
         add_instrument(kernel, &frame);
-    if (travels)
-        hfi_timeline_write(kernel, &frame);
+    if (more != NULL)
+        more(kernel, &frame);
     send_frame(worker->control, &frame, type);
 }
 
@@ -129,7 +138,7 @@ write_number(hfi_textbuf *writer, const char *name, double value) {
 /* A standby that wasn't ready yet is waited for on the way in. */
 hfi_times
 hfi_request_times(const hf_kernel *kernel, const msgpack_object *report) {
-    const hfi_execution *execution = &kernel->execution;
+    const hfi_cell *execution = &kernel->cell;
     long long now_ns = hfi_clock_ns();
     double publish = (double)(now_ns - execution->replied_ns) / 1e6;
     hfi_times times = {.total_ms = (double)(now_ns - execution->begin_ns) / 1e6,
@@ -145,7 +154,7 @@ hfi_request_times(const hf_kernel *kernel, const msgpack_object *report) {
 
 static void
 write_times(hf_kernel *kernel, const msgpack_object *report, hfi_textbuf *writer) {
-    const hfi_execution *execution = &kernel->execution;
+    const hfi_cell *execution = &kernel->cell;
     hfi_times times = hfi_request_times(kernel, report);
     if (report == NULL) {
         write_number(writer, "run_ms", times.total_ms);
@@ -177,7 +186,7 @@ write_report(const hf_kernel *kernel, const msgpack_object *report,
     };
     write_number(writer, "bytes_copied",
                  hfi_map_real(report, "bytes_copied", 0) +
-                     kernel->execution.commit_bytes_copied);
+                     kernel->cell.commit_bytes_copied);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         write_number(writer, numbers[i], hfi_map_real(report, numbers[i], 0));
     hfi_part reason = hfi_map_part(report, "reason");
@@ -217,7 +226,7 @@ void
 hfi_request_cost(hf_kernel *kernel, const msgpack_object *reply, const char *road,
                  hfi_textbuf *ret_metadata) {
     hfi_textbuf own = {0};
-    const hfi_textbuf *why = &kernel->execution.road_reason;
+    const hfi_textbuf *why = &kernel->cell.road_reason;
     const msgpack_object *report =
         strcmp(road, "plain") != 0 ? hfi_map_get(reply, "report") : NULL;
     hfi_part trace = hfi_map_part(reply, "trace");

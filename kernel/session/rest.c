@@ -1,7 +1,12 @@
-/* rest.c - what is done when nobody uses the notebook for half a minute.
+/* rest.c - what is done when nobody uses the notebook.
  *
- * First the home commits, also where that takes so long that it isn't done at once
- * (handover.c): what was deleted since the last commit is free only then.
+ * What plain cells changed is committed when nothing was to be done for 50 ms, so that
+ * the death of the main worker costs little. A commit that took long pauses this until
+ * an instrumented cell has waited for one: a person who types must not wait for a copy.
+ *
+ * When nobody uses the notebook for half a minute, first the home commits, also where
+ * that takes so long that it isn't done at once: what was deleted since
+ * the last commit is free only then.
  *
  * While cells run, freed memory of the arena keeps its pages, since fresh ones cost
  * half a second a gigabyte. A notebook that is left alone has no use for them: the home
@@ -17,17 +22,68 @@
  * The next request of a client's, whatever it asks for, ends the rest.
  * HOLDFAST_REST_SECONDS sets another time. One thread.
  */
-#include "session/session.h"
+#include "session/rest.h"
 
 #include <stdlib.h>
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
 
+#include "session/commits.h"
+#include "session/crew.h"
+#include "session/standby.h"
 #include "workers/program.h"
 
+#define IDLE_DELAY_NS 50000000LL
 #define REST_SECONDS  30
 #define STRETCH_BYTES (16u << 20) /* a turn's checksums: a millisecond or two */
+
+/* How far an unused notebook's rest has come. */
+typedef enum hfi_rest_state {
+    HFI_REST_AWAITED,
+    HFI_REST_COMMITTED, /* the last commit, if one was due, was made */
+    HFI_REST_CHECKSUMS, /* the home has given memory back */
+    HFI_REST_DONE,
+} hfi_rest_state;
+
+typedef struct hfi_rest {
+    hfi_rest_state state; /* since the last cell ended */
+    long long idle_ns;    /* when the last cell, or the last rest, ended */
+    int paused;           /* an idle commit took too long */
+    uint64_t left;        /* bytes that the last rest could not give back */
+} hfi_rest;
+
+hf_status
+hfi_rest_create(hf_kernel *kernel, hf_error *reterr) {
+    kernel->rest = calloc(1, sizeof *kernel->rest);
+    return kernel->rest != NULL ? HF_OK : hf_error_set(reterr, HF_E_NOMEM, "no memory");
+}
+
+void
+hfi_rest_close(hf_kernel *kernel) {
+    free(kernel->rest);
+    kernel->rest = NULL;
+}
+
+/* ---- the idle commit ------------------------------------------------------------ */
+
+long long
+hfi_rest_commit_deadline_ns(const hf_kernel *kernel) {
+    if (!hfi_commits_is_due(kernel) || kernel->rest->paused ||
+        hfi_crew_main(kernel) == NULL || kernel->cell.request != NULL ||
+        hfi_commits_pending(kernel) != 0 || kernel->queue.first != NULL)
+        return -1;
+    return kernel->rest->idle_ns + IDLE_DELAY_NS;
+}
+
+void
+hfi_rest_commit(hf_kernel *kernel, long long now_ns) {
+    long long deadline = hfi_rest_commit_deadline_ns(kernel);
+    if (deadline >= 0 && now_ns >= deadline)
+        hfi_commits_ask(kernel, now_ns);
+}
+
+/* ---- the rest ------------------------------------------------------------------- */
 
 static long long
 delay_ns(void) {
@@ -41,11 +97,11 @@ delay_ns(void) {
 
 long long
 hfi_rest_deadline_ns(const hf_kernel *kernel) {
-    if (kernel->rest == HFI_REST_DONE || kernel->idle_ns == 0 || kernel->home == NULL ||
-        kernel->running != NULL || kernel->commit_id != 0 ||
-        kernel->queue.first != NULL)
+    if (kernel->rest->state == HFI_REST_DONE || kernel->rest->idle_ns == 0 ||
+        hfi_crew_main(kernel) == NULL || kernel->cell.request != NULL ||
+        hfi_commits_pending(kernel) != 0 || kernel->queue.first != NULL)
         return -1;
-    return kernel->idle_ns + delay_ns();
+    return kernel->rest->idle_ns + delay_ns();
 }
 
 /* A process that was ending may have held an older generation: look again later, for as
@@ -54,15 +110,15 @@ static void
 end_or_repeat(hf_kernel *kernel, long long now_ns) {
     hf_session_info info = {0};
     hf_error error = HF_ERROR_INIT;
-    kernel->rest = HFI_REST_DONE;
+    kernel->rest->state = HFI_REST_DONE;
     if (hf_session_describe(kernel->store, &info, &error) != HF_OK)
         return;
     uint64_t left = info.retired_bytes + info.free_bytes;
-    if (left > 0 && left != kernel->rest_left) {
-        kernel->rest = HFI_REST_COMMITTED;
-        kernel->idle_ns = now_ns;
+    if (left > 0 && left != kernel->rest->left) {
+        kernel->rest->state = HFI_REST_COMMITTED;
+        kernel->rest->idle_ns = now_ns;
     }
-    kernel->rest_left = left;
+    kernel->rest->left = left;
 }
 
 static void
@@ -78,26 +134,26 @@ checksum_stretch(hf_kernel *kernel, long long now_ns) {
 
 static void
 trim_heap(hf_kernel *kernel) {
-    if (kernel->home->control != NULL)
-        hfi_control_trim(kernel->home->control);
+    if (hfi_crew_main(kernel)->control != NULL)
+        hfi_control_trim(hfi_crew_main(kernel)->control);
 #ifdef __GLIBC__
     (void)malloc_trim(0);
 #endif
 }
 
 void
-hfi_rest(hf_kernel *kernel, long long now_ns) {
+hfi_rest_tick(hf_kernel *kernel, long long now_ns) {
     long long deadline = hfi_rest_deadline_ns(kernel);
     if (deadline < 0 || now_ns < deadline)
         return;
-    if (kernel->rest == HFI_REST_CHECKSUMS) {
+    if (kernel->rest->state == HFI_REST_CHECKSUMS) {
         checksum_stretch(kernel, now_ns);
         return;
     }
-    if (kernel->rest == HFI_REST_AWAITED) {
-        kernel->rest = HFI_REST_COMMITTED;
-        if (kernel->uncommitted > 0 || kernel->owing) {
-            hfi_handover_ask_commit(kernel, now_ns);
+    if (kernel->rest->state == HFI_REST_AWAITED) {
+        kernel->rest->state = HFI_REST_COMMITTED;
+        if (hfi_commits_is_due(kernel)) {
+            hfi_commits_ask(kernel, now_ns);
             return;
         }
     }
@@ -106,15 +162,34 @@ hfi_rest(hf_kernel *kernel, long long now_ns) {
     hfi_crew_tell_home(kernel, &frame);
     hfi_standby_rest(kernel);
     trim_heap(kernel);
-    kernel->rest = HFI_REST_CHECKSUMS;
+    kernel->rest->state = HFI_REST_CHECKSUMS;
 }
 
 void
-hfi_rest_end(hf_kernel *kernel) {
-    if (kernel->rest == HFI_REST_AWAITED && kernel->idle_ns != 0)
+hfi_rest_used(hf_kernel *kernel) {
+    kernel->rest->idle_ns = hfi_clock_ns();
+}
+
+/* A client asks for something. */
+static void
+end(hf_kernel *kernel) {
+    if (kernel->rest->state == HFI_REST_AWAITED && kernel->rest->idle_ns != 0)
         return;
-    kernel->rest = HFI_REST_AWAITED;
-    kernel->rest_left = 0;
-    kernel->idle_ns = hfi_clock_ns();
+    kernel->rest->state = HFI_REST_AWAITED;
+    kernel->rest->left = 0;
+    kernel->rest->idle_ns = hfi_clock_ns();
     hfi_standby_wake(kernel);
+}
+
+void
+hfi_rest_hear(hf_kernel *kernel, const hfi_event *event) {
+    if (event->kind == HFI_EVENT_REQUEST_CAME)
+        end(kernel);
+    else if (event->kind == HFI_EVENT_CELL_OVER)
+        hfi_rest_used(kernel);
+}
+
+void
+hfi_rest_pause_commits(hf_kernel *kernel, int is_paused) {
+    kernel->rest->paused = is_paused;
 }

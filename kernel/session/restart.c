@@ -18,17 +18,47 @@
  * Between two tries in a row lies a pause that grows, up to PAUSE_MAX_NS, and ends with
  * the first that gets ready. Requests wait for as long. One thread.
  */
-#include "session/session.h"
+#include "session/restart.h"
 
+#include <stdlib.h>
 #include <stdio.h>
 #include <sys/wait.h>
 
+#include "session/crew.h"
+#include "session/publish.h"
+#include "session/takeup.h"
 #include "workers/program.h"
 
 #define FAILURES_MAX 3
 #define PAUSE_NS     50000000LL
 #define PAUSE_MAX_NS 2000000000LL
 #define DOUBLINGS    6
+
+/* What the next main worker is to begin with. */
+typedef enum hfi_start_kind {
+    HFI_START_WHOLE, /* all of the last commit */
+    HFI_START_BARE,  /* no variable: taking them over ended those before it */
+} hfi_start_kind;
+
+typedef struct hfi_restart {
+    hfi_start_kind kind;
+    long long due_ns; /* template or main worker are started then; 0: they run */
+    int tries;        /* that died since one was ready */
+    int failures;     /* that ended by themselves since one answered */
+} hfi_restart;
+
+hf_status
+hfi_restart_create(hf_kernel *kernel, hf_error *reterr) {
+    kernel->restart = calloc(1, sizeof *kernel->restart);
+    return kernel->restart != NULL ? HF_OK
+                                   : hf_error_set(reterr, HF_E_NOMEM, "no memory");
+}
+
+void
+hfi_restart_close(hf_kernel *kernel) {
+    free(kernel->restart);
+    kernel->restart = NULL;
+}
 
 /* The first try is made at once. */
 static long long
@@ -48,14 +78,14 @@ give_up(hf_kernel *kernel, const hf_error *error) {
     if (!hfi_takeup_leave(kernel, &kernel->failure))
         return;
     hfi_textbuf_format(&text, "holdfast: %s\n", kernel->failure.message);
-    hfi_publish_stream(kernel, HFI_STDERR, hfi_textbuf_part(&kernel->last_parent),
+    hfi_publish_stream(kernel, HFI_STDERR, hfi_publish_last_parent(kernel),
                        hfi_textbuf_part(&text));
     hfi_textbuf_fini(&text);
 }
 
 static void
 fail(hf_kernel *kernel, const hf_error *error) {
-    hfi_restart *restart = &kernel->restart;
+    hfi_restart *restart = kernel->restart;
     if (++restart->failures < FAILURES_MAX)
         return;
     if (restart->kind == HFI_START_WHOLE && hf_session_generation(kernel->store) > 0) {
@@ -77,7 +107,7 @@ hfi_restart_note(hf_kernel *kernel, hfi_end end) {
                        FAILURES_MAX);
     if (end == HFI_END_OF_CELL)
         return;
-    kernel->restart.tries++;
+    kernel->restart->tries++;
     if (end == HFI_END_BY_ITSELF)
         fail(kernel, &error);
 }
@@ -85,59 +115,56 @@ hfi_restart_note(hf_kernel *kernel, hfi_end end) {
 static void
 start(hf_kernel *kernel) {
     hf_error error = HF_ERROR_INIT;
-    hfi_request *running = kernel->running;
-    kernel->restart.due_ns = 0;
+    kernel->restart->due_ns = 0;
     hf_status status =
-        hfi_crew_start(kernel, kernel->restart.kind == HFI_START_BARE, &error);
+        hfi_crew_start(kernel, kernel->restart->kind == HFI_START_BARE, &error);
     if (status != HF_OK) {
         hfi_log("%s", error.message);
-        kernel->restart.tries++;
+        kernel->restart->tries++;
         if (status != HF_E_GONE) /* else the template's death will be noted */
             fail(kernel, &error);
         hfi_restart_begin(kernel);
-    } else if (kernel->phase != HFI_PHASE_CELL) {
-        kernel->running = NULL; /* nothing of the dead cell goes into the history */
-        hfi_crew_adopt(kernel, NULL);
-        kernel->running = running;
+    } else if (!hfi_cell_is_in_worker(&kernel->cell)) {
+        hfi_crew_adopt(kernel, NULL, NULL); /* nothing of a dead cell */
     }
 }
 
 void
 hfi_restart_begin(hf_kernel *kernel) {
-    long long wait_ns = pause_ns(kernel->restart.tries);
+    long long wait_ns = pause_ns(kernel->restart->tries);
     if (kernel->stopping)
         return;
     if (wait_ns > 0)
-        kernel->restart.due_ns = hfi_clock_ns() + wait_ns;
+        kernel->restart->due_ns = hfi_clock_ns() + wait_ns;
     else
         start(kernel);
 }
 
 int
 hfi_restart_is_due(const hf_kernel *kernel) {
-    return kernel->restart.due_ns != 0;
+    return kernel->restart->due_ns != 0;
 }
 
 long long
 hfi_restart_deadline_ns(const hf_kernel *kernel) {
-    return hfi_restart_is_due(kernel) ? kernel->restart.due_ns : -1;
+    return hfi_restart_is_due(kernel) ? kernel->restart->due_ns : -1;
 }
 
 void
 hfi_restart_tick(hf_kernel *kernel, long long now_ns) {
-    if (hfi_restart_is_due(kernel) && now_ns >= kernel->restart.due_ns)
+    if (hfi_restart_is_due(kernel) && now_ns >= kernel->restart->due_ns)
         start(kernel);
 }
 
 void
 hfi_restart_ready(hf_kernel *kernel) {
-    kernel->restart.tries = 0;
+    kernel->restart->tries = 0;
 }
 
 void
 hfi_restart_answered(hf_kernel *kernel) {
-    kernel->restart.failures = 0;
-    kernel->restart.kind = HFI_START_WHOLE;
+    kernel->restart->failures = 0;
+    kernel->restart->kind = HFI_START_WHOLE;
 }
 
 int
@@ -145,4 +172,9 @@ hfi_restart_is_from_outside(int is_known, int status) {
     int number = is_known && WIFSIGNALED(status) ? WTERMSIG(status) : 0;
     return number == SIGKILL || number == SIGTERM || number == SIGINT ||
            number == SIGHUP;
+}
+
+int
+hfi_restart_is_bare(const hf_kernel *kernel) {
+    return kernel->restart->kind == HFI_START_BARE;
 }

@@ -23,18 +23,20 @@
  * useless: it is then still the newest state that is safe.
  *
  * Plain cells are protected by the same means where they follow each other so fast that
- * the idle commit (handover.c) doesn't come between. A fork and the page faults after
+ * the idle commit (rest.c) doesn't come between. A fork and the page faults after
  * it cost what several short cells cost, so it is made once they have run SHARE times
  * as long: 2 % of their time at most. So a crash costs the cell that died, and those
  * before it that together ran for less than SHARE times the cost of a fork.
  *
  * One thread.
  */
-#include "session/session.h"
+#include "session/rollback.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "session/commits.h"
+#include "session/crew.h"
 #include "workers/program.h"
 
 #define SHARE          50
@@ -42,9 +44,40 @@
 #define COST_FIRST_NS  5000000 /* before one was measured */
 #define COMMIT_WAIT_NS 60000000000LL
 
+/* The sleeping fork of the main worker. */
+typedef enum hfi_rollback_state {
+    HFI_ROLLBACK_NONE,
+    HFI_ROLLBACK_ASKED,  /* the main worker is to make it */
+    HFI_ROLLBACK_ASLEEP, /* it holds the notebook as it was then */
+    HFI_ROLLBACK_WAKING, /* the main worker is dead: it is that, or commits */
+} hfi_rollback_state;
+
+typedef struct hfi_rollback {
+    hfi_rollback_state state;
+    hfi_worker *worker; /* NULL: NONE */
+    int is_whole;       /* it can be the main worker, and needn't commit */
+    long long cells;    /* that ran since it was made */
+    long long run_ns;   /* their time */
+    long long cost_ns;  /* of making the last one; 0: not measured yet */
+    long long id;       /* of what it, or the main worker, was asked last */
+} hfi_rollback;
+
+hf_status
+hfi_rollback_create(hf_kernel *kernel, hf_error *reterr) {
+    kernel->rollback = calloc(1, sizeof *kernel->rollback);
+    return kernel->rollback != NULL ? HF_OK
+                                    : hf_error_set(reterr, HF_E_NOMEM, "no memory");
+}
+
+void
+hfi_rollback_close(hf_kernel *kernel) {
+    free(kernel->rollback);
+    kernel->rollback = NULL;
+}
+
 void
 hfi_rollback_drop(hf_kernel *kernel) {
-    hfi_rollback *rollback = &kernel->rollback;
+    hfi_rollback *rollback = kernel->rollback;
     if (rollback->worker != NULL && rollback->state != HFI_ROLLBACK_WAKING) {
         hfi_worker_release(rollback->worker, 1000);
         rollback->worker = NULL;
@@ -54,10 +87,10 @@ hfi_rollback_drop(hf_kernel *kernel) {
 
 void
 hfi_rollback_make(hf_kernel *kernel) {
-    hfi_rollback *rollback = &kernel->rollback;
+    hfi_rollback *rollback = kernel->rollback;
     hf_error error = HF_ERROR_INIT;
     hfi_worker *worker;
-    if (kernel->home == NULL || kernel->home->control == NULL ||
+    if (hfi_crew_main(kernel) == NULL || hfi_crew_main(kernel)->control == NULL ||
         rollback->state == HFI_ROLLBACK_WAKING)
         return;
     if (hfi_crew_split(kernel, HFI_SLEEPER, ++kernel->next_id, &worker, &error) !=
@@ -74,8 +107,9 @@ hfi_rollback_make(hf_kernel *kernel) {
 }
 
 void
-hfi_rollback_made(hf_kernel *kernel, const msgpack_object *map) {
-    hfi_rollback *rollback = &kernel->rollback;
+hfi_rollback_made(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
+    (void)worker;
+    hfi_rollback *rollback = kernel->rollback;
     hfi_part obstacle = hfi_map_part(map, "obstacle"),
              error = hfi_map_part(map, "error");
     if (rollback->state != HFI_ROLLBACK_ASKED ||
@@ -95,17 +129,20 @@ hfi_rollback_made(hf_kernel *kernel, const msgpack_object *map) {
 /* ---- plain cells ---------------------------------------------------------------- */
 
 void
-hfi_rollback_ran(hf_kernel *kernel, long long run_ns) {
-    kernel->rollback.cells++;
+hfi_rollback_hear(hf_kernel *kernel, const hfi_event *event) {
+    if (event->kind != HFI_EVENT_CELL_FINISHED || !hfi_cell_is_in_main(&kernel->cell))
+        return;
+    long long run_ns = kernel->cell.ended_ns - kernel->cell.started_ns;
+    kernel->rollback->cells++;
     if (run_ns > 0)
-        kernel->rollback.run_ns += run_ns;
+        kernel->rollback->run_ns += run_ns;
 }
 
 int
 hfi_rollback_is_due(const hf_kernel *kernel) {
-    const hfi_rollback *rollback = &kernel->rollback;
+    const hfi_rollback *rollback = kernel->rollback;
     long long cost_ns = rollback->cost_ns > 0 ? rollback->cost_ns : COST_FIRST_NS;
-    return kernel->uncommitted > 0 &&
+    return hfi_commits_missing(kernel) > 0 &&
            (rollback->cells > 0 || rollback->state == HFI_ROLLBACK_NONE) &&
            rollback->run_ns >= SHARE * COST_FACTOR * cost_ns;
 }
@@ -118,25 +155,25 @@ send_wake(hf_kernel *kernel, hfi_worker *worker, hf_error *reterr) {
     hf_status status = hfi_worker_begin(worker, reterr);
     if (status != HF_OK)
         return status;
-    kernel->rollback.id = ++kernel->next_id;
+    kernel->rollback->id = ++kernel->next_id;
     hfi_frame_init(&frame, "wake", 2);
-    hfi_frame_add_integer(&frame, "id", kernel->rollback.id);
+    hfi_frame_add_integer(&frame, "id", kernel->rollback->id);
     hfi_frame_add_integer(&frame, "execution_count", kernel->count);
     return hfi_control_send_consume(worker->control, &frame, NULL, 0, reterr);
 }
 
 static void
 succeed(hf_kernel *kernel) {
-    hfi_worker *worker = kernel->rollback.worker;
-    kernel->rollback.worker = NULL;
-    kernel->rollback.state = HFI_ROLLBACK_NONE;
+    hfi_worker *worker = kernel->rollback->worker;
+    kernel->rollback->worker = NULL;
+    kernel->rollback->state = HFI_ROLLBACK_NONE;
     worker->role = HFI_HOME;
-    kernel->home = worker;
+    hfi_crew_set_main(kernel, worker);
 }
 
 hfi_rollback_outcome
 hfi_rollback_wake(hf_kernel *kernel) {
-    hfi_rollback *rollback = &kernel->rollback;
+    hfi_rollback *rollback = kernel->rollback;
     hfi_worker *worker = rollback->worker;
     hf_error error = HF_ERROR_INIT;
     if (rollback->state == HFI_ROLLBACK_NONE || worker->control == NULL ||
@@ -158,38 +195,59 @@ hfi_rollback_wake(hf_kernel *kernel) {
     return HFI_ROLLBACK_SUCCEEDS;
 }
 
-void
+int
 hfi_rollback_ready(hf_kernel *kernel) {
-    if (kernel->rollback.state == HFI_ROLLBACK_WAKING) {
-        succeed(kernel);
-        hfi_death_settled(kernel, HFI_ROLLBACK_SUCCEEDS);
-    }
+    if (kernel->rollback->state != HFI_ROLLBACK_WAKING)
+        return 0;
+    succeed(kernel);
+    return 1;
 }
 
 int
 hfi_rollback_replied(hf_kernel *kernel, const hfi_worker *worker,
-                     const msgpack_object *reply) {
-    hfi_rollback *rollback = &kernel->rollback;
+                     const msgpack_object *reply, hfi_rollback_outcome *ret_outcome) {
+    hfi_rollback *rollback = kernel->rollback;
     uint64_t generation = 0;
     hf_error error = HF_ERROR_INIT;
     if (rollback->state != HFI_ROLLBACK_WAKING || worker != rollback->worker ||
         hfi_map_integer(reply, "id", 0) != rollback->id)
         return 0;
-    hf_status status = hfi_handover_publish(kernel, reply, &generation, &error);
+    hf_status status = hfi_commits_publish(kernel, reply, &generation, &error);
     if (status != HF_OK)
         hfi_log("rollback: %s", error.message);
     else
-        hfi_handover_keep_declined(kernel, hfi_map_get(reply, "declined"));
-    hfi_rollback_end(kernel, status == HF_OK);
+        hfi_commits_keep_declined(kernel, hfi_map_get(reply, "declined"));
+    hfi_rollback_end(kernel);
+    *ret_outcome = status == HF_OK ? HFI_ROLLBACK_WAITS : HFI_ROLLBACK_FAILED;
     return 1;
 }
 
 void
-hfi_rollback_end(hf_kernel *kernel, int is_saved) {
-    hfi_rollback *rollback = &kernel->rollback;
+hfi_rollback_end(hf_kernel *kernel) {
+    hfi_rollback *rollback = kernel->rollback;
     if (rollback->worker->control != NULL)
         hfi_worker_release(rollback->worker, 1000);
     rollback->worker = NULL;
     rollback->state = HFI_ROLLBACK_NONE;
-    hfi_death_settled(kernel, is_saved ? HFI_ROLLBACK_WAITS : HFI_ROLLBACK_FAILED);
+}
+
+hfi_worker *
+hfi_rollback_worker(const hf_kernel *kernel) {
+    return kernel->rollback->worker;
+}
+
+int
+hfi_rollback_is_waking(const hf_kernel *kernel) {
+    return kernel->rollback->state == HFI_ROLLBACK_WAKING;
+}
+
+long long
+hfi_rollback_cells(const hf_kernel *kernel) {
+    return kernel->rollback->cells;
+}
+
+void
+hfi_rollback_forget(hf_kernel *kernel) {
+    kernel->rollback->worker = NULL;
+    kernel->rollback->state = HFI_ROLLBACK_NONE;
 }

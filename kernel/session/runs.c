@@ -11,15 +11,36 @@
  *
  * One thread.
  */
-#include "session/session.h"
+#include "session/runs.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "session/crew.h"
+#include "session/trace.h"
 #include "workers/program.h"
 
 #define RUNS_MAX 256
 #define CODE_MAX (64 << 10) /* of a longer cell only the trace is known */
+
+typedef struct hfi_runs {
+    json_t *list; /* array, oldest first */
+} hfi_runs;
+
+hf_status
+hfi_runs_create(hf_kernel *kernel, hf_error *reterr) {
+    kernel->runs = calloc(1, sizeof *kernel->runs);
+    return kernel->runs != NULL ? HF_OK : hf_error_set(reterr, HF_E_NOMEM, "no memory");
+}
+
+void
+hfi_runs_close(hf_kernel *kernel) {
+    if (kernel->runs != NULL)
+        json_decref(kernel->runs->list);
+    free(kernel->runs);
+    kernel->runs = NULL;
+}
 
 static void
 tell(hf_kernel *kernel, const json_t *run) {
@@ -59,46 +80,56 @@ cost_value(const hfi_textbuf *metadata) {
  * otherwise. */
 static bool
 is_recorded(const hf_kernel *kernel) {
-    const hfi_verdict *verdict = &kernel->execution.verdict;
+    const hfi_verdict *verdict = &kernel->cell.verdict;
     return verdict->kind == HFI_RUN_INSTRUMENTED && !verdict->isolated;
 }
 
-void
-hfi_runs_note(hf_kernel *kernel, const msgpack_object *reply, const char *outcome,
-              const hfi_textbuf *metadata) {
+static void
+note(hf_kernel *kernel, const msgpack_object *reply, const char *outcome,
+     const hfi_textbuf *metadata) {
     hfi_textbuf path = {0};
     hfi_part trace = reply != NULL ? hfi_map_part(reply, "trace")
-                                   : hfi_textbuf_part(&kernel->execution.trace);
-    long long begin_ns = kernel->execution.begin_ns, now_ns = hfi_clock_ns();
+                                   : hfi_textbuf_part(&kernel->cell.trace);
+    long long begin_ns = kernel->cell.begin_ns, now_ns = hfi_clock_ns();
     bool is_lost = trace.size == 0 && reply == NULL && is_recorded(kernel);
-    if ((trace.size == 0 && !is_lost) || kernel->running == NULL)
+    if ((trace.size == 0 && !is_lost) || kernel->cell.request == NULL)
         return;
     if (!is_lost)
         hfi_trace_path(kernel, trace, &path);
-    hfi_part code = hfi_request_code(kernel, kernel->running);
+    hfi_part code = hfi_cell_code(&kernel->cell);
     if (code.size > CODE_MAX)
         code = hfi_part_text("");
     json_t *run = json_pack(
         "{s:I,s:o,s:o,s:s,s:b,s:I,s:I,s:f,s:o}", "number",
-        (json_int_t)kernel->execution.number, "code", text_value(code), "trace",
+        (json_int_t)kernel->cell.number, "code", text_value(code), "trace",
         text_value(hfi_textbuf_part(&path)), "outcome", outcome, "multicell",
-        kernel->execution.verdict.multicell, "begin_ns", (json_int_t)begin_ns, "end_ns",
+        kernel->cell.verdict.multicell, "begin_ns", (json_int_t)begin_ns, "end_ns",
         (json_int_t)now_ns, "wall", wall_clock() - (double)(now_ns - begin_ns) / 1e9,
         "cost", cost_value(metadata));
     hfi_textbuf_fini(&path);
     if (run == NULL)
         return;
-    if (kernel->runs == NULL)
-        kernel->runs = json_array();
-    if (json_array_size(kernel->runs) >= RUNS_MAX)
-        json_array_remove(kernel->runs, 0);
+    if (kernel->runs->list == NULL)
+        kernel->runs->list = json_array();
+    if (json_array_size(kernel->runs->list) >= RUNS_MAX)
+        json_array_remove(kernel->runs->list, 0);
     tell(kernel, run);
-    json_array_append_new(kernel->runs, run);
+    json_array_append_new(kernel->runs->list, run);
+}
+
+static void
+tell_all(hf_kernel *kernel) {
+    size_t i;
+    json_t *run;
+    json_array_foreach(kernel->runs->list, i, run) tell(kernel, run);
 }
 
 void
-hfi_runs_tell(hf_kernel *kernel) {
-    size_t i;
-    json_t *run;
-    json_array_foreach(kernel->runs, i, run) tell(kernel, run);
+hfi_runs_hear(hf_kernel *kernel, const hfi_event *event) {
+    if (event->kind == HFI_EVENT_CELL_REPLIED)
+        note(kernel, event->map, event->failed ? "error" : "ok", event->metadata);
+    else if (event->kind == HFI_EVENT_CELL_DIED)
+        note(kernel, NULL, "died", NULL);
+    else if (event->kind == HFI_EVENT_MAIN_MADE)
+        tell_all(kernel);
 }

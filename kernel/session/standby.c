@@ -34,85 +34,117 @@
  * the cell's. Each is looked at before it is taken, and where it dies between that and
  * the cell's start, the cell goes to another (death.c). One thread.
  */
-#include "session/session.h"
+#include "session/standby.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "session/crew.h"
+
+#define STANDBYS_MAX  2
 #define FAILURES_MAX  2
 #define FIRST_CELL_NS INT64_C(300000000)
 
+struct hfi_standby {
+    hfi_worker *workers[STANDBYS_MAX]; /* oldest first */
+    size_t count;
+    int stale;        /* the fork server has imported more than they have */
+    int resting;      /* given back, until a client asks for something */
+    long long due_ns; /* 0: not waited with */
+    int failures;     /* that never got ready, since one did */
+    json_t *modules;  /* set of names that the fork server has or was told */
+};
+
+hf_status
+hfi_standby_create(hf_kernel *kernel, hf_error *reterr) {
+    kernel->standby = calloc(1, sizeof *kernel->standby);
+    if (kernel->standby != NULL)
+        kernel->standby->modules = json_object();
+    return kernel->standby != NULL && kernel->standby->modules != NULL
+               ? HF_OK
+               : hf_error_set(reterr, HF_E_NOMEM, "no memory");
+}
+
+void
+hfi_standby_close(hf_kernel *kernel) {
+    if (kernel->standby != NULL)
+        json_decref(kernel->standby->modules);
+    free(kernel->standby);
+    kernel->standby = NULL;
+}
+
 static size_t
 wanted(void) {
-    return sysconf(_SC_NPROCESSORS_ONLN) > 1 ? HFI_STANDBYS_MAX : 1;
+    return sysconf(_SC_NPROCESSORS_ONLN) > 1 ? STANDBYS_MAX : 1;
 }
 
 static void
 release_all(hf_kernel *kernel) {
-    for (size_t i = 0; i < kernel->standby_count; i++)
-        hfi_worker_release(kernel->standby[i], 1000);
-    kernel->standby_count = 0;
-    kernel->standby_failures = 0;
-    kernel->standby_stale = 0;
+    for (size_t i = 0; i < kernel->standby->count; i++)
+        hfi_worker_release(kernel->standby->workers[i], 1000);
+    kernel->standby->count = 0;
+    kernel->standby->failures = 0;
+    kernel->standby->stale = 0;
 }
 
 void
 hfi_standby_replenish(hf_kernel *kernel) {
     hf_error error = HF_ERROR_INIT;
-    if (kernel->phase == HFI_PHASE_COMMIT || kernel->phase == HFI_PHASE_CELL)
+    if (hfi_cell_waits_for_commit(&kernel->cell) ||
+        hfi_cell_is_in_worker(&kernel->cell))
         return; /* asked again when the cell's reply is out */
-    if (kernel->standby_resting)
+    if (kernel->standby->resting)
         return;
-    if (kernel->standby_stale)
+    if (kernel->standby->stale)
         release_all(kernel);
-    while (kernel->standby_count < wanted() && !kernel->stopping &&
-           kernel->standby_failures < FAILURES_MAX) {
-        hfi_worker **place = &kernel->standby[kernel->standby_count];
+    while (kernel->standby->count < wanted() && !kernel->stopping &&
+           kernel->standby->failures < FAILURES_MAX) {
+        hfi_worker **place = &kernel->standby->workers[kernel->standby->count];
         if (hfi_crew_fork(kernel, HFI_CELL, place, &error) != HF_OK) {
             hfi_log("standby: %s", error.message);
             return;
         }
-        kernel->standby_count++;
+        kernel->standby->count++;
     }
 }
 
 void
 hfi_standby_begin(hf_kernel *kernel, long long now_ns) {
-    kernel->standby_due_ns = now_ns + FIRST_CELL_NS;
+    kernel->standby->due_ns = now_ns + FIRST_CELL_NS;
     hfi_standby_tick(kernel, now_ns);
 }
 
 void
 hfi_standby_tick(hf_kernel *kernel, long long now_ns) {
-    int answers = kernel->phase == HFI_PHASE_HOME;
-    if (kernel->standby_due_ns == 0 || (answers && now_ns < kernel->standby_due_ns))
+    int answers = hfi_cell_is_in_main(&kernel->cell);
+    if (kernel->standby->due_ns == 0 || (answers && now_ns < kernel->standby->due_ns))
         return;
-    kernel->standby_due_ns = 0;
+    kernel->standby->due_ns = 0;
     hfi_standby_replenish(kernel);
 }
 
 void
 hfi_standby_rest(hf_kernel *kernel) {
     release_all(kernel);
-    kernel->standby_resting = 1;
+    kernel->standby->resting = 1;
 }
 
 void
 hfi_standby_wake(hf_kernel *kernel) {
-    if (!kernel->standby_resting)
+    if (!kernel->standby->resting)
         return;
-    kernel->standby_resting = 0;
+    kernel->standby->resting = 0;
     hfi_standby_replenish(kernel);
 }
 
 int
 hfi_standby_remove(hf_kernel *kernel, const hfi_worker *worker) {
-    for (size_t i = 0; i < kernel->standby_count; i++)
-        if (kernel->standby[i] == worker) {
-            kernel->standby_count--;
-            memmove(kernel->standby + i, kernel->standby + i + 1,
-                    (kernel->standby_count - i) * sizeof *kernel->standby);
+    for (size_t i = 0; i < kernel->standby->count; i++)
+        if (kernel->standby->workers[i] == worker) {
+            kernel->standby->count--;
+            memmove(kernel->standby->workers + i, kernel->standby->workers + i + 1,
+                    (kernel->standby->count - i) * sizeof *kernel->standby->workers);
             return 1;
         }
     return 0;
@@ -122,10 +154,13 @@ hfi_worker *
 hfi_standby_take(hf_kernel *kernel, int fresh) {
     hf_error error = HF_ERROR_INIT;
     hfi_worker *chosen = NULL;
-    kernel->standby_failures = 0; /* the user asks: worth another try */
-    for (size_t i = kernel->standby_count; i-- > 0;) {
-        hfi_worker *at = kernel->standby[i];
-        hfi_inbox_read(kernel, at); /* it may have died since the loop last looked */
+    kernel->standby->failures = 0; /* the user asks: worth another try */
+    for (size_t i = kernel->standby->count; i-- > 0;) {
+        hfi_worker *at = kernel->standby->workers[i];
+        hfi_tell(kernel,
+                 &(hfi_event){
+                     .kind = HFI_EVENT_WORKER_LOOKED_AT,
+                     .worker = at}); /* it may have died since the loop last looked */
         if (at->silent || at->exited)
             continue;
         if (at->ready || (!fresh && (chosen == NULL || !chosen->ready)))
@@ -141,24 +176,26 @@ hfi_standby_take(hf_kernel *kernel, int fresh) {
 /* ---- modules -------------------------------------------------------------------- */
 
 void
-hfi_standby_import(hf_kernel *kernel, const msgpack_object *modules) {
+hfi_standby_import(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
+    (void)worker;
+    const msgpack_object *modules = hfi_map_get(map, "modules");
     hfi_part *fresh;
     size_t count = 0;
     hf_error error = HF_ERROR_INIT;
     if (modules == NULL || modules->type != MSGPACK_OBJECT_ARRAY ||
-        !kernel->template.ready)
+        !hfi_crew_server(kernel)->ready)
         return;
     fresh = calloc(modules->via.array.size + 1u, sizeof *fresh);
     for (uint32_t i = 0; fresh != NULL && i < modules->via.array.size; i++) {
         hfi_part name = hfi_object_part(&modules->via.array.ptr[i]);
         char *key = name.size > 0 ? strndup(name.data, name.size) : NULL;
-        if (key != NULL && json_object_get(kernel->modules, key) == NULL &&
-            json_object_set_new(kernel->modules, key, json_true()) == 0)
+        if (key != NULL && json_object_get(kernel->standby->modules, key) == NULL &&
+            json_object_set_new(kernel->standby->modules, key, json_true()) == 0)
             fresh[count++] = name;
         free(key);
     }
     if (count > 0 &&
-        hfi_template_import(&kernel->template, fresh, count, &error) != HF_OK)
+        hfi_template_import(hfi_crew_server(kernel), fresh, count, &error) != HF_OK)
         hfi_log("import: %s", error.message);
     free(fresh);
 }
@@ -172,13 +209,34 @@ hfi_standby_know(hf_kernel *kernel, const msgpack_object *modules) {
         hfi_part name = hfi_object_part(&modules->via.array.ptr[i]);
         char *key = name.size > 0 ? strndup(name.data, name.size) : NULL;
         if (key != NULL)
-            (void)json_object_set_new(kernel->modules, key, json_true());
+            (void)json_object_set_new(kernel->standby->modules, key, json_true());
         free(key);
     }
 }
 
 void
 hfi_standby_replace(hf_kernel *kernel) {
-    kernel->standby_stale = 1;
+    kernel->standby->stale = 1;
     hfi_standby_replenish(kernel);
+}
+
+void
+hfi_standby_forget(hf_kernel *kernel) {
+    kernel->standby->count = 0;
+}
+
+void
+hfi_standby_note_failure(hf_kernel *kernel, int failed) {
+    kernel->standby->failures = failed ? kernel->standby->failures + 1 : 0;
+}
+
+hfi_worker *
+hfi_standby_oldest(const hf_kernel *kernel) {
+    return kernel->standby->count > 0 ? kernel->standby->workers[0] : NULL;
+}
+
+void
+hfi_standby_hear(hf_kernel *kernel, const hfi_event *event) {
+    if (event->kind == HFI_EVENT_SERVER_STARTED)
+        json_object_clear(kernel->standby->modules);
 }

@@ -16,35 +16,70 @@
  * Execution counts are the main shell's, since In and Out are. Interrupts and shutdown
  * are the kernel's, so an interrupt ends what runs in every subshell. One thread.
  */
-#include "session/session.h"
+#include "session/subshell.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "session/commits.h"
+#include "session/crew.h"
+#include "session/ends.h"
+#include "session/publish.h"
+#include "session/request.h"
+#include "session/rest.h"
 #include "workers/program.h"
 
-typedef struct hfi_subshell {
-    struct hfi_subshell *next;
+typedef struct shell {
+    struct shell *next;
     char id[64];
     hfi_queue queue;
     hfi_request *running; /* the home has it */
     int silent, stop_on_error;
     int input_wanted;
     int deleted; /* ends with what runs */
-} hfi_subshell;
+} shell;
 
-static hfi_subshell *
+struct hfi_subshell {
+    shell *first;             /* oldest first */
+    unsigned long long count; /* ever made */
+    hfi_control *aside;       /* to the main worker's threads; NULL: none yet */
+};
+
+hf_status
+hfi_subshell_create(hf_kernel *kernel, hf_error *reterr) {
+    kernel->subshell = calloc(1, sizeof *kernel->subshell);
+    return kernel->subshell != NULL ? HF_OK
+                                    : hf_error_set(reterr, HF_E_NOMEM, "no memory");
+}
+
+void
+hfi_subshell_close(hf_kernel *kernel) {
+    shell *next;
+    if (kernel->subshell == NULL)
+        return;
+    hfi_control_close(kernel->subshell->aside);
+    for (shell *at = kernel->subshell->first; at != NULL; at = next) {
+        next = at->next;
+        hfi_queue_fini(&at->queue);
+        hfi_request_close(at->running);
+        free(at);
+    }
+    free(kernel->subshell);
+    kernel->subshell = NULL;
+}
+
+static shell *
 find(hf_kernel *kernel, const char *id, size_t size) {
-    for (hfi_subshell *at = kernel->subshells; at != NULL; at = at->next)
+    for (shell *at = kernel->subshell->first; at != NULL; at = at->next)
         if (!at->deleted && strlen(at->id) == size && memcmp(at->id, id, size) == 0)
             return at;
     return NULL;
 }
 
 /* The one that a JSON object names; NULL where it names none that exists. */
-static hfi_subshell *
+static shell *
 find_named(hf_kernel *kernel, const json_t *object) {
     const json_t *id = json_object_get(object, "subshell_id");
     return json_is_string(id)
@@ -60,21 +95,21 @@ is_cell(const hfi_request *request) {
 /* ---- ends of requests ----------------------------------------------------------- */
 
 static void
-finish(hf_kernel *kernel, hfi_subshell *subshell, int error) {
+finish(hf_kernel *kernel, shell *subshell, int error) {
     hfi_request *request = subshell->running;
     int stop = error && is_cell(request) && subshell->stop_on_error;
     subshell->running = NULL;
     subshell->input_wanted = 0;
     if (stop)
-        hfi_dispatch_shell(kernel); /* as in the main shell */
+        hfi_tell(kernel, &(hfi_event){.kind = HFI_EVENT_CELL_STOPS_QUEUE});
     hfi_publish_status(kernel, request->message.header, "idle");
     if (stop)
-        hfi_execute_abort(kernel, &subshell->queue);
+        hfi_ends_abort(kernel, &subshell->queue);
     hfi_request_close(request);
 }
 
 static void
-fail(hf_kernel *kernel, hfi_subshell *subshell, const char *name, const char *value) {
+fail(hf_kernel *kernel, shell *subshell, const char *name, const char *value) {
     hfi_reply_error(kernel, subshell->running, subshell->silent, name, value);
     finish(kernel, subshell, 1);
 }
@@ -114,14 +149,14 @@ answer_error(hf_kernel *kernel, const hfi_request *request, const char *name,
 
 static void
 answer_create(hf_kernel *kernel, const hfi_request *request) {
-    hfi_subshell **last = &kernel->subshells;
-    hfi_subshell *subshell = calloc(1, sizeof *subshell);
+    shell **last = &kernel->subshell->first;
+    shell *subshell = calloc(1, sizeof *subshell);
     if (subshell == NULL) {
         answer_error(kernel, request, "MemoryError", "no memory for a subshell");
         return;
     }
-    snprintf(subshell->id, sizeof subshell->id, "%s-%llu", kernel->name,
-             ++kernel->subshell_count);
+    snprintf(subshell->id, sizeof subshell->id, "%s-%llu", hfi_publish_name(kernel),
+             ++kernel->subshell->count);
     while (*last != NULL)
         last = &(*last)->next;
     *last = subshell;
@@ -134,7 +169,7 @@ answer_create(hf_kernel *kernel, const hfi_request *request) {
 static void
 answer_list(hf_kernel *kernel, const hfi_request *request) {
     json_t *ids = json_array();
-    for (hfi_subshell *at = kernel->subshells; at != NULL; at = at->next)
+    for (shell *at = kernel->subshell->first; at != NULL; at = at->next)
         if (!at->deleted)
             (void)json_array_append_new(ids, json_string(at->id));
     json_t *content = json_pack("{s:s,s:o}", "status", "ok", "subshell_id", ids);
@@ -144,7 +179,7 @@ answer_list(hf_kernel *kernel, const hfi_request *request) {
 
 static void
 answer_delete(hf_kernel *kernel, const hfi_request *request) {
-    hfi_subshell *subshell = find_named(kernel, request->message.body);
+    shell *subshell = find_named(kernel, request->message.body);
     hfi_request *waiting;
     hfi_frame frame;
     hf_error error = HF_ERROR_INIT;
@@ -156,10 +191,11 @@ answer_delete(hf_kernel *kernel, const hfi_request *request) {
     while ((waiting = hfi_queue_pop(&subshell->queue)) != NULL)
         refuse_consume(kernel, waiting);
     subshell->deleted = 1;
-    if (kernel->aside != NULL) {
+    if (kernel->subshell->aside != NULL) {
         hfi_frame_init(&frame, "delete", 1);
         hfi_frame_add_text(&frame, "subshell", hfi_part_text(subshell->id));
-        if (hfi_control_send_consume(kernel->aside, &frame, NULL, 0, &error) != HF_OK)
+        if (hfi_control_send_consume(kernel->subshell->aside, &frame, NULL, 0,
+                                     &error) != HF_OK)
             hfi_log("subshell: %s", error.message);
     }
     hfi_reply(kernel, request, hfi_part_text("{\"status\":\"ok\"}"),
@@ -194,7 +230,7 @@ hfi_subshell_take(hf_kernel *kernel, hfi_request *request) {
     const json_t *id = json_object_get(request->message.head, "subshell_id");
     if (id == NULL || json_is_null(id))
         return 0;
-    hfi_subshell *subshell = find_named(kernel, request->message.head);
+    shell *subshell = find_named(kernel, request->message.head);
     if (subshell != NULL)
         hfi_queue_push(&subshell->queue, request);
     else
@@ -203,7 +239,7 @@ hfi_subshell_take(hf_kernel *kernel, hfi_request *request) {
 }
 
 static void
-begin_cell(hf_kernel *kernel, hfi_subshell *subshell) {
+begin_cell(hf_kernel *kernel, shell *subshell) {
     const hfi_message *message = &subshell->running->message;
     json_t *code = json_object_get(message->body, "code");
     long long number = kernel->count + 1;
@@ -214,18 +250,19 @@ begin_cell(hf_kernel *kernel, hfi_subshell *subshell) {
         fail(kernel, subshell, "ProtocolError", "an execute_request without code");
         return;
     }
-    hfi_rest_end(kernel);
+    hfi_tell(kernel, &(hfi_event){.kind = HFI_EVENT_REQUEST_CAME});
     if (!subshell->silent) {
         hfi_publish_input(kernel, message->header, code, number);
         if (!json_is_false(json_object_get(message->body, "store_history")))
             kernel->count = number;
     }
-    hfi_request_send_aside(kernel, kernel->aside, subshell->running, subshell->id,
-                           number);
+    hfi_request_send_aside(kernel, kernel->subshell->aside, subshell->running,
+                           subshell->id, number);
 }
 
 static void
-begin(hf_kernel *kernel, hfi_subshell *subshell) {
+begin(hf_kernel *kernel, shell *subshell,
+      void (*answer)(hf_kernel *kernel, const hfi_request *request)) {
     const hfi_message *message = &subshell->running->message;
     hfi_publish_status(kernel, message->header, "busy");
     if (message->fault[0] != '\0') {
@@ -233,19 +270,19 @@ begin(hf_kernel *kernel, hfi_subshell *subshell) {
         fail(kernel, subshell, "ProtocolError", message->fault);
     } else if (is_cell(subshell->running)) {
         begin_cell(kernel, subshell);
-    } else if (hfi_execute_is_for_worker(message->type)) {
-        hfi_request_send_aside(kernel, kernel->aside, subshell->running, subshell->id,
-                               0);
+    } else if (hfi_request_is_for_worker(message->type)) {
+        hfi_request_send_aside(kernel, kernel->subshell->aside, subshell->running,
+                               subshell->id, 0);
     } else {
-        hfi_dispatch_answer(kernel, subshell->running);
+        answer(kernel, subshell->running);
         finish(kernel, subshell, 0);
     }
 }
 
 static void
 drop_deleted(hf_kernel *kernel) {
-    for (hfi_subshell **at = &kernel->subshells; *at != NULL;) {
-        hfi_subshell *subshell = *at;
+    for (shell **at = &kernel->subshell->first; *at != NULL;) {
+        shell *subshell = *at;
         if (subshell->deleted && subshell->running == NULL) {
             *at = subshell->next;
             free(subshell);
@@ -256,41 +293,43 @@ drop_deleted(hf_kernel *kernel) {
 }
 
 void
-hfi_subshell_next(hf_kernel *kernel) {
+hfi_subshell_next(hf_kernel *kernel,
+                  void (*answer)(hf_kernel *kernel, const hfi_request *request)) {
     hf_status status;
     hf_error error = HF_ERROR_INIT;
-    if (kernel->aside == NULL)
+    if (kernel->subshell->aside == NULL)
         return;
-    status = hfi_control_flush(kernel->aside, &error);
+    status = hfi_control_flush(kernel->subshell->aside, &error);
     if (status != HF_OK && status != HF_E_GONE) /* a dead home is noticed elsewhere */
         hfi_log("subshells: %s", error.message);
-    for (hfi_subshell *at = kernel->subshells; at != NULL; at = at->next)
+    for (shell *at = kernel->subshell->first; at != NULL; at = at->next)
         while (at->running == NULL && (at->running = hfi_queue_pop(&at->queue)) != NULL)
-            begin(kernel, at);
+            begin(kernel, at, answer);
     drop_deleted(kernel);
 }
 
 int
 hfi_subshell_replied(hf_kernel *kernel, const msgpack_object *reply) {
     long long id = hfi_map_integer(reply, "id", 0);
-    hfi_subshell *at = kernel->subshells;
+    shell *at = kernel->subshell->first;
     while (at != NULL && (at->running == NULL || at->running->id != id))
         at = at->next;
     if (at == NULL)
         return 0;
     int cell = is_cell(at->running);
-    hfi_execute_send_reply(kernel, at->running, reply, hfi_map_part(reply, "metadata"));
-    kernel->uncommitted += cell;
-    kernel->idle_ns = hfi_clock_ns();
-    finish(kernel, at, cell && hfi_execute_is_error(hfi_map_part(reply, "content")));
+    hfi_ends_reply(kernel, at->running, reply, hfi_map_part(reply, "metadata"));
+    if (cell)
+        hfi_commits_ran(kernel);
+    hfi_rest_used(kernel);
+    finish(kernel, at, cell && hfi_ends_is_error(hfi_map_part(reply, "content")));
     return 1;
 }
 
 /* ---- homes, input, interrupts, the end
  * ------------------------------------------------- */
 
-void
-hfi_subshell_connect(hf_kernel *kernel) {
+static void
+open_aside(hf_kernel *kernel) {
     int fds[2];
     hfi_frame frame;
     hf_error error = HF_ERROR_INIT;
@@ -299,10 +338,10 @@ hfi_subshell_connect(hf_kernel *kernel) {
     hf_status status = hfi_program_pair(fds, &error);
     if (status == HF_OK) {
         hfi_frame_init(&frame, "subshells", 0);
-        status = hfi_control_create_consume(fds[0], &kernel->aside, &error);
+        status = hfi_control_create_consume(fds[0], &kernel->subshell->aside, &error);
         if (status == HF_OK)
-            status = hfi_control_send_consume(kernel->home->control, &frame, &fds[1], 1,
-                                              &error);
+            status = hfi_control_send_consume(hfi_crew_main(kernel)->control, &frame,
+                                              &fds[1], 1, &error);
         else
             close(fds[1]);
     }
@@ -310,9 +349,15 @@ hfi_subshell_connect(hf_kernel *kernel) {
         hfi_log("subshells: %s", error.message);
 }
 
+void
+hfi_subshell_hear(hf_kernel *kernel, const hfi_event *event) {
+    if (event->kind == HFI_EVENT_MAIN_MADE)
+        open_aside(kernel);
+}
+
 const hfi_request *
 hfi_subshell_asks(hf_kernel *kernel, hfi_part id) {
-    hfi_subshell *subshell = find(kernel, id.data, id.size);
+    shell *subshell = find(kernel, id.data, id.size);
     if (subshell == NULL || subshell->running == NULL)
         return NULL;
     subshell->input_wanted = 1;
@@ -322,14 +367,14 @@ hfi_subshell_asks(hf_kernel *kernel, hfi_part id) {
 int
 hfi_subshell_input(hf_kernel *kernel, const hfi_request *reply) {
     json_t *value = json_object_get(reply->message.body, "value");
-    hfi_subshell *at = find_named(kernel, reply->message.head);
+    shell *at = find_named(kernel, reply->message.head);
     hfi_frame frame;
     hf_error error = HF_ERROR_INIT;
     /* Clients that don't name it answer whoever waits, the main shell first. */
-    if (at == NULL && !kernel->execution.input_wanted)
-        for (at = kernel->subshells; at != NULL && !at->input_wanted;)
+    if (at == NULL && !kernel->cell.input_wanted)
+        for (at = kernel->subshell->first; at != NULL && !at->input_wanted;)
             at = at->next;
-    if (at == NULL || !at->input_wanted || kernel->aside == NULL ||
+    if (at == NULL || !at->input_wanted || kernel->subshell->aside == NULL ||
         !json_is_string(value) || strcmp(reply->message.type, "input_reply") != 0)
         return 0;
     at->input_wanted = 0;
@@ -338,7 +383,8 @@ hfi_subshell_input(hf_kernel *kernel, const hfi_request *reply) {
     hfi_frame_add_text(
         &frame, "value",
         hfi_part_of(json_string_value(value), json_string_length(value)));
-    if (hfi_control_send_consume(kernel->aside, &frame, NULL, 0, &error) != HF_OK)
+    if (hfi_control_send_consume(kernel->subshell->aside, &frame, NULL, 0, &error) !=
+        HF_OK)
         hfi_log("input_reply: %s", error.message);
     return 1;
 }
@@ -348,32 +394,26 @@ hfi_subshell_interrupt(hf_kernel *kernel) {
     hfi_frame frame;
     hf_error error = HF_ERROR_INIT;
     int runs = 0;
-    for (hfi_subshell *at = kernel->subshells; at != NULL; at = at->next)
+    for (shell *at = kernel->subshell->first; at != NULL; at = at->next)
         runs |= at->running != NULL && is_cell(at->running);
-    if (!runs || kernel->aside == NULL)
+    if (!runs || kernel->subshell->aside == NULL)
         return;
     hfi_frame_init(&frame, "interrupt", 0);
-    if (hfi_control_send_consume(kernel->aside, &frame, NULL, 0, &error) != HF_OK)
+    if (hfi_control_send_consume(kernel->subshell->aside, &frame, NULL, 0, &error) !=
+        HF_OK)
         hfi_log("interrupt: %s", error.message);
 }
 
 void
 hfi_subshell_lose_home(hf_kernel *kernel) {
-    hfi_control_close(kernel->aside);
-    kernel->aside = NULL;
-    for (hfi_subshell *at = kernel->subshells; at != NULL; at = at->next)
+    hfi_control_close(kernel->subshell->aside);
+    kernel->subshell->aside = NULL;
+    for (shell *at = kernel->subshell->first; at != NULL; at = at->next)
         if (at->running != NULL)
             fail(kernel, at, "CellDied", "the notebook's process ended");
 }
 
-void
-hfi_subshell_fini(hf_kernel *kernel) {
-    hfi_control_close(kernel->aside);
-    while (kernel->subshells != NULL) {
-        hfi_subshell *next = kernel->subshells->next;
-        hfi_queue_fini(&kernel->subshells->queue);
-        hfi_request_close(kernel->subshells->running);
-        free(kernel->subshells);
-        kernel->subshells = next;
-    }
+hfi_control *
+hfi_subshell_channel(const hf_kernel *kernel) {
+    return kernel->subshell->aside;
 }

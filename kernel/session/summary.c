@@ -16,10 +16,13 @@
  *
  * One thread.
  */
-#include "session/session.h"
+#include "session/summary.h"
 
 #include <math.h>
 #include <string.h>
+
+#include "session/progress.h"
+#include "session/request.h"
 
 /* What fits best of B, KiB, ...; three digits. */
 static void
@@ -108,14 +111,14 @@ write_hand_over(hfi_textbuf *text, const hf_kernel *kernel,
                 const msgpack_object *report, const hfi_times *times) {
     hfi_textbuf_format(text, "; in ");
     write_time(text, times->in_ms);
-    if (!kernel->execution.at_home) {
+    if (kernel->cell.plan != HFI_PLAN_IN_PROCESS) {
         hfi_textbuf_format(text, " (");
         write_bytes(text, hfi_map_real(report, "bytes_mapped", 0));
         hfi_textbuf_format(text, ")");
     }
     hfi_textbuf_format(text, ", out ");
     write_time(text, times->out_ms);
-    if (!kernel->execution.at_home) {
+    if (kernel->cell.plan != HFI_PLAN_IN_PROCESS) {
         hfi_textbuf_format(text, " (");
         write_bytes(text, hfi_map_real(report, "bytes_copied", 0) +
                               hfi_map_real(report, "bytes_shared", 0));
@@ -123,8 +126,8 @@ write_hand_over(hfi_textbuf *text, const hf_kernel *kernel,
     }
 }
 
-void
-hfi_summary_show(hf_kernel *kernel, const msgpack_object *reply) {
+static void
+show(hf_kernel *kernel, const msgpack_object *reply) {
     const msgpack_object *report = hfi_map_get(reply, "report");
     hfi_textbuf first = {0}, rest = {0}, content = {0}, text = {0};
     if (hfi_map_part(reply, "trace").size == 0 || !hfi_map_flag(report, "verdict"))
@@ -150,4 +153,10 @@ hfi_summary_show(hf_kernel *kernel, const msgpack_object *reply) {
     hfi_textbuf_fini(&rest);
     hfi_textbuf_fini(&content);
     hfi_textbuf_fini(&text);
+}
+
+void
+hfi_summary_hear(hf_kernel *kernel, const hfi_event *event) {
+    if (event->kind == HFI_EVENT_CELL_COLLECTED && !event->failed)
+        show(kernel, event->map);
 }

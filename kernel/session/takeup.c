@@ -21,15 +21,38 @@
  * the execution count, and how much of what ran was committed. The steps of the history
  * are gone: their leases were the dead frontend's. One thread.
  */
-#include "session/session.h"
+#include "session/takeup.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "session/commits.h"
+#include "session/publish.h"
 #include "wire/signature.h"
 
 #define KEEP_SECONDS 600
 #define MOST_SECONDS (30L * 24 * 3600)
+
+typedef struct hfi_takeup {
+    hfi_reaper reaper;  /* frees the store if we are killed */
+    hfi_textbuf notice; /* for the first cell, where the session was taken up */
+    int bequeathed;     /* the session is left to a later kernel */
+} hfi_takeup;
+
+hf_status
+hfi_takeup_create(hf_kernel *kernel, hf_error *reterr) {
+    kernel->takeup = calloc(1, sizeof *kernel->takeup);
+    return kernel->takeup != NULL ? HF_OK
+                                  : hf_error_set(reterr, HF_E_NOMEM, "no memory");
+}
+
+void
+hfi_takeup_close(hf_kernel *kernel) {
+    if (kernel->takeup != NULL)
+        hfi_textbuf_fini(&kernel->takeup->notice);
+    free(kernel->takeup);
+    kernel->takeup = NULL;
+}
 
 enum { NOTE_COUNT, NOTE_UNCOMMITTED, NOTE_RUNNING };
 
@@ -70,7 +93,8 @@ void
 hfi_takeup_begin(hf_kernel *kernel, const char *connection_path) {
     hf_error error = HF_ERROR_INIT;
     long seconds = keep_seconds();
-    if (hfi_reaper_start(&kernel->reaper, connection_path, seconds, &error) != HF_OK)
+    if (hfi_reaper_start(&kernel->takeup->reaper, connection_path, seconds, &error) !=
+        HF_OK)
         hfi_log("if this process is killed, its session stays until the next kernel "
                 "starts: %s",
                 error.message);
@@ -79,18 +103,15 @@ hfi_takeup_begin(hf_kernel *kernel, const char *connection_path) {
 /* What the user reads below the first cell. */
 static void
 write_notice(hf_kernel *kernel) {
-    hfi_textbuf *text = &kernel->notice;
-    hf_session_info info = {0};
+    hfi_textbuf *text = &kernel->takeup->notice;
     long long running = (long long)hf_session_noted(kernel->store, NOTE_RUNNING);
     long long lost = (long long)hf_session_noted(kernel->store, NOTE_UNCOMMITTED);
-    hf_error ignored;
-    (void)hf_session_describe(kernel->store, &info, &ignored);
     hfi_textbuf_format(
         text,
         "holdfast: the kernel's process was killed, and has been started "
         "again. The variables are those of the last commit (generation "
         "%llu)",
-        (unsigned long long)info.generation);
+        (unsigned long long)hf_session_generation(kernel->store));
     if (lost > 0)
         hfi_textbuf_format(text,
                            ", without what the %lld plain cell%s since then changed",
@@ -136,7 +157,7 @@ hfi_takeup_open(hf_kernel *kernel, const hf_session_options *options,
                 hf_error *reterr) {
     hf_claim claim;
     hf_status status = HF_OK;
-    int can = kernel->reaper.pid != 0 && kernel->connection.path != NULL;
+    int can = kernel->takeup->reaper.pid != 0 && kernel->connection.path != NULL;
     uint32_t collected = 0;
     can = can && make_claim(kernel, &claim);
     int taken = can && take_up(kernel, &claim);
@@ -147,47 +168,62 @@ hfi_takeup_open(hf_kernel *kernel, const hf_session_options *options,
         status = hf_session_create(options, &kernel->store, reterr);
     if (status != HF_OK || !can)
         return status;
-    hfi_reaper_watch(&kernel->reaper, hf_session_name(kernel->store));
-    return hf_session_keep(kernel->store, &claim, kernel->reaper.pid, reterr);
+    hfi_reaper_watch(&kernel->takeup->reaper, hf_session_name(kernel->store));
+    return hf_session_keep(kernel->store, &claim, kernel->takeup->reaper.pid, reterr);
 }
 
 void
 hfi_takeup_note(hf_kernel *kernel) {
-    int runs = kernel->running != NULL && kernel->phase != HFI_PHASE_NONE &&
-               strcmp(kernel->running->message.type, "execute_request") == 0;
+    int runs =
+        hfi_cell_is_execution(&kernel->cell) &&
+        (hfi_cell_is_in_main(&kernel->cell) || hfi_cell_is_in_worker(&kernel->cell) ||
+         hfi_cell_waits_for_commit(&kernel->cell));
     hf_session_note(kernel->store, NOTE_COUNT, (uint64_t)kernel->count);
-    hf_session_note(kernel->store, NOTE_UNCOMMITTED, (uint64_t)kernel->uncommitted);
+    hf_session_note(kernel->store, NOTE_UNCOMMITTED,
+                    (uint64_t)hfi_commits_missing(kernel));
     hf_session_note(kernel->store, NOTE_RUNNING,
-                    runs ? (uint64_t)kernel->execution.number : 0);
+                    runs ? (uint64_t)kernel->cell.number : 0);
 }
 
 void
 hfi_takeup_tell(hf_kernel *kernel, hfi_part parent) {
-    if (kernel->notice.size == 0)
+    if (kernel->takeup->notice.size == 0)
         return;
-    hfi_publish_stream(kernel, HFI_STDERR, parent, hfi_textbuf_part(&kernel->notice));
-    hfi_textbuf_clear(&kernel->notice);
+    hfi_publish_stream(kernel, HFI_STDERR, parent,
+                       hfi_textbuf_part(&kernel->takeup->notice));
+    hfi_textbuf_clear(&kernel->takeup->notice);
 }
 
 int
 hfi_takeup_leave(hf_kernel *kernel, hf_error *error) {
     const char *name = hf_session_name(kernel->store);
-    kernel->bequeathed = *name != '\0' && hf_session_generation(kernel->store) > 0;
+    kernel->takeup->bequeathed =
+        *name != '\0' && hf_session_generation(kernel->store) > 0;
     name += *name == '/';
-    if (kernel->bequeathed)
+    if (kernel->takeup->bequeathed)
         hf_error_prefix(error,
                         "the variables are kept in the session %s, for a kernel with "
                         "the same connection file, and `holdfast save %s FILE` writes "
                         "them to a file, which `%%holdfast load FILE` reads",
                         name, name);
-    return kernel->bequeathed;
+    return kernel->takeup->bequeathed;
 }
 
 void
 hfi_takeup_renounce(hf_kernel *kernel) {
     hf_error error = HF_ERROR_INIT;
-    if (kernel->store == NULL || kernel->bequeathed)
+    if (kernel->store == NULL || kernel->takeup->bequeathed)
         return;
     if (hf_session_keep(kernel->store, NULL, 0, &error) != HF_OK)
         hfi_log("%s", error.message);
+}
+
+void
+hfi_takeup_end(hf_kernel *kernel) {
+    if (kernel->store != NULL && !kernel->takeup->bequeathed &&
+        hf_session_destroy(kernel->store, NULL) != HF_OK)
+        hfi_log("the session could not be removed");
+    hf_session_close(kernel->store);
+    kernel->store = NULL;
+    hfi_reaper_end(&kernel->takeup->reaper, kernel->takeup->bequeathed);
 }

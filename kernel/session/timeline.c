@@ -23,24 +23,61 @@
  * The text of all this is the magic's (holdfast/magics.py): the home gets it as data
  * with the request. One thread.
  */
-#include "session/session.h"
+#include "session/timeline.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "session/commits.h"
+#include "session/crew.h"
+#include "session/ends.h"
+#include "session/request.h"
 #include "workers/program.h"
 
 #define LIMIT_SHARE 32 /* of the capacity: what old steps alone may keep */
+
+/* A commit that changed a variable. */
+typedef struct hfi_step {
+    hf_snapshot *snapshot;
+    int64_t generation; /* its name */
+    int64_t origin;     /* of the step whose variables it has again; 0: its own */
+    int64_t unix_ns;    /* when it was published */
+    hfi_textbuf cells;  /* numbers of the cells that it is made of: "3, 4" */
+    json_t *declined;   /* name: reason, of what it doesn't have */
+} hfi_step;
+
+/* Each has a lease, of which a process has 32. */
+#define HFI_STEPS_MAX 28
+
+typedef struct hfi_timeline {
+    hfi_step steps[HFI_STEPS_MAX + 1]; /* oldest first */
+    size_t count;
+    long long dropped;    /* steps that aren't kept any more */
+    hfi_textbuf cells;    /* that ran since the newest one */
+    uint64_t limit_bytes; /* of what the steps alone keep */
+    uint64_t kept_bytes;  /* when it was last looked at */
+    /* of the request that runs */
+    int64_t target;          /* step that it returned to; 0: none */
+    json_t *target_declined; /* of that step; or NULL */
+    hfi_textbuf undone;      /* cells that it took back */
+} hfi_timeline;
+
+hf_status
+hfi_timeline_create(hf_kernel *kernel, hf_error *reterr) {
+    kernel->timeline = calloc(1, sizeof *kernel->timeline);
+    return kernel->timeline != NULL ? HF_OK
+                                    : hf_error_set(reterr, HF_E_NOMEM, "no memory");
+}
 
 void
 hfi_timeline_init(hf_kernel *kernel, uint64_t limit_bytes) {
     hf_session_info info = {0};
     hf_error error = HF_ERROR_INIT;
-    kernel->timeline.limit_bytes = limit_bytes;
+    kernel->timeline->limit_bytes = limit_bytes;
     if (limit_bytes == 0 && hf_session_describe(kernel->store, &info, &error) == HF_OK)
-        kernel->timeline.limit_bytes = info.capacity_bytes / LIMIT_SHARE;
+        kernel->timeline->limit_bytes = info.capacity_bytes / LIMIT_SHARE;
 }
 
 /* ---- steps ----------------------------------------------------------------------- */
@@ -89,7 +126,7 @@ kept_bytes(hf_kernel *kernel) {
 /* All are yielded. */
 static void
 keep_limits(hf_kernel *kernel) {
-    hfi_timeline *line = &kernel->timeline;
+    hfi_timeline *line = kernel->timeline;
     line->kept_bytes = kept_bytes(kernel);
     while (line->count > HFI_STEPS_MAX ||
            (line->count > 1 && line->kept_bytes > line->limit_bytes)) {
@@ -138,21 +175,21 @@ is_new(const hfi_timeline *line, hf_snapshot *snapshot) {
 
 void
 hfi_timeline_note(hf_kernel *kernel) {
-    hfi_textbuf *cells = &kernel->timeline.cells;
-    if (kernel->execution.store_history &&
-        kernel->execution.verdict.travel.kind == HFI_TRAVEL_NONE)
+    hfi_textbuf *cells = &kernel->timeline->cells;
+    if (kernel->cell.store_history &&
+        kernel->cell.verdict.travel.kind == HFI_TRAVEL_NONE)
         hfi_textbuf_format(cells, "%s%lld", cells->size > 0 ? ", " : "",
-                           kernel->execution.number);
+                           kernel->cell.number);
 }
 
 void
 hfi_timeline_forget(hf_kernel *kernel) {
-    hfi_textbuf_clear(&kernel->timeline.cells);
+    hfi_textbuf_clear(&kernel->timeline->cells);
 }
 
 void
 hfi_timeline_published(hf_kernel *kernel, int64_t origin) {
-    hfi_timeline *line = &kernel->timeline;
+    hfi_timeline *line = kernel->timeline;
     hf_error error = HF_ERROR_INIT;
     hf_snapshot *snapshot = NULL;
     struct timespec now = {0, 0};
@@ -173,17 +210,60 @@ hfi_timeline_published(hf_kernel *kernel, int64_t origin) {
         .origin = origin,
         .unix_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec,
         .cells = line->cells,
-        .declined = json_copy(kernel->declined),
+        .declined = json_copy(hfi_commits_declined(kernel)),
     };
     line->cells = (hfi_textbuf){0};
     hf_snapshot_yield(snapshot);
     keep_limits(kernel);
 }
 
+/* ---- what the home is told ------------------------------------------------------- */
+
+static void
+write_step(hfi_frame *frame, const hfi_step *step) {
+    hf_generation name;
+    char key[24];
+    hf_snapshot_export(step->snapshot, &name);
+    snprintf(key, sizeof key, "%lld", (long long)step->generation);
+    hfi_frame_add_map(frame, key, 4);
+    hfi_frame_add_integer(frame, "unix_ns", step->unix_ns);
+    hfi_frame_add_integer(frame, "origin", step->origin);
+    hfi_frame_add_text(frame, "cells", hfi_textbuf_part(&step->cells));
+    hfi_frame_add_bytes(frame, "name", hfi_part_of(&name, sizeof name));
+}
+
+static void
+write_travel(const hf_kernel *kernel, hfi_frame *frame) {
+    const hfi_timeline *line = kernel->timeline;
+    const hfi_travel *travel = &kernel->cell.verdict.travel;
+    const char *name;
+    json_t *reason;
+    hfi_frame_add_map(frame, "travel", 11);
+    hfi_frame_add_text(frame, "kind", hfi_part_text(hfi_travel_name(travel->kind)));
+    hfi_frame_add_integer(frame, "from", travel->from);
+    hfi_frame_add_integer(frame, "to", travel->to);
+    hfi_frame_add_integer(frame, "target", line->target);
+    hfi_frame_add_integer(frame, "kept_bytes", (int64_t)line->kept_bytes);
+    hfi_frame_add_integer(frame, "limit_bytes", (int64_t)line->limit_bytes);
+    hfi_frame_add_integer(frame, "dropped", line->dropped);
+    hfi_frame_add_text(frame, "undone", hfi_textbuf_part(&line->undone));
+    hfi_frame_add_text(frame, "pending", hfi_textbuf_part(&line->cells));
+    hfi_frame_add_map(frame, "declined", json_object_size(line->target_declined));
+    json_object_foreach(line->target_declined, name, reason)
+        hfi_frame_add_text(frame, name, hfi_part_text(json_string_value(reason)));
+    hfi_frame_add_map(frame, "steps", line->count);
+    for (size_t i = 0; i < line->count; i++)
+        write_step(frame, &line->steps[i]);
+}
+
 void
-hfi_timeline_fini(hf_kernel *kernel) {
-    remove_steps(&kernel->timeline, 0, kernel->timeline.count);
-    hfi_textbuf_fini(&kernel->timeline.cells);
+hfi_timeline_close(hf_kernel *kernel) {
+    if (kernel->timeline == NULL)
+        return;
+    remove_steps(kernel->timeline, 0, kernel->timeline->count);
+    hfi_textbuf_fini(&kernel->timeline->cells);
+    free(kernel->timeline);
+    kernel->timeline = NULL;
 }
 
 /* ---- ways back --------------------------------------------------------------------
@@ -218,7 +298,7 @@ origin_of(const hfi_timeline *line, const hfi_step *step) {
 static void
 fail(hf_kernel *kernel, const char *sentence) {
     char text[320];
-    const hfi_timeline *line = &kernel->timeline;
+    const hfi_timeline *line = kernel->timeline;
     if (line->count == 0)
         snprintf(text, sizeof text, "%s; no step is kept", sentence);
     else
@@ -227,7 +307,7 @@ fail(hf_kernel *kernel, const char *sentence) {
                  "history)",
                  sentence, (long long)line->steps[0].generation,
                  (long long)line->steps[line->count - 1].generation);
-    hfi_execute_fail(kernel, "HistoryError", text);
+    hfi_ends_fail(kernel, "HistoryError", text);
 }
 
 static hf_status
@@ -258,14 +338,14 @@ tell_home(hf_kernel *kernel, uint64_t generation, int with_state) {
 /* 0 where it failed, and the client was told. */
 static int
 go_to(hf_kernel *kernel, const hfi_step *step) {
-    hfi_timeline *line = &kernel->timeline;
+    hfi_timeline *line = kernel->timeline;
     hf_error error = HF_ERROR_INIT;
     uint64_t generation = 0;
     line->target = step->generation;
     line->target_declined = json_incref(step->declined);
     int64_t origin = origin_of(line, step);
     if (publish_step(kernel, step->snapshot, &generation, &error) != HF_OK) {
-        hfi_execute_fail(kernel, "HistoryError", error.message);
+        hfi_ends_fail(kernel, "HistoryError", error.message);
         return 0;
     }
     tell_home(kernel, generation, 1);
@@ -276,7 +356,7 @@ go_to(hf_kernel *kernel, const hfi_step *step) {
 
 static int
 undo(hf_kernel *kernel) {
-    hfi_timeline *line = &kernel->timeline;
+    hfi_timeline *line = kernel->timeline;
     const hfi_step *now = find_origin(line);
     if (now == NULL || now == line->steps) {
         fail(kernel, line->dropped > 0 ? "the step before isn't kept any more"
@@ -292,7 +372,7 @@ undo(hf_kernel *kernel) {
 static int
 checkout(hf_kernel *kernel, int64_t generation) {
     char text[64];
-    const hfi_step *step = find_step(&kernel->timeline, generation);
+    const hfi_step *step = find_step(kernel->timeline, generation);
     if (step != NULL)
         return go_to(kernel, step);
     snprintf(text, sizeof text, "there is no step %lld", (long long)generation);
@@ -305,7 +385,7 @@ check_diff(hf_kernel *kernel, const hfi_travel *travel) {
     const long long wanted[] = {travel->from, travel->to};
     char text[64];
     for (int i = 0; i < 2; i++)
-        if (wanted[i] >= 0 && find_step(&kernel->timeline, wanted[i]) == NULL) {
+        if (wanted[i] >= 0 && find_step(kernel->timeline, wanted[i]) == NULL) {
             snprintf(text, sizeof text, "there is no step %lld", wanted[i]);
             fail(kernel, text);
             return 0;
@@ -313,21 +393,11 @@ check_diff(hf_kernel *kernel, const hfi_travel *travel) {
     return 1;
 }
 
-int
-hfi_timeline_wants_commit(const hf_kernel *kernel) {
-    hfi_travel_kind kind = kernel->execution.verdict.travel.kind;
-    return kind >= HFI_TRAVEL_UNDO && kind <= HFI_TRAVEL_LOAD;
-}
-
 void
 hfi_timeline_begin(hf_kernel *kernel) {
-    const hfi_travel *travel = &kernel->execution.verdict.travel;
-    hfi_timeline *line = &kernel->timeline;
+    const hfi_travel *travel = &kernel->cell.verdict.travel;
+    hfi_timeline *line = kernel->timeline;
     int goes_on = 1;
-    if (kernel->execution.interrupted) {
-        hfi_execute_fail(kernel, "KeyboardInterrupt", "");
-        return;
-    }
     if (travel->kind == HFI_TRAVEL_LIMIT) {
         line->limit_bytes = travel->limit_bytes;
         keep_limits(kernel);
@@ -342,15 +412,17 @@ hfi_timeline_begin(hf_kernel *kernel) {
         goes_on = check_diff(kernel, travel);
     if (!goes_on)
         return;
-    kernel->phase = HFI_PHASE_HOME;
-    kernel->execution.sent_ns = hfi_clock_ns();
-    hfi_request_send(kernel, kernel->home, kernel->running);
+    kernel->cell.plan = HFI_PLAN_PLAIN;
+    hfi_cell_move(&kernel->cell, HFI_CELL_STARTING);
+    kernel->cell.sent_ns = hfi_clock_ns();
+    hfi_request_send_with(kernel, hfi_crew_main(kernel), kernel->cell.request,
+                          write_travel);
 }
 
-void
-hfi_timeline_end(hf_kernel *kernel) {
-    hfi_timeline *line = &kernel->timeline;
-    if (kernel->execution.verdict.travel.kind == HFI_TRAVEL_NONE)
+static void
+end(hf_kernel *kernel) {
+    hfi_timeline *line = kernel->timeline;
+    if (kernel->cell.verdict.travel.kind == HFI_TRAVEL_NONE)
         return;
     yield(line);
     line->target = 0;
@@ -365,11 +437,11 @@ hfi_timeline_replied(hf_kernel *kernel, const msgpack_object *reply) {
     uint64_t generation = 0;
     if (hfi_map_part(reply, "prepared").size == 0)
         return 1;
-    if (hfi_handover_publish(kernel, reply, &generation, &error) != HF_OK) {
-        hfi_handover_fail(kernel,
-                          "nothing was loaded, the notebook's variables are as they "
-                          "were before the cell",
-                          &error);
+    if (hfi_commits_publish(kernel, reply, &generation, &error) != HF_OK) {
+        hfi_commits_fail(kernel,
+                         "nothing was loaded, the notebook's variables are as they "
+                         "were before the cell",
+                         &error);
         return 0;
     }
     tell_home(kernel, generation, 0);
@@ -377,41 +449,8 @@ hfi_timeline_replied(hf_kernel *kernel, const msgpack_object *reply) {
     return 1;
 }
 
-/* ---- what the home is told ------------------------------------------------------- */
-
-static void
-write_step(hfi_frame *frame, const hfi_step *step) {
-    hf_generation name;
-    char key[24];
-    hf_snapshot_export(step->snapshot, &name);
-    snprintf(key, sizeof key, "%lld", (long long)step->generation);
-    hfi_frame_add_map(frame, key, 4);
-    hfi_frame_add_integer(frame, "unix_ns", step->unix_ns);
-    hfi_frame_add_integer(frame, "origin", step->origin);
-    hfi_frame_add_text(frame, "cells", hfi_textbuf_part(&step->cells));
-    hfi_frame_add_bytes(frame, "name", hfi_part_of(&name, sizeof name));
-}
-
 void
-hfi_timeline_write(const hf_kernel *kernel, hfi_frame *frame) {
-    const hfi_timeline *line = &kernel->timeline;
-    const hfi_travel *travel = &kernel->execution.verdict.travel;
-    const char *name;
-    json_t *reason;
-    hfi_frame_add_map(frame, "travel", 11);
-    hfi_frame_add_text(frame, "kind", hfi_part_text(hfi_travel_name(travel->kind)));
-    hfi_frame_add_integer(frame, "from", travel->from);
-    hfi_frame_add_integer(frame, "to", travel->to);
-    hfi_frame_add_integer(frame, "target", line->target);
-    hfi_frame_add_integer(frame, "kept_bytes", (int64_t)line->kept_bytes);
-    hfi_frame_add_integer(frame, "limit_bytes", (int64_t)line->limit_bytes);
-    hfi_frame_add_integer(frame, "dropped", line->dropped);
-    hfi_frame_add_text(frame, "undone", hfi_textbuf_part(&line->undone));
-    hfi_frame_add_text(frame, "pending", hfi_textbuf_part(&line->cells));
-    hfi_frame_add_map(frame, "declined", json_object_size(line->target_declined));
-    json_object_foreach(line->target_declined, name, reason)
-        hfi_frame_add_text(frame, name, hfi_part_text(json_string_value(reason)));
-    hfi_frame_add_map(frame, "steps", line->count);
-    for (size_t i = 0; i < line->count; i++)
-        write_step(frame, &line->steps[i]);
+hfi_timeline_hear(hf_kernel *kernel, const hfi_event *event) {
+    if (event->kind == HFI_EVENT_CELL_OVER)
+        end(kernel);
 }

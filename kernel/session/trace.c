@@ -11,24 +11,26 @@
  * The line that names the directory is an interface: the Score-P kernel's notebooks
  * have it as expected output. One thread.
  */
-#include "session/session.h"
+#include "session/trace.h"
 
 #include <stdint.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "session/crew.h"
+#include "session/publish.h"
 #include "workers/program.h"
 
 #define RESCUE_MS 10000
 
-void
-hfi_trace_show(hf_kernel *kernel, hfi_part trace) {
+static void
+show(hf_kernel *kernel, hfi_part trace) {
     hfi_textbuf text = {0};
     if (trace.size == 0)
         return;
     hfi_textbuf_format(&text, "Instrumentation results can be found in %.*s\n",
                        (int)trace.size, (const char *)trace.data);
-    hfi_publish_stream(kernel, HFI_STDOUT, kernel->running->message.header,
+    hfi_publish_stream(kernel, HFI_STDOUT, kernel->cell.request->message.header,
                        hfi_textbuf_part(&text));
     hfi_textbuf_fini(&text);
 }
@@ -39,26 +41,26 @@ note(hfi_textbuf *text, hfi_part part) {
     hfi_textbuf_append(text, part.data, part.size);
 }
 
-void
-hfi_trace_note(hf_kernel *kernel, const msgpack_object *started) {
-    note(&kernel->execution.trace, hfi_map_part(started, "trace"));
-    note(&kernel->execution.guardian, hfi_map_part(started, "guardian"));
+static void
+note_recording(hf_kernel *kernel, const msgpack_object *started) {
+    note(&kernel->cell.trace, hfi_map_part(started, "trace"));
+    note(&kernel->cell.guardian, hfi_map_part(started, "guardian"));
 }
 
 void
 hfi_trace_forget(hf_kernel *kernel) {
-    hfi_textbuf_fini(&kernel->execution.trace);
-    hfi_textbuf_fini(&kernel->execution.guardian);
+    hfi_textbuf_fini(&kernel->cell.trace);
+    hfi_textbuf_fini(&kernel->cell.guardian);
 }
 
 void
 hfi_trace_rescue(hf_kernel *kernel, hfi_textbuf *text) {
-    hfi_textbuf *directory = &kernel->execution.trace, path = {0};
+    hfi_textbuf *directory = &kernel->cell.trace, path = {0};
     hf_error error = HF_ERROR_INIT;
     pid_t pid;
     if (directory->size == 0)
         return;
-    char *argv[] = {(char *)(uintptr_t)hfi_textbuf_string(&kernel->execution.guardian),
+    char *argv[] = {(char *)(uintptr_t)hfi_textbuf_string(&kernel->cell.guardian),
                     (char *)(uintptr_t)hfi_textbuf_string(directory), NULL};
     if (hfi_program_spawn(argv, NULL, 0, &pid, &error) == HF_OK)
         (void)hfi_program_end(pid, RESCUE_MS);
@@ -86,9 +88,9 @@ hfi_trace_path(const hf_kernel *kernel, hfi_part trace, hfi_textbuf *ret_path) {
     hfi_textbuf_append(ret_path, text, trace.size);
 }
 
-void
-hfi_trace_open(hf_kernel *kernel, hfi_part trace) {
-    if (trace.size == 0 || !kernel->execution.verdict.launch_vampir)
+static void
+open_it(hf_kernel *kernel, hfi_part trace) {
+    if (trace.size == 0 || !kernel->cell.verdict.launch_vampir)
         return;
     hfi_textbuf path = {0}, text = {0};
     hf_error error = HF_ERROR_INIT;
@@ -110,7 +112,21 @@ hfi_trace_open(hf_kernel *kernel, hfi_part trace) {
         hfi_textbuf_format(&text, "Vampir opens %s\n", file);
     }
     hfi_publish_stream(kernel, launched ? HFI_STDOUT : HFI_STDERR,
-                       kernel->running->message.header, hfi_textbuf_part(&text));
+                       kernel->cell.request->message.header, hfi_textbuf_part(&text));
     hfi_textbuf_fini(&path);
     hfi_textbuf_fini(&text);
+}
+
+void
+hfi_trace_hear(hf_kernel *kernel, const hfi_event *event) {
+    hfi_part trace = hfi_map_part(event->map, "trace");
+    if (event->kind == HFI_EVENT_CELL_STARTED) {
+        note_recording(kernel, event->map);
+    } else if (event->kind == HFI_EVENT_CELL_COLLECTED) {
+        show(kernel, trace);
+        if (!event->failed)
+            open_it(kernel, trace);
+    } else if (event->kind == HFI_EVENT_CELL_OVER) {
+        hfi_trace_forget(kernel);
+    }
 }

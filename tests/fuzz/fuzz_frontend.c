@@ -21,6 +21,19 @@
 #include "../support/check.h"
 #include "driver.h"
 #include "session/session.h"
+#include "session/assistant.h"
+#include "session/crew.h"
+#include "session/death.h"
+#include "session/escalate.h"
+#include "session/execute.h"
+#include "session/inbox.h"
+#include "session/progress.h"
+#include "session/publish.h"
+#include "session/quarantine.h"
+#include "session/rest.h"
+#include "session/rollback.h"
+#include "session/standby.h"
+#include "session/subshell.h"
 #include "workers/program.h"
 
 /* A new worker has 120 seconds by the real clock: with more it would be overdue at
@@ -121,10 +134,12 @@ __wrap_hf_session_create(const hf_session_options *options, hf_session **ret_ses
 
 /* ---- the kernel ---- */
 
+static hfi_signer *signer;
 static char directory[] = "/tmp/fuzz_frontend.XXXXXX", connection_file[64];
 
 static void
 remove_directory(void) {
+    hfi_signer_close(signer);
     (void)unlink(connection_file);
     for (int port = 1; port <= 5; port++) {
         char path[64];
@@ -137,6 +152,7 @@ remove_directory(void) {
 static void
 prepare(void) {
     CHECK(mkdtemp(directory));
+    CHECK(hfi_signer_create(hfi_part_text(""), &signer, NULL) == HF_OK);
     snprintf(connection_file, sizeof connection_file, "%s/c.json", directory);
     FILE *file = fopen(connection_file, "w");
     CHECK(file && fchmod(fileno(file), 0600) == 0);
@@ -182,7 +198,7 @@ ask(hf_kernel *kernel, uint8_t which) {
                               hfi_part_text(""),       hfi_part_text(header),
                               hfi_part_text("{}"),     hfi_part_text("{}"),
                               hfi_part_text(one[1])};
-    CHECK(hfi_message_parse(parts, 7, kernel->signer, &message, NULL) == HF_OK);
+    CHECK(hfi_message_parse(parts, 7, signer, &message, NULL) == HF_OK);
     hfi_request *request = hfi_request_create_consume(&message, HFI_SHELL);
     CHECK(request);
     request->begin_ns = hfi_clock_ns();
@@ -194,15 +210,15 @@ speaker(hf_kernel *kernel, unsigned who) {
     switch (who) {
     case HOME:
     case SILENCE:
-        return kernel->home;
+        return hfi_crew_main(kernel);
     case CELL:
-        return kernel->cell;
+        return hfi_crew_cell(kernel);
     case ASSISTANT:
-        return kernel->assistant;
+        return hfi_assistant_worker(kernel);
     case STANDBY:
-        return kernel->standby_count ? kernel->standby[0] : NULL;
+        return hfi_standby_oldest(kernel);
     default:
-        return kernel->rollback.worker;
+        return hfi_rollback_worker(kernel);
     }
 }
 
@@ -227,16 +243,16 @@ pass_time(hf_kernel *kernel, long long seconds) {
     hfi_publish_missed(kernel);
     hfi_escalate_tick(kernel, now_ns);
     hfi_quarantine_tick(kernel, now_ns);
-    hfi_crew_tick(kernel, now_ns);
+    hfi_death_tick(kernel, now_ns);
     hfi_progress_tick(kernel, now_ns);
     if (!kernel->stopping) {
         hfi_execute_next(kernel);
-        hfi_subshell_next(kernel);
+        hfi_subshell_next(kernel, hfi_execute_answer);
     }
     hfi_standby_tick(kernel, now_ns);
     hfi_assistant_tick(kernel, now_ns);
-    hfi_handover_idle(kernel, now_ns);
-    hfi_rest(kernel, now_ns);
+    hfi_rest_commit(kernel, now_ns);
+    hfi_rest_tick(kernel, now_ns);
 }
 
 static void
@@ -245,8 +261,8 @@ happen(hf_kernel *kernel, const uint8_t *event, size_t size) {
     hfi_worker *worker = speaker(kernel, who);
     if (who == NOBODY) {
         pass_time(kernel, size > 1 ? event[1] % SECONDS_MAX : 0);
-    } else if (who == TEMPLATE && kernel->template.control) {
-        say(&kernel->template.control, event + 1, size - 1);
+    } else if (who == TEMPLATE && hfi_crew_server(kernel)->control) {
+        say(&hfi_crew_server(kernel)->control, event + 1, size - 1);
         hfi_inbox_read_template(kernel);
     } else if (who != TEMPLATE && worker && worker->control && !worker->silent) {
         say(&worker->control, event + 1, size - 1);

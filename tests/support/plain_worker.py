@@ -1,6 +1,6 @@
 """A worker program of a hundred lines, to test the kernel alone.
 
-Speaks kernel/workers/control.h and knows no IPython, no store and no state: a cell is
+Speaks docs/control-protocol.md and knows no IPython, no store and no state: a cell is
 given to exec(), its last expression to eval(). Cell worker and home differ only in their role.
 Run as `python plain_worker.py --control-fd N --session-fd M`.
 """

@@ -1,4 +1,4 @@
-"""The worker's end of the control channel (kernel/workers/control.h).
+"""The worker's end of the control channel (docs/control-protocol.md).
 
 A frame is a 4-byte big-endian length and one msgpack map. Three rules hold here:
 

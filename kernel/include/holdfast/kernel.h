@@ -3,9 +3,9 @@
  * The frontend speaks the Jupyter messaging protocol (5.5) on five ZeroMQ sockets, owns
  * the session's store, queues requests, and runs no user code: that is done by worker
  * processes, started by a *template* program that the caller names and that speaks the
- * control protocol (kernel/workers/control.h). The program holdfast-kernel is this
- * library with Holdfast's own Python worker; a kernel for another language brings its
- * own worker program.
+ * control protocol (docs/control-protocol.md, installed in share/doc/holdfast). The
+ * program holdfast-kernel is this library with Holdfast's own Python worker; a kernel
+ * for another language brings its own worker program.
  *
  * Threads: all calls on one hf_kernel come from one thread, except hf_kernel_stop,
  * which any thread or signal handler may call.

@@ -1,0 +1,155 @@
+/* cell.h - the request that runs: its state, and the ways from one state to the next.
+ *
+ * One request at a time is taken from the queue. Its state is one of HFI_CELL_STATES,
+ * and changes only by hfi_cell_move, along one of HFI_CELL_MOVES:
+ *
+ *     IDLE─►TAKEN┬►COMMITTING┬►STARTING┬►RUNNING┬►COLLECTING─►REPLIED┬►REPORTING─►IDLE
+ *                │           │         │        │                    └►IDLE
+ *                │           │         │        └►REPLIED
+ *                │           │         ├►STARTING
+ *                │           │         └►REPLIED
+ *                │           ├►SETTLING┬►STARTING
+ *                │           │         └►REPLIED
+ *                │           ├►FORKING┬►STARTING
+ *                │           │        └►REPLIED
+ *                │           └►REPLIED
+ *                ├►STARTING
+ *                ├►ANSWERING─►REPLIED
+ *                └►REPLIED
+ *
+ * Every end goes through REPLIED: a reply, an error of our own, an interrupt before the
+ * cell has begun, the death of its process. tests/kernel/test_cell.c compares this
+ * picture, and that of ARCHITECTURE.md, with the table.
+ *
+ * Which process has the request follows from the state and the plan.
+ *
+ * Everything belongs to the one thread that runs hf_kernel_run.
+ */
+#ifndef HFI_CELL_H
+#define HFI_CELL_H
+
+#include <jansson.h>
+
+#include "holdfast/kernel.h"
+#include "commands/command.h"
+#include "session/queue.h"
+#include "workers/worker.h"
+
+/* X(name, what the request waits for) */
+#define HFI_CELL_STATES(X)                                                             \
+    X(IDLE, "no request runs")                                                         \
+    X(TAKEN, "the frontend decides what is to be done, or answers by itself")          \
+    X(ANSWERING, "the main worker answers a request that is no cell")                  \
+    X(COMMITTING, "the main worker saves its variables for the cell")                  \
+    X(SETTLING, "the main worker takes hold of what was published")                    \
+    X(FORKING, "the main worker makes a fork of itself for the cell")                  \
+    X(STARTING, "a worker has the cell, and has not begun it")                         \
+    X(RUNNING, "the worker has begun the cell: SIGINT belongs to it")                  \
+    X(COLLECTING, "the cell's code has ended, and the worker saves its changes")       \
+    X(REPLIED, "the reply is out")                                                     \
+    X(REPORTING, "the main worker shows what the cell used")
+
+/* X(from, to, why) */
+#define HFI_CELL_MOVES(X)                                                              \
+    X(IDLE, TAKEN, "its turn has come")                                                \
+    X(TAKEN, COMMITTING, "a recorded or isolated cell, or a step back in the history") \
+    X(TAKEN, STARTING, "a plain cell, which the main worker runs")                     \
+    X(TAKEN, ANSWERING, "a completion, an inspection, a comm message and the like")    \
+    X(TAKEN, REPLIED, "answered or refused here, or interrupted before")               \
+    X(COMMITTING, STARTING, "committed: to the main worker, or to a cell worker")      \
+    X(COMMITTING, SETTLING, "committed, and the history publishes once more")          \
+    X(COMMITTING, FORKING, "committed: a fork of the main worker is to run it")        \
+    X(COMMITTING, REPLIED, "interrupted, no room, or a process died")                  \
+    X(STARTING, RUNNING, "the worker says that it has begun")                          \
+    X(STARTING, STARTING, "its process died or declined it: another one gets it")      \
+    X(STARTING, REPLIED, "interrupted, or its process died too often")                 \
+    X(RUNNING, COLLECTING, "the worker says that the code has ended")                  \
+    X(RUNNING, REPLIED, "its process died, or saves nothing")                          \
+    X(COLLECTING, REPLIED, "its changes are published, or its process died")           \
+    X(REPLIED, REPORTING, "the user wants to see what each cell used")                 \
+    X(REPLIED, IDLE, "over")                                                           \
+    X(REPORTING, IDLE, "shown, or the main worker died")                               \
+    X(SETTLING, STARTING, "the older step is published: to the main worker")           \
+    X(SETTLING, REPLIED, "there is no such step, interrupted, or a process died")      \
+    X(FORKING, STARTING, "forked; or it can't be, and a cell worker gets it")          \
+    X(FORKING, REPLIED, "interrupted, or no process could be started")                 \
+    X(ANSWERING, REPLIED, "answered, or the main worker died")
+
+typedef enum hfi_cell_state {
+#define HFI_STATE(name, text) HFI_CELL_##name,
+    HFI_CELL_STATES(HFI_STATE)
+#undef HFI_STATE
+        HFI_CELL_STATE_COUNT
+} hfi_cell_state;
+
+/* What is to be done with the request that runs. */
+typedef enum hfi_plan {
+    HFI_PLAN_NONE,       /* nothing that needs a process */
+    HFI_PLAN_PLAIN,      /* the main worker runs or answers it */
+    HFI_PLAN_IN_PROCESS, /* the same, recorded or isolated */
+    HFI_PLAN_FORKED,     /* a fork of the main worker runs it */
+    HFI_PLAN_ISOLATED,   /* a cell worker runs it */
+} hfi_plan;
+
+/* What becomes of its interrupt (escalate.c). */
+typedef struct hfi_escalation {
+    int waits;          /* it came before the cell had begun, and is sent then */
+    long long due_ns;   /* the next signal; 0: the clock doesn't run */
+    long long nudge_ns; /* 0: none is due before */
+    long long pause_ns; /* between two nudges */
+    int signal;         /* sent last for want of an end; 0: none */
+    int taken;          /* interrupts that reached the cell as exceptions */
+} hfi_escalation;
+
+/* The request that runs. All but `request`, `state` and `plan` is an
+ * execute_request's. */
+typedef struct hfi_cell {
+    hfi_cell_state state; /* changed by hfi_cell_move alone */
+    hfi_plan plan;
+    hfi_request *request; /* NULL: IDLE */
+    hfi_verdict verdict;  /* of the user's commands */
+    int silent;
+    int store_history;
+    int stop_on_error;
+    int allow_stdin;
+    int input_wanted; /* a worker blocks in input() */
+    int failed;       /* how it ended: REPLIED and REPORTING */
+    int retries;      /* processes that ended before they had started it */
+    hfi_escalation escalation;
+    long long number;      /* execution count that the worker is told */
+    long long begin_ns;    /* taken from the queue */
+    long long sent_ns;     /* sent to the worker */
+    long long started_ns;  /* RUNNING since then; 0: not yet */
+    long long ended_ns;    /* COLLECTING since then; 0: not yet */
+    long long replied_ns;  /* its worker's reply came */
+    long long progress_ns; /* when its progress was shown last; 0: it isn't shown */
+    double commit_bytes_copied;
+    int observed;            /* the monitor's log has it (observe.c) */
+    const char *fate;        /* the error that ended it, where that is ours; or NULL */
+    hfi_textbuf road_reason; /* why it took the road that it took; may be empty */
+    hfi_textbuf trace;       /* where a recording is open; empty: nowhere */
+    hfi_textbuf guardian;    /* the program that writes it when its process is dead */
+} hfi_cell;
+
+const char *hfi_cell_state_name(hfi_cell_state state);
+/* Whether the table has this move. */
+int hfi_cell_can_move(hfi_cell_state from, hfi_cell_state to);
+/* The one way to change the state; asserts that the table has it. */
+void hfi_cell_move(hfi_cell *cell, hfi_cell_state to);
+
+/* The code that a worker is to run for an execute_request; borrowed. */
+hfi_part hfi_cell_code(const hfi_cell *cell);
+/* Whether the request is an execute_request. */
+int hfi_cell_is_execution(const hfi_cell *cell);
+/* Whether the cell is a line of %holdfast that begins with a commit: undo, checkout,
+ * save or load. */
+int hfi_cell_goes_back(const hfi_cell *cell);
+/* COMMITTING or SETTLING. */
+int hfi_cell_waits_for_commit(const hfi_cell *cell);
+/* Whether the main worker has it; whether a cell worker has it, or is made for it. */
+int hfi_cell_is_in_main(const hfi_cell *cell);
+int hfi_cell_is_in_worker(const hfi_cell *cell);
+/* Whether the worker has begun the code: RUNNING or COLLECTING. */
+int hfi_cell_has_begun(const hfi_cell *cell);
+
+#endif

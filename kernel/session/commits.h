@@ -1,0 +1,36 @@
+/* commits.h - the main worker's commits, and what is published. */
+#ifndef HFI_COMMITS_H
+#define HFI_COMMITS_H
+
+#include "session/session.h"
+
+HF_CHECK hf_status hfi_commits_create(hf_kernel *kernel, hf_error *reterr);
+void hfi_commits_close(hf_kernel *kernel);
+/* For the cell that waits (COMMITTING), or for nobody. */
+void hfi_commits_ask(hf_kernel *kernel, long long now_ns);
+void hfi_commits_owe(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map);
+/* Publish what a worker's reply has prepared; HF_OK too where that is nothing. */
+HF_CHECK hf_status hfi_commits_publish(hf_kernel *kernel, const msgpack_object *reply,
+                                       uint64_t *ret_generation, hf_error *reterr);
+/* End the running cell with a CommitError: what happened, and why. */
+void hfi_commits_fail(hf_kernel *kernel, const char *what, const hf_error *error);
+/* What the last commit doesn't have; NULL: it has everything. */
+void hfi_commits_keep_declined(hf_kernel *kernel, const msgpack_object *declined);
+json_t *hfi_commits_declined(const hf_kernel *kernel); /* {name: reason}, borrowed */
+/* The id of the commit that the main worker makes; 0: none. */
+long long hfi_commits_pending(const hf_kernel *kernel);
+/* Its answer came; how long it took. */
+long long hfi_commits_end(hf_kernel *kernel);
+/* The generation that was published and that the main worker has yet to hold; 0: none.
+ */
+int64_t hfi_commits_settling(const hf_kernel *kernel);
+void hfi_commits_settle(hf_kernel *kernel, int64_t generation);
+/* A cell ran in the main worker; nothing is uncommitted any more; how many are. */
+void hfi_commits_ran(hf_kernel *kernel);
+void hfi_commits_have_all(hf_kernel *kernel);
+long long hfi_commits_missing(const hf_kernel *kernel);
+/* Whether an idle main worker has something to commit. */
+int hfi_commits_is_due(const hf_kernel *kernel);
+void hfi_commits_lose_main(hf_kernel *kernel);
+
+#endif

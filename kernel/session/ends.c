@@ -1,0 +1,183 @@
+/* ends.c - how a request ends: its reply, what it used, and "idle".
+ *
+ * Every way out of the table of states (cell.h) goes through hfi_ends_finish. What
+ * only listens hears of it by an event (events.h).
+ *
+ * Where the user wants it, a report of what the cell used follows its reply:
+ *
+ *   the cell runs -> its reply -> the main worker is asked -> what it shows -> idle
+ *
+ * A command of the user's (%perfmonitor_enable_perfreports) switches it on, in whatever
+ * worker it runs: the worker says so ("perfreports"), and the frontend keeps it, since
+ * it outlives them all. The report is asked for when the cell is over and replied to,
+ * so it covers a cell of each kind, also one that died, and takes no part in what it
+ * shows. It belongs to the cell that it follows. The main worker makes it, since it has
+ * IPython's displays; after a cell that killed the main worker the new one does.
+ *
+ * A report by the cell's own process was rejected: it would be measured with the cell,
+ * which has no end yet, and a process that died makes none. One thread.
+ */
+#include "session/ends.h"
+
+#include <stdlib.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "session/crew.h"
+#include "session/publish.h"
+
+/* What the user wants to see after each cell. */
+struct hfi_ends {
+    int on;
+    int text;       /* as plain text */
+    char level[16]; /* "process", ... */
+};
+
+hf_status
+hfi_ends_create(hf_kernel *kernel, hf_error *reterr) {
+    kernel->ends = calloc(1, sizeof *kernel->ends);
+    return kernel->ends != NULL ? HF_OK : hf_error_set(reterr, HF_E_NOMEM, "no memory");
+}
+
+void
+hfi_ends_close(hf_kernel *kernel) {
+    free(kernel->ends);
+    kernel->ends = NULL;
+}
+
+/* ---- replies -------------------------------------------------------------------- */
+
+int
+hfi_ends_is_error(hfi_part content) {
+    json_t *body = json_loadb(content.data, content.size, JSON_ALLOW_NUL, NULL);
+    const char *status = json_string_value(json_object_get(body, "status"));
+    int error = status != NULL && strcmp(status, "error") == 0;
+    json_decref(body);
+    return error;
+}
+
+/* Buffers of a reply, at most 64. */
+static size_t
+reply_buffers(const msgpack_object *reply, hfi_part ret_buffers[64]) {
+    const msgpack_object *list = hfi_map_get(reply, "buffers");
+    size_t count = 0;
+    if (list == NULL || list->type != MSGPACK_OBJECT_ARRAY)
+        return 0;
+    for (; count < list->via.array.size && count < 64; count++)
+        ret_buffers[count] = hfi_object_part(&list->via.array.ptr[count]);
+    return count;
+}
+
+void
+hfi_ends_reply(hf_kernel *kernel, const hfi_request *request,
+               const msgpack_object *reply, hfi_part metadata) {
+    hfi_part buffers[64];
+    size_t count = reply_buffers(reply, buffers);
+    hfi_part content = hfi_map_part(reply, "content");
+    if (content.size > 0)
+        hfi_reply(kernel, request, content, metadata, buffers, count);
+}
+
+/* ---- what it used --------------------------------------------------------------- */
+
+void
+hfi_ends_want_reports(hf_kernel *kernel, hfi_worker *worker,
+                      const msgpack_object *map) {
+    (void)worker;
+    hfi_part level = hfi_map_part(map, "level");
+    struct hfi_ends *reports = kernel->ends;
+    reports->on = hfi_map_flag(map, "on");
+    reports->text = hfi_map_flag(map, "text");
+    snprintf(reports->level, sizeof reports->level, "%.*s", (int)level.size,
+             level.size > 0 ? (const char *)level.data : "");
+}
+
+static int
+is_wanted(const hf_kernel *kernel) {
+    const hfi_cell *execution = &kernel->cell;
+    return kernel->ends->on && hfi_cell_is_execution(execution) && !execution->silent &&
+           execution->verdict.kind != HFI_ANSWER && hfi_crew_main(kernel) != NULL &&
+           !kernel->leaving && !kernel->stopping;
+}
+
+/* Whether a report comes before the end of the cell, which was replied to. */
+static int
+begin_report(hf_kernel *kernel) {
+    hfi_frame frame;
+    if (!is_wanted(kernel))
+        return 0;
+    hfi_cell_move(&kernel->cell, HFI_CELL_REPORTING);
+    kernel->cell.request->id = ++kernel->next_id;
+    hfi_frame_init(&frame, "perfreport", 4);
+    hfi_frame_add_integer(&frame, "id", kernel->cell.request->id);
+    hfi_frame_add_bytes(&frame, "header", kernel->cell.request->message.header);
+    hfi_frame_add_text(&frame, "level", hfi_part_text(kernel->ends->level));
+    hfi_frame_add_flag(&frame, "text", kernel->ends->text);
+    hfi_crew_tell_home(kernel, &frame);
+    return 1;
+}
+
+/* ---- ends ----------------------------------------------------------------------- */
+
+void
+hfi_ends_abort(hf_kernel *kernel, hfi_queue *queue) {
+    hfi_request *request;
+    while ((request = hfi_queue_pop_type(queue, "execute_request")) != NULL) {
+        hfi_publish_status(kernel, request->message.header, "busy");
+        hfi_reply(kernel, request, hfi_part_text("{\"status\":\"aborted\"}"),
+                  hfi_part_text("{\"status\":\"aborted\"}"), NULL, 0);
+        hfi_publish_status(kernel, request->message.header, "idle");
+        hfi_request_close(request);
+    }
+}
+
+/* Nothing runs any more. */
+static void
+end(hf_kernel *kernel) {
+    hfi_request *request = kernel->cell.request;
+    int executed = hfi_cell_is_execution(&kernel->cell);
+    int stop = executed && kernel->cell.failed && kernel->cell.stop_on_error;
+    hfi_cell_move(&kernel->cell, HFI_CELL_IDLE);
+    kernel->cell.request = NULL;
+    if (stop) /* what was sent by now is dropped too, but nothing that answers the idle
+               */
+        hfi_tell(kernel, &(hfi_event){.kind = HFI_EVENT_CELL_STOPS_QUEUE});
+    hfi_publish_status(kernel, request->message.header, "idle");
+    if (executed) {
+        hfi_tell(kernel, &(hfi_event){.kind = HFI_EVENT_CELL_OVER});
+        hfi_verdict_fini(&kernel->cell.verdict);
+        hfi_textbuf_fini(&kernel->cell.road_reason);
+        hfi_publish_keep_parent(kernel, request->message.header);
+        if (stop)
+            hfi_ends_abort(kernel, &kernel->queue);
+    }
+    hfi_request_close(request);
+}
+
+int
+hfi_ends_report(hf_kernel *kernel) {
+    if (kernel->cell.state != HFI_CELL_REPORTING)
+        return 0;
+    end(kernel);
+    return 1;
+}
+
+void
+hfi_ends_finish(hf_kernel *kernel, int error) {
+    kernel->cell.failed = error;
+    if (hfi_cell_is_execution(&kernel->cell))
+        hfi_tell(kernel, &(hfi_event){.kind = HFI_EVENT_CELL_FINISHED});
+    hfi_cell_move(&kernel->cell, HFI_CELL_REPLIED);
+    if (!begin_report(kernel))
+        end(kernel);
+}
+
+void
+hfi_ends_fail(hf_kernel *kernel, const char *name, const char *value) {
+    if (kernel->cell.request == NULL || hfi_ends_report(kernel))
+        return;
+    hfi_tell(kernel, &(hfi_event){.kind = HFI_EVENT_CELL_FAILS});
+    kernel->cell.fate = name;
+    hfi_reply_error(kernel, kernel->cell.request, kernel->cell.silent, name, value);
+    hfi_ends_finish(kernel, 1);
+}

@@ -1,0 +1,23 @@
+/* ends.h - how a request ends. */
+#ifndef HFI_ENDS_H
+#define HFI_ENDS_H
+
+#include "session/session.h"
+
+HF_CHECK hf_status hfi_ends_create(hf_kernel *kernel, hf_error *reterr);
+void hfi_ends_close(hf_kernel *kernel);
+int hfi_ends_is_error(hfi_part content);
+void hfi_ends_reply(hf_kernel *kernel, const hfi_request *request,
+                    const msgpack_object *reply, hfi_part metadata);
+/* Answer the execute_requests of a queue that an error stops. */
+void hfi_ends_abort(hf_kernel *kernel, hfi_queue *queue);
+/* End the running request, if any, with an error. */
+void hfi_ends_fail(hf_kernel *kernel, const char *name, const char *value);
+/* Its reply is out: what it used is shown, or it ends. */
+void hfi_ends_finish(hf_kernel *kernel, int error);
+void hfi_ends_want_reports(hf_kernel *kernel, hfi_worker *worker,
+                           const msgpack_object *map);
+/* The report was made, or will not be: end the cell. 0: there was none to wait for. */
+int hfi_ends_report(hf_kernel *kernel);
+
+#endif

@@ -1,0 +1,19 @@
+/* escalate.h - interrupts that are not taken. */
+#ifndef HFI_ESCALATE_H
+#define HFI_ESCALATE_H
+
+#include "session/session.h"
+
+HF_CHECK hf_status hfi_escalate_create(hf_kernel *kernel, hf_error *reterr);
+void hfi_escalate_close(hf_kernel *kernel);
+/* The grace: `seconds`, or where 0 the environment's; negative: never. HF_E_INVALID. */
+HF_CHECK hf_status hfi_escalate_configure(hf_kernel *kernel, long seconds,
+                                          hf_error *reterr);
+/* The running cell was interrupted. */
+void hfi_escalate_begin(hf_kernel *kernel, long long now_ns);
+void hfi_escalate_taken(hf_kernel *kernel, hfi_worker *worker,
+                        const msgpack_object *map);
+void hfi_escalate_tick(hf_kernel *kernel, long long now_ns);
+long long hfi_escalate_deadline_ns(const hf_kernel *kernel);
+
+#endif

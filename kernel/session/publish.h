@@ -1,0 +1,45 @@
+/* publish.h - everything that leaves for clients, and the sockets it leaves by. */
+#ifndef HFI_PUBLISH_H
+#define HFI_PUBLISH_H
+
+#include "session/session.h"
+
+HF_CHECK hf_status hfi_publish_create(hf_kernel *kernel, hf_error *reterr);
+void hfi_publish_close(hf_kernel *kernel);
+void hfi_publish(hf_kernel *kernel, const char *type, hfi_part parent,
+                 hfi_part content);
+void hfi_publish_outgoing(hf_kernel *kernel, const hfi_outgoing *message);
+void hfi_publish_status(hf_kernel *kernel, hfi_part parent, const char *state);
+void hfi_publish_stream(hf_kernel *kernel, int name, hfi_part parent, hfi_part text);
+void hfi_publish_input(hf_kernel *kernel, hfi_part parent, json_t *code,
+                       long long number);
+void hfi_publish_welcomes(hf_kernel *kernel);
+/* Bind the sockets; ports of 0 are chosen. As hfi_channels_create. */
+HF_CHECK hf_status hfi_publish_open(hf_kernel *kernel, hfi_connection *connection,
+                                    uint64_t backlog_bytes, hf_error *reterr);
+/* As hfi_channels_receive. */
+HF_CHECK hf_status hfi_publish_receive(hf_kernel *kernel, int channel,
+                                       hfi_message *ret_message, hf_error *reterr);
+/* For the loop, which polls them. */
+hfi_channels *hfi_publish_channels(const hf_kernel *kernel);
+/* "session" in the headers of our messages. */
+const char *hfi_publish_name(const hf_kernel *kernel);
+/* The header of the last execute_request, under which late output is shown. */
+hfi_part hfi_publish_last_parent(const hf_kernel *kernel);
+void hfi_publish_keep_parent(hf_kernel *kernel, hfi_part header);
+/* Tell who read too slowly. */
+void hfi_publish_missed(hf_kernel *kernel);
+void hfi_reply(hf_kernel *kernel, const hfi_request *request, hfi_part content,
+               hfi_part metadata, const hfi_part *buffers, size_t buffer_count);
+void hfi_reply_json(hf_kernel *kernel, const hfi_request *request, json_t *content);
+/* {"status": "error", "ename", "evalue", "traceback": [one line]} and optionally more.
+ */
+void hfi_write_error(hfi_textbuf *writer, const char *name, const char *value,
+                     long long execution_count);
+/* A request has failed: its reply and, unless `silent`, a cell's output "error". */
+void hfi_reply_error(hf_kernel *kernel, const hfi_request *request, int silent,
+                     const char *name, const char *value);
+void hfi_send(hf_kernel *kernel, int channel, const hfi_request *request,
+              const char *type, hfi_part content);
+
+#endif

@@ -1,0 +1,21 @@
+/* rest.h - idle work: commits, giving memory back, checksums. */
+#ifndef HFI_REST_H
+#define HFI_REST_H
+
+#include "session/session.h"
+
+HF_CHECK hf_status hfi_rest_create(hf_kernel *kernel, hf_error *reterr);
+void hfi_rest_close(hf_kernel *kernel);
+void hfi_rest_tick(hf_kernel *kernel, long long now_ns);
+long long hfi_rest_deadline_ns(const hf_kernel *kernel);
+/* When nothing is to be done, let the main worker commit. */
+void hfi_rest_commit(hf_kernel *kernel, long long now_ns);
+long long hfi_rest_commit_deadline_ns(const hf_kernel *kernel);
+/* An idle commit took too long; or a cell has waited for one since. */
+void hfi_rest_pause_commits(hf_kernel *kernel, int is_paused);
+/* Something has just ended. */
+void hfi_rest_used(hf_kernel *kernel);
+/* A client's request ends the rest. */
+hfi_listener hfi_rest_hear;
+
+#endif

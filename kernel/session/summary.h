@@ -1,0 +1,9 @@
+/* summary.h - the line below an instrumented cell. */
+#ifndef HFI_SUMMARY_H
+#define HFI_SUMMARY_H
+
+#include "session/session.h"
+
+hfi_listener hfi_summary_hear;
+
+#endif

@@ -1,0 +1,26 @@
+/* timeline.h - the generations that are kept: undo and its like. */
+#ifndef HFI_TIMELINE_H
+#define HFI_TIMELINE_H
+
+#include "session/session.h"
+
+HF_CHECK hf_status hfi_timeline_create(hf_kernel *kernel, hf_error *reterr);
+void hfi_timeline_close(hf_kernel *kernel);
+/* `limit_bytes`: of what old generations alone may keep; 0: a share of the capacity. */
+void hfi_timeline_init(hf_kernel *kernel, uint64_t limit_bytes);
+/* The running cell's changes belong to the next step. */
+void hfi_timeline_note(hf_kernel *kernel);
+/* What ran since the newest step changed nothing, or is lost. */
+void hfi_timeline_forget(hf_kernel *kernel);
+/* The current generation was published: perhaps a step. `origin`: see hfi_step. */
+void hfi_timeline_published(hf_kernel *kernel, int64_t origin);
+/* The commit was made, and the home has settled: do the frontend's part of the command,
+ * and hand the cell to the home. */
+void hfi_timeline_begin(hf_kernel *kernel);
+/* The home's reply, which may have a commit; 0 where that failed, and the cell with it.
+ */
+int hfi_timeline_replied(hf_kernel *kernel, const msgpack_object *reply);
+/* The cell is over. */
+hfi_listener hfi_timeline_hear;
+
+#endif

@@ -1,0 +1,256 @@
+/* protocol.h - every frame of the control protocol, as one table.
+ *
+ * From it are made: the frontend's dispatch (session/inbox.c), the reference for
+ * authors of workers (docs/control-protocol.md, whose second half the test
+ * kernel-protocol prints and compares), and the check of the Python worker
+ * (tests/kernel/ test_protocol.py: each frame that it sends or handles is here, with
+ * these fields). What is common to all frames, and the life of a worker, is in that
+ * page.
+ *
+ * A field is `name: type`, or `name?: type` where it may be missing. Types are int,
+ * real, bool, str, bin, [type], {str: type}, and the maps of HFI_PROTOCOL_MAPS.
+ *
+ * To add a frame: write its row here, the handler that the row names, and the page
+ * (test_kernel_protocol --page prints it). A row of HFI_FRAMES_OUT needs no C code but
+ * what sends it.
+ */
+#ifndef HFI_PROTOCOL_H
+#define HFI_PROTOCOL_H
+
+/* Of both sides; a difference ends the kernel. */
+#define HFI_CONTROL_VERSION 1
+
+/* X(name, in words): senders and receivers. */
+#define HFI_PROTOCOL_PEERS(X)                                                          \
+    X(FORK_SERVER, "the fork server")                                                  \
+    X(WORKER, "every worker")                                                          \
+    X(MAIN, "the main worker")                                                         \
+    X(CELL, "the cell's worker")                                                       \
+    X(SLEEPER, "the sleeping fork of the main worker")                                 \
+    X(ASSISTANT, "the assistant")                                                      \
+    X(SUBSHELLS, "the main worker, on its second channel")
+
+/* A descriptor comes where the frame says `found`. */
+#define HFI_FDS_IF_FOUND (-1)
+
+/* Frames to the frontend: X(sender, op, handler, fds, fields, text). The
+ * handler is in session/inbox.c, or the file that its name begins with. */
+#define HFI_FRAMES_IN(X)                                                               \
+    X(WORKER, stream, on_stream, 0, "name: str, text: str, parent?: bin",              \
+      "Output: `name` is `stdout` or `stderr`. The frontend joins neighbours, and "    \
+      "publishes them before any other frame of the worker, and 10 ms after the "      \
+      "first (50 where the line has no end yet) at the latest.")                       \
+    X(WORKER, message, on_message, 0,                                                  \
+      "channel: str, type: str, content: bin, metadata: bin, parent?: bin, buffers: "  \
+      "[bin]",                                                                         \
+      "A Jupyter message, which is published as it is; `channel` is `iopub`. Without " \
+      "`parent` it belongs to the request that the worker runs.")                      \
+    X(WORKER, reply, hfi_replies_replied, 0,                                           \
+      "id: int, content?: bin, metadata?: bin, buffers?: [bin], report?: Report, "     \
+      "prepared?: bin, trace?: str, declined?: {str: str}, road?: str, road_reason?: " \
+      "str, home?: bool",                                                              \
+      "Ends what was asked under `id`. For a request, `content` is that of Jupyter's " \
+      "reply. `prepared` is the token of a prepared commit, which the frontend "       \
+      "publishes before the client sees the reply. `trace` is the directory of the "   \
+      "recording. Of a `commit` it has besides `declined`, the reason for each name "  \
+      "that the commit doesn't have, and, if the frame asked how to run a cell, "      \
+      "`road`: `home` (in-process), `fork` (a fork of the main worker) or nothing (a " \
+      "cell worker), with the reason; in-process nothing needs to be saved, and "      \
+      "`declined` may be missing. `home: true` of the assistant: only the main "       \
+      "worker can answer this debug_request.")                                         \
+    X(WORKER, input_request, on_input_request, 0,                                      \
+      "prompt: str, password: bool, subshell?: str",                                   \
+      "The worker waits for input() until `input_reply` or SIGINT comes. Only while "  \
+      "an execute_request with allow_stdin runs.")                                     \
+    X(WORKER, ready, on_ready, 0, "version: int, pid: int",                            \
+      "The worker can serve requests. A fork that runs one cell says nothing.")        \
+    X(WORKER, started, hfi_replies_started, 0,                                         \
+      "id: int, begin: Moment, trace?: str, guardian?: str",                           \
+      "An execute_request has begun, and SIGINT belongs to the cell from now on: the " \
+      "frontend sends none before. A recording lies in the directory `trace`; the "    \
+      "program `guardian` makes a trace of it if the process dies.")                   \
+    X(WORKER, began, hfi_observe_began, 0, "id: int, begin: Moment",                   \
+      "The code of the cell begins, after what IPython does before it. From a "        \
+      "process that may not come to the cell's end.")                                  \
+    X(WORKER, ended, hfi_replies_ended, 0, "id: int, begin?: Moment, end: Moment",     \
+      "The code of the cell has ended; what is saved comes after it.")                 \
+    X(WORKER, interrupted, hfi_escalate_taken, 0, "id: int",                           \
+      "A SIGINT has become an exception in this request. A worker that doesn't say "   \
+      "so is ended when the interrupt's grace is over (session/escalate.c).")          \
+    X(WORKER, importing, hfi_standby_import, 0, "modules: [str]",                      \
+      "The code has begun to import these modules: the fork server imports the same, " \
+      "so that later cells find it done.")                                             \
+    X(WORKER, want_handle, hfi_handles_want, 0, "handle: int",                         \
+      "A cell decodes an open file, socket or pipe, and waits for its `handle`.")      \
+    X(WORKER, handle, hfi_handles_take, HFI_FDS_IF_FOUND, "handle: int, found: bool",  \
+      "An open file, socket or pipe by its number: the answer to `want_handle`, or "   \
+      "what a cell made, sent before its reply.")                                      \
+    X(WORKER, monitor, hfi_observe_asked, 0,                                           \
+      "action: str, interval_ns?: int, weigh?: bool",                                  \
+      "`open`, `start` or `stop` the samples of the monitor, with PSS and USS if "     \
+      "`weigh`. Answered by `monitor`.")                                               \
+    X(WORKER, perfreports, hfi_ends_want_reports, 0,                                   \
+      "on: bool, level?: str, text?: bool",                                            \
+      "From now on what each cell used is shown after it, or no more.")                \
+    X(MAIN, settled, hfi_handover_settled, 0, "generation: int",                       \
+      "The main worker holds what was published, or couldn't. Until then the "         \
+      "frontend doesn't read the cell worker's channel.")                              \
+    X(MAIN, owes, hfi_commits_owe, 0, "",                                              \
+      "A commit or an adoption left out bytes of lent memory: a durable commit is to " \
+      "write them.")                                                                   \
+    X(MAIN, protected, hfi_rollback_made, 0,                                           \
+      "id: int, pid: int, seconds?: real, obstacle?: str, error?: str",                \
+      "Answers `protect`. With an obstacle the fork can't be the main worker, and "    \
+      "will commit instead. `pid` 0: there is none, because of `error`.")              \
+    X(MAIN, forked, hfi_handover_forked, 0, "id: int, pid: int, error?: str",          \
+      "Answers `fork`. `pid` 0: a cell worker has to run the cell, because of "        \
+      "`error`.")                                                                      \
+    X(CELL, declined, hfi_handover_declined, 0, "reason: str",                         \
+      "Instead of `started`: only a process that starts anew can run this cell.")      \
+    X(ASSISTANT, debug, hfi_assistant_connect, 0, "waits: int",                        \
+      "Connect the debugger with the main worker.")                                    \
+    X(ASSISTANT, debugging, hfi_assistant_debugging, 0, "active: int",                 \
+      "A client debugs, or has ended it: meanwhile each cell worker gets `debug`.")    \
+    X(FORK_SERVER, ready, on_server_ready, 0,                                          \
+      "version: int, pid: int, modules: [str]",                                        \
+      "Once, when it can fork; with what it has imported.")                            \
+    X(FORK_SERVER, forked, on_forked, 0, "pid: int, role: str",                        \
+      "In the order of the `fork` frames.")                                            \
+    X(FORK_SERVER, exited, on_exited, 0,                                               \
+      "pid: int, status: int, cpu_seconds: real, io: bin",                             \
+      "The wait status of a child, and what it and its children had used: processor "  \
+      "time, and the text of its file io in /proc, if there is one.")                  \
+    X(FORK_SERVER, imported, on_imported, 0, "modules: [str]",                         \
+      "What it has newly imported, once it was asked for no more for a moment.")
+
+/* Frames of the frontend: X(receiver, op, fds, fields, text). */
+#define HFI_FRAMES_OUT(X)                                                              \
+    X(FORK_SERVER, fork, 3, "role: str, bare?: bool",                                  \
+      "Fork a worker of the role `home` (the main worker), `cell` or `assistant`. "    \
+      "The descriptors are its end of its own channel, and the pipes that become its " \
+      "fds 1 and 2; it closes every other one of the fork server. A bare main worker " \
+      "binds no variable.")                                                            \
+    X(FORK_SERVER, import, 0, "modules: [str]",                                        \
+      "Import these for later forks, if they are of the standard library or of "       \
+      "site-packages.")                                                                \
+    X(WORKER, output, 1, "",                                                           \
+      "The first frame: shared memory with the numbers of bytes that the frontend "    \
+      "has read of its fds 1 and 2 (hfi_tally in workers/worker.h).")                  \
+    X(WORKER, request, 0,                                                              \
+      "id: int, type: str, header: bin, parent: bin, metadata: bin, content: bin, "    \
+      "buffers: [bin], code?: str, execution_count?: int, instrument?: Instrument, "   \
+      "travel?: Travel",                                                               \
+      "A Jupyter request: execute_request (with `code`, in which the frontend's own "  \
+      "magics are blanked, and `execution_count`), complete_request, "                 \
+      "inspect_request, is_complete_request, history_request, comm_info_request, "     \
+      "comm_open, comm_msg, comm_close or debug_request. Answered by `reply`; the "    \
+      "three comm messages without content. With `instrument` the cell is recorded "   \
+      "or isolated.")                                                                  \
+    X(WORKER, input_reply, 0, "value: str", "Answers `input_request`.")                \
+    X(WORKER, debug, 1, "target: str, waits: bool",                                    \
+      "One end of a socket pair, on which the debug adapter protocol is spoken; the "  \
+      "assistant and the debugged process (`target`: `home` or `cell`) get one each. " \
+      "With `waits` the process does nothing more until its breakpoints are set.")     \
+    X(WORKER, monitor, HFI_FDS_IF_FOUND, "found: bool, error: str",                    \
+      "Answers `monitor`, with the monitor's shared memory (holdfast/monitor.h).")     \
+    X(WORKER, handle, HFI_FDS_IF_FOUND, "handle: int, found: bool",                    \
+      "The answer to `want_handle`; to the main worker also what a cell made, right "  \
+      "before its `adopt`.")                                                           \
+    X(MAIN, exit, 0, "", "Leave in an orderly way, with exit handlers.")               \
+    X(MAIN, commit, 0,                                                                 \
+      "id: int, durable: bool, code?: str, cell_road?: str, road?: str, isolated?: "   \
+      "bool",                                                                          \
+      "Put every changed variable into the store, and answer by `reply` with "         \
+      "`prepared` if something changed. A durable commit has the bytes of "            \
+      "everything; any other may leave out lent memory. With `code`, the cell that "   \
+      "waits for the commit, the reply says where that is to run: `cell_road` is "     \
+      "what the cell itself chose, or empty, and `road` what the kernel was started "  \
+      "with.")                                                                         \
+    X(MAIN, published, 0, "generation: int",                                           \
+      "The commit was published. Hold it, answer by `settled`, and make private what " \
+      "is mapped of it.")                                                              \
+    X(MAIN, adopt, 0,                                                                  \
+      "generation: int, execution_count: int, code: str, store_history: bool, "        \
+      "report?: Report",                                                               \
+      "A cell worker's commit was published: bind what changed, take its process "     \
+      "state, and add the cell to the history.")                                       \
+    X(MAIN, checkout, 0, "generation: int, state: bool",                               \
+      "An older generation, or what a load prepared, was published: bind what "        \
+      "differs, and take the process state if `state`.")                               \
+    X(MAIN, protect, 3, "id: int",                                                     \
+      "Make a fork that sleeps, and holds the notebook as it is now; the descriptors " \
+      "are its channel and pipes. Answered by `protected`.")                           \
+    X(MAIN, fork, 3, "id: int",                                                        \
+      "Make a fork that runs the cell whose commit was published. Answered by "        \
+      "`forked`.")                                                                     \
+    X(MAIN, want_handle, 0, "handle: int",                                             \
+      "A cell waits for this open file. Answered by `handle`.")                        \
+    X(MAIN, rest, 0, "", "Nobody uses the notebook: give back memory that is spare.")  \
+    X(MAIN, ran, 0, "run: str",                                                        \
+      "A recorded cell has ended, in whichever process. JSON: number, code, trace (a " \
+      "directory), outcome (`ok`, `error` or `died`), multicell, begin_ns, end_ns, "   \
+      "wall and cost. A new main worker gets all.")                                    \
+    X(MAIN, perfreport, 0, "id: int, header: bin, level: str, text: bool",             \
+      "Show what the last cell used, as output of the request with this header, and "  \
+      "answer by `reply`.")                                                            \
+    X(MAIN, environment, 0, "values: {str: str}", "Set these in os.environ.")          \
+    X(MAIN, subshells, 1, "",                                                          \
+      "A second channel, which comes before any request if kernel_info has the "       \
+      "feature `kernel subshells`. A thread reads it, also while a cell runs; the "    \
+      "answers go by the worker's own channel.")                                       \
+    X(SUBSHELLS, request, 0,                                                           \
+      "id: int, type: str, header: bin, parent: bin, metadata: bin, content: bin, "    \
+      "buffers: [bin], subshell: str, code?: str, execution_count?: int",              \
+      "For the thread of this subshell, which is made when the first comes.")          \
+    X(SUBSHELLS, input_reply, 0, "subshell: str, value: str",                          \
+      "Answers its `input_request`.")                                                  \
+    X(SUBSHELLS, delete, 0, "subshell: str",                                           \
+      "The thread ends when it has done what it was asked.")                           \
+    X(SUBSHELLS, interrupt, 0, "", "A KeyboardInterrupt for each cell in a subshell.") \
+    X(SLEEPER, wake, 0, "id: int, execution_count: int",                               \
+      "The main worker is dead. A fork that can take its place says `ready`, and is "  \
+      "it; any other answers as to a durable `commit`, and leaves when its channel "   \
+      "ends.")
+
+/* X(name, fields, text) */
+#define HFI_PROTOCOL_MAPS(X)                                                           \
+    X(Moment, "time_ns: int, cpu_ns: int, children_ns: int, io?: bin",                 \
+      "A moment of the monotonic clock, the processor time that the worker and the "   \
+      "children that it had waited for had used by then, and the text of its file io " \
+      "in /proc.")                                                                     \
+    X(Instrument,                                                                      \
+      "arguments: [str], declined: {str: str}, isolated: bool, road_reason: str",      \
+      "How to record a cell: the arguments of the Score-P bindings, the names that "   \
+      "the commit doesn't have with the reasons, whether nothing is recorded, and "    \
+      "why it runs where it runs.")                                                    \
+    X(Travel,                                                                          \
+      "kind: str, from: int, to: int, target: int, undone: str, declined: {str: "      \
+      "str}, pending: str, kept_bytes: int, limit_bytes: int, dropped: int, steps: "   \
+      "{str: Step}",                                                                   \
+      "A line of %holdfast for which the frontend has done its part. `kind` is show, " \
+      "undo, checkout, diff, save, load or limit; `from` and `to` are generations, "   \
+      "or -1; `target` is the step that was returned to, or 0; `undone` and "          \
+      "`pending` are numbers of cells. The steps, oldest first, are held until the "   \
+      "reply.")                                                                        \
+    X(Step, "unix_ns: int, origin: int, cells: str, name: bin",                        \
+      "When it was published, the step whose variables it has again or 0, its cells, " \
+      "and the name under which its generation is leased (hf_generation).")            \
+    X(Report,                                                                          \
+      "error?: str, reason?: str, seconds?: real, seconds_in?: real, seconds_run?: "   \
+      "real, seconds_out?: real, seconds_prepared?: real, seconds_flushed?: real, "    \
+      "seconds_cpu?: real, seconds_recorder?: real, bytes_mapped?: int, "              \
+      "bytes_copied?: int, bytes_shared?: int, bytes_prepared?: int, "                 \
+      "bytes_populated?: int, bytes_stocked?: int, bytes_peak?: int, bytes_grown?: "   \
+      "int, bytes_read?: int, bytes_written?: int, copy_faults?: int, names_bound?: "  \
+      "int, names_decoded?: int, names_skipped?: int, names_saved?: int, "             \
+      "names_declined?: int, names_examined?: int, names_encoded?: int, events?: "     \
+      "int, events_lost?: int, events_rewound?: int, events_others?: int, flushes?: "  \
+      "int, verdict?: bool, written?: [str], names_lost?: {str: str}, names_gone?: "   \
+      "[str], settings?: bin",                                                         \
+      "What a commit or a cell did and cost. `error` is `NAME: text` if it could not " \
+      "be saved; then nothing was prepared, and a NAME of NoSpaceError means a full "  \
+      "store. `reason` says why all names were looked at. `verdict`: show the line "   \
+      "below the cell. The rest from `written` on, and keys that are not listed, are " \
+      "the main worker's, which gets the report with `adopt`.")
+
+#endif

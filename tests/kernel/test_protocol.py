@@ -1,0 +1,126 @@
+"""The Python worker and the frontend's C files speak the protocol of docs/control-protocol.md.
+
+That page is the table in kernel/workers/protocol.h (tests/kernel/test_protocol.c). Read here is
+the source: each frame that is sent, awaited or handled is in the table, with its fields, and each
+frame of the table is handled.
+"""
+
+import ast
+import re
+from pathlib import Path
+
+from holdfast.worker import control
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "bindings" / "holdfast"
+ROW = re.compile(
+    r"- \*\*(\w+)\*\*(?: `\{(.*)\}`)?(?:, (\w+) descriptors?( if found)?)?: ", re.ASCII
+)
+OWN = {"passed"}  # the main worker's note to itself
+
+
+def _sections() -> dict[str, dict[str, tuple[set[str], str]]]:
+    """By heading: each frame's fields, and how many descriptors it has."""
+    found: dict[str, dict[str, tuple[set[str], str]]] = {}
+    heading = ""
+    for line in (ROOT / "docs" / "control-protocol.md").read_text("utf-8").splitlines():
+        if line.startswith("#"):
+            heading = line.strip("# ")
+            continue
+        if match := ROW.match(line):
+            op, fields, count, _ = match.groups()
+            names = set(re.findall(r"(\w+)\??: ", fields or ""))
+            found.setdefault(heading, {})[op] = names, count or "0"
+    return found
+
+
+SECTIONS = _sections()
+IN = [
+    (op, *row)
+    for heading in SECTIONS
+    if heading.startswith("Of ")
+    for op, row in SECTIONS[heading].items()
+]
+OUT = [
+    (op, *row)
+    for heading in SECTIONS
+    if heading.startswith("To ")
+    for op, row in SECTIONS[heading].items()
+]
+MAPS = SECTIONS["Maps in frames"]
+
+
+def _fields(rows, op):
+    return set().union(*(fields for name, fields, _ in rows if name == op))
+
+
+def _calls(name):
+    """Each call of a method, with its first argument a text: the file, that text, the call."""
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Attribute)
+                and node.func.attr == name
+                and node.args
+                and isinstance(node.args[0], ast.Constant)
+                and isinstance(node.args[0].value, str)
+                and len(node.args) == 1
+            ):
+                yield path.name, node.args[0].value, node
+
+
+def test_the_page_has_frames():
+    assert {op for op, _, _ in IN} >= {"ready", "stream", "reply", "forked"}
+    assert {op for op, _, _ in OUT} >= {"request", "commit", "adopt", "fork"}
+    assert "seconds_run" in MAPS["Report"][0]
+
+
+def test_what_the_worker_sends_is_in_the_table():
+    sent = list(_calls("send"))
+    assert {op for _, op, _ in sent} >= {"ready", "started", "reply", "message", "exited"}
+    wrong = []
+    for file, op, call in sent:
+        names = {keyword.arg for keyword in call.keywords if keyword.arg}
+        if op not in {name for name, _, _ in IN} or names - _fields(IN, op):
+            wrong.append(f"{file}: {op} {sorted(names)}")
+    assert not wrong, wrong
+
+
+def _compared():
+    """Words that are compared with a frame's op."""
+    for path in sorted((PACKAGE / "worker").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Compare) and isinstance(node.comparators[0], ast.Constant):
+                left, word = ast.unparse(node.left), node.comparators[0].value
+                if word is not None and (left == "op" or left.endswith("get('op')")):
+                    yield word
+
+
+def test_what_the_worker_handles_is_the_table():
+    methods = set()
+    for path in sorted((PACKAGE / "worker").glob("*.py")):
+        methods |= set(re.findall(r"def op_(\w+)", path.read_text("utf-8")))
+    waited = {op for _, op, _ in _calls("wait_for")}
+    handled = (methods | waited | set(_compared())) - OWN
+    assert handled == {op for op, _, _ in OUT}
+
+
+def test_the_worker_takes_the_descriptors_of_the_table():
+    counted = {op: count for op, _, count in OUT if count != "0"}
+    assert {op: int(count) for op, count in counted.items() if count != "a"} == control._COUNTS
+    for op in (op for op, count in counted.items() if count == "a"):
+        assert control._announced({"op": op, "found": True}) == 1
+        assert control._announced({"op": op, "found": False}) == 0
+
+
+def test_what_the_frontend_sends_is_in_the_table():
+    keys = set().union(*(fields for _, fields, _ in OUT), *(fields for fields, _ in MAPS.values()))
+    ops, wrong = set(), []
+    for path in sorted((ROOT / "kernel").rglob("*.c")):
+        text = path.read_text("utf-8")
+        ops |= set(re.findall(r'hfi_frame_init\(&?frame, "(\w+)"', text))
+        used = set(re.findall(r'hfi_frame_(?:add|put)_\w+\(\s*&?frame, "(\w+)"', text))
+        wrong += [f"{path.name}: {key}" for key in sorted(used - keys - {"op"})]
+    assert not wrong, wrong
+    assert {"commit", "adopt", "published", "perfreport"} <= ops <= {op for op, _, _ in OUT}
