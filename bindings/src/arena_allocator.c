@@ -72,8 +72,7 @@ hold_around_forks(void) {
 
 hfi_attachment *
 hfi_arena_attachment(PyObject *module, PyObject *session, Py_ssize_t threshold) {
-    hfi_attachment *attachment =
-        hfi_session_attachment(PyModule_GetState(module), session);
+    hfi_attachment *attachment = hfi_attachment_of(module, session);
     if (attachment && threshold < 1) {
         PyErr_SetString(PyExc_ValueError,
                         "the threshold is a positive number of bytes");

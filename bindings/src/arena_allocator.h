@@ -6,7 +6,7 @@
 #ifndef HFI_ARENA_ALLOCATOR_H
 #define HFI_ARENA_ALLOCATOR_H
 
-#include "store_python.h"
+#include "session_type.h"
 
 enum { HFI_ARENA_THRESHOLD = 65536 }; /* bytes, where nothing else is said */
 

@@ -27,6 +27,7 @@
  * in here, with or without the interpreter.
  */
 #include "arena_allocator.h"
+#include "module_functions.h"
 
 #if defined(__linux__) && defined(__x86_64__)
 
@@ -193,8 +194,8 @@ take_pool(void) {
 
 #endif
 
-PyObject *
-hfi_arrow_pool_enable(PyObject *module, PyObject *session) {
+static PyObject *
+arrow_pool_enable(PyObject *module, PyObject *session) {
     hfi_attachment *attachment =
         hfi_arena_attachment(module, session, HFI_ARENA_THRESHOLD);
     if (!attachment)
@@ -205,3 +206,10 @@ hfi_arrow_pool_enable(PyObject *module, PyObject *session) {
         return PyErr_NoMemory();
     Py_RETURN_TRUE;
 }
+
+PyMethodDef hfi_arrow_pool_functions[] = {
+    {"enable_arrow_pool", arrow_pool_enable, METH_O,
+     "enable_arrow_pool(session)\n--\n\n"
+     "Let Arrow's new buffers be born in the store, where pyarrow is imported and its "
+     "pool is understood; gives whether it is. disable_numpy_allocator ends it, too."},
+    {NULL, NULL, 0, NULL}};

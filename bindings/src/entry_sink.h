@@ -2,7 +2,9 @@
 #ifndef HFI_ENTRY_SINK_H
 #define HFI_ENTRY_SINK_H
 
-#include "store_python.h"
+#include <holdfast/store.h>
+
+#include "module_state.h"
 
 typedef struct hfi_entry_sink {
     hf_sink base;

@@ -9,6 +9,8 @@
 
 #include <stdlib.h>
 
+#include "region_type.h"
+
 static hf_status
 source_map(hf_source *base, uint32_t index, void **ret_data, size_t *ret_size,
            void **ret_pin, hf_error *reterr) {

@@ -2,7 +2,7 @@
 #ifndef HFI_ENTRY_SOURCE_H
 #define HFI_ENTRY_SOURCE_H
 
-#include "store_python.h"
+#include "session_type.h"
 
 typedef struct hfi_entry_source {
     hf_source base;

@@ -30,12 +30,8 @@
  *
  * Where there is no clone() the fork is an ordinary child.
  */
-#ifdef __linux__
-#define _GNU_SOURCE
-#include <sched.h>
-#endif
-
-#include "store_python.h"
+#include "module_functions.h"
+#include "session_type.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -52,6 +48,7 @@
 #include <unistd.h>
 
 #ifdef __linux__
+#include <sched.h>
 #include <sys/prctl.h>
 #endif
 
@@ -355,8 +352,7 @@ static PyObject *
 fork_session(PyObject *module, PyObject *object, fork_plan *plan) {
     hf_session *session = NULL;
     if (object != Py_None) {
-        hfi_attachment *attachment =
-            hfi_session_attachment(PyModule_GetState(module), object);
+        hfi_attachment *attachment = hfi_attachment_of(module, object);
         if (!attachment)
             return NULL;
         session = attachment->session;
@@ -379,8 +375,8 @@ fork_session(PyObject *module, PyObject *object, fork_plan *plan) {
     return pid < 0 ? PyErr_SetFromErrno(PyExc_OSError) : PyLong_FromLong(pid);
 }
 
-PyObject *
-hfi_fork(PyObject *module, PyObject *args) {
+static PyObject *
+fork_process(PyObject *module, PyObject *args) {
     PyObject *object, *moves, *kept = NULL;
     fork_plan plan = {0};
     int reaper;
@@ -393,10 +389,9 @@ hfi_fork(PyObject *module, PyObject *args) {
     return fork_session(module, object, &plan);
 }
 
-PyObject *
-hfi_succeed(PyObject *module, PyObject *object) {
-    hfi_attachment *attachment =
-        hfi_session_attachment(PyModule_GetState(module), object);
+static PyObject *
+succeed(PyObject *module, PyObject *object) {
+    hfi_attachment *attachment = hfi_attachment_of(module, object);
     if (!attachment)
         return NULL;
     hf_error error = HF_ERROR_INIT;
@@ -405,3 +400,15 @@ hfi_succeed(PyObject *module, PyObject *object) {
         return hfi_raise(PyModule_GetState(module), status, &error);
     Py_RETURN_NONE;
 }
+
+PyMethodDef hfi_fork_functions[] = {
+    {"_fork", fork_process, METH_VARARGS,
+     "_fork(session, moves, reaper, kept=None): fork; the fork's pid, or 0 in it. "
+     "`moves`: pairs of descriptors, each to be moved from the first to the second in "
+     "the fork, its control channel's first; `reaper`: the process that becomes its "
+     "parent. With `kept`, it sleeps until it is needed, and of the other descriptors "
+     "keeps only these."},
+    {"_succeed", succeed, METH_O,
+     "_succeed(session): in a fork, go on in the dead parent's place; GoneError where "
+     "it can't."},
+    {NULL, NULL, 0, NULL}};

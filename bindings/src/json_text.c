@@ -9,7 +9,7 @@
  * quote, the backslash and what is below a space are escaped. A lone surrogate has no
  * UTF-8, and is the UnicodeEncodeError that it is in Python.
  */
-#include "store_python.h"
+#include "module_functions.h"
 
 #include <stdint.h>
 
@@ -85,8 +85,8 @@ write_text(char *to, const char *data, Py_ssize_t size) {
     *to = '"';
 }
 
-PyObject *
-hfi_json_text(PyObject *module, PyObject *text) {
+static PyObject *
+json_text(PyObject *module, PyObject *text) {
     (void)module;
     PyObject *encoded = NULL;
     const char *data;
@@ -113,3 +113,8 @@ hfi_json_text(PyObject *module, PyObject *text) {
     Py_XDECREF(encoded);
     return result;
 }
+
+PyMethodDef hfi_json_text_functions[] = {
+    {"_json_text", json_text, METH_O,
+     "_json_text(text): as a string of JSON, in UTF-8."},
+    {NULL, NULL, 0, NULL}};

@@ -34,6 +34,7 @@
  * cost microseconds for each operation.
  */
 #include "arena_allocator.h"
+#include "module_functions.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -247,8 +248,8 @@ take_library(const char *file) {
 
 #endif
 
-PyObject *
-hfi_library_allocator_enable(PyObject *module, PyObject *args, PyObject *kwargs) {
+static PyObject *
+library_allocator_enable(PyObject *module, PyObject *args, PyObject *kwargs) {
     static char *words[] = {"session", "file", "threshold", NULL};
     PyObject *session;
     const char *file;
@@ -265,3 +266,11 @@ hfi_library_allocator_enable(PyObject *module, PyObject *args, PyObject *kwargs)
         return PyErr_NoMemory();
     Py_RETURN_TRUE;
 }
+
+PyMethodDef hfi_library_allocator_functions[] = {
+    {"enable_library_allocator", HFI_METHOD(library_allocator_enable),
+     METH_VARARGS | METH_KEYWORDS,
+     "enable_library_allocator(session, file, threshold=65536)\n--\n\n"
+     "Let the large blocks of a loaded native library, such as libc10.so, be born in "
+     "the store. False where that can't be done; nothing is changed then."},
+    {NULL, NULL, 0, NULL}};

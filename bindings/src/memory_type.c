@@ -9,9 +9,10 @@
  * each. Finding the range is serializers/python/array.c, or a codec's own knowledge
  * (_memory_at).
  */
-#include "store_python.h"
+#include "memory_type.h"
 
 #include "array.h"
+#include "module_functions.h"
 
 typedef struct memory_object {
     PyObject_HEAD PyObject *owner;
@@ -35,8 +36,8 @@ hfi_memory_new(hfi_state *state, PyObject *owner, void *address, Py_ssize_t size
     return memory;
 }
 
-PyObject *
-hfi_memory_at(PyObject *module, PyObject *args) {
+static PyObject *
+memory_at(PyObject *module, PyObject *args) {
     unsigned long long address;
     Py_ssize_t size;
     PyObject *owner;
@@ -51,8 +52,8 @@ hfi_memory_at(PyObject *module, PyObject *args) {
 }
 
 /* (owner, Memory or None, offset): None where no contiguous memory could be found. */
-PyObject *
-hfi_memory_of_array(PyObject *module, PyObject *array) {
+static PyObject *
+memory_of_array(PyObject *module, PyObject *array) {
     hfi_state *state = PyModule_GetState(module);
     hfi_array_view view;
     if (hfi_array_view_get(array, &view) < 0)
@@ -109,3 +110,12 @@ PyType_Spec hfi_memory_spec = {.name = "holdfast._store.Memory",
                                         Py_TPFLAGS_DISALLOW_INSTANTIATION |
                                         Py_TPFLAGS_IMMUTABLETYPE,
                                .slots = memory_slots};
+
+PyMethodDef hfi_memory_functions[] = {
+    {"_array_memory", memory_of_array, METH_O,
+     "(owner, Memory or None, offset): an array's whole memory, and where it starts in "
+     "it."},
+    {"_memory_at", memory_at, METH_VARARGS,
+     "_memory_at(address, size, owner): `size` bytes at `address` as a Memory, which "
+     "keeps `owner`."},
+    {NULL, NULL, 0, NULL}};

@@ -1,12 +1,12 @@
 /* names_bind.c - Names.bind() and Names.adopt(): from the store into a namespace.
  *
  * bind() visits the entries in the order in which their names were first put. A name is
- * decoded when it is asked for or costs a mapping only; else it is remembered as
- * skipped. Values reach the namespace at the end, in that same order, so that a new
- * process's globals come in the order of the old one's: a group in between decodes
- * several names at once, and a class those that it shares objects with. The code behind
- * the values is looked for where names were asked for: it may reach others. Who binds
- * all is told of none, and saves the walk.
+ * decoded (names_decode.c) when it is asked for or costs a mapping only; else it is
+ * remembered as skipped. Values reach the namespace at the end, in that same order, so
+ * that a new process's globals come in the order of the old one's: a group in between
+ * decodes several names at once, and a class those that it shares objects with. The
+ * code behind the values is looked for only where names were asked for, since it may
+ * reach others; a bind of everything saves the walk.
  *
  * adopt() asks the store for the difference of two generations, and touches nothing
  * else: the objects that didn't change stay the same objects. A changed class is
@@ -15,70 +15,54 @@
  */
 #include "names_bind.h"
 
-#include "graph.h"
-
 #include <stdlib.h>
 #include <time.h>
 
-int
-hfi_keys_add(hfi_keys *keys, PyObject *key) {
-    if (keys->count == keys->room) {
-        size_t room = keys->room * 2 + 64;
-        PyObject **items = realloc(keys->items, room * sizeof *items);
-        if (!items) {
-            PyErr_NoMemory();
-            return -1;
-        }
-        keys->items = items;
-        keys->room = room;
-    }
-    keys->items[keys->count++] = Py_NewRef(key);
-    return 0;
-}
+#include "graph.h"
+#include "names_code.h"
+#include "names_decode.h"
+#include "names_format.h"
 
-void
-hfi_keys_fini(hfi_keys *keys) {
-    for (size_t i = 0; i < keys->count; i++)
-        Py_DECREF(keys->items[i]);
-    free(keys->items);
-}
+typedef struct binding {
+    hfi_decoding in;  /* what is decoded for it */
+    PyObject *wanted; /* set of names, or NULL for all */
+    hfi_keys order;   /* the names that were met, in the store's order */
+    uint64_t skipped;
+    hf_error error; /* of the call that failed last */
+} binding;
 
-static int
-bind_or_note(hfi_binding *at, PyObject *key, const hf_entry *entry) {
-    PyObject *value = hfi_binding_key(at, key, entry);
-    if (!value)
-        return hfi_binding_note_absent(at, key, entry);
-    Py_DECREF(value);
-    return 0;
+static hfi_record *
+record_of(binding *at, PyObject *key) {
+    return hfi_records_find(&at->in.names->records, key);
 }
 
 /* The name's place in the order, whatever decodes its value. */
 static int
-meet(hfi_binding *at, PyObject *key) {
+meet(binding *at, PyObject *key) {
     return hfi_key_kind(key) == 'n' ? hfi_keys_add(&at->order, key) : 0;
 }
 
 /* The new value of a record reaches the namespace, which holds it from then on. What it
  * replaces may run a finalizer, which may move the records. */
 static int
-bind_new(hfi_binding *at, PyObject *key, hfi_record *record) {
+bind_new(binding *at, PyObject *key, hfi_record *record) {
     PyObject *value = Py_NewRef(record->bound);
     record->is_new = 0;
     if (!hfi_graph_is_atom(value)) {
         record->is_held = 0;
         Py_DECREF(value);
     }
-    int failed = PyDict_SetItem(at->namespace, key, value) < 0;
+    int failed = PyDict_SetItem(at->in.namespace, key, value) < 0;
     Py_DECREF(value);
     return failed;
 }
 
 /* Those of the keys that are new; gives how many. */
 static size_t
-bind_those(hfi_binding *at, const hfi_keys *keys, int *failed) {
+bind_those(binding *at, const hfi_keys *keys, int *failed) {
     size_t count = 0;
     for (size_t i = 0; i < keys->count; i++) {
-        hfi_record *record = hfi_binding_record(at, keys->items[i]);
+        hfi_record *record = record_of(at, keys->items[i]);
         if (!record || !record->is_new)
             continue;
         *failed |= bind_new(at, keys->items[i], record);
@@ -91,11 +75,11 @@ bind_those(hfi_binding *at, const hfi_keys *keys, int *failed) {
  * a group whose own entries are as they were. After a failure too: the records say that
  * they are bound, and a name that isn't would count as deleted. */
 static int
-bind_in_order(hfi_binding *at, int failed) {
+bind_in_order(binding *at, int failed) {
     PyObject *type, *error, *traceback;
     PyErr_Fetch(&type, &error, &traceback);
-    if (bind_those(at, &at->order, &failed) < at->bound.count)
-        bind_those(at, &at->bound, &failed);
+    if (bind_those(at, &at->order, &failed) < at->in.bound.count)
+        bind_those(at, &at->in.bound, &failed);
     if (type)
         PyErr_Restore(type, error, traceback);
     return failed ? -1 : 0;
@@ -107,18 +91,18 @@ bind_in_order(hfi_binding *at, int failed) {
 /* Is an imported module's name as cheap as a mapping? Yes: binding it imports nothing.
  */
 static int
-is_wanted(hfi_binding *at, PyObject *key, const hf_entry *entry) {
+is_wanted(binding *at, PyObject *key, const hf_entry *entry) {
     if (!at->wanted || (entry->flags & HFI_ENTRY_MAPPED))
         return 1;
     return PySet_Contains(at->wanted, key);
 }
 
 static int
-bind_entry(hfi_binding *at, const hf_entry *entry) {
+bind_entry(binding *at, const hf_entry *entry) {
     PyObject *key = hfi_key_decode(entry);
     if (!key)
         return -1;
-    hfi_record *known = hfi_binding_record(at, key);
+    hfi_record *known = record_of(at, key);
     int result = 0;
     if (meet(at, key) < 0 || (known && known->state == HFI_BOUND)) {
         Py_DECREF(key);
@@ -126,8 +110,8 @@ bind_entry(hfi_binding *at, const hf_entry *entry) {
     }
     int wanted = hfi_key_kind(key) == 'n' ? is_wanted(at, key, entry) : 0;
     if (wanted > 0)
-        result = bind_or_note(at, key, entry);
-    else if (wanted < 0 || !hfi_binding_set_record(at, key, entry, HFI_SKIPPED))
+        result = hfi_decoding_take(&at->in, key, entry);
+    else if (wanted < 0 || !hfi_decoding_set_record(&at->in, key, entry, HFI_SKIPPED))
         result = -1;
     if (!wanted && hfi_key_kind(key) == 'n')
         at->skipped++;
@@ -141,8 +125,8 @@ bind_visited(void *context, const hf_entry *entry) {
 }
 
 static int
-bind_all(hfi_binding *at) {
-    hfi_names *names = at->names;
+bind_all(binding *at) {
+    hfi_names *names = at->in.names;
     size_t count = (size_t)hf_snapshot_entry_count(names->snapshot);
     if (count > names->records.live &&
         hfi_records_reserve(&names->records, count - names->records.live) < 0)
@@ -150,7 +134,7 @@ bind_all(hfi_binding *at) {
     hf_status status =
         hf_snapshot_each_in_order(names->snapshot, bind_visited, at, &at->error);
     if (status != HF_OK)
-        hfi_raise(at->state, status, &at->error);
+        hfi_raise(at->in.state, status, &at->error);
     return PyErr_Occurred() ? -1 : 0;
 }
 
@@ -211,18 +195,18 @@ difference_fini(difference *found) {
 }
 
 static int
-adopt_removed(hfi_binding *at, PyObject *keys, PyObject *removed) {
+adopt_removed(binding *at, PyObject *keys, PyObject *removed) {
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(keys); i++) {
         PyObject *key = PyList_GET_ITEM(keys, i);
-        hfi_record *record = hfi_binding_record(at, key);
+        hfi_record *record = record_of(at, key);
         if (!record)
             continue;
         int bound = record->state == HFI_BOUND && hfi_key_kind(key) == 'n';
-        hfi_records_remove(&at->names->records, key);
+        hfi_records_remove(&at->in.names->records, key);
         if (!bound)
             continue;
-        if (PyDict_Contains(at->namespace, key) == 1 &&
-            PyDict_DelItem(at->namespace, key) < 0)
+        if (PyDict_Contains(at->in.namespace, key) == 1 &&
+            PyDict_DelItem(at->in.namespace, key) < 0)
             return -1;
         if (PyList_Append(removed, key) < 0)
             return -1;
@@ -231,28 +215,23 @@ adopt_removed(hfi_binding *at, PyObject *keys, PyObject *removed) {
 }
 
 static int
-adopt_one(hfi_binding *at, PyObject *key, const hf_entry *entry) {
-    int kind = hfi_key_kind(key), done = PyDict_Contains(at->decoded, key);
-    hfi_record *record = hfi_binding_record(at, key);
+adopt_one(binding *at, PyObject *key, const hf_entry *entry) {
+    int kind = hfi_key_kind(key), done = PyDict_Contains(at->in.decoded, key);
+    hfi_record *record = record_of(at, key);
     if (done || (record && record->state == HFI_BOUND))
         return done < 0 ? -1 : 0;
     if (kind == 'n' || kind == 'c')
-        return bind_or_note(at, key, entry);
-    if (kind != 'g')
-        return 0;
-    PyObject *values = hfi_binding_group(at, key);
-    int result = values ? 0 : hfi_binding_note_absent(at, key, entry);
-    Py_XDECREF(values);
-    return result;
+        return hfi_decoding_take(&at->in, key, entry);
+    return kind == 'g' ? hfi_decoding_take_group(&at->in, key, entry) : 0;
 }
 
 /* Names first told as skipped, then bound: a group in between binds several at once. */
 static int
-adopt_changed(hfi_binding *at, const difference *found) {
+adopt_changed(binding *at, const difference *found) {
     for (size_t i = 0; i < found->count; i++) {
         const change *one = &found->changed[i];
         if (meet(at, one->key) < 0 ||
-            !hfi_binding_set_record(at, one->key, &one->entry, HFI_SKIPPED))
+            !hfi_decoding_set_record(&at->in, one->key, &one->entry, HFI_SKIPPED))
             return -1;
     }
     for (size_t i = 0; i < found->count; i++)
@@ -262,11 +241,11 @@ adopt_changed(hfi_binding *at, const difference *found) {
 }
 
 static int
-adopt_difference(hfi_binding *at, PyObject *removed) {
-    hfi_names *names = at->names;
+adopt_difference(binding *at, PyObject *removed) {
+    hfi_names *names = at->in.names;
     hf_snapshot *before = names->snapshot;
     names->snapshot = NULL;
-    if (hfi_names_advance(at->state, names) < 0) {
+    if (hfi_names_advance(at->in.state, names) < 0) {
         names->snapshot = before;
         return -1;
     }
@@ -277,7 +256,7 @@ adopt_difference(hfi_binding *at, PyObject *removed) {
                                   &at->error);
     int failed = status != HF_OK || found.failed;
     if (failed)
-        hfi_raise(at->state, status < 0 ? status : HF_E_NOMEM, &at->error);
+        hfi_raise(at->in.state, status < 0 ? status : HF_E_NOMEM, &at->error);
     else if (found.count)
         qsort(found.changed, found.count, sizeof *found.changed, by_sequence);
     failed = failed || adopt_removed(at, found.removed, removed) < 0 ||
@@ -289,11 +268,11 @@ adopt_difference(hfi_binding *at, PyObject *removed) {
 
 /* What is to be bound, for holdfast._inplace: a new dict. */
 static PyObject *
-values_of(hfi_binding *at) {
+values_of(binding *at) {
     PyObject *values = PyDict_New();
-    for (size_t i = 0; values && i < at->bound.count; i++) {
-        PyObject *key = at->bound.items[i];
-        hfi_record *record = hfi_binding_record(at, key);
+    for (size_t i = 0; values && i < at->in.bound.count; i++) {
+        PyObject *key = at->in.bound.items[i];
+        hfi_record *record = record_of(at, key);
         if (record && record->is_new && PyDict_SetItem(values, key, record->bound) < 0)
             Py_CLEAR(values);
     }
@@ -302,30 +281,30 @@ values_of(hfi_binding *at) {
 
 /* Another object than the decoded one is not known: the next save looks at it. */
 static void
-take_values(hfi_binding *at, PyObject *values) {
+take_values(binding *at, PyObject *values) {
     PyObject *key, *value;
     for (Py_ssize_t i = 0; PyDict_Next(values, &i, &key, &value);) {
-        hfi_record *record = hfi_binding_record(at, key);
+        hfi_record *record = record_of(at, key);
         if (!record || !record->is_new || record->bound == value)
             continue;
-        hfi_record_bind(record, value, 1);
         record->is_closed = 0;
+        hfi_record_bind(record, value, 1);
     }
 }
 
 /* What a declined object may hold as well is not bound anew. New reference: a list of
  * the names where that can't be. */
 static PyObject *
-apply_in_place(hfi_binding *at) {
-    PyObject *beside = at->names->beside;
+apply_in_place(binding *at) {
+    PyObject *beside = at->in.names->beside;
     if (PySet_GET_SIZE(beside) == 0)
         return PyList_New(0);
     PyObject *module = PyImport_ImportModule("holdfast._inplace");
     PyObject *values = module ? values_of(at) : NULL;
-    PyObject *apart = values
-                          ? PyObject_CallMethod(module, "apply", "OOOO", at->namespace,
-                                                values, at->decoded, beside)
-                          : NULL;
+    PyObject *apart =
+        values ? PyObject_CallMethod(module, "apply", "OOOO", at->in.namespace, values,
+                                     at->in.decoded, beside)
+               : NULL;
     if (apart)
         take_values(at, values);
     Py_XDECREF(values);
@@ -343,46 +322,52 @@ now_seconds(void) {
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
+/* Fini it also after a failure. */
 static int
-binding_init(hfi_binding *at, PyObject *self, PyObject *namespace, PyObject *wanted) {
-    *at = (hfi_binding){.state = hfi_state_of(Py_TYPE(self)),
-                        .names = (hfi_names *)(void *)self,
-                        .namespace = namespace,
-                        .own = PySet_New(NULL),
-                        .absent = PyDict_New(),
-                        .decoded = PyDict_New(),
-                        .open = PyList_New(0),
-                        .classes = PyList_New(0)};
+binding_init(binding *at, PyObject *self, PyObject *namespace, PyObject *wanted) {
+    *at = (binding){.wanted = NULL};
+    if (hfi_decoding_init(&at->in, hfi_state_of(Py_TYPE(self)), hfi_names_of(self),
+                          namespace) < 0)
+        return -1;
     if (wanted && wanted != Py_None && !(at->wanted = PySet_New(wanted)))
         return -1;
-    return at->own && at->absent && at->decoded && at->open && at->classes ? 0 : -1;
+    return 0;
 }
 
 static void
-binding_fini(hfi_binding *at) {
-    if (at->before)
-        hfi_context_leave(at->before);
-    Py_XDECREF(at->own);
+binding_fini(binding *at) {
+    hfi_decoding_fini(&at->in);
     Py_XDECREF(at->wanted);
-    Py_XDECREF(at->absent);
-    Py_XDECREF(at->decoded);
     hfi_keys_fini(&at->order);
-    hfi_keys_fini(&at->bound);
-    Py_XDECREF(at->open);
-    Py_XDECREF(at->classes);
+}
+
+/* The code behind the names that it may be behind. New reference. */
+static PyObject *
+code_of(binding *at) {
+    PyObject *open = at->in.open, *values = PyList_New(0), *code = NULL;
+    int failed = !values;
+    for (Py_ssize_t i = 0; !failed && i < PyList_GET_SIZE(open); i++) {
+        hfi_record *record = record_of(at, PyList_GET_ITEM(open, i));
+        PyObject *value = record && record->bound ? record->bound : Py_None;
+        failed = PyList_Append(values, value) < 0;
+    }
+    if (!failed)
+        code = hfi_code_behind(open, values, at->in.classes, at->in.namespace);
+    Py_XDECREF(values);
+    return code;
 }
 
 /* Consumes the reference to `code`, or NULL with an exception. */
 static PyObject *
-report(hfi_binding *at, double start, PyObject *code) {
+report(binding *at, double start, PyObject *code) {
     if (!code)
         return NULL;
     return Py_BuildValue("{s:n,s:K,s:K,s:K,s:d,s:O,s:N}", "bound",
-                         (Py_ssize_t)at->bound.count, "decoded",
-                         (unsigned long long)at->decoded_count, "skipped",
+                         (Py_ssize_t)at->in.bound.count, "decoded",
+                         (unsigned long long)at->in.entry_count, "skipped",
                          (unsigned long long)at->skipped, "bytes_mapped",
-                         (unsigned long long)at->bytes_mapped, "seconds",
-                         now_seconds() - start, "absent", at->absent, "code", code);
+                         (unsigned long long)at->in.bytes_mapped, "seconds",
+                         now_seconds() - start, "absent", at->in.absent, "code", code);
 }
 
 static PyObject *
@@ -393,26 +378,52 @@ list_of(const hfi_keys *keys) {
     return list;
 }
 
+static PyObject *
+bind(PyObject *self, PyObject *namespace, PyObject *wanted) {
+    double start = now_seconds();
+    PyObject *result = NULL;
+    binding at;
+    if (binding_init(&at, self, namespace, wanted) == 0) {
+        hfi_names *names = at.in.names;
+        if ((names->records.live || hfi_names_advance(at.in.state, names) == 0) &&
+            bind_in_order(&at, bind_all(&at) < 0) == 0 &&
+            hfi_decoding_take_baselines(&at.in) == 0)
+            result = report(&at, start, at.wanted ? code_of(&at) : PyDict_New());
+    }
+    binding_fini(&at);
+    return result;
+}
+
 PyObject *
 hfi_names_bind(PyObject *self, PyObject *args, PyObject *kwargs) {
     static char *words[] = {"namespace", "names", NULL};
-    PyObject *namespace, *wanted = NULL, *result = NULL;
+    PyObject *namespace, *wanted = NULL;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!|$O:bind", words, &PyDict_Type,
-                                     &namespace, &wanted))
+                                     &namespace, &wanted) ||
+        hfi_names_begin(hfi_names_of(self)) < 0)
         return NULL;
+    PyObject *result = bind(self, namespace, wanted);
+    hfi_names_end(hfi_names_of(self));
+    return result;
+}
+
+/* What differs reaches the namespace, also where not all of it could be decoded. */
+static PyObject *
+adopt_and_report(binding *at, PyObject *removed) {
     double start = now_seconds();
-    hfi_binding at;
-    hfi_names *names = (hfi_names *)(void *)self;
-    if (binding_init(&at, self, namespace, wanted) == 0) {
-        names->binding = &at;
-        if ((names->records.live || hfi_names_advance(at.state, names) == 0) &&
-            bind_in_order(&at, bind_all(&at) < 0) == 0 &&
-            hfi_binding_take_baselines(&at) == 0)
-            result =
-                report(&at, start, at.wanted ? hfi_binding_code(&at) : PyDict_New());
-        names->binding = NULL;
-    }
-    binding_fini(&at);
+    if (hfi_decoding_enter(&at->in) < 0)
+        return NULL;
+    PyObject *apart = adopt_difference(at, removed) == 0 ? apply_in_place(at) : NULL;
+    PyObject *result = NULL;
+    if (bind_in_order(at, !apart) == 0 && hfi_decoding_take_baselines(&at->in) == 0)
+        result = report(at, start, code_of(at));
+    PyObject *changed = result ? list_of(&at->in.bound) : NULL;
+    if (result && (!changed || PyDict_SetItemString(result, "changed", changed) < 0 ||
+                   PyDict_SetItemString(result, "removed", removed) < 0 ||
+                   PyDict_SetItemString(result, "apart", apart) < 0))
+        Py_CLEAR(result);
+    Py_XDECREF(changed);
+    Py_XDECREF(apart);
     return result;
 }
 
@@ -422,55 +433,14 @@ hfi_names_adopt(PyObject *self, PyObject *namespace) {
         PyErr_SetString(PyExc_TypeError, "a namespace is a dict");
         return NULL;
     }
-    double start = now_seconds();
-    hfi_binding at;
-    hfi_names *names = (hfi_names *)(void *)self;
-    PyObject *result = NULL, *apart = NULL, *removed = PyList_New(0);
-    if (removed && binding_init(&at, self, namespace, NULL) == 0) {
-        names->binding = &at;
-        int entered = hfi_binding_enter(&at) == 0;
-        int failed = !entered || adopt_difference(&at, removed) < 0 ||
-                     !(apart = apply_in_place(&at));
-        if (entered && bind_in_order(&at, failed) == 0 &&
-            hfi_binding_take_baselines(&at) == 0)
-            result = report(&at, start, hfi_binding_code(&at));
-        PyObject *changed = result ? list_of(&at.bound) : NULL;
-        if (result &&
-            (!changed || PyDict_SetItemString(result, "changed", changed) < 0 ||
-             PyDict_SetItemString(result, "removed", removed) < 0 ||
-             PyDict_SetItemString(result, "apart", apart) < 0))
-            Py_CLEAR(result);
-        Py_XDECREF(changed);
-        names->binding = NULL;
-    }
+    if (hfi_names_begin(hfi_names_of(self)) < 0)
+        return NULL;
+    PyObject *result = NULL, *removed = PyList_New(0);
+    binding at;
+    if (binding_init(&at, self, namespace, NULL) == 0 && removed)
+        result = adopt_and_report(&at, removed);
     binding_fini(&at);
     Py_XDECREF(removed);
-    Py_XDECREF(apart);
+    hfi_names_end(hfi_names_of(self));
     return result;
-}
-
-PyObject *
-hfi_names_extra(PyObject *self, PyObject *word) {
-    if (!PyUnicode_Check(word)) {
-        PyErr_SetString(PyExc_TypeError, "process state is named by a str");
-        return NULL;
-    }
-    hfi_names *names = (hfi_names *)(void *)self;
-    if (!names->records.live &&
-        hfi_names_advance(hfi_state_of(Py_TYPE(self)), names) < 0)
-        return NULL;
-    hfi_binding at = {.state = hfi_state_of(Py_TYPE(self)), .names = names};
-    PyObject *key = PyUnicode_FromFormat("%c%U", HFI_KEY_EXTRA, word);
-    hf_entry entry;
-    int found = key ? hfi_binding_find(&at, key, &entry) : -1;
-    hfi_entry_source source;
-    PyObject *value = found > 0 ? hfi_binding_decode(&at, &entry, &source) : NULL;
-    if (value)
-        hfi_entry_source_fini(&source);
-    else if (found > 0 && hf_session_quarantined(names->attachment->session, &entry)) {
-        PyErr_Clear(); /* nothing depends on it */
-        found = 0;
-    }
-    Py_XDECREF(key);
-    return found == 0 ? Py_NewRef(Py_None) : value;
 }

@@ -8,78 +8,104 @@
  *
  * What can't be decoded (a module that is missing here) is reported as absent and kept
  * as skipped; it never fails the rest.
+ *
+ * Baselines. A value that was decoded is known again by the entry that it came from
+ * (names_stored.c). For a class of the notebook that won't do: decoding its entry a
+ * second time would set back the class that is there. So right after decoding, a class
+ * is encoded again to learn the digest that this process's own encoding has, and with
+ * it a group that has a class in it. Classes are small.
  */
-#include "names_bind.h"
+#include "names_decode.h"
+
+#include <stdlib.h>
 
 #include "array.h"
+#include "codec_call.h"
 #include "graph.h"
+#include "names_format.h"
 
 int
-hfi_binding_enter(hfi_binding *at) {
-    if (at->before || !at->namespace)
+hfi_keys_add(hfi_keys *keys, PyObject *key) {
+    if (keys->count == keys->room) {
+        size_t room = keys->room * 2 + 64;
+        PyObject **items = realloc(keys->items, room * sizeof *items);
+        if (!items) {
+            PyErr_NoMemory();
+            return -1;
+        }
+        keys->items = items;
+        keys->room = room;
+    }
+    keys->items[keys->count++] = Py_NewRef(key);
+    return 0;
+}
+
+void
+hfi_keys_fini(hfi_keys *keys) {
+    for (size_t i = 0; i < keys->count; i++)
+        Py_DECREF(keys->items[i]);
+    free(keys->items);
+}
+
+int
+hfi_decoding_init(hfi_decoding *at, hfi_state *state, hfi_names *names,
+                  PyObject *namespace) {
+    *at = (hfi_decoding){.state = state,
+                         .names = names,
+                         .namespace = namespace,
+                         .own = PySet_New(NULL),
+                         .absent = PyDict_New(),
+                         .decoded = PyDict_New(),
+                         .open = PyList_New(0),
+                         .classes = PyList_New(0)};
+    names->decoding = at;
+    return at->own && at->absent && at->decoded && at->open && at->classes ? 0 : -1;
+}
+
+void
+hfi_decoding_fini(hfi_decoding *at) {
+    at->names->decoding = NULL;
+    if (at->before)
+        hfi_context_leave(at->before);
+    Py_XDECREF(at->own);
+    Py_XDECREF(at->absent);
+    Py_XDECREF(at->decoded);
+    hfi_keys_fini(&at->bound);
+    Py_XDECREF(at->open);
+    Py_XDECREF(at->classes);
+}
+
+int
+hfi_decoding_enter(hfi_decoding *at) {
+    if (at->before)
         return 0;
-    at->before = hfi_context_enter((PyObject *)at->names, at->namespace, at->own);
+    at->before = hfi_context_enter(at->names, at->namespace, at->own);
     return at->before ? 0 : -1;
 }
 
-/* Those that make their values in C ask nobody for whom. */
-static int
-asks_context(uint32_t codec) {
-    return codec != HF_CODEC_PLAIN && codec != HF_CODEC_BUFFER &&
-           codec != HF_CODEC_MODULE;
-}
-
-PyObject *
-hfi_binding_decode(hfi_binding *at, const hf_entry *entry,
-                   hfi_entry_source *ret_source) {
-    const hf_codec *codec = hfi_codec_find(at->state, entry->codec);
-    if (!codec)
-        return PyErr_Format(at->state->error, "codec %u is not known here",
-                            entry->codec);
-    int named = !hfi_codec_is_quiet(entry->codec);
-    if (named && hfi_turn_check(at->state, at->names->attachment->session, entry) < 0)
+static PyObject *
+decode(hfi_decoding *at, const hf_entry *entry, hfi_entry_source *ret_source) {
+    if (hfi_codec_asks_context(entry->codec) && hfi_decoding_enter(at) < 0)
         return NULL;
-    if (asks_context(entry->codec) && hfi_binding_enter(at) < 0)
-        return NULL;
-    if (hfi_entry_source_init(ret_source, at->state, at->names->attachment,
-                              at->names->snapshot, entry) < 0)
-        return NULL;
-    void *value = NULL;
-    hf_turn before;
-    if (named)
-        hfi_turn_begin(at->names->attachment->session, at->subject, entry, &before);
-    hf_status status = codec->decode(codec, &ret_source->base, &value, &at->error);
-    if (named)
-        hf_session_turn_end(at->names->attachment->session, &before);
+    PyObject *value = hfi_decode(at->state, at->names->attachment, at->names->snapshot,
+                                 entry, at->subject, ret_source);
     at->bytes_mapped += ret_source->bytes_mapped;
-    if (status == HF_OK)
-        return value;
-    hfi_entry_source_fini(ret_source);
-    return hfi_raise(at->state, status, &at->error);
+    return value;
 }
 
-int
-hfi_binding_find(hfi_binding *at, PyObject *key, hf_entry *ret_entry) {
-    Py_ssize_t size = 0;
-    const char *text = hfi_key_bytes(key, &size);
-    if (!text)
-        return -1;
-    hf_status status = hf_snapshot_find(at->names->snapshot, text, (size_t)size,
-                                        ret_entry, &at->error);
-    if (status == HF_OK || status == HF_NOT_FOUND)
-        return status == HF_OK;
-    hfi_raise(at->state, status, &at->error);
-    return -1;
+static int
+find(hfi_decoding *at, PyObject *key, hf_entry *ret_entry) {
+    return hfi_names_find(at->state, at->names, key, ret_entry);
 }
 
-hfi_record *
-hfi_binding_record(hfi_binding *at, PyObject *key) {
+static hfi_record *
+record_of(hfi_decoding *at, PyObject *key) {
     return hfi_records_find(&at->names->records, key);
 }
 
 hfi_record *
-hfi_binding_set_record(hfi_binding *at, PyObject *key, const hf_entry *entry,
-                       hfi_record_state state) {
+hfi_decoding_set_record(hfi_decoding *at, PyObject *key, const hf_entry *entry,
+                        hfi_record_state state) {
     PyObject *group = NULL, *classes = NULL;
     if (entry->codec == HF_CODEC_MEMBER && !(group = hfi_member_group(entry)))
         return NULL;
@@ -97,10 +123,12 @@ hfi_binding_set_record(hfi_binding *at, PyObject *key, const hf_entry *entry,
     return failed ? NULL : record;
 }
 
+/* ---- values --------------------------------------------------------------------- */
+
 /* Does nobody else hold a part of what this codec just made? Of plain data and arrays
  * in regions of their own, yes; what unpickling calls may keep what it makes. */
 static int
-is_closed(hfi_binding *at, uint32_t codec, PyObject *value) {
+is_closed(hfi_decoding *at, uint32_t codec, PyObject *value) {
     if (codec == HF_CODEC_PLAIN || codec == HF_CODEC_MODULE)
         return 1;
     if (codec != HF_CODEC_BUFFER || hfi_array_check(value) != 1)
@@ -115,81 +143,89 @@ is_closed(hfi_binding *at, uint32_t codec, PyObject *value) {
 /* To be bound, and remembered with the regions that `source` mapped; NULL for one that
  * has none. `codec` is its own, or that of its group. */
 static int
-bind_value(hfi_binding *at, PyObject *key, const hf_entry *entry, uint32_t codec,
+take_value(hfi_decoding *at, PyObject *key, const hf_entry *entry, uint32_t codec,
            PyObject *value, const hfi_entry_source *source) {
-    hfi_record *record = hfi_binding_set_record(at, key, entry, HFI_BOUND);
+    int kind = hfi_key_kind(key), closed = is_closed(at, codec, value);
+    hfi_record *record = hfi_decoding_set_record(at, key, entry, HFI_BOUND);
     if (!record ||
         (source && hfi_record_keep_regions(record, at->names->attachment, source) < 0))
         return -1;
-    record->is_closed = (uint8_t)is_closed(at, codec, value);
-    at->decoded_count +=
-        entry->codec != HF_CODEC_MEMBER && entry->codec != HF_CODEC_BUFFER;
-    int kind = hfi_key_kind(key);
-    hfi_record_bind(record, value, kind == 'n');
+    record->is_closed = (uint8_t)closed;
     record->is_new = kind == 'n';
+    hfi_record_bind(record, value, kind == 'n');
+    at->entry_count +=
+        entry->codec != HF_CODEC_MEMBER && entry->codec != HF_CODEC_BUFFER;
     if (kind != 'n' && entry->codec != HF_CODEC_MEMBER &&
         PyDict_SetItem(at->decoded, key, value) < 0)
         return -1;
     if (kind != 'n')
         return kind == 'c' ? PyList_Append(at->classes, value) : 0;
-    if (!record->is_closed && PyList_Append(at->open, key) < 0)
-        return -1;
-    if (PyDict_GET_SIZE(at->names->reasons) &&
-        PyDict_Contains(at->names->reasons, key) == 1 &&
-        (PyDict_DelItem(at->names->reasons, key) < 0 ||
-         PyDict_DelItem(at->names->declined, key) < 0))
+    if ((!closed && PyList_Append(at->open, key) < 0) ||
+        hfi_names_forget_declined(at->names, key) < 0)
         return -1;
     return hfi_keys_add(&at->bound, key);
 }
 
-/* Bind one name of a decoded group, unless it has a value of its own by now: a process
- * that never decoded the group may have bound the name anew. */
+/* One name of a decoded group, unless it has a value of its own by now: a process that
+ * never decoded the group may have bound the name anew. */
 static int
-bind_member(hfi_binding *at, PyObject *group, uint32_t codec, PyObject *name,
+take_member(hfi_decoding *at, PyObject *group, uint32_t codec, PyObject *name,
             PyObject *value) {
     hf_entry entry;
-    int found = PyUnicode_Check(name) ? hfi_binding_find(at, name, &entry) : 0;
+    int found = PyUnicode_Check(name) ? find(at, name, &entry) : 0;
     if (found <= 0 || entry.codec != HF_CODEC_MEMBER)
         return found < 0 ? -1 : 0;
     PyObject *own = hfi_member_group(&entry);
     int same = own ? PyObject_RichCompareBool(own, group, Py_EQ) : -1;
     Py_XDECREF(own);
-    return same > 0 ? bind_value(at, name, &entry, codec, value, NULL) : same;
+    return same > 0 ? take_value(at, name, &entry, codec, value, NULL) : same;
 }
 
-PyObject *
-hfi_binding_group(hfi_binding *at, PyObject *key) {
+static int
+take_members(hfi_decoding *at, PyObject *group, uint32_t codec, PyObject *values) {
+    PyObject *name, *value;
+    Py_ssize_t position = 0;
+    int failed = 0;
+    while (!failed && PyDict_Next(values, &position, &name, &value)) {
+        Py_INCREF(name);
+        Py_INCREF(value);
+        failed = take_member(at, group, codec, name, value) < 0;
+        Py_DECREF(name);
+        Py_DECREF(value);
+    }
+    return failed ? -1 : 0;
+}
+
+/* A group: its dict, new reference. */
+static PyObject *
+decode_group(hfi_decoding *at, PyObject *key) {
     PyObject *values = Py_XNewRef(PyDict_GetItemWithError(at->decoded, key));
     if (values || PyErr_Occurred())
         return values;
     hf_entry entry;
-    int found = hfi_binding_find(at, key, &entry);
+    int found = find(at, key, &entry);
     if (found == 0)
         PyErr_Format(at->state->corrupt_error, "a group of names is missing");
     hfi_entry_source source;
-    values = found > 0 ? hfi_binding_decode(at, &entry, &source) : NULL;
+    values = found > 0 ? decode(at, &entry, &source) : NULL;
     int failed = !values;
     if (values && !PyDict_CheckExact(values)) {
         failed = 1;
         PyErr_SetString(at->state->corrupt_error, "a group of names is no dict");
     }
-    failed = failed || bind_value(at, key, &entry, entry.codec, values, &source) < 0;
+    failed = failed || take_value(at, key, &entry, entry.codec, values, &source) < 0;
     if (values)
         hfi_entry_source_fini(&source);
-    PyObject *name, *value;
-    Py_ssize_t position = 0;
-    while (!failed && PyDict_Next(values, &position, &name, &value))
-        failed = bind_member(at, key, entry.codec, name, value) < 0;
-    if (failed)
+    if (failed || take_members(at, key, entry.codec, values) < 0)
         Py_CLEAR(values);
     return values;
 }
 
 /* A group's dict as its member's value: a new reference to that. */
 static PyObject *
-decode_member(hfi_binding *at, PyObject *key, const hf_entry *entry) {
+decode_member(hfi_decoding *at, PyObject *key, const hf_entry *entry) {
     PyObject *group = hfi_member_group(entry);
-    PyObject *values = group ? hfi_binding_group(at, group) : NULL;
+    PyObject *values = group ? decode_group(at, group) : NULL;
     PyObject *value = values ? Py_XNewRef(PyDict_GetItemWithError(values, key)) : NULL;
     if (values && !value && !PyErr_Occurred())
         PyErr_SetString(at->state->corrupt_error, "a name is missing from its group");
@@ -199,19 +235,20 @@ decode_member(hfi_binding *at, PyObject *key, const hf_entry *entry) {
 }
 
 static PyObject *
-decode_single(hfi_binding *at, PyObject *key, const hf_entry *entry) {
+decode_single(hfi_decoding *at, PyObject *key, const hf_entry *entry) {
     hfi_entry_source source;
-    PyObject *value = hfi_binding_decode(at, entry, &source);
+    PyObject *value = decode(at, entry, &source);
     if (!value)
         return NULL;
-    if (bind_value(at, key, entry, entry->codec, value, &source) < 0)
+    if (take_value(at, key, entry, entry->codec, value, &source) < 0)
         Py_CLEAR(value);
     hfi_entry_source_fini(&source);
     return value;
 }
 
-PyObject *
-hfi_binding_key(hfi_binding *at, PyObject *key, const hf_entry *entry) {
+/* What `key` says, its whole group where it is in one. New reference. */
+static PyObject *
+decode_key(hfi_decoding *at, PyObject *key, const hf_entry *entry) {
     PyObject *before = at->subject;
     if (hfi_key_kind(key) == 'n') /* of a class: whose it is */
         at->subject = key;
@@ -221,8 +258,9 @@ hfi_binding_key(hfi_binding *at, PyObject *key, const hf_entry *entry) {
     return value;
 }
 
-int
-hfi_binding_note_absent(hfi_binding *at, PyObject *key, const hf_entry *entry) {
+/* Take the exception away and remember why `key` is absent. */
+static int
+note_absent(hfi_decoding *at, PyObject *key, const hf_entry *entry) {
     if (!PyErr_ExceptionMatches(PyExc_Exception))
         return -1; /* KeyboardInterrupt and such: not the value's fault */
     PyObject *type, *value, *traceback;
@@ -230,7 +268,7 @@ hfi_binding_note_absent(hfi_binding *at, PyObject *key, const hf_entry *entry) {
     PyErr_NormalizeException(&type, &value, &traceback);
     PyObject *reason = value ? PyObject_Str(value) : PyUnicode_FromString("unknown");
     int failed = !reason || PyDict_SetItem(at->absent, key, reason) < 0 ||
-                 !hfi_binding_set_record(at, key, entry, HFI_SKIPPED);
+                 !hfi_decoding_set_record(at, key, entry, HFI_SKIPPED);
     Py_XDECREF(reason);
     Py_XDECREF(type);
     Py_XDECREF(value);
@@ -238,20 +276,120 @@ hfi_binding_note_absent(hfi_binding *at, PyObject *key, const hf_entry *entry) {
     return failed ? -1 : 0;
 }
 
-/* A class that a pickle refers to: from its own entry, or from the group it is in. */
+/* Consumes the reference to what was decoded, or NULL with an exception. */
+static int
+taken_consume(hfi_decoding *at, PyObject *key, const hf_entry *entry, PyObject *value) {
+    if (!value)
+        return note_absent(at, key, entry);
+    Py_DECREF(value);
+    return 0;
+}
+
+int
+hfi_decoding_take(hfi_decoding *at, PyObject *key, const hf_entry *entry) {
+    return taken_consume(at, key, entry, decode_key(at, key, entry));
+}
+
+int
+hfi_decoding_take_group(hfi_decoding *at, PyObject *key, const hf_entry *entry) {
+    return taken_consume(at, key, entry, decode_group(at, key));
+}
+
 PyObject *
 hfi_names_load_class(PyObject *self, PyObject *identifier) {
-    hfi_binding *at = ((hfi_names *)(void *)self)->binding;
+    hfi_decoding *at = hfi_names_of(self)->decoding;
     if (!at) {
         PyErr_SetString(PyExc_RuntimeError, "no binding is going on");
         return NULL;
     }
-    PyObject *key = PyUnicode_FromFormat("%c%c%U", HFI_KEY_GROUP, 'c', identifier);
+    PyObject *key = hfi_key_of_class(identifier);
     hf_entry entry;
-    int found = key ? hfi_binding_find(at, key, &entry) : -1;
-    PyObject *value = found > 0 ? hfi_binding_key(at, key, &entry) : NULL;
+    int found = key ? find(at, key, &entry) : -1;
+    PyObject *value = found > 0 ? decode_key(at, key, &entry) : NULL;
     if (found == 0)
         PyErr_SetString(at->state->error, "its class isn't in the store");
     Py_XDECREF(key);
     return value;
+}
+
+/* ---- baselines ------------------------------------------------------------------ */
+
+/* The classes among what was decoded go to `own`: 1 where there is one. */
+static int
+own_from(hfi_decoding *at, PyObject *key, PyObject *value, int is_group) {
+    if (PySet_Clear(at->own) < 0)
+        return -1;
+    if (hfi_key_kind(key) == 'c')
+        return PySet_Add(at->own, value) < 0 ? -1 : 1;
+    PyObject *name, *member;
+    Py_ssize_t position = 0;
+    while (is_group && PyDict_Next(value, &position, &name, &member))
+        if (hfi_key_kind(name) == 'c' && PySet_Add(at->own, member) < 0)
+            return -1;
+    return PySet_GET_SIZE(at->own) > 0;
+}
+
+/* What the sink has is the encoding of this key, in this process. */
+static int
+take_digest(hfi_decoding *at, hfi_entry_sink *sink, PyObject *key, uint32_t codec) {
+    hfi_record *record = record_of(at, key);
+    return record ? hfi_record_take_digest(record, at->names->attachment, sink, codec)
+                  : 0;
+}
+
+/* Of the names of a group: each one's entry says only its group and type. */
+static int
+take_member_baselines(hfi_decoding *at, hfi_entry_sink *sink, PyObject *group,
+                      PyObject *values) {
+    PyObject *name, *value;
+    Py_ssize_t position = 0;
+    int failed = 0;
+    while (!failed && PyDict_Next(values, &position, &name, &value)) {
+        hfi_record *record = record_of(at, name);
+        if (!record || !hfi_record_group(record))
+            continue;
+        Py_INCREF(name);
+        failed = hfi_member_encode(at->state, sink, value, group) < 0 ||
+                 take_digest(at, sink, name, HF_CODEC_MEMBER) < 0;
+        Py_DECREF(name);
+    }
+    return failed ? -1 : 0;
+}
+
+/* What can't be encoded again is declined at the next save, not here. */
+static int
+take_baseline(hfi_decoding *at, hfi_entry_sink *sink, PyObject *key, PyObject *value) {
+    if (!record_of(at, key) || hfi_graph_is_atom(value))
+        return 0;
+    int is_group = hfi_key_kind(key) == 'g';
+    const hf_codec *codec = NULL;
+    hf_error error = HF_ERROR_INIT;
+    int has_class = own_from(at, key, value, is_group);
+    if (has_class <= 0)
+        return has_class;
+    hf_status status = hfi_encode(at->state, sink, value, key, &codec, &error);
+    if (status == HF_OK && take_digest(at, sink, key, codec->number) < 0)
+        return -1;
+    if (is_group && take_member_baselines(at, sink, key, value) < 0)
+        return -1;
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+int
+hfi_decoding_take_baselines(hfi_decoding *at) {
+    if (!PyDict_GET_SIZE(at->decoded))
+        return 0;
+    /* A copy: encoding runs code that may decode another class. */
+    PyObject *items = PyDict_Items(at->decoded);
+    hfi_entry_sink sink;
+    int failed = !items || hfi_decoding_enter(at) < 0;
+    hfi_entry_sink_init(&sink, at->names->attachment->session);
+    for (Py_ssize_t i = 0; !failed && i < PyList_GET_SIZE(items); i++) {
+        PyObject *item = PyList_GET_ITEM(items, i);
+        failed = take_baseline(at, &sink, PyTuple_GET_ITEM(item, 0),
+                               PyTuple_GET_ITEM(item, 1)) < 0;
+    }
+    hfi_entry_sink_fini(&sink);
+    Py_XDECREF(items);
+    return failed ? -1 : 0;
 }

@@ -1,158 +1,111 @@
-/* names_group.c - which names of a save belong together, and the order of putting.
+/* names_group.c - which members of a save belong together.
  *
  * The walk (graph.c) says which names share objects. Names that share are one entry, a
  * dict of their values, so that the pickler keeps what they share; classes of the
- * notebook that share with names are in it too. Two passes over the members:
+ * notebook that share with names are in it too. A class alone is a group of its own, so
+ * that it is put before the names. Groups with classes come first: a name whose class
+ * can't be carried could not be decoded, and must be declined as well.
  *
- *   1. groups and classes, those with classes first: a name whose class was declined
- *      could not be decoded, and must be declined as well;
- *   2. the names, in the namespace's order. The store numbers keys as they are first
- *      put, and a new process binds by those numbers: so its globals come in the order
- *      of the old one's, and what shares objects with what doesn't show in it.
+ * The walk also tells which values are closed, and which code is behind them
+ * (names_code.c). Every function holds one reference to its globals. So what the
+ * namespace's reference count exceeds its count before any user code ran, less the
+ * references of all functions that were found, belongs to functions that no name leads
+ * to (Names.strays).
  *
- * A group that can't be carried as a whole is taken apart: the members that fail by
- * themselves are declined, the others go on as a smaller group. So one generator
- * doesn't keep the list that it reads from carrying on. The names of those that go on
- * are kept as `beside`: what comes back for them is applied to the objects that are
- * here (names_bind.c), so that the declined one sees it.
+ * The walk's results are copied to the members and to a list of indices: once it is
+ * over, nothing refers to it any more.
  */
-#include "names_save.h"
+#include "names_group.h"
 
 #include <stdlib.h>
-#include <string.h>
 
-/* The key of a group: the one that a member was in before, else a new one. */
-static PyObject *
-group_key(hfi_save *at, hfi_member *const *list, size_t count) {
-    for (size_t i = 0; i < count; i++) {
-        hfi_record *record = hfi_save_record(at, list[i]->key);
-        PyObject *group =
-            record && record->state == HFI_BOUND ? hfi_record_group(record) : NULL;
-        if (group && PySet_Contains(at->groups_used, group) == 0)
-            return PySet_Add(at->groups_used, group) < 0 ? NULL : Py_NewRef(group);
+#include "graph.h"
+#include "names_code.h"
+
+enum { NO_ROOT = UINT32_MAX }; /* an atom, which shares nothing */
+
+typedef struct walk {
+    hfi_scan *scan;
+    hfi_graph graph;
+    uint32_t *members; /* of each root, its member */
+    uint32_t *roots;   /* of each member, its root */
+} walk;
+
+/* Give the classes that the walk found their keys, behind the names. Two steps, since a
+ * key is asked of Python, and the walk only borrows the classes. */
+static int
+add_classes(walk *at) {
+    hfi_scan *scan = at->scan;
+    hfi_graph *graph = &at->graph;
+    size_t first = scan->count, classes = graph->count - graph->names;
+    hfi_member *members = realloc(scan->members, (first + classes) * sizeof *members);
+    if (members)
+        scan->members = members;
+    uint32_t *walked = realloc(at->members, graph->count * sizeof *walked);
+    if (walked)
+        at->members = walked;
+    uint32_t *roots = realloc(at->roots, (first + classes) * sizeof *roots);
+    if (roots)
+        at->roots = roots;
+    if (!members || !walked || !roots) {
+        PyErr_NoMemory();
+        return -1;
     }
-    char text[24];
-    int size = snprintf(text + 2, sizeof text - 2, "%016llx",
-                        (unsigned long long)at->names->group_seed++);
-    text[0] = HFI_KEY_GROUP;
-    text[1] = 'g';
-    PyObject *key = PyUnicode_FromStringAndSize(text, size + 2);
-    if (key && PySet_Add(at->groups_used, key) < 0)
-        Py_CLEAR(key);
-    return key;
-}
-
-static int
-by_key(const void *one, const void *other) {
-    hfi_member *const *left = one, *const *right = other;
-    return PyUnicode_Compare((*left)->key, (*right)->key);
-}
-
-static int save_group(hfi_save *at, hfi_member **list, size_t count);
-
-/* Do these names share objects with a declined one? */
-static int
-note_beside(hfi_save *at, hfi_member *const *list, size_t count, int beside) {
-    PyObject *known = at->names->beside;
-    for (size_t i = 0; i < count; i++)
-        if (!list[i]->is_class && (beside ? PySet_Add(known, list[i]->key)
-                                          : PySet_Discard(known, list[i]->key)) < 0)
+    for (size_t i = graph->names; i < graph->count; i++) {
+        at->members[i] = (uint32_t)scan->count;
+        at->roots[scan->count] = (uint32_t)i;
+        scan->members[scan->count++] = (hfi_member){
+            .key = Py_NewRef(Py_None),
+            .value = Py_NewRef(graph->roots[i].object),
+            .is_class = 1,
+        };
+    }
+    for (size_t i = first; i < scan->count; i++) {
+        PyObject *key = hfi_code_class_key(scan->members[i].value);
+        if (!key)
             return -1;
+        Py_SETREF(scan->members[i].key, key);
+    }
     return 0;
 }
 
-/* Not carried as a whole: decline those that fail alone, go on with the others. */
+/* What the walk says of each member. */
 static int
-save_apart(hfi_save *at, hfi_member **list, size_t count) {
-    size_t kept = 0;
-    char whole[HF_ERROR_MESSAGE_SIZE];
-    memcpy(whole, at->error.message, sizeof whole);
-    for (size_t i = 0; i < count; i++) {
-        uint32_t codec;
-        if (hfi_save_own_classes(at, list, count) < 0)
-            return -1;
-        hf_status status = hfi_save_encode(at, list[i]->value, list[i]->key, &codec);
-        if (status == HF_DECLINED ? hfi_save_decline(at, list[i], at->error.message) < 0
-                                  : status != HF_OK)
-            return -1;
-        if (status == HF_OK)
-            list[kept++] = list[i];
+learn(walk *at) {
+    hfi_graph *graph = &at->graph;
+    char *open = calloc(graph->count + 1, 1);
+    if (!open) {
+        PyErr_NoMemory();
+        return -1;
     }
-    if (kept < count)
-        return note_beside(at, list, kept, 1) < 0 ? -1 : save_group(at, list, kept);
-    for (size_t i = 0; i < count; i++)
-        if (hfi_save_decline(at, list[i], whole) < 0)
-            return -1;
+    for (uint32_t i = 0; i < graph->count; i++)
+        open[hfi_graph_group(graph, i)] |= (char)graph->roots[i].is_open;
+    for (size_t i = 0; i < at->scan->count; i++) {
+        hfi_member *one = &at->scan->members[i];
+        uint32_t root = at->roots[i];
+        one->is_closed =
+            !one->is_class && !(root != NO_ROOT && open[hfi_graph_group(graph, root)]);
+        if (root != NO_ROOT)
+            one->namespace_refs = graph->roots[root].namespace_refs;
+    }
+    free(open);
     return 0;
 }
 
-static PyObject *
-values_of(hfi_member *const *list, size_t count) {
-    PyObject *values = PyDict_New();
-    for (size_t i = 0; values && i < count; i++)
-        if (PyDict_SetItem(values, list[i]->key, list[i]->value) < 0)
-            Py_CLEAR(values);
-    return values;
-}
-
-/* Put the values of a group under one key, which its members then have. A name that is
- * alone waits for its turn in the order of names. */
 static int
-save_group(hfi_save *at, hfi_member **list, size_t count) {
-    if (count < 2)
-        return count && list[0]->is_class ? hfi_save_single(at, list[0]) : 0;
-    qsort(list, count, sizeof *list, by_key);
-    PyObject *values = values_of(list, count);
-    uint32_t codec = 0;
-    hf_status status = HF_E_NOMEM;
-    if (values && hfi_save_own_classes(at, list, count) == 0)
-        status = hfi_save_encode(at, values, values, &codec);
-    Py_XDECREF(values);
-    if (status == HF_DECLINED)
-        return save_apart(at, list, count);
-    PyObject *key = status == HF_OK ? group_key(at, list, count) : NULL;
-    int changed = key ? hfi_save_put(at, key, codec, NULL, NULL) : -1;
-    int failed = changed < 0;
-    for (size_t i = 0; !failed && i < count; i++) {
-        list[i]->group = Py_NewRef(key);
-        list[i]->is_saved = changed > 0;
-    }
-    Py_XDECREF(key);
+tell_code(walk *at, hfi_grouping *found) {
+    if (!at->graph.code_count)
+        return 0;
+    PyObject *keys = PyList_New((Py_ssize_t)at->graph.count);
+    for (size_t i = 0; keys && i < at->graph.count; i++)
+        PyList_SET_ITEM(keys, (Py_ssize_t)i,
+                        Py_NewRef(at->scan->members[at->members[i]].key));
+    int failed = !keys || hfi_code_tell(&at->graph, keys, found->code, found->held) < 0;
+    Py_XDECREF(keys);
     return failed ? -1 : 0;
 }
 
-/* Give the classes that the walk found their keys, behind the names. */
-static int
-add_classes(hfi_save *at, const hfi_graph *graph) {
-    size_t classes = graph->count - graph->names;
-    hfi_member *members =
-        realloc(at->members, (at->count + classes + 1) * sizeof *members);
-    if (members)
-        at->members = members;
-    uint32_t *walked = realloc(at->walked, (graph->count + 1) * sizeof *walked);
-    if (walked)
-        at->walked = walked;
-    PyObject *carry =
-        members && walked ? PyImport_ImportModule("holdfast._carry") : PyErr_NoMemory();
-    if (!carry)
-        return -1;
-    for (size_t i = graph->names; i < graph->count; i++) {
-        PyObject *key =
-            PyObject_CallMethod(carry, "class_key", "O", graph->roots[i].object);
-        if (!key) {
-            Py_DECREF(carry);
-            return -1;
-        }
-        at->walked[i] = (uint32_t)at->count;
-        at->members[at->count++] =
-            (hfi_member){.key = key,
-                         .value = Py_NewRef(graph->roots[i].object),
-                         .root = (uint32_t)i,
-                         .is_class = 1};
-    }
-    Py_DECREF(carry);
-    return 0;
-}
+/* ---- the groups ----------------------------------------------------------------- */
 
 typedef struct order {
     uint32_t group;
@@ -170,7 +123,7 @@ by_group(const void *one, const void *other) {
     return left->index < right->index ? -1 : 1;
 }
 
-/* Of the members that aren't alone, or are classes: which group each is in, sorted. */
+/* Of the roots that aren't alone, or are classes: which group each is in, sorted. */
 static order *
 orders_of(hfi_graph *graph, size_t *ret_count) {
     order *orders = calloc(graph->count + 1, sizeof *orders);
@@ -202,7 +155,7 @@ orders_of(hfi_graph *graph, size_t *ret_count) {
 
 /* Do no two names share anything, and is there no class? The usual case. */
 static int
-all_alone(hfi_graph *graph) {
+all_alone(const hfi_graph *graph) {
     int alone = graph->count == graph->names;
     for (uint32_t i = 0; alone && i < graph->count; i++)
         alone = graph->roots[i].parent == i;
@@ -210,45 +163,29 @@ all_alone(hfi_graph *graph) {
 }
 
 static int
-save_groups(hfi_save *at, hfi_graph *graph) {
+list_groups(walk *at, hfi_grouping *found) {
     size_t count = 0;
-    if (all_alone(graph))
+    if (all_alone(&at->graph))
         return 0;
-    order *orders = orders_of(graph, &count);
-    hfi_member **list = orders ? calloc(count + 1, sizeof *list) : NULL;
-    if (orders && !list)
-        PyErr_NoMemory();
-    int failed = !list;
-    for (size_t i = 0; !failed && i < count;) {
-        size_t size = 0;
-        uint32_t group = orders[i].group;
-        for (; i < count && orders[i].group == group; i++)
-            list[size++] = &at->members[at->walked[orders[i].index]];
-        failed = note_beside(at, list, size, 0) < 0 || save_group(at, list, size) < 0;
+    order *orders = orders_of(&at->graph, &count);
+    if (!orders)
+        return -1;
+    found->order = malloc((count + 1) * sizeof *found->order);
+    found->groups = malloc((count + 1) * sizeof *found->groups);
+    int failed = !found->order || !found->groups;
+    for (size_t i = 0; !failed && i < count; i++) {
+        if (!i || orders[i].group != orders[i - 1].group)
+            found->groups[found->count++] = (hfi_group){.first = i};
+        found->groups[found->count - 1].count++;
+        found->order[i] = at->members[orders[i].index];
     }
     free(orders);
-    free(list);
+    if (failed)
+        PyErr_NoMemory();
     return failed ? -1 : 0;
 }
 
-/* Each name, and each class that is in a group; a class alone was put before. */
-static int
-save_names(hfi_save *at) {
-    hfi_names *names = at->names;
-    if (!names->records.live && hfi_records_reserve(&names->pending, at->count) < 0)
-        return -1; /* the first save puts all of them */
-    for (size_t i = 0; i < at->count; i++) {
-        hfi_member *one = &at->members[i];
-        int failed = 0;
-        if (one->group)
-            failed = hfi_save_member(at, one) < 0;
-        else if (!one->is_class && !one->is_declined)
-            failed = hfi_save_single(at, one) < 0;
-        if (failed)
-            return -1;
-    }
-    return 0;
-}
+/* ---- the walk ------------------------------------------------------------------- */
 
 /* Views of different parts of a region are views of one buffer of the store. */
 static void *
@@ -262,48 +199,69 @@ region_start(void *session, void *address) {
 
 /* Those of the members' values that may share something; gives how many. */
 static size_t
-find_roots(hfi_save *at, PyObject **objects) {
+find_roots(walk *at, PyObject **objects) {
     size_t count = 0;
-    for (size_t i = 0; i < at->count; i++) {
-        hfi_member *one = &at->members[i];
-        one->root = HFI_NO_ROOT;
-        if (hfi_graph_is_atom(one->value))
+    for (size_t i = 0; i < at->scan->count; i++) {
+        PyObject *value = at->scan->members[i].value;
+        at->roots[i] = NO_ROOT;
+        if (hfi_graph_is_atom(value))
             continue;
-        at->walked[count] = (uint32_t)i;
-        one->root = (uint32_t)count;
-        objects[count++] = one->value;
+        at->members[count] = (uint32_t)i;
+        at->roots[i] = (uint32_t)count;
+        objects[count++] = value;
     }
     return count;
 }
 
-int
-hfi_save_members(hfi_save *at) {
-    hfi_graph graph;
-    PyObject **objects = malloc((at->count + 1) * sizeof *objects);
-    at->walked = malloc((at->count + 1) * sizeof *at->walked);
-    if (!objects || !at->walked) {
+static int
+walk_init(walk *at, PyObject *namespace, hf_session *session) {
+    hfi_scan *scan = at->scan;
+    PyObject **objects = malloc((scan->count + 1) * sizeof *objects);
+    at->members = malloc((scan->count + 1) * sizeof *at->members);
+    at->roots = malloc((scan->count + 1) * sizeof *at->roots);
+    if (!objects || !at->members || !at->roots) {
         free(objects);
         PyErr_NoMemory();
         return -1;
     }
     hfi_graph_input input = {.objects = objects,
                              .count = find_roots(at, objects),
-                             .skip = at->namespace,
-                             .classes = PySequence_Fast_ITEMS(at->classes),
-                             .class_count = (size_t)PyList_GET_SIZE(at->classes),
-                             .others = at->others,
-                             .other_count = at->other_count,
-                             .other_refs = 2, /* `others` holds it, too */
+                             .skip = namespace,
+                             .classes = PySequence_Fast_ITEMS(scan->classes),
+                             .class_count = (size_t)PyList_GET_SIZE(scan->classes),
+                             .others = scan->others,
+                             .other_count = scan->other_count,
+                             .other_refs = 2, /* the scan holds it, too */
                              .caller_refs = 1,
                              .origin = region_start,
-                             .origin_context = at->names->attachment->session};
-    int failed = hfi_graph_init(&graph, &input) < 0;
+                             .origin_context = session};
+    int failed = hfi_graph_init(&at->graph, &input) < 0;
     free(objects);
-    if (failed)
-        return -1;
-    failed = (graph.count > graph.names && add_classes(at, &graph) < 0) ||
-             hfi_save_learn(at, &graph) < 0 || save_groups(at, &graph) < 0 ||
-             save_names(at) < 0;
-    hfi_graph_fini(&graph);
     return failed ? -1 : 0;
+}
+
+int
+hfi_grouping_init(hfi_grouping *ret_grouping, hfi_scan *scan, PyObject *namespace,
+                  hf_session *session) {
+    walk at = {.scan = scan};
+    *ret_grouping = (hfi_grouping){.code = PyDict_New(), .held = PyList_New(0)};
+    int failed = !ret_grouping->code || !ret_grouping->held ||
+                 walk_init(&at, namespace, session) < 0;
+    if (!failed) {
+        failed = (at.graph.count > at.graph.names && add_classes(&at) < 0) ||
+                 learn(&at) < 0 || tell_code(&at, ret_grouping) < 0 ||
+                 list_groups(&at, ret_grouping) < 0;
+        hfi_graph_fini(&at.graph);
+    }
+    free(at.members);
+    free(at.roots);
+    return failed ? -1 : 0;
+}
+
+void
+hfi_grouping_fini(hfi_grouping *grouping) {
+    free(grouping->groups);
+    free(grouping->order);
+    Py_XDECREF(grouping->code);
+    Py_XDECREF(grouping->held);
 }

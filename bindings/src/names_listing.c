@@ -5,9 +5,13 @@
  * and of this process's own names where the values live. _entries() does so for any
  * generation that somebody else holds.
  */
-#include "names_bind.h"
+#include "names_listing.h"
 
 #include <string.h>
+
+#include "module_functions.h"
+#include "names.h"
+#include "names_format.h"
 
 static PyObject *
 listing_item(hfi_state *state, const hf_entry *entry, PyObject *key) {
@@ -112,13 +116,13 @@ kept_item(hfi_state *state, void *context, const hf_entry *entry, PyObject *key)
 PyObject *
 hfi_names_listing(PyObject *self, PyObject *ignored) {
     (void)ignored;
-    hfi_names *names = (hfi_names *)(void *)self;
+    hfi_names *names = hfi_names_of(self);
     listing at = {.context = names, .make = own_item};
     return list_entries(hfi_state_of(Py_TYPE(self)), names->snapshot, &at);
 }
 
-PyObject *
-hfi_entries(PyObject *module, PyObject *args) {
+static PyObject *
+entries(PyObject *module, PyObject *args) {
     hfi_state *state = PyModule_GetState(module);
     PyObject *session, *result = NULL;
     Py_buffer name;
@@ -144,3 +148,10 @@ hfi_entries(PyObject *module, PyObject *args) {
     PyBuffer_Release(&name);
     return result;
 }
+
+PyMethodDef hfi_listing_functions[] = {
+    {"_entries", entries, METH_VARARGS,
+     "_entries(session, generation, most): the entries of a generation that another "
+     "process holds and has named, a dict each; those of plain values of up to `most` "
+     "bytes with their 'content', for _decode."},
+    {NULL, NULL, 0, NULL}};

@@ -28,18 +28,14 @@
  * the work for it). Digests of what the store holds, taken by the writer, would call
  * every set changed.
  */
-#include "names_bind.h"
-#include "names_save.h"
-#include "pickle.h"
-#include "plain.h"
+#include "names_stored.h"
 
 #include <string.h>
 
-static int
-find_entry(hfi_save *at, PyObject *key, hf_entry *ret_entry) {
-    hfi_binding binding = {.state = at->state, .names = at->names};
-    return hfi_binding_find(&binding, key, ret_entry);
-}
+#include "codec_call.h"
+#include "pickle.h"
+#include "plain.h"
+#include "region_type.h"
 
 static int
 same_content(const void *one, size_t one_size, const void *other, size_t other_size) {
@@ -59,8 +55,8 @@ same_payload(uint32_t codec, const void *one, size_t one_size, const void *other
 /* Does the sink say what the entry says, buffers included? No page of the regions was
  * written: what they show is what is stored. */
 static int
-is_entry(const hfi_save *at, const hf_entry *entry, const hfi_record *record) {
-    const hfi_entry_sink *sink = &at->sink;
+is_entry(hf_snapshot *snapshot, const hfi_entry_sink *sink, const hf_entry *entry,
+         const hfi_record *record) {
     if (sink->buffer_count != entry->buffer_count ||
         sink->buffer_count != hfi_record_region_count(record) ||
         !same_content(sink->meta, sink->meta_size, entry->meta, entry->meta_size) ||
@@ -70,8 +66,7 @@ is_entry(const hfi_save *at, const hf_entry *entry, const hfi_record *record) {
     for (uint32_t i = 0; i < sink->buffer_count; i++) {
         const hf_buffer *one = &sink->buffers[i];
         if (one->region ? one->region != record->rest->regions[i]
-                        : !hf_snapshot_holds(at->names->snapshot, entry, i, one->data,
-                                             one->size))
+                        : !hf_snapshot_holds(snapshot, entry, i, one->data, one->size))
             return 0;
     }
     return 1;
@@ -141,54 +136,68 @@ same_encoding(uint32_t codec, const hfi_entry_sink *bound, const hfi_record *rec
     return 1;
 }
 
+typedef struct comparison {
+    hfi_state *state;
+    hfi_names *names;
+    PyObject *key;
+    hfi_record *record;
+    hfi_entry_sink *sink;
+    uint32_t codec; /* of what the sink has */
+    uint64_t *decoded_again;
+} comparison;
+
 /* Decode the entry once more, encode that, compare. */
 static int
-is_fresh_copy(hfi_save *at, PyObject *key, const hf_entry *entry,
-              const hfi_record *record, uint32_t codec) {
-    hfi_binding binding = {.state = at->state, .names = at->names};
+is_fresh_copy(comparison *at, const hf_entry *entry) {
+    hfi_attachment *attachment = at->names->attachment;
     hfi_entry_source source;
-    PyObject *value = hfi_binding_decode(&binding, entry, &source);
+    PyObject *value =
+        hfi_decode(at->state, attachment, at->names->snapshot, entry, NULL, &source);
     if (!value)
         return PyErr_ExceptionMatches(PyExc_Exception) ? (PyErr_Clear(), 0) : -1;
     hfi_entry_sink fresh;
     const hf_codec *found = NULL;
     hf_error error = HF_ERROR_INIT;
-    hfi_entry_sink_init(&fresh, at->names->attachment->session);
-    hf_status status = hfi_names_encode(at->state, &fresh, value, key, &found, &error);
-    int same = status == HF_OK && found->number == codec &&
-               same_encoding(codec, &at->sink, record, &fresh, &source);
+    hfi_entry_sink_init(&fresh, attachment->session);
+    hf_status status = hfi_encode(at->state, &fresh, value, at->key, &found, &error);
+    int same = status == HF_OK && found->number == at->codec &&
+               same_encoding(at->codec, at->sink, at->record, &fresh, &source);
     hfi_entry_sink_fini(&fresh);
     hfi_entry_source_fini(&source);
     Py_DECREF(value);
-    at->decoded_again++;
+    ++*at->decoded_again;
     return PyErr_Occurred() ? -1 : same;
 }
 
 static int
-stored_matches(hfi_save *at, PyObject *key, hfi_record *record, uint32_t codec) {
+entry_matches(comparison *at) {
     hf_entry entry;
-    int found = record->codec == codec ? find_entry(at, key, &entry) : 0;
+    int found = at->record->codec == at->codec
+                    ? hfi_names_find(at->state, at->names, at->key, &entry)
+                    : 0;
     if (found <= 0)
         return found;
-    int same = hfi_record_pages_unchanged(at->state, record);
-    if (same != 1 || is_entry(at, &entry, record))
+    int same = hfi_record_pages_unchanged(at->state, at->record);
+    if (same != 1 || is_entry(at->names->snapshot, at->sink, &entry, at->record))
         return same;
-    if (record->baseline == HFI_BY_OWN || is_canonical(&entry))
+    if (at->record->baseline == HFI_BY_OWN || is_canonical(&entry))
         return 0;
-    same = is_quiet(record);
-    return same == 1 ? is_fresh_copy(at, key, &entry, record, codec) : same;
+    same = is_quiet(at->record);
+    return same == 1 ? is_fresh_copy(at, &entry) : same;
 }
 
 int
-hfi_save_matches(hfi_save *at, PyObject *key, hfi_record *record, uint32_t codec) {
+hfi_stored_matches(hfi_state *state, hfi_names *names, PyObject *key,
+                   hfi_record *record, hfi_entry_sink *sink, uint32_t codec,
+                   uint64_t *decoded_again) {
     if (record->state != HFI_BOUND)
         return 0;
     if (record->baseline == HFI_BY_DIGEST)
-        return hfi_record_matches(at->state, record, &at->sink, codec);
-    int same = stored_matches(at, key, record, codec);
+        return hfi_record_matches(state, record, sink, codec);
+    comparison at = {state, names, key, record, sink, codec, decoded_again};
+    int same = entry_matches(&at);
     /* From now on the digest tells, also where this commit is dropped. */
-    if (same == 1 &&
-        hfi_record_take_digest(record, at->names->attachment, &at->sink, codec) < 0)
+    if (same == 1 && hfi_record_take_digest(record, names->attachment, sink, codec) < 0)
         return -1;
     return same;
 }

@@ -1,209 +1,34 @@
 /* names_type.c - the Python type Names: which name is bound to what, here and in the
  * store.
  *
- * Names is one process's knowledge: for every key of the store a record (record.c), as
- * of one generation, whose snapshot it holds. save() compares the namespace with the
- * records and prepares a commit of what differs; somebody publishes it; published()
- * makes the prepared records the known ones. bind() fills a namespace from the store;
- * adopt() follows a generation that another process published.
+ * save() prepares a commit of what differs; somebody publishes it; published() makes
+ * the prepared records the known ones. bind() fills a namespace from the store; adopt()
+ * follows a generation that another process published. names.c says what is known of a
+ * name meanwhile; the larger methods have files of their own.
  *
- * Keys: a name is its own key. "\0g" and hex digits is a group: the values of names
- * that share objects, in one encoding; each of its names is an entry of codec MEMBER
- * that says where its value is. "\0c" and an identifier is a class of the notebook, to
- * which encodings refer instead of repeating it; so instances made before and after a
- * hand-over are of one class. "\1" and a word is process state (save's `extra`).
- *
- * A name is in one of three states: bound (what the namespace has was in the store),
- * skipped (it is in the store and was not decoded here; saving keeps it unless the user
- * bound the name anew), or declined (no codec carries its value; it lives in this
- * process only, and its reason is kept). Deleting a bound name removes it from the
- * store; deleting a skipped one is no event, since the namespace never had it.
+ * Strays. Every function holds one reference to its globals. So what the namespace's
+ * reference count exceeds its count before any user code ran, less the references of
+ * all functions that saves found (names_group.c), belongs to functions that no name
+ * leads to.
  *
  * Threads: one at a time, like the session's handles. The interpreter is detached only
  * around calls of the store.
  */
-#include "names.h"
+#include "names_type.h"
 
 #include <string.h>
 #include <sys/random.h>
+#include <unistd.h>
 
-#include "imported.h"
-#include "meta.h"
+#include "codec_call.h"
+#include "names.h"
+#include "names_bind.h"
+#include "names_decode.h"
+#include "names_format.h"
+#include "names_listing.h"
+#include "names_save.h"
 
-static hfi_names *
-as_names(PyObject *self) {
-    return (hfi_names *)self;
-}
-
-/* ---- shared helpers -----------------------------------------------------------------
- */
-
-PyObject *
-hfi_key_decode(const hf_entry *entry) {
-    return PyUnicode_DecodeUTF8(entry->key, (Py_ssize_t)entry->key_size, "replace");
-}
-
-PyObject *
-hfi_member_group(const hf_entry *entry) {
-    hfi_meta meta;
-    size_t size = 0;
-    PyObject *group = NULL;
-    if (hfi_meta_init(&meta, entry->meta, entry->meta_size, NULL) == HF_OK) {
-        const char *text = hfi_meta_text(&meta, "group", &size);
-        if (text)
-            group = PyUnicode_DecodeUTF8(text, (Py_ssize_t)size, NULL);
-        hfi_meta_fini(&meta);
-    }
-    if (!group && !PyErr_Occurred())
-        PyErr_SetString(PyExc_ValueError,
-                        "a member of a group without the group's key");
-    return group;
-}
-
-int
-hfi_member_encode(hfi_state *state, hfi_entry_sink *sink, PyObject *value,
-                  PyObject *group) {
-    const char *type = Py_TYPE(value)->tp_name;
-    Py_ssize_t size = 0;
-    const char *text = PyUnicode_AsUTF8AndSize(group, &size);
-    if (!text)
-        return -1;
-    hfi_meta_writer meta;
-    hf_error error = HF_ERROR_INIT;
-    hfi_meta_writer_init(&meta, 2);
-    hfi_meta_put_text(&meta, "type", type, strlen(type));
-    hfi_meta_put_text(&meta, "group", text, (size_t)size);
-    hfi_entry_sink_clear(sink);
-    hf_status status =
-        sink->base.set_meta(&sink->base, meta.buffer.data, meta.buffer.size, &error);
-    hfi_meta_writer_fini(&meta);
-    if (status == HF_OK)
-        return 0;
-    hfi_raise(state, status, &error);
-    return -1;
-}
-
-PyObject *
-hfi_entry_classes(const hf_entry *entry) {
-    hfi_meta meta;
-    if (entry->codec != HF_CODEC_PICKLE ||
-        hfi_meta_init(&meta, entry->meta, entry->meta_size, NULL) != HF_OK)
-        return PyTuple_New(0);
-    const msgpack_object *list = hfi_meta_find(&meta, "classes");
-    uint32_t count =
-        list && list->type == MSGPACK_OBJECT_ARRAY ? list->via.array.size : 0;
-    PyObject *classes = PyTuple_New(count);
-    for (uint32_t i = 0; classes && i < count; i++) {
-        const msgpack_object *item = &list->via.array.ptr[i];
-        PyObject *text =
-            item->type == MSGPACK_OBJECT_STR
-                ? PyUnicode_DecodeUTF8(item->via.str.ptr, item->via.str.size, "replace")
-                : PyUnicode_FromString("");
-        if (!text)
-            Py_CLEAR(classes);
-        else
-            PyTuple_SET_ITEM(classes, (Py_ssize_t)i, text);
-    }
-    hfi_meta_fini(&meta);
-    return classes;
-}
-
-PyObject *
-hfi_context_enter(PyObject *names, PyObject *namespace, PyObject *own) {
-    PyObject *context = hfi_imported("holdfast._context");
-    PyObject *before =
-        context ? PyObject_CallMethod(context, "enter", "OOO", names, namespace, own)
-                : NULL;
-    Py_XDECREF(context);
-    return before;
-}
-
-void
-hfi_context_leave(PyObject *before) {
-    PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback);
-    PyObject *context = hfi_imported("holdfast._context");
-    PyObject *done =
-        context ? PyObject_CallMethod(context, "leave", "(O)", before) : NULL;
-    Py_XDECREF(done);
-    Py_XDECREF(context);
-    Py_DECREF(before);
-    PyErr_Restore(type, value, traceback);
-}
-
-hfi_record *
-hfi_names_record_of(const hfi_names *names, PyObject *key) {
-    hfi_record *record = hfi_records_find(&names->records, key);
-    PyObject *group = record ? hfi_record_group(record) : NULL;
-    return group ? hfi_records_find(&names->records, group) : record;
-}
-
-void
-hfi_names_drop_pending(hfi_names *names) {
-    hfi_records_fini(&names->pending);
-    names->is_pending = 0;
-}
-
-int
-hfi_names_advance(hfi_state *state, hfi_names *names) {
-    hf_snapshot *snapshot = NULL;
-    hf_error error = HF_ERROR_INIT;
-    hf_status status;
-    Py_BEGIN_ALLOW_THREADS status =
-        hf_snapshot_acquire(names->attachment->session, &snapshot, &error);
-    Py_END_ALLOW_THREADS if (status != HF_OK) {
-        hfi_raise(state, status, &error);
-        return -1;
-    }
-    hf_snapshot_release(names->snapshot);
-    names->snapshot = snapshot;
-    return 0;
-}
-
-/* Of these types neither the module nor the buffer codec carries anything. */
-static int
-is_plain_type(PyTypeObject *type) {
-    return type == &PyLong_Type || type == &PyUnicode_Type || type == &PyFloat_Type ||
-           type == &PyList_Type || type == &PyDict_Type || type == &PyTuple_Type ||
-           type == Py_TYPE(Py_None) || type == &PyBool_Type;
-}
-
-/* Asks the codecs in their order. One that accepts a value may still decline it half-way,
- * and then the next one is asked. */
-hf_status
-hfi_names_encode(hfi_state *state, hfi_entry_sink *sink, PyObject *value,
-                 PyObject *subject, const hf_codec **ret_codec, hf_error *reterr) {
-    hf_status status = HF_OK; /* HF_DECLINED once a codec has said why */
-    int is_plain = is_plain_type(Py_TYPE(value));
-    for (size_t i = 0;; i++) {
-        const hf_codec *codec = hfi_registry_at(state->registry, i);
-        if (!codec && status == HF_OK)
-            return hf_error_set(reterr, HF_DECLINED, "no codec carries this type");
-        if (!codec)
-            return status;
-        if ((is_plain &&
-             (codec->number == HF_CODEC_MODULE || codec->number == HF_CODEC_BUFFER)) ||
-            (!(is_plain && codec->number == HF_CODEC_PLAIN) &&
-             !codec->accepts(codec, value)))
-            continue;
-        hfi_entry_sink_clear(sink);
-        int named = subject && sink->session && codec->number != HF_CODEC_MODULE &&
-                    !hfi_codec_is_quiet(codec->number);
-        hf_turn before;
-        if (named)
-            hfi_turn_begin(sink->session, subject, NULL, &before);
-        status = codec->encode(codec, value, &sink->base, reterr);
-        if (named)
-            hf_session_turn_end(sink->session, &before);
-        if (status == HF_OK)
-            *ret_codec = codec;
-        if (status != HF_DECLINED)
-            return status;
-    }
-}
-
-/* ---- the type
- * ------------------------------------------------------------------------ */
+/* ---- the object ----------------------------------------------------------------- */
 
 static PyObject *
 names_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
@@ -215,7 +40,7 @@ names_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
     PyObject *self = attachment ? type->tp_alloc(type, 0) : NULL;
     if (!self)
         return NULL;
-    hfi_names *names = as_names(self);
+    hfi_names *names = hfi_names_of(self);
     names->attachment = hfi_attachment_acquire(attachment);
     names->reasons = PyDict_New();
     names->declined = PyDict_New();
@@ -233,19 +58,19 @@ names_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
 static int
 names_traverse(PyObject *self, visitproc visit, void *arg) {
     Py_VISIT(Py_TYPE(self));
-    Py_VISIT(as_names(self)->reasons);
-    Py_VISIT(as_names(self)->declined);
-    Py_VISIT(as_names(self)->watched);
-    Py_VISIT(as_names(self)->beside);
+    Py_VISIT(hfi_names_of(self)->reasons);
+    Py_VISIT(hfi_names_of(self)->declined);
+    Py_VISIT(hfi_names_of(self)->watched);
+    Py_VISIT(hfi_names_of(self)->beside);
     return 0;
 }
 
 static int
 names_clear(PyObject *self) {
-    Py_CLEAR(as_names(self)->reasons);
-    Py_CLEAR(as_names(self)->declined);
-    Py_CLEAR(as_names(self)->watched);
-    Py_CLEAR(as_names(self)->beside);
+    Py_CLEAR(hfi_names_of(self)->reasons);
+    Py_CLEAR(hfi_names_of(self)->declined);
+    Py_CLEAR(hfi_names_of(self)->watched);
+    Py_CLEAR(hfi_names_of(self)->beside);
     return 0;
 }
 
@@ -254,17 +79,31 @@ names_dealloc(PyObject *self) {
     PyTypeObject *type = Py_TYPE(self);
     PyObject_GC_UnTrack(self);
     names_clear(self);
-    hfi_records_fini(&as_names(self)->records);
-    hfi_records_fini(&as_names(self)->pending);
-    hf_snapshot_release(as_names(self)->snapshot);
-    hfi_attachment_release(as_names(self)->attachment);
+    hfi_records_fini(&hfi_names_of(self)->records);
+    hfi_records_fini(&hfi_names_of(self)->pending);
+    hf_snapshot_release(hfi_names_of(self)->snapshot);
+    hfi_attachment_release(hfi_names_of(self)->attachment);
     type->tp_free(self);
     Py_DECREF(type);
 }
 
+/* What was prepared holds now. -1 with an exception. */
+static int
+take_prepared(hfi_state *state, hfi_names *names) {
+    if (hfi_names_begin(names) < 0)
+        return -1;
+    int failed = hfi_names_advance(state, names) < 0;
+    if (!failed) {
+        failed = hfi_records_merge(&names->records, &names->pending) < 0;
+        hfi_names_drop_pending(names);
+    }
+    hfi_names_end(names);
+    return failed ? -1 : 0;
+}
+
 static PyObject *
 names_published(PyObject *self, PyObject *number) {
-    hfi_names *names = as_names(self);
+    hfi_names *names = hfi_names_of(self);
     hfi_state *state = hfi_state_of(Py_TYPE(self));
     unsigned long long generation = PyLong_AsUnsignedLongLong(number);
     if (generation == (unsigned long long)-1 && PyErr_Occurred())
@@ -277,14 +116,10 @@ names_published(PyObject *self, PyObject *number) {
         return PyErr_Format(state->conflict_error,
                             "generation %llu is not the session's current one",
                             generation);
-    if (hfi_names_advance(state, names) < 0)
-        return NULL;
-    int failed = hfi_records_merge(&names->records, &names->pending) < 0;
-    hfi_names_drop_pending(names);
-    if (failed)
-        return NULL;
-    Py_RETURN_NONE;
+    return take_prepared(state, names) < 0 ? NULL : Py_NewRef(Py_None);
 }
+
+/* ---- methods -------------------------------------------------------------------- */
 
 /* Ready to be written: unsealed, or else with private copies. The interpreter stays
  * attached, so that no other Python thread writes to it while it is copied. */
@@ -306,7 +141,7 @@ names_populate(PyObject *self, PyObject *args, PyObject *kwargs) {
     unsigned long long bytes = 0;
     while (iterator && (name = PyIter_Next(iterator))) {
         hfi_record *record = PyUnicode_CheckExact(name)
-                                 ? hfi_names_record_of(as_names(self), name)
+                                 ? hfi_names_record_of(hfi_names_of(self), name)
                                  : NULL;
         Py_DECREF(name);
         uint32_t count = record ? hfi_record_region_count(record) : 0;
@@ -328,25 +163,137 @@ names_populate(PyObject *self, PyObject *args, PyObject *kwargs) {
 }
 
 static PyObject *
+names_discard(PyObject *self, PyObject *name) {
+    hfi_names *names = hfi_names_of(self);
+    hfi_record *record =
+        PyUnicode_CheckExact(name) ? hfi_records_find(&names->records, name) : NULL;
+    if (!record || record->state != HFI_SKIPPED || hfi_key_kind(name) != 'n')
+        Py_RETURN_FALSE;
+    record->state = HFI_BOUND; /* and the namespace lacks it: names_commit.c */
+    Py_RETURN_TRUE;
+}
+
+/* 1 where it was in quarantine. */
+static int
+readmit_entry(hf_session *session, const hf_entry *entry) {
+    int was = hf_session_quarantined(session, entry) != 0;
+    hf_session_readmit(session, entry);
+    return was;
+}
+
+/* An entry with the classes that it refers to: 1, 0, or -1 with an exception. */
+static int
+readmit_with_classes(hfi_state *state, const hfi_names *names, const hf_entry *entry) {
+    int was = readmit_entry(names->attachment->session, entry);
+    PyObject *classes = hfi_entry_classes(entry);
+    for (Py_ssize_t i = 0; classes && i < PyTuple_GET_SIZE(classes); i++) {
+        PyObject *key = hfi_key_of_class(PyTuple_GET_ITEM(classes, i));
+        hf_entry found;
+        int is_there = key ? hfi_names_find(state, names, key, &found) : -1;
+        Py_XDECREF(key);
+        if (is_there < 0)
+            Py_CLEAR(classes);
+        else if (is_there)
+            was |= readmit_entry(names->attachment->session, &found);
+    }
+    Py_XDECREF(classes);
+    return classes ? was : -1;
+}
+
+static PyObject *
+names_readmit(PyObject *self, PyObject *name) {
+    hfi_state *state = hfi_state_of(Py_TYPE(self));
+    const hfi_names *names = hfi_names_of(self);
+    if (!PyUnicode_Check(name))
+        return PyErr_Format(PyExc_TypeError, "a name is a str");
+    hf_entry entry;
+    int found = hfi_names_find(state, names, name, &entry), was = 0;
+    if (found > 0 && entry.codec == HF_CODEC_MEMBER) {
+        PyObject *group = hfi_member_group(&entry);
+        found = group ? hfi_names_find(state, names, group, &entry) : -1;
+        Py_XDECREF(group);
+    }
+    if (found > 0)
+        was = readmit_with_classes(state, names, &entry);
+    return found < 0 || was < 0 ? NULL : PyBool_FromLong(was);
+}
+
+static PyObject *
+names_extra(PyObject *self, PyObject *word) {
+    if (!PyUnicode_Check(word)) {
+        PyErr_SetString(PyExc_TypeError, "process state is named by a str");
+        return NULL;
+    }
+    hfi_state *state = hfi_state_of(Py_TYPE(self));
+    hfi_names *names = hfi_names_of(self);
+    if (!names->records.live && hfi_names_advance(state, names) < 0)
+        return NULL;
+    PyObject *key = hfi_key_of_extra(word);
+    hf_entry entry;
+    int found = key ? hfi_names_find(state, names, key, &entry) : -1;
+    hfi_entry_source source;
+    PyObject *value = found > 0 ? hfi_decode(state, names->attachment, names->snapshot,
+                                             &entry, NULL, &source)
+                                : NULL;
+    if (value)
+        hfi_entry_source_fini(&source);
+    else if (found > 0 && hf_session_quarantined(names->attachment->session, &entry)) {
+        PyErr_Clear(); /* nothing depends on it */
+        found = 0;
+    }
+    Py_XDECREF(key);
+    return found == 0 ? Py_NewRef(Py_None) : value;
+}
+
+static PyObject *
+names_watch(PyObject *self, PyObject *namespace) {
+    if (!PyDict_CheckExact(namespace))
+        return PyErr_Format(PyExc_TypeError, "a namespace is a dict");
+    hfi_names *names = hfi_names_of(self);
+    Py_XSETREF(names->watched, Py_NewRef(namespace));
+    names->watched_base = -1;
+    Py_RETURN_NONE;
+}
+
+/* Without an argument: how many references a call holds to one depends on its form. */
+static PyObject *
+names_strays(PyObject *self, PyObject *Py_UNUSED(ignored)) {
+    hfi_names *names = hfi_names_of(self);
+    if (!names->watched) {
+        PyErr_SetString(PyExc_ValueError, "no namespace is watched");
+        return NULL;
+    }
+    Py_ssize_t found = names->declined_refs;
+    hfi_record *record;
+    for (size_t position = 0; (record = hfi_records_next(&names->pending, &position));)
+        found += record->rest ? record->rest->namespace_refs : 0;
+    for (size_t position = 0; (record = hfi_records_next(&names->records, &position));)
+        if (record->rest && !hfi_records_find(&names->pending, record->key))
+            found += record->rest->namespace_refs;
+    Py_ssize_t others = Py_REFCNT(names->watched) - found;
+    if (names->watched_base < 0)
+        names->watched_base = others;
+    return PyLong_FromSsize_t(others - names->watched_base);
+}
+
+static PyObject *
 names_reasons(PyObject *self, void *Py_UNUSED(closure)) {
-    return PyDict_Copy(as_names(self)->reasons);
+    return PyDict_Copy(hfi_names_of(self)->reasons);
 }
 
 static PyObject *
 names_generation(PyObject *self, void *Py_UNUSED(closure)) {
     return PyLong_FromUnsignedLongLong(
-        hf_snapshot_generation(as_names(self)->snapshot));
+        hf_snapshot_generation(hfi_names_of(self)->snapshot));
 }
 
 static PyObject *
 names_is_binding(PyObject *self, void *Py_UNUSED(closure)) {
-    return PyBool_FromLong(as_names(self)->binding != NULL);
+    return PyBool_FromLong(hfi_names_of(self)->decoding != NULL);
 }
 
-#define METHOD(function) (PyCFunction)(void (*)(void))(function)
-
 static PyMethodDef names_methods[] = {
-    {"save", METHOD(hfi_names_save), METH_VARARGS | METH_KEYWORDS,
+    {"save", HFI_METHOD(hfi_names_save), METH_VARARGS | METH_KEYWORDS,
      "save($self, namespace, *, hidden=frozenset(), extra={}, touched=None, "
      "holders=(), verify=False)\n--\n\n"
      "Prepare a commit of what differs from the store; publish nothing.\n\n"
@@ -369,15 +316,15 @@ static PyMethodDef names_methods[] = {
      "'bytes_copied', 'bytes_shared', 'pages_changed', 'seconds'; of a save that "
      "verifies 'overlooked' (saved names that would have been passed over) and "
      "'pages_overlooked' (changed pages that the system didn't tell of)."},
-    {"watch", hfi_names_watch, METH_O,
+    {"watch", names_watch, METH_O,
      "Count the references to this namespace: see strays()."},
-    {"strays", hfi_names_strays, METH_NOARGS,
+    {"strays", names_strays, METH_NOARGS,
      "How many functions of the watched namespace somebody holds that no name of the "
      "last save leads to. The first call, before there is user code, tells what is "
      "normal."},
     {"published", names_published, METH_O,
      "The prepared commit was published as this generation."},
-    {"bind", METHOD(hfi_names_bind), METH_VARARGS | METH_KEYWORDS,
+    {"bind", HFI_METHOD(hfi_names_bind), METH_VARARGS | METH_KEYWORDS,
      "bind($self, namespace, *, names=None)\n--\n\n"
      "Bind what the store has: everything, or what costs only a mapping and `names`. "
      "Then the report's 'code' is as that of save(), but for plain data and arrays."},
@@ -385,18 +332,18 @@ static PyMethodDef names_methods[] = {
      "Follow a generation that another process published: bind what differs, unbind "
      "what "
      "was removed, leave the rest alone."},
-    {"extra", hfi_names_extra, METH_O, "Process state by its word, or None."},
+    {"extra", names_extra, METH_O, "Process state by its word, or None."},
     {"listing", hfi_names_listing, METH_NOARGS, "The entries, a dict each."},
-    {"populate", METHOD(names_populate), METH_VARARGS | METH_KEYWORDS,
+    {"populate", HFI_METHOD(names_populate), METH_VARARGS | METH_KEYWORDS,
      "populate($self, names, write=False)\n--\n\n"
      "Fill the page tables of these names' regions. Where `write`, copy them in bulk, "
      "so "
      "that writing to them in place is no page fault and the next commit takes them by "
      "reference; no other thread may touch them meanwhile. Gives their bytes."},
-    {"discard", hfi_names_discard, METH_O,
+    {"discard", names_discard, METH_O,
      "The user deleted a name that is in the store and was never bound here: let the "
      "next save remove it. Whether there is such a name."},
-    {"readmit", hfi_names_readmit, METH_O,
+    {"readmit", names_readmit, METH_O,
      "Let what a name needs be decoded again that is in quarantine. Whether it was."},
     {"_load_class", hfi_names_load_class, METH_O, "For holdfast._restore."},
     {NULL, NULL, 0, NULL}};

@@ -29,6 +29,7 @@
  * passed on.
  */
 #include "arena_allocator.h"
+#include "module_functions.h"
 
 #include <string.h>
 
@@ -153,8 +154,8 @@ take_default_handler(void) {
     return PyCapsule_SetPointer(capsule, &arena_handler);
 }
 
-PyObject *
-hfi_numpy_allocator_enable(PyObject *module, PyObject *args, PyObject *kwargs) {
+static PyObject *
+numpy_allocator_enable(PyObject *module, PyObject *args, PyObject *kwargs) {
     static char *words[] = {"session", "threshold", NULL};
     PyObject *session;
     Py_ssize_t threshold = HFI_ARENA_THRESHOLD;
@@ -169,10 +170,22 @@ hfi_numpy_allocator_enable(PyObject *module, PyObject *args, PyObject *kwargs) {
     Py_RETURN_NONE;
 }
 
-PyObject *
-hfi_numpy_allocator_disable(PyObject *module, PyObject *ignored) {
+static PyObject *
+numpy_allocator_disable(PyObject *module, PyObject *ignored) {
     (void)module;
     (void)ignored;
     hfi_arena_end();
     Py_RETURN_NONE;
 }
+
+PyMethodDef hfi_numpy_allocator_functions[] = {
+    {"enable_numpy_allocator", HFI_METHOD(numpy_allocator_enable),
+     METH_VARARGS | METH_KEYWORDS,
+     "enable_numpy_allocator(session, threshold=65536)\n--\n\n"
+     "Let NumPy's new arrays of `threshold` bytes or more be born in the store, on "
+     "every thread, wherever no other handler is chosen."},
+    {"disable_numpy_allocator", numpy_allocator_disable, METH_NOARGS,
+     "Let new arrays and blocks of libraries be born elsewhere again; those that are "
+     "in "
+     "the store stay there."},
+    {NULL, NULL, 0, NULL}};

@@ -11,7 +11,8 @@
  * No Python code runs while the elements are read or written; what is dropped from the
  * array to be filled are the Nones that NumPy made it with.
  */
-#include "store_python.h"
+#include "memory_type.h"
+#include "module_functions.h"
 
 #include <stdlib.h>
 
@@ -38,8 +39,8 @@ memory_consume(hfi_state *state, hfi_packer *packer) {
     return memory;
 }
 
-PyObject *
-hfi_elements_pack(PyObject *module, PyObject *array) {
+static PyObject *
+pack_elements(PyObject *module, PyObject *array) {
     hfi_state *state = PyModule_GetState(module);
     PyObject **elements;
     size_t count;
@@ -75,8 +76,8 @@ hfi_elements_pack(PyObject *module, PyObject *array) {
     return result;
 }
 
-PyObject *
-hfi_elements_fill(PyObject *module, PyObject *args) {
+static PyObject *
+fill_elements(PyObject *module, PyObject *args) {
     hfi_state *state = PyModule_GetState(module);
     PyObject *array, *outside, **elements;
     Py_buffer meta, payload;
@@ -102,3 +103,12 @@ hfi_elements_fill(PyObject *module, PyObject *args) {
     PyBuffer_Release(&payload);
     return found > 0 && status == HF_OK ? Py_NewRef(Py_None) : NULL;
 }
+
+PyMethodDef hfi_object_array_functions[] = {
+    {"_pack_elements", pack_elements, METH_O,
+     "(meta, Memory, outside) of an array of objects: its elements, and a list of "
+     "those "
+     "that\nthe Memory only refers to; None where it isn't one block."},
+    {"_fill_elements", fill_elements, METH_VARARGS,
+     "_fill_elements(array, meta, payload, outside): put them into an array again."},
+    {NULL, NULL, 0, NULL}};

@@ -19,7 +19,7 @@
  *
  * Ranges and runs are bytes, pairs of native 64-bit words: address and length.
  */
-#include "store_python.h"
+#include "module_functions.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -152,20 +152,20 @@ pages_with(PyObject *ranges, uint64_t mask, uint64_t wanted) {
     return result;
 }
 
-PyObject *
-hfi_own_pages(PyObject *module, PyObject *ranges) {
+static PyObject *
+own_pages(PyObject *module, PyObject *ranges) {
     (void)module;
     return pages_with(ranges, PRESENT | OF_FILE | EXCLUSIVE, PRESENT | EXCLUSIVE);
 }
 
-PyObject *
-hfi_file_pages(PyObject *module, PyObject *ranges) {
+static PyObject *
+file_pages(PyObject *module, PyObject *ranges) {
     (void)module;
     return pages_with(ranges, PRESENT | OF_FILE, PRESENT | OF_FILE);
 }
 
-PyObject *
-hfi_copy_pages(PyObject *module, PyObject *wanted) {
+static PyObject *
+copy_pages(PyObject *module, PyObject *wanted) {
     (void)module;
     Py_buffer view;
     uint64_t bytes = 0;
@@ -180,3 +180,13 @@ hfi_copy_pages(PyObject *module, PyObject *wanted) {
     PyBuffer_Release(&view);
     return PyLong_FromUnsignedLongLong(bytes);
 }
+
+PyMethodDef hfi_own_pages_functions[] = {
+    {"_own_pages", own_pages, METH_O,
+     "_own_pages(ranges): the pages there that no other process maps, as runs."},
+    {"_file_pages", file_pages, METH_O,
+     "_file_pages(ranges): the pages of files there that this process has met, as "
+     "runs."},
+    {"_copy_pages", copy_pages, METH_O,
+     "_copy_pages(runs): let a fork have them in advance; how many bytes it has."},
+    {NULL, NULL, 0, NULL}};

@@ -10,7 +10,8 @@
  * what it has read before it looks at the next frame. The interpreter is let go only to
  * wait, which happens where the frontend lost its processor between two instructions.
  */
-#include "store_python.h"
+#include "module_functions.h"
+#include "module_state.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -67,8 +68,8 @@ look_until_sure(tally *shared, const int fds[2], uint64_t ret_written[2]) {
     return found;
 }
 
-PyObject *
-hfi_pipes_written(PyObject *module, PyObject *const *arguments, Py_ssize_t count) {
+static PyObject *
+pipes_written(PyObject *module, PyObject *const *arguments, Py_ssize_t count) {
     Py_buffer view;
     int fds[2];
     uint64_t counts[2];
@@ -100,3 +101,9 @@ hfi_pipes_written(PyObject *module, PyObject *const *arguments, Py_ssize_t count
     return Py_BuildValue("[KK]", (unsigned long long)counts[0],
                          (unsigned long long)counts[1]);
 }
+
+PyMethodDef hfi_pipes_written_functions[] = {
+    {"_pipes_written", HFI_METHOD(pipes_written), METH_FASTCALL,
+     "_pipes_written(tally, first, second): bytes ever written to each pipe, of which "
+     "the tally has those that were read; None where all were."},
+    {NULL, NULL, 0, NULL}};

@@ -22,7 +22,8 @@
  * The interpreter stays attached while a region is unsealed, so that no other Python
  * thread writes to it meanwhile; threads that hold no GIL are the caller's to exclude.
  */
-#include "store_python.h"
+#include "module_functions.h"
+#include "session_type.h"
 
 #include <unistd.h>
 
@@ -55,15 +56,14 @@ prepare(hf_region *region, int write) {
 /* The region that holds an address, acquired, or NULL; an exception only with NULL. */
 static hf_region *
 region_at(PyObject *module, PyObject *session, unsigned long long address) {
-    hfi_attachment *attachment =
-        hfi_session_attachment(PyModule_GetState(module), session);
+    hfi_attachment *attachment = hfi_attachment_of(module, session);
     return attachment
                ? hf_region_find(attachment->session, (const void *)(uintptr_t)address)
                : NULL;
 }
 
-PyObject *
-hfi_prepare(PyObject *module, PyObject *args) {
+static PyObject *
+prepare_region(PyObject *module, PyObject *args) {
     PyObject *session;
     unsigned long long address, touched;
     int write;
@@ -86,8 +86,8 @@ hfi_prepare(PyObject *module, PyObject *args) {
 
 /* _copied(session, address): the region's bytes that are private copies, and its size.
  */
-PyObject *
-hfi_copied(PyObject *module, PyObject *args) {
+static PyObject *
+copied_bytes(PyObject *module, PyObject *args) {
     PyObject *session;
     unsigned long long address;
     if (!PyArg_ParseTuple(args, "OK:_copied", &session, &address))
@@ -110,8 +110,8 @@ hfi_copied(PyObject *module, PyObject *args) {
 
 /* _reseal(session, address): whether a region that was unsealed is as it was before,
  * since nothing was written to it. */
-PyObject *
-hfi_reseal(PyObject *module, PyObject *args) {
+static PyObject *
+reseal_region(PyObject *module, PyObject *args) {
     PyObject *session;
     unsigned long long address;
     if (!PyArg_ParseTuple(args, "OK:_reseal", &session, &address))
@@ -124,3 +124,107 @@ hfi_reseal(PyObject *module, PyObject *args) {
     hf_region_release(region);
     return PyBool_FromLong(status == HF_OK);
 }
+
+/* ---- blocks for new data ------------------------------------------------------- */
+
+static PyObject *
+taken(PyObject *module, PyObject *session) {
+    hfi_attachment *attachment = hfi_attachment_of(module, session);
+    if (!attachment)
+        return NULL;
+    size_t sizes[HF_TAKEN_MAX];
+    uint64_t words[HF_TAKEN_MAX];
+    size_t count = hf_session_taken(attachment->session, sizes);
+    for (size_t i = 0; i < count; i++)
+        words[i] = sizes[i];
+    return PyBytes_FromStringAndSize((const char *)words,
+                                     (Py_ssize_t)(count * sizeof *words));
+}
+
+/* The session of the arguments, and the first sizes that they name. */
+static hfi_attachment *
+with_sizes(PyObject *module, PyObject *args, size_t ret_sizes[HF_TAKEN_MAX],
+           size_t *ret_count) {
+    PyObject *session;
+    Py_buffer given;
+    if (!PyArg_ParseTuple(args, "Oy*", &session, &given))
+        return NULL;
+    size_t count = (size_t)given.len / sizeof(uint64_t);
+    *ret_count = count < HF_TAKEN_MAX ? count : HF_TAKEN_MAX;
+    for (size_t i = 0; i < *ret_count; i++) {
+        uint64_t word;
+        memcpy(&word, (const char *)given.buf + i * sizeof word, sizeof word);
+        ret_sizes[i] = (size_t)word;
+    }
+    PyBuffer_Release(&given);
+    return hfi_attachment_of(module, session);
+}
+
+static PyObject *
+stock(PyObject *module, PyObject *args) {
+    size_t sizes[HF_TAKEN_MAX], count;
+    hfi_attachment *attachment = with_sizes(module, args, sizes, &count);
+    if (!attachment)
+        return NULL;
+    uint64_t bytes = 0;
+    hf_error error = HF_ERROR_INIT;
+    hf_status status;
+    Py_BEGIN_ALLOW_THREADS status =
+        hf_session_stock(attachment->session, sizes, count, &bytes, &error);
+    Py_END_ALLOW_THREADS if (status != HF_OK) return hfi_raise(
+        PyModule_GetState(module), status, &error);
+    return PyLong_FromUnsignedLongLong(bytes);
+}
+
+static PyObject *
+provide(PyObject *module, PyObject *args) {
+    size_t sizes[HF_TAKEN_MAX], count;
+    hfi_attachment *attachment = with_sizes(module, args, sizes, &count);
+    if (!attachment)
+        return NULL;
+    hf_session_provide(attachment->session, sizes, count);
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+provide_some(PyObject *module, PyObject *args) {
+    PyObject *session;
+    Py_ssize_t bytes;
+    if (!PyArg_ParseTuple(args, "On:_provide_some", &session, &bytes))
+        return NULL;
+    hfi_attachment *attachment = hfi_attachment_of(module, session);
+    if (!attachment)
+        return NULL;
+    int more = 0;
+    hf_error error = HF_ERROR_INIT;
+    hf_status status =
+        hf_session_provide_some(attachment->session, (size_t)bytes, &more, &error);
+    return status == HF_OK ? PyBool_FromLong(more)
+                           : hfi_raise(PyModule_GetState(module), status, &error);
+}
+
+PyMethodDef hfi_preparation_functions[] = {
+    {"_prepare", prepare_region, METH_VARARGS,
+     "_prepare(session, address, touched, write): make the region at `address` ready "
+     "for `touched` bytes of it to be written or read; its size, or 0 where nothing "
+     "was "
+     "to be done."},
+    {"_reseal", reseal_region, METH_VARARGS,
+     "_reseal(session, address): undo what _prepare did for writing, where nothing was "
+     "written; whether it did."},
+    {"_copied", copied_bytes, METH_VARARGS,
+     "_copied(session, address): how many bytes of the region there are private "
+     "copies, and its size; zeros where it isn't a committed one."},
+    {"_taken", taken, METH_O,
+     "_taken(session): the sizes of the new blocks that were asked for since the last "
+     "call, as native 64-bit words."},
+    {"_stock", stock, METH_VARARGS,
+     "_stock(session, sizes): have blocks of these sizes ready; how many bytes there "
+     "are."},
+    {"_provide", provide, METH_VARARGS,
+     "_provide(session, sizes): begin to give free space memory for blocks of these "
+     "sizes, or end it where there are none."},
+    {"_provide_some", provide_some, METH_VARARGS,
+     "_provide_some(session, bytes): do so much of it; whether there may be more to "
+     "do."},
+    {NULL, NULL, 0, NULL}};

@@ -24,6 +24,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "region_type.h"
+
 enum { ROOM_FIRST = 16 };
 
 /* ---- the table ------------------------------------------------------------------ */
@@ -111,19 +113,21 @@ drop_regions(hfi_record_rest *rest) {
     rest->attachment = NULL;
 }
 
-/* All but the key. */
-static void
+/* All but the key. Gives the reference to the object that it held, or NULL: releasing
+ * it may run a finalizer, which may move the records. All else runs no code of Python.
+ */
+static PyObject *
 empty(hfi_record *record) {
     hfi_record_rest *rest = record->rest;
     PyObject *held = record->is_held ? record->bound : NULL;
     *record = (hfi_record){.key = record->key};
-    Py_XDECREF(held);
-    if (!rest)
-        return;
-    Py_XDECREF(rest->group);
-    Py_XDECREF(rest->classes);
-    drop_regions(rest);
-    free(rest);
+    if (rest) {
+        Py_XDECREF(rest->group);
+        Py_XDECREF(rest->classes);
+        drop_regions(rest);
+        free(rest);
+    }
+    return held;
 }
 
 hfi_record *
@@ -136,8 +140,11 @@ hfi_records_put(hfi_records *records, PyObject *key) {
     uint32_t *slot = slot_of(records, key, hash_of(key));
     if (*slot) {
         hfi_record *known = &records->items[*slot - 1];
-        empty(known);
-        return known;
+        PyObject *held = empty(known);
+        if (!held)
+            return known;
+        Py_DECREF(held);
+        return hfi_records_put(records, key); /* wherever it is now */
     }
     hfi_record *record = &records->items[records->count++];
     *slot = records->count;
@@ -151,9 +158,10 @@ hfi_records_remove(hfi_records *records, PyObject *key) {
     hfi_record *record = hfi_records_find(records, key);
     if (!record)
         return;
-    empty(record);
+    PyObject *held = empty(record);
     Py_CLEAR(record->key); /* the index goes on leading past it */
     records->live--;
+    Py_XDECREF(held);
 }
 
 hfi_record *
@@ -200,13 +208,14 @@ hfi_records_merge(hfi_records *records, hfi_records *from) {
 
 void
 hfi_records_fini(hfi_records *records) {
-    for (uint32_t i = 0; i < records->count; i++) {
-        empty(&records->items[i]);
-        Py_CLEAR(records->items[i].key);
-    }
-    free(records->items);
-    free(records->index);
+    hfi_records gone = *records;
     *records = (hfi_records){.items = NULL};
+    for (uint32_t i = 0; i < gone.count; i++) {
+        Py_XDECREF(empty(&gone.items[i]));
+        Py_CLEAR(gone.items[i].key);
+    }
+    free(gone.items);
+    free(gone.index);
 }
 
 /* ---- a record ------------------------------------------------------------------- */

@@ -10,7 +10,7 @@
  *
  * It is not made by users; decoding makes it.
  */
-#include "store_python.h"
+#include "region_type.h"
 
 typedef struct region_object {
     PyObject_HEAD hfi_attachment *attachment;

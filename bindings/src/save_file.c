@@ -9,7 +9,8 @@
  * The commit is only prepared: the frontend publishes it when the cell is done. The
  * interpreter is detached but between two entries, where an interrupt ends the work.
  */
-#include "store_python.h"
+#include "module_functions.h"
+#include "session_type.h"
 
 #include <string.h>
 
@@ -118,8 +119,8 @@ take_arguments(hfi_state *state, PyObject *args, const char *format,
     return hfi_session_attachment(state, session);
 }
 
-PyObject *
-hfi_load_file(PyObject *module, PyObject *args) {
+static PyObject *
+load_file(PyObject *module, PyObject *args) {
     hfi_state *state = PyModule_GetState(module);
     PyObject *path, *result = NULL;
     hfi_attachment *attachment = take_arguments(state, args, "OO&:_load_file", &path);
@@ -145,8 +146,8 @@ hfi_load_file(PyObject *module, PyObject *args) {
 
 /* ---- save ---- */
 
-PyObject *
-hfi_save_file(PyObject *module, PyObject *args) {
+static PyObject *
+save_file(PyObject *module, PyObject *args) {
     hfi_state *state = PyModule_GetState(module);
     PyObject *path, *result = NULL;
     hfi_attachment *attachment = take_arguments(state, args, "OO&:_save_file", &path);
@@ -167,3 +168,12 @@ hfi_save_file(PyObject *module, PyObject *args) {
     Py_XDECREF(path);
     return result;
 }
+
+PyMethodDef hfi_save_file_functions[] = {
+    {"_save_file", save_file, METH_VARARGS,
+     "_save_file(session, path): the current generation to a file; what it took, as a "
+     "dict."},
+    {"_load_file", load_file, METH_VARARGS,
+     "_load_file(session, path): prepare a commit in which a file's names replace all; "
+     "its token, and what the file says of itself."},
+    {NULL, NULL, 0, NULL}};

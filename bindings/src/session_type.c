@@ -13,10 +13,12 @@
  *
  * A child of fork() must attach anew by from_fd(); see store.h.
  */
-#include "store_python.h"
+#include "session_type.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#include "module_functions.h"
 
 hfi_attachment *
 hfi_attachment_acquire(hfi_attachment *attachment) {
@@ -33,9 +35,13 @@ hfi_attachment_release(hfi_attachment *attachment) {
     free(attachment);
 }
 
-static hfi_session_object *
+typedef struct session_object {
+    PyObject_HEAD hfi_attachment *attachment; /* NULL once closed */
+} session_object;
+
+static session_object *
 as_session(PyObject *self) {
-    return (hfi_session_object *)self;
+    return (session_object *)self;
 }
 
 hfi_attachment *
@@ -49,6 +55,11 @@ hfi_session_attachment(hfi_state *state, PyObject *object) {
     if (!attachment)
         PyErr_SetString(PyExc_ValueError, "the session is closed");
     return attachment;
+}
+
+hfi_attachment *
+hfi_attachment_of(PyObject *module, PyObject *session) {
+    return hfi_session_attachment(PyModule_GetState(module), session);
 }
 
 static hf_session *
@@ -301,8 +312,8 @@ session_dealloc(PyObject *self) {
 }
 
 static PyMethodDef session_methods[] = {
-    {"create", (PyCFunction)(void (*)(void))session_create,
-     METH_VARARGS | METH_KEYWORDS | METH_CLASS, create_doc},
+    {"create", HFI_METHOD(session_create), METH_VARARGS | METH_KEYWORDS | METH_CLASS,
+     create_doc},
     {"open", session_open, METH_O | METH_CLASS, "Attach to a session by its name."},
     {"from_fd", session_from_fd, METH_O | METH_CLASS,
      "Attach by a descriptor of the session's object, which is duplicated."},
@@ -311,13 +322,13 @@ static PyMethodDef session_methods[] = {
     {"destroy", session_destroy, METH_NOARGS,
      "Remove the session's name; its memory goes when the last process detaches."},
     {"info", session_info, METH_NOARGS, "Sizes (bytes) and counts, as a dict."},
-    {"reap", (PyCFunction)(void (*)(void))session_reap, METH_VARARGS | METH_KEYWORDS,
+    {"reap", HFI_METHOD(session_reap), METH_VARARGS | METH_KEYWORDS,
      "reap($self, trim=False)\n--\n\nFree what dead processes left; gives how many "
      "there "
      "were."},
     {"verify", session_verify, METH_NOARGS,
      "Check every checksum of the current generation; CorruptError where one lies."},
-    {"seal", (PyCFunction)(void (*)(void))session_seal, METH_VARARGS | METH_KEYWORDS,
+    {"seal", HFI_METHOD(session_seal), METH_VARARGS | METH_KEYWORDS,
      "seal($self, threads_stopped=False)\n--\n\n"
      "Turn what this process published private, at the same addresses."},
     {"publish", session_publish, METH_O,
@@ -341,8 +352,52 @@ static PyType_Slot session_slots[] = {
     {0, NULL}};
 
 PyType_Spec hfi_session_spec = {.name = "holdfast._store.Session",
-                                .basicsize = sizeof(hfi_session_object),
+                                .basicsize = sizeof(session_object),
                                 .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE |
                                          Py_TPFLAGS_DISALLOW_INSTANTIATION |
                                          Py_TPFLAGS_IMMUTABLETYPE,
                                 .slots = session_slots};
+
+/* ---- functions of the module ---------------------------------------------------- */
+
+static int
+list_session(void *context, const hf_session_info *info) {
+    PyObject *item = Py_BuildValue(
+        "{s:s,s:s,s:L,s:i,s:K,s:K,s:I}", "name", info->name, "label", info->label,
+        "owner_pid", (long long)info->owner_pid, "owner_alive", info->owner_alive,
+        "generation", (unsigned long long)info->generation, "allocated_bytes",
+        (unsigned long long)info->allocated_bytes, "process_count",
+        info->process_count);
+    int failed = !item || PyList_Append(context, item) < 0;
+    Py_XDECREF(item);
+    return failed ? HF_STOP : 0;
+}
+
+static PyObject *
+sessions(PyObject *module, PyObject *Py_UNUSED(ignored)) {
+    PyObject *list = PyList_New(0);
+    hf_error error = HF_ERROR_INIT;
+    hf_status status = list ? hf_session_list(list_session, list, &error) : HF_E_NOMEM;
+    if (status != HF_OK || PyErr_Occurred()) {
+        Py_XDECREF(list);
+        return hfi_raise(PyModule_GetState(module), status, &error);
+    }
+    return list;
+}
+
+static PyObject *
+collect(PyObject *module, PyObject *Py_UNUSED(ignored)) {
+    uint32_t count = 0;
+    hf_error error = HF_ERROR_INIT;
+    hf_status status;
+    Py_BEGIN_ALLOW_THREADS status = hf_session_collect(NULL, NULL, &count, &error);
+    Py_END_ALLOW_THREADS if (status != HF_OK) return hfi_raise(
+        PyModule_GetState(module), status, &error);
+    return PyLong_FromUnsignedLong(count);
+}
+
+PyMethodDef hfi_session_functions[] = {
+    {"sessions", sessions, METH_NOARGS, "This user's sessions, a dict each."},
+    {"collect", collect, METH_NOARGS,
+     "Destroy this user's sessions that nobody uses any more; gives how many."},
+    {NULL, NULL, 0, NULL}};

@@ -6,17 +6,17 @@
  * as for the store serve both; only regions are not looked for, since a stream has
  * none.
  */
-#include "entry_sink.h"
-#include "names.h"
+#include "codec_call.h"
+#include "module_functions.h"
 
-PyObject *
-hfi_stream_encode(PyObject *module, PyObject *value) {
+static PyObject *
+stream_encode(PyObject *module, PyObject *value) {
     hfi_state *state = PyModule_GetState(module);
     hfi_entry_sink sink;
     const hf_codec *codec = NULL;
     hf_error error = HF_ERROR_INIT;
     hfi_entry_sink_init(&sink, NULL);
-    hf_status status = hfi_names_encode(state, &sink, value, NULL, &codec, &error);
+    hf_status status = hfi_encode(state, &sink, value, NULL, &codec, &error);
     PyObject *result = NULL, *buffers = NULL;
     if (status != HF_OK)
         hfi_raise(state, status, &error);
@@ -64,8 +64,8 @@ stream_map(hf_source *base, uint32_t index, void **ret_data, size_t *ret_size,
     return HF_OK;
 }
 
-PyObject *
-hfi_stream_decode(PyObject *module, PyObject *args) {
+static PyObject *
+stream_decode(PyObject *module, PyObject *args) {
     hfi_state *state = PyModule_GetState(module);
     unsigned number;
     Py_buffer meta, payload;
@@ -90,3 +90,8 @@ hfi_stream_decode(PyObject *module, PyObject *args) {
     PyBuffer_Release(&payload);
     return result;
 }
+
+PyMethodDef hfi_stream_functions[] = {
+    {"_encode", stream_encode, METH_O, "For holdfast.marshal."},
+    {"_decode", stream_decode, METH_VARARGS, "For holdfast.marshal."},
+    {NULL, NULL, 0, NULL}};

@@ -102,21 +102,21 @@ bucket_of(const uint8_t digest[HFI_DIGEST_SIZE]) {
 }
 
 static int
-knows(const memory *memory, const uint8_t digest[HFI_DIGEST_SIZE]) {
+knows(const memory *held, const uint8_t digest[HFI_DIGEST_SIZE]) {
     size_t index = bucket_of(digest);
-    for (size_t i = 0; i < memory->count[index]; i++)
-        if (memcmp(memory->digests[index].digest[i], digest, HFI_DIGEST_SIZE) == 0)
+    for (size_t i = 0; i < held->count[index]; i++)
+        if (memcmp(held->digests[index].digest[i], digest, HFI_DIGEST_SIZE) == 0)
             return 1;
     return 0;
 }
 
 static void
-remember(memory *memory, const uint8_t digest[HFI_DIGEST_SIZE]) {
+remember(memory *held, const uint8_t digest[HFI_DIGEST_SIZE]) {
     size_t index = bucket_of(digest);
-    memcpy(memory->digests[index].digest[memory->next[index]], digest, HFI_DIGEST_SIZE);
-    memory->next[index] = (uint8_t)((memory->next[index] + 1u) % WAYS);
-    if (memory->count[index] < WAYS)
-        memory->count[index]++;
+    memcpy(held->digests[index].digest[held->next[index]], digest, HFI_DIGEST_SIZE);
+    held->next[index] = (uint8_t)((held->next[index] + 1u) % WAYS);
+    if (held->count[index] < WAYS)
+        held->count[index]++;
 }
 
 static void

@@ -99,3 +99,28 @@ Names(session).bind(other)
 assert other["a"].tolist() == list(range(8)), other["a"].shape
 """
     )
+
+
+def test_what_is_encoded_begins_no_other_save_or_bind():
+    run(
+        """
+class Begins:
+    def __init__(self, what): self.what = what
+    def __reduce__(self):
+        try:
+            self.what()
+        except RuntimeError as error:
+            refused.append(str(error))
+        return list, ()
+refused = []
+saves = lambda: names.save({"other": 2})
+binds = lambda: names.bind({})
+adopts = lambda: names.adopt({})
+ns = {"a": [1], "b": Begins(saves), "c": Begins(binds), "d": Begins(adopts), "e": {"k": 1}}
+assert save(ns)["saved"] == list("abcde")
+assert refused == ["a save or a bind is going on"] * 3
+found = {}
+Names(session).bind(found)
+assert found == {"a": [1], "b": [], "c": [], "d": [], "e": {"k": 1}}
+"""
+    )

@@ -1,4 +1,4 @@
-/* names_collect.c - which names a save looks at.
+/* names_scan.c - which names a save looks at.
  *
  * All that are carried; or, where the caller says which names code can have touched
  * since the last save, those alone, and what may have changed without being named. A
@@ -22,13 +22,23 @@
  * Unchangeable objects that are still the same are passed over in any case. Classes of
  * the notebook are always looked at: their instances may be anywhere, and change them.
  */
-#include "names_save.h"
+#include "names_scan.h"
 
 #include <stdlib.h>
 
+#include "names_format.h"
+
+typedef struct scanning {
+    const hfi_names *names;
+    const hfi_scan_request *wanted;
+    hfi_scan *found;
+    PyObject *hot_groups; /* set of keys: groups with a name that is looked at */
+    size_t member_room, other_room;
+} scanning;
+
 /* 1: a name that is carried; 0: not; -1 with an exception. */
 static int
-is_carried(hfi_save *at, PyObject *key) {
+is_carried(scanning *at, PyObject *key) {
     Py_ssize_t size = 0;
     if (!PyUnicode_CheckExact(key) || hfi_key_kind(key) != 'n' ||
         (PyUnicode_GET_LENGTH(key) == 12 &&
@@ -40,73 +50,82 @@ is_carried(hfi_save *at, PyObject *key) {
     }
     if (size < 1 || size > HF_KEY_SIZE_MAX)
         return 0;
-    int hidden = PySet_GET_SIZE(at->hidden) ? PySet_Contains(at->hidden, key) : 0;
+    int hidden = PySet_GET_SIZE(at->wanted->hidden)
+                     ? PySet_Contains(at->wanted->hidden, key)
+                     : 0;
     return hidden < 0 ? -1 : !hidden;
+}
+
+static hfi_record *
+record_of(const scanning *at, PyObject *key) {
+    return hfi_records_find(&at->names->records, key);
 }
 
 /* 1 where nothing can have changed the value since it was last looked at. */
 static int
-is_untouched(hfi_save *at, PyObject *key, PyObject *value, const hfi_record *record) {
-    if (!at->touched || !record || record->state != HFI_BOUND || !record->is_closed ||
-        record->bound != value)
+is_untouched(scanning *at, PyObject *key, PyObject *value, const hfi_record *record) {
+    if (!at->wanted->touched || !record || record->state != HFI_BOUND ||
+        !record->is_closed || record->bound != value)
         return 0;
-    int touched = PySequence_Contains(at->touched, key);
+    int touched = PySequence_Contains(at->wanted->touched, key);
     return touched < 0 ? -1 : !touched;
 }
 
 /* A group with a name that is looked at is looked at as a whole. */
 static int
-heat(hfi_save *at, const hfi_record *record) {
+heat(scanning *at, const hfi_record *record) {
     PyObject *group = record ? hfi_record_group(record) : NULL;
     return group ? PySet_Add(at->hot_groups, group) : 0;
 }
 
 static int
-add_other(hfi_save *at, PyObject *value) {
-    if (at->other_count == at->other_room) {
+add_other(scanning *at, PyObject *value) {
+    if (at->found->other_count == at->other_room) {
         size_t room = at->other_room * 2 + 64;
-        PyObject **others = realloc(at->others, room * sizeof(PyObject *));
+        PyObject **others = realloc(at->found->others, room * sizeof(PyObject *));
         if (!others) {
             PyErr_NoMemory();
             return -1;
         }
-        at->others = others;
+        at->found->others = others;
         at->other_room = room;
     }
-    at->others[at->other_count++] = Py_NewRef(value);
+    at->found->others[at->found->other_count++] = Py_NewRef(value);
     return 0;
 }
 
 static int
-collect_name(hfi_save *at, PyObject *key, PyObject *value) {
+collect_name(scanning *at, PyObject *key, PyObject *value) {
     int carried = is_carried(at, key);
     if (carried <= 0)
         return carried < 0 ? -1 : add_other(at, value);
-    hfi_record *record = hfi_save_record(at, key);
+    hfi_record *record = record_of(at, key);
     if (record && record->is_held && record->bound == value)
         return 0;
     int untouched = is_untouched(at, key, value, record);
     if (untouched < 0 || (!untouched && heat(at, record) < 0))
         return -1;
     int verified = untouched && !hfi_record_group(record);
-    if (verified && !at->verify)
+    if (verified && !at->wanted->verify)
         return 0;
-    if (at->count == at->member_room) {
+    if (at->found->count == at->member_room) {
         PyErr_SetString(PyExc_RuntimeError, "the namespace changed while it was read");
         return -1;
     }
-    at->members[at->count++] = (hfi_member){.key = Py_NewRef(key),
-                                            .value = Py_NewRef(value),
-                                            .is_untouched = untouched && !verified,
-                                            .is_verified = (uint8_t)verified};
+    at->found->members[at->found->count++] =
+        (hfi_member){.key = Py_NewRef(key),
+                     .value = Py_NewRef(value),
+                     .is_untouched = untouched && !verified,
+                     .is_verified = (uint8_t)verified};
     return 0;
 }
 
 /* What IPython's memory holds: once for each reference. */
 static int
-collect_holders(hfi_save *at) {
-    for (Py_ssize_t i = 0; at->holders && i < PyTuple_GET_SIZE(at->holders); i++) {
-        PyObject *key, *value, *holder = PyTuple_GET_ITEM(at->holders, i);
+collect_holders(scanning *at) {
+    for (Py_ssize_t i = 0;
+         at->wanted->holders && i < PyTuple_GET_SIZE(at->wanted->holders); i++) {
+        PyObject *key, *value, *holder = PyTuple_GET_ITEM(at->wanted->holders, i);
         Py_ssize_t position = 0;
         while (PyDict_Check(holder) && PyDict_Next(holder, &position, &key, &value))
             if (add_other(at, value) < 0)
@@ -116,10 +135,11 @@ collect_holders(hfi_save *at) {
 }
 
 static int
-add_class(hfi_save *at, PyObject *key) {
+add_class(scanning *at, PyObject *key) {
     PyObject *carry = PyImport_ImportModule("holdfast._carry");
     PyObject *found = carry ? PyObject_CallMethod(carry, "class_of", "O", key) : NULL;
-    int failed = !found || (found != Py_None && PyList_Append(at->classes, found) < 0);
+    int failed =
+        !found || (found != Py_None && PyList_Append(at->found->classes, found) < 0);
     Py_XDECREF(found);
     Py_XDECREF(carry);
     return failed ? -1 : 0;
@@ -128,7 +148,7 @@ add_class(hfi_save *at, PyObject *key) {
 /* A class is looked at, and with it its group. A name that was deleted leaves its group
  * behind, which must shrink. */
 static int
-collect_records(hfi_save *at) {
+collect_records(scanning *at) {
     hfi_record *record;
     for (size_t position = 0;
          (record = hfi_records_next(&at->names->records, &position));) {
@@ -138,7 +158,7 @@ collect_records(hfi_save *at) {
             continue;
         if (kind == 'c' && add_class(at, key) < 0)
             return -1;
-        if ((kind == 'c' || PyDict_Contains(at->namespace, key) == 0) &&
+        if ((kind == 'c' || PyDict_Contains(at->wanted->namespace, key) == 0) &&
             heat(at, record) < 0)
             return -1;
     }
@@ -147,48 +167,74 @@ collect_records(hfi_save *at) {
 
 /* Those of groups that turned out to have nothing to look at leave the list. */
 static int
-drop_cold_groups(hfi_save *at) {
+drop_cold_groups(scanning *at) {
     size_t kept = 0;
     int failed = 0;
-    for (size_t i = 0; i < at->count; i++) {
-        hfi_member *one = &at->members[i];
+    for (size_t i = 0; i < at->found->count; i++) {
+        hfi_member *one = &at->found->members[i];
         int hot = 1;
         if (one->is_untouched && !failed)
             hot = PySet_Contains(at->hot_groups,
-                                 hfi_record_group(hfi_save_record(at, one->key)));
+                                 hfi_record_group(record_of(at, one->key)));
         failed |= hot < 0;
-        if (!hot && at->verify) {
+        if (!hot && at->wanted->verify) {
             one->is_untouched = 0;
             hot = one->is_verified = 1;
         }
         if (hot) {
-            at->members[kept++] = *one;
+            at->found->members[kept++] = *one;
             continue;
         }
         Py_DECREF(one->key);
         Py_DECREF(one->value);
     }
-    at->count = kept;
+    at->found->count = kept;
+    return failed ? -1 : 0;
+}
+
+static int
+scan_namespace(scanning *at) {
+    PyObject *key, *value;
+    Py_ssize_t position = 0;
+    int failed = 0;
+    while (!failed && PyDict_Next(at->wanted->namespace, &position, &key, &value)) {
+        Py_INCREF(key);
+        Py_INCREF(value);
+        failed = collect_name(at, key, value) < 0;
+        Py_DECREF(key);
+        Py_DECREF(value);
+    }
     return failed ? -1 : 0;
 }
 
 int
-hfi_save_collect(hfi_save *at) {
-    PyObject *key, *value;
-    Py_ssize_t position = 0;
-    at->member_room = (size_t)PyDict_GET_SIZE(at->namespace);
-    at->members = malloc((at->member_room + 1) * sizeof *at->members);
-    if (!at->members) {
+hfi_scan_init(hfi_scan *ret_scan, const hfi_names *names,
+              const hfi_scan_request *wanted) {
+    scanning at = {.names = names, .wanted = wanted, .found = ret_scan};
+    at.member_room = (size_t)PyDict_GET_SIZE(wanted->namespace);
+    *ret_scan = (hfi_scan){.members = malloc((at.member_room + 1) * sizeof(hfi_member)),
+                           .classes = PyList_New(0)};
+    at.hot_groups = PySet_New(NULL);
+    if (!ret_scan->members)
         PyErr_NoMemory();
-        return -1;
+    int failed = !ret_scan->members || !ret_scan->classes || !at.hot_groups ||
+                 scan_namespace(&at) < 0 || collect_holders(&at) < 0;
+    if (!failed && wanted->touched)
+        failed = collect_records(&at) < 0 || drop_cold_groups(&at) < 0;
+    Py_XDECREF(at.hot_groups);
+    return failed ? -1 : 0;
+}
+
+void
+hfi_scan_fini(hfi_scan *scan) {
+    for (size_t i = 0; i < scan->count; i++) {
+        Py_DECREF(scan->members[i].key);
+        Py_DECREF(scan->members[i].value);
+        Py_XDECREF(scan->members[i].group);
     }
-    /* Nothing here runs the user's code, but a `hidden` of his own would. */
-    while (PyDict_Next(at->namespace, &position, &key, &value))
-        if (collect_name(at, key, value) < 0)
-            return -1;
-    if (collect_holders(at) < 0)
-        return -1;
-    if (!at->touched)
-        return 0;
-    return collect_records(at) < 0 || drop_cold_groups(at) < 0 ? -1 : 0;
+    for (size_t i = 0; i < scan->other_count; i++)
+        Py_DECREF(scan->others[i]);
+    free(scan->members);
+    free(scan->others);
+    Py_XDECREF(scan->classes);
 }

@@ -1,0 +1,121 @@
+/* names.c - one process's knowledge of the names in the store.
+ *
+ * For every key of the store there is a record (record.c), as of one generation, whose
+ * snapshot is held. A save compares the namespace with the records and prepares a
+ * commit of what differs; what will hold once it is published stands in `pending`. A
+ * bind fills a namespace from the snapshot, and the records with what it bound.
+ *
+ * A name is in one of three states: bound (what the namespace has was in the store),
+ * skipped (it is in the store and was not decoded here; saving keeps it unless the user
+ * bound the name anew), or declined (no codec carries its value; it lives in this
+ * process only, and its reason is kept). Deleting a bound name removes it from the
+ * store; deleting a skipped one is no event, since the namespace never had it.
+ */
+#include "names.h"
+
+#include "imported.h"
+#include "names_format.h"
+
+int
+hfi_names_begin(hfi_names *names) {
+    if (names->is_busy) {
+        PyErr_SetString(PyExc_RuntimeError, "a save or a bind is going on");
+        return -1;
+    }
+    names->is_busy = 1;
+    return 0;
+}
+
+void
+hfi_names_end(hfi_names *names) {
+    names->is_busy = 0;
+}
+
+int
+hfi_names_find(hfi_state *state, const hfi_names *names, PyObject *key,
+               hf_entry *ret_entry) {
+    Py_ssize_t size = 0;
+    const char *text = hfi_key_bytes(key, &size);
+    if (!text)
+        return -1;
+    hf_error error;
+    hfi_error_init(&error);
+    hf_status status =
+        hf_snapshot_find(names->snapshot, text, (size_t)size, ret_entry, &error);
+    if (status == HF_OK || status == HF_NOT_FOUND)
+        return status == HF_OK;
+    hfi_raise(state, status, &error);
+    return -1;
+}
+
+hfi_record *
+hfi_names_record_of(const hfi_names *names, PyObject *key) {
+    hfi_record *record = hfi_records_find(&names->records, key);
+    PyObject *group = record ? hfi_record_group(record) : NULL;
+    return group ? hfi_records_find(&names->records, group) : record;
+}
+
+int
+hfi_names_advance(hfi_state *state, hfi_names *names) {
+    hf_snapshot *snapshot = NULL;
+    hf_error error = HF_ERROR_INIT;
+    hf_status status;
+    Py_BEGIN_ALLOW_THREADS status =
+        hf_snapshot_acquire(names->attachment->session, &snapshot, &error);
+    Py_END_ALLOW_THREADS if (status != HF_OK) {
+        hfi_raise(state, status, &error);
+        return -1;
+    }
+    hf_snapshot_release(names->snapshot);
+    names->snapshot = snapshot;
+    return 0;
+}
+
+void
+hfi_names_drop_pending(hfi_names *names) {
+    hfi_records_fini(&names->pending);
+    names->is_pending = 0;
+}
+
+int
+hfi_names_set_declined(hfi_names *names, PyObject *key, PyObject *value,
+                       PyObject *reason) {
+    return PyDict_SetItem(names->reasons, key, reason) < 0 ||
+                   PyDict_SetItem(names->declined, key, value) < 0
+               ? -1
+               : 0;
+}
+
+int
+hfi_names_remove_declined(hfi_names *names, PyObject *key) {
+    int known = PyDict_Contains(names->reasons, key);
+    if (known != 1)
+        return known;
+    return PyDict_DelItem(names->reasons, key) < 0 ||
+                   PyDict_DelItem(names->declined, key) < 0
+               ? -1
+               : 0;
+}
+
+PyObject *
+hfi_context_enter(hfi_names *names, PyObject *namespace, PyObject *own) {
+    PyObject *context = hfi_imported("holdfast._context");
+    PyObject *before =
+        context ? PyObject_CallMethod(context, "enter", "OOO", names, namespace, own)
+                : NULL;
+    Py_XDECREF(context);
+    return before;
+}
+
+void
+hfi_context_leave(PyObject *before) {
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyObject *context = hfi_imported("holdfast._context");
+    PyObject *done =
+        context ? PyObject_CallMethod(context, "leave", "(O)", before) : NULL;
+    Py_XDECREF(done);
+    Py_XDECREF(context);
+    Py_DECREF(before);
+    PyErr_Restore(type, value, traceback);
+}

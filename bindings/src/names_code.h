@@ -1,0 +1,26 @@
+/* names_code.h - the functions and classes of the notebook behind its names.
+ *
+ * With the interpreter attached; a walk may run any code of Python (graph.h). Needs
+ * nothing of Names.
+ */
+#ifndef HFI_NAMES_CODE_H
+#define HFI_NAMES_CODE_H
+
+#include "graph.h"
+
+/* The key of a class of the notebook, a new reference; NULL with an exception. */
+PyObject *hfi_code_class_key(PyObject *cls);
+
+/* Into the dict `code`: the list of the functions and classes behind each key, one list
+ * for all keys that share objects, since a function that two names lead to was met from
+ * one of them only. Into the list `held` (or NULL): the keys of groups with code that
+ * somebody else holds a part of. `keys` is a list with the key of each root. -1 with an
+ * exception. */
+int hfi_code_tell(hfi_graph *graph, PyObject *keys, PyObject *code, PyObject *held);
+
+/* The same for these values and classes (lists), by a walk of their own: a new dict.
+ * `keys` names the values. NULL with an exception. */
+PyObject *hfi_code_behind(PyObject *keys, PyObject *values, PyObject *classes,
+                          PyObject *namespace);
+
+#endif

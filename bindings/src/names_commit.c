@@ -1,0 +1,303 @@
+/* names_commit.c - the commit of a save: what is put, what is removed.
+ *
+ * A value is put where its encoding differs from what its record says; the record that
+ * will hold once the commit is published goes to `pending`. Nothing is changed in
+ * `records`: a commit may be dropped after a good save, and then the next save starts
+ * from the same place. Marking records as changed in place, and taking that back, was
+ * rejected for that reason.
+ *
+ * A small value is put with the interpreter attached, since the store then only copies
+ * to memory of its own; what goes to the arena is written detached.
+ *
+ * What leaves. A bound name that the namespace lacks was deleted by the user. A skipped
+ * one was never there, so its absence says nothing. Groups and classes have no name of
+ * their own: they stay while a record that stays refers to them, directly or through
+ * another class, and are swept when nothing does. Most saves have neither, and then
+ * nothing is marked. Nothing else can refer to them, since an encoding's meta lists the
+ * classes that it needs. Counting references instead would have to be right across
+ * crashes and conflicts; marking starts from what is there.
+ */
+#include "names_commit.h"
+
+#include <string.h>
+
+#include "names_format.h"
+#include "names_stored.h"
+
+enum { DETACH_SIZE = 4096 }; /* payload from which putting may mean a system call */
+
+int
+hfi_changes_init(hfi_changes *ret_changes, hfi_state *state, hfi_names *names) {
+    *ret_changes =
+        (hfi_changes){.state = state, .names = names, .removed = PyList_New(0)};
+    hfi_names_drop_pending(names);
+    names->is_pending = 1;
+    return ret_changes->removed ? 0 : -1;
+}
+
+void
+hfi_changes_fini(hfi_changes *at) {
+    hf_commit_abort(at->commit);
+    Py_XDECREF(at->removed);
+}
+
+int
+hfi_changes_expect(hfi_changes *at, size_t count) {
+    return at->names->records.live ? 0
+                                   : hfi_records_reserve(&at->names->pending, count);
+}
+
+static hfi_record *
+record_of(const hfi_changes *at, PyObject *key) {
+    return hfi_records_find(&at->names->records, key);
+}
+
+/* The record that will hold after this commit. */
+static hfi_record *
+record_after(const hfi_changes *at, PyObject *key) {
+    hfi_record *pending = hfi_records_find(&at->names->pending, key);
+    if (pending)
+        return pending->state == HFI_REMOVED ? NULL : pending;
+    return record_of(at, key);
+}
+
+static int
+begin(hfi_changes *at) {
+    if (at->commit)
+        return 0;
+    hf_error error = HF_ERROR_INIT;
+    hf_status status;
+    Py_BEGIN_ALLOW_THREADS status =
+        hf_commit_begin(at->names->attachment->session, &at->commit, &error);
+    Py_END_ALLOW_THREADS if (status != HF_OK) hfi_raise(at->state, status, &error);
+    return status == HF_OK ? 0 : -1;
+}
+
+static uint32_t
+flags_of(PyObject *key, const hfi_entry_sink *sink, uint32_t codec) {
+    if (hfi_key_kind(key) == 'g')
+        return HFI_ENTRY_GROUP;
+    int cheap = sink->buffer_count || sink->payload_size < 32768;
+    return codec == HF_CODEC_BUFFER && cheap ? HFI_ENTRY_MAPPED : 0;
+}
+
+static hf_status
+put_value(hf_commit *commit, const hf_value *value, hf_error *reterr) {
+    hf_status status;
+    if (!value->buffer_count && value->payload_size < DETACH_SIZE)
+        return hf_commit_put(commit, value, reterr);
+    Py_BEGIN_ALLOW_THREADS status = hf_commit_put(commit, value, reterr);
+    Py_END_ALLOW_THREADS return status;
+}
+
+/* Put the sink's encoding under `key`. Gives a new record, borrowed from pending. */
+static hfi_record *
+put(hfi_changes *at, PyObject *key, hfi_entry_sink *sink, uint32_t codec) {
+    Py_ssize_t size = 0;
+    const char *text = hfi_key_bytes(key, &size);
+    if (!text || begin(at) < 0)
+        return NULL;
+    hf_value value = {.key = text,
+                      .key_size = (size_t)size,
+                      .codec = codec,
+                      .flags = flags_of(key, sink, codec),
+                      .meta = sink->meta,
+                      .meta_size = sink->meta_size,
+                      .payload = sink->payload_size ? sink->payload : NULL,
+                      .payload_size = sink->payload_size,
+                      .buffers = sink->buffers,
+                      .buffer_count = sink->buffer_count,
+                      .ret_digests = hfi_entry_sink_take_digests(sink)};
+    hf_error error;
+    hfi_error_init(&error);
+    hf_status status = put_value(at->commit, &value, &error);
+    if (status != HF_OK)
+        return hfi_raise(at->state, status, &error);
+    hfi_record *record = hfi_records_put(&at->names->pending, key);
+    if (!record || hfi_record_take(record, at->names->attachment, sink, codec) < 0)
+        return NULL;
+    if (codec != HF_CODEC_PICKLE) /* no other one's meta has classes */
+        return record;
+    return hfi_record_set_classes_consume(record, hfi_sink_classes(sink, codec)) < 0
+               ? NULL
+               : record;
+}
+
+int
+hfi_changes_put(hfi_changes *at, PyObject *key, hfi_entry_sink *sink, uint32_t codec,
+                PyObject *group, hfi_record **ret_record) {
+    hfi_record *record = record_of(at, key);
+    int same = record ? hfi_stored_matches(at->state, at->names, key, record, sink,
+                                           codec, &at->decoded_again)
+                      : 0;
+    if (same < 0)
+        return -1;
+    if (!same) {
+        record = put(at, key, sink, codec);
+        if (!record || hfi_record_set_group(record, group) < 0)
+            return -1;
+    }
+    if (ret_record)
+        *ret_record = record;
+    return !same;
+}
+
+static int
+remove_key(hfi_changes *at, PyObject *key) {
+    Py_ssize_t size = 0;
+    const char *text = hfi_key_bytes(key, &size);
+    if (!text || begin(at) < 0)
+        return -1;
+    hf_error error = HF_ERROR_INIT;
+    hf_status status;
+    Py_BEGIN_ALLOW_THREADS status =
+        hf_commit_remove(at->commit, text, (size_t)size, &error);
+    Py_END_ALLOW_THREADS if (status != HF_OK && status != HF_NOT_FOUND) {
+        hfi_raise(at->state, status, &error);
+        return -1;
+    }
+    hfi_record *record = hfi_records_put(&at->names->pending, key);
+    if (!record)
+        return -1;
+    record->state = HFI_REMOVED;
+    return 0;
+}
+
+int
+hfi_changes_drop(hfi_changes *at, PyObject *key) {
+    return record_of(at, key) ? remove_key(at, key) : 0;
+}
+
+/* ---- what leaves ---------------------------------------------------------------- */
+
+static int
+forget_declined(hfi_changes *at, PyObject *namespace) {
+    PyObject *names = PyDict_Keys(at->names->reasons);
+    for (Py_ssize_t i = 0; names && i < PyList_GET_SIZE(names); i++) {
+        PyObject *name = PyList_GET_ITEM(names, i);
+        if (PyDict_Contains(namespace, name) == 0 &&
+            hfi_names_forget_declined(at->names, name) < 0)
+            Py_CLEAR(names);
+    }
+    Py_XDECREF(names);
+    return names ? 0 : -1;
+}
+
+/* -1, or 0 with the user's deletions in `removed`. */
+static int
+remove_deleted(hfi_changes *at, PyObject *namespace) {
+    hfi_record *record;
+    for (size_t position = 0;
+         (record = hfi_records_next(&at->names->records, &position));) {
+        PyObject *key = record->key;
+        if (hfi_key_kind(key) != 'n' || record->state != HFI_BOUND ||
+            PyDict_Contains(namespace, key) != 0)
+            continue;
+        if (remove_key(at, key) < 0 || PyList_Append(at->removed, key) < 0)
+            return -1;
+    }
+    return forget_declined(at, namespace);
+}
+
+/* Mark what the records that stay refer to: groups, classes, and theirs in turn. */
+static int
+mark(hfi_changes *at, PyObject *live, PyObject *key, hfi_record *record) {
+    int kind = hfi_key_kind(key);
+    if (kind == 'g' || kind == 'c') { /* nothing refers to the others */
+        int known = PySet_Contains(live, key);
+        if (known)
+            return known < 0 ? -1 : 0;
+        if (PySet_Add(live, key) < 0)
+            return -1;
+    }
+    PyObject *group_key = hfi_record_group(record);
+    if (group_key) {
+        hfi_record *group = record_after(at, group_key);
+        if (group && mark(at, live, group_key, group) < 0)
+            return -1;
+    }
+    PyObject *classes = hfi_record_classes(record);
+    for (Py_ssize_t i = 0; classes && i < PyTuple_GET_SIZE(classes); i++) {
+        PyObject *class_key = hfi_key_of_class(PyTuple_GET_ITEM(classes, i));
+        hfi_record *class_record = class_key ? record_after(at, class_key) : NULL;
+        int failed =
+            !class_key || (class_record && mark(at, live, class_key, class_record) < 0);
+        Py_XDECREF(class_key);
+        if (failed)
+            return -1;
+    }
+    return 0;
+}
+
+static int
+has_swept_kinds(const hfi_records *records) {
+    hfi_record *record;
+    for (size_t position = 0; (record = hfi_records_next(records, &position));) {
+        int kind = hfi_key_kind(record->key);
+        if (kind == 'g' || kind == 'c')
+            return 1;
+    }
+    return 0;
+}
+
+static int
+add_keys(const hfi_records *records, PyObject *keys) {
+    hfi_record *record;
+    for (size_t position = 0; (record = hfi_records_next(records, &position));)
+        if (PyList_Append(keys, record->key) < 0)
+            return -1;
+    return 0;
+}
+
+static int
+remove_unreferred(hfi_changes *at) {
+    const hfi_names *names = at->names;
+    if (!has_swept_kinds(&names->records) && !has_swept_kinds(&names->pending))
+        return 0;
+    PyObject *keys = PyList_New(0), *live = PySet_New(NULL);
+    int failed = !keys || !live || add_keys(&names->records, keys) < 0 ||
+                 add_keys(&names->pending, keys) < 0;
+    for (Py_ssize_t i = 0; !failed && i < PyList_GET_SIZE(keys); i++) {
+        PyObject *key = PyList_GET_ITEM(keys, i);
+        int kind = hfi_key_kind(key);
+        hfi_record *record = record_after(at, key);
+        if (record && (kind == 'n' || kind == 'x'))
+            failed = mark(at, live, key, record) < 0;
+    }
+    for (Py_ssize_t i = 0; !failed && i < PyList_GET_SIZE(keys); i++) {
+        PyObject *key = PyList_GET_ITEM(keys, i);
+        int kind = hfi_key_kind(key);
+        if ((kind == 'g' || kind == 'c') && record_after(at, key) &&
+            PySet_Contains(live, key) == 0)
+            failed = remove_key(at, key) < 0;
+    }
+    Py_XDECREF(keys);
+    Py_XDECREF(live);
+    return failed ? -1 : 0;
+}
+
+int
+hfi_changes_sweep(hfi_changes *at, PyObject *namespace) {
+    return remove_deleted(at, namespace) < 0 || remove_unreferred(at) < 0 ? -1 : 0;
+}
+
+/* ---- the end -------------------------------------------------------------------- */
+
+PyObject *
+hfi_changes_prepare(hfi_changes *at, hf_commit_stats *ret_stats) {
+    memset(ret_stats, 0, sizeof *ret_stats);
+    if (!at->commit) {
+        hfi_names_drop_pending(at->names);
+        Py_RETURN_NONE;
+    }
+    hf_prepared prepared;
+    hf_error error = HF_ERROR_INIT;
+    hf_status status;
+    hf_commit_get_stats(at->commit, ret_stats);
+    Py_BEGIN_ALLOW_THREADS status =
+        hf_commit_prepare_consume(at->commit, &prepared, &error);
+    Py_END_ALLOW_THREADS if (status != HF_OK) return hfi_raise(at->state, status,
+                                                               &error);
+    at->commit = NULL;
+    return PyBytes_FromStringAndSize((const char *)&prepared, sizeof prepared);
+}

@@ -1,0 +1,113 @@
+/* names_format.c - keys of entries, and what their meta says of groups and classes.
+ *
+ * The meta is a map of msgpack (meta.h). A member's has "group", the key of its group;
+ * a pickle's has "classes", the identifiers of those of the notebook's classes that it
+ * refers to. No other codec's encodings refer to classes. Meta is read from shared
+ * memory: what isn't as expected is no group or no class, never an access beyond it.
+ */
+#include "names_format.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "meta.h"
+
+PyObject *
+hfi_key_decode(const hf_entry *entry) {
+    return PyUnicode_DecodeUTF8(entry->key, (Py_ssize_t)entry->key_size, "replace");
+}
+
+PyObject *
+hfi_key_of_class(PyObject *identifier) {
+    return PyUnicode_FromFormat("%c%c%U", HFI_KEY_GROUP, 'c', identifier);
+}
+
+PyObject *
+hfi_key_of_extra(PyObject *word) {
+    return PyUnicode_FromFormat("%c%U", HFI_KEY_EXTRA, word);
+}
+
+PyObject *
+hfi_key_of_group(uint64_t number) {
+    char text[24] = {HFI_KEY_GROUP, 'g'};
+    int size =
+        snprintf(text + 2, sizeof text - 2, "%016llx", (unsigned long long)number);
+    return PyUnicode_FromStringAndSize(text, size + 2);
+}
+
+PyObject *
+hfi_member_group(const hf_entry *entry) {
+    hfi_meta meta;
+    size_t size = 0;
+    PyObject *group = NULL;
+    if (hfi_meta_init(&meta, entry->meta, entry->meta_size, NULL) == HF_OK) {
+        const char *text = hfi_meta_text(&meta, "group", &size);
+        if (text)
+            group = PyUnicode_DecodeUTF8(text, (Py_ssize_t)size, NULL);
+        hfi_meta_fini(&meta);
+    }
+    if (!group && !PyErr_Occurred())
+        PyErr_SetString(PyExc_ValueError,
+                        "a member of a group without the group's key");
+    return group;
+}
+
+/* The list of texts that a pickle's meta has. */
+static PyObject *
+classes_in(const void *data, size_t size) {
+    hfi_meta meta;
+    if (hfi_meta_init(&meta, data, size, NULL) != HF_OK)
+        return PyTuple_New(0);
+    const msgpack_object *list = hfi_meta_find(&meta, "classes");
+    uint32_t count =
+        list && list->type == MSGPACK_OBJECT_ARRAY ? list->via.array.size : 0;
+    PyObject *classes = PyTuple_New(count);
+    for (uint32_t i = 0; classes && i < count; i++) {
+        const msgpack_object *item = &list->via.array.ptr[i];
+        PyObject *text =
+            item->type == MSGPACK_OBJECT_STR
+                ? PyUnicode_DecodeUTF8(item->via.str.ptr, item->via.str.size, "replace")
+                : PyUnicode_FromString("");
+        if (!text)
+            Py_CLEAR(classes);
+        else
+            PyTuple_SET_ITEM(classes, (Py_ssize_t)i, text);
+    }
+    hfi_meta_fini(&meta);
+    return classes;
+}
+
+PyObject *
+hfi_entry_classes(const hf_entry *entry) {
+    return entry->codec == HF_CODEC_PICKLE ? classes_in(entry->meta, entry->meta_size)
+                                           : PyTuple_New(0);
+}
+
+PyObject *
+hfi_sink_classes(const hfi_entry_sink *sink, uint32_t codec) {
+    return codec == HF_CODEC_PICKLE ? classes_in(sink->meta, sink->meta_size)
+                                    : PyTuple_New(0);
+}
+
+int
+hfi_member_encode(hfi_state *state, hfi_entry_sink *sink, PyObject *value,
+                  PyObject *group) {
+    const char *type = Py_TYPE(value)->tp_name;
+    Py_ssize_t size = 0;
+    const char *text = PyUnicode_AsUTF8AndSize(group, &size);
+    if (!text)
+        return -1;
+    hfi_meta_writer meta;
+    hf_error error = HF_ERROR_INIT;
+    hfi_meta_writer_init(&meta, 2);
+    hfi_meta_put_text(&meta, "type", type, strlen(type));
+    hfi_meta_put_text(&meta, "group", text, (size_t)size);
+    hfi_entry_sink_clear(sink);
+    hf_status status =
+        sink->base.set_meta(&sink->base, meta.buffer.data, meta.buffer.size, &error);
+    hfi_meta_writer_fini(&meta);
+    if (status == HF_OK)
+        return 0;
+    hfi_raise(state, status, &error);
+    return -1;
+}
