@@ -37,8 +37,8 @@
 
 #include "base/step.h"
 #include "engine/attach.h"
+#include "engine/idle.h"
 #include "engine/prepared.h"
-#include "engine/provision.h"
 #include "engine/region.h"
 #include "engine/slot.h"
 #include "engine/snapshot.h"

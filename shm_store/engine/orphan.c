@@ -13,13 +13,12 @@
  * whether the owner is still the dead one. A process that only looks (a list) may see
  * half of a change of owners; it then finds the new owner attached, by its slot.
  */
-#include "engine/orphan.h"
+#include "engine/session.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "engine/session.h"
 #include "engine/slot.h"
 #include "platform/object.h"
 

@@ -26,14 +26,14 @@
  * saves the cell the page tables, 2 ms for 32 MiB; but two processes wait, each would
  * need its own, and a process that finds the arena full could not have it.
  */
-#include "engine/provision.h"
+#include "engine/idle.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/step.h"
-#include "engine/block.h"
 #include "engine/extent.h"
+#include "engine/region.h"
 #include "engine/reservation.h"
 #include "engine/slot.h"
 #include "platform/limit.h"

@@ -13,13 +13,12 @@
  * recovery may itself be killed at any point; the next one begins anew. If the tree can't
  * be read, nothing is freed and the error goes up.
  */
-#include "engine/recovery.h"
+#include "engine/attach.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/step.h"
-#include "engine/attach.h"
 #include "engine/extent.h"
 #include "engine/tree.h"
 

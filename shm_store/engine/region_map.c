@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/pin.h"
 #include "engine/region.h"
 #include "engine/snapshot.h"
 #include "engine/tree.h"

@@ -19,7 +19,6 @@
 #include <unistd.h>
 
 #include "engine/extent.h"
-#include "engine/orphan.h"
 #include "engine/session.h"
 #include "engine/slot.h"
 #include "engine/tree.h"

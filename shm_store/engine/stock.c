@@ -21,7 +21,7 @@
  */
 #include <string.h>
 
-#include "engine/block.h"
+#include "engine/region.h"
 #include "engine/reservation.h"
 #include "platform/populate.h"
 

@@ -28,7 +28,6 @@
 #include <string.h>
 
 #include "base/step.h"
-#include "engine/pin.h"
 #include "engine/prepared.h"
 #include "engine/region.h"
 #include "engine/reservation.h"
