@@ -450,6 +450,18 @@ def python_functions(text: str) -> list[tuple[str, int, int]]:
     return [(node.name, node.lineno, node.end_lineno - node.lineno + 1) for node in nodes]
 
 
+def test_fallible_functions_name_their_statuses():
+    silent = []
+    for path in sources(".h", under=("shm_store/include",)):
+        text = path.read_text("utf-8")
+        for match in re.finditer(r"HF_CHECK hf_status\s+(\w+)\(", text):
+            paragraph = text[text.rindex("\n\n", 0, match.start()) : match.start()]
+            comment = " ".join(re.findall(r"/\*.*?\*/", paragraph, re.DOTALL)[-1:])
+            if not re.search(r"HF_(E_)?[A-Z]+|[Ss]tatuses|Locks", comment):
+                silent.append(f"{relative(path)}: {match[1]}")
+    assert not silent, "their comments name no status: " + ", ".join(silent)
+
+
 @pytest.mark.parametrize("suffix", [".c", ".h", ".py"])
 def test_sizes(suffix):
     long = []

@@ -19,14 +19,13 @@
  * allocate and 370 more when they are touched (bench/store_commit.c); so lazily zero
  * pages aren't kept for it, nor are holes punched to get some.
  */
-#include "engine/block.h"
+#include "engine/region.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 #include "base/step.h"
 #include "engine/extent.h"
-#include "engine/pin.h"
 #include "engine/reservation.h"
 #include "engine/slot.h"
 #include "platform/limit.h"
@@ -267,6 +266,14 @@ hfi_block_note(hf_session *session, const hf_region *block) {
     hfi_blocks *blocks = session->blocks;
     if (block->mapped >= WORTH && blocks->taken_count < HF_TAKEN_MAX)
         blocks->taken[blocks->taken_count++] = block->mapped;
+}
+
+void
+hfi_own_count(hf_session *session, size_t bytes) {
+    hfi_blocks *blocks = session->blocks;
+    blocks->own_bytes += bytes;
+    if (blocks->own_bytes > blocks->own_peak)
+        blocks->own_peak = blocks->own_bytes;
 }
 
 /* ---- in a forked child ---- */

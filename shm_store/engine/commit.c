@@ -150,7 +150,7 @@ fill_entry(hfi_record *record, const hf_value *value, const hfi_buffer_head *hea
     memcpy(end - value->payload_size, value->payload, value->payload_size);
 }
 
-/* `payload`: where it is, if it is too large for the record. NULL without memory. */
+/* `payload`: its place, if it is too large for the record. NULL without memory. */
 static hfi_record *
 make_entry(hf_commit *commit, const hf_value *value, const hfi_buffer_head *heads,
            const hfi_piece *pieces, uint32_t piece_count, const hfi_piece *payload,

@@ -18,7 +18,6 @@
 
 #include "engine/commit.h"
 #include "engine/extent.h"
-#include "engine/pin.h"
 #include "engine/region.h"
 
 #define PIECES_MANY 4096

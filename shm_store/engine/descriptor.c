@@ -5,16 +5,16 @@
  * cleanup. The next file that is opened gets the number, and what the store writes
  * would be written to it. So a descriptor is compared with what it was, by device and
  * inode, before each use that writes or maps; that costs a tenth of a microsecond a
- * system call. Where it isn't ours any more it is left alone, and the object is opened
+ * system call. If it isn't ours any more, it is left alone, and the object is opened
  * again: by its name; or, since a memfd has none and a destroyed session has lost it,
- * by a descriptor that this or another process of the session has in /proc. Where that
- * fails, whatever was to be done fails with EBADF, and the session's memory is whole.
+ * by a descriptor that this or another process of the session has in /proc. If that
+ * fails, the system call fails with EBADF, and the session's memory is whole.
  *
  * Between the look and the use another thread may still close and open; no lock of ours
  * keeps it from that.
  *
- * /proc/self/pagemap is told in the same way: numbers read from another file would say
- * that nothing was written.
+ * The descriptor of /proc/self/pagemap is checked in the same way: numbers read from
+ * another file would mean that nothing was written.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -27,7 +27,7 @@
 #include "platform/object.h"
 #include "platform/pages.h"
 
-/* 1 or 0; negative if the system doesn't tell what an open descriptor is of. */
+/* 1 or 0; negative if fstat() of an open descriptor fails. */
 static int
 is_same(int fd, const hfi_identity *identity) {
     struct stat st;
@@ -123,7 +123,7 @@ hfi_session_fd_close(hf_session *session) {
 int
 hfi_session_pagemap(hf_session *session) {
     if (session->inherited)
-        return -1; /* it shows the memory of who opened it */
+        return -1; /* it shows the memory of the process that opened it */
     pthread_mutex_lock(&session->mutex);
     int same = is_same(session->pagemap, &session->pagemap_file);
     if (!same) {

@@ -21,7 +21,7 @@ typedef struct diff {
 } diff;
 
 static hf_status
-tell(diff *d, const hfi_record *before, const hfi_record *after) {
+report(diff *d, const hfi_record *before, const hfi_record *after) {
     if (before && after && before->generation == after->generation &&
         before->sequence == after->sequence)
         return HF_OK;
@@ -52,7 +52,7 @@ against_pivot(void *context, const hfi_ref *ref, const hfi_record *record,
         pivot = d->pivot;
         d->pivot_met = 1;
     }
-    return d->pivot_is_before ? tell(d, pivot, record) : tell(d, record, pivot);
+    return d->pivot_is_before ? report(d, pivot, record) : report(d, record, pivot);
 }
 
 /* One entry (or nothing, where `pivot` is NULL) against all entries below `ref`. */
@@ -66,7 +66,7 @@ diff_pivot(diff *d, const hfi_record *pivot, int pivot_is_before, const hfi_ref 
         hfi_tree_each_at(d->session, ref, shift, against_pivot, d, d->reterr);
     if (status || !pivot || d->pivot_met)
         return status;
-    return pivot_is_before ? tell(d, pivot, NULL) : tell(d, NULL, pivot);
+    return pivot_is_before ? report(d, pivot, NULL) : report(d, NULL, pivot);
 }
 
 static hf_status diff_refs(diff *d, const hfi_ref *a, const hfi_ref *b, uint32_t shift);
@@ -90,9 +90,9 @@ diff_lists(diff *d, const hfi_node *a, const hfi_node *b) {
                     met = y;
             }
             if (turn == 0)
-                status = tell(d, x, met);
+                status = report(d, x, met);
             else if (!met)
-                status = tell(d, NULL, x);
+                status = report(d, NULL, x);
         }
     }
     return status;
@@ -135,7 +135,7 @@ diff_refs(diff *d, const hfi_ref *a, const hfi_ref *b, uint32_t shift) {
         return status;
     if (many->kind != HFI_KIND_NONE)
         return diff_pivot(d, pivot, a_is_one, many, shift);
-    return !pivot ? HF_OK : a_is_one ? tell(d, pivot, NULL) : tell(d, NULL, pivot);
+    return !pivot ? HF_OK : a_is_one ? report(d, pivot, NULL) : report(d, NULL, pivot);
 }
 
 hf_status

@@ -1,4 +1,4 @@
-/* extent.c - the table of extents: who has which pages of the arena.
+/* extent.c - the table of extents: which pages of the arena belong to whom.
  *
  * A record says where an extent lies, its state, and which generations know it. The
  * records that are not UNUSED tile the arena without gaps, in a list by address. FREE
@@ -162,7 +162,6 @@ hfi_extent_add_records(hf_session *session, hf_error *reterr) {
     return HF_OK;
 }
 
-/* A FREE extent made from an unused record, put behind `before` by address. */
 hf_status
 hfi_extent_make(hf_session *session, uint64_t offset, uint64_t size, uint32_t flags,
                 uint32_t before, uint32_t *ret_index, hf_error *reterr) {
@@ -214,7 +213,6 @@ hfi_extent_forget(hf_session *session, uint32_t index) {
     hfi_extent_enter(session, index, HFI_UNUSED, 0);
 }
 
-/* Join a free extent with the free one after it, where both have memory or neither. */
 int
 hfi_extent_join(hf_session *session, uint32_t index) {
     hfi_extent *extent = hfi_extent_at(session, index);
@@ -268,7 +266,7 @@ hfi_extent_reclaim(hf_session *session) {
     hfi_leases leases;
     if (index == HFI_NONE)
         return;
-    /* Leases first: who maps from a snapshot pins before it gives the lease up. */
+    /* Leases first: a process that maps from a snapshot pins before it gives the lease up. */
     hfi_leases_read(session, 0, &leases);
     while ((extent = hfi_extent_at(session, index)) && guard--) {
         uint32_t next = extent->next;

@@ -37,8 +37,8 @@
 
 #include "base/step.h"
 #include "engine/attach.h"
+#include "engine/idle.h"
 #include "engine/prepared.h"
-#include "engine/provision.h"
 #include "engine/region.h"
 #include "engine/slot.h"
 #include "engine/snapshot.h"
@@ -100,7 +100,7 @@ before(void) {
         pthread_mutex_lock(&session->writer_mutex);
         if (session->inherited)
             continue;
-        /* Where a mapping fails it stays shared: an heir hears of it. */
+        /* If a mapping fails it stays shared: an heir gets that as an error. */
         session->heir->failed = privatize_all(session);
         if (makes_heir(session))
             endow(session);

@@ -4,8 +4,8 @@
  *       │                     │
  *    not kept            free: nobody came
  *
- * An owner that keeps its session leaves a claim in it: bytes that only who may have
- * the session can know. It also names its reaper, a process that outlives it and frees
+ * An owner that keeps its session leaves a claim in it: bytes that only a process which
+ * may have the session can know. It also names its reaper, a process that outlives it and frees
  * the session when nobody has taken it up after a while. As long as the reaper lives,
  * hf_session_collect passes the session by.
  *
@@ -13,13 +13,12 @@
  * whether the owner is still the dead one. A process that only looks (a list) may see
  * half of a change of owners; it then finds the new owner attached, by its slot.
  */
-#include "engine/orphan.h"
+#include "engine/session.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "engine/session.h"
 #include "engine/slot.h"
 #include "platform/object.h"
 

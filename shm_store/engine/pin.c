@@ -9,7 +9,7 @@
  * A child that was forked has its parent's counts and no slot: it counts on, and leaves
  * the bits alone.
  */
-#include "engine/pin.h"
+#include "engine/region.h"
 
 #include <stdlib.h>
 #include <string.h>

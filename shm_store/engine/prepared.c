@@ -8,8 +8,8 @@
  * after it the new one.
  *
  * A prepared commit belongs to its preparer until then. hfi_prepared_settle finds out
- * what became of it: published ones are forgotten, others dropped where the caller
- * wants that. Extents of own regions go back to their regions, all others are freed.
+ * what became of it: published ones are forgotten, others dropped if the caller wants
+ * that. Extents of own regions go back to their regions, all others are freed.
  */
 #include "engine/prepared.h"
 

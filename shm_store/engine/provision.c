@@ -2,38 +2,38 @@
  *
  * A process that waits may give holes of the arena memory, for as many blocks as the
  * cells before it took (stock.c). It takes 70 to 700 ms a GiB, so it goes step by step,
- * and can be left off after each. What comes of it is free space with pages, as if it
- * had been used before: everybody may have it, whoever needs room may punch it, and a
- * rest gives it back. Nothing of it depends on who made it.
+ * and can be broken off after each. The result is free space with pages, as if it had
+ * been used before: any process may take it, a process that needs room may punch it, and
+ * an idle notebook gives it back. Nothing of it depends on the process that made it.
  *
  * The blocks are reserved one after the other and held until the end, since they are to
  * be there all at once. One for which there are pages already is held as it is. A block
  * of a hole is mapped, and gets its memory through the mapping, since only that may
- * have huge pages. If it is left off, the block is cut where its memory ends.
+ * have huge pages. If it is broken off, the block is cut at the end of its memory.
  *
  * What was never written is zero, and stays marked so: zeroed memory is had without
- * clearing it. Not where there are no huge pages: zero means there that pages are met
- * one by one, when they are used (block.c).
+ * clearing it. Without huge pages it isn't marked: zero means then that pages are met one
+ * by one, when they are used (block.c).
  *
  * A process that dies meanwhile leaves reserved extents, which are freed with those of
  * any dead process: what had its memory keeps it, and the one that was at work is a
  * hole with some.
  *
  * It is no more than a share of the memory that this process may have and that is free
- * now, as the control groups that it is in tell (platform/limit.c).
+ * now, by the control groups that it is in (platform/limit.c).
  *
  * Rejected: to keep what is made reserved and mapped in the process that waits. It
  * saves the cell the page tables, 2 ms for 32 MiB; but two processes wait, each would
- * need its own, and who finds the arena full could not have it.
+ * need its own, and a process that finds the arena full could not have it.
  */
-#include "engine/provision.h"
+#include "engine/idle.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/step.h"
-#include "engine/block.h"
 #include "engine/extent.h"
+#include "engine/region.h"
 #include "engine/reservation.h"
 #include "engine/slot.h"
 #include "platform/limit.h"
@@ -67,7 +67,7 @@ hold(hfi_provision *work, hf_region *block) {
     work->held = block;
 }
 
-/* Reserve the next block: held where there are pages for it, else opened. */
+/* Reserve the next block: it is held if there are pages for it, else opened. */
 static hf_status
 next_block(hf_session *session, hf_error *reterr) {
     hfi_provision *work = session->provision;

@@ -19,7 +19,6 @@
 #include <string.h>
 
 #include "engine/extent.h"
-#include "engine/pin.h"
 #include "platform/object.h"
 #include "platform/populate.h"
 

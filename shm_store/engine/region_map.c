@@ -6,15 +6,13 @@
  * snapshot's lease still keeps them: a reclaimer looks at leases first and at pins
  * second, so it sees one of the two.
  *
- * Which pages were written is asked from the kernel in one go for the whole region;
- * only where the kernel doesn't tell are the pieces compared one by one with what was
- * committed.
+ * The kernel reports in one call which pages of the whole region were written. Only if it
+ * can't are the pieces compared one by one with what was committed.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/pin.h"
 #include "engine/region.h"
 #include "engine/snapshot.h"
 #include "engine/tree.h"
@@ -142,8 +140,8 @@ pages_missing(const hfi_runs *all, const hfi_runs *some) {
     return missing;
 }
 
-/* Put what a comparison finds in the place of what the system told, and count the pages
- * that it didn't tell. 0 or ENOMEM. */
+/* Replace what the system reported by what a comparison finds, and count the pages that it
+ * didn't report. 0 or ENOMEM. */
 static int
 verify(const hf_region *region, hfi_runs *runs) {
     hfi_runs found = {0};

@@ -5,7 +5,7 @@
  * nobody reads any more among them: fresh pages cost two to ten times a copy. Then come
  * holes, and at last the arena grows at its end. Under the writer lock an extent only
  * changes hands. Its memory is allocated after that, without the lock, since gigabytes
- * take tenths of a second and the extent is already ours. Where the file system is
+ * take tenths of a second and the extent is already ours. If the file system is
  * full, what only makes things faster is given back (the cache of blocks, retired
  * extents that nobody reads, the pages of free ones), then one yielded generation after
  * the other, the oldest first (yield.c), and it is tried again. When none is left it is
@@ -40,8 +40,8 @@
 #define SPLIT_MAX  (16u << 20) /* doesn't split what is larger */
 #define KEPT_MIN   (16ull << 20)
 
-/* Where huge pages are to be had, what is as large as one begins where one may begin.
- */
+/* If there are huge pages, an extent of the size of one or more begins at a multiple of
+ * it. */
 static uint64_t
 alignment_of(const hf_session *session, uint64_t size) {
     uint64_t huge = session->super->huge_page;

@@ -19,7 +19,6 @@
 #include <unistd.h>
 
 #include "engine/extent.h"
-#include "engine/orphan.h"
 #include "engine/session.h"
 #include "engine/slot.h"
 #include "engine/tree.h"
@@ -88,8 +87,8 @@ typedef struct roster {
     uint32_t count;
 } roster;
 
-/* What can be said of an object that can't be attached; 0 where it is not ours to say
- * something of. One that is younger may be in the making. */
+/* Describe an object that can't be attached; 0 if it isn't ours, or so young that it may
+ * be in the making. */
 static int
 describe_broken(const char *name, hf_status state, int *ret_fd, hf_session_info *info) {
     struct stat st;
@@ -136,7 +135,7 @@ list_one(void *context, const char *name) {
 }
 
 static void
-tell_removed(roster *r, const hf_session_info *info) {
+report_removed(roster *r, const hf_session_info *info) {
     if (r->visit)
         r->visit(r->context, info);
     r->count++;
@@ -150,7 +149,7 @@ collect_broken(roster *r, const char *name, hf_status state) {
         return;
     if (state != HF_E_VERSION && (state == HF_E_GONE || hfi_object_is_held(fd) != 1) &&
         hfi_object_unlink(info.name) == 0)
-        tell_removed(r, &info);
+        report_removed(r, &info);
     close(fd);
 }
 
@@ -182,7 +181,7 @@ collect_one(void *context, const char *name) {
         (hfi_orphan_is_kept(session->super)
              ? hf_session_free_orphan(name, NULL) == HF_OK
              : remove_object(session)))
-        tell_removed(r, &info);
+        report_removed(r, &info);
     hfi_session_unpeek(session);
     return 0;
 }

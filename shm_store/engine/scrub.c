@@ -15,7 +15,7 @@
  * through another mapping, or a publisher that neither sealed nor left. What happened
  * before, it takes for the truth.
  */
-#include "engine/scrub.h"
+#include "engine/idle.h"
 
 #include <stdlib.h>
 

@@ -18,7 +18,6 @@
 
 #include "base/step.h"
 #include "engine/extent.h"
-#include "engine/pin.h"
 #include "engine/prepared.h"
 #include "engine/region.h"
 #include "platform/object.h"

@@ -1,29 +1,29 @@
 /* session.c - creating, attaching to, leaving and removing a session's object.
  *
  * An object is created exclusively under a random name, mode 0600; its magic is written
- * last, so a half-made one is never taken for a session. Who attaches checks the file's
+ * last, so a half-made one is never taken for a session. Attaching checks the file's
  * owner (another user could have planted a name) and then magic, version and page size.
  *
  * Two mappings serve every process: the control area (superblock, slots, extent table)
  * shared and writable, and a read-only window over the whole capacity. Addresses are
  * cheap; pages beyond the file's end are never touched, because each offset is checked
  * against the arena's end first. A window that grows would move, and every pointer that
- * was handed out with it. Where a process may have only so many (ulimit -v), the
+ * was handed out with it. If a process may have only so many (ulimit -v), the
  * capacity is a third of them: the window takes them once, regions on all of it once
  * more, and the rest is for the program.
  *
  * The control area's addresses cover the largest extent table; its memory is allocated
  * in chunks, so an idle session takes about a quarter of a megabyte.
  *
- * Whoever creates or attaches holds a shared lock on the object, which the kernel drops
- * when the last descriptor goes. Only for objects that can't be read does it matter: it
- * tells a session that is just being made from one whose maker died (roster.c).
+ * A process that creates or attaches holds a shared lock on the object, which the kernel
+ * drops with the last descriptor. It matters only for objects that can't be read: it
+ * distinguishes a session that is just being made from one whose maker died (roster.c).
  *
- * Who only looks (hfi_session_peek: lists, and each start of a kernel) maps nothing and
- * reads a copy: an object that was cut off would be a SIGBUS.
+ * hfi_session_peek, for lists and each start of a kernel, maps nothing and reads a copy:
+ * an object that was cut off would be a SIGBUS.
  *
- * /dev/shm is small in containers (64 MiB by default): there, and where it can't be
- * used at all, the object is a memfd. It has no name; others attach by descriptor.
+ * /dev/shm is small in containers (64 MiB by default): there, and if it can't be used at
+ * all, the object is a memfd. It has no name; others attach by descriptor.
  */
 #include "engine/session.h"
 
@@ -40,14 +40,11 @@
 #include "engine/attach.h"
 #include "engine/commit.h"
 #include "engine/extent.h"
+#include "engine/idle.h"
 #include "engine/inherit.h"
-#include "engine/pin.h"
 #include "engine/prepared.h"
-#include "engine/provision.h"
-#include "engine/recovery.h"
 #include "engine/region.h"
 #include "engine/reservation.h"
-#include "engine/scrub.h"
 #include "engine/slot.h"
 #include "engine/tree.h"
 #include "platform/limit.h"

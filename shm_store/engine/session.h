@@ -1,4 +1,4 @@
-/* session.h - a session that is only looked at. The rest is public (holdfast/store.h).
+/* session.h - sessions that are only looked at, or have lost their owner. The rest is public (holdfast/store.h).
  *
  * A look takes no slot and maps nothing: it reads a copy of the control area, so that an
  * object which somebody cuts off meanwhile is an error and no SIGBUS. Such a handle is
@@ -13,5 +13,14 @@
 hf_status hfi_session_peek(const char *name, hf_session **ret_session,
                            hf_error *reterr) HF_CHECK;
 void hfi_session_unpeek(hf_session *session);
+
+/* ---- sessions that outlive their owner (orphan.c) ----
+ *
+ * No lock: the answers may be out of date as soon as they return. */
+
+/* Whether it has a claim, and so may be taken up. */
+int hfi_orphan_is_kept(const hfi_superblock *super);
+/* Whether a process lives that frees it in the end. */
+int hfi_orphan_has_reaper(const hfi_superblock *super);
 
 #endif

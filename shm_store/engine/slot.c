@@ -1,4 +1,4 @@
-/* slot.c - the processes that are attached, their leases, the writer lock, and who is dead.
+/* slot.c - the processes that are attached, alive or dead; their leases; the writer lock.
  *
  * A process owns one slot; its number stands in the states of the extents that it has,
  * in their pin masks, and in the writer lock. attach.c claims and clears slots.
@@ -10,7 +10,7 @@
  *
  * The lock word names its holder by slot, pid and some bits of the start time: one that
  * dies while it has no slot would else be alive again as soon as its pid is somebody's.
- * Where the start time couldn't be read, then or now, the pid decides.
+ * If the start time couldn't be read, then or now, the pid decides.
  *
  * Taking the lock over from a dead process marks the session dirty until recovery has
  * run to its end, so that a death in the middle of recovery starts it again.
@@ -89,7 +89,6 @@ hfi_unlock(hf_session *session) {
     pthread_mutex_unlock(&session->writer_mutex);
 }
 
-/* A free slot, in the name of `self`; HFI_NONE where there is none. */
 uint32_t
 hfi_slot_take(hf_session *session, const hfi_process *self) {
     for (uint32_t i = 0; i < HFI_SLOT_COUNT; i++) {
@@ -105,8 +104,8 @@ hfi_slot_take(hf_session *session, const hfi_process *self) {
     return HFI_NONE;
 }
 
-/* With a start time of 0 a slot is its pid's, whenever that began: so nobody who looks
- * meanwhile sees one process's pid with another's start. */
+/* With a start time of 0 a slot is its pid's, whenever that began: so a process that
+ * looks meanwhile never sees one process's pid with another's start. */
 void
 hfi_slot_assign(hf_session *session, uint32_t slot, uint64_t pid) {
     hfi_slot *at = &session->slots[slot];

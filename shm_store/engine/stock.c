@@ -3,10 +3,10 @@
  * A new block needs memory and page tables: 0.3 to 0.7 s a GiB of small pages, in the
  * middle of a computation that somebody may be measuring. What a program frees it takes
  * again from its cache (block.c); but a process that runs one cell begins without a
- * cache, and what the last cell made is kept for undo. So who knows what will be asked
- * for stocks the cache with it beforehand.
+ * cache, and what the last cell made is kept for undo. So a caller that knows
+ * what will be asked for fills the cache with it in advance.
  *
- * What will be asked for is told by the past: hf_session_taken gives the sizes of the
+ * The past shows what will be asked for: hf_session_taken gives the sizes of the
  * blocks that were asked for and were no used ones of this process. With that many in
  * stock the same computation finds all that it needs: a block of the stock counts as
  * taken when it is asked for, as a fresh one does, so that the answer stays the same.
@@ -21,7 +21,7 @@
  */
 #include <string.h>
 
-#include "engine/block.h"
+#include "engine/region.h"
 #include "engine/reservation.h"
 #include "platform/populate.h"
 

@@ -3,7 +3,7 @@
  * Encoding and decoding run code that isn't ours: constructors that a pickle names,
  * `__setstate__`, `__reduce_ex__`, codecs of other libraries. Such code may exit, crash
  * or hang, and takes the process with it. So before each such value a process writes
- * down, in a record that is its slot's, what it is at. Whoever survives it reads that,
+ * down, in a record that is its slot's, what it is at. A process that survives it reads that,
  * and puts the entry in quarantine, so that the next process doesn't die of it, too.
  *
  * A turn is written by its process alone, without a lock: the time last, and first
@@ -14,8 +14,8 @@
  *
  * An entry is named by the hash of its key and the generation in which it was
  * committed, so what is put anew under the same key is another entry, and free. The
- * table is as long as a session lives, and every process has it mapped: nobody has to
- * be told.
+ * table lives as long as the session, and every process has it mapped: no message is
+ * needed.
  */
 #include <string.h>
 #include <time.h>
@@ -44,7 +44,7 @@ now_ns(void) {
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* What a turn's record says; 0 where it says nothing. */
+/* What a turn's record says; 0 if there is no turn. */
 static int
 read_turn(const hfi_turn *turn, hf_turn *ret_turn) {
     memset(ret_turn, 0, sizeof *ret_turn);
@@ -61,7 +61,7 @@ read_turn(const hfi_turn *turn, hf_turn *ret_turn) {
 
 static void
 write_turn(hf_session *session, hfi_turn *turn, const hf_turn *what) {
-    uint64_t owner = session->lock_word >> 32; /* the pid of who has the slot */
+    uint64_t owner = session->lock_word >> 32; /* the pid of the slot's process */
     atomic_store(&turn->since_ns, 0);
     atomic_store(&turn->owner, owner);
     atomic_store(&turn->kind, what->kind);

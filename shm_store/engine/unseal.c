@@ -2,24 +2,24 @@
  *
  * The first write to each page of a private mapping is a fault and a copy of 4 KiB:
  * 0.7 to 3.7 s for a GiB that is written all over, and it falls into whatever is being
- * measured. Where it is known beforehand that a buffer will be written, it is copied in
+ * measured. If it is known beforehand that a buffer will be written, it is copied in
  * bulk instead. From there on the region is an own one, as if it had been born here:
- * writes cost nothing, and the next commit takes it by reference, where it would have
- * copied every changed page a second time.
+ * writes cost nothing, and the next commit takes it by reference; otherwise it would
+ * copy every changed page a second time.
  *
- * Where the arena has recycled pages, a block of them is mapped elsewhere, with its
+ * If the arena has recycled pages, a block of them is mapped elsewhere, with its
  * page tables filled, and moved to the region's addresses once it holds the contents.
  * Pages that nobody wrote are read from the object, straight into the block: their own
  * page tables may not be filled, and needn't be. Those that were written here exist in
- * this process only, and are copied from its memory. Where only fresh pages are to be
- * had, to write is cheaper than to map and fill: the region is written to a bare
+ * this process only, and are copied from its memory. If only fresh pages are to be
+ * had, writing is cheaper than mapping and filling: the region is written to a bare
  * extent, which is mapped in its place. Either way the copy is made while nobody sees
  * it, so a failure leaves the region as it was.
  *
  * What was unsealed and then not written, since the code took another way, would be
  * published as a change. So the region remembers what it was, and hf_region_reseal
- * compares: some pages all over first, so that a buffer that was written is told by the
- * first of them, as a rule.
+ * compares: some pages all over first, so that the first of them shows, as a
+ * rule, that a buffer was written.
  *
  * A page must not be written between the copy and the move. There is no lock against
  * that, so the caller vouches for it.
@@ -28,7 +28,6 @@
 #include <string.h>
 
 #include "base/step.h"
-#include "engine/pin.h"
 #include "engine/prepared.h"
 #include "engine/region.h"
 #include "engine/reservation.h"

@@ -3,21 +3,21 @@
  * A history of the session is worth keeping, but not at the price of somebody's array.
  * So a snapshot can be yielded: its lease gets a bit, with which it keeps the
  * generation as any lease does, until a process that finds the arena full takes it away
- * under the writer lock, the oldest generation of all first (hfi_leases_take_yielded). The
- * holder learns it when it wants to read: hf_snapshot_hold takes the bit off by a
- * compare-and-swap, which fails where the lease is another's zero by then. So nobody
- * reads what was freed, and nobody asks a process that may be busy for its consent.
+ * under the writer lock, the oldest generation of all first (hfi_leases_take_yielded).
+ * The holder finds out when it wants to read: hf_snapshot_hold takes the bit off by a
+ * compare-and-swap, which fails if the lease was set to zero by then. So nothing is read
+ * that was freed, and no process that may be busy has to be asked for its consent.
  *
  * A yielded lease is never shared with a snapshot that isn't: where two are on one
  * lease, the one that is yielded gets a lease of its own first.
  *
- * Only the current generation can be leased by whoever likes, since its root is in the
- * superblock. Roots of older ones are known to those who hold them; the holder exports
+ * Any process can lease the current generation, since its root is in the superblock. Roots
+ * of older ones are known to the processes that hold them; the holder exports
  * the root, and the other process writes a lease of its own while the first one holds
  * it. The root has a checksum, and vouches for the tree.
  *
  * Rejected: a message that asks the holder to let go. A process in the middle of an
- * allocation has nobody to wait for.
+ * allocation can't wait for another one.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "engine/block.h"
+#include "engine/region.h"
 #include "engine/extent.h"
 #include "store_fixture.h"
 

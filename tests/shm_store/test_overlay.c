@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "engine/extent.h"
-#include "engine/recovery.h"
+#include "engine/attach.h"
 #include "engine/slot.h"
 #include "store_fixture.h"
 

@@ -4,7 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "engine/block.h"
+#include "engine/region.h"
 #include "store_fixture.h"
 
 #define MIB  ((size_t)1 << 20)

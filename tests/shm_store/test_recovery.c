@@ -2,9 +2,9 @@
  * what is derived, and from a table that contradicts itself not at all. */
 #include <string.h>
 
-#include "engine/block.h"
+#include "engine/region.h"
 #include "engine/extent.h"
-#include "engine/recovery.h"
+#include "engine/attach.h"
 #include "engine/slot.h"
 #include "store_fixture.h"
 

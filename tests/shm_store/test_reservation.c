@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "engine/block.h"
+#include "engine/region.h"
 #include "store_fixture.h"
 #ifdef __linux__
 #include <sys/mount.h>

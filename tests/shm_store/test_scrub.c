@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/block.h"
+#include "engine/region.h"
 #include "platform/object.h"
 #include "store_fixture.h"
 

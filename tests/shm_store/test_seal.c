@@ -6,7 +6,7 @@
 
 #include <errno.h>
 
-#include "engine/block.h"
+#include "engine/region.h"
 #include "platform/fault.h"
 #include "store_fixture.h"
 

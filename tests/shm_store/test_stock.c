@@ -3,7 +3,7 @@
  */
 #include <string.h>
 
-#include "engine/block.h"
+#include "engine/region.h"
 #include "store_fixture.h"
 
 #define MIB ((size_t)1 << 20)

@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "base/crc32c.h"
-#include "engine/block.h"
+#include "engine/region.h"
 #include "engine/commit.h"
-#include "engine/recovery.h"
+#include "engine/attach.h"
 #include "engine/tree.h"
 #include "platform/object.h"
 #include "store_fixture.h"

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "engine/block.h"
+#include "engine/region.h"
 #include "platform/fault.h"
 #include "store_fixture.h"
 

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "engine/block.h"
+#include "engine/region.h"
 #include "engine/tree.h"
 #include "platform/fault.h"
 #include "store_fixture.h"

@@ -19,7 +19,7 @@ extern "C" {
 
 typedef struct hf_error {
     hf_status status;
-    int sys_errno;                       /* 0 where no system call failed */
+    int sys_errno;                       /* 0 if no system call failed */
     const char *function;                /* where it began: static storage */
     char message[HF_ERROR_MESSAGE_SIZE]; /* NUL-terminated UTF-8, one line */
 } hf_error;
