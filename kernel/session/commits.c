@@ -78,7 +78,7 @@ hfi_commits_ask(hf_kernel *kernel, long long now_ns) {
         kernel->commits->owing = 0;
     if (asks)
         ask_where(kernel, &frame);
-    hfi_crew_tell_home(kernel, &frame);
+    hfi_crew_tell_main(kernel, &frame);
 }
 
 void

@@ -180,7 +180,7 @@ hfi_crew_end(hf_kernel *kernel) {
     if (kernel->crew->main != NULL && hfi_crew_at_work(kernel) == NULL &&
         !hfi_cell_waits_for_commit(&kernel->cell)) {
         hfi_frame_init(&frame, "exit", 0);
-        hfi_crew_tell_home(kernel, &frame);
+        hfi_crew_tell_main(kernel, &frame);
         while (!kernel->crew->main->silent && hfi_clock_ns() < deadline &&
                hfi_control_fill(kernel->crew->main->control, NULL) == HF_OK)
             nanosleep(&pause, NULL);
@@ -194,7 +194,7 @@ hfi_crew_end(hf_kernel *kernel) {
 /* ---- the home ------------------------------------------------------------------- */
 
 void
-hfi_crew_tell_home(hf_kernel *kernel, hfi_frame *frame) {
+hfi_crew_tell_main(hf_kernel *kernel, hfi_frame *frame) {
     hf_error error = HF_ERROR_INIT;
     if (kernel->crew->main == NULL || kernel->crew->main->control == NULL)
         hfi_frame_fini(frame);
@@ -220,7 +220,7 @@ hfi_crew_adopt(hf_kernel *kernel, const hfi_cell *cell, const msgpack_object *re
     hfi_frame_add_flag(&frame, "store_history", cell != NULL && cell->store_history);
     if (report != NULL)
         hfi_frame_put_object(&frame, "report", report);
-    hfi_crew_tell_home(kernel, &frame);
+    hfi_crew_tell_main(kernel, &frame);
 }
 
 void

@@ -22,7 +22,7 @@ HF_CHECK hf_status hfi_crew_split(hf_kernel *kernel, hfi_role role, long long id
 void hfi_crew_forked(hfi_worker *worker, pid_t pid);
 /* How long a worker may take from its fork until it is ready. */
 long long hfi_crew_ready_ns(void);
-void hfi_crew_tell_home(hf_kernel *kernel, hfi_frame *frame);
+void hfi_crew_tell_main(hf_kernel *kernel, hfi_frame *frame);
 /* The fork server's program, copied. HF_E_NOMEM. */
 HF_CHECK hf_status hfi_crew_configure(hf_kernel *kernel, const char *const *argv,
                                       hf_error *reterr);

@@ -41,9 +41,9 @@
 #define TEMPLATE_WAIT_MS 100
 #define SPARED_NS        1000000000LL
 
-/* Of a main worker whose rollback is to commit first. */
 typedef struct hfi_death {
-    hfi_textbuf words; /* what is to be said then */
+    int retries;       /* processes of the cell that ended before they had started it */
+    hfi_textbuf words; /* of a main worker whose rollback is to commit first */
     char name[32];     /* of the error */
 } hfi_death;
 
@@ -96,7 +96,7 @@ write_rollback(const hf_kernel *kernel, hfi_textbuf *text) {
 static void
 forget_home(hf_kernel *kernel) {
     hfi_crew_set_main(kernel, NULL);
-    hfi_subshell_lose_home(kernel);
+    hfi_subshell_lose_main(kernel);
     hfi_commits_lose_main(kernel);
 }
 
@@ -161,7 +161,7 @@ bury_home(hf_kernel *kernel, const char *name, const char *epitaph) {
     hfi_textbuf_format(&text, "the notebook's process %s", epitaph);
     if (ran)
         hfi_trace_rescue(kernel, &text);
-    hfi_handles_lose_home(kernel);
+    hfi_handles_lose_main(kernel);
     forget_home(kernel);
     if (ran)
         hfi_tell(
@@ -184,7 +184,7 @@ static void
 bury_cell(hf_kernel *kernel, int late, int known, const char *name,
           const char *epitaph) {
     hfi_textbuf text = {0};
-    int retries = kernel->cell.retries;
+    int retries = kernel->death->retries;
     int started = hfi_cell_has_begun(&kernel->cell);
     hfi_handover_forget_cell(kernel);
     if (!started && known) { /* the next one gets further */
@@ -192,13 +192,13 @@ bury_cell(hf_kernel *kernel, int late, int known, const char *name,
         hfi_publish_stream(kernel, HFI_STDERR, kernel->cell.request->message.header,
                            hfi_textbuf_part(&text));
         hfi_textbuf_fini(&text);
-        hfi_handover_start_cell(kernel);
+        hfi_handover_start_cell(kernel, kernel->death->retries > 0);
         return;
     }
     if (!started && retries < (late ? RETRIES_LATE_MAX : RETRIES_MAX)) {
         hfi_log("the cell's process %s before the cell; another one is tried", epitaph);
-        kernel->cell.retries++;
-        hfi_handover_start_cell(kernel);
+        kernel->death->retries++;
+        hfi_handover_start_cell(kernel, kernel->death->retries > 0);
         return;
     }
     hfi_textbuf_format(&text, "the cell's process %s", epitaph);
@@ -354,4 +354,10 @@ hfi_death_of_template(hf_kernel *kernel) {
                   "last commit");
     reap_store(kernel);
     hfi_restart_begin(kernel);
+}
+
+void
+hfi_death_hear(hf_kernel *kernel, const hfi_event *event) {
+    if (event->kind == HFI_EVENT_CELL_OVER)
+        kernel->death->retries = 0;
 }

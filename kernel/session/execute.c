@@ -101,7 +101,7 @@ publish_verdict(hf_kernel *kernel, const hfi_verdict *verdict) {
         for (size_t i = 0; i + 1 < count; i += 2)
             hfi_frame_add_text(&frame, verdict->environment[i],
                                hfi_part_text(verdict->environment[i + 1]));
-        hfi_crew_tell_home(kernel, &frame);
+        hfi_crew_tell_main(kernel, &frame);
     }
 }
 
@@ -128,7 +128,6 @@ read_options(hf_kernel *kernel, json_t *body) {
     execution->silent = json_is_true(json_object_get(body, "silent"));
     execution->store_history = !execution->silent && !json_is_false(history);
     execution->stop_on_error = !json_is_false(stop);
-    execution->allow_stdin = json_is_true(json_object_get(body, "allow_stdin"));
     execution->number = kernel->count + 1;
 }
 
@@ -150,11 +149,12 @@ announce(hf_kernel *kernel) {
 static void
 send_home(hf_kernel *kernel) {
     int executes = hfi_cell_is_execution(&kernel->cell);
-    kernel->cell.plan = HFI_PLAN_PLAIN;
-    hfi_cell_move(&kernel->cell, executes ? HFI_CELL_STARTING : HFI_CELL_ANSWERING);
+    if (executes)
+        hfi_cell_start(&kernel->cell, HFI_PLAN_PLAIN);
+    else
+        hfi_cell_move(&kernel->cell, HFI_CELL_ANSWERING);
     if (executes && hfi_rollback_is_due(kernel))
         hfi_rollback_make(kernel);
-    kernel->cell.sent_ns = hfi_clock_ns();
     hfi_request_send(kernel, hfi_crew_main(kernel), kernel->cell.request);
 }
 
@@ -247,20 +247,6 @@ begin_execute(hf_kernel *kernel) {
 
 /* ---- interrupts ----------------------------------------------------------------- */
 
-/* The cell is the worker's, or will be when it has come so far. A main worker that is
- * dead, and whose rollback hasn't said yet what becomes of it, hears nothing. */
-static void
-interrupt_worker(hf_kernel *kernel) {
-    hfi_worker *worker = hfi_crew_at_work(kernel);
-    if (worker == NULL)
-        return;
-    if (hfi_cell_has_begun(&kernel->cell))
-        hfi_worker_kill(worker, SIGINT);
-    else
-        kernel->cell.escalation.waits = 1;
-    hfi_escalate_begin(kernel, hfi_clock_ns());
-}
-
 void
 hfi_execute_interrupt(hf_kernel *kernel) {
     hfi_cell *cell = &kernel->cell;
@@ -283,11 +269,11 @@ hfi_execute_interrupt(hf_kernel *kernel) {
         if (hfi_cell_is_in_worker(cell))
             hfi_handover_cancel(kernel);
         else
-            interrupt_worker(kernel);
+            hfi_escalate_interrupt(kernel);
         break;
     case HFI_CELL_RUNNING:
     case HFI_CELL_COLLECTING:
-        interrupt_worker(kernel);
+        hfi_escalate_interrupt(kernel);
         break;
     default: /* no cell, or one that is over */
         break;

@@ -90,7 +90,7 @@ hfi_handles_want(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *ma
     }
     hfi_frame_init(&frame, "want_handle", 1);
     hfi_frame_add_integer(&frame, "handle", kernel->handles->wanted);
-    hfi_crew_tell_home(kernel, &frame);
+    hfi_crew_tell_main(kernel, &frame);
 }
 
 /* A handle that the running cell made. */
@@ -156,7 +156,7 @@ hfi_handles_drop(hf_kernel *kernel) {
 }
 
 void
-hfi_handles_lose_home(hf_kernel *kernel) {
+hfi_handles_lose_main(hf_kernel *kernel) {
     if (kernel->handles->wanted != 0)
         answer_consume(kernel, -1);
 }

@@ -13,6 +13,6 @@ void hfi_handles_adopt(hf_kernel *kernel);
 /* The cell is gone: close what it made. */
 void hfi_handles_drop(hf_kernel *kernel);
 /* The home is gone, and answers no more. */
-void hfi_handles_lose_home(hf_kernel *kernel);
+void hfi_handles_lose_main(hf_kernel *kernel);
 
 #endif

@@ -13,8 +13,9 @@ void hfi_handover_forked(hf_kernel *kernel, hfi_worker *worker,
                          const msgpack_object *map);
 void hfi_handover_declined(hf_kernel *kernel, hfi_worker *worker,
                            const msgpack_object *map);
-/* A cell worker gets the running cell; no process: the cell fails. */
-void hfi_handover_start_cell(hf_kernel *kernel);
+/* A cell worker gets the running cell, with `is_fresh` one that is forked now if none
+ * is ready; no process: the cell fails. */
+void hfi_handover_start_cell(hf_kernel *kernel, int is_fresh);
 /* Of an instrumented cell, by a cell worker; by the main worker. */
 void hfi_handover_replied(hf_kernel *kernel, const msgpack_object *reply);
 void hfi_handover_replied_in_process(hf_kernel *kernel, const msgpack_object *reply);

@@ -79,19 +79,12 @@ loop_close(hf_kernel *kernel) {
 }
 
 /* Who hears of what happens, in this order. */
-static hfi_listener *const listeners[] = {hfi_inbox_hear,
-                                          hfi_dispatch_hear,
-                                          hfi_rest_hear,
-                                          hfi_subshell_hear,
-                                          hfi_observe_hear,
-                                          hfi_trace_hear,
-                                          hfi_summary_hear,
-                                          hfi_runs_hear,
-                                          hfi_rollback_hear,
-                                          hfi_timeline_hear,
-                                          hfi_progress_hear,
-                                          hfi_standby_hear,
-                                          NULL};
+static hfi_listener *const listeners[] = {
+    hfi_inbox_hear,    hfi_dispatch_hear, hfi_rest_hear,
+    hfi_subshell_hear, hfi_observe_hear,  hfi_trace_hear,
+    hfi_summary_hear,  hfi_runs_hear,     hfi_rollback_hear,
+    hfi_timeline_hear, hfi_progress_hear, hfi_standby_hear,
+    hfi_escalate_hear, hfi_death_hear,    NULL};
 
 /* Who owns what: each one's state is its file's alone. */
 static const struct {
@@ -103,6 +96,8 @@ static const struct {
     {hfi_standby_create, hfi_standby_close},
     {hfi_commits_create, hfi_commits_close},
     {hfi_comms_create, hfi_comms_close},
+    {hfi_progress_create, hfi_progress_close},
+    {hfi_trace_create, hfi_trace_close},
     {hfi_ends_create, hfi_ends_close},
     {hfi_escalate_create, hfi_escalate_close},
     {hfi_handles_create, hfi_handles_close},
@@ -519,7 +514,6 @@ hf_kernel_close(hf_kernel *kernel) {
     hfi_request_close(kernel->cell.request);
     hfi_verdict_fini(&kernel->cell.verdict);
     hfi_textbuf_fini(&kernel->cell.road_reason);
-    hfi_trace_forget(kernel);
     hfi_commands_close(kernel->commands);
     close_owners(kernel);
     hfi_connection_fini(&kernel->connection);

@@ -28,6 +28,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "session/escalate.h"
 #include "monitor/procfile.h"
 #include "monitor/sampler.h"
 
@@ -161,7 +162,7 @@ finished(hf_kernel *kernel, int failed) {
     if (fate != NULL && strcmp(fate, "CellDied") == 0)
         outcome = HF_MONITOR_DIED;
     else if ((fate != NULL && strcmp(fate, "KeyboardInterrupt") == 0) ||
-             (failed && kernel->cell.escalation.taken > 0))
+             (failed && hfi_escalate_has_reached(kernel)))
         outcome = HF_MONITOR_INTERRUPTED;
     if (!kernel->observe->has_cell)
         begin(kernel, 0, &silence);

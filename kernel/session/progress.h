@@ -4,6 +4,8 @@
 
 #include "session/session.h"
 
+HF_CHECK hf_status hfi_progress_create(hf_kernel *kernel, hf_error *reterr);
+void hfi_progress_close(hf_kernel *kernel);
 long long hfi_progress_deadline_ns(const hf_kernel *kernel);
 void hfi_progress_tick(hf_kernel *kernel, long long now_ns);
 /* Show a display of this kind, in the progress's place where that is shown; `data`: the

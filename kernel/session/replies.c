@@ -8,7 +8,6 @@
  */
 #include "session/replies.h"
 
-#include <signal.h>
 #include <string.h>
 
 #include "session/assistant.h"
@@ -17,7 +16,6 @@
 #include "session/crew.h"
 #include "session/death.h"
 #include "session/ends.h"
-#include "session/escalate.h"
 #include "session/handover.h"
 #include "session/request.h"
 #include "session/restart.h"
@@ -33,15 +31,8 @@ hfi_replies_started(hf_kernel *kernel, hfi_worker *worker, const msgpack_object 
         worker != hfi_crew_at_work(kernel))
         return;
     hfi_cell_move(&kernel->cell, HFI_CELL_RUNNING);
-    kernel->cell.started_ns = hfi_clock_ns();
     hfi_tell(kernel, &(hfi_event){
                          .kind = HFI_EVENT_CELL_STARTED, .worker = worker, .map = map});
-    if (kernel->cell.escalation.waits) {
-        hfi_worker_kill(worker, SIGINT);
-        kernel->cell.escalation.due_ns = 0; /* the cell has its grace from here */
-        hfi_escalate_begin(kernel, hfi_clock_ns());
-    }
-    kernel->cell.escalation.waits = 0;
 }
 
 void
@@ -49,27 +40,9 @@ hfi_replies_ended(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *m
     if (kernel->cell.state == HFI_CELL_RUNNING &&
         kernel->cell.request->id == hfi_map_integer(map, "id", 0)) {
         hfi_cell_move(&kernel->cell, HFI_CELL_COLLECTING);
-        kernel->cell.ended_ns = hfi_clock_ns();
     }
     hfi_tell(kernel,
              &(hfi_event){.kind = HFI_EVENT_CELL_ENDED, .worker = worker, .map = map});
-}
-
-/* Whether the cell called exit(): then the home is about to leave, and the kernel with
- * it, as in ipykernel. */
-static int
-asks_exit(hfi_part content) {
-    json_t *body = json_loadb(content.data, content.size, JSON_ALLOW_NUL, NULL);
-    json_t *item;
-    size_t i;
-    int asks = 0;
-    json_array_foreach(json_object_get(body, "payload"), i, item) {
-        const char *source = json_string_value(json_object_get(item, "source"));
-        asks |= source != NULL && strcmp(source, "ask_exit") == 0 &&
-                !json_is_true(json_object_get(item, "keepkernel"));
-    }
-    json_decref(body);
-    return asks;
 }
 
 static void
@@ -87,7 +60,7 @@ home_replied(hf_kernel *kernel, const msgpack_object *reply) {
         return;
     }
     hfi_textbuf metadata = {0};
-    int error = hfi_ends_is_error(hfi_map_part(reply, "content"));
+    hfi_ends_outcome outcome = hfi_ends_read(reply);
     if (!hfi_timeline_replied(kernel, reply))
         return;
     hfi_request_cost(kernel, reply, "plain", &metadata);
@@ -96,8 +69,8 @@ home_replied(hf_kernel *kernel, const msgpack_object *reply) {
     if (kernel->cell.verdict.travel.kind == HFI_TRAVEL_NONE)
         hfi_commits_ran(kernel);
     hfi_timeline_note(kernel);
-    kernel->leaving |= asks_exit(hfi_map_part(reply, "content"));
-    hfi_ends_finish(kernel, error);
+    kernel->leaving |= outcome.exits; /* as in ipykernel */
+    hfi_ends_finish(kernel, outcome.failed);
 }
 
 /* Whether the request that runs waits for this reply. */

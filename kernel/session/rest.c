@@ -159,7 +159,7 @@ hfi_rest_tick(hf_kernel *kernel, long long now_ns) {
     }
     hfi_frame frame;
     hfi_frame_init(&frame, "rest", 0);
-    hfi_crew_tell_home(kernel, &frame);
+    hfi_crew_tell_main(kernel, &frame);
     hfi_standby_rest(kernel);
     trim_heap(kernel);
     kernel->rest->state = HFI_REST_CHECKSUMS;

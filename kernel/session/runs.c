@@ -50,7 +50,7 @@ tell(hf_kernel *kernel, const json_t *run) {
         return;
     hfi_frame_init(&frame, "ran", 1);
     hfi_frame_add_text(&frame, "run", hfi_part_text(text));
-    hfi_crew_tell_home(kernel, &frame);
+    hfi_crew_tell_main(kernel, &frame);
     free(text);
 }
 
@@ -88,8 +88,8 @@ static void
 note(hf_kernel *kernel, const msgpack_object *reply, const char *outcome,
      const hfi_textbuf *metadata) {
     hfi_textbuf path = {0};
-    hfi_part trace = reply != NULL ? hfi_map_part(reply, "trace")
-                                   : hfi_textbuf_part(&kernel->cell.trace);
+    hfi_part trace =
+        reply != NULL ? hfi_map_part(reply, "trace") : hfi_trace_recording(kernel);
     long long begin_ns = kernel->cell.begin_ns, now_ns = hfi_clock_ns();
     bool is_lost = trace.size == 0 && reply == NULL && is_recorded(kernel);
     if ((trace.size == 0 && !is_lost) || kernel->cell.request == NULL)

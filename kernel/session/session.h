@@ -29,6 +29,8 @@ struct hf_kernel {
     struct hfi_handles *handles;       /* descriptors on their way */
     struct hfi_escalate *escalate;     /* interrupts that are not taken */
     struct hfi_observe *observe;       /* the monitor's log */
+    struct hfi_progress *progress;     /* the display while a hand-over takes long */
+    struct hfi_trace *trace;           /* the recording that is open */
     struct hfi_ends *ends;             /* what the user wants to see after each cell */
     struct hfi_commits *commits;       /* the main worker's commits */
     struct hfi_comms *comms;           /* comms that the cell worker opened */

@@ -321,7 +321,7 @@ hfi_subshell_replied(hf_kernel *kernel, const msgpack_object *reply) {
     if (cell)
         hfi_commits_ran(kernel);
     hfi_rest_used(kernel);
-    finish(kernel, at, cell && hfi_ends_is_error(hfi_map_part(reply, "content")));
+    finish(kernel, at, cell && hfi_ends_read(reply).failed);
     return 1;
 }
 
@@ -405,7 +405,7 @@ hfi_subshell_interrupt(hf_kernel *kernel) {
 }
 
 void
-hfi_subshell_lose_home(hf_kernel *kernel) {
+hfi_subshell_lose_main(hf_kernel *kernel) {
     hfi_control_close(kernel->subshell->aside);
     kernel->subshell->aside = NULL;
     for (shell *at = kernel->subshell->first; at != NULL; at = at->next)

@@ -24,7 +24,7 @@ void hfi_subshell_interrupt(hf_kernel *kernel);
 /* Gives a new main worker the second channel, if the kernel has subshells. */
 hfi_listener hfi_subshell_hear;
 /* The home is gone, and with it the threads. */
-void hfi_subshell_lose_home(hf_kernel *kernel);
+void hfi_subshell_lose_main(hf_kernel *kernel);
 /* The second channel; NULL: none. */
 hfi_control *hfi_subshell_channel(const hf_kernel *kernel);
 

@@ -332,7 +332,7 @@ tell_home(hf_kernel *kernel, uint64_t generation, int with_state) {
     hfi_frame_init(&frame, "checkout", 2);
     hfi_frame_add_integer(&frame, "generation", (int64_t)generation);
     hfi_frame_add_flag(&frame, "state", with_state);
-    hfi_crew_tell_home(kernel, &frame);
+    hfi_crew_tell_main(kernel, &frame);
 }
 
 /* 0 where it failed, and the client was told. */
@@ -412,9 +412,7 @@ hfi_timeline_begin(hf_kernel *kernel) {
         goes_on = check_diff(kernel, travel);
     if (!goes_on)
         return;
-    kernel->cell.plan = HFI_PLAN_PLAIN;
-    hfi_cell_move(&kernel->cell, HFI_CELL_STARTING);
-    kernel->cell.sent_ns = hfi_clock_ns();
+    hfi_cell_start(&kernel->cell, HFI_PLAN_PLAIN);
     hfi_request_send_with(kernel, hfi_crew_main(kernel), kernel->cell.request,
                           write_travel);
 }
