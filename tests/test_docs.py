@@ -71,3 +71,13 @@ def test_every_option_of_the_installation_is_told():
     told = (DOCS / "install.md").read_text()
     options = set(re.findall(r"--[a-z-]+", usage)) - {"--help"}
     assert options and [name for name in sorted(options) if name not in told] == []
+
+
+def test_the_way_of_a_cell_names_what_exists():
+    text = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
+    steps = re.findall(r"`([\w/]+\.c)`: `(\w+)`", text)
+    assert len(steps) >= 10
+    for file, function in steps:
+        path = ROOT / (file if "/" in file else f"kernel/session/{file}")
+        defined = re.search(rf"^{function}\(", path.read_text("utf-8"), re.M)
+        assert defined, f"{file} has no {function}"
