@@ -148,7 +148,6 @@ TESTED_BY = {
     "tests/kernel/test_handles.py": "bindings/holdfast/codecs/connections.py",
     "tests/kernel/test_widgets.py": "kernel/session/comms.c bindings/holdfast/codecs/widgets.py",
     "tests/kernel/test_perfreport.py": "kernel/session/ends.c",
-    "tests/kernel/test_execute.py": "kernel/session/replies.c",
     "tests/kernel/test_kernel.py": "kernel/wire/log.c",
     "tests/kernel/test_dump.c": "kernel/workers/cellnames.c",
     "tests/kernel/test_sha256.c": "kernel/wire/sha256_x86.c",

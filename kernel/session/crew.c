@@ -14,6 +14,7 @@
  */
 #include "session/crew.h"
 
+#include <stddef.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,22 +39,15 @@ struct hfi_crew {
     hfi_cellnames names; /* of the cells that ran */
 };
 
-hf_status
-hfi_crew_create(hf_kernel *kernel, hf_error *reterr) {
-    kernel->crew = calloc(1, sizeof *kernel->crew);
-    return kernel->crew != NULL ? HF_OK : hf_error_set(reterr, HF_E_NOMEM, "no memory");
-}
-
-void
-hfi_crew_close(hf_kernel *kernel) {
-    if (kernel->crew == NULL)
-        return;
+static void
+fini(hf_kernel *kernel) {
     for (char **at = kernel->crew->argv; at != NULL && *at != NULL; at++)
         free(*at);
     free(kernel->crew->argv);
-    free(kernel->crew);
-    kernel->crew = NULL;
 }
+
+const hfi_owner hfi_crew_owner = {offsetof(hf_kernel, crew), sizeof(struct hfi_crew),
+                                  NULL, fini};
 
 /* ---- starting ------------------------------------------------------------------- */
 

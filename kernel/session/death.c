@@ -15,6 +15,7 @@
  */
 #include "session/death.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <signal.h>
 #include <stdio.h>
@@ -47,20 +48,13 @@ typedef struct hfi_death {
     char name[32];     /* of the error */
 } hfi_death;
 
-hf_status
-hfi_death_create(hf_kernel *kernel, hf_error *reterr) {
-    kernel->death = calloc(1, sizeof *kernel->death);
-    return kernel->death != NULL ? HF_OK
-                                 : hf_error_set(reterr, HF_E_NOMEM, "no memory");
+static void
+fini(hf_kernel *kernel) {
+    hfi_textbuf_fini(&kernel->death->words);
 }
 
-void
-hfi_death_close(hf_kernel *kernel) {
-    if (kernel->death != NULL)
-        hfi_textbuf_fini(&kernel->death->words);
-    free(kernel->death);
-    kernel->death = NULL;
-}
+const hfi_owner hfi_death_owner = {offsetof(hf_kernel, death), sizeof(struct hfi_death),
+                                   NULL, fini};
 
 /* Which state the notebook has now, and what is not in it. */
 static void

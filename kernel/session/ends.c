@@ -19,6 +19,7 @@
  */
 #include "session/ends.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <stdio.h>
 #include <string.h>
@@ -33,17 +34,8 @@ struct hfi_ends {
     char level[16]; /* "process", ... */
 };
 
-hf_status
-hfi_ends_create(hf_kernel *kernel, hf_error *reterr) {
-    kernel->ends = calloc(1, sizeof *kernel->ends);
-    return kernel->ends != NULL ? HF_OK : hf_error_set(reterr, HF_E_NOMEM, "no memory");
-}
-
-void
-hfi_ends_close(hf_kernel *kernel) {
-    free(kernel->ends);
-    kernel->ends = NULL;
-}
+const hfi_owner hfi_ends_owner = {offsetof(hf_kernel, ends), sizeof(struct hfi_ends),
+                                  NULL, NULL};
 
 /* ---- replies -------------------------------------------------------------------- */
 

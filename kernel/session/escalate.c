@@ -24,6 +24,7 @@
  */
 #include "session/escalate.h"
 
+#include <stddef.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,18 +49,8 @@ struct hfi_escalate {
     int taken;          /* interrupts that reached the cell as exceptions */
 };
 
-hf_status
-hfi_escalate_create(hf_kernel *kernel, hf_error *reterr) {
-    kernel->escalate = calloc(1, sizeof *kernel->escalate);
-    return kernel->escalate != NULL ? HF_OK
-                                    : hf_error_set(reterr, HF_E_NOMEM, "no memory");
-}
-
-void
-hfi_escalate_close(hf_kernel *kernel) {
-    free(kernel->escalate);
-    kernel->escalate = NULL;
-}
+const hfi_owner hfi_escalate_owner = {offsetof(hf_kernel, escalate),
+                                      sizeof(struct hfi_escalate), NULL, NULL};
 
 hf_status
 hfi_escalate_configure(hf_kernel *kernel, long seconds, hf_error *reterr) {

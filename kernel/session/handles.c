@@ -17,6 +17,7 @@
  */
 #include "session/handles.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -37,18 +38,8 @@ typedef struct hfi_handles {
     long long wanted; /* what the cell waits for; 0: nothing */
 } hfi_handles;
 
-hf_status
-hfi_handles_create(hf_kernel *kernel, hf_error *reterr) {
-    kernel->handles = calloc(1, sizeof *kernel->handles);
-    return kernel->handles != NULL ? HF_OK
-                                   : hf_error_set(reterr, HF_E_NOMEM, "no memory");
-}
-
-void
-hfi_handles_close(hf_kernel *kernel) {
-    free(kernel->handles);
-    kernel->handles = NULL;
-}
+const hfi_owner hfi_handles_owner = {offsetof(hf_kernel, handles),
+                                     sizeof(struct hfi_handles), NULL, NULL};
 
 /* Takes the descriptor; -1: not found. */
 static void

@@ -14,6 +14,7 @@
  */
 #include "session/progress.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,18 +28,8 @@ struct hfi_progress {
     long long shown_ns; /* when it was shown last; 0: it isn't shown */
 };
 
-hf_status
-hfi_progress_create(hf_kernel *kernel, hf_error *reterr) {
-    kernel->progress = calloc(1, sizeof *kernel->progress);
-    return kernel->progress != NULL ? HF_OK
-                                    : hf_error_set(reterr, HF_E_NOMEM, "no memory");
-}
-
-void
-hfi_progress_close(hf_kernel *kernel) {
-    free(kernel->progress);
-    kernel->progress = NULL;
-}
+const hfi_owner hfi_progress_owner = {offsetof(hf_kernel, progress),
+                                      sizeof(struct hfi_progress), NULL, NULL};
 
 static int
 has_output(const hfi_verdict *verdict) {

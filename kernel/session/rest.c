@@ -24,6 +24,7 @@
  */
 #include "session/rest.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #ifdef __GLIBC__
 #include <malloc.h>
@@ -53,17 +54,8 @@ typedef struct hfi_rest {
     uint64_t left;        /* bytes that the last rest could not give back */
 } hfi_rest;
 
-hf_status
-hfi_rest_create(hf_kernel *kernel, hf_error *reterr) {
-    kernel->rest = calloc(1, sizeof *kernel->rest);
-    return kernel->rest != NULL ? HF_OK : hf_error_set(reterr, HF_E_NOMEM, "no memory");
-}
-
-void
-hfi_rest_close(hf_kernel *kernel) {
-    free(kernel->rest);
-    kernel->rest = NULL;
-}
+const hfi_owner hfi_rest_owner = {offsetof(hf_kernel, rest), sizeof(struct hfi_rest),
+                                  NULL, NULL};
 
 /* ---- the idle commit ------------------------------------------------------------ */
 

@@ -13,6 +13,7 @@
  */
 #include "session/runs.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -28,19 +29,13 @@ typedef struct hfi_runs {
     json_t *list; /* array, oldest first */
 } hfi_runs;
 
-hf_status
-hfi_runs_create(hf_kernel *kernel, hf_error *reterr) {
-    kernel->runs = calloc(1, sizeof *kernel->runs);
-    return kernel->runs != NULL ? HF_OK : hf_error_set(reterr, HF_E_NOMEM, "no memory");
+static void
+fini(hf_kernel *kernel) {
+    json_decref(kernel->runs->list);
 }
 
-void
-hfi_runs_close(hf_kernel *kernel) {
-    if (kernel->runs != NULL)
-        json_decref(kernel->runs->list);
-    free(kernel->runs);
-    kernel->runs = NULL;
-}
+const hfi_owner hfi_runs_owner = {offsetof(hf_kernel, runs), sizeof(struct hfi_runs),
+                                  NULL, fini};
 
 static void
 tell(hf_kernel *kernel, const json_t *run) {

@@ -11,6 +11,7 @@
 #define HFI_SESSION_H
 
 #include <jansson.h>
+#include <stddef.h>
 
 #include "holdfast/kernel.h"
 #include "holdfast/store.h"
@@ -20,6 +21,20 @@
 #include "wire/log.h"
 #include "workers/reaper.h"
 #include "workers/worker.h"
+
+/* A member of struct hf_kernel that is one file's alone: where it stands, how large
+ * what it points to is, which is zeroed first, and what else is done; or NULL. */
+typedef struct hfi_owner {
+    size_t place;
+    size_t size;
+    hf_status (*init)(hf_kernel *kernel, hf_error *reterr);
+    void (*fini)(hf_kernel *kernel); /* also after an init that failed */
+} hfi_owner;
+
+/* HF_E_NOMEM, or what `init` returns. To close one that isn't there is fine. */
+HF_CHECK hf_status hfi_owner_create(hf_kernel *kernel, const hfi_owner *owner,
+                                    hf_error *reterr);
+void hfi_owner_close(hf_kernel *kernel, const hfi_owner *owner);
 
 struct hf_kernel {
     /* the owners, the lower layers first */

@@ -25,6 +25,7 @@
  */
 #include "session/timeline.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,13 +64,6 @@ typedef struct hfi_timeline {
     json_t *target_declined; /* of that step; or NULL */
     hfi_textbuf undone;      /* cells that it took back */
 } hfi_timeline;
-
-hf_status
-hfi_timeline_create(hf_kernel *kernel, hf_error *reterr) {
-    kernel->timeline = calloc(1, sizeof *kernel->timeline);
-    return kernel->timeline != NULL ? HF_OK
-                                    : hf_error_set(reterr, HF_E_NOMEM, "no memory");
-}
 
 void
 hfi_timeline_init(hf_kernel *kernel, uint64_t limit_bytes) {
@@ -256,15 +250,14 @@ write_travel(const hf_kernel *kernel, hfi_frame *frame) {
         write_step(frame, &line->steps[i]);
 }
 
-void
-hfi_timeline_close(hf_kernel *kernel) {
-    if (kernel->timeline == NULL)
-        return;
+static void
+fini(hf_kernel *kernel) {
     remove_steps(kernel->timeline, 0, kernel->timeline->count);
     hfi_textbuf_fini(&kernel->timeline->cells);
-    free(kernel->timeline);
-    kernel->timeline = NULL;
 }
+
+const hfi_owner hfi_timeline_owner = {offsetof(hf_kernel, timeline),
+                                      sizeof(struct hfi_timeline), NULL, fini};
 
 /* ---- ways back --------------------------------------------------------------------
  */

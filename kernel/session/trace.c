@@ -13,6 +13,7 @@
  */
 #include "session/trace.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <stdint.h>
 #include <string.h>
@@ -36,20 +37,13 @@ forget(hf_kernel *kernel) {
     hfi_textbuf_fini(&kernel->trace->guardian);
 }
 
-hf_status
-hfi_trace_create(hf_kernel *kernel, hf_error *reterr) {
-    kernel->trace = calloc(1, sizeof *kernel->trace);
-    return kernel->trace != NULL ? HF_OK
-                                 : hf_error_set(reterr, HF_E_NOMEM, "no memory");
+static void
+fini(hf_kernel *kernel) {
+    forget(kernel);
 }
 
-void
-hfi_trace_close(hf_kernel *kernel) {
-    if (kernel->trace != NULL)
-        forget(kernel);
-    free(kernel->trace);
-    kernel->trace = NULL;
-}
+const hfi_owner hfi_trace_owner = {offsetof(hf_kernel, trace), sizeof(struct hfi_trace),
+                                   NULL, fini};
 
 static void
 show(hf_kernel *kernel, hfi_part trace) {

@@ -4,8 +4,7 @@
 
 #include "session/session.h"
 
-HF_CHECK hf_status hfi_trace_create(hf_kernel *kernel, hf_error *reterr);
-void hfi_trace_close(hf_kernel *kernel);
+extern const hfi_owner hfi_trace_owner;
 /* Shows where it is, and opens it. */
 hfi_listener hfi_trace_hear;
 /* Where the recording of the cell that runs lies; empty: nowhere. */

@@ -18,7 +18,7 @@ owner_begin(hf_kernel *kernel, hfi_worker *main_worker, hfi_control **ret_peer) 
     CHECK(hfi_program_pair(fds, NULL) == HF_OK);
     CHECK(hfi_control_create_consume(fds[0], &main_worker->control, NULL) == HF_OK);
     CHECK(hfi_control_create_consume(fds[1], ret_peer, NULL) == HF_OK);
-    CHECK(hfi_crew_create(kernel, NULL) == HF_OK);
+    CHECK(hfi_owner_create(kernel, &hfi_crew_owner, NULL) == HF_OK);
     hfi_crew_set_main(kernel, main_worker);
 }
 
@@ -26,7 +26,7 @@ static inline void
 owner_end(hf_kernel *kernel, hfi_worker *main_worker, hfi_control *peer) {
     hfi_control_close(main_worker->control);
     hfi_control_close(peer);
-    hfi_crew_close(kernel);
+    hfi_owner_close(kernel, &hfi_crew_owner);
 }
 
 /* The next frame that the main worker was sent; its op has to be this one. */

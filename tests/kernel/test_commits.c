@@ -85,12 +85,12 @@ main(void) {
     hfi_worker worker;
     hfi_control *peer;
     owner_begin(&kernel, &worker, &peer);
-    CHECK(hfi_commits_create(&kernel, NULL) == HF_OK);
+    CHECK(hfi_owner_create(&kernel, &hfi_commits_owner, NULL) == HF_OK);
     test_an_idle_commit_is_durable(&kernel, peer);
     test_a_cell_asks_where_it_runs(&kernel, peer);
     test_a_main_worker_is_lost(&kernel);
     test_what_the_commit_lacks(&kernel);
-    hfi_commits_close(&kernel);
+    hfi_owner_close(&kernel, &hfi_commits_owner);
     owner_end(&kernel, &worker, peer);
     return 0;
 }

@@ -38,7 +38,7 @@ typedef struct setting {
 static void
 begin(setting *at) {
     owner_begin(&at->kernel, &at->worker, &at->peer);
-    CHECK(hfi_escalate_create(&at->kernel, NULL) == HF_OK);
+    CHECK(hfi_owner_create(&at->kernel, &hfi_escalate_owner, NULL) == HF_OK);
     CHECK(hfi_escalate_configure(&at->kernel, 5, NULL) == HF_OK);
     at->request = (hfi_request){.id = 7};
     hfi_cell_move(&at->kernel.cell, HFI_CELL_TAKEN);
@@ -49,7 +49,7 @@ begin(setting *at) {
 
 static void
 end(setting *at) {
-    hfi_escalate_close(&at->kernel);
+    hfi_owner_close(&at->kernel, &hfi_escalate_owner);
     owner_end(&at->kernel, &at->worker, at->peer);
 }
 
