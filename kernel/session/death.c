@@ -102,18 +102,22 @@ start_home(hf_kernel *kernel) {
     hfi_restart_begin(kernel);
 }
 
-/* By the error of the running cell, or below the last one. */
+/* By the error of the running cell; in front of the end of one that is replied to; or
+ * below the last one. */
 static void
-tell_home_loss(hf_kernel *kernel, const char *name, hfi_textbuf *text) {
-    int busy =
-        hfi_cell_is_in_main(&kernel->cell) || hfi_cell_waits_for_commit(&kernel->cell);
-    if (busy) {
+tell_loss(hf_kernel *kernel, const char *name, hfi_textbuf *text) {
+    const hfi_cell *cell = &kernel->cell;
+    int reports = cell->state == HFI_CELL_REPORTING;
+    if (!reports && (hfi_cell_is_in_main(cell) || hfi_cell_waits_for_commit(cell))) {
         hfi_ends_fail(kernel, name, hfi_textbuf_string(text));
-    } else {
-        hfi_textbuf_append(text, "\n", 1);
-        hfi_publish_stream(kernel, HFI_STDERR, hfi_publish_last_parent(kernel),
-                           hfi_textbuf_part(text));
+        return;
     }
+    hfi_textbuf_append(text, "\n", 1);
+    hfi_publish_stream(kernel, HFI_STDERR,
+                       reports ? cell->request->message.header
+                               : hfi_publish_last_parent(kernel),
+                       hfi_textbuf_part(text));
+    (void)hfi_ends_report(kernel);
 }
 
 /* Say which state it is, and have a main worker with it. */
@@ -138,14 +142,15 @@ hfi_death_settled(hf_kernel *kernel, hfi_rollback_outcome outcome) {
     hfi_textbuf text = kernel->death->words;
     memset(&kernel->death->words, 0, sizeof text);
     go_on(kernel, outcome, &text);
-    tell_home_loss(kernel, kernel->death->name, &text);
+    tell_loss(kernel, kernel->death->name, &text);
     hfi_textbuf_fini(&text);
 }
 
 static void
 bury_home(hf_kernel *kernel, const char *name, const char *epitaph) {
     hfi_textbuf text = {0};
-    int ran = hfi_cell_is_in_main(&kernel->cell);
+    int ran =
+        hfi_cell_is_in_main(&kernel->cell) && kernel->cell.state != HFI_CELL_REPORTING;
     if (kernel->leaving) {
         hfi_crew_set_main(kernel, NULL);
         kernel->stopping = 1;
@@ -158,9 +163,7 @@ bury_home(hf_kernel *kernel, const char *name, const char *epitaph) {
     hfi_handles_lose_main(kernel);
     forget_home(kernel);
     if (ran)
-        hfi_tell(
-            kernel,
-            &(hfi_event){.kind = HFI_EVENT_CELL_DIED}); /* the next home hears of it */
+        hfi_tell(kernel, &(hfi_event){.kind = HFI_EVENT_CELL_DIED});
     hfi_rollback_outcome outcome = hfi_rollback_wake(kernel);
     if (outcome == HFI_ROLLBACK_WAITS) {
         kernel->death->words = text;
@@ -168,7 +171,7 @@ bury_home(hf_kernel *kernel, const char *name, const char *epitaph) {
         return;
     }
     go_on(kernel, outcome, &text);
-    tell_home_loss(kernel, name, &text);
+    tell_loss(kernel, name, &text);
     hfi_textbuf_fini(&text);
 }
 
