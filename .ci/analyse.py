@@ -24,7 +24,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-ROOMS = ("shm_store", "serializers", "kernel", "bindings")
+ROOMS = ("shm_store", "serializers", "monitor", "kernel", "recorder", "bindings")
 TOP = Path(__file__).resolve().parent.parent
 LIST = Path(__file__).with_name("analyse.txt")
 TIDY = Path(__file__).with_name("clang-tidy")
@@ -130,8 +130,13 @@ def run_cppcheck(files: list[str], build: Path) -> str:
     argv += [f"--include={macros}", f"-j{os.cpu_count()}", "--error-exitcode=0"]
     argv += ["--library=posix", "--library=gnu", "--library=python"]
     argv += ["--template={file}:{line}: {message} [{id}]"]
-    argv += [f"-I{path}" for path in ("shm_store", "serializers", "kernel", "bindings")]
-    argv += ["-Ishm_store/include", "-Iserializers/include", "-Ikernel/include"]
+    argv += [f"-I{path}" for path in ("shm_store", "serializers", "kernel", "bindings", ".")]
+    argv += [
+        "-Ishm_store/include",
+        "-Iserializers/include",
+        "-Ikernel/include",
+        "-Imonitor/include",
+    ]
     return output_of(argv + files, str(TOP))
 
 

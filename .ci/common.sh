@@ -81,6 +81,7 @@ missing_packages() {
     has_library msgpack || has_library msgpack-c || printf 'libmsgpack-dev '
     has_library liblz4 || printf 'liblz4-dev '
     has_library jansson || printf 'libjansson-dev '
+    has_library libcrypto || printf 'libssl-dev '
     have otf2-config || printf 'libotf2-trace-dev '
     have otf2-print || printf 'otf2-tools '
     if [ -z "${PYTHON:-}" ]; then
@@ -164,7 +165,7 @@ virtual_environment() {
 }
 
 source_sum() {
-    find shm_store serializers kernel bindings web meson.build meson.options \
+    find shm_store serializers monitor kernel recorder bindings web meson.build meson.options \
         pyproject.toml README.md -type f ! -name '*.pyc' -exec cksum {} + |
         LC_ALL=C sort | cksum
 }

@@ -11,7 +11,7 @@ Which attributes to look at, the code tells: `see` reads the targets of assignme
 `setattr` and `delattr` off a cell before it runs, also inside of functions, and what the attribute
 is then, before the notebook sets it, is remembered. To compare all attributes of all modules
 was rejected: libraries set their own all the time, and those are nobody's to carry. What is set
-without showing it, such as through `vars(module)`, stays where it was set (ARCHITECTURE.md).
+without showing it, such as through `vars(module)`, stays where it was set (docs/carried.md).
 
 An original that was replaced is pickled as a reference to it: by its name it would be what replaced
 it.

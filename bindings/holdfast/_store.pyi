@@ -2,6 +2,8 @@ import sys
 from collections.abc import Container, Iterable, Mapping
 from typing import Any, final
 
+from typing_extensions import disjoint_base
+
 __version__: str
 
 class Error(Exception):
@@ -13,7 +15,7 @@ class NoSpaceError(Error): ...
 class CorruptError(Error): ...
 class GoneError(Error): ...
 
-@final
+@disjoint_base
 class Session:
     @property
     def name(self) -> str: ...

@@ -1,24 +1,32 @@
-"""Sessions in shared memory, and the names that a process binds from them.
+"""Named Python values in shared memory.
 
-Examples
---------
-One process saves its globals, and publishes::
+A `Session` is a mapping whose content other processes see from one commit to the next::
 
-    session = Session.create(label="demo")
-    names = Names(session)
-    report = names.save(globals())
-    names.published(session.publish(report["prepared"]))
-    session.seal()
+    with Session.create(label="demo") as session:
+        session["table"] = numpy.zeros((1000, 1000))
+        session.commit()
+        print(session.name)
 
-another maps them::
+    with Session.open(name) as session:     # in another process
+        table = session["table"]            # mapped, not copied
 
-    session = Session.open(name)
-    Names(session).bind(globals())
+Arrays are mapped copy-on-write: reading them costs nothing, and writing to one touches private pages
+that no other process sees before the next commit. Names that share objects or memory still share them in
+the process that opens the session.
 
-Arrays are mapped, not copied: reading them costs nothing, and writing to one touches
-private pages that nobody else sees, until this process saves in turn.
+A session lives until `destroy`, or until nothing uses it and `holdfast gc` removes it; `close` detaches this
+process only. Arrays of a closed session stay valid.
+
+`Names` is the layer below: it commits and binds a namespace that the caller keeps, as the kernel does with the
+globals of a notebook.
 """
 
+from __future__ import annotations
+
+import collections.abc
+import typing as t
+
+from . import _store
 from ._store import (
     ConflictError,
     CorruptError,
@@ -28,7 +36,6 @@ from ._store import (
     NoSpaceError,
     NotFoundError,
     Region,
-    Session,
     collect,
     disable_numpy_allocator,
     enable_arrow_pool,
@@ -48,6 +55,7 @@ __all__ = [
     "NotFoundError",
     "Region",
     "Session",
+    "UnserializableError",
     "collect",
     "disable_numpy_allocator",
     "enable_arrow_pool",
@@ -56,3 +64,107 @@ __all__ = [
     "groups",
     "sessions",
 ]
+
+
+class UnserializableError(Error):
+    """No codec encodes some of the values to be committed. Nothing was committed.
+
+    Attributes
+    ----------
+    reasons : dict of str to str
+        Why, by name.
+    """
+
+    def __init__(self, reasons: dict[str, str]):
+        named = "; ".join(f"{name}: {why}" for name, why in sorted(reasons.items()))
+        super().__init__(f"these values can't be stored: {named}")
+        self.reasons = reasons
+
+
+class Session(_store.Session, collections.abc.MutableMapping):  # type: ignore[misc]
+    """An attachment of this process to a session in shared memory, and a mapping of its values.
+
+    Made by `create`, `open` or `from_fd`; as a context manager it is closed at the end of the block.
+    Values are loaded when the mapping is first used. What is set, deleted or changed in place is seen by other
+    processes after `commit`. A session object belongs to one thread at a time.
+    """
+
+    _names: Names  # once the values are loaded
+    _values: dict[str, t.Any] | None = None
+
+    def _loaded(self) -> dict[str, t.Any]:
+        if self._values is None:
+            names = Names(self)
+            values: dict[str, t.Any] = {}
+            absent = names.bind(values)["absent"]
+            if absent:
+                raise UnserializableError(absent)
+            self._names, self._values = names, values
+        return self._values
+
+    def __getitem__(self, name: str) -> t.Any:
+        return self._loaded()[name]
+
+    def __setitem__(self, name: str, value: t.Any) -> None:
+        if not isinstance(name, str):
+            raise TypeError(f"a name is a str, not {type(name).__name__}")
+        self._loaded()[name] = value
+
+    def __delitem__(self, name: str) -> None:
+        del self._loaded()[name]
+
+    def __iter__(self) -> t.Iterator[str]:
+        return iter(self._loaded())
+
+    def __len__(self) -> int:
+        return len(self._loaded())
+
+    __hash__ = object.__hash__
+    __eq__ = object.__eq__
+
+    def __repr__(self) -> str:
+        return f"<holdfast.store.Session {self.name or 'without a name'}>"
+
+    def commit(self) -> int:
+        """Publish what changed since the last commit.
+
+        Returns
+        -------
+        int
+            The current generation. It is the same as before if nothing changed.
+
+        Raises
+        ------
+        UnserializableError
+            No codec encodes a value. Nothing is published.
+        ConflictError
+            Another process committed since this one loaded the values. `refresh` takes over its commit.
+        NoSpaceError
+            The session can't grow. Nothing is published.
+        """
+        before = self.generation  # a closed session says so
+        values = self._loaded()
+        names = self._names
+        saved = names.save(values)
+        if saved["declined"]:
+            raise UnserializableError(dict(saved["declined"]))
+        if saved["prepared"] is None:
+            return before
+        generation = self.publish(saved["prepared"])
+        names.published(generation)
+        self.seal()
+        return generation
+
+    def refresh(self) -> list[str]:
+        """Take over what other processes have committed since.
+
+        A name that they changed or deleted replaces what this process made of it and didn't commit.
+
+        Returns
+        -------
+        list of str
+            The names that changed or are gone.
+        """
+        values = self._loaded()
+        adopted = self._names.adopt(values)
+        return sorted({*adopted["changed"], *adopted["removed"]})

@@ -9,7 +9,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
-#include "recorder.h"
+#include "recorder/recorder.h"
 
 /* Open the recording, with a location for this thread; events stay off. Answers HF_BUSY
  * when one is open. Failures: those of hf_recorder_create. */

@@ -1,7 +1,7 @@
-/* python_hooks.h - between the recording (python_events.c) and the interpreter's hooks.
+/* python_hooks.h - what the interpreter's hooks share: threads, code objects, returns.
  *
- * A hook is one way of learning of calls and returns; a recording uses one of them. All
- * functions need the interpreter's lock.
+ * A hook is one way of learning of calls and returns; a recording uses one of them.
+ * python_events.c installs it. All functions need the interpreter's lock.
  */
 #ifndef HOLDFAST_RECORDER_PYTHON_HOOKS_H
 #define HOLDFAST_RECORDER_PYTHON_HOOKS_H
@@ -9,7 +9,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
-#include "recorder.h"
+#include "recorder/recorder.h"
 #include "region_names.h"
 
 #if PY_VERSION_HEX >= 0x030C0000
@@ -69,6 +69,15 @@ extern _Thread_local hfi_thread hfi_here HFI_FAST_TLS;
  * none.
  */
 void hfi_thread_refresh(hfi_owner entering, PyCodeObject *code);
+
+/* For what the program itself records: without the functions that have returned while
+ * events were off. NULL if no recording is open, or without memory. */
+hfi_location *hfi_thread_own_location(void);
+
+/* The recording, which no thread finds any more; NULL if there was none. */
+hf_recorder *hfi_events_detach(void);
+/* In a forked child, whose parent's threads may have held them. */
+void hfi_events_renew_locks(void);
 
 static inline hfi_location *
 hfi_thread_location(hfi_owner entering, PyCodeObject *code) {

@@ -12,7 +12,6 @@
  * Rejected: a Python subclass of Thread (programs have their own); scanning for new
  * threads (misses short ones).
  */
-#include "python_events.h"
 #include "python_hooks.h"
 
 #include <string.h>
@@ -44,7 +43,7 @@ static PyMethodDef run_definition = {"thread_run",
 /* In the place of _thread.start_*: replace the function by one that joins first. */
 static PyObject *
 thread_start(PyObject *original, PyObject *arguments, PyObject *keywords) {
-    if (!hfi_events_are_enabled() || PyTuple_GET_SIZE(arguments) == 0 ||
+    if (!hfi_events.enabled || PyTuple_GET_SIZE(arguments) == 0 ||
         !PyCallable_Check(PyTuple_GET_ITEM(arguments, 0)))
         return PyObject_Call(original, arguments, keywords);
     PyObject *run =

@@ -29,7 +29,7 @@
  * of the object, not the one that defines the method).
  */
 #include "region_names.h"
-#include "filter.h"
+#include "recorder/filter.h"
 
 #include <stdbool.h>
 #include <stdio.h>

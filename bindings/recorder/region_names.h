@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-#include "definitions.h"
+#include "recorder/definitions.h"
 
 /* Likewise, with all that it calls. */
 #define HFI_REGION_HIDDEN (UINT32_MAX - 1)

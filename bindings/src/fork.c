@@ -384,8 +384,8 @@ hfi_fork(PyObject *module, PyObject *args) {
     PyObject *object, *moves, *kept = NULL;
     fork_plan plan = {0};
     int reaper;
-    if (!PyArg_ParseTuple(args, "OO!i|O!:_fork", &object, &PyTuple_Type, &moves, &reaper,
-                          &PyTuple_Type, &kept) ||
+    if (!PyArg_ParseTuple(args, "OO!i|O!:_fork", &object, &PyTuple_Type, &moves,
+                          &reaper, &PyTuple_Type, &kept) ||
         read_plan(moves, kept, &plan) < 0)
         return NULL;
     plan.sleeps = kept != NULL;

@@ -342,7 +342,7 @@ static PyType_Slot session_slots[] = {
 
 PyType_Spec hfi_session_spec = {.name = "holdfast._store.Session",
                                 .basicsize = sizeof(hfi_session_object),
-                                .flags = Py_TPFLAGS_DEFAULT |
+                                .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE |
                                          Py_TPFLAGS_DISALLOW_INSTANTIATION |
                                          Py_TPFLAGS_IMMUTABLETYPE,
                                 .slots = session_slots};

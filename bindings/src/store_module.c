@@ -23,7 +23,8 @@ static struct PyModuleDef store_definition;
 
 hfi_state *
 hfi_state_of(PyTypeObject *type) {
-    return PyType_GetModuleState(type);
+    PyObject *module = PyType_GetModuleByDef(type, &store_definition);
+    return module ? PyModule_GetState(module) : NULL;
 }
 
 static PyObject *

@@ -1,7 +1,7 @@
 /* observe.c - the frontend's part in the monitor: whose use is counted, and which cells
  * ran when.
  *
- * The monitor (kernel/monitor/) reads processes from outside; only the frontend knows
+ * The monitor (monitor/) reads processes from outside; only the frontend knows
  * which they are. The home counts from its fork to its end, a cell's worker from the
  * moment in which it begins the cell until it is released. Standbys, template and
  * assistant never count: what they do isn't the notebook's.

@@ -29,7 +29,7 @@
 
 #include "session/commits.h"
 #include "session/publish.h"
-#include "wire/sha256.h"
+#include "wire/signature.h"
 
 #define KEEP_SECONDS 600
 #define MOST_SECONDS (30L * 24 * 3600)
@@ -65,17 +65,22 @@ may_take_up(void) {
     return text == NULL || strcmp(text, "0") != 0;
 }
 
-static void
+/* The digest of the connection file's path and key; 0 without memory. */
+static int
 make_claim(const hf_kernel *kernel, hf_claim *ret_claim) {
-    hfi_sha256 hash;
     const char *path = kernel->connection.path, *key = kernel->connection.key;
-    char *whole = realpath(path, NULL);
+    char *whole = realpath(path, NULL), *text = NULL;
     const char *name = whole != NULL ? whole : path;
-    hfi_sha256_init(&hash);
-    hfi_sha256_update(&hash, name, strlen(name) + 1);
-    hfi_sha256_update(&hash, key, strlen(key));
-    hfi_sha256_final(&hash, ret_claim->bytes);
+    size_t head = strlen(name) + 1, size = head + strlen(key);
+    int good = (text = malloc(size + 1)) != NULL;
+    if (good) {
+        memcpy(text, name, head);
+        memcpy(text + head, key, size - head + 1);
+        good = hfi_digest(text, size, ret_claim->bytes, NULL) == HF_OK;
+    }
+    free(text);
     free(whole);
+    return good;
 }
 
 void
@@ -148,8 +153,7 @@ hfi_takeup_open(hf_kernel *kernel, const hf_session_options *options,
     hf_status status = HF_OK;
     int can = kernel->takeup->reaper.pid != 0 && kernel->connection.path != NULL;
     uint32_t collected = 0;
-    if (can)
-        make_claim(kernel, &claim);
+    can = can && make_claim(kernel, &claim);
     int taken = can && take_up(kernel, &claim);
     if (hf_session_collect(NULL, NULL, &collected, NULL) == HF_OK && collected > 0)
         hfi_log("removed %u session%s that dead kernels left", collected,

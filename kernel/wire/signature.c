@@ -15,20 +15,21 @@
  * forget what was accepted. What outlives both, or came from a kernel before this one
  * with the same key, is known by the mark in its header (dispatch.c).
  *
- * One thread, the frontend's. The key's bytes live in the hashed pads only.
+ * libcrypto makes the digests; each signer has one context, which keeps the key hashed
+ * and is begun anew for each message. One thread, the frontend's.
  */
 #include "wire/signature.h"
 
+#include <openssl/core_names.h>
+#include <openssl/evp.h>
 #include <stdint.h>
 #include <stdlib.h>
-
-#include "wire/sha256.h"
 
 #define BUCKETS 4096u
 #define WAYS    8u
 
 typedef struct bucket {
-    uint8_t digest[WAYS][HFI_SHA256_SIZE];
+    uint8_t digest[WAYS][HFI_DIGEST_SIZE];
 } bucket;
 
 typedef struct memory {
@@ -38,22 +39,34 @@ typedef struct memory {
 } memory;
 
 struct hfi_signer {
-    int keyed;
-    hfi_hmac hmac;           /* keyed, copied for each message */
-    memory *accepted, *sent; /* NULL without a key */
+    EVP_MAC_CTX *hmac; /* keyed; NULL without a key, as are the others */
+    memory *accepted, *sent;
 };
+
+static EVP_MAC_CTX *
+make_hmac(hfi_part key) {
+    OSSL_PARAM parameters[] = {
+        OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, "SHA256", 0),
+        OSSL_PARAM_construct_end()};
+    EVP_MAC *algorithm = EVP_MAC_fetch(NULL, "HMAC", NULL);
+    EVP_MAC_CTX *hmac = algorithm != NULL ? EVP_MAC_CTX_new(algorithm) : NULL;
+    EVP_MAC_free(algorithm); /* the context holds it */
+    if (hmac == NULL || EVP_MAC_init(hmac, key.data, key.size, parameters) == 1)
+        return hmac;
+    EVP_MAC_CTX_free(hmac);
+    return NULL;
+}
 
 hf_status
 hfi_signer_create(hfi_part key, hfi_signer **ret_signer, hf_error *reterr) {
     hfi_signer *signer = calloc(1, sizeof *signer);
     if (signer == NULL)
         return hf_error_set(reterr, HF_E_NOMEM, "no memory for the signer");
-    signer->keyed = key.size > 0;
-    if (signer->keyed) {
-        hfi_hmac_init(&signer->hmac, key.data, key.size);
+    if (key.size > 0) {
+        signer->hmac = make_hmac(key);
         signer->accepted = calloc(1, sizeof *signer->accepted);
         signer->sent = calloc(1, sizeof *signer->sent);
-        if (signer->accepted == NULL || signer->sent == NULL) {
+        if (!signer->hmac || !signer->accepted || !signer->sent) {
             hfi_signer_close(signer);
             return hf_error_set(reterr, HF_E_NOMEM, "no memory for the signer");
         }
@@ -66,38 +79,41 @@ void
 hfi_signer_close(hfi_signer *signer) {
     if (signer == NULL)
         return;
+    EVP_MAC_CTX_free(signer->hmac);
     free(signer->accepted);
     free(signer->sent);
     free(signer);
 }
 
-static void
-digest_parts(const hfi_signer *signer, const hfi_part parts[4],
-             uint8_t ret_digest[HFI_SHA256_SIZE]) {
-    hfi_hmac hmac = signer->hmac;
-    for (size_t i = 0; i < 4; i++)
-        hfi_hmac_update(&hmac, parts[i].data, parts[i].size);
-    hfi_hmac_final(&hmac, ret_digest);
+/* Whether it could be made: libcrypto may be out of memory. */
+static int
+digest_parts(const hfi_signer *signer, const hfi_part *parts, size_t count,
+             uint8_t ret_digest[HFI_DIGEST_SIZE]) {
+    int good = EVP_MAC_init(signer->hmac, NULL, 0, NULL) == 1; /* with the same key */
+    for (size_t i = 0; good && i < count; i++)
+        good = EVP_MAC_update(signer->hmac, parts[i].data, parts[i].size) == 1;
+    size_t size = 0;
+    return good && EVP_MAC_final(signer->hmac, ret_digest, &size, HFI_DIGEST_SIZE) == 1;
 }
 
 static size_t
-bucket_of(const uint8_t digest[HFI_SHA256_SIZE]) {
+bucket_of(const uint8_t digest[HFI_DIGEST_SIZE]) {
     return ((size_t)digest[0] << 8 | digest[1]) % BUCKETS;
 }
 
 static int
-knows(const memory *memory, const uint8_t digest[HFI_SHA256_SIZE]) {
+knows(const memory *memory, const uint8_t digest[HFI_DIGEST_SIZE]) {
     size_t index = bucket_of(digest);
     for (size_t i = 0; i < memory->count[index]; i++)
-        if (memcmp(memory->digests[index].digest[i], digest, HFI_SHA256_SIZE) == 0)
+        if (memcmp(memory->digests[index].digest[i], digest, HFI_DIGEST_SIZE) == 0)
             return 1;
     return 0;
 }
 
 static void
-remember(memory *memory, const uint8_t digest[HFI_SHA256_SIZE]) {
+remember(memory *memory, const uint8_t digest[HFI_DIGEST_SIZE]) {
     size_t index = bucket_of(digest);
-    memcpy(memory->digests[index].digest[memory->next[index]], digest, HFI_SHA256_SIZE);
+    memcpy(memory->digests[index].digest[memory->next[index]], digest, HFI_DIGEST_SIZE);
     memory->next[index] = (uint8_t)((memory->next[index] + 1u) % WAYS);
     if (memory->count[index] < WAYS)
         memory->count[index]++;
@@ -115,25 +131,22 @@ write_digits(const uint8_t *bytes, size_t count, char *ret_text) {
 void
 hfi_signer_sign(hfi_signer *signer, const hfi_part parts[4],
                 char ret_text[HFI_SIGNATURE_TEXT + 1]) {
-    uint8_t digest[HFI_SHA256_SIZE];
+    uint8_t digest[HFI_DIGEST_SIZE];
     ret_text[0] = '\0';
-    if (!signer->keyed)
+    if (signer->hmac == NULL || !digest_parts(signer, parts, 4, digest))
         return;
-    digest_parts(signer, parts, digest);
     remember(signer->sent, digest);
-    write_digits(digest, HFI_SHA256_SIZE, ret_text);
+    write_digits(digest, HFI_DIGEST_SIZE, ret_text);
     ret_text[HFI_SIGNATURE_TEXT] = '\0';
 }
 
 /* No message's signature: none has these bytes for its parts. */
 void
 hfi_signer_mark(const hfi_signer *signer, char ret_text[HFI_MARK_TEXT]) {
-    const hfi_part words[4] = {hfi_part_text("holdfast"), hfi_part_text(" sent it")};
-    uint8_t digest[HFI_SHA256_SIZE];
-    if (!signer->keyed)
-        return;
-    digest_parts(signer, words, digest);
-    write_digits(digest, HFI_MARK_TEXT / 2, ret_text);
+    const hfi_part word = hfi_part_text("holdfast sent it");
+    uint8_t digest[HFI_DIGEST_SIZE];
+    if (signer->hmac != NULL && digest_parts(signer, &word, 1, digest))
+        write_digits(digest, HFI_MARK_TEXT / 2, ret_text);
 }
 
 static int
@@ -149,12 +162,12 @@ digit_value(unsigned char digit) {
 
 /* Nonzero where the text spells the digest. Every byte is looked at. */
 static int
-spells_digest(hfi_part text, const uint8_t digest[HFI_SHA256_SIZE]) {
+spells_digest(hfi_part text, const uint8_t digest[HFI_DIGEST_SIZE]) {
     const unsigned char *p = text.data;
     unsigned difference = 0;
     if (text.size != HFI_SIGNATURE_TEXT)
         return 0;
-    for (size_t i = 0; i < HFI_SHA256_SIZE; i++) {
+    for (size_t i = 0; i < HFI_DIGEST_SIZE; i++) {
         int high = digit_value(p[2 * i]), low = digit_value(p[2 * i + 1]);
         difference |= (unsigned)(high < 0) | (unsigned)(low < 0);
         difference |= (((unsigned)high << 4 | (unsigned)low) & 0xff) ^ digest[i];
@@ -165,14 +178,23 @@ spells_digest(hfi_part text, const uint8_t digest[HFI_SHA256_SIZE]) {
 hf_status
 hfi_signer_verify(hfi_signer *signer, const hfi_part parts[4], hfi_part signature,
                   hf_error *reterr) {
-    uint8_t digest[HFI_SHA256_SIZE];
-    if (!signer->keyed)
+    uint8_t digest[HFI_DIGEST_SIZE];
+    if (signer->hmac == NULL)
         return HF_OK;
-    digest_parts(signer, parts, digest);
+    if (!digest_parts(signer, parts, 4, digest))
+        return hf_error_set(reterr, HF_E_NOMEM, "no memory to check a signature");
     if (!spells_digest(signature, digest))
         return hf_error_set(reterr, HF_E_ACCESS, "the signature is wrong");
     if (knows(signer->accepted, digest) || knows(signer->sent, digest))
         return hf_error_set(reterr, HF_E_ACCESS, "the message was seen before");
     remember(signer->accepted, digest);
+    return HF_OK;
+}
+
+hf_status
+hfi_digest(const void *data, size_t size, uint8_t ret_digest[HFI_DIGEST_SIZE],
+           hf_error *reterr) {
+    if (EVP_Digest(data, size, ret_digest, NULL, EVP_sha256(), NULL) != 1)
+        return hf_error_set(reterr, HF_E_NOMEM, "no memory for a digest");
     return HF_OK;
 }

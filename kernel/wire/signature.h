@@ -2,9 +2,12 @@
 #ifndef HFI_SIGNATURE_H
 #define HFI_SIGNATURE_H
 
+#include <stdint.h>
+
 #include "holdfast/error.h"
 #include "wire/part.h"
 
+#define HFI_DIGEST_SIZE    32
 #define HFI_SIGNATURE_TEXT 64 /* hexadecimal digits */
 #define HFI_MARK_TEXT      16
 
@@ -16,8 +19,8 @@ HF_CHECK hf_status hfi_signer_create(hfi_part key, hfi_signer **ret_signer,
                                      hf_error *reterr);
 void hfi_signer_close(hfi_signer *signer);
 
-/* The signature of the four JSON parts, NUL-terminated; "" where the key is empty. It
- * is remembered: what was sent isn't accepted. */
+/* The signature of the four JSON parts, NUL-terminated; "" if the key is empty, or
+ * without memory. It is remembered: what was sent isn't accepted. */
 void hfi_signer_sign(hfi_signer *signer, const hfi_part parts[4],
                      char ret_text[HFI_SIGNATURE_TEXT + 1]);
 
@@ -26,8 +29,12 @@ void hfi_signer_sign(hfi_signer *signer, const hfi_part parts[4],
  * is empty. */
 void hfi_signer_mark(const hfi_signer *signer, char ret_text[HFI_MARK_TEXT]);
 
-/* HF_OK, or HF_E_ACCESS with words: wrong, or seen or sent before. */
+/* HF_OK; HF_E_ACCESS if it is wrong, or was seen or sent before; HF_E_NOMEM. */
 HF_CHECK hf_status hfi_signer_verify(hfi_signer *signer, const hfi_part parts[4],
                                      hfi_part signature, hf_error *reterr);
+
+/* SHA-256. HF_E_NOMEM. */
+HF_CHECK hf_status hfi_digest(const void *data, size_t size,
+                              uint8_t ret_digest[HFI_DIGEST_SIZE], hf_error *reterr);
 
 #endif

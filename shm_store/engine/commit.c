@@ -1,23 +1,32 @@
-/* commit.c - what a commit takes in: keys, their bytes and their buffers.
+/* commit.c - a commit from its beginning to its end: what it takes in, prepared or dropped.
  *
  * Bytes go where they will stay, once: a payload of up to 64 KiB into its entry; a
- * larger one, or a buffer from 256 KiB, into an extent of its own, by pwrite (no page
- * faults here); small buffers page by page into packs that share an extent. An own
- * region is published by reference, a committed one as far as it wasn't written
- * (commit_region.c).
+ * larger one, or a buffer from 256 KiB, into an extent of its own; small buffers page
+ * by page into packs that share an extent (draft.c). An own region is published by
+ * reference, a committed one as far as it wasn't written (commit_region.c).
  *
- * Nothing of this is visible, or survives this process, before it is published.
+ * Nothing of this is visible, or survives this process, before it is published. A
+ * commit ends by being prepared (writer.c), after which it belongs to the session and
+ * any process may publish it (prepared.c), or by being aborted.
  */
 #include "engine/commit.h"
 
-#define PACK_SIZE  (4u << 20)   /* a pack is written when it is full */
-#define PACK_LIMIT (256u << 10) /* larger buffers get their own extent */
-#define META_MAX   (64u << 10)
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/prepared.h"
+#include "engine/region.h"
+#include "engine/slot.h"
+#include "engine/tree.h"
+
+#define PACK_LIMIT  (256u << 10) /* larger buffers get their own extent */
+#define META_MAX    (64u << 10)
+#define DRAFTS_KEPT (1u << 20) /* bytes of each kind, for the next commit */
 
 hf_status
 hf_commit_begin(hf_session *session, hf_commit **ret_commit, hf_error *reterr) {
     static _Atomic uint64_t numbers = 1;
-    if (session->committing)
+    if (session->prepared->committing)
         return hf_error_set(reterr, HF_BUSY, "this process is committing already");
     hfi_prepared_settle(session, 1);
     hf_commit *commit = calloc(1, sizeof *commit);
@@ -37,90 +46,12 @@ hf_commit_begin(hf_session *session, hf_commit **ret_commit, hf_error *reterr) {
     commit->entry_count = root->entry_count;
     commit->next_sequence = root->next_sequence;
     commit->piece_total = (int64_t)root->piece_total;
-    session->committing = 1;
+    session->prepared->committing = 1;
     *ret_commit = commit;
     return HF_OK;
 }
 
 /* ---- bytes ---- */
-
-static hf_status
-write_parts(hf_commit *commit, const struct iovec *parts, size_t count, size_t size,
-            uint32_t *ret_extent, hf_digest *ret_digest, hf_error *reterr) {
-    uint32_t extent;
-    hf_status status = hfi_extent_store(commit->session, 0, parts, count, size, &extent,
-                                        ret_digest, reterr);
-    if (status)
-        return status;
-    if ((status = hfi_list32_add(&commit->written, extent, reterr))) {
-        hfi_extent_give_back(commit->session, extent);
-        return status;
-    }
-    *ret_extent = extent;
-    return HF_OK;
-}
-
-hf_status
-hfi_commit_write_parts(hf_commit *commit, const struct iovec *parts, size_t count,
-                       size_t size, uint32_t *ret_extent, hf_error *reterr) {
-    return write_parts(commit, parts, count, size, ret_extent, NULL, reterr);
-}
-
-hf_status
-hfi_commit_write_extent(hf_commit *commit, const void *data, size_t size,
-                        uint32_t *ret_extent, hf_digest *ret_digest, hf_error *reterr) {
-    const struct iovec part = {(void *)(uintptr_t)data, size};
-    return write_parts(commit, &part, 1, size, ret_extent, ret_digest, reterr);
-}
-
-hf_status
-hfi_pack_flush(hf_commit *commit, hf_error *reterr) {
-    if (commit->pack_used == 0)
-        return HF_OK;
-    hfi_piece *packs =
-        realloc(commit->packs, (commit->pack_count + 1) * sizeof *commit->packs);
-    if (!packs)
-        return hfi_no_memory(reterr);
-    commit->packs = packs;
-    uint32_t extent;
-    hf_status status = hfi_commit_write_extent(commit, commit->pack, commit->pack_used,
-                                               &extent, NULL, reterr);
-    if (status)
-        return status;
-    hfi_extent *record = &commit->session->extents[extent];
-    record->flags |= HFI_EXTENT_LOG;
-    packs[commit->pack_count++] =
-        (hfi_piece){record->offset, commit->pack_used, extent, 0};
-    commit->pack_used = 0;
-    return HF_OK;
-}
-
-hf_status
-hfi_pack_add(hf_commit *commit, const void *data, size_t size, hfi_piece *ret_piece,
-             hf_error *reterr) {
-    size_t whole = hfi_round_up(size, commit->session->page);
-    hf_status status;
-    if (commit->pack_used + whole > PACK_SIZE &&
-        (status = hfi_pack_flush(commit, reterr)))
-        return status;
-    if (commit->pack_used + whole > commit->pack_capacity) {
-        size_t capacity = commit->pack_capacity ? commit->pack_capacity * 2 : 64u << 10;
-        while (capacity < commit->pack_used + whole)
-            capacity *= 2;
-        char *pack = realloc(commit->pack, capacity);
-        if (!pack)
-            return hfi_no_memory(reterr);
-        commit->pack = pack;
-        commit->pack_capacity = capacity;
-    }
-    char *at = commit->pack + commit->pack_used;
-    memcpy(at, data, size);
-    memset(at + size, 0, whole - size);
-    *ret_piece = (hfi_piece){commit->pack_used, whole,
-                             HFI_PACK_MARK | (uint32_t)commit->pack_count, 0};
-    commit->pack_used += whole;
-    return HF_OK;
-}
 
 /* `size` bytes as one piece. The last page's tail is what the arena held: never shown.
  */
@@ -235,7 +166,7 @@ make_entry(hf_commit *commit, const hf_value *value, const hfi_buffer_head *head
                        .payload_size = value->payload_size};
     uint64_t length = hfi_record_length(&head);
     hfi_record *record =
-        hfi_spool_take(&commit->session->entries, length,
+        hfi_spool_take(&commit->session->committer->entries, length,
                        hfi_record_alignment(value->payload_size), ret_chunk);
     if (!record)
         return NULL;
@@ -254,7 +185,7 @@ put(hf_commit *commit, const hf_value *value, hf_error *reterr) {
     uint32_t piece_count = 0, chunk;
     hf_status status = HF_OK;
     if (value->buffer_count) {
-        heads = hfi_pool_take(&commit->session->drafts,
+        heads = hfi_pool_take(&commit->session->committer->drafts,
                               value->buffer_count * sizeof *heads);
         if (!heads)
             return hfi_no_memory(reterr);
@@ -314,4 +245,105 @@ hf_commit_remove(hf_commit *commit, const char *key, size_t key_size,
 void
 hf_commit_get_stats(const hf_commit *commit, hf_commit_stats *ret_stats) {
     *ret_stats = commit->stats;
+}
+
+/* ---- its ends ---- */
+
+static void
+commit_free(hf_commit *commit) {
+    hfi_pool_clear(&commit->session->committer->drafts, DRAFTS_KEPT);
+    hfi_spool_clear(&commit->session->committer->entries, DRAFTS_KEPT);
+    free(commit->deltas.items);
+    free(commit->written.items);
+    free(commit->shared.items);
+    free(commit->pack);
+    free(commit->packs);
+    hf_snapshot_release(commit->base);
+    commit->session->prepared->committing = 0;
+    free(commit);
+}
+
+void
+hf_commit_abort(hf_commit *commit) {
+    if (!commit)
+        return;
+    hf_session *session = commit->session;
+    hf_error ignored;
+    pthread_mutex_lock(&session->mutex);
+    for (size_t i = 0; i < commit->region_count; i++)
+        if (commit->regions[i]->next_commit == commit->number)
+            hfi_region_drop_next(commit->regions[i]);
+    if (!hfi_lock(session, &ignored)) {
+        for (size_t i = 0; i < commit->written.count; i++)
+            hfi_prepared_drop_extent(session, commit->written.items[i]);
+        for (size_t i = 0; i < commit->shared.count; i++)
+            hfi_prepared_drop_extent(session, commit->shared.items[i]);
+        hfi_unlock(session);
+    }
+    pthread_mutex_unlock(&session->mutex);
+    hfi_regions_release(commit->regions, commit->region_count);
+    commit_free(commit);
+}
+
+/* Prepare; what was written and held belongs to the session then, the rest of the
+ * commit is still to be freed. */
+static hf_status
+prepare(hf_commit *commit, hf_prepared *ret_prepared, hf_error *reterr) {
+    hf_session *session = commit->session;
+    hfi_prepared_state *p = session->prepared;
+    if (commit->failed)
+        return hf_error_set(reterr, HF_E_INVALID, "this commit has failed: abort it");
+    commit->failed = 1; /* a second try would count twice */
+    hf_status status = hfi_compact(commit, reterr);
+    if (!status) {
+        size_t most =
+            commit->written.count + commit->shared.count + commit->pack_count + 8;
+        p->extents = malloc(most * sizeof *p->extents);
+        if (!p->extents)
+            status = hfi_no_memory(reterr);
+    }
+    hf_prepared token;
+    if (!status)
+        status = hfi_writer_run(commit, &token, reterr);
+    if (status) {
+        free(p->extents);
+        p->extents = NULL;
+        return status;
+    }
+    for (size_t i = 0; i < commit->written.count; i++)
+        p->extents[p->extent_count++] = commit->written.items[i];
+    for (size_t i = 0; i < commit->shared.count; i++)
+        p->extents[p->extent_count++] = commit->shared.items[i];
+    p->regions = commit->regions;
+    p->region_count = commit->region_count;
+    commit->regions = NULL;
+    commit->region_count = commit->written.count = commit->shared.count = 0;
+    *ret_prepared = token;
+    return HF_OK;
+}
+
+hf_status
+hf_commit_prepare_consume(hf_commit *commit, hf_prepared *ret_prepared,
+                          hf_error *reterr) {
+    hf_status status = prepare(commit, ret_prepared, reterr);
+    if (!status)
+        commit_free(commit);
+    return status;
+}
+
+hf_status
+hf_commit_publish_consume(hf_commit *commit, uint64_t *ret_generation,
+                          hf_error *reterr) {
+    hf_session *session = commit->session;
+    hf_prepared prepared;
+    hf_status status = prepare(commit, &prepared, reterr);
+    if (status)
+        return status;
+    hf_snapshot_release(commit->base); /* so that what it replaces can be freed now */
+    commit->base = NULL;
+    status = hf_session_publish(session, &prepared, ret_generation, reterr);
+    hfi_prepared_settle(session, status != HF_OK);
+    if (!status)
+        commit_free(commit);
+    return status;
 }

@@ -1,9 +1,34 @@
-/* commit.h - a commit in the making, shared by commit.c, commit_region.c, overlay.c,
- * writer.c, compact.c and prepared.c. */
+/* commit.h - a commit in the making, from its first key to the prepared bytes.
+ *
+ * Shared by its stages, lowest first: draft.c (what was written, what will change),
+ * overlay.c (the tree), compact.c and restore.c (whole subtrees), commit_region.c (regions
+ * as buffers), writer.c (the bytes), commit.c (the public functions).
+ *
+ * One thread makes a commit; nothing of it is shared, so no lock guards it. A function
+ * that moves extents takes the writer lock itself, and session->mutex before it.
+ *
+ * Statuses, where nothing else is said: HF_E_NOMEM, HF_E_NOSPACE, HF_E_LIMIT and
+ * HF_E_SYSTEM from writing, HF_E_CORRUPT from reading the base. After a failure the
+ * commit can only be aborted.
+ *
+ * Invariant: the base's lease keeps everything that the draft refers to; every extent that
+ * the commit reserved is in `written`. */
 #ifndef HFI_COMMIT_H
 #define HFI_COMMIT_H
 
-#include "engine/internal.h"
+#include <sys/uio.h>
+
+#include "base/pool.h"
+#include "base/spool.h"
+#include "engine/snapshot.h"
+
+/* What a process keeps from one commit to the next. */
+typedef struct hfi_committer {
+    hfi_pool drafts;   /* a commit's nodes and their children */
+    hfi_spool entries; /* its records */
+    char *scratch;     /* where its nodes are put together (writer.c) */
+    size_t scratch_size;
+} hfi_committer;
 
 /* A piece of a pack that has no place in the arena yet: extent is this | its number. */
 #define HFI_PACK_MARK 0xf0000000u
@@ -18,10 +43,11 @@ typedef struct hfi_child {
     union {
         const hfi_ref *ref; /* in a node that the base's lease keeps */
         hfi_draft_node *node;
-        hfi_record *record; /* an entry as it will be written: in session->entries */
+        hfi_record
+            *record; /* an entry as it will be written: in the committer's entries */
     } as;
     enum hfi_child_kind kind;
-    uint32_t chunk; /* of an entry: that of session->entries */
+    uint32_t chunk; /* of an entry: that of the committer's entries */
 } hfi_child;
 
 struct hfi_draft_node {
@@ -69,25 +95,20 @@ struct hf_commit {
     hf_commit_stats stats;
 };
 
+void hfi_committer_fini(hfi_committer *committer);
+
+/* ---- what was written, and what will change (draft.c) ---- */
+
+/* Set and return HF_E_NOMEM. */
 hf_status hfi_no_memory(hf_error *reterr);
 hf_status hfi_list32_add(hfi_list32 *list, uint32_t value, hf_error *reterr) HF_CHECK;
+/* By how much publishing changes the extent's living objects, and their bytes. */
 hf_status hfi_delta_add(hf_commit *commit, uint32_t extent, int32_t live, int64_t bytes,
                         hf_error *reterr) HF_CHECK;
 /* Count everything that a record refers to (payload, pieces), sign 1 or -1. */
 hf_status hfi_record_count(hf_commit *commit, const hfi_record *record, int sign,
                            hf_error *reterr) HF_CHECK;
-
-/* Put an entry, which lies in that chunk of session->entries; or remove a key. */
-hf_status hfi_overlay_put(hf_commit *commit, hfi_record *record, uint32_t chunk,
-                          hf_error *reterr) HF_CHECK;
-hf_status hfi_overlay_remove(hf_commit *commit, const char *key, size_t key_size,
-                             hf_error *reterr) HF_CHECK;
-/* Make a committed child ready to be changed; its old place is counted out. */
-hf_status hfi_overlay_open(hf_commit *commit, hfi_child *child, uint32_t shift,
-                           hf_error *reterr) HF_CHECK;
-
-/* An extent with `size` bytes of `data`, noted in `written`. `ret_digest` may be NULL.
- */
+/* An extent with `size` bytes of `data`, noted in `written`. `ret_digest` may be NULL. */
 hf_status hfi_commit_write_extent(hf_commit *commit, const void *data, size_t size,
                                   uint32_t *ret_extent, hf_digest *ret_digest,
                                   hf_error *reterr) HF_CHECK;
@@ -95,15 +116,34 @@ hf_status hfi_commit_write_extent(hf_commit *commit, const void *data, size_t si
 hf_status hfi_commit_write_parts(hf_commit *commit, const struct iovec *parts,
                                  size_t count, size_t size, uint32_t *ret_extent,
                                  hf_error *reterr) HF_CHECK;
-/* Append what the region is as a buffer, by reference where it can be. */
-hf_status hfi_commit_put_region(hf_commit *commit, hf_region *region,
-                                hfi_piece_list *list, hf_error *reterr) HF_CHECK;
+/* Copy a small buffer into the open pack. The piece's extent is HFI_PACK_MARK | the
+ * pack's number until writer.c gives it its place. */
 hf_status hfi_pack_add(hf_commit *commit, const void *data, size_t size,
                        hfi_piece *ret_piece, hf_error *reterr) HF_CHECK;
+/* Write the open pack. */
 hf_status hfi_pack_flush(hf_commit *commit, hf_error *reterr) HF_CHECK;
-/* Rewrite what lies scattered in mostly dead log extents. */
+
+/* ---- the tree (overlay.c) ---- */
+
+/* Put an entry, which lies in that chunk of the committer's entries. */
+hf_status hfi_overlay_put(hf_commit *commit, hfi_record *record, uint32_t chunk,
+                          hf_error *reterr) HF_CHECK;
+/* HF_NOT_FOUND if there is no such key. */
+hf_status hfi_overlay_remove(hf_commit *commit, const char *key, size_t key_size,
+                             hf_error *reterr) HF_CHECK;
+/* Make a committed child ready to be changed; its old place is counted out. */
+hf_status hfi_overlay_open(hf_commit *commit, hfi_child *child, uint32_t shift,
+                           hf_error *reterr) HF_CHECK;
+
+/* ---- the stages above it ---- */
+
+/* Rewrite what lies scattered in mostly dead log extents, if that is worth it. */
 hf_status hfi_compact(hf_commit *commit, hf_error *reterr) HF_CHECK;
-/* Write nodes, entries and manifest. */
+/* Append what the region is as a buffer, by reference if possible. The commit holds the
+ * region from here on. */
+hf_status hfi_commit_put_region(hf_commit *commit, hf_region *region,
+                                hfi_piece_list *list, hf_error *reterr) HF_CHECK;
+/* Write nodes, entries and manifest, and mark every extent PREPARED. */
 hf_status hfi_writer_run(hf_commit *commit, hf_prepared *ret_prepared,
                          hf_error *reterr) HF_CHECK;
 

@@ -13,7 +13,13 @@
  * The commit holds each region, and with it the pins on what it refers to, until it is
  * settled. What the region will be is noted in it for hf_session_seal.
  */
+#include <stdlib.h>
+#include <string.h>
+
 #include "engine/commit.h"
+#include "engine/extent.h"
+#include "engine/pin.h"
+#include "engine/region.h"
 
 #define PIECES_MANY 4096
 #define PIECES_FEW  16

@@ -9,7 +9,11 @@
  *
  * An entry that is moved keeps its generation and sequence: it hasn't changed.
  */
+#include <string.h>
+
 #include "engine/commit.h"
+#include "engine/extent.h"
+#include "engine/tree.h"
 
 #define GARBAGE_MIN (4ull << 20)
 
@@ -36,7 +40,7 @@ move_entry(hf_commit *commit, hfi_child *child, hf_error *reterr) {
     if (!move)
         return HF_OK;
     uint32_t chunk;
-    hfi_record *moved = hfi_spool_take(&session->entries, ref.length,
+    hfi_record *moved = hfi_spool_take(&session->committer->entries, ref.length,
                                        hfi_record_alignment(old->payload_size), &chunk);
     if (!moved)
         return hfi_no_memory(reterr);

@@ -16,13 +16,16 @@
  * /proc/self/pagemap is told in the same way: numbers read from another file would say
  * that nothing was written.
  */
-#include "engine/internal.h"
-
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "engine/handle.h"
+#include "platform/object.h"
+#include "platform/pages.h"
 
 /* 1 or 0; negative if the system doesn't tell what an open descriptor is of. */
 static int

@@ -20,6 +20,12 @@
  */
 #include "engine/extent.h"
 
+#include <string.h>
+
+#include "base/step.h"
+#include "engine/slot.h"
+#include "platform/object.h"
+
 hfi_extent *
 hfi_extent_at(hf_session *session, uint32_t index) {
     return index < hfi_extent_count(session) ? &session->extents[index] : NULL;

@@ -31,9 +31,17 @@
  * all. A program that is started by vfork or posix_spawn passes by: it has no use of
  * them.
  */
-#include "engine/internal.h"
+#include "engine/inherit.h"
 
 #include <unistd.h>
+
+#include "base/step.h"
+#include "engine/attach.h"
+#include "engine/prepared.h"
+#include "engine/provision.h"
+#include "engine/region.h"
+#include "engine/slot.h"
+#include "engine/snapshot.h"
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -42,8 +50,8 @@ static hf_session *sessions; /* under `mutex`; linked by next_open */
 /* Whether the fork that this thread makes is the session's heir. */
 static int
 makes_heir(const hf_session *session) {
-    return session->heir != HFI_NONE &&
-           pthread_equal(session->heir_thread, pthread_self());
+    return session->heir->slot != HFI_NONE &&
+           pthread_equal(session->heir->thread, pthread_self());
 }
 
 /* ---- before the fork: mutex held ---- */
@@ -60,7 +68,7 @@ privatize_all(hf_session *session) {
 
 static void
 pin_for_heir(hf_session *session, const hfi_piece *pieces, uint32_t count) {
-    uint32_t slot = session->heir;
+    uint32_t slot = session->heir->slot;
     for (uint32_t i = 0; i < count; i++)
         atomic_fetch_or(&session->extents[pieces[i].extent].pins[slot / 64],
                         1ull << (slot % 64));
@@ -78,8 +86,8 @@ endow(hf_session *session) {
         pin_for_heir(session, region->next_pieces, region->next_count);
     }
     for (uint32_t i = 0; i < HFI_LEASE_COUNT; i++)
-        if (session->lease_uses[i])
-            atomic_store(&slots[session->heir].leases[i],
+        if (session->snapshots->lease_uses[i])
+            atomic_store(&slots[session->heir->slot].leases[i],
                          atomic_load(&slots[session->slot].leases[i]));
     hfi_step("fork:endowed");
 }
@@ -87,13 +95,13 @@ endow(hf_session *session) {
 static void
 before(void) {
     pthread_mutex_lock(&mutex);
-    for (hf_session *session = sessions; session; session = session->next_open) {
+    for (hf_session *session = sessions; session; session = session->heir->next) {
         pthread_mutex_lock(&session->mutex);
         pthread_mutex_lock(&session->writer_mutex);
         if (session->inherited)
             continue;
         /* Where a mapping fails it stays shared: an heir hears of it. */
-        session->heir_failed = privatize_all(session);
+        session->heir->failed = privatize_all(session);
         if (makes_heir(session))
             endow(session);
     }
@@ -101,7 +109,7 @@ before(void) {
 
 static void
 after_in_parent(void) {
-    for (hf_session *session = sessions; session; session = session->next_open) {
+    for (hf_session *session = sessions; session; session = session->heir->next) {
         pthread_mutex_unlock(&session->writer_mutex);
         pthread_mutex_unlock(&session->mutex);
     }
@@ -110,40 +118,21 @@ after_in_parent(void) {
 
 /* ---- in the child ---- */
 
-/* The parent's free blocks, which its slot has and this one's doesn't pin. */
-static void
-forget_blocks(hf_session *session, hf_region *block) {
-    while (block) {
-        hf_region *next = block->cache_next;
-        hfi_object_unmap(block->address, block->mapped);
-        hfi_unpin(session, block->own_piece.extent);
-        free(block);
-        block = next;
-    }
-}
-
 static void
 become_heir(hf_session *session) {
-    hfi_provision *work = &session->provision;
-    session->slot = session->heir;
-    session->heir = HFI_NONE;
+    session->slot = session->heir->slot;
+    session->heir->slot = HFI_NONE;
     hfi_process self = hfi_process_self();
     session->lock_word = hfi_lock_word(session->slot, &self);
-    for (unsigned i = 0; i < HFI_CACHE_BINS; i++) {
-        forget_blocks(session, session->cache[i]);
-        session->cache[i] = NULL;
-    }
-    session->cache_bytes = 0;
-    forget_blocks(session, work->held);
-    forget_blocks(session, work->open);
-    memset(work, 0, sizeof *work);
-    /* It shows the memory of who opened it. */
+    hfi_cache_forget(session);
+    hfi_provision_forget(session);
+    /* It shows the memory of the process that opened it. */
     hfi_session_pagemap_close(session);
 }
 
 static void
 after_in_child(void) {
-    for (hf_session *session = sessions; session; session = session->next_open)
+    for (hf_session *session = sessions; session; session = session->heir->next)
         if (makes_heir(session))
             become_heir(session);
         else
@@ -160,7 +149,7 @@ void
 hfi_inherit_watch(hf_session *session) {
     pthread_once(&once, watch);
     pthread_mutex_lock(&mutex);
-    session->next_open = sessions;
+    session->heir->next = sessions;
     sessions = session;
     pthread_mutex_unlock(&mutex);
 }
@@ -170,9 +159,9 @@ hfi_inherit_forget(hf_session *session) {
     pthread_mutex_lock(&mutex);
     hf_session **link = &sessions;
     while (*link && *link != session)
-        link = &(*link)->next_open;
+        link = &(*link)->heir->next;
     if (*link)
-        *link = session->next_open;
+        *link = session->heir->next;
     pthread_mutex_unlock(&mutex);
 }
 
@@ -183,24 +172,22 @@ hf_session_fork_begin(hf_session *session, hf_error *reterr) {
     hf_status status = hfi_session_check(session, reterr);
     if (status)
         return status;
-    hfi_prepared_settle(session, 0);
-    if (session->committing || session->prepared.extent_count)
-        return hf_error_set(reterr, HF_BUSY,
-                            "a commit of this process isn't published yet");
+    if ((status = hfi_prepared_finish(session, reterr)))
+        return status;
     pthread_mutex_lock(&session->mutex);
     int err = privatize_all(session);
     pthread_mutex_unlock(&session->mutex);
     if (err)
         return hf_error_set_errno(reterr, err, "can't make a region private");
-    session->heir_thread = pthread_self();
-    return hfi_slot_claim_heir(session, reterr);
+    session->heir->thread = pthread_self();
+    return hfi_slot_claim_heir(session, &session->heir->slot, reterr);
 }
 
 void
 hf_session_fork_parent(hf_session *session, int64_t pid) {
-    uint32_t slot = session->heir;
+    uint32_t slot = session->heir->slot;
     hf_error ignored;
-    session->heir = HFI_NONE;
+    session->heir->slot = HFI_NONE;
     if (pid > 0)
         hfi_slot_assign(session, slot, (uint64_t)pid);
     else if (!hfi_lock(session, &ignored)) {
@@ -211,8 +198,8 @@ hf_session_fork_parent(hf_session *session, int64_t pid) {
 
 hf_status
 hf_session_fork_child(hf_session *session, hf_error *reterr) {
-    if (session->inherited || session->heir_failed)
-        return hf_error_set_errno(reterr, session->heir_failed,
+    if (session->inherited || session->heir->failed)
+        return hf_error_set_errno(reterr, session->heir->failed,
                                   "the fork's memory of the session isn't its own");
     return HF_OK;
 }

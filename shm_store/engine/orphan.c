@@ -13,10 +13,15 @@
  * whether the owner is still the dead one. A process that only looks (a list) may see
  * half of a change of owners; it then finds the new owner attached, by its slot.
  */
-#include "engine/internal.h"
+#include "engine/orphan.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
+
+#include "engine/session.h"
+#include "engine/slot.h"
+#include "platform/object.h"
 
 _Static_assert(sizeof(hf_claim) == HFI_CLAIM_SIZE, "one claim");
 _Static_assert(HF_NOTE_COUNT == HFI_NOTE_COUNT, "as many notes");
@@ -135,9 +140,8 @@ hf_session_take_up(const hf_claim *claim, hf_session **ret_session, hf_error *re
         hf_session_close(session);
         return status;
     }
-    uint32_t processes;
-    hf_error ignored;
-    (void)hf_session_reap(session, 0, &processes, &ignored);
+    hf_status ignored = hf_session_reap(session, 0, NULL, NULL);
+    (void)ignored; /* another process clears them when it needs room */
     *ret_session = session;
     return HF_OK;
 }

@@ -11,90 +11,15 @@
  * depends on its keys alone (an empty root aside), and trees can be compared side by
  * side.
  */
+#include <string.h>
+
 #include "engine/commit.h"
+#include "engine/tree.h"
 
 #define NODE_FULL                                                                      \
     32 /* children of a node that isn't a list: most that grow get there */
 
 static const hfi_ref nothing = {0};
-
-hf_status
-hfi_no_memory(hf_error *reterr) {
-    return hf_error_set(reterr, HF_E_NOMEM, "out of memory");
-}
-
-hf_status
-hfi_list32_add(hfi_list32 *list, uint32_t value, hf_error *reterr) {
-    if (list->count == list->capacity) {
-        size_t capacity = list->capacity ? list->capacity * 2 : 16;
-        uint32_t *items = realloc(list->items, capacity * sizeof *items);
-        if (!items)
-            return hfi_no_memory(reterr);
-        list->items = items;
-        list->capacity = capacity;
-    }
-    list->items[list->count++] = value;
-    return HF_OK;
-}
-
-/* ---- deltas ---- */
-
-static hfi_delta *
-delta_slot(hfi_delta_map *map, uint32_t extent) {
-    size_t i = (extent * 2654435761u) & (map->capacity - 1);
-    while (map->items[i].extent != HFI_NONE && map->items[i].extent != extent)
-        i = (i + 1) & (map->capacity - 1);
-    return &map->items[i];
-}
-
-static hf_status
-delta_grow(hfi_delta_map *map, hf_error *reterr) {
-    hfi_delta_map bigger = {NULL, map->count, map->capacity ? map->capacity * 2 : 32};
-    bigger.items = malloc(bigger.capacity * sizeof *bigger.items);
-    if (!bigger.items)
-        return hfi_no_memory(reterr);
-    for (size_t i = 0; i < bigger.capacity; i++)
-        bigger.items[i] = (hfi_delta){HFI_NONE, 0, 0};
-    for (size_t i = 0; i < map->capacity; i++)
-        if (map->items[i].extent != HFI_NONE)
-            *delta_slot(&bigger, map->items[i].extent) = map->items[i];
-    free(map->items);
-    *map = bigger;
-    return HF_OK;
-}
-
-hf_status
-hfi_delta_add(hf_commit *commit, uint32_t extent, int32_t live, int64_t bytes,
-              hf_error *reterr) {
-    hfi_delta_map *map = &commit->deltas;
-    hf_status status;
-    if ((map->count + 1) * 2 > map->capacity && (status = delta_grow(map, reterr)))
-        return status;
-    hfi_delta *delta = delta_slot(map, extent);
-    if (delta->extent == HFI_NONE) {
-        delta->extent = extent;
-        map->count++;
-    }
-    delta->live += live;
-    delta->live_bytes += bytes;
-    return HF_OK;
-}
-
-hf_status
-hfi_record_count(hf_commit *commit, const hfi_record *record, int sign,
-                 hf_error *reterr) {
-    hf_status status = HF_OK;
-    const hfi_piece *outside = hfi_record_outside(record);
-    if (outside)
-        status = hfi_delta_add(commit, outside->extent, sign,
-                               sign * (int64_t)record->payload_size, reterr);
-    for (uint32_t i = 0; i < record->piece_count && !status; i++) {
-        const hfi_piece *piece = &hfi_record_pieces(record)[i];
-        status = hfi_delta_add(commit, piece->extent, sign,
-                               sign * (int64_t)piece->length, reterr);
-    }
-    return status;
-}
 
 /* ---- opening ---- */
 
@@ -111,8 +36,9 @@ count_out(hf_commit *commit, const hfi_ref *ref, const hfi_record *record,
 static hfi_draft_node *
 draft_new(hf_commit *commit, uint32_t shift, uint32_t bitmap, uint32_t count) {
     uint32_t capacity = count + 2;
-    hfi_draft_node *node = hfi_pool_take(
-        &commit->session->drafts, sizeof *node + capacity * sizeof *node->children);
+    hfi_draft_node *node =
+        hfi_pool_take(&commit->session->committer->drafts,
+                      sizeof *node + capacity * sizeof *node->children);
     if (!node)
         return NULL;
     node->shift = shift;
@@ -171,8 +97,8 @@ insert_at(hf_commit *commit, hfi_draft_node *node, uint32_t place, hfi_child chi
           hf_error *reterr) {
     if (node->count == node->capacity) {
         uint32_t capacity = node->capacity < NODE_FULL ? NODE_FULL : node->capacity * 2;
-        hfi_child *children =
-            hfi_pool_take(&commit->session->drafts, capacity * sizeof *children);
+        hfi_child *children = hfi_pool_take(&commit->session->committer->drafts,
+                                            capacity * sizeof *children);
         if (!children)
             return hfi_no_memory(reterr);
         memcpy(children, node->children, node->count * sizeof *children);

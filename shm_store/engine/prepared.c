@@ -11,9 +11,16 @@
  * what became of it: published ones are forgotten, others dropped where the caller
  * wants that. Extents of own regions go back to their regions, all others are freed.
  */
-#include "engine/commit.h"
+#include "engine/prepared.h"
 
-#define DRAFTS_KEPT (1u << 20) /* bytes of each kind, for the next commit */
+#include <stdlib.h>
+
+#include "base/crc32c.h"
+#include "base/step.h"
+#include "engine/extent.h"
+#include "engine/region.h"
+#include "engine/slot.h"
+#include "engine/tree.h"
 
 /* ---- publishing ---- */
 
@@ -118,8 +125,8 @@ out:
 /* ---- what was prepared ---- */
 
 /* Undo one extent that this process reserved or prepared. Lock held. */
-static void
-drop_extent(hf_session *session, uint32_t index) {
+void
+hfi_prepared_drop_extent(hf_session *session, uint32_t index) {
     hfi_extent *extent = &session->extents[index];
     uint64_t mine = 1ull << (session->slot % 64);
     if (!hfi_extent_is_mine(session, index, HFI_PREPARED) &&
@@ -133,16 +140,9 @@ drop_extent(hf_session *session, uint32_t index) {
         hfi_extent_give_up(session, index);
 }
 
-static void
-release_regions(hf_region **regions, size_t count) {
-    for (size_t i = 0; i < count; i++)
-        hf_region_release(regions[i]);
-    free(regions);
-}
-
 void
 hfi_prepared_settle(hf_session *session, int drop) {
-    hfi_prepared_state *p = &session->prepared;
+    hfi_prepared_state *p = session->prepared;
     hf_error ignored;
     size_t waiting = 0;
     for (size_t i = 0; i < p->extent_count; i++)
@@ -161,113 +161,21 @@ hfi_prepared_settle(hf_session *session, int drop) {
                 hfi_region_drop_next(p->regions[i]);
             for (size_t i = 0; i < p->extent_count; i++)
                 if (hfi_extent_is_mine(session, p->extents[i], HFI_PREPARED))
-                    drop_extent(session, p->extents[i]);
+                    hfi_prepared_drop_extent(session, p->extents[i]);
         }
         hfi_unlock(session);
     }
     pthread_mutex_unlock(&session->mutex);
     free(p->extents);
-    release_regions(p->regions, p->region_count);
-    memset(p, 0, sizeof *p);
+    hfi_regions_release(p->regions, p->region_count);
+    *p = (hfi_prepared_state){.committing = p->committing};
 }
 
-/* ---- the ends of a commit ---- */
-
-static void
-commit_free(hf_commit *commit) {
-    hfi_pool_clear(&commit->session->drafts, DRAFTS_KEPT);
-    hfi_spool_clear(&commit->session->entries, DRAFTS_KEPT);
-    free(commit->deltas.items);
-    free(commit->written.items);
-    free(commit->shared.items);
-    free(commit->pack);
-    free(commit->packs);
-    hf_snapshot_release(commit->base);
-    commit->session->committing = 0;
-    free(commit);
-}
-
-void
-hf_commit_abort(hf_commit *commit) {
-    if (!commit)
-        return;
-    hf_session *session = commit->session;
-    hf_error ignored;
-    pthread_mutex_lock(&session->mutex);
-    for (size_t i = 0; i < commit->region_count; i++)
-        if (commit->regions[i]->next_commit == commit->number)
-            hfi_region_drop_next(commit->regions[i]);
-    if (!hfi_lock(session, &ignored)) {
-        for (size_t i = 0; i < commit->written.count; i++)
-            drop_extent(session, commit->written.items[i]);
-        for (size_t i = 0; i < commit->shared.count; i++)
-            drop_extent(session, commit->shared.items[i]);
-        hfi_unlock(session);
-    }
-    pthread_mutex_unlock(&session->mutex);
-    release_regions(commit->regions, commit->region_count);
-    commit_free(commit);
-}
-
-/* Prepare; what was written and held belongs to the session then, the rest of the
- * commit is still to be freed. */
-static hf_status
-prepare(hf_commit *commit, hf_prepared *ret_prepared, hf_error *reterr) {
-    hf_session *session = commit->session;
-    hfi_prepared_state *p = &session->prepared;
-    if (commit->failed)
-        return hf_error_set(reterr, HF_E_INVALID, "this commit has failed: abort it");
-    commit->failed = 1; /* a second try would count twice */
-    hf_status status = hfi_compact(commit, reterr);
-    if (!status) {
-        size_t most =
-            commit->written.count + commit->shared.count + commit->pack_count + 8;
-        p->extents = malloc(most * sizeof *p->extents);
-        if (!p->extents)
-            status = hfi_no_memory(reterr);
-    }
-    hf_prepared token;
-    if (!status)
-        status = hfi_writer_run(commit, &token, reterr);
-    if (status) {
-        free(p->extents);
-        p->extents = NULL;
-        return status;
-    }
-    for (size_t i = 0; i < commit->written.count; i++)
-        p->extents[p->extent_count++] = commit->written.items[i];
-    for (size_t i = 0; i < commit->shared.count; i++)
-        p->extents[p->extent_count++] = commit->shared.items[i];
-    p->regions = commit->regions;
-    p->region_count = commit->region_count;
-    commit->regions = NULL;
-    commit->region_count = commit->written.count = commit->shared.count = 0;
-    *ret_prepared = token;
+hf_status
+hfi_prepared_finish(hf_session *session, hf_error *reterr) {
+    hfi_prepared_settle(session, 0);
+    if (session->prepared->committing || session->prepared->extent_count)
+        return hf_error_set(reterr, HF_BUSY,
+                            "a commit of this process isn't published yet");
     return HF_OK;
-}
-
-hf_status
-hf_commit_prepare_consume(hf_commit *commit, hf_prepared *ret_prepared,
-                          hf_error *reterr) {
-    hf_status status = prepare(commit, ret_prepared, reterr);
-    if (!status)
-        commit_free(commit);
-    return status;
-}
-
-hf_status
-hf_commit_publish_consume(hf_commit *commit, uint64_t *ret_generation,
-                          hf_error *reterr) {
-    hf_session *session = commit->session;
-    hf_prepared prepared;
-    hf_status status = prepare(commit, &prepared, reterr);
-    if (status)
-        return status;
-    hf_snapshot_release(commit->base); /* so that what it replaces can be freed now */
-    commit->base = NULL;
-    status = hf_session_publish(session, &prepared, ret_generation, reterr);
-    hfi_prepared_settle(session, status != HF_OK);
-    if (!status)
-        commit_free(commit);
-    return status;
 }

@@ -13,7 +13,7 @@
  *
  * What was never written is zero, and stays marked so: zeroed memory is had without
  * clearing it. Not where there are no huge pages: zero means there that pages are met
- * one by one, when they are used (region.c).
+ * one by one, when they are used (block.c).
  *
  * A process that dies meanwhile leaves reserved extents, which are freed with those of
  * any dead process: what had its memory keeps it, and the one that was at work is a
@@ -26,14 +26,27 @@
  * saves the cell the page tables, 2 ms for 32 MiB; but two processes wait, each would
  * need its own, and who finds the arena full could not have it.
  */
+#include "engine/provision.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/step.h"
+#include "engine/block.h"
 #include "engine/extent.h"
+#include "engine/reservation.h"
+#include "engine/slot.h"
+#include "platform/limit.h"
+#include "platform/object.h"
+#include "platform/pages.h"
+#include "platform/populate.h"
 
 #define SHARE      32 /* of memory, one in so many */
 #define FREE_SHARE 16 /* of what is free of it */
 
 void
 hf_session_provide(hf_session *session, const size_t *sizes, size_t count) {
-    hfi_provision *work = &session->provision;
+    hfi_provision *work = session->provision;
     uint64_t left = count ? hfi_limit_memory_bytes() / SHARE : 0;
     uint64_t spare = count ? hfi_limit_free_bytes() / FREE_SHARE : 0;
     left = spare < left ? spare : left;
@@ -57,7 +70,7 @@ hold(hfi_provision *work, hf_region *block) {
 /* Reserve the next block: held where there are pages for it, else opened. */
 static hf_status
 next_block(hf_session *session, hf_error *reterr) {
-    hfi_provision *work = &session->provision;
+    hfi_provision *work = session->provision;
     size_t size = work->sizes[work->next++];
     hf_region *block;
     hf_status status = hfi_block_map(
@@ -82,7 +95,7 @@ next_block(hf_session *session, hf_error *reterr) {
 /* Memory for so many more bytes of the open block. */
 static hf_status
 fill(hf_session *session, size_t bytes, hf_error *reterr) {
-    hfi_provision *work = &session->provision;
+    hfi_provision *work = session->provision;
     hf_region *block = work->open;
     hfi_extent *extent = &session->extents[block->own_piece.extent];
     size_t huge = (size_t)session->super->huge_page;
@@ -108,7 +121,7 @@ fill(hf_session *session, size_t bytes, hf_error *reterr) {
 hf_status
 hf_session_provide_some(hf_session *session, size_t bytes, int *ret_more,
                         hf_error *reterr) {
-    hfi_provision *work = &session->provision;
+    hfi_provision *work = session->provision;
     hf_status status = hfi_session_check(session, reterr);
     while (!status && bytes && (work->open || work->next < work->count)) {
         if (!work->open) {
@@ -129,7 +142,7 @@ hf_session_provide_some(hf_session *session, size_t bytes, int *ret_more,
 /* Let what has memory of the open block be a block of its own. Lock held. */
 static hf_status
 cut(hf_session *session, hf_error *reterr) {
-    hfi_provision *work = &session->provision;
+    hfi_provision *work = session->provision;
     uint32_t index = work->open->own_piece.extent, rest;
     hfi_extent *extent = &session->extents[index];
     uint64_t size = extent->size, flags = extent->flags & HFI_EXTENT_ZERO;
@@ -168,7 +181,7 @@ free_unwritten(hf_session *session, uint32_t index) {
 
 void
 hf_session_provide_end(hf_session *session) {
-    hfi_provision *work = &session->provision;
+    hfi_provision *work = session->provision;
     hf_region *open = work->open;
     hf_error ignored;
     if (open) {
@@ -190,4 +203,12 @@ hf_session_provide_end(hf_session *session) {
         free(block);
     }
     hfi_unlock(session);
+}
+
+void
+hfi_provision_forget(hf_session *session) {
+    hfi_provision *work = session->provision;
+    hfi_blocks_forget(session, work->held);
+    hfi_blocks_forget(session, work->open);
+    memset(work, 0, sizeof *work);
 }

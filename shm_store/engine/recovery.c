@@ -13,7 +13,15 @@
  * recovery may itself be killed at any point; the next one begins anew. Where the tree
  * can't be read, nothing is freed and the error goes up.
  */
+#include "engine/recovery.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/step.h"
+#include "engine/attach.h"
 #include "engine/extent.h"
+#include "engine/tree.h"
 
 static void
 add_live(hf_session *session, uint32_t index, uint64_t bytes) {

@@ -1,37 +1,27 @@
-/* region.c - own regions: memory of the arena that only this process knows.
+/* region.c - memory of the arena that is mapped here: found by address, shared, made private.
  *
- * Reserving and releasing is an allocator's hot path. A released block of this process
- * goes to a cache, still reserved and mapped with its pages, and the next reservation
- * of about its size takes it without a system call or a page fault. The cache is
- * bounded (an eighth of the memory that this process may have, at most 1 GiB), and
- * given back when the arena is full, when addresses are short, when it is trimmed, and
- * at close. Blocks of many sizes don't fit each other, so there is a second bound:
- * before a new block is made, cached ones go until those in use, those in the cache and
- * the new one are no more than the most that was in use at once since a trim, a quarter
- * of it, and 32 MiB. A block of recycled pages that isn't in the cache
- * gets its page tables filled at once (platform/populate.c), an eighth of what a first
- * write to each page would cost, which is 500 ms a GiB in the middle of somebody's
- * computation. Sizes are rounded up to
- * sixteen steps per power of two, so that blocks fit each other; at most 6 % is lost.
+ * An own region is a block (block.c) that somebody asked for: one extent, mapped shared
+ * and writable. A committed one is a list of pieces, mapped privately (region_map.c).
+ * An own region becomes private when it was published or when this process forks:
+ * hfi_region_privatize maps the same pages at the same addresses, so that later writes
+ * reach nobody else.
  *
  * Regions are found by address in a treap: find, insert and remove are O(log n) without
- * a rotation to get wrong. session->mutex guards it, the pins and the cache. Pins: a
- * region holds a pin on each of its extents. The shared bit is per process, the count
- * per region is here. An own region pins too, so that its memory survives its being
- * published.
- *
- * Zeroed memory is recycled too, and cleared: with its page tables that takes 130 ms a
- * GiB, and 30 from the cache. Fresh pages are zero from the start, but cost 260 to
- * allocate and 370 more when they are touched (bench/store_commit.c); so lazily zero
- * pages aren't kept for it, nor are holes punched to get some.
+ * a rotation to get wrong. A region holds a pin on each of its extents, an own one too,
+ * so that its memory survives its being published.
  *
  * Rejected: a sorted array (a notebook with 100,000 arrays moves a megabyte per
  * insert).
  */
-#include "engine/internal.h"
+#include "engine/region.h"
 
-#define PINS_FIRST 64 /* of the extents that come first */
-#define KEPT_MIN   (32ull << 20)
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/extent.h"
+#include "engine/pin.h"
+#include "platform/object.h"
+#include "platform/populate.h"
 
 /* ---- the treap ---- */
 
@@ -69,22 +59,22 @@ hfi_regions_insert(hf_session *session, hf_region *region) {
     region->priority = (uint32_t)(x >> 32);
     region->left = region->right = NULL;
     hf_region *below, *rest;
-    split(session->regions, region->address, &below, &rest);
-    session->regions = join(join(below, region), rest);
+    split(session->regions->root, region->address, &below, &rest);
+    session->regions->root = join(join(below, region), rest);
 }
 
 void
 hfi_regions_remove(hf_session *session, hf_region *region) {
     hf_region *below, *rest, *self;
-    split(session->regions, region->address, &below, &rest);
+    split(session->regions->root, region->address, &below, &rest);
     split(rest, region->address + 1, &self, &rest);
-    session->regions = join(below, rest);
+    session->regions->root = join(below, rest);
 }
 
 hf_region *
 hfi_regions_find(hf_session *session, const void *address) {
     const char *p = address;
-    hf_region *t = session->regions, *best = NULL;
+    hf_region *t = session->regions->root, *best = NULL;
     while (t)
         if (t->address <= p) {
             best = t;
@@ -96,7 +86,7 @@ hfi_regions_find(hf_session *session, const void *address) {
 
 hf_region *
 hfi_regions_above(hf_session *session, const void *address) {
-    hf_region *t = session->regions, *best = NULL;
+    hf_region *t = session->regions->root, *best = NULL;
     while (t)
         if (t->address > (const char *)address) {
             best = t;
@@ -104,268 +94,6 @@ hfi_regions_above(hf_session *session, const void *address) {
         } else
             t = t->right;
     return best;
-}
-
-/* ---- pins: mutex held ---- */
-
-hf_status
-hfi_pin(hf_session *session, uint32_t extent, hf_error *reterr) {
-    if (extent >= session->pin_capacity) {
-        size_t capacity = 2 * session->pin_capacity + PINS_FIRST;
-        if (capacity <= extent)
-            capacity = hfi_round_up(extent + 1, HFI_EXTENT_CHUNK);
-        uint32_t *counts = realloc(session->pin_counts, capacity * sizeof *counts);
-        if (!counts)
-            return hf_error_set(reterr, HF_E_NOMEM, "out of memory");
-        memset(counts + session->pin_capacity, 0,
-               (capacity - session->pin_capacity) * sizeof *counts);
-        session->pin_counts = counts;
-        session->pin_capacity = capacity;
-    }
-    if (session->pin_counts[extent]++ == 0 && !session->inherited)
-        atomic_fetch_or(&session->extents[extent].pins[session->slot / 64],
-                        1ull << (session->slot % 64));
-    return HF_OK;
-}
-
-void
-hfi_unpin(hf_session *session, uint32_t extent) {
-    if (extent >= session->pin_capacity || session->pin_counts[extent] == 0)
-        return;
-    if (--session->pin_counts[extent] == 0 && !session->inherited)
-        atomic_fetch_and(&session->extents[extent].pins[session->slot / 64],
-                         ~(1ull << (session->slot % 64)));
-}
-
-void
-hfi_piece_drop(hf_session *session, uint32_t extent) {
-    hf_error ignored;
-    hfi_unpin(session, extent);
-    if (session->inherited || !hfi_extent_is_mine(session, extent, HFI_RESERVED) ||
-        (extent < session->pin_capacity && session->pin_counts[extent]))
-        return;
-    if (!hfi_lock(session, &ignored)) {
-        if (hfi_extent_is_mine(session, extent, HFI_RESERVED))
-            hfi_extent_give_up(session, extent);
-        hfi_unlock(session);
-    }
-}
-
-/* ---- own regions ---- */
-
-size_t
-hfi_block_size(const hf_session *session, size_t size) {
-    size_t step = session->page;
-    while (size / step > 32)
-        step *= 2;
-    return (size_t)hfi_round_up(size ? size : 1, step);
-}
-
-static unsigned
-cache_bin(size_t mapped) {
-    return 63u - (unsigned)__builtin_clzll((unsigned long long)mapped);
-}
-
-static hf_region *
-cache_take(hf_session *session, size_t mapped) {
-    hf_region **link = &session->cache[cache_bin(mapped)];
-    for (; *link; link = &(*link)->cache_next) {
-        hf_region *region = *link;
-        if (region->mapped < mapped || region->mapped - mapped > mapped / 8)
-            continue;
-        *link = region->cache_next;
-        session->cache_bytes -= region->mapped;
-        session->cache_used[cache_bin(mapped)] = ++session->cache_clock;
-        return region;
-    }
-    return NULL;
-}
-
-void
-hfi_cache_put(hf_session *session, hf_region *block) {
-    session->own_bytes -= block->mapped;
-    if (session->cache_bytes + block->mapped > session->cache_limit) {
-        hfi_block_free(block);
-        return;
-    }
-    unsigned bin = cache_bin(block->mapped);
-    block->cache_next = session->cache[bin];
-    session->cache[bin] = block;
-    session->cache_bytes += block->mapped;
-    session->cache_used[bin] = ++session->cache_clock;
-}
-
-/* Of the sizes that were of no use for longest. */
-static void
-drop_oldest(hf_session *session) {
-    unsigned oldest = HFI_CACHE_BINS;
-    for (unsigned i = 0; i < HFI_CACHE_BINS; i++)
-        if (session->cache[i] && (oldest == HFI_CACHE_BINS ||
-                                  session->cache_used[i] < session->cache_used[oldest]))
-            oldest = i;
-    hf_region *block = session->cache[oldest];
-    session->cache[oldest] = block->cache_next;
-    session->cache_bytes -= block->mapped;
-    hfi_block_free(block);
-}
-
-/* Before a new block of so many bytes. Mutex held. */
-static void
-keep_bound(hf_session *session, size_t mapped) {
-    uint64_t used = session->own_bytes + mapped;
-    uint64_t peak = used > session->own_peak ? used : session->own_peak;
-    while (session->cache_bytes &&
-           used + session->cache_bytes > peak + peak / 4 + KEPT_MIN)
-        drop_oldest(session);
-}
-
-hf_status
-hfi_block_map(hf_session *session, size_t mapped, uint32_t how, hf_region **ret_region,
-              hf_error *reterr) {
-    uint32_t extent;
-    hf_status status =
-        hfi_extent_reserve(session, mapped, HFI_EXTENT_REGION | how, &extent, reterr);
-    if (status)
-        return status;
-    hfi_extent *record = &session->extents[extent];
-    hf_region *region = calloc(1, sizeof *region);
-    void *address = NULL;
-    int err = 0;
-    if (region)
-        err = hfi_object_map(hfi_session_fd(session), record->offset, mapped,
-                             HFI_MAP_SHARED, NULL, &address);
-    if (!region || err) {
-        hfi_extent_give_back(session, extent);
-        free(region);
-        if (err && err != ENOMEM)
-            return hf_error_set_errno(reterr, err, "can't map %zu bytes", mapped);
-        return hf_error_set_at(reterr, HF_E_NOMEM, err, __func__, "can't map %zu bytes",
-                               mapped);
-    }
-    region->session = session;
-    region->address = address;
-    region->mapped = mapped;
-    region->is_new = 1;
-    region->own_piece = (hfi_piece){record->offset, mapped, extent, 0};
-    *ret_region = region;
-    return HF_OK;
-}
-
-/* A hole that is mapped gets its memory through the mapping, since only that may ask
- * for huge pages. Its end is allocated first, so that the object reaches that far. */
-static int
-allocate_huge(hf_region *block) {
-    hf_session *session = block->session;
-    hfi_extent *extent = &session->extents[block->own_piece.extent];
-    if (!(extent->flags & HFI_EXTENT_HOLE))
-        return 0;
-    block->is_met = 1;
-    int err = hfi_object_allocate(hfi_session_fd(session),
-                                  extent->offset + extent->size - session->page,
-                                  session->page);
-    if (!err)
-        err = hfi_pages_allocate(block->address, block->mapped,
-                                 (size_t)session->super->huge_page);
-    if (!err)
-        extent->flags &= ~(uint32_t)HFI_EXTENT_HOLE;
-    hfi_step("reserve:populated");
-    return err;
-}
-
-static hf_status
-new_block(hf_session *session, size_t mapped, uint32_t how, hf_region **ret_region,
-          hf_error *reterr) {
-    uint64_t huge = session->super->huge_page;
-    if (!huge || mapped < huge)
-        return hfi_block_map(session, mapped, how, ret_region, reterr);
-    hf_status status =
-        hfi_block_map(session, mapped, how | HFI_RESERVE_BARE, ret_region, reterr);
-    if (status || allocate_huge(*ret_region) == 0)
-        return status;
-    hf_region *block = *ret_region; /* then page by page, and with what room there is */
-    hfi_object_unmap(block->address, block->mapped);
-    hfi_extent_give_back(session, block->own_piece.extent);
-    free(block);
-    return hfi_block_map(session, mapped, how, ret_region, reterr);
-}
-
-void
-hfi_block_free(hf_region *region) {
-    hf_session *session = region->session;
-    hf_error ignored;
-    uint32_t extent = region->own_piece.extent;
-    hfi_object_unmap(region->address, region->mapped);
-    hfi_unpin(session, extent);
-    if (!hfi_lock(session, &ignored)) {
-        if (hfi_extent_is_mine(session, extent, HFI_RESERVED))
-            hfi_extent_free(session, extent);
-        hfi_unlock(session);
-    }
-    free(region);
-}
-
-void
-hfi_cache_flush(hf_session *session) {
-    pthread_mutex_lock(&session->mutex);
-    for (unsigned i = 0; i < HFI_CACHE_BINS; i++)
-        while (session->cache[i]) {
-            hf_region *region = session->cache[i];
-            session->cache[i] = region->cache_next;
-            hfi_block_free(region);
-        }
-    session->cache_bytes = 0;
-    session->own_peak = session->own_bytes;
-    pthread_mutex_unlock(&session->mutex);
-}
-
-/* Allocated page by page, just now: such pages are cleared when they are met, which may
- * be never. What is zero and large has met its pages, or was provided. */
-static int
-is_lazy(const hf_session *session, size_t mapped, int is_zero) {
-    uint64_t huge = session->super->huge_page;
-    return is_zero && (!huge || mapped < huge);
-}
-
-hf_status
-hfi_block_take(hf_session *session, size_t mapped, uint32_t how, hf_region **ret_block,
-               int *ret_zero, hf_error *reterr) {
-    pthread_mutex_lock(&session->mutex);
-    hf_region *block = cache_take(session, mapped);
-    int is_cached = block != NULL;
-    if (is_cached)
-        hfi_own_count(session, block->mapped);
-    else if (!(how & HFI_RESERVE_SPARE))
-        keep_bound(session, mapped);
-    pthread_mutex_unlock(&session->mutex);
-    *ret_zero = is_cached && block->is_zero;
-    if (!is_cached) {
-        hf_status status = new_block(session, mapped, how, &block, reterr);
-        if (status == HF_E_NOMEM) { /* of addresses: cached blocks have some */
-            hfi_cache_flush(session);
-            status = new_block(session, mapped, how, &block, reterr);
-        }
-        if (status)
-            return status;
-        hfi_extent *extent = &session->extents[block->own_piece.extent];
-        *ret_zero = (extent->flags & HFI_EXTENT_ZERO) != 0;
-        extent->flags &= ~(uint32_t)HFI_EXTENT_ZERO;
-        if (!block->is_met && !is_lazy(session, mapped, *ret_zero)) {
-            hfi_pages_populate(block->address, mapped, 0);
-            block->is_met = 1;
-        }
-        pthread_mutex_lock(&session->mutex);
-        status = hfi_pin(session, block->own_piece.extent, reterr);
-        if (status)
-            hfi_block_free(block);
-        else
-            hfi_own_count(session, block->mapped);
-        pthread_mutex_unlock(&session->mutex);
-        if (status)
-            return status;
-    }
-    block->is_zero = 0;
-    *ret_block = block;
-    return HF_OK;
 }
 
 hf_status
@@ -393,7 +121,7 @@ hf_region_reserve(hf_session *session, size_t size, int zeroed, hf_region **ret_
     atomic_store(&region->references, 1);
     pthread_mutex_lock(&session->mutex);
     if (region->is_new)
-        hfi_stock_note(session, region);
+        hfi_block_note(session, region);
     region->is_new = 0;
     hfi_regions_insert(session, region);
     pthread_mutex_unlock(&session->mutex);
@@ -413,6 +141,15 @@ hfi_region_drop_next(hf_region *region) {
     region->next_pieces = NULL;
     region->next_count = 0;
     region->next_commit = 0;
+}
+
+void
+hfi_region_drop_was(hf_region *region) {
+    for (uint32_t i = 0; i < region->was_count; i++)
+        hfi_piece_drop(region->session, region->was_pieces[i].extent);
+    free(region->was_pieces);
+    region->was_pieces = NULL;
+    region->was_count = 0;
 }
 
 hf_region *
@@ -443,7 +180,7 @@ dispose(hf_region *region) {
         return;
     }
     if (region->is_own)
-        session->own_bytes -= region->mapped;
+        session->blocks->own_bytes -= region->mapped;
     hfi_object_unmap(region->address, region->mapped);
     for (uint32_t i = 0; i < region->piece_count; i++)
         hfi_piece_drop(session, region->pieces[i].extent);
@@ -467,6 +204,13 @@ hf_region_release(hf_region *region) {
         dispose(region);
     }
     pthread_mutex_unlock(&session->mutex);
+}
+
+void
+hfi_regions_release(hf_region **regions, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        hf_region_release(regions[i]);
+    free(regions);
 }
 
 void *
@@ -493,4 +237,37 @@ hf_region_is_committed(const hf_region *region) {
         if (hfi_extent_is_mine(region->session, region->pieces[i].extent, HFI_RESERVED))
             return 0;
     return 1;
+}
+
+/* ---- made private ---- */
+
+/* A block is larger than what its user asked for; what was published is not. From here
+ * on the region stands for what was published, so the rest is no part of it. */
+static void
+trim_to_size(hf_region *region) {
+    size_t used = hfi_round_up(region->size ? region->size : 1, region->session->page);
+    if (used >= region->mapped)
+        return;
+    hfi_object_unmap(region->address + used, region->mapped - used);
+    region->mapped = used;
+    region->own_piece.length = used;
+}
+
+int
+hfi_region_privatize(hf_region *region) {
+    size_t done = region->private_below, rest = region->mapped - done;
+    void *there;
+    hfi_pages_drop(region->address + done, rest);
+    int err =
+        hfi_object_map(hfi_session_fd(region->session), region->own_piece.offset + done,
+                       rest, HFI_MAP_PRIVATE, region->address + done, &there);
+    if (!err) {
+        region->is_own = 0;
+        region->session->blocks->own_bytes -= region->mapped;
+        if (!done) /* else what it was is mapped, and stays pinned */
+            hfi_region_drop_was(region);
+        region->private_below = 0;
+        trim_to_size(region);
+    }
+    return err;
 }

@@ -10,7 +10,16 @@
  * only where the kernel doesn't tell are the pieces compared one by one with what was
  * committed.
  */
-#include "engine/internal.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/pin.h"
+#include "engine/region.h"
+#include "engine/snapshot.h"
+#include "engine/tree.h"
+#include "platform/object.h"
+#include "platform/populate.h"
 
 static hf_status
 map_pieces(hf_region *region, hf_error *reterr) {
@@ -143,7 +152,7 @@ verify(const hf_region *region, hfi_runs *runs) {
         hfi_runs_fini(&found);
         return err;
     }
-    region->session->pages_overlooked += pages_missing(&found, runs);
+    region->session->regions->pages_overlooked += pages_missing(&found, runs);
     hfi_runs_fini(runs);
     *runs = found;
     return 0;
@@ -163,7 +172,7 @@ hfi_region_scan(hf_region *region, hfi_runs *ret_runs, hf_error *reterr) {
     if (err && err != ENOMEM) {
         runs.count = runs.pages = 0;
         err = compare(region, &runs);
-    } else if (!err && session->verifies)
+    } else if (!err && session->regions->verifies)
         err = verify(region, &runs);
     if (err) {
         hfi_runs_fini(&runs);
@@ -176,9 +185,9 @@ out:
 
 uint64_t
 hf_session_verify_pages(hf_session *session, int on) {
-    uint64_t overlooked = session->pages_overlooked;
-    session->verifies = on;
-    session->pages_overlooked = 0;
+    uint64_t overlooked = session->regions->pages_overlooked;
+    session->regions->verifies = on;
+    session->regions->pages_overlooked = 0;
     return overlooked;
 }
 

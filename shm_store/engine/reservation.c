@@ -27,9 +27,13 @@
  * Rejected: growing without allocating. The first write to a hole of a full tmpfs is a
  * SIGBUS in somebody's computation.
  */
-#include "engine/extent.h"
+#include "engine/reservation.h"
 
+#include "base/step.h"
+#include "engine/extent.h"
+#include "engine/slot.h"
 #include "platform/bulk.h"
+#include "platform/object.h"
 
 #define SEARCH_MAX 64 /* extents looked at in the one bin that may be too small */
 #define LARGE      (1u << 20)  /* what is smaller */
@@ -241,13 +245,6 @@ take(hf_session *session, uint64_t size, uint32_t flags, uint32_t *ret_index,
     return HF_OK;
 }
 
-hf_status
-hfi_space_error(hf_error *reterr, int err, const char *what) {
-    if (err == ENOSPC || err == EFBIG || err == ENOMEM || err == EDQUOT)
-        return hf_error_set_at(reterr, HF_E_NOSPACE, err, __func__, "%s", what);
-    return hf_error_set_errno(reterr, err, "%s", what);
-}
-
 void
 hfi_extent_give_back(hf_session *session, uint32_t index) {
     hfi_extent *extent = &session->extents[index];
@@ -289,11 +286,11 @@ reserve_once(hf_session *session, uint64_t size, uint32_t flags, uint32_t *ret_i
 int
 hfi_extent_give_way(hf_session *session, int attempt) {
     if (attempt == 0)
-        hfi_cache_flush(session);
+        session->make_room(session);
     hf_error ignored;
     if (hfi_lock(session, &ignored))
         return 0;
-    int gives = attempt == 0 || hfi_yield_take(session);
+    int gives = attempt == 0 || hfi_leases_take_yielded(session);
     if (gives) {
         hfi_extent_reclaim(session);
         hfi_extent_trim(session);

@@ -18,6 +18,7 @@
  * together name one content for ever (snapshot.c relies on that).
  */
 #include "engine/commit.h"
+#include "engine/tree.h"
 
 typedef struct tally {
     hf_commit *commit;

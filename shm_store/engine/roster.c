@@ -11,13 +11,19 @@
  * ours holds on what it has open (session.c). One of another layout version is left
  * alone, since its processes may well live.
  */
-#include "engine/internal.h"
-
 #include <ctype.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "engine/extent.h"
+#include "engine/orphan.h"
+#include "engine/session.h"
+#include "engine/slot.h"
+#include "engine/tree.h"
+#include "platform/object.h"
 
 #define BROKEN_AGE_S 5 /* a younger object may be in the making */
 
@@ -71,26 +77,6 @@ hf_session_describe(hf_session *session, hf_session_info *ret_info, hf_error *re
         return status;
     fill_info(session, ret_info);
     hfi_unlock(session);
-    return HF_OK;
-}
-
-hf_status
-hf_session_reap(hf_session *session, int trim, uint32_t *ret_processes,
-                hf_error *reterr) {
-    if (trim)
-        hfi_cache_flush(session);
-    hf_status status = hfi_lock(session, reterr);
-    if (status)
-        return status;
-    hfi_step("reap:begin");
-    uint32_t processes = hfi_slot_reap(session);
-    hfi_extent_reclaim(session);
-    hfi_step("reap:reclaimed");
-    if (trim)
-        hfi_extent_trim(session);
-    hfi_unlock(session);
-    if (ret_processes)
-        *ret_processes = processes;
     return HF_OK;
 }
 

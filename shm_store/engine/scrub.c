@@ -15,7 +15,16 @@
  * through another mapping, or a publisher that neither sealed nor left. What happened
  * before, it takes for the truth.
  */
-#include "engine/internal.h"
+#include "engine/scrub.h"
+
+#include <stdlib.h>
+
+#include "base/crc32c.h"
+#include "base/step.h"
+#include "engine/extent.h"
+#include "engine/slot.h"
+#include "engine/snapshot.h"
+#include "engine/tree.h"
 
 #define STRETCH (4u << 20) /* bytes between two looks at the budget */
 
@@ -25,19 +34,19 @@ static int
 choose(hf_session *session, uint64_t generation, hfi_extent *ret_extent) {
     uint32_t total = hfi_extent_count(session);
     for (uint32_t i = 0; i < total; i++) {
-        uint32_t index = (session->scrub_extent + i) % total;
+        uint32_t index = (session->scrub->extent + i) % total;
         const hfi_extent *extent = &session->extents[index];
         if (hfi_extent_state(extent) != HFI_COMMITTED ||
             (extent->flags & HFI_EXTENT_SUMMED) ||
             extent->birth > generation) /* published just now: not leased by us */
             continue;
-        if (index != session->scrub_extent || extent->birth != session->scrub_birth) {
-            session->scrub_extent = index;
-            session->scrub_birth = extent->birth;
-            session->scrub_done = 0;
+        if (index != session->scrub->extent || extent->birth != session->scrub->birth) {
+            session->scrub->extent = index;
+            session->scrub->birth = extent->birth;
+            session->scrub->done = 0;
         }
-        if (session->scrub_done == 0)
-            session->scrub_crc = 0;
+        if (session->scrub->done == 0)
+            session->scrub->crc = 0;
         ret_extent->offset = extent->offset;
         ret_extent->size = extent->size;
         return 1;
@@ -48,32 +57,32 @@ choose(hf_session *session, uint64_t generation, hfi_extent *ret_extent) {
 static hf_status
 scrub_one(hf_session *session, const hfi_extent *extent, uint64_t *left,
           hf_error *reterr) {
-    while (session->scrub_done < extent->size && *left) {
-        uint64_t size = extent->size - session->scrub_done;
+    while (session->scrub->done < extent->size && *left) {
+        uint64_t size = extent->size - session->scrub->done;
         size = size < STRETCH ? size : STRETCH;
         size = size < *left ? size : *left;
         const void *bytes =
-            hfi_window_at(session, extent->offset + session->scrub_done, size);
+            hfi_window_at(session, extent->offset + session->scrub->done, size);
         if (!bytes)
             return hf_error_set(reterr, HF_E_CORRUPT, "extent %u lies about its place",
-                                session->scrub_extent);
-        session->scrub_crc = hfi_crc32c(session->scrub_crc, bytes, size);
-        session->scrub_done += size;
+                                session->scrub->extent);
+        session->scrub->crc = hfi_crc32c(session->scrub->crc, bytes, size);
+        session->scrub->done += size;
         *left -= size;
     }
-    if (session->scrub_done < extent->size)
+    if (session->scrub->done < extent->size)
         return HF_OK;
     hf_status status = hfi_lock(session, reterr);
     if (status)
         return status;
-    hfi_extent *record = &session->extents[session->scrub_extent];
-    if (record->birth == session->scrub_birth && record->size == extent->size &&
+    hfi_extent *record = &session->extents[session->scrub->extent];
+    if (record->birth == session->scrub->birth && record->size == extent->size &&
         hfi_extent_state(record) == HFI_COMMITTED) {
-        record->crc = session->scrub_crc;
+        record->crc = session->scrub->crc;
         hfi_step("scrub:crc-written");
         record->flags |= HFI_EXTENT_SUMMED;
     }
-    session->scrub_done = 0;
+    session->scrub->done = 0;
     hfi_unlock(session);
     return HF_OK;
 }

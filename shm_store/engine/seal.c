@@ -14,7 +14,14 @@
  * below says why no byte differs. The other regions are sealed all the same, and the
  * next call tries the failed one again.
  */
-#include "engine/internal.h"
+#include <stdlib.h>
+
+#include "base/step.h"
+#include "engine/extent.h"
+#include "engine/pin.h"
+#include "engine/prepared.h"
+#include "engine/region.h"
+#include "platform/object.h"
 
 static int
 is_published(const hf_session *session, uint32_t extent) {
@@ -22,37 +29,6 @@ is_published(const hf_session *session, uint32_t extent) {
                                       ? hfi_extent_state(&session->extents[extent])
                                       : HFI_UNUSED;
     return state == HFI_COMMITTED || state == HFI_RETIRED;
-}
-
-/* A block is larger than what its user asked for; what was published is not. From here
- * on the region stands for what was published, so the rest is no part of it. */
-static void
-trim_to_size(hf_region *region) {
-    size_t used = hfi_round_up(region->size ? region->size : 1, region->session->page);
-    if (used >= region->mapped)
-        return;
-    hfi_object_unmap(region->address + used, region->mapped - used);
-    region->mapped = used;
-    region->own_piece.length = used;
-}
-
-int
-hfi_region_privatize(hf_region *region) {
-    size_t done = region->private_below, rest = region->mapped - done;
-    void *there;
-    hfi_pages_drop(region->address + done, rest);
-    int err =
-        hfi_object_map(hfi_session_fd(region->session), region->own_piece.offset + done,
-                       rest, HFI_MAP_PRIVATE, region->address + done, &there);
-    if (!err) {
-        region->is_own = 0;
-        region->session->own_bytes -= region->mapped;
-        if (!done) /* else what it was is mapped, and stays pinned */
-            hfi_region_drop_was(region);
-        region->private_below = 0;
-        trim_to_size(region);
-    }
-    return err;
 }
 
 static int

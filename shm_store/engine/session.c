@@ -25,13 +25,33 @@
  * /dev/shm is small in containers (64 MiB by default): there, and where it can't be
  * used at all, the object is a memfd. It has no name; others attach by descriptor.
  */
-#include "engine/internal.h"
+#include "engine/session.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "base/step.h"
+#include "engine/attach.h"
+#include "engine/commit.h"
+#include "engine/extent.h"
+#include "engine/inherit.h"
+#include "engine/pin.h"
+#include "engine/prepared.h"
+#include "engine/provision.h"
+#include "engine/recovery.h"
+#include "engine/region.h"
+#include "engine/reservation.h"
+#include "engine/scrub.h"
+#include "engine/slot.h"
+#include "engine/tree.h"
+#include "platform/limit.h"
+#include "platform/object.h"
 
 #define SMALL_SHM     (1ull << 30) /* a /dev/shm below this and RAM/8 is no place */
 #define ADDRESS_SHARE 3            /* of those a process may have, one in so many */
@@ -74,22 +94,52 @@ map_window(hf_session *session, hf_error *reterr) {
     return HF_OK;
 }
 
+/* A handle with the state of each layer, in one piece. */
+typedef struct whole {
+    hf_session session;
+    hfi_pins pins;
+    hfi_blocks blocks;
+    hfi_regions regions;
+    hfi_provision provision;
+    hfi_snapshots snapshots;
+    hfi_scrub scrub;
+    hfi_prepared_state prepared;
+    hfi_committer committer;
+    hfi_heir heir;
+} whole;
+
+static hf_session *
+join_layers(whole *all) {
+    hf_session *session = &all->session;
+    session->pins = &all->pins;
+    session->blocks = &all->blocks;
+    session->regions = &all->regions;
+    session->provision = &all->provision;
+    session->snapshots = &all->snapshots;
+    session->scrub = &all->scrub;
+    session->prepared = &all->prepared;
+    session->committer = &all->committer;
+    session->heir = &all->heir;
+    session->recover = hfi_recovery_run;
+    session->make_room = hfi_cache_flush;
+    return session;
+}
+
 static hf_session *
 session_new(int fd) {
-    hf_session *session = calloc(1, sizeof *session);
-    if (!session)
+    whole *all = calloc(1, sizeof *all);
+    if (!all)
         return NULL;
+    hf_session *session = join_layers(all);
     atomic_init(&session->fd, fd);
     if (hfi_identity_of(fd, &session->object)) {
-        free(session);
+        free(all);
         return NULL;
     }
-    session->slot = session->heir = HFI_NONE;
+    session->slot = session->heir->slot = HFI_NONE;
     session->pagemap = -1;
     session->page = (size_t)sysconf(_SC_PAGESIZE);
-    session->cache_limit = hfi_limit_memory_bytes() / 8;
-    if (session->cache_limit > 1ull << 30)
-        session->cache_limit = 1ull << 30;
+    hfi_blocks_init(session->blocks);
     pthread_mutex_init(&session->mutex, NULL);
     pthread_mutex_init(&session->writer_mutex, NULL);
     hfi_inherit_watch(session);
@@ -109,13 +159,11 @@ session_free(hf_session *session) {
         hfi_object_unmap((void *)session->window, session->window_size);
     pthread_mutex_destroy(&session->mutex);
     pthread_mutex_destroy(&session->writer_mutex);
-    free(session->pin_counts);
-    hfi_pool_fini(&session->drafts);
-    hfi_spool_fini(&session->entries);
-    free(session->scratch);
+    hfi_pins_fini(session->pins);
+    hfi_committer_fini(session->committer);
     hfi_session_pagemap_close(session);
     hfi_session_fd_close(session);
-    free(session);
+    free(session); /* the whole of it */
 }
 
 /* ---- creating ---- */
@@ -421,6 +469,26 @@ hf_session_close(hf_session *session) {
 }
 
 hf_status
+hf_session_reap(hf_session *session, int trim, uint32_t *ret_processes,
+                hf_error *reterr) {
+    if (trim)
+        hfi_cache_flush(session);
+    hf_status status = hfi_lock(session, reterr);
+    if (status)
+        return status;
+    hfi_step("reap:begin");
+    uint32_t processes = hfi_slot_reap(session);
+    hfi_extent_reclaim(session);
+    hfi_step("reap:reclaimed");
+    if (trim)
+        hfi_extent_trim(session);
+    hfi_unlock(session);
+    if (ret_processes)
+        *ret_processes = processes;
+    return HF_OK;
+}
+
+hf_status
 hf_session_destroy(hf_session *session, hf_error *reterr) {
     atomic_store(&session->super->gone, 1);
     atomic_store(&session->super->magic, 0);
@@ -431,29 +499,4 @@ hf_session_destroy(hf_session *session, hf_error *reterr) {
     if (err && err != ENOENT)
         return hf_error_set_errno(reterr, err, "can't remove %s", session->name);
     return HF_OK;
-}
-
-hf_status
-hfi_session_check(const hf_session *session, hf_error *reterr) {
-    if (session->inherited)
-        return hf_error_set(reterr, HF_E_GONE,
-                            "the session is that of a process that forked this one");
-    if (!atomic_load(&session->super->gone))
-        return HF_OK;
-    return hf_error_set(reterr, HF_E_GONE, "the session was destroyed");
-}
-
-int
-hf_session_fd(hf_session *session) {
-    return hfi_session_fd(session);
-}
-
-const char *
-hf_session_name(const hf_session *session) {
-    return session->name;
-}
-
-uint64_t
-hf_session_generation(const hf_session *session) {
-    return atomic_load_explicit(&session->super->generation, memory_order_acquire);
 }

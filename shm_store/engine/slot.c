@@ -1,9 +1,7 @@
-/* slot.c - the processes that are attached, the writer lock, and who is dead.
+/* slot.c - the processes that are attached, their leases, the writer lock, and who is dead.
  *
  * A process owns one slot; its number stands in the states of the extents that it has,
- * in their pin masks, and in the writer lock. A slot is claimed by a compare-and-swap
- * of its owner word, and cleared only under the writer lock, after everything that
- * names it was dropped. So a slot number never means two processes at once.
+ * in their pin masks, and in the writer lock. attach.c claims and clears slots.
  *
  * Leases are written by their process alone, without a lock: a reader stores the
  * generation, then checks that it is still current. A publisher stores the generation,
@@ -17,9 +15,10 @@
  * Taking the lock over from a dead process marks the session dirty until recovery has
  * run to its end, so that a death in the middle of recovery starts it again.
  */
-#include "engine/internal.h"
+#include "engine/slot.h"
 
-#define NO_SLOT 0xfffeu /* in the lock word of one that has none */
+#include "base/step.h"
+#include "platform/lock.h"
 
 static hfi_process
 identity(const hfi_slot *slot, uint64_t owner) {
@@ -74,7 +73,7 @@ hfi_lock(hf_session *session, hf_error *reterr) {
         atomic_store(&super->dirty, 1);
     if (!atomic_load(&super->dirty))
         return HF_OK;
-    hf_status status = hfi_recovery_run(session, reterr);
+    hf_status status = session->recover(session, reterr);
     if (status) {
         hf_error_prefix(reterr, "recovering after a process died");
         hfi_unlock(session);
@@ -91,8 +90,8 @@ hfi_unlock(hf_session *session) {
 }
 
 /* A free slot, in the name of `self`; HFI_NONE where there is none. */
-static uint32_t
-take_free(hf_session *session, const hfi_process *self) {
+uint32_t
+hfi_slot_take(hf_session *session, const hfi_process *self) {
     for (uint32_t i = 0; i < HFI_SLOT_COUNT; i++) {
         hfi_slot *slot = &session->slots[i];
         uint64_t nobody = 0;
@@ -106,22 +105,6 @@ take_free(hf_session *session, const hfi_process *self) {
     return HFI_NONE;
 }
 
-hf_status
-hfi_slot_claim_heir(hf_session *session, hf_error *reterr) {
-    hfi_process self = hfi_process_self();
-    hf_error ignored;
-    session->heir = take_free(session, &self);
-    if (session->heir == HFI_NONE && !hfi_lock(session, &ignored)) {
-        hfi_slot_reap(session); /* the dead may be among them */
-        hfi_unlock(session);
-        session->heir = take_free(session, &self);
-    }
-    if (session->heir == HFI_NONE)
-        return hf_error_set(reterr, HF_E_LIMIT, "%u processes are attached already",
-                            HFI_SLOT_COUNT);
-    return HF_OK;
-}
-
 /* With a start time of 0 a slot is its pid's, whenever that began: so nobody who looks
  * meanwhile sees one process's pid with another's start. */
 void
@@ -131,68 +114,6 @@ hfi_slot_assign(hf_session *session, uint32_t slot, uint64_t pid) {
     atomic_store(&at->start_time, 0);
     atomic_store(&at->owner, process.owner);
     atomic_store(&at->start_time, process.start_time);
-}
-
-hf_status
-hfi_slot_claim(hf_session *session, hf_error *reterr) {
-    hfi_process self = hfi_process_self();
-    for (int attempt = 0; attempt < 2; attempt++) {
-        uint32_t i = take_free(session, &self);
-        if (i != HFI_NONE) {
-            session->slot = i;
-            session->lock_word = hfi_lock_word(i, &self);
-            return HF_OK;
-        }
-        /* Full: the dead may be among them. Recovery doesn't need a slot of its own,
-         * and the lock word needs only to name somebody alive. */
-        uint32_t dead = 0;
-        for (uint32_t k = 0; k < HFI_SLOT_COUNT && !dead; k++)
-            if (!hfi_slot_alive(session, k))
-                dead = k + 1;
-        if (!dead)
-            break;
-        hf_error ignored;
-        session->lock_word = hfi_lock_word(NO_SLOT, &self);
-        if (hfi_lock(session, &ignored))
-            break;
-        hfi_slot_reap(session);
-        hfi_unlock(session);
-    }
-    return hf_error_set(reterr, HF_E_LIMIT, "%u processes are attached already",
-                        HFI_SLOT_COUNT);
-}
-
-void
-hfi_slot_clear(hf_session *session, uint32_t slot) {
-    uint64_t bit = 1ull << (slot % 64),
-             owner = atomic_load(&session->slots[slot].owner);
-    for (uint32_t i = 0, n = hfi_extent_count(session); i < n; i++) {
-        hfi_extent *extent = &session->extents[i];
-        if (atomic_load_explicit(&extent->pins[slot / 64], memory_order_relaxed) & bit)
-            atomic_fetch_and(&extent->pins[slot / 64], ~bit);
-        uint32_t word = hfi_extent_word(extent);
-        if (word == hfi_state_word(HFI_RESERVED, slot) ||
-            word == hfi_state_word(HFI_PREPARED, slot))
-            hfi_extent_give_up(session, i);
-    }
-    hfi_step("slot:extents-freed");
-    for (unsigned i = 0; i < HFI_LEASE_COUNT; i++)
-        atomic_store(&session->slots[slot].leases[i], 0);
-    atomic_store(&session->slots[slot].start_time, 0);
-    atomic_compare_exchange_strong(&session->slots[slot].owner, &owner, 0);
-}
-
-uint32_t
-hfi_slot_reap(hf_session *session) {
-    uint32_t reaped = 0;
-    for (uint32_t i = 0; i < HFI_SLOT_COUNT; i++) {
-        if (!atomic_load(&session->slots[i].owner) || hfi_slot_alive(session, i))
-            continue;
-        hfi_slot_clear(session, i);
-        hfi_step("reap:slot-cleared");
-        reaped++;
-    }
-    return reaped;
 }
 
 void
@@ -224,4 +145,25 @@ hfi_leases_keep(const hfi_leases *leases, const hfi_extent *extent) {
             leases->generations[i] < extent->death)
             return 1;
     return !leases->is_whole;
+}
+
+int
+hfi_leases_take_yielded(hf_session *session) {
+    for (;;) {
+        _Atomic uint64_t *oldest = NULL;
+        uint64_t least = UINT64_MAX;
+        for (uint32_t i = 0; i < HFI_SLOT_COUNT; i++)
+            for (unsigned k = 0; k < HFI_LEASE_COUNT; k++) {
+                uint64_t lease = atomic_load(&session->slots[i].leases[k]);
+                if ((lease & HFI_LEASE_YIELDED) && lease < least) {
+                    least = lease;
+                    oldest = &session->slots[i].leases[k];
+                }
+            }
+        if (!oldest)
+            return 0;
+        hfi_step("yield:take");
+        if (atomic_compare_exchange_strong(oldest, &least, 0))
+            return 1;
+    }
 }

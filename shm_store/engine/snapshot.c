@@ -5,17 +5,21 @@
  * frees nothing that this generation can reach. If not, it tries again with the new
  * one. Snapshots of one process on one generation share a lease; only their count is
  * under session->mutex, and no other process ever waits for it.
- *
- * A difference of two generations walks both trees side by side and skips what they
- * share by reference, so it costs what differs. Compaction rewrites an entry without
- * changing it: such a pair has the same generation and sequence, and is skipped too.
  */
-#include "engine/internal.h"
+#include "engine/snapshot.h"
 
-#include "platform/helpers.h"
-#include "platform/populate.h"
+#include <stdlib.h>
 
-#define STEP ((size_t)4 << 20) /* compared by a thread at a time */
+#include "engine/tree.h"
+#include "platform/object.h"
+
+uint32_t
+hfi_snapshot_unused_lease(const hf_session *session) {
+    uint32_t i = 0;
+    while (i < HFI_LEASE_COUNT && session->snapshots->lease_uses[i])
+        i++;
+    return i;
+}
 
 static hf_status
 lease(hf_session *session, uint32_t *ret_lease, hfi_root *ret_root, hf_error *reterr) {
@@ -23,13 +27,12 @@ lease(hf_session *session, uint32_t *ret_lease, hfi_root *ret_root, hf_error *re
     hfi_superblock *super = session->super;
     uint64_t generation = atomic_load(&super->generation);
     for (uint32_t i = 0; i < HFI_LEASE_COUNT; i++)
-        if (session->lease_uses[i] && atomic_load(&slot->leases[i]) == generation + 1) {
+        if (session->snapshots->lease_uses[i] &&
+            atomic_load(&slot->leases[i]) == generation + 1) {
             *ret_lease = i;
             return hfi_root_read(session, ret_root, reterr);
         }
-    uint32_t free_one = 0;
-    while (free_one < HFI_LEASE_COUNT && session->lease_uses[free_one])
-        free_one++;
+    uint32_t free_one = hfi_snapshot_unused_lease(session);
     if (free_one == HFI_LEASE_COUNT)
         return hf_error_set(reterr, HF_E_LIMIT, "this process holds %u generations",
                             HFI_LEASE_COUNT);
@@ -74,7 +77,7 @@ hf_snapshot_acquire(hf_session *session, hf_snapshot **ret_snapshot, hf_error *r
              atomic_load(&session->slots[session->slot].leases[snapshot->lease]) !=
                  snapshot->root.generation + 1);
     if (!status)
-        session->lease_uses[snapshot->lease]++;
+        session->snapshots->lease_uses[snapshot->lease]++;
     pthread_mutex_unlock(&session->mutex);
     if (status) {
         free(snapshot);
@@ -90,7 +93,7 @@ hf_snapshot_release(hf_snapshot *snapshot) {
         return;
     hf_session *session = snapshot->session;
     pthread_mutex_lock(&session->mutex);
-    if (--session->lease_uses[snapshot->lease] == 0 && !session->inherited)
+    if (--session->snapshots->lease_uses[snapshot->lease] == 0 && !session->inherited)
         atomic_store(&session->slots[session->slot].leases[snapshot->lease], 0);
     pthread_mutex_unlock(&session->mutex);
     free(snapshot);
@@ -115,32 +118,6 @@ hf_snapshot_find(hf_snapshot *snapshot, const char *key, size_t key_size,
     if (!status)
         hfi_entry_fill(snapshot->session, record, ret_entry);
     return status;
-}
-
-/* ---- comparing ---- */
-
-typedef struct comparison {
-    const unsigned char *stored, *data;
-    atomic_int differs;
-} comparison;
-
-static void
-compare_part(void *context, size_t from, size_t to) {
-    comparison *work = context;
-    if (!atomic_load(&work->differs) &&
-        memcmp(work->stored + from, work->data + from, to - from) != 0)
-        atomic_store(&work->differs, 1);
-}
-
-/* The window's page tables are for what is read often. */
-int
-hfi_window_equals(hf_session *session, uint64_t offset, const void *data, size_t size) {
-    const unsigned char *stored = session->window + offset;
-    comparison work = {.stored = stored, .data = data};
-    hfi_helpers_divide(size, STEP, compare_part, &work);
-    if (size >= STEP)
-        hfi_pages_drop((void *)(uintptr_t)stored, size);
-    return !atomic_load(&work.differs);
 }
 
 int
@@ -261,146 +238,4 @@ hf_snapshot_each_in_order(hf_snapshot *snapshot, hf_entry_visit visit, void *con
     }
     free(both);
     return status;
-}
-
-/* ---- differences ---- */
-
-typedef struct diff {
-    hf_session *session;
-    hf_diff_visit visit;
-    void *context;
-    const hfi_record *pivot; /* the one entry that stands against a whole subtree */
-    int pivot_is_before, pivot_met;
-    hf_error *reterr;
-} diff;
-
-static hf_status
-tell(diff *d, const hfi_record *before, const hfi_record *after) {
-    if (before && after && before->generation == after->generation &&
-        before->sequence == after->sequence)
-        return HF_OK;
-    hf_entry a, b;
-    if (before)
-        hfi_entry_fill(d->session, before, &a);
-    if (after)
-        hfi_entry_fill(d->session, after, &b);
-    return d->visit(d->context, before ? &a : NULL, after ? &b : NULL) ? HF_STOP
-                                                                       : HF_OK;
-}
-
-static int
-same_key(const hfi_record *a, const hfi_record *b) {
-    return a->key_size == b->key_size &&
-           memcmp(hfi_record_key(a), hfi_record_key(b), a->key_size) == 0;
-}
-
-static hf_status
-against_pivot(void *context, const hfi_ref *ref, const hfi_record *record,
-              hf_error *reterr) {
-    diff *d = context;
-    (void)ref, (void)reterr;
-    if (!record)
-        return HF_OK;
-    const hfi_record *pivot = NULL;
-    if (d->pivot && same_key(d->pivot, record)) {
-        pivot = d->pivot;
-        d->pivot_met = 1;
-    }
-    return d->pivot_is_before ? tell(d, pivot, record) : tell(d, record, pivot);
-}
-
-/* One entry (or nothing, where `pivot` is NULL) against all entries below `ref`. */
-static hf_status
-diff_pivot(diff *d, const hfi_record *pivot, int pivot_is_before, const hfi_ref *ref,
-           uint32_t shift) {
-    d->pivot = pivot;
-    d->pivot_is_before = pivot_is_before;
-    d->pivot_met = 0;
-    hf_status status =
-        hfi_tree_each_at(d->session, ref, shift, against_pivot, d, d->reterr);
-    if (status || !pivot || d->pivot_met)
-        return status;
-    return pivot_is_before ? tell(d, pivot, NULL) : tell(d, NULL, pivot);
-}
-
-static hf_status diff_refs(diff *d, const hfi_ref *a, const hfi_ref *b, uint32_t shift);
-
-/* Equal hashes: plain lists, compared by key. */
-static hf_status
-diff_lists(diff *d, const hfi_node *a, const hfi_node *b) {
-    hf_status status = HF_OK;
-    for (int turn = 0; turn < 2; turn++) {
-        const hfi_node *from = turn ? b : a, *to = turn ? a : b;
-        for (uint32_t i = 0; i < from->count && !status; i++) {
-            const hfi_record *x, *y, *met = NULL;
-            if ((status =
-                     hfi_record_load(d->session, &from->children[i], &x, d->reterr)))
-                return status;
-            for (uint32_t k = 0; k < to->count && !met; k++) {
-                status = hfi_record_load(d->session, &to->children[k], &y, d->reterr);
-                if (status)
-                    return status;
-                if (same_key(x, y))
-                    met = y;
-            }
-            if (turn == 0)
-                status = tell(d, x, met);
-            else if (!met)
-                status = tell(d, NULL, x);
-        }
-    }
-    return status;
-}
-
-static hf_status
-diff_nodes(diff *d, const hfi_node *a, const hfi_node *b, uint32_t shift) {
-    static const hfi_ref nothing = {0};
-    if (shift >= HFI_LIST_SHIFT)
-        return diff_lists(d, a, b);
-    hf_status status = HF_OK;
-    uint32_t ia = 0, ib = 0;
-    for (uint32_t bits = a->bitmap | b->bitmap; bits && !status; bits &= bits - 1) {
-        uint32_t bit = bits & (0 - bits);
-        const hfi_ref *x = a->bitmap & bit ? &a->children[ia++] : &nothing;
-        const hfi_ref *y = b->bitmap & bit ? &b->children[ib++] : &nothing;
-        status = diff_refs(d, x, y, shift + 5);
-    }
-    return status;
-}
-
-static hf_status
-diff_refs(diff *d, const hfi_ref *a, const hfi_ref *b, uint32_t shift) {
-    hf_status status;
-    if (a->offset == b->offset && a->kind == b->kind && a->crc == b->crc)
-        return HF_OK;
-    if (a->kind == HFI_KIND_NODE && b->kind == HFI_KIND_NODE) {
-        const hfi_node *x, *y;
-        if ((status = hfi_node_load(d->session, a, shift, &x, d->reterr)))
-            return status;
-        if ((status = hfi_node_load(d->session, b, shift, &y, d->reterr)))
-            return status;
-        return diff_nodes(d, x, y, shift);
-    }
-    int a_is_one = a->kind != HFI_KIND_NODE;
-    const hfi_ref *one = a_is_one ? a : b, *many = a_is_one ? b : a;
-    const hfi_record *pivot = NULL;
-    if (one->kind == HFI_KIND_ENTRY &&
-        (status = hfi_record_load(d->session, one, &pivot, d->reterr)))
-        return status;
-    if (many->kind != HFI_KIND_NONE)
-        return diff_pivot(d, pivot, a_is_one, many, shift);
-    return !pivot ? HF_OK : a_is_one ? tell(d, pivot, NULL) : tell(d, NULL, pivot);
-}
-
-hf_status
-hf_snapshot_diff(hf_snapshot *before, hf_snapshot *after, hf_diff_visit visit,
-                 void *context, hf_error *reterr) {
-    static const hfi_ref nothing = {0};
-    diff d = {.session = after->session,
-              .visit = visit,
-              .context = context,
-              .reterr = reterr};
-    hf_status status =
-        diff_refs(&d, before ? &before->root.tree : &nothing, &after->root.tree, 0);
-    return status == HF_STOP ? HF_OK : status;
 }

@@ -2,7 +2,7 @@
  *
  * A new block needs memory and page tables: 0.3 to 0.7 s a GiB of small pages, in the
  * middle of a computation that somebody may be measuring. What a program frees it takes
- * again from its cache (region.c); but a process that runs one cell begins without a
+ * again from its cache (block.c); but a process that runs one cell begins without a
  * cache, and what the last cell made is kept for undo. So who knows what will be asked
  * for stocks the cache with it beforehand.
  *
@@ -19,22 +19,19 @@
  * another cache nor an old generation (HFI_RESERVE_SPARE). session->mutex guards the
  * list.
  */
-#include "engine/internal.h"
+#include <string.h>
 
-#define WORTH ((size_t)1 << 20) /* bytes of a block that is listed */
-
-void
-hfi_stock_note(hf_session *session, const hf_region *block) {
-    if (block->mapped >= WORTH && session->taken_count < HF_TAKEN_MAX)
-        session->taken[session->taken_count++] = block->mapped;
-}
+#include "engine/block.h"
+#include "engine/reservation.h"
+#include "platform/populate.h"
 
 size_t
 hf_session_taken(hf_session *session, size_t ret_sizes[HF_TAKEN_MAX]) {
+    hfi_blocks *blocks = session->blocks;
     pthread_mutex_lock(&session->mutex);
-    size_t count = session->taken_count;
-    memcpy(ret_sizes, session->taken, count * sizeof *ret_sizes);
-    session->taken_count = 0;
+    size_t count = blocks->taken_count;
+    memcpy(ret_sizes, blocks->taken, count * sizeof *ret_sizes);
+    blocks->taken_count = 0;
     pthread_mutex_unlock(&session->mutex);
     return count;
 }
@@ -60,7 +57,8 @@ make(hf_session *session, size_t size, hf_region **ret_block, hf_error *reterr) 
 hf_status
 hf_session_stock(hf_session *session, const size_t *sizes, size_t count,
                  uint64_t *ret_bytes, hf_error *reterr) {
-    hf_region *blocks = NULL, *block;
+    hf_region *made = NULL, *block;
+    hfi_blocks *blocks = session->blocks;
     uint64_t bytes = 0;
     hf_status status = hfi_session_check(session, reterr);
     for (size_t i = 0; !status && i < count; i++) {
@@ -68,16 +66,16 @@ hf_session_stock(hf_session *session, const size_t *sizes, size_t count,
         if (status)
             break;
         bytes += block->mapped;
-        block->cache_next = blocks; /* not in the cache: the next would take it */
-        blocks = block;
+        block->cache_next = made; /* not in the cache: the next would take it */
+        made = block;
     }
     pthread_mutex_lock(&session->mutex);
-    while ((block = blocks)) {
-        blocks = block->cache_next;
+    while ((block = made)) {
+        made = block->cache_next;
         hfi_cache_put(session, block);
     }
-    if (session->own_bytes + session->cache_bytes > session->own_peak)
-        session->own_peak = session->own_bytes + session->cache_bytes; /* is wanted */
+    if (blocks->own_bytes + blocks->cache_bytes > blocks->own_peak)
+        blocks->own_peak = blocks->own_bytes + blocks->cache_bytes; /* is wanted */
     pthread_mutex_unlock(&session->mutex);
     *ret_bytes = bytes;
     return status == HF_E_NOSPACE || status == HF_E_NOMEM ? HF_OK : status;

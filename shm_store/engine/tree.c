@@ -14,32 +14,12 @@
  * Rejected: a B-tree by key (order isn't needed, comparisons of long keys are); one
  * array of entries rewritten by each commit (a commit must cost what it changes).
  */
-#include "engine/internal.h"
+#include "engine/tree.h"
 
-/* What lies past the last page of the object would be a SIGBUS. It is asked for its
- * size when it must have grown. */
-static int
-is_there(hf_session *session, uint64_t end) {
-    if (end <= atomic_load_explicit(&session->file_size, memory_order_relaxed))
-        return 1;
-    uint64_t size =
-        hfi_round_up(hfi_object_size(hfi_session_fd(session)), session->page);
-    if (size)
-        atomic_store_explicit(&session->file_size, size, memory_order_relaxed);
-    return end <= size;
-}
+#include <string.h>
 
-const void *
-hfi_window_at(hf_session *session, uint64_t offset, uint64_t size) {
-    uint64_t end =
-        atomic_load_explicit(&session->super->arena_end, memory_order_acquire);
-    if (end > session->window_size)
-        end = session->window_size;
-    if (offset < HFI_ARENA_OFFSET || offset > end || size > end - offset ||
-        !is_there(session, offset + size))
-        return NULL;
-    return session->window + offset;
-}
+#include "base/crc32c.h"
+#include "engine/extent.h"
 
 static const void *
 load(hf_session *session, const hfi_ref *ref, uint32_t kind, size_t least,

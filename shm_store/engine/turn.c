@@ -17,9 +17,10 @@
  * table is as long as a session lives, and every process has it mapped: nobody has to
  * be told.
  */
-#include "engine/internal.h"
-
+#include <string.h>
 #include <time.h>
+
+#include "engine/tree.h"
 
 _Static_assert(HF_TURN_LABEL_SIZE == HFI_TURN_LABEL, "one label");
 

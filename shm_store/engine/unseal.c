@@ -24,8 +24,17 @@
  * A page must not be written between the copy and the move. There is no lock against
  * that, so the caller vouches for it.
  */
-#include "engine/internal.h"
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/step.h"
+#include "engine/pin.h"
+#include "engine/prepared.h"
+#include "engine/region.h"
+#include "engine/reservation.h"
 #include "platform/bulk.h"
+#include "platform/object.h"
+#include "platform/populate.h"
 
 /* Bytes [from, to) of the region as they were committed. */
 static int
@@ -66,15 +75,6 @@ fill(hf_region *region, char *block, hf_error *reterr) {
     return err ? hf_error_set_errno(reterr, err, "can't read committed pages") : HF_OK;
 }
 
-void
-hfi_region_drop_was(hf_region *region) {
-    for (uint32_t i = 0; i < region->was_count; i++)
-        hfi_piece_drop(region->session, region->was_pieces[i].extent);
-    free(region->was_pieces);
-    region->was_pieces = NULL;
-    region->was_count = 0;
-}
-
 /* The piece's extent, which is pinned and mapped there, is the region's now. What it
  * was is kept, with its pins, for hf_region_reseal. Mutex held. */
 static void
@@ -107,7 +107,7 @@ replace_by_block(hf_region *region, hf_region *block, hf_error *reterr) {
         if (block->mapped > region->mapped)
             hfi_object_unmap(block->address + region->mapped,
                              block->mapped - region->mapped);
-        session->own_bytes -= block->mapped - region->mapped;
+        session->blocks->own_bytes -= block->mapped - region->mapped;
         block->mapped = region->mapped;
         int err = hfi_object_move(hfi_session_fd(session), block->own_piece.offset,
                                   block->address, block->mapped, region->address);
@@ -116,7 +116,7 @@ replace_by_block(hf_region *region, hf_region *block, hf_error *reterr) {
                                         block->mapped);
     }
     if (status) {
-        session->own_bytes -= block->mapped;
+        session->blocks->own_bytes -= block->mapped;
         hfi_block_free(block);
     } else {
         become_own(region, &block->own_piece);
@@ -165,10 +165,8 @@ hf_region_unseal(hf_region *region, hf_error *reterr) {
     hf_status status = hfi_session_check(session, reterr);
     if (status || region->piece_count == 0)
         return status;
-    hfi_prepared_settle(session, 0);
-    if (session->committing || session->prepared.extent_count)
-        return hf_error_set(reterr, HF_BUSY,
-                            "a commit of this process isn't published yet");
+    if ((status = hfi_prepared_finish(session, reterr)))
+        return status;
     if (hf_region_is_own(region))
         return HF_OK;
     hf_region *block;
@@ -255,7 +253,7 @@ hf_region_reseal(hf_region *region, hf_error *reterr) {
         region->was_pieces = NULL;
         region->was_count = 0;
         region->is_own = 0;
-        session->own_bytes -= region->mapped;
+        session->blocks->own_bytes -= region->mapped;
     }
     pthread_mutex_unlock(&session->mutex);
     hfi_step("reseal:mapped");

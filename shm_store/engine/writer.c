@@ -12,9 +12,17 @@
  * Only then are the extents marked PREPARED, under the lock: a crash before that leaves
  * reserved extents of a dead process, which the reaper frees.
  */
-#include "engine/commit.h"
-
 #include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/crc32c.h"
+#include "base/step.h"
+#include "engine/commit.h"
+#include "engine/extent.h"
+#include "engine/reservation.h"
+#include "engine/slot.h"
+#include "engine/tree.h"
 
 #define ALIGNMENT    64
 #define SCRATCH_KEPT (1u << 20) /* a larger buffer isn't kept for the next commit */
@@ -77,8 +85,8 @@ emit(writer *w, const hfi_child *child, uint64_t *live_bytes, hfi_ref *ret_ref) 
         *ret_ref = *child->as.ref;
     } else if (child->kind == HFI_CHILD_ENTRY) {
         const hfi_record *record = child->as.record;
-        uint64_t offset =
-            hfi_spool_offset(&w->commit->session->entries, child->chunk, record);
+        uint64_t offset = hfi_spool_offset(&w->commit->session->committer->entries,
+                                           child->chunk, record);
         uint32_t length = (uint32_t)hfi_record_length(record);
         *ret_ref = refer(w, offset, record, length, HFI_KIND_ENTRY);
         *live_bytes += length;
@@ -96,21 +104,21 @@ emit(writer *w, const hfi_child *child, uint64_t *live_bytes, hfi_ref *ret_ref) 
 }
 
 static void
-drop_scratch(hf_session *session) {
-    free(session->scratch);
-    session->scratch = NULL;
-    session->scratch_size = 0;
+drop_scratch(hfi_committer *own) {
+    free(own->scratch);
+    own->scratch = NULL;
+    own->scratch_size = 0;
 }
 
-/* The session's buffer, grown where it must be. */
+/* The buffer that is kept, grown if it is too small. */
 static char *
-get_scratch(hf_session *session, size_t size) {
-    if (size > session->scratch_size) {
-        drop_scratch(session);
-        session->scratch = malloc(size);
-        session->scratch_size = session->scratch ? size : 0;
+get_scratch(hfi_committer *own, size_t size) {
+    if (size > own->scratch_size) {
+        drop_scratch(own);
+        own->scratch = malloc(size);
+        own->scratch_size = own->scratch ? size : 0;
     }
-    return session->scratch;
+    return own->scratch;
 }
 
 static hf_status
@@ -131,7 +139,7 @@ fill(writer *w, hfi_manifest *manifest) {
     w->base = session->extents[w->extent].offset;
     w->used = w->head;
     w->objects = 0;
-    hfi_spool_place(&session->entries, w->base + w->size);
+    hfi_spool_place(&session->committer->entries, w->base + w->size);
     uint64_t live_bytes = 0;
     memset(manifest, 0, sizeof *manifest);
     manifest->magic = HFI_MANIFEST_MAGIC;
@@ -154,7 +162,8 @@ fill(writer *w, hfi_manifest *manifest) {
         hfi_crc32c(0, deltas, manifest->delta_count * sizeof(hfi_delta));
     manifest->crc = hfi_crc32c(0, manifest, offsetof(hfi_manifest, crc));
     memcpy(w->bytes, manifest, sizeof *manifest);
-    commit->stats.bytes_directory = w->used + hfi_spool_size(&session->entries);
+    commit->stats.bytes_directory =
+        w->used + hfi_spool_size(&session->committer->entries);
     assert(w->used == w->size);
 }
 
@@ -179,10 +188,11 @@ mark_prepared(hf_commit *commit, hf_error *reterr) {
 static hf_status
 write_directory(writer *w, hfi_manifest *manifest, hf_error *reterr) {
     hf_session *session = w->commit->session;
-    size_t whole = w->size + hfi_spool_size(&session->entries);
+    hfi_committer *own = session->committer;
+    size_t whole = w->size + hfi_spool_size(&own->entries);
     struct iovec *parts =
-        hfi_pool_take(&session->drafts, (session->entries.count + 1) * sizeof *parts);
-    if (!parts || !(w->bytes = get_scratch(session, w->size)))
+        hfi_pool_take(&own->drafts, (own->entries.count + 1) * sizeof *parts);
+    if (!parts || !(w->bytes = get_scratch(own, w->size)))
         return hfi_no_memory(reterr);
     hf_status status;
     for (int attempt = 0;; attempt++) {
@@ -193,14 +203,14 @@ write_directory(writer *w, hfi_manifest *manifest, hf_error *reterr) {
         hfi_step("prepare:reserved");
         fill(w, manifest);
         parts[0] = (struct iovec){w->bytes, w->size};
-        hfi_spool_parts(&session->entries, parts + 1);
-        status = hfi_extent_write(session, w->extent, parts, session->entries.count + 1,
+        hfi_spool_parts(&own->entries, parts + 1);
+        status = hfi_extent_write(session, w->extent, parts, own->entries.count + 1,
                                   NULL, reterr);
         if (status != HF_E_NOSPACE || !hfi_extent_give_way(session, attempt))
             break;
     }
-    if (session->scratch_size > SCRATCH_KEPT)
-        drop_scratch(session);
+    if (own->scratch_size > SCRATCH_KEPT)
+        drop_scratch(own);
     if (!status && (status = hfi_list32_add(&w->commit->written, w->extent, reterr)))
         hfi_extent_give_back(session, w->extent);
     return status;

@@ -3,7 +3,7 @@
  * A history of the session is worth keeping, but not at the price of somebody's array.
  * So a snapshot can be yielded: its lease gets a bit, with which it keeps the
  * generation as any lease does, until a process that finds the arena full takes it away
- * under the writer lock, the oldest generation of all first (hfi_yield_take). The
+ * under the writer lock, the oldest generation of all first (hfi_leases_take_yielded). The
  * holder learns it when it wants to read: hf_snapshot_hold takes the bit off by a
  * compare-and-swap, which fails where the lease is another's zero by then. So nobody
  * reads what was freed, and nobody asks a process that may be busy for its consent.
@@ -19,7 +19,13 @@
  * Rejected: a message that asks the holder to let go. A process in the middle of an
  * allocation has nobody to wait for.
  */
-#include "engine/internal.h"
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/extent.h"
+#include "engine/slot.h"
+#include "engine/snapshot.h"
+#include "engine/tree.h"
 
 _Static_assert(sizeof(hf_generation) == sizeof(hfi_root), "a root is what is exported");
 
@@ -29,22 +35,13 @@ lease_of(const hf_snapshot *snapshot) {
     return &session->slots[session->slot].leases[snapshot->lease];
 }
 
-/* A lease of this process that no snapshot is on; HFI_LEASE_COUNT where all are. */
-static uint32_t
-unused_lease(const hf_session *session) {
-    uint32_t i = 0;
-    while (i < HFI_LEASE_COUNT && session->lease_uses[i])
-        i++;
-    return i;
-}
-
 /* To another lease, with this word. Mutex held. */
 static void
 move_to(hf_snapshot *snapshot, uint32_t lease, uint64_t word) {
     hf_session *session = snapshot->session;
     atomic_store(&session->slots[session->slot].leases[lease], word);
-    session->lease_uses[snapshot->lease]--;
-    session->lease_uses[lease]++;
+    session->snapshots->lease_uses[snapshot->lease]--;
+    session->snapshots->lease_uses[lease]++;
     snapshot->lease = lease;
 }
 
@@ -54,8 +51,8 @@ hf_snapshot_yield(hf_snapshot *snapshot) {
     uint64_t word = (snapshot->root.generation + 1) | HFI_LEASE_YIELDED;
     pthread_mutex_lock(&session->mutex);
     if (!snapshot->is_yielded && !session->inherited) {
-        uint32_t other = unused_lease(session);
-        if (session->lease_uses[snapshot->lease] == 1) {
+        uint32_t other = hfi_snapshot_unused_lease(session);
+        if (session->snapshots->lease_uses[snapshot->lease] == 1) {
             atomic_store(lease_of(snapshot), word);
             snapshot->is_yielded = 1;
         } else if (other < HFI_LEASE_COUNT) {
@@ -83,27 +80,6 @@ hf_snapshot_hold(hf_snapshot *snapshot, hf_error *reterr) {
     }
     pthread_mutex_unlock(&session->mutex);
     return status;
-}
-
-int
-hfi_yield_take(hf_session *session) {
-    for (;;) {
-        _Atomic uint64_t *oldest = NULL;
-        uint64_t least = UINT64_MAX;
-        for (uint32_t i = 0; i < HFI_SLOT_COUNT; i++)
-            for (unsigned k = 0; k < HFI_LEASE_COUNT; k++) {
-                uint64_t lease = atomic_load(&session->slots[i].leases[k]);
-                if ((lease & HFI_LEASE_YIELDED) && lease < least) {
-                    least = lease;
-                    oldest = &session->slots[i].leases[k];
-                }
-            }
-        if (!oldest)
-            return 0;
-        hfi_step("yield:take");
-        if (atomic_compare_exchange_strong(oldest, &least, 0))
-            return 1;
-    }
 }
 
 hf_status
@@ -148,11 +124,11 @@ hf_snapshot_import(hf_session *session, const hf_generation *generation,
         return hf_error_set(reterr, HF_E_CORRUPT, "these bytes name no generation");
     }
     pthread_mutex_lock(&session->mutex);
-    snapshot->lease = unused_lease(session);
+    snapshot->lease = hfi_snapshot_unused_lease(session);
     if (snapshot->lease < HFI_LEASE_COUNT) {
         atomic_store(&session->slots[session->slot].leases[snapshot->lease],
                      snapshot->root.generation + 1);
-        session->lease_uses[snapshot->lease]++;
+        session->snapshots->lease_uses[snapshot->lease]++;
     } else {
         status = hf_error_set(reterr, HF_E_LIMIT, "this process holds %u generations",
                               HFI_LEASE_COUNT);

@@ -9,7 +9,7 @@ import typing
 import pytest
 
 from holdfast import _trial
-from holdfast.worker.template import is_library
+from holdfast.worker.libraries import is_library
 
 NOTEBOOK = """
 import collections, dataclasses, datetime, enum, fractions, pathlib, typing

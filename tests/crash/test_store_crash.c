@@ -8,11 +8,13 @@
  * the recovery itself.
  */
 #include <signal.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "engine/internal.h"
+#include "base/step.h"
+#include "engine/reservation.h"
 #include "../support/check.h"
 
 #define OK(call) CHECK((call) == HF_OK)

@@ -25,9 +25,12 @@
  * by the linker (--wrap), so nothing in /dev/shm is touched. Files are limited to some
  * MiB beyond the object: a size that lies can't take the machine's memory.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -36,7 +39,9 @@
 
 #include "../shm_store/store_fixture.h"
 #include "driver.h"
-#include "engine/internal.h"
+#include "base/crc32c.h"
+#include "engine/slot.h"
+#include "engine/tree.h"
 
 #define NAME      "/holdfast-fuzz-0123456789abcdef"
 #define HEAD_SIZE (HFI_TABLE_OFFSET + HFI_EXTENT_CHUNK * sizeof(hfi_extent))

@@ -1,4 +1,4 @@
-"""What differs between an instrumented and a plain cell: the list in ARCHITECTURE.md.
+"""What differs between an instrumented and a plain cell: the list in docs/carried.md.
 
 A test for each entry, so that the list stays true. Where one fails because the difference
 is gone, take the entry off the list. They are differences of the map road; those that are left

@@ -11,6 +11,48 @@ make(const char *key) {
     return signer;
 }
 
+/* The vectors of RFC 4231, each in one part of a message. */
+static void
+expect_signature(hfi_part key, const char *data, const char *expected) {
+    for (size_t i = 0; i < 4; i++) {
+        hfi_signer *signer = NULL;
+        char text[HFI_SIGNATURE_TEXT + 1];
+        hfi_part message[4] = {{"", 0}, {"", 0}, {"", 0}, {"", 0}};
+        message[i] = hfi_part_text(data);
+        CHECK(hfi_signer_create(key, &signer, NULL) == HF_OK);
+        for (int again = 0; again < 2; again++) {
+            hfi_signer_sign(signer, message, text);
+            CHECK(strcmp(text, expected) == 0);
+        }
+        hfi_signer_close(signer);
+    }
+}
+
+static void
+test_vectors(void) {
+    char key[131];
+    memset(key, 0x0b, 20);
+    expect_signature(
+        hfi_part_of(key, 20), "Hi There",
+        "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7");
+    expect_signature(
+        hfi_part_text("Jefe"), "what do ya want for nothing?",
+        "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
+    memset(key, 0xaa, sizeof key);
+    expect_signature(
+        hfi_part_of(key, sizeof key),
+        "Test Using Larger Than Block-Size Key - Hash Key First",
+        "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54");
+}
+
+static void
+test_digest(void) {
+    static const uint8_t expected[4] = {0xba, 0x78, 0x16, 0xbf}; /* of FIPS 180-4 */
+    uint8_t digest[HFI_DIGEST_SIZE];
+    CHECK(hfi_digest("abc", 3, digest, NULL) == HF_OK);
+    CHECK(memcmp(digest, expected, sizeof expected) == 0);
+}
+
 static void
 test_keyed(void) {
     hfi_signer *signer = make("key"), *client = make("key");
@@ -115,6 +157,8 @@ int
 main(void) {
     hfi_signer *open = NULL;
     char text[HFI_SIGNATURE_TEXT + 1];
+    test_vectors();
+    test_digest();
     test_keyed();
     test_memory();
     test_reflected();

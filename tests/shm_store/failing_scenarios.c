@@ -14,7 +14,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "engine/slot.h"
 #include "holdfast/save.h"
+#include "platform/object.h"
 
 trial this_trial;
 

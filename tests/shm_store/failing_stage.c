@@ -3,6 +3,8 @@
 
 #include <unistd.h>
 
+#include "engine/extent.h"
+
 enum { SMALL = 64, LARGE = 100000, COPIED_SMALL = 5000, COPIED_LARGE = 300000 };
 
 static unsigned char bytes[COPIED_LARGE];

@@ -7,7 +7,6 @@
 #ifndef FAILING_STAGE_H
 #define FAILING_STAGE_H
 
-#include "engine/internal.h"
 #include "store_fixture.h"
 
 enum { STAGE_PAGES = 40, STAGE_WHOLE_PAGES = 20, STAGE_BORN_PAGES = 8 };

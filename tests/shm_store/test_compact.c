@@ -1,6 +1,8 @@
 /* test_compact.c - what lives long among garbage is moved, unchanged, and the garbage
  * goes: a thousand commits that each leave one small name behind don't keep theirs. */
-#include "engine/internal.h"
+#include <string.h>
+
+#include "engine/slot.h"
 #include "store_fixture.h"
 
 #define ROUNDS 600

@@ -2,12 +2,13 @@
  * or opens them gets an error or what was there, and never dies of it. */
 #include <fcntl.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "engine/internal.h"
+#include "engine/handle.h"
 #include "store_fixture.h"
 
 #define PAYLOAD (300u << 10)

@@ -1,11 +1,15 @@
 /* test_descriptor.c - code that closes the session's descriptors and opens files of its
  * own, which get their numbers: nothing is written to these, and the session goes on.
  */
+#include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "engine/internal.h"
+#include "engine/handle.h"
+#include "platform/object.h"
 #include "store_fixture.h"
 
 #define SIZE ((size_t)20 << 20) /* enough for each way of writing */

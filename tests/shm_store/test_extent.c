@@ -2,7 +2,11 @@
  * every byte is in exactly one sum, whatever comes and goes, with huge pages and
  * without.
  */
+#include <stdlib.h>
+
 #include "engine/extent.h"
+#include "engine/reservation.h"
+#include "engine/slot.h"
 #include "store_fixture.h"
 
 #define COUNT 200

@@ -26,6 +26,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "engine/block.h"
 #include "failing_scenarios.h"
 
 /* One call of so many, in the short version. */

@@ -2,10 +2,12 @@
  * parent: no block, no pin, no slot. An heir has a slot, and keeps what it saw. */
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "engine/internal.h"
+#include "engine/block.h"
+#include "engine/extent.h"
 #include "store_fixture.h"
 
 #define SIZE 100000

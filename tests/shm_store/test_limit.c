@@ -2,12 +2,14 @@
  * versions tell, and what follows from that and from RLIMIT_AS for a session. */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "engine/internal.h"
+#include "engine/handle.h"
+#include "platform/limit.h"
 #include "store_fixture.h"
 
 #define MIB (1ull << 20)

@@ -1,6 +1,11 @@
 /* test_overlay.c - a commit's draft of the tree against a plain model: puts, puts again
  * and removals, within one commit and across many, keep entries, order and sums. */
-#include "engine/internal.h"
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/extent.h"
+#include "engine/recovery.h"
+#include "engine/slot.h"
 #include "store_fixture.h"
 
 #define NAMES 300

@@ -1,10 +1,12 @@
 /* test_prepared.c - what becomes of a prepared commit: published by anybody, once; or
  * dropped, with its memory, when its preparer goes on, leaves or dies. */
 #include <signal.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "engine/internal.h"
+#include "engine/handle.h"
+#include "platform/object.h"
 #include "store_fixture.h"
 
 static hf_prepared

@@ -1,9 +1,10 @@
 /* test_provision.c - free space is given memory in steps: what is missing and no more,
  * zero, for everybody, and whatever was made is there when it is left off. */
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "engine/internal.h"
+#include "engine/block.h"
 #include "store_fixture.h"
 
 #define MIB  ((size_t)1 << 20)

@@ -1,6 +1,11 @@
 /* test_recovery.c - the extent table is rebuilt from facts alone: from any damage to
  * what is derived, and from a table that contradicts itself not at all. */
+#include <string.h>
+
+#include "engine/block.h"
 #include "engine/extent.h"
+#include "engine/recovery.h"
+#include "engine/slot.h"
 #include "store_fixture.h"
 
 static void

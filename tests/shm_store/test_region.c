@@ -2,9 +2,10 @@
  * private to who maps them, and all of it from many threads at once. */
 #include <errno.h>
 #include <pthread.h>
+#include <string.h>
 #include <unistd.h>
 
-#include "engine/internal.h"
+#include "engine/region.h"
 #include "platform/fault.h"
 #include "store_fixture.h"
 
@@ -98,16 +99,16 @@ test_huge(hf_session *session, int fails) {
 static void
 test_cache_bound(hf_session *session) {
     hf_region *regions[64];
-    session->cache_limit = 8 << 20;
+    session->blocks->cache_limit = 8 << 20;
     hfi_cache_flush(session);
-    CHECK(session->cache_bytes == 0);
+    CHECK(session->blocks->cache_bytes == 0);
     for (int i = 0; i < 64; i++)
         OK(hf_region_reserve(session, 1 << 20, 0, &regions[i], NULL, NULL));
     for (int i = 0; i < 64; i++) {
         hf_region_release(regions[i]);
-        CHECK(session->cache_bytes <= session->cache_limit);
+        CHECK(session->blocks->cache_bytes <= session->blocks->cache_limit);
     }
-    CHECK(session->cache_bytes == 8 << 20);
+    CHECK(session->blocks->cache_bytes == 8 << 20);
     CHECK(info_of(session).reserved_bytes == 8 << 20);
     hfi_cache_flush(session);
     CHECK(info_of(session).reserved_bytes == 0);
@@ -123,7 +124,7 @@ test_kept(hf_session *session) {
     uint32_t state = 1;
     hfi_cache_flush(session);
     OK(hf_session_reap(session, 1, NULL, NULL));
-    session->cache_limit = 1ull << 30;
+    session->blocks->cache_limit = 1ull << 30;
     for (int round = 0; round < 600; round++) {
         state = state * 1664525 + 1013904223;
         hf_region **one = &held[(state >> 8) % COUNT];
@@ -137,7 +138,7 @@ test_kept(hf_session *session) {
                                  one, NULL, NULL));
             alive += (*one)->mapped;
         }
-        CHECK(session->own_bytes == alive);
+        CHECK(session->blocks->own_bytes == alive);
         peak = alive > peak ? alive : peak;
         uint64_t all = info_of(session).allocated_bytes;
         kept = all - alive > kept ? all - alive : kept;
@@ -146,7 +147,7 @@ test_kept(hf_session *session) {
     for (int i = 0; i < COUNT; i++)
         hf_region_release(held[i]);
     CHECK(peak > 50u << 20 && kept > peak / 2); /* what fits again is kept */
-    CHECK(session->own_bytes == 0);
+    CHECK(session->blocks->own_bytes == 0);
     OK(hf_session_reap(session, 1, NULL, NULL));
     CHECK(info_of(session).allocated_bytes < 1 << 20 && session->super->peak == 0);
 }
@@ -232,7 +233,7 @@ static void
 test_threads(hf_session *session) {
     pthread_t threads[THREADS];
     worker workers[THREADS];
-    session->cache_limit = 2 << 20; /* so that the cache overflows, too */
+    session->blocks->cache_limit = 2 << 20; /* so that the cache overflows, too */
     for (unsigned i = 0; i < THREADS; i++) {
         workers[i] = (worker){session, i};
         CHECK(pthread_create(&threads[i], NULL, churn, &workers[i]) == 0);
@@ -243,7 +244,7 @@ test_threads(hf_session *session) {
     }
     for (unsigned i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
-    CHECK(session->regions == NULL);
+    CHECK(session->regions->root == NULL);
     hfi_cache_flush(session);
     CHECK(info_of(session).reserved_bytes == 0);
     OK(hf_session_verify(session, NULL));

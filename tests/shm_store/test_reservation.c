@@ -4,11 +4,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "engine/internal.h"
+#include "engine/block.h"
 #include "store_fixture.h"
 #ifdef __linux__
 #include <sys/mount.h>

@@ -1,8 +1,8 @@
 /* test_restore.c - going back: every key as it was, nothing copied, accounts that add
  * up after any random walk through generations, and no mixture with other changes. */
 #include <stdlib.h>
+#include <string.h>
 
-#include "engine/internal.h"
 #include "store_fixture.h"
 
 #define KEYS  120

@@ -2,12 +2,15 @@
  * the half-made are collected, what is damaged is named, and a stranger's isn't
  * touched. */
 #include <signal.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/step.h"
-#include "engine/internal.h"
+#include "engine/handle.h"
+#include "platform/object.h"
+#include "platform/process.h"
 #include "store_fixture.h"
 
 /* The objects' names hold the user. Here he is nobody else, for a session that died is

@@ -5,11 +5,12 @@
 #include <signal.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "engine/internal.h"
+#include "base/crc32c.h"
 #include "holdfast/save.h"
 #include "spill/save_format.h"
 #include "store_fixture.h"

@@ -1,6 +1,10 @@
 /* test_scrub.c - idle checksums: taken in stretches, kept with their extents, and one
  * flipped bit in a payload or a buffer is found and named. */
-#include "engine/internal.h"
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/block.h"
+#include "platform/object.h"
 #include "store_fixture.h"
 
 #define SIZE ((size_t)3 << 20)

@@ -2,10 +2,11 @@
  * write is lost of threads that write while it happens. */
 #include <pthread.h>
 #include <sched.h>
+#include <string.h>
 
 #include <errno.h>
 
-#include "engine/internal.h"
+#include "engine/block.h"
 #include "platform/fault.h"
 #include "store_fixture.h"
 

@@ -1,10 +1,12 @@
 /* test_session.c - creating and attaching, and everything that must not be attached to:
  * strangers' objects, open modes, other versions, garbage, ends of files, the dead. */
 #include <fcntl.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "engine/internal.h"
+#include "engine/handle.h"
+#include "platform/object.h"
 #include "store_fixture.h"
 
 static hf_status

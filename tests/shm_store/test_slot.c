@@ -4,7 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "engine/internal.h"
+#include "engine/slot.h"
 #include "store_fixture.h"
 
 /* Mapped by each slot of this process, where sanitizers leave little room. */

@@ -1,6 +1,9 @@
 /* test_snapshot.c - generations: what is leased stays as it was, what is not is freed,
  * leases run out with an answer, and a difference is what differs. */
-#include "engine/internal.h"
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/handle.h"
 #include "store_fixture.h"
 
 static int

@@ -1,7 +1,9 @@
 /* test_stock.c - blocks that are ready before they are asked for: taken without a
  * fault, listed as fresh ones are, zero until they are taken, and from spare room only.
  */
-#include "engine/internal.h"
+#include <string.h>
+
+#include "engine/block.h"
 #include "store_fixture.h"
 
 #define MIB ((size_t)1 << 20)

@@ -1,6 +1,14 @@
 /* test_tree.c - the hash trie: keys whose hashes agree in many bits or in all, removal
  * down to the empty tree, and every flipped byte of the directory found. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/crc32c.h"
+#include "engine/block.h"
 #include "engine/commit.h"
+#include "engine/recovery.h"
+#include "engine/tree.h"
+#include "platform/object.h"
 #include "store_fixture.h"
 
 #define EQUALS 40

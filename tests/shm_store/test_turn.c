@@ -1,10 +1,11 @@
 /* test_turn.c - what a process is at is known when it is dead, and an entry in
  * quarantine is known to all, until it is put anew. */
 #include <signal.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "engine/internal.h"
+#include "engine/handle.h"
 #include "store_fixture.h"
 
 static hf_entry

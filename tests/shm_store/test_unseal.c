@@ -1,10 +1,12 @@
 /* test_unseal.c - unsealing: addresses and contents stay, what was committed stays, and
  * the next commit copies nothing. Where it fails, all is as before. */
 #include <errno.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "engine/internal.h"
+#include "engine/block.h"
 #include "platform/fault.h"
 #include "store_fixture.h"
 
@@ -102,7 +104,7 @@ test_contents(hf_session *session, size_t first, size_t last, int recycled) {
     remove_value(session, "c");
     OK(hf_session_reap(session, 1, NULL, NULL));
     CHECK(info_of(session).retired_bytes == 0); /* no pin was forgotten */
-    CHECK(info_of(session).reserved_bytes == session->cache_bytes);
+    CHECK(info_of(session).reserved_bytes == session->blocks->cache_bytes);
 }
 
 /* A buffer of several pieces, and with copies that a commit wrote but no seal mapped.

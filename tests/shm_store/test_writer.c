@@ -1,8 +1,10 @@
 /* test_writer.c - a commit as it is written: one manifest that says all, small buffers
  * packed, and a failure at any system call or any point leaves nothing behind. */
 #include <errno.h>
+#include <string.h>
 
-#include "engine/internal.h"
+#include "engine/block.h"
+#include "engine/tree.h"
 #include "platform/fault.h"
 #include "store_fixture.h"
 

@@ -1,6 +1,6 @@
 """The sampler as a child process, for a Python that has no Holdfast frontend.
 
-The program holdfast-monitor (kernel/monitor/monitor_program.c, which says what goes over the
+The program holdfast-monitor (monitor/monitor_program.c, which says what goes over the
 socket) is started once, when the monitor is first used. It reads this process from outside, so
 code that holds the interpreter for minutes is sampled on time. It ends with the socket, and with
 this process.

@@ -2,7 +2,7 @@
 
 A plot carries the samples of every level, and a notebook keeps the plot: so a level has no more rows
 than a page has columns, and fewer where each has many numbers (a machine with many cores). Rows are
-joined as the monitor joins its own (kernel/monitor/series.c): amounts are added, gauges averaged
+joined as the monitor joins its own (monitor/series.c): amounts are added, gauges averaged
 by width, the least and the greatest are kept. The edges of cells stay edges: a cell of
 milliseconds in a session of hours has a row of its own.
 """

@@ -18,6 +18,8 @@ class Session:
     def __init__(self, shell: t.Any):
         self.shell = shell
         self.imported: t.Any = None  # archive.Imported
+        # In other kernels: show a report after each cell, or no more.
+        self.want_reports: t.Callable[[dict[str, t.Any]], None] | None = None
         self.script: tuple[int, str] | None = None  # the first cell of it, and its file
 
     @property

@@ -117,10 +117,8 @@ def _want_reports(session: Session, wanted: dict[str, t.Any]) -> None:
     wire = getattr(getattr(session.shell, "kernel", None), "wire", None)
     if wire is not None:
         wire.send("perfreports", **wanted)
-    else:
-        from . import extension
-
-        extension.want_reports(session.shell, wanted)
+    elif session.want_reports is not None:
+        session.want_reports(wanted)
 
 
 def _plot(session: Session, line: str) -> None:
@@ -243,7 +241,7 @@ def _load_cells(session: Session, line: str) -> None:
 
 
 def _export_session(session: Session, line: str) -> None:
-    from holdfast import __version__
+    from holdfast._store import __version__
 
     from . import archive
 

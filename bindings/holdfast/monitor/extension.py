@@ -12,6 +12,7 @@ import contextlib
 import sys
 import typing as t
 
+from .command_session import session_of
 from .registration import register
 
 _watchers: dict[int, Watcher] = {}
@@ -31,11 +32,16 @@ class Watcher:
         from . import commands
 
         commands.monitor_of(self.shell)
+        session_of(self.shell).want_reports = self._want_reports
         for event, function in self._events.items():
             self.shell.events.register(event, function)
 
+    def _want_reports(self, wanted: dict[str, t.Any]) -> None:
+        self.reports = {"level": "process", "text": False, **wanted}
+
     def stop(self) -> None:
         """No more."""
+        session_of(self.shell).want_reports = None
         for event, function in self._events.items():
             with contextlib.suppress(ValueError):  # it is none any more
                 self.shell.events.unregister(event, function)
@@ -93,10 +99,3 @@ def unload_ipython_extension(shell: t.Any) -> None:
     if watcher is not None:
         watcher.stop()
         commands.run("perfmonitor_stop", "", shell)
-
-
-def want_reports(shell: t.Any, wanted: dict[str, t.Any]) -> None:
-    """Show a report after each cell, or no more."""
-    watcher = _watchers.get(id(shell))
-    if watcher is not None:
-        watcher.reports = {"level": "process", "text": False, **wanted}

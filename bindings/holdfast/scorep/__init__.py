@@ -17,6 +17,7 @@ from holdfast import __version__, _recorder
 
 from ..alias import install as install_alias
 from . import ending, instrumenter, user
+from .ending import close, close_at_end
 from .telling import warn
 
 __all__ = [
@@ -82,29 +83,6 @@ def open(directory=None, *, c_calls=False, children=False, joins=False, rank=Non
 def is_open() -> bool:
     """Whether this process records."""
     return _recorder.is_open()
-
-
-def close() -> dict | None:
-    """Switch events off and write the results; see ``_recorder.close``."""
-    instrumenter.unregister()
-    result = _recorder.close()
-    return None if result is None else dict(result)
-
-
-def close_at_end() -> dict | None:
-    """Close, and say on stderr what is wrong; for the end of a process. Never raises."""
-    try:
-        result = close()
-    except (OSError, RuntimeError, MemoryError) as error:
-        warn(f"the recording could not be written: {error}")
-        return None
-    finally:
-        ending.unguard()  # not before: a process pool that ends its workers does not wait
-    if result and result["collapsed"]:
-        warn(f"{result['collapsed']} calls have no path of their own in {result['profile']}")
-    if result and result["lost"]:
-        warn(f"{result['lost']} events could not be written to {result['directory']}")
-    return result
 
 
 def register() -> None:

@@ -60,8 +60,6 @@ def follow(*, c_calls: bool, wanted: str | None = None) -> None:
 def join(directory: str, wanted: str | None, *, enabled: bool, c_calls: bool) -> None:
     """Go on recording here what a parent records; into an own experiment where the
     environment has come to name another one since."""
-    from holdfast import scorep
-
     is_own = os.environ.get(_VARIABLE) != wanted
     try:
         _recorder.open(
@@ -72,8 +70,8 @@ def join(directory: str, wanted: str | None, *, enabled: bool, c_calls: bool) ->
         return
     follow(c_calls=c_calls)
     _watch()
-    atexit.register(scorep.close_at_end)
-    ending.guard(scorep.close_at_end)
+    atexit.register(ending.close_at_end)
+    ending.guard(ending.close_at_end)
     if enabled:
         instrumenter.register()
 

@@ -19,8 +19,33 @@ import typing as t
 
 from holdfast import _recorder
 
+from .telling import warn
+
 _close: t.Callable[[], object] | None = None
 _exit = os._exit
+
+
+def close() -> dict | None:
+    """Switch events off and write the results; see ``_recorder.close``."""
+    _recorder.disable()
+    result = _recorder.close()
+    return None if result is None else dict(result)
+
+
+def close_at_end() -> dict | None:
+    """Close, and say on stderr what is wrong; for the end of a process. Never raises."""
+    try:
+        result = close()
+    except (OSError, RuntimeError, MemoryError) as error:
+        warn(f"the recording could not be written: {error}")
+        return None
+    finally:
+        unguard()  # not before: a process pool that ends its workers does not wait
+    if result and result["collapsed"]:
+        warn(f"{result['collapsed']} calls have no path of their own in {result['profile']}")
+    if result and result["lost"]:
+        warn(f"{result['lost']} events could not be written to {result['directory']}")
+    return result
 
 
 def guard(close: t.Callable[[], object]) -> None:

@@ -13,6 +13,7 @@ import types
 
 from holdfast import _recorder
 
+from .ending import close_at_end
 from .telling import warn
 from .wrapping import around
 
@@ -241,15 +242,11 @@ def instrument_module(module, instrumenter_fun=region) -> None:
 
 def force_finalize() -> None:
     """Write the results now; nothing is recorded from here on."""
-    from . import close_at_end
-
     close_at_end()
 
 
 def reregister_exit_handler() -> None:
     """Have the results written at exit although the program cleared the exit handlers."""
-    from . import close_at_end
-
     if _recorder.is_open():
         atexit.unregister(close_at_end)
         atexit.register(close_at_end)

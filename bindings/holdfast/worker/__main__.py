@@ -20,6 +20,28 @@ import gc  # noqa: E402
 gc.disable()  # all that is imported stays: see template.py
 
 import argparse  # noqa: E402
+import os  # noqa: E402
+
+
+def serve_request(control_fd: int, session_fd: int, request_fd: int) -> None:
+    """Run one cell, for which a standby executed Python again: see restarted.py."""
+    from holdfast.worker import restarted
+
+    frame = restarted.request(request_fd)
+    from holdfast.worker import template
+
+    template.import_own()
+    template.import_rest()
+    gc.enable()
+    from holdfast._store import Session
+    from holdfast.worker.cell import Cell
+
+    channel = restarted.own_channel(control_fd, frame.pop("tally", -1))
+    session = None
+    if session_fd >= 0:
+        session = Session.from_fd(session_fd)
+        os.close(session_fd)  # the session has its own
+    Cell(channel, session, frame).run()
 
 
 def main() -> None:
@@ -32,9 +54,7 @@ def main() -> None:
     sys.argv[1:] = []  # user code must not see them
 
     if options.request_fd >= 0:
-        from holdfast.worker.restarted import go_on
-
-        go_on(options.control_fd, options.session_fd, options.request_fd)
+        serve_request(options.control_fd, options.session_fd, options.request_fd)
         return
     from holdfast.worker.template import Template
 

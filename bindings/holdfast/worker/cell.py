@@ -39,7 +39,7 @@ from .recording import Recording, refuse
 from .requests import Worker
 from .settings import figures, state
 from .stock import stock
-from .template import is_library
+from .libraries import is_library
 
 _WHILE_SECONDS = 0.1  # without a cell: there is time
 _PATIENCE_SECONDS = 0.005  # until one looks again whether a cell's code runs; longer each time

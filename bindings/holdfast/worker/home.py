@@ -34,7 +34,7 @@ from .road import Road
 from .rollback import Rollback
 from .settings import census, figures, state
 from .subshells import Subshells, SubshellThread
-from .template import is_library
+from .libraries import is_library
 
 _SUBSHELL_RAN = "a subshell ran code"
 _RETRIED = "%holdfast retry"

@@ -23,7 +23,7 @@ import sys
 import typing as t
 
 from .control import Channel, ChannelClosed
-from .template import is_library
+from .libraries import is_library
 
 _OWN = frozenset(("IPython", "ipykernel", "holdfast"))  # what a worker itself imports
 

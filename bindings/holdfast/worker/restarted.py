@@ -14,8 +14,6 @@ Score-P itself could be told to start without it, but its profile then stops wit
 
 from __future__ import annotations
 
-import contextlib
-import gc
 import os
 import signal
 import sys
@@ -49,30 +47,18 @@ def restart(frame: Frame, channel: Channel, session: t.Any) -> None:
     os.execv(sys.executable, arguments)
 
 
-def go_on(control_fd: int, session_fd: int, request_fd: int) -> None:
-    """Serve the request in the new process."""
+def request(request_fd: int) -> Frame:
+    """In the new process: the request that it was started for."""
     loading.restarted(os.environ, paused=True)
     with open(request_fd, "rb") as file:
         file.seek(0)
-        frame = msgpack.unpackb(file.read(), raw=False, strict_map_key=False)
-    from .template import import_own, import_rest
+        return msgpack.unpackb(file.read(), raw=False, strict_map_key=False)
 
-    import_own()
-    import_rest()
-    gc.enable()
-    from .cell import Cell
 
-    for descriptor in (control_fd, session_fd):
-        with contextlib.suppress(OSError):
-            os.set_inheritable(descriptor, False)
-    session = None
-    if session_fd >= 0:
-        from holdfast import _store
-
-        session = _store.Session.from_fd(session_fd)
-        os.close(session_fd)
-    channel, tally = Channel(control_fd), frame.pop("tally", -1)
+def own_channel(control_fd: int, tally: int) -> Channel:
+    """In the new process: what it had before, which its children don't inherit."""
+    channel = Channel(control_fd)
     if tally >= 0:
         os.set_inheritable(tally, False)
         channel.watch(tally, 1, 2)
-    Cell(channel, session, frame).run()
+    return channel

@@ -19,13 +19,11 @@ code they run. Pools of libraries that handle forks themselves don't count; Open
 
 from __future__ import annotations
 
-import asyncio
 import bisect
 import contextlib
 import ctypes
 import os
 import resource
-import signal
 import sys
 import threading
 import time

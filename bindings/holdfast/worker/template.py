@@ -22,16 +22,13 @@ from __future__ import annotations
 import collections
 import contextlib
 import fnmatch
-import functools
 import gc
 import importlib
 import importlib.util
 import os
 import select
 import signal
-import site
 import sys
-import sysconfig
 import threading
 import time
 import typing as t
@@ -41,6 +38,7 @@ from .. import codecs
 from . import health
 from .control import VERSION, Channel, ChannelClosed
 from .footprint import footprint
+from .libraries import is_library
 from .process import adopt_orphans, become_worker, die_with, leave
 from .settings import tables, tensors
 from .settings.located import located
@@ -328,23 +326,6 @@ def _try_import(name: str) -> bool:
             flush=True,
         )
     return True
-
-
-@functools.lru_cache(maxsize=4)
-def _import_roots(search: tuple[str, ...]) -> tuple[str, ...]:
-    """Where libraries lie, by `sys.path` as it is: each of hundreds of modules is asked about."""
-    paths = sysconfig.get_paths()
-    roots = {paths[key] for key in ("stdlib", "platstdlib", "purelib", "platlib")}
-    roots.update(site.getsitepackages())
-    roots.update(path for path in search if path.endswith(("site-packages", "dist-packages")))
-    return tuple(os.path.realpath(root) + os.sep for root in roots)
-
-
-def is_library(path: str) -> bool:
-    """Whether a module's file is of the standard library or of site-packages."""
-    return os.path.realpath(path).startswith(
-        _import_roots(tuple(entry for entry in sys.path if isinstance(entry, str)))
-    )
 
 
 def _top_level() -> set[str]:

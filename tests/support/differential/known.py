@@ -2,7 +2,7 @@
 
     kind | mode ... | notebook [cell,...] | reason
 
-`documented`  is meant to be so: an entry of ARCHITECTURE.md, "What differs in an instrumented cell".
+`documented`  is meant to be so: an entry of docs/carried.md, "What differs in a clean process".
               It names the cells that differ, and no other may.
 `defect`      is wrong, with the number of the issue's item.
 `unsteady`    is a defect that doesn't show in each run: a race. Nothing is expected of it.

@@ -8,7 +8,7 @@ import types
 import typing as t
 
 from ..bound import Budget, look
-from ..template import is_library
+from ..libraries import is_library
 
 # Of sys: carried otherwise, the interpreter's own, or of the last error.
 _SYS = frozenset(

@@ -14,9 +14,9 @@
 #include "recorder_python.h"
 
 #include "recorder/clock.h"
-#include "recorder/python_events.h"
-#include "recorder/region_names.h"
-#include "recorder/sigterm.h"
+#include "python_events.h"
+#include "region_names.h"
+#include "sigterm.h"
 
 recorder_state *
 hfi_recorder_state(PyObject *module) {

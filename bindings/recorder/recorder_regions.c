@@ -10,8 +10,8 @@
 #include "recorder_python.h"
 
 #include "recorder/filter.h"
-#include "recorder/python_events.h"
-#include "recorder/region_names.h"
+#include "python_events.h"
+#include "region_names.h"
 
 /* -- user regions --------------------------------------------------------------------
  */

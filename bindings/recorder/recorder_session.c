@@ -7,7 +7,7 @@
 #include "recorder_python.h"
 
 #include "recorder/filter.h"
-#include "recorder/python_events.h"
+#include "python_events.h"
 #include "recorder/scorep_backend.h"
 #include "recorder/trace_recovery.h"
 

@@ -1,0 +1,26 @@
+"""Which modules are of libraries, and which are the user's own: by where their files lie."""
+
+from __future__ import annotations
+
+import functools
+import os
+import site
+import sys
+import sysconfig
+
+
+@functools.lru_cache(maxsize=4)
+def _import_roots(search: tuple[str, ...]) -> tuple[str, ...]:
+    """Where libraries lie, by `sys.path` as it is: each of hundreds of modules is asked about."""
+    paths = sysconfig.get_paths()
+    roots = {paths[key] for key in ("stdlib", "platstdlib", "purelib", "platlib")}
+    roots.update(site.getsitepackages())
+    roots.update(path for path in search if path.endswith(("site-packages", "dist-packages")))
+    return tuple(os.path.realpath(root) + os.sep for root in roots)
+
+
+def is_library(path: str) -> bool:
+    """Whether a module's file is of the standard library or of site-packages."""
+    return os.path.realpath(path).startswith(
+        _import_roots(tuple(entry for entry in sys.path if isinstance(entry, str)))
+    )

@@ -1,0 +1,70 @@
+/* plain_rules.c - what the plain codec's two directions agree on.
+ *
+ * Which objects are atoms, which of them CPython has only one of, which keys may be
+ * hashed, and what the meta of an encoding says. What the decoder would refuse, the
+ * encoder must decline, so both ask here.
+ */
+#include "plain.h"
+
+enum {
+    HASH_DEPTH_MAX = 500, /* each level is a frame of tuple's hash on the C stack */
+    HASH_STEPS_MAX = 16 << 20, /* against tuples of tuples that share: 2^depth steps */
+};
+
+int
+hfi_plain_is_atom(PyObject *object) {
+    PyTypeObject *type = Py_TYPE(object);
+
+    return object == Py_None || object == Py_Ellipsis || object == Py_NotImplemented ||
+           type == &PyBool_Type || type == &PyLong_Type || type == &PyFloat_Type ||
+           type == &PyComplex_Type || type == &PyUnicode_Type || type == &PyBytes_Type;
+}
+
+int
+hfi_plain_is_singleton(PyObject *text) {
+    Py_ssize_t length = PyUnicode_GET_LENGTH(text);
+
+    return length == 0 || (length == 1 && PyUnicode_READ_CHAR(text, 0) <= 0xff);
+}
+
+static int
+hashable_walk(PyObject *key, int depth, long *steps) {
+    if (!PyTuple_CheckExact(key))
+        return 1;
+    if (depth > HASH_DEPTH_MAX)
+        return 0;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); i++) {
+        PyObject *item = PyTuple_GET_ITEM(key, i);
+        if (!item || ++*steps > HASH_STEPS_MAX ||
+            !hashable_walk(item, depth + 1, steps))
+            return 0;
+    }
+    return 1;
+}
+
+int
+hfi_plain_hashable(PyObject *key) {
+    long steps = 0;
+
+    return hashable_walk(key, 0, &steps);
+}
+
+int
+hfi_plain_is_canonical(const void *meta, size_t size) {
+    const unsigned char *bytes = meta;
+
+    return size == HFI_PLAIN_META_SIZE && bytes[0] == HFI_PLAIN_FORMAT &&
+           !(bytes[1] & HFI_PLAIN_UNORDERED);
+}
+
+hf_status
+hfi_plain_check_meta(const unsigned char *meta, size_t size, hf_error *reterr) {
+    if (size == 0)
+        return hf_error_set(reterr, HF_E_CORRUPT, "plain: no meta");
+    if (meta[0] != HFI_PLAIN_FORMAT)
+        return hf_error_set(reterr, HF_E_VERSION, "plain: format %u is not known here",
+                            meta[0]);
+    if (size != HFI_PLAIN_META_SIZE || meta[1] & ~HFI_PLAIN_FLAGS)
+        return hf_error_set(reterr, HF_E_CORRUPT, "plain: a wrong meta");
+    return HF_OK;
+}
