@@ -147,11 +147,8 @@ TESTED_BY = {
     "tests/bindings/test_files.py": """
         bindings/holdfast/codecs/handles.py bindings/holdfast/codecs/text_files.py""",
     "tests/kernel/test_handles.py": "bindings/holdfast/codecs/connections.py",
-    "tests/kernel/test_interrupt.py": "kernel/session/escalate.c",
-    "tests/kernel/test_handover.py": "kernel/session/commits.c",
     "tests/kernel/test_widgets.py": "kernel/session/comms.c bindings/holdfast/codecs/widgets.py",
     "tests/kernel/test_perfreport.py": "kernel/session/ends.c",
-    "tests/kernel/test_execute.py": "kernel/session/events.c kernel/session/replies.c",
     "tests/kernel/test_kernel.py": "kernel/wire/log.c",
     "tests/kernel/test_dump.c": "kernel/workers/cellnames.c",
     "tests/kernel/test_takeup.py": "kernel/workers/reaper.c",

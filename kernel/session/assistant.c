@@ -20,6 +20,7 @@
  */
 #include "session/assistant.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -39,20 +40,13 @@ struct hfi_assistant {
     hfi_queue asked;    /* what it has yet to answer */
 };
 
-hf_status
-hfi_assistant_create(hf_kernel *kernel, hf_error *reterr) {
-    kernel->assistant = calloc(1, sizeof *kernel->assistant);
-    return kernel->assistant != NULL ? HF_OK
-                                     : hf_error_set(reterr, HF_E_NOMEM, "no memory");
+static void
+fini(hf_kernel *kernel) {
+    hfi_queue_fini(&kernel->assistant->asked);
 }
 
-void
-hfi_assistant_close(hf_kernel *kernel) {
-    if (kernel->assistant != NULL)
-        hfi_queue_fini(&kernel->assistant->asked);
-    free(kernel->assistant);
-    kernel->assistant = NULL;
-}
+const hfi_owner hfi_assistant_owner = {offsetof(hf_kernel, assistant),
+                                       sizeof(struct hfi_assistant), NULL, fini};
 
 /* ---- the process ---------------------------------------------------------------- */
 

@@ -4,11 +4,13 @@
 
 #include "session/session.h"
 
-HF_CHECK hf_status hfi_assistant_create(hf_kernel *kernel, hf_error *reterr);
-void hfi_assistant_close(hf_kernel *kernel);
-/* Give it what has waited long enough; release it where nothing needs it. */
+extern const hfi_owner hfi_assistant_owner;
+/* Give it the questions that have waited long enough; release it if nothing needs it.
+ */
 void hfi_assistant_tick(hf_kernel *kernel, long long now_ns);
 long long hfi_assistant_deadline_ns(const hf_kernel *kernel);
+/* It says that it is ready; its reply; its death, after which the main worker answers.
+ */
 void hfi_assistant_ready(hf_kernel *kernel);
 void hfi_assistant_replied(hf_kernel *kernel, const msgpack_object *reply);
 void hfi_assistant_died(hf_kernel *kernel);

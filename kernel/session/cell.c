@@ -12,6 +12,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "workers/program.h"
+
 const char *
 hfi_cell_state_name(hfi_cell_state state) {
     static const char *const names[] = {
@@ -36,6 +38,12 @@ void
 hfi_cell_move(hfi_cell *cell, hfi_cell_state to) {
     assert(hfi_cell_can_move(cell->state, to));
     cell->state = to;
+    if (to == HFI_CELL_STARTING)
+        cell->sent_ns = hfi_clock_ns();
+    else if (to == HFI_CELL_RUNNING)
+        cell->started_ns = hfi_clock_ns();
+    else if (to == HFI_CELL_COLLECTING)
+        cell->ended_ns = hfi_clock_ns();
 }
 
 int
@@ -84,4 +92,10 @@ hfi_cell_code(const hfi_cell *cell) {
     if (cell->verdict.code != NULL)
         return hfi_part_of(cell->verdict.code, cell->verdict.code_length);
     return hfi_part_of(json_string_value(code), json_string_length(code));
+}
+
+void
+hfi_cell_start(hfi_cell *cell, hfi_plan plan) {
+    cell->plan = plan;
+    hfi_cell_move(cell, HFI_CELL_STARTING);
 }

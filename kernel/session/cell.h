@@ -91,16 +91,6 @@ typedef enum hfi_plan {
     HFI_PLAN_ISOLATED,   /* a cell worker runs it */
 } hfi_plan;
 
-/* What becomes of its interrupt (escalate.c). */
-typedef struct hfi_escalation {
-    int waits;          /* it came before the cell had begun, and is sent then */
-    long long due_ns;   /* the next signal; 0: the clock doesn't run */
-    long long nudge_ns; /* 0: none is due before */
-    long long pause_ns; /* between two nudges */
-    int signal;         /* sent last for want of an end; 0: none */
-    int taken;          /* interrupts that reached the cell as exceptions */
-} hfi_escalation;
-
 /* The request that runs. All but `request`, `state` and `plan` is an
  * execute_request's. */
 typedef struct hfi_cell {
@@ -111,31 +101,27 @@ typedef struct hfi_cell {
     int silent;
     int store_history;
     int stop_on_error;
-    int allow_stdin;
-    int input_wanted; /* a worker blocks in input() */
-    int failed;       /* how it ended: REPLIED and REPORTING */
-    int retries;      /* processes that ended before they had started it */
-    hfi_escalation escalation;
-    long long number;      /* execution count that the worker is told */
-    long long begin_ns;    /* taken from the queue */
-    long long sent_ns;     /* sent to the worker */
-    long long started_ns;  /* RUNNING since then; 0: not yet */
-    long long ended_ns;    /* COLLECTING since then; 0: not yet */
-    long long replied_ns;  /* its worker's reply came */
-    long long progress_ns; /* when its progress was shown last; 0: it isn't shown */
+    int input_wanted;     /* a worker blocks in input() */
+    int failed;           /* how it ended: REPLIED and REPORTING */
+    long long number;     /* execution count that the worker is told */
+    long long begin_ns;   /* taken from the queue */
+    long long sent_ns;    /* sent to the worker */
+    long long started_ns; /* RUNNING since then; 0: not yet */
+    long long ended_ns;   /* COLLECTING since then; 0: not yet */
+    long long replied_ns; /* its worker's reply came */
     double commit_bytes_copied;
-    int observed;            /* the monitor's log has it (observe.c) */
     const char *fate;        /* the error that ended it, where that is ours; or NULL */
     hfi_textbuf road_reason; /* why it took the road that it took; may be empty */
-    hfi_textbuf trace;       /* where a recording is open; empty: nowhere */
-    hfi_textbuf guardian;    /* the program that writes it when its process is dead */
 } hfi_cell;
 
 const char *hfi_cell_state_name(hfi_cell_state state);
 /* Whether the table has this move. */
 int hfi_cell_can_move(hfi_cell_state from, hfi_cell_state to);
-/* The one way to change the state; asserts that the table has it. */
+/* The one way to change the state; asserts that the table has it, and notes the time.
+ */
 void hfi_cell_move(hfi_cell *cell, hfi_cell_state to);
+/* To STARTING, under this plan. */
+void hfi_cell_start(hfi_cell *cell, hfi_plan plan);
 
 /* The code that a worker is to run for an execute_request; borrowed. */
 hfi_part hfi_cell_code(const hfi_cell *cell);

@@ -14,6 +14,7 @@
  */
 #include "session/commits.h"
 
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,23 +33,21 @@ struct hfi_commits {
     int owing;             /* the main worker holds what no commit has the bytes of */
 };
 
-hf_status
-hfi_commits_create(hf_kernel *kernel, hf_error *reterr) {
-    kernel->commits = calloc(1, sizeof *kernel->commits);
-    if (kernel->commits != NULL)
-        kernel->commits->declined = json_object();
-    return kernel->commits != NULL && kernel->commits->declined != NULL
+static hf_status
+init(hf_kernel *kernel, hf_error *reterr) {
+    kernel->commits->declined = json_object();
+    return kernel->commits->declined != NULL
                ? HF_OK
                : hf_error_set(reterr, HF_E_NOMEM, "no memory");
 }
 
-void
-hfi_commits_close(hf_kernel *kernel) {
-    if (kernel->commits != NULL)
-        json_decref(kernel->commits->declined);
-    free(kernel->commits);
-    kernel->commits = NULL;
+static void
+fini(hf_kernel *kernel) {
+    json_decref(kernel->commits->declined);
 }
+
+const hfi_owner hfi_commits_owner = {offsetof(hf_kernel, commits),
+                                     sizeof(struct hfi_commits), init, fini};
 
 /* ---- asking --------------------------------------------------------------------- */
 
@@ -78,7 +77,7 @@ hfi_commits_ask(hf_kernel *kernel, long long now_ns) {
         kernel->commits->owing = 0;
     if (asks)
         ask_where(kernel, &frame);
-    hfi_crew_tell_home(kernel, &frame);
+    hfi_crew_tell_main(kernel, &frame);
 }
 
 void

@@ -4,8 +4,7 @@
 
 #include "session/session.h"
 
-HF_CHECK hf_status hfi_commits_create(hf_kernel *kernel, hf_error *reterr);
-void hfi_commits_close(hf_kernel *kernel);
+extern const hfi_owner hfi_commits_owner;
 /* For the cell that waits (COMMITTING), or for nobody. */
 void hfi_commits_ask(hf_kernel *kernel, long long now_ns);
 void hfi_commits_owe(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map);
@@ -31,6 +30,7 @@ void hfi_commits_have_all(hf_kernel *kernel);
 long long hfi_commits_missing(const hf_kernel *kernel);
 /* Whether an idle main worker has something to commit. */
 int hfi_commits_is_due(const hf_kernel *kernel);
+/* The main worker is dead. */
 void hfi_commits_lose_main(hf_kernel *kernel);
 
 #endif

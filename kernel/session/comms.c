@@ -7,6 +7,7 @@
  */
 #include "session/comms.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,25 +20,21 @@ struct hfi_comms {
     hfi_queue forwarded; /* messages that it has */
 };
 
-hf_status
-hfi_comms_create(hf_kernel *kernel, hf_error *reterr) {
-    kernel->comms = calloc(1, sizeof *kernel->comms);
-    if (kernel->comms != NULL)
-        kernel->comms->ids = json_object();
-    return kernel->comms != NULL && kernel->comms->ids != NULL
-               ? HF_OK
-               : hf_error_set(reterr, HF_E_NOMEM, "no memory");
+static hf_status
+init(hf_kernel *kernel, hf_error *reterr) {
+    kernel->comms->ids = json_object();
+    return kernel->comms->ids != NULL ? HF_OK
+                                      : hf_error_set(reterr, HF_E_NOMEM, "no memory");
 }
 
-void
-hfi_comms_close(hf_kernel *kernel) {
-    if (kernel->comms != NULL) {
-        json_decref(kernel->comms->ids);
-        hfi_queue_fini(&kernel->comms->forwarded);
-    }
-    free(kernel->comms);
-    kernel->comms = NULL;
+static void
+fini(hf_kernel *kernel) {
+    json_decref(kernel->comms->ids);
+    hfi_queue_fini(&kernel->comms->forwarded);
 }
+
+const hfi_owner hfi_comms_owner = {offsetof(hf_kernel, comms), sizeof(struct hfi_comms),
+                                   init, fini};
 
 int
 hfi_comms_is_one(const char *type) {

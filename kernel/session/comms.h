@@ -4,8 +4,7 @@
 
 #include "session/session.h"
 
-HF_CHECK hf_status hfi_comms_create(hf_kernel *kernel, hf_error *reterr);
-void hfi_comms_close(hf_kernel *kernel);
+extern const hfi_owner hfi_comms_owner;
 int hfi_comms_is_one(const char *type); /* comm_open, comm_msg or comm_close */
 /* It publishes a message of this type. */
 void hfi_comms_watch(hf_kernel *kernel, const char *type, hfi_part content);

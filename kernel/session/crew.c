@@ -14,6 +14,7 @@
  */
 #include "session/crew.h"
 
+#include <stddef.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,22 +39,15 @@ struct hfi_crew {
     hfi_cellnames names; /* of the cells that ran */
 };
 
-hf_status
-hfi_crew_create(hf_kernel *kernel, hf_error *reterr) {
-    kernel->crew = calloc(1, sizeof *kernel->crew);
-    return kernel->crew != NULL ? HF_OK : hf_error_set(reterr, HF_E_NOMEM, "no memory");
-}
-
-void
-hfi_crew_close(hf_kernel *kernel) {
-    if (kernel->crew == NULL)
-        return;
+static void
+fini(hf_kernel *kernel) {
     for (char **at = kernel->crew->argv; at != NULL && *at != NULL; at++)
         free(*at);
     free(kernel->crew->argv);
-    free(kernel->crew);
-    kernel->crew = NULL;
 }
+
+const hfi_owner hfi_crew_owner = {offsetof(hf_kernel, crew), sizeof(struct hfi_crew),
+                                  NULL, fini};
 
 /* ---- starting ------------------------------------------------------------------- */
 
@@ -180,7 +174,7 @@ hfi_crew_end(hf_kernel *kernel) {
     if (kernel->crew->main != NULL && hfi_crew_at_work(kernel) == NULL &&
         !hfi_cell_waits_for_commit(&kernel->cell)) {
         hfi_frame_init(&frame, "exit", 0);
-        hfi_crew_tell_home(kernel, &frame);
+        hfi_crew_tell_main(kernel, &frame);
         while (!kernel->crew->main->silent && hfi_clock_ns() < deadline &&
                hfi_control_fill(kernel->crew->main->control, NULL) == HF_OK)
             nanosleep(&pause, NULL);
@@ -194,7 +188,7 @@ hfi_crew_end(hf_kernel *kernel) {
 /* ---- the home ------------------------------------------------------------------- */
 
 void
-hfi_crew_tell_home(hf_kernel *kernel, hfi_frame *frame) {
+hfi_crew_tell_main(hf_kernel *kernel, hfi_frame *frame) {
     hf_error error = HF_ERROR_INIT;
     if (kernel->crew->main == NULL || kernel->crew->main->control == NULL)
         hfi_frame_fini(frame);
@@ -220,7 +214,7 @@ hfi_crew_adopt(hf_kernel *kernel, const hfi_cell *cell, const msgpack_object *re
     hfi_frame_add_flag(&frame, "store_history", cell != NULL && cell->store_history);
     if (report != NULL)
         hfi_frame_put_object(&frame, "report", report);
-    hfi_crew_tell_home(kernel, &frame);
+    hfi_crew_tell_main(kernel, &frame);
 }
 
 void

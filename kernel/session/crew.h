@@ -7,22 +7,24 @@
 /* For the word of the fork server on how a worker died. */
 #define HFI_DEATH_WAIT_NS 1000000000LL
 
-HF_CHECK hf_status hfi_crew_create(hf_kernel *kernel, hf_error *reterr);
-void hfi_crew_close(hf_kernel *kernel);
-/* What isn't there of template and home; a bare home binds nothing. HF_E_GONE where the
- * template is dying; HF_E_SYSTEM, HF_E_NOMEM. */
+extern const hfi_owner hfi_crew_owner;
+/* Start the fork server and the main worker, unless they run; a bare main worker binds
+ * no variable. HF_E_GONE: the fork server is dying; HF_E_SYSTEM, HF_E_NOMEM. */
 HF_CHECK hf_status hfi_crew_start(hf_kernel *kernel, int is_bare, hf_error *reterr);
+/* Let the main worker leave by itself, for a while, and kill the others. */
 void hfi_crew_end(hf_kernel *kernel);
+/* Ask the fork server for a worker, which can be sent requests at once. */
 HF_CHECK hf_status hfi_crew_fork(hf_kernel *kernel, hfi_role role,
                                  hfi_worker **ret_worker, hf_error *reterr);
 /* A fork of the main worker. */
 HF_CHECK hf_status hfi_crew_split(hf_kernel *kernel, hfi_role role, long long id,
                                   hfi_worker **ret_fork, hf_error *reterr);
-/* The template has forked it. */
+/* The fork server says that it has forked this worker. */
 void hfi_crew_forked(hfi_worker *worker, pid_t pid);
 /* How long a worker may take from its fork until it is ready. */
 long long hfi_crew_ready_ns(void);
-void hfi_crew_tell_home(hf_kernel *kernel, hfi_frame *frame);
+/* Send the main worker a frame, which is consumed; without one it is dropped. */
+void hfi_crew_tell_main(hf_kernel *kernel, hfi_frame *frame);
 /* The fork server's program, copied. HF_E_NOMEM. */
 HF_CHECK hf_status hfi_crew_configure(hf_kernel *kernel, const char *const *argv,
                                       hf_error *reterr);
@@ -41,10 +43,11 @@ hfi_worker *hfi_crew_at_work(const hf_kernel *kernel);
 /* The main worker binds what was published; `cell`: whose state it is, or NULL. */
 void hfi_crew_adopt(hf_kernel *kernel, const hfi_cell *cell,
                     const msgpack_object *report);
-/* Where the home is; where that can't be known, where the frontend is. */
+/* The main worker's working directory; the frontend's if that can't be known. */
 void hfi_crew_directory(const hf_kernel *kernel, char *ret_path, size_t size);
 /* Read all of what it has written to its pipes. */
 void hfi_crew_drain(hf_kernel *kernel, hfi_worker *worker);
+/* When hfi_death_tick has something to do; -1: at no time. */
 long long hfi_crew_deadline_ns(const hf_kernel *kernel);
 /* The header under which a worker's output is shown. */
 hfi_part hfi_crew_parent(const hf_kernel *kernel, const hfi_worker *worker);

@@ -15,6 +15,7 @@
  */
 #include "session/death.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <signal.h>
 #include <stdio.h>
@@ -41,26 +42,19 @@
 #define TEMPLATE_WAIT_MS 100
 #define SPARED_NS        1000000000LL
 
-/* Of a main worker whose rollback is to commit first. */
 typedef struct hfi_death {
-    hfi_textbuf words; /* what is to be said then */
+    int retries;       /* processes of the cell that ended before they had started it */
+    hfi_textbuf words; /* of a main worker whose rollback is to commit first */
     char name[32];     /* of the error */
 } hfi_death;
 
-hf_status
-hfi_death_create(hf_kernel *kernel, hf_error *reterr) {
-    kernel->death = calloc(1, sizeof *kernel->death);
-    return kernel->death != NULL ? HF_OK
-                                 : hf_error_set(reterr, HF_E_NOMEM, "no memory");
+static void
+fini(hf_kernel *kernel) {
+    hfi_textbuf_fini(&kernel->death->words);
 }
 
-void
-hfi_death_close(hf_kernel *kernel) {
-    if (kernel->death != NULL)
-        hfi_textbuf_fini(&kernel->death->words);
-    free(kernel->death);
-    kernel->death = NULL;
-}
+const hfi_owner hfi_death_owner = {offsetof(hf_kernel, death), sizeof(struct hfi_death),
+                                   NULL, fini};
 
 /* Which state the notebook has now, and what is not in it. */
 static void
@@ -96,7 +90,7 @@ write_rollback(const hf_kernel *kernel, hfi_textbuf *text) {
 static void
 forget_home(hf_kernel *kernel) {
     hfi_crew_set_main(kernel, NULL);
-    hfi_subshell_lose_home(kernel);
+    hfi_subshell_lose_main(kernel);
     hfi_commits_lose_main(kernel);
 }
 
@@ -108,18 +102,22 @@ start_home(hf_kernel *kernel) {
     hfi_restart_begin(kernel);
 }
 
-/* By the error of the running cell, or below the last one. */
+/* By the error of the running cell; in front of the end of one that is replied to; or
+ * below the last one. */
 static void
-tell_home_loss(hf_kernel *kernel, const char *name, hfi_textbuf *text) {
-    int busy =
-        hfi_cell_is_in_main(&kernel->cell) || hfi_cell_waits_for_commit(&kernel->cell);
-    if (busy) {
+tell_loss(hf_kernel *kernel, const char *name, hfi_textbuf *text) {
+    const hfi_cell *cell = &kernel->cell;
+    int reports = cell->state == HFI_CELL_REPORTING;
+    if (!reports && (hfi_cell_is_in_main(cell) || hfi_cell_waits_for_commit(cell))) {
         hfi_ends_fail(kernel, name, hfi_textbuf_string(text));
-    } else {
-        hfi_textbuf_append(text, "\n", 1);
-        hfi_publish_stream(kernel, HFI_STDERR, hfi_publish_last_parent(kernel),
-                           hfi_textbuf_part(text));
+        return;
     }
+    hfi_textbuf_append(text, "\n", 1);
+    hfi_publish_stream(kernel, HFI_STDERR,
+                       reports ? cell->request->message.header
+                               : hfi_publish_last_parent(kernel),
+                       hfi_textbuf_part(text));
+    (void)hfi_ends_report(kernel);
 }
 
 /* Say which state it is, and have a main worker with it. */
@@ -144,14 +142,15 @@ hfi_death_settled(hf_kernel *kernel, hfi_rollback_outcome outcome) {
     hfi_textbuf text = kernel->death->words;
     memset(&kernel->death->words, 0, sizeof text);
     go_on(kernel, outcome, &text);
-    tell_home_loss(kernel, kernel->death->name, &text);
+    tell_loss(kernel, kernel->death->name, &text);
     hfi_textbuf_fini(&text);
 }
 
 static void
 bury_home(hf_kernel *kernel, const char *name, const char *epitaph) {
     hfi_textbuf text = {0};
-    int ran = hfi_cell_is_in_main(&kernel->cell);
+    int ran =
+        hfi_cell_is_in_main(&kernel->cell) && kernel->cell.state != HFI_CELL_REPORTING;
     if (kernel->leaving) {
         hfi_crew_set_main(kernel, NULL);
         kernel->stopping = 1;
@@ -161,12 +160,10 @@ bury_home(hf_kernel *kernel, const char *name, const char *epitaph) {
     hfi_textbuf_format(&text, "the notebook's process %s", epitaph);
     if (ran)
         hfi_trace_rescue(kernel, &text);
-    hfi_handles_lose_home(kernel);
+    hfi_handles_lose_main(kernel);
     forget_home(kernel);
     if (ran)
-        hfi_tell(
-            kernel,
-            &(hfi_event){.kind = HFI_EVENT_CELL_DIED}); /* the next home hears of it */
+        hfi_tell(kernel, &(hfi_event){.kind = HFI_EVENT_CELL_DIED});
     hfi_rollback_outcome outcome = hfi_rollback_wake(kernel);
     if (outcome == HFI_ROLLBACK_WAITS) {
         kernel->death->words = text;
@@ -174,7 +171,7 @@ bury_home(hf_kernel *kernel, const char *name, const char *epitaph) {
         return;
     }
     go_on(kernel, outcome, &text);
-    tell_home_loss(kernel, name, &text);
+    tell_loss(kernel, name, &text);
     hfi_textbuf_fini(&text);
 }
 
@@ -184,7 +181,7 @@ static void
 bury_cell(hf_kernel *kernel, int late, int known, const char *name,
           const char *epitaph) {
     hfi_textbuf text = {0};
-    int retries = kernel->cell.retries;
+    int retries = kernel->death->retries;
     int started = hfi_cell_has_begun(&kernel->cell);
     hfi_handover_forget_cell(kernel);
     if (!started && known) { /* the next one gets further */
@@ -192,13 +189,13 @@ bury_cell(hf_kernel *kernel, int late, int known, const char *name,
         hfi_publish_stream(kernel, HFI_STDERR, kernel->cell.request->message.header,
                            hfi_textbuf_part(&text));
         hfi_textbuf_fini(&text);
-        hfi_handover_start_cell(kernel);
+        hfi_handover_start_cell(kernel, kernel->death->retries > 0);
         return;
     }
     if (!started && retries < (late ? RETRIES_LATE_MAX : RETRIES_MAX)) {
         hfi_log("the cell's process %s before the cell; another one is tried", epitaph);
-        kernel->cell.retries++;
-        hfi_handover_start_cell(kernel);
+        kernel->death->retries++;
+        hfi_handover_start_cell(kernel, kernel->death->retries > 0);
         return;
     }
     hfi_textbuf_format(&text, "the cell's process %s", epitaph);
@@ -354,4 +351,10 @@ hfi_death_of_template(hf_kernel *kernel) {
                   "last commit");
     reap_store(kernel);
     hfi_restart_begin(kernel);
+}
+
+void
+hfi_death_hear(hf_kernel *kernel, const hfi_event *event) {
+    if (event->kind == HFI_EVENT_CELL_OVER)
+        kernel->death->retries = 0;
 }

@@ -5,12 +5,13 @@
 #include "session/session.h"
 #include "session/rollback.h"
 
-HF_CHECK hf_status hfi_death_create(hf_kernel *kernel, hf_error *reterr);
-void hfi_death_close(hf_kernel *kernel);
+extern const hfi_owner hfi_death_owner;
+hfi_listener hfi_death_hear;
 /* Let time pass for all workers: their output, deadlines, and deaths. */
 void hfi_death_tick(hf_kernel *kernel, long long now_ns);
-/* What the rollback of the dead main worker has come to, which was waited for. */
+/* The rollback of the dead main worker was waited for, and this has come of it. */
 void hfi_death_settled(hf_kernel *kernel, hfi_rollback_outcome outcome);
+/* The fork server is dead, and all of its forks with it. */
 void hfi_death_of_template(hf_kernel *kernel);
 
 #endif

@@ -10,6 +10,7 @@ hfi_request *hfi_dispatch_receive(hf_kernel *kernel, int channel);
  * comms. */
 void hfi_dispatch_shell(hf_kernel *kernel);
 void hfi_dispatch_stdin(hf_kernel *kernel);
+/* Reads the shell channel when an error stops the queue. */
 hfi_listener hfi_dispatch_hear;
 
 #endif

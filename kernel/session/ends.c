@@ -19,6 +19,7 @@
  */
 #include "session/ends.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <stdio.h>
 #include <string.h>
@@ -33,27 +34,35 @@ struct hfi_ends {
     char level[16]; /* "process", ... */
 };
 
-hf_status
-hfi_ends_create(hf_kernel *kernel, hf_error *reterr) {
-    kernel->ends = calloc(1, sizeof *kernel->ends);
-    return kernel->ends != NULL ? HF_OK : hf_error_set(reterr, HF_E_NOMEM, "no memory");
-}
-
-void
-hfi_ends_close(hf_kernel *kernel) {
-    free(kernel->ends);
-    kernel->ends = NULL;
-}
+const hfi_owner hfi_ends_owner = {offsetof(hf_kernel, ends), sizeof(struct hfi_ends),
+                                  NULL, NULL};
 
 /* ---- replies -------------------------------------------------------------------- */
 
-int
-hfi_ends_is_error(hfi_part content) {
+/* Whether a reply's content asks the front end to let the kernel go: by exit(). */
+static int
+asks_exit(json_t *body) {
+    json_t *item;
+    size_t i;
+    int asks = 0;
+    json_array_foreach(json_object_get(body, "payload"), i, item) {
+        const char *source = json_string_value(json_object_get(item, "source"));
+        asks |= source != NULL && strcmp(source, "ask_exit") == 0 &&
+                !json_is_true(json_object_get(item, "keepkernel"));
+    }
+    return asks;
+}
+
+hfi_ends_outcome
+hfi_ends_read(const msgpack_object *reply) {
+    hfi_part content = hfi_map_part(reply, "content");
     json_t *body = json_loadb(content.data, content.size, JSON_ALLOW_NUL, NULL);
     const char *status = json_string_value(json_object_get(body, "status"));
-    int error = status != NULL && strcmp(status, "error") == 0;
+    hfi_ends_outcome outcome = {.failed =
+                                    status != NULL && strcmp(status, "error") == 0,
+                                .exits = asks_exit(body)};
     json_decref(body);
-    return error;
+    return outcome;
 }
 
 /* Buffers of a reply, at most 64. */
@@ -113,7 +122,7 @@ begin_report(hf_kernel *kernel) {
     hfi_frame_add_bytes(&frame, "header", kernel->cell.request->message.header);
     hfi_frame_add_text(&frame, "level", hfi_part_text(kernel->ends->level));
     hfi_frame_add_flag(&frame, "text", kernel->ends->text);
-    hfi_crew_tell_home(kernel, &frame);
+    hfi_crew_tell_main(kernel, &frame);
     return 1;
 }
 

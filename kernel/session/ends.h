@@ -4,9 +4,14 @@
 
 #include "session/session.h"
 
-HF_CHECK hf_status hfi_ends_create(hf_kernel *kernel, hf_error *reterr);
-void hfi_ends_close(hf_kernel *kernel);
-int hfi_ends_is_error(hfi_part content);
+extern const hfi_owner hfi_ends_owner;
+/* What the content of an execute_reply says. */
+typedef struct hfi_ends_outcome {
+    int failed;
+    int exits; /* the cell called exit(): the main worker is about to leave */
+} hfi_ends_outcome;
+hfi_ends_outcome hfi_ends_read(const msgpack_object *reply);
+/* Send a worker's reply to the client, if it has content. */
 void hfi_ends_reply(hf_kernel *kernel, const hfi_request *request,
                     const msgpack_object *reply, hfi_part metadata);
 /* Answer the execute_requests of a queue that an error stops. */

@@ -24,6 +24,7 @@
  */
 #include "session/escalate.h"
 
+#include <stddef.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,20 +40,17 @@
 
 struct hfi_escalate {
     long long grace_ns; /* from an interrupt to the worker's end; negative: for ever */
+    /* of the cell that runs */
+    int waits;          /* it came before the cell had begun, and is sent then */
+    long long due_ns;   /* the next signal; 0: the clock doesn't run */
+    long long nudge_ns; /* 0: none is due before */
+    long long pause_ns; /* between two nudges */
+    int signal;         /* sent last for want of an end; 0: none */
+    int taken;          /* interrupts that reached the cell as exceptions */
 };
 
-hf_status
-hfi_escalate_create(hf_kernel *kernel, hf_error *reterr) {
-    kernel->escalate = calloc(1, sizeof *kernel->escalate);
-    return kernel->escalate != NULL ? HF_OK
-                                    : hf_error_set(reterr, HF_E_NOMEM, "no memory");
-}
-
-void
-hfi_escalate_close(hf_kernel *kernel) {
-    free(kernel->escalate);
-    kernel->escalate = NULL;
-}
+const hfi_owner hfi_escalate_owner = {offsetof(hf_kernel, escalate),
+                                      sizeof(struct hfi_escalate), NULL, NULL};
 
 hf_status
 hfi_escalate_configure(hf_kernel *kernel, long seconds, hf_error *reterr) {
@@ -70,9 +68,10 @@ hfi_escalate_configure(hf_kernel *kernel, long seconds, hf_error *reterr) {
     return HF_OK;
 }
 
-void
-hfi_escalate_begin(hf_kernel *kernel, long long now_ns) {
-    hfi_escalation *escalation = &kernel->cell.escalation;
+/* The clock starts, if it doesn't run. */
+static void
+begin(hf_kernel *kernel, long long now_ns) {
+    struct hfi_escalate *escalation = kernel->escalate;
     if (kernel->escalate->grace_ns < 0 || escalation->due_ns != 0)
         return;
     long long patience = hfi_cell_has_begun(&kernel->cell) ? kernel->escalate->grace_ns
@@ -83,8 +82,49 @@ hfi_escalate_begin(hf_kernel *kernel, long long now_ns) {
 }
 
 void
+hfi_escalate_interrupt(hf_kernel *kernel) {
+    hfi_worker *worker = hfi_crew_at_work(kernel);
+    if (worker == NULL)
+        return;
+    if (hfi_cell_has_begun(&kernel->cell))
+        hfi_worker_kill(worker, SIGINT);
+    else
+        kernel->escalate->waits = 1;
+    begin(kernel, hfi_clock_ns());
+}
+
+/* The cell has begun, and has its grace from here. */
+static void
+send_waiting(hf_kernel *kernel, hfi_worker *worker) {
+    if (!kernel->escalate->waits)
+        return;
+    kernel->escalate->waits = 0;
+    hfi_worker_kill(worker, SIGINT);
+    kernel->escalate->due_ns = 0;
+    begin(kernel, hfi_clock_ns());
+}
+
+static void
+forget(hf_kernel *kernel) {
+    *kernel->escalate = (struct hfi_escalate){.grace_ns = kernel->escalate->grace_ns};
+}
+
+void
+hfi_escalate_hear(hf_kernel *kernel, const hfi_event *event) {
+    if (event->kind == HFI_EVENT_CELL_STARTED)
+        send_waiting(kernel, event->worker);
+    else if (event->kind == HFI_EVENT_CELL_FINISHED)
+        forget(kernel);
+}
+
+int
+hfi_escalate_has_reached(const hf_kernel *kernel) {
+    return kernel->escalate->taken > 0;
+}
+
+void
 hfi_escalate_taken(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
-    hfi_escalation *escalation = &kernel->cell.escalation;
+    struct hfi_escalate *escalation = kernel->escalate;
     if (worker != hfi_crew_at_work(kernel) ||
         kernel->cell.request->id != hfi_map_integer(map, "id", 0))
         return;
@@ -105,7 +145,7 @@ name_cause(const hf_kernel *kernel, hfi_worker *worker) {
 
 void
 hfi_escalate_tick(hf_kernel *kernel, long long now_ns) {
-    hfi_escalation *escalation = &kernel->cell.escalation;
+    struct hfi_escalate *escalation = kernel->escalate;
     hfi_worker *worker = hfi_crew_at_work(kernel);
     if (worker == NULL || escalation->due_ns == 0)
         return;
@@ -124,7 +164,7 @@ hfi_escalate_tick(hf_kernel *kernel, long long now_ns) {
 
 long long
 hfi_escalate_deadline_ns(const hf_kernel *kernel) {
-    const hfi_escalation *escalation = &kernel->cell.escalation;
+    const struct hfi_escalate *escalation = kernel->escalate;
     if (hfi_crew_at_work(kernel) == NULL || escalation->due_ns == 0)
         return -1;
     if (escalation->nudge_ns != 0 && escalation->nudge_ns < escalation->due_ns)

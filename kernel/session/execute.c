@@ -1,4 +1,5 @@
-/* execute.c - one request after the other: where each begins, and interrupts.
+/* execute.c - one request after the other: where each begins, interrupts, and what its
+ * worker says of it.
  *
  *   a plain cell          the main worker runs it
  *   a recorded or         the main worker commits, and says where it runs (commits.c,
@@ -7,8 +8,10 @@
  *   a command             the frontend answers; nothing runs
  *   any other request     the main worker answers it, or the frontend does
  *
- * Its states and the ways between them are in cell.h; what a worker says of it is read
- * in replies.c; every way out goes through ends.c. While `commit_id` is set the main
+ * Its states and the ways between them are in cell.h; every way out goes through
+ * ends.c. A generation is published before the reply is sent: a client that has the
+ * reply can rely on the state. A word of a worker's that doesn't fit the state, or that
+ * comes from another process, is left alone. While a commit is under way the main
  * worker works for us, and the queue waits.
  *
  * What the frontend knows by itself is answered without a worker, on the control
@@ -36,7 +39,9 @@
 
 #include "session/assistant.h"
 #include "session/commits.h"
+#include "session/comms.h"
 #include "session/crew.h"
+#include "session/death.h"
 #include "session/dispatch.h"
 #include "session/ends.h"
 #include "session/escalate.h"
@@ -101,7 +106,7 @@ publish_verdict(hf_kernel *kernel, const hfi_verdict *verdict) {
         for (size_t i = 0; i + 1 < count; i += 2)
             hfi_frame_add_text(&frame, verdict->environment[i],
                                hfi_part_text(verdict->environment[i + 1]));
-        hfi_crew_tell_home(kernel, &frame);
+        hfi_crew_tell_main(kernel, &frame);
     }
 }
 
@@ -128,7 +133,6 @@ read_options(hf_kernel *kernel, json_t *body) {
     execution->silent = json_is_true(json_object_get(body, "silent"));
     execution->store_history = !execution->silent && !json_is_false(history);
     execution->stop_on_error = !json_is_false(stop);
-    execution->allow_stdin = json_is_true(json_object_get(body, "allow_stdin"));
     execution->number = kernel->count + 1;
 }
 
@@ -150,11 +154,12 @@ announce(hf_kernel *kernel) {
 static void
 send_home(hf_kernel *kernel) {
     int executes = hfi_cell_is_execution(&kernel->cell);
-    kernel->cell.plan = HFI_PLAN_PLAIN;
-    hfi_cell_move(&kernel->cell, executes ? HFI_CELL_STARTING : HFI_CELL_ANSWERING);
+    if (executes)
+        hfi_cell_start(&kernel->cell, HFI_PLAN_PLAIN);
+    else
+        hfi_cell_move(&kernel->cell, HFI_CELL_ANSWERING);
     if (executes && hfi_rollback_is_due(kernel))
         hfi_rollback_make(kernel);
-    kernel->cell.sent_ns = hfi_clock_ns();
     hfi_request_send(kernel, hfi_crew_main(kernel), kernel->cell.request);
 }
 
@@ -247,20 +252,6 @@ begin_execute(hf_kernel *kernel) {
 
 /* ---- interrupts ----------------------------------------------------------------- */
 
-/* The cell is the worker's, or will be when it has come so far. A main worker that is
- * dead, and whose rollback hasn't said yet what becomes of it, hears nothing. */
-static void
-interrupt_worker(hf_kernel *kernel) {
-    hfi_worker *worker = hfi_crew_at_work(kernel);
-    if (worker == NULL)
-        return;
-    if (hfi_cell_has_begun(&kernel->cell))
-        hfi_worker_kill(worker, SIGINT);
-    else
-        kernel->cell.escalation.waits = 1;
-    hfi_escalate_begin(kernel, hfi_clock_ns());
-}
-
 void
 hfi_execute_interrupt(hf_kernel *kernel) {
     hfi_cell *cell = &kernel->cell;
@@ -283,11 +274,11 @@ hfi_execute_interrupt(hf_kernel *kernel) {
         if (hfi_cell_is_in_worker(cell))
             hfi_handover_cancel(kernel);
         else
-            interrupt_worker(kernel);
+            hfi_escalate_interrupt(kernel);
         break;
     case HFI_CELL_RUNNING:
     case HFI_CELL_COLLECTING:
-        interrupt_worker(kernel);
+        hfi_escalate_interrupt(kernel);
         break;
     default: /* no cell, or one that is over */
         break;
@@ -408,5 +399,89 @@ hfi_execute_control(hf_kernel *kernel) {
         }
         hfi_publish_status(kernel, request->message.header, "idle");
         hfi_request_close(request);
+    }
+}
+
+/* ---- what its worker says ------------------------------------------------------- */
+
+void
+hfi_execute_started(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
+    if (kernel->cell.state != HFI_CELL_STARTING ||
+        kernel->cell.request->id != hfi_map_integer(map, "id", 0) ||
+        worker != hfi_crew_at_work(kernel))
+        return;
+    hfi_cell_move(&kernel->cell, HFI_CELL_RUNNING);
+    hfi_tell(kernel, &(hfi_event){
+                         .kind = HFI_EVENT_CELL_STARTED, .worker = worker, .map = map});
+}
+
+void
+hfi_execute_ended(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
+    if (kernel->cell.state == HFI_CELL_RUNNING &&
+        kernel->cell.request->id == hfi_map_integer(map, "id", 0)) {
+        hfi_cell_move(&kernel->cell, HFI_CELL_COLLECTING);
+    }
+    hfi_tell(kernel,
+             &(hfi_event){.kind = HFI_EVENT_CELL_ENDED, .worker = worker, .map = map});
+}
+
+static void
+home_replied(hf_kernel *kernel, const msgpack_object *reply) {
+    hfi_request *request = kernel->cell.request;
+    if (hfi_ends_report(kernel))
+        return;
+    if (kernel->cell.state == HFI_CELL_ANSWERING) {
+        hfi_ends_reply(kernel, request, reply, hfi_map_part(reply, "metadata"));
+        hfi_ends_finish(kernel, 0);
+        return;
+    }
+    if (kernel->cell.plan == HFI_PLAN_IN_PROCESS) {
+        hfi_handover_replied_in_process(kernel, reply);
+        return;
+    }
+    hfi_textbuf metadata = {0};
+    hfi_ends_outcome outcome = hfi_ends_read(reply);
+    if (!hfi_timeline_replied(kernel, reply))
+        return;
+    hfi_request_cost(kernel, reply, "plain", &metadata);
+    hfi_ends_reply(kernel, request, reply, hfi_textbuf_part(&metadata));
+    hfi_textbuf_fini(&metadata);
+    if (kernel->cell.verdict.travel.kind == HFI_TRAVEL_NONE)
+        hfi_commits_ran(kernel);
+    hfi_timeline_note(kernel);
+    kernel->leaving |= outcome.exits; /* as in ipykernel */
+    hfi_ends_finish(kernel, outcome.failed);
+}
+
+/* Whether the request that runs waits for this reply. */
+static int
+is_awaited(const hf_kernel *kernel, const hfi_worker *worker, long long id) {
+    return worker == hfi_crew_at_work(kernel) && kernel->cell.request->id == id &&
+           kernel->cell.state != HFI_CELL_FORKING;
+}
+
+void
+hfi_execute_replied(hf_kernel *kernel, hfi_worker *worker,
+                    const msgpack_object *reply) {
+    long long id = hfi_map_integer(reply, "id", 0);
+    hfi_rollback_outcome outcome;
+    if (worker == hfi_crew_main(kernel))
+        hfi_restart_answered(kernel);
+    if (worker == hfi_assistant_worker(kernel)) {
+        hfi_assistant_replied(kernel, reply);
+    } else if (hfi_rollback_replied(kernel, worker, reply, &outcome)) {
+        hfi_death_settled(kernel, outcome);
+    } else if (worker == hfi_crew_main(kernel) && id == hfi_commits_pending(kernel) &&
+               id != 0) {
+        hfi_handover_committed(kernel, reply);
+    } else if (is_awaited(kernel, worker, id)) {
+        if (hfi_cell_is_in_main(&kernel->cell))
+            home_replied(kernel, reply);
+        else
+            hfi_handover_replied(kernel, reply);
+    } else if ((worker != hfi_crew_main(kernel) ||
+                !hfi_subshell_replied(kernel, reply)) &&
+               !hfi_comms_replied(kernel, id)) {
+        hfi_log("a reply that nobody waits for");
     }
 }

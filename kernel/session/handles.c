@@ -17,6 +17,7 @@
  */
 #include "session/handles.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -37,18 +38,8 @@ typedef struct hfi_handles {
     long long wanted; /* what the cell waits for; 0: nothing */
 } hfi_handles;
 
-hf_status
-hfi_handles_create(hf_kernel *kernel, hf_error *reterr) {
-    kernel->handles = calloc(1, sizeof *kernel->handles);
-    return kernel->handles != NULL ? HF_OK
-                                   : hf_error_set(reterr, HF_E_NOMEM, "no memory");
-}
-
-void
-hfi_handles_close(hf_kernel *kernel) {
-    free(kernel->handles);
-    kernel->handles = NULL;
-}
+const hfi_owner hfi_handles_owner = {offsetof(hf_kernel, handles),
+                                     sizeof(struct hfi_handles), NULL, NULL};
 
 /* Takes the descriptor; -1: not found. */
 static void
@@ -90,7 +81,7 @@ hfi_handles_want(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *ma
     }
     hfi_frame_init(&frame, "want_handle", 1);
     hfi_frame_add_integer(&frame, "handle", kernel->handles->wanted);
-    hfi_crew_tell_home(kernel, &frame);
+    hfi_crew_tell_main(kernel, &frame);
 }
 
 /* A handle that the running cell made. */
@@ -156,7 +147,7 @@ hfi_handles_drop(hf_kernel *kernel) {
 }
 
 void
-hfi_handles_lose_home(hf_kernel *kernel) {
+hfi_handles_lose_main(hf_kernel *kernel) {
     if (kernel->handles->wanted != 0)
         answer_consume(kernel, -1);
 }

@@ -4,15 +4,14 @@
 
 #include "session/session.h"
 
-HF_CHECK hf_status hfi_handles_create(hf_kernel *kernel, hf_error *reterr);
-void hfi_handles_close(hf_kernel *kernel);
+extern const hfi_owner hfi_handles_owner;
 void hfi_handles_want(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map);
 void hfi_handles_take(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map);
-/* The cell's state was published: the home gets what the cell made. */
+/* The cell's state was published: the main worker gets what the cell made. */
 void hfi_handles_adopt(hf_kernel *kernel);
 /* The cell is gone: close what it made. */
 void hfi_handles_drop(hf_kernel *kernel);
-/* The home is gone, and answers no more. */
-void hfi_handles_lose_home(hf_kernel *kernel);
+/* The main worker is gone, and answers no more. */
+void hfi_handles_lose_main(hf_kernel *kernel);
 
 #endif

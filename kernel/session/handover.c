@@ -74,24 +74,22 @@ release_cell(hf_kernel *kernel) {
 }
 
 static void
-send_cell(hf_kernel *kernel) {
-    hfi_cell_move(&kernel->cell, HFI_CELL_STARTING);
-    kernel->cell.sent_ns = hfi_clock_ns();
+send_cell(hf_kernel *kernel, hfi_plan plan) {
+    hfi_cell_start(&kernel->cell, plan);
     hfi_assistant_attend(kernel);
     hfi_request_send(kernel, hfi_crew_cell(kernel), kernel->cell.request);
 }
 
 void
-hfi_handover_start_cell(hf_kernel *kernel) {
-    kernel->cell.plan = HFI_PLAN_ISOLATED;
-    hfi_crew_set_cell(kernel, hfi_standby_take(kernel, kernel->cell.retries > 0));
+hfi_handover_start_cell(hf_kernel *kernel, int is_fresh) {
+    hfi_crew_set_cell(kernel, hfi_standby_take(kernel, is_fresh));
     if (hfi_crew_cell(kernel) == NULL) {
         hfi_ends_fail(kernel, "CellDied",
                       "no process could be started for the cell; the notebook's "
                       "variables are as they were before it");
         return;
     }
-    send_cell(kernel);
+    send_cell(kernel, HFI_PLAN_ISOLATED);
 }
 
 void
@@ -114,10 +112,8 @@ note_reason(hf_kernel *kernel, hfi_part reason) {
 
 static void
 start_in_main(hf_kernel *kernel) {
-    kernel->cell.plan = HFI_PLAN_IN_PROCESS;
-    hfi_cell_move(&kernel->cell, HFI_CELL_STARTING);
+    hfi_cell_start(&kernel->cell, HFI_PLAN_IN_PROCESS);
     hfi_rollback_make(kernel);
-    kernel->cell.sent_ns = hfi_clock_ns();
     hfi_request_send(kernel, hfi_crew_main(kernel), kernel->cell.request);
 }
 
@@ -128,7 +124,7 @@ ask_fork(hf_kernel *kernel) {
     hfi_worker *fork;
     if (hfi_crew_split(kernel, HFI_FORKED, id, &fork, &error) != HF_OK) {
         note_reason(kernel, hfi_part_text(error.message));
-        hfi_handover_start_cell(kernel);
+        hfi_handover_start_cell(kernel, 0);
         return;
     }
     hfi_crew_set_cell(kernel, fork);
@@ -143,7 +139,7 @@ static void
 go_to_cell_worker(hf_kernel *kernel, hfi_part reason) {
     note_reason(kernel, reason);
     release_cell(kernel);
-    hfi_handover_start_cell(kernel);
+    hfi_handover_start_cell(kernel, 0);
 }
 
 void
@@ -158,7 +154,7 @@ hfi_handover_forked(hf_kernel *kernel, hfi_worker *worker, const msgpack_object 
         return;
     }
     hfi_crew_cell(kernel)->pid = pid;
-    send_cell(kernel);
+    send_cell(kernel, HFI_PLAN_FORKED);
 }
 
 void
@@ -179,7 +175,7 @@ start_where(hf_kernel *kernel, const msgpack_object *reply) {
              hfi_crew_main(kernel) != NULL)
         ask_fork(kernel);
     else
-        hfi_handover_start_cell(kernel);
+        hfi_handover_start_cell(kernel, 0);
 }
 
 /* ---- the commit before it ------------------------------------------------------- */
@@ -208,7 +204,7 @@ note_commit(hf_kernel *kernel, const msgpack_object *reply, uint64_t generation)
     }
     hfi_frame_init(&frame, "published", 1);
     hfi_frame_add_integer(&frame, "generation", (int64_t)generation);
-    hfi_crew_tell_home(kernel, &frame);
+    hfi_crew_tell_main(kernel, &frame);
     hfi_commits_settle(kernel, (int64_t)generation);
     hfi_timeline_published(kernel, 0);
 }
@@ -272,7 +268,7 @@ hfi_handover_replied(hf_kernel *kernel, const msgpack_object *reply) {
     uint64_t generation = 0;
     hf_error error = HF_ERROR_INIT;
     hfi_textbuf metadata = {0};
-    int failed = hfi_ends_is_error(hfi_map_part(reply, "content"));
+    int failed = hfi_ends_read(reply).failed;
     kernel->cell.replied_ns = hfi_clock_ns();
     hf_status status = hfi_commits_publish(kernel, reply, &generation, &error);
     hfi_tell(kernel, &(hfi_event){.kind = HFI_EVENT_CELL_COLLECTED,
@@ -309,7 +305,7 @@ hfi_handover_replied(hf_kernel *kernel, const msgpack_object *reply) {
 void
 hfi_handover_replied_in_process(hf_kernel *kernel, const msgpack_object *reply) {
     hfi_textbuf metadata = {0};
-    int failed = hfi_ends_is_error(hfi_map_part(reply, "content"));
+    int failed = hfi_ends_read(reply).failed;
     kernel->cell.replied_ns = hfi_clock_ns();
     hfi_tell(kernel, &(hfi_event){.kind = HFI_EVENT_CELL_COLLECTED, .map = reply});
     hfi_request_cost(kernel, reply, "home", &metadata);

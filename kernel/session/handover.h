@@ -4,23 +4,26 @@
 
 #include "session/session.h"
 
+/* The main worker's answer to a commit. */
 void hfi_handover_committed(hf_kernel *kernel, const msgpack_object *reply);
 void hfi_handover_settled(hf_kernel *kernel, hfi_worker *worker,
                           const msgpack_object *map);
-/* Whether this worker is a cell's that has to wait until the home has settled. */
+/* Whether this is a cell's worker, whose channel isn't read until the main worker has
+ * settled. */
 int hfi_handover_holds(const hf_kernel *kernel, const hfi_worker *worker);
 void hfi_handover_forked(hf_kernel *kernel, hfi_worker *worker,
                          const msgpack_object *map);
 void hfi_handover_declined(hf_kernel *kernel, hfi_worker *worker,
                            const msgpack_object *map);
-/* A cell worker gets the running cell; no process: the cell fails. */
-void hfi_handover_start_cell(hf_kernel *kernel);
-/* Of an instrumented cell, by a cell worker; by the main worker. */
+/* A cell worker gets the running cell, with `is_fresh` one that is forked now if none
+ * is ready; no process: the cell fails. */
+void hfi_handover_start_cell(hf_kernel *kernel, int is_fresh);
+/* The reply to an instrumented cell: of a cell worker or a fork; of the main worker. */
 void hfi_handover_replied(hf_kernel *kernel, const msgpack_object *reply);
 void hfi_handover_replied_in_process(hf_kernel *kernel, const msgpack_object *reply);
 /* The cell worker is gone: nobody answers its comm messages any more. */
 void hfi_handover_forget_cell(hf_kernel *kernel);
-/* An interrupt before the cell worker has started the cell. */
+/* An interrupt came before the cell worker has begun the cell: both end. */
 void hfi_handover_cancel(hf_kernel *kernel);
 
 #endif

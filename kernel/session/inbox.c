@@ -41,7 +41,7 @@
 #include "session/handover.h"
 #include "session/observe.h"
 #include "session/publish.h"
-#include "session/replies.h"
+#include "session/execute.h"
 #include "session/restart.h"
 #include "session/rollback.h"
 #include "session/standby.h"
@@ -306,7 +306,7 @@ drain_before(hf_kernel *kernel, hfi_worker *worker, const incoming *row,
     const msgpack_object *raw = hfi_map_get(map, "raw");
     hfi_part parent = hfi_crew_parent(kernel, worker);
     uint64_t until[2];
-    if (row->handle == hfi_replies_replied || row->handle == on_input_request) {
+    if (row->handle == hfi_execute_replied || row->handle == on_input_request) {
         hfi_worker_drain_to(worker, all, parent, hfi_clock_ns());
         return;
     }

@@ -4,9 +4,10 @@
 
 #include "session/session.h"
 
+/* Read what is there, and handle each frame by the table of workers/protocol.h. */
 void hfi_inbox_read_template(hf_kernel *kernel);
 void hfi_inbox_read(hf_kernel *kernel, hfi_worker *worker);
-/* Reads a worker that somebody has to know more of. */
+/* Reads a worker whose state has to be known now. */
 hfi_listener hfi_inbox_hear;
 
 #endif

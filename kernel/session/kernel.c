@@ -17,6 +17,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,62 +63,40 @@ struct hfi_loop {
 };
 
 static hf_status
-loop_create(hf_kernel *kernel, hf_error *reterr) {
-    kernel->loop = calloc(1, sizeof *kernel->loop);
-    if (kernel->loop == NULL)
-        return hf_error_set(reterr, HF_E_NOMEM, "no memory");
+init(hf_kernel *kernel, hf_error *reterr) {
+    (void)reterr;
     kernel->loop->wake[0] = kernel->loop->wake[1] = -1;
     return HF_OK;
 }
 
 static void
-loop_close(hf_kernel *kernel) {
-    for (int i = 0; kernel->loop != NULL && i < 2; i++)
+fini(hf_kernel *kernel) {
+    for (int i = 0; i < 2; i++)
         if (kernel->loop->wake[i] >= 0)
             close(kernel->loop->wake[i]);
-    free(kernel->loop);
 }
 
-/* Who hears of what happens, in this order. */
-static hfi_listener *const listeners[] = {hfi_inbox_hear,
-                                          hfi_dispatch_hear,
-                                          hfi_rest_hear,
-                                          hfi_subshell_hear,
-                                          hfi_observe_hear,
-                                          hfi_trace_hear,
-                                          hfi_summary_hear,
-                                          hfi_runs_hear,
-                                          hfi_rollback_hear,
-                                          hfi_timeline_hear,
-                                          hfi_progress_hear,
-                                          hfi_standby_hear,
-                                          NULL};
+static const hfi_owner loop_owner = {offsetof(hf_kernel, loop), sizeof(struct hfi_loop),
+                                     init, fini};
 
-/* Who owns what: each one's state is its file's alone. */
-static const struct {
-    hf_status (*create)(hf_kernel *kernel, hf_error *reterr);
-    void (*close)(hf_kernel *kernel);
-} owners[] = {
-    {hfi_publish_create, hfi_publish_close},
-    {hfi_crew_create, hfi_crew_close},
-    {hfi_standby_create, hfi_standby_close},
-    {hfi_commits_create, hfi_commits_close},
-    {hfi_comms_create, hfi_comms_close},
-    {hfi_ends_create, hfi_ends_close},
-    {hfi_escalate_create, hfi_escalate_close},
-    {hfi_handles_create, hfi_handles_close},
-    {hfi_observe_create, hfi_observe_close},
-    {hfi_runs_create, hfi_runs_close},
-    {hfi_timeline_create, hfi_timeline_close},
-    {hfi_rollback_create, hfi_rollback_close},
-    {hfi_restart_create, hfi_restart_close},
-    {hfi_death_create, hfi_death_close},
-    {hfi_quarantine_create, hfi_quarantine_close},
-    {hfi_assistant_create, hfi_assistant_close},
-    {hfi_subshell_create, hfi_subshell_close},
-    {hfi_rest_create, hfi_rest_close},
-    {hfi_takeup_create, hfi_takeup_close},
-    {loop_create, loop_close},
+/* Who hears of what happens, in this order. */
+static hfi_listener *const listeners[] = {
+    hfi_inbox_hear,    hfi_dispatch_hear, hfi_rest_hear,
+    hfi_subshell_hear, hfi_observe_hear,  hfi_trace_hear,
+    hfi_summary_hear,  hfi_runs_hear,     hfi_rollback_hear,
+    hfi_timeline_hear, hfi_progress_hear, hfi_standby_hear,
+    hfi_escalate_hear, hfi_death_hear,    NULL};
+
+/* Whose state is made before anything is opened, in this order. */
+static const hfi_owner *const owners[] = {
+    &hfi_publish_owner,  &hfi_crew_owner,       &hfi_standby_owner,
+    &hfi_commits_owner,  &hfi_comms_owner,      &hfi_progress_owner,
+    &hfi_trace_owner,    &hfi_ends_owner,       &hfi_escalate_owner,
+    &hfi_handles_owner,  &hfi_observe_owner,    &hfi_runs_owner,
+    &hfi_timeline_owner, &hfi_rollback_owner,   &hfi_restart_owner,
+    &hfi_death_owner,    &hfi_quarantine_owner, &hfi_assistant_owner,
+    &hfi_subshell_owner, &hfi_rest_owner,       &hfi_takeup_owner,
+    &loop_owner,
 };
 
 /* ---- creation ------------------------------------------------------------------- */
@@ -212,7 +191,7 @@ road_of(const char *word) {
 static void
 close_owners(hf_kernel *kernel) {
     for (size_t i = sizeof owners / sizeof *owners; i-- > 0;)
-        owners[i].close(kernel);
+        hfi_owner_close(kernel, owners[i]);
 }
 
 /* With all its owners, which have nothing yet. */
@@ -224,7 +203,7 @@ make_kernel(hf_kernel **ret_kernel, hf_error *reterr) {
         return hf_error_set(reterr, HF_E_NOMEM, "no memory for the kernel");
     kernel->listeners = listeners;
     for (size_t i = 0; i < sizeof owners / sizeof *owners && status == HF_OK; i++)
-        status = owners[i].create(kernel, reterr);
+        status = hfi_owner_create(kernel, owners[i], reterr);
     if (status == HF_OK) {
         *ret_kernel = kernel;
         return HF_OK;
@@ -412,21 +391,41 @@ serve_clients(hf_kernel *kernel, const zmq_pollitem_t *items) {
         hfi_dispatch_shell(kernel);
 }
 
+static void
+start_next(hf_kernel *kernel, long long now_ns) {
+    (void)now_ns;
+    if (kernel->stopping)
+        return;
+    hfi_execute_next(kernel);
+    hfi_subshell_next(kernel, hfi_execute_answer);
+}
+
+/* What time brings, in this order, and when it does; NULL: it doesn't wake the loop. */
+static const struct {
+    long long (*deadline_ns)(const hf_kernel *kernel); /* -1: at no time */
+    void (*tick)(hf_kernel *kernel, long long now_ns);
+} clocks[] = {
+    {hfi_escalate_deadline_ns, hfi_escalate_tick},
+    {NULL, hfi_quarantine_tick},
+    {hfi_crew_deadline_ns, hfi_death_tick},
+    {hfi_restart_deadline_ns, hfi_restart_tick},
+    {hfi_progress_deadline_ns, hfi_progress_tick},
+    {NULL, start_next},
+    {NULL, hfi_standby_tick},
+    {hfi_assistant_deadline_ns, hfi_assistant_tick},
+    {hfi_rest_commit_deadline_ns, hfi_rest_commit},
+    {hfi_rest_deadline_ns, hfi_rest_tick},
+};
+#define CLOCK_COUNT (sizeof clocks / sizeof *clocks)
+
 static long
 wait_ms(const hf_kernel *kernel, long long now_ns) {
-    long long crew = hfi_crew_deadline_ns(kernel);
-    long long idle = hfi_rest_commit_deadline_ns(kernel);
-    long long rest = hfi_rest_deadline_ns(kernel);
-    long long escalation = hfi_escalate_deadline_ns(kernel);
-    long long first = crew >= 0 && (idle < 0 || crew < idle) ? crew : idle;
-    long long question = hfi_assistant_deadline_ns(kernel);
-    long long progress = hfi_progress_deadline_ns(kernel);
-    long long restart = hfi_restart_deadline_ns(kernel);
-    first = rest >= 0 && (first < 0 || rest < first) ? rest : first;
-    first = question >= 0 && (first < 0 || question < first) ? question : first;
-    first = escalation >= 0 && (first < 0 || escalation < first) ? escalation : first;
-    first = restart >= 0 && (first < 0 || restart < first) ? restart : first;
-    first = progress >= 0 && (first < 0 || progress < first) ? progress : first;
+    long long first = -1;
+    for (size_t i = 0; i < CLOCK_COUNT; i++) {
+        long long due = clocks[i].deadline_ns ? clocks[i].deadline_ns(kernel) : -1;
+        if (due >= 0 && (first < 0 || due < first))
+            first = due;
+    }
     if (first < 0)
         return TURN_WAIT_MS;
     if (first <= now_ns)
@@ -462,19 +461,8 @@ hf_kernel_run(hf_kernel *kernel, hf_error *reterr) {
         serve_clients(kernel, items);
         serve_crew(kernel, items, count);
         hfi_publish_missed(kernel);
-        hfi_escalate_tick(kernel, hfi_clock_ns());
-        hfi_quarantine_tick(kernel, hfi_clock_ns());
-        hfi_death_tick(kernel, hfi_clock_ns());
-        hfi_restart_tick(kernel, hfi_clock_ns());
-        hfi_progress_tick(kernel, hfi_clock_ns());
-        if (!kernel->stopping) {
-            hfi_execute_next(kernel);
-            hfi_subshell_next(kernel, hfi_execute_answer);
-        }
-        hfi_standby_tick(kernel, hfi_clock_ns());
-        hfi_assistant_tick(kernel, hfi_clock_ns());
-        hfi_rest_commit(kernel, hfi_clock_ns());
-        hfi_rest_tick(kernel, hfi_clock_ns());
+        for (size_t i = 0; i < CLOCK_COUNT; i++)
+            clocks[i].tick(kernel, hfi_clock_ns());
         hfi_takeup_note(kernel);
         check_parent(kernel);
     }
@@ -513,13 +501,12 @@ hf_kernel_close(hf_kernel *kernel) {
     hfi_takeup_renounce(kernel);
     hfi_crew_end(kernel);
     hfi_handles_drop(kernel);
-    hfi_timeline_close(kernel); /* it has leases of the store */
+    hfi_owner_close(kernel, &hfi_timeline_owner); /* it has leases of the store */
     hfi_takeup_end(kernel);
     hfi_queue_fini(&kernel->queue);
     hfi_request_close(kernel->cell.request);
     hfi_verdict_fini(&kernel->cell.verdict);
     hfi_textbuf_fini(&kernel->cell.road_reason);
-    hfi_trace_forget(kernel);
     hfi_commands_close(kernel->commands);
     close_owners(kernel);
     hfi_connection_fini(&kernel->connection);

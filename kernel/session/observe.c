@@ -23,11 +23,13 @@
  */
 #include "session/observe.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "session/escalate.h"
 #include "monitor/procfile.h"
 #include "monitor/sampler.h"
 
@@ -36,20 +38,13 @@ typedef struct hfi_observe {
     int has_cell;                /* the log has the cell that runs */
 } hfi_observe;
 
-hf_status
-hfi_observe_create(hf_kernel *kernel, hf_error *reterr) {
-    kernel->observe = calloc(1, sizeof *kernel->observe);
-    return kernel->observe != NULL ? HF_OK
-                                   : hf_error_set(reterr, HF_E_NOMEM, "no memory");
+static void
+fini(hf_kernel *kernel) {
+    hfi_sampler_close(kernel->observe->sampler);
 }
 
-void
-hfi_observe_close(hf_kernel *kernel) {
-    if (kernel->observe != NULL)
-        hfi_sampler_close(kernel->observe->sampler);
-    free(kernel->observe);
-    kernel->observe = NULL;
-}
+const hfi_owner hfi_observe_owner = {offsetof(hf_kernel, observe),
+                                     sizeof(struct hfi_observe), NULL, fini};
 
 void
 hfi_observe_init(hf_kernel *kernel) {
@@ -161,7 +156,7 @@ finished(hf_kernel *kernel, int failed) {
     if (fate != NULL && strcmp(fate, "CellDied") == 0)
         outcome = HF_MONITOR_DIED;
     else if ((fate != NULL && strcmp(fate, "KeyboardInterrupt") == 0) ||
-             (failed && kernel->cell.escalation.taken > 0))
+             (failed && hfi_escalate_has_reached(kernel)))
         outcome = HF_MONITOR_INTERRUPTED;
     if (!kernel->observe->has_cell)
         begin(kernel, 0, &silence);

@@ -4,8 +4,8 @@
 
 #include "session/session.h"
 
-HF_CHECK hf_status hfi_observe_create(hf_kernel *kernel, hf_error *reterr);
-void hfi_observe_close(hf_kernel *kernel);
+extern const hfi_owner hfi_observe_owner;
+/* Start the monitor; without it nothing fails. */
 void hfi_observe_init(hf_kernel *kernel);
 /* Processes and cells, for the monitor's log. */
 hfi_listener hfi_observe_hear;

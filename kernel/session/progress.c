@@ -14,6 +14,8 @@
  */
 #include "session/progress.h"
 
+#include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "session/crew.h"
@@ -21,6 +23,13 @@
 
 #define FIRST_NS 500000000LL
 #define NEXT_NS  500000000LL
+
+struct hfi_progress {
+    long long shown_ns; /* when it was shown last; 0: it isn't shown */
+};
+
+const hfi_owner hfi_progress_owner = {offsetof(hf_kernel, progress),
+                                      sizeof(struct hfi_progress), NULL, NULL};
 
 static int
 has_output(const hfi_verdict *verdict) {
@@ -51,7 +60,7 @@ waits_for(const hf_kernel *kernel, long long *ret_since_ns) {
 
 long long
 hfi_progress_deadline_ns(const hf_kernel *kernel) {
-    long long since_ns, shown_ns = kernel->cell.progress_ns;
+    long long since_ns, shown_ns = kernel->progress->shown_ns;
     if (waits_for(kernel, &since_ns) == NULL)
         return -1;
     return shown_ns != 0 ? shown_ns + NEXT_NS : since_ns + FIRST_NS;
@@ -60,7 +69,7 @@ hfi_progress_deadline_ns(const hf_kernel *kernel) {
 /* A display; `data` are the members of the message's "data". */
 static void
 publish(hf_kernel *kernel, hfi_part data, const char *kind) {
-    long long shown_ns = kernel->cell.progress_ns;
+    long long shown_ns = kernel->progress->shown_ns;
     hfi_textbuf content = {0};
     hfi_textbuf_format(&content, "{\"data\":{");
     hfi_textbuf_append(&content, data.data, data.size);
@@ -87,7 +96,7 @@ hfi_progress_tick(hf_kernel *kernel, long long now_ns) {
     hfi_textbuf_format(&data, "\"text/plain\":");
     hfi_textbuf_append_json(&data, text.data, text.size);
     publish(kernel, hfi_textbuf_part(&data), "progress");
-    kernel->cell.progress_ns = now_ns;
+    kernel->progress->shown_ns = now_ns;
     hfi_textbuf_fini(&text);
     hfi_textbuf_fini(&data);
 }
@@ -95,7 +104,7 @@ hfi_progress_tick(hf_kernel *kernel, long long now_ns) {
 void
 hfi_progress_replace(hf_kernel *kernel, hfi_part data, const char *kind) {
     publish(kernel, data, kind);
-    kernel->cell.progress_ns = 0;
+    kernel->progress->shown_ns = 0;
 }
 
 /* Marked as ours, so that who compares outputs can leave it out. */
@@ -111,13 +120,13 @@ clear(hf_kernel *kernel) {
 /* That part of the hand-over is over. */
 static void
 end(hf_kernel *kernel, int has_begun) {
-    if (kernel->cell.progress_ns == 0)
+    if (kernel->progress->shown_ns == 0)
         return;
     if (has_begun)
         hfi_progress_replace(kernel, hfi_part_text("\"text/plain\":\"\""), "progress");
     else
         clear(kernel);
-    kernel->cell.progress_ns = 0;
+    kernel->progress->shown_ns = 0;
 }
 
 void

@@ -9,6 +9,7 @@
  */
 #include "session/publish.h"
 
+#include <stddef.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -24,23 +25,15 @@ struct hfi_clients {
     hfi_textbuf last_parent; /* header of the last execute_request */
 };
 
-hf_status
-hfi_publish_create(hf_kernel *kernel, hf_error *reterr) {
-    kernel->publish = calloc(1, sizeof *kernel->publish);
-    return kernel->publish != NULL ? HF_OK
-                                   : hf_error_set(reterr, HF_E_NOMEM, "no memory");
+static void
+fini(hf_kernel *kernel) {
+    hfi_channels_close(kernel->publish->channels);
+    hfi_signer_close(kernel->publish->signer);
+    hfi_textbuf_fini(&kernel->publish->last_parent);
 }
 
-void
-hfi_publish_close(hf_kernel *kernel) {
-    if (kernel->publish != NULL) {
-        hfi_channels_close(kernel->publish->channels);
-        hfi_signer_close(kernel->publish->signer);
-        hfi_textbuf_fini(&kernel->publish->last_parent);
-    }
-    free(kernel->publish);
-    kernel->publish = NULL;
-}
+const hfi_owner hfi_publish_owner = {offsetof(hf_kernel, publish),
+                                     sizeof(struct hfi_clients), NULL, fini};
 
 static void
 send_message(hf_kernel *kernel, int channel, const hfi_outgoing *message) {

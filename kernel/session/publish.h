@@ -4,8 +4,7 @@
 
 #include "session/session.h"
 
-HF_CHECK hf_status hfi_publish_create(hf_kernel *kernel, hf_error *reterr);
-void hfi_publish_close(hf_kernel *kernel);
+extern const hfi_owner hfi_publish_owner;
 void hfi_publish(hf_kernel *kernel, const char *type, hfi_part parent,
                  hfi_part content);
 void hfi_publish_outgoing(hf_kernel *kernel, const hfi_outgoing *message);
@@ -13,6 +12,7 @@ void hfi_publish_status(hf_kernel *kernel, hfi_part parent, const char *state);
 void hfi_publish_stream(hf_kernel *kernel, int name, hfi_part parent, hfi_part text);
 void hfi_publish_input(hf_kernel *kernel, hfi_part parent, json_t *code,
                        long long number);
+/* Answer new subscriptions. */
 void hfi_publish_welcomes(hf_kernel *kernel);
 /* Bind the sockets; ports of 0 are chosen. As hfi_channels_create. */
 HF_CHECK hf_status hfi_publish_open(hf_kernel *kernel, hfi_connection *connection,
@@ -27,7 +27,7 @@ const char *hfi_publish_name(const hf_kernel *kernel);
 /* The header of the last execute_request, under which late output is shown. */
 hfi_part hfi_publish_last_parent(const hf_kernel *kernel);
 void hfi_publish_keep_parent(hf_kernel *kernel, hfi_part header);
-/* Tell who read too slowly. */
+/* Say on stderr that a slow subscriber has missed output, once. */
 void hfi_publish_missed(hf_kernel *kernel);
 void hfi_reply(hf_kernel *kernel, const hfi_request *request, hfi_part content,
                hfi_part metadata, const hfi_part *buffers, size_t buffer_count);

@@ -21,6 +21,7 @@
  */
 #include "session/quarantine.h"
 
+#include <stddef.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,18 +46,8 @@ typedef struct hfi_quarantine {
     long long memory_kills; /* of the system's, when that was counted last */
 } hfi_quarantine;
 
-hf_status
-hfi_quarantine_create(hf_kernel *kernel, hf_error *reterr) {
-    kernel->quarantine = calloc(1, sizeof *kernel->quarantine);
-    return kernel->quarantine != NULL ? HF_OK
-                                      : hf_error_set(reterr, HF_E_NOMEM, "no memory");
-}
-
-void
-hfi_quarantine_close(hf_kernel *kernel) {
-    free(kernel->quarantine);
-    kernel->quarantine = NULL;
-}
+const hfi_owner hfi_quarantine_owner = {offsetof(hf_kernel, quarantine),
+                                        sizeof(struct hfi_quarantine), NULL, NULL};
 
 static double
 value_seconds(void) {

@@ -4,16 +4,15 @@
 
 #include "session/session.h"
 
-HF_CHECK hf_status hfi_quarantine_create(hf_kernel *kernel, hf_error *reterr);
-void hfi_quarantine_close(hf_kernel *kernel);
+extern const hfi_owner hfi_quarantine_owner;
 void hfi_quarantine_init(hf_kernel *kernel);
-/* End who hangs in one. */
+/* End workers that have been at one value for too long. */
 void hfi_quarantine_tick(hf_kernel *kernel, long long now_ns);
 /* Whether a worker that isn't ready is busy with one that has time left. */
 int hfi_quarantine_spares(const hf_kernel *kernel, const hfi_worker *worker,
                           long long now_ns);
 /* A worker is dead, and the store not yet reaped: what it was at is added to its
- * epitaph. 1 where it was loading what goes into quarantine now. */
+ * epitaph. 1: it was loading it, and it goes into quarantine now. */
 int hfi_quarantine_note(hf_kernel *kernel, const hfi_worker *worker, int is_late,
                         char *epitaph, size_t size);
 

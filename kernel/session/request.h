@@ -4,6 +4,7 @@
 
 #include "session/session.h"
 
+/* Ask a worker, under a new id. */
 void hfi_request_send(hf_kernel *kernel, hfi_worker *worker, hfi_request *request);
 /* The same with one key more. */
 typedef void hfi_request_key(const hf_kernel *kernel, hfi_frame *frame);
@@ -11,10 +12,11 @@ void hfi_request_send_with(hf_kernel *kernel, hfi_worker *worker, hfi_request *r
                            hfi_request_key *more);
 /* Whether a worker answers requests of this type, other than execute_request. */
 int hfi_request_is_for_worker(const char *type);
-/* To a thread of the home's; `number` is the execution count. */
+/* To a subshell of the main worker's; `number` is the execution count. */
 void hfi_request_send_aside(hf_kernel *kernel, hfi_control *channel,
                             hfi_request *request, const char *subshell,
                             long long number);
+/* The metadata of the client's reply: the worker's, with what the cell cost. */
 void hfi_request_cost(hf_kernel *kernel, const msgpack_object *reply, const char *road,
                       hfi_textbuf *ret_metadata);
 /* What the client has waited for until now, and what a worker reports of it. */

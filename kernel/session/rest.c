@@ -24,6 +24,7 @@
  */
 #include "session/rest.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #ifdef __GLIBC__
 #include <malloc.h>
@@ -53,17 +54,8 @@ typedef struct hfi_rest {
     uint64_t left;        /* bytes that the last rest could not give back */
 } hfi_rest;
 
-hf_status
-hfi_rest_create(hf_kernel *kernel, hf_error *reterr) {
-    kernel->rest = calloc(1, sizeof *kernel->rest);
-    return kernel->rest != NULL ? HF_OK : hf_error_set(reterr, HF_E_NOMEM, "no memory");
-}
-
-void
-hfi_rest_close(hf_kernel *kernel) {
-    free(kernel->rest);
-    kernel->rest = NULL;
-}
+const hfi_owner hfi_rest_owner = {offsetof(hf_kernel, rest), sizeof(struct hfi_rest),
+                                  NULL, NULL};
 
 /* ---- the idle commit ------------------------------------------------------------ */
 
@@ -159,7 +151,7 @@ hfi_rest_tick(hf_kernel *kernel, long long now_ns) {
     }
     hfi_frame frame;
     hfi_frame_init(&frame, "rest", 0);
-    hfi_crew_tell_home(kernel, &frame);
+    hfi_crew_tell_main(kernel, &frame);
     hfi_standby_rest(kernel);
     trim_heap(kernel);
     kernel->rest->state = HFI_REST_CHECKSUMS;

@@ -4,8 +4,7 @@
 
 #include "session/session.h"
 
-HF_CHECK hf_status hfi_rest_create(hf_kernel *kernel, hf_error *reterr);
-void hfi_rest_close(hf_kernel *kernel);
+extern const hfi_owner hfi_rest_owner;
 void hfi_rest_tick(hf_kernel *kernel, long long now_ns);
 long long hfi_rest_deadline_ns(const hf_kernel *kernel);
 /* When nothing is to be done, let the main worker commit. */

@@ -20,6 +20,7 @@
  */
 #include "session/restart.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <stdio.h>
 #include <sys/wait.h>
@@ -47,18 +48,8 @@ typedef struct hfi_restart {
     int failures;     /* that ended by themselves since one answered */
 } hfi_restart;
 
-hf_status
-hfi_restart_create(hf_kernel *kernel, hf_error *reterr) {
-    kernel->restart = calloc(1, sizeof *kernel->restart);
-    return kernel->restart != NULL ? HF_OK
-                                   : hf_error_set(reterr, HF_E_NOMEM, "no memory");
-}
-
-void
-hfi_restart_close(hf_kernel *kernel) {
-    free(kernel->restart);
-    kernel->restart = NULL;
-}
+const hfi_owner hfi_restart_owner = {offsetof(hf_kernel, restart),
+                                     sizeof(struct hfi_restart), NULL, NULL};
 
 /* The first try is made at once. */
 static long long

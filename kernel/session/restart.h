@@ -4,7 +4,7 @@
 
 #include "session/session.h"
 
-/* Why a main worker, or the template, is no more. */
+/* Why a main worker, or the fork server, is no more. */
 typedef enum hfi_end {
     HFI_END_OF_CELL,      /* a cell ran in it */
     HFI_END_FROM_OUTSIDE, /* somebody killed it */
@@ -12,8 +12,8 @@ typedef enum hfi_end {
     HFI_END_BY_ITSELF,
 } hfi_end;
 
-HF_CHECK hf_status hfi_restart_create(hf_kernel *kernel, hf_error *reterr);
-void hfi_restart_close(hf_kernel *kernel);
+extern const hfi_owner hfi_restart_owner;
+/* One is dead, for this reason. */
 void hfi_restart_note(hf_kernel *kernel, hfi_end end);
 /* Start what is missing, at once or after a pause. */
 void hfi_restart_begin(hf_kernel *kernel);

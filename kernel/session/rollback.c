@@ -32,6 +32,7 @@
  */
 #include "session/rollback.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,18 +63,8 @@ typedef struct hfi_rollback {
     long long id;       /* of what it, or the main worker, was asked last */
 } hfi_rollback;
 
-hf_status
-hfi_rollback_create(hf_kernel *kernel, hf_error *reterr) {
-    kernel->rollback = calloc(1, sizeof *kernel->rollback);
-    return kernel->rollback != NULL ? HF_OK
-                                    : hf_error_set(reterr, HF_E_NOMEM, "no memory");
-}
-
-void
-hfi_rollback_close(hf_kernel *kernel) {
-    free(kernel->rollback);
-    kernel->rollback = NULL;
-}
+const hfi_owner hfi_rollback_owner = {offsetof(hf_kernel, rollback),
+                                      sizeof(struct hfi_rollback), NULL, NULL};
 
 void
 hfi_rollback_drop(hf_kernel *kernel) {

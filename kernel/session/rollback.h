@@ -11,8 +11,7 @@ typedef enum hfi_rollback_outcome {
     HFI_ROLLBACK_WAITS,    /* for the fork's word; then: it has committed */
 } hfi_rollback_outcome;
 
-HF_CHECK hf_status hfi_rollback_create(hf_kernel *kernel, hf_error *reterr);
-void hfi_rollback_close(hf_kernel *kernel);
+extern const hfi_owner hfi_rollback_owner;
 /* Have one made that holds the notebook as it is now: before the next request. */
 void hfi_rollback_make(hf_kernel *kernel);
 /* It is of no use any more. */
@@ -23,7 +22,7 @@ void hfi_rollback_made(hf_kernel *kernel, hfi_worker *worker,
 hfi_listener hfi_rollback_hear;
 /* Whether a plain cell is worth one. */
 int hfi_rollback_is_due(const hf_kernel *kernel);
-/* The main worker is dead, and nobody's any more. */
+/* The main worker is dead: let its sleeping fork take its place, or commit. */
 hfi_rollback_outcome hfi_rollback_wake(hf_kernel *kernel);
 /* A fork that was woken says that it is ready, and is the main worker now; 0: it waits
  * for nothing. */

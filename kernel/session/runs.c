@@ -13,6 +13,7 @@
  */
 #include "session/runs.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -28,19 +29,13 @@ typedef struct hfi_runs {
     json_t *list; /* array, oldest first */
 } hfi_runs;
 
-hf_status
-hfi_runs_create(hf_kernel *kernel, hf_error *reterr) {
-    kernel->runs = calloc(1, sizeof *kernel->runs);
-    return kernel->runs != NULL ? HF_OK : hf_error_set(reterr, HF_E_NOMEM, "no memory");
+static void
+fini(hf_kernel *kernel) {
+    json_decref(kernel->runs->list);
 }
 
-void
-hfi_runs_close(hf_kernel *kernel) {
-    if (kernel->runs != NULL)
-        json_decref(kernel->runs->list);
-    free(kernel->runs);
-    kernel->runs = NULL;
-}
+const hfi_owner hfi_runs_owner = {offsetof(hf_kernel, runs), sizeof(struct hfi_runs),
+                                  NULL, fini};
 
 static void
 tell(hf_kernel *kernel, const json_t *run) {
@@ -50,7 +45,7 @@ tell(hf_kernel *kernel, const json_t *run) {
         return;
     hfi_frame_init(&frame, "ran", 1);
     hfi_frame_add_text(&frame, "run", hfi_part_text(text));
-    hfi_crew_tell_home(kernel, &frame);
+    hfi_crew_tell_main(kernel, &frame);
     free(text);
 }
 
@@ -88,8 +83,8 @@ static void
 note(hf_kernel *kernel, const msgpack_object *reply, const char *outcome,
      const hfi_textbuf *metadata) {
     hfi_textbuf path = {0};
-    hfi_part trace = reply != NULL ? hfi_map_part(reply, "trace")
-                                   : hfi_textbuf_part(&kernel->cell.trace);
+    hfi_part trace =
+        reply != NULL ? hfi_map_part(reply, "trace") : hfi_trace_recording(kernel);
     long long begin_ns = kernel->cell.begin_ns, now_ns = hfi_clock_ns();
     bool is_lost = trace.size == 0 && reply == NULL && is_recorded(kernel);
     if ((trace.size == 0 && !is_lost) || kernel->cell.request == NULL)

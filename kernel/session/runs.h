@@ -4,8 +4,8 @@
 
 #include "session/session.h"
 
-HF_CHECK hf_status hfi_runs_create(hf_kernel *kernel, hf_error *reterr);
-void hfi_runs_close(hf_kernel *kernel);
+extern const hfi_owner hfi_runs_owner;
+/* Tells the main worker of each run, and a new one of all. */
 hfi_listener hfi_runs_hear;
 
 #endif

@@ -11,6 +11,7 @@
 #define HFI_SESSION_H
 
 #include <jansson.h>
+#include <stddef.h>
 
 #include "holdfast/kernel.h"
 #include "holdfast/store.h"
@@ -21,6 +22,20 @@
 #include "workers/reaper.h"
 #include "workers/worker.h"
 
+/* A member of struct hf_kernel that is one file's alone: where it stands, how large
+ * what it points to is, which is zeroed first, and what else is done; or NULL. */
+typedef struct hfi_owner {
+    size_t place;
+    size_t size;
+    hf_status (*init)(hf_kernel *kernel, hf_error *reterr);
+    void (*fini)(hf_kernel *kernel); /* also after an init that failed */
+} hfi_owner;
+
+/* HF_E_NOMEM, or what `init` returns. To close one that isn't there is fine. */
+HF_CHECK hf_status hfi_owner_create(hf_kernel *kernel, const hfi_owner *owner,
+                                    hf_error *reterr);
+void hfi_owner_close(hf_kernel *kernel, const hfi_owner *owner);
+
 struct hf_kernel {
     /* the owners, the lower layers first */
     struct hfi_clients *publish;       /* what leaves for clients, and the sockets */
@@ -29,6 +44,8 @@ struct hf_kernel {
     struct hfi_handles *handles;       /* descriptors on their way */
     struct hfi_escalate *escalate;     /* interrupts that are not taken */
     struct hfi_observe *observe;       /* the monitor's log */
+    struct hfi_progress *progress;     /* the display while a hand-over takes long */
+    struct hfi_trace *trace;           /* the recording that is open */
     struct hfi_ends *ends;             /* what the user wants to see after each cell */
     struct hfi_commits *commits;       /* the main worker's commits */
     struct hfi_comms *comms;           /* comms that the cell worker opened */

@@ -36,6 +36,7 @@
  */
 #include "session/standby.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -56,23 +57,21 @@ struct hfi_standby {
     json_t *modules;  /* set of names that the fork server has or was told */
 };
 
-hf_status
-hfi_standby_create(hf_kernel *kernel, hf_error *reterr) {
-    kernel->standby = calloc(1, sizeof *kernel->standby);
-    if (kernel->standby != NULL)
-        kernel->standby->modules = json_object();
-    return kernel->standby != NULL && kernel->standby->modules != NULL
+static hf_status
+init(hf_kernel *kernel, hf_error *reterr) {
+    kernel->standby->modules = json_object();
+    return kernel->standby->modules != NULL
                ? HF_OK
                : hf_error_set(reterr, HF_E_NOMEM, "no memory");
 }
 
-void
-hfi_standby_close(hf_kernel *kernel) {
-    if (kernel->standby != NULL)
-        json_decref(kernel->standby->modules);
-    free(kernel->standby);
-    kernel->standby = NULL;
+static void
+fini(hf_kernel *kernel) {
+    json_decref(kernel->standby->modules);
 }
+
+const hfi_owner hfi_standby_owner = {offsetof(hf_kernel, standby),
+                                     sizeof(struct hfi_standby), init, fini};
 
 static size_t
 wanted(void) {

@@ -4,17 +4,18 @@
 
 #include "session/session.h"
 
-HF_CHECK hf_status hfi_standby_create(hf_kernel *kernel, hf_error *reterr);
-void hfi_standby_close(hf_kernel *kernel);
+extern const hfi_owner hfi_standby_owner;
+/* Fork what is missing, unless a cell is handed over now. */
 void hfi_standby_replenish(hf_kernel *kernel);
-/* A home is ready: the first are forked, then or a little later. */
+/* A main worker is ready: the first are forked, at once or a little later. */
 void hfi_standby_begin(hf_kernel *kernel, long long now_ns);
 void hfi_standby_tick(hf_kernel *kernel, long long now_ns);
 /* A process for a cell: one that lives and is ready, else the oldest that lives, or
  * with `fresh` a new one. NULL where none can be started. */
 hfi_worker *hfi_standby_take(hf_kernel *kernel, int fresh);
-/* 0 where it is none. */
+/* 0: it is none of them. */
 int hfi_standby_remove(hf_kernel *kernel, const hfi_worker *worker);
+/* The fork server has imported more than they have. */
 void hfi_standby_replace(hf_kernel *kernel);
 /* All processes are gone. */
 void hfi_standby_forget(hf_kernel *kernel);
@@ -29,6 +30,7 @@ void hfi_standby_rest(hf_kernel *kernel);
 void hfi_standby_wake(hf_kernel *kernel);
 void hfi_standby_import(hf_kernel *kernel, hfi_worker *worker,
                         const msgpack_object *map);
+/* The fork server has these modules from the start. */
 void hfi_standby_know(hf_kernel *kernel, const msgpack_object *modules);
 
 #endif

@@ -18,6 +18,7 @@
  */
 #include "session/subshell.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,18 +48,9 @@ struct hfi_subshell {
     hfi_control *aside;       /* to the main worker's threads; NULL: none yet */
 };
 
-hf_status
-hfi_subshell_create(hf_kernel *kernel, hf_error *reterr) {
-    kernel->subshell = calloc(1, sizeof *kernel->subshell);
-    return kernel->subshell != NULL ? HF_OK
-                                    : hf_error_set(reterr, HF_E_NOMEM, "no memory");
-}
-
-void
-hfi_subshell_close(hf_kernel *kernel) {
+static void
+fini(hf_kernel *kernel) {
     shell *next;
-    if (kernel->subshell == NULL)
-        return;
     hfi_control_close(kernel->subshell->aside);
     for (shell *at = kernel->subshell->first; at != NULL; at = next) {
         next = at->next;
@@ -66,9 +58,10 @@ hfi_subshell_close(hf_kernel *kernel) {
         hfi_request_close(at->running);
         free(at);
     }
-    free(kernel->subshell);
-    kernel->subshell = NULL;
 }
+
+const hfi_owner hfi_subshell_owner = {offsetof(hf_kernel, subshell),
+                                      sizeof(struct hfi_subshell), NULL, fini};
 
 static shell *
 find(hf_kernel *kernel, const char *id, size_t size) {
@@ -321,7 +314,7 @@ hfi_subshell_replied(hf_kernel *kernel, const msgpack_object *reply) {
     if (cell)
         hfi_commits_ran(kernel);
     hfi_rest_used(kernel);
-    finish(kernel, at, cell && hfi_ends_is_error(hfi_map_part(reply, "content")));
+    finish(kernel, at, cell && hfi_ends_read(reply).failed);
     return 1;
 }
 
@@ -405,7 +398,7 @@ hfi_subshell_interrupt(hf_kernel *kernel) {
 }
 
 void
-hfi_subshell_lose_home(hf_kernel *kernel) {
+hfi_subshell_lose_main(hf_kernel *kernel) {
     hfi_control_close(kernel->subshell->aside);
     kernel->subshell->aside = NULL;
     for (shell *at = kernel->subshell->first; at != NULL; at = at->next)

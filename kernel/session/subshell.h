@@ -4,9 +4,8 @@
 
 #include "session/session.h"
 
-HF_CHECK hf_status hfi_subshell_create(hf_kernel *kernel, hf_error *reterr);
-void hfi_subshell_close(hf_kernel *kernel);
-/* Create, delete and list; 0 where it asks for something else. */
+extern const hfi_owner hfi_subshell_owner;
+/* Create, delete and list; 0: it asks for something else. */
 int hfi_subshell_answer(hf_kernel *kernel, const hfi_request *request);
 /* A request of the shell channel that names a subshell, which owns it then; 0 where it
  * names none. */
@@ -14,17 +13,17 @@ int hfi_subshell_take(hf_kernel *kernel, hfi_request *request);
 /* Start what can be started; `answer` does what needs no worker. */
 void hfi_subshell_next(hf_kernel *kernel,
                        void (*answer)(hf_kernel *kernel, const hfi_request *request));
-/* 0 where it is no reply to a subshell's request. */
+/* 0: it is no reply to a subshell's request. */
 int hfi_subshell_replied(hf_kernel *kernel, const msgpack_object *reply);
 /* A cell asks for input; the request that it belongs to, or NULL. */
 const hfi_request *hfi_subshell_asks(hf_kernel *kernel, hfi_part id);
-/* 0 where no subshell waits for this input_reply. */
+/* 0: no subshell waits for this input_reply. */
 int hfi_subshell_input(hf_kernel *kernel, const hfi_request *reply);
 void hfi_subshell_interrupt(hf_kernel *kernel);
 /* Gives a new main worker the second channel, if the kernel has subshells. */
 hfi_listener hfi_subshell_hear;
-/* The home is gone, and with it the threads. */
-void hfi_subshell_lose_home(hf_kernel *kernel);
+/* The main worker is gone, and with it the threads. */
+void hfi_subshell_lose_main(hf_kernel *kernel);
 /* The second channel; NULL: none. */
 hfi_control *hfi_subshell_channel(const hf_kernel *kernel);
 

@@ -4,6 +4,7 @@
 
 #include "session/session.h"
 
+/* Shows it when the cell's reply has come. */
 hfi_listener hfi_summary_hear;
 
 #endif

@@ -23,6 +23,7 @@
  */
 #include "session/takeup.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,20 +40,13 @@ typedef struct hfi_takeup {
     int bequeathed;     /* the session is left to a later kernel */
 } hfi_takeup;
 
-hf_status
-hfi_takeup_create(hf_kernel *kernel, hf_error *reterr) {
-    kernel->takeup = calloc(1, sizeof *kernel->takeup);
-    return kernel->takeup != NULL ? HF_OK
-                                  : hf_error_set(reterr, HF_E_NOMEM, "no memory");
+static void
+fini(hf_kernel *kernel) {
+    hfi_textbuf_fini(&kernel->takeup->notice);
 }
 
-void
-hfi_takeup_close(hf_kernel *kernel) {
-    if (kernel->takeup != NULL)
-        hfi_textbuf_fini(&kernel->takeup->notice);
-    free(kernel->takeup);
-    kernel->takeup = NULL;
-}
+const hfi_owner hfi_takeup_owner = {offsetof(hf_kernel, takeup),
+                                    sizeof(struct hfi_takeup), NULL, fini};
 
 enum { NOTE_COUNT, NOTE_UNCOMMITTED, NOTE_RUNNING };
 

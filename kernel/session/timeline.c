@@ -25,6 +25,7 @@
  */
 #include "session/timeline.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,13 +64,6 @@ typedef struct hfi_timeline {
     json_t *target_declined; /* of that step; or NULL */
     hfi_textbuf undone;      /* cells that it took back */
 } hfi_timeline;
-
-hf_status
-hfi_timeline_create(hf_kernel *kernel, hf_error *reterr) {
-    kernel->timeline = calloc(1, sizeof *kernel->timeline);
-    return kernel->timeline != NULL ? HF_OK
-                                    : hf_error_set(reterr, HF_E_NOMEM, "no memory");
-}
 
 void
 hfi_timeline_init(hf_kernel *kernel, uint64_t limit_bytes) {
@@ -256,15 +250,14 @@ write_travel(const hf_kernel *kernel, hfi_frame *frame) {
         write_step(frame, &line->steps[i]);
 }
 
-void
-hfi_timeline_close(hf_kernel *kernel) {
-    if (kernel->timeline == NULL)
-        return;
+static void
+fini(hf_kernel *kernel) {
     remove_steps(kernel->timeline, 0, kernel->timeline->count);
     hfi_textbuf_fini(&kernel->timeline->cells);
-    free(kernel->timeline);
-    kernel->timeline = NULL;
 }
+
+const hfi_owner hfi_timeline_owner = {offsetof(hf_kernel, timeline),
+                                      sizeof(struct hfi_timeline), NULL, fini};
 
 /* ---- ways back --------------------------------------------------------------------
  */
@@ -332,7 +325,7 @@ tell_home(hf_kernel *kernel, uint64_t generation, int with_state) {
     hfi_frame_init(&frame, "checkout", 2);
     hfi_frame_add_integer(&frame, "generation", (int64_t)generation);
     hfi_frame_add_flag(&frame, "state", with_state);
-    hfi_crew_tell_home(kernel, &frame);
+    hfi_crew_tell_main(kernel, &frame);
 }
 
 /* 0 where it failed, and the client was told. */
@@ -412,9 +405,7 @@ hfi_timeline_begin(hf_kernel *kernel) {
         goes_on = check_diff(kernel, travel);
     if (!goes_on)
         return;
-    kernel->cell.plan = HFI_PLAN_PLAIN;
-    hfi_cell_move(&kernel->cell, HFI_CELL_STARTING);
-    kernel->cell.sent_ns = hfi_clock_ns();
+    hfi_cell_start(&kernel->cell, HFI_PLAN_PLAIN);
     hfi_request_send_with(kernel, hfi_crew_main(kernel), kernel->cell.request,
                           write_travel);
 }

@@ -4,8 +4,7 @@
 
 #include "session/session.h"
 
-HF_CHECK hf_status hfi_timeline_create(hf_kernel *kernel, hf_error *reterr);
-void hfi_timeline_close(hf_kernel *kernel);
+extern const hfi_owner hfi_timeline_owner;
 /* `limit_bytes`: of what old generations alone may keep; 0: a share of the capacity. */
 void hfi_timeline_init(hf_kernel *kernel, uint64_t limit_bytes);
 /* The running cell's changes belong to the next step. */
@@ -14,11 +13,11 @@ void hfi_timeline_note(hf_kernel *kernel);
 void hfi_timeline_forget(hf_kernel *kernel);
 /* The current generation was published: perhaps a step. `origin`: see hfi_step. */
 void hfi_timeline_published(hf_kernel *kernel, int64_t origin);
-/* The commit was made, and the home has settled: do the frontend's part of the command,
- * and hand the cell to the home. */
+/* The commit was made, and the main worker has settled: do the frontend's part of the
+ * command, and hand the cell to the main worker. */
 void hfi_timeline_begin(hf_kernel *kernel);
-/* The home's reply, which may have a commit; 0 where that failed, and the cell with it.
- */
+/* The main worker's reply, which may have a commit; 0: that failed, and the cell with
+ * it. */
 int hfi_timeline_replied(hf_kernel *kernel, const msgpack_object *reply);
 /* The cell is over. */
 hfi_listener hfi_timeline_hear;

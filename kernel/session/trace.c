@@ -13,6 +13,8 @@
  */
 #include "session/trace.h"
 
+#include <stddef.h>
+#include <stdlib.h>
 #include <stdint.h>
 #include <string.h>
 #include <unistd.h>
@@ -22,6 +24,26 @@
 #include "workers/program.h"
 
 #define RESCUE_MS 10000
+
+/* Of the cell that runs. */
+struct hfi_trace {
+    hfi_textbuf directory; /* where a recording is open; empty: nowhere */
+    hfi_textbuf guardian;  /* the program that writes it when its process is dead */
+};
+
+static void
+forget(hf_kernel *kernel) {
+    hfi_textbuf_fini(&kernel->trace->directory);
+    hfi_textbuf_fini(&kernel->trace->guardian);
+}
+
+static void
+fini(hf_kernel *kernel) {
+    forget(kernel);
+}
+
+const hfi_owner hfi_trace_owner = {offsetof(hf_kernel, trace), sizeof(struct hfi_trace),
+                                   NULL, fini};
 
 static void
 show(hf_kernel *kernel, hfi_part trace) {
@@ -43,24 +65,18 @@ note(hfi_textbuf *text, hfi_part part) {
 
 static void
 note_recording(hf_kernel *kernel, const msgpack_object *started) {
-    note(&kernel->cell.trace, hfi_map_part(started, "trace"));
-    note(&kernel->cell.guardian, hfi_map_part(started, "guardian"));
-}
-
-void
-hfi_trace_forget(hf_kernel *kernel) {
-    hfi_textbuf_fini(&kernel->cell.trace);
-    hfi_textbuf_fini(&kernel->cell.guardian);
+    note(&kernel->trace->directory, hfi_map_part(started, "trace"));
+    note(&kernel->trace->guardian, hfi_map_part(started, "guardian"));
 }
 
 void
 hfi_trace_rescue(hf_kernel *kernel, hfi_textbuf *text) {
-    hfi_textbuf *directory = &kernel->cell.trace, path = {0};
+    hfi_textbuf *directory = &kernel->trace->directory, path = {0};
     hf_error error = HF_ERROR_INIT;
     pid_t pid;
     if (directory->size == 0)
         return;
-    char *argv[] = {(char *)(uintptr_t)hfi_textbuf_string(&kernel->cell.guardian),
+    char *argv[] = {(char *)(uintptr_t)hfi_textbuf_string(&kernel->trace->guardian),
                     (char *)(uintptr_t)hfi_textbuf_string(directory), NULL};
     if (hfi_program_spawn(argv, NULL, 0, &pid, &error) == HF_OK)
         (void)hfi_program_end(pid, RESCUE_MS);
@@ -127,6 +143,11 @@ hfi_trace_hear(hf_kernel *kernel, const hfi_event *event) {
         if (!event->failed)
             open_it(kernel, trace);
     } else if (event->kind == HFI_EVENT_CELL_OVER) {
-        hfi_trace_forget(kernel);
+        forget(kernel);
     }
+}
+
+hfi_part
+hfi_trace_recording(const hf_kernel *kernel) {
+    return hfi_textbuf_part(&kernel->trace->directory);
 }

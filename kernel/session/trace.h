@@ -4,9 +4,11 @@
 
 #include "session/session.h"
 
+extern const hfi_owner hfi_trace_owner;
 /* Shows where it is, and opens it. */
 hfi_listener hfi_trace_hear;
-void hfi_trace_forget(hf_kernel *kernel);
+/* Where the recording of the cell that runs lies; empty: nowhere. */
+hfi_part hfi_trace_recording(const hf_kernel *kernel);
 /* The process is dead: have the trace of what it recorded written, and say where. */
 void hfi_trace_rescue(hf_kernel *kernel, hfi_textbuf *text);
 /* The experiment's directory, absolute. */

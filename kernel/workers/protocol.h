@@ -45,7 +45,7 @@
       "[bin]",                                                                         \
       "A Jupyter message, which is published as it is; `channel` is `iopub`. Without " \
       "`parent` it belongs to the request that the worker runs.")                      \
-    X(WORKER, reply, hfi_replies_replied, 0,                                           \
+    X(WORKER, reply, hfi_execute_replied, 0,                                           \
       "id: int, content?: bin, metadata?: bin, buffers?: [bin], report?: Report, "     \
       "prepared?: bin, trace?: str, declined?: {str: str}, road?: str, road_reason?: " \
       "str, home?: bool",                                                              \
@@ -64,7 +64,7 @@
       "an execute_request with allow_stdin runs.")                                     \
     X(WORKER, ready, on_ready, 0, "version: int, pid: int",                            \
       "The worker can serve requests. A fork that runs one cell says nothing.")        \
-    X(WORKER, started, hfi_replies_started, 0,                                         \
+    X(WORKER, started, hfi_execute_started, 0,                                         \
       "id: int, begin: Moment, trace?: str, guardian?: str",                           \
       "An execute_request has begun, and SIGINT belongs to the cell from now on: the " \
       "frontend sends none before. A recording lies in the directory `trace`; the "    \
@@ -72,7 +72,7 @@
     X(WORKER, began, hfi_observe_began, 0, "id: int, begin: Moment",                   \
       "The code of the cell begins, after what IPython does before it. From a "        \
       "process that may not come to the cell's end.")                                  \
-    X(WORKER, ended, hfi_replies_ended, 0, "id: int, begin?: Moment, end: Moment",     \
+    X(WORKER, ended, hfi_execute_ended, 0, "id: int, begin?: Moment, end: Moment",     \
       "The code of the cell has ended; what is saved comes after it.")                 \
     X(WORKER, interrupted, hfi_escalate_taken, 0, "id: int",                           \
       "A SIGINT has become an exception in this request. A worker that doesn't say "   \

@@ -47,7 +47,7 @@ enum {
     ASSISTANT,
     STANDBY,
     SLEEPER,
-    NOBODY,  /* seconds pass */
+    NOBODY,  /* seconds pass; with a further 'i' a client interrupts */
     SILENCE, /* of the home: its channel ends */
     SPEAKERS,
 };
@@ -261,6 +261,8 @@ happen(hf_kernel *kernel, const uint8_t *event, size_t size) {
     hfi_worker *worker = speaker(kernel, who);
     if (who == NOBODY) {
         pass_time(kernel, size > 1 ? event[1] % SECONDS_MAX : 0);
+        if (size > 2 && event[2] == 'i')
+            hfi_execute_interrupt(kernel);
     } else if (who == TEMPLATE && hfi_crew_server(kernel)->control) {
         say(&hfi_crew_server(kernel)->control, event + 1, size - 1);
         hfi_inbox_read_template(kernel);

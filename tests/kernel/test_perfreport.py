@@ -35,3 +35,14 @@ def test_a_report_follows_each_cell(start_kernel, road):
     kernel.run("%perfmonitor_disable_perfreports")
     outcome = kernel.run("y")
     assert outcome.result == "2" and not shown(outcome)
+
+
+def test_a_main_worker_that_dies_of_the_report(start_kernel):
+    kernel = start_kernel()
+    kernel.run("%perfmonitor_enable_perfreports --interval 0.05 --text\nx = 5")
+    dies = "import builtins, os\nbuiltins.print = lambda *words, **more: os._exit(7)"
+    outcome = kernel.run(dies)
+    assert outcome.status == "ok" and outcome.states[-1] == "idle"  # the cell itself went well
+    assert "the notebook's process left with exit status 7" in outcome.stream("stderr")
+    assert "its variables are" in outcome.stream("stderr")
+    assert kernel.run("1 + 1").result == "2"

@@ -1,0 +1,143 @@
+/* test_escalate.c - an interrupt goes to the process that has the cell, once the cell
+ * has begun, and is followed by stronger signals if it isn't taken. The linker puts the
+ * kill() below in the place of the library's. */
+#include "owner.h"
+
+#include <signal.h>
+
+#include "session/escalate.h"
+
+#define SECOND 1000000000LL
+
+int __wrap_kill(pid_t pid, int number);
+
+static int sent; /* the last signal; 0: none */
+
+int
+__wrap_kill(pid_t pid, int number) {
+    CHECK(pid == 1 << 30);
+    sent = number;
+    return 0;
+}
+
+static int
+take_sent(void) {
+    int number = sent;
+    sent = 0;
+    return number;
+}
+
+typedef struct setting {
+    hf_kernel kernel;
+    hfi_worker worker;
+    hfi_control *peer;
+    hfi_request request;
+} setting;
+
+/* A plain cell that was sent to the main worker. */
+static void
+begin(setting *at) {
+    owner_begin(&at->kernel, &at->worker, &at->peer);
+    CHECK(hfi_owner_create(&at->kernel, &hfi_escalate_owner, NULL) == HF_OK);
+    CHECK(hfi_escalate_configure(&at->kernel, 5, NULL) == HF_OK);
+    at->request = (hfi_request){.id = 7};
+    hfi_cell_move(&at->kernel.cell, HFI_CELL_TAKEN);
+    at->kernel.cell.request = &at->request;
+    hfi_cell_start(&at->kernel.cell, HFI_PLAN_PLAIN);
+    sent = 0;
+}
+
+static void
+end(setting *at) {
+    hfi_owner_close(&at->kernel, &hfi_escalate_owner);
+    owner_end(&at->kernel, &at->worker, at->peer);
+}
+
+static void
+tell(setting *at, hfi_event_kind kind) {
+    hfi_escalate_hear(&at->kernel, &(hfi_event){.kind = kind, .worker = &at->worker});
+}
+
+static void
+take(setting *at, long long id) {
+    hfi_frame frame;
+    hfi_map map = {0};
+    owner_say(&frame, &map, "interrupted", "id", id);
+    hfi_escalate_taken(&at->kernel, &at->worker, map.object);
+    hfi_map_fini(&map);
+    hfi_frame_fini(&frame);
+}
+
+static void
+test_signals_grow(void) {
+    setting at;
+    begin(&at);
+    hfi_cell_move(&at.kernel.cell, HFI_CELL_RUNNING);
+    CHECK(hfi_escalate_deadline_ns(&at.kernel) == -1);
+    hfi_escalate_interrupt(&at.kernel);
+    CHECK(take_sent() == SIGINT);
+    long long due = hfi_escalate_deadline_ns(&at.kernel), now = due;
+    CHECK(due > 0);
+    hfi_escalate_tick(&at.kernel, now);
+    CHECK(take_sent() == SIGURG);
+    hfi_escalate_tick(&at.kernel, now += 5 * SECOND);
+    CHECK(take_sent() == SIGTERM);
+    CHECK(strstr(at.worker.cause, "5 seconds"));
+    hfi_escalate_tick(&at.kernel, now + SECOND / 2);
+    CHECK(take_sent() == 0);
+    hfi_escalate_tick(&at.kernel, now + SECOND);
+    CHECK(take_sent() == SIGKILL);
+    end(&at);
+}
+
+static void
+test_one_that_is_taken_stops_the_clock(void) {
+    setting at;
+    begin(&at);
+    hfi_cell_move(&at.kernel.cell, HFI_CELL_RUNNING);
+    hfi_escalate_interrupt(&at.kernel);
+    take(&at, 6); /* another request */
+    CHECK(!hfi_escalate_has_reached(&at.kernel));
+    take(&at, 7);
+    CHECK(hfi_escalate_has_reached(&at.kernel));
+    CHECK(hfi_escalate_deadline_ns(&at.kernel) == -1);
+    tell(&at, HFI_EVENT_CELL_FINISHED); /* the next cell knows nothing of it */
+    CHECK(!hfi_escalate_has_reached(&at.kernel));
+    end(&at);
+}
+
+static void
+test_one_that_comes_early_waits(void) {
+    setting at;
+    begin(&at);
+    hfi_escalate_interrupt(&at.kernel);
+    CHECK(take_sent() == 0);
+    hfi_cell_move(&at.kernel.cell, HFI_CELL_RUNNING);
+    tell(&at, HFI_EVENT_CELL_STARTED);
+    CHECK(take_sent() == SIGINT);
+    tell(&at, HFI_EVENT_CELL_STARTED);
+    CHECK(take_sent() == 0);
+    end(&at);
+}
+
+/* The main worker is dead, and its rollback hasn't said what becomes of it. */
+static void
+test_nobody_is_there(void) {
+    setting at;
+    begin(&at);
+    hfi_cell_move(&at.kernel.cell, HFI_CELL_RUNNING);
+    hfi_crew_set_main(&at.kernel, NULL);
+    hfi_escalate_interrupt(&at.kernel);
+    CHECK(take_sent() == 0);
+    CHECK(hfi_escalate_deadline_ns(&at.kernel) == -1);
+    end(&at);
+}
+
+int
+main(void) {
+    test_signals_grow();
+    test_one_that_is_taken_stops_the_clock();
+    test_one_that_comes_early_waits();
+    test_nobody_is_there();
+    return 0;
+}
