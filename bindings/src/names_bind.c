@@ -13,7 +13,7 @@
  * decoded onto the class that is there, so that old instances see it. What declined
  * objects share is applied to the objects that they have (holdfast._inplace).
  */
-#include "names_bind.h"
+#include "names_type.h"
 
 #include <stdlib.h>
 #include <time.h>

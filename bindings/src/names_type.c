@@ -22,11 +22,7 @@
 
 #include "codec_call.h"
 #include "names.h"
-#include "names_bind.h"
-#include "names_decode.h"
 #include "names_format.h"
-#include "names_listing.h"
-#include "names_save.h"
 
 /* ---- the object ----------------------------------------------------------------- */
 
