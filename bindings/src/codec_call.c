@@ -191,6 +191,7 @@ hfi_codec_find(hfi_state *state, uint32_t number) {
 PyObject *
 hfi_decode(hfi_state *state, hfi_attachment *attachment, hf_snapshot *snapshot,
            const hf_entry *entry, PyObject *subject, hfi_entry_source *ret_source) {
+    ret_source->bytes_mapped = 0;
     const hf_codec *codec = hfi_codec_find(state, entry->codec);
     if (!codec)
         return PyErr_Format(state->error, "codec %u is not known here", entry->codec);

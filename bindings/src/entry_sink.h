@@ -1,4 +1,10 @@
-/* entry_sink.h - an encoding in this process, before it is put into the store. */
+/* entry_sink.h - an encoding in this process, before it is put into the store.
+ *
+ * A codec writes to `base`; the fields are for the owner of the sink to read until it
+ * is emptied. The sink owns payload and meta (malloc), and holds a reference to each
+ * region and to each pin, the object that keeps a buffer's memory. With the interpreter
+ * attached; emptying it drops the pins, which may run any code of Python.
+ */
 #ifndef HFI_ENTRY_SINK_H
 #define HFI_ENTRY_SINK_H
 
@@ -26,15 +32,16 @@ typedef struct hfi_entry_sink {
     hf_digest digest;
 } hfi_entry_sink;
 
+/* Needs no memory and can't fail. `session` is borrowed. */
 void hfi_entry_sink_init(hfi_entry_sink *sink, hf_session *session);
 /* Empty it, for the next codec. */
 void hfi_entry_sink_clear(hfi_entry_sink *sink);
 void hfi_entry_sink_fini(hfi_entry_sink *sink);
-/* Is there so much outside of regions that comparing it is four times a digest's work?
- */
+/* Whether there is so much outside of regions that comparing it is four times a
+ * digest's work. */
 int hfi_entry_sink_is_large(const hfi_entry_sink *sink);
-/* Where who copies the buffers is to leave their digests: NULL where nobody will ask
- * for them, or knows already. */
+/* Where the code that copies the buffers leaves their digests, one for each; borrowed.
+ * NULL where none is needed. */
 hf_digest *hfi_entry_sink_take_digests(hfi_entry_sink *sink);
 /* 128 bits over everything but the contents of regions, of a whole encoding. */
 void hfi_entry_sink_digest(hfi_entry_sink *sink, uint32_t codec, hf_digest *ret_digest);

@@ -1,4 +1,9 @@
-/* entry_source.h - an entry of the store, to be decoded. */
+/* entry_source.h - an entry of the store, to be decoded.
+ *
+ * A codec reads from `base`. The source maps buffers when they are asked for and holds
+ * a Region for each; attachment, snapshot and entry are borrowed, and must outlive it.
+ * With the interpreter attached, which is detached while a buffer is mapped.
+ */
 #ifndef HFI_ENTRY_SOURCE_H
 #define HFI_ENTRY_SOURCE_H
 
@@ -14,7 +19,7 @@ typedef struct hfi_entry_source {
     uint64_t bytes_mapped;
 } hfi_entry_source;
 
-/* -1 with MemoryError. The snapshot and the entry are borrowed. */
+/* -1 with MemoryError: fini is not needed then. */
 int hfi_entry_source_init(hfi_entry_source *source, hfi_state *state,
                           hfi_attachment *attachment, hf_snapshot *snapshot,
                           const hf_entry *entry);

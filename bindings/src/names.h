@@ -1,8 +1,8 @@
 /* names.h - Names: what one process knows of the names in the store.
  *
  * The data of the type, and what more than one stage of a save or a bind does with it.
- * The stages are above: names_save.h (out: scan, group, encode, commit) and
- * names_bind.h (in: decode, bind).
+ * The stages are above: out by scan, group, encode, commit (names_save.c); in by
+ * decode, bind (names_bind.c).
  *
  * One thread at a time, with the interpreter attached. While a save or a bind is going
  * on, Python code that it calls can't begin another one (hfi_names_begin). It can make

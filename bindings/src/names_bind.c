@@ -13,7 +13,7 @@
  * decoded onto the class that is there, so that old instances see it. What declined
  * objects share is applied to the objects that they have (holdfast._inplace).
  */
-#include "names_bind.h"
+#include "names_type.h"
 
 #include <stdlib.h>
 #include <time.h>
@@ -345,15 +345,16 @@ binding_fini(binding *at) {
     hfi_keys_fini(&at->order);
 }
 
-/* The code behind the names that it may be behind. New reference. */
+/* The code behind the names that it may be behind. New reference. A record only knows
+ * which object it was; by now a finalizer may have deleted the name. */
 static PyObject *
 code_of(binding *at) {
     PyObject *open = at->in.open, *values = PyList_New(0), *code = NULL;
     int failed = !values;
     for (Py_ssize_t i = 0; !failed && i < PyList_GET_SIZE(open); i++) {
-        hfi_record *record = record_of(at, PyList_GET_ITEM(open, i));
-        PyObject *value = record && record->bound ? record->bound : Py_None;
-        failed = PyList_Append(values, value) < 0;
+        PyObject *value =
+            PyDict_GetItemWithError(at->in.namespace, PyList_GET_ITEM(open, i));
+        failed = PyErr_Occurred() || PyList_Append(values, value ? value : Py_None) < 0;
     }
     if (!failed)
         code = hfi_code_behind(open, values, at->in.classes, at->in.namespace);

@@ -77,26 +77,34 @@ root_keys(const hfi_graph *graph, PyObject *keys) {
     return all;
 }
 
+static int
+walk(PyObject *keys, PyObject *values, PyObject *classes, PyObject *namespace,
+     PyObject *code) {
+    hfi_graph graph;
+    hfi_graph_input input = {.objects = PySequence_Fast_ITEMS(values),
+                             .count = (size_t)PyList_GET_SIZE(values),
+                             .classes = PySequence_Fast_ITEMS(classes),
+                             .class_count = (size_t)PyTuple_GET_SIZE(classes),
+                             .skip = namespace};
+    if (hfi_graph_init(&graph, &input) < 0)
+        return -1;
+    PyObject *all = graph.code_count ? root_keys(&graph, keys) : NULL;
+    int failed =
+        graph.code_count && (!all || hfi_code_tell(&graph, all, code, NULL) < 0);
+    Py_XDECREF(all);
+    hfi_graph_fini(&graph);
+    return failed ? -1 : 0;
+}
+
 PyObject *
 hfi_code_behind(PyObject *keys, PyObject *values, PyObject *classes,
                 PyObject *namespace) {
     PyObject *code = PyDict_New();
     if (!code || (!PyList_GET_SIZE(values) && !PyList_GET_SIZE(classes)))
         return code;
-    hfi_graph graph;
-    hfi_graph_input input = {.objects = PySequence_Fast_ITEMS(values),
-                             .count = (size_t)PyList_GET_SIZE(values),
-                             .classes = PySequence_Fast_ITEMS(classes),
-                             .class_count = (size_t)PyList_GET_SIZE(classes),
-                             .skip = namespace};
-    int failed = hfi_graph_init(&graph, &input) < 0;
-    if (!failed) {
-        PyObject *all = graph.code_count ? root_keys(&graph, keys) : NULL;
-        failed =
-            graph.code_count && (!all || hfi_code_tell(&graph, all, code, NULL) < 0);
-        Py_XDECREF(all);
-        hfi_graph_fini(&graph);
-    }
+    PyObject *known = PyList_AsTuple(classes); /* the walk may decode more of them */
+    int failed = !known || walk(keys, values, known, namespace, code) < 0;
+    Py_XDECREF(known);
     if (failed)
         Py_CLEAR(code);
     return code;

@@ -23,6 +23,7 @@
 #include "codec_call.h"
 #include "graph.h"
 #include "names_format.h"
+#include "names_type.h"
 
 int
 hfi_keys_add(hfi_keys *keys, PyObject *key) {

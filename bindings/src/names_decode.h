@@ -59,7 +59,4 @@ int hfi_decoding_take_group(hfi_decoding *at, PyObject *key, const hf_entry *ent
  * the groups that they are in. */
 int hfi_decoding_take_baselines(hfi_decoding *at);
 
-/* A class that a pickle refers to, for the decoding that runs now: a new reference. */
-PyObject *hfi_names_load_class(PyObject *self, PyObject *identifier);
-
 #endif

@@ -7,10 +7,8 @@
  * can't be carried could not be decoded, and must be declined as well.
  *
  * The walk also tells which values are closed, and which code is behind them
- * (names_code.c). Every function holds one reference to its globals. So what the
- * namespace's reference count exceeds its count before any user code ran, less the
- * references of all functions that were found, belongs to functions that no name leads
- * to (Names.strays).
+ * (names_code.c), and counts the references to the namespace that functions hold
+ * (Names.strays).
  *
  * The walk's results are copied to the members and to a list of indices: once it is
  * over, nothing refers to it any more.

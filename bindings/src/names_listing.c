@@ -5,7 +5,7 @@
  * and of this process's own names where the values live. _entries() does so for any
  * generation that somebody else holds.
  */
-#include "names_listing.h"
+#include "names_type.h"
 
 #include <string.h>
 

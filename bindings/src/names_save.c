@@ -11,7 +11,7 @@
  * On any failure the commit is aborted and `pending` dropped, so that the next save
  * starts from the same place.
  */
-#include "names_save.h"
+#include "names_type.h"
 
 #include <time.h>
 

@@ -22,11 +22,7 @@
 
 #include "codec_call.h"
 #include "names.h"
-#include "names_bind.h"
-#include "names_decode.h"
 #include "names_format.h"
-#include "names_listing.h"
-#include "names_save.h"
 
 /* ---- the object ----------------------------------------------------------------- */
 
@@ -226,7 +222,7 @@ names_extra(PyObject *self, PyObject *word) {
     }
     hfi_state *state = hfi_state_of(Py_TYPE(self));
     hfi_names *names = hfi_names_of(self);
-    if (!names->records.live && hfi_names_advance(state, names) < 0)
+    if (!names->records.live && !names->is_busy && hfi_names_advance(state, names) < 0)
         return NULL;
     PyObject *key = hfi_key_of_extra(word);
     hf_entry entry;

@@ -1,10 +1,11 @@
-/* preparation.c - a buffer made ready before a cell runs that is known to use it.
+/* preparation.c - memory made ready before a cell runs that is known to use it: buffers
+ * that it will touch, and blocks for its new data.
  *
- * _prepare(session, address, touched, write) finds the region that holds an address. To
- * be written, it is unsealed: copied in bulk to memory of this process's own, so that
- * no page faults when the cell writes to it. To be read, its page tables are filled.
- * Both cost the whole region; so they are done only where enough of it will be touched.
- * The bounds:
+ * Buffers. _prepare(session, address, touched, write) finds the region that holds an
+ * address. To be written, it is unsealed: copied in bulk to memory of this process's
+ * own, so that no page faults when the cell writes to it. To be read, its page tables
+ * are filled. Both cost the whole region; so they are done only where enough of it will
+ * be touched. The bounds:
  *
  * - a fault that copies a page takes 4 to 7 us, a page of a bulk copy 0.5 to 0.7:
  * unsealing pays from an eighth of the region on;
@@ -21,6 +22,12 @@
  *
  * The interpreter stays attached while a region is unsealed, so that no other Python
  * thread writes to it meanwhile; threads that hold no GIL are the caller's to exclude.
+ *
+ * Blocks. _taken tells what a cell asked for, and _stock has it ready for the next one,
+ * in the process that will run it; _provide and _provide_some prepare the arena from a
+ * process that waits. See shm_store/engine/stock.c and provision.c; the worker's
+ * stock.py decides for whom. Sizes are bytes, native 64-bit words, as they lie in memory
+ * that workers share.
  */
 #include "module_functions.h"
 #include "session_type.h"

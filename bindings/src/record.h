@@ -1,4 +1,11 @@
-/* record.h - what this process knows of each key of the store. */
+/* record.h - what this process knows of each key of the store, in a table.
+ *
+ * The table owns its records, and they what they refer to, but for `bound` where it
+ * isn't held. A pointer to a record is good until the next put, remove or merge: keep
+ * none over a call that may run Python code, which may put others. With the interpreter
+ * attached. To put over, remove or bind over a record that holds an object may run that
+ * object's finalizer; nothing else here runs code of Python.
+ */
 #ifndef HFI_RECORD_H
 #define HFI_RECORD_H
 
@@ -38,7 +45,7 @@ typedef struct hfi_record {
     uint16_t codec;
     uint8_t state;     /* hfi_record_state */
     uint8_t baseline;  /* hfi_baseline */
-    uint8_t is_closed; /* nobody else can change it: names_collect.c */
+    uint8_t is_closed; /* nobody else can change it: names_scan.c */
     uint8_t is_held;   /* `bound` is owned: it is unchangeable, or new */
     uint8_t is_new;    /* `bound` waits to be bound: names_bind.c */
 } hfi_record;

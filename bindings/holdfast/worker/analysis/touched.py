@@ -16,7 +16,7 @@ What can change a variable without a cell that reaches it:
   touched always; a stray may name anything.
 * methods, since an instance may be anywhere: what the notebook's classes name is touched always.
 * references to an object that aren't the notebook's, such as Matplotlib's list of figures. A value
-  that has any is looked at in any case (names_collect.c).
+  that has any is looked at in any case (names_scan.c).
 * modules of the user's own that look into `__main__` (own_modules.py).
 
 Where none of this can tell, everything counts as touched, and the reason is reported.
