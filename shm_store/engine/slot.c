@@ -51,8 +51,10 @@ hfi_lock_holder_is_dead(void *context, uint64_t holder) {
         return 1; /* nobody writes such a word */
     if (slot < HFI_SLOT_COUNT) {
         uint64_t owner = atomic_load(&session->slots[slot].owner);
+        hfi_process process = identity(&session->slots[slot], owner);
+        int alive = hfi_process_alive(&process);
         if (owner && (uint32_t)owner == holder >> 32)
-            return !hfi_slot_alive(session, slot);
+            return alive < 0 ? -1 : !alive;
     }
     /* Its slot is gone, or it never had one: it is just leaving, or all were taken. Its
      * pid may be another's by now. */
@@ -68,8 +70,15 @@ hfi_lock(hf_session *session, hf_error *reterr) {
     if (session->inherited)
         return hfi_session_check(session, reterr);
     pthread_mutex_lock(&session->writer_mutex);
-    if (hfi_lock_acquire(&super->lock, session->lock_word, hfi_lock_holder_is_dead,
-                         session))
+    int taken = hfi_lock_acquire(&super->lock, session->lock_word,
+                                 hfi_lock_holder_is_dead, session);
+    if (taken < 0) {
+        pthread_mutex_unlock(&session->writer_mutex);
+        return hf_error_set(reterr, HF_E_ACCESS,
+                            "the session's writer lock is held by a process that can't "
+                            "be seen from here (another pid namespace), or is damaged");
+    }
+    if (taken > 0)
         atomic_store(&super->dirty, 1);
     if (!atomic_load(&super->dirty))
         return HF_OK;

@@ -19,19 +19,36 @@
 #define NAP_MAX_NS 1000000
 #define ASK_NAPS   8 /* naps between two looks at whether the holder lives */
 
+int hfi_lock_patience_ms = 30000;
+
+static int64_t
+now_ms(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
 int
 hfi_lock_acquire(_Atomic uint64_t *word, uint64_t me,
                  int (*is_dead)(void *context, uint64_t holder), void *context) {
     long nap_ns = NAP_MIN_NS;
+    uint64_t unknown = 0; /* a holder of which nobody can tell */
+    int64_t since_ms = 0;
     for (unsigned round = 0;; round++) {
         uint64_t holder = 0;
         if (atomic_compare_exchange_strong(word, &holder, me))
             return 0;
         if (round < SPINS)
             continue;
-        if (round % ASK_NAPS == 0 && is_dead(context, holder) &&
-            atomic_compare_exchange_strong(word, &holder, me))
+        int dead = round % ASK_NAPS == 0 ? is_dead(context, holder) : 0;
+        if (dead > 0 && atomic_compare_exchange_strong(word, &holder, me))
             return 1;
+        if (dead < 0 && holder != unknown) {
+            unknown = holder;
+            since_ms = now_ms();
+        } else if (dead < 0 && now_ms() - since_ms > hfi_lock_patience_ms) {
+            return -1;
+        }
         struct timespec nap = {0, nap_ns};
         nanosleep(&nap, NULL);
         if (nap_ns < NAP_MAX_NS)

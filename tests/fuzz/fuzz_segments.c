@@ -42,6 +42,7 @@
 #include "base/crc32c.h"
 #include "engine/slot.h"
 #include "engine/tree.h"
+#include "platform/lock.h"
 
 #define NAME      "/holdfast-fuzz-0123456789abcdef"
 #define HEAD_SIZE (HFI_TABLE_OFFSET + HFI_EXTENT_CHUNK * sizeof(hfi_extent))
@@ -185,6 +186,7 @@ make_good(void) {
 static void
 prepare(void) {
     struct rlimit limit = {HFI_ARENA_OFFSET + SPARE, HFI_ARENA_OFFSET + SPARE};
+    hfi_lock_patience_ms = 20; /* with holders that can't be seen */
     make_good();
     object = memfd_create("fuzz", MFD_CLOEXEC);
     CHECK(object >= 0 && fchmod(object, 0600) == 0);

@@ -44,8 +44,28 @@ count_up(void *context) {
     return NULL;
 }
 
+static int
+cannot_tell(void *context, uint64_t holder) {
+    (void)context, (void)holder;
+    questions++;
+    return -1;
+}
+
+/* Nobody waits for ever for a holder of which nobody knows anything. */
+static void
+test_unknown_holder(void) {
+    _Atomic uint64_t word = 5;
+    int before = hfi_lock_patience_ms;
+    hfi_lock_patience_ms = 30;
+    questions = 0;
+    CHECK(hfi_lock_acquire(&word, 9, cannot_tell, NULL) == -1);
+    CHECK(word == 5 && questions > 1);
+    hfi_lock_patience_ms = before;
+}
+
 int
 main(void) {
+    test_unknown_holder();
     common =
         mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     CHECK(common != MAP_FAILED);

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "engine/slot.h"
+#include "platform/lock.h"
 #include "store_fixture.h"
 
 /* Mapped by each slot of this process, where sanitizers leave little room. */
@@ -123,11 +124,37 @@ test_leases(void) {
     end_session(session);
 }
 
+/* A process of another pid namespace took the lock, and may be dead. */
+static void
+test_invisible_holder(void) {
+    hf_session *session = NULL;
+    hf_error error = HF_ERROR_INIT;
+    hf_session_info info;
+    CHECK(hf_session_create(NULL, &session, NULL) == HF_OK);
+    hfi_slot *slot = &session->slots[7];
+    hfi_process other = hfi_process_of((uint64_t)getppid());
+    other.owner += 1ull << 40; /* its namespace */
+    slot->boot = other.boot;
+    atomic_store(&slot->start_time, other.start_time);
+    atomic_store(&slot->owner, other.owner);
+    atomic_store(&session->super->lock, hfi_lock_word(7, &other));
+    hfi_lock_patience_ms = 30;
+    CHECK(hf_session_describe(session, &info, &error) == HF_E_ACCESS);
+    CHECK(strstr(error.message, "namespace") != NULL);
+    hfi_lock_patience_ms = 30000;
+    atomic_store(&session->super->lock, 0);
+    atomic_store(&slot->owner, 0);
+    CHECK(hf_session_describe(session, &info, NULL) == HF_OK);
+    CHECK(hf_session_destroy(session, NULL) == HF_OK);
+    hf_session_close(session);
+}
+
 int
 main(void) {
     test_all_taken();
     test_dead_holder();
     test_reused_pid();
     test_leases();
+    test_invisible_holder();
     return 0;
 }

@@ -29,7 +29,8 @@
  * Statuses: each function names its own. A function marked *Locks* takes the session's
  * writer lock and may wait for other processes' commits and allocations. If the last
  * holder died, it recovers the session first, and may return HF_E_CORRUPT, HF_E_NOMEM,
- * HF_E_LIMIT, HF_E_NOSPACE or HF_E_SYSTEM from that; the session is then as it was.
+ * HF_E_LIMIT, HF_E_NOSPACE or HF_E_SYSTEM from that; the session is then as it was. A
+ * holder in another pid namespace can't be seen: after 30 s HF_E_ACCESS says so.
  */
 #ifndef HOLDFAST_STORE_H
 #define HOLDFAST_STORE_H
