@@ -187,8 +187,8 @@ class Cell(Worker):
             bound, report["reason"] = reach.bind(
                 self.names, self.shell, code, last, always=patches.keys()
             )
+        figures.settle(self.shell, code)  # before figures are opened, which a backend may show
         patches.apply(list(self.shell.user_ns))
-        figures.settle(self.shell, code)
         if memory is not None:
             results.restore(self.shell, memory)
         self.absent.note(
