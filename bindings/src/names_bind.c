@@ -2,11 +2,11 @@
  *
  * bind() visits the entries in the order in which their names were first put. A name is
  * decoded when it is asked for or costs a mapping only; else it is remembered as
- * skipped, unless it is cheap (names_cheap.c). Values reach the namespace at the end, in that same order, so that a new
- * process's globals come in the order of the old one's: a group in between decodes
- * several names at once, and a class those that it shares objects with. The code behind
- * the values is looked for where names were asked for: it may reach others. Who binds
- * all is told of none, and saves the walk.
+ * skipped, unless it is cheap (names_cheap.c). Values reach the namespace at the end,
+ * in that same order, so that a new process's globals come in the order of the old
+ * one's: a group in between decodes several names at once, and a class those that it
+ * shares objects with. The code behind the values is looked for where names were asked
+ * for: it may reach others. Who binds all is told of none, and saves the walk.
  *
  * adopt() asks the store for the difference of two generations, and touches nothing
  * else: the objects that didn't change stay the same objects. A changed class is

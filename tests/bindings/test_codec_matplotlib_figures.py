@@ -21,7 +21,9 @@ def test_no_figure_is_opened_by_its_encoding(map_kernel):
         "import matplotlib; matplotlib.use('agg')\nimport matplotlib.pyplot as plt\n"
         "figure, axes = plt.subplots(); plt.figure()"
     )
-    shown = "plt.get_fignums(), plt.figure(1) is figure, axes.figure is figure, plt.figure(1).number"
+    shown = (
+        "plt.get_fignums(), plt.figure(1) is figure, axes.figure is figure, plt.figure(1).number"
+    )
     for head in ("%%isolated --road=forked\n", "%%isolated\n", "") * 2:
         outcome = map_kernel.run(head + "axes.set_title(axes.get_title() + 'x'); " + shown)
         assert outcome.result == "([1, 2], True, True, 1)", head

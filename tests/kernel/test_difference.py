@@ -102,24 +102,15 @@ def test_4_a_result_that_is_lost_is_no_last_result(kernel):
     assert kernel.run("__").result == "5"
 
 
-def test_5_settings_inside_of_modules_stay_where_they_are(map_kernel):
+def test_5_what_no_list_has_stays_where_it_was_set(map_kernel):
     kernel = map_kernel
-    kernel.run("import json; vars(json)['mark'] = 'home'")
-    assert kernel.run(RECORD + "getattr(json, 'mark', 7)").result == "7"
-    assert kernel.run("json.mark").result == "'home'"
-    kernel.run(
-        "import matplotlib.pyplot as plt, pandas as pd\nfigure = plt.figure(); clicks = []\n"
-        "number = figure.canvas.mpl_connect('button_press_event', clicks.append)\n"
-        "@pd.api.extensions.register_series_accessor('own')\nclass Own:\n"
-        "    def __init__(self, series): pass"
-    )
-    outcome = kernel.run(
-        RECORD + "registry = figure.canvas.callbacks.callbacks.get('button_press_event', {})\n"
-        "hasattr(pd.Series, 'own'), number in registry"
-    )
-    assert outcome.result == "(False, False)"
+    kernel.run("import codecs; codecs.register_error('mine', lambda error: ('?', error.end))")
+    assert kernel.run(RECORD + "'é'.encode('ascii', 'mine')").content["ename"] == "LookupError"
+    assert kernel.run("'é'.encode('ascii', 'mine')").result == "b'?'"
+    kernel.run("import sys, types; sys.modules['made'] = types.ModuleType('made')")
+    assert "the module made" in kernel.run(RECORD + "1").stream("stderr")
     kernel.run("%alias_magic say pwd")
-    assert "`%say` not found" in kernel.run(RECORD + "%say").stream("stderr")
+    assert kernel.run(RECORD + "%say").status == "ok"
 
 
 def test_6_what_changed_is_a_new_object_at_home(kernel):
@@ -196,6 +187,29 @@ def test_15_large_arrays_lie_in_memory_of_the_session(kernel):
     assert kernel.run(RECORD + grow.format("large")).content["ename"] == "ValueError"
     assert kernel.run(grow.format("large")).content["ename"] == "ValueError"
     assert kernel.run(RECORD + grow.format("little")).result == "6000"
+
+
+def test_16_what_is_large_and_not_named_is_an_error(kernel):
+    kernel.run("large = list(range(50_000)); word = ''.join(['lar', 'ge'])")
+    outcome = kernel.run(
+        RECORD + "import sys\n"
+        "space = getattr(sys.modules[''.join(['__ma', 'in__'])], ''.join(['__di', 'ct__']))\n"
+        "type(lambda: 0)(compile(word, '', ''.join(['ev', 'al'])), space)()"
+    )
+    assert outcome.content["ename"] == "NotCarriedError"
+
+
+def test_17_carrying_an_object_can_call_its_class(kernel):
+    kernel.run(
+        "made = 0\nclass Counted:\n    def __new__(cls):\n        global made\n        made += 1\n"
+        "        return super().__new__(cls)\none = Counted()"
+    )
+    assert int(kernel.run(RECORD + "one, made\nmade").result) > 1
+
+
+def test_18_a_finder_of_holdfasts_is_the_first(kernel):
+    shown = "import sys; type(sys.meta_path[0]).__module__.partition('.')[0]"
+    assert kernel.run(RECORD + shown).result == "'holdfast'"
 
 
 def test_little_tensors_can_be_resized(kernel):
