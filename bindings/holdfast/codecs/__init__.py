@@ -59,7 +59,7 @@ _BUILT_IN: dict[str, str] = {
     "holdfast": "files",
     "logging": "log_handlers",
     "lzma": "archives",
-    "matplotlib": "figure_callbacks",
+    "matplotlib": "matplotlib_figures",
     "multiprocessing": "connections",
     "numpy": "numpy_arrays",
     "pandas": "pandas_blocks",

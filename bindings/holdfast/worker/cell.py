@@ -38,7 +38,7 @@ from .process import leave
 from .recording import Recording, refuse
 from .requests import Worker
 from .settings import census, figures, registries, state
-from .settings.asked import asked
+from .settings.asked import asked, new_modules
 from .skipped import Skipped
 from .stock import stock
 from .libraries import is_library
@@ -128,7 +128,7 @@ class Cell(Worker):
                 self.recording.open(instrument.get("arguments") or [])
         except (OSError, RuntimeError) as error:
             return {"content": self.app.session.pack(refuse(self.shell, error))}
-        before = asked.look(self.shell), set(sys.modules)
+        before = asked.look(self.shell), len(sys.modules)
         report["seconds_in"] = time.perf_counter() - started
 
         reply = await self.recording.run(super().execute(frame, message), report)
@@ -187,8 +187,8 @@ class Cell(Worker):
             bound, report["reason"] = reach.bind(
                 self.names, self.shell, code, last, always=patches.keys()
             )
+        figures.settle(self.shell, code)  # before figures are opened, which a backend may show
         patches.apply(list(self.shell.user_ns))
-        figures.settle(self.shell, code)
         if memory is not None:
             results.restore(self.shell, memory)
         self.absent.note(
@@ -287,15 +287,14 @@ class Cell(Worker):
             reply["prepared"] = saved["prepared"]
         return reply
 
-    def _tell_changes(
-        self, report: dict[str, t.Any], before: dict[str, t.Any], imported: set[str]
-    ) -> None:
+    def _tell_changes(self, report: dict[str, t.Any], before: dict[str, t.Any], count: int) -> None:
         """Of the state of this process: what stays in it, to the user, and what the main worker imports."""
-        changed = asked.changed(before, sys.modules.keys() != imported, self.shell)
+        new = new_modules(count)
+        changed = asked.changed(before, bool(new), self.shell)
         if changed:
             told = "; ".join(changed)
             print(f"holdfast: changed in this cell's process alone: {told}", file=sys.stderr)
-        report["settings"] = census.pack({}, {}, census.submodules(self.shell, imported))
+        report["settings"] = census.pack({}, {}, census.submodules(self.shell, new))
 
     def _tell_imports(self) -> None:
         """In a process that lives on, the next cell would find what this one imported."""

@@ -445,8 +445,8 @@ class Home(Worker):
             adopted["changed"] += found
             adopted["code"] |= part["code"]
         self.touched.learn(adopted["code"])
+        figures.settle(self.shell)  # before figures are opened, which a backend may show
         self.shell.patches.apply((*adopted["changed"], *adopted["removed"]))
-        figures.settle(self.shell)
         if widgets.arrive(self.shell.user_ns, adopted["changed"]):
             self.touched.anything(_WIDGETS_CAME)
         _tell_apart(adopted["apart"])

@@ -38,7 +38,7 @@ class Elsewhere:
 
 
 def hidden_names(shell: t.Any) -> frozenset[str]:
-    """The names of the namespace that IPython made, without the numbered results, and those of the namespace.
+    """The names of the namespace that IPython made, without the numbered results.
 
     A name that the user bound anew is the user's: IPython tells by identity.
     """
@@ -51,14 +51,7 @@ def hidden_names(shell: t.Any) -> frozenset[str]:
             if namespace.get(name, absent) is value and not _NUMBERED.match(name)
         )
         | set(_UNDERS) & namespace.keys() - _user_unders(shell)
-        | set(names_of_all(shell))
     )
-
-
-def names_of_all(shell: t.Any) -> list[str]:
-    """The variables that are the namespace itself (`here = globals()`)."""
-    namespace = shell.user_ns
-    return [name for name, value in list(namespace.items()) if value is namespace]
 
 
 def holders(shell: t.Any) -> tuple[dict[str, t.Any], ...]:

@@ -11,6 +11,7 @@ a row waits for that, and travels on as it came.
 from __future__ import annotations
 
 import functools
+import itertools
 import sys
 import types
 import typing as t
@@ -29,13 +30,13 @@ class Asked:
     def __init__(self) -> None:
         self._fresh: dict[str, t.Any] = {}
         self._waiting: dict[str, t.Any] = {}
-        self._seen: set[str] = set()  # modules, when they were looked at last
+        self._count = 0  # of modules, when they were looked at last
         self._modules: set[str] = set()  # which weren't imported when the process began
 
     def begin(self, shell: t.Any) -> None:
         """Nothing of the notebook's has run."""
         self._fresh = {name: read(row, shell) for name, row in ROWS.items()}
-        self._seen = set(sys.modules)
+        self._count = len(sys.modules)
         self._modules = {row.module for row in ROWS.values()} - sys.modules.keys()
 
     def awaits(self, module: str) -> bool:
@@ -78,8 +79,8 @@ class Asked:
 
     def made(self) -> list[str]:
         """Modules that code has made since the last call, and no file: another process can't import them."""
-        new = sys.modules.keys() - self._seen
-        self._seen |= new
+        new = new_modules(self._count)
+        self._count = len(sys.modules)
         return sorted(filter(_is_made, new))
 
     def look(self, shell: t.Any) -> dict[str, t.Any]:
@@ -119,6 +120,11 @@ class Asked:
             ROWS[name].write(value)  # type: ignore[misc]
         except Exception as error:  # what one can't have costs the cell no other
             print(f"holdfast: {name} couldn't be carried over: {error}", file=sys.stderr)
+
+
+def new_modules(count: int) -> list[str]:
+    """Those that came since there were so many. The others aren't touched: in a fork that copies their pages."""
+    return list(itertools.islice(reversed(sys.modules), max(len(sys.modules) - count, 0)))
 
 
 def _is_made(name: str) -> bool:

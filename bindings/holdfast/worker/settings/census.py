@@ -93,7 +93,9 @@ class Census:
         if self._handlers and "exit handlers" not in told:
             told.append("exit handlers")
         attributes, others = self._changed_attributes()
-        packed = pack(settings, attributes, submodules(self._shell, self._imported))
+        packed = pack(
+            settings, attributes, submodules(self._shell, sys.modules.keys() - self._imported)
+        )
         return packed, told + others
 
     def _changed_attributes(self) -> tuple[Attributes, list[str]]:
@@ -123,10 +125,11 @@ def pack(settings: dict[str, t.Any], attributes: Attributes, modules: list[str])
     return pickle.dumps(found) if any(found) else b""
 
 
-def submodules(shell: t.Any, before: set[str]) -> list[str]:
-    """Those that were imported since of packages which the notebook has a name for."""
+def submodules(shell: t.Any, new: t.Collection[str]) -> list[str]:
+    """Those of new modules that are in packages which the notebook has a name for."""
+    if not new:
+        return []
     named = {value.__name__ for value in shell.user_ns.values() if type(value) is types.ModuleType}
-    new = sys.modules.keys() - before
     return sorted(
         name for name in new if "._" not in name and name.partition(".")[0] in named - {name}
     )

@@ -7,6 +7,7 @@ the same numbers, in the same order.
 
 from __future__ import annotations
 
+import importlib
 import sys
 import typing as t
 
@@ -16,13 +17,17 @@ from holdfast._patches import MISSING, Slot
 def slots() -> dict[str, Slot]:
     """Those of this process."""
     return {
-        "pyplot's figures": Slot("matplotlib.pyplot", _figures, _set_figures),
+        "pyplot's figures": Slot("matplotlib.figure", _figures, _set_figures),
         "Matplotlib's colour maps": Slot("matplotlib", _maps, _set_maps),
     }
 
 
+def _gcf() -> t.Any:
+    return getattr(sys.modules.get("matplotlib._pylab_helpers"), "Gcf", None)
+
+
 def _managers() -> dict[t.Any, t.Any]:
-    return sys.modules["matplotlib._pylab_helpers"].Gcf.figs
+    return {} if _gcf() is None else _gcf().figs
 
 
 def _figures() -> t.Any:
@@ -33,7 +38,12 @@ def _figures() -> t.Any:
 
 def _set_figures(new: t.Any) -> None:
     """A figure has been given some number when it was decoded."""
-    pyplot, managers = sys.modules["matplotlib.pyplot"], _managers()
+    if new is MISSING and not _managers():
+        return
+    pyplot: t.Any = importlib.import_module(
+        "matplotlib.pyplot"
+    )  # a figure without it can't be drawn
+    managers = _managers()
     found = {id(one.canvas.figure): one for one in managers.values()}
     managers.clear()
     for number, figure in [] if new is MISSING else new:
@@ -41,6 +51,7 @@ def _set_figures(new: t.Any) -> None:
         if manager is None:
             backend = pyplot._get_backend_mod()
             manager = backend.new_figure_manager_given_figure(number, figure)
+            _gcf()._set_new_active_manager(manager)
         manager.num = number
         is_computed = isinstance(getattr(type(figure), "number", None), property)
         vars(figure)["_number" if is_computed else "number"] = number

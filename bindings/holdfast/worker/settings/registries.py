@@ -10,6 +10,7 @@ A few things are set by functions instead (handlers of signals, NumPy's callback
 
 from __future__ import annotations
 
+import operator
 import sys
 import typing as t
 
@@ -46,6 +47,14 @@ class Registry:
     def _mine(self, name: str, holder: t.Any) -> list[tuple[t.Any, t.Any]]:
         """Places and values. A place in a list is counted from its end, but for the first."""
         begun = self._begun.get(name, ())
+        if _is_same(holder, begun):
+            return []
+        mine = self._added(holder, begun)
+        if not mine:  # what libraries have added is known from now on
+            self._begun[name] = _copied(holder)
+        return mine
+
+    def _added(self, holder: t.Any, begun: t.Any) -> list[tuple[t.Any, t.Any]]:
         if isinstance(holder, dict):
             return [
                 (key, value)
@@ -81,12 +90,21 @@ class Registry:
                 holder.insert(len(holder) + 1 + place if place else 0, value)
 
 
+def _is_same(holder: t.Any, begun: t.Any) -> bool:
+    """Whether nothing was added or replaced."""
+    if isinstance(holder, dict) and isinstance(begun, dict):
+        holder, begun = holder.values(), begun.values()
+    return len(holder) == len(begun) and all(map(operator.is_, holder, begun))
+
+
 def _copied(holder: t.Any) -> t.Any:
     return dict(holder) if isinstance(holder, dict) else list(holder)
 
 
 def _is_nobodys(one: object) -> bool:
-    return getattr(one, "__module__", None) in (None, "builtins")
+    """Whether no library has made it. Aliases of magics are IPython's, but nobody's own."""
+    is_alias = type(one).__name__ == "MagicAlias"
+    return is_alias or getattr(one, "__module__", None) in (None, "builtins")
 
 
 def _is_mine(value: object, before: object) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import atexit
 import contextlib
+import functools
 import gc
 import os
 import sys
@@ -339,8 +340,14 @@ def _set_aliases(new: list[list[str]]) -> None:
         manager.define_alias(name, command)
 
 
+@functools.cache
+def _names_of_traits(kind: t.Any) -> list[str]:
+    return sorted(kind.class_trait_names(config=True))
+
+
 def _traits(shell: t.Any) -> dict[str, t.Any]:
-    values = {name: getattr(shell, name) for name in shell.trait_names(config=True)}
+    names = _names_of_traits(shell.__class__)
+    values = {name: getattr(shell, name) for name in names}
     return {name: value for name, value in values.items() if type(value) in _ATOMS}
 
 

@@ -260,14 +260,6 @@ def _set_numpy_print(new: dict, old: dict | None, shell: t.Any) -> None:
     numpy.set_printoptions(**new, **functions)
 
 
-def _set_names_of_all(new: list[str], old: list[str] | None, shell: t.Any) -> None:
-    space = shell.user_ns
-    for name in old or ():
-        if space.get(name) is space:
-            del space[name]
-    space.update(dict.fromkeys(new, space))
-
-
 def _submodules(shell: t.Any) -> list[str]:
     return shell.patches.submodules()
 
@@ -314,7 +306,6 @@ _SETTINGS: dict[str, Setting] = {
     ),
     "tables": Setting(lambda shell: tables.capture(), lambda new, old, shell: tables.apply(new)),
     "tensors": Setting(lambda shell: tensors.capture(), lambda new, old, shell: tensors.apply(new)),
-    "globals() in variables": Setting(results.names_of_all, _set_names_of_all),
     "submodules": Setting(_submodules, _set_submodules),
     "asked": Setting(asked.capture, asked.apply),
     "watched": Setting(lambda shell: shell.patches.keys(), _set_watched),

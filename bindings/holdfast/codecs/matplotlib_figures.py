@@ -1,0 +1,39 @@
+"""Codecs of Matplotlib's figures and of the callbacks that they hold.
+
+Matplotlib's own pickling keeps the callbacks that it marked, and drops the others: those of the notebook go
+with their figure. And a figure that pyplot has open is opened anew, under another number, by whoever reads
+its pickle, be it only to compare. Here it isn't: which figures are open is a setting
+(worker/settings/pyplot.py).
+"""
+
+from __future__ import annotations
+
+import typing as t
+
+from . import Codec, register
+
+
+class _Figures(Codec):
+    types = ("matplotlib.figure.Figure",)
+
+    def reduce(self, value: t.Any, pickler: t.Any) -> t.Any:
+        make, args, state, *rest = value.__reduce_ex__(5)
+        if isinstance(state, dict):
+            state.pop("_restore_to_pylab", None)
+        return make, args, state, *rest
+
+
+class _Registries(Codec):
+    types = ("matplotlib.cbook.CallbackRegistry",)
+
+    def reduce(self, value: t.Any, pickler: t.Any) -> t.Any:
+        marked = getattr(value, "_pickled_cids", None)
+        for calls in value.callbacks.values() if marked is not None else ():
+            for number, reference in calls.items():
+                if getattr(reference(), "__module__", None) == "__main__":
+                    marked.add(number)
+        return NotImplemented
+
+
+for _codec in (_Figures(), _Registries()):
+    register(_codec)
