@@ -165,7 +165,7 @@ virtual_environment() {
 }
 
 source_sum() {
-    find shm_store serializers monitor kernel recorder bindings web meson.build meson.options \
+    find shm_store serializers tool monitor kernel recorder bindings web meson.build meson.options \
         pyproject.toml README.md -type f ! -name '*.pyc' -exec cksum {} + |
         LC_ALL=C sort | cksum
 }

@@ -131,8 +131,8 @@ hfi_commits_fail(hf_kernel *kernel, const char *what, const hf_error *error) {
     snprintf(value, sizeof value, "%s: %s%s", what, error->message,
              error->status == HF_E_NOSPACE
                  ? ". To make room, del what is not needed any more, or give /dev/shm "
-                   "(and --capacity, if it is set) more; with --road=home nothing is "
-                   "saved"
+                   "(and --capacity, if it is set) more; with "
+                   "--road=in-process nothing is saved"
                  : "");
     hfi_ends_fail(kernel, "CommitError", value);
 }

@@ -44,14 +44,11 @@ def hidden_names(shell: t.Any) -> frozenset[str]:
     """
     namespace, hidden = shell.user_ns, shell.user_ns_hidden
     absent = object()
-    return (
-        frozenset(
-            name
-            for name, value in hidden.items()
-            if namespace.get(name, absent) is value and not _NUMBERED.match(name)
-        )
-        | set(_UNDERS) & namespace.keys() - _user_unders(shell)
-    )
+    return frozenset(
+        name
+        for name, value in hidden.items()
+        if namespace.get(name, absent) is value and not _NUMBERED.match(name)
+    ) | set(_UNDERS) & namespace.keys() - _user_unders(shell)
 
 
 def holders(shell: t.Any) -> tuple[dict[str, t.Any], ...]:

@@ -31,7 +31,6 @@ import typing as t
 
 from holdfast._after_import import call_after_import
 
-from ..ipython import results
 from . import figures, loggers, tables, tensors
 from .asked import asked
 from .located import located, working_directory
