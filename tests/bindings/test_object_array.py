@@ -171,7 +171,7 @@ def test_mutated_bytes_never_crash(elements, data):
 
 def test_meta_and_array_that_do_not_fit():
     array, payload = np.empty(1, object), b"\x91\x01"
-    for meta in (b"", b"\2", b"\2\4"):
+    for meta in (b"", b"\2", b"\2\x80"):
         with pytest.raises(_store.CorruptError):
             _store._fill_elements(array, meta, payload, [])
     with pytest.raises(_store.Error):

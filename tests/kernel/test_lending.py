@@ -99,6 +99,10 @@ def test_a_cell_leaves_when_the_home_has_what_it_lent(lend_gpu):
     until(lambda: not os.path.exists(f"/proc/{lender}"), seconds=8)
 
 
+@pytest.mark.xfail(
+    strict=True,
+    reason="the tensor is bound first, with the notebook's import finders, and isn't asked for again",
+)
 def test_what_a_cell_only_reads_is_not_handed_over_again(lend_gpu):
     kernel, log = lend_gpu()
     kernel.run(MAKE + "\nknown = id(x)")

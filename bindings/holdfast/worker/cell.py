@@ -180,7 +180,7 @@ class Cell(Worker):
         state.apply(self.names.extra("state"), self._state, self.shell)
         memory = self.names.extra("results")
         last = {} if memory is None else results.last_names(memory)
-        patches = self.shell.patches
+        patches, self._mapped_first = self.shell.patches, 0
         with warnings.catch_warnings():  # what remaking values has to say is nothing of the cell's
             warnings.simplefilter("ignore")
             patches.bind_slot(registries.FINDERS, self._bind_with_what_it_needs)
@@ -208,7 +208,7 @@ class Cell(Worker):
         report["names_bound"] = bound["bound"]
         report["names_decoded"] = bound["decoded"]
         report["names_skipped"] = bound["skipped"]
-        report["bytes_mapped"] = bound["bytes_mapped"]
+        report["bytes_mapped"] = bound["bytes_mapped"] + self._mapped_first
         return report | self._prepare_memory(code, report["bytes_mapped"])
 
     def _note_reached(self, name: str) -> None:
@@ -217,7 +217,7 @@ class Cell(Worker):
 
     def _bind_with_what_it_needs(self, key: str) -> None:
         """A setting of the notebook's that is at work while others are bound."""
-        reach.bind_behind(self.names, self.shell, key)
+        self._mapped_first += reach.bind_behind(self.names, self.shell, key)
 
     def _prepare_memory(self, code: str, bytes_mapped: int) -> dict[str, t.Any]:
         """Copy in bulk what the cell will write, and have ready what its new data will lie in;

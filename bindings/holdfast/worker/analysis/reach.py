@@ -131,18 +131,27 @@ def bind(
     return total, reach.reason
 
 
-def bind_behind(names: t.Any, shell: t.Any, key: str) -> None:
-    """Bind one name and what the code behind its value reaches, before others are bound."""
-    reach, done = Reach(), set[str]()
+def bind_behind(names: t.Any, shell: t.Any, key: str) -> int:
+    """Bind one name and what the code behind its value reaches, before others are bound.
+
+    Returns
+    -------
+    int
+        The bytes that were mapped: those of all arrays, by the first bind.
+    """
+    reach, done, mapped = Reach(), set[str](), 0
     reach.names.add(key)
     while not reach.reason and (new := reach.names - done):
         done |= new
-        for found in names.bind(shell.user_ns, names=new)["code"].values():
+        part = names.bind(shell.user_ns, names=new)
+        mapped += part["bytes_mapped"]
+        for found in part["code"].values():
             reach.add_functions(found)
         if key not in shell.user_ns:
-            return
+            return mapped
     if reach.reason:
-        names.bind(shell.user_ns)
+        mapped += names.bind(shell.user_ns)["bytes_mapped"]
+    return mapped
 
 
 def _add(total: dict[str, t.Any], part: dict[str, t.Any]) -> None:

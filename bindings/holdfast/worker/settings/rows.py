@@ -25,7 +25,7 @@ _LIMITS = "AS CORE CPU DATA FSIZE MEMLOCK NOFILE NPROC STACK".split()
 _FIELDS = (
     "delimiter doublequote escapechar lineterminator quotechar quoting skipinitialspace strict"
 ).split()
-_OWN_NAMES = "In Out _ih _oh _dh exit quit get_ipython open".split()
+_OWN_NAMES = "In _ih _dh exit quit get_ipython open".split()
 _ATOMS = frozenset((bool, int, float, complex, str, bytes, type(None)))
 
 
@@ -384,10 +384,12 @@ def _set_flags(new: int) -> None:
 
 
 def _threads(shell: t.Any) -> int:
-    """Without asyncio's own, which wait for children and end by themselves."""
-    threads = [one for one in threading.enumerate() if not is_service(one)]
-    modules = [getattr(getattr(one, "_target", None), "__module__", "") for one in threads]
-    return sum(not str(module).startswith("asyncio") for module in modules)
+    """Those of classes of libraries' own (tqdm's monitor) serve them, and begin again where needed."""
+    own = ("threading", "__main__")
+    return sum(
+        type(thread).__module__ in own and not is_service(thread)
+        for thread in threading.enumerate()
+    )
 
 
 def _has_children(shell: t.Any) -> bool:
