@@ -384,12 +384,14 @@ def _set_flags(new: int) -> None:
 
 
 def _threads(shell: t.Any) -> int:
-    """Those of classes of libraries' own (tqdm's monitor) serve them, and begin again where needed."""
+    """Without asyncio's own, which wait for children and end by themselves, and those of libraries'
+    classes (tqdm's monitor), which begin again where they are needed."""
     own = ("threading", "__main__")
-    return sum(
-        type(thread).__module__ in own and not is_service(thread)
-        for thread in threading.enumerate()
-    )
+    threads = [
+        one for one in threading.enumerate() if not is_service(one) and type(one).__module__ in own
+    ]
+    modules = [getattr(getattr(one, "_target", None), "__module__", "") for one in threads]
+    return sum(not str(module).startswith("asyncio") for module in modules)
 
 
 def _has_children(shell: t.Any) -> bool:
