@@ -64,15 +64,20 @@ class Located:
         return None if file is None else importlib.util.spec_from_file_location(name, file)
 
     def _new(self) -> list[str]:
-        """The names to look at: those that came last, or all where that can't be told."""
+        """The names to look at: those that came last; or all, if modules were removed or a directory is no
+        longer looked into."""
         directory = working_directory()
         where = directory, tuple(sys.path)
         count = len(sys.modules) - self._count
         names = list(itertools.islice(reversed(sys.modules), max(count, 0) + 1))
-        if where != self._where or count < 0 or names[-1] != self._last:
-            names = list(sys.modules)
+        everything = count < 0 or names[-1] != self._last
+        if where != self._where:
             entries = [entry for entry in sys.path if isinstance(entry, str)]
-            self._places = {os.path.normpath(os.path.join(directory, one)) for one in entries}
+            places = {os.path.normpath(os.path.join(directory, one)) for one in entries}
+            everything = everything or not self._places <= places
+            self._places = places
+        if everything:
+            names = list(sys.modules)
         self._where, self._count = where, len(sys.modules)
         self._last = next(reversed(sys.modules))
         return [name for name in names if "." not in name]

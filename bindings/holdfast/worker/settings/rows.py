@@ -12,6 +12,7 @@ import contextlib
 import functools
 import gc
 import os
+import stat
 import sys
 import threading
 import typing as t
@@ -142,8 +143,12 @@ def _set_zone(new: list[t.Any]) -> None:
 def _hidden_environment(shell: t.Any) -> dict[str, str | None]:
     """What C code and children find in the environment and `os.environ` doesn't show (`os.putenv`); None
     for what they miss."""
-    entries = (os.fsdecode(entry).partition("=") for entry in _store._environment())
-    found: dict[str, str | None] = {name: value for name, _, value in entries}
+    entries = _store._environment()
+    shown = os.environb._data  # type: ignore[attr-defined] # bytes: to decode them all takes long
+    if len(entries) == len(shown) and set(entries) == set(map(b"%b=%b".__mod__, shown.items())):
+        return {}
+    parts = (os.fsdecode(entry).partition("=") for entry in entries)
+    found: dict[str, str | None] = {name: value for name, _, value in parts}
     names = [*found, *(name for name in os.environ if name not in found)]
     return {name: found.get(name) for name in names if found.get(name) != os.environ.get(name)}
 
@@ -162,14 +167,16 @@ def _locks(shell: t.Any) -> int:
     """How many POSIX locks of files the notebook holds: IPython's history isn't its own."""
     found = 0
     for fd in os.listdir("/proc/self/fdinfo"):  # /proc/locks stops the machine's locks for 10 ms
-        with (
-            contextlib.suppress(OSError),
-            open(f"/proc/self/fdinfo/{fd}", "rb", buffering=0) as file,
-        ):
-            count = file.read().count(b": POSIX ")
-            if count and "history.sqlite" not in os.readlink(f"/proc/self/fd/{fd}"):
-                found += count
+        with contextlib.suppress(OSError):
+            if stat.S_ISREG(os.fstat(int(fd)).st_mode):
+                found += _locks_by(fd)
     return found
+
+
+def _locks_by(fd: str) -> int:
+    with open(f"/proc/self/fdinfo/{fd}", "rb", buffering=0) as file:
+        count = file.read().count(b": POSIX ")
+    return count if count and "history.sqlite" not in os.readlink(f"/proc/self/fd/{fd}") else 0
 
 
 # ---- of modules of the standard library
@@ -348,8 +355,11 @@ def _names_of_traits(kind: t.Any) -> list[str]:
 
 
 def _traits(shell: t.Any) -> dict[str, t.Any]:
-    names = _names_of_traits(shell.__class__)
-    values = {name: getattr(shell, name) for name in names}
+    known = shell._trait_values  # without the calls that a trait's descriptor makes
+    values = {
+        name: known[name] if name in known else getattr(shell, name)
+        for name in _names_of_traits(shell.__class__)
+    }
     return {name: value for name, value in values.items() if type(value) in _ATOMS}
 
 
