@@ -11,7 +11,7 @@ same difference for the plain cells, and `pair` that of the mean of both togethe
 shows what a median hides. The first pair of each row is told apart (`first`), as it commits the
 state once.
 
-`--road in-process|forked|isolated` says how the instrumented cells run; `isolated` unless given.
+`--run in-process|forked|isolated` says how the instrumented cells run; `isolated` unless given.
 `--memory` adds, for rows with an array, what all of the kernel's processes hold together as a
 ratio to it. `--first CODE` runs a cell in Holdfast's kernel before all others, as in
 `--first '%holdfast history 0'`, which keeps no older state for undo. `--quick` is for a test of
@@ -52,7 +52,7 @@ class Row:
     instrumented: str
     size: int = 0  # of the large array, bytes; what --quick divides
     count: int = 0  # of small objects; what --quick divides
-    road: str = ""  # HOLDFAST_ROAD for the kernel
+    run: str = ""  # HOLDFAST_RUN for the kernel
 
 
 def _element(name: str, size: int) -> Row:
@@ -63,9 +63,9 @@ def _untouched(name: str, make: str, count: int) -> Row:
     return Row(name, 15, f"n = 0; many = {make}", "n += 1", "n += 1", count=count)
 
 
-def _one_key(name: str, count: int, road: str) -> Row:
+def _one_key(name: str, count: int, run: str) -> Row:
     setup = f"n = 0; many = {DICT}"
-    return Row(name, 15, setup, "n = many['7']", "many['7'] = n + 1", count=count, road=road)
+    return Row(name, 15, setup, "n = many['7']", "many['7'] = n + 1", count=count, run=run)
 
 
 DICT = "{{str(k): k for k in range({count})}}"
@@ -107,7 +107,7 @@ ROWS = [
     Row("reading", 60, ARRAY, "x[i] = n", "n = x.sum()", size=GIB),
     Row("writing", 400, ARRAY, "n = x[i]", "x += 1", size=GIB),
     Row("writing 256 MiB", 100, ARRAY, "n = x[i]", "x += 1", size=GIB // 4),
-    _one_key("one key at home", 1_000_000, "home"),
+    _one_key("one key in-process", 1_000_000, "in-process"),
     _one_key("one key", 1_000_000, "auto"),
     _one_key("one key of ten million", 10_000_000, "auto"),
 ]
@@ -135,7 +135,7 @@ def measure_row(row: Row, args: argparse.Namespace) -> dict:
     with Kernel("python3") as peer:
         theirs = timed(peer, row, args.repeat, "", fill)
     shmem = measure.shmem_bytes()
-    environment = dict(os.environ, HOLDFAST_ROAD=row.road or args.road)
+    environment = dict(os.environ, HOLDFAST_RUN=row.run or args.run)
     with Kernel(args.kernel, environment) as kernel:
         if args.first:
             kernel.run(args.first)
@@ -192,7 +192,7 @@ def main():
     parser = measure.row_options(__doc__.splitlines()[0], "row", repeat=20, least=2)
     parser.add_argument("--memory", action="store_true", help="see above")
     parser.add_argument("--first", metavar="CODE", help="see above")
-    parser.add_argument("--road", default="isolated", help="of rows that name none")
+    parser.add_argument("--run", default="isolated", help="of rows that name none")
     packages = ("numpy", "pandas", "torch", "jupyter_client")
     measure.run_rows(parser, {row.name: row for row in ROWS}, measure_row, show, packages)
 

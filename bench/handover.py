@@ -229,7 +229,7 @@ def role_restore(system, work, place):
     _await_line()  # the imports that a warm standby has done; the place exists by now
     _import_for(work)
     way.prepare_restore(place)
-    gc.collect()  # of what the imports made, as a standby's template does
+    gc.collect()  # of what the imports made, as a standby's fork server does
     gc.freeze()
     _tell({"ready": True})
     _await_line()

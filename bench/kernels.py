@@ -8,10 +8,10 @@ and right after them, so that a time holds what a recording would show and no ha
 python        a plain interpreter, no Jupyter
 ipykernel     a cell in ipykernel
 plain         a plain cell in Holdfast
-after seal    the first plain cell after an instrumented one that only looked
+after privatizing    the first plain cell after an instrumented one that only looked
 instrumented  a cell under %%execute_with_scorep, between events on and events off
 
-Shown are the ratios of medians, `plain` and `after seal` to python, `instrumented` to
+Shown are the ratios of medians, `plain` and `after privatizing` to python, `instrumented` to
 ipykernel, and the largest copy_faults that an instrumented cell reported.
 
 NumPy asks for huge pages for its large arrays, and gets them in private memory on most systems;
@@ -20,7 +20,7 @@ GiB in pages of 4 KiB takes longer, whoever does it. So python and ipykernel run
 with NUMPY_MADVISE_HUGEPAGE=0, and a second group of columns holds the ratios to those, marked "4K".
 There a ratio above its bar is Holdfast's own. What is over the bar in the first group only is the
 size of the pages; what allocates within the cell is flattered by the second. Every run
-begins with state that the run before left; the first isn't counted, except after a seal,
+begins with state that the run before left; the first isn't counted, except after a privatization,
 where each is a first one. python and ipykernel are measured before and after Holdfast, since
 machines have moods; where others compute on the machine, `--cpu` shows the processor time of
 the process, all threads and page faults included. Two more rows show what recycled memory is
@@ -109,11 +109,11 @@ KERNELS = [
         "optimizer.step()",
     ),
 ]
-BARS = {"plain": 1.03, "after seal": 2.5, "instrumented": 1.05}
-PEERS = {"plain": "python", "after seal": "python", "instrumented": "ipykernel"}
+BARS = {"plain": 1.03, "after privatizing": 2.5, "instrumented": 1.05}
+PEERS = {"plain": "python", "after privatizing": "python", "instrumented": "ipykernel"}
 PAGES = {"": "1", " 4K": "0"}  # NUMPY_MADVISE_HUGEPAGE
 WAYS = ("python", "python 4K", "ipykernel", "ipykernel 4K", *BARS)
-SETTLE_S = 3  # the template imports what the notebook did, and forks anew
+SETTLE_S = 3  # the fork server imports what the notebook did, and forks anew
 CLOCK = "from time import {} as _clock"
 TIMED = "_start = _clock()\n{code}\n_took = _clock() - _start\nprint('took', _took)"
 WARM = "_start = _clock()\n_took = _clock() - _start"
@@ -175,7 +175,7 @@ def compute(one: Computation, args: argparse.Namespace) -> dict:
         time.sleep(SETTLE_S)
         times["plain"], _ = in_kernel(ours, cell, args.repeat)
         ours.run(CELL + WARM)
-        times["after seal"], _ = in_kernel(ours, cell, args.repeat, CELL + WARM)
+        times["after privatizing"], _ = in_kernel(ours, cell, args.repeat, CELL + WARM)
         times["instrumented"], faults = in_kernel(ours, CELL + cell, args.repeat)
     peers(times, setup, cell, args.repeat)
     medians = {key: statistics.median(value) for key, value in times.items()}

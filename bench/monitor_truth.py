@@ -138,7 +138,7 @@ def main() -> None:
     args = parser.parse_args()
     wanted = tuple(filter(None, args.rows.split(",")))
     rows = [row for row in ROWS if row.name.startswith(wanted or "")]
-    environment = {**os.environ, "HOLDFAST_ROAD": "map"}
+    environment = {**os.environ, "HOLDFAST_RUN": "isolated"}
     child = CHILD.format(seconds=3 * args.scale)
     found = []
     with Kernel(args.kernel, environment) as kernel:

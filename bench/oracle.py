@@ -14,7 +14,7 @@ Differences that tests/oracle/differences.txt lists are counted, others are show
 and modes that ran: vanished entries are removed, and new ones are marked "new" and need a reason.
 
 --mode adds a way to run cells that the table (tests/support/differential/modes.py) hasn't, for
-example --mode 'mine=%%isolated --road=map;HOLDFAST_X=1' or --mode 'turns=plain;%%isolated'. --check
+example --mode 'mine=%%isolated --run=isolated;HOLDFAST_X=1' or --mode 'turns=plain;%%isolated'. --check
 runs each notebook in ipykernel twice, and reports those whose output isn't the same.
 """
 

@@ -4,8 +4,8 @@
 
 A seeded sequence of plain and instrumented cells changes an array, its alias, a list in a
 dict, and a number, always by one step: a whole state is one number. The program keeps a
-model of that number. In some rounds it sends SIGKILL to the home, the cell's process, the
-standby or the template, or interrupts, a random time after the request. Then it asks for the
+model of that number. In some rounds it sends SIGKILL to the main worker, the cell's process, the
+standby or the fork server, or interrupts, a random time after the request. Then it asks for the
 state from a plain and from an instrumented cell, and checks that
 
 - it is whole: every part has made the same number of steps;
@@ -14,7 +14,7 @@ state from a plain and from an instrumented cell, and checks that
 - there was at most one error, and the next cell runs.
 
 What was committed may not be lost; what plain cells did since the last commit may be, when
-the home itself dies. In the end the frontend is killed, and nothing may be left. Nothing here
+the main worker itself dies. In the end the frontend is killed, and nothing may be left. Nothing here
 is timed but the run itself; it prints the counts, and the seed that repeats them.
 """
 
@@ -45,7 +45,7 @@ STEP = (
     "import time\nn += 1\ntime.sleep({0})\na[:] = n\ntime.sleep({0})\nl.append(n)\ntime.sleep({0})"
 )
 STATE = "[n, float(a[0]), float(a[-1]), len(l), sum(l), b is a, d['l'] is l, step.__globals__['n']]"
-TARGETS = ("home", "cell", "standby", "template", "interrupt")
+TARGETS = ("main", "cell", "standby", "fork server", "interrupt")
 
 
 def whole(n):
@@ -62,7 +62,7 @@ class Kernel:
     def __init__(self, manager, directory):
         self.manager = manager
         # In a clean process, whose changes are published when the cell ends: what is killed is any process.
-        environment = {**os.environ, "HOLDFAST_ROAD": "isolated"}
+        environment = {**os.environ, "HOLDFAST_RUN": "isolated"}
         self.manager.start_kernel(cwd=directory, env=environment)
         self.client = self.manager.client()
         self.client.start_channels()
@@ -77,14 +77,14 @@ class Kernel:
         below = [other for other in measure.descendants(pid) if other != pid]
         return [other for other in below if parent_of(other) == pid]
 
-    def find(self, role, home):
-        """The pid in a role, or None. The home is asked for; the others are told from it."""
-        template = next(iter(self.children(self.pid)), None)
-        if role == "template" or template is None:
-            return template
-        if role == "home":
-            return home
-        others = sorted(set(self.children(template)) - {home}, key=started)
+    def find(self, role, main):
+        """The pid in a role, or None. The main worker is asked for; the others are told from it."""
+        server = next(iter(self.children(self.pid)), None)
+        if role == "fork server" or server is None:
+            return server
+        if role == "main":
+            return main
+        others = sorted(set(self.children(server)) - {main}, key=started)
         if not others:
             return None
         return others[0] if role == "cell" else others[-1]
@@ -163,7 +163,7 @@ class Soak:
         self.kernel = kernel
         self.random = random.Random(seed)
         self.counts: dict[str, int] = {}
-        self.home = None
+        self.main = None
         self.begin()
 
     def count(self, what):
@@ -177,7 +177,7 @@ class Soak:
         self.learn()
 
     def learn(self):
-        """Commit by an instrumented cell, and ask the home who it is."""
+        """Commit by an instrumented cell, and ask the main worker who it is."""
         found = self.kernel.state(CELL)
         if found != whole(found[0]):
             raise Failure(f"an instrumented cell found {found}")
@@ -188,7 +188,7 @@ class Soak:
         _, errors, pid = self.kernel.finish(self.kernel.send("import os; os.getpid()"))
         if pid is None:
             raise Failure(f"a plain cell failed: {errors}")
-        self.home = int(pid)
+        self.main = int(pid)
 
     def round(self):
         chance = self.random
@@ -210,7 +210,7 @@ class Soak:
             self.kernel.manager.interrupt_kernel()
             time.sleep(0.01)  # else it may be taken for the cell that is sent next
         else:
-            kill(self.kernel.find(target, self.home))
+            kill(self.kernel.find(target, self.main))
 
     def check(self, status, errors, instrumented, target):
         if len(errors) > 1:

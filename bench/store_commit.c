@@ -3,14 +3,14 @@
  *   store_commit [SIZE_MIB] [REPEATS]      (1024 and 5)
  *
  * Measured over one buffer of that size: reserving it with fresh and with recycled
- * pages, zeroed or not; committing it by reference, sealing it, attaching and mapping
+ * pages, zeroed or not; committing it by reference, privatizing it, attaching and mapping
  * it as a new process does, committing it again with one page changed (with few and
  * with all of its pages mapped), and with all of it changed, twice, since the second
- * time there are pages to recycle; unsealing it before it is written; and saving it
+ * time there are pages to recycle; unsharing it before it is written; and saving it
  * from memory that was born elsewhere. Then a thousand small values: all new, and all
  * of them again. The limits of the same run are memcpy between present pages, a first
  * touch of fresh private and shared pages, memcpy into new shared ones, and dropping
- * the page tables of shared ones, which is most of sealing. The best of the repeats
+ * the page tables of shared ones, which is most of privatizing. The best of the repeats
  * counts: what a step needs, without what else the machine did. One line a step: name,
  * time by the clock, and time of the CPU, which is what is left to compare where others
  * use the machine.
@@ -108,9 +108,9 @@ commit(hf_session *session, hf_region *region, const char *whole, const char *pu
 }
 
 static void
-seal(hf_session *session, const char *name) {
+privatize(hf_session *session, const char *name) {
     moment begin = now();
-    must(hf_session_seal(session, 1, &error));
+    must(hf_session_privatize(session, 1, &error));
     note(name, begin);
 }
 
@@ -174,13 +174,13 @@ measure_changes(hf_session *session) {
     char *p = hf_region_address(region);
     p[size / 2]++;
     commit(session, region, "commit: one page, little mapped", "  of it put");
-    seal(session, "seal: one page");
+    privatize(session, "privatize: one page");
     moment begin = now();
     hf_region_populate(region, 0);
     note("populate for reading", begin);
     p[size / 2]++;
     commit(session, region, "commit: one page, all mapped", "  of it put, all mapped");
-    seal(session, "seal: one page");
+    privatize(session, "privatize: one page");
     for (int again = 0; again < 3; again++) {
         begin = now();
         touch(p);
@@ -188,7 +188,7 @@ measure_changes(hf_session *session) {
         commit(session, region,
                again ? "commit: all changed, recycled" : "commit: all changed, fresh",
                NULL);
-        seal(session, "seal: all changed");
+        privatize(session, "privatize: all changed");
     }
     hf_region_release(region);
 }
@@ -211,24 +211,24 @@ end_session(hf_session *session) {
 }
 
 static void
-measure_unseal(void) {
+measure_unshare(void) {
     hf_session *session = new_session();
     hf_region *region;
     must(hf_region_reserve(session, size, 0, &region, NULL, &error));
     touch(hf_region_address(region));
     commit(session, region, "commit: by reference", NULL);
-    seal(session, "seal: by reference");
+    privatize(session, "privatize: by reference");
     hf_region_release(region);
     for (int again = 0; again < 3; again++) {
         region = map_again(session);
         moment begin = now();
-        must(hf_region_unseal(region, &error));
-        note(again ? "unseal, recycled" : "unseal, fresh", begin);
+        must(hf_region_unshare(region, &error));
+        note(again ? "unshare, recycled" : "unshare, fresh", begin);
         begin = now();
         touch(hf_region_address(region));
-        note("touch, unsealed", begin);
-        commit(session, region, "commit: unsealed", NULL);
-        seal(session, "seal: unsealed");
+        note("touch, unshared", begin);
+        commit(session, region, "commit: unshared", NULL);
+        privatize(session, "privatize: unshared");
         hf_region_release(region);
     }
     end_session(session);
@@ -348,7 +348,7 @@ measure(void) {
     touch(hf_region_address(region));
     note("touch, reserved recycled", begin);
     commit(session, region, "commit: by reference", NULL);
-    seal(session, "seal: by reference");
+    privatize(session, "privatize: by reference");
     hf_region_release(region);
     measure_restore(session);
     measure_changes(session);
@@ -371,7 +371,7 @@ main(int argc, char **argv) {
     for (int i = 0; i < repeats; i++) {
         measure_limits();
         measure();
-        measure_unseal();
+        measure_unshare();
         measure_elsewhere();
         measure_zeroed();
         measure_small();

@@ -55,7 +55,7 @@ class Holdfast(Way):
     def prepare_save(self, place):
         from holdfast import _store, codecs
 
-        codecs.preload()  # as in a worker's template
+        codecs.preload()  # as in a worker's fork server
         codecs.rehearse()
         self.session = _store.Session.create(label="bench/handover")
         Path(place).write_text(self.session.name)

@@ -82,7 +82,7 @@ main(void) {
     for (size_t i = 0; i < count; i++)
         numbers[i] = (double)i;
     publish(session, region);
-    check(hf_session_seal(session, 1, &error), "seal");
+    check(hf_session_privatize(session, 1, &error), "privatize");
 
     pid_t pid = fork();
     if (pid == 0) {

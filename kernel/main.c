@@ -2,7 +2,7 @@
  *
  *   holdfast-kernel -f CONNECTION_FILE [--python PATH] [--python-version TEXT]
  *                   [--label TEXT] [--capacity BYTES] [--history BYTES]
- *                   [--backlog BYTES] [--road ROAD] [--interrupt-seconds N]
+ *                   [--backlog BYTES] [--run MODE] [--interrupt-seconds N]
  *
  * It parses the command line and turns signals into calls: SIGINT interrupts the cell
  * that runs, SIGTERM and SIGHUP end the kernel in an orderly way. Clients are told the
@@ -45,13 +45,13 @@ static const char usage[] =
     "      --backlog BYTES         most output that waits for a client that doesn't "
     "read\n"
     "                              it, which then misses some (default: 1 GiB)\n"
-    "      --road auto|in-process|forked|isolated\n"
+    "      --run auto|in-process|forked|isolated\n"
     "                              where recorded and isolated cells run: in the\n"
     "                              notebook's process with a rollback, in a fork of\n"
     "                              it, or in a clean one; auto, the default, is the\n"
     "                              first, and the second under Score-P.\n"
-    "                              HOLDFAST_ROAD in the notebook and\n"
-    "                              %%execute_with_scorep --road=... go before it\n"
+    "                              HOLDFAST_RUN in the notebook and\n"
+    "                              %%execute_with_scorep --run=... go before it\n"
     "      --interrupt-seconds N   grace of a cell that is interrupted and doesn't "
     "come "
     "back\n"
@@ -79,7 +79,7 @@ typedef struct settings {
     unsigned long long capacity_bytes;
     unsigned long long history_bytes;
     unsigned long long backlog_bytes;
-    const char *road;
+    const char *run_mode;
     long interrupt_seconds; /* as in hf_kernel_options */
 } settings;
 
@@ -104,17 +104,15 @@ take_number(const char *name, unsigned long long *ret_number) {
 }
 
 static int
-take_road(const char **ret_road) {
-    static const char *const roads[] = {"auto",     "in-process", "forked",
-                                        "isolated", "map",        "home"};
-    *ret_road = optarg;
-    for (size_t i = 0; i < sizeof roads / sizeof *roads; i++)
-        if (strcmp(optarg, roads[i]) == 0)
+take_run_mode(const char **ret_mode) {
+    static const char *const modes[] = {"auto", "in-process", "forked", "isolated"};
+    *ret_mode = optarg;
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
+        if (strcmp(optarg, modes[i]) == 0)
             return 1;
-    fprintf(
-        stderr,
-        "holdfast-kernel: --road %s is none of auto, in-process, forked, isolated\n",
-        optarg);
+    fprintf(stderr,
+            "holdfast-kernel: --run %s is none of auto, in-process, forked, isolated\n",
+            optarg);
     return 0;
 }
 
@@ -139,7 +137,7 @@ parse_options(int argc, char **argv, settings *ret_settings) {
         {"capacity", required_argument, NULL, 'c'},
         {"history", required_argument, NULL, 'H'},
         {"backlog", required_argument, NULL, 'b'},
-        {"road", required_argument, NULL, 'r'},
+        {"run", required_argument, NULL, 'r'},
         {"interrupt-seconds", required_argument, NULL, 'i'},
         {"version", no_argument, NULL, 'V'},
         {"help", no_argument, NULL, 'h'},
@@ -172,7 +170,7 @@ parse_options(int argc, char **argv, settings *ret_settings) {
                 return 3;
             break;
         case 'r':
-            if (!take_road(&ret_settings->road))
+            if (!take_run_mode(&ret_settings->run_mode))
                 return 3;
             break;
         case 'i':
@@ -299,7 +297,7 @@ main(int argc, char **argv) {
         .kernel_info = info,
         .label = chosen.label,
         .capacity_bytes = chosen.capacity_bytes,
-        .road = chosen.road,
+        .run_mode = chosen.run_mode,
         .history_bytes = chosen.history_bytes,
         .backlog_bytes = chosen.backlog_bytes,
         .interrupt_seconds = chosen.interrupt_seconds,

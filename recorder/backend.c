@@ -1,6 +1,6 @@
 /* backend.c - one event, to the function of the back end that takes it.
  *
- * Both roads end here: events that an immediate back end gets when they happen, and
+ * Both modes end here: events that an immediate back end gets when they happen, and
  * those that are read from a log file when the trace is made.
  */
 #include "backend.h"

@@ -160,7 +160,7 @@ class Notebook:
                 return reply
 
     def settle(self):
-        """Have the home commit now what it would in an idle moment; on a busy machine that is late.
+        """Have the main worker commit now what it would in an idle moment; on a busy machine that is late.
 
         The question that this asks is no cell of the notebook's.
         """
@@ -174,15 +174,15 @@ class Notebook:
         return self
 
     def workers(self):
-        """The processes that the template has forked and that live."""
+        """The processes that the fork server has forked and that live."""
         parents = {}
         for path in Path("/proc").glob("[0-9]*/stat"):
             with contextlib.suppress(OSError):
                 state, parent = path.read_text().rpartition(")")[2].split()[:2]
                 if state != "Z":
                     parents[int(path.parent.name)] = int(parent)
-        templates = {child for child, parent in parents.items() if parent == self.pid}
-        return {child for child, parent in parents.items() if parent in templates}
+        servers = {child for child, parent in parents.items() if parent == self.pid}
+        return {child for child, parent in parents.items() if parent in servers}
 
     def close(self):
         self.client.stop_channels()
@@ -191,10 +191,10 @@ class Notebook:
         self.manager.cleanup_resources()
 
 
-def is_verdict(message):
+def is_summary(message):
     metadata = message["content"].get("metadata")
     types = ("display_data", "update_display_data")
-    return message["msg_type"] in types and metadata == {"holdfast": "verdict"}
+    return message["msg_type"] in types and metadata == {"holdfast": "summary"}
 
 
 def is_progress(message):
@@ -209,8 +209,8 @@ class Outcome:
     def __init__(self, reply, everything):
         # The line below an instrumented cell is none of the cell's own outputs.
         everything = [message for message in everything if not is_progress(message)]
-        messages = [message for message in everything if not is_verdict(message)]
-        self.verdicts = [m["content"]["data"] for m in everything if is_verdict(m)]
+        messages = [message for message in everything if not is_summary(message)]
+        self.summaries = [m["content"]["data"] for m in everything if is_summary(m)]
         self.reply, self.messages, self.everything = reply, messages, everything
         self.content = reply["content"]
         self.status = self.content["status"]
@@ -316,15 +316,15 @@ def shared_kernel(shared, request, tmp_path):
 
 @pytest.fixture
 def shared_map_kernel(shared, request, tmp_path):
-    """The same for `map_kernel`."""
-    with shared.lend(request, tmp_path, HOLDFAST_ROAD="map") as kernel:
+    """The same for `isolated_kernel`."""
+    with shared.lend(request, tmp_path, HOLDFAST_RUN="isolated") as kernel:
         yield kernel
 
 
 @pytest.fixture
-def shared_home_kernel(shared, request, tmp_path):
-    """The same for `home_kernel`."""
-    with shared.lend(request, tmp_path, HOLDFAST_ROAD="home") as kernel:
+def shared_in_process_kernel(shared, request, tmp_path):
+    """The same for `in_process_kernel`."""
+    with shared.lend(request, tmp_path, HOLDFAST_RUN="in-process") as kernel:
         yield kernel
 
 
@@ -335,24 +335,24 @@ def kernel(start_kernel):
 
 
 @pytest.fixture
-def map_kernel(start_kernel):
+def isolated_kernel(start_kernel):
     """The same; every instrumented cell has a process of its own."""
-    return start_kernel(env={"HOLDFAST_ROAD": "map"})
+    return start_kernel(env={"HOLDFAST_RUN": "isolated"})
 
 
 @pytest.fixture
-def home_kernel(start_kernel):
-    """The same; instrumented cells run in the home."""
-    return start_kernel(env={"HOLDFAST_ROAD": "home"})
+def in_process_kernel(start_kernel):
+    """The same; instrumented cells run in the main worker."""
+    return start_kernel(env={"HOLDFAST_RUN": "in-process"})
 
 
 @pytest.fixture
 def forked_kernel(start_kernel):
-    """The same; instrumented cells run in a fork of the home."""
-    return start_kernel(env={"HOLDFAST_ROAD": "forked"})
+    """The same; instrumented cells run in a fork of the main worker."""
+    return start_kernel(env={"HOLDFAST_RUN": "forked"})
 
 
-@pytest.fixture(params=["map", "home", "forked"])
+@pytest.fixture(params=["isolated", "in-process", "forked"])
 def either_kernel(request):
     """Each of the three in turn."""
     return request.getfixturevalue(f"{request.param}_kernel")

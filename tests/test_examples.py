@@ -117,7 +117,7 @@ def codec_kernel(tmp_path, monkeypatch, start_kernel):
     return start
 
 
-CELL = "%%execute_with_scorep --road=map\n"
+CELL = "%%execute_with_scorep --run=isolated\n"
 
 
 def test_a_codec_in_python(codec_kernel):
@@ -130,7 +130,7 @@ def test_a_codec_in_python(codec_kernel):
     assert outcome.result == "8"
     cost = outcome.cost
     assert cost["bytes_mapped"] >= 10**6  # once for the three
-    assert cost["bytes_copied"] < 10**6 + 100_000  # at the home, which mapped nothing before
+    assert cost["bytes_copied"] < 10**6 + 100_000  # at the main worker, which mapped nothing before
     assert kernel.run("flat[0, 5006], kept['deep'][0] is board").result == "(8, True)"
 
 

@@ -44,7 +44,7 @@ INLINE_MAX = 16384
 
 
 def _reduce_match(match):
-    """As the search that finds it again; what finditer() found later is declined."""
+    """As the search that finds it again; what finditer() found later is unserializable."""
     where = match.string, match.pos, match.endpos
     for how in ("search", "match", "fullmatch"):
         again = _restore.make_match(match.re, how, *where)

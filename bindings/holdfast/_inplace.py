@@ -1,6 +1,6 @@
-"""What a cell changed of an object that a declined one at home holds as well.
+"""What a cell changed of an object that a unserializable values in the main worker holds as well.
 
-A generator that reads from a list stays at home when a cell runs elsewhere; the list travels.
+A generator that reads from a list stays in the main worker when a cell runs elsewhere; the list travels.
 Were its new value a new object, as it is for any other name, the generator would go on with the
 old one. So it is applied to the object that is here: same address, new contents.
 
@@ -29,7 +29,7 @@ def apply(namespace, bound, decoded, beside):
     bound, decoded : dict
         What they are to be bound to, and the store's groups (dicts) and classes; changed.
     beside : set
-        Names whose objects declined ones may hold.
+        Names whose objects unserializable values may hold.
 
     Returns
     -------

@@ -3,7 +3,7 @@
 `json.indent = 2`, `pd.DataFrame.top = top`, `torch.backends.cudnn.benchmark = True` change no
 variable, and are as much the notebook's state as one. Here each is one: a name of the namespace that
 no code can say (`_json:indent`), whose value is what the attribute was set to. So it travels,
-is grouped with what it shares, is declined, undone and saved as variables are, and a function of the
+is grouped with what it shares, is unserializable, undone and saved as variables are, and a function of the
 notebook is carried as one. It is in the namespace while variables are saved or bound, and not when
 the notebook's code may look.
 

@@ -53,7 +53,7 @@ class CellHandOver:
 def isolated(source: str) -> str:
     """The cell in a clean process, unless it has a cell magic already."""
     first = next((line for line in source.splitlines() if line.strip()), "")
-    return source if first.startswith("%%") else f"%%isolated --road=isolated\n{source}"
+    return source if first.startswith("%%") else f"%%isolated --run=isolated\n{source}"
 
 
 def run_holdfast(notebook: Path, kernel: str, timeout_s: float) -> list[CellHandOver]:
@@ -79,7 +79,7 @@ def run_holdfast(notebook: Path, kernel: str, timeout_s: float) -> list[CellHand
     cells = []
     for cost in costs:
         cell = CellHandOver(cost.number, cost.title, {"Holdfast": None})
-        if cost.road != "plain":
+        if cost.run != "plain":
             bound = _number(cost.kernel, "commit_ms") + _number(cost.kernel, "bind_ms")
             cell.ms["Holdfast"] = bound + _number(cost.kernel, "hand_over_out_ms")
             cell.waited_ms = max(0.0, _number(cost.kernel, "hand_over_in_ms") - bound)

@@ -10,7 +10,7 @@ __all__ = ["NotCarriedError", "QuarantinedError"]
 class NotCarriedError(NameError):
     """A variable of the notebook can't be carried into an instrumented cell.
 
-    Raised where a cell in a process of its own uses the name. The variable lives on at home.
+    Raised where a cell in a process of its own uses the name. The variable lives on in the main worker.
 
     Attributes
     ----------
@@ -23,7 +23,7 @@ class NotCarriedError(NameError):
     def __init__(self, name: str, reason: str):
         super().__init__(
             f"{name!r} can't be carried into this cell's process: {reason}. It lives on in the"
-            " notebook's own process: run this cell there (%%execute_with_scorep --road=in-process,"
+            " notebook's own process: run this cell there (%%execute_with_scorep --run=in-process,"
             " or as a plain cell), or make what it needs from it in the cell itself",
             name=name,
         )
@@ -83,6 +83,6 @@ def with_reason(error: BaseException, lost: dict[str, str]) -> BaseException:
         return error
     told = (
         f"{error}. A cell made it in a process of its own, and it can't be carried out of that:"
-        f" {lost[name]}. Make it in a plain cell, or with --road=in-process"
+        f" {lost[name]}. Make it in a plain cell, or with --run=in-process"
     )
     return NameError(told, name=name).with_traceback(error.__traceback__)

@@ -75,7 +75,7 @@ def _can_encrypt(program: str) -> bool:
 
 def kernel_spec(
     display_name: str | None = None,
-    road: str | None = None,
+    run_mode: str | None = None,
     *,
     encrypt: bool = False,
     ipc: bool = False,
@@ -100,7 +100,7 @@ def kernel_spec(
             sys.executable,
             "--python-version",
             platform.python_version(),
-            *(["--road", road] if road else []),
+            *(["--run", run_mode] if run_mode else []),
         ],
         "display_name": display_name or "Holdfast (Python 3)",
         "language": "python",
@@ -149,7 +149,7 @@ def install(
     sys_prefix: bool = False,
     prefix: str | None = None,
     display_name: str | None = None,
-    road: str | None = None,
+    run_mode: str | None = None,
     encrypt: bool | None = None,
     ipc: bool = False,
 ) -> Path:
@@ -165,7 +165,7 @@ def install(
         interpreter belongs to one, else for the user.
     display_name
         What menus show.
-    road
+    run_mode
         Where instrumented cells run that choose nothing else: ``in-process``, in the
         notebook's own process; ``forked``, in a fork of it; ``isolated``, in a clean one;
         ``auto``, the default, as suits each.
@@ -187,7 +187,7 @@ def install(
     directory = _spec_directory(_data_directory(user, sys_prefix, prefix), name)
     if encrypt is None:
         encrypt = _in_environment(user, sys_prefix, prefix)
-    contents = kernel_spec(display_name, road, encrypt=encrypt, ipc=ipc)
+    contents = kernel_spec(display_name, run_mode, encrypt=encrypt, ipc=ipc)
     spec = json.dumps(contents, indent=2) + "\n"
     directory.parent.mkdir(parents=True, exist_ok=True)
     # Filled beside its place and then renamed: nobody reads half a kernelspec.
@@ -243,8 +243,8 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--name", default="holdfast", help="default: %(default)s")
     parser.add_argument("--display-name", metavar="TEXT", help="what menus show")
     parser.add_argument(
-        "--road",
-        choices=("auto", "in-process", "forked", "isolated", "map", "home"),
+        "--run",
+        choices=("auto", "in-process", "forked", "isolated"),
         help="where instrumented cells run: in the notebook's process, in a fork of it, in a clean "
         "one, or as suits each (the default)",
     )
@@ -274,7 +274,7 @@ def main(argv: list[str] | None = None) -> int:
             made = install(
                 options.name,
                 display_name=options.display_name,
-                road=options.road,
+                run_mode=options.run,
                 encrypt=options.encrypt,
                 ipc=options.ipc,
                 **where,

@@ -3,14 +3,14 @@
 Sizes and generations are those that `holdfast show` and `holdfast info` tell of the same
 session. Names that share objects are stored as one group; the group's size stands with the
 first of them. A value lives in the arena where its memory is the store's own, and else in the
-heap of this process, with a copy in the store. The commands of travel.py are named here too.
+heap of this process, with a copy in the store. The commands of history.py are named here too.
 """
 
 from __future__ import annotations
 
 import typing as t
 
-from . import alias, travel, verify
+from . import alias, history, verify
 from .monitor import registration
 from .tabular import align, count, size
 
@@ -21,15 +21,15 @@ _USAGE = (
 %holdfast retry NAME ...  load or save once more what was left out because it ended a process
 %holdfast verify on  check with each commit that nothing was passed over which had changed; or off
 """
-    + travel.USAGE
+    + history.USAGE
 )
 
 _TRACE = "Show where the time of an instrumented cell went; %trace --help tells more."
 
-_ROADS = {
-    "home": "in the notebook's own process (in-process)",
-    "fork": "in a fork of the notebook's own process (forked)",
-    "map": "in a clean process of its own (isolated)",
+_RUN_MODES = {
+    "in-process": "in the notebook's own process (in-process)",
+    "forked": "in a fork of the notebook's own process (forked)",
+    "isolated": "in a clean process of its own (isolated)",
 }
 
 
@@ -38,8 +38,8 @@ def register(shell: t.Any, worker: t.Any) -> None:
 
     def holdfast(line: str) -> None:
         words = line.split()
-        if words and words[0] in travel.COMMANDS:
-            print(travel.run(line, worker))
+        if words and words[0] in history.COMMANDS:
+            print(history.run(line, worker))
         elif words[:1] == ["retry"] and words[1:] and worker.names is not None:
             print(worker.retry(words[1:]))
         elif words[:1] == ["verify"]:
@@ -99,7 +99,7 @@ def render(words: list[str], worker: t.Any) -> str:
     lines += _commit_lines(getattr(worker, "last_commit", {}))
     if worker.last_report:
         lines += ["", "The last instrumented cell:", *_report_lines(worker.last_report)]
-    lines += travel.summary(getattr(worker, "travel", None))
+    lines += history.summary(getattr(worker, "history", None))
     return "\n".join(lines)
 
 
@@ -142,13 +142,13 @@ def _name_lines(rows: list[dict], listing: list[dict], reasons: dict[str, str]) 
 
 
 def _report_lines(report: dict[str, t.Any]) -> list[str]:
-    """Three lines, one a phase; why a cell got all names; which road it took."""
+    """Three lines, one a phase; why a cell got all names; which way it took."""
     counts = {key: value for key, value in report.items() if isinstance(value, int)}
 
     def number(key: str) -> int:
         return counts.get(key, 0)
 
-    prepared = sum(map(number, ("bytes_prepared", "bytes_populated", "bytes_stocked")))
+    prepared = sum(map(number, ("bytes_prepared", "bytes_populated", "bytes_preallocated")))
     phases = {
         "in": f"{count(number('names_bound'), 'name')} bound,"
         f" {number('names_decoded')} of them decoded; {number('names_skipped')} left in the store;"
@@ -168,7 +168,7 @@ def _report_lines(report: dict[str, t.Any]) -> list[str]:
         phases["run"] += f"; {count(rewound, 'event')} taken back"
     if missing := number("events_lost"):
         phases["run"] += f"; {count(missing, 'event')} lost"
-    if lost := number("names_declined"):
+    if lost := number("names_unserializable"):
         phases["out"] += f"; {count(lost, 'name')} not carried"
     table = [
         (phase, f"{report.get('seconds_' + phase, 0.0) * 1000:.1f} ms", text)
@@ -179,7 +179,7 @@ def _report_lines(report: dict[str, t.Any]) -> list[str]:
         lines.append(f"All names were bound: {report['reason']}.")
     if report.get("recorder") == "scorep":
         lines.append("It was recorded by Score-P.")
-    if report.get("road"):
-        why = f": {report['road_reason']}" if report.get("road_reason") else ""
-        lines.append(f"It ran {_ROADS[report['road']]}{why}.")
+    if report.get("run"):
+        why = f": {report['run_reason']}" if report.get("run_reason") else ""
+        lines.append(f"It ran {_RUN_MODES[report['run']]}{why}.")
     return lines

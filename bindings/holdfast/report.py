@@ -2,7 +2,7 @@
 
 The notebook is executed through nbclient, as any program that runs notebooks does it.
 What a cell cost stands in ``metadata.holdfast`` of the kernel's ``execute_reply``: the
-road that the cell took, the hand-over in and out, the bytes that were mapped and copied,
+run_mode that the cell took, the hand-over in and out, the bytes that were mapped and copied,
 and where its trace is. The time of a cell is the client's own, from the request to the
 end of its outputs. A kernel that says nothing about hand-overs is shown by time alone,
 so that the same notebook can be compared on another kernel.
@@ -30,7 +30,7 @@ class CellCost:
 
     number: int  # among the notebook's code cells, from 1
     title: str
-    road: str = "plain"  # or "map", "fork": in a process of its own
+    run: str = "plain"  # or "isolated", "forked": in a process of its own
     ms: float = 0.0
     status: str = "ok"
     error: str = ""
@@ -40,7 +40,7 @@ class CellCost:
     def kind(self) -> str:
         if self.kernel.get("trace"):
             return "instrumented"
-        return "isolated" if self.road in ("map", "fork") else "plain"
+        return "isolated" if self.run in ("isolated", "forked") else "plain"
 
 
 def cell_title(source: str) -> str:
@@ -88,7 +88,7 @@ def run_notebook(
         ms = (time.perf_counter() - begin.pop(cell_index)) * 1e3
         cost = CellCost(numbers[cell_index], cell_title(cell.source), ms=ms)
         cost.kernel = dict(execute_reply["metadata"].get("holdfast") or {})
-        cost.road = cost.kernel.get("road", "plain")
+        cost.run = cost.kernel.get("run", "plain")
         content = execute_reply["content"]
         cost.status = content["status"]
         if cost.status == "error":

@@ -146,13 +146,13 @@ class Session(_store.Session, collections.abc.MutableMapping):  # type: ignore[m
         values = self._loaded()
         names = self._names
         saved = names.save(values)
-        if saved["declined"]:
-            raise UnserializableError(dict(saved["declined"]))
+        if saved["unserializable"]:
+            raise UnserializableError(dict(saved["unserializable"]))
         if saved["prepared"] is None:
             return before
         generation = self.publish(saved["prepared"])
         names.published(generation)
-        self.seal()
+        self.privatize()
         return generation
 
     def refresh(self) -> list[str]:

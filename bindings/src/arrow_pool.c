@@ -19,7 +19,7 @@
  * Rejected: the import table, as for PyTorch (library_allocator.c), since Arrow brings
  * an allocator of its own that takes whole segments from the system; extent hooks of
  * jemalloc, and arenas given to mimalloc, in whose blocks many buffers lie side by
- * side, so that sealing one would seal its neighbours; a C++ extension built against
+ * side, so that privatizing one would privatize its neighbours; a C++ extension built against
  * Arrow's headers, since it would fit one version of pyarrow.
  *
  * The table is put in place once and stays, since Arrow may free a block at any time;

@@ -7,7 +7,7 @@
  *
  * A name is in one of three states: bound (what the namespace has was in the store),
  * skipped (it is in the store and was not decoded here; saving keeps it unless the user
- * bound the name anew), or declined (no codec carries its value; it lives in this
+ * bound the name anew), or unserializable (no codec carries its value; it lives in this
  * process only, and its reason is kept). Deleting a bound name removes it from the
  * store; deleting a skipped one is no event, since the namespace never had it.
  */
@@ -78,21 +78,21 @@ hfi_names_drop_pending(hfi_names *names) {
 }
 
 int
-hfi_names_set_declined(hfi_names *names, PyObject *key, PyObject *value,
-                       PyObject *reason) {
+hfi_names_set_unserializable(hfi_names *names, PyObject *key, PyObject *value,
+                             PyObject *reason) {
     return PyDict_SetItem(names->reasons, key, reason) < 0 ||
-                   PyDict_SetItem(names->declined, key, value) < 0
+                   PyDict_SetItem(names->unserializable, key, value) < 0
                ? -1
                : 0;
 }
 
 int
-hfi_names_remove_declined(hfi_names *names, PyObject *key) {
+hfi_names_remove_unserializable(hfi_names *names, PyObject *key) {
     int known = PyDict_Contains(names->reasons, key);
     if (known != 1)
         return known;
     return PyDict_DelItem(names->reasons, key) < 0 ||
-                   PyDict_DelItem(names->declined, key) < 0
+                   PyDict_DelItem(names->unserializable, key) < 0
                ? -1
                : 0;
 }

@@ -19,16 +19,17 @@ typedef struct hfi_names {
     hfi_records records; /* as of `snapshot` */
     hfi_records pending; /* what differs in what is prepared, if `is_pending` */
     int is_pending;
-    int is_busy;              /* with a save or a bind */
-    PyObject *reasons;        /* declined name -> why */
-    PyObject *declined;       /* declined name -> the object that was declined */
-    PyObject *beside;         /* set: names that share objects with declined ones */
-    PyObject *watched;        /* the namespace whose functions are counted; or NULL */
-    Py_ssize_t watched_base;  /* references to it before there was user code; or -1 */
-    Py_ssize_t declined_refs; /* those of functions behind declined names */
-    hf_snapshot *snapshot;    /* the generation that `records` speaks of */
-    uint64_t group_seed;      /* random, then counting: names new groups */
-    struct hfi_decoding *decoding; /* of the bind that runs now; or NULL */
+    int is_busy;       /* with a save or a bind */
+    PyObject *reasons; /* unserializable name -> why */
+    PyObject
+        *unserializable; /* unserializable name -> the object that was unserializable */
+    PyObject *beside;    /* set: names that share objects with unserializable values */
+    PyObject *watched;   /* the namespace whose functions are counted; or NULL */
+    Py_ssize_t watched_base; /* references to it before there was user code; or -1 */
+    Py_ssize_t unserializable_refs; /* those of functions behind unserializable names */
+    hf_snapshot *snapshot;          /* the generation that `records` speaks of */
+    uint64_t group_seed;            /* random, then counting: names new groups */
+    struct hfi_decoding *decoding;  /* of the bind that runs now; or NULL */
 } hfi_names;
 
 static inline hfi_names *
@@ -53,13 +54,14 @@ int hfi_names_advance(hfi_state *state, hfi_names *names);
 void hfi_names_drop_pending(hfi_names *names);
 
 /* A name isn't carried, for this reason; and it is, or is gone. */
-int hfi_names_set_declined(hfi_names *names, PyObject *key, PyObject *value,
-                           PyObject *reason);
-int hfi_names_remove_declined(hfi_names *names, PyObject *key);
+int hfi_names_set_unserializable(hfi_names *names, PyObject *key, PyObject *value,
+                                 PyObject *reason);
+int hfi_names_remove_unserializable(hfi_names *names, PyObject *key);
 static inline int
-hfi_names_forget_declined(hfi_names *names, PyObject *key) {
+hfi_names_forget_unserializable(hfi_names *names, PyObject *key) {
     /* inline: as a rule there are none */
-    return PyDict_GET_SIZE(names->reasons) ? hfi_names_remove_declined(names, key) : 0;
+    return PyDict_GET_SIZE(names->reasons) ? hfi_names_remove_unserializable(names, key)
+                                           : 0;
 }
 
 /* Make this namespace current for holdfast._context, and the classes that are encoded

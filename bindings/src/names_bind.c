@@ -10,7 +10,7 @@
  *
  * adopt() asks the store for the difference of two generations, and touches nothing
  * else: the objects that didn't change stay the same objects. A changed class is
- * decoded onto the class that is there, so that old instances see it. What declined
+ * decoded onto the class that is there, so that old instances see it. What unserializable
  * objects share is applied to the objects that they have (holdfast._inplace).
  */
 #include "names_type.h"
@@ -296,7 +296,7 @@ take_values(binding *at, PyObject *values) {
     }
 }
 
-/* What a declined object may hold as well is not bound anew. New reference: a list of
+/* What a unserializable object may hold as well is not bound anew. New reference: a list of
  * the names where that can't be. */
 static PyObject *
 apply_in_place(binding *at) {

@@ -171,12 +171,12 @@ hfi_changes_drop(hfi_changes *at, PyObject *key) {
 /* ---- what leaves ---------------------------------------------------------------- */
 
 static int
-forget_declined(hfi_changes *at, PyObject *namespace) {
+forget_unserializable(hfi_changes *at, PyObject *namespace) {
     PyObject *names = PyDict_Keys(at->names->reasons);
     for (Py_ssize_t i = 0; names && i < PyList_GET_SIZE(names); i++) {
         PyObject *name = PyList_GET_ITEM(names, i);
         if (PyDict_Contains(namespace, name) == 0 &&
-            hfi_names_forget_declined(at->names, name) < 0)
+            hfi_names_forget_unserializable(at->names, name) < 0)
             Py_CLEAR(names);
     }
     Py_XDECREF(names);
@@ -196,7 +196,7 @@ remove_deleted(hfi_changes *at, PyObject *namespace) {
         if (remove_key(at, key) < 0 || PyList_Append(at->removed, key) < 0)
             return -1;
     }
-    return forget_declined(at, namespace);
+    return forget_unserializable(at, namespace);
 }
 
 /* Mark what the records that stay refer to: groups, classes, and theirs in turn. */

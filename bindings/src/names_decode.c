@@ -162,7 +162,7 @@ take_value(hfi_decoding *at, PyObject *key, const hf_entry *entry, uint32_t code
     if (kind != 'n')
         return kind == 'c' ? PyList_Append(at->classes, value) : 0;
     if ((!closed && PyList_Append(at->open, key) < 0) ||
-        hfi_names_forget_declined(at->names, key) < 0)
+        hfi_names_forget_unserializable(at->names, key) < 0)
         return -1;
     return hfi_keys_add(&at->bound, key);
 }
@@ -357,7 +357,7 @@ take_member_baselines(hfi_decoding *at, hfi_entry_sink *sink, PyObject *group,
     return failed ? -1 : 0;
 }
 
-/* What can't be encoded again is declined at the next save, not here. */
+/* What can't be encoded again is unserializable at the next save, not here. */
 static int
 take_baseline(hfi_decoding *at, hfi_entry_sink *sink, PyObject *key, PyObject *value) {
     if (!record_of(at, key) || hfi_graph_is_atom(value))

@@ -1,22 +1,22 @@
-/* names_encode.c - the members of a save are encoded and put, or declined.
+/* names_encode.c - the members of a save are encoded and put, or unserializable.
  *
  * Two passes over the members:
  *
- *   1. groups and classes, those with classes first: a name whose class was declined
- *      could not be decoded, and must be declined as well;
+ *   1. groups and classes, those with classes first: a name whose class was unserializable
+ *      could not be decoded, and must be unserializable as well;
  *   2. the names, in the namespace's order. The store numbers keys as they are first
  *      put, and a new process binds by those numbers: so its globals come in the order
  *      of the old one's, and what shares objects with what doesn't show in it.
  *
- * A codec that fails on a value doesn't carry it, whatever the reason: it is declined
+ * A codec that fails on a value doesn't carry it, whatever the reason: it is unserializable
  * with the codec's words. Running out of memory or space is no reason to decline; it
  * ends the save.
  *
  * A group that can't be carried as a whole is taken apart: the members that fail by
- * themselves are declined, the others go on as a smaller group. So one generator
+ * themselves are unserializable, the others go on as a smaller group. So one generator
  * doesn't keep the list that it reads from carrying on. The names of those that go on
  * are kept as `beside`: what comes back for them is applied to the objects that are
- * here (names_bind.c), so that the declined one sees it.
+ * here (names_bind.c), so that the unserializable values sees it.
  *
  * What the walk learnt of a member stands in the record that will hold, also where the
  * value is unchanged and the commit dropped: it is about this process's objects at this
@@ -53,7 +53,7 @@ hfi_encoder_fini(hfi_encoder *at) {
 
 /* ---- encoding ------------------------------------------------------------------- */
 
-/* Does the sink's encoding refer to a class that was declined? */
+/* Does the sink's encoding refer to a class that was unserializable? */
 static int
 needs_lost_class(hfi_encoder *at, uint32_t codec) {
     if (PySet_GET_SIZE(at->lost_classes) == 0)
@@ -123,7 +123,7 @@ decline_class(hfi_encoder *at, const hfi_member *one) {
  * the part at fault. */
 static PyObject *
 reason_of(const hfi_names *names, const hfi_member *one, const char *why) {
-    PyObject *known = PyDict_GetItemWithError(names->declined, one->key);
+    PyObject *known = PyDict_GetItemWithError(names->unserializable, one->key);
     PyObject *reason = NULL;
     if (known == one->value)
         reason = Py_XNewRef(PyDict_GetItemWithError(names->reasons, one->key));
@@ -140,15 +140,15 @@ reason_of(const hfi_names *names, const hfi_member *one, const char *why) {
 static int
 decline_name(hfi_names *names, const hfi_member *one, const char *why) {
     PyObject *reason = reason_of(names, one, why);
-    int failed =
-        !reason || hfi_names_set_declined(names, one->key, one->value, reason) < 0;
+    int failed = !reason ||
+                 hfi_names_set_unserializable(names, one->key, one->value, reason) < 0;
     Py_XDECREF(reason);
     return failed ? -1 : 0;
 }
 
 static int
 decline(hfi_encoder *at, hfi_member *one, const char *why) {
-    one->is_declined = 1;
+    one->is_unserializable = 1;
     if ((one->is_class ? decline_class(at, one)
                        : decline_name(at->changes->names, one, why)) < 0)
         return -1;
@@ -158,7 +158,9 @@ decline(hfi_encoder *at, hfi_member *one, const char *why) {
 /* It is carried: forget why it wasn't before. */
 static int
 accept_member(hfi_encoder *at, const hfi_member *one) {
-    return one->is_class ? 0 : hfi_names_forget_declined(at->changes->names, one->key);
+    return one->is_class
+               ? 0
+               : hfi_names_forget_unserializable(at->changes->names, one->key);
 }
 
 /* ---- one member ----------------------------------------------------------------- */
@@ -223,7 +225,7 @@ group_key(hfi_encoder *at, hfi_member *const *list, size_t count) {
     return key;
 }
 
-/* Do these names share objects with a declined one? */
+/* Do these names share objects with a unserializable values? */
 static int
 note_beside(hfi_encoder *at, hfi_member *const *list, size_t count, int beside) {
     PyObject *known = at->changes->names->beside;
@@ -333,7 +335,7 @@ save_names(hfi_encoder *at) {
         int failed = 0;
         if (one->group)
             failed = save_member(at, one) < 0;
-        else if (!one->is_class && !one->is_declined)
+        else if (!one->is_class && !one->is_unserializable)
             failed = save_single(at, one) < 0;
         if (failed)
             return -1;

@@ -4,7 +4,7 @@
  * dict of their values, so that the pickler keeps what they share; classes of the
  * notebook that share with names are in it too. A class alone is a group of its own, so
  * that it is put before the names. Groups with classes come first: a name whose class
- * can't be carried could not be decoded, and must be declined as well.
+ * can't be carried could not be decoded, and must be unserializable as well.
  *
  * The walk also tells which values are closed, and which code is behind them
  * (names_code.c), and counts the references to the namespace that functions hold

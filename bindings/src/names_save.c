@@ -42,10 +42,10 @@ saved_names(const hfi_scan *scan, int only_verified) {
 
 /* Of names that no record speaks of. */
 static Py_ssize_t
-count_declined_refs(const hfi_scan *scan) {
+count_unserializable_refs(const hfi_scan *scan) {
     Py_ssize_t count = 0;
     for (size_t i = 0; i < scan->count; i++)
-        if (scan->members[i].is_declined)
+        if (scan->members[i].is_unserializable)
             count += scan->members[i].namespace_refs;
     return count;
 }
@@ -69,7 +69,7 @@ run(save *at, hfi_names *names, PyObject *extra, hf_commit_stats *ret_stats) {
         hfi_encoder_extra(&at->encoder, extra) < 0 ||
         hfi_changes_sweep(&at->changes, at->wanted.namespace) < 0)
         return NULL;
-    names->declined_refs = count_declined_refs(&at->scan);
+    names->unserializable_refs = count_unserializable_refs(&at->scan);
     at->pages_overlooked = hf_session_verify_pages(session, 0);
     return hfi_changes_prepare(&at->changes, ret_stats);
 }
@@ -78,13 +78,13 @@ run(save *at, hfi_names *names, PyObject *extra, hf_commit_stats *ret_stats) {
 static PyObject *
 report(const save *at, const hfi_names *names, PyObject *prepared,
        const hf_commit_stats *stats, double start) {
-    PyObject *declined = PyDict_Copy(names->reasons);
+    PyObject *unserializable = PyDict_Copy(names->reasons);
     double seconds = now_seconds() - start;
     return Py_BuildValue(
         "{s:N,s:N,s:N,s:O,s:N,s:O,s:O,s:O,s:n,s:K,s:K,s:K,s:K,s:K,s:K,s:d}", "prepared",
         prepared, "saved", saved_names(&at->scan, 0), "overlooked",
-        saved_names(&at->scan, 1), "removed", at->changes.removed, "declined", declined,
-        "code", at->grouping.code, "held", at->grouping.held, "numbers",
+        saved_names(&at->scan, 1), "removed", at->changes.removed, "unserializable",
+        unserializable, "code", at->grouping.code, "held", at->grouping.held, "numbers",
         at->grouping.numbers, "names_examined", (Py_ssize_t)at->scan.count,
         "names_encoded", (unsigned long long)at->encoder.encoded, "decoded_again",
         (unsigned long long)at->changes.decoded_again, "bytes_copied",

@@ -28,7 +28,7 @@ typedef struct hfi_member {
     uint8_t is_untouched; /* looked at for its group's sake, perhaps */
     uint8_t is_verified;  /* would be passed over, but `verify` asks to look */
     uint8_t is_closed;    /* nobody else can change it: graph.h */
-    uint8_t is_declined;
+    uint8_t is_unserializable;
     uint8_t is_saved; /* put, or its group */
 } hfi_member;
 

@@ -39,9 +39,9 @@ names_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
     hfi_names *names = hfi_names_of(self);
     names->attachment = hfi_attachment_acquire(attachment);
     names->reasons = PyDict_New();
-    names->declined = PyDict_New();
+    names->unserializable = PyDict_New();
     names->beside = PySet_New(NULL);
-    if (!names->reasons || !names->declined || !names->beside ||
+    if (!names->reasons || !names->unserializable || !names->beside ||
         hfi_names_advance(hfi_state_of(type), names) < 0) {
         Py_DECREF(self);
         return NULL;
@@ -55,7 +55,7 @@ static int
 names_traverse(PyObject *self, visitproc visit, void *arg) {
     Py_VISIT(Py_TYPE(self));
     Py_VISIT(hfi_names_of(self)->reasons);
-    Py_VISIT(hfi_names_of(self)->declined);
+    Py_VISIT(hfi_names_of(self)->unserializable);
     Py_VISIT(hfi_names_of(self)->watched);
     Py_VISIT(hfi_names_of(self)->beside);
     return 0;
@@ -64,7 +64,7 @@ names_traverse(PyObject *self, visitproc visit, void *arg) {
 static int
 names_clear(PyObject *self) {
     Py_CLEAR(hfi_names_of(self)->reasons);
-    Py_CLEAR(hfi_names_of(self)->declined);
+    Py_CLEAR(hfi_names_of(self)->unserializable);
     Py_CLEAR(hfi_names_of(self)->watched);
     Py_CLEAR(hfi_names_of(self)->beside);
     return 0;
@@ -117,11 +117,11 @@ names_published(PyObject *self, PyObject *number) {
 
 /* ---- methods -------------------------------------------------------------------- */
 
-/* Ready to be written: unsealed, or else with private copies. The interpreter stays
+/* Ready to be written: unshared, or else with private copies. The interpreter stays
  * attached, so that no other Python thread writes to it while it is copied. */
 static void
 make_writable(hf_region *region) {
-    if (hf_region_unseal(region, NULL) != HF_OK)
+    if (hf_region_unshare(region, NULL) != HF_OK)
         hf_region_populate(region, 1);
 }
 
@@ -259,7 +259,7 @@ names_strays(PyObject *self, PyObject *Py_UNUSED(ignored)) {
         PyErr_SetString(PyExc_ValueError, "no namespace is watched");
         return NULL;
     }
-    Py_ssize_t found = names->declined_refs;
+    Py_ssize_t found = names->unserializable_refs;
     hfi_record *record;
     for (size_t position = 0; (record = hfi_records_next(&names->pending, &position));)
         found += record->rest ? record->rest->namespace_refs : 0;
@@ -304,7 +304,7 @@ static PyMethodDef names_methods[] = {
      "verify : bool\n    Look at what would be passed over, too, and compare all pages "
      "of mapped values.\n\n"
      "Returns\n-------\ndict\n    'prepared' (bytes for Session.publish, or None where "
-     "nothing changed), 'saved', 'removed' (lists of names), 'declined' (name: "
+     "nothing changed), 'saved', 'removed' (lists of names), 'unserializable' (name: "
      "reason), 'code' (key: functions and classes "
      "behind it), 'held' (keys with code that somebody else holds), "
      "'names_examined', 'names_encoded', 'decoded_again' (entries, to tell whether a "

@@ -2,13 +2,13 @@
  * that it will touch, and blocks for its new data.
  *
  * Buffers. _prepare(session, address, touched, write) finds the region that holds an
- * address. To be written, it is unsealed: copied in bulk to memory of this process's
+ * address. To be written, it is unshared: copied in bulk to memory of this process's
  * own, so that no page faults when the cell writes to it. To be read, its page tables
  * are filled. Both cost the whole region; so they are done only where enough of it will
  * be touched. The bounds:
  *
  * - a fault that copies a page takes 4 to 7 us, a page of a bulk copy 0.5 to 0.7:
- * unsealing pays from an eighth of the region on;
+ * unsharing pays from an eighth of the region on;
  * - a fault that reads maps 16 pages around, and filling them beforehand is as many
  * faults, shared among some threads: from a half of the region on, to have it outside
  * of what is measured.
@@ -16,17 +16,17 @@
  * A region that is already this process's own, or mostly copied, needs nothing. Where
  * the arena is full, private copies are made in bulk instead.
  *
- * A cell may go another way than its code let expect. So what was unsealed is compared
- * after it, and undone where nothing was written: else the home would get a new object
+ * A cell may go another way than its code let expect. So what was unshared is compared
+ * after it, and undone where nothing was written: else the main worker would get a new object
  * for a variable that didn't change.
  *
- * The interpreter stays attached while a region is unsealed, so that no other Python
+ * The interpreter stays attached while a region is unshared, so that no other Python
  * thread writes to it meanwhile; threads that hold no GIL are the caller's to exclude.
  *
- * Blocks. _taken tells what a cell asked for, and _stock has it ready for the next one,
- * in the process that will run it; _provide and _provide_some prepare the arena from a
- * process that waits. See shm_store/engine/stock.c and provision.c; the worker's
- * stock.py decides for whom. Sizes are bytes, native 64-bit words, as they lie in memory
+ * Blocks. _taken tells what a cell asked for, and _preallocate has it ready for the next one,
+ * in the process that will run it; _prefill and _prefill_some prepare the arena from a
+ * process that waits. See shm_store/engine/preallocate.c and prefill.c; the worker's
+ * preallocation.py decides for whom. Sizes are bytes, native 64-bit words, as they lie in memory
  * that workers share.
  */
 #include "module_functions.h"
@@ -51,7 +51,7 @@ prepare(hf_region *region, int write) {
     if (write) {
         if (is_mostly_copied(region, (size_t)sysconf(_SC_PAGESIZE)))
             return 0;
-        if (hf_region_unseal(region, &error) != HF_OK)
+        if (hf_region_unshare(region, &error) != HF_OK)
             hf_region_populate(region, 1);
     } else {
         Py_BEGIN_ALLOW_THREADS hf_region_populate(region, 0);
@@ -115,19 +115,19 @@ copied_bytes(PyObject *module, PyObject *args) {
                          (unsigned long long)size);
 }
 
-/* _reseal(session, address): whether a region that was unsealed is as it was before,
+/* _reshare(session, address): whether a region that was unshared is as it was before,
  * since nothing was written to it. */
 static PyObject *
-reseal_region(PyObject *module, PyObject *args) {
+reshare_region(PyObject *module, PyObject *args) {
     PyObject *session;
     unsigned long long address;
-    if (!PyArg_ParseTuple(args, "OK:_reseal", &session, &address))
+    if (!PyArg_ParseTuple(args, "OK:_reshare", &session, &address))
         return NULL;
     hf_region *region = region_at(module, session, address);
     if (!region && PyErr_Occurred())
         return NULL;
     hf_error error = HF_ERROR_INIT;
-    hf_status status = region ? hf_region_reseal(region, &error) : HF_BUSY;
+    hf_status status = region ? hf_region_reshare(region, &error) : HF_BUSY;
     hf_region_release(region);
     return PyBool_FromLong(status == HF_OK);
 }
@@ -168,7 +168,7 @@ with_sizes(PyObject *module, PyObject *args, size_t ret_sizes[HF_TAKEN_MAX],
 }
 
 static PyObject *
-stock(PyObject *module, PyObject *args) {
+preallocate(PyObject *module, PyObject *args) {
     size_t sizes[HF_TAKEN_MAX], count;
     hfi_attachment *attachment = with_sizes(module, args, sizes, &count);
     if (!attachment)
@@ -177,27 +177,27 @@ stock(PyObject *module, PyObject *args) {
     hf_error error = HF_ERROR_INIT;
     hf_status status;
     Py_BEGIN_ALLOW_THREADS status =
-        hf_session_stock(attachment->session, sizes, count, &bytes, &error);
+        hf_session_preallocate(attachment->session, sizes, count, &bytes, &error);
     Py_END_ALLOW_THREADS if (status != HF_OK) return hfi_raise(
         PyModule_GetState(module), status, &error);
     return PyLong_FromUnsignedLongLong(bytes);
 }
 
 static PyObject *
-provide(PyObject *module, PyObject *args) {
+prefill(PyObject *module, PyObject *args) {
     size_t sizes[HF_TAKEN_MAX], count;
     hfi_attachment *attachment = with_sizes(module, args, sizes, &count);
     if (!attachment)
         return NULL;
-    hf_session_provide(attachment->session, sizes, count);
+    hf_session_prefill(attachment->session, sizes, count);
     Py_RETURN_NONE;
 }
 
 static PyObject *
-provide_some(PyObject *module, PyObject *args) {
+prefill_some(PyObject *module, PyObject *args) {
     PyObject *session;
     Py_ssize_t bytes;
-    if (!PyArg_ParseTuple(args, "On:_provide_some", &session, &bytes))
+    if (!PyArg_ParseTuple(args, "On:_prefill_some", &session, &bytes))
         return NULL;
     hfi_attachment *attachment = hfi_attachment_of(module, session);
     if (!attachment)
@@ -205,7 +205,7 @@ provide_some(PyObject *module, PyObject *args) {
     int more = 0;
     hf_error error = HF_ERROR_INIT;
     hf_status status =
-        hf_session_provide_some(attachment->session, (size_t)bytes, &more, &error);
+        hf_session_prefill_some(attachment->session, (size_t)bytes, &more, &error);
     return status == HF_OK ? PyBool_FromLong(more)
                            : hfi_raise(PyModule_GetState(module), status, &error);
 }
@@ -216,8 +216,9 @@ PyMethodDef hfi_preparation_functions[] = {
      "for `touched` bytes of it to be written or read; its size, or 0 where nothing "
      "was "
      "to be done."},
-    {"_reseal", reseal_region, METH_VARARGS,
-     "_reseal(session, address): undo what _prepare did for writing, where nothing was "
+    {"_reshare", reshare_region, METH_VARARGS,
+     "_reshare(session, address): undo what _prepare did for writing, where nothing "
+     "was "
      "written; whether it did."},
     {"_copied", copied_bytes, METH_VARARGS,
      "_copied(session, address): how many bytes of the region there are private "
@@ -225,13 +226,14 @@ PyMethodDef hfi_preparation_functions[] = {
     {"_taken", taken, METH_O,
      "_taken(session): the sizes of the new blocks that were asked for since the last "
      "call, as native 64-bit words."},
-    {"_stock", stock, METH_VARARGS,
-     "_stock(session, sizes): have blocks of these sizes ready; how many bytes there "
+    {"_preallocate", preallocate, METH_VARARGS,
+     "_preallocate(session, sizes): have blocks of these sizes ready; how many bytes "
+     "there "
      "are."},
-    {"_provide", provide, METH_VARARGS,
-     "_provide(session, sizes): begin to give free space memory for blocks of these "
+    {"_prefill", prefill, METH_VARARGS,
+     "_prefill(session, sizes): begin to give free space memory for blocks of these "
      "sizes, or end it where there are none."},
-    {"_provide_some", provide_some, METH_VARARGS,
-     "_provide_some(session, bytes): do so much of it; whether there may be more to "
+    {"_prefill_some", prefill_some, METH_VARARGS,
+     "_prefill_some(session, bytes): do so much of it; whether there may be more to "
      "do."},
     {NULL, NULL, 0, NULL}};

@@ -67,9 +67,9 @@ region_changed_pages(PyObject *self, PyObject *Py_UNUSED(ignored)) {
 
 /* With the interpreter attached: no other Python thread may write to it meanwhile. */
 static PyObject *
-region_unseal(PyObject *self, PyObject *Py_UNUSED(ignored)) {
+region_unshare(PyObject *self, PyObject *Py_UNUSED(ignored)) {
     hf_error error = HF_ERROR_INIT;
-    hf_status status = hf_region_unseal(as_region(self)->region, &error);
+    hf_status status = hf_region_unshare(as_region(self)->region, &error);
     if (status != HF_OK)
         return hfi_raise(hfi_state_of(Py_TYPE(self)), status, &error);
     Py_RETURN_NONE;
@@ -87,7 +87,7 @@ region_dealloc(PyObject *self) {
 static PyMethodDef region_methods[] = {
     {"changed_pages", region_changed_pages, METH_NOARGS,
      "Pages written since the region was mapped or last committed."},
-    {"unseal", region_unseal, METH_NOARGS,
+    {"unshare", region_unshare, METH_NOARGS,
      "Copy it in bulk into memory of this process's own, at the same addresses: writes "
      "in place cost no copy faults then, and the next commit takes it by reference. No "
      "other thread may touch it meanwhile."},

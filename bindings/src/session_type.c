@@ -200,10 +200,10 @@ session_verify(PyObject *self, PyObject *Py_UNUSED(ignored)) {
  * the interpreter stays attached: detaching would let another Python thread run and
  * write. */
 static PyObject *
-session_seal(PyObject *self, PyObject *args, PyObject *kwargs) {
+session_privatize(PyObject *self, PyObject *args, PyObject *kwargs) {
     static char *names[] = {"threads_stopped", NULL};
     int stopped = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|p:seal", names, &stopped))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|p:privatize", names, &stopped))
         return NULL;
     hf_session *session = handle_of(self);
     if (!session)
@@ -211,9 +211,9 @@ session_seal(PyObject *self, PyObject *args, PyObject *kwargs) {
     hf_error error = HF_ERROR_INIT;
     hf_status status;
     if (stopped) {
-        status = hf_session_seal(session, 1, &error);
+        status = hf_session_privatize(session, 1, &error);
     } else {
-        Py_BEGIN_ALLOW_THREADS status = hf_session_seal(session, 0, &error);
+        Py_BEGIN_ALLOW_THREADS status = hf_session_privatize(session, 0, &error);
         Py_END_ALLOW_THREADS
     }
     if (status != HF_OK)
@@ -328,8 +328,8 @@ static PyMethodDef session_methods[] = {
      "were."},
     {"verify", session_verify, METH_NOARGS,
      "Check every checksum of the current generation; CorruptError where one lies."},
-    {"seal", HFI_METHOD(session_seal), METH_VARARGS | METH_KEYWORDS,
-     "seal($self, threads_stopped=False)\n--\n\n"
+    {"privatize", HFI_METHOD(session_privatize), METH_VARARGS | METH_KEYWORDS,
+     "privatize($self, threads_stopped=False)\n--\n\n"
      "Turn what this process published private, at the same addresses."},
     {"publish", session_publish, METH_O,
      "Publish a prepared commit; gives the new generation. ConflictError where another "

@@ -52,9 +52,9 @@ PICTURES = {
         RECORD + "import os, signal\nkept.clear()\nos.kill(os.getpid(), signal.SIGKILL)",
         "kept",
     ),
-    "declined": (
+    "unserializable": (
         "squares = (n * n for n in range(10))",
-        RECORD.replace("\n", " --road=map\n") + "next(squares)",
+        RECORD.replace("\n", " --run=isolated\n") + "next(squares)",
         RECORD + "next(squares)",
         "next(squares)",
     ),

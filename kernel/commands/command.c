@@ -56,7 +56,7 @@ hfi_outcome_ignore(hfi_outcome *outcome, const char *words) {
 }
 
 static const struct command command_table[] = {
-    {"%holdfast", hfi_mode_travel, ANYWHERE, true, true, true},
+    {"%holdfast", hfi_mode_history, ANYWHERE, true, true, true},
     {"%%execute_with_scorep", hfi_mode_execute, ANYWHERE, true, true, true},
     {"%%isolated", hfi_mode_isolated, ANYWHERE, true, true, true},
     {"%%scorep_env", hfi_setting_environment, IN_DEFAULT | IN_WRITEFILE, false, true,
@@ -151,9 +151,9 @@ has_failed(const hfi_outcome *outcome) {
            hfi_writefile_failed(&commands->writefile);
 }
 
-/* Make the outcome true; `arguments` are the verdict's. Doesn't fail. */
+/* Make the outcome true; `arguments` are the directive's. Doesn't fail. */
 static void
-apply(hfi_outcome *outcome, char **arguments, hfi_verdict *ret_verdict) {
+apply(hfi_outcome *outcome, char **arguments, hfi_directive *ret_directive) {
     hfi_commands *commands = outcome->commands;
 
     if (outcome->replaces_arguments) {
@@ -176,21 +176,21 @@ apply(hfi_outcome *outcome, char **arguments, hfi_verdict *ret_verdict) {
         commands->writefile.base = outcome->script_base;
     outcome->script_base = NULL;
 
-    ret_verdict->kind = outcome->kind;
-    ret_verdict->arguments = arguments;
-    ret_verdict->road = outcome->road;
-    ret_verdict->isolated = outcome->isolated && arguments;
-    ret_verdict->multicell = outcome->multicell;
-    ret_verdict->travel = outcome->travel;
-    ret_verdict->launch_vampir =
+    ret_directive->kind = outcome->kind;
+    ret_directive->arguments = arguments;
+    ret_directive->run_mode = outcome->run_mode;
+    ret_directive->isolated = outcome->isolated && arguments;
+    ret_directive->multicell = outcome->multicell;
+    ret_directive->history = outcome->history;
+    ret_directive->launch_vampir =
         outcome->state.launch_vampir && arguments && !outcome->isolated;
-    ret_verdict->code_length = outcome->code.length;
-    ret_verdict->code = hfi_text_take(&outcome->code);
-    ret_verdict->out = hfi_text_take(&outcome->out);
-    ret_verdict->err = hfi_text_take(&outcome->err);
-    ret_verdict->note = hfi_text_take(&outcome->note);
+    ret_directive->code_length = outcome->code.length;
+    ret_directive->code = hfi_text_take(&outcome->code);
+    ret_directive->out = hfi_text_take(&outcome->out);
+    ret_directive->err = hfi_text_take(&outcome->err);
+    ret_directive->note = hfi_text_take(&outcome->note);
     if (outcome->environment.count)
-        ret_verdict->environment = outcome->environment.words;
+        ret_directive->environment = outcome->environment.words;
     else
         hfi_wordlist_fini(&outcome->environment);
     outcome->environment = (hfi_wordlist)HFI_WORDLIST_INIT;
@@ -210,8 +210,8 @@ outcome_fini(hfi_outcome *outcome) {
 
 hf_status
 hfi_commands_feed(hfi_commands *commands, const char *code, size_t length,
-                  const char *cwd, const char *search_path, hfi_verdict *ret_verdict,
-                  hf_error *reterr) {
+                  const char *cwd, const char *search_path,
+                  hfi_directive *ret_directive, hf_error *reterr) {
     hfi_writefile_mark written = hfi_writefile_tell(&commands->writefile);
     size_t marked_length = commands->multicell.cells.length;
     size_t marked_count = commands->multicell.count;
@@ -224,7 +224,7 @@ hfi_commands_feed(hfi_commands *commands, const char *code, size_t length,
                            .search_path = search_path,
                            .state = commands->state};
 
-    *ret_verdict = (hfi_verdict)HFI_VERDICT_INIT;
+    *ret_directive = (hfi_directive)HFI_DIRECTIVE_INIT;
     if (hfi_cellhead_lift(outcome.cell, &outcome.lifted))
         outcome.cell = (hfi_span){outcome.lifted.data, outcome.lifted.length};
     hfi_cellhead_parse(outcome.cell, &outcome.head);
@@ -242,7 +242,7 @@ hfi_commands_feed(hfi_commands *commands, const char *code, size_t length,
         outcome_fini(&outcome);
         return hf_error_set(reterr, HF_E_NOMEM, "out of memory");
     }
-    apply(&outcome, words, ret_verdict);
+    apply(&outcome, words, ret_directive);
     outcome_fini(&outcome);
     return HF_OK;
 }
@@ -276,12 +276,12 @@ hfi_commands_close(hfi_commands *commands) {
 }
 
 void
-hfi_verdict_fini(hfi_verdict *verdict) {
-    hfi_wordlist_free(verdict->arguments);
-    hfi_wordlist_free(verdict->environment);
-    free(verdict->code);
-    free(verdict->out);
-    free(verdict->err);
-    free(verdict->note);
-    *verdict = (hfi_verdict)HFI_VERDICT_INIT;
+hfi_directive_fini(hfi_directive *directive) {
+    hfi_wordlist_free(directive->arguments);
+    hfi_wordlist_free(directive->environment);
+    free(directive->code);
+    free(directive->out);
+    free(directive->err);
+    free(directive->note);
+    *directive = (hfi_directive)HFI_DIRECTIVE_INIT;
 }

@@ -1,12 +1,12 @@
 /* command.h - the Score-P kernel's cell commands, without a socket.
  *
  * The frontend gives every cell that a user runs to hfi_commands_feed and does what the
- * verdict says. A command counts only as the first line that is neither blank nor a
+ * directive says. A command counts only as the first line that is neither blank nor a
  * comment, but for %%time and its like above %%execute_with_scorep (cellhead.h).
  * Requests with silent=true are not the user's: run them as they are, don't feed them,
  * or a front end's own queries end up in a multi-cell program.
  *
- *   %%execute_with_scorep [--road=ROAD], %%isolated, %%scorep_env,
+ *   %%execute_with_scorep [--run=MODE], %%isolated, %%scorep_env,
  *   %%scorep_python_binding_arguments, %%marshalling_settings, %%serializer_settings,
  *   %%enable_multicellmode, %%finalize_multicellmode, %%abort_multicellmode,
  *   %%start_writefile [NAME], %%end_writefile, %%abort_writefile,
@@ -24,40 +24,40 @@
 #include <holdfast/error.h>
 #include <holdfast/status.h>
 
-#include "commands/travel.h"
+#include "commands/history.h"
 
 typedef struct hfi_commands hfi_commands;
 
-typedef enum hfi_verdict_kind {
+typedef enum hfi_directive_kind {
     HFI_ANSWER,           /* nothing to run: reply "ok" */
-    HFI_RUN_PLAIN,        /* in the home worker */
+    HFI_RUN_PLAIN,        /* in the main worker */
     HFI_RUN_INSTRUMENTED, /* in a fresh cell worker */
-} hfi_verdict_kind;
+} hfi_directive_kind;
 
 /* What to do with one cell. Before anything runs, and whatever the kind is, publish
  * `out` as stream stdout, `err` as stream stderr and `note` as display_data
- * (text/plain), and send `environment` to the home worker. The strings are UTF-8 where
+ * (text/plain), and send `environment` to the main worker. The strings are UTF-8 where
  * the cell was. */
-typedef struct hfi_verdict {
-    hfi_verdict_kind kind;
+typedef struct hfi_directive {
+    hfi_directive_kind kind;
     char *code;         /* RUN: what to run, lines where the cell has them; else NULL */
     size_t code_length; /* bytes, without the NUL at the end; there may be others */
     char **arguments; /* RUN_INSTRUMENTED: Score-P binding arguments, NULL-terminated */
-    const char *road; /* RUN_INSTRUMENTED: "auto", "map", "home"; NULL: not chosen */
-    bool isolated;    /* RUN_INSTRUMENTED: a fresh process, but no recording */
-    bool multicell;   /* RUN_INSTRUMENTED: code was generated from the marked cells */
+    const char *run_mode; /* RUN_INSTRUMENTED: as --run=, or NULL: not chosen */
+    bool isolated;        /* RUN_INSTRUMENTED: a fresh process, but no recording */
+    bool multicell;     /* RUN_INSTRUMENTED: code was generated from the marked cells */
     bool launch_vampir; /* RUN_INSTRUMENTED: open the trace in Vampir afterwards */
     char *out;          /* NULL: nothing */
     char *err;          /* NULL: nothing */
     char *note;         /* NULL: nothing */
     char **environment; /* NULL, or name, value, name, value, ..., NULL */
-    hfi_travel travel;  /* RUN_PLAIN: what of the cell is the frontend's */
-} hfi_verdict;
+    hfi_history history; /* RUN_PLAIN: what of the cell is the frontend's */
+} hfi_directive;
 
-#define HFI_VERDICT_INIT                                                               \
+#define HFI_DIRECTIVE_INIT                                                             \
     {                                                                                  \
         HFI_ANSWER, 0, 0, 0, 0, false, false, false, 0, 0, 0, 0, {                     \
-            HFI_TRAVEL_NONE, -1, -1, 0                                                 \
+            HFI_HISTORY_NONE, -1, -1, 0                                                \
         }                                                                              \
     }
 
@@ -70,17 +70,17 @@ void hfi_commands_close(hfi_commands *commands);
 
 /* Decide about a cell of `length` bytes, in which a NUL is a byte like others: what is
  * run keeps it, for Python to refuse; settings with one are refused here. `cwd` is the
- * home worker's directory (absolute): script names are relative to it. `search_path` is
+ * main worker's directory (absolute): script names are relative to it. `search_path` is
  * the PATH in which vampir is looked for; NULL: nowhere. A user's mistake is not a
- * failure: HF_OK, with one line per mistake in ret_verdict->err. Failures: HF_E_NOMEM,
+ * failure: HF_OK, with one line per mistake in ret_directive->err. Failures: HF_E_NOMEM,
  * after which the commands are as they were before the call. The caller gives the
- * verdict back with hfi_verdict_fini. */
+ * directive back with hfi_directive_fini. */
 HF_CHECK hf_status hfi_commands_feed(hfi_commands *commands, const char *code,
                                      size_t length, const char *cwd,
-                                     const char *search_path, hfi_verdict *ret_verdict,
-                                     hf_error *reterr);
+                                     const char *search_path,
+                                     hfi_directive *ret_directive, hf_error *reterr);
 
-/* Free what the verdict holds and make it HFI_VERDICT_INIT. */
-void hfi_verdict_fini(hfi_verdict *verdict);
+/* Free what the directive holds and make it HFI_DIRECTIVE_INIT. */
+void hfi_directive_fini(hfi_directive *directive);
 
 #endif

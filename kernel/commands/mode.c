@@ -1,6 +1,6 @@
 /* mode.c - the three modes: what becomes of a cell in each, and how they begin and end.
  *
- *   default     cells run: plain ones in the home, marked ones in a fresh process
+ *   default     cells run: plain ones in the main worker, marked ones in a fresh process
  *   multi-cell  every cell is marked for one program, run when the mode is finalized
  *   write       every cell is recorded into a script, written when the mode ends
  * Write mode has a multi-cell mode of its own: its cells are recorded as instrumented.
@@ -86,41 +86,40 @@ run_marked(hfi_outcome *outcome) {
         run_in_fresh_process(outcome);
 }
 
-/* --road=ROAD, where this cell runs. A marked or recorded cell is not run by itself. */
+/* --run=MODE, where this cell runs. A marked or recorded cell is not run by itself. */
 static void
-choose_road(hfi_outcome *outcome) {
-    static const char *const options[] = {"--road=auto",   "--road=in-process",
-                                          "--road=forked", "--road=isolated",
-                                          "--road=map",    "--road=home"};
+choose_run_mode(hfi_outcome *outcome) {
+    static const char *const options[] = {"--run=auto", "--run=in-process",
+                                          "--run=forked", "--run=isolated"};
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)
         if (hfi_span_equal(outcome->head.argument, options[i]))
-            outcome->road = options[i] + strlen("--road=");
-    if (outcome->head.argument.length && !outcome->road)
+            outcome->run_mode = options[i] + strlen("--run=");
+    if (outcome->head.argument.length && !outcome->run_mode)
         hfi_outcome_ignore(
-            outcome, " takes no argument but --road=auto|in-process|forked|isolated; "
+            outcome, " takes no argument but --run=auto|in-process|forked|isolated; "
                      "ignored: ");
 }
 
 /* A line magic, but where it stands alone the frontend has a part in it. */
 void
-hfi_mode_travel(hfi_outcome *outcome) {
+hfi_mode_history(hfi_outcome *outcome) {
     hfi_mode_plain(outcome);
     if (outcome->state.mode == HFI_MODE_DEFAULT &&
         !hfi_cellhead_has_code(outcome->head.body))
-        outcome->travel = hfi_travel_parse(outcome->head.argument);
+        outcome->history = hfi_history_parse(outcome->head.argument);
 }
 
 void
 hfi_mode_execute(hfi_outcome *outcome) {
     outcome->isolated = false;
-    choose_road(outcome);
+    choose_run_mode(outcome);
     run_marked(outcome);
 }
 
 void
 hfi_mode_isolated(hfi_outcome *outcome) {
     outcome->isolated = true;
-    choose_road(outcome);
+    choose_run_mode(outcome);
     run_marked(outcome);
 }
 

@@ -50,8 +50,8 @@ typedef struct hfi_outcome {
     const char *search_path;
 
     hfi_state state; /* the next one */
-    hfi_verdict_kind kind;
-    const char *road; /* NULL: not chosen */
+    hfi_directive_kind kind;
+    const char *run_mode; /* NULL: not chosen */
     bool isolated;
     bool multicell;
     bool replaces_arguments; /* `arguments` becomes that of the mode */
@@ -60,7 +60,7 @@ typedef struct hfi_outcome {
     hfi_text lifted; /* the cell, where a command was moved to its top */
     hfi_text code, out, err, note;
     char *script_base; /* of the recording that begins */
-    hfi_travel travel;
+    hfi_history history;
 } hfi_outcome;
 
 /* A line for the user: the command's name and what is the matter. */
@@ -79,7 +79,7 @@ void hfi_mode_abort_multicell(hfi_outcome *outcome);
 void hfi_mode_start_writefile(hfi_outcome *outcome);
 void hfi_mode_end_writefile(hfi_outcome *outcome);
 void hfi_mode_abort_writefile(hfi_outcome *outcome);
-void hfi_mode_travel(hfi_outcome *outcome);
+void hfi_mode_history(hfi_outcome *outcome);
 
 /* setting.c */
 void hfi_setting_environment(hfi_outcome *outcome);

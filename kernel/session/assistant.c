@@ -1,21 +1,21 @@
-/* assistant.c - who answers while the home is busy.
+/* assistant.c - who answers while the main worker is busy.
  *
  * A question that needs no live object (complete, inspect, is_complete, history) isn't
- * held up by a cell. It waits for a moment, since most cells end in it and the home
- * knows more; then it goes to the assistant, a fork of the template that binds what the
+ * held up by a cell. It waits for a moment, since most cells end in it and the main worker
+ * knows more; then it goes to the assistant, a fork of the fork server that binds what the
  * last commit has of the names in question. The assistant is forked when it is needed
  * and released when the cell has ended, so it holds no memory between cells and never
  * knows an old state.
  *
  * The same process is the debugger's seat: a debugger can't live in the process that it
- * stops. It speaks the debugger's protocol with the home, and with the process of a
+ * stops. It speaks the debugger's protocol with the main worker, and with the process of a
  * cell, each through a socket pair whose ends are handed out here; no port is opened,
  * which others on the machine could reach. While somebody debugs it stays. What needs
- * the notebook's live objects while nothing is stopped it leaves to the home, where the
+ * the notebook's live objects while nothing is stopped it leaves to the main worker, where the
  * request waits for its turn as any other does.
  *
  * An assistant that hangs (to inspect a value may run its code) is killed after
- * PATIENCE_NS, and what it was asked waits for the home. One that was only killed by
+ * PATIENCE_NS, and what it was asked waits for the main worker. One that was only killed by
  * somebody costs the debugging, and the client is told. One thread.
  */
 #include "session/assistant.h"
@@ -25,7 +25,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "session/crew.h"
+#include "session/workers.h"
 #include "session/ends.h"
 #include "session/publish.h"
 #include "session/request.h"
@@ -54,7 +54,7 @@ static hfi_worker *
 find(hf_kernel *kernel) {
     hf_error error = HF_ERROR_INIT;
     if (kernel->assistant->worker == NULL &&
-        hfi_crew_fork(kernel, HFI_ASSISTANT, &kernel->assistant->worker, &error) !=
+        hfi_workers_fork(kernel, HFI_ASSISTANT, &kernel->assistant->worker, &error) !=
             HF_OK)
         hfi_log("assistant: %s", error.message);
     return kernel->assistant->worker;
@@ -105,7 +105,7 @@ refuse(hf_kernel *kernel, hfi_request *request) {
 }
 
 static void
-leave_to_home(hf_kernel *kernel, hfi_request *request) {
+leave_to_main(hf_kernel *kernel, hfi_request *request) {
     request->begun = 1;
     hfi_queue_push(&kernel->queue, request);
 }
@@ -119,7 +119,7 @@ hfi_assistant_died(hf_kernel *kernel) {
         if (is_debugging(request)) {
             refuse(kernel, request);
         } else {
-            leave_to_home(kernel, request);
+            leave_to_main(kernel, request);
         }
     }
 }
@@ -150,7 +150,7 @@ first_question(const hf_kernel *kernel) {
     return at;
 }
 
-/* Since when the home is taken by what may last; -1: it isn't. The start of a process
+/* Since when the main worker is taken by what may last; -1: it isn't. The start of a process
  * doesn't count: the cell may be a short one. */
 static long long
 busy_since_ns(const hf_kernel *kernel) {
@@ -159,8 +159,9 @@ busy_since_ns(const hf_kernel *kernel) {
         return -1;
     if (hfi_cell_waits_for_commit(cell))
         return cell->begin_ns;
-    return hfi_crew_at_work(kernel) != NULL && cell->started_ns != 0 ? cell->started_ns
-                                                                     : -1;
+    return hfi_workers_at_work(kernel) != NULL && cell->started_ns != 0
+               ? cell->started_ns
+               : -1;
 }
 
 long long
@@ -180,7 +181,7 @@ hfi_assistant_tick(hf_kernel *kernel, long long now_ns) {
         hfi_worker *assistant = find(kernel);
         hfi_publish_status(kernel, request->message.header, "busy");
         if (assistant == NULL) {
-            leave_to_home(kernel, request);
+            leave_to_main(kernel, request);
             continue;
         }
         ask(kernel, assistant, request);
@@ -200,11 +201,12 @@ void
 hfi_assistant_replied(hf_kernel *kernel, const msgpack_object *reply) {
     hfi_request *request =
         hfi_queue_pop_id(&kernel->assistant->asked, hfi_map_integer(reply, "id", 0));
-    const msgpack_object *home = hfi_map_get(reply, "home");
+    const msgpack_object *main_worker = hfi_map_get(reply, "main");
     if (request == NULL)
         return;
-    if (home != NULL && home->type == MSGPACK_OBJECT_BOOLEAN && home->via.boolean) {
-        leave_to_home(kernel, request);
+    if (main_worker != NULL && main_worker->type == MSGPACK_OBJECT_BOOLEAN &&
+        main_worker->via.boolean) {
+        leave_to_main(kernel, request);
         return;
     }
     hfi_ends_reply(kernel, request, reply, hfi_map_part(reply, "metadata"));
@@ -253,7 +255,7 @@ void
 hfi_assistant_connect(hf_kernel *kernel, hfi_worker *worker,
                       const msgpack_object *map) {
     (void)worker;
-    connect_to(kernel, hfi_crew_main(kernel), "home",
+    connect_to(kernel, hfi_workers_main(kernel), "main",
                (int)hfi_map_integer(map, "waits", 0));
 }
 
@@ -267,7 +269,7 @@ hfi_assistant_debugging(hf_kernel *kernel, hfi_worker *worker,
 void
 hfi_assistant_attend(hf_kernel *kernel) {
     if (kernel->assistant->debugging)
-        connect_to(kernel, hfi_crew_cell(kernel), "cell", 1);
+        connect_to(kernel, hfi_workers_cell(kernel), "cell", 1);
 }
 
 hfi_worker *

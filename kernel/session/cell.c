@@ -4,7 +4,7 @@
  * program's, never of a worker's or a client's, so it ends the program. What workers
  * say is compared with the state first, and ignored where it doesn't fit.
  *
- * A set of flags (phase, started, at home, forking, reporting ...) was rejected: most
+ * A set of flags (phase, started, in the main worker, forking, reporting ...) was rejected: most
  * of their combinations meant nothing, and each reader had to know which. One thread.
  */
 #include "session/cell.h"
@@ -82,15 +82,15 @@ hfi_cell_is_in_worker(const hfi_cell *cell) {
 
 int
 hfi_cell_goes_back(const hfi_cell *cell) {
-    hfi_travel_kind kind = cell->verdict.travel.kind;
-    return kind >= HFI_TRAVEL_UNDO && kind <= HFI_TRAVEL_LOAD;
+    hfi_history_kind kind = cell->directive.history.kind;
+    return kind >= HFI_HISTORY_UNDO && kind <= HFI_HISTORY_LOAD;
 }
 
 hfi_part
 hfi_cell_code(const hfi_cell *cell) {
     json_t *code = json_object_get(cell->request->message.body, "code");
-    if (cell->verdict.code != NULL)
-        return hfi_part_of(cell->verdict.code, cell->verdict.code_length);
+    if (cell->directive.code != NULL)
+        return hfi_part_of(cell->directive.code, cell->directive.code_length);
     return hfi_part_of(json_string_value(code), json_string_length(code));
 }
 

@@ -61,7 +61,8 @@
     X(COMMITTING, FORKING, "committed: a fork of the main worker is to run it")        \
     X(COMMITTING, REPLIED, "interrupted, no room, or a process died")                  \
     X(STARTING, RUNNING, "the worker says that it has begun")                          \
-    X(STARTING, STARTING, "its process died or declined it: another one gets it")      \
+    X(STARTING, STARTING,                                                              \
+      "its process died or unserializable it: another one gets it")                    \
     X(STARTING, REPLIED, "interrupted, or its process died too often")                 \
     X(RUNNING, COLLECTING, "the worker says that the code has ended")                  \
     X(RUNNING, REPLIED, "its process died, or saves nothing")                          \
@@ -96,8 +97,8 @@ typedef enum hfi_plan {
 typedef struct hfi_cell {
     hfi_cell_state state; /* changed by hfi_cell_move alone */
     hfi_plan plan;
-    hfi_request *request; /* NULL: IDLE */
-    hfi_verdict verdict;  /* of the user's commands */
+    hfi_request *request;    /* NULL: IDLE */
+    hfi_directive directive; /* of the user's commands */
     int silent;
     int store_history;
     int stop_on_error;
@@ -110,8 +111,8 @@ typedef struct hfi_cell {
     long long ended_ns;   /* COLLECTING since then; 0: not yet */
     long long replied_ns; /* its worker's reply came */
     double commit_bytes_copied;
-    const char *fate;        /* the error that ended it, where that is ours; or NULL */
-    hfi_textbuf road_reason; /* why it took the road that it took; may be empty */
+    const char *fate;       /* the error that ended it, where that is ours; or NULL */
+    hfi_textbuf run_reason; /* why it took the run_mode that it took; may be empty */
 } hfi_cell;
 
 const char *hfi_cell_state_name(hfi_cell_state state);

@@ -5,7 +5,7 @@
  * queue waits.
  *
  * A cell's commit may leave out the bytes of memory that the main worker lends while it
- * lives (codecs/lending.py). It says so then ("owes"), and the next idle commit, which
+ * lives (codecs/device_lease.py). It says so then ("owes"), and the next idle commit, which
  * no cell waits for, is the durable one that writes them.
  *
  * The main worker decides where an instrumented cell runs, since only it knows its
@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "session/crew.h"
+#include "session/workers.h"
 #include "session/ends.h"
 #include "workers/program.h"
 
@@ -28,22 +28,22 @@ struct hfi_commits {
     long long id;       /* of the one that the main worker makes; 0: none */
     long long asked_ns; /* when it was asked for */
     int64_t settling;   /* generation that the main worker has yet to hold; 0: none */
-    json_t *declined;   /* name: reason, of the last commit */
-    long long uncommitted; /* plain cells since */
-    int owing;             /* the main worker holds what no commit has the bytes of */
+    json_t *unserializable; /* name: reason, of the last commit */
+    long long uncommitted;  /* plain cells since */
+    int owing;              /* the main worker holds what no commit has the bytes of */
 };
 
 static hf_status
 init(hf_kernel *kernel, hf_error *reterr) {
-    kernel->commits->declined = json_object();
-    return kernel->commits->declined != NULL
+    kernel->commits->unserializable = json_object();
+    return kernel->commits->unserializable != NULL
                ? HF_OK
                : hf_error_set(reterr, HF_E_NOMEM, "no memory");
 }
 
 static void
 fini(hf_kernel *kernel) {
-    json_decref(kernel->commits->declined);
+    json_decref(kernel->commits->unserializable);
 }
 
 const hfi_owner hfi_commits_owner = {offsetof(hf_kernel, commits),
@@ -54,11 +54,11 @@ const hfi_owner hfi_commits_owner = {offsetof(hf_kernel, commits),
 /* Where is the cell to run? Four keys. */
 static void
 ask_where(hf_kernel *kernel, hfi_frame *frame) {
-    const char *chosen = kernel->cell.verdict.road;
+    const char *chosen = kernel->cell.directive.run_mode;
     hfi_frame_add_text(frame, "code", hfi_cell_code(&kernel->cell));
-    hfi_frame_add_text(frame, "cell_road", hfi_part_text(chosen != NULL ? chosen : ""));
-    hfi_frame_add_text(frame, "road", hfi_part_text(kernel->road));
-    hfi_frame_add_flag(frame, "isolated", kernel->cell.verdict.isolated);
+    hfi_frame_add_text(frame, "cell_run", hfi_part_text(chosen != NULL ? chosen : ""));
+    hfi_frame_add_text(frame, "run", hfi_part_text(kernel->run_mode));
+    hfi_frame_add_flag(frame, "isolated", kernel->cell.directive.isolated);
 }
 
 void
@@ -77,7 +77,7 @@ hfi_commits_ask(hf_kernel *kernel, long long now_ns) {
         kernel->commits->owing = 0;
     if (asks)
         ask_where(kernel, &frame);
-    hfi_crew_tell_main(kernel, &frame);
+    hfi_workers_send_main(kernel, &frame);
 }
 
 void
@@ -132,23 +132,24 @@ hfi_commits_fail(hf_kernel *kernel, const char *what, const hf_error *error) {
              error->status == HF_E_NOSPACE
                  ? ". To make room, del what is not needed any more, or give /dev/shm "
                    "(and --capacity, if it is set) more; with "
-                   "--road=in-process nothing is saved"
+                   "--run=in-process nothing is saved"
                  : "");
     hfi_ends_fail(kernel, "CommitError", value);
 }
 
 void
-hfi_commits_keep_declined(hf_kernel *kernel, const msgpack_object *declined) {
-    json_object_clear(kernel->commits->declined);
-    if (declined == NULL || declined->type != MSGPACK_OBJECT_MAP)
+hfi_commits_keep_unserializable(hf_kernel *kernel,
+                                const msgpack_object *unserializable) {
+    json_object_clear(kernel->commits->unserializable);
+    if (unserializable == NULL || unserializable->type != MSGPACK_OBJECT_MAP)
         return;
-    for (uint32_t i = 0; i < declined->via.map.size; i++) {
-        hfi_part name = hfi_object_part(&declined->via.map.ptr[i].key);
-        hfi_part reason = hfi_object_part(&declined->via.map.ptr[i].val);
+    for (uint32_t i = 0; i < unserializable->via.map.size; i++) {
+        hfi_part name = hfi_object_part(&unserializable->via.map.ptr[i].key);
+        hfi_part reason = hfi_object_part(&unserializable->via.map.ptr[i].val);
         char *key = strndup(name.data, name.size);
         json_t *value = json_stringn(reason.data, reason.size);
         if (key != NULL && value != NULL)
-            (void)json_object_set_new(kernel->commits->declined, key, value);
+            (void)json_object_set_new(kernel->commits->unserializable, key, value);
         else
             json_decref(value);
         free(key);
@@ -179,8 +180,8 @@ hfi_commits_settle(hf_kernel *kernel, int64_t generation) {
 }
 
 json_t *
-hfi_commits_declined(const hf_kernel *kernel) {
-    return kernel->commits->declined;
+hfi_commits_unserializable(const hf_kernel *kernel) {
+    return kernel->commits->unserializable;
 }
 
 void

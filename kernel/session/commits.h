@@ -14,8 +14,10 @@ HF_CHECK hf_status hfi_commits_publish(hf_kernel *kernel, const msgpack_object *
 /* End the running cell with a CommitError: what happened, and why. */
 void hfi_commits_fail(hf_kernel *kernel, const char *what, const hf_error *error);
 /* What the last commit doesn't have; NULL: it has everything. */
-void hfi_commits_keep_declined(hf_kernel *kernel, const msgpack_object *declined);
-json_t *hfi_commits_declined(const hf_kernel *kernel); /* {name: reason}, borrowed */
+void hfi_commits_keep_unserializable(hf_kernel *kernel,
+                                     const msgpack_object *unserializable);
+json_t *
+hfi_commits_unserializable(const hf_kernel *kernel); /* {name: reason}, borrowed */
 /* The id of the commit that the main worker makes; 0: none. */
 long long hfi_commits_pending(const hf_kernel *kernel);
 /* Its answer came; how long it took. */

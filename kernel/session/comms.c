@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "session/crew.h"
+#include "session/workers.h"
 #include "session/publish.h"
 #include "session/request.h"
 
@@ -62,13 +62,13 @@ int
 hfi_comms_forward(hf_kernel *kernel, hfi_request *request) {
     const char *id =
         json_string_value(json_object_get(request->message.body, "comm_id"));
-    if (!hfi_cell_is_in_worker(&kernel->cell) || hfi_crew_cell(kernel) == NULL ||
+    if (!hfi_cell_is_in_worker(&kernel->cell) || hfi_workers_cell(kernel) == NULL ||
         id == NULL || !hfi_comms_is_one(request->message.type) ||
         json_object_get(kernel->comms->ids, id) == NULL)
         return 0;
     hfi_publish_status(kernel, request->message.header, "busy");
     hfi_queue_push(&kernel->comms->forwarded, request);
-    hfi_request_send(kernel, hfi_crew_cell(kernel), request);
+    hfi_request_send(kernel, hfi_workers_cell(kernel), request);
     return 1;
 }
 

@@ -1,16 +1,16 @@
 /* death.c - what the death of a process costs, and what is said about it.
  *
- * A worker is dead when the template reported its exit, when its channel is at its end
+ * A worker is dead when the fork server reported its exit, when its channel is at its end
  * and a second has passed without that report, or when it never got ready (standby.c).
- * A dead cell costs its cell, or nothing where it had not started it; a dead home what
- * was not committed, a dead standby nothing, a dead template all of them. Each is
+ * A dead cell costs its cell, or nothing where it had not started it; a dead main worker what
+ * was not committed, a dead standby nothing, a dead fork server all of them. Each is
  * started again: restart.c says how often, and with what.
  *
  * The user is told once: by the running cell's error (a KeyboardInterrupt, where it was
  * ended for the want of an end: escalate.c), or, where none ran, on stderr
  * under the last cell. What was lost is named, with the reason, as far as it is known.
  *
- * Starting a home only when the next cell needs one was rejected: the person would wait
+ * Starting a main worker only when the next cell needs one was rejected: the person would wait
  * for it then. One thread.
  */
 #include "session/death.h"
@@ -23,7 +23,7 @@
 
 #include "session/assistant.h"
 #include "session/commits.h"
-#include "session/crew.h"
+#include "session/workers.h"
 #include "session/ends.h"
 #include "session/handles.h"
 #include "session/handover.h"
@@ -33,14 +33,14 @@
 #include "session/rollback.h"
 #include "session/standby.h"
 #include "session/subshell.h"
-#include "session/timeline.h"
+#include "session/generations.h"
 #include "session/trace.h"
 #include "workers/program.h"
 
-#define RETRIES_MAX      2
-#define RETRIES_LATE_MAX 1 /* each takes the whole patience */
-#define TEMPLATE_WAIT_MS 100
-#define SPARED_NS        1000000000LL
+#define RETRIES_MAX         2
+#define RETRIES_LATE_MAX    1 /* each takes the whole patience */
+#define FORK_SERVER_WAIT_MS 100
+#define SPARED_NS           1000000000LL
 
 typedef struct hfi_death {
     int retries;       /* processes of the cell that ended before they had started it */
@@ -58,7 +58,7 @@ const hfi_owner hfi_death_owner = {offsetof(hf_kernel, death), sizeof(struct hfi
 
 /* Which state the notebook has now, and what is not in it. */
 static void
-write_home_loss(const hf_kernel *kernel, hfi_textbuf *text) {
+write_main_loss(const hf_kernel *kernel, hfi_textbuf *text) {
     const char *name;
     json_t *reason;
     int first = 1;
@@ -69,7 +69,7 @@ write_home_loss(const hf_kernel *kernel, hfi_textbuf *text) {
         hfi_textbuf_format(
             text, ", without what the %lld plain cell%s since then changed",
             hfi_commits_missing(kernel), hfi_commits_missing(kernel) == 1 ? "" : "s");
-    json_object_foreach(hfi_commits_declined(kernel), name, reason) {
+    json_object_foreach(hfi_commits_unserializable(kernel), name, reason) {
         hfi_textbuf_format(text, "%s%s (%s)", first ? "; lost: " : ", ", name,
                            json_string_value(reason));
         first = 0;
@@ -86,19 +86,19 @@ write_rollback(const hf_kernel *kernel, hfi_textbuf *text) {
         hfi_textbuf_format(text, ", without what %lld of them changed", cells);
 }
 
-/* What went with the home, whoever ended it. */
+/* What went with the main worker, whoever ended it. */
 static void
-forget_home(hf_kernel *kernel) {
-    hfi_crew_set_main(kernel, NULL);
+forget_main(hf_kernel *kernel) {
+    hfi_workers_set_main(kernel, NULL);
     hfi_subshell_lose_main(kernel);
     hfi_commits_lose_main(kernel);
 }
 
 /* A new main worker, from the last commit. */
 static void
-start_home(hf_kernel *kernel) {
+start_main(hf_kernel *kernel) {
     hfi_commits_have_all(kernel);
-    hfi_timeline_forget(kernel);
+    hfi_generations_forget(kernel);
     hfi_restart_begin(kernel);
 }
 
@@ -124,15 +124,15 @@ tell_loss(hf_kernel *kernel, const char *name, hfi_textbuf *text) {
 static void
 go_on(hf_kernel *kernel, hfi_rollback_outcome outcome, hfi_textbuf *text) {
     if (outcome == HFI_ROLLBACK_FAILED)
-        write_home_loss(kernel, text);
+        write_main_loss(kernel, text);
     else
         write_rollback(kernel, text);
     if (outcome == HFI_ROLLBACK_SUCCEEDS) {
         hfi_tell(kernel, &(hfi_event){.kind = HFI_EVENT_MAIN_MADE});
         return;
     }
-    hfi_commits_keep_declined(kernel, NULL);
-    start_home(kernel);
+    hfi_commits_keep_unserializable(kernel, NULL);
+    start_main(kernel);
     if (hfi_restart_is_bare(kernel))
         hfi_textbuf_format(text, "; they are kept, but none is loaded now");
 }
@@ -147,21 +147,21 @@ hfi_death_settled(hf_kernel *kernel, hfi_rollback_outcome outcome) {
 }
 
 static void
-bury_home(hf_kernel *kernel, const char *name, const char *epitaph) {
+bury_main(hf_kernel *kernel, const char *name, const char *exit_reason) {
     hfi_textbuf text = {0};
     int ran =
         hfi_cell_is_in_main(&kernel->cell) && kernel->cell.state != HFI_CELL_REPORTING;
     if (kernel->leaving) {
-        hfi_crew_set_main(kernel, NULL);
+        hfi_workers_set_main(kernel, NULL);
         kernel->stopping = 1;
         hfi_ends_fail(kernel, "CellDied", "the notebook ended by exit()");
         return;
     }
-    hfi_textbuf_format(&text, "the notebook's process %s", epitaph);
+    hfi_textbuf_format(&text, "the notebook's process %s", exit_reason);
     if (ran)
         hfi_trace_rescue(kernel, &text);
     hfi_handles_lose_main(kernel);
-    forget_home(kernel);
+    forget_main(kernel);
     if (ran)
         hfi_tell(kernel, &(hfi_event){.kind = HFI_EVENT_CELL_DIED});
     hfi_rollback_outcome outcome = hfi_rollback_wake(kernel);
@@ -179,13 +179,14 @@ bury_home(hf_kernel *kernel, const char *name, const char *epitaph) {
  * request, silently. Not for ever: what kills it may be the cell's data. */
 static void
 bury_cell(hf_kernel *kernel, int late, int known, const char *name,
-          const char *epitaph) {
+          const char *exit_reason) {
     hfi_textbuf text = {0};
     int retries = kernel->death->retries;
     int started = hfi_cell_has_begun(&kernel->cell);
     hfi_handover_forget_cell(kernel);
     if (!started && known) { /* the next one gets further */
-        hfi_textbuf_format(&text, "holdfast: a process for this cell %s\n", epitaph);
+        hfi_textbuf_format(&text, "holdfast: a process for this cell %s\n",
+                           exit_reason);
         hfi_publish_stream(kernel, HFI_STDERR, kernel->cell.request->message.header,
                            hfi_textbuf_part(&text));
         hfi_textbuf_fini(&text);
@@ -193,12 +194,13 @@ bury_cell(hf_kernel *kernel, int late, int known, const char *name,
         return;
     }
     if (!started && retries < (late ? RETRIES_LATE_MAX : RETRIES_MAX)) {
-        hfi_log("the cell's process %s before the cell; another one is tried", epitaph);
+        hfi_log("the cell's process %s before the cell; another one is tried",
+                exit_reason);
         kernel->death->retries++;
         hfi_handover_start_cell(kernel, kernel->death->retries > 0);
         return;
     }
-    hfi_textbuf_format(&text, "the cell's process %s", epitaph);
+    hfi_textbuf_format(&text, "the cell's process %s", exit_reason);
     if (!started && retries > 0)
         hfi_textbuf_format(&text, " before the cell began, as did %d other%s", retries,
                            retries == 1 ? "" : "s");
@@ -228,16 +230,16 @@ is_late(const hfi_worker *worker) {
 
 /* How it ended. */
 static void
-write_epitaph(const hfi_worker *worker, char *ret_text, size_t size) {
+write_exit_reason(const hfi_worker *worker, char *ret_text, size_t size) {
     if (*worker->cause != '\0')
         snprintf(ret_text, size, "%s", worker->cause);
     else if (worker->overdue)
         snprintf(ret_text, size, "was ended, since it took too long,");
     else if (!is_late(worker))
-        hfi_program_epitaph(worker->exited, worker->status, ret_text, size);
+        hfi_program_exit_reason(worker->exited, worker->status, ret_text, size);
     else
         snprintf(ret_text, size, "was not ready within %lld seconds",
-                 hfi_crew_ready_ns() / 1000000000LL);
+                 hfi_workers_ready_ns() / 1000000000LL);
 }
 
 /* Whether the main worker is at a request, and not still on its way there. */
@@ -258,13 +260,13 @@ end_of(const hf_kernel *kernel, const hfi_worker *worker, int known) {
     return outside && !worker->overdue ? HFI_END_FROM_OUTSIDE : HFI_END_BY_ITSELF;
 }
 
-/* One that the template has not forked yet stays in the list, without a channel: the
- * template's answer must find the one that it belongs to. */
+/* One that the fork server has not forked yet stays in the list, without a channel: the
+ * fork server's answer must find the one that it belongs to. */
 static void
 dismiss(hf_kernel *kernel, hfi_worker *worker) {
     if (worker->pid > 0 || worker->exited || worker->role == HFI_SLEEPER ||
         worker->role == HFI_FORKED) {
-        hfi_worker_forget(hfi_crew_server(kernel), worker);
+        hfi_worker_forget(hfi_workers_server(kernel), worker);
     } else { /* also one that was released, whose patience has ended */
         if (worker->owned)
             hfi_worker_release(worker, 0);
@@ -274,45 +276,45 @@ dismiss(hf_kernel *kernel, hfi_worker *worker) {
 
 static void
 bury(hf_kernel *kernel, hfi_worker *worker) {
-    char epitaph[384];
-    hfi_worker **list = &hfi_crew_server(kernel)->workers;
+    char exit_reason[384];
+    hfi_worker **list = &hfi_workers_server(kernel)->workers;
     const char *name = *worker->cause != '\0' ? "KeyboardInterrupt" : "CellDied";
-    write_epitaph(worker, epitaph, sizeof epitaph);
-    int known =
-        hfi_quarantine_note(kernel, worker, is_late(worker), epitaph, sizeof epitaph);
-    if (worker == hfi_crew_main(kernel))
+    write_exit_reason(worker, exit_reason, sizeof exit_reason);
+    int known = hfi_quarantine_note(kernel, worker, is_late(worker), exit_reason,
+                                    sizeof exit_reason);
+    if (worker == hfi_workers_main(kernel))
         hfi_restart_note(kernel, end_of(kernel, worker, known));
     if (worker->owned)
-        hfi_worker_drain(worker, hfi_crew_parent(kernel, worker), hfi_clock_ns());
+        hfi_worker_drain(worker, hfi_workers_parent(kernel, worker), hfi_clock_ns());
     hfi_stream_flush(&worker->stream);
     reap_store(kernel);
-    if (worker == hfi_crew_main(kernel)) {
-        bury_home(kernel, name, epitaph);
-    } else if (worker == hfi_crew_cell(kernel)) {
-        bury_cell(kernel, is_late(worker), known, name, epitaph);
+    if (worker == hfi_workers_main(kernel)) {
+        bury_main(kernel, name, exit_reason);
+    } else if (worker == hfi_workers_cell(kernel)) {
+        bury_cell(kernel, is_late(worker), known, name, exit_reason);
     } else if (worker == hfi_rollback_worker(kernel)) {
-        hfi_log("the rollback %s", epitaph);
+        hfi_log("the rollback %s", exit_reason);
         if (hfi_rollback_is_waking(kernel)) {
             hfi_rollback_end(kernel);
             hfi_death_settled(kernel, HFI_ROLLBACK_FAILED);
         } else
             hfi_rollback_drop(kernel);
     } else if (worker == hfi_assistant_worker(kernel)) {
-        hfi_log("the assistant %s", epitaph);
+        hfi_log("the assistant %s", exit_reason);
         hfi_assistant_died(kernel);
     } else if (hfi_standby_remove(kernel, worker)) {
-        hfi_log("a standby %s", epitaph);
+        hfi_log("a standby %s", exit_reason);
         if (!worker->ready)
             hfi_standby_note_failure(kernel, 1);
         hfi_standby_replenish(kernel);
     }
-    if (*list != NULL) /* else it is gone with the template */
+    if (*list != NULL) /* else it is gone with the fork server */
         dismiss(kernel, worker);
 }
 
 void
 hfi_death_tick(hf_kernel *kernel, long long now_ns) {
-    for (hfi_worker *at = hfi_crew_server(kernel)->workers, *next; at != NULL;
+    for (hfi_worker *at = hfi_workers_server(kernel)->workers, *next; at != NULL;
          at = next) {
         next = at->next;
         hfi_stream_tick(&at->stream, now_ns);
@@ -322,30 +324,30 @@ hfi_death_tick(hf_kernel *kernel, long long now_ns) {
         if (at->exited || (at->deadline_ns > 0 && now_ns >= at->deadline_ns)) {
             hfi_worker_kill(at, SIGKILL);
             bury(kernel, at);
-            next =
-                hfi_crew_server(kernel)->workers; /* the list may be another one now */
+            next = hfi_workers_server(kernel)
+                       ->workers; /* the list may be another one now */
         }
     }
 }
 
 void
-hfi_death_of_template(hf_kernel *kernel) {
-    char epitaph[128];
-    int status = hfi_template_end(hfi_crew_server(kernel), TEMPLATE_WAIT_MS);
-    hfi_program_epitaph(status != -1, status, epitaph, sizeof epitaph);
-    hfi_log("the template %s", epitaph);
+hfi_death_of_fork_server(hf_kernel *kernel) {
+    char exit_reason[128];
+    int status = hfi_fork_server_end(hfi_workers_server(kernel), FORK_SERVER_WAIT_MS);
+    hfi_program_exit_reason(status != -1, status, exit_reason, sizeof exit_reason);
+    hfi_log("the fork server %s", exit_reason);
     hfi_restart_note(kernel, hfi_restart_is_from_outside(status != -1, status)
                                  ? HFI_END_FROM_OUTSIDE
                                  : HFI_END_BY_ITSELF);
-    hfi_crew_set_main(kernel, NULL);
-    hfi_crew_set_cell(kernel, NULL);
+    hfi_workers_set_main(kernel, NULL);
+    hfi_workers_set_cell(kernel, NULL);
     hfi_rollback_forget(kernel);
     hfi_standby_forget(kernel);
     hfi_assistant_died(kernel);
     hfi_handles_drop(kernel);
-    forget_home(kernel);
+    forget_main(kernel);
     hfi_commits_have_all(kernel);
-    hfi_timeline_forget(kernel);
+    hfi_generations_forget(kernel);
     hfi_ends_fail(kernel, "CellDied",
                   "the notebook's processes ended; its variables are those of the "
                   "last commit");

@@ -12,6 +12,6 @@ void hfi_death_tick(hf_kernel *kernel, long long now_ns);
 /* The rollback of the dead main worker was waited for, and this has come of it. */
 void hfi_death_settled(hf_kernel *kernel, hfi_rollback_outcome outcome);
 /* The fork server is dead, and all of its forks with it. */
-void hfi_death_of_template(hf_kernel *kernel);
+void hfi_death_of_fork_server(hf_kernel *kernel);
 
 #endif

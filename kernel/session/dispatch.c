@@ -18,7 +18,7 @@
 #include <string.h>
 
 #include "session/comms.h"
-#include "session/crew.h"
+#include "session/workers.h"
 #include "session/publish.h"
 #include "session/subshell.h"
 #include "workers/program.h"
@@ -105,8 +105,9 @@ hfi_dispatch_shell(hf_kernel *kernel) {
 static void
 pass_input(hf_kernel *kernel, const hfi_request *reply) {
     json_t *value = json_object_get(reply->message.body, "value");
-    hfi_worker *worker = hfi_cell_is_in_worker(&kernel->cell) ? hfi_crew_cell(kernel)
-                                                              : hfi_crew_main(kernel);
+    hfi_worker *worker = hfi_cell_is_in_worker(&kernel->cell)
+                             ? hfi_workers_cell(kernel)
+                             : hfi_workers_main(kernel);
     hfi_frame frame;
     hf_error error = HF_ERROR_INIT;
     if (strcmp(reply->message.type, "input_reply") != 0 || !json_is_string(value) ||

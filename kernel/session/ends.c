@@ -24,7 +24,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "session/crew.h"
+#include "session/workers.h"
 #include "session/publish.h"
 
 /* What the user wants to see after each cell. */
@@ -105,8 +105,8 @@ static int
 is_wanted(const hf_kernel *kernel) {
     const hfi_cell *execution = &kernel->cell;
     return kernel->ends->on && hfi_cell_is_execution(execution) && !execution->silent &&
-           execution->verdict.kind != HFI_ANSWER && hfi_crew_main(kernel) != NULL &&
-           !kernel->leaving && !kernel->stopping;
+           execution->directive.kind != HFI_ANSWER &&
+           hfi_workers_main(kernel) != NULL && !kernel->leaving && !kernel->stopping;
 }
 
 /* Whether a report comes before the end of the cell, which was replied to. */
@@ -122,7 +122,7 @@ begin_report(hf_kernel *kernel) {
     hfi_frame_add_bytes(&frame, "header", kernel->cell.request->message.header);
     hfi_frame_add_text(&frame, "level", hfi_part_text(kernel->ends->level));
     hfi_frame_add_flag(&frame, "text", kernel->ends->text);
-    hfi_crew_tell_main(kernel, &frame);
+    hfi_workers_send_main(kernel, &frame);
     return 1;
 }
 
@@ -154,8 +154,8 @@ end(hf_kernel *kernel) {
     hfi_publish_status(kernel, request->message.header, "idle");
     if (executed) {
         hfi_tell(kernel, &(hfi_event){.kind = HFI_EVENT_CELL_OVER});
-        hfi_verdict_fini(&kernel->cell.verdict);
-        hfi_textbuf_fini(&kernel->cell.road_reason);
+        hfi_directive_fini(&kernel->cell.directive);
+        hfi_textbuf_fini(&kernel->cell.run_reason);
         hfi_publish_keep_parent(kernel, request->message.header);
         if (stop)
             hfi_ends_abort(kernel, &kernel->queue);

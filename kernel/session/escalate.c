@@ -13,8 +13,8 @@
  * shortens it. A cell that has taken two and goes on is ended where the third doesn't
  * end it: nobody asks three times for less.
  *
- * An ended cell worker has changed nothing; an ended home costs what death.c says.
- * Before the cell has started (a home that still binds), the patience is that with a
+ * An ended cell worker has changed nothing; an ended main worker costs what death.c says.
+ * Before the cell has started (a main worker that still binds), the patience is that with a
  * process that starts.
  *
  * A signal that comes between the interpreter's last look and a system call is handled
@@ -29,7 +29,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "session/crew.h"
+#include "session/workers.h"
 #include "workers/program.h"
 
 #define GRACE_SECONDS  5
@@ -75,7 +75,7 @@ begin(hf_kernel *kernel, long long now_ns) {
     if (kernel->escalate->grace_ns < 0 || escalation->due_ns != 0)
         return;
     long long patience = hfi_cell_has_begun(&kernel->cell) ? kernel->escalate->grace_ns
-                                                           : hfi_crew_ready_ns();
+                                                           : hfi_workers_ready_ns();
     escalation->due_ns = now_ns + patience;
     escalation->nudge_ns = now_ns + FIRST_NUDGE_NS;
     escalation->pause_ns = FIRST_NUDGE_NS;
@@ -83,7 +83,7 @@ begin(hf_kernel *kernel, long long now_ns) {
 
 void
 hfi_escalate_interrupt(hf_kernel *kernel) {
-    hfi_worker *worker = hfi_crew_at_work(kernel);
+    hfi_worker *worker = hfi_workers_at_work(kernel);
     if (worker == NULL)
         return;
     if (hfi_cell_has_begun(&kernel->cell))
@@ -125,7 +125,7 @@ hfi_escalate_has_reached(const hf_kernel *kernel) {
 void
 hfi_escalate_taken(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
     struct hfi_escalate *escalation = kernel->escalate;
-    if (worker != hfi_crew_at_work(kernel) ||
+    if (worker != hfi_workers_at_work(kernel) ||
         kernel->cell.request->id != hfi_map_integer(map, "id", 0))
         return;
     escalation->nudge_ns = 0;
@@ -140,13 +140,13 @@ name_cause(const hf_kernel *kernel, hfi_worker *worker) {
              "was ended, since the cell went on for %lld seconds after its interrupt",
              hfi_cell_has_begun(&kernel->cell)
                  ? kernel->escalate->grace_ns / 1000000000LL
-                 : hfi_crew_ready_ns() / 1000000000LL);
+                 : hfi_workers_ready_ns() / 1000000000LL);
 }
 
 void
 hfi_escalate_tick(hf_kernel *kernel, long long now_ns) {
     struct hfi_escalate *escalation = kernel->escalate;
-    hfi_worker *worker = hfi_crew_at_work(kernel);
+    hfi_worker *worker = hfi_workers_at_work(kernel);
     if (worker == NULL || escalation->due_ns == 0)
         return;
     if (now_ns >= escalation->due_ns) {
@@ -165,7 +165,7 @@ hfi_escalate_tick(hf_kernel *kernel, long long now_ns) {
 long long
 hfi_escalate_deadline_ns(const hf_kernel *kernel) {
     const struct hfi_escalate *escalation = kernel->escalate;
-    if (hfi_crew_at_work(kernel) == NULL || escalation->due_ns == 0)
+    if (hfi_workers_at_work(kernel) == NULL || escalation->due_ns == 0)
         return -1;
     if (escalation->nudge_ns != 0 && escalation->nudge_ns < escalation->due_ns)
         return escalation->nudge_ns;

@@ -4,7 +4,7 @@
  *   a plain cell          the main worker runs it
  *   a recorded or         the main worker commits, and says where it runs (commits.c,
  *   isolated cell         handover.c)
- *   a step back           the main worker commits, then timeline.c
+ *   a step back           the main worker commits, then generations.c
  *   a command             the frontend answers; nothing runs
  *   any other request     the main worker answers it, or the frontend does
  *
@@ -40,7 +40,7 @@
 #include "session/assistant.h"
 #include "session/commits.h"
 #include "session/comms.h"
-#include "session/crew.h"
+#include "session/workers.h"
 #include "session/death.h"
 #include "session/dispatch.h"
 #include "session/ends.h"
@@ -52,7 +52,7 @@
 #include "session/rollback.h"
 #include "session/subshell.h"
 #include "session/takeup.h"
-#include "session/timeline.h"
+#include "session/generations.h"
 #include "workers/program.h"
 
 /* The cell ends well without anything having run. */
@@ -64,7 +64,7 @@ finish_answer(hf_kernel *kernel) {
                        "\"user_expressions\":{}}",
                        kernel->count);
     hfi_reply(kernel, kernel->cell.request, hfi_textbuf_part(&content),
-              hfi_part_text("{\"status\":\"ok\",\"holdfast\":{\"road\":\"answer\"}}"),
+              hfi_part_text("{\"status\":\"ok\",\"holdfast\":{\"run\":\"answer\"}}"),
               NULL, 0);
     hfi_textbuf_fini(&content);
     hfi_ends_finish(kernel, 0);
@@ -82,47 +82,47 @@ is_blank(json_t *code) {
 }
 
 static void
-publish_verdict(hf_kernel *kernel, const hfi_verdict *verdict) {
+publish_directive(hf_kernel *kernel, const hfi_directive *directive) {
     hfi_part parent = kernel->cell.request->message.header;
     size_t count = 0;
-    if (verdict->out != NULL)
-        hfi_publish_stream(kernel, HFI_STDOUT, parent, hfi_part_text(verdict->out));
-    if (verdict->err != NULL)
-        hfi_publish_stream(kernel, HFI_STDERR, parent, hfi_part_text(verdict->err));
-    if (verdict->note != NULL) {
+    if (directive->out != NULL)
+        hfi_publish_stream(kernel, HFI_STDOUT, parent, hfi_part_text(directive->out));
+    if (directive->err != NULL)
+        hfi_publish_stream(kernel, HFI_STDERR, parent, hfi_part_text(directive->err));
+    if (directive->note != NULL) {
         hfi_textbuf content = {0};
         hfi_textbuf_format(&content, "{\"data\":{\"text/plain\":");
-        hfi_textbuf_append_json(&content, verdict->note, strlen(verdict->note));
+        hfi_textbuf_append_json(&content, directive->note, strlen(directive->note));
         hfi_textbuf_format(&content, "},\"metadata\":{},\"transient\":{}}");
         hfi_publish(kernel, "display_data", parent, hfi_textbuf_part(&content));
         hfi_textbuf_fini(&content);
     }
-    while (verdict->environment != NULL && verdict->environment[count] != NULL)
+    while (directive->environment != NULL && directive->environment[count] != NULL)
         count++;
     if (count > 0) {
         hfi_frame frame;
         hfi_frame_init(&frame, "environment", 1);
         hfi_frame_add_map(&frame, "values", count / 2);
         for (size_t i = 0; i + 1 < count; i += 2)
-            hfi_frame_add_text(&frame, verdict->environment[i],
-                               hfi_part_text(verdict->environment[i + 1]));
-        hfi_crew_tell_main(kernel, &frame);
+            hfi_frame_add_text(&frame, directive->environment[i],
+                               hfi_part_text(directive->environment[i + 1]));
+        hfi_workers_send_main(kernel, &frame);
     }
 }
 
 /* What the user's commands make of the cell. */
 static hf_status
-judge(hf_kernel *kernel, json_t *code, hf_error *reterr) {
-    hfi_verdict *verdict = &kernel->cell.verdict;
+read_commands(hf_kernel *kernel, json_t *code, hf_error *reterr) {
+    hfi_directive *directive = &kernel->cell.directive;
     char directory[4096];
     if (kernel->cell.silent) {
-        verdict->kind = HFI_RUN_PLAIN;
+        directive->kind = HFI_RUN_PLAIN;
         return HF_OK;
     }
-    hfi_crew_directory(kernel, directory, sizeof directory);
+    hfi_workers_directory(kernel, directory, sizeof directory);
     return hfi_commands_feed(kernel->commands, json_string_value(code),
                              json_string_length(code), directory, getenv("PATH"),
-                             verdict, reterr);
+                             directive, reterr);
 }
 
 static void
@@ -152,7 +152,7 @@ announce(hf_kernel *kernel) {
 }
 
 static void
-send_home(hf_kernel *kernel) {
+send_to_main(hf_kernel *kernel) {
     int executes = hfi_cell_is_execution(&kernel->cell);
     if (executes)
         hfi_cell_start(&kernel->cell, HFI_PLAN_PLAIN);
@@ -160,45 +160,45 @@ send_home(hf_kernel *kernel) {
         hfi_cell_move(&kernel->cell, HFI_CELL_ANSWERING);
     if (executes && hfi_rollback_is_due(kernel))
         hfi_rollback_make(kernel);
-    hfi_request_send(kernel, hfi_crew_main(kernel), kernel->cell.request);
+    hfi_request_send(kernel, hfi_workers_main(kernel), kernel->cell.request);
 }
 
-/* Whether all of it is the home's: which may then begin while we announce it, since
+/* Whether all of it is the main worker's: which may then begin while we announce it, since
  * what it sends is read afterwards. */
 static int
-is_homes(hf_kernel *kernel) {
-    const hfi_verdict *verdict = &kernel->cell.verdict;
-    return hfi_crew_main(kernel) != NULL && verdict->kind == HFI_RUN_PLAIN &&
-           verdict->travel.kind == HFI_TRAVEL_NONE && verdict->out == NULL &&
-           verdict->err == NULL && verdict->note == NULL &&
-           verdict->environment == NULL && !hfi_cell_goes_back(&kernel->cell);
+is_mains(hf_kernel *kernel) {
+    const hfi_directive *directive = &kernel->cell.directive;
+    return hfi_workers_main(kernel) != NULL && directive->kind == HFI_RUN_PLAIN &&
+           directive->history.kind == HFI_HISTORY_NONE && directive->out == NULL &&
+           directive->err == NULL && directive->note == NULL &&
+           directive->environment == NULL && !hfi_cell_goes_back(&kernel->cell);
 }
 
 static void
-run_verdict(hf_kernel *kernel) {
+run_directive(hf_kernel *kernel) {
     hfi_cell *execution = &kernel->cell;
-    if (is_homes(kernel)) {
-        send_home(kernel);
+    if (is_mains(kernel)) {
+        send_to_main(kernel);
         announce(kernel);
         return;
     }
     announce(kernel);
-    publish_verdict(kernel, &execution->verdict);
-    if (execution->verdict.kind == HFI_ANSWER) {
+    publish_directive(kernel, &execution->directive);
+    if (execution->directive.kind == HFI_ANSWER) {
         finish_answer(kernel);
         return;
     }
-    if (hfi_crew_main(kernel) == NULL) {
+    if (hfi_workers_main(kernel) == NULL) {
         hfi_ends_fail(kernel, "CellDied", "the notebook's process is not running");
         return;
     }
-    if (execution->verdict.kind == HFI_RUN_PLAIN &&
-        execution->verdict.travel.kind != HFI_TRAVEL_NONE &&
+    if (execution->directive.kind == HFI_RUN_PLAIN &&
+        execution->directive.history.kind != HFI_HISTORY_NONE &&
         !hfi_cell_goes_back(&kernel->cell)) {
-        hfi_timeline_begin(kernel);
-    } else if (execution->verdict.kind == HFI_RUN_PLAIN &&
+        hfi_generations_begin(kernel);
+    } else if (execution->directive.kind == HFI_RUN_PLAIN &&
                !hfi_cell_goes_back(&kernel->cell)) {
-        send_home(kernel);
+        send_to_main(kernel);
     } else {
         hfi_cell_move(&kernel->cell, HFI_CELL_COMMITTING);
         hfi_commits_ask(kernel, hfi_clock_ns());
@@ -235,11 +235,11 @@ begin_execute(hf_kernel *kernel) {
         refuse(kernel, "an execute_request without code");
         return;
     }
-    hf_status status = judge(kernel, code, &error);
+    hf_status status = read_commands(kernel, code, &error);
     if (kernel->cell.store_history && !is_blank(code))
         kernel->count++;
     if (!kernel->cell.silent)
-        hfi_crew_note_code(
+        hfi_workers_note_code(
             kernel, hfi_part_of(json_string_value(code), json_string_length(code)),
             kernel->cell.number);
     if (status != HF_OK)
@@ -247,7 +247,7 @@ begin_execute(hf_kernel *kernel) {
     else if (interrupted)
         fail_at_once(kernel, "KeyboardInterrupt", "");
     else
-        run_verdict(kernel);
+        run_directive(kernel);
 }
 
 /* ---- interrupts ----------------------------------------------------------------- */
@@ -260,7 +260,7 @@ hfi_execute_interrupt(hf_kernel *kernel) {
     hfi_subshell_interrupt(kernel);
     cell->input_wanted = 0;
     switch (cell->state) {
-    case HFI_CELL_IDLE: /* the home commits, and a client sees a cell run */
+    case HFI_CELL_IDLE: /* the main worker commits, and a client sees a cell run */
         kernel->interrupt_next = kernel->queue.first != NULL;
         break;
     case HFI_CELL_COMMITTING:
@@ -350,10 +350,10 @@ begin(hf_kernel *kernel) {
         begin_execute(kernel);
     } else if (fault[0] != '\0') {
         fail_at_once(kernel, "ProtocolError", fault);
-    } else if (hfi_request_is_for_worker(type) && hfi_crew_main(kernel) == NULL) {
+    } else if (hfi_request_is_for_worker(type) && hfi_workers_main(kernel) == NULL) {
         fail_at_once(kernel, "NotRunning", "the notebook's process is not running");
     } else if (hfi_request_is_for_worker(type)) {
-        send_home(kernel);
+        send_to_main(kernel);
         announce(kernel);
     } else {
         announce(kernel);
@@ -408,7 +408,7 @@ void
 hfi_execute_started(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
     if (kernel->cell.state != HFI_CELL_STARTING ||
         kernel->cell.request->id != hfi_map_integer(map, "id", 0) ||
-        worker != hfi_crew_at_work(kernel))
+        worker != hfi_workers_at_work(kernel))
         return;
     hfi_cell_move(&kernel->cell, HFI_CELL_RUNNING);
     hfi_tell(kernel, &(hfi_event){
@@ -426,7 +426,7 @@ hfi_execute_ended(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *m
 }
 
 static void
-home_replied(hf_kernel *kernel, const msgpack_object *reply) {
+main_replied(hf_kernel *kernel, const msgpack_object *reply) {
     hfi_request *request = kernel->cell.request;
     if (hfi_ends_report(kernel))
         return;
@@ -441,14 +441,14 @@ home_replied(hf_kernel *kernel, const msgpack_object *reply) {
     }
     hfi_textbuf metadata = {0};
     hfi_ends_outcome outcome = hfi_ends_read(reply);
-    if (!hfi_timeline_replied(kernel, reply))
+    if (!hfi_generations_replied(kernel, reply))
         return;
     hfi_request_cost(kernel, reply, "plain", &metadata);
     hfi_ends_reply(kernel, request, reply, hfi_textbuf_part(&metadata));
     hfi_textbuf_fini(&metadata);
-    if (kernel->cell.verdict.travel.kind == HFI_TRAVEL_NONE)
+    if (kernel->cell.directive.history.kind == HFI_HISTORY_NONE)
         hfi_commits_ran(kernel);
-    hfi_timeline_note(kernel);
+    hfi_generations_note(kernel);
     kernel->leaving |= outcome.exits; /* as in ipykernel */
     hfi_ends_finish(kernel, outcome.failed);
 }
@@ -456,7 +456,7 @@ home_replied(hf_kernel *kernel, const msgpack_object *reply) {
 /* Whether the request that runs waits for this reply. */
 static int
 is_awaited(const hf_kernel *kernel, const hfi_worker *worker, long long id) {
-    return worker == hfi_crew_at_work(kernel) && kernel->cell.request->id == id &&
+    return worker == hfi_workers_at_work(kernel) && kernel->cell.request->id == id &&
            kernel->cell.state != HFI_CELL_FORKING;
 }
 
@@ -465,21 +465,21 @@ hfi_execute_replied(hf_kernel *kernel, hfi_worker *worker,
                     const msgpack_object *reply) {
     long long id = hfi_map_integer(reply, "id", 0);
     hfi_rollback_outcome outcome;
-    if (worker == hfi_crew_main(kernel))
+    if (worker == hfi_workers_main(kernel))
         hfi_restart_answered(kernel);
     if (worker == hfi_assistant_worker(kernel)) {
         hfi_assistant_replied(kernel, reply);
     } else if (hfi_rollback_replied(kernel, worker, reply, &outcome)) {
         hfi_death_settled(kernel, outcome);
-    } else if (worker == hfi_crew_main(kernel) && id == hfi_commits_pending(kernel) &&
-               id != 0) {
+    } else if (worker == hfi_workers_main(kernel) &&
+               id == hfi_commits_pending(kernel) && id != 0) {
         hfi_handover_committed(kernel, reply);
     } else if (is_awaited(kernel, worker, id)) {
         if (hfi_cell_is_in_main(&kernel->cell))
-            home_replied(kernel, reply);
+            main_replied(kernel, reply);
         else
             hfi_handover_replied(kernel, reply);
-    } else if ((worker != hfi_crew_main(kernel) ||
+    } else if ((worker != hfi_workers_main(kernel) ||
                 !hfi_subshell_replied(kernel, reply)) &&
                !hfi_comms_replied(kernel, id)) {
         hfi_log("a reply that nobody waits for");

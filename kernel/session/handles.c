@@ -2,15 +2,15 @@
  *
  * An encoding in the store names a file by a number (bindings/holdfast/codecs/
  * handles.py); the descriptor that belongs to it travels here. Inwards it is fetched: a
- * cell that decodes a file asks for it, the home answers, and what the cell doesn't
+ * cell that decodes a file asks for it, the main worker answers, and what the cell doesn't
  * decode costs nothing. Outwards it is sent along: what a cell made is held here from
- * before its reply until its state is published, and goes to the home right before the
+ * before its reply until its state is published, and goes to the main worker right before the
  * "adopt"; or is closed where nothing is published.
  *
  * A table that keeps the descriptors of the last commit for whoever comes was rejected:
  * a third process that holds the end of a pipe or a connection keeps its peer from
  * seeing that the notebook closed it, and the notebook waits for itself. A regular file
- * is opened anew where the home that had it died.
+ * is opened anew where the main worker that had it died.
  *
  * A cell waits for one descriptor at a time. What it sends beyond HANDLES_MAX is
  * closed; its worker declines such values before. One thread.
@@ -21,7 +21,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "session/crew.h"
+#include "session/workers.h"
 
 #define HANDLES_MAX 256
 
@@ -31,7 +31,7 @@ struct hfi_handle {
     int fd;
 };
 
-/* Descriptors on their way between a cell worker and the home. */
+/* Descriptors on their way between a cell worker and the main worker. */
 typedef struct hfi_handles {
     struct hfi_handle *first; /* that the cell made, oldest first */
     size_t count;
@@ -63,8 +63,8 @@ static void
 answer_consume(hf_kernel *kernel, int fd) {
     long long number = kernel->handles->wanted;
     kernel->handles->wanted = 0;
-    if (number != 0 && is_open(hfi_crew_cell(kernel)))
-        send_consume(hfi_crew_cell(kernel), number, fd);
+    if (number != 0 && is_open(hfi_workers_cell(kernel)))
+        send_consume(hfi_workers_cell(kernel), number, fd);
     else if (fd >= 0)
         close(fd);
 }
@@ -72,16 +72,16 @@ answer_consume(hf_kernel *kernel, int fd) {
 void
 hfi_handles_want(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
     hfi_frame frame;
-    if (worker != hfi_crew_cell(kernel))
+    if (worker != hfi_workers_cell(kernel))
         return;
     kernel->handles->wanted = hfi_map_integer(map, "handle", 0);
-    if (!is_open(hfi_crew_main(kernel))) {
+    if (!is_open(hfi_workers_main(kernel))) {
         answer_consume(kernel, -1);
         return;
     }
     hfi_frame_init(&frame, "want_handle", 1);
     hfi_frame_add_integer(&frame, "handle", kernel->handles->wanted);
-    hfi_crew_tell_main(kernel, &frame);
+    hfi_workers_send_main(kernel, &frame);
 }
 
 /* A handle that the running cell made. */
@@ -109,9 +109,9 @@ hfi_handles_take(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *ma
     int has_fd =
         found != NULL && found->type == MSGPACK_OBJECT_BOOLEAN && found->via.boolean;
     int fd = has_fd ? hfi_control_take_fd(worker->control) : -1;
-    if (worker == hfi_crew_main(kernel) && number == kernel->handles->wanted)
+    if (worker == hfi_workers_main(kernel) && number == kernel->handles->wanted)
         answer_consume(kernel, fd);
-    else if (worker == hfi_crew_cell(kernel) && fd >= 0)
+    else if (worker == hfi_workers_cell(kernel) && fd >= 0)
         keep_consume(kernel, number, fd);
     else if (fd >= 0)
         close(fd);
@@ -130,8 +130,8 @@ pop(hf_kernel *kernel) {
 void
 hfi_handles_adopt(hf_kernel *kernel) {
     struct hfi_handle *made;
-    while (is_open(hfi_crew_main(kernel)) && (made = pop(kernel)) != NULL) {
-        send_consume(hfi_crew_main(kernel), made->number, made->fd);
+    while (is_open(hfi_workers_main(kernel)) && (made = pop(kernel)) != NULL) {
+        send_consume(hfi_workers_main(kernel), made->number, made->fd);
         free(made);
     }
 }

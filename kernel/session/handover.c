@@ -18,7 +18,7 @@
  *
  *     commit ──"fork"──► FORKING ──"forked" (pid)──► STARTING ──► reply ──► publish
  *                         │                            │
- *                         └─"forked" (error)───────────┴─"declined"──► a cell worker
+ *                         └─"forked" (error)───────────┴─"refused"──► a cell worker
  *
  * What a fork needs is committed, so a cell worker can take its place at any time
  * before the cell begins: where the main worker finds that a fork would lack something,
@@ -33,7 +33,7 @@
  * The main worker holds the generation that it committed from when it hears of it;
  * until then the cell's channel isn't read (`settling`), since a publication of what
  * the cell prepared would retire what the main worker has yet to hold, and leave it
- * unsealed. One thread.
+ * unshared. One thread.
  */
 #include "session/handover.h"
 
@@ -43,14 +43,14 @@
 #include "session/assistant.h"
 #include "session/commits.h"
 #include "session/comms.h"
-#include "session/crew.h"
+#include "session/workers.h"
 #include "session/ends.h"
 #include "session/handles.h"
 #include "session/request.h"
 #include "session/rest.h"
 #include "session/rollback.h"
 #include "session/standby.h"
-#include "session/timeline.h"
+#include "session/generations.h"
 #include "workers/program.h"
 
 #define IDLE_COMMIT_MAX_NS 250000000LL
@@ -60,16 +60,16 @@
 void
 hfi_handover_forget_cell(hf_kernel *kernel) {
     hfi_tell(kernel, &(hfi_event){.kind = HFI_EVENT_CELL_RELEASED,
-                                  .worker = hfi_crew_cell(kernel)});
-    hfi_crew_set_cell(kernel, NULL);
+                                  .worker = hfi_workers_cell(kernel)});
+    hfi_workers_set_cell(kernel, NULL);
     hfi_handles_drop(kernel);
     hfi_comms_forget(kernel);
 }
 
 static void
 release_cell(hf_kernel *kernel) {
-    if (hfi_crew_cell(kernel) != NULL)
-        hfi_worker_release(hfi_crew_cell(kernel), 10000);
+    if (hfi_workers_cell(kernel) != NULL)
+        hfi_worker_release(hfi_workers_cell(kernel), 10000);
     hfi_handover_forget_cell(kernel);
 }
 
@@ -77,13 +77,13 @@ static void
 send_cell(hf_kernel *kernel, hfi_plan plan) {
     hfi_cell_start(&kernel->cell, plan);
     hfi_assistant_attend(kernel);
-    hfi_request_send(kernel, hfi_crew_cell(kernel), kernel->cell.request);
+    hfi_request_send(kernel, hfi_workers_cell(kernel), kernel->cell.request);
 }
 
 void
 hfi_handover_start_cell(hf_kernel *kernel, int is_fresh) {
-    hfi_crew_set_cell(kernel, hfi_standby_take(kernel, is_fresh));
-    if (hfi_crew_cell(kernel) == NULL) {
+    hfi_workers_set_cell(kernel, hfi_standby_take(kernel, is_fresh));
+    if (hfi_workers_cell(kernel) == NULL) {
         hfi_ends_fail(kernel, "CellDied",
                       "no process could be started for the cell; the notebook's "
                       "variables are as they were before it");
@@ -94,9 +94,9 @@ hfi_handover_start_cell(hf_kernel *kernel, int is_fresh) {
 
 void
 hfi_handover_cancel(hf_kernel *kernel) {
-    hfi_crew_drain(kernel, hfi_crew_cell(kernel));
-    hfi_stream_flush(&hfi_crew_cell(kernel)->stream);
-    hfi_worker_kill(hfi_crew_cell(kernel), SIGKILL);
+    hfi_workers_drain(kernel, hfi_workers_cell(kernel));
+    hfi_stream_flush(&hfi_workers_cell(kernel)->stream);
+    hfi_worker_kill(hfi_workers_cell(kernel), SIGKILL);
     release_cell(kernel);
     hfi_ends_fail(kernel, "KeyboardInterrupt", "");
     hfi_standby_replenish(kernel);
@@ -106,15 +106,15 @@ hfi_handover_cancel(hf_kernel *kernel) {
 
 static void
 note_reason(hf_kernel *kernel, hfi_part reason) {
-    hfi_textbuf_clear(&kernel->cell.road_reason);
-    hfi_textbuf_append(&kernel->cell.road_reason, reason.data, reason.size);
+    hfi_textbuf_clear(&kernel->cell.run_reason);
+    hfi_textbuf_append(&kernel->cell.run_reason, reason.data, reason.size);
 }
 
 static void
 start_in_main(hf_kernel *kernel) {
     hfi_cell_start(&kernel->cell, HFI_PLAN_IN_PROCESS);
     hfi_rollback_make(kernel);
-    hfi_request_send(kernel, hfi_crew_main(kernel), kernel->cell.request);
+    hfi_request_send(kernel, hfi_workers_main(kernel), kernel->cell.request);
 }
 
 static void
@@ -122,12 +122,12 @@ ask_fork(hf_kernel *kernel) {
     hf_error error = HF_ERROR_INIT;
     long long id = ++kernel->next_id;
     hfi_worker *fork;
-    if (hfi_crew_split(kernel, HFI_FORKED, id, &fork, &error) != HF_OK) {
+    if (hfi_workers_split(kernel, HFI_FORKED, id, &fork, &error) != HF_OK) {
         note_reason(kernel, hfi_part_text(error.message));
         hfi_handover_start_cell(kernel, 0);
         return;
     }
-    hfi_crew_set_cell(kernel, fork);
+    hfi_workers_set_cell(kernel, fork);
     fork->ready = 1; /* it has the notebook already */
     kernel->cell.plan = HFI_PLAN_FORKED;
     kernel->cell.request->id = id;
@@ -153,13 +153,12 @@ hfi_handover_forked(hf_kernel *kernel, hfi_worker *worker, const msgpack_object 
         go_to_cell_worker(kernel, hfi_map_part(map, "error"));
         return;
     }
-    hfi_crew_cell(kernel)->pid = pid;
+    hfi_workers_cell(kernel)->pid = pid;
     send_cell(kernel, HFI_PLAN_FORKED);
 }
 
 void
-hfi_handover_declined(hf_kernel *kernel, hfi_worker *worker,
-                      const msgpack_object *map) {
+hfi_handover_refused(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
     (void)worker;
     if (!hfi_cell_has_begun(&kernel->cell))
         go_to_cell_worker(kernel, hfi_map_part(map, "reason"));
@@ -167,12 +166,12 @@ hfi_handover_declined(hf_kernel *kernel, hfi_worker *worker,
 
 static void
 start_where(hf_kernel *kernel, const msgpack_object *reply) {
-    hfi_part road = hfi_map_part(reply, "road");
-    note_reason(kernel, hfi_map_part(reply, "road_reason"));
-    if (hfi_part_equal(road, hfi_part_text("home")))
+    hfi_part run_mode = hfi_map_part(reply, "run");
+    note_reason(kernel, hfi_map_part(reply, "run_reason"));
+    if (hfi_part_equal(run_mode, hfi_part_text("in-process")))
         start_in_main(kernel);
-    else if (hfi_part_equal(road, hfi_part_text("fork")) &&
-             hfi_crew_main(kernel) != NULL)
+    else if (hfi_part_equal(run_mode, hfi_part_text("forked")) &&
+             hfi_workers_main(kernel) != NULL)
         ask_fork(kernel);
     else
         hfi_handover_start_cell(kernel, 0);
@@ -180,11 +179,11 @@ start_where(hf_kernel *kernel, const msgpack_object *reply) {
 
 /* ---- the commit before it ------------------------------------------------------- */
 
-/* Another generation is published on the way, so the home must hold this one first. */
+/* Another generation is published on the way, so the main worker must hold this one first. */
 static void
-begin_travel(hf_kernel *kernel) {
+begin_history(hf_kernel *kernel) {
     if (hfi_commits_settling(kernel) == 0)
-        hfi_timeline_begin(kernel);
+        hfi_generations_begin(kernel);
     else
         hfi_cell_move(&kernel->cell, HFI_CELL_SETTLING);
 }
@@ -197,16 +196,16 @@ note_commit(hf_kernel *kernel, const msgpack_object *reply, uint64_t generation)
     hfi_rollback_drop(kernel);
     if (kernel->cell.state == HFI_CELL_COMMITTING)
         hfi_rest_pause_commits(kernel, 0);
-    hfi_commits_keep_declined(kernel, hfi_map_get(reply, "declined"));
+    hfi_commits_keep_unserializable(kernel, hfi_map_get(reply, "unserializable"));
     if (hfi_map_part(reply, "prepared").size == 0) {
-        hfi_timeline_forget(kernel);
+        hfi_generations_forget(kernel);
         return;
     }
     hfi_frame_init(&frame, "published", 1);
     hfi_frame_add_integer(&frame, "generation", (int64_t)generation);
-    hfi_crew_tell_main(kernel, &frame);
+    hfi_workers_send_main(kernel, &frame);
     hfi_commits_settle(kernel, (int64_t)generation);
-    hfi_timeline_published(kernel, 0);
+    hfi_generations_published(kernel, 0);
 }
 
 /* One that no cell waited for. If it took long, a person who types must not wait for
@@ -228,7 +227,7 @@ hfi_handover_committed(hf_kernel *kernel, const msgpack_object *reply) {
     int waits = kernel->cell.state == HFI_CELL_COMMITTING;
     long long spent_ns = hfi_commits_end(kernel);
     hf_status status = hfi_commits_publish(kernel, reply, &generation, &error);
-    if (status == HF_OK && hfi_map_get(reply, "declined") != NULL)
+    if (status == HF_OK && hfi_map_get(reply, "unserializable") != NULL)
         note_commit(kernel, reply, generation);
     if (!waits) {
         end_idle_commit(kernel, spent_ns, status, &error);
@@ -242,7 +241,7 @@ hfi_handover_committed(hf_kernel *kernel, const msgpack_object *reply) {
             "saved for it",
             &error);
     else if (hfi_cell_goes_back(&kernel->cell))
-        begin_travel(kernel);
+        begin_history(kernel);
     else
         start_where(kernel, reply);
 }
@@ -253,12 +252,12 @@ hfi_handover_settled(hf_kernel *kernel, hfi_worker *worker, const msgpack_object
     if (hfi_map_integer(map, "generation", 0) == hfi_commits_settling(kernel))
         hfi_commits_settle(kernel, 0);
     if (kernel->cell.state == HFI_CELL_SETTLING && hfi_commits_settling(kernel) == 0)
-        hfi_timeline_begin(kernel);
+        hfi_generations_begin(kernel);
 }
 
 int
 hfi_handover_holds(const hf_kernel *kernel, const hfi_worker *worker) {
-    return worker == hfi_crew_cell(kernel) && hfi_commits_settling(kernel) != 0;
+    return worker == hfi_workers_cell(kernel) && hfi_commits_settling(kernel) != 0;
 }
 
 /* ---- its reply ------------------------------------------------------------------ */
@@ -284,14 +283,15 @@ hfi_handover_replied(hf_kernel *kernel, const msgpack_object *reply) {
         return;
     }
     if (hfi_map_part(reply, "prepared").size > 0) {
-        hfi_timeline_note(kernel);
-        hfi_timeline_published(kernel, 0);
+        hfi_generations_note(kernel);
+        hfi_generations_published(kernel, 0);
     }
     hfi_request_cost(kernel, reply,
-                     kernel->cell.plan == HFI_PLAN_FORKED ? "fork" : "map", &metadata);
+                     kernel->cell.plan == HFI_PLAN_FORKED ? "forked" : "isolated",
+                     &metadata);
     hfi_ends_reply(kernel, kernel->cell.request, reply, hfi_textbuf_part(&metadata));
     hfi_handles_adopt(kernel);
-    hfi_crew_adopt(kernel, &kernel->cell, hfi_map_get(reply, "report"));
+    hfi_workers_adopt(kernel, &kernel->cell, hfi_map_get(reply, "report"));
     hfi_tell(kernel, &(hfi_event){.kind = HFI_EVENT_CELL_REPLIED,
                                   .map = reply,
                                   .metadata = &metadata,
@@ -308,7 +308,7 @@ hfi_handover_replied_in_process(hf_kernel *kernel, const msgpack_object *reply) 
     int failed = hfi_ends_read(reply).failed;
     kernel->cell.replied_ns = hfi_clock_ns();
     hfi_tell(kernel, &(hfi_event){.kind = HFI_EVENT_CELL_COLLECTED, .map = reply});
-    hfi_request_cost(kernel, reply, "home", &metadata);
+    hfi_request_cost(kernel, reply, "in-process", &metadata);
     hfi_tell(kernel, &(hfi_event){.kind = HFI_EVENT_CELL_REPLIED,
                                   .map = reply,
                                   .metadata = &metadata,
@@ -316,6 +316,6 @@ hfi_handover_replied_in_process(hf_kernel *kernel, const msgpack_object *reply) 
     hfi_ends_reply(kernel, kernel->cell.request, reply, hfi_textbuf_part(&metadata));
     hfi_textbuf_fini(&metadata);
     hfi_commits_ran(kernel);
-    hfi_timeline_note(kernel);
+    hfi_generations_note(kernel);
     hfi_ends_finish(kernel, failed);
 }

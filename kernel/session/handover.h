@@ -13,8 +13,8 @@ void hfi_handover_settled(hf_kernel *kernel, hfi_worker *worker,
 int hfi_handover_holds(const hf_kernel *kernel, const hfi_worker *worker);
 void hfi_handover_forked(hf_kernel *kernel, hfi_worker *worker,
                          const msgpack_object *map);
-void hfi_handover_declined(hf_kernel *kernel, hfi_worker *worker,
-                           const msgpack_object *map);
+void hfi_handover_refused(hf_kernel *kernel, hfi_worker *worker,
+                          const msgpack_object *map);
 /* A cell worker gets the running cell, with `is_fresh` one that is forked now if none
  * is ready; no process: the cell fails. */
 void hfi_handover_start_cell(hf_kernel *kernel, int is_fresh);

@@ -1,4 +1,4 @@
-/* inbox.c - what the template and the workers tell the frontend.
+/* inbox.c - what the fork server and the workers tell the frontend.
  *
  * Which frame goes to which function stands in the table of the protocol
  * (workers/protocol.h). A frame that isn't in it, or not from this sender, breaks the
@@ -16,7 +16,7 @@
  * cell at most that much later.
  *
  * A worker whose channel is at its end, or who breaks the protocol, is not read again:
- * it is buried when the template reports its exit or a second has passed, and killed
+ * it is buried when the fork server reports its exit or a second has passed, and killed
  * then at the latest. Not before: the report would tell of our signal instead of what
  * it died of. A death is not handled here, in the middle of its last frames, but in the
  * next turn's tick. Waiting for the report in place was rejected, since the loop waits
@@ -32,7 +32,7 @@
 #include "session/assistant.h"
 #include "session/commits.h"
 #include "session/comms.h"
-#include "session/crew.h"
+#include "session/workers.h"
 #include "session/death.h"
 #include "session/dispatch.h"
 #include "session/ends.h"
@@ -53,11 +53,11 @@
 #define BURST_NS    5000000LL /* between two reads of a burst */
 #define CALM_NS     1000000LL
 
-/* ---- frames of the template ----------------------------------------------------- */
+/* ---- frames of the fork server ----------------------------------------------------- */
 
 static hfi_role
 role_of(hfi_part name) {
-    hfi_role role = HFI_HOME;
+    hfi_role role = HFI_MAIN;
     while (role != HFI_ASSISTANT &&
            !hfi_part_equal(name, hfi_part_text(hfi_role_name(role))))
         role++;
@@ -74,7 +74,7 @@ check_version(hf_kernel *kernel, int version) {
         &kernel->failure, HF_E_PROTOCOL,
         "the package holdfast of %s is another version's than this program (%d, not "
         "%d): python -m holdfast.install, with that Python, makes a kernel that fits",
-        hfi_crew_program(kernel), version, HFI_CONTROL_VERSION);
+        hfi_workers_program(kernel), version, HFI_CONTROL_VERSION);
     kernel->stopping = 1;
 }
 
@@ -82,25 +82,25 @@ static void
 on_server_ready(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
     (void)worker;
     check_version(kernel, (int)hfi_map_integer(map, "version", 0));
-    hfi_crew_server(kernel)->ready = 1;
+    hfi_workers_server(kernel)->ready = 1;
     hfi_standby_know(kernel, hfi_map_get(map, "modules"));
 }
 
 static void
 on_forked(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
     pid_t pid = (pid_t)hfi_map_integer(map, "pid", 0);
-    worker = hfi_worker_awaiting(hfi_crew_server(kernel),
+    worker = hfi_worker_awaiting(hfi_workers_server(kernel),
                                  role_of(hfi_map_part(map, "role")));
-    if (worker == NULL || hfi_worker_named(hfi_crew_server(kernel), pid) != NULL)
+    if (worker == NULL || hfi_worker_named(hfi_workers_server(kernel), pid) != NULL)
         return;
-    hfi_crew_forked(worker, pid);
+    hfi_workers_forked(worker, pid);
     hfi_tell(kernel, &(hfi_event){.kind = HFI_EVENT_WORKER_FORKED, .worker = worker});
 }
 
 static void
 on_exited(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
     pid_t pid = (pid_t)hfi_map_integer(map, "pid", 0);
-    worker = hfi_worker_named(hfi_crew_server(kernel), pid);
+    worker = hfi_worker_named(hfi_workers_server(kernel), pid);
     hfi_tell(kernel, &(hfi_event){.kind = HFI_EVENT_WORKER_EXITED, .map = map});
     if (worker == NULL)
         return;
@@ -131,7 +131,7 @@ static hfi_part
 parent_of(const hf_kernel *kernel, const hfi_worker *worker,
           const msgpack_object *map) {
     hfi_part given = hfi_map_part(map, "parent");
-    return given.size > 0 ? given : hfi_crew_parent(kernel, worker);
+    return given.size > 0 ? given : hfi_workers_parent(kernel, worker);
 }
 
 static void
@@ -156,7 +156,7 @@ on_message(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
                             .content = hfi_map_part(map, "content"),
                             .buffers = buffers,
                             .buffer_count = count};
-    if (worker == hfi_crew_cell(kernel))
+    if (worker == hfi_workers_cell(kernel))
         hfi_comms_watch(kernel, type, message.content);
     if (hfi_part_equal(hfi_map_part(map, "channel"), hfi_part_text("iopub")))
         hfi_publish_outgoing(kernel, &message);
@@ -192,7 +192,7 @@ on_ready(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
     worker->pid = (pid_t)hfi_map_integer(map, "pid", worker->pid);
     if (worker == hfi_rollback_worker(kernel) && hfi_rollback_ready(kernel))
         hfi_death_settled(kernel, HFI_ROLLBACK_SUCCEEDS);
-    if (worker == hfi_crew_main(kernel)) {
+    if (worker == hfi_workers_main(kernel)) {
         hfi_restart_ready(kernel);
         hfi_standby_begin(kernel, hfi_clock_ns());
     }
@@ -239,9 +239,9 @@ may_send(const hf_kernel *kernel, const hfi_worker *worker, sender from) {
     case SENDER_WORKER:
         return 1;
     case SENDER_MAIN:
-        return worker == hfi_crew_main(kernel);
+        return worker == hfi_workers_main(kernel);
     case SENDER_CELL:
-        return worker == hfi_crew_cell(kernel);
+        return worker == hfi_workers_cell(kernel);
     case SENDER_ASSISTANT:
         return worker == hfi_assistant_worker(kernel);
     default:
@@ -279,23 +279,23 @@ handle_server(hf_kernel *kernel, const msgpack_object *map) {
     if (row != NULL)
         row->handle(kernel, NULL, map);
     else if (refuse_frame(map, &error) != HF_OK)
-        hfi_log("template: %s", error.message);
+        hfi_log("fork server: %s", error.message);
 }
 
 void
-hfi_inbox_read_template(hf_kernel *kernel) {
+hfi_inbox_read_fork_server(hf_kernel *kernel) {
     hfi_map map = {0};
     hf_error error = HF_ERROR_INIT;
-    hf_status end = hfi_control_fill(hfi_crew_server(kernel)->control, &error);
+    hf_status end = hfi_control_fill(hfi_workers_server(kernel)->control, &error);
     hf_status status;
-    while ((status = hfi_control_next(hfi_crew_server(kernel)->control, &map,
+    while ((status = hfi_control_next(hfi_workers_server(kernel)->control, &map,
                                       &error)) == HF_OK)
         handle_server(kernel, map.object);
     hfi_map_fini(&map);
     if (status != HF_AGAIN)
-        hfi_log("template: %s", error.message);
+        hfi_log("fork server: %s", error.message);
     if (status != HF_AGAIN || end != HF_OK)
-        hfi_death_of_template(kernel);
+        hfi_death_of_fork_server(kernel);
 }
 
 /* What was written to the pipes before a frame was sent. */
@@ -304,7 +304,7 @@ drain_before(hf_kernel *kernel, hfi_worker *worker, const incoming *row,
              const msgpack_object *map) {
     static const uint64_t all[2] = {UINT64_MAX, UINT64_MAX};
     const msgpack_object *raw = hfi_map_get(map, "raw");
-    hfi_part parent = hfi_crew_parent(kernel, worker);
+    hfi_part parent = hfi_workers_parent(kernel, worker);
     uint64_t until[2];
     if (row->handle == hfi_execute_replied || row->handle == on_input_request) {
         hfi_worker_drain_to(worker, all, parent, hfi_clock_ns());
@@ -357,7 +357,7 @@ hfi_inbox_read(hf_kernel *kernel, hfi_worker *worker) {
     if (hfi_handover_holds(kernel, worker))
         return;
     if (worker->control == NULL || worker->silent) {
-        hfi_crew_drain(kernel, worker);
+        hfi_workers_drain(kernel, worker);
         return;
     }
     hfi_worker_written(worker, written);
@@ -365,7 +365,7 @@ hfi_inbox_read(hf_kernel *kernel, hfi_worker *worker) {
     hf_status status = handle_frames(kernel, worker, &only_text, &error);
     if (worker->control == NULL)
         return;
-    hfi_worker_drain_to(worker, written, hfi_crew_parent(kernel, worker), now_ns);
+    hfi_worker_drain_to(worker, written, hfi_workers_parent(kernel, worker), now_ns);
     worker->texts = !only_text                            ? 0
                     : now_ns - worker->text_ns < BURST_NS ? worker->texts + 1
                                                           : 1;

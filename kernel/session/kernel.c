@@ -1,6 +1,6 @@
 /* kernel.c - making a kernel, its one loop, and its end.
  *
- * One thread, one zmq_poll over the five sockets, the self-pipe, the template's and
+ * One thread, one zmq_poll over the five sockets, the self-pipe, the fork server's and
  * each worker's channel and pipes. Nothing that the loop calls waits for anybody, so
  * the control channel and the heartbeat answer while a cell runs, whatever the cell
  * does. The price is that the loop's list is built anew for each turn: a dozen entries.
@@ -27,7 +27,7 @@
 #include "session/assistant.h"
 #include "session/commits.h"
 #include "session/comms.h"
-#include "session/crew.h"
+#include "session/workers.h"
 #include "session/death.h"
 #include "session/dispatch.h"
 #include "session/ends.h"
@@ -48,7 +48,7 @@
 #include "session/subshell.h"
 #include "session/summary.h"
 #include "session/takeup.h"
-#include "session/timeline.h"
+#include "session/generations.h"
 #include "session/trace.h"
 #include "session/neighbours.h"
 #include "workers/program.h"
@@ -81,22 +81,25 @@ static const hfi_owner loop_owner = {offsetof(hf_kernel, loop), sizeof(struct hf
 
 /* Who hears of what happens, in this order. */
 static hfi_listener *const listeners[] = {
-    hfi_inbox_hear,    hfi_dispatch_hear, hfi_rest_hear,
-    hfi_subshell_hear, hfi_observe_hear,  hfi_trace_hear,
-    hfi_summary_hear,  hfi_runs_hear,     hfi_rollback_hear,
-    hfi_timeline_hear, hfi_progress_hear, hfi_standby_hear,
-    hfi_escalate_hear, hfi_death_hear,    NULL};
+    hfi_inbox_hear,       hfi_dispatch_hear, hfi_rest_hear,
+    hfi_subshell_hear,    hfi_observe_hear,  hfi_trace_hear,
+    hfi_summary_hear,     hfi_runs_hear,     hfi_rollback_hear,
+    hfi_generations_hear, hfi_progress_hear, hfi_standby_hear,
+    hfi_escalate_hear,    hfi_death_hear,    NULL};
 
 /* Whose state is made before anything is opened, in this order. */
 static const hfi_owner *const owners[] = {
-    &hfi_publish_owner,  &hfi_crew_owner,       &hfi_standby_owner,
-    &hfi_commits_owner,  &hfi_comms_owner,      &hfi_progress_owner,
-    &hfi_trace_owner,    &hfi_ends_owner,       &hfi_escalate_owner,
-    &hfi_handles_owner,  &hfi_observe_owner,    &hfi_runs_owner,
-    &hfi_timeline_owner, &hfi_rollback_owner,   &hfi_restart_owner,
-    &hfi_death_owner,    &hfi_quarantine_owner, &hfi_assistant_owner,
-    &hfi_subshell_owner, &hfi_rest_owner,       &hfi_takeup_owner,
-    &loop_owner,
+    &hfi_publish_owner,     &hfi_workers_owner,
+    &hfi_standby_owner,     &hfi_commits_owner,
+    &hfi_comms_owner,       &hfi_progress_owner,
+    &hfi_trace_owner,       &hfi_ends_owner,
+    &hfi_escalate_owner,    &hfi_handles_owner,
+    &hfi_observe_owner,     &hfi_runs_owner,
+    &hfi_generations_owner, &hfi_rollback_owner,
+    &hfi_restart_owner,     &hfi_death_owner,
+    &hfi_quarantine_owner,  &hfi_assistant_owner,
+    &hfi_subshell_owner,    &hfi_rest_owner,
+    &hfi_takeup_owner,      &loop_owner,
 };
 
 /* ---- creation ------------------------------------------------------------------- */
@@ -162,9 +165,9 @@ open_store(hf_kernel *kernel, const hf_kernel_options *options, hf_error *reterr
     hf_status status = hfi_takeup_open(kernel, &session, reterr);
     if (status != HF_OK)
         return status;
-    hfi_timeline_init(kernel, options->history_bytes);
+    hfi_generations_init(kernel, options->history_bytes);
     if (hf_session_generation(kernel->store) > 0)
-        hfi_timeline_published(kernel, 0);
+        hfi_generations_published(kernel, 0);
     return HF_OK;
 }
 
@@ -179,12 +182,11 @@ watch_parent(hf_kernel *kernel) {
 
 /* NULL for a word that is none. */
 static const char *
-road_of(const char *word) {
-    static const char *const roads[] = {"auto",     "in-process", "forked",
-                                        "isolated", "map",        "home"};
-    for (size_t i = 0; i < sizeof roads / sizeof *roads; i++)
-        if (word == NULL || strcmp(word, roads[i]) == 0)
-            return roads[i];
+run_mode_of(const char *word) {
+    static const char *const modes[] = {"auto", "in-process", "forked", "isolated"};
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
+        if (word == NULL || strcmp(word, modes[i]) == 0)
+            return modes[i];
     return NULL;
 }
 
@@ -224,11 +226,11 @@ open_pipe(hf_kernel *kernel, hf_error *reterr) {
 /* Everything that a first cell needs, and what can be made while its workers start. */
 static hf_status
 open_all(hf_kernel *kernel, const hf_kernel_options *options, hf_error *reterr) {
-    kernel->road = road_of(options->road);
+    kernel->run_mode = run_mode_of(options->run_mode);
     watch_parent(kernel);
     hf_status status = open_pipe(kernel, reterr);
     if (status == HF_OK)
-        status = hfi_crew_configure(kernel, options->worker_argv, reterr);
+        status = hfi_workers_configure(kernel, options->worker_argv, reterr);
     if (status == HF_OK)
         status = hfi_escalate_configure(kernel, options->interrupt_seconds, reterr);
     if (status == HF_OK)
@@ -238,10 +240,10 @@ open_all(hf_kernel *kernel, const hf_kernel_options *options, hf_error *reterr) 
     if (status == HF_OK)
         status = open_store(kernel, options, reterr);
     if (status == HF_OK) /* a first cell waits for it; all else is made meanwhile */
-        status = hfi_crew_start(kernel, 0, reterr);
+        status = hfi_workers_start(kernel, 0, reterr);
     if (status == HF_OK)
         status =
-            hfi_commands_create(hfi_crew_program(kernel), &kernel->commands, reterr);
+            hfi_commands_create(hfi_workers_program(kernel), &kernel->commands, reterr);
     if (status == HF_OK) {
         hfi_observe_init(kernel);
         hfi_quarantine_init(kernel);
@@ -255,7 +257,7 @@ hf_kernel_create(const hf_kernel_options *options, hf_kernel **ret_kernel,
                  hf_error *reterr) {
     if (options->struct_size != sizeof *options || options->connection_file == NULL ||
         options->worker_argv == NULL || options->worker_argv[0] == NULL ||
-        road_of(options->road) == NULL)
+        run_mode_of(options->run_mode) == NULL)
         return hf_error_set(reterr, HF_E_INVALID,
                             "the kernel's options are incomplete");
     hf_kernel *kernel = NULL;
@@ -271,7 +273,7 @@ hf_kernel_create(const hf_kernel_options *options, hf_kernel **ret_kernel,
         return status;
     }
     if (hf_session_generation(kernel->store) > 0)
-        hfi_crew_adopt(kernel, NULL, NULL);
+        hfi_workers_adopt(kernel, NULL, NULL);
     *ret_kernel = kernel;
     return HF_OK;
 }
@@ -306,13 +308,14 @@ fill_items(hf_kernel *kernel, zmq_pollitem_t *items, long long now_ns) {
         items[count].revents = 0;
     }
     add_fd(items, &count, kernel->loop->wake[0], 0);
-    if (hfi_crew_server(kernel)->control != NULL)
-        add_fd(items, &count, hfi_control_fd(hfi_crew_server(kernel)->control),
-               hfi_control_is_full(hfi_crew_server(kernel)->control));
+    if (hfi_workers_server(kernel)->control != NULL)
+        add_fd(items, &count, hfi_control_fd(hfi_workers_server(kernel)->control),
+               hfi_control_is_full(hfi_workers_server(kernel)->control));
     if (hfi_subshell_channel(kernel) != NULL &&
         hfi_control_is_full(hfi_subshell_channel(kernel)))
         add_fd(items, &count, hfi_control_fd(hfi_subshell_channel(kernel)), 1);
-    for (hfi_worker *at = hfi_crew_server(kernel)->workers; at != NULL; at = at->next) {
+    for (hfi_worker *at = hfi_workers_server(kernel)->workers; at != NULL;
+         at = at->next) {
         if (is_calm(at, now_ns) || hfi_handover_holds(kernel, at))
             continue;
         if (at->control != NULL && !at->silent)
@@ -344,13 +347,13 @@ flush_control(hfi_control *control) {
 /* Read and write what can be. Handling one worker may remove others from the list, so
  * it is walked by what was ready when the turn began. */
 static void
-serve_crew(hf_kernel *kernel, const zmq_pollitem_t *items, int count) {
-    if (hfi_crew_server(kernel)->control != NULL &&
-        is_ready(items, count, hfi_control_fd(hfi_crew_server(kernel)->control))) {
-        flush_control(hfi_crew_server(kernel)->control);
-        hfi_inbox_read_template(kernel);
+serve_workers(hf_kernel *kernel, const zmq_pollitem_t *items, int count) {
+    if (hfi_workers_server(kernel)->control != NULL &&
+        is_ready(items, count, hfi_control_fd(hfi_workers_server(kernel)->control))) {
+        flush_control(hfi_workers_server(kernel)->control);
+        hfi_inbox_read_fork_server(kernel);
     }
-    for (hfi_worker *at = hfi_crew_server(kernel)->workers, *next; at != NULL;
+    for (hfi_worker *at = hfi_workers_server(kernel)->workers, *next; at != NULL;
          at = next) {
         int printed = is_ready(items, count, at->output[0]) ||
                       is_ready(items, count, at->output[1]);
@@ -407,7 +410,7 @@ static const struct {
 } clocks[] = {
     {hfi_escalate_deadline_ns, hfi_escalate_tick},
     {NULL, hfi_quarantine_tick},
-    {hfi_crew_deadline_ns, hfi_death_tick},
+    {hfi_workers_deadline_ns, hfi_death_tick},
     {hfi_restart_deadline_ns, hfi_restart_tick},
     {hfi_progress_deadline_ns, hfi_progress_tick},
     {NULL, start_next},
@@ -459,7 +462,7 @@ hf_kernel_run(hf_kernel *kernel, hf_error *reterr) {
         if (is_ready(items, count, kernel->loop->wake[0]))
             serve_wake(kernel);
         serve_clients(kernel, items);
-        serve_crew(kernel, items, count);
+        serve_workers(kernel, items, count);
         hfi_publish_missed(kernel);
         for (size_t i = 0; i < CLOCK_COUNT; i++)
             clocks[i].tick(kernel, hfi_clock_ns());
@@ -499,14 +502,14 @@ hf_kernel_close(hf_kernel *kernel) {
     if (kernel == NULL)
         return;
     hfi_takeup_renounce(kernel);
-    hfi_crew_end(kernel);
+    hfi_workers_end(kernel);
     hfi_handles_drop(kernel);
-    hfi_owner_close(kernel, &hfi_timeline_owner); /* it has leases of the store */
+    hfi_owner_close(kernel, &hfi_generations_owner); /* it has leases of the store */
     hfi_takeup_end(kernel);
     hfi_queue_fini(&kernel->queue);
     hfi_request_close(kernel->cell.request);
-    hfi_verdict_fini(&kernel->cell.verdict);
-    hfi_textbuf_fini(&kernel->cell.road_reason);
+    hfi_directive_fini(&kernel->cell.directive);
+    hfi_textbuf_fini(&kernel->cell.run_reason);
     hfi_commands_close(kernel->commands);
     close_owners(kernel);
     hfi_connection_fini(&kernel->connection);

@@ -2,8 +2,8 @@
  * ran when.
  *
  * The monitor (monitor/) reads processes from outside; only the frontend knows
- * which they are. The home counts from its fork to its end, a cell's worker from the
- * moment in which it begins the cell until it is released. Standbys, template and
+ * which they are. The main worker counts from its fork to its end, a cell's worker from the
+ * moment in which it begins the cell until it is released. Standbys, fork server and
  * assistant never count: what they do isn't the notebook's.
  *
  * A cell is logged when its worker says that it has started it, with the worker's own
@@ -14,7 +14,7 @@
  * frontend answers it by itself, is logged with no duration. Silent requests are
  * nobody's cells.
  *
- * A worker that died is told by the template, with what it had used in the end.
+ * A worker that died is told by the fork server, with what it had used in the end.
  * Workers ask for the monitor by "monitor" frames, and get its shared memory to read:
  * so nothing is opened or mapped in them before somebody asks.
  *
@@ -57,7 +57,7 @@ hfi_observe_init(hf_kernel *kernel) {
 
 static void
 forked(hf_kernel *kernel, const hfi_worker *worker) {
-    if (kernel->observe->sampler != NULL && worker->role == HFI_HOME)
+    if (kernel->observe->sampler != NULL && worker->role == HFI_MAIN)
         hfi_sampler_add(kernel->observe->sampler, worker->pid);
 }
 
@@ -89,10 +89,10 @@ exited(hf_kernel *kernel, const msgpack_object *map) {
 
 static hf_monitor_cell_kind
 kind_of(const hf_kernel *kernel) {
-    const hfi_verdict *verdict = &kernel->cell.verdict;
-    if (verdict->isolated)
+    const hfi_directive *directive = &kernel->cell.directive;
+    if (directive->isolated)
         return HF_MONITOR_ISOLATED;
-    if (verdict->multicell)
+    if (directive->multicell)
         return HF_MONITOR_MULTI;
     return kernel->cell.plan >= HFI_PLAN_IN_PROCESS ? HF_MONITOR_INSTRUMENTED
                                                     : HF_MONITOR_PLAIN;

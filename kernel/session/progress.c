@@ -4,7 +4,7 @@
  *
  * A hand-over takes milliseconds as a rule, and nothing is shown. Where one takes more
  * than half a second, a display tells which of its parts it is in, and is updated until
- * that is over: the home's commit, the start of its process and the binding before the
+ * that is over: the main worker's commit, the start of its process and the binding before the
  * cell, and the save after it. Then it is gone. Before the cell has begun its output is
  * the display alone, so clear_output takes it away. After the cell the line of what it
  * cost takes its place (summary.c), or, where none is shown, it becomes empty.
@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "session/crew.h"
+#include "session/workers.h"
 #include "session/publish.h"
 
 #define FIRST_NS 500000000LL
@@ -32,8 +32,8 @@ const hfi_owner hfi_progress_owner = {offsetof(hf_kernel, progress),
                                       sizeof(struct hfi_progress), NULL, NULL};
 
 static int
-has_output(const hfi_verdict *verdict) {
-    return verdict->out != NULL || verdict->err != NULL || verdict->note != NULL;
+has_output(const hfi_directive *directive) {
+    return directive->out != NULL || directive->err != NULL || directive->note != NULL;
 }
 
 /* What is waited for, since when; NULL where no hand-over is under way. */
@@ -47,13 +47,13 @@ waits_for(const hf_kernel *kernel, long long *ret_since_ns) {
         return "saving what the cell changed";
     }
     *ret_since_ns = execution->begin_ns;
-    if (has_output(&execution->verdict))
+    if (has_output(&execution->directive))
         return NULL;
     if (hfi_cell_waits_for_commit(execution))
         return "saving the notebook's variables for the cell";
     if (hfi_cell_has_begun(execution) || !hfi_cell_is_in_worker(execution))
         return NULL;
-    return hfi_crew_cell(kernel) != NULL && hfi_crew_cell(kernel)->ready
+    return hfi_workers_cell(kernel) != NULL && hfi_workers_cell(kernel)->ready
                ? "binding the notebook's variables in the cell's process"
                : "starting a process for the cell";
 }

@@ -28,16 +28,16 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#include "session/crew.h"
+#include "session/workers.h"
 #include "session/restart.h"
 #include "workers/program.h"
 
-#define VALUE_SECONDS 30.0
-#define LOOK_NS       250000000LL
-#define LOAD_FACTOR   2
-#define SAVE_FACTOR   10
-#define KILLED_MAX    2 /* workers in a row that somebody ended at one value */
-#define KILLED_HOMES  8
+#define VALUE_SECONDS  30.0
+#define LOOK_NS        250000000LL
+#define LOAD_FACTOR    2
+#define SAVE_FACTOR    10
+#define KILLED_MAX     2 /* workers in a row that somebody ended at one value */
+#define KILLED_WORKERS 8
 
 typedef struct hfi_quarantine {
     long long due_ns;       /* when it is looked who hangs in a value */
@@ -85,7 +85,8 @@ hfi_quarantine_tick(hf_kernel *kernel, long long now_ns) {
     if (now_ns < kernel->quarantine->due_ns)
         return;
     kernel->quarantine->due_ns = now_ns + LOOK_NS;
-    for (hfi_worker *at = hfi_crew_server(kernel)->workers; at != NULL; at = at->next) {
+    for (hfi_worker *at = hfi_workers_server(kernel)->workers; at != NULL;
+         at = at->next) {
         if (!at->owned || at->overdue || !is_at_something(kernel, at, &turn) ||
             now_ns < end_of(&turn))
             continue;
@@ -127,7 +128,7 @@ is_convicted(hf_kernel *kernel, const hfi_worker *worker, const hf_turn *turn) {
     kernel->quarantine->suspect_deaths =
         again ? kernel->quarantine->suspect_deaths + 1 : 1;
     return kernel->quarantine->suspect_deaths >=
-           (worker->role == HFI_HOME && !starved ? KILLED_HOMES : KILLED_MAX);
+           (worker->role == HFI_MAIN && !starved ? KILLED_WORKERS : KILLED_MAX);
 }
 
 /* 1 where nobody loads it any more, from now on. */
@@ -150,9 +151,9 @@ quarantine(hf_kernel *kernel, const hfi_worker *worker, const hf_turn *turn,
 
 int
 hfi_quarantine_note(hf_kernel *kernel, const hfi_worker *worker, int is_late,
-                    char *epitaph, size_t size) {
+                    char *exit_reason, size_t size) {
     hf_turn turn;
-    size_t used = strlen(epitaph);
+    size_t used = strlen(exit_reason);
     int known = 0;
     if (worker->pid <= 0 || !hf_session_turn_of(kernel->store, worker->pid, &turn))
         return 0;
@@ -161,7 +162,7 @@ hfi_quarantine_note(hf_kernel *kernel, const hfi_worker *worker, int is_late,
         return 0;
     if (turn.kind == HF_TURN_DECODE)
         known = quarantine(kernel, worker, &turn, is_late);
-    snprintf(epitaph + used, size - used, " while it was %s %s%s",
+    snprintf(exit_reason + used, size - used, " while it was %s %s%s",
              turn.kind == HF_TURN_DECODE ? "loading" : "saving", turn.label,
              known ? " (which is not loaded any more until it is bound anew or "
                      "`%holdfast retry`; del works)"

@@ -12,8 +12,8 @@ void hfi_quarantine_tick(hf_kernel *kernel, long long now_ns);
 int hfi_quarantine_spares(const hf_kernel *kernel, const hfi_worker *worker,
                           long long now_ns);
 /* A worker is dead, and the store not yet reaped: what it was at is added to its
- * epitaph. 1: it was loading it, and it goes into quarantine now. */
+ * exit reason. 1: it was loading it, and it goes into quarantine now. */
 int hfi_quarantine_note(hf_kernel *kernel, const hfi_worker *worker, int is_late,
-                        char *epitaph, size_t size);
+                        char *exit_reason, size_t size);
 
 #endif

@@ -10,7 +10,7 @@ typedef struct hfi_request {
     int channel;        /* HFI_SHELL or HFI_CONTROL: where the reply goes */
     long long id;       /* under which a worker was asked; 0: not yet */
     long long begin_ns; /* when it came */
-    int begun;          /* its "busy" was published, and it is the home's to answer */
+    int begun; /* its "busy" was published, and it is the main worker's to answer */
 } hfi_request;
 
 /* Zeroed is empty. */

@@ -1,12 +1,12 @@
 /* request.c - a request as the worker sees it, and its cost as the client sees it.
  *
- * The JSON parts travel unparsed: the worker reads what it needs. For an
+ * The JSON parts history unparsed: the worker reads what it needs. For an
  * execute_request the frontend adds what it decided: the code with its own magics
  * blanked, the execution count, and for a cell worker what to record and which names
- * stayed at home.
+ * stayed in the main worker.
  *
  * The cost of a cell goes into the reply's metadata under "holdfast". Hand-over in is
- * what passed from taking the request to the first line of user code: the home's commit
+ * what passed from taking the request to the first line of user code: the main worker's commit
  * and the worker's binding; hand-over out is everything after the last line up to the
  * reply. So the three times add up to what the client waited for.
  */
@@ -28,20 +28,19 @@ argument_count(char *const *arguments) {
 
 static void
 add_instrument(hf_kernel *kernel, hfi_frame *frame) {
-    const hfi_verdict *verdict = &kernel->cell.verdict;
-    size_t count = argument_count(verdict->arguments);
-    json_t *declined = hfi_commits_declined(kernel);
+    const hfi_directive *directive = &kernel->cell.directive;
+    size_t count = argument_count(directive->arguments);
+    json_t *unserializable = hfi_commits_unserializable(kernel);
     const char *name;
     json_t *reason;
     hfi_frame_add_map(frame, "instrument", 4);
     hfi_frame_add_array(frame, "arguments", count);
     for (size_t i = 0; i < count; i++)
-        hfi_frame_put_text(frame, hfi_part_text(verdict->arguments[i]));
-    hfi_frame_add_flag(frame, "isolated", verdict->isolated);
-    hfi_frame_add_text(frame, "road_reason",
-                       hfi_textbuf_part(&kernel->cell.road_reason));
-    hfi_frame_add_map(frame, "declined", json_object_size(declined));
-    json_object_foreach(declined, name, reason)
+        hfi_frame_put_text(frame, hfi_part_text(directive->arguments[i]));
+    hfi_frame_add_flag(frame, "isolated", directive->isolated);
+    hfi_frame_add_text(frame, "run_reason", hfi_textbuf_part(&kernel->cell.run_reason));
+    hfi_frame_add_map(frame, "unserializable", json_object_size(unserializable));
+    json_object_foreach(unserializable, name, reason)
         hfi_frame_add_text(frame, name, hfi_part_text(json_string_value(reason)));
 }
 
@@ -178,11 +177,16 @@ static void
 write_report(const hf_kernel *kernel, const msgpack_object *report,
              hfi_textbuf *writer) {
     static const char *const numbers[] = {
-        "bytes_mapped",   "bytes_shared",   "copy_faults",     "names_bound",
-        "names_decoded",  "names_skipped",  "names_saved",     "events",
-        "names_declined", "bytes_prepared", "bytes_populated", "events_lost",
-        "events_rewound", "flushes",        "bytes_peak",      "bytes_grown",
-        "bytes_read",     "bytes_written",  "events_others",   "bytes_stocked",
+        "bytes_mapped",         "bytes_shared",
+        "copy_faults",          "names_bound",
+        "names_decoded",        "names_skipped",
+        "names_saved",          "events",
+        "names_unserializable", "bytes_prepared",
+        "bytes_populated",      "events_lost",
+        "events_rewound",       "flushes",
+        "bytes_peak",           "bytes_grown",
+        "bytes_read",           "bytes_written",
+        "events_others",        "bytes_preallocated",
     };
     write_number(writer, "bytes_copied",
                  hfi_map_real(report, "bytes_copied", 0) +
@@ -223,17 +227,17 @@ splice(hfi_textbuf *ret_metadata, hfi_part metadata, const hfi_textbuf *own) {
 }
 
 void
-hfi_request_cost(hf_kernel *kernel, const msgpack_object *reply, const char *road,
+hfi_request_cost(hf_kernel *kernel, const msgpack_object *reply, const char *run_mode,
                  hfi_textbuf *ret_metadata) {
     hfi_textbuf own = {0};
-    const hfi_textbuf *why = &kernel->cell.road_reason;
+    const hfi_textbuf *why = &kernel->cell.run_reason;
     const msgpack_object *report =
-        strcmp(road, "plain") != 0 ? hfi_map_get(reply, "report") : NULL;
+        strcmp(run_mode, "plain") != 0 ? hfi_map_get(reply, "report") : NULL;
     hfi_part trace = hfi_map_part(reply, "trace");
-    hfi_textbuf_format(&own, "{\"road\":\"%s\",\"generation\":%llu", road,
+    hfi_textbuf_format(&own, "{\"run\":\"%s\",\"generation\":%llu", run_mode,
                        (unsigned long long)hf_session_generation(kernel->store));
     if (why->size > 0) {
-        hfi_textbuf_format(&own, ",\"road_reason\":");
+        hfi_textbuf_format(&own, ",\"run_reason\":");
         hfi_textbuf_append_json(&own, why->data, why->size);
     }
     write_times(kernel, report, &own);

@@ -17,8 +17,8 @@ void hfi_request_send_aside(hf_kernel *kernel, hfi_control *channel,
                             hfi_request *request, const char *subshell,
                             long long number);
 /* The metadata of the client's reply: the worker's, with what the cell cost. */
-void hfi_request_cost(hf_kernel *kernel, const msgpack_object *reply, const char *road,
-                      hfi_textbuf *ret_metadata);
+void hfi_request_cost(hf_kernel *kernel, const msgpack_object *reply,
+                      const char *run_mode, hfi_textbuf *ret_metadata);
 /* What the client has waited for until now, and what a worker reports of it. */
 typedef struct hfi_times {
     double total_ms, in_ms, run_ms, out_ms; /* the whole; and its three parts */

@@ -4,19 +4,19 @@
  * the death of the main worker costs little. A commit that took long pauses this until
  * an instrumented cell has waited for one: a person who types must not wait for a copy.
  *
- * When nobody uses the notebook for half a minute, first the home commits, also where
+ * When nobody uses the notebook for half a minute, first the main worker commits, also where
  * that takes so long that it isn't done at once: what was deleted since
  * the last commit is free only then.
  *
  * While cells run, freed memory of the arena keeps its pages, since fresh ones cost
- * half a second a gigabyte. A notebook that is left alone has no use for them: the home
+ * half a second a gigabyte. A notebook that is left alone has no use for them: the main worker
  * is told to rest, and gives back its own cache and every free extent. It does so
  * rather than the frontend, which must answer at any time: punching a gigabyte takes a
  * tenth of a second. Then the frontend checksums what was committed since the last
  * rest, a stretch a turn, so that damaged memory is found later and not used.
  *
  * The processes that wait for a cell are given back too (standby.c), and what we and
- * the home have freed and malloc() keeps: after a picture of 64 MiB it kept half of
+ * the main worker have freed and malloc() keeps: after a picture of 64 MiB it kept half of
  * that.
  *
  * The next request of a client's, whatever it asks for, ends the rest.
@@ -31,7 +31,7 @@
 #endif
 
 #include "session/commits.h"
-#include "session/crew.h"
+#include "session/workers.h"
 #include "session/standby.h"
 #include "workers/program.h"
 
@@ -43,7 +43,7 @@
 typedef enum hfi_rest_state {
     HFI_REST_AWAITED,
     HFI_REST_COMMITTED, /* the last commit, if one was due, was made */
-    HFI_REST_CHECKSUMS, /* the home has given memory back */
+    HFI_REST_CHECKSUMS, /* the main worker has given memory back */
     HFI_REST_DONE,
 } hfi_rest_state;
 
@@ -62,7 +62,7 @@ const hfi_owner hfi_rest_owner = {offsetof(hf_kernel, rest), sizeof(struct hfi_r
 long long
 hfi_rest_commit_deadline_ns(const hf_kernel *kernel) {
     if (!hfi_commits_is_due(kernel) || kernel->rest->paused ||
-        hfi_crew_main(kernel) == NULL || kernel->cell.request != NULL ||
+        hfi_workers_main(kernel) == NULL || kernel->cell.request != NULL ||
         hfi_commits_pending(kernel) != 0 || kernel->queue.first != NULL)
         return -1;
     return kernel->rest->idle_ns + IDLE_DELAY_NS;
@@ -90,7 +90,7 @@ delay_ns(void) {
 long long
 hfi_rest_deadline_ns(const hf_kernel *kernel) {
     if (kernel->rest->state == HFI_REST_DONE || kernel->rest->idle_ns == 0 ||
-        hfi_crew_main(kernel) == NULL || kernel->cell.request != NULL ||
+        hfi_workers_main(kernel) == NULL || kernel->cell.request != NULL ||
         hfi_commits_pending(kernel) != 0 || kernel->queue.first != NULL)
         return -1;
     return kernel->rest->idle_ns + delay_ns();
@@ -126,8 +126,8 @@ checksum_stretch(hf_kernel *kernel, long long now_ns) {
 
 static void
 trim_heap(hf_kernel *kernel) {
-    if (hfi_crew_main(kernel)->control != NULL)
-        hfi_control_trim(hfi_crew_main(kernel)->control);
+    if (hfi_workers_main(kernel)->control != NULL)
+        hfi_control_trim(hfi_workers_main(kernel)->control);
 #ifdef __GLIBC__
     (void)malloc_trim(0);
 #endif
@@ -151,7 +151,7 @@ hfi_rest_tick(hf_kernel *kernel, long long now_ns) {
     }
     hfi_frame frame;
     hfi_frame_init(&frame, "rest", 0);
-    hfi_crew_tell_main(kernel, &frame);
+    hfi_workers_send_main(kernel, &frame);
     hfi_standby_rest(kernel);
     trim_heap(kernel);
     kernel->rest->state = HFI_REST_CHECKSUMS;

@@ -1,10 +1,10 @@
-/* restart.c - main workers and templates that die before they are of use.
+/* restart.c - main workers and fork servers that die before they are of use.
  *
  * A main worker that dies is replaced at once, with the variables of the last commit.
  * Where the next one dies, too, before it has answered anything, there is a reason, and
  * what it is decides:
  *
- *   from outside      killed by somebody, or with the template: says nothing of the
+ *   from outside      killed by somebody, or with the fork server: says nothing of the
  *                     notebook, and never is a reason to give up
  *   at a value        which is in quarantine now (quarantine.c): the next gets further
  *   by itself         a failure. After FAILURES_MAX of them in a row the next binds
@@ -25,7 +25,7 @@
 #include <stdio.h>
 #include <sys/wait.h>
 
-#include "session/crew.h"
+#include "session/workers.h"
 #include "session/publish.h"
 #include "session/takeup.h"
 #include "workers/program.h"
@@ -43,7 +43,7 @@ typedef enum hfi_start_kind {
 
 typedef struct hfi_restart {
     hfi_start_kind kind;
-    long long due_ns; /* template or main worker are started then; 0: they run */
+    long long due_ns; /* fork server or main worker are started then; 0: they run */
     int tries;        /* that died since one was ready */
     int failures;     /* that ended by themselves since one answered */
 } hfi_restart;
@@ -108,15 +108,15 @@ start(hf_kernel *kernel) {
     hf_error error = HF_ERROR_INIT;
     kernel->restart->due_ns = 0;
     hf_status status =
-        hfi_crew_start(kernel, kernel->restart->kind == HFI_START_BARE, &error);
+        hfi_workers_start(kernel, kernel->restart->kind == HFI_START_BARE, &error);
     if (status != HF_OK) {
         hfi_log("%s", error.message);
         kernel->restart->tries++;
-        if (status != HF_E_GONE) /* else the template's death will be noted */
+        if (status != HF_E_GONE) /* else the fork server's death will be noted */
             fail(kernel, &error);
         hfi_restart_begin(kernel);
     } else if (!hfi_cell_is_in_worker(&kernel->cell)) {
-        hfi_crew_adopt(kernel, NULL, NULL); /* nothing of a dead cell */
+        hfi_workers_adopt(kernel, NULL, NULL); /* nothing of a dead cell */
     }
 }
 

@@ -37,7 +37,7 @@
 #include <string.h>
 
 #include "session/commits.h"
-#include "session/crew.h"
+#include "session/workers.h"
 #include "workers/program.h"
 
 #define SHARE          50
@@ -81,10 +81,10 @@ hfi_rollback_make(hf_kernel *kernel) {
     hfi_rollback *rollback = kernel->rollback;
     hf_error error = HF_ERROR_INIT;
     hfi_worker *worker;
-    if (hfi_crew_main(kernel) == NULL || hfi_crew_main(kernel)->control == NULL ||
+    if (hfi_workers_main(kernel) == NULL || hfi_workers_main(kernel)->control == NULL ||
         rollback->state == HFI_ROLLBACK_WAKING)
         return;
-    if (hfi_crew_split(kernel, HFI_SLEEPER, ++kernel->next_id, &worker, &error) !=
+    if (hfi_workers_split(kernel, HFI_SLEEPER, ++kernel->next_id, &worker, &error) !=
         HF_OK) {
         hfi_log("rollback: %s", error.message);
         return; /* the one before, if there is one, is better than none */
@@ -158,8 +158,8 @@ succeed(hf_kernel *kernel) {
     hfi_worker *worker = kernel->rollback->worker;
     kernel->rollback->worker = NULL;
     kernel->rollback->state = HFI_ROLLBACK_NONE;
-    worker->role = HFI_HOME;
-    hfi_crew_set_main(kernel, worker);
+    worker->role = HFI_MAIN;
+    hfi_workers_set_main(kernel, worker);
 }
 
 hfi_rollback_outcome
@@ -181,7 +181,7 @@ hfi_rollback_wake(hf_kernel *kernel) {
         worker->deadline_ns = hfi_clock_ns() + COMMIT_WAIT_NS;
         return HFI_ROLLBACK_WAITS;
     }
-    worker->deadline_ns = hfi_clock_ns() + hfi_crew_ready_ns();
+    worker->deadline_ns = hfi_clock_ns() + hfi_workers_ready_ns();
     succeed(kernel);
     return HFI_ROLLBACK_SUCCEEDS;
 }
@@ -207,7 +207,7 @@ hfi_rollback_replied(hf_kernel *kernel, const hfi_worker *worker,
     if (status != HF_OK)
         hfi_log("rollback: %s", error.message);
     else
-        hfi_commits_keep_declined(kernel, hfi_map_get(reply, "declined"));
+        hfi_commits_keep_unserializable(kernel, hfi_map_get(reply, "unserializable"));
     hfi_rollback_end(kernel);
     *ret_outcome = status == HF_OK ? HFI_ROLLBACK_WAITS : HFI_ROLLBACK_FAILED;
     return 1;

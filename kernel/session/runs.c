@@ -1,11 +1,11 @@
-/* runs.c - what the home knows of the instrumented cells that ran.
+/* runs.c - what the main worker knows of the instrumented cells that ran.
  *
  * %trace shows a cell's trace after the cell, and beside that of the cell's run before.
- * So for each run the home is told its number, its code, where its trace is (nowhere,
+ * So for each run the main worker is told its number, its code, where its trace is (nowhere,
  * if it died without one), how it ended and what it cost: whichever process ran it,
  * also when that died.
  *
- * The list is kept here as well, since a home may die: the next one is told all of it.
+ * The list is kept here as well, since a main worker may die: the next one is told all of it.
  * It is bounded, in runs and in the length of a run's code; the traces stay on the disk
  * whatever is in it.
  *
@@ -18,7 +18,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "session/crew.h"
+#include "session/workers.h"
 #include "session/trace.h"
 #include "workers/program.h"
 
@@ -45,7 +45,7 @@ tell(hf_kernel *kernel, const json_t *run) {
         return;
     hfi_frame_init(&frame, "ran", 1);
     hfi_frame_add_text(&frame, "run", hfi_part_text(text));
-    hfi_crew_tell_main(kernel, &frame);
+    hfi_workers_send_main(kernel, &frame);
     free(text);
 }
 
@@ -75,8 +75,8 @@ cost_value(const hfi_textbuf *metadata) {
  * otherwise. */
 static bool
 is_recorded(const hf_kernel *kernel) {
-    const hfi_verdict *verdict = &kernel->cell.verdict;
-    return verdict->kind == HFI_RUN_INSTRUMENTED && !verdict->isolated;
+    const hfi_directive *directive = &kernel->cell.directive;
+    return directive->kind == HFI_RUN_INSTRUMENTED && !directive->isolated;
 }
 
 static void
@@ -98,7 +98,7 @@ note(hf_kernel *kernel, const msgpack_object *reply, const char *outcome,
         "{s:I,s:o,s:o,s:s,s:b,s:I,s:I,s:f,s:o}", "number",
         (json_int_t)kernel->cell.number, "code", text_value(code), "trace",
         text_value(hfi_textbuf_part(&path)), "outcome", outcome, "multicell",
-        kernel->cell.verdict.multicell, "begin_ns", (json_int_t)begin_ns, "end_ns",
+        kernel->cell.directive.multicell, "begin_ns", (json_int_t)begin_ns, "end_ns",
         (json_int_t)now_ns, "wall", wall_clock() - (double)(now_ns - begin_ns) / 1e9,
         "cost", cost_value(metadata));
     hfi_textbuf_fini(&path);

@@ -38,36 +38,36 @@ void hfi_owner_close(hf_kernel *kernel, const hfi_owner *owner);
 
 struct hf_kernel {
     /* the owners, the lower layers first */
-    struct hfi_clients *publish;       /* what leaves for clients, and the sockets */
-    struct hfi_crew *crew;             /* the processes */
-    struct hfi_standby *standby;       /* workers that wait for a cell */
-    struct hfi_handles *handles;       /* descriptors on their way */
-    struct hfi_escalate *escalate;     /* interrupts that are not taken */
-    struct hfi_observe *observe;       /* the monitor's log */
-    struct hfi_progress *progress;     /* the display while a hand-over takes long */
-    struct hfi_trace *trace;           /* the recording that is open */
-    struct hfi_ends *ends;             /* what the user wants to see after each cell */
-    struct hfi_commits *commits;       /* the main worker's commits */
-    struct hfi_comms *comms;           /* comms that the cell worker opened */
-    struct hfi_assistant *assistant;   /* questions while a cell runs, the debugger */
-    struct hfi_runs *runs;             /* the recorded cells that ran */
-    struct hfi_timeline *timeline;     /* the generations that are kept */
-    struct hfi_rollback *rollback;     /* the sleeping fork */
-    struct hfi_restart *restart;       /* main workers that die */
-    struct hfi_takeup *takeup;         /* the session of a frontend that was killed */
-    struct hfi_rest *rest;             /* idle work */
-    struct hfi_quarantine *quarantine; /* values that end workers */
-    struct hfi_subshell *subshell;     /* requests beside the cell that runs */
-    struct hfi_death *death;           /* what is to be said of a death */
-    struct hfi_loop *loop;             /* kernel.c's */
-    hfi_listener *const *listeners;    /* NULL-terminated */
+    struct hfi_clients *publish;     /* what leaves for clients, and the sockets */
+    struct hfi_workers *workers;     /* the processes */
+    struct hfi_standby *standby;     /* workers that wait for a cell */
+    struct hfi_handles *handles;     /* descriptors on their way */
+    struct hfi_escalate *escalate;   /* interrupts that are not taken */
+    struct hfi_observe *observe;     /* the monitor's log */
+    struct hfi_progress *progress;   /* the display while a hand-over takes long */
+    struct hfi_trace *trace;         /* the recording that is open */
+    struct hfi_ends *ends;           /* what the user wants to see after each cell */
+    struct hfi_commits *commits;     /* the main worker's commits */
+    struct hfi_comms *comms;         /* comms that the cell worker opened */
+    struct hfi_assistant *assistant; /* questions while a cell runs, the debugger */
+    struct hfi_runs *runs;           /* the recorded cells that ran */
+    struct hfi_generations *generations; /* the generations that are kept */
+    struct hfi_rollback *rollback;       /* the sleeping fork */
+    struct hfi_restart *restart;         /* main workers that die */
+    struct hfi_takeup *takeup;           /* the session of a frontend that was killed */
+    struct hfi_rest *rest;               /* idle work */
+    struct hfi_quarantine *quarantine;   /* values that end workers */
+    struct hfi_subshell *subshell;       /* requests beside the cell that runs */
+    struct hfi_death *death;             /* what is to be said of a death */
+    struct hfi_loop *loop;               /* kernel.c's */
+    hfi_listener *const *listeners;      /* NULL-terminated */
 
     /* from the start on */
     hf_session *store;
     hfi_commands *commands;
     hfi_connection connection;
-    json_t *info;     /* kernel_info_reply */
-    const char *road; /* of cells that choose none: "auto", "isolated", ... */
+    json_t *info;         /* kernel_info_reply */
+    const char *run_mode; /* of cells that choose none: "auto", "isolated", ... */
 
     /* the requests of the main shell */
     hfi_queue queue;

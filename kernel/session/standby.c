@@ -1,6 +1,6 @@
 /* standby.c - the processes that wait for an instrumented cell.
  *
- * A standby is a fork of the template whose shell is set up: some 5 ms of work, 25
+ * A standby is a fork of the fork server whose shell is set up: some 5 ms of work, 25
  * where the user has configuration files of IPython's, that no client should see. A
  * cell takes the oldest that is ready, and another one is forked when the cell's reply
  * is out, not while it runs: what a cell costs is being measured then. Two wait where
@@ -15,11 +15,11 @@
  * where nobody is in a hurry), the same at a low priority (an ordinary user can't raise
  * it again), and a longer reserve: two suffice, and each holds 10 to 20 MB of its own.
  *
- * The first are forked when the home is ready, and when it has answered what a client
- * has asked by then, if that doesn't take long: the template has to import more for
+ * The first are forked when the main worker is ready, and when it has answered what a client
+ * has asked by then, if that doesn't take long: the fork server has to import more for
  * them, and would take a processor from a first cell.
  *
- * They are replaced when the template has imported what the notebook imported since, so
+ * They are replaced when the fork server has imported what the notebook imported since, so
  * that a cell never pays for an import twice. One that lives but never gets ready is
  * killed after HOLDFAST_READY_SECONDS, 30 unless the environment says otherwise,
  * counted from its fork; a cell that waits for it is given a fresh one once. After two
@@ -41,7 +41,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "session/crew.h"
+#include "session/workers.h"
 
 #define STANDBYS_MAX  2
 #define FAILURES_MAX  2
@@ -100,7 +100,7 @@ hfi_standby_replenish(hf_kernel *kernel) {
     while (kernel->standby->count < wanted() && !kernel->stopping &&
            kernel->standby->failures < FAILURES_MAX) {
         hfi_worker **place = &kernel->standby->workers[kernel->standby->count];
-        if (hfi_crew_fork(kernel, HFI_CELL, place, &error) != HF_OK) {
+        if (hfi_workers_fork(kernel, HFI_CELL, place, &error) != HF_OK) {
             hfi_log("standby: %s", error.message);
             return;
         }
@@ -167,7 +167,7 @@ hfi_standby_take(hf_kernel *kernel, int fresh) {
     }
     if (chosen != NULL)
         hfi_standby_remove(kernel, chosen);
-    else if (hfi_crew_fork(kernel, HFI_CELL, &chosen, &error) != HF_OK)
+    else if (hfi_workers_fork(kernel, HFI_CELL, &chosen, &error) != HF_OK)
         hfi_log("standby: %s", error.message);
     return chosen;
 }
@@ -182,7 +182,7 @@ hfi_standby_import(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *
     size_t count = 0;
     hf_error error = HF_ERROR_INIT;
     if (modules == NULL || modules->type != MSGPACK_OBJECT_ARRAY ||
-        !hfi_crew_server(kernel)->ready)
+        !hfi_workers_server(kernel)->ready)
         return;
     fresh = calloc(modules->via.array.size + 1u, sizeof *fresh);
     for (uint32_t i = 0; fresh != NULL && i < modules->via.array.size; i++) {
@@ -193,13 +193,13 @@ hfi_standby_import(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *
             fresh[count++] = name;
         free(key);
     }
-    if (count > 0 &&
-        hfi_template_import(hfi_crew_server(kernel), fresh, count, &error) != HF_OK)
+    if (count > 0 && hfi_fork_server_import(hfi_workers_server(kernel), fresh, count,
+                                            &error) != HF_OK)
         hfi_log("import: %s", error.message);
     free(fresh);
 }
 
-/* The template has them from the start. */
+/* The fork server has them from the start. */
 void
 hfi_standby_know(hf_kernel *kernel, const msgpack_object *modules) {
     if (modules == NULL || modules->type != MSGPACK_OBJECT_ARRAY)

@@ -1,17 +1,17 @@
 /* subshell.c - requests that don't wait for the cell that runs.
  *
  * A client may ask for a subshell, and name it in the header of a request: such
- * requests stand in a queue of its own, and the home serves them by a thread of its
+ * requests stand in a queue of its own, and the main worker serves them by a thread of its
  * own, beside the cell that runs (Jupyter enhancement proposal 91). JupyterLab sends
- * the messages of widgets so. What a subshell changes, it changes in the home; while an
+ * the messages of widgets so. What a subshell changes, it changes in the main worker; while an
  * instrumented cell runs elsewhere, that is what a thread of the user's would do. A
  * subshell runs plain cells only: the frontend's commands belong to the main shell.
  *
  * Subshells are the frontend's: it names them and answers create, delete and list by
- * itself, so that a home which dies and is started again serves them as before. The
- * home's own channel is read by its main thread, which runs user code; so there is a
- * second one that a thread reads. It is the first that a new home is sent, before any
- * request. Replies, output and requests for input come back by the home's own.
+ * itself, so that a main worker which dies and is started again serves them as before. The
+ * main worker's own channel is read by its main thread, which runs user code; so there is a
+ * second one that a thread reads. It is the first that a new main worker is sent, before any
+ * request. Replies, output and requests for input come back by the main worker's own.
  *
  * Execution counts are the main shell's, since In and Out are. Interrupts and shutdown
  * are the kernel's, so an interrupt ends what runs in every subshell. One thread.
@@ -25,7 +25,7 @@
 #include <unistd.h>
 
 #include "session/commits.h"
-#include "session/crew.h"
+#include "session/workers.h"
 #include "session/ends.h"
 #include "session/publish.h"
 #include "session/request.h"
@@ -36,7 +36,7 @@ typedef struct shell {
     struct shell *next;
     char id[64];
     hfi_queue queue;
-    hfi_request *running; /* the home has it */
+    hfi_request *running; /* the main worker has it */
     int silent, stop_on_error;
     int input_wanted;
     int deleted; /* ends with what runs */
@@ -293,7 +293,8 @@ hfi_subshell_next(hf_kernel *kernel,
     if (kernel->subshell->aside == NULL)
         return;
     status = hfi_control_flush(kernel->subshell->aside, &error);
-    if (status != HF_OK && status != HF_E_GONE) /* a dead home is noticed elsewhere */
+    if (status != HF_OK &&
+        status != HF_E_GONE) /* a dead main worker is noticed elsewhere */
         hfi_log("subshells: %s", error.message);
     for (shell *at = kernel->subshell->first; at != NULL; at = at->next)
         while (at->running == NULL && (at->running = hfi_queue_pop(&at->queue)) != NULL)
@@ -318,7 +319,7 @@ hfi_subshell_replied(hf_kernel *kernel, const msgpack_object *reply) {
     return 1;
 }
 
-/* ---- homes, input, interrupts, the end
+/* ---- main workers, input, interrupts, the end
  * ------------------------------------------------- */
 
 static void
@@ -333,7 +334,7 @@ open_aside(hf_kernel *kernel) {
         hfi_frame_init(&frame, "subshells", 0);
         status = hfi_control_create_consume(fds[0], &kernel->subshell->aside, &error);
         if (status == HF_OK)
-            status = hfi_control_send_consume(hfi_crew_main(kernel)->control, &frame,
+            status = hfi_control_send_consume(hfi_workers_main(kernel)->control, &frame,
                                               &fds[1], 1, &error);
         else
             close(fds[1]);

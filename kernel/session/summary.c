@@ -12,7 +12,7 @@
  *
  * It is a display of its own after the cell's outputs, marked in its metadata, so that
  * who compares outputs can leave it out. The worker says whether it is wanted, since
- * the switch is in the notebook's environment (HOLDFAST_VERDICT).
+ * the switch is in the notebook's environment (HOLDFAST_SUMMARY).
  *
  * One thread.
  */
@@ -130,7 +130,7 @@ static void
 show(hf_kernel *kernel, const msgpack_object *reply) {
     const msgpack_object *report = hfi_map_get(reply, "report");
     hfi_textbuf first = {0}, rest = {0}, content = {0}, text = {0};
-    if (hfi_map_part(reply, "trace").size == 0 || !hfi_map_flag(report, "verdict"))
+    if (hfi_map_part(reply, "trace").size == 0 || !hfi_map_flag(report, "summary"))
         return;
     hfi_times times = hfi_request_times(kernel, report);
     write_time(&first, times.run_ms);
@@ -148,7 +148,7 @@ show(hf_kernel *kernel, const msgpack_object *reply) {
                        hfi_textbuf_string(&first), hfi_textbuf_string(&rest));
     hfi_textbuf_format(&content, ",\"text/html\":");
     hfi_textbuf_append_json(&content, text.data, text.size);
-    hfi_progress_replace(kernel, hfi_textbuf_part(&content), "verdict");
+    hfi_progress_replace(kernel, hfi_textbuf_part(&content), "summary");
     hfi_textbuf_fini(&first);
     hfi_textbuf_fini(&rest);
     hfi_textbuf_fini(&content);

@@ -19,7 +19,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "session/crew.h"
+#include "session/workers.h"
 #include "session/publish.h"
 #include "workers/program.h"
 
@@ -92,13 +92,13 @@ hfi_trace_rescue(hf_kernel *kernel, hfi_textbuf *text) {
     hfi_textbuf_fini(&path);
 }
 
-/* The trace's directory is what the worker was told, relative to where the home is. */
+/* The trace's directory is what the worker was told, relative to where the main worker is. */
 void
 hfi_trace_path(const hf_kernel *kernel, hfi_part trace, hfi_textbuf *ret_path) {
     char directory[4096];
     const char *text = trace.data;
     if (trace.size > 0 && text[0] != '/') {
-        hfi_crew_directory(kernel, directory, sizeof directory);
+        hfi_workers_directory(kernel, directory, sizeof directory);
         hfi_textbuf_format(ret_path, "%s/", directory);
     }
     hfi_textbuf_append(ret_path, text, trace.size);
@@ -106,7 +106,7 @@ hfi_trace_path(const hf_kernel *kernel, hfi_part trace, hfi_textbuf *ret_path) {
 
 static void
 open_it(hf_kernel *kernel, hfi_part trace) {
-    if (trace.size == 0 || !kernel->cell.verdict.launch_vampir)
+    if (trace.size == 0 || !kernel->cell.directive.launch_vampir)
         return;
     hfi_textbuf path = {0}, text = {0};
     hf_error error = HF_ERROR_INIT;

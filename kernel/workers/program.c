@@ -1,4 +1,4 @@
-/* program.c - fork and exec of the template program, and its end.
+/* program.c - fork and exec of the fork server program, and its end.
  *
  * libzmq has threads in this process, so between fork and exec only async-signal-safe
  * calls are made. Everything that this process opens is close-on-exec; the few
@@ -227,7 +227,7 @@ known_cause(int number) {
 }
 
 void
-hfi_program_epitaph(int known, int status, char *ret_text, size_t size) {
+hfi_program_exit_reason(int known, int status, char *ret_text, size_t size) {
     if (known && WIFSIGNALED(status)) {
         int number = WTERMSIG(status);
         const char *name = hfi_signal_name(number);

@@ -29,7 +29,7 @@ HF_CHECK hf_status hfi_program_pipe(int ret_fds[2], hf_error *reterr);
 const char *hfi_signal_name(int number);
 /* "was ended by signal 11 (SIGSEGV)" or "left with exit status 3", from a raw wait
  * status; `known` 0: "ended, nobody could say how". */
-void hfi_program_epitaph(int known, int status, char *ret_text, size_t size);
+void hfi_program_exit_reason(int known, int status, char *ret_text, size_t size);
 
 /* CLOCK_MONOTONIC. */
 long long hfi_clock_ns(void);

@@ -47,16 +47,19 @@
       "`parent` it belongs to the request that the worker runs.")                      \
     X(WORKER, reply, hfi_execute_replied, 0,                                           \
       "id: int, content?: bin, metadata?: bin, buffers?: [bin], report?: Report, "     \
-      "prepared?: bin, trace?: str, declined?: {str: str}, road?: str, road_reason?: " \
-      "str, home?: bool",                                                              \
+      "prepared?: bin, trace?: str, unserializable?: {str: str}, run?: str, "          \
+      "run_reason?: "                                                                  \
+      "str, main?: bool",                                                              \
       "Ends what was asked under `id`. For a request, `content` is that of Jupyter's " \
       "reply. `prepared` is the token of a prepared commit, which the frontend "       \
       "publishes before the client sees the reply. `trace` is the directory of the "   \
-      "recording. Of a `commit` it has besides `declined`, the reason for each name "  \
+      "recording. Of a `commit` it has besides `unserializable`, the reason for each " \
+      "name "                                                                          \
       "that the commit doesn't have, and, if the frame asked how to run a cell, "      \
-      "`road`: `home` (in-process), `fork` (a fork of the main worker) or nothing (a " \
+      "`run`: `in-process` (in-process), `fork` (a fork of the main worker) or "       \
+      "nothing (a "                                                                    \
       "cell worker), with the reason; in-process nothing needs to be saved, and "      \
-      "`declined` may be missing. `home: true` of the assistant: only the main "       \
+      "`unserializable` may be missing. `main: true` of the assistant: only the main " \
       "worker can answer this debug_request.")                                         \
     X(WORKER, input_request, on_input_request, 0,                                      \
       "prompt: str, password: bool, subshell?: str",                                   \
@@ -105,7 +108,7 @@
     X(MAIN, forked, hfi_handover_forked, 0, "id: int, pid: int, error?: str",          \
       "Answers `fork`. `pid` 0: a cell worker has to run the cell, because of "        \
       "`error`.")                                                                      \
-    X(CELL, declined, hfi_handover_declined, 0, "reason: str",                         \
+    X(CELL, refused, hfi_handover_refused, 0, "reason: str",                           \
       "Instead of `started`: only a process that starts anew can run this cell.")      \
     X(ASSISTANT, debug, hfi_assistant_connect, 0, "waits: int",                        \
       "Connect the debugger with the main worker.")                                    \
@@ -126,7 +129,7 @@
 /* Frames of the frontend: X(receiver, op, fds, fields, text). */
 #define HFI_FRAMES_OUT(X)                                                              \
     X(FORK_SERVER, fork, 3, "role: str, bare?: bool",                                  \
-      "Fork a worker of the role `home` (the main worker), `cell` or `assistant`. "    \
+      "Fork a worker of the role `main` (the main worker), `cell` or `assistant`. "    \
       "The descriptors are its end of its own channel, and the pipes that become its " \
       "fds 1 and 2; it closes every other one of the fork server. A bare main worker " \
       "binds no variable.")                                                            \
@@ -139,7 +142,7 @@
     X(WORKER, request, 0,                                                              \
       "id: int, type: str, header: bin, parent: bin, metadata: bin, content: bin, "    \
       "buffers: [bin], code?: str, execution_count?: int, instrument?: Instrument, "   \
-      "travel?: Travel",                                                               \
+      "history?: History",                                                             \
       "A Jupyter request: execute_request (with `code`, in which the frontend's own "  \
       "magics are blanked, and `execution_count`), complete_request, "                 \
       "inspect_request, is_complete_request, history_request, comm_info_request, "     \
@@ -149,7 +152,7 @@
     X(WORKER, input_reply, 0, "value: str", "Answers `input_request`.")                \
     X(WORKER, debug, 1, "target: str, waits: bool",                                    \
       "One end of a socket pair, on which the debug adapter protocol is spoken; the "  \
-      "assistant and the debugged process (`target`: `home` or `cell`) get one each. " \
+      "assistant and the debugged process (`target`: `main` or `cell`) get one each. " \
       "With `waits` the process does nothing more until its breakpoints are set.")     \
     X(WORKER, monitor, HFI_FDS_IF_FOUND, "found: bool, error: str",                    \
       "Answers `monitor`, with the monitor's shared memory (holdfast/monitor.h).")     \
@@ -158,13 +161,13 @@
       "before its `adopt`.")                                                           \
     X(MAIN, exit, 0, "", "Leave in an orderly way, with exit handlers.")               \
     X(MAIN, commit, 0,                                                                 \
-      "id: int, durable: bool, code?: str, cell_road?: str, road?: str, isolated?: "   \
+      "id: int, durable: bool, code?: str, cell_run?: str, run?: str, isolated?: "     \
       "bool",                                                                          \
       "Put every changed variable into the store, and answer by `reply` with "         \
       "`prepared` if something changed. A durable commit has the bytes of "            \
       "everything; any other may leave out lent memory. With `code`, the cell that "   \
-      "waits for the commit, the reply says where that is to run: `cell_road` is "     \
-      "what the cell itself chose, or empty, and `road` what the kernel was started "  \
+      "waits for the commit, the reply says where that is to run: `cell_run` is "      \
+      "what the cell itself chose, or empty, and `run` what the kernel was started "   \
       "with.")                                                                         \
     X(MAIN, published, 0, "generation: int",                                           \
       "The commit was published. Hold it, answer by `settled`, and make private what " \
@@ -219,12 +222,13 @@
       "children that it had waited for had used by then, and the text of its file io " \
       "in /proc.")                                                                     \
     X(Instrument,                                                                      \
-      "arguments: [str], declined: {str: str}, isolated: bool, road_reason: str",      \
+      "arguments: [str], unserializable: {str: str}, isolated: bool, run_reason: str", \
       "How to record a cell: the arguments of the Score-P bindings, the names that "   \
       "the commit doesn't have with the reasons, whether nothing is recorded, and "    \
       "why it runs where it runs.")                                                    \
-    X(Travel,                                                                          \
-      "kind: str, from: int, to: int, target: int, undone: str, declined: {str: "      \
+    X(History,                                                                         \
+      "kind: str, from: int, to: int, target: int, undone: str, unserializable: "      \
+      "{str: "                                                                         \
       "str}, pending: str, kept_bytes: int, limit_bytes: int, dropped: int, steps: "   \
       "{str: Step}",                                                                   \
       "A line of %holdfast for which the frontend has done its part. `kind` is show, " \
@@ -240,16 +244,18 @@
       "real, seconds_out?: real, seconds_prepared?: real, seconds_flushed?: real, "    \
       "seconds_cpu?: real, seconds_recorder?: real, bytes_mapped?: int, "              \
       "bytes_copied?: int, bytes_shared?: int, bytes_prepared?: int, "                 \
-      "bytes_populated?: int, bytes_stocked?: int, bytes_peak?: int, bytes_grown?: "   \
+      "bytes_populated?: int, bytes_preallocated?: int, bytes_peak?: int, "            \
+      "bytes_grown?: "                                                                 \
       "int, bytes_read?: int, bytes_written?: int, copy_faults?: int, names_bound?: "  \
       "int, names_decoded?: int, names_skipped?: int, names_saved?: int, "             \
-      "names_declined?: int, names_examined?: int, names_encoded?: int, events?: "     \
+      "names_unserializable?: int, names_examined?: int, names_encoded?: int, "        \
+      "events?: "                                                                      \
       "int, events_lost?: int, events_rewound?: int, events_others?: int, flushes?: "  \
-      "int, verdict?: bool, written?: [str], names_lost?: {str: str}, names_gone?: "   \
+      "int, summary?: bool, written?: [str], names_lost?: {str: str}, names_gone?: "   \
       "[str], settings?: bin",                                                         \
       "What a commit or a cell did and cost. `error` is `NAME: text` if it could not " \
       "be saved; then nothing was prepared, and a NAME of NoSpaceError means a full "  \
-      "store. `reason` says why all names were looked at. `verdict`: show the line "   \
+      "store. `reason` says why all names were looked at. `summary`: show the line "   \
       "below the cell. The rest from `written` on, and keys that are not listed, are " \
       "the main worker's, which gets the report with `adopt`.")
 

@@ -1,13 +1,13 @@
-/* worker.c - the template program and its forks, as the frontend holds them.
+/* worker.c - the fork server program and its forks, as the frontend holds them.
  *
  * The frontend makes a worker's channel and pipes itself and hands the far ends to the
- * template, which forks. So a worker can be sent its first request before it exists,
+ * fork server, which forks. So a worker can be sent its first request before it exists,
  * and the frontend never waits: a fork that fails shows as an end of file.
  *
  * A worker stays in the list from the request on until its death is certain: reported
- * by the template, or past a deadline. `owned` says whether the session still uses it.
+ * by the fork server, or past a deadline. `owned` says whether the session still uses it.
  * A released worker has its channel closed and some time to leave; then it is killed.
- * Nothing here waits for a worker: the template is the parent of all and reaps them.
+ * Nothing here waits for a worker: the fork server is the parent of all and reaps them.
  *
  * What a worker says comes by three ways: its channel and the pipes of its fds 1 and 2.
  * To show all in the order in which it was written, each frame says how many bytes had
@@ -38,8 +38,8 @@
 #define DRAIN_TURNS 32 /* more than a pipe holds; a flood must not hold up the loop */
 
 hf_status
-hfi_template_start(hfi_template *template, const char *const *argv, int session_fd,
-                   hf_error *reterr) {
+hfi_fork_server_start(hfi_fork_server *server, const char *const *argv, int session_fd,
+                      hf_error *reterr) {
     char control_text[16], session_text[16];
     int fds[2];
     size_t count = 0;
@@ -61,40 +61,40 @@ hfi_template_start(hfi_template *template, const char *const *argv, int session_
         full[i] = (char *)(uintptr_t)argv[i]; /* exec takes them unchanged */
     memcpy(full + count, options, sizeof options);
     const int keep[] = {fds[1], session_fd};
-    status = hfi_program_spawn(full, keep, 2, &template->pid, reterr);
+    status = hfi_program_spawn(full, keep, 2, &server->pid, reterr);
     free(full);
     close(fds[1]);
     if (status != HF_OK) {
         close(fds[0]);
         return status;
     }
-    template->ready = 0;
-    status = hfi_control_create_consume(fds[0], &template->control, reterr);
+    server->ready = 0;
+    status = hfi_control_create_consume(fds[0], &server->control, reterr);
     if (status != HF_OK)
-        (void)hfi_program_end(template->pid, 0);
+        (void)hfi_program_end(server->pid, 0);
     return status;
 }
 
 hf_status
-hfi_template_import(hfi_template *template, const hfi_part *modules, size_t count,
-                    hf_error *reterr) {
+hfi_fork_server_import(hfi_fork_server *server, const hfi_part *modules, size_t count,
+                       hf_error *reterr) {
     hfi_frame frame;
     hfi_frame_init(&frame, "import", 1);
     hfi_frame_add_array(&frame, "modules", count);
     for (size_t i = 0; i < count; i++)
         hfi_frame_put_text(&frame, modules[i]);
-    return hfi_control_send_consume(template->control, &frame, NULL, 0, reterr);
+    return hfi_control_send_consume(server->control, &frame, NULL, 0, reterr);
 }
 
 int
-hfi_template_end(hfi_template *template, int timeout_ms) {
-    pid_t pid = template->control != NULL ? template->pid : 0;
-    hfi_control_close(template->control);
-    template->control = NULL;
+hfi_fork_server_end(hfi_fork_server *server, int timeout_ms) {
+    pid_t pid = server->control != NULL ? server->pid : 0;
+    hfi_control_close(server->control);
+    server->control = NULL;
     /* Before it is waited for: it waits for its children, and one of which it hasn't
      * told us yet, which so nobody killed, leaves when its channel ends. */
-    while (template->workers != NULL)
-        hfi_worker_forget(template, template->workers);
+    while (server->workers != NULL)
+        hfi_worker_forget(server, server->workers);
     return pid > 0 ? hfi_program_end(pid, timeout_ms) : -1;
 }
 
@@ -160,15 +160,15 @@ close_pair:
 
 const char *
 hfi_role_name(hfi_role role) {
-    static const char *const names[] = {"home", "cell", "assistant", "sleeper",
+    static const char *const names[] = {"main", "cell", "assistant", "sleeper",
                                         "forked"};
     return names[role];
 }
 
 /* Send the frame, with the far ends of a new worker's descriptors. */
 static hf_status
-ask_consume(hfi_template *template, hfi_control *asked, hfi_frame *frame, hfi_role role,
-            hfi_worker **ret_worker, hf_error *reterr) {
+ask_consume(hfi_fork_server *server, hfi_control *asked, hfi_frame *frame,
+            hfi_role role, hfi_worker **ret_worker, hf_error *reterr) {
     int far[3];
     hfi_worker *worker = calloc(1, sizeof *worker);
     if (worker == NULL) {
@@ -178,14 +178,14 @@ ask_consume(hfi_template *template, hfi_control *asked, hfi_frame *frame, hfi_ro
     worker->role = role;
     worker->owned = 1;
     worker->output[0] = worker->output[1] = worker->tally_fd = -1;
-    worker->next = template->workers;
-    template->workers = worker;
+    worker->next = server->workers;
+    server->workers = worker;
     hf_status status = make_tally(worker, reterr);
     if (status == HF_OK)
         status = open_worker(worker, far, reterr);
     if (status != HF_OK) {
         hfi_frame_fini(frame);
-        hfi_worker_forget(template, worker);
+        hfi_worker_forget(server, worker);
         return status;
     }
     if (role != HFI_SLEEPER) /* which a frame would wake */
@@ -198,7 +198,7 @@ ask_consume(hfi_template *template, hfi_control *asked, hfi_frame *frame, hfi_ro
             close(far[i]);
     }
     if (status != HF_OK) {
-        hfi_worker_forget(template, worker);
+        hfi_worker_forget(server, worker);
         return status;
     }
     *ret_worker = worker;
@@ -206,39 +206,39 @@ ask_consume(hfi_template *template, hfi_control *asked, hfi_frame *frame, hfi_ro
 }
 
 hf_status
-hfi_worker_fork(hfi_template *template, hfi_role role, int is_bare,
+hfi_worker_fork(hfi_fork_server *server, hfi_role role, int is_bare,
                 hfi_worker **ret_worker, hf_error *reterr) {
     hfi_frame frame;
-    if (template->control == NULL)
-        return hf_error_set(reterr, HF_E_GONE, "the template is not running");
+    if (server->control == NULL)
+        return hf_error_set(reterr, HF_E_GONE, "the fork server is not running");
     hfi_frame_init(&frame, "fork", is_bare ? 2 : 1);
     if (is_bare)
         hfi_frame_add_flag(&frame, "bare", 1);
     hfi_frame_add_text(&frame, "role", hfi_part_text(hfi_role_name(role)));
-    return ask_consume(template, template->control, &frame, role, ret_worker, reterr);
+    return ask_consume(server, server->control, &frame, role, ret_worker, reterr);
 }
 
 hf_status
-hfi_worker_split(hfi_template *template, hfi_worker *worker, hfi_role role,
+hfi_worker_split(hfi_fork_server *server, hfi_worker *worker, hfi_role role,
                  long long id, hfi_worker **ret_fork, hf_error *reterr) {
     hfi_frame frame;
     hfi_frame_init(&frame, role == HFI_SLEEPER ? "protect" : "fork", 1);
     hfi_frame_add_integer(&frame, "id", id);
-    return ask_consume(template, worker->control, &frame, role, ret_fork, reterr);
+    return ask_consume(server, worker->control, &frame, role, ret_fork, reterr);
 }
 
 hfi_worker *
-hfi_worker_named(hfi_template *template, pid_t pid) {
-    for (hfi_worker *worker = template->workers; worker != NULL; worker = worker->next)
+hfi_worker_named(hfi_fork_server *server, pid_t pid) {
+    for (hfi_worker *worker = server->workers; worker != NULL; worker = worker->next)
         if (worker->pid == pid && pid > 0)
             return worker;
     return NULL;
 }
 
 hfi_worker *
-hfi_worker_awaiting(hfi_template *template, hfi_role role) {
+hfi_worker_awaiting(hfi_fork_server *server, hfi_role role) {
     hfi_worker *oldest = NULL;
-    for (hfi_worker *worker = template->workers; worker != NULL; worker = worker->next)
+    for (hfi_worker *worker = server->workers; worker != NULL; worker = worker->next)
         if (worker->pid == 0 && worker->role == role)
             oldest = worker;
     return oldest;
@@ -338,8 +338,8 @@ hfi_worker_kill(hfi_worker *worker, int number) {
 }
 
 void
-hfi_worker_forget(hfi_template *template, hfi_worker *worker) {
-    hfi_worker **link = &template->workers;
+hfi_worker_forget(hfi_fork_server *server, hfi_worker *worker) {
+    hfi_worker **link = &server->workers;
     while (*link != NULL && *link != worker)
         link = &(*link)->next;
     if (*link == worker)

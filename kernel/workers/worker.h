@@ -1,4 +1,4 @@
-/* worker.h - the template, and the workers that are forked from it. */
+/* worker.h - the fork server, and the workers that are forked from it. */
 #ifndef HFI_WORKER_H
 #define HFI_WORKER_H
 
@@ -11,11 +11,11 @@
 #include "workers/stream.h"
 
 typedef enum hfi_role {
-    HFI_HOME,
+    HFI_MAIN,
     HFI_CELL,
     HFI_ASSISTANT,
-    HFI_SLEEPER, /* a fork of the home that may be needed */
-    HFI_FORKED,  /* a fork of the home that runs a cell */
+    HFI_SLEEPER, /* a fork of the main worker that may be needed */
+    HFI_FORKED,  /* a fork of the main worker that runs a cell */
 } hfi_role;
 
 /* As the control channel calls it. */
@@ -30,10 +30,10 @@ typedef struct hfi_tally {
 } hfi_tally;
 
 typedef struct hfi_worker {
-    struct hfi_worker *next; /* in the template's list */
+    struct hfi_worker *next; /* in the fork server's list */
     hfi_role role;
-    int owned; /* the session still has it as home, cell or standby */
-    pid_t pid; /* 0: the template has not told yet */
+    int owned; /* the session still has it as main_worker, cell or standby */
+    pid_t pid; /* 0: the fork server has not told yet */
     int ready;
     hfi_control *control; /* NULL once closed */
     int output[2];        /* read ends of its fds 1 and 2; -1 once at their end */
@@ -44,45 +44,47 @@ typedef struct hfi_worker {
     long long text_ns;     /* the last of them */
     long long calm_ns;     /* not looked at before; 0: at once */
     int silent;            /* its channel is at its end, or broke the protocol */
-    int exited;            /* the template reported `status` */
+    int exited;            /* the fork server reported `status` */
     int status;            /* raw wait status */
     int overdue;           /* at one value for too long, and killed for it */
-    char cause[80];        /* as an epitaph: why we ended it; may be empty */
+    char cause[80];        /* as an exit reason: why we ended it; may be empty */
     long long deadline_ns; /* not ready, silent or leaving: end of patience; 0: none */
 } hfi_worker;
 
-typedef struct hfi_template {
+typedef struct hfi_fork_server {
     pid_t pid;
     hfi_control *control; /* NULL: not running */
     int ready;
     hfi_worker *workers; /* all that may still run, newest first */
-} hfi_template;
+} hfi_fork_server;
 
 /* Start the program `argv` with "--control-fd N --session-fd M" appended.
  * HF_E_SYSTEM, HF_E_NOMEM. */
-HF_CHECK hf_status hfi_template_start(hfi_template *template, const char *const *argv,
-                                      int session_fd, hf_error *reterr);
+HF_CHECK hf_status hfi_fork_server_start(hfi_fork_server *server,
+                                         const char *const *argv, int session_fd,
+                                         hf_error *reterr);
 /* Ask it to import modules for later forks. */
-HF_CHECK hf_status hfi_template_import(hfi_template *template, const hfi_part *modules,
-                                       size_t count, hf_error *reterr);
+HF_CHECK hf_status hfi_fork_server_import(hfi_fork_server *server,
+                                          const hfi_part *modules, size_t count,
+                                          hf_error *reterr);
 /* Close its channel, wait, kill the rest of its process group, forget all workers. Its
  * raw wait status; -1 where it wasn't running, or somebody else had waited for it. */
-int hfi_template_end(hfi_template *template, int timeout_ms);
+int hfi_fork_server_end(hfi_fork_server *server, int timeout_ms);
 
-/* Ask for a worker; a bare one, which only a home can be, begins with no variable. It
- * can be sent requests at once: they wait in its channel. Kept in the template's list
+/* Ask for a worker; a bare one, which only a main worker can be, begins with no variable. It
+ * can be sent requests at once: they wait in its channel. Kept in the fork server's list
  * until hfi_worker_forget. */
-HF_CHECK hf_status hfi_worker_fork(hfi_template *template, hfi_role role, int is_bare,
+HF_CHECK hf_status hfi_worker_fork(hfi_fork_server *server, hfi_role role, int is_bare,
                                    hfi_worker **ret_worker, hf_error *reterr);
 /* Ask a worker for a fork of itself, in the same way: HFI_SLEEPER or HFI_FORKED. */
-HF_CHECK hf_status hfi_worker_split(hfi_template *template, hfi_worker *worker,
+HF_CHECK hf_status hfi_worker_split(hfi_fork_server *server, hfi_worker *worker,
                                     hfi_role role, long long id, hfi_worker **ret_fork,
                                     hf_error *reterr);
 /* Send what each worker gets first: a sleeping fork when it is to wake. */
 HF_CHECK hf_status hfi_worker_begin(hfi_worker *worker, hf_error *reterr);
-/* {op: "forked"} and {op: "exited"} from the template; NULL for a stranger. */
-hfi_worker *hfi_worker_named(hfi_template *template, pid_t pid);
-hfi_worker *hfi_worker_awaiting(hfi_template *template, hfi_role role);
+/* {op: "forked"} and {op: "exited"} from the fork server; NULL for a stranger. */
+hfi_worker *hfi_worker_named(hfi_fork_server *server, pid_t pid);
+hfi_worker *hfi_worker_awaiting(hfi_fork_server *server, hfi_role role);
 
 /* Read its fds 1 and 2 until they are empty now. */
 void hfi_worker_drain(hfi_worker *worker, hfi_part parent, long long now_ns);
@@ -96,6 +98,6 @@ void hfi_worker_drain_to(hfi_worker *worker, const uint64_t until[2], hfi_part p
 void hfi_worker_release(hfi_worker *worker, int patience_ms);
 void hfi_worker_kill(hfi_worker *worker, int number);
 /* Take it out of the list and free it. */
-void hfi_worker_forget(hfi_template *template, hfi_worker *worker);
+void hfi_worker_forget(hfi_fork_server *server, hfi_worker *worker);
 
 #endif

@@ -11,7 +11,7 @@
  * for others.
  *
  * The commit holds each region, and with it the pins on what it refers to, until it is
- * settled. What the region will be is noted in it for hf_session_seal.
+ * settled. What the region will be is noted in it for hf_session_privatize.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -107,7 +107,7 @@ hold(hf_commit *commit, hf_region *region, hf_error *reterr) {
     return HF_OK;
 }
 
-/* Remember in the region what it will be once published, for hf_session_seal. */
+/* Remember in the region what it will be once published, for hf_session_privatize. */
 static hf_status
 note_next(hf_commit *commit, hf_region *region, const hfi_piece_list *list,
           hf_error *reterr) {

@@ -62,7 +62,7 @@ int hfi_extent_is_pinned(const hfi_extent *extent);
 /* Free the retired extents that nobody leases or pins. */
 void hfi_extent_reclaim(hf_session *session);
 
-/* ---- the table, for reservation.c, provision.c and recovery.c ---- */
+/* ---- the table, for reservation.c, prefill.c and recovery.c ---- */
 
 /* One more chunk of records. HF_E_LIMIT, HF_E_NOSPACE, HF_E_SYSTEM. */
 hf_status hfi_extent_add_records(hf_session *session, hf_error *reterr) HF_CHECK;

@@ -56,7 +56,7 @@ struct hf_session {
     struct hfi_pins *pins;
     struct hfi_blocks *blocks;
     struct hfi_regions *regions;
-    struct hfi_provision *provision;
+    struct hfi_prefill *prefill;
     struct hfi_snapshots *snapshots;
     struct hfi_scrub *scrub;
     struct hfi_prepared_state *prepared;

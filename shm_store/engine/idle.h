@@ -1,7 +1,7 @@
 /* idle.h - work that a process does while it waits: checksums, memory for free space.
  *
  * Each state is that of the one thread which calls hf_session_scrub (scrub.c), or
- * hf_session_provide, _some and _end (provision.c); no lock guards it. What provision.c
+ * hf_session_prefill, _some and _end (prefill.c); no lock guards it. What prefill.c
  * holds are blocks that are not pinned (region.h). */
 #ifndef HFI_IDLE_H
 #define HFI_IDLE_H
@@ -13,15 +13,15 @@ typedef struct hfi_scrub {
     uint64_t birth, done; /* of that extent; bytes that were read */
 } hfi_scrub;
 
-typedef struct hfi_provision {
+typedef struct hfi_prefill {
     size_t sizes[HF_TAKEN_MAX];
     size_t count, next; /* of the sizes, and the first that wasn't looked at */
     hf_region *held;    /* blocks with memory, by cache_next */
     hf_region *open;    /* one that is being given memory, or NULL */
     size_t filled;      /* bytes of that */
-} hfi_provision;
+} hfi_prefill;
 
 /* In a forked child that goes on as its parent's heir: the blocks are the parent's. */
-void hfi_provision_forget(hf_session *session);
+void hfi_prefill_forget(hf_session *session);
 
 #endif

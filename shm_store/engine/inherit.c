@@ -125,7 +125,7 @@ become_heir(hf_session *session) {
     hfi_process self = hfi_process_self();
     session->lock_word = hfi_lock_word(session->slot, &self);
     hfi_cache_forget(session);
-    hfi_provision_forget(session);
+    hfi_prefill_forget(session);
     /* It shows the memory of the process that opened it. */
     hfi_session_pagemap_close(session);
 }

@@ -108,7 +108,7 @@ hf_session_publish(hf_session *session, const hf_prepared *prepared,
                      .next_sequence = m->next_sequence,
                      .piece_total = m->piece_total,
                      .tree = m->root};
-    hfi_root_seal(&root);
+    hfi_root_privatize(&root);
     super->roots[generation % 2] = root;
     hfi_step("publish:root-written");
     atomic_store(&super->generation, generation);

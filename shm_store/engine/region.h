@@ -1,7 +1,7 @@
 /* region.h - memory of the arena that is mapped in this process: pins, blocks, regions.
  *
  * A *block* is memory that only this process knows: reserved, mapped, and used, or in the
- * cache, or held by stock.c and provision.c. A *region* is a block that somebody asked
+ * cache, or held by preallocate.c and prefill.c. A *region* is a block that somebody asked
  * for, or a committed buffer, mapped privately. Both are a struct hf_region. A *pin* keeps
  * an extent that this process has mapped. pin.c, block.c, region.c and region_map.c, the
  * lowest first.
@@ -52,11 +52,11 @@ struct hf_region {
     hf_session *session;
     _Atomic uint32_t references;
     /* One extent, mapped shared and writable, until it is made private: because it was
-     * published (seal.c), or because this process forks (inherit.c). In the latter case
+     * published (privatize.c), or because this process forks (inherit.c). In the latter case
      * its one piece is an extent that is still RESERVED. */
     int is_own;
     /* Of an own region: bytes at its beginning that are mapped privately all the same,
-     * because a mapping failed half-way (unseal.c). Until the rest is, too
+     * because a mapping failed half-way (unshare.c). Until the rest is, too
      * (hfi_region_privatize), the region is neither published nor kept as a block. */
     size_t private_below;
     char *address;
@@ -65,7 +65,7 @@ struct hf_region {
     hfi_piece *pieces;
     uint32_t piece_count;
     hfi_piece own_piece; /* what `pieces` points to for an own region */
-    /* What it was before it was unsealed, unchanged as committed; or NULL (unseal.c). */
+    /* What it was before it was unshared, unchanged as committed; or NULL (unshare.c). */
     hfi_piece *was_pieces;
     uint32_t was_count;
     /* What the last commit wrote of it, not mapped yet: the whole new list. */
@@ -128,7 +128,7 @@ hf_region *hfi_regions_find(hf_session *session, const void *address);
 /* The first region after `address`, or NULL: for walks. */
 hf_region *hfi_regions_above(hf_session *session, const void *address);
 
-/* Forget what it was before it was unsealed. */
+/* Forget what it was before it was unshared. */
 void hfi_region_drop_was(hf_region *region);
 /* Forget what an abandoned commit wrote of it. */
 void hfi_region_drop_next(hf_region *region);

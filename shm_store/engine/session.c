@@ -97,7 +97,7 @@ typedef struct whole {
     hfi_pins pins;
     hfi_blocks blocks;
     hfi_regions regions;
-    hfi_provision provision;
+    hfi_prefill prefill;
     hfi_snapshots snapshots;
     hfi_scrub scrub;
     hfi_prepared_state prepared;
@@ -111,7 +111,7 @@ join_layers(whole *all) {
     session->pins = &all->pins;
     session->blocks = &all->blocks;
     session->regions = &all->regions;
-    session->provision = &all->provision;
+    session->prefill = &all->prefill;
     session->snapshots = &all->snapshots;
     session->scrub = &all->scrub;
     session->prepared = &all->prepared;
@@ -241,7 +241,7 @@ format(hf_session *session, const hf_session_options *options, hf_error *reterr)
     super->unused = super->retired = super->last = HFI_NONE;
     super->huge_page = hfi_pages_huge(hfi_session_fd(session), HFI_ARENA_OFFSET);
     atomic_store(&super->arena_end, HFI_ARENA_OFFSET);
-    hfi_root_seal(&super->roots[0]);
+    hfi_root_privatize(&super->roots[0]);
     snprintf(super->name, sizeof super->name, "%s", session->name);
     if (options && options->label)
         snprintf(super->label, sizeof super->label, "%s", options->label);
@@ -455,7 +455,7 @@ hf_session_close(hf_session *session) {
         return;
     hf_error ignored;
     hfi_prepared_settle(session, 1);
-    hf_session_provide_end(session);
+    hf_session_prefill_end(session);
     hfi_cache_flush(session);
     if (!hfi_lock(session, &ignored)) {
         hfi_slot_clear(session, session->slot);

@@ -214,7 +214,7 @@ hfi_tree_each_at(hf_session *session, const hfi_ref *ref, uint32_t shift,
 /* ---- roots ---- */
 
 void
-hfi_root_seal(hfi_root *root) {
+hfi_root_privatize(hfi_root *root) {
     root->reserved = 0;
     root->crc = hfi_crc32c(0, root, offsetof(hfi_root, crc));
 }

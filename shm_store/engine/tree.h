@@ -12,7 +12,7 @@
 
 /* ---- roots ---- */
 
-void hfi_root_seal(hfi_root *root);
+void hfi_root_privatize(hfi_root *root);
 int hfi_root_is_valid(const hfi_root *root, uint64_t generation);
 /* The current one. HF_E_CORRUPT. */
 hf_status hfi_root_read(hf_session *session, hfi_root *ret_root,

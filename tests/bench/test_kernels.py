@@ -7,7 +7,7 @@ from pathlib import Path
 
 BENCH = Path(__file__).parents[2] / "bench"
 PEERS = {"python", "ipykernel", "python 4K", "ipykernel 4K"}
-WAYS = {"plain", "after seal", "instrumented"}
+WAYS = {"plain", "after privatizing", "instrumented"}
 
 
 def test_kernels_are_timed_every_way(tmp_path, environment):

@@ -1,4 +1,4 @@
-"""A session and a home namespace for the tests of the bindings."""
+"""A session and a main worker namespace for the tests of the bindings."""
 
 import os
 import subprocess
@@ -22,54 +22,54 @@ def session():
 
 
 @pytest.fixture
-def home(session, request):
-    """A namespace. Its second process is a fork of `template` in modules that name LIBRARIES."""
+def main(session, request):
+    """A namespace. Its second process is a fork of `server` in modules that name LIBRARIES."""
     from holdfast.store import Names
-    from store_process import Home
+    from store_process import Main
 
-    home = Home(session, Names(session))
+    main = Main(session, Names(session))
     if hasattr(request.module, "LIBRARIES"):
-        template = request.getfixturevalue("template")
-        home.other = lambda source: template.run(session, source)
-    return home
+        server = request.getfixturevalue("server")
+        main.other = lambda source: server.run(session, source)
+    return main
 
 
 @pytest.fixture(scope="module")
-def template(request):
+def server(request):
     """A process that has imported the LIBRARIES of the module of tests, and forks for each source.
 
     Forking works as long as nothing of them ran there: the threads of PyTorch, TensorFlow and
     JAX start with their first operation.
     """
-    from store_process import Template
+    from store_process import ForkServer
 
-    template = Template("holdfast.store", *request.module.LIBRARIES)
-    yield template
-    template.close()
+    server = ForkServer("holdfast.store", *request.module.LIBRARIES)
+    yield server
+    server.close()
 
 
 @pytest.fixture
-def library_home(home, template, request):
-    """A home that ran IMPORTS of the module of tests; the second process is a fork of `template`."""
+def library_main(main, server, request):
+    """A main worker that ran IMPORTS of the module of tests; the second process is a fork of `server`."""
     imports = request.module.IMPORTS + "\n"
-    home.execute(imports)
-    home.other = lambda source: template.run(home.session, imports + source)
-    return home
+    main.execute(imports)
+    main.other = lambda source: server.run(main.session, imports + source)
+    return main
 
 
 @pytest.fixture
-def arena_home(library_home):
+def main_arena(library_main):
     """The same, where both processes have the libraries' large blocks in the arena."""
     from holdfast.store import disable_numpy_allocator
     from holdfast.worker.arrays import be_born_in
 
     finders = sys.meta_path[:]
-    be_born_in(library_home.session)
+    be_born_in(library_main.session)
     sys.meta_path[:] = finders  # of libraries that aren't there now
-    plain, begin = library_home.other, "from holdfast.worker import arrays\n"
-    library_home.other = lambda source: plain(f"{begin}arrays.be_born_in(session)\n{source}")
-    yield library_home
-    library_home.ns.clear()
+    plain, begin = library_main.other, "from holdfast.worker import arrays\n"
+    library_main.other = lambda source: plain(f"{begin}arrays.be_born_in(session)\n{source}")
+    yield library_main
+    library_main.ns.clear()
     disable_numpy_allocator()
 
 

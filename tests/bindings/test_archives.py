@@ -11,50 +11,50 @@ OPENERS = {"gzip": gzip.open, "bz2": bz2.open, "lzma": lzma.open}
 
 
 @pytest.mark.parametrize("kind", OPENERS)
-def test_a_compressed_file_is_read_on(home, tmp_path, kind):
+def test_a_compressed_file_is_read_on(main, tmp_path, kind):
     with OPENERS[kind](tmp_path / "x", "wt") as file:
         file.write("".join(f"line {i}\n" for i in range(1000)))
-    home.execute(
+    main.execute(
         f"import {kind}\nf = {kind}.open({str(tmp_path / 'x')!r}, 'rt')\nf.readline()\n"
         f"g = {kind}.open({str(tmp_path / 'x')!r}); g.read(9); h = {kind}.open('/dev/null')\n"
         "h.close()"
     )
-    assert not home.commit()["declined"]
-    answer = home.other(
+    assert not main.commit()["unserializable"]
+    answer = main.other(
         "names.bind(ns)\nanswer(f=ns['f'].readline(), g=ns['g'].read(4).decode(), h=ns['h'].closed)"
     )
     assert answer == {"f": "line 1\n", "g": "ne 1", "h": True}
-    home.execute("rest = f.readline()")
-    assert home.ns["rest"] == "line 1\n"
+    main.execute("rest = f.readline()")
+    assert main.ns["rest"] == "line 1\n"
 
 
 @pytest.mark.parametrize("kind", OPENERS)
-def test_one_that_is_written_is_declined_with_the_reason(home, tmp_path, kind):
-    home.execute(f"import {kind}\nf = {kind}.open({str(tmp_path / 'x')!r}, 'wb'); x = 1")
-    assert "written to" in home.commit()["declined"]["f"]
-    home.ns["f"].close()
+def test_one_that_is_written_is_declined_with_the_reason(main, tmp_path, kind):
+    main.execute(f"import {kind}\nf = {kind}.open({str(tmp_path / 'x')!r}, 'wb'); x = 1")
+    assert "written to" in main.commit()["unserializable"]["f"]
+    main.ns["f"].close()
 
 
-def test_zip_archives(home, tmp_path):
+def test_zip_archives(main, tmp_path):
     with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
         archive.writestr("a", "inside")
-    home.execute(
+    main.execute(
         f"import zipfile\nz = zipfile.ZipFile({str(tmp_path / 'x.zip')!r})\n"
         f"with zipfile.ZipFile({str(tmp_path / 'x.zip')!r}) as closed: pass\n"
         f"w = zipfile.ZipFile({str(tmp_path / 'y.zip')!r}, 'w')"
     )
-    assert set(home.commit()["declined"]) == {"w"}
-    answer = home.other(
+    assert set(main.commit()["unserializable"]) == {"w"}
+    answer = main.other(
         "names.bind(ns)\nz = ns['z']\ntext = z.read('a').decode(); z.close()\n"
         "answer(text=text, names=ns['closed'].namelist(), open=ns['closed'].fp is not None)"
     )
     assert answer == {"text": "inside", "names": ["a"], "open": False}
-    home.ns["w"].close()
-    assert home.ns["z"].read("a") == b"inside"
+    main.ns["w"].close()
+    assert main.ns["z"].read("a") == b"inside"
 
 
 def test_a_temporary_file_is_deleted_by_who_has_it(kernel, tmp_path):
-    cell = "%%execute_with_scorep --road=map\n"
+    cell = "%%execute_with_scorep --run=isolated\n"
     kernel.run(
         "import tempfile, os\nt = tempfile.NamedTemporaryFile('w+', dir='.'); path = t.name\n"
         "t.write('home ')"

@@ -27,15 +27,15 @@ def reserved(session):
     return session.info()["reserved_bytes"]
 
 
-def test_what_is_born_there_is_not_copied(arena, home):
-    home.ns["x"] = pa.array(range(100_000))
-    home.ns["y"] = pa.table({"s": ["x" * 9] * 100_000, "x": home.ns["x"]})
-    home.ns["z"] = pa.compute.add(home.ns["x"], 1)
-    report = home.commit()
+def test_what_is_born_there_is_not_copied(arena, main):
+    main.ns["x"] = pa.array(range(100_000))
+    main.ns["y"] = pa.table({"s": ["x" * 9] * 100_000, "x": main.ns["x"]})
+    main.ns["z"] = pa.compute.add(main.ns["x"], 1)
+    report = main.commit()
     assert report["bytes_copied"] < 3 * 4096
     assert report["bytes_shared"] >= 2 * 800_000 + 900_000
-    assert home.commit()["prepared"] is None
-    answer = home.other(
+    assert main.commit()["prepared"] is None
+    answer = main.other(
         "names.bind(ns)\nx, y, z = ns['x'], ns['y'], ns['z']\n"
         "answer(x=x[99_999].as_py(), y=y['s'][99_999].as_py(), z=z[99_999].as_py(),"
         " same=y['x'].chunk(0).buffers()[1].address == x.buffers()[1].address)"
@@ -43,15 +43,15 @@ def test_what_is_born_there_is_not_copied(arena, home):
     assert answer == {"x": 99_999, "y": "x" * 9, "z": 100_000, "same": True}
 
 
-def test_a_result_of_a_cell_is_published_by_reference(home):
-    answer = home.other(
+def test_a_result_of_a_cell_is_published_by_reference(main):
+    answer = main.other(
         "import pyarrow as pa, pyarrow.compute\nassert enable_arrow_pool(session)\n"
         "names.bind(ns)\nns['x'] = pa.compute.multiply(pa.array(range(200_000)), 2)\n"
         "report = save(ns)\npublish(report)\nanswer(copied=report['bytes_copied'])"
     )
     assert answer["copied"] < 4096
-    home.names.adopt(home.ns)
-    assert home.ns["x"][199_999].as_py() == 399_998
+    main.names.adopt(main.ns)
+    assert main.ns["x"][199_999].as_py() == 399_998
 
 
 def test_memory_comes_back_and_small_blocks_are_arrow_s(arena):

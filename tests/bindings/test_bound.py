@@ -115,8 +115,8 @@ def test_what_became_of_each():
     space["replaced"], space["made"] = steps(), steps()
     del space["gone"]
     touched = set(space) - {"untouched"}
-    declined = dict.fromkeys(space, "why")
-    found = bound.lost(declined, touched)
+    unserializable = dict.fromkeys(space, "why")
+    found = bound.lost(unserializable, touched)
     assert found == {
         "stepped": "why; the cell changed it, and the notebook goes on with what it was before",
         "opaque": "why; if the cell changed it, the notebook goes on with what it was before",

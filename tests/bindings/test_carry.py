@@ -54,38 +54,38 @@ GOOD = (
 
 
 @pytest.mark.parametrize("kind", CULPRITS)
-def test_each_culprit_alone(home, kind):
+def test_each_culprit_alone(main, kind):
     pytest.importorskip("numpy")
     source, where = CULPRITS[kind]
-    home.execute(GOOD)
-    good = set(home.ns) - {"__name__", "__builtins__"}
-    home.execute(source)
-    report = home.commit()
-    assert set(report["declined"]) == {"bad"}
-    assert re.search(where, report["declined"]["bad"]), report["declined"]["bad"]
+    main.execute(GOOD)
+    good = set(main.ns) - {"__name__", "__builtins__"}
+    main.execute(source)
+    report = main.commit()
+    assert set(report["unserializable"]) == {"bad"}
+    assert re.search(where, report["unserializable"]["bad"]), report["unserializable"]["bad"]
     assert good <= set(report["saved"])
-    answer = home.other(
+    answer = main.other(
         "names.bind(ns)\nanswer(text=ns['text'], x=ns['double'](int(ns['view'][0])))"
     )
     assert answer == {"text": "kept", "x": 10}
 
 
-def test_all_culprits_together(home):
+def test_all_culprits_together(main):
     pytest.importorskip("numpy")
-    home.execute(GOOD)
-    good = set(home.ns) - {"__name__", "__builtins__"}
+    main.execute(GOOD)
+    good = set(main.ns) - {"__name__", "__builtins__"}
     for kind, (source, _) in CULPRITS.items():
-        home.execute(source)
-        home.ns["bad_" + kind] = home.ns.pop("bad")
-    report = home.commit()
-    assert set(report["declined"]) == {"bad_" + kind for kind in CULPRITS}
+        main.execute(source)
+        main.ns["bad_" + kind] = main.ns.pop("bad")
+    report = main.commit()
+    assert set(report["unserializable"]) == {"bad_" + kind for kind in CULPRITS}
     assert good <= set(report["saved"])
-    for name, reason in report["declined"].items():
+    for name, reason in report["unserializable"].items():
         assert name in reason
 
 
-def test_what_an_exception_was_raised_from(home):
-    home.execute("""
+def test_what_an_exception_was_raised_from(main):
+    main.execute("""
 class Own(Exception):
     def __init__(self, a): super().__init__(a, 1)
 shared = [1]
@@ -101,8 +101,8 @@ def meet():
     except ValueError as error: return error
 plain, own, met = fail(ValueError), fail(Own), meet()
 """)
-    home.commit()
-    assert home.other("""
+    main.commit()
+    assert main.other("""
 names.bind(ns)
 errors = [ns[name] for name in ("plain", "own", "met")]
 answer(
@@ -119,8 +119,8 @@ answer(
     }
 
 
-def test_a_class_of_named_fields(home):
-    home.execute("""
+def test_a_class_of_named_fields(main):
+    main.execute("""
 import typing
 class Pair(typing.NamedTuple):
     a: int
@@ -130,8 +130,8 @@ class Titled(typing.TypedDict):
     title: str
 pair = Pair(1)
 """)
-    assert home.commit()["declined"] == {}
-    assert home.other("""
+    assert main.commit()["unserializable"] == {}
+    assert main.other("""
 names.bind(ns)
 pair = ns["pair"]
 answer(pair=repr(pair), sum=pair.sum(), fields=pair._fields, same=type(pair) is ns["Pair"],
@@ -146,15 +146,15 @@ answer(pair=repr(pair), sum=pair.sum(), fields=pair._fields, same=type(pair) is 
     }
 
 
-def test_a_match_is_found_again(home):
-    home.execute("""
+def test_a_match_is_found_again(main):
+    main.execute("""
 import re
 pattern = re.compile(r"(?P<word>b+)|(x)")
 found = [pattern.search("abbb"), pattern.match("abbb", 2), pattern.fullmatch("abbb", 1, 3)]
 found += [re.fullmatch("a|ab", "ab"), re.search(b"c", b"abc")]
 """)
-    assert home.commit()["declined"] == {}
-    assert home.other("""
+    assert main.commit()["unserializable"] == {}
+    assert main.other("""
 names.bind(ns)
 answer(spans=[match.span() for match in ns["found"]], word=ns["found"][0]["word"],
        same=ns["found"][0].re is ns["pattern"], saved=save(ns)["saved"])

@@ -5,7 +5,7 @@ import pytest
 from store_process import hand_over
 
 pa = pytest.importorskip("pyarrow")
-# A fork is faster than a start with them; the test that asks `home.fresh` starts one.
+# A fork is faster than a start with them; the test that asks `main.fresh` starts one.
 LIBRARIES = ("pyarrow",)
 MANY = 20_000
 
@@ -34,21 +34,21 @@ KINDS = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_kind_is_mapped(home, kind):
+def test_every_kind_is_mapped(main, kind):
     try:
         eval(KINDS[kind], {"pa": pa})
     except (AttributeError, TypeError):
         pytest.skip(f"pyarrow {pa.__version__} has none")
-    home.execute(f"import pyarrow as pa\nx = {KINDS[kind]}")
-    assert home.commit()["declined"] == {}
-    answer = home.other(
+    main.execute(f"import pyarrow as pa\nx = {KINDS[kind]}")
+    assert main.commit()["unserializable"] == {}
+    answer = main.other(
         "report = names.bind(ns)\nimport pyarrow as pa\n"
         f"expected = {KINDS[kind]}\nx = ns['x']\nx.validate(full=True)\n"
         "rest = len(holdfast._store._encode(x)[2])\n"
         "answer(equal=x.equals(expected), type=type(x) is type(expected), payload=rest,"
         " mapped=report['bytes_mapped'], saved=save(ns)['saved'])"
     )
-    x = home.ns["x"]
+    x = main.ns["x"]
     assert answer["equal"] and answer["type"] and answer["saved"] == []
     assert answer["payload"] < 20_000
     # A null's bitmap may be too small for a buffer of its own.
@@ -58,14 +58,14 @@ def test_every_kind_is_mapped(home, kind):
     assert answer["mapped"] >= 0.8 * size
 
 
-def test_slices_and_tables_share_what_they_shared(home):
-    home.execute(
+def test_slices_and_tables_share_what_they_shared(main):
+    main.execute(
         f"import pyarrow as pa\nx = pa.array(range({MANY}))\npart = x[10:20]\n"
         "table = pa.table({'x': x, 'again': x})\ncolumn = table['x']\nlater = [table.slice(5)]"
     )
-    report = home.commit()
+    report = main.commit()
     assert report["bytes_copied"] < 1.2 * MANY * 8 + 4096
-    answer = home.fresh(
+    answer = main.fresh(
         "report = names.bind(ns)\n"
         "x, part, table, column = (ns[k] for k in ('x', 'part', 'table', 'column'))\n"
         "at = lambda array: array.buffers()[1].address\n"
@@ -77,13 +77,13 @@ def test_slices_and_tables_share_what_they_shared(home):
     assert answer == {"addresses": 1, "mapped": MANY * 8, "offset": 10, "copied": 0}
 
 
-def test_memory_is_shared_with_numpy_both_ways(home):
-    home.execute(
+def test_memory_is_shared_with_numpy_both_ways(main):
+    main.execute(
         f"import numpy as np\nimport pyarrow as pa\nn = np.arange({MANY}.0)\na = pa.array(n)\n"
         f"b = pa.array(range({MANY}))\nm = b.to_numpy()\n"
         f"buffer = pa.allocate_buffer({8 * MANY})\nview = np.frombuffer(buffer, 'i8')\nview[:] = 5"
     )
-    assert home.commit()["declined"] == {}
+    assert main.commit()["unserializable"] == {}
     check = (
         "n, a, b, m, view = (ns[k] for k in ('n', 'a', 'b', 'm', 'view'))\n"
         "n[7] += 1; view[3] += 1\n"
@@ -91,18 +91,18 @@ def test_memory_is_shared_with_numpy_both_ways(home):
         "shares = [m.ctypes.data == b.buffers()[1].address, m.flags.writeable,"
         " ns['buffer'].is_mutable]\n"
     )
-    answer = home.other(
+    answer = main.other(
         f"names.bind(ns)\n{check}publish(save(ns))\nanswer(seen=seen, shares=shares)"
     )
     assert answer == {"seen": [8, 6], "shares": [True, False, True]}
-    home.names.adopt(home.ns)
-    ns = {"ns": home.ns}
+    main.names.adopt(main.ns)
+    ns = {"ns": main.ns}
     exec(check, ns)
     assert ns["seen"] == [9, 7] and ns["shares"] == [True, False, True]
 
 
-def test_a_numpy_view_of_a_slice_is_one_again(home):
-    home.execute(
+def test_a_numpy_view_of_a_slice_is_one_again(main):
+    main.execute(
         f"import pyarrow as pa\nb = pa.array(range({MANY}))\nm = b[100:9000].to_numpy()\n"
         f"part = m[5:]\nlone = pa.array(range({MANY}))[7:].to_numpy()\n"
         "table = pa.table({'x': b})\nk = table['x'].chunk(0).slice(50).to_numpy()"
@@ -113,36 +113,36 @@ def test_a_numpy_view_of_a_slice_is_one_again(home):
         " int(lone[0]), m.flags.writeable]\ndel at\n"
     )
     for turn in range(3):
-        assert home.commit()["declined"] == {}
-        answer = hand_over(home, check + f"m.flags.writeable = False\nchanged = {turn}")
-        home.execute(check)
-        assert answer["value"] == home.ns["value"] == [800, 840, 400, 100, 7, False]
+        assert main.commit()["unserializable"] == {}
+        answer = hand_over(main, check + f"m.flags.writeable = False\nchanged = {turn}")
+        main.execute(check)
+        assert answer["value"] == main.ns["value"] == [800, 840, 400, 100, 7, False]
         # What changed is one name; the memory is written once, and mapped.
-        assert answer["copied"] < 4096 and home.ns["changed"] == turn
-        home.execute("b = b.slice(0)")
+        assert answer["copied"] < 4096 and main.ns["changed"] == turn
+        main.execute("b = b.slice(0)")
 
 
-def test_changed_pages_of_a_buffer_alone_are_written(home):
-    home.execute(
+def test_changed_pages_of_a_buffer_alone_are_written(main):
+    main.execute(
         "import pyarrow as pa\nx = pa.allocate_buffer(1 << 20)\ny = pa.py_buffer(b'1' * 99999)"
     )
-    home.commit()
-    answer = home.other(
+    main.commit()
+    answer = main.other(
         "names.bind(ns)\nmemoryview(ns['x'])[5000] = 7\nsaved = save(ns)\n"
         "answer(copied=saved['bytes_copied'], saved=saved['saved'], fixed=ns['y'].is_mutable)"
     )
     assert answer["copied"] < 3 * 4096 and answer["saved"] == ["x"] and not answer["fixed"]
 
 
-def test_tensors_and_types(home):
-    home.execute(
+def test_tensors_and_types(main):
+    main.execute(
         "import numpy as np\nimport pyarrow as pa\nn = np.arange(30000.).reshape(100, -1)\n"
         "x = pa.Tensor.from_numpy(n, ['row', 'column'])\n"
         "schema = pa.schema([pa.field('a', pa.list_(pa.int8()), metadata={'k': 'v'})])\n"
         "scalar = pa.scalar([1, 2])\nempty = pa.table({'a': pa.array([], pa.int8())})"
     )
-    assert home.commit()["declined"] == {}
-    answer = home.other(
+    assert main.commit()["unserializable"] == {}
+    answer = main.other(
         "names.bind(ns)\nx = ns['x']\nns['n'][3, 4] = -1\n"
         "answer(value=float(x.to_numpy()[3, 4]), names=x.dim_names, schema=str(ns['schema']),"
         " scalar=ns['scalar'].as_py(), empty=ns['empty'].num_rows)"
@@ -150,14 +150,14 @@ def test_tensors_and_types(home):
     assert answer == {
         "value": -1,
         "names": ["row", "column"],
-        "schema": str(home.ns["schema"]),
+        "schema": str(main.ns["schema"]),
         "scalar": [1, 2],
         "empty": 0,
     }
 
 
-def test_types_of_the_notebook(home):
-    home.execute(
+def test_types_of_the_notebook(main):
+    main.execute(
         "import pyarrow as pa\n"
         "class Metre(pa.ExtensionType):\n"
         "    def __init__(self): super().__init__(pa.float64(), 'metre'); self.unit = 'm'\n"
@@ -167,8 +167,8 @@ def test_types_of_the_notebook(home):
         "Metre.__module__ = '__main__'\n"
         "x = pa.ExtensionArray.from_storage(Metre(), pa.array([1.5] * 9000))"
     )
-    assert home.commit()["declined"] == {}
-    answer = home.other(
+    assert main.commit()["unserializable"] == {}
+    answer = main.other(
         "names.bind(ns)\nx = ns['x']\n"
         ""
         "answer(type=type(x.type) is ns['Metre'], value=x.storage[8999].as_py(),"
@@ -177,15 +177,15 @@ def test_types_of_the_notebook(home):
     assert answer == {"type": True, "value": 1.5, "cast": True, "unit": "m"}
 
 
-def test_readers_are_declined_by_name(home, tmp_path):
-    home.execute(
+def test_readers_are_declined_by_name(main, tmp_path):
+    main.execute(
         "import pyarrow as pa\nimport pyarrow.ipc\nt = pa.table({'a': [1]})\n"
         "reader = t.to_reader()\n"
         f"stream = pa.OSFile({str(tmp_path / 'file')!r}, 'wb')"
     )
-    report = home.commit()
-    assert set(report["declined"]) == {"reader", "stream"}
-    assert "RecordBatchReader" in report["declined"]["reader"]
+    report = main.commit()
+    assert set(report["unserializable"]) == {"reader", "stream"}
+    assert "RecordBatchReader" in report["unserializable"]["reader"]
 
 
 def test_what_has_no_bytes_shares_nothing():

@@ -27,73 +27,73 @@ value = None
 
 
 @pytest.mark.parametrize("turns", [1, 2])
-def test_what_was_called_is_not_called_again(home, turns):
-    home.execute(
+def test_what_was_called_is_not_called_again(main, turns):
+    main.execute(
         SETUP + "fib(20); bounded('a'); bounded((1, 2)); bounded(1, 2, b=3, a=4); bounded('a')\n"
         "bounded((1, 2), key=2); typed(1); typed(1.0); typed(1, True, z=2); typed(1, 1, z=2.0)\n"
         "typed(x=1); nothing(3); calls.clear()"
     )
-    assert not home.commit()["declined"]
+    assert not main.commit()["unserializable"]
     look = "[f.cache_info() for f in (bounded, fib, typed, nothing)]"
-    before = eval(look, home.ns)
+    before = eval(look, main.ns)
     for _ in range(turns):
-        hand_over(home, f"value = {look}\nfib.mark = 1; bounded.mark = 2; typed.mark = 3")
-        assert home.ns["value"] == before == eval(look, home.ns)
+        hand_over(main, f"value = {look}\nfib.mark = 1; bounded.mark = 2; typed.mark = 3")
+        assert main.ns["value"] == before == eval(look, main.ns)
     again = (
         "kept = bounded('a'); fib(20); bounded((1, 2), key=2); bounded(1, 2, b=3, a=4)\n"
         "typed(1); typed(1.0); typed(1, True, z=2); typed(1, 1, z=2.0); typed(x=1)\n"
         "before = list(calls); bounded(7); bounded('a'); nothing(3)\n"
         "bounded(1, 2, b=3, a=4); bounded((1, 2), key=2)\n"  # the least recently used had to go
     )
-    hand_over(home, again + "value = before, list(calls)")
-    assert home.ns["value"] == ([], [7, "a", 3, (1, 2)])
+    hand_over(main, again + "value = before, list(calls)")
+    assert main.ns["value"] == ([], [7, "a", 3, (1, 2)])
 
 
-def test_results_are_what_they_are_elsewhere(home):
-    home.execute(
+def test_results_are_what_they_are_elsewhere(main):
+    main.execute(
         SETUP + "import numpy as np\nclass Point:\n    def __init__(self, x): self.x = x\n"
         "    @functools.lru_cache\n    def far(self, y): return [self, y]\n"
         "@functools.cache\ndef table(point): return np.arange(9000.0)\n"
         "point = Point(1); array = table(point); pair = point.far(2)"
     )
-    assert not home.commit()["declined"]
+    assert not main.commit()["unserializable"]
     hand_over(
-        home,
+        main,
         "value = table(point) is array, point.far(2) is pair, pair[0] is point\n"
         "array[0] = 5; point.x = 4",
     )
-    ns = home.ns
+    ns = main.ns
     assert ns["value"] == (True, True, True)
     assert ns["table"](ns["point"]) is ns["array"] and ns["array"][0] == 5
     assert ns["point"].far(2) is ns["pair"] and ns["pair"][0].x == 4
 
 
-def test_a_function_within_itself(home):
-    home.execute(
+def test_a_function_within_itself(main):
+    main.execute(
         "import functools\ndef make():\n    @functools.cache\n"
         "    def inner(n): return n if n < 2 else inner(n - 1) + inner(n - 2)\n    return inner\n"
         "inner = make(); inner(10); value = None"
     )
-    assert not home.commit()["declined"]
-    hand_over(home, "value = inner.cache_info().currsize, inner(10), inner.cache_info().misses")
-    assert home.ns["value"] == (11, 55, 11)
+    assert not main.commit()["unserializable"]
+    hand_over(main, "value = inner.cache_info().currsize, inner(10), inner.cache_info().misses")
+    assert main.ns["value"] == (11, 55, 11)
 
 
-def test_what_cannot_be_carried_costs_what_is_remembered_only(home):
-    home.execute(
+def test_what_cannot_be_carried_costs_what_is_remembered_only(main):
+    main.execute(
         SETUP + "@functools.cache\ndef lock(name): return threading.Lock()\n"
         "kept = lock('a')\nother = lock('b'); fib(5)\ndel kept, other"
     )
-    assert not home.commit()["declined"]
-    hand_over(home, "value = lock.cache_info().currsize, fib.cache_info().currsize")
-    assert home.ns["value"] == (0, 6) and home.ns["lock"].cache_info().currsize == 2
+    assert not main.commit()["unserializable"]
+    hand_over(main, "value = lock.cache_info().currsize, fib.cache_info().currsize")
+    assert main.ns["value"] == (0, 6) and main.ns["lock"].cache_info().currsize == 2
 
 
-def test_caches_are_no_group_and_need_no_second_look(home):
-    home.execute(SETUP + "bounded(1, key=2); typed(1, z=3)")
-    home.commit()
-    home.execute("bounded(2, key=3)")
-    assert set(home.commit()["saved"]) == {"bounded", "calls"}
+def test_caches_are_no_group_and_need_no_second_look(main):
+    main.execute(SETUP + "bounded(1, key=2); typed(1, z=3)")
+    main.commit()
+    main.execute("bounded(2, key=3)")
+    assert set(main.commit()["saved"]) == {"bounded", "calls"}
 
 
 def test_a_cache_that_shows_itself_otherwise_begins_empty(monkeypatch):
@@ -145,9 +145,9 @@ def test_threads_that_call_the_function(bound):
             thread.join()
 
 
-def test_calls_while_the_cache_is_filled(home):
+def test_calls_while_the_cache_is_filled(main):
     """The hash of an argument, or another thread, calls the function that is made again."""
-    home.execute(
+    main.execute(
         SETUP + "class Key:\n    def __init__(self, n, f): self.n, self.f = n, f\n"
         "    def __eq__(self, other): return self is other\n"
         "    def __hash__(self): return hash(self.f(self.n)[0])\n"
@@ -155,6 +155,6 @@ def test_calls_while_the_cache_is_filled(home):
         "def looked(x): return [x if type(x) is int else x.n * 100]\n"
         "z = Key(5, looked); looked(z); looked(5)"  # 5 is the last now
     )
-    assert not home.commit()["declined"]
-    hand_over(home, "value = looked(5), looked(z), looked.cache_info().currsize")
-    assert home.ns["value"] == ([5], [500], 2)
+    assert not main.commit()["unserializable"]
+    hand_over(main, "value = looked(5), looked(z), looked.cache_info().currsize")
+    assert main.ns["value"] == ([5], [500], 2)

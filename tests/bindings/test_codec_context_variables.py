@@ -6,39 +6,39 @@ from store_process import hand_over
 START = "import contextvars\n"
 
 
-def test_a_value_that_is_set_there_is_seen_here_by_the_same_object(home):
-    home.execute(
+def test_a_value_that_is_set_there_is_seen_here_by_the_same_object(main):
+    main.execute(
         START
         + "v = contextvars.ContextVar('v', default=[0])\nbare = contextvars.ContextVar('bare')\n"
         "w = contextvars.ContextVar('w')\nlist_ = [1]\nw.set(list_)\nholds = {'in': v}"
     )
-    v = home.ns["v"]
-    assert home.commit()["declined"] == {}
+    v = main.ns["v"]
+    assert main.commit()["unserializable"] == {}
     for turn in (1, 2):
         done = hand_over(
-            home,
+            main,
             "assert holds['in'] is v and v.name == 'v' and w.get() is list_\n"
             f"value = [v.get()[:], bare.get('none')]\nv.set([{turn}]); list_.append({turn})",
         )
         assert done["value"] == [[turn - 1], "none"]
-        assert home.ns["v"] is v is home.ns["holds"]["in"] and v.get() == [turn]
-        assert home.ns["w"].get() is home.ns["list_"]
-    assert home.ns["list_"] == [1, 1, 2]
-    assert hand_over(home, "value = v.get()[0]")["saved"] == ["value"]
+        assert main.ns["v"] is v is main.ns["holds"]["in"] and v.get() == [turn]
+        assert main.ns["w"].get() is main.ns["list_"]
+    assert main.ns["list_"] == [1, 1, 2]
+    assert hand_over(main, "value = v.get()[0]")["saved"] == ["value"]
     with pytest.raises(LookupError):
-        home.ns["bare"].get()
+        main.ns["bare"].get()
 
 
-def test_one_of_a_module_is_the_module_s(home):
-    home.execute("from holdfast.worker.subshells import _here as v")
-    home.commit()
+def test_one_of_a_module_is_the_module_s(main):
+    main.execute("from holdfast.worker.subshells import _here as v")
+    main.commit()
     source = "from holdfast.worker.subshells import _here as w; value = v is w"
-    assert hand_over(home, source)["value"] is True
+    assert hand_over(main, source)["value"] is True
 
 
-def test_a_value_that_cannot_be_carried_is_declined_with_its_variable(home):
-    home.execute(
+def test_a_value_that_cannot_be_carried_is_declined_with_its_variable(main):
+    main.execute(
         START + "v = contextvars.ContextVar('v'); t = v.set(iter([])); good = 1\n"
         "g = contextvars.ContextVar('g'); g.set((i for i in ''))"
     )
-    assert set(home.commit()["declined"]) == {"t", "g"}
+    assert set(main.commit()["unserializable"]) == {"t", "g"}

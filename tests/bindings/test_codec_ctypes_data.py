@@ -28,13 +28,13 @@ Node._fields_ = [("value", ctypes.c_int), ("next", ctypes.POINTER(Node))]
 """
 
 
-def test_classes_and_their_values(home):
-    home.execute(
+def test_classes_and_their_values(main):
+    main.execute(
         CLASSES + "point = Point(3, 4.0); point.note = [1]; bits = Bits(5, 6, 7)\n"
         "named = Named(name=b'abc'); named.f = 1.0; named.points[2].x = 9; later = Later(1, 2, 3)\n"
         "same = [point]; number = ctypes.c_double(2.5); numbers = (ctypes.c_int * 4)(1, 2, 3, 4)"
     )
-    assert home.commit()["declined"] == {}
+    assert main.commit()["unserializable"] == {}
     check = (
         "assert (point.x, point.y, point.length(), point.unit) == (3, 4.0, 5.0, 'm')\n"
         "assert point.note[0] == 1 and same[0] is point and type(point) is Point\n"
@@ -45,17 +45,17 @@ def test_classes_and_their_values(home):
         "assert Node._fields_[1][1] is ctypes.POINTER(Node) and Node(5).value == 5\n"
         "assert number.value == 2.5 and list(numbers) == [1, 2, 3, 4]\n"
     )
-    classes = [home.ns[name] for name in ("Point", "Named", "Node")]
-    assert hand_over(home, check)["saved"] == []
+    classes = [main.ns[name] for name in ("Point", "Named", "Node")]
+    assert hand_over(main, check)["saved"] == []
     for turn in range(1, 4):
-        hand_over(home, check + "point.x = 3; point.note.append(1); Point.extra = point.note")
-        home.execute(check)
-        assert len(home.ns["point"].note) == 1 + turn
-        assert home.ns["Point"].extra is home.ns["point"].note
-    assert classes == [home.ns[name] for name in ("Point", "Named", "Node")]
-    hand_over(home, "numbers[1] = 7; named.points[0].y = 1.5; bits.high = 8")
-    assert home.ns["numbers"][1] == 7 and home.ns["named"].points[0].y == 1.5
-    assert home.ns["bits"].high == 8
+        hand_over(main, check + "point.x = 3; point.note.append(1); Point.extra = point.note")
+        main.execute(check)
+        assert len(main.ns["point"].note) == 1 + turn
+        assert main.ns["Point"].extra is main.ns["point"].note
+    assert classes == [main.ns[name] for name in ("Point", "Named", "Node")]
+    hand_over(main, "numbers[1] = 7; named.points[0].y = 1.5; bits.high = 8")
+    assert main.ns["numbers"][1] == 7 and main.ns["named"].points[0].y == 1.5
+    assert main.ns["bits"].high == 8
 
 
 SHARED = {
@@ -102,60 +102,60 @@ SHARED = {
 
 
 @pytest.mark.parametrize("kind", SHARED)
-def test_memory_that_is_shared_is_shared_again(home, kind):
+def test_memory_that_is_shared_is_shared_again(main, kind):
     make, change, look, value = SHARED[kind]
-    home.execute(CLASSES + make)
-    assert home.commit()["declined"] == {}
+    main.execute(CLASSES + make)
+    assert main.commit()["unserializable"] == {}
     for turn in range(3):
         changed = change.rpartition("= ")[0] + f"= {value + turn}"
-        hand_over(home, changed + f"\nassert {look} == {value + turn}")
-        assert eval(look, home.ns) == value + turn
-        home.execute(changed.replace(str(value + turn), str(value + turn + 20)))
-        assert eval(look, home.ns) == value + turn + 20
-        assert home.commit()["declined"] == {}
+        hand_over(main, changed + f"\nassert {look} == {value + turn}")
+        assert eval(look, main.ns) == value + turn
+        main.execute(changed.replace(str(value + turn), str(value + turn + 20)))
+        assert eval(look, main.ns) == value + turn + 20
+        assert main.commit()["unserializable"] == {}
 
 
-def test_large_memory_is_mapped(home):
-    home.execute(CLASSES + "a = (Point * 100_000)()\na[99_999].x = 3")
-    home.commit()
-    answer = hand_over(home, "assert a[99_999].x == 3\na[5].x = 1")
+def test_large_memory_is_mapped(main):
+    main.execute(CLASSES + "a = (Point * 100_000)()\na[99_999].x = 3")
+    main.commit()
+    answer = hand_over(main, "assert a[99_999].x == 3\na[5].x = 1")
     assert answer["mapped"] >= 1_600_000 and answer["copied"] < 20_000
-    assert home.ns["a"][5].x == 1 and home.ns["a"][99_999].x == 3
+    assert main.ns["a"][5].x == 1 and main.ns["a"][99_999].x == 3
 
 
-def test_texts_and_null(home):
-    home.execute(
+def test_texts_and_null(main):
+    main.execute(
         "import ctypes\ntext = ctypes.c_char_p(b'abc')\nwide = ctypes.c_wchar_p('d\\u00e9')\n"
         "null = ctypes.POINTER(ctypes.c_int)()\nnone = ctypes.c_char_p(None)"
     )
-    assert home.commit()["declined"] == {}
+    assert main.commit()["unserializable"] == {}
     for _ in range(2):
-        hand_over(home, "text = [text, null][0]\nassert text.value == b'abc' and not null")
-        ns = home.ns
+        hand_over(main, "text = [text, null][0]\nassert text.value == b'abc' and not null")
+        ns = main.ns
         assert (ns["text"].value, ns["wide"].value, ns["none"].value) == (b"abc", "d\u00e9", None)
 
 
-def test_classes_that_ctypes_makes_keep_their_names(home):
-    home.execute("import ctypes\nrow = (ctypes.c_int8 * 7)()\np = ctypes.POINTER(ctypes.c_int8)()")
-    assert home.commit()["declined"] == {}
-    names = [repr(type(home.ns[name])) for name in ("row", "p")]
-    hand_over(home, f"assert [repr(type(row)), repr(type(p))] == {names}")
+def test_classes_that_ctypes_makes_keep_their_names(main):
+    main.execute("import ctypes\nrow = (ctypes.c_int8 * 7)()\np = ctypes.POINTER(ctypes.c_int8)()")
+    assert main.commit()["unserializable"] == {}
+    names = [repr(type(main.ns[name])) for name in ("row", "p")]
+    hand_over(main, f"assert [repr(type(row)), repr(type(p))] == {names}")
 
 
-def test_addresses_of_what_is_unknown_are_declined(home):
-    home.execute(
+def test_addresses_of_what_is_unknown_are_declined(main):
+    main.execute(
         CLASSES + "a = np.arange(3.0); i = (ctypes.c_int * 3)(); p = ctypes.pointer(i)\n"
         "moved = ctypes.cast(a.ctypes.data + 8, ctypes.POINTER(ctypes.c_double))\n"
         "node = Node(1, ctypes.pointer(Node(2)))\naddress = ctypes.c_void_p(a.ctypes.data)\n"
         "reference = ctypes.byref(i)\nfunction = ctypes.CDLL(None).strlen"
     )
-    declined = home.commit()["declined"]
-    assert set(declined) == {"moved", "node", "address", "reference", "function"}
-    assert "containing pointers" in declined["moved"]
+    unserializable = main.commit()["unserializable"]
+    assert set(unserializable) == {"moved", "node", "address", "reference", "function"}
+    assert "containing pointers" in unserializable["moved"]
 
 
-def test_no_code_of_a_class_runs(home):
-    home.execute(
+def test_no_code_of_a_class_runs(main):
+    main.execute(
         "import ctypes\nruns = []\n"
         "class Made:\n"
         "    def __new__(cls, *args): runs.append('new'); return super().__new__(cls, *args)\n"
@@ -169,11 +169,11 @@ def test_no_code_of_a_class_runs(home):
         "s, n, t, o = Counted(1), Number(2), Text(b'three'), Odd(5, needed=True)\n"
         "four = ctypes.c_int(4); p = Place(four); null = Place(); runs.clear()"
     )
-    assert home.commit()["declined"] == {}
+    assert main.commit()["unserializable"] == {}
     check = (
         "assert runs == [], runs\nassert (s.x, n.value, t.value, p.contents.value, o.x)"
         " == (1, 2, b'three', 4, 5)\nassert not null and type(p) is Place"
     )
-    home.execute(check)
-    assert hand_over(home, check + "\np.contents.value = 6; assert four.value == 6")["saved"]
-    home.execute("assert runs == [] and four.value == 6")
+    main.execute(check)
+    assert hand_over(main, check + "\np.contents.value = 6; assert four.value == 6")["saved"]
+    main.execute("assert runs == [] and four.value == 6")

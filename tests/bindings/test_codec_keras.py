@@ -74,57 +74,57 @@ IN_ORDER = [
 
 
 @pytest.mark.parametrize(("kind", "order"), effort.sample(IN_ORDER, 2))
-def test_a_part_is_its_model_s_again(library_home, kind, order):
+def test_a_part_is_its_model_s_again(library_main, kind, order):
     """The whole takes half a minute: CI runs every second."""
-    home = library_home
-    home.execute(KINDS[kind] + TRAINED + PARTS + ORDERS[order])
-    if "Net" in home.ns:
-        home.ns["Net"].__module__ = "__main__"
-    exec(CHECK, home.ns)
-    assert home.commit()["declined"] == {}
-    before, names = home.ns["model"], [layer.name for layer in home.ns["model"].layers]
-    assert hand_over(home, CHECK)["saved"] == []
-    assert home.ns["model"] is before
+    main = library_main
+    main.execute(KINDS[kind] + TRAINED + PARTS + ORDERS[order])
+    if "Net" in main.ns:
+        main.ns["Net"].__module__ = "__main__"
+    exec(CHECK, main.ns)
+    assert main.commit()["unserializable"] == {}
+    before, names = main.ns["model"], [layer.name for layer in main.ns["model"].layers]
+    assert hand_over(main, CHECK)["saved"] == []
+    assert main.ns["model"] is before
     for turn in (1, 2):
-        hand_over(home, CHECK + "loss = float(model.train_on_batch(x, y))" + CHECK)
-        exec(CHECK, home.ns)
-        assert home.ns["model"] is not before
-    assert home.ns["model"].optimizer.iterations.numpy() == 3
-    assert [layer.name for layer in home.ns["model"].layers] == names
-    hand_over(home, "a_weight.assign(a_weight * 0 + 5)")
-    assert (home.ns["model"].layers[-1].get_weights()[0] == 5).all()
+        hand_over(main, CHECK + "loss = float(model.train_on_batch(x, y))" + CHECK)
+        exec(CHECK, main.ns)
+        assert main.ns["model"] is not before
+    assert main.ns["model"].optimizer.iterations.numpy() == 3
+    assert [layer.name for layer in main.ns["model"].layers] == names
+    hand_over(main, "a_weight.assign(a_weight * 0 + 5)")
+    assert (main.ns["model"].layers[-1].get_weights()[0] == 5).all()
 
 
-def test_parts_of_nested_models(library_home):
-    home = library_home
-    home.execute(FUNCTIONAL + TRAINED + "inner = encoder.layers[0]\nbias = inner.bias")
-    home.commit()
-    hand_over(home, "assert encoder is model.layers[1]\nbias.assign([1, 2, 3])")
-    ns = home.ns
+def test_parts_of_nested_models(library_main):
+    main = library_main
+    main.execute(FUNCTIONAL + TRAINED + "inner = encoder.layers[0]\nbias = inner.bias")
+    main.commit()
+    hand_over(main, "assert encoder is model.layers[1]\nbias.assign([1, 2, 3])")
+    ns = main.ns
     assert ns["encoder"] is ns["model"].layers[1]
     assert ns["inner"] is ns["encoder"].layers[0] and ns["bias"] is ns["inner"].bias
     assert ns["encoder"].get_weights()[1].tolist() == [1, 2, 3]
 
 
-def test_a_layer_without_a_model_and_its_variable(library_home):
-    home = library_home
-    home.execute("weight = None\nlayer = layers.Dense(2)\n_ = layer(np.ones((1, 3)))")
-    home.execute("weight = layer.kernel\nfree = keras.Variable([1.0, 2.0])\ndel _")
-    home.commit()
-    hand_over(home, "assert weight is layer.kernel\nfree.assign([3, 4])\nweight.assign(weight + 1)")
-    assert home.ns["weight"] is home.ns["layer"].kernel
-    assert home.ns["free"].numpy().tolist() == [3, 4]
+def test_a_layer_without_a_model_and_its_variable(library_main):
+    main = library_main
+    main.execute("weight = None\nlayer = layers.Dense(2)\n_ = layer(np.ones((1, 3)))")
+    main.execute("weight = layer.kernel\nfree = keras.Variable([1.0, 2.0])\ndel _")
+    main.commit()
+    hand_over(main, "assert weight is layer.kernel\nfree.assign([3, 4])\nweight.assign(weight + 1)")
+    assert main.ns["weight"] is main.ns["layer"].kernel
+    assert main.ns["free"].numpy().tolist() == [3, 4]
 
 
-def test_a_function_s_model_is_the_named_one(library_home):
-    home = library_home
-    home.execute(
+def test_a_function_s_model_is_the_named_one(library_main):
+    main = library_main
+    main.execute(
         SEQUENTIAL + TRAINED + "def make(layer):\n    return lambda: layer\n"
         "held = make(model.layers[0])"
     )
-    home.commit()
-    hand_over(home, "assert held() is model.layers[0]\nloss = model.train_on_batch(x, y)")
-    assert home.ns["held"]() is home.ns["model"].layers[0]
+    main.commit()
+    hand_over(main, "assert held() is model.layers[0]\nloss = model.train_on_batch(x, y)")
+    assert main.ns["held"]() is main.ns["model"].layers[0]
 
 
 SHARED = """
@@ -152,34 +152,34 @@ del h, o
 """
 
 
-def test_models_that_share_layers_share_them_again(library_home):
-    home = library_home
-    home.execute(SHARED + IS_SHARED)
-    assert home.commit()["declined"] == {}
-    first = home.ns["value"]
-    assert hand_over(home, IS_SHARED + f"assert value == {first!r}")["saved"] == []
+def test_models_that_share_layers_share_them_again(library_main):
+    main = library_main
+    main.execute(SHARED + IS_SHARED)
+    assert main.commit()["unserializable"] == {}
+    first = main.ns["value"]
+    assert hand_over(main, IS_SHARED + f"assert value == {first!r}")["saved"] == []
     for _ in range(2):
-        hand_over(home, "auto.train_on_batch(x, x); line.train_on_batch(x, x[:, :2])" + IS_SHARED)
-        there = home.ns["value"]
-        home.execute(IS_SHARED)
-        assert home.ns["value"] == there != first
-    assert home.ns["auto"].optimizer.iterations.numpy() == 3
-    home.execute("again = keras.Model(auto.inputs, encoder.outputs)\nvalue = again(x).shape")
-    assert home.ns["value"] == (8, 3)
+        hand_over(main, "auto.train_on_batch(x, x); line.train_on_batch(x, x[:, :2])" + IS_SHARED)
+        there = main.ns["value"]
+        main.execute(IS_SHARED)
+        assert main.ns["value"] == there != first
+    assert main.ns["auto"].optimizer.iterations.numpy() == 3
+    main.execute("again = keras.Model(auto.inputs, encoder.outputs)\nvalue = again(x).shape")
+    assert main.ns["value"] == (8, 3)
 
 
-def test_a_model_in_two_models(library_home):
-    home = library_home
-    home.execute(
+def test_a_model_in_two_models(library_main):
+    main = library_main
+    main.execute(
         FUNCTIONAL + "other = (lambda i: keras.Model(i, layers.Dense(3)(encoder(i)) - encoder(i)))("
         "keras.Input((4,)))\nx, value = np.ones((2, 4)), None\nwant = other(x).numpy().tolist()"
     )
-    assert home.commit()["declined"] == {}
+    assert main.commit()["unserializable"] == {}
     look = (
         "inner = [one for one in other.layers if one.name == 'encoder']\n"
         "value = inner[0] is encoder is model.layers[1], other(x).numpy().tolist() == want\n"
         "del inner"
     )
     for _ in range(2):
-        hand_over(home, look + "\nmodel.mark = 1")
-        assert home.ns["value"] == (True, True)
+        hand_over(main, look + "\nmodel.mark = 1")
+        assert main.ns["value"] == (True, True)

@@ -3,29 +3,29 @@
 import pytest
 
 
-def test_callbacks_of_the_notebook(map_kernel):
+def test_callbacks_of_the_notebook(isolated_kernel):
     pytest.importorskip("matplotlib")
-    map_kernel.run(
+    isolated_kernel.run(
         "import matplotlib; matplotlib.use('agg')\nimport matplotlib.pyplot as plt\n"
         "figure = plt.figure(); clicks = []\n"
         "figure.canvas.mpl_connect('draw_event', lambda event: clicks.append(1))"
     )
-    outcome = map_kernel.run("%%isolated\nclicks.clear(); figure.canvas.draw(); len(clicks)")
+    outcome = isolated_kernel.run("%%isolated\nclicks.clear(); figure.canvas.draw(); len(clicks)")
     assert outcome.result == "1" and not outcome.stream("stderr")
-    assert map_kernel.run("clicks.clear(); figure.canvas.draw(); len(clicks)").result == "1"
+    assert isolated_kernel.run("clicks.clear(); figure.canvas.draw(); len(clicks)").result == "1"
 
 
-def test_no_figure_is_opened_by_its_encoding(map_kernel):
+def test_no_figure_is_opened_by_its_encoding(isolated_kernel):
     pytest.importorskip("matplotlib")
-    map_kernel.run(
+    isolated_kernel.run(
         "import matplotlib; matplotlib.use('agg')\nimport matplotlib.pyplot as plt\n"
         "figure, axes = plt.subplots(); plt.figure()"
     )
     shown = (
         "plt.get_fignums(), plt.figure(1) is figure, axes.figure is figure, plt.figure(1).number"
     )
-    for head in ("%%isolated --road=forked\n", "%%isolated\n", "") * 2:
-        outcome = map_kernel.run(head + "axes.set_title(axes.get_title() + 'x'); " + shown)
+    for head in ("%%isolated --run=forked\n", "%%isolated\n", "") * 2:
+        outcome = isolated_kernel.run(head + "axes.set_title(axes.get_title() + 'x'); " + shown)
         assert outcome.result == "([1, 2], True, True, 1)", head
         assert outcome.stream("stderr") == ""
-    assert map_kernel.run("axes.get_title()").result == "'xxxxxx'"
+    assert isolated_kernel.run("axes.get_title()").result == "'xxxxxx'"

@@ -10,7 +10,7 @@ from holdfast import store
 
 pd = pytest.importorskip("pandas")
 
-# A fork is faster than a start with them; the test that asks `home.fresh` starts one.
+# A fork is faster than a start with them; the test that asks `main.fresh` starts one.
 LIBRARIES = ("pandas",)
 START = "import numpy as np\nimport pandas as pd\nN = 20_000\n"
 MAPPED = {
@@ -44,10 +44,10 @@ OTHERS = {
 }
 
 
-def check_kind(home, source, mapped):
-    home.execute(f"{START}x = {source}")
-    assert home.commit()["declined"] == {}
-    answer = home.other(
+def check_kind(main, source, mapped):
+    main.execute(f"{START}x = {source}")
+    assert main.commit()["unserializable"] == {}
+    answer = main.other(
         f"report = names.bind(ns)\nx = ns['x']\n{START}expected = {source}\n"
         "answer(equal=x.equals(expected), type=type(x) is type(expected),"
         " name=getattr(x, 'name', None) == getattr(expected, 'name', None),"
@@ -62,24 +62,24 @@ def check_kind(home, source, mapped):
 
 
 @pytest.mark.parametrize("kind", [*MAPPED, *OTHERS])
-def test_every_kind(home, kind):
-    check_kind(home, (MAPPED | OTHERS)[kind], kind in MAPPED)
+def test_every_kind(main, kind):
+    check_kind(main, (MAPPED | OTHERS)[kind], kind in MAPPED)
 
 
 @pytest.mark.parametrize("kind", ARROW)
-def test_every_kind_of_arrow(home, kind):
+def test_every_kind_of_arrow(main, kind):
     pytest.importorskip("pyarrow")
-    check_kind(home, ARROW[kind], True)
+    check_kind(main, ARROW[kind], True)
 
 
-def test_looking_at_columns_changes_nothing(home):
+def test_looking_at_columns_changes_nothing(main):
     pytest.importorskip("pyarrow")
-    home.execute(
+    main.execute(
         START + "p = pd.date_range('2000', periods=9)\nx = pd.DataFrame({'a': pd.array(range(9)),"
         " 'b': pd.Series(range(9), dtype='int64[pyarrow]'), 'c': p.to_period(), 'd': p}, index=p)"
     )
-    home.commit()
-    answer = home.other(
+    main.commit()
+    answer = main.other(
         "names.bind(ns)\nx = ns['x']\n"
         "answer(kinds=[x[n].dtype.kind for n in x], shown=repr(x)[:1], unit=x.index.unit,"
         " known=['_cache' in vars(x[n].dtype) for n in 'ab'], saved=save(ns)['saved'])"
@@ -88,30 +88,30 @@ def test_looking_at_columns_changes_nothing(home):
     assert answer["saved"] == []
 
 
-def test_chunks_of_arrow_stay_where_they_are(home):
+def test_chunks_of_arrow_stay_where_they_are(main):
     pytest.importorskip("pyarrow")
-    home.execute(
+    main.execute(
         f"{START}x = pd.DataFrame({{'a': range(N)}}, dtype='int64[pyarrow]')\n"
         "x = pd.concat([x, x])\nwhole = pd.Series([None] * N, dtype='str')"
     )
-    home.commit()
-    assert home.commit()["prepared"] is None
-    answer = home.other(
+    main.commit()
+    assert main.commit()["prepared"] is None
+    answer = main.other(
         "names.bind(ns)\nx = ns['x']\nchunks = x['a'].array._pa_array.num_chunks\n"
         "x.iloc[3, 0] = -1\nanswer(chunks=chunks, saved=save(ns)['saved'], value=int(x.iloc[3, 0]))"
     )
     assert answer == {"chunks": 2, "saved": ["x"], "value": -1}
 
 
-def test_attributes_flags_and_indexes_are_kept(home):
-    home.execute(
+def test_attributes_flags_and_indexes_are_kept(main):
+    main.execute(
         f"{START}x = pd.DataFrame({{'a': range(9)}})\nx.attrs['unit'] = ['m']\n"
         "x.flags.allows_duplicate_labels = False\nindex = x.index\nunit = x.attrs['unit']\n"
         "c = pd.Series(list('abc') * 9, dtype='category')\ncategories = c.cat.categories\n"
         "groups = x.groupby('a')"
     )
-    assert home.commit()["declined"] == {}
-    answer = home.fresh(
+    assert main.commit()["unserializable"] == {}
+    answer = main.fresh(
         "names.bind(ns)\nx = ns['x']\n"
         "answer(attrs=x.attrs['unit'] is ns['unit'], flag=x.flags.allows_duplicate_labels,"
         " index=x.index is ns['index'], categories=ns['c'].cat.categories is ns['categories'],"
@@ -126,35 +126,35 @@ def test_attributes_flags_and_indexes_are_kept(home):
     }
 
 
-def test_who_looks_on_is_not_changed(home):
+def test_who_looks_on_is_not_changed(main):
     """Under copy-on-write a change is seen through nothing else, though the memory is shared."""
-    home.execute(
+    main.execute(
         f"{START}x = pd.DataFrame({{'a': np.arange(N), 'b': np.arange(N)}})\ncolumn = x['a']\n"
         "rows = x.iloc[10:20]\nalone = pd.DataFrame({'a': np.arange(N)})\n"
         "index = pd.Index(column)\n"
     )
-    home.commit()
+    main.commit()
     change = (
         "x.iloc[12, 0] = -1\ncolumn.iloc[13] = -2\nrows.iloc[4, 0] = -3\nalone.iloc[3, 0] = -4\n"
     )
     look = (
         "seen = [int(v) for v in (*x['a'][12:15], *column[12:15], *rows['a'][2:5], *index[12:15])]"
     )
-    answer = home.other(
+    answer = main.other(
         "names.bind(ns)\nimport numpy as np\n"
         "before = np.shares_memory(ns['x']['a'].to_numpy(), ns['column'].to_numpy())\n"
         f"exec({change + look!r}, ns)\nalone = save({{'alone': ns['alone']}})\n"
         "answer(seen=ns['seen'], before=before, copied=alone['bytes_copied'])"
     )
-    home.execute(change + look)
-    assert answer["before"] and answer["seen"] == home.ns["seen"]
+    main.execute(change + look)
+    assert answer["before"] and answer["seen"] == main.ns["seen"]
     assert answer["copied"] < 4 * 4096
 
 
-def test_writing_a_column_writes_its_pages(home):
-    home.execute(f"{START}x = pd.DataFrame(np.zeros((8, 64 * N)).T)")
-    home.commit()
-    answer = home.other(
+def test_writing_a_column_writes_its_pages(main):
+    main.execute(f"{START}x = pd.DataFrame(np.zeros((8, 64 * N)).T)")
+    main.commit()
+    answer = main.other(
         "names.bind(ns)\nx = ns['x']\nx.iloc[:1000, 3] = 1.0\nsaved = save(ns)\n"
         "answer(copied=saved['bytes_copied'], columns=x.shape[1])"
     )
@@ -258,20 +258,20 @@ edits = st.tuples(
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 def test_random_edits_in_turn(cells):
-    """Cells by turns in a home and in cell workers, against one namespace that stays."""
+    """Cells by turns in a main worker and in cell workers, against one namespace that stays."""
     lived = {}
     with store.Session.create() as session:
-        home, live = store.Names(session), {}
+        main, live = store.Names(session), {}
         for number, cell in enumerate(cells):
             sources = [edit.format(*names) for edit, *names in cell]
             expected = [attempt(lived, source) for source in sources]
-            here, names = live, home
+            here, names = live, main
             if number % 2:
-                report = home.save(live)
-                assert report["declined"] == {}
+                report = main.save(live)
+                assert report["unserializable"] == {}
                 if report["prepared"] is not None:
-                    home.published(session.publish(report["prepared"]))
-                    session.seal(threads_stopped=True)
+                    main.published(session.publish(report["prepared"]))
+                    session.privatize(threads_stopped=True)
                 here, names = {}, store.Names(session)
                 assert names.bind(here)["absent"] == {}
             assert [attempt(here, source) for source in sources] == expected
@@ -279,9 +279,9 @@ def test_random_edits_in_turn(cells):
                 report = names.save(here)
                 if report["prepared"] is not None:
                     session.publish(report["prepared"])
-                    home.adopt(live)
+                    main.adopt(live)
                 del here, names
             assert picture(dict(sorted(live.items()))) == picture(dict(sorted(lived.items())))
         live.clear()
-        del home, live
+        del main, live
         session.destroy()

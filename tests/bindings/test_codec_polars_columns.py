@@ -45,12 +45,12 @@ SAME = (
 
 
 @pytest.mark.parametrize("kind", [*MAPPED, *COPIED])
-def test_every_kind(library_home, kind):
-    home = library_home
+def test_every_kind(library_main, kind):
+    main = library_main
     source = (MAPPED | COPIED)[kind]
-    home.execute(f"{START}x = {source}")
-    assert home.commit()["declined"] == {}
-    answer = home.other(
+    main.execute(f"{START}x = {source}")
+    assert main.commit()["unserializable"] == {}
+    answer = main.other(
         f"report = names.bind(ns)\nx = ns['x']\n{START}expected = {source}\n{SAME}"
         "answer(same=same, payload=len(holdfast._store._encode(x)[2]),"
         " mapped=report['bytes_mapped'], saved=save(ns)['saved'])"
@@ -60,15 +60,15 @@ def test_every_kind(library_home, kind):
         assert answer["payload"] < 40_000 and answer["mapped"] > 10_000
 
 
-def test_chunks_order_and_columns_are_as_they_were(home):
-    home.execute(
+def test_chunks_order_and_columns_are_as_they_were(main):
+    main.execute(
         f"{START}x = pl.concat([pl.DataFrame({{'a': range(N)}})] * 2, rechunk=False)\n"
         "up = pl.Series('u', range(N)).set_sorted()\ndown = up.sort(descending=True)\n"
         "column = x['a']\nlazy = x.lazy().filter(pl.col('a') > 5)\nplus = pl.col('a') + 1"
     )
-    report = home.commit()
-    assert report["declined"] == {}
-    answer = home.other(
+    report = main.commit()
+    assert report["unserializable"] == {}
+    answer = main.other(
         "report = names.bind(ns)\nx, column = ns['x'], ns['column']\n"
         "from holdfast.codecs.polars_columns import _series\n"
         "answer(chunks=x.n_chunks(), up=ns['up'].flags, down=ns['down'].flags,"
@@ -79,31 +79,31 @@ def test_chunks_order_and_columns_are_as_they_were(home):
     assert answer["up"]["SORTED_ASC"] and answer["down"]["SORTED_DESC"]
 
 
-def test_changes_in_place_stay_with_their_process_and_are_saved(home):
-    home.execute(f"{START}x = pl.Series('x', range(N))\nframe = x.to_frame()")
-    home.commit()
-    home.other(
+def test_changes_in_place_stay_with_their_process_and_are_saved(main):
+    main.execute(f"{START}x = pl.Series('x', range(N))\nframe = x.to_frame()")
+    main.commit()
+    main.other(
         "names.bind(ns)\nns['x'][3] = 42\nns['frame'][0, 'x'] = 7\npublish(save(ns))\nanswer()"
     )
-    assert home.ns["x"][3] == 3
-    home.names.adopt(home.ns)
-    assert home.ns["x"][3] == 42 and home.ns["frame"]["x"].to_list()[:4] == [7, 1, 2, 3]
+    assert main.ns["x"][3] == 3
+    main.names.adopt(main.ns)
+    assert main.ns["x"][3] == 42 and main.ns["frame"]["x"].to_list()[:4] == [7, 1, 2, 3]
 
 
-def test_objects_are_declined_alone(home):
-    home.execute(
+def test_objects_are_declined_alone(main):
+    main.execute(
         START + "good = pl.Series('g', [1])\nbad = pl.Series('o', [object()], dtype=pl.Object)\n"
         "frame = pl.DataFrame([good, bad])"
     )
-    report = home.commit()
-    assert set(report["declined"]) == {"bad", "frame"}
-    assert "Object" in report["declined"]["bad"]
+    report = main.commit()
+    assert set(report["unserializable"]) == {"bad", "frame"}
+    assert "Object" in report["unserializable"]["bad"]
 
 
-def test_without_pyarrow_polars_pickles(home, monkeypatch):
+def test_without_pyarrow_polars_pickles(main, monkeypatch):
     from holdfast.codecs import polars_columns
 
     monkeypatch.setattr(polars_columns, "_pyarrow", lambda: None)
-    home.execute(f"{START}x = pl.DataFrame({{'a': range(N)}})\ny = x['a']")
-    assert home.commit()["declined"] == {}
-    assert home.other("names.bind(ns)\nanswer(last=ns['x']['a'][-1])") == {"last": 19_999}
+    main.execute(f"{START}x = pl.DataFrame({{'a': range(N)}})\ny = x['a']")
+    assert main.commit()["unserializable"] == {}
+    assert main.other("names.bind(ns)\nanswer(last=ns['x']['a'][-1])") == {"last": 19_999}

@@ -20,9 +20,9 @@ KINDS = "bool int8 uint8 int16 uint16 int32 uint32 int64 uint64 half bfloat16 fl
 KINDS = [*KINDS.split(), "complex64", "complex128"]
 
 
-def test_every_dtype_is_what_it_was_and_is_mapped(library_home):
-    home = library_home
-    home.execute(
+def test_every_dtype_is_what_it_was_and_is_mapped(library_main):
+    main = library_main
+    main.execute(
         f"large = {{k: tf.cast(tf.range({SIZE}) % 3, k) for k in {KINDS!r}}}\n"
         f"small = {{k: tf.cast(tf.reshape(tf.range(6), (2, 3)), k) for k in {KINDS!r}}}\n"
         "others = [tf.constant(5), tf.constant(['a', 'bc']), tf.zeros((0, 3)), tf.constant('x'),\n"
@@ -30,9 +30,9 @@ def test_every_dtype_is_what_it_was_and_is_mapped(library_home):
         "    tf.TensorShape([1, None]), tf.float16, tf.TensorSpec([2], tf.int8)]\n"
         "sums = {k: complex(tf.reduce_sum(tf.cast(v, 'complex128'))) for k, v in large.items()}"
     )
-    assert not home.commit()["declined"]
+    assert not main.commit()["unserializable"]
     done = hand_over(
-        home,
+        main,
         "def check():\n"
         "    for k, v in large.items():\n"
         "        assert v.dtype == tf.as_dtype(k)\n"
@@ -48,72 +48,72 @@ def test_every_dtype_is_what_it_was_and_is_mapped(library_home):
     sizes = sum(tf.as_dtype(kind).size for kind in KINDS) * SIZE
     assert done["mapped"] == sizes and done["copied"] < 1 << 16
     assert done["saved"] == ["value"]
-    assert home.ns["value"] == [str(value) for value in home.ns["others"][6:]]
+    assert main.ns["value"] == [str(value) for value in main.ns["others"][6:]]
 
 
-def test_variables_are_assigned_to_and_are_one_object(library_home):
-    home = library_home
-    home.execute(
+def test_variables_are_assigned_to_and_are_one_object(library_main):
+    main = library_main
+    main.execute(
         f"v = tf.Variable(tf.ones({SIZE}), name='mine', trainable=False)\nw = [v]\n"
         "free = tf.Variable([1.0], shape=tf.TensorShape(None))"
     )
-    home.commit()
+    main.commit()
     for turn in (2, 3, 4):
-        hand_over(home, "assert w[0] is v\nv.assign_add(tf.ones(v.shape))\nfree.assign([1., 2.])")
-        v = home.ns["v"]
-        assert v is home.ns["w"][0] and v.numpy()[5] == turn
+        hand_over(main, "assert w[0] is v\nv.assign_add(tf.ones(v.shape))\nfree.assign([1., 2.])")
+        v = main.ns["v"]
+        assert v is main.ns["w"][0] and v.numpy()[5] == turn
         assert v.name == "mine:0" and not v.trainable
-    assert home.ns["free"].numpy().tolist() == [1, 2]
+    assert main.ns["free"].numpy().tolist() == [1, 2]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="import tables are read on Linux only")
-def test_what_is_born_in_the_arena_is_saved_without_a_copy(arena_home):
-    home = arena_home
-    home.execute(
+def test_what_is_born_in_the_arena_is_saved_without_a_copy(main_arena):
+    main = main_arena
+    main.execute(
         f"x = tf.ones({SIZE})\ny = tf.function(lambda x: x * 2 + 1)(x)\nv = tf.Variable(y)"
     )
-    report = home.commit()
+    report = main.commit()
     assert report["bytes_shared"] == 2 * 4 * SIZE and report["bytes_copied"] < 1 << 16
     for turn in (1, 2):
-        done = hand_over(home, "y = x + y\nv.assign_add(x)\nvalue = float(tf.reduce_sum(y))")
+        done = hand_over(main, "y = x + y\nv.assign_add(x)\nvalue = float(tf.reduce_sum(y))")
         assert done["copied"] < 1 << 16 and done["value"] == (3 + turn) * SIZE
-        home.execute("x = x * 1")
-        assert home.commit()["bytes_copied"] < 1 << 16
-    assert home.ns["v"].numpy()[7] == 5 == home.ns["y"].numpy()[7]
-    home.execute("z = x + 1\ndel z")
-    most = home.session.info()["reserved_bytes"]
+        main.execute("x = x * 1")
+        assert main.commit()["bytes_copied"] < 1 << 16
+    assert main.ns["v"].numpy()[7] == 5 == main.ns["y"].numpy()[7]
+    main.execute("z = x + 1\ndel z")
+    most = main.session.info()["reserved_bytes"]
     for _ in range(20):
-        home.execute("z = x + 1\ndel z")
-    assert home.session.info()["reserved_bytes"] == most
+        main.execute("z = x + 1\ndel z")
+    assert main.session.info()["reserved_bytes"] == most
 
 
-def test_what_lives_inside_of_tensorflow_is_declined_alone(library_home):
-    library_home.execute(
+def test_what_lives_inside_of_tensorflow_is_declined_alone(library_main):
+    library_main.execute(
         "good = tf.ones(3)\ndata = tf.data.Dataset.range(3).map(lambda x: x)\nat = iter(data)\n"
         "rows = tf.TensorArray(tf.float32, 2)"
     )
-    report = library_home.commit()
+    report = library_main.commit()
     assert "good" in report["saved"]
-    assert set(report["declined"]) == {"data", "at", "rows"}
+    assert set(report["unserializable"]) == {"data", "at", "rows"}
     for name, word in (("data", "dataset"), ("at", "iterator"), ("rows", "stack()")):
-        assert word in report["declined"][name]
+        assert word in report["unserializable"][name]
 
 
-def test_a_function_is_carried_without_what_it_traced(library_home):
-    home = library_home
-    home.execute("""
+def test_a_function_is_carried_without_what_it_traced(library_main):
+    main = library_main
+    main.execute("""
 v, traced = tf.Variable(2.0), []
 @tf.function(reduce_retracing=True)
 def scale(x): traced.append(1); return x * v
 before = scale(tf.constant(3.0))
 """)
-    function = home.ns["scale"]
-    assert home.commit()["declined"] == {}
-    done = hand_over(home, "v.assign(5.0); value = [float(scale(tf.constant(3.0))), len(traced)]")
+    function = main.ns["scale"]
+    assert main.commit()["unserializable"] == {}
+    done = hand_over(main, "v.assign(5.0); value = [float(scale(tf.constant(3.0))), len(traced)]")
     assert done["value"] == [15.0, 2]
-    assert float(home.ns["scale"](home.ns["tf"].constant(3.0))) == 15.0
-    assert home.ns["scale"]._reduce_retracing
-    assert function is not home.ns["scale"]  # it was carried with the variable that changed
+    assert float(main.ns["scale"](main.ns["tf"].constant(3.0))) == 15.0
+    assert main.ns["scale"]._reduce_retracing
+    assert function is not main.ns["scale"]  # it was carried with the variable that changed
 
 
 MODEL = """
@@ -129,19 +129,19 @@ first = model.train_on_batch(x, y)
 """
 
 
-def test_training_goes_on_as_in_one_process(library_home):
-    home = library_home
-    home.execute(MODEL)
-    home.ns["Twice"].__module__ = "__main__"
-    alone = {"keras": keras, "np": home.ns["np"]}
+def test_training_goes_on_as_in_one_process(library_main):
+    main = library_main
+    main.execute(MODEL)
+    main.ns["Twice"].__module__ = "__main__"
+    alone = {"keras": keras, "np": main.ns["np"]}
     exec(MODEL, alone)
-    home.commit()
-    # Looked at, and not changed: it is not written again, and the home keeps its object.
-    before = home.ns["model"]
-    assert hand_over(home, "value = float(model(x[:1]).numpy()[0, 0])")["saved"] == ["value"]
-    assert home.ns["model"] is before
+    main.commit()
+    # Looked at, and not changed: it is not written again, and the main worker keeps its object.
+    before = main.ns["model"]
+    assert hand_over(main, "value = float(model(x[:1]).numpy()[0, 0])")["saved"] == ["value"]
+    assert main.ns["model"] is before
     for _ in range(2):
         exec("value = float(model.train_on_batch(x, y))", alone)
-        done = hand_over(home, "value = float(model.train_on_batch(x, y))")
+        done = hand_over(main, "value = float(model.train_on_batch(x, y))")
         assert done["value"] == pytest.approx(alone["value"], rel=1e-5)
-    assert home.ns["model"].optimizer.iterations.numpy() == 3
+    assert main.ns["model"].optimizer.iterations.numpy() == 3

@@ -63,21 +63,21 @@ def describe(x):
 """
 
 
-def test_every_dtype_and_layout_is_what_it_was(library_home, recwarn):
-    home = library_home
+def test_every_dtype_and_layout_is_what_it_was(library_main, recwarn):
+    main = library_main
     names = {name: f"v_{name}" for name in MAKERS}
-    home.execute("\n".join(f"v_{name} = {source}" for name, source in MAKERS.items()))
-    home.execute("import torch")
+    main.execute("\n".join(f"v_{name} = {source}" for name, source in MAKERS.items()))
+    main.execute("import torch")
     local = {"torch": torch}
     exec(DESCRIBE, local)
-    report = home.commit()
-    assert not report["declined"]
-    told = home.other(
+    report = main.commit()
+    assert not report["unserializable"]
+    told = main.other(
         "import torch\nreport = names.bind(ns)\nassert not report['absent'], report\n"
         + DESCRIBE
         + f"answer(**{{name: describe(ns[v]) for name, v in {names!r}.items()}})"
     )
-    expected = {name: local["describe"](home.ns[v]) for name, v in names.items()}
+    expected = {name: local["describe"](main.ns[v]) for name, v in names.items()}
     for name in MAKERS:
         assert repr(told[name]) == repr(_plain(expected[name])), name
 
@@ -86,23 +86,23 @@ def _plain(value):
     return json.loads(json.dumps(value))
 
 
-def test_a_tensor_is_mapped_and_only_changed_pages_are_written(library_home):
-    library_home.execute(f"x = torch.zeros({SIZE})")
-    library_home.commit()
-    done = hand_over(library_home, "x[5000] = 7")
+def test_a_tensor_is_mapped_and_only_changed_pages_are_written(library_main):
+    library_main.execute(f"x = torch.zeros({SIZE})")
+    library_main.commit()
+    done = hand_over(library_main, "x[5000] = 7")
     assert done["mapped"] == MIB4
     assert done["copied"] < 3 * 4096
-    assert library_home.ns["x"][5000] == 7
+    assert library_main.ns["x"][5000] == 7
     # Nothing changed: nothing is written at all.
-    assert hand_over(library_home, "value = x.sum().item()")["saved"] == ["value"]
-    assert hand_over(library_home, "x.sum()")["saved"] == []
+    assert hand_over(library_main, "value = x.sum().item()")["saved"] == ["value"]
+    assert hand_over(library_main, "x.sum()")["saved"] == []
 
 
-def test_a_tensor_by_itself_is_made_in_one_call(library_home):
+def test_a_tensor_by_itself_is_made_in_one_call(library_main):
     """Of what has offset or shape, the second puts it in its place; others have more calls."""
-    library_home.execute(f"x = torch.arange({SIZE})\ny = torch.ones(8, 9)[2:]\nz = [torch.ones(3)]")
-    library_home.commit()
-    told = library_home.other("""
+    library_main.execute(f"x = torch.arange({SIZE})\ny = torch.ones(8, 9)[2:]\nz = [torch.ones(3)]")
+    library_main.commit()
+    told = library_main.other("""
 import sys, torch
 made = {}
 def look(frame, event, called):
@@ -124,93 +124,93 @@ answer(**made)
     }
 
 
-def test_what_shares_a_storage_shares_it_again(library_home):
-    home = library_home
-    home.execute(
+def test_what_shares_a_storage_shares_it_again(library_main):
+    main = library_main
+    main.execute(
         f"x = torch.zeros(1024, {SIZE // 1024})\nrow = x[3]\nturned = x.T\n"
         "nested = {'deep': [x[:, 5]]}\nother = torch.zeros(8)\nsmall = other[2:]"
     )
-    home.commit()
+    main.commit()
     for value in (1.0, 2.0, 3.0):
-        hand_over(home, f"x[3, 5] = {value}\nsmall[0] = {value}")
-        ns = home.ns
+        hand_over(main, f"x[3, 5] = {value}\nsmall[0] = {value}")
+        ns = main.ns
         assert [ns["row"][5], ns["turned"][5, 3], ns["nested"]["deep"][0][3]] == [value] * 3
         assert ns["other"][2] == value
         assert ns["row"].untyped_storage().data_ptr() == ns["x"].data_ptr()
-    home.ns["row"][5] = 9
-    home.commit()
-    assert hand_over(home, "value = [x[3, 5].item(), turned[5, 3].item()]")["value"] == [9, 9]
+    main.ns["row"][5] = 9
+    main.commit()
+    assert hand_over(main, "value = [x[3, 5].item(), turned[5, 3].item()]")["value"] == [9, 9]
 
 
-def test_arrays_and_tensors_of_one_memory(library_home):
-    home = library_home
-    home.execute(
+def test_arrays_and_tensors_of_one_memory(library_main):
+    main = library_main
+    main.execute(
         "import numpy as np\na = np.zeros(100_000)\nt = torch.from_numpy(a)\n"
         "u = torch.zeros(100_000)\nb = u[7:].numpy()\nw = u[50:]"
         "\ns = torch.from_numpy(a)[3:]"
     )
-    home.commit()
+    main.commit()
     for value in (1.0, 2.0):
-        hand_over(home, f"a[5] = {value}\nb[0] = {value}\nw[0] = {value}")
-        ns = home.ns
+        hand_over(main, f"a[5] = {value}\nb[0] = {value}\nw[0] = {value}")
+        ns = main.ns
         assert ns["t"][5] == ns["s"][2] == value and ns["u"][7] == value and ns["u"][50] == value
         assert ns["b"][43] == value
 
 
-def test_a_small_array_and_its_tensor_stay_of_one_memory(library_home):
+def test_a_small_array_and_its_tensor_stay_of_one_memory(library_main):
     """Below a page their memory is a bytearray of the pickle's, which both look at afterwards."""
-    home = library_home
-    home.execute("t = torch.arange(6.0)\nn = t.numpy()\nm = n[2:]\nv = t.view(2, 3)")
-    home.commit()
+    main = library_main
+    main.execute("t = torch.arange(6.0)\nn = t.numpy()\nm = n[2:]\nv = t.view(2, 3)")
+    main.commit()
     for value in (1.0, 2.0, 3.0):
-        hand_over(home, f"n[5] = {value}\nv[0, 2] = {value}")
-        ns = home.ns
+        hand_over(main, f"n[5] = {value}\nv[0, 2] = {value}")
+        ns = main.ns
         assert ns["t"][5] == ns["v"][1, 2] == ns["m"][3] == ns["t"][2] == ns["n"][2] == value
 
 
-def test_aliases_are_one_object(library_home):
-    library_home.execute("x = torch.zeros(3)\ny = x\nz = [x]")
-    library_home.commit()
-    hand_over(library_home, "assert x is y and z[0] is x\nx[0] = 1")
-    ns = library_home.ns
+def test_aliases_are_one_object(library_main):
+    library_main.execute("x = torch.zeros(3)\ny = x\nz = [x]")
+    library_main.commit()
+    hand_over(library_main, "assert x is y and z[0] is x\nx[0] = 1")
+    ns = library_main.ns
     assert ns["x"] is ns["y"] is ns["z"][0] and ns["z"][0][0] == 1
 
 
-def test_gradients_hooks_and_attributes(library_home):
-    home = library_home
-    home.execute(
+def test_gradients_hooks_and_attributes(library_main):
+    main = library_main
+    main.execute(
         "x = torch.ones(3, requires_grad=True)\n(x * 2).sum().backward()\n"
         "x.note = 'mine'\nlog = []\nhandle = x.register_hook(lambda g: log.append(1) or g * 10)\n"
         "w = torch.nn.Parameter(torch.ones(2))\nw.grad = torch.full((2,), 4.0)\ng = w.grad"
     )
-    home.commit()
+    main.commit()
     done = hand_over(
-        home,
+        main,
         "assert x.grad.tolist() == [2, 2, 2] and w.grad is g and x.note == 'mine'\n"
         "(x * 3).sum().backward()\ng[0] = 5\nhandle.remove()\n(x * 1).sum().backward()\n"
         "value = [x.grad.tolist(), len(log), w.grad[0].item()]",
     )
     assert done["value"] == [[33, 33, 33], 1, 5]
-    assert home.ns["x"].grad.tolist() == [33, 33, 33]
-    assert home.ns["w"].grad is home.ns["g"] and home.ns["g"][0] == 5
+    assert main.ns["x"].grad.tolist() == [33, 33, 33]
+    assert main.ns["w"].grad is main.ns["g"] and main.ns["g"][0] == 5
 
 
-def test_what_was_computed_keeps_its_value_and_says_that_its_graph_stayed(library_home):
-    library_home.execute(
+def test_what_was_computed_keeps_its_value_and_says_that_its_graph_stayed(library_main):
+    library_main.execute(
         "x = torch.ones(3, requires_grad=True)\ny = x * 2\ny.retain_grad()\ny.sum().backward(retain_graph=True)\n"
         "z = y * 2"
     )
-    library_home.commit()
+    library_main.commit()
     done = hand_over(
-        library_home,
+        library_main,
         "assert y.requires_grad and not y.is_leaf and z.tolist() == [4, 4, 4]\n"
         "assert y.grad.tolist() == [1, 1, 1]\n"
         "z.add_(1)\n"
         "try:\n    z.sum().backward()\nexcept RuntimeError as error:\n    value = str(error)",
     )
     assert "graph" in done["value"] and "same cell" in done["value"]
-    assert library_home.ns["z"].tolist() == [5, 5, 5]
-    library_home.ns["y"].sum().backward()  # y was not changed: it has its graph still
+    assert library_main.ns["z"].tolist() == [5, 5, 5]
+    library_main.ns["y"].sum().backward()  # y was not changed: it has its graph still
 
 
 TRAINING = """
@@ -239,27 +239,27 @@ value = loss.item()
 """
 
 
-def test_training_goes_on_as_in_one_process(library_home):
-    home = library_home
+def test_training_goes_on_as_in_one_process(library_main):
+    main = library_main
     torch.manual_seed(3)
-    home.execute(TRAINING)
-    home.ns["Net"].__module__ = "__main__"
+    main.execute(TRAINING)
+    main.ns["Net"].__module__ = "__main__"
     alone = {"torch": torch}
     torch.manual_seed(3)
     exec(TRAINING, alone)
     for turn in range(6):
         exec(STEP, alone)
         if turn % 2:
-            home.commit()
-            assert hand_over(home, STEP)["value"] == alone["value"]
+            main.commit()
+            assert hand_over(main, STEP)["value"] == alone["value"]
         else:
-            home.execute(STEP)
-        assert home.ns["value"] == alone["value"]
-    net, optimizer = home.ns["net"], home.ns["optimizer"]
+            main.execute(STEP)
+        assert main.ns["value"] == alone["value"]
+    net, optimizer = main.ns["net"], main.ns["optimizer"]
     assert net.tied is net.first.weight
     assert optimizer.param_groups[0]["params"][0] is net.first.weight
     assert net.first.weight in optimizer.state
-    assert home.ns["schedule"].optimizer is optimizer
+    assert main.ns["schedule"].optimizer is optimizer
 
 
 WATCHED = """
@@ -272,25 +272,25 @@ hook = optimizer.register_step_post_hook(lambda *arguments: seen.append(1))
 WATCHED_STEP = "net(torch.ones(4)).sum().backward(); optimizer.step(); schedule.step()"
 
 
-def test_an_optimizers_hooks_and_scheduler_go_along(library_home):
-    home = library_home
-    home.execute(WATCHED)
-    assert home.commit()["declined"] == {}
+def test_an_optimizers_hooks_and_scheduler_go_along(library_main):
+    main = library_main
+    main.execute(WATCHED)
+    assert main.commit()["unserializable"] == {}
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # the scheduler's, of a step that it didn't see
         hand_over(
-            home,
+            main,
             "import warnings; warnings.simplefilter('error')\n"
             + WATCHED_STEP
             + "\nlooked = len(seen)",
         )
-        assert home.ns["looked"] == 1
-        home.execute(WATCHED_STEP + "\nlooked = len(seen)")
-    assert home.ns["looked"] == 2 and home.ns["schedule"].optimizer is home.ns["optimizer"]
-    assert home.ns["optimizer"].param_groups[0]["lr"] == 0.05
-    hand_over(home, "hook.remove()\n" + WATCHED_STEP)
-    home.execute(WATCHED_STEP + "\nlooked = len(seen)")
-    assert home.ns["looked"] == 2
+        assert main.ns["looked"] == 1
+        main.execute(WATCHED_STEP + "\nlooked = len(seen)")
+    assert main.ns["looked"] == 2 and main.ns["schedule"].optimizer is main.ns["optimizer"]
+    assert main.ns["optimizer"].param_groups[0]["lr"] == 0.05
+    hand_over(main, "hook.remove()\n" + WATCHED_STEP)
+    main.execute(WATCHED_STEP + "\nlooked = len(seen)")
+    assert main.ns["looked"] == 2
 
 
 OWN_PICKLING = """
@@ -300,41 +300,41 @@ own = Own([torch.zeros(3, requires_grad=True)], lr=0.1); own.dropped = 2
 """
 
 
-def test_an_optimizers_own_pickling_is_asked(library_home):
-    home = library_home
-    home.execute(OWN_PICKLING)
-    home.ns["Own"].__module__ = "__main__"
-    home.commit()
-    hand_over(home, "looked = own.kept, hasattr(own, 'dropped')")
-    assert home.ns["looked"] == (1, False)
+def test_an_optimizers_own_pickling_is_asked(library_main):
+    main = library_main
+    main.execute(OWN_PICKLING)
+    main.ns["Own"].__module__ = "__main__"
+    main.commit()
+    hand_over(main, "looked = own.kept, hasattr(own, 'dropped')")
+    assert main.ns["looked"] == (1, False)
 
 
-def test_subclasses_and_small_types(library_home):
-    home = library_home
-    home.execute(
+def test_subclasses_and_small_types(library_main):
+    main = library_main
+    main.execute(
         "class Named(torch.Tensor):\n    pass\n"
         "x = torch.ones(4).as_subclass(Named)\nx.label = 'n'\n"
         "kinds = [torch.float16, torch.device('cpu'), torch.Size([2, 3]), torch.strided,\n"
         "         torch.channels_last, torch.per_tensor_affine]"
     )
-    home.ns["Named"].__module__ = "__main__"
-    home.commit()
-    hand_over(home, "assert type(x) is Named and x.label == 'n' and (x + 1).sum() == 8\nx[0] = 5")
-    assert type(home.ns["x"]) is home.ns["Named"] and home.ns["x"][0] == 5
+    main.ns["Named"].__module__ = "__main__"
+    main.commit()
+    hand_over(main, "assert type(x) is Named and x.label == 'n' and (x + 1).sum() == 8\nx[0] = 5")
+    assert type(main.ns["x"]) is main.ns["Named"] and main.ns["x"][0] == 5
     expected = [torch.float16, torch.device("cpu"), torch.Size([2, 3]), torch.strided]
-    assert home.ns["kinds"][:4] == expected
+    assert main.ns["kinds"][:4] == expected
 
 
-def test_a_restored_storage_is_replaced_but_does_not_grow(library_home):
-    library_home.execute(f"x = torch.zeros({SIZE})\ny = x[:5]")
-    library_home.commit()
+def test_a_restored_storage_is_replaced_but_does_not_grow(library_main):
+    library_main.execute(f"x = torch.zeros({SIZE})\ny = x[:5]")
+    library_main.commit()
     done = hand_over(
-        library_home,
+        library_main,
         "x.resize_(100)\nx.data = torch.ones(3)\n"
         "try:\n    y.resize_(10 ** 7)\nexcept RuntimeError as error:\n    value = str(error)",
     )
     assert "resiz" in done["value"]
-    assert library_home.ns["x"].tolist() == [1, 1, 1]
+    assert library_main.ns["x"].tolist() == [1, 1, 1]
 
 
 def test_storages_are_made_on_a_device():
@@ -345,25 +345,25 @@ def test_storages_are_made_on_a_device():
     assert made.tolist() == host.tolist() and made.data_ptr() != host.data_ptr()
 
 
-def test_tensors_on_a_gpu(library_home):
+def test_tensors_on_a_gpu(library_main):
     a_gpu_is_needed()
-    home = library_home
-    home.execute(
+    main = library_main
+    main.execute(
         "x = torch.arange(1000., device='cuda')\nrow = x[10:20]\nw = torch.nn.Linear(3, 3).cuda()"
     )
-    home.commit()
-    hand_over(home, "assert x.is_cuda and row.is_cuda\nx[10] = 7\nw.weight.data.fill_(2)")
-    ns = home.ns
+    main.commit()
+    hand_over(main, "assert x.is_cuda and row.is_cuda\nx[10] = 7\nw.weight.data.fill_(2)")
+    ns = main.ns
     assert ns["row"].is_cuda and ns["row"][0] == 7
     assert ns["row"].untyped_storage().data_ptr() == ns["x"].untyped_storage().data_ptr()
     assert ns["w"].weight.is_cuda and ns["w"].weight.sum() == 18
 
 
-def test_what_can_t_be_carried_is_declined_alone(library_home):
-    library_home.execute(
+def test_what_can_t_be_carried_is_declined_alone(library_main):
+    library_main.execute(
         "good = torch.ones(3)\nbad = {'inner': torch.ones(2)}\nbad['inner'].lock = __import__('threading').Lock()"
     )
-    report = library_home.commit()
+    report = library_main.commit()
     assert "good" in report["saved"]
-    assert set(report["declined"]) == {"bad"}
-    assert "lock" in report["declined"]["bad"]
+    assert set(report["unserializable"]) == {"bad"}
+    assert "lock" in report["unserializable"]["bad"]

@@ -58,16 +58,16 @@ def test_a_digest_disturbs_nothing():
 
 
 def test_bytes_are_left_out_only_where_the_owner_is_there_to_be_asked():
-    from holdfast.codecs.lending import Desk
+    from holdfast.codecs.device_lease import DeviceLeases
 
-    desk = Desk()
-    assert not desk.may_leave_out()  # no kernel
-    desk.answers, desk.durable = True, False
-    assert desk.may_leave_out()  # the home, a cell waits
-    desk.durable = True
-    desk.has_opened()
-    assert not desk.may_leave_out()  # nobody waits: the bytes must outlive the home
-    cell = Desk()
+    leases = DeviceLeases()
+    assert not leases.may_leave_out()  # no kernel
+    leases.answers, leases.durable = True, False
+    assert leases.may_leave_out()  # the main worker, a cell waits
+    leases.durable = True
+    leases.has_opened()
+    assert not leases.may_leave_out()  # nobody waits: the bytes must outlive the main worker
+    cell = DeviceLeases()
     cell.durable = False
     assert not cell.may_leave_out()
     cell.has_opened()
@@ -77,38 +77,38 @@ def test_bytes_are_left_out_only_where_the_owner_is_there_to_be_asked():
 def test_what_a_desk_lends_can_be_found_until_it_is_given_back():
     import os
 
-    from holdfast.codecs import handles, lending
+    from holdfast.codecs import handles, device_lease
 
-    desk = lending.Desk()
-    assert desk.hand_over() is None
-    desk.describe = lambda number: ("about", number) if number < 4000 else None
-    assert all(desk.lend(2 * number) for number in range(1024))
-    assert not desk.lend(3000)  # there are too many
-    assert desk.lend(6) and not desk.lend(4000)
-    fd = os.dup(desk.hand_over())
-    other = lending.Desk()
+    leases = device_lease.DeviceLeases()
+    assert leases.hand_over() is None
+    leases.describe = lambda number: ("about", number) if number < 4000 else None
+    assert all(leases.lend(2 * number) for number in range(1024))
+    assert not leases.lend(3000)  # there are too many
+    assert leases.lend(6) and not leases.lend(4000)
+    fd = os.dup(leases.hand_over())
+    other = device_lease.DeviceLeases()
     try:
-        handles.table.arrive(lending.CATALOGUE, fd)
+        handles.table.arrive(device_lease.CATALOGUE, fd)
         assert other.find(6) == ("about", 6) and other.find(2046) == ("about", 2046)
         assert other.find(3000) is None
     finally:
         handles.table.forget_arrived()
-    desk.wait_for_return(60)  # at once: nobody has it
+    leases.wait_for_return(60)  # at once: nobody has it
 
 
-def test_the_home_answers_with_a_description_or_with_the_bytes():
+def test_the_main_worker_answers_with_a_description_or_with_the_bytes():
     import os
     import pickle
 
-    from holdfast.codecs.lending import BYTES, Desk
+    from holdfast.codecs.device_lease import BYTES, DeviceLeases
 
-    desk = Desk()
-    assert desk.answer(2) is None and desk.answer(2 + BYTES) is None
-    desk.describe = lambda number: (number,)
-    desk.copy_out = lambda number, file: bool(file.write(b"contents"))
-    with os.fdopen(desk.answer(2), "rb") as file:
+    leases = DeviceLeases()
+    assert leases.answer(2) is None and leases.answer(2 + BYTES) is None
+    leases.describe = lambda number: (number,)
+    leases.copy_out = lambda number, file: bool(file.write(b"contents"))
+    with os.fdopen(leases.answer(2), "rb") as file:
         assert pickle.load(file) == {2: (2,)}
-    with os.fdopen(desk.answer(2 + BYTES), "rb") as file:
+    with os.fdopen(leases.answer(2 + BYTES), "rb") as file:
         file.seek(0)
         assert file.read() == b"contents"
 

@@ -13,61 +13,61 @@ root = Tree(); leaf = Tree(root)
 """
 
 
-def test_a_name_that_refers_weakly_shares_an_entry_with_the_one_it_leads_to(home):
-    home.execute(TREE + "apart = weakref.ref(leaf); near = weakref.proxy(root); del leaf")
-    assert not home.commit()["declined"]
+def test_a_name_that_refers_weakly_shares_an_entry_with_the_one_it_leads_to(main):
+    main.execute(TREE + "apart = weakref.ref(leaf); near = weakref.proxy(root); del leaf")
+    assert not main.commit()["unserializable"]
     answer = hand_over(
-        home,
+        main,
         "found = apart()\nfound.mark = 5\n"
         "value = [found is root.below[0], found.up() is root, len(near.below),"
         " type(near).__name__]\ndel found",
     )
     assert answer["value"] == [True, True, 1, "ProxyType"]
-    home.execute("ok = apart() is root.below[0] and apart().mark == 5 and apart().up() is root")
-    assert home.ns["ok"]
-    home.execute("del root")
-    assert home.ns["apart"]() is None
+    main.execute("ok = apart() is root.below[0] and apart().mark == 5 and apart().up() is root")
+    assert main.ns["ok"]
+    main.execute("del root")
+    assert main.ns["apart"]() is None
 
 
-def test_weak_containers(home):
-    home.execute(
+def test_weak_containers(main):
+    main.execute(
         TREE + "by_name = weakref.WeakValueDictionary(root=root)\n"
         "notes = weakref.WeakKeyDictionary({leaf: [1]})\n"
         "seen = weakref.WeakSet([leaf, root])\n"
         "class Named(weakref.WeakValueDictionary): pass\n"
         "named = Named(leaf=leaf); named.title = 'mine'"
     )
-    assert not home.commit()["declined"]
+    assert not main.commit()["unserializable"]
     answer = hand_over(
-        home,
+        main,
         "value = [by_name['root'] is root, notes[leaf], leaf in seen, len(seen), named.title,"
         " named['leaf'] is leaf]\nnotes[root] = 2\nroot.below.clear()\ndel leaf",
     )
     assert answer["value"] == [True, [1], True, 2, "mine", True]
-    home.execute("left = len(notes), notes[root], len(seen), len(named), by_name['root'] is root")
-    assert home.ns["left"] == (1, 2, 1, 0, True)
+    main.execute("left = len(notes), notes[root], len(seen), len(named), by_name['root'] is root")
+    assert main.ns["left"] == (1, 2, 1, 0, True)
 
 
-def test_references_that_are_dead_and_those_that_tell(home):
-    home.execute(
+def test_references_that_are_dead_and_those_that_tell(main):
+    main.execute(
         TREE + "Tree.count = lambda tree: len(tree.below)\n"
         "told = []; watched = weakref.ref(leaf, told.append); count = weakref.WeakMethod(root.count)\n"
         "gone = weakref.ref(Tree()); shadow = weakref.proxy(Tree())"
     )
-    assert not home.commit()["declined"]
+    assert not main.commit()["unserializable"]
     answer = hand_over(
-        home,
+        main,
         "value = [gone() is None, type(shadow).__name__, count()()]\nroot.below.clear()\ndel leaf\n"
         "value += [watched() is None, told == [watched]]",
     )
     assert answer["value"] == [True, "ProxyType", 1, True, True]
 
 
-def test_a_handle_of_a_hook_finds_the_dict_that_only_its_module_holds(home):
-    home.execute(
+def test_a_handle_of_a_hook_finds_the_dict_that_only_its_module_holds(main):
+    main.execute(
         "import weakref\nclass Hooks(dict): pass\nclass Module: pass\n"
         "module = Module(); module.hooks = Hooks(a=1)\nhandle = weakref.ref(module.hooks)"
     )
-    assert not home.commit()["declined"]
-    hand_over(home, "handle().clear()")
-    assert home.ns["module"].hooks == {} and home.ns["handle"]() is home.ns["module"].hooks
+    assert not main.commit()["unserializable"]
+    hand_over(main, "handle().clear()")
+    assert main.ns["module"].hooks == {} and main.ns["handle"]() is main.ns["module"].hooks

@@ -77,14 +77,14 @@ def grids(tmp_path, monkeypatch):
     sys.modules.pop("grids", None)
 
 
-def test_values_share_their_memory_where_they_arrive(home, grids):
-    home.execute(
+def test_values_share_their_memory_where_they_arrive(main, grids):
+    main.execute(
         "from grids import *\n"
         "whole = Grid(Block(1 << 20))\nwhole[100] = b'x'\npart = whole.view(90)\n"
         "nested = {'deep': [whole.view(50)]}\nother = Grid(Block(1 << 20))"
     )
-    home.commit()
-    answer = home.other(
+    main.commit()
+    answer = main.other(
         "names.bind(ns)\nns['part'][20] = b'y'\n"
         "answer(part=ns['part'][10].decode(), whole=ns['whole'][110].decode(),"
         " nested=ns['nested']['deep'][0][60].decode(), other=ns['other'][110].decode())"
@@ -92,10 +92,10 @@ def test_values_share_their_memory_where_they_arrive(home, grids):
     assert answer == {"part": "x", "whole": "y", "nested": "y", "other": "\0"}
 
 
-def test_memory_is_mapped_and_only_changed_pages_are_written(home, grids):
-    home.execute("from grids import *\nx = Grid(Block(1 << 20))")
-    home.commit()
-    written = home.other(
+def test_memory_is_mapped_and_only_changed_pages_are_written(main, grids):
+    main.execute("from grids import *\nx = Grid(Block(1 << 20))")
+    main.commit()
+    written = main.other(
         "report = names.bind(ns)\nns['x'][5000] = b'z'\nsaved = save(ns)\n"
         "answer(mapped=report['bytes_mapped'], copied=saved['bytes_copied'])"
     )
@@ -103,30 +103,30 @@ def test_memory_is_mapped_and_only_changed_pages_are_written(home, grids):
     assert written["copied"] < 3 * 4096
 
 
-def test_a_subclass_of_the_notebook_is_carried_by_its_base_s_codec(home, grids):
-    home.execute(
+def test_a_subclass_of_the_notebook_is_carried_by_its_base_s_codec(main, grids):
+    main.execute(
         "import grids\nclass Mine(grids.Grid):\n    def name(self): return 'mine'\n"
         "x = Mine(grids.Block(1 << 16))\nx[7] = b'q'"
     )
-    home.ns["Mine"].__module__ = "__main__"
-    home.commit()
+    main.ns["Mine"].__module__ = "__main__"
+    main.commit()
     source = "names.bind(ns)\nanswer(name=ns['x'].name(), item=ns['x'][7].decode())"
-    assert home.other(source) == {"name": "mine", "item": "q"}
+    assert main.other(source) == {"name": "mine", "item": "q"}
 
 
-def test_a_codec_that_refuses_declines_that_value_alone(home, grids):
-    home.execute("from grids import *\ngood = Grid(Block(64))\nbad = Grid(Block(64), 13)")
-    report = home.commit()
-    assert "good" in report["saved"] and set(report["declined"]) == {"bad"}
-    assert "cursed" in report["declined"]["bad"]
+def test_a_codec_that_refuses_declines_that_value_alone(main, grids):
+    main.execute("from grids import *\ngood = Grid(Block(64))\nbad = Grid(Block(64), 13)")
+    report = main.commit()
+    assert "good" in report["saved"] and set(report["unserializable"]) == {"bad"}
+    assert "cursed" in report["unserializable"]["bad"]
 
 
-def test_an_entry_point_that_fails_is_told_and_costs_nothing_else(home, grids, capfd):
+def test_an_entry_point_that_fails_is_told_and_costs_nothing_else(main, grids, capfd):
     grids.codec = None
-    home.execute("import grids\nx = grids.Grid(grids.Block(64))\nfine = [1]")
-    home.commit()
+    main.execute("import grids\nx = grids.Grid(grids.Block(64))\nfine = [1]")
+    main.commit()
     assert "grids:codec" in capfd.readouterr().err
-    assert home.other("names.bind(ns)\nanswer(fine=ns['fine'])") == {"fine": [1]}
+    assert main.other("names.bind(ns)\nanswer(fine=ns['fine'])") == {"fine": [1]}
 
 
 def test_what_is_no_codec_is_refused():
@@ -142,7 +142,7 @@ def test_classes_of_the_notebook_are_not_kept_alive():
     assert cls not in codecs._by_type
 
 
-def test_a_template_s_workers_find_everything_loaded():
+def test_a_fork_server_s_workers_find_everything_loaded():
     source = (
         "import sys, numpy\nfrom holdfast import codecs\ncodecs.preload()\n"
         "wanted = {'holdfast.codecs.numpy_arrays', 'holdfast._carry'}\n"

@@ -38,14 +38,14 @@ CONTAINERS = {
 
 
 @pytest.mark.parametrize("kind", NODES)
-def test_a_linked_list(home, kind):
-    home.execute(
+def test_a_linked_list(main, kind):
+    main.execute(
         f"import numpy as np\n{NODES[kind]}\nchain = None\nshared = [1]\narray = np.arange(9000.0)\n"
         f"for i in range({DEPTH}): chain = Node(shared if i % 1000 == 0 else i, chain)\n"
         "middle = chain\nfor i in range(2000): middle = middle.next\n"
         "middle.value = array[10:]\ntail = chain\nwhile tail.next: tail = tail.next"
     )
-    assert home.commit()["declined"] == {}
+    assert main.commit()["unserializable"] == {}
     check = (
         "def check():\n"
         "    at, seen = chain, []\n"
@@ -56,45 +56,45 @@ def test_a_linked_list(home, kind):
         "    assert middle.value.base is array and middle.value[0] == array[10]\n"
         "check()\ndel check\n"
     )
-    before = home.ns["chain"]
-    assert hand_over(home, check)["saved"] == []
-    assert home.ns["chain"] is before
+    before = main.ns["chain"]
+    assert hand_over(main, check)["saved"] == []
+    assert main.ns["chain"] is before
     for turn in (1, 2, 3):
-        hand_over(home, check + "middle.value[0] += 1\nshared.append(chain)")
-        home.execute(check)
-        assert home.ns["middle"].value[0] == 10 + turn
-        assert home.ns["shared"][-1] is home.ns["chain"] and len(home.ns["shared"]) == 1 + turn
-        home.execute("shared[0] += 1")
-        assert home.commit()["declined"] == {}
+        hand_over(main, check + "middle.value[0] += 1\nshared.append(chain)")
+        main.execute(check)
+        assert main.ns["middle"].value[0] == 10 + turn
+        assert main.ns["shared"][-1] is main.ns["chain"] and len(main.ns["shared"]) == 1 + turn
+        main.execute("shared[0] += 1")
+        assert main.commit()["unserializable"] == {}
 
 
-def test_many_nodes(home):
-    home.execute(
+def test_many_nodes(main):
+    main.execute(
         f"{NODES['instances']}\nchain = None\nfor i in range({MANY}): chain = Node(i, chain)"
     )
-    assert home.commit()["declined"] == {}
+    assert main.commit()["unserializable"] == {}
     source = "value = 0\nat = chain\nwhile at: value += at.value; at = at.next\n"
-    assert hand_over(home, source)["value"] == sum(range(MANY))
+    assert hand_over(main, source)["value"] == sum(range(MANY))
 
 
 @pytest.mark.parametrize("kind", CONTAINERS)
-def test_nests_of_containers(home, kind):
+def test_nests_of_containers(main, kind):
     made, step = CONTAINERS[kind]
-    home.execute(f"chain = None\nfor i in range({DEPTH}): chain = {made}")
-    assert home.commit()["declined"] == {}
+    main.execute(f"chain = None\nfor i in range({DEPTH}): chain = {made}")
+    assert main.commit()["unserializable"] == {}
     check = (
         f"one, value = chain, 0\nwhile one is not None: value += 1; end, one = one, {step}\n"
         "del one, end\n"
     )
-    assert hand_over(home, check)["value"] == DEPTH
-    assert hand_over(home, check + "chain = [chain]")["value"] == DEPTH
-    home.execute("chain = chain[0]")
-    home.commit()
-    assert hand_over(home, check)["value"] == DEPTH
+    assert hand_over(main, check)["value"] == DEPTH
+    assert hand_over(main, check + "chain = [chain]")["value"] == DEPTH
+    main.execute("chain = chain[0]")
+    main.commit()
+    assert hand_over(main, check)["value"] == DEPTH
 
 
-def test_both_ways_linked_with_an_index(home):
-    home.execute(
+def test_both_ways_linked_with_an_index(main):
+    main.execute(
         "class Node:\n    def __init__(self, v): self.value, self.next, self.before = v, None, None\n"
         "class Key:\n    def __init__(self, v): self.v = v\n"
         "    def __hash__(self): return hash(self.v)\n"
@@ -105,20 +105,20 @@ def test_both_ways_linked_with_an_index(home):
         "index = {last.value: last, first.next.value: first.next, (1, last.value): [last]}\n"
         "nodes = {first, last}\nmethod = last.__init__\ndel new"
     )
-    assert home.commit()["declined"] == {}
+    assert main.commit()["unserializable"] == {}
     check = (
         "assert index[last.value] is last and first.next.before is first and last.before.next is last\n"
         "assert index[Key(0)] is first.next and nodes == {first, last} and method.__self__ is last\n"
         "assert index[1, last.value][0] is last\n"
     )
     for _ in range(3):
-        hand_over(home, check + "first.value = (first.value, 1)")
-        home.execute(check + "last.before.more = index")
-        assert home.commit()["declined"] == {}
+        hand_over(main, check + "first.value = (first.value, 1)")
+        main.execute(check + "last.before.more = index")
+        assert main.commit()["unserializable"] == {}
 
 
-def test_what_must_be_complete_when_it_is_made_is(home):
-    home.execute(
+def test_what_must_be_complete_when_it_is_made_is(main):
+    main.execute(
         "import collections, fractions\nclass Node: pass\n"
         "class Made:\n    def __init__(self, *parts): self.parts = parts; self.size = len(parts[0])\n"
         "    def __reduce__(self): return Made, self.parts\n"
@@ -129,7 +129,7 @@ def test_what_must_be_complete_when_it_is_made_is(home):
         "    collections.deque([[1], [2]]), collections.Counter('aab'), ValueError([6]), frozenset([(7, 8)])]\n"
         "del node"
     )
-    assert home.commit()["declined"] == {}
+    assert main.commit()["unserializable"] == {}
     check = (
         "made, ordered, third, queue, counts, error, frozen = chain.values\n"
         "assert made.size == 2 and made.parts == ([1, 2], {3: [4]}) and ordered == {'a': [5]}\n"
@@ -138,13 +138,13 @@ def test_what_must_be_complete_when_it_is_made_is(home):
         "del made, ordered, third, queue, counts, error, frozen\n"
     )
     for turn in (1, 2):
-        hand_over(home, check + f"chain.turn = {turn}")
-        home.execute(check)
+        hand_over(main, check + f"chain.turn = {turn}")
+        main.execute(check)
 
 
-def test_what_can_t_be_made_in_steps_is_declined(home):
+def test_what_can_t_be_made_in_steps_is_declined(main):
     """A part that is made by its class's own code refers to what is made late."""
-    home.execute(
+    main.execute(
         "class Node: pass\n"
         "class Made:\n    def __init__(self, chain): self.chain = chain; self.value = chain.value\n"
         "    def __reduce__(self): return Made, (self.chain,)\n"
@@ -153,21 +153,21 @@ def test_what_can_t_be_made_in_steps_is_declined(home):
         "    node = Node(); node.next = chain; node.value = i; chain = node\n"
         "chain.made = Made(chain)\ndel node\nother = [1]"
     )
-    declined = home.commit()["declined"]
-    assert list(declined) == ["chain"] and "deeper" in declined["chain"]
+    unserializable = main.commit()["unserializable"]
+    assert list(unserializable) == ["chain"] and "deeper" in unserializable["chain"]
 
 
-def test_a_dict_that_is_somebody_else_s_as_well(home):
-    home.execute(
+def test_a_dict_that_is_somebody_else_s_as_well(main):
+    main.execute(
         "class Node: pass\nchain = None\n"
         f"for i in range({DEPTH}): node = Node(); node.next = chain; node.value = i; chain = node\n"
         "attributes = vars(chain)\ndel node"
     )
-    assert home.commit()["declined"] == {}
+    assert main.commit()["unserializable"] == {}
     for _ in range(2):
-        hand_over(home, "assert vars(chain) is attributes\nattributes['value'] += 1")
-        assert home.ns["chain"].__dict__ is home.ns["attributes"]
-    assert home.ns["chain"].value == DEPTH + 1
+        hand_over(main, "assert vars(chain) is attributes\nattributes['value'] += 1")
+        assert main.ns["chain"].__dict__ is main.ns["attributes"]
+    assert main.ns["chain"].value == DEPTH + 1
 
 
 def random_value(choose):

@@ -9,7 +9,7 @@ def test_it_is_a_name_error_with_a_name():
     error = NotCarriedError("g", "generator can't be pickled")
     assert isinstance(error, NameError)
     assert error.name == "g"
-    assert "'g'" in str(error) and "generator" in str(error) and "--road=in-process" in str(error)
+    assert "'g'" in str(error) and "generator" in str(error) and "--run=in-process" in str(error)
 
 
 def test_it_survives_pickling():

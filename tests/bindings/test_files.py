@@ -206,32 +206,32 @@ def test_more_than_the_table_has_room_for_are_declined(kernel_table, path, monke
 # ---- where no descriptor can cross
 
 
-def test_another_process_opens_a_regular_file_anew(home, path):
-    home.execute(f"f = open({str(path)!r}, encoding='utf-8')\nf.readline()\nlist(zip(range(2), f))")
-    assert not home.commit()["declined"]
-    answer = home.other("names.bind(ns)\nanswer(line=ns['f'].readline(), mode=ns['f'].mode)")
+def test_another_process_opens_a_regular_file_anew(main, path):
+    main.execute(f"f = open({str(path)!r}, encoding='utf-8')\nf.readline()\nlist(zip(range(2), f))")
+    assert not main.commit()["unserializable"]
+    answer = main.other("names.bind(ns)\nanswer(line=ns['f'].readline(), mode=ns['f'].mode)")
     assert answer == {"line": "línea 3\n", "mode": "r"}
 
 
-def test_another_file_of_that_name_is_not_taken_for_it(home, path):
-    home.execute(f"f = open({str(path)!r}); x = [1]")
-    home.commit()
+def test_another_file_of_that_name_is_not_taken_for_it(main, path):
+    main.execute(f"f = open({str(path)!r}); x = [1]")
+    main.commit()
     path.rename(path.with_name("old"))
     path.write_text("other")
-    answer = home.other("report = names.bind(ns)\nanswer(absent=report['absent'], x=ns['x'])")
+    answer = main.other("report = names.bind(ns)\nanswer(absent=report['absent'], x=ns['x'])")
     assert "another file by now" in answer["absent"]["f"] and answer["x"] == [1]
 
 
-def test_outside_of_a_kernel_pipes_and_sockets_are_declined_alone(home):
-    home.execute(
+def test_outside_of_a_kernel_pipes_and_sockets_are_declined_alone(main):
+    main.execute(
         "import os, socket, multiprocessing\nr, w = (os.fdopen(fd, 'rb', 0) for fd in os.pipe())\n"
         "w = open(os.dup(1), 'wb'); s = socket.socket(); near, far = multiprocessing.Pipe()\n"
         "kept = [1, 2]"
     )
-    declined = home.commit()["declined"]
-    assert set(declined) == {"r", "s", "near", "far"} | ({"w"} & set(declined))
-    assert all("outside of one" in why or "kernel only" in why for why in declined.values())
-    assert home.other("names.bind(ns)\nanswer(kept=ns['kept'])") == {"kept": [1, 2]}
+    unserializable = main.commit()["unserializable"]
+    assert set(unserializable) == {"r", "s", "near", "far"} | ({"w"} & set(unserializable))
+    assert all("outside of one" in why or "kernel only" in why for why in unserializable.values())
+    assert main.other("names.bind(ns)\nanswer(kept=ns['kept'])") == {"kept": [1, 2]}
 
 
 def test_a_stream_says_where_a_file_is(path):

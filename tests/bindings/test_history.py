@@ -57,7 +57,7 @@ history.new_session()
 assert sessions() == 1 and history.session_number == sessions() == 2
 
 shell = InteractiveShell()
-built = Counted(shell=shell, hist_file=":memory:")  # as in the template
+built = Counted(shell=shell, hist_file=":memory:")  # as in the fork server
 built.store_inputs(1, "before")
 built.keep()
 built.store_inputs(2, "after")

@@ -63,7 +63,7 @@ def test_sharing_survives(namespace):
     with store.Session.create() as session:
         names = store.Names(session)
         names.published(session.publish(names.save(namespace)["prepared"]))
-        session.seal(threads_stopped=True)
+        session.privatize(threads_stopped=True)
         back, other = {}, store.Names(session)
         report = other.bind(back)
         assert report["absent"] == {}
@@ -74,8 +74,8 @@ def test_sharing_survives(namespace):
         session.destroy()
 
 
-def test_one_owner_of_two_memories(home):
-    home.execute("""
+def test_one_owner_of_two_memories(main):
+    main.execute("""
 import ctypes
 import numpy as np
 class Owner:
@@ -95,8 +95,8 @@ assert one.base is two.base is owner
 one[:], two[:] = 1, np.arange(20000)
 del owner
 """)
-    home.commit()
-    assert home.other("""
+    main.commit()
+    assert main.other("""
 names.bind(ns)
 one, two, view = ns["one"], ns["two"], ns["view"]
 view[0] = -5
@@ -105,22 +105,22 @@ answer(sizes=[len(one), len(two)], sums=[one.sum(), two.sum()], shared=two[5])
 """) == {"sizes": [10000, 20000], "sums": [10006, 19999 * 10000 - 10], "shared": -5}
 
 
-def test_trees_with_several_memories_predict_the_same(home):
+def test_trees_with_several_memories_predict_the_same(main):
     ensemble = pytest.importorskip("sklearn.ensemble")
     rng = np.random.default_rng(3)
     x = rng.random((400, 8))
     forest = ensemble.RandomForestRegressor(20, random_state=1).fit(x, x.sum(axis=1))
-    home.ns.update(forest=forest, x=x, expected=forest.predict(x))
-    home.commit()
-    assert home.other("""
+    main.ns.update(forest=forest, x=x, expected=forest.predict(x))
+    main.commit()
+    assert main.other("""
 names.bind(ns)
 same = (ns["forest"].predict(ns["x"]) == ns["expected"]).all()
 answer(same=bool(same), saved=save(ns)["saved"])
 """) == {"same": True, "saved": []}
 
 
-def test_metaclasses_do_not_run_again(home):
-    home.execute(
+def test_metaclasses_do_not_run_again(main):
+    main.execute(
         "class Kind(type):\n"
         "    made = []\n"
         "    def __new__(kind, name, bases, space, **options):\n"
@@ -129,63 +129,63 @@ def test_metaclasses_do_not_run_again(home):
         "class First(metaclass=Kind, tag=1): pass\n"
         "class Second(First): pass\nvalue = None"
     )
-    assert not home.commit()["declined"]
-    answer = hand_over(home, "class Third(Second, tag=3): pass\nvalue = Kind.made")
+    assert not main.commit()["unserializable"]
+    answer = hand_over(main, "class Third(Second, tag=3): pass\nvalue = Kind.made")
     assert answer["value"] == ["First", "Second", "Third"]
-    assert home.ns["Kind"].made == ["First", "Second", "Third"]
-    assert home.ns["First"].options == {"tag": 1} and home.ns["Third"].options == {"tag": 3}
+    assert main.ns["Kind"].made == ["First", "Second", "Third"]
+    assert main.ns["First"].options == {"tag": 1} and main.ns["Third"].options == {"tag": 3}
 
 
-def test_a_dict_that_is_an_instance_s_own(home):
-    home.execute(
+def test_a_dict_that_is_an_instance_s_own(main):
+    main.execute(
         "class Record(dict):\n"
         "    def __init__(self, **items): super().__init__(**items); self.__dict__ = self\n"
         "class Options: pass\nrecord = Record(a=1)\noptions = Options(); options.n = [1]\n"
         "table = vars(options); value = None"
     )
-    assert not home.commit()["declined"]
+    assert not main.commit()["unserializable"]
     answer = hand_over(
-        home,
+        main,
         "record.b = 2; record['c'] = 3; table['m'] = 4; options.k = 5\n"
         "value = [record.c, record['b'], options.m, table['k'], vars(options) is table]",
     )
     assert answer["value"] == [3, 2, 4, 5, True]
-    home.execute("record.d = 4; table['z'] = 6; value = record, options.z, vars(record) is record")
-    assert home.ns["value"] == ({"a": 1, "b": 2, "c": 3, "d": 4}, 6, True)
+    main.execute("record.d = 4; table['z'] = 6; value = record, options.z, vars(record) is record")
+    assert main.ns["value"] == ({"a": 1, "b": 2, "c": 3, "d": 4}, 6, True)
 
 
-def test_a_cell_with_none_of_a_library_s_function(home):
+def test_a_cell_with_none_of_a_library_s_function(main):
     """A `lru_cache` without a limit has one."""
-    home.execute(
+    main.execute(
         "import functools\n@functools.lru_cache(maxsize=None)\ndef same(x): return x\nvalue = None"
     )
-    assert not home.commit()["declined"]
-    answer = hand_over(home, "value = same.cache_parameters()")
+    assert not main.commit()["unserializable"]
+    answer = hand_over(main, "value = same.cache_parameters()")
     assert answer["value"] == {"maxsize": None, "typed": False}
 
 
-def test_a_function_that_says_it_is_another_module_s(home):
+def test_a_function_that_says_it_is_another_module_s(main):
     """functools.wraps() gives it the name and the module of what it wraps."""
-    home.execute(
+    main.execute(
         "import functools\nstep = 3\n@functools.wraps(len)\ndef longer(x): return len(x) + step\n"
         "same = longer\nclass Sized: length = longer\nvalue = None"
     )
-    home.commit()
-    answer = hand_over(home, "value = [longer is same, Sized.length is same, longer('ab')]")
+    main.commit()
+    answer = hand_over(main, "value = [longer is same, Sized.length is same, longer('ab')]")
     assert answer["value"] == [True, True, 5]
 
 
-def test_arrays_of_ctypes(home):
+def test_arrays_of_ctypes(main):
     """Their class calls itself one of the module that multiplied it."""
-    home.execute(
+    main.execute(
         "import ctypes\nnumbers = (ctypes.c_int * 3)(1, 2, 3); pairs = ((ctypes.c_int * 2) * 2)()\n"
         "same = {'n': numbers}; value = None"
     )
-    assert not home.commit()["declined"]
+    assert not main.commit()["unserializable"]
     answer = hand_over(
-        home,
+        main,
         "numbers[0] = 5; pairs[1][1] = 7\nvalue = [numbers[:], type(numbers) is ctypes.c_int * 3]",
     )
     assert answer["value"] == [[5, 2, 3], True]
-    home.execute("value = same['n'][0], same['n'] is numbers, pairs[1][:]")
-    assert home.ns["value"] == (5, True, [0, 7])
+    main.execute("value = same['n'][0], same['n'] is numbers, pairs[1][:]")
+    assert main.ns["value"] == (5, True, [0, 7])

@@ -1,4 +1,4 @@
-"""Changes that come back are applied to the objects that a declined one holds."""
+"""Changes that come back are applied to the objects that a unserializable values holds."""
 
 import array
 import collections
@@ -9,7 +9,7 @@ import pytest
 
 from holdfast import _inplace
 
-CELL = "%%execute_with_scorep --road=map\n"
+CELL = "%%execute_with_scorep --run=isolated\n"
 VALUES = {
     "list": ([1, 2, 3], "x.append(4); x[0] = 'a'"),
     "dict": ({"a": 1, "b": 2}, "x['c'] = 3; del x['a']"),
@@ -24,98 +24,98 @@ VALUES = {
 
 
 @pytest.mark.parametrize("kind", VALUES)
-def test_contents_change_and_the_object_stays(home, kind):
+def test_contents_change_and_the_object_stays(main, kind):
     known, change = copy.deepcopy(VALUES[kind])
-    home.ns["x"] = known
-    home.execute("holder = (item for item in [x] * 9)\nnext(holder)")
-    assert set(home.commit()["declined"]) == {"holder"}
-    wanted = home.other(
+    main.ns["x"] = known
+    main.execute("holder = (item for item in [x] * 9)\nnext(holder)")
+    assert set(main.commit()["unserializable"]) == {"holder"}
+    wanted = main.other(
         f"names.bind(ns)\nexec({change!r}, ns)\npublish(save(ns))\nanswer(x=repr(ns['x']))"
     )
-    report = home.names.adopt(home.ns)
-    assert report["apart"] == [] and home.ns["x"] is known is next(home.ns["holder"])
+    report = main.names.adopt(main.ns)
+    assert report["apart"] == [] and main.ns["x"] is known is next(main.ns["holder"])
     assert repr(known) == wanted["x"]
     if kind == "set":  # its table has no gap where the other's has one: saved once more
-        assert home.commit()["saved"] == ["x"]
-    assert home.commit()["saved"] == []
+        assert main.commit()["saved"] == ["x"]
+    assert main.commit()["saved"] == []
 
 
-def test_inner_objects_stay_too(home):
-    home.execute(
+def test_inner_objects_stay_too(main):
+    main.execute(
         "class Point:\n    __slots__ = ('x', '__dict__')\n"
         "rows = [[1], [2], [3]]; p = Point(); p.x = 1; p.y = [rows[1]]; alias = rows\n"
         "p.self = p\nholder = (row for row in [rows, p] * 9); next(holder)"
     )
-    home.commit()
-    rows, inner, p = home.ns["rows"], home.ns["rows"][1], home.ns["p"]
-    home.other(
+    main.commit()
+    rows, inner, p = main.ns["rows"], main.ns["rows"][1], main.ns["p"]
+    main.other(
         "names.bind(ns)\nns['rows'][1].append(9); ns['rows'].append(ns['p'])\n"
         "ns['p'].x = 'new'; ns['p'].z = ns['rows']\ndel ns['p'].y\npublish(save(ns))"
     )
-    home.names.adopt(home.ns)
-    assert home.ns["rows"] is home.ns["alias"] is rows and home.ns["p"] is p
+    main.names.adopt(main.ns)
+    assert main.ns["rows"] is main.ns["alias"] is rows and main.ns["p"] is p
     assert rows[1] is inner and inner == [2, 9] and rows[3] is p and p.self is p
     assert p.x == "new" and p.z is rows and not hasattr(p, "y")
-    assert next(home.ns["holder"]) is p
-    assert home.commit()["saved"] == []
+    assert next(main.ns["holder"]) is p
+    assert main.commit()["saved"] == []
 
 
-def test_arrays_and_tables(home):
+def test_arrays_and_tables(main):
     pytest.importorskip("numpy")
     pytest.importorskip("pandas")
-    home.execute(
+    main.execute(
         "import numpy as np, pandas as pd\na = np.arange(1 << 16); view = a[5:]\n"
         "t = pd.DataFrame({'k': [1, 2]})\nobjects = np.array([[1], None], dtype=object)\n"
         "holder = (item for item in [a, t, objects] * 9); next(holder)"
     )
-    assert set(home.commit()["declined"]) == {"holder"}
-    a, t, view, first = home.ns["a"], home.ns["t"], home.ns["view"], home.ns["objects"][0]
-    home.other(
+    assert set(main.commit()["unserializable"]) == {"holder"}
+    a, t, view, first = main.ns["a"], main.ns["t"], main.ns["view"], main.ns["objects"][0]
+    main.other(
         "names.bind(ns)\nns['a'][5] = -1; ns['t']['new'] = [3, 4]; ns['objects'][0].append(2)\n"
         "publish(save(ns))"
     )
-    assert home.names.adopt(home.ns)["apart"] == []
-    assert home.ns["a"] is a and a[5] == -1 and home.ns["view"] is view and view[0] == -1
-    assert home.ns["t"] is t and list(t.columns) == ["k", "new"]
-    assert home.ns["objects"][0] is first == [1, 2]
+    assert main.names.adopt(main.ns)["apart"] == []
+    assert main.ns["a"] is a and a[5] == -1 and main.ns["view"] is view and view[0] == -1
+    assert main.ns["t"] is t and list(t.columns) == ["k", "new"]
+    assert main.ns["objects"][0] is first == [1, 2]
 
 
-def test_what_cannot_be_applied_is_named(home):
+def test_what_cannot_be_applied_is_named(main):
     pytest.importorskip("numpy")
-    home.execute(
+    main.execute(
         "import numpy as np\na = np.arange(10); b = [1]; c = [2]\n"
         "holder = (item for item in [a, b, c] * 9); next(holder)"
     )
-    home.commit()
-    c = home.ns["c"]
-    home.other(
+    main.commit()
+    c = main.ns["c"]
+    main.other(
         "import numpy as np\nnames.bind(ns)\nns['a'] = np.arange(3); ns['b'] = {1: ns['c']}\n"
         "ns['c'].append(3)\npublish(save(ns))"
     )
-    assert sorted(home.names.adopt(home.ns)["apart"]) == ["a", "b"]
-    assert home.ns["c"] is c == [2, 3] and home.ns["b"][1] is c and len(home.ns["a"]) == 3
+    assert sorted(main.names.adopt(main.ns)["apart"]) == ["a", "b"]
+    assert main.ns["c"] is c == [2, 3] and main.ns["b"][1] is c and len(main.ns["a"]) == 3
 
 
-def test_other_names_are_bound_anew(home):
-    home.execute("alone = [1]; x = [1]; holder = iter(x).__next__; made = (i for i in x)")
-    home.commit()
-    alone = home.ns["alone"]
-    home.other("names.bind(ns)\nns['alone'].append(2)\npublish(save(ns))")
-    home.names.adopt(home.ns)
-    assert home.ns["alone"] == [1, 2] and home.ns["alone"] is not alone
+def test_other_names_are_bound_anew(main):
+    main.execute("alone = [1]; x = [1]; holder = iter(x).__next__; made = (i for i in x)")
+    main.commit()
+    alone = main.ns["alone"]
+    main.other("names.bind(ns)\nns['alone'].append(2)\npublish(save(ns))")
+    main.names.adopt(main.ns)
+    assert main.ns["alone"] == [1, 2] and main.ns["alone"] is not alone
 
 
-def test_closures_share_with_a_generator(home):
-    home.execute(
+def test_closures_share_with_a_generator(main):
+    main.execute(
         "def make():\n    seen = []\n    def add(x): seen.append(x); return seen\n"
         "    return add, (len(seen) for _ in range(9))\nadd, lengths = make()"
     )
-    home.ns["add"].__module__ = "__main__"
-    assert set(home.commit()["declined"]) == {"lengths"}
-    add = home.ns["add"]
-    home.other("names.bind(ns)\nns['add'](5); ns['add'](6)\npublish(save(ns))")
-    home.names.adopt(home.ns)
-    assert home.ns["add"] is add and next(home.ns["lengths"]) == 2
+    main.ns["add"].__module__ = "__main__"
+    assert set(main.commit()["unserializable"]) == {"lengths"}
+    add = main.ns["add"]
+    main.other("names.bind(ns)\nns['add'](5); ns['add'](6)\npublish(save(ns))")
+    main.names.adopt(main.ns)
+    assert main.ns["add"] is add and next(main.ns["lengths"]) == 2
 
 
 def test_sequences_of_other_lengths_correspond_where_they_are_equal():

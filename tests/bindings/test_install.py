@@ -66,13 +66,13 @@ def test_prefix(home, tmp_path):
     assert files_under(prefix) == []
 
 
-def test_road(home, tmp_path):
+def test_run_mode(home, tmp_path):
     prefix = ["--prefix", str(tmp_path / "prefix")]
-    done = run("holdfast.install", *prefix, "--road", "home", home=home)
+    done = run("holdfast.install", *prefix, "--run", "in-process", home=home)
     assert done.returncode == 0, done.stderr
     spec = kernels(home, JUPYTER_PATH=str(tmp_path / "prefix/share/jupyter"))["holdfast"]
-    assert spec["spec"]["argv"][-2:] == ["--road", "home"]
-    assert run("holdfast.install", *prefix, "--road", "nowhere", home=home).returncode != 0
+    assert spec["spec"]["argv"][-2:] == ["--run", "in-process"]
+    assert run("holdfast.install", *prefix, "--run", "nowhere", home=home).returncode != 0
 
 
 def test_encryption_and_ipc(home, tmp_path):

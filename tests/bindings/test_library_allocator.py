@@ -17,17 +17,17 @@ MIB = 1 << 20
 
 
 @pytest.fixture
-def arena(home):
-    """A home whose tensors of 64 KiB or more are born in its session."""
-    home.execute("import torch")
-    assert enable_library_allocator(home.session, "libc10.so") is True
-    yield home
-    home.ns.clear()
+def arena(main):
+    """A main worker whose tensors of 64 KiB or more are born in its session."""
+    main.execute("import torch")
+    assert enable_library_allocator(main.session, "libc10.so") is True
+    yield main
+    main.ns.clear()
     disable_numpy_allocator()
 
 
-def reserved(home):
-    return home.session.info()["reserved_bytes"]
+def reserved(main):
+    return main.session.info()["reserved_bytes"]
 
 
 def test_what_is_born_there_is_saved_without_a_copy(arena):
@@ -95,27 +95,27 @@ def test_a_fork_takes_none_and_gives_none_back(arena):
     assert reserved(arena) == before and arena.ns["x"].sum() == MIB
 
 
-def test_blocks_outlive_the_arena(home):
-    enable_library_allocator(home.session, "libc10.so")
+def test_blocks_outlive_the_arena(main):
+    enable_library_allocator(main.session, "libc10.so")
     kept = torch.ones(MIB)
     disable_numpy_allocator()
     after = torch.ones(MIB)
-    home.ns["kept"], home.ns["after"] = kept, after
-    report = home.commit()
+    main.ns["kept"], main.ns["after"] = kept, after
+    report = main.commit()
     assert report["bytes_shared"] == 4 * MIB and report["bytes_copied"] >= 4 * MIB
-    home.ns.clear()
+    main.ns.clear()
     del kept, after
 
 
-def test_a_library_that_is_not_there_or_not_understood(home):
-    assert enable_library_allocator(home.session, "libnothing.so") is False
+def test_a_library_that_is_not_there_or_not_understood(main):
+    assert enable_library_allocator(main.session, "libnothing.so") is False
     with pytest.raises(ValueError):
-        enable_library_allocator(home.session, "libc10.so", threshold=0)
+        enable_library_allocator(main.session, "libc10.so", threshold=0)
     with pytest.raises(TypeError):
         enable_library_allocator("session", "libc10.so")
 
 
-def test_what_tensorflow_was_told_by_the_user_stands(home, monkeypatch):
+def test_what_tensorflow_was_told_by_the_user_stands(main, monkeypatch):
     from holdfast import _store
     from holdfast.worker import arrays
 
@@ -123,7 +123,7 @@ def test_what_tensorflow_was_told_by_the_user_stands(home, monkeypatch):
     monkeypatch.setattr(
         _store, "enable_library_allocator", lambda _session, file: taken.append(file)
     )
-    enable = arrays._enabler(home.session, "tensorflow")
+    enable = arrays._enabler(main.session, "tensorflow")
     monkeypatch.setenv("TF_ONEDNN_USE_SYSTEM_ALLOCATOR", "0")
     enable()
     assert taken == []  # blocks that are cut out of larger ones stay TensorFlow's

@@ -2,7 +2,7 @@
 
 import logging
 
-CELL = "%%execute_with_scorep --road=map\n"
+CELL = "%%execute_with_scorep --run=isolated\n"
 
 
 def test_levels_travel_both_ways(kernel):
@@ -41,23 +41,25 @@ def test_handlers_in_variables(kernel, tmp_path):
     assert text == "WARNING: home\nWARNING: cell\nWARNING: again\n"
 
 
-def test_what_is_shown_in_the_notebook_is_shown_by_cells(map_kernel):
-    map_kernel.run(
+def test_what_is_shown_in_the_notebook_is_shown_by_cells(isolated_kernel):
+    isolated_kernel.run(
         "import logging, sys\n"
         "logging.basicConfig(level='INFO', format='%(name)s: %(message)s', stream=sys.stdout)\n"
         "kept = logging.root.handlers[0]; log = logging.getLogger('mine')"
     )
-    outcome = map_kernel.run(
+    outcome = isolated_kernel.run(
         CELL + "log.info('cell')\nown = logging.StreamHandler()\n"
         "own.setFormatter(logging.Formatter('[{message}]', '%d', '{')); own.setLevel('ERROR')\n"
         "log.addHandler(own)"
     )
     assert outcome.stream("stdout").startswith("mine: cell\n")
-    outcome = map_kernel.run("log.error('plain'); logging.root.handlers == [kept]")
+    outcome = isolated_kernel.run("log.error('plain'); logging.root.handlers == [kept]")
     assert outcome.stream("stdout") == "mine: plain\n"
     assert outcome.stream("stderr") == "[plain]\n" and outcome.result == "True"
-    map_kernel.run(CELL + "logging.basicConfig(level='ERROR', force=True); log.handlers.clear()")
-    outcome = map_kernel.run("log.warning('no'); log.error('yes'); len(logging.root.handlers)")
+    isolated_kernel.run(
+        CELL + "logging.basicConfig(level='ERROR', force=True); log.handlers.clear()"
+    )
+    outcome = isolated_kernel.run("log.warning('no'); log.error('yes'); len(logging.root.handlers)")
     assert outcome.stream("stderr") == "ERROR:mine:yes\n" and outcome.result == "1"
     assert not outcome.stream("stdout")
 

@@ -93,11 +93,15 @@ def test_last_report():
     assert render([], worker(report=REPORT)).endswith("\n".join(lines))
     told = render(["last"], worker(report=REPORT | {"reason": "the code uses exec"}))
     assert told.endswith("All names were bound: the code uses exec.")
-    told = render(["last"], worker(report=REPORT | {"road": "home", "road_reason": "it is large"}))
+    told = render(
+        ["last"], worker(report=REPORT | {"run": "in-process", "run_reason": "it is large"})
+    )
     assert told.endswith("It ran in the notebook's own process (in-process): it is large.")
-    told = render(["last"], worker(report=REPORT | {"road": "map", "road_reason": ""}))
+    told = render(["last"], worker(report=REPORT | {"run": "isolated", "run_reason": ""}))
     assert told.endswith("It ran in a clean process of its own (isolated).")
-    assert "2 names not carried" in render(["last"], worker(report=REPORT | {"names_declined": 2}))
+    assert "2 names not carried" in render(
+        ["last"], worker(report=REPORT | {"names_unserializable": 2})
+    )
     written = {"flushes": 2, "seconds_flushed": 0.0125, "events_rewound": 1, "events_lost": 3}
     assert (
         "changed; 2 full buffers written out in 12.5 ms of it; 1 event taken back; 3 events lost"

@@ -11,8 +11,8 @@ import pytest
 from holdfast import store
 
 
-def test_values_of_every_codec_arrive(home):
-    home.execute("""
+def test_values_of_every_codec_arrive(main):
+    main.execute("""
 import math, array, collections
 whole, text, nothing, many = 7, "t" * 70000, None, {"a": [1, (2, 3)], "b": {4}}
 blob, room = b"b" * 70000, bytearray(b"r" * 70000)
@@ -20,8 +20,8 @@ numbers = array.array("d", range(20000))
 window = memoryview(bytearray(b"m" * 70000))
 ordered = collections.OrderedDict(a=1)
 """)
-    home.commit()
-    home.other("""
+    main.commit()
+    main.other("""
 report = names.bind(ns)
 assert report["absent"] == {}, report
 import math
@@ -60,11 +60,11 @@ ARRAYS = {
 
 
 @pytest.mark.parametrize("name", ARRAYS)
-def test_array(home, name):
+def test_array(main, name):
     array = ARRAYS[name]
-    home.ns["x"] = array
-    home.commit()
-    names, ns = store.Names(home.session), {}
+    main.ns["x"] = array
+    main.commit()
+    names, ns = store.Names(main.session), {}
     names.bind(ns)
     back = ns["x"]
     assert back.dtype == array.dtype and back.dtype.isalignedstruct == array.dtype.isalignedstruct
@@ -74,51 +74,51 @@ def test_array(home, name):
     assert names.save(ns)["prepared"] is None  # and what arrived is what is there
 
 
-def test_array_of_objects(home):
+def test_array_of_objects(main):
     shared = [1]
-    home.ns.update(x=np.array([shared, "a", None], dtype=object), shared=shared)
-    home.commit()
-    home.other('names.bind(ns); assert ns["x"][0] is ns["shared"]')
+    main.ns.update(x=np.array([shared, "a", None], dtype=object), shared=shared)
+    main.commit()
+    main.other('names.bind(ns); assert ns["x"][0] is ns["shared"]')
 
 
-def test_memmap_is_opened_again(home, tmp_path):
+def test_memmap_is_opened_again(main, tmp_path):
     path = tmp_path / "data"
     np.arange(10_000.0).tofile(path)
-    home.ns["x"] = np.memmap(path, dtype="f8", mode="r+", shape=(100, 100))
-    home.commit()
-    home.other('names.bind(ns); ns["x"][0, 0] = 42; ns["x"].flush()')
+    main.ns["x"] = np.memmap(path, dtype="f8", mode="r+", shape=(100, 100))
+    main.commit()
+    main.other('names.bind(ns); ns["x"][0, 0] = 42; ns["x"].flush()')
     assert np.fromfile(path)[0] == 42
 
 
-def test_matrix_stays_a_matrix(home):
-    home.ns["x"] = np.matrix(np.arange(40_000.0).reshape(200, 200))
-    home.commit()
-    home.other(
+def test_matrix_stays_a_matrix(main):
+    main.ns["x"] = np.matrix(np.arange(40_000.0).reshape(200, 200))
+    main.commit()
+    main.other(
         'names.bind(ns); assert type(ns["x"]).__name__ == "matrix"; assert ns["x"][1, 1] == 201'
     )
 
 
-def test_order_of_names(home):
+def test_order_of_names(main):
     for name in ("zebra", "ant", "mule", "bee"):
-        home.ns[name] = [name]
-    home.commit()
-    assert home.other('names.bind(ns); answer(order=[n for n in ns if n != "__name__"])') == {
+        main.ns[name] = [name]
+    main.commit()
+    assert main.other('names.bind(ns); answer(order=[n for n in ns if n != "__name__"])') == {
         "order": ["zebra", "ant", "mule", "bee"]
     }
 
 
-def test_order_of_names_in_groups_and_after_adopting(home):
-    home.execute("""
+def test_order_of_names_in_groups_and_after_adopting(main):
+    main.execute("""
 first = [1]; number = 2; text = "t" * 70000; alias = first
 class Point: shared = first
 last = Point(); word = "w"; pair = (last, 5)
 """)
-    home.commit()
-    home.execute("later = number; late = [first]")  # a group changes, then joins a name
-    home.commit()
-    order = [name for name in home.ns if not name.startswith("__")]
+    main.commit()
+    main.execute("later = number; late = [first]")  # a group changes, then joins a name
+    main.commit()
+    order = [name for name in main.ns if not name.startswith("__")]
     assert order[:2] == ["first", "number"] and order[-1] == "late"
-    assert home.other("""
+    assert main.other("""
 names.bind(ns)
 bound = [n for n in ns if n != "__name__"]
 ns["new"] = ns["first"]; ns["number"] = 3; ns["newer"] = 1; ns["newest"] = ns["new"]
@@ -126,16 +126,16 @@ ns["first"].append(2)
 publish(save(ns))
 answer(order=bound)
 """) == {"order": order}
-    home.names.adopt(home.ns)
-    assert home.ns["newest"] is home.ns["first"]
-    assert [n for n in home.ns if not n.startswith("__")] == [*order, "new", "newer", "newest"]
+    main.names.adopt(main.ns)
+    assert main.ns["newest"] is main.ns["first"]
+    assert [n for n in main.ns if not n.startswith("__")] == [*order, "new", "newer", "newest"]
 
 
 # ---- what changed, and what it costs
 
 
-def test_unchanged_is_no_commit(home):
-    home.execute("""
+def test_unchanged_is_no_commit(main):
+    main.execute("""
 import numpy as np
 a, lst, word, s = np.arange(50000.0), [1, 2.5, "x"], "w", {"q", "r", "s"}
 class Point:
@@ -143,9 +143,9 @@ class Point:
 p = Point([1])
 f = lambda x: x + word
 """)
-    assert home.commit()["prepared"] is not None
-    assert home.commit()["prepared"] is None
-    assert home.other("""
+    assert main.commit()["prepared"] is not None
+    assert main.commit()["prepared"] is None
+    assert main.other("""
 names.bind(ns)
 report = save(ns)
 answer(saved=report["saved"], prepared=report["prepared"] is not None,
@@ -153,34 +153,34 @@ answer(saved=report["saved"], prepared=report["prepared"] is not None,
 """) == {"saved": [], "prepared": False, "copied": 0}
 
 
-def test_changed_pages_alone_are_copied(home):
-    home.ns["x"] = np.zeros(1_000_000)
-    home.commit()
-    assert home.other("""
+def test_changed_pages_alone_are_copied(main):
+    main.ns["x"] = np.zeros(1_000_000)
+    main.commit()
+    assert main.other("""
 names.bind(ns)
 ns["x"][[0, 1, 2, 5000, 999999]] = 1
 report = save(ns)
 publish(report)
 answer(pages=report["pages_changed"], copied=report["bytes_copied"], saved=report["saved"])
 """) == {"pages": 3, "copied": 3 * 4096, "saved": ["x"]}
-    assert home.names.adopt(home.ns)["changed"] == ["x"]
-    assert home.ns["x"].nonzero()[0].tolist() == [0, 1, 2, 5000, 999999]
+    assert main.names.adopt(main.ns)["changed"] == ["x"]
+    assert main.ns["x"].nonzero()[0].tolist() == [0, 1, 2, 5000, 999999]
 
 
-def test_sets_and_identity_of_strings_are_no_change(home):
-    home.execute("""
+def test_sets_and_identity_of_strings_are_no_change(main):
+    main.execute("""
 words = ["alpha", "beta", "alp" + "ha"]
 names_set = {str(i) for i in range(1000)}
 frozen = frozenset(names_set)
 """)
-    home.commit()
-    assert home.other('names.bind(ns); answer(x=save(ns)["saved"])') == {"x": []}
+    main.commit()
+    assert main.other('names.bind(ns); answer(x=save(ns)["saved"])') == {"x": []}
 
 
-def test_skipped_names_are_kept(home):
-    home.execute("import numpy as np; a = np.ones(50000); keep = [1]; use = [2]; go = [3]")
-    home.commit()
-    assert home.other("""
+def test_skipped_names_are_kept(main):
+    main.execute("import numpy as np; a = np.ones(50000); keep = [1]; use = [2]; go = [3]")
+    main.commit()
+    assert main.other("""
 report = names.bind(ns, names=["use", "go"])
 assert set(ns) >= {"a", "use", "go"} and "keep" not in ns, ns.keys()
 ns["use"].append(5)
@@ -189,25 +189,25 @@ saved = save(ns)
 publish(saved)
 answer(skipped=report["skipped"], saved=saved["saved"], removed=saved["removed"])
 """) == {"skipped": 2, "saved": ["use"], "removed": ["go"]}
-    kept = home.ns["keep"]
-    report = home.names.adopt(home.ns)
+    kept = main.ns["keep"]
+    report = main.names.adopt(main.ns)
     assert (report["changed"], report["removed"]) == (["use"], ["go"])
-    assert home.ns["keep"] is kept and home.ns["use"] == [2, 5] and "go" not in home.ns
+    assert main.ns["keep"] is kept and main.ns["use"] == [2, 5] and "go" not in main.ns
 
 
-def test_code_is_told_to_who_asks_for_names(home):
-    home.execute("from collections import deque\ndef f(): pass\nd = deque([f])")
-    home.commit()
-    assert home.other("""
+def test_code_is_told_to_who_asks_for_names(main):
+    main.execute("from collections import deque\ndef f(): pass\nd = deque([f])")
+    main.commit()
+    assert main.other("""
 told = names.bind(ns, names=["d"])["code"]
 answer(asked=sorted(told), found=told["d"] == [ns["d"][0]], all=Names(session).bind({})["code"])
 """) == {"asked": ["d", "f"], "found": True, "all": {}}
 
 
-def test_a_skipped_name_that_is_bound_anew(home):
-    home.execute("a = [1]; b = a; other = [2]")
-    home.commit()
-    home.other("""
+def test_a_skipped_name_that_is_bound_anew(main):
+    main.execute("a = [1]; b = a; other = [2]")
+    main.commit()
+    main.other("""
 names.bind(ns, names=())
 assert "a" not in ns
 ns["a"] = "new"
@@ -218,10 +218,10 @@ assert fresh["a"] == "new" and fresh["b"] == [1] and fresh["other"] == [2]
 """)
 
 
-def test_later_binding_of_more_names(home):
-    home.execute("a = [1]; b = [2]")
-    home.commit()
-    home.other("""
+def test_later_binding_of_more_names(main):
+    main.execute("a = [1]; b = [2]")
+    main.commit()
+    main.other("""
 names.bind(ns, names=["a"])
 first = ns["a"]
 names.bind(ns)
@@ -229,25 +229,25 @@ assert ns["a"] is first and ns["b"] == [2]
 """)
 
 
-def test_hidden_names_and_extra(home):
-    home.ns.update(seen=1, _hidden=2)
-    report = home.names.save(home.ns, hidden={"_hidden"}, extra={"state": {"cwd": "/"}})
+def test_hidden_names_and_extra(main):
+    main.ns.update(seen=1, _hidden=2)
+    report = main.names.save(main.ns, hidden={"_hidden"}, extra={"state": {"cwd": "/"}})
     assert "_hidden" not in report["saved"]
-    home.names.published(home.session.publish(report["prepared"]))
-    assert home.names.extra("state") == {"cwd": "/"} and home.names.extra("none") is None
-    home.other("""
+    main.names.published(main.session.publish(report["prepared"]))
+    assert main.names.extra("state") == {"cwd": "/"} and main.names.extra("none") is None
+    main.other("""
 assert names.extra("state") == {"cwd": "/"}
 names.bind(ns)
 assert "_hidden" not in ns and ns["seen"] == 1
 """)
-    again = home.names.save(home.ns, hidden={"_hidden"}, extra={"state": {"cwd": "/"}})
+    again = main.names.save(main.ns, hidden={"_hidden"}, extra={"state": {"cwd": "/"}})
     assert again["prepared"] is None
 
 
-def test_listing(home):
-    home.execute("import numpy as np; a = np.ones(50000); b = a[1:]; c = 1")
-    home.commit()
-    listed = {item["name"]: item for item in home.names.listing()}
+def test_listing(main):
+    main.execute("import numpy as np; a = np.ones(50000); b = a[1:]; c = 1")
+    main.commit()
+    listed = {item["name"]: item for item in main.names.listing()}
     assert listed["a"]["codec"] == "member" and listed["a"]["type"] == "numpy.ndarray"
     assert listed["a"]["where"] == listed["b"]["where"]
     assert listed[listed["a"]["where"]]["bytes"] >= 400_000
@@ -257,16 +257,16 @@ def test_listing(home):
 # ---- identity
 
 
-def test_aliases_views_and_shared_containers(home):
-    home.execute("""
+def test_aliases_views_and_shared_containers(main):
+    main.execute("""
 import numpy as np
 a = np.arange(100000.0); b = a; view = a[10:20]; flip = a[::-1]
 small = np.arange(5); part = small[1:]
 row = [1]; table = {"row": row}; pair = (row, table)
 loop = []; loop.append(loop)
 """)
-    home.commit()
-    home.other("""
+    main.commit()
+    main.other("""
 import numpy as np
 names.bind(ns)
 assert ns["b"] is ns["a"]
@@ -279,21 +279,21 @@ assert ns["loop"][0] is ns["loop"]
 ns["row"].append(2)
 publish(save(ns))
 """)
-    home.names.adopt(home.ns)
-    assert home.ns["view"][2] == -1 and home.ns["b"] is home.ns["a"]
-    assert home.ns["table"]["row"] is home.ns["row"] == [1, 2]
+    main.names.adopt(main.ns)
+    assert main.ns["view"][2] == -1 and main.ns["b"] is main.ns["a"]
+    assert main.ns["table"]["row"] is main.ns["row"] == [1, 2]
 
 
-def test_the_base_of_a_view_is_the_array_itself(home):
-    home.execute("""
+def test_the_base_of_a_view_is_the_array_itself(main):
+    main.execute("""
 import numpy as np
 rows = np.arange(100000.0); every = rows[::2]; flip = rows[::-1]
 columns = np.arange(6000.0).reshape(60, 100).copy(order="F"); block = columns.T[3:5]
 days = np.arange(9000).astype("M8[s]"); later = days[5:]
 records = np.zeros(3000, dtype=[("x", "f8"), ("y", "i4")]); field = records["y"]
 """)
-    home.commit()
-    home.other("""
+    main.commit()
+    main.other("""
 names.bind(ns)
 pairs = "every rows flip rows block columns later days field records".split()
 for view, base in zip(pairs[::2], pairs[1::2]):
@@ -301,15 +301,15 @@ for view, base in zip(pairs[::2], pairs[1::2]):
 ns["rows"][4] = 7
 publish(save(ns))
 """)
-    home.names.adopt(home.ns)
-    assert home.ns["every"].base is home.ns["flip"].base is home.ns["rows"]
-    assert home.ns["every"][2] == 7
+    main.names.adopt(main.ns)
+    assert main.ns["every"].base is main.ns["flip"].base is main.ns["rows"]
+    assert main.ns["every"][2] == 7
 
 
-def test_cycle_across_names(home):
-    home.execute("x = {}; y = {'x': x}; x['y'] = y")
-    home.commit()
-    home.other('names.bind(ns); assert ns["x"]["y"] is ns["y"] and ns["y"]["x"] is ns["x"]')
+def test_cycle_across_names(main):
+    main.execute("x = {}; y = {'x': x}; x['y'] = y")
+    main.commit()
+    main.other('names.bind(ns); assert ns["x"]["y"] is ns["y"] and ns["y"]["x"] is ns["x"]')
 
 
 def test_groups_are_exactly_what_is_shared():
@@ -338,20 +338,20 @@ def test_groups_are_exactly_what_is_shared():
     ]
 
 
-def test_a_group_falls_apart(home):
-    home.execute("a = [1]; b = [a]")
-    home.commit()
-    home.execute("b = [2]")
-    home.commit()
-    assert not any(item["name"].startswith("\0g") for item in home.names.listing())
-    home.other('names.bind(ns); assert ns["a"] == [1] and ns["b"] == [2]')
+def test_a_group_falls_apart(main):
+    main.execute("a = [1]; b = [a]")
+    main.commit()
+    main.execute("b = [2]")
+    main.commit()
+    assert not any(item["name"].startswith("\0g") for item in main.names.listing())
+    main.other('names.bind(ns); assert ns["a"] == [1] and ns["b"] == [2]')
 
 
 # ---- functions and classes of the notebook
 
 
-def test_functions_see_the_namespace(home):
-    home.execute("""
+def test_functions_see_the_namespace(main):
+    main.execute("""
 factor = 2
 def scale(x, by=1): "words"; return x * factor * by
 def count(n): return 0 if n == 0 else 1 + count(n - 1)
@@ -367,8 +367,8 @@ up, get = counter()
 up()
 anonymous = lambda: scale(1)
 """)
-    home.commit()
-    home.other("""
+    main.commit()
+    main.other("""
 names.bind(ns)
 assert ns["scale"].__globals__ is ns and ns["scale"].__doc__ == "words"
 assert ns["scale"](3) == 6 and ns["count"](5) == 5
@@ -378,18 +378,18 @@ assert ns["up"]() == 2 and ns["get"]() == 2
 """)
 
 
-def test_a_name_is_decoded_later_into_the_same_globals(home):
-    home.execute("k = 1\ndef f(): return k\ndef g(): return f() + k")
-    home.commit()
-    home.other("""
+def test_a_name_is_decoded_later_into_the_same_globals(main):
+    main.execute("k = 1\ndef f(): return k\ndef g(): return f() + k")
+    main.commit()
+    main.other("""
 names.bind(ns, names=["g", "f"])
 ns["k"] = 5
 assert ns["g"]() == 10
 """)
 
 
-def test_classes_keep_their_identity(home):
-    home.execute("""
+def test_classes_keep_their_identity(main):
+    main.execute("""
 class Base:
     def who(self): return type(self).__name__
 class Point(Base):
@@ -401,9 +401,9 @@ class Point(Base):
     def twin(self): return Point(self.x)
 p, q = Point(1), Point(2)
 """)
-    cls, p = home.ns["Point"], home.ns["p"]
-    home.commit()
-    assert home.other("""
+    cls, p = main.ns["Point"], main.ns["p"]
+    main.commit()
+    assert main.other("""
 names.bind(ns)
 assert type(ns["p"]) is type(ns["q"]) is ns["Point"]
 assert isinstance(ns["p"].twin(), ns["Base"]) and ns["p"].who() == "Point"
@@ -414,14 +414,14 @@ report = save(ns)
 publish(report)
 answer(saved=report["saved"])
 """) == {"saved": ["q"]}
-    home.names.adopt(home.ns)
-    assert home.ns["Point"] is cls and home.ns["p"] is p
-    assert type(home.ns["q"]) is cls and home.ns["q"].x == 5
+    main.names.adopt(main.ns)
+    assert main.ns["Point"] is cls and main.ns["p"] is p
+    assert type(main.ns["q"]) is cls and main.ns["q"].x == 5
     assert cls.made == 3 and cls.extra == "new" and not hasattr(cls, "who")
 
 
-def test_a_class_without_a_name(home):
-    home.execute("""
+def test_a_class_without_a_name(main):
+    main.execute("""
 def make():
     class Hidden:
         shared = registry
@@ -431,32 +431,32 @@ registry = []
 one = make()
 two = type(one)()
 """)
-    home.commit()
-    home.other("""
+    main.commit()
+    main.other("""
 names.bind(ns, names=["one"])
 names.bind(ns)
 assert type(ns["one"]) is type(ns["two"])
 assert type(ns["one"]).shared is ns["registry"]
 """)
-    home.execute("del one, two, make")
-    home.commit()
-    assert [i["name"] for i in home.names.listing() if i["name"].startswith("\0")] == []
+    main.execute("del one, two, make")
+    main.commit()
+    assert [i["name"] for i in main.names.listing() if i["name"].startswith("\0")] == []
 
 
-def test_a_class_that_is_defined_anew(home):
-    home.execute("class C: v = 1\nold = C()")
-    home.commit()
-    home.execute("class C: v = 2\nnew = C()")
-    home.commit()
-    home.other("""
+def test_a_class_that_is_defined_anew(main):
+    main.execute("class C: v = 1\nold = C()")
+    main.commit()
+    main.execute("class C: v = 2\nnew = C()")
+    main.commit()
+    main.other("""
 names.bind(ns)
 assert type(ns["new"]) is ns["C"] is not type(ns["old"])
 assert ns["old"].v == 1 and ns["new"].v == 2
 """)
 
 
-def test_dataclass_enum_and_named_tuple(home):
-    home.execute("""
+def test_dataclass_enum_and_named_tuple(main):
+    main.execute("""
 import dataclasses, enum, collections, typing
 @dataclasses.dataclass
 class D:
@@ -467,8 +467,8 @@ class E(enum.Enum):
 T = collections.namedtuple("T", "a b")
 d, e, t = D(1), E.ONE, T(1, 2)
 """)
-    home.commit()
-    home.other("""
+    main.commit()
+    main.other("""
 names.bind(ns)
 assert ns["d"] == ns["D"](1) and ns["e"] is ns["E"].ONE and ns["t"].b == 2
 assert type(ns["t"]) is ns["T"]
@@ -478,58 +478,58 @@ assert type(ns["t"]) is ns["T"]
 # ---- what isn't carried
 
 
-def test_declined_names_say_why_and_stay(home):
-    home.execute("""
+def test_declined_names_say_why_and_stay(main):
+    main.execute("""
 import threading
 numbers = [1, 2]
 stream = (n for n in numbers)
 holder = {"deep": [threading.Lock()]}
 fine = 1
 """)
-    report = home.commit()
-    assert set(report["declined"]) == {"stream", "holder"} == set(home.names.reasons)
-    assert report["declined"]["stream"].startswith("generator at stream")
-    assert report["declined"]["holder"].startswith("lock at holder['deep'][0]")
-    stream = home.ns["stream"]
-    home.other("""
+    report = main.commit()
+    assert set(report["unserializable"]) == {"stream", "holder"} == set(main.names.reasons)
+    assert report["unserializable"]["stream"].startswith("generator at stream")
+    assert report["unserializable"]["holder"].startswith("lock at holder['deep'][0]")
+    stream = main.ns["stream"]
+    main.other("""
 names.bind(ns)
 assert "stream" not in ns and ns["numbers"] == [1, 2]
 ns["fine"] = 2
 publish(save(ns))
 """)
-    home.names.adopt(home.ns)
-    assert home.ns["stream"] is stream and next(stream) == 1 and home.ns["fine"] == 2
-    assert set(home.names.reasons) == {"stream", "holder"}
-    del home.ns["holder"], home.ns["stream"]
-    home.commit()
-    assert home.names.reasons == {}
+    main.names.adopt(main.ns)
+    assert main.ns["stream"] is stream and next(stream) == 1 and main.ns["fine"] == 2
+    assert set(main.names.reasons) == {"stream", "holder"}
+    del main.ns["holder"], main.ns["stream"]
+    main.commit()
+    assert main.names.reasons == {}
 
 
-def test_a_value_that_becomes_declined_leaves_the_store(home):
-    home.ns["x"] = [1]
-    home.commit()
-    home.ns["x"] = (i for i in ())
-    assert "x" in home.commit()["declined"]
-    home.other('names.bind(ns); assert "x" not in ns')
+def test_a_value_that_becomes_declined_leaves_the_store(main):
+    main.ns["x"] = [1]
+    main.commit()
+    main.ns["x"] = (i for i in ())
+    assert "x" in main.commit()["unserializable"]
+    main.other('names.bind(ns); assert "x" not in ns')
 
 
-def test_a_value_that_raises(home):
-    home.execute("""
+def test_a_value_that_raises(main):
+    main.execute("""
 class Angry:
     def __reduce__(self): raise ValueError("no")
 angry = Angry()
 calm = 1
 """)
-    report = home.commit()
-    assert "ValueError: no" in report["declined"]["angry"] and "calm" in report["saved"]
+    report = main.commit()
+    assert "ValueError: no" in report["unserializable"]["angry"] and "calm" in report["saved"]
 
 
-def test_a_module_that_is_missing_there(home, tmp_path, monkeypatch):
+def test_a_module_that_is_missing_there(main, tmp_path, monkeypatch):
     (tmp_path / "only_here.py").write_text("class T: pass\n")
     monkeypatch.syspath_prepend(tmp_path)
-    home.execute("import only_here; t = only_here.T(); n = 1")
-    home.commit()
-    assert home.other("""
+    main.execute("import only_here; t = only_here.T(); n = 1")
+    main.commit()
+    assert main.other("""
 report = names.bind(ns)
 assert ns["n"] == 1
 assert save(ns)["prepared"] is None
@@ -540,32 +540,32 @@ answer(absent=sorted(report["absent"]))
 # ---- commits
 
 
-def test_removal(home):
-    home.execute("a = 1; b = [2]; c = b")
-    home.commit()
-    home.execute("del a, c")
-    assert sorted(home.commit()["removed"]) == ["a", "c"]
-    home.other('names.bind(ns); assert set(ns) == {"__name__", "b"}, ns.keys()')
+def test_removal(main):
+    main.execute("a = 1; b = [2]; c = b")
+    main.commit()
+    main.execute("del a, c")
+    assert sorted(main.commit()["removed"]) == ["a", "c"]
+    main.other('names.bind(ns); assert set(ns) == {"__name__", "b"}, ns.keys()')
 
 
-def test_conflict(home):
-    home.ns["x"] = 1
-    home.commit()
-    home.ns["x"] = 2
-    prepared = home.save()["prepared"]
-    home.other('names.bind(ns); ns["y"] = 1; publish(save(ns))')
+def test_conflict(main):
+    main.ns["x"] = 1
+    main.commit()
+    main.ns["x"] = 2
+    prepared = main.save()["prepared"]
+    main.other('names.bind(ns); ns["y"] = 1; publish(save(ns))')
     with pytest.raises(store.ConflictError):
-        home.session.publish(prepared)
+        main.session.publish(prepared)
     with pytest.raises(store.ConflictError):
-        home.save()
-    assert home.names.adopt(home.ns)["changed"] == ["y"]
-    assert home.commit()["saved"] == ["x"]
+        main.save()
+    assert main.names.adopt(main.ns)["changed"] == ["y"]
+    assert main.commit()["saved"] == ["x"]
 
 
-def test_a_prepared_commit_dies_with_its_process(home):
-    home.ns["x"] = [1]
-    home.commit()
-    done = home.other(
+def test_a_prepared_commit_dies_with_its_process(main):
+    main.ns["x"] = [1]
+    main.commit()
+    done = main.other(
         """
 import os, signal
 names.bind(ns)
@@ -576,36 +576,36 @@ os.kill(os.getpid(), signal.SIGKILL)
         check=False,
     )
     assert done.returncode == -signal.SIGKILL
-    home.session.reap()
+    main.session.reap()
     with pytest.raises(store.Error):
-        home.session.publish(bytes.fromhex(done.stdout.strip()))
-    assert home.session.generation == 1
-    home.session.verify()
-    home.other('names.bind(ns); assert ns["x"] == [1]')
+        main.session.publish(bytes.fromhex(done.stdout.strip()))
+    assert main.session.generation == 1
+    main.session.verify()
+    main.other('names.bind(ns); assert ns["x"] == [1]')
 
 
-def test_a_save_that_is_dropped_is_repeated(home):
-    home.ns["x"] = [1]
-    first = home.save()
-    second = home.save()
+def test_a_save_that_is_dropped_is_repeated(main):
+    main.ns["x"] = [1]
+    first = main.save()
+    second = main.save()
     assert first["saved"] == second["saved"] == ["x"]
-    home.names.published(home.session.publish(second["prepared"]))
-    assert home.commit()["prepared"] is None
+    main.names.published(main.session.publish(second["prepared"]))
+    assert main.commit()["prepared"] is None
 
 
-def test_adopt_without_news(home):
-    home.ns["x"] = [1]
-    home.commit()
-    report = home.names.adopt(home.ns)
+def test_adopt_without_news(main):
+    main.ns["x"] = [1]
+    main.commit()
+    report = main.names.adopt(main.ns)
     assert report["changed"] == [] and report["bound"] == 0
 
 
-def test_immutable_values_of_the_library(home):
-    home.ns.update(
+def test_immutable_values_of_the_library(main):
+    main.ns.update(
         when=datetime.datetime(2026, 1, 2), price=decimal.Decimal("1.10"), fr=frozenset({1})
     )
-    home.commit()
-    home.other("""
+    main.commit()
+    main.other("""
 import datetime, decimal
 names.bind(ns)
 assert ns["when"].day == 2 and ns["price"] == decimal.Decimal("1.10") and ns["fr"] == {1}
@@ -613,12 +613,12 @@ assert save(ns)["prepared"] is None
 """)
 
 
-def test_what_the_pickler_knows_is_forgotten_after_each_call(home):
+def test_what_the_pickler_knows_is_forgotten_after_each_call(main):
     """A stream that is written afterwards must not refer to the store's classes."""
     from holdfast import _context
 
-    home.execute("x = [object]")
-    home.commit()
+    main.execute("x = [object]")
+    main.commit()
     assert not _context.in_store() and _context.current_namespace() is None
-    home.names.adopt(home.ns)
+    main.names.adopt(main.ns)
     assert not _context.in_store()

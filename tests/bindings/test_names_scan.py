@@ -3,27 +3,27 @@
 import pytest
 
 
-def commit(home, touched=(), **options):
+def commit(main, touched=(), **options):
     """A save of what was touched, published; its report."""
     touched = None if touched is None else set(touched)
-    report = home.names.save(home.ns, hidden={"__name__"}, touched=touched, **options)
+    report = main.names.save(main.ns, hidden={"__name__"}, touched=touched, **options)
     if report["prepared"] is not None:
-        home.names.published(home.session.publish(report["prepared"]))
-        home.session.seal(threads_stopped=True)
+        main.names.published(main.session.publish(report["prepared"]))
+        main.session.privatize(threads_stopped=True)
     return report
 
 
-def watch(home):
-    home.names.watch(home.ns)
-    assert home.names.strays() == 0
+def watch(main):
+    main.names.watch(main.ns)
+    assert main.names.strays() == 0
 
 
-def examined(home, source):
+def examined(main, source):
     """How many names the third save looks at, where nothing was touched."""
-    home.execute(source)
+    main.execute(source)
     for _ in range(2):
-        commit(home)
-    return commit(home)["names_examined"]
+        commit(main)
+    return commit(main)["names_examined"]
 
 
 CLOSED = [
@@ -47,8 +47,8 @@ CLOSED = [
 
 
 @pytest.mark.parametrize("source", CLOSED)
-def test_closed_values_are_passed_over(home, source):
-    assert examined(home, source) == 0
+def test_closed_values_are_passed_over(main, source):
+    assert examined(main, source) == 0
 
 
 LOOKED_AT = {
@@ -66,100 +66,100 @@ LOOKED_AT = {
 
 
 @pytest.mark.parametrize("why", LOOKED_AT)
-def test_what_can_change_unnamed_is_looked_at(home, why):
+def test_what_can_change_unnamed_is_looked_at(main, why):
     kept = []
-    home.ns["__builtins__"] = __builtins__
-    home.execute("x = 0")
-    exec(LOOKED_AT[why], home.ns | {"kept": kept}, home.ns)  # noqa: S102
+    main.ns["__builtins__"] = __builtins__
+    main.execute("x = 0")
+    exec(LOOKED_AT[why], main.ns | {"kept": kept}, main.ns)  # noqa: S102
     for _ in range(2):
-        commit(home)
-    assert commit(home)["names_examined"] >= 1
+        commit(main)
+    assert commit(main)["names_examined"] >= 1
     if kept:
         kept.clear()
-        commit(home, ["x"])
-        assert commit(home)["names_examined"] == 0
+        commit(main, ["x"])
+        assert commit(main)["names_examined"] == 0
 
 
-def test_touched_names_alone_are_encoded(home):
-    home.execute("a, b, c, n = [1], {2: [3]}, (4, [5]), 6")
-    commit(home)
-    home.ns["b"][2].append(7)
-    report = commit(home, ["b", "n", "unknown"])
+def test_touched_names_alone_are_encoded(main):
+    main.execute("a, b, c, n = [1], {2: [3]}, (4, [5]), 6")
+    commit(main)
+    main.ns["b"][2].append(7)
+    report = commit(main, ["b", "n", "unknown"])
     assert (report["names_examined"], report["names_encoded"]) == (1, 1)
     assert report["saved"] == ["b"]
-    home.other('names.bind(ns); assert ns["b"] == {2: [3, 7]} and ns["a"] == [1]')
+    main.other('names.bind(ns); assert ns["b"] == {2: [3, 7]} and ns["a"] == [1]')
 
 
-def test_a_group_is_looked_at_as_a_whole(home):
-    home.execute("a = [1]; b = [a]; c = [a, b]; alone = [2]")
-    commit(home)
-    home.ns["a"].append(2)
-    report = commit(home, ["a"])
+def test_a_group_is_looked_at_as_a_whole(main):
+    main.execute("a = [1]; b = [a]; c = [a, b]; alone = [2]")
+    commit(main)
+    main.ns["a"].append(2)
+    report = commit(main, ["a"])
     assert (report["names_examined"], report["saved"]) == (3, ["a", "b", "c"])
-    home.other("""
+    main.other("""
 names.bind(ns)
 assert ns["c"][0] is ns["a"] is ns["b"][0] and ns["c"][1] is ns["b"] and ns["a"] == [1, 2]
 """)
 
 
-def test_a_name_that_is_bound_anew_is_looked_at(home):
-    home.execute("a = [1]; b = [2]")
-    commit(home)
-    home.ns["b"] = home.ns["a"]  # nothing told that `a` was touched, nor `b`
-    assert commit(home)["saved"] == ["b"]
-    home.ns["b"] = home.ns["a"] = [3]
-    assert set(commit(home)["saved"]) == {"a", "b"}
-    home.other('names.bind(ns); assert ns["a"] is ns["b"] and ns["a"] == [3]')
+def test_a_name_that_is_bound_anew_is_looked_at(main):
+    main.execute("a = [1]; b = [2]")
+    commit(main)
+    main.ns["b"] = main.ns["a"]  # nothing told that `a` was touched, nor `b`
+    assert commit(main)["saved"] == ["b"]
+    main.ns["b"] = main.ns["a"] = [3]
+    assert set(commit(main)["saved"]) == {"a", "b"}
+    main.other('names.bind(ns); assert ns["a"] is ns["b"] and ns["a"] == [3]')
 
 
-def test_a_name_that_leaves_a_group_does_not_drag_it_along(home):
-    home.execute("import numpy as np; a = [np.zeros(100000)]; b = a[0][5:]; c = [1]")
-    commit(home)
-    home.execute("del a")
-    report = commit(home, ["a"])
+def test_a_name_that_leaves_a_group_does_not_drag_it_along(main):
+    main.execute("import numpy as np; a = [np.zeros(100000)]; b = a[0][5:]; c = [1]")
+    commit(main)
+    main.execute("del a")
+    report = commit(main, ["a"])
     assert report["removed"] == ["a"] and report["names_examined"] == 1
-    assert not any(item["name"].startswith("\0g") for item in home.names.listing())
-    home.execute("b = 0")
-    commit(home, ["b"])
-    assert sum(item["bytes"] for item in home.names.listing()) < 1000
+    assert not any(item["name"].startswith("\0g") for item in main.names.listing())
+    main.execute("b = 0")
+    commit(main, ["b"])
+    assert sum(item["bytes"] for item in main.names.listing()) < 1000
 
 
-def test_classes_are_always_looked_at(home):
-    home.execute("class A:\n  n = 0\nx = [A()]; y = [1]")
-    commit(home)
-    home.ns["A"].n = 1  # as a library would that has an instance
-    assert commit(home)["names_examined"] == 1
-    home.other('names.bind(ns); assert type(ns["x"][0]).n == 1')
+def test_classes_are_always_looked_at(main):
+    main.execute("class A:\n  n = 0\nx = [A()]; y = [1]")
+    commit(main)
+    main.ns["A"].n = 1  # as a library would that has an instance
+    assert commit(main)["names_examined"] == 1
+    main.other('names.bind(ns); assert type(ns["x"][0]).n == 1')
 
 
-def test_the_shells_own_references_are_known(home):
-    home.execute("x = [1, [2]]")
-    memory = {5: home.ns["x"]}
-    commit(home, holders=(memory,))
-    assert commit(home, holders=(memory,))["names_examined"] == 0
-    home.ns["_hidden"] = home.ns["x"]
+def test_the_shells_own_references_are_known(main):
+    main.execute("x = [1, [2]]")
+    memory = {5: main.ns["x"]}
+    commit(main, holders=(memory,))
+    assert commit(main, holders=(memory,))["names_examined"] == 0
+    main.ns["_hidden"] = main.ns["x"]
     options = {"touched": {"x"}, "holders": (memory,)}
     for _ in range(2):
-        report = home.names.save(home.ns, hidden={"__name__", "_hidden"}, **options)
+        report = main.names.save(main.ns, hidden={"__name__", "_hidden"}, **options)
         assert report["prepared"] is None
         options["touched"] = set()
     assert report["names_examined"] == 0
 
 
-def test_a_dropped_commit_is_made_up_for(home):
-    home.execute("a = [1]; b = [2]")
-    commit(home)
-    home.ns["a"].append(2)
-    dropped = home.names.save(home.ns, hidden={"__name__"}, touched={"a"})
+def test_a_dropped_commit_is_made_up_for(main):
+    main.execute("a = [1]; b = [2]")
+    commit(main)
+    main.ns["a"].append(2)
+    dropped = main.names.save(main.ns, hidden={"__name__"}, touched={"a"})
     assert dropped["saved"] == ["a"]
-    assert commit(home, ["a"])["saved"] == ["a"]
+    assert commit(main, ["a"])["saved"] == ["a"]
 
 
-def test_after_binding_plain_values_are_closed(home):
-    home.execute("import numpy as np; a = [1]; b = a; c = {'k': [2]}; x = np.zeros(50000)")
-    home.execute("import collections; o = collections.OrderedDict(k=[3])")
-    commit(home)
-    assert home.other("""
+def test_after_binding_plain_values_are_closed(main):
+    main.execute("import numpy as np; a = [1]; b = a; c = {'k': [2]}; x = np.zeros(50000)")
+    main.execute("import collections; o = collections.OrderedDict(k=[3])")
+    commit(main)
+    assert main.other("""
 names.bind(ns)
 ns["c"]["k"].append(3)
 report = names.save(ns, hidden={"__name__"}, touched={"c"})
@@ -170,75 +170,75 @@ answer(examined=report["names_examined"], saved=report["saved"])
 # ---- code
 
 
-def test_code_behind_names(home):
-    watch(home)
-    home.execute("""
+def test_code_behind_names(main):
+    watch(main)
+    main.execute("""
 class A:
     def m(self): return 1
 def f(): return 2
 table = {"k": [lambda: 3], "a": A()}
 plain = [1]
 """)
-    code = commit(home, None)["code"]
+    code = commit(main, None)["code"]
     functions = {key: {one.__name__ for one in found} for key, found in code.items()}
     cls = next(key for key in functions if key.startswith("\0c"))
     assert functions.pop(cls) == {"A", "m"}
     assert functions == {"A": {"A"}, "f": {"f"}, "table": {"<lambda>", "A"}}
 
 
-def test_code_that_somebody_holds(home):
-    watch(home)
-    home.execute("def f(): pass\nhandlers = [lambda: 1, lambda: 2]\nx = [1]")
-    report = commit(home, None)
-    assert (report["held"], home.names.strays()) == ([], 0)
+def test_code_that_somebody_holds(main):
+    watch(main)
+    main.execute("def f(): pass\nhandlers = [lambda: 1, lambda: 2]\nx = [1]")
+    report = commit(main, None)
+    assert (report["held"], main.names.strays()) == ([], 0)
     del report  # it has the functions
-    kept = [home.ns["f"], home.ns["handlers"].pop()]
-    report = commit(home, ["f", "handlers"])
-    assert (report["held"], home.names.strays()) == (["f"], 1)
+    kept = [main.ns["f"], main.ns["handlers"].pop()]
+    report = commit(main, ["f", "handlers"])
+    assert (report["held"], main.names.strays()) == (["f"], 1)
     del kept, report
-    report = commit(home, ["f"])
-    assert (report["held"], home.names.strays()) == ([], 0)
+    report = commit(main, ["f"])
+    assert (report["held"], main.names.strays()) == ([], 0)
 
 
-def test_strays_of_deleted_names_and_classes(home):
-    watch(home)
-    home.execute("class A:\n  def m(self): pass\n  def n(self): pass\na = A()\ndef f(): pass")
-    commit(home, None)
-    assert home.names.strays() == 0
-    kept = home.ns.pop("a").m
-    commit(home, ["a", "A"])
-    assert home.names.strays() == 0  # the class is there, and its methods
-    del home.ns["A"], home.ns["f"]
-    commit(home, ["A", "f"])
-    assert home.names.strays() == 2
+def test_strays_of_deleted_names_and_classes(main):
+    watch(main)
+    main.execute("class A:\n  def m(self): pass\n  def n(self): pass\na = A()\ndef f(): pass")
+    commit(main, None)
+    assert main.names.strays() == 0
+    kept = main.ns.pop("a").m
+    commit(main, ["a", "A"])
+    assert main.names.strays() == 0  # the class is there, and its methods
+    del main.ns["A"], main.ns["f"]
+    commit(main, ["A", "f"])
+    assert main.names.strays() == 2
     del kept
 
 
-def test_functions_of_this_process_are_counted_after_adopting(home):
-    watch(home)
-    home.execute("def f(): return 1\nx = [1]")
-    commit(home, None)
-    home.other("""
+def test_functions_of_this_process_are_counted_after_adopting(main):
+    watch(main)
+    main.execute("def f(): return 1\nx = [1]")
+    commit(main, None)
+    main.other("""
 names.bind(ns)
 exec("def g(): return 2\\ndef f(): return 3", ns)
 publish(save(ns))
 """)
-    home.names.adopt(home.ns)
-    assert home.ns["f"]() == 3
-    report = commit(home)
-    assert home.names.strays() == 0 and report["prepared"] is None
+    main.names.adopt(main.ns)
+    assert main.ns["f"]() == 3
+    report = commit(main)
+    assert main.names.strays() == 0 and report["prepared"] is None
 
 
-def test_verify_looks_at_what_is_passed_over(home):
-    home.execute("import numpy as np\nx = [1]; g = [2]; h = [g]; a = np.arange(50000.0); n = 5")
+def test_verify_looks_at_what_is_passed_over(main):
+    main.execute("import numpy as np\nx = [1]; g = [2]; h = [g]; a = np.arange(50000.0); n = 5")
     for _ in range(2):
-        commit(home)
-    report = commit(home, verify=True)
+        commit(main)
+    report = commit(main, verify=True)
     assert report["saved"] == report["overlooked"] == [] and report["pages_overlooked"] == 0
-    home.execute("x.append(2); g.append(3); a[7] = 0")
-    assert commit(home)["saved"] == []  # nobody says that it was touched
-    report = commit(home, touched=["x"], verify=True)
+    main.execute("x.append(2); g.append(3); a[7] = 0")
+    assert commit(main)["saved"] == []  # nobody says that it was touched
+    report = commit(main, touched=["x"], verify=True)
     assert sorted(report["saved"]) == ["a", "g", "h", "x"]
     assert sorted(report["overlooked"]) == ["a", "g", "h"]
     assert report["pages_overlooked"] == 0  # the system knew
-    assert commit(home, verify=True)["saved"] == []
+    assert commit(main, verify=True)["saved"] == []

@@ -2,7 +2,7 @@
 
 import pytest
 
-# Each: how the home makes `x`; in another process, what is done with it, whether that is a
+# Each: how the main worker makes `x`; in another process, what is done with it, whether that is a
 # change, and how many entries are decoded a second time to find out.
 CASES = {
     "plain, read": ("x = {'a': [1, (2,)], 'b': 'text'}", "x['a'][1]", False, 0),
@@ -77,11 +77,11 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_change(home, case):
+def test_change(main, case):
     make, use, changed, decoded = CASES[case]
-    home.execute(make)
-    home.commit()
-    assert home.other(f"""
+    main.execute(make)
+    main.commit()
+    assert main.other(f"""
 names.bind(ns)
 exec({use!r}, ns)
 report = save(ns)
@@ -89,10 +89,10 @@ answer(saved=report["saved"], again=report["decoded_again"])
 """) == {"saved": ["x"] if changed else [], "again": decoded}
 
 
-def test_what_was_found_unchanged_is_known(home):
-    home.execute("x = {str(i) for i in range(500)}")
-    home.commit()
-    assert home.other("""
+def test_what_was_found_unchanged_is_known(main):
+    main.execute("x = {str(i) for i in range(500)}")
+    main.commit()
+    assert main.other("""
 names.bind(ns)
 counts = [save(ns)["decoded_again"] for _ in range(3)]
 ns["x"].add("new")
@@ -100,31 +100,31 @@ answer(counts=counts, saved=save(ns)["saved"])
 """) == {"counts": [1, 0, 0], "saved": ["x"]}
 
 
-def test_the_notebooks_own_unpickling_runs_once(home):
-    home.execute("""
+def test_the_notebooks_own_unpickling_runs_once(main):
+    main.execute("""
 class Loud:
     def __setstate__(self, state): self.__dict__.update(state, loaded=1 + state.get("loaded", 0))
 x = [Loud(), {str(i) for i in range(500)}]
 x[0].v = 1
 """)
-    home.commit()
-    assert home.other("""
+    main.commit()
+    assert main.other("""
 names.bind(ns)
 report = save(ns)
 answer(loaded=ns["x"][0].loaded, again=report["decoded_again"], saved=report["saved"])
 """) == {"loaded": 1, "again": 0, "saved": ["x"]}
 
 
-def test_binding_encodes_nothing(home):
+def test_binding_encodes_nothing(main):
     """A value whose encoding would be noticed: its own pickling counts itself."""
-    home.execute("""
+    main.execute("""
 pickled = []
 class Counted:
     def __getstate__(self): pickled.append(1); return {}
 x = [Counted()]
 """)
-    home.commit()
-    assert home.other("names.bind(ns); answer(pickled=len(ns['pickled']))") == {"pickled": 0}
+    main.commit()
+    assert main.other("names.bind(ns); answer(pickled=len(ns['pickled']))") == {"pickled": 0}
 
 
 # Each: how `x` is made and saved, and a change of it. A small one is compared with what the
@@ -146,12 +146,12 @@ SAVED = {
 
 @pytest.mark.parametrize("case", SAVED)
 @pytest.mark.parametrize("looks", [0, 1, 2])
-def test_what_was_saved_is_known(home, case, looks):
+def test_what_was_saved_is_known(main, case, looks):
     make, change = SAVED[case]
-    home.execute(make)
-    home.commit()
+    main.execute(make)
+    main.commit()
     for _ in range(looks):
-        report = home.save()
+        report = main.save()
         assert report["prepared"] is None and report["decoded_again"] == 0
-    home.execute(change)
-    assert "x" in home.save()["saved"]
+    main.execute(change)
+    assert "x" in main.save()["saved"]

@@ -28,34 +28,34 @@ def reserved(session):
     return session.info()["reserved_bytes"]
 
 
-def test_an_array_born_there_is_not_copied(arena, home):
-    home.ns["x"] = np.arange(1_000_000.0)
-    home.ns["y"] = home.ns["x"].reshape(1000, 1000).T
-    home.ns["z"] = np.ones((500, 500)) * 2
-    report = home.commit()
+def test_an_array_born_there_is_not_copied(arena, main):
+    main.ns["x"] = np.arange(1_000_000.0)
+    main.ns["y"] = main.ns["x"].reshape(1000, 1000).T
+    main.ns["z"] = np.ones((500, 500)) * 2
+    report = main.commit()
     assert report["bytes_copied"] < 4096  # the entries' own payloads
     assert report["bytes_shared"] == 8_000_000 + 2_000_000
-    home.other("""
+    main.other("""
 names.bind(ns)
 assert ns["x"][-1] == 999999 and ns["y"][1, 0] == 1 and ns["z"].sum() == 500000
 """)
 
 
-def test_a_lone_array_copies_no_byte(arena, home):
-    home.ns["x"] = np.arange(1_000_000.0)
-    report = home.commit()
+def test_a_lone_array_copies_no_byte(arena, main):
+    main.ns["x"] = np.arange(1_000_000.0)
+    report = main.commit()
     assert (report["bytes_copied"], report["bytes_shared"]) == (0, 8_000_000)
-    assert home.commit()["prepared"] is None
+    assert main.commit()["prepared"] is None
 
 
-def test_writing_after_sealing_touches_only_this_process(arena, home):
-    home.ns["x"] = np.zeros(100_000)
-    home.commit()
-    home.ns["x"][0] = 1
-    home.other('names.bind(ns); assert ns["x"][0] == 0')
-    report = home.commit()
+def test_writing_after_sealing_touches_only_this_process(arena, main):
+    main.ns["x"] = np.zeros(100_000)
+    main.commit()
+    main.ns["x"][0] = 1
+    main.other('names.bind(ns); assert ns["x"][0] == 0')
+    report = main.commit()
     assert (report["pages_changed"], report["bytes_copied"]) == (1, 4096)
-    home.other('names.bind(ns); assert ns["x"][0] == 1')
+    main.other('names.bind(ns); assert ns["x"][0] == 1')
 
 
 def test_calloc_is_zero_and_memory_comes_back(arena):
@@ -138,12 +138,12 @@ def below_threading(call):
     [in_thread, in_pool, in_task, in_empty_context, below_threading],
     ids=lambda f: f.__name__,
 )
-def test_born_there_whoever_runs(arena, home, way):
+def test_born_there_whoever_runs(arena, main, way):
     made = []
     way(lambda: made.append(np.full(100_000, 3.0)))
     assert made and reserved(arena) >= 800_000 * len(made)
-    home.ns["made"] = made[-1]
-    report = home.commit()
+    main.ns["made"] = made[-1]
+    report = main.commit()
     assert (report["bytes_copied"], report["bytes_shared"]) == (0, 800_000)
 
 

@@ -79,7 +79,7 @@ def test_what_was_not_written_after_all_is_the_same_object(state):
     assert state.plain("id(a) == before, float(a[0]), float(a[-1])").result == "(False, 1.0, 2.0)"
 
 
-# ---- the home, after a seal
+# ---- the main worker, after a privatization
 
 COUNT = "n = faults()\n{}\nprint(faults() - n)"
 
@@ -111,30 +111,30 @@ def test_nothing_is_replaced_under_a_thread(state):
 # ---- the store's part
 
 
-def test_shares_and_states(session, home):
+def test_shares_and_states(session, main):
     _store.enable_numpy_allocator(session)
     try:
-        home.ns["a"] = np.ones(4 * MIB)
+        main.ns["a"] = np.ones(4 * MIB)
     finally:
         _store.disable_numpy_allocator()
-    address = home.ns["a"].__array_interface__["data"][0]
-    size = home.ns["a"].nbytes
+    address = main.ns["a"].__array_interface__["data"][0]
+    size = main.ns["a"].nbytes
     assert _store._prepare(session, address, size, True) == 0  # its own
     assert _store._copied(session, address) == (0, 0)
-    home.commit()
+    main.commit()
     assert _store._copied(session, address) == (0, size)
     assert _store._prepare(session, address, size // 9, True) == 0
     assert _store._prepare(session, address, size // 3, False) == 0
     assert _store._prepare(session, address, size, False) == size
-    home.ns["a"][: 3 * MIB] = 2
+    main.ns["a"][: 3 * MIB] = 2
     assert _store._copied(session, address) == (24 * MIB, size)
     assert _store._prepare(session, address, size, True) == 0  # mostly copied by now
-    home.commit()
-    home.ns["a"][:MIB] = 3
+    main.commit()
+    main.ns["a"][:MIB] = 3
     assert _store._prepare(session, address, size // 2, True) == size
     assert _store._prepare(session, address, size // 2, True) == 0
-    assert (home.ns["a"][:MIB] == 3).all() and (home.ns["a"][MIB : 3 * MIB] == 2).all()
-    assert (home.ns["a"][3 * MIB :] == 1).all()
+    assert (main.ns["a"][:MIB] == 3).all() and (main.ns["a"][MIB : 3 * MIB] == 2).all()
+    assert (main.ns["a"][3 * MIB :] == 1).all()
 
 
 def test_memory_that_is_not_the_stores(session):

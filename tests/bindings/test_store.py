@@ -53,10 +53,10 @@ def test_a_token_that_lies(session):
     assert session.generation == 0
 
 
-def test_arrays_outlive_names_and_session(home):
-    home.ns["x"] = np.arange(50_000.0)
-    home.commit()
-    session = store.Session.open(home.session.name)
+def test_arrays_outlive_names_and_session(main):
+    main.ns["x"] = np.arange(50_000.0)
+    main.commit()
+    session = store.Session.open(main.session.name)
     names, ns = store.Names(session), {}
     names.bind(ns)
     array = ns.pop("x")
@@ -70,27 +70,27 @@ def test_arrays_outlive_names_and_session(home):
     assert array.base.changed_pages() == 1
 
 
-def test_an_unsealed_region_keeps_what_it_holds(home):
-    home.ns["x"] = np.arange(50_000.0)
-    home.commit()
+def test_an_unsealed_region_keeps_what_it_holds(main):
+    main.ns["x"] = np.arange(50_000.0)
+    main.commit()
     ns = {}
-    store.Names(home.session).bind(ns)
+    store.Names(main.session).bind(ns)
     array = ns["x"]
     array[1] = -1.0
-    array.base.unseal()
+    array.base.unshare()
     assert array[1] == -1.0 and array[2:].sum() == 50_000 * 49_999 / 2 - 1
     assert array.base.changed_pages() == -(-len(array.base) // mmap.PAGESIZE)
     array[:] = 3.0
     other = {}
-    store.Names(home.session).bind(other)
+    store.Names(main.session).bind(other)
     assert other["x"].sum() == 50_000 * 49_999 / 2
 
 
-def test_names_made_writable_are_saved_by_reference(home):
-    home.ns["x"] = np.arange(50_000.0)
-    home.ns["y"] = np.arange(50_000.0)
-    home.commit()
-    names, ns = store.Names(home.session), {}
+def test_names_made_writable_are_saved_by_reference(main):
+    main.ns["x"] = np.arange(50_000.0)
+    main.ns["y"] = np.arange(50_000.0)
+    main.commit()
+    names, ns = store.Names(main.session), {}
     names.bind(ns)
     assert names.populate(["x"], write=True) == ns["x"].nbytes
     ns["x"] += 1.0
@@ -98,19 +98,19 @@ def test_names_made_writable_are_saved_by_reference(home):
     assert saved["saved"] == ["x"]
     assert saved["bytes_shared"] == ns["x"].nbytes and saved["pages_changed"] == 0
     assert saved["bytes_copied"] < mmap.PAGESIZE
-    names.published(home.session.publish(saved["prepared"]))
+    names.published(main.session.publish(saved["prepared"]))
     other = {}
-    store.Names(home.session).bind(other)
+    store.Names(main.session).bind(other)
     assert (other["x"] == np.arange(50_000.0) + 1.0).all()
 
 
-def test_verify_after_commits(home):
+def test_verify_after_commits(main):
     for step in range(5):
-        home.ns["x"] = np.full(20_000, float(step))
-        home.ns["word"] = "w" * step
-        home.commit()
-    home.session.verify()
-    assert home.session.reap(trim=True) == 0
+        main.ns["x"] = np.full(20_000, float(step))
+        main.ns["word"] = "w" * step
+        main.commit()
+    main.session.verify()
+    assert main.session.reap(trim=True) == 0
 
 
 def test_full_is_an_error_and_leaves_the_last_commit():

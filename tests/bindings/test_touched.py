@@ -1,6 +1,6 @@
 """What a commit looks at after plain cells: no more than they can have touched, and no less.
 
-The home is real; the test plays the frontend, as in test_worker_cell.py.
+The main worker is real; the test plays the frontend, as in test_worker_cell.py.
 """
 
 import pytest
@@ -23,11 +23,11 @@ def settle(kernel, *cells):  # noqa: F811
 
 
 def stored(kernel, expression):  # noqa: F811
-    """What the expression is in a fresh process: what the store has, not the home."""
+    """What the expression is in a fresh process: what the store has, not the main worker."""
     return kernel.instrumented(f"eval({expression!r})").result
 
 
-def test_an_idle_home_looks_at_nothing(kernel):  # noqa: F811
+def test_an_idle_main_worker_looks_at_nothing(kernel):  # noqa: F811
     settle(kernel, "a = [1]; b = {2: [3]}; n = 5\ndef f(x): return x")
     report = commit(kernel)
     assert (report["names_examined"], report["names_encoded"], report["reason"]) == (0, 6, "")
@@ -277,8 +277,8 @@ def test_what_runs_in_the_shell_leaves_no_strays(kernel):  # noqa: F811
 def test_a_commit_that_nobody_published_is_made_up_for(kernel):  # noqa: F811
     settle(kernel, "x = [1]; y = [2]")
     kernel.plain("x.append(2)")
-    kernel.home.send({"op": "commit", "id": 0})
-    reply, _ = kernel.home.until("reply")
+    kernel.main.send({"op": "commit", "id": 0})
+    reply, _ = kernel.main.until("reply")
     assert reply["report"]["names_saved"] == 1
     kernel.plain("y.append(3)")
     assert commit(kernel)["names_saved"] == 2

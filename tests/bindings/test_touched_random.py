@@ -1,6 +1,6 @@
 """Random cells: after a commit of what they can have touched, a full save finds nothing more.
 
-The cells run in the test's own process; the analysis is the home's.
+The cells run in the test's own process; the analysis is the main worker's.
 """
 
 import gc
@@ -92,7 +92,7 @@ STEPS = st.lists(st.one_of(cell(), cell(), st.just("commit")), min_size=4, max_s
 
 
 class Notebook:
-    """A namespace and the home's way of saving it."""
+    """A namespace and the main worker's way of saving it."""
 
     def __init__(self, session):
         self.session = session
@@ -114,7 +114,7 @@ class Notebook:
         report = self.names.save(self.user_ns, hidden={"__name__"}, touched=touched)
         if report["prepared"] is not None:
             self.names.published(self.session.publish(report["prepared"]))
-            self.session.seal(threads_stopped=True)
+            self.session.privatize(threads_stopped=True)
         return report
 
     def commit(self):

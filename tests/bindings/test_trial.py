@@ -34,8 +34,8 @@ part, many = fractions.Fraction(1, 3), collections.OrderedDict(a=Ordinary(5))
 
 
 @pytest.fixture
-def tried(home, monkeypatch):
-    """A home that tries; the children that it has forked."""
+def tried(main, monkeypatch):
+    """A main worker that tries; the children that it has forked."""
     forks = []
     fork = os.fork
 
@@ -48,10 +48,10 @@ def tried(home, monkeypatch):
     monkeypatch.setattr(os, "fork", counted)
     # PyTorch and its like may be loaded by other tests of this process.
     monkeypatch.setattr(_trial, "_NOT_IN_CHILDREN", ())
-    _trial.configure(home.session, encodes=True, decodes=True, is_library=is_library)
-    home.execute(NOTEBOOK)
-    home.forks = forks
-    yield home
+    _trial.configure(main.session, encodes=True, decodes=True, is_library=is_library)
+    main.execute(NOTEBOOK)
+    main.forks = forks
+    yield main
     _trial.configure(None, encodes=False, decodes=False, is_library=lambda path: True)
     _trial.forget()
 
@@ -81,14 +81,14 @@ class Ends(Hooked):
 good, bad = [Hooked(), Hooked()], [Hooked(), {"deep": [Hooked(), Ends(), Hooked()]}]
 """)
     report = tried.commit()
-    assert set(report["declined"]) == {"bad"}
-    assert "Ends at bad[1]['deep'][1]" in report["declined"]["bad"]
-    assert "exit status 5" in report["declined"]["bad"]
+    assert set(report["unserializable"]) == {"bad"}
+    assert "Ends at bad[1]['deep'][1]" in report["unserializable"]["bad"]
+    assert "exit status 5" in report["unserializable"]["bad"]
     forks = len(tried.forks)
-    assert set(tried.commit()["declined"]) == {"bad"}
+    assert set(tried.commit()["unserializable"]) == {"bad"}
     assert len(tried.forks) == forks + 2  # one for each list, which ends well: it is known
     tried.execute("bad = Hooked()")
-    assert tried.commit()["declined"] == {}
+    assert tried.commit()["unserializable"] == {}
 
 
 def test_what_shares_with_it_goes_on(tried):
@@ -100,7 +100,7 @@ class Ends:
     def __reduce_ex__(self, protocol): os._exit(5)
 bad, view = Ends(), {"same": shared}
 """)
-    assert set(tried.commit()["declined"]) == {"bad"}
+    assert set(tried.commit()["unserializable"]) == {"bad"}
     tried.other("names.bind(ns)\nassert ns['view']['same'] is ns['shared'] == [1, 2]")
 
 
@@ -152,7 +152,7 @@ for _ in range(5000):
 deep.link = Ends()
 del deep
 """)
-    assert set(tried.commit()["declined"]) == {"chain"}
+    assert set(tried.commit()["unserializable"]) == {"chain"}
 
 
 @pytest.mark.parametrize(

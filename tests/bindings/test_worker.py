@@ -1,4 +1,4 @@
-"""The worker alone, driven over the control channel: plain cells and the template.
+"""The worker alone, driven over the control channel: plain cells and the fork server.
 
 The frontend is tests/support/frontend.py. There is no store here; test_worker_cell.py has one.
 """
@@ -25,14 +25,14 @@ _SPEC.loader.exec_module(frontend_module)
 
 @pytest.fixture(scope="module")
 def frontend(tmp_path_factory):
-    home = tmp_path_factory.mktemp("ipython")
-    with frontend_module.Frontend(env={"IPYTHONDIR": str(home)}) as frontend:
+    main = tmp_path_factory.mktemp("ipython")
+    with frontend_module.Frontend(env={"IPYTHONDIR": str(main)}) as frontend:
         yield frontend
 
 
 @pytest.fixture
-def home(frontend):
-    worker = frontend.fork("home")
+def main(frontend):
+    worker = frontend.fork("main")
     yield worker
     worker.send({"op": "exit"})
     frontend.exited(worker)
@@ -41,15 +41,15 @@ def home(frontend):
 # ---- cells
 
 
-def test_result_and_count(home):
-    assert home.run("6 * 7").result == "42"
-    answer = home.run("_ + 1")
+def test_result_and_count(main):
+    assert main.run("6 * 7").result == "42"
+    answer = main.run("_ + 1")
     assert answer.result == "43"
     assert answer.content["execution_count"] == 2
-    assert home.run("Out[1], In[1]").result == "(42, '6 * 7')"
+    assert main.run("Out[1], In[1]").result == "(42, '6 * 7')"
 
 
-@pytest.mark.parametrize("role", ["home", "assistant"])
+@pytest.mark.parametrize("role", ["main", "assistant"])
 def test_requests_that_cannot_be_read_are_answered(frontend, role):
     """The frontend lets none through that it knows; this process is another one's last line."""
     worker = frontend.fork(role)
@@ -61,7 +61,7 @@ def test_requests_that_cannot_be_read_are_answered(frontend, role):
                 sent = worker.request(kind, {}, **{part: value})
                 reply, _ = worker.until("reply")
                 assert reply["id"] == sent
-                if not reply.get("home"):
+                if not reply.get("main"):
                     content = json.loads(reply["content"])
                     assert content["status"] == "error", (kind, part, value[:20])
     worker.request("is_complete_request", {"code": "1"})
@@ -71,15 +71,15 @@ def test_requests_that_cannot_be_read_are_answered(frontend, role):
     frontend.exited(worker)
 
 
-def test_count_stays_without_history(home):
-    home.run("1")
-    assert home.run("2", store_history=False).content["execution_count"] == 1
-    assert home.run("3", silent=True).result is None
-    assert home.run("4").content["execution_count"] == 2
+def test_count_stays_without_history(main):
+    main.run("1")
+    assert main.run("2", store_history=False).content["execution_count"] == 1
+    assert main.run("3", silent=True).result is None
+    assert main.run("4").content["execution_count"] == 2
 
 
-def test_streams_are_in_order_with_displays(home):
-    answer = home.run("display(1); print('a'); display(2)")
+def test_streams_are_in_order_with_displays(main):
+    answer = main.run("display(1); print('a'); display(2)")
     kinds = [frame.get("type", frame.get("text")) for frame in answer.frames]
     assert kinds == ["display_data", "a", "\n", "display_data"] or kinds == [
         "display_data",
@@ -88,26 +88,26 @@ def test_streams_are_in_order_with_displays(home):
     ]
 
 
-def test_stderr_and_surrogates(home):
-    answer = home.run("import sys; print('bad', file=sys.stderr); print('\\ud800')")
+def test_stderr_and_surrogates(main):
+    answer = main.run("import sys; print('bad', file=sys.stderr); print('\\ud800')")
     assert answer.text("stderr") == "bad\n"
     assert answer.text() == "\\ud800\n"
 
 
-def test_lines_are_frames_of_their_own(home):
-    answer = home.run("for i in range(50): print(i)")
+def test_lines_are_frames_of_their_own(main):
+    answer = main.run("for i in range(50): print(i)")
     assert answer.text() == "".join(f"{i}\n" for i in range(50))
     assert len(answer.frames) <= 75  # and not two each; a busy machine may cut some
 
 
-def test_raw_descriptor_is_a_pipe(home):
-    home.run("import os; os.write(1, b'raw')")
-    assert home.output() == "raw"
-    assert home.run("import sys; sys.stdout.fileno(), sys.stdin.read()").result == "(1, '')"
+def test_raw_descriptor_is_a_pipe(main):
+    main.run("import os; os.write(1, b'raw')")
+    assert main.output() == "raw"
+    assert main.run("import sys; sys.stdout.fileno(), sys.stdin.read()").result == "(1, '')"
 
 
-def test_error_names_line_of_the_cell(home):
-    answer = home.run("a = 1\nb = 2\n1 / 0")
+def test_error_names_line_of_the_cell(main):
+    answer = main.run("a = 1\nb = 2\n1 / 0")
     assert answer.status == "error"
     assert answer.content["ename"] == "ZeroDivisionError"
     (error,) = answer.messages("error")
@@ -116,21 +116,21 @@ def test_error_names_line_of_the_cell(home):
     assert "3" in plain and "Cell" in plain
 
 
-def test_syntax_error(home):
-    assert home.run("x = 1\n  y").content["ename"] == "IndentationError"
-    assert home.run("(").content["ename"] in ("SyntaxError", "_IncompleteInputError")
+def test_syntax_error(main):
+    assert main.run("x = 1\n  y").content["ename"] == "IndentationError"
+    assert main.run("(").content["ename"] in ("SyntaxError", "_IncompleteInputError")
 
 
-def test_sys_exit_is_an_error_not_an_end(home):
-    assert home.run("import sys; sys.exit(3)").content["ename"] == "SystemExit"
-    assert home.run("1").result == "1"
+def test_sys_exit_is_an_error_not_an_end(main):
+    assert main.run("import sys; sys.exit(3)").content["ename"] == "SystemExit"
+    assert main.run("1").result == "1"
 
 
-def test_top_level_await_and_tasks_between_cells(home):
-    assert home.run("import asyncio\nawait asyncio.sleep(0.001)\n'done'").result == "'done'"
-    home.run("async def later():\n    await go.wait()\n    print('late')\n    seen.append(1)")
-    first = home.run("seen, go = [], asyncio.Event()\ntask = asyncio.create_task(later())")
-    answer = home.run("go.set(); await task; seen")
+def test_top_level_await_and_tasks_between_cells(main):
+    assert main.run("import asyncio\nawait asyncio.sleep(0.001)\n'done'").result == "'done'"
+    main.run("async def later():\n    await go.wait()\n    print('late')\n    seen.append(1)")
+    first = main.run("seen, go = [], asyncio.Event()\ntask = asyncio.create_task(later())")
+    answer = main.run("go.set(); await task; seen")
     assert answer.result == "[1]"
     assert answer.text() == "late\n"
     late = next(frame for frame in answer.frames if frame["op"] == "stream")
@@ -139,45 +139,45 @@ def test_top_level_await_and_tasks_between_cells(home):
     assert json.loads(late["parent"])["msg_id"] == f"m{number}"
 
 
-def test_thread_writes_for_the_running_cell(home):
-    home.run(
+def test_thread_writes_for_the_running_cell(main):
+    main.run(
         "import threading\ngo = threading.Event()\n"
         "def work():\n    go.wait(); print('from a thread')\n"
         "thread = threading.Thread(target=work); thread.start()"
     )
-    answer = home.run("go.set(); thread.join()")
+    answer = main.run("go.set(); thread.join()")
     assert answer.text() == "from a thread\n"
 
 
-def test_user_expressions_and_payload(home):
-    answer = home.run("x = 2", user_expressions={"twice": "x * 2", "bad": "nothing"})
+def test_user_expressions_and_payload(main):
+    answer = main.run("x = 2", user_expressions={"twice": "x * 2", "bad": "nothing"})
     expressions = answer.content["user_expressions"]
     assert expressions["twice"]["data"]["text/plain"] == "4"
     assert expressions["bad"]["ename"] == "NameError"
-    (payload,) = home.run("print?").content["payload"]
+    (payload,) = main.run("print?").content["payload"]
     assert payload["source"] == "page"
 
 
-def test_magics_and_shell(home):
-    assert home.run("%%bash\necho from bash").text() == "from bash\n"
-    assert home.run("!echo one").text().split() == ["one"]
-    assert home.run("x = !echo two\nx").result == "['two']"
-    assert "per loop" in home.run("%timeit -n1 -r1 pass").text()
+def test_magics_and_shell(main):
+    assert main.run("%%bash\necho from bash").text() == "from bash\n"
+    assert main.run("!echo one").text().split() == ["one"]
+    assert main.run("x = !echo two\nx").result == "['two']"
+    assert "per loop" in main.run("%timeit -n1 -r1 pass").text()
 
 
-def test_libraries_recognise_ipykernel(home):
+def test_libraries_recognise_ipykernel(main):
     code = (
         "from ipykernel.kernelapp import IPKernelApp\n"
         "shell = get_ipython()\n"
         "(type(shell).__name__, 'IPKernelApp' in shell.config, IPKernelApp.initialized(),\n"
         " shell.kernel is IPKernelApp.instance().kernel, __name__)"
     )
-    assert home.run(code).result == "('ZMQInteractiveShell', True, True, True, '__main__')"
+    assert main.run(code).result == "('ZMQInteractiveShell', True, True, True, '__main__')"
 
 
-def test_matplotlib_inline(home):
+def test_matplotlib_inline(main):
     pytest.importorskip("matplotlib")
-    answer = home.run("import matplotlib.pyplot as plt\nplt.plot([1, 2]);", timeout=120)
+    answer = main.run("import matplotlib.pyplot as plt\nplt.plot([1, 2]);", timeout=120)
     (display,) = answer.messages("display_data")
     assert "image/png" in display["data"]
 
@@ -185,35 +185,35 @@ def test_matplotlib_inline(home):
 # ---- input
 
 
-def test_input(home):
-    home.start_cell("import getpass\ninput('name? ') + getpass.getpass('pw ')", allow_stdin=True)
-    asked, _ = home.until("input_request")
+def test_input(main):
+    main.start_cell("import getpass\ninput('name? ') + getpass.getpass('pw ')", allow_stdin=True)
+    asked, _ = main.until("input_request")
     assert (asked["prompt"], asked["password"]) == ("name? ", False)
-    home.send({"op": "input_reply", "value": "ann"})
-    asked, _ = home.until("input_request")
+    main.send({"op": "input_reply", "value": "ann"})
+    asked, _ = main.until("input_request")
     assert (asked["prompt"], asked["password"]) == ("pw ", True)
-    home.send({"op": "input_reply", "value": "secret"})
-    assert home.answer().result == "'annsecret'"
+    main.send({"op": "input_reply", "value": "secret"})
+    assert main.answer().result == "'annsecret'"
 
 
-def test_input_in_a_thread(home):
-    home.start_cell("import asyncio\nawait asyncio.to_thread(input, 'thread? ')", allow_stdin=True)
-    home.until("input_request")
-    home.send({"op": "input_reply", "value": "yes"})
-    assert home.answer().result == "'yes'"
+def test_input_in_a_thread(main):
+    main.start_cell("import asyncio\nawait asyncio.to_thread(input, 'thread? ')", allow_stdin=True)
+    main.until("input_request")
+    main.send({"op": "input_reply", "value": "yes"})
+    assert main.answer().result == "'yes'"
 
 
-def test_input_refused(home):
-    assert home.run("input()").content["ename"] == "StdinNotImplementedError"
+def test_input_refused(main):
+    assert main.run("input()").content["ename"] == "StdinNotImplementedError"
 
 
-def test_requests_behind_an_input_are_kept(home):
-    home.start_cell("input()", allow_stdin=True)
-    home.until("input_request")
-    home.request("is_complete_request", {"code": "1"})
-    home.send({"op": "input_reply", "value": "x"})
-    assert home.answer().result == "'x'"
-    assert home.answer().content["status"] == "complete"
+def test_requests_behind_an_input_are_kept(main):
+    main.start_cell("input()", allow_stdin=True)
+    main.until("input_request")
+    main.request("is_complete_request", {"code": "1"})
+    main.send({"op": "input_reply", "value": "x"})
+    assert main.answer().result == "'x'"
+    assert main.answer().content["status"] == "complete"
 
 
 # ---- interrupts
@@ -228,47 +228,47 @@ BUSY = {
 }
 
 
-def interrupt_at_rest(home, waits=True):
+def interrupt_at_rest(main, waits=True):
     """SIGINT once the cell that printed is in what it does next: it waits, or goes on.
 
     CPython itself misses a signal that comes after its last look and before a system
     call that waits: time.sleep(60) then sleeps on. A person doesn't hit these microseconds.
     """
-    home.until("stream")
+    main.until("stream")
     if waits:
-        at_rest(lambda: [home.pid])
-    home.interrupt()
+        at_rest(lambda: [main.pid])
+    main.interrupt()
 
 
 @pytest.mark.parametrize("kind", BUSY)
-def test_interrupt(home, kind):
-    home.start_cell(BUSY[kind])
-    interrupt_at_rest(home, waits=kind not in ("loop", "printing"))
-    answer = home.answer()
+def test_interrupt(main, kind):
+    main.start_cell(BUSY[kind])
+    interrupt_at_rest(main, waits=kind not in ("loop", "printing"))
+    answer = main.answer()
     assert answer.content["ename"] == "KeyboardInterrupt"
-    assert home.run("1 + 1").result == "2"
+    assert main.run("1 + 1").result == "2"
 
 
-def test_interrupt_of_an_input(home):
-    home.start_cell("input()", allow_stdin=True)
-    home.until("input_request")
-    home.interrupt()
-    assert home.answer().content["ename"] == "KeyboardInterrupt"
+def test_interrupt_of_an_input(main):
+    main.start_cell("input()", allow_stdin=True)
+    main.until("input_request")
+    main.interrupt()
+    assert main.answer().content["ename"] == "KeyboardInterrupt"
 
 
-def test_interrupt_between_cells_is_ignored(home):
-    home.run("import asyncio\ntask = asyncio.create_task(asyncio.sleep(0.3, 'slept'))")
-    home.interrupt()
-    assert home.run("await task").result == "'slept'"
+def test_interrupt_between_cells_is_ignored(main):
+    main.run("import asyncio\ntask = asyncio.create_task(asyncio.sleep(0.3, 'slept'))")
+    main.interrupt()
+    assert main.run("await task").result == "'slept'"
 
 
-def test_interrupt_that_the_cell_catches(home):
-    home.start_cell(
+def test_interrupt_that_the_cell_catches(main):
+    main.start_cell(
         "import time\ntry:\n    print('go'); time.sleep(60)\n"
         "except KeyboardInterrupt: print('caught')"
     )
-    interrupt_at_rest(home)
-    answer = home.answer()
+    interrupt_at_rest(main)
+    answer = main.answer()
     assert answer.status == "ok"
     assert "caught" in answer.text()
 
@@ -304,11 +304,11 @@ IMPORT = (
     ],
     ids=["loop", "chain", "import", "finally"],
 )
-def test_an_error_is_shown_where_it_was(home, tmp_path, code, name, word):
+def test_an_error_is_shown_where_it_was(main, tmp_path, code, name, word):
     module = tmp_path / "module.py"
     module.write_text("one = 1\n")
-    home.run(TRAP)
-    answer = home.run(code.replace("{0}", str(module)))
+    main.run(TRAP)
+    answer = main.run(code.replace("{0}", str(module)))
     (error,) = answer.messages("error")
     shown = re.sub("\x1b[^m]*m", "", "\n".join(error["traceback"]))
     assert error["ename"] == answer.content["ename"] == name
@@ -318,22 +318,22 @@ def test_an_error_is_shown_where_it_was(home, tmp_path, code, name, word):
 # ---- requests that are no cells
 
 
-def test_shell_requests(home):
-    home.run("some_name = 1")
+def test_shell_requests(main):
+    main.run("some_name = 1")
     assert (
-        "some_name" in home.ask("complete_request", code="some_n", cursor_pos=6).content["matches"]
+        "some_name" in main.ask("complete_request", code="some_n", cursor_pos=6).content["matches"]
     )
-    assert home.ask("inspect_request", code="print", cursor_pos=2, detail_level=0).content["found"]
-    answer = home.ask("is_complete_request", code="for x in y:")
+    assert main.ask("inspect_request", code="print", cursor_pos=2, detail_level=0).content["found"]
+    answer = main.ask("is_complete_request", code="for x in y:")
     assert answer.content == {"status": "incomplete", "indent": "    "}
-    history = home.ask("history_request", hist_access_type="tail", n=1, output=False, raw=True)
+    history = main.ask("history_request", hist_access_type="tail", n=1, output=False, raw=True)
     assert history.content["history"][-1][2] == "some_name = 1"
-    assert home.ask("debug_request", type="request", seq=5, command="x").content["request_seq"] == 5
+    assert main.ask("debug_request", type="request", seq=5, command="x").content["request_seq"] == 5
 
 
-def test_unknown_request_is_an_error_reply(home):
-    assert home.ask("imagined_request").status == "error"
-    assert home.run("1").result == "1"
+def test_unknown_request_is_an_error_reply(main):
+    assert main.ask("imagined_request").status == "error"
+    assert main.run("1").result == "1"
 
 
 ECHO = """
@@ -347,23 +347,23 @@ get_ipython().kernel.comm_manager.register_target('echo', target)
 """
 
 
-def test_comms(home):
-    home.run(ECHO)
-    opened = home.ask("comm_open", comm_id="c", target_name="echo", data={})
+def test_comms(main):
+    main.run(ECHO)
+    opened = main.ask("comm_open", comm_id="c", target_name="echo", data={})
     assert "content" not in opened.reply
-    assert home.ask("comm_info_request").content["comms"] == {"c": {"target_name": "echo"}}
-    answer = home.ask("comm_msg", comm_id="c", data=7)
+    assert main.ask("comm_info_request").content["comms"] == {"c": {"target_name": "echo"}}
+    answer = main.ask("comm_msg", comm_id="c", data=7)
     assert answer.messages("comm_msg") == [{"data": {"echo": 7}, "comm_id": "c"}]
     assert answer.frames[0]["buffers"] == [b"abc"]
 
 
-def test_comm_reaches_a_cell_that_awaits(home):
-    home.run(ECHO)
-    home.ask("comm_open", comm_id="c", target_name="echo", data={})
-    cell = home.start_cell("import asyncio\nwhile not got: await asyncio.sleep(0.01)\ngot")
+def test_comm_reaches_a_cell_that_awaits(main):
+    main.run(ECHO)
+    main.ask("comm_open", comm_id="c", target_name="echo", data={})
+    cell = main.start_cell("import asyncio\nwhile not got: await asyncio.sleep(0.01)\ngot")
     time.sleep(0.1)
-    home.request("comm_msg", {"comm_id": "c", "data": 1})
-    replies = [home.answer(), home.answer()]
+    main.request("comm_msg", {"comm_id": "c", "data": 1})
+    replies = [main.answer(), main.answer()]
     (of_cell,) = [answer for answer in replies if answer.reply["id"] == cell]
     assert of_cell.content["status"] == "ok"
 
@@ -371,63 +371,63 @@ def test_comm_reaches_a_cell_that_awaits(home):
 # ---- processes
 
 
-def test_forked_child_prints_to_the_pipe(home):
+def test_forked_child_prints_to_the_pipe(main):
     code = (
         "import os\npid = os.fork()\n"
         "if pid == 0:\n    print('child'); os._exit(0)\nos.waitpid(pid, 0)[1]"
     )
-    assert home.run(code).result == "0"
-    assert home.output() == "child\n"
-    assert home.run("1").result == "1"
+    assert main.run(code).result == "0"
+    assert main.output() == "child\n"
+    assert main.run("1").result == "1"
 
 
-def test_multiprocessing(home):
+def test_multiprocessing(main):
     code = (
         "import multiprocessing\ndef square(x): return x * x\n"
         "with multiprocessing.get_context('fork').Pool(2) as pool:\n"
         "    r = pool.map(square, range(4))\nr"
     )
-    assert home.run(code).result == "[0, 1, 4, 9]"
+    assert main.run(code).result == "[0, 1, 4, 9]"
 
 
-def test_random_differs_between_forks(frontend, home):
-    other = frontend.fork("home")
+def test_random_differs_between_forks(frontend, main):
+    other = frontend.fork("main")
     code = "import random; random.random()"
-    assert home.run(code).result != other.run(code).result
+    assert main.run(code).result != other.run(code).result
     other.send({"op": "exit"})
     frontend.exited(other)
 
 
-def test_no_foreign_descriptors(frontend, home):
+def test_no_foreign_descriptors(frontend, main):
     # A worker that kept another's channel open would hide that one's death.
-    links = {os.readlink(f"/proc/{home.pid}/fd/{fd}") for fd in os.listdir(f"/proc/{home.pid}/fd")}
+    links = {os.readlink(f"/proc/{main.pid}/fd/{fd}") for fd in os.listdir(f"/proc/{main.pid}/fd")}
     sockets = [link for link in links if link.startswith("socket:")]
     # Its control channel, and asyncio's pair to wake itself.
     assert len(sockets) == 3
-    template = frontend.process.pid
-    theirs = {os.readlink(f"/proc/{template}/fd/{fd}") for fd in os.listdir(f"/proc/{template}/fd")}
+    server = frontend.process.pid
+    theirs = {os.readlink(f"/proc/{server}/fd/{fd}") for fd in os.listdir(f"/proc/{server}/fd")}
     assert not links & {link for link in theirs if link.startswith(("socket:", "pipe:"))} - {
-        os.readlink(f"/proc/{home.pid}/fd/{fd}") for fd in (1, 2)
+        os.readlink(f"/proc/{main.pid}/fd/{fd}") for fd in (1, 2)
     }
 
 
-def test_a_cell_says_once_that_it_begins(home):
-    number = home.start_cell("1 + 1")
-    home.answer()
-    assert home.started.count(number) == 1
-    home.ask("complete_request", code="x", cursor_pos=1)
-    assert len(home.started) == home.started.index(number) + 1
+def test_a_cell_says_once_that_it_begins(main):
+    number = main.start_cell("1 + 1")
+    main.answer()
+    assert main.started.count(number) == 1
+    main.ask("complete_request", code="x", cursor_pos=1)
+    assert len(main.started) == main.started.index(number) + 1
 
 
 def test_death_is_reported_with_its_signal(frontend):
-    worker = frontend.fork("home")
+    worker = frontend.fork("main")
     worker.start_cell("import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
     assert worker.frame() is None
     assert os.WTERMSIG(frontend.exited(worker)) == signal.SIGKILL
 
 
 def test_segfault_leaves_a_traceback_on_stderr(frontend):
-    worker = frontend.fork("home")
+    worker = frontend.fork("main")
     worker.start_cell("import ctypes; ctypes.string_at(0)")
     assert worker.frame() is None
     assert os.WTERMSIG(frontend.exited(worker)) == signal.SIGSEGV
@@ -435,7 +435,7 @@ def test_segfault_leaves_a_traceback_on_stderr(frontend):
 
 
 def test_exit_runs_exit_handlers(frontend):
-    worker = frontend.fork("home")
+    worker = frontend.fork("main")
     worker.run("import atexit, os; atexit.register(os.write, 1, b'bye')")
     worker.send({"op": "exit"})
     assert frontend.exited(worker) == 0
@@ -443,34 +443,34 @@ def test_exit_runs_exit_handlers(frontend):
 
 
 def test_end_of_channel_ends_an_idle_worker(frontend):
-    worker = frontend.fork("home")
+    worker = frontend.fork("main")
     worker.socket.close()
     assert frontend.exited(worker) == 0
 
 
-def test_environment(home):
-    home.send({"op": "environment", "values": {"HOLDFAST_TEST": "set"}})
-    assert home.run("import os; os.environ['HOLDFAST_TEST']").result == "'set'"
+def test_environment(main):
+    main.send({"op": "environment", "values": {"HOLDFAST_TEST": "set"}})
+    assert main.run("import os; os.environ['HOLDFAST_TEST']").result == "'set'"
 
 
-def test_unknown_op_is_logged(home):
-    home.send({"op": "imagined"})
-    assert home.run("1").result == "1"
-    assert "imagined" in home.output("stderr")
+def test_unknown_op_is_logged(main):
+    main.send({"op": "imagined"})
+    assert main.run("1").result == "1"
+    assert "imagined" in main.output("stderr")
 
 
-# ---- the template
+# ---- the fork server
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 @pytest.mark.parametrize("how", ["closed", "killed"])
-def test_end_of_the_template_ends_blocked_workers(how):
+def test_end_of_the_fork_server_ends_blocked_workers(how):
     frontend = frontend_module.Frontend()
-    worker = frontend.fork("home")
+    worker = frontend.fork("main")
     worker.start_cell("print('go')\nimport time\nwhile True: time.sleep(1)")
     worker.until("stream")
     if how == "closed":
-        frontend.template.socket.close()
+        frontend.server.socket.close()
     else:
         frontend.process.kill()
     frontend.process.wait(60)
@@ -479,48 +479,48 @@ def test_end_of_the_template_ends_blocked_workers(how):
 
 
 def test_a_worker_that_is_not_ready_at_the_end_leaves(frontend):
-    """It says that it is ready to nobody; the template would wait for it."""
+    """It says that it is ready to nobody; the fork server would wait for it."""
     ours, theirs = socket.socketpair()
     ours.close()
     null = os.open(os.devnull, os.O_WRONLY)
-    frontend.template.send({"op": "fork", "role": "cell"}, [theirs.fileno(), null, null])
+    frontend.server.send({"op": "fork", "role": "cell"}, [theirs.fileno(), null, null])
     theirs.close()
     os.close(null)
-    forked, _ = frontend.template.until("forked")
-    exited, _ = frontend.template.until("exited")
+    forked, _ = frontend.server.until("forked")
+    exited, _ = frontend.server.until("exited")
     assert exited["pid"] == forked["pid"] and exited["status"] == 0
 
 
 def await_imported(frontend, module):
-    """What the template has imported when it has this, but for what it imports of itself."""
+    """What the fork server has imported when it has this, but for what it imports of itself."""
     found = set()
     while module not in found:
-        done, _ = frontend.template.until("imported")
+        done, _ = frontend.server.until("imported")
         found.update(done["modules"])
     return found - {"stack_data"}
 
 
-def test_template_imports_for_later_forks(frontend):
+def test_fork_server_imports_for_later_forks(frontend):
     names = ["wave", "holdfast_no_such_module", "__main__", "a.b"]
-    frontend.template.send({"op": "import", "modules": names})
+    frontend.server.send({"op": "import", "modules": names})
     assert await_imported(frontend, "wave") == {"wave"}
-    worker = frontend.fork("home")
+    worker = frontend.fork("main")
     assert worker.run("import sys; 'wave' in sys.modules").result == "True"
     worker.send({"op": "exit"})
     frontend.exited(worker)
 
 
-def test_libraries_of_a_template(frontend):
+def test_libraries_of_a_fork_server(frontend):
     """Their finalizers are not a worker's, and they were used there once, without a thread."""
     needed("torch")
     pending = "import weakref; sum(each.atexit for each in weakref.finalize._registry)"
-    worker = frontend.fork("home")
+    worker = frontend.fork("main")
     own = int(worker.run(pending).result)  # IPython's
     worker.send({"op": "exit"})
     frontend.exited(worker)
-    frontend.template.send({"op": "import", "modules": ["torch"]})
+    frontend.server.send({"op": "import", "modules": ["torch"]})
     await_imported(frontend, "torch")
-    worker = frontend.fork("home")
+    worker = frontend.fork("main")
     assert int(worker.run(f"import torch; {pending}").result) == own
     worker.run("from holdfast import codecs; known = codecs._rehearsed.copy()")
     assert "torch_tensors" in eval(worker.run("known").result)
@@ -537,14 +537,14 @@ def test_libraries_of_a_template(frontend):
     assert worker.output() == "mine"
 
 
-def test_template_never_imports_the_users_modules(tmp_path):
+def test_fork_server_never_imports_the_users_modules(tmp_path):
     (tmp_path / "wave.py").write_text("import os; os.write(2, b'shadowed')")
     (tmp_path / "mine_to_keep.py").write_text("raise RuntimeError")
     with frontend_module.Frontend(cwd=str(tmp_path), env={"PYTHONPATH": python_path()}) as frontend:
-        frontend.template.send({"op": "import", "modules": ["mine_to_keep", "wave"]})
-        done, _ = frontend.template.until("imported")
+        frontend.server.send({"op": "import", "modules": ["mine_to_keep", "wave"]})
+        done, _ = frontend.server.until("imported")
         assert "mine_to_keep" not in done["modules"]
-        worker = frontend.fork("home")
+        worker = frontend.fork("main")
         # The user's own import finds his file first, as under ipykernel.
         assert "RuntimeError" in worker.run("import mine_to_keep").content["ename"]
 
@@ -553,9 +553,9 @@ def python_path():
     return os.pathsep.join(entry for entry in sys.path if entry)
 
 
-def test_template_ignores_sigint(frontend):
+def test_fork_server_ignores_sigint(frontend):
     os.kill(frontend.process.pid, signal.SIGINT)
-    worker = frontend.fork("home")
+    worker = frontend.fork("main")
     assert worker.run("1").result == "1"
     worker.send({"op": "exit"})
     frontend.exited(worker)

@@ -1,7 +1,7 @@
-"""A cell's way from the home through a fresh process and back, with a real store.
+"""A cell's way from the main worker through a fresh process and back, with a real store.
 
-The test plays the frontend: it asks the home to commit, publishes, hands the cell to a cell
-worker, publishes what that prepared, and has the home adopt it.
+The test plays the frontend: it asks the main worker to commit, publishes, hands the cell to a cell
+worker, publishes what that prepared, and has the main worker adopt it.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ _SPEC.loader.exec_module(frontend_module)
 
 
 class Kernel:
-    """A home and cells around one session."""
+    """A main worker and cells around one session."""
 
     def __init__(self, directory):
         self.session = _store.Session.create(label="test")
@@ -34,29 +34,29 @@ class Kernel:
             "SCOREP_EXPERIMENT_DIRECTORY": "trace",
         }
         self.frontend = frontend_module.Frontend(self.session.fd, env=env, cwd=str(directory))
-        self.home = self.frontend.fork("home")
-        self.declined = {}
+        self.main = self.frontend.fork("main")
+        self.unserializable = {}
 
     def plain(self, code, **options):
-        answer = self.home.run(code, **options)
+        answer = self.main.run(code, **options)
         return answer
 
     def commit(self):
-        self.home.send({"op": "commit", "id": 0})
-        reply, _ = self.home.until("reply")
-        self.declined = reply.get("declined") or {}
+        self.main.send({"op": "commit", "id": 0})
+        reply, _ = self.main.until("reply")
+        self.unserializable = reply.get("unserializable") or {}
         if "prepared" in reply:
             generation = self.session.publish(reply["prepared"])
-            self.home.send({"op": "published", "generation": generation})
+            self.main.send({"op": "published", "generation": generation})
         return reply
 
     def start(self, code, arguments=(), isolated=True):
         self.commit()
         cell = self.frontend.fork("cell")
-        cell.count = self.home.count
+        cell.count = self.main.count
         instrument = {
             "arguments": list(arguments),
-            "declined": self.declined,
+            "unserializable": self.unserializable,
             "isolated": isolated,
         }
         cell.start_cell(code, instrument=instrument)
@@ -74,15 +74,15 @@ class Kernel:
                 "code": code,
                 "store_history": True,
             }
-            adopt |= {"execution_count": self.home.count, "report": answer.report}
-            self.home.send(adopt)
-        self.home.count = cell.count
+            adopt |= {"execution_count": self.main.count, "report": answer.report}
+            self.main.send(adopt)
+        self.main.count = cell.count
         assert self.frontend.exited(cell) == 0
         return answer
 
     def close(self):
         with contextlib.suppress(OSError):  # a cell may have ended it
-            self.home.send({"op": "exit"})
+            self.main.send({"op": "exit"})
         self.frontend.close()
         self.session.destroy()
         self.session.close()
@@ -104,7 +104,7 @@ def test_values_go_there_and_back(kernel):
     assert kernel.plain("gone").content["ename"] == "NameError"
 
 
-def test_home_and_cells_find_their_shell_built(kernel):
+def test_main_worker_and_cells_find_their_shell_built(kernel):
     made_once = "get_ipython().kernel.session.session"  # a random number
     first, second = (kernel.instrumented(made_once).result for _ in range(2))
     assert first == second == kernel.plain(made_once).result
@@ -122,7 +122,7 @@ def test_home_and_cells_find_their_shell_built(kernel):
 
 
 def test_nothing_is_imported_on_the_way_to_a_cell(kernel):
-    # The template noted what it had imported when it built the shell.
+    # The fork server noted what it had imported when it built the shell.
     more = "import sys; sorted(set(sys.modules) - get_ipython()._sys_modules_keys)"
     assert kernel.instrumented(more, isolated=False).result == "[]"
 
@@ -251,7 +251,7 @@ def test_in_and_out(kernel):
     assert kernel.plain("(_, Out[3], In[3], _3)").result == repr(
         ("from a cell", "from a cell", "'from a cell'", "from a cell")
     )
-    history = kernel.home.ask(
+    history = kernel.main.ask(
         "history_request",
         hist_access_type="range",
         session=0,
@@ -270,7 +270,7 @@ def test_in_has_the_python_that_ran(kernel):
 
 def test_declined_names(kernel):
     kernel.plain("g = (i for i in range(3)); next(g); fine = 1")
-    assert "g" in kernel.commit()["declined"]
+    assert "g" in kernel.commit()["unserializable"]
     assert kernel.instrumented("fine + 1").result == "2"
     answer = kernel.instrumented("before = 1\nnext(g)")
     assert answer.content["ename"] == "NotCarriedError"
@@ -375,7 +375,7 @@ def test_cell_numbers_are_the_kernels(kernel):
     assert kernel.plain("4").content["execution_count"] == 4
 
 
-def test_history_is_written_by_the_home_only(kernel, tmp_path):
+def test_history_is_written_by_the_main_worker_only(kernel, tmp_path):
     kernel.instrumented("get_ipython().history_manager.hist_file")
     answer = kernel.plain("_")
     assert answer.result == "':memory:'"

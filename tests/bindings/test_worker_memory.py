@@ -18,11 +18,11 @@ def traceback(answer):
 
 
 def test_a_function_of_another_cell_has_its_source(kernel):  # noqa: F811
-    kernel.plain("def below(x):\n    return 1 / x  # made at home")
+    kernel.plain("def below(x):\n    return 1 / x  # made in the main worker")
     failed = kernel.instrumented("def above(x):\n    return below(x)  # made elsewhere\nabove(0)")
-    assert "----> 2     return 1 / x  # made at home" in traceback(failed)
+    assert "----> 2     return 1 / x  # made in the main worker" in traceback(failed)
     for again in (kernel.plain("above(0)"), kernel.instrumented("above(0)")):
-        assert "----> 2     return 1 / x  # made at home" in traceback(again)
+        assert "----> 2     return 1 / x  # made in the main worker" in traceback(again)
         assert "----> 2     return below(x)  # made elsewhere" in traceback(again)
     told = "import inspect; inspect.getsource(above).splitlines()[1], inspect.getsource(below)[:9]"
     assert kernel.instrumented(told).result == kernel.plain(told).result
@@ -38,12 +38,12 @@ def test_sources_of_cells_without_a_number(kernel):  # noqa: F811
     assert "return quiet(x)  # said aloud" in shown
 
 
-def test_a_new_home_has_the_sources(kernel):  # noqa: F811
+def test_a_new_main_worker_has_the_sources(kernel):  # noqa: F811
     kernel.plain("def f(x):\n    return 1 / x  # kept")
     kernel.commit()
-    os.kill(kernel.home.pid, signal.SIGKILL)
-    kernel.frontend.exited(kernel.home)
-    kernel.home = kernel.frontend.fork("home")
+    os.kill(kernel.main.pid, signal.SIGKILL)
+    kernel.frontend.exited(kernel.main)
+    kernel.main = kernel.frontend.fork("main")
     assert "return 1 / x  # kept" in traceback(kernel.plain("f(0)"))
 
 

@@ -1,6 +1,6 @@
 """What the trace of a cell shows, and what becomes of a recording that goes wrong.
 
-The same on both roads: in a process of the cell's own, and in the home.
+The same on both run modes: in a process of the cell's own, and in the main worker.
 """
 
 import pytest
@@ -13,19 +13,19 @@ pytestmark = pytest.mark.skipif(not AVAILABLE, reason="otf2-print is not install
 OURS = ("holdfast", "msgpack", "IPython.core.interactiveshell", "IPython.core.displaypub")
 
 
-class AtHome(Kernel):
-    """The home runs the cells that are recorded."""
+class InProcess(Kernel):
+    """The main worker runs the cells that are recorded."""
 
     def start(self, code, arguments=(), isolated=True):
         assert not isolated
-        self.home.start_cell(code, instrument={"arguments": list(arguments), "isolated": False})
-        return self.home
+        self.main.start_cell(code, instrument={"arguments": list(arguments), "isolated": False})
+        return self.main
 
     def instrumented(self, code, arguments=(), isolated=True):
         return self.start(code, arguments, isolated).answer(60)
 
 
-@pytest.fixture(params=[Kernel, AtHome], ids=["map", "home"])
+@pytest.fixture(params=[Kernel, InProcess], ids=["isolated", "in-process"])
 def kernel(tmp_path, request):
     kernel = request.param(tmp_path)
     yield kernel

@@ -3,8 +3,8 @@
 import pytest
 
 RECORD = "%%execute_with_scorep\n"
-RECORD_AT_HOME = "%%execute_with_scorep --road=home\n"
-RECORD_APART = "%%execute_with_scorep --road=map\n"
+RECORD_IN_PROCESS = "%%execute_with_scorep --run=in-process\n"
+RECORD_APART = "%%execute_with_scorep --run=isolated\n"
 
 
 def both(code):
@@ -73,7 +73,9 @@ def drag(notebook, number):
     return moved
 
 
-@pytest.mark.parametrize("head", ["", RECORD_AT_HOME, RECORD_APART], ids=["plain", "home", "map"])
+@pytest.mark.parametrize(
+    "head", ["", RECORD_IN_PROCESS, RECORD_APART], ids=["plain", "in-process", "isolated"]
+)
 def test_widgets(opened, head):
     pytest.importorskip("ipywidgets")
     notebook = opened(

@@ -1,6 +1,6 @@
 /* test_store_crash.c - a process is killed at every named step of the store, in turn.
  *
- * A child attaches, reserves, unseals, commits, seals, restores what was before and
+ * A child attaches, reserves, unshares, commits, privatizes, restores what was before and
  * what it made, scrubs, gives a generation away, reaps and trims; at its n-th step it
  * dies by SIGKILL. The parent then reaps and checks: the state is generation g or g+1,
  * whole; every checksum holds; every byte is accounted for; and another commit works. n
@@ -53,7 +53,7 @@ own_or_mapped(hf_session *session, const char *key, int *ret_mapped) {
     return region;
 }
 
-/* The buffer of which each commit changes one page, in place: so that sealing maps what
+/* The buffer of which each commit changes one page, in place: so that privatizing maps what
  * the commit wrote. */
 static hf_region *
 mixed_region(hf_session *session, int version) {
@@ -64,14 +64,14 @@ mixed_region(hf_session *session, int version) {
     return region;
 }
 
-/* The buffer that each commit writes all over, in place, and so unseals before: once
+/* The buffer that each commit writes all over, in place, and so unshares before: once
  * into fresh pages, and again into those, which are recycled then. */
 static hf_region *
 whole_region(hf_session *session, int version) {
     int is_mapped;
     hf_region *region = own_or_mapped(session, "whole", &is_mapped);
     for (int again = 0; again < 2 && is_mapped; again++) {
-        OK(hf_region_unseal(region, NULL));
+        OK(hf_region_unshare(region, NULL));
         if (again)
             break;
         hf_region_release(region);
@@ -124,7 +124,7 @@ commit_version(hf_session *session, int version) {
     changed.region = whole;
     OK(hf_commit_put(commit, &value, NULL));
     OK(hf_commit_publish_consume(commit, NULL, NULL));
-    OK(hf_session_seal(session, 1, NULL));
+    OK(hf_session_privatize(session, 1, NULL));
     hf_region_release(whole);
     hf_region_release(mixed);
     ((char *)hf_region_address(region))[5000] = (char)version;

@@ -1,7 +1,7 @@
 /* fuzz_commands.c - whatever a cell says, the commands answer or hand on.
  *
  * An input is a notebook: the first byte is not used, the rest is cut into cells at
- * each 0xfe and fed to one session. Checked beyond "doesn't crash": a verdict is whole,
+ * each 0xfe and fed to one session. Checked beyond "doesn't crash": a directive is whole,
  * a plain cell goes on byte for byte, and a generated program has no null byte, however
  * many were in its cells.
  *
@@ -58,23 +58,23 @@ contains(const char *cell, size_t size, const char *word) {
 
 static void
 try_cell(hfi_commands *commands, const char *cell, size_t size) {
-    hfi_verdict verdict;
+    hfi_directive directive;
 
     if (contains(cell, size, "end_writefile"))
         return;
-    CHECK(hfi_commands_feed(commands, cell, size, "/tmp", NULL, &verdict, NULL) ==
+    CHECK(hfi_commands_feed(commands, cell, size, "/tmp", NULL, &directive, NULL) ==
           HF_OK);
-    CHECK((verdict.code != NULL) == (verdict.kind != HFI_ANSWER));
-    CHECK((verdict.arguments != NULL) == (verdict.kind == HFI_RUN_INSTRUMENTED));
-    CHECK(verdict.code || verdict.code_length == 0);
-    CHECK(!verdict.code || verdict.code[verdict.code_length] == '\0');
-    if (verdict.kind == HFI_RUN_PLAIN)
-        CHECK(verdict.code_length == size && memcmp(verdict.code, cell, size) == 0);
-    if (verdict.multicell)
-        CHECK(strlen(verdict.code) == verdict.code_length);
-    for (char **word = verdict.environment; word && *word; word += 2)
+    CHECK((directive.code != NULL) == (directive.kind != HFI_ANSWER));
+    CHECK((directive.arguments != NULL) == (directive.kind == HFI_RUN_INSTRUMENTED));
+    CHECK(directive.code || directive.code_length == 0);
+    CHECK(!directive.code || directive.code[directive.code_length] == '\0');
+    if (directive.kind == HFI_RUN_PLAIN)
+        CHECK(directive.code_length == size && memcmp(directive.code, cell, size) == 0);
+    if (directive.multicell)
+        CHECK(strlen(directive.code) == directive.code_length);
+    for (char **word = directive.environment; word && *word; word += 2)
         CHECK(word[0][0] && word[1]);
-    hfi_verdict_fini(&verdict);
+    hfi_directive_fini(&directive);
 }
 
 int

@@ -22,7 +22,7 @@
 #include "driver.h"
 #include "session/session.h"
 #include "session/assistant.h"
-#include "session/crew.h"
+#include "session/workers.h"
 #include "session/death.h"
 #include "session/escalate.h"
 #include "session/execute.h"
@@ -41,14 +41,14 @@
 enum { EVENTS_MAX = 64, PEERS_MAX = 2 * EVENTS_MAX, SECONDS_MAX = 100 };
 
 enum {
-    TEMPLATE,
-    HOME,
+    FORK_SERVER,
+    MAIN,
     CELL,
     ASSISTANT,
     STANDBY,
     SLEEPER,
     NOBODY,  /* seconds pass; with a further 'i' a client interrupts */
-    SILENCE, /* of the home: its channel ends */
+    SILENCE, /* of the main worker: its channel ends */
     SPEAKERS,
 };
 
@@ -182,7 +182,7 @@ static void
 ask(hf_kernel *kernel, uint8_t which) {
     static const char *const requests[][2] = {
         {"execute_request", "{\"code\":\"x = 1\",\"allow_stdin\":true}"},
-        {"execute_request", "{\"code\":\"%%isolated --road=isolated\\nx = 1\"}"},
+        {"execute_request", "{\"code\":\"%%isolated --run=isolated\\nx = 1\"}"},
         {"execute_request", "{\"code\":\"%%execute_with_scorep\\nx\"}"},
         {"execute_request", "{\"code\":\"%holdfast history\"}"},
         {"execute_request", "{\"code\":\"%holdfast undo\",\"silent\":false}"},
@@ -208,11 +208,11 @@ ask(hf_kernel *kernel, uint8_t which) {
 static hfi_worker *
 speaker(hf_kernel *kernel, unsigned who) {
     switch (who) {
-    case HOME:
+    case MAIN:
     case SILENCE:
-        return hfi_crew_main(kernel);
+        return hfi_workers_main(kernel);
     case CELL:
-        return hfi_crew_cell(kernel);
+        return hfi_workers_cell(kernel);
     case ASSISTANT:
         return hfi_assistant_worker(kernel);
     case STANDBY:
@@ -263,10 +263,10 @@ happen(hf_kernel *kernel, const uint8_t *event, size_t size) {
         pass_time(kernel, size > 1 ? event[1] % SECONDS_MAX : 0);
         if (size > 2 && event[2] == 'i')
             hfi_execute_interrupt(kernel);
-    } else if (who == TEMPLATE && hfi_crew_server(kernel)->control) {
-        say(&hfi_crew_server(kernel)->control, event + 1, size - 1);
-        hfi_inbox_read_template(kernel);
-    } else if (who != TEMPLATE && worker && worker->control && !worker->silent) {
+    } else if (who == FORK_SERVER && hfi_workers_server(kernel)->control) {
+        say(&hfi_workers_server(kernel)->control, event + 1, size - 1);
+        hfi_inbox_read_fork_server(kernel);
+    } else if (who != FORK_SERVER && worker && worker->control && !worker->silent) {
         say(&worker->control, event + 1, size - 1);
         if (who == SILENCE)
             close(peers[--peer_count]);
@@ -302,15 +302,15 @@ add_ready(text *input) {
     hfi_frame_add_integer(&frame, "pid", 1 << 30);
     hfi_frame_add_array(&frame, "modules", 1);
     hfi_frame_put_text(&frame, hfi_part_text("numpy"));
-    add(input, TEMPLATE, &frame);
+    add(input, FORK_SERVER, &frame);
     hfi_frame_init(&frame, "forked", 2);
     hfi_frame_add_integer(&frame, "pid", (1 << 30) + 1);
-    hfi_frame_add_text(&frame, "role", hfi_part_text("home"));
-    add(input, TEMPLATE, &frame);
+    hfi_frame_add_text(&frame, "role", hfi_part_text("main"));
+    add(input, FORK_SERVER, &frame);
     hfi_frame_init(&frame, "ready", 2);
     hfi_frame_add_integer(&frame, "version", HFI_CONTROL_VERSION);
     hfi_frame_add_integer(&frame, "pid", (1 << 30) + 1);
-    add(input, HOME, &frame);
+    add(input, MAIN, &frame);
     hfi_frame_init(&frame, "x", 0);
     add(input, NOBODY, &frame);
 }
@@ -323,7 +323,7 @@ add_reply(text *input, unsigned who, long long id, const char *status) {
     snprintf(content, sizeof content, "{\"status\":\"%s\"}", status);
     hfi_frame_add_integer(&frame, "id", id);
     hfi_frame_add_bytes(&frame, "content", hfi_part_text(content));
-    hfi_frame_add_text(&frame, "road", hfi_part_text("home"));
+    hfi_frame_add_text(&frame, "run", hfi_part_text("in-process"));
     hfi_frame_add_map(&frame, "report", 3);
     hfi_frame_add_integer(&frame, "bytes_copied", 10);
     hfi_frame_add_text(&frame, "reason", hfi_part_text(""));
@@ -367,16 +367,17 @@ add_others(text *input, uint32_t number) {
     static const struct {
         unsigned who;
         const char *op, *key;
-    } others[] = {{HOME, "settled", "generation"},  {HOME, "owes", "id"},
-                  {HOME, "protected", "pid"},       {HOME, "importing", "modules"},
-                  {HOME, "monitor", "interval_ns"}, {HOME, "interrupted", "id"},
-                  {HOME, "want_handle", "handle"},  {HOME, "handle", "handle"},
-                  {HOME, "perfreports", "on"},      {CELL, "want_handle", "handle"},
-                  {CELL, "handle", "handle"},       {ASSISTANT, "debug", "waits"},
-                  {ASSISTANT, "ready", "pid"},      {ASSISTANT, "debugging", "active"},
-                  {TEMPLATE, "exited", "pid"},      {TEMPLATE, "imported", "modules"},
-                  {SLEEPER, "ready", "pid"},        {SILENCE, "stream", "text"},
-                  {STANDBY, "ready", "pid"},        {NOBODY, "x", "id"}};
+    } others[] = {
+        {MAIN, "settled", "generation"},  {MAIN, "owes", "id"},
+        {MAIN, "protected", "pid"},       {MAIN, "importing", "modules"},
+        {MAIN, "monitor", "interval_ns"}, {MAIN, "interrupted", "id"},
+        {MAIN, "want_handle", "handle"},  {MAIN, "handle", "handle"},
+        {MAIN, "perfreports", "on"},      {CELL, "want_handle", "handle"},
+        {CELL, "handle", "handle"},       {ASSISTANT, "debug", "waits"},
+        {ASSISTANT, "ready", "pid"},      {ASSISTANT, "debugging", "active"},
+        {FORK_SERVER, "exited", "pid"},   {FORK_SERVER, "imported", "modules"},
+        {SLEEPER, "ready", "pid"},        {SILENCE, "stream", "text"},
+        {STANDBY, "ready", "pid"},        {NOBODY, "x", "id"}};
     for (uint32_t i = 0; i < 3; i++) {
         size_t which = (number + i * 7) % (sizeof others / sizeof *others);
         hfi_frame frame;
@@ -390,12 +391,12 @@ add_others(text *input, uint32_t number) {
 size_t
 fuzz_seed(uint32_t number, uint8_t *ret_input) {
     text input = {ret_input, 1};
-    unsigned who = number % 8 == 1 ? CELL : HOME;
+    unsigned who = number % 8 == 1 ? CELL : MAIN;
     ret_input[0] = (uint8_t)(number % 8);
     if (number % 16 < 12)
         add_ready(&input);
     if (number % 8 == 1)
-        add_reply(&input, HOME, 2, "ok");
+        add_reply(&input, MAIN, 2, "ok");
     if (number % 3)
         add_cell(&input, who, 1);
     add_others(&input, number / 8);

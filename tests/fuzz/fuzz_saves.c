@@ -20,7 +20,7 @@
 #include "base/crc32c.h"
 #include "driver.h"
 #include "holdfast/save.h"
-#include "spill/save_format.h"
+#include "saved/save_format.h"
 
 const uint32_t fuzz_weight = 100; /* it opens two files and has a MiB twice */
 

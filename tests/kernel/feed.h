@@ -5,10 +5,10 @@
 #include "../support/check.h"
 #include "commands/command.h"
 
-/* One cell and its whole verdict; an absent field must be absent. */
+/* One cell and its whole directive; an absent field must be absent. */
 typedef struct feed_row {
     const char *cell;
-    hfi_verdict_kind kind;
+    hfi_directive_kind kind;
     const char *out;
     const char *err;
     const char *code;      /* NULL: not looked at */
@@ -26,41 +26,41 @@ feed_create(void) {
 }
 
 /* `length` counts NULs within the cell. */
-static inline hfi_verdict
+static inline hfi_directive
 feed_bytes(hfi_commands *commands, const char *cell, size_t length, const char *cwd) {
-    hfi_verdict verdict;
+    hfi_directive directive;
     hf_error error = HF_ERROR_INIT;
 
-    CHECK(hfi_commands_feed(commands, cell, length, cwd, NULL, &verdict, &error) ==
+    CHECK(hfi_commands_feed(commands, cell, length, cwd, NULL, &directive, &error) ==
           HF_OK);
-    CHECK((verdict.code != NULL) == (verdict.kind != HFI_ANSWER));
-    CHECK((verdict.arguments != NULL) == (verdict.kind == HFI_RUN_INSTRUMENTED));
-    CHECK(verdict.code_length >= (verdict.code ? strlen(verdict.code) : 0));
-    return verdict;
+    CHECK((directive.code != NULL) == (directive.kind != HFI_ANSWER));
+    CHECK((directive.arguments != NULL) == (directive.kind == HFI_RUN_INSTRUMENTED));
+    CHECK(directive.code_length >= (directive.code ? strlen(directive.code) : 0));
+    return directive;
 }
 
-static inline hfi_verdict
+static inline hfi_directive
 feed_cell(hfi_commands *commands, const char *cell, const char *cwd) {
     return feed_bytes(commands, cell, strlen(cell), cwd);
 }
 
 static inline void
 feed_expect(hfi_commands *commands, const feed_row *row, const char *cwd) {
-    hfi_verdict verdict = feed_cell(commands, row->cell, cwd);
+    hfi_directive directive = feed_cell(commands, row->cell, cwd);
     char joined[256] = "";
 
-    for (char **word = verdict.arguments; word && *word; word++) {
+    for (char **word = directive.arguments; word && *word; word++) {
         strcat(joined, *joined ? " " : "");
         strcat(joined, *word);
     }
-    CHECK(verdict.kind == row->kind);
-    CHECK_TEXT(verdict.out, row->out);
-    CHECK_TEXT(verdict.err, row->err);
+    CHECK(directive.kind == row->kind);
+    CHECK_TEXT(directive.out, row->out);
+    CHECK_TEXT(directive.err, row->err);
     if (row->code)
-        CHECK_TEXT(verdict.code, row->code);
+        CHECK_TEXT(directive.code, row->code);
     CHECK_TEXT(joined, row->arguments ? row->arguments : "");
-    CHECK(verdict.isolated == row->isolated);
-    hfi_verdict_fini(&verdict);
+    CHECK(directive.isolated == row->isolated);
+    hfi_directive_fini(&directive);
 }
 
 /* The rows one after the other in one session. */

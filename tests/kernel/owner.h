@@ -3,7 +3,7 @@
 #define HFT_OWNER_H
 
 #include "../support/check.h"
-#include "session/crew.h"
+#include "session/workers.h"
 #include "workers/program.h"
 
 /* Nobody listens. */
@@ -14,19 +14,19 @@ static inline void
 owner_begin(hf_kernel *kernel, hfi_worker *main_worker, hfi_control **ret_peer) {
     int fds[2];
     *kernel = (hf_kernel){.listeners = owner_listeners};
-    *main_worker = (hfi_worker){.role = HFI_HOME, .pid = 1 << 30, .ready = 1};
+    *main_worker = (hfi_worker){.role = HFI_MAIN, .pid = 1 << 30, .ready = 1};
     CHECK(hfi_program_pair(fds, NULL) == HF_OK);
     CHECK(hfi_control_create_consume(fds[0], &main_worker->control, NULL) == HF_OK);
     CHECK(hfi_control_create_consume(fds[1], ret_peer, NULL) == HF_OK);
-    CHECK(hfi_owner_create(kernel, &hfi_crew_owner, NULL) == HF_OK);
-    hfi_crew_set_main(kernel, main_worker);
+    CHECK(hfi_owner_create(kernel, &hfi_workers_owner, NULL) == HF_OK);
+    hfi_workers_set_main(kernel, main_worker);
 }
 
 static inline void
 owner_end(hf_kernel *kernel, hfi_worker *main_worker, hfi_control *peer) {
     hfi_control_close(main_worker->control);
     hfi_control_close(peer);
-    hfi_owner_close(kernel, &hfi_crew_owner);
+    hfi_owner_close(kernel, &hfi_workers_owner);
 }
 
 /* The next frame that the main worker was sent; its op has to be this one. */

@@ -18,22 +18,22 @@ def ask(kernel, sent):
 
 
 @pytest.fixture
-def busy(map_kernel, tmp_path):
+def busy(isolated_kernel, tmp_path):
     """A function that starts a long cell in a notebook with variables."""
     os.mkfifo(tmp_path / "pipe")
 
     def start(cell):
-        map_kernel.run(
-            "class Boat:\n    'It floats.'\n    def row_home(self): ...\n"
+        isolated_kernel.run(
+            "class Boat:\n    'It floats.'\n    def row_main(self): ...\n"
             "boat = Boat(); answers = [1, 2]; other = {}"
         )
-        map_kernel.run("%%execute_with_scorep\nanswers.append(3)")
-        sent = map_kernel.client.execute(cell)
+        isolated_kernel.run("%%execute_with_scorep\nanswers.append(3)")
+        sent = isolated_kernel.client.execute(cell)
         while True:  # until it has begun
-            message = map_kernel.client.get_iopub_msg(timeout=60)
+            message = isolated_kernel.client.get_iopub_msg(timeout=60)
             if message["parent_header"].get("msg_id") == sent:
                 break
-        return map_kernel, sent
+        return isolated_kernel, sent
 
     return start
 
@@ -49,7 +49,7 @@ def test_questions_are_answered_before_the_cell_ends(busy, cell, tmp_path):
     kernel, sent = busy(cell)
     client = kernel.client
     found = ask(kernel, client.complete("boat.ro", 7))
-    assert found["matches"] == ["row_home"] and found["cursor_start"] == 5
+    assert found["matches"] == ["row_main"] and found["cursor_start"] == 5
     types = found["metadata"]["_jupyter_types_experimental"]
     assert [each["type"] for each in types] == ["function"]
     names = ask(kernel, client.complete("answ", 4))["matches"]
@@ -75,7 +75,7 @@ def test_a_question_behind_a_short_cell_sees_what_it_made(kernel):
     assert reply["content"]["matches"] == ["fresh_name"]
 
 
-def test_a_question_that_hangs_waits_for_the_home(busy):
+def test_a_question_that_hangs_waits_for_the_main_worker(busy):
     kernel, sent = busy("import time; time.sleep(0.1)")
     assert kernel.finish(sent).status == "ok"
     kernel.run("class Trap:\n    def __dir__(self):\n        while True: pass")

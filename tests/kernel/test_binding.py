@@ -1,6 +1,6 @@
 """However code gets at a variable, in a process of its own it is there; others stay undecoded.
 
-Every way is tried in a fresh cell on the mapped road against the same cell in the home.
+Every way is tried in a fresh cell on the mapped run_mode against the same cell in the main worker.
 """
 
 import os
@@ -9,7 +9,7 @@ import signal
 import pytest
 from waiting import until
 
-CELL = "%%execute_with_scorep --road=map\n"
+CELL = "%%execute_with_scorep --run=isolated\n"
 
 SETUP = """
 import json, operator, sys
@@ -110,7 +110,7 @@ def notebook(tmp_path_factory):
 
 def same_in_both(kernel, code):
     recorded, plain = kernel.run(CELL + code), kernel.run(code)
-    assert recorded.cost["road"] == "map"
+    assert recorded.cost["run"] == "isolated"
     assert recorded.status == plain.status == "ok", (code, recorded.content, plain.content)
     assert recorded.result == plain.result is not None, code
     return recorded
@@ -159,21 +159,21 @@ def unit(): return 3
 """
 
 
-def test_values_are_remade_by_their_classes_own_code(map_kernel):
+def test_values_are_remade_by_their_classes_own_code(isolated_kernel):
     """It finds the notebook's variables, also those that came with it. What it warns of is not the
     cell's, and doesn't make it fail."""
-    kernel = map_kernel
-    kernel.run("import os, warnings" + REMADE.format("AtHome", "at_home"))
+    kernel = isolated_kernel
+    kernel.run("import os, warnings" + REMADE.format("InProcess", "in_main"))
     for _ in range(2):
-        outcome = kernel.run(CELL + "at_home.worth, at_home.unit, warnings.filters[0][0]")
+        outcome = kernel.run(CELL + "in_main.worth, in_main.unit, warnings.filters[0][0]")
         assert outcome.result.startswith("(5, 3, ") and not outcome.stream("stderr")
         kernel.run("warnings.simplefilter('error')")
     assert outcome.result == "(5, 3, 'error')"
     kernel.run("warnings.resetwarnings()")
-    assert kernel.run(CELL + "at_home.scaled()").result == "30"
+    assert kernel.run(CELL + "in_main.scaled()").result == "30"
     kernel.run(CELL + REMADE.format("InCell", "in_cell"))
     assert kernel.run("in_cell.worth, in_cell.unit, in_cell.sum").result == "(5, 3, 0)"
-    home = int(kernel.run("os.getpid()").result)
-    os.kill(home, signal.SIGKILL)
-    until(lambda: kernel.run("os.getpid()").result not in (None, str(home)))
-    assert kernel.run("in_cell.unit, at_home.sum").result == "(3, 0)"
+    main = int(kernel.run("os.getpid()").result)
+    os.kill(main, signal.SIGKILL)
+    until(lambda: kernel.run("os.getpid()").result not in (None, str(main)))
+    assert kernel.run("in_cell.unit, in_main.sum").result == "(3, 0)"

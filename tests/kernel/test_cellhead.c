@@ -47,9 +47,10 @@ test_lift(void) {
         const char *cell, *lifted; /* NULL: it stays */
     } rows[] = {
         {"%%time\n%%isolated\nx", "%%isolated\n%%time\nx"},
-        {"# a\n%%capture out\n\n%%timeit\n# b\n  %%execute_with_scorep  --road=map "
+        {"# a\n%%capture out\n\n%%timeit\n# b\n  %%execute_with_scorep  --run=isolated "
          "\nx\ny",
-         "%%execute_with_scorep --road=map\n# a\n%%capture out\n\n%%timeit\n# b\nx\ny"},
+         "%%execute_with_scorep --run=isolated\n# a\n%%capture out\n\n%%timeit\n# "
+         "b\nx\ny"},
         {"%%time\n%%execute_with_scorep", "%%execute_with_scorep\n%%time\n"},
         {"%%execute_with_scorep\n%%time\nx", NULL},
         {"# a\n%%execute_with_scorep\nx", NULL},

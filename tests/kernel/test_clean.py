@@ -1,4 +1,4 @@
-"""State that a clean process has, and that comes home from it, though no variable holds it."""
+"""State that a clean process has, and that comes back from it, though no variable holds it."""
 
 import pytest
 
@@ -92,7 +92,7 @@ def notebook(start_kernel, tmp_path):
     (tmp_path / "calls/deep.py").write_text(
         "from . import log\ndef note(x):\n    log.append(x)\n    return len(log)"
     )
-    return start_kernel(env={"HOLDFAST_ROAD": "map"})
+    return start_kernel(env={"HOLDFAST_RUN": "isolated"})
 
 
 def ok(notebook, code):

@@ -38,31 +38,31 @@ static char directory[] = "/tmp/test_command.XXXXXX";
 static void
 enter(hfi_commands *commands, char mode) {
     if (mode != 'D') {
-        hfi_verdict verdict = feed_cell(
+        hfi_directive directive = feed_cell(
             commands, mode == 'M' ? "%%enable_multicellmode" : "%%start_writefile",
             directory);
-        CHECK(verdict.out && !verdict.err);
-        hfi_verdict_fini(&verdict);
+        CHECK(directive.out && !directive.err);
+        hfi_directive_fini(&directive);
     }
     if (mode == 'M') {
-        hfi_verdict verdict = feed_cell(commands, "marked = 1", directory);
-        hfi_verdict_fini(&verdict);
+        hfi_directive directive = feed_cell(commands, "marked = 1", directory);
+        hfi_directive_fini(&directive);
     }
 }
 
 /* The mode as a stranger can tell: by what a plain cell does. */
 static char
 mode_of(hfi_commands *commands) {
-    hfi_verdict verdict = feed_cell(commands, "probe = 1", directory);
+    hfi_directive directive = feed_cell(commands, "probe = 1", directory);
     char mode = '?';
 
-    if (verdict.kind == HFI_RUN_PLAIN)
+    if (directive.kind == HFI_RUN_PLAIN)
         mode = 'D';
-    else if (verdict.out && strstr(verdict.out, "marked for multicell"))
+    else if (directive.out && strstr(directive.out, "marked for multicell"))
         mode = 'M';
-    else if (verdict.out && strstr(verdict.out, "recorded"))
+    else if (directive.out && strstr(directive.out, "recorded"))
         mode = 'W';
-    hfi_verdict_fini(&verdict);
+    hfi_directive_fini(&directive);
     return mode;
 }
 
@@ -72,24 +72,24 @@ test_every_command_in_every_mode(void) {
         for (size_t m = 0; m < 3; m++) {
             char mode = "DMW"[m], next;
             hfi_commands *commands = feed_create();
-            hfi_verdict verdict;
+            hfi_directive directive;
             bool allowed;
 
             enter(commands, mode);
-            verdict = feed_cell(commands, rows[i].cell, directory);
-            allowed = !verdict.err;
+            directive = feed_cell(commands, rows[i].cell, directory);
+            allowed = !directive.err;
             next = mode_of(commands);
             if (allowed != !!strchr(rows[i].allowed, mode) || next != rows[i].next[m]) {
                 fprintf(stderr, "%s in mode %c: err %s, next %c\n", rows[i].cell, mode,
-                        verdict.err ? verdict.err : "none", next);
+                        directive.err ? directive.err : "none", next);
                 CHECK(!"the table");
             }
             if (!allowed) {
-                CHECK(verdict.kind == HFI_ANSWER && !verdict.out);
-                CHECK(strchr(verdict.err, '\n') ==
-                      verdict.err + strlen(verdict.err) - 1);
+                CHECK(directive.kind == HFI_ANSWER && !directive.out);
+                CHECK(strchr(directive.err, '\n') ==
+                      directive.err + strlen(directive.err) - 1);
             }
-            hfi_verdict_fini(&verdict);
+            hfi_directive_fini(&directive);
             hfi_commands_close(commands);
         }
     }
@@ -148,15 +148,15 @@ test_hostile_cells(void) {
                 hfi_commands *commands = feed_create();
                 size_t at = strlen(heads[h]), step = strlen(fillers[f]);
                 size_t size = f && m ? 1 << 16 : SIZE;
-                hfi_verdict verdict;
+                hfi_directive directive;
 
                 memcpy(cell, heads[h], at);
                 for (; at + step < size; at += step)
                     memcpy(cell + at, fillers[f], step);
                 cell[at] = '\0';
                 enter(commands, "DMW"[m]);
-                verdict = feed_cell(commands, cell, directory);
-                hfi_verdict_fini(&verdict);
+                directive = feed_cell(commands, cell, directory);
+                hfi_directive_fini(&directive);
                 hfi_commands_close(commands);
             }
         }
@@ -169,7 +169,7 @@ static void
 test_null_bytes(void) {
     static const struct {
         char mode;
-        hfi_verdict_kind kind;
+        hfi_directive_kind kind;
         const char *cell, *code, *out, *err;
         size_t length, code_length;
     } table[] = {
@@ -196,21 +196,21 @@ test_null_bytes(void) {
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         hfi_commands *commands = feed_create();
         enter(commands, table[i].mode);
-        hfi_verdict verdict =
+        hfi_directive directive =
             feed_bytes(commands, table[i].cell, table[i].length, directory);
-        CHECK(verdict.kind == table[i].kind);
-        CHECK(verdict.code_length == table[i].code_length);
+        CHECK(directive.kind == table[i].kind);
+        CHECK(directive.code_length == table[i].code_length);
         CHECK(!table[i].code ||
-              memcmp(verdict.code, table[i].code, table[i].code_length) == 0);
-        CHECK_TEXT(verdict.out, table[i].out);
-        CHECK_TEXT(verdict.err, table[i].err);
-        CHECK(verdict.environment == NULL);
-        hfi_verdict_fini(&verdict);
+              memcmp(directive.code, table[i].code, table[i].code_length) == 0);
+        CHECK_TEXT(directive.out, table[i].out);
+        CHECK_TEXT(directive.err, table[i].err);
+        CHECK(directive.environment == NULL);
+        hfi_directive_fini(&directive);
         if (table[i].mode == 'M') {
-            verdict = feed_cell(commands, "%%finalize_multicellmode", directory);
-            CHECK(strstr(verdict.code, "\"1\\x002\""));
-            CHECK(strlen(verdict.code) == verdict.code_length);
-            hfi_verdict_fini(&verdict);
+            directive = feed_cell(commands, "%%finalize_multicellmode", directory);
+            CHECK(strstr(directive.code, "\"1\\x002\""));
+            CHECK(strlen(directive.code) == directive.code_length);
+            hfi_directive_fini(&directive);
         }
         hfi_commands_close(commands);
     }
@@ -218,10 +218,10 @@ test_null_bytes(void) {
 
 static void
 test_close_accepts_null(void) {
-    hfi_verdict verdict = HFI_VERDICT_INIT;
+    hfi_directive directive = HFI_DIRECTIVE_INIT;
 
     hfi_commands_close(NULL);
-    hfi_verdict_fini(&verdict);
+    hfi_directive_fini(&directive);
 }
 
 static void

@@ -32,21 +32,21 @@ static void
 test_a_cell_asks_where_it_runs(hf_kernel *kernel, hfi_control *peer) {
     hfi_map map = {0};
     hfi_request request = {.id = 3};
-    char code[] = "x = 1", road[] = "isolated";
-    kernel->road = "auto";
+    char code[] = "x = 1", run_mode[] = "isolated";
+    kernel->run_mode = "auto";
     hfi_cell_move(&kernel->cell, HFI_CELL_TAKEN);
     kernel->cell.request = &request;
-    kernel->cell.verdict = (hfi_verdict){.kind = HFI_RUN_INSTRUMENTED,
-                                         .code = code,
-                                         .code_length = strlen(code),
-                                         .road = road};
+    kernel->cell.directive = (hfi_directive){.kind = HFI_RUN_INSTRUMENTED,
+                                             .code = code,
+                                             .code_length = strlen(code),
+                                             .run_mode = run_mode};
     hfi_cell_move(&kernel->cell, HFI_CELL_COMMITTING);
     hfi_commits_ask(kernel, hfi_clock_ns());
     const msgpack_object *frame = owner_read(peer, &map, "commit");
     CHECK(!hfi_map_flag(frame, "durable"));
     CHECK(hfi_part_equal(hfi_map_part(frame, "code"), hfi_part_text(code)));
-    CHECK(hfi_part_equal(hfi_map_part(frame, "cell_road"), hfi_part_text(road)));
-    CHECK(hfi_part_equal(hfi_map_part(frame, "road"), hfi_part_text("auto")));
+    CHECK(hfi_part_equal(hfi_map_part(frame, "cell_run"), hfi_part_text(run_mode)));
+    CHECK(hfi_part_equal(hfi_map_part(frame, "run"), hfi_part_text("auto")));
     CHECK(hfi_commits_is_due(kernel)); /* what it owes is still owed */
     hfi_map_fini(&map);
 }
@@ -65,16 +65,16 @@ test_what_the_commit_lacks(hf_kernel *kernel) {
     hfi_frame frame;
     hfi_map map = {0};
     hfi_frame_init(&frame, "reply", 1);
-    hfi_frame_add_map(&frame, "declined", 1);
+    hfi_frame_add_map(&frame, "unserializable", 1);
     hfi_frame_add_text(&frame, "lock", hfi_part_text("it is a lock"));
     CHECK(hfi_frame_finish(&frame, NULL) == HF_OK);
     CHECK(hfi_map_read(&map, frame.buffer.data + 4, frame.buffer.size - 4, NULL) ==
           HF_OK);
-    hfi_commits_keep_declined(kernel, hfi_map_get(map.object, "declined"));
-    json_t *reason = json_object_get(hfi_commits_declined(kernel), "lock");
+    hfi_commits_keep_unserializable(kernel, hfi_map_get(map.object, "unserializable"));
+    json_t *reason = json_object_get(hfi_commits_unserializable(kernel), "lock");
     CHECK_TEXT(json_string_value(reason), "it is a lock");
-    hfi_commits_keep_declined(kernel, NULL);
-    CHECK(json_object_size(hfi_commits_declined(kernel)) == 0);
+    hfi_commits_keep_unserializable(kernel, NULL);
+    CHECK(json_object_size(hfi_commits_unserializable(kernel)) == 0);
     hfi_map_fini(&map);
     hfi_frame_fini(&frame);
 }

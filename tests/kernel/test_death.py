@@ -37,7 +37,7 @@ def test_output_before_death_is_shown(plain_kernel):
     assert outcome.types.index("error") > outcome.types.index("stream")
 
 
-def test_a_dead_home_is_replaced(plain_kernel):
+def test_a_dead_main_worker_is_replaced(plain_kernel):
     kernel = plain_kernel
     outcome = kernel.run("import os; os.kill(os.getpid(), 11)")
     assert outcome.content["ename"] == "CellDied" and "SIGSEGV" in outcome.content["evalue"]
@@ -45,7 +45,7 @@ def test_a_dead_home_is_replaced(plain_kernel):
     assert kernel.run("frames").result == "['adopt', 'request']"
 
 
-def test_a_home_that_dies_between_cells(plain_kernel):
+def test_a_main_worker_that_dies_between_cells(plain_kernel):
     kernel = plain_kernel
     pid = int(kernel.run("import os; os.getpid()").result)
     complete(kernel)
@@ -58,12 +58,12 @@ def test_a_home_that_dies_between_cells(plain_kernel):
     assert int(outcome.result) != pid
 
 
-def test_a_dead_template_costs_all_of_them_once(plain_kernel):
+def test_a_dead_fork_server_costs_all_of_them_once(plain_kernel):
     kernel = plain_kernel
-    template = int(kernel.run("import os; os.getppid()").result)
-    home = int(kernel.run("import os; os.getpid()").result)
-    os.kill(template, signal.SIGKILL)
-    complete(kernel, without=home)
+    server = int(kernel.run("import os; os.getppid()").result)
+    main = int(kernel.run("import os; os.getpid()").result)
+    os.kill(server, signal.SIGKILL)
+    complete(kernel, without=main)
     assert kernel.run("1").status == "ok"
-    assert int(kernel.run("import os; os.getppid()").result) != template
+    assert int(kernel.run("import os; os.getppid()").result) != server
     assert kernel.run(CELL + "role").result == "'cell'"

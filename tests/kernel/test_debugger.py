@@ -64,11 +64,11 @@ class Client:
         return {each["name"]: each["value"] for each in found["variables"]}
 
 
-@pytest.mark.parametrize("road", ["plain", "map", "home"])
-def test_a_cell_stops_at_its_breakpoint(kernel, road):
+@pytest.mark.parametrize("run", ["plain", "isolated", "in-process"])
+def test_a_cell_stops_at_its_breakpoint(kernel, run_mode):
     debugger = Client(kernel)
     debugger.start()
-    head = "" if road == "plain" else f"%%execute_with_scorep --road={road}\n"
+    head = "" if run_mode == "plain" else f"%%execute_with_scorep --run={run_mode}\n"
     code, first = head + BODY, len(head.splitlines())
     path = debugger.break_at(code, first + 2)
     sent = kernel.client.execute(code)
@@ -123,7 +123,7 @@ def test_breakpoints_outlive_the_process_that_they_were_set_in(kernel):
     debugger.break_at(BODY, 2)
     assert kernel.run("import os; os._exit(3)").content["ename"] == "CellDied"
     assert kernel.run("1").status == "ok"
-    # The new home is told once it is connected; then the cell stops there.
+    # The new main worker is told once it is connected; then the cell stops there.
     info = debugger.body("debugInfo")
     assert [each["breakpoints"][0]["line"] for each in info["breakpoints"]] == [2]
     sent = kernel.client.execute(BODY)
@@ -145,7 +145,7 @@ def test_a_debugger_takes_no_port_and_no_place_of_the_recorder(kernel):
         "[row[1] for row in rows if row[3] == '0A' and f'socket:[{row[9]}]' in ours]"
     )
     assert listening.result == "[]"
-    recorded = kernel.run("%%execute_with_scorep --road=home\n" + BODY)
+    recorded = kernel.run("%%execute_with_scorep --run=in-process\n" + BODY)
     assert recorded.status == "ok" and recorded.cost["events"] >= 2
 
 

@@ -32,7 +32,7 @@ def ok(kernel, code):
     return outcome
 
 
-@pytest.mark.parametrize("kind", ["%%execute_with_scorep --road=map", "%%isolated"])
+@pytest.mark.parametrize("kind", ["%%execute_with_scorep --run=isolated", "%%isolated"])
 def test_a_file_with_the_sessions_number_is_left_alone(kernel, tmp_path, kind):
     path = tmp_path / "mine"
     ok(kernel, STEAL + f"a = np.ones({18 * MIB})")  # 144 MB

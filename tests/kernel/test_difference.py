@@ -1,8 +1,8 @@
 """What differs between an instrumented and a plain cell: the list in docs/carried.md.
 
 A test for each entry, so that the list stays true. Where one fails because the difference
-is gone, take the entry off the list. They are differences of the map road; those that are left
-on the home road have their tests below.
+is gone, take the entry off the list. They are differences of isolated; those that are left
+on in-process have their tests below.
 """
 
 import sys
@@ -20,8 +20,8 @@ def kernel(shared_map_kernel):
 
 
 def test_1_another_process(kernel):
-    home = kernel.run("import os; read, write = os.pipe(); os.getpid()").result
-    assert kernel.run(RECORD + "os.getpid()").result != home
+    main = kernel.run("import os; read, write = os.pipe(); os.getpid()").result
+    assert kernel.run(RECORD + "os.getpid()").result != main
     assert kernel.run(RECORD + "os.fstat(read)").content["ename"] == "OSError"
 
 
@@ -41,7 +41,7 @@ def test_2_threads_tasks_and_timers_end_with_the_cell(kernel):
     )
 
 
-def test_3_what_no_codec_carries_stays_at_home(kernel):
+def test_3_what_no_codec_carries_stays_in_the_main_worker(kernel):
     kernel.run("import threading\nlock = threading.Lock(); steps = iter_ = (i for i in range(3))")
     outcome = kernel.run(RECORD + "next(steps)")
     assert outcome.content["ename"] == "NotCarriedError"
@@ -73,7 +73,7 @@ def test_3_each_kind_that_stays_says_so(kernel):
     assert all(f"kind{number} stays" in kernel.run("%holdfast").stream() for number in range(8))
 
 
-def test_3_widgets_stay_at_home(kernel):
+def test_3_widgets_stay_in_the_main_worker(kernel):
     pytest.importorskip("ipywidgets")
     kernel.run("import ipywidgets; slider = ipywidgets.IntSlider(3)")
     outcome = kernel.run(RECORD + "slider.value")
@@ -102,8 +102,8 @@ def test_4_a_result_that_is_lost_is_no_last_result(kernel):
     assert kernel.run("__").result == "5"
 
 
-def test_5_what_libraries_keep_inside_stays_where_it_was_set(map_kernel):
-    kernel = map_kernel
+def test_5_what_libraries_keep_inside_stays_where_it_was_set(isolated_kernel):
+    kernel = isolated_kernel
     kernel.run("import mimetypes, sys, types; mimetypes.add_type('x/own', '.own')")
     assert kernel.run(RECORD + "str(mimetypes.guess_type('a.own')[0])").result == "'None'"
     kernel.run("sys.modules['made'] = types.ModuleType('made')")
@@ -113,7 +113,7 @@ def test_5_what_libraries_keep_inside_stays_where_it_was_set(map_kernel):
     )
 
 
-def test_6_what_changed_is_a_new_object_at_home(kernel):
+def test_6_what_changed_is_a_new_object_in_the_main_worker(kernel):
     kernel.run("rows = [1]; same = [2]; before = id(rows), id(same)")
     kernel.run(RECORD + "rows.append(2)")
     assert kernel.run("rows, id(rows) == before[0], id(same) == before[1]").result == (
@@ -125,7 +125,7 @@ def test_7_a_second_line_is_the_trace(kernel):
     outcome = kernel.run(RECORD + "print('mine')")
     mine, where = outcome.stream().splitlines()
     assert mine == "mine" and where.startswith("Instrumentation results can be found in ")
-    assert len(outcome.verdicts) == 1  # what it cost: test_summary.py
+    assert len(outcome.summaries) == 1  # what it cost: test_summary.py
 
 
 LOCKED = "import functools, threading\n@functools.lru_cache\ndef lock(n): return threading.Lock()\nlock(1)"
@@ -142,9 +142,9 @@ def test_8_a_cache_with_what_cannot_be_carried_begins_empty(kernel):
 
 def test_9_the_frames_around_a_cell_are_others(kernel):
     names = "import traceback\n[frame.name for frame in traceback.extract_stack()]"
-    home, cell = (eval(kernel.run(head + names).result) for head in ("", RECORD))
-    assert home[-1] == cell[-1] == "<module>"
-    assert home != cell
+    main, cell = (eval(kernel.run(head + names).result) for head in ("", RECORD))
+    assert main[-1] == cell[-1] == "<module>"
+    assert main != cell
 
 
 def test_10_a_cell_of_comments_is_told_so(kernel):
@@ -160,8 +160,8 @@ def test_11_exit_ends_the_cells_process_only(kernel):
     assert kernel.run("kept").result == "1"
 
 
-def test_12_the_graph_of_a_tensor_stays_where_it_was_computed(map_kernel):
-    kernel = map_kernel
+def test_12_the_graph_of_a_tensor_stays_where_it_was_computed(isolated_kernel):
+    kernel = isolated_kernel
     needed("torch")
     kernel.run("import torch\nx = torch.ones(3, requires_grad=True)\ny = x * 2")
     outcome = kernel.run(RECORD + "print(y.tolist())\ny.sum().backward()", timeout=120)
@@ -233,8 +233,8 @@ def test_little_tensors_can_be_resized(kernel):
     assert kernel.run("torch.ones(7, out=out).shape").result == "torch.Size([7])"
 
 
-def test_what_does_cross(map_kernel, tmp_path):
-    check_what_does_cross(map_kernel, tmp_path)
+def test_what_does_cross(isolated_kernel, tmp_path):
+    check_what_does_cross(isolated_kernel, tmp_path)
 
 
 def check_what_does_cross(kernel, tmp_path):
@@ -264,10 +264,10 @@ def check_what_does_cross(kernel, tmp_path):
     )
 
 
-# ---- on the home road
+# ---- on in-process
 
 NO_DIFFERENCE = {
-    "1": ("import os; home = os.getpid()", "os.getpid() == home", "True"),
+    "1": ("import os; main = os.getpid()", "os.getpid() == main", "True"),
     "2": (
         "import threading, time; go = threading.Event(); done = threading.Event()",
         "threading.Thread(target=lambda: (go.wait(), done.set())).start(); done.is_set()",
@@ -276,9 +276,9 @@ NO_DIFFERENCE = {
     "3": ("steps = (i for i in range(3)); next(steps)", "next(steps)", "1"),
     "4": ("", "made = (i for i in range(3)); next(made)", "0"),
     "5": (
-        "import json; json.mark = 'home'",
+        "import json; json.mark = 'main'",
         "json.mark",
-        "'home'",
+        "'main'",
     ),
     "5 magics": ("%alias_magic say pwd", "%say", None),
     "6": ("rows = [1]; where = id(rows)", "rows.append(2); id(rows) == where", "True"),
@@ -315,36 +315,36 @@ def test_13_recorded_recursion_ends_earlier(kernel):
 
 
 @pytest.mark.parametrize("entry", NO_DIFFERENCE)
-def test_at_home_there_is_no_difference(shared_home_kernel, entry):
+def test_in_process_there_is_no_difference(shared_in_process_kernel, entry):
     before, code, result = NO_DIFFERENCE[entry]
-    shared_home_kernel.run(before)
-    outcome = shared_home_kernel.run(RECORD + code)
+    shared_in_process_kernel.run(before)
+    outcome = shared_in_process_kernel.run(RECORD + code)
     assert outcome.status == "ok" and outcome.stream("stderr") == ""
     assert result is None or outcome.result == result
     after, result = AFTERWARDS.get(entry, ("1", "1"))
-    assert shared_home_kernel.run(after).result == result
+    assert shared_in_process_kernel.run(after).result == result
 
 
-def test_7_at_home_a_second_line_is_the_trace(shared_home_kernel):
-    test_7_a_second_line_is_the_trace(shared_home_kernel)
+def test_7_at_main_worker_a_second_line_is_the_trace(shared_in_process_kernel):
+    test_7_a_second_line_is_the_trace(shared_in_process_kernel)
 
 
-def test_9_at_home_the_frames_around_a_cell_are_others(shared_home_kernel):
-    test_9_the_frames_around_a_cell_are_others(shared_home_kernel)
+def test_9_at_main_worker_the_frames_around_a_cell_are_others(shared_in_process_kernel):
+    test_9_the_frames_around_a_cell_are_others(shared_in_process_kernel)
 
 
-def test_10_at_home_a_cell_of_comments_is_told_so(shared_home_kernel):
-    test_10_a_cell_of_comments_is_told_so(shared_home_kernel)
+def test_10_at_main_worker_a_cell_of_comments_is_told_so(shared_in_process_kernel):
+    test_10_a_cell_of_comments_is_told_so(shared_in_process_kernel)
 
 
-def test_11_at_home_exit_ends_nothing(shared_home_kernel):
-    test_11_exit_ends_the_cells_process_only(shared_home_kernel)
+def test_11_at_main_worker_exit_ends_nothing(shared_in_process_kernel):
+    test_11_exit_ends_the_cells_process_only(shared_in_process_kernel)
 
 
-def test_at_home_the_process_is_one(home_kernel, tmp_path):
-    check_what_does_cross(home_kernel, tmp_path)
+def test_in_process_the_process_is_one(in_process_kernel, tmp_path):
+    check_what_does_cross(in_process_kernel, tmp_path)
 
 
 @pytest.mark.skipif(sys.version_info >= (3, 12), reason="the frame-evaluation hook is 3.11's")
-def test_13_at_home_recorded_recursion_ends_earlier(shared_home_kernel):
-    test_13_recorded_recursion_ends_earlier(shared_home_kernel)
+def test_13_at_main_worker_recorded_recursion_ends_earlier(shared_in_process_kernel):
+    test_13_recorded_recursion_ends_earlier(shared_in_process_kernel)

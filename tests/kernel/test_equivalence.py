@@ -1,4 +1,4 @@
-"""Random cells in a real kernel, on random roads, leave what one long-lived interpreter has.
+"""Random cells in a real kernel, on random run modes, leave what one long-lived interpreter has.
 
 Each example is a notebook: cells of random statements over a few names, run in plain cells and
 in both kinds of processes of their own. The same code runs in this process. After some cells, and
@@ -20,8 +20,8 @@ ALL = [*NAMES, "Thing", "log", "memo"]
 HEADS = {
     "plain": "",
     "isolated": "%%isolated\n",
-    "map": "%%execute_with_scorep --road=map\n",
-    "home": "%%execute_with_scorep --road=home\n",
+    "recorded, isolated": "%%execute_with_scorep --run=isolated\n",
+    "recorded, in-process": "%%execute_with_scorep --run=in-process\n",
 }
 
 SETUP = """
@@ -88,7 +88,7 @@ def table(text):
 
 
 def with_names(template, name, other):
-    """N and M of a template are names; letters inside of words stay."""
+    """N and M of a fork server are names; letters inside of words stay."""
     out, word = [], ""
     for letter in template + "\0":
         if letter.isidentifier() or (word and letter.isalnum()):

@@ -126,7 +126,7 @@ test_nobody_is_there(void) {
     setting at;
     begin(&at);
     hfi_cell_move(&at.kernel.cell, HFI_CELL_RUNNING);
-    hfi_crew_set_main(&at.kernel, NULL);
+    hfi_workers_set_main(&at.kernel, NULL);
     hfi_escalate_interrupt(&at.kernel);
     CHECK(take_sent() == 0);
     CHECK(hfi_escalate_deadline_ns(&at.kernel) == -1);

@@ -51,18 +51,18 @@ def test_stop_on_error_false_goes_on(plain_kernel, tmp_path):
 
 def test_an_instrumented_cell_runs_elsewhere(plain_kernel):
     kernel = plain_kernel
-    home = kernel.run("import os; os.getpid()").result
+    main = kernel.run("import os; os.getpid()").result
     cell = kernel.run("%%execute_with_scorep\nimport os; os.getpid()")
-    assert cell.result != home
+    assert cell.result != main
     assert cell.stream() == "Instrumentation results can be found in out/trace\n"
-    assert cell.cost["road"] == "map" and cell.cost["trace"] == "out/trace"
+    assert cell.cost["run"] == "isolated" and cell.cost["trace"] == "out/trace"
     assert cell.cost["bytes_mapped"] == 7
     assert kernel.run("%%execute_with_scorep\nos = 1; frame['instrument']").result == (
-        "{'arguments': [], 'isolated': False, 'road_reason': '', 'declined': {'gen': 'a generator'}}"
+        "{'arguments': [], 'isolated': False, 'run_reason': '', 'unserializable': {'gen': 'a generator'}}"
     )
 
 
-def test_an_idle_home_commits(plain_kernel, tmp_path):
+def test_an_idle_main_worker_commits(plain_kernel, tmp_path):
     kernel = plain_kernel
     kernel.run(
         "import pathlib, threading, time\ndef tell():\n"

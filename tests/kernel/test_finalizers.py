@@ -2,7 +2,7 @@
 
 import pytest
 
-ISOLATED = "%%isolated --road=isolated\n"
+ISOLATED = "%%isolated --run=isolated\n"
 CLASS = (
     "import os\n"
     "def put(name):\n"
@@ -16,7 +16,7 @@ CLASS = (
 @pytest.fixture
 def notebook(start_kernel, tmp_path):
     """A kernel whose directory has what ended, in a file."""
-    kernel = start_kernel(env={"HOLDFAST_ROAD": "map"})
+    kernel = start_kernel(env={"HOLDFAST_RUN": "isolated"})
 
     def ended():
         kernel.run(ISOLATED + "pass")  # the cell's process before this one has ended

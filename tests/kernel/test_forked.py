@@ -1,4 +1,4 @@
-"""Cells in a fork of the main worker: what they have, what comes home, and what is told."""
+"""Cells in a fork of the main worker: what they have, what comes back, and what is told."""
 
 import os
 import signal
@@ -6,8 +6,8 @@ import signal
 import pytest
 from waiting import begun, until
 
-FORKED = "%%execute_with_scorep --road=forked\n"
-ISOLATED = "%%isolated --road=forked\n"
+FORKED = "%%execute_with_scorep --run=forked\n"
+ISOLATED = "%%isolated --run=forked\n"
 
 
 def ok(kernel, code):
@@ -19,7 +19,7 @@ def ok(kernel, code):
 def forked(kernel, code, head=FORKED):
     """A cell that has to run in a fork."""
     outcome = ok(kernel, head + code)
-    assert outcome.cost["road"] == "fork", outcome.cost
+    assert outcome.cost["run"] == "forked", outcome.cost
     return outcome
 
 
@@ -27,11 +27,11 @@ def told(kernel, code):
     return forked(kernel, code).stream("stderr")
 
 
-# ---- the way in and home
+# ---- the way in and back
 
 
 @pytest.mark.parametrize("head", [FORKED, ISOLATED])
-def test_a_cell_runs_in_a_fork_and_what_it_changed_comes_home(kernel, head):
+def test_a_cell_runs_in_a_fork_and_what_it_changed_comes_back(kernel, head):
     pid = ok(kernel, "import os\nx = [1]; y = x\nos.getpid()").result
     outcome = forked(kernel, "x.append(2); z = {'a': x}\nprint('hello')\nos.getpid()", head)
     assert outcome.result != pid and outcome.stream().startswith("hello\n")
@@ -39,8 +39,8 @@ def test_a_cell_runs_in_a_fork_and_what_it_changed_comes_home(kernel, head):
     found = ok(kernel, "x, y is x, z['a'] is x, os.getpid()").result
     assert found == f"([1, 2], True, True, {pid})"
     assert (outcome.cost["events"] > 0) == (head == FORKED)
-    assert outcome.cost["road_reason"] == "--road=forked"
-    assert "(forked): --road=forked." in ok(kernel, "%holdfast last").stream()
+    assert outcome.cost["run_reason"] == "--run=forked"
+    assert "(forked): --run=forked." in ok(kernel, "%holdfast last").stream()
 
 
 # What a process that is rebuilt from lists doesn't have.
@@ -98,7 +98,7 @@ def test_many_in_turn_with_plain_cells(kernel):
 
 def test_errors_results_and_questions(kernel):
     outcome = kernel.run(FORKED + "x = 1\nraise ValueError('mine')")
-    assert outcome.content["ename"] == "ValueError" and outcome.cost["road"] == "fork"
+    assert outcome.content["ename"] == "ValueError" and outcome.cost["run"] == "forked"
     assert ok(kernel, "x").result == "1"
     forked(kernel, "41 + 1")
     assert ok(kernel, "_ + 1").result == "43"
@@ -116,7 +116,7 @@ def test_tasks_go_on_in_the_main_worker(kernel):
     assert forked(kernel, "await asyncio.gather(later(), later())").result == "[5, 5]"
 
 
-# ---- what doesn't come home
+# ---- what doesn't come back
 
 
 def test_what_is_bound_to_its_process_is_told_when_it_changed(kernel):
@@ -146,7 +146,7 @@ def test_what_the_cell_makes_and_nobody_carries(kernel):
     assert "made (generator" in said and "old (generator" in said and "gone" not in said
     assert "the notebook goes on with the one of before" in said
     error = kernel.run("made").content
-    assert error["ename"] == "NameError" and "--road=in-process" in error["evalue"]
+    assert error["ename"] == "NameError" and "--run=in-process" in error["evalue"]
     assert ok(kernel, "next(old)").result == "0"
     assert ok(kernel, "'gone' in globals(), next(alias)").result == "(False, 0)"
 
@@ -165,7 +165,7 @@ def test_what_cant_be_stored_is_told(kernel):
     assert told(kernel, "kept.seen = True") == ""
 
 
-def test_settings_come_home(kernel, tmp_path):
+def test_settings_come_back(kernel, tmp_path):
     (tmp_path / "own.py").write_text("count = 0\nnames = ['a']\ntable = {}\ndef f(): pass\n")
     ok(kernel, "import sys; sys.path.insert(0, '.'); import own, json; mine = own.names")
     said = told(
@@ -216,7 +216,7 @@ HOME = {
 
 
 @pytest.mark.parametrize("code", HOME)
-def test_what_nobody_names_comes_home(kernel, code):
+def test_what_nobody_names_comes_back(kernel, code):
     ok(kernel, "import os; os.environ['SHOWN'] = 'x'")
     assert told(kernel, code) == ""
     if "annotations" in code:
@@ -244,7 +244,7 @@ def test_globals_that_are_kept_stay_the_notebooks(kernel):
     assert ok(kernel, check).result == "(True, True, 3)"
     forked(kernel, "set_to(4)")
     assert ok(kernel, check).result == "(True, True, 4)"
-    outcome = ok(kernel, "%%execute_with_scorep --road=isolated\n" + check)
+    outcome = ok(kernel, "%%execute_with_scorep --run=isolated\n" + check)
     assert outcome.result == "(True, True, 4)"
 
 
@@ -272,7 +272,7 @@ def test_settings_of_a_library_that_the_cell_imports(kernel):
     assert ok(kernel, "np is numpy").result == "True"
 
 
-def test_what_the_cell_registers_comes_home(kernel):
+def test_what_the_cell_registers_comes_back(kernel):
     ok(kernel, "import gc, signal, sys\ndef mine(*args): pass")
     said = told(
         kernel,
@@ -324,7 +324,7 @@ def test_addresses_are_told_of(kernel):
     assert "the addresses in place (" in said
 
 
-def test_memory_that_is_written_by_its_address_comes_home(kernel):
+def test_memory_that_is_written_by_its_address_comes_back(kernel):
     pytest.importorskip("numpy")
     ok(kernel, "import ctypes, numpy as np\na = np.arange(5000.0); address = a.ctypes.data")
     assert told(kernel, "other = 1") == ""
@@ -417,7 +417,7 @@ def test_a_fork_looks_at_all_objects_only_where_a_buffer_may_wait(kernel, tmp_pa
     assert ok(kernel, "len(looks)").result == "1"
 
 
-def test_files_that_the_cell_opens_come_home(kernel, tmp_path):
+def test_files_that_the_cell_opens_come_back(kernel, tmp_path):
     ok(kernel, "import os, socket")
     forked(
         kernel,
@@ -481,7 +481,9 @@ def test_forks_leave_nothing_behind(kernel):
     def children():
         return len(open(f"/proc/{parent}/task/{parent}/children").read().split())
 
-    until(lambda: children() <= 3, lambda: f"{children()} processes")  # the home and two standbys
+    until(
+        lambda: children() <= 3, lambda: f"{children()} processes"
+    )  # the main worker and two standbys
 
 
 # ---- where a fork isn't safe
@@ -499,7 +501,7 @@ def test_forks_leave_nothing_behind(kernel):
 def test_a_clean_process_where_a_fork_would_lack_something(kernel, make, reason):
     ok(kernel, make + "\nx = [1]")
     outcome = ok(kernel, FORKED + "x.append(2); x")
-    assert outcome.cost["road"] == "map" and reason in outcome.cost["road_reason"]
+    assert outcome.cost["run"] == "isolated" and reason in outcome.cost["run_reason"]
     assert outcome.result == "[1, 2]" and ok(kernel, "x").result == "[1, 2]"
     assert reason in ok(kernel, "%holdfast last").stream()
     ok(kernel, "child.kill(); child.wait()" if "child" in make else "pass")
@@ -511,7 +513,7 @@ def test_a_notebook_that_records_by_itself(kernel, tmp_path):
        "scorep.register()\ndef f(): pass\nsteps = iter(range(3))")  # fmt: skip
     ok(kernel, "os.environ['SCOREP_EXPERIMENT_DIRECTORY'] = 'cell'")
     outcome = ok(kernel, "%%execute_with_scorep\nf(); next(steps)")
-    assert outcome.cost["road"] == "fork" and "recording is open" in outcome.cost["road_reason"]
+    assert outcome.cost["run"] == "forked" and "recording is open" in outcome.cost["run_reason"]
     assert outcome.result == "0" and outcome.cost["events"] > 0
     ok(kernel, "f(); scorep.close()")
     assert (tmp_path / "own" / "traces.otf2").exists()

@@ -1,6 +1,6 @@
 """Values of machine-learning libraries in real kernels: used on both sides, changed, returned.
 
-Each kernel runs a cell of the library's own threads in the home first, since those are what a
+Each kernel runs a cell of the library's own threads in the main worker first, since those are what a
 forked worker could hang on.
 """
 

@@ -26,7 +26,7 @@ import pytest
 from jupyter_client.manager import KernelManager
 from normal import normal_tree
 
-from tests.conftest import is_progress, is_verdict, kernel_starter
+from tests.conftest import is_progress, is_summary, kernel_starter
 
 TIMEOUT = 120.0
 HEAD = "%%execute_with_scorep\n"
@@ -111,7 +111,7 @@ class Run:
         kind, content = message["msg_type"], message["content"]
         if parent not in self.outputs or kind == "execute_input":
             return
-        if is_progress(message) or is_verdict(message):
+        if is_progress(message) or is_summary(message):
             return
         outputs = self.outputs[parent]
         if kind == "status":

@@ -1,15 +1,15 @@
-"""Open files, sockets and pipes on their way between the home and a cell, over the real kernel."""
+"""Open files, sockets and pipes on their way between the main worker and a cell, over the real kernel."""
 
 import os
 
-CELL = "%%execute_with_scorep --road=map\n"
+CELL = "%%execute_with_scorep --run=isolated\n"
 
 
 def fds(pid):
     return {os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")}
 
 
-def test_a_cell_reads_on_and_the_home_after_it(kernel, tmp_path):
+def test_a_cell_reads_on_and_the_main_worker_after_it(kernel, tmp_path):
     (tmp_path / "lines").write_text("".join(f"line {i}\n" for i in range(5000)))
     kernel.run("f = open('lines'); f.readline(), f.readline()")
     assert kernel.run(CELL + "[f.readline() for _ in range(3)][-1]").result == r"'line 4\n'"
@@ -54,7 +54,7 @@ def test_a_file_that_has_no_name_any_more(kernel):
     assert kernel.run("f.read(), g.seek(0), g.read()").result == "('bcdef', 0, b'xyz')"
 
 
-def test_files_that_a_cell_makes_come_home(kernel, tmp_path):
+def test_files_that_a_cell_makes_come_back(kernel, tmp_path):
     kernel.run(
         CELL + "import os, socket\nr, w = os.pipe()\nr, w = os.fdopen(r, 'r'), os.fdopen(w, 'w')\n"
         "w.write('early\\nlate\\n'); w.flush(); r.readline()\n"
@@ -68,7 +68,7 @@ def test_files_that_a_cell_makes_come_home(kernel, tmp_path):
     assert (tmp_path / "out").read_text() == "x"
 
 
-def test_pipes_and_sockets_of_the_home(kernel):
+def test_pipes_and_sockets_of_the_main_worker(kernel):
     kernel.run(
         "import multiprocessing, os, socket, threading\n"
         "server = socket.create_server(('127.0.0.1', 0)); port = server.getsockname()[1]\n"
@@ -114,7 +114,7 @@ def test_a_closed_file_and_the_standard_streams(kernel):
     assert "said" in outcome.stream("stdout")
 
 
-def test_a_home_that_died_opens_its_files_anew(kernel, tmp_path):
+def test_a_main_worker_that_died_opens_its_files_anew(kernel, tmp_path):
     (tmp_path / "lines").write_text("1\n2\n3\n")
     kernel.run("import os, socket\nf = open('lines'); s = socket.socket(); f.readline()")
     kernel.run(CELL + "f.readline()")

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-CELL = "%%execute_with_scorep --road=map\n"
-AT_HOME = "%%execute_with_scorep --road=home\n"
-FORKED = "%%execute_with_scorep --road=forked\n"
-HEADS = ["", CELL, AT_HOME, FORKED]
+CELL = "%%execute_with_scorep --run=isolated\n"
+IN_PROCESS = "%%execute_with_scorep --run=in-process\n"
+FORKED = "%%execute_with_scorep --run=forked\n"
+HEADS = ["", CELL, IN_PROCESS, FORKED]
 SLEEP = "import time\nfor _ in range(10_000): time.sleep(0.01)"
 
 
@@ -21,7 +21,7 @@ def interrupt(kernel, way):
         kernel.client.control_channel.send(kernel.client.session.msg("interrupt_request", {}))
 
 
-@pytest.mark.parametrize("head", HEADS, ids=["plain", "map", "home", "forked"])
+@pytest.mark.parametrize("head", HEADS, ids=["plain", "isolated", "in-process", "forked"])
 def test_no_interrupt_is_lost(kernel, head):
     kernel.run("before = 1")
     for turn in range(16):
@@ -49,7 +49,7 @@ def test_an_interrupt_before_the_start_runs_nothing(start_plain, tmp_path):
     assert kernel.finish(sent).content["ename"] == "KeyboardInterrupt"
     assert not (tmp_path / "ran").exists()
     lazy.write_text("0")
-    assert kernel.run("role").result == "'home'"
+    assert kernel.run("role").result == "'main'"
 
 
 def test_an_interrupt_of_nothing_hits_nothing(kernel):
@@ -61,7 +61,7 @@ def test_an_interrupt_of_nothing_hits_nothing(kernel):
     assert kernel.run(CELL + "2").result == "2"
 
 
-def test_the_state_survives_the_home(kernel):
+def test_the_state_survives_the_main_worker(kernel):
     kernel.run(
         "import math, numpy as np\nimport os\nx = np.arange(5.0)\ny = x[1:]\n"
         "def f(a): return math.sqrt(a) + x.sum()\nclass C:\n    v = 3\nc = C()"
@@ -90,7 +90,7 @@ def test_exit_may_keep_the_kernel(kernel):
     assert kernel.run("kept").result == "1"
 
 
-@pytest.mark.parametrize("head", HEADS, ids=["plain", "map", "home", "forked"])
+@pytest.mark.parametrize("head", HEADS, ids=["plain", "isolated", "in-process", "forked"])
 def test_sys_exit_is_an_error_with_a_hint(kernel, head):
     outcome = kernel.run(head + "import sys; sys.exit(2)")
     assert outcome.content["ename"] == "SystemExit" and outcome.content["evalue"] == "2"
@@ -124,16 +124,16 @@ def test_what_cannot_be_saved_is_a_commit_error(plain_kernel, trouble, helps):
     assert kernel.run(CELL + "role").result == "'cell'"
 
 
-def test_a_cell_that_is_faster_than_the_home(kernel):
-    """The home hears late that its commit was published: the cell's waits until it has."""
+def test_a_cell_that_is_faster_than_the_main_worker(kernel):
+    """The main worker hears late that its commit was published: the cell's waits until it has."""
     kernel.run("""
 import numpy as np, time
-from holdfast.worker.home import Home
-published = Home.op_published
+from holdfast.worker.main_worker import MainWorker
+published = MainWorker.op_published
 def late(self, frame):
     time.sleep(0.5)
     published(self, frame)
-Home.op_published = late
+MainWorker.op_published = late
 array, kept = np.zeros(100_000), [1]
 same = id(kept)
 """)
@@ -144,8 +144,8 @@ same = id(kept)
     assert kernel.run(CELL + "float(array[0])").result == "2.0"
 
 
-def test_what_runs_after_the_cell_changes_nothing_that_is_published(map_kernel):
-    map_kernel.run("import numpy as np\na = np.zeros(1 << 18)")
+def test_what_runs_after_the_cell_changes_nothing_that_is_published(isolated_kernel):
+    isolated_kernel.run("import numpy as np\na = np.zeros(1 << 18)")
     code = (
         "import atexit, json, threading, time\na = np.ones(1 << 18)\n"
         "def spoil(): a[:] = 7\njson.put = atexit.register, spoil, time\n"
@@ -154,7 +154,7 @@ def test_what_runs_after_the_cell_changes_nothing_that_is_published(map_kernel):
         "exec('put[0](put[1]); put[0](put[2].sleep, 1); del put', vars(json))\n"
         "threading.Thread(target=later, daemon=True).start()"
     )
-    assert map_kernel.run("%%execute_with_scorep\n" + code).status == "ok"
-    assert map_kernel.run("float(a.min()), float(a.max())").result == "(1.0, 1.0)"
-    map_kernel.run("import time; time.sleep(2)")
-    assert map_kernel.run("float(a.min()), float(a.max())").result == "(1.0, 1.0)"
+    assert isolated_kernel.run("%%execute_with_scorep\n" + code).status == "ok"
+    assert isolated_kernel.run("float(a.min()), float(a.max())").result == "(1.0, 1.0)"
+    isolated_kernel.run("import time; time.sleep(2)")
+    assert isolated_kernel.run("float(a.min()), float(a.max())").result == "(1.0, 1.0)"

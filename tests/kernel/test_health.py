@@ -1,6 +1,6 @@
 """What cells do to their process, and that the next cells run.
 
-Each sabotage runs as a plain cell and as an instrumented one, on both roads; then follow a plain
+Each sabotage runs as a plain cell and as an instrumented one, on both run modes; then follow a plain
 and an instrumented cell that use what it broke. Where a process can't be kept, its end is told once
 and the variables are those of the last commit.
 """
@@ -9,8 +9,8 @@ import pytest
 
 HEADS = {
     "plain": "",
-    "map": "%%execute_with_scorep --road=map\n",
-    "home": "%%execute_with_scorep --road=home\n",
+    "isolated": "%%execute_with_scorep --run=isolated\n",
+    "in-process": "%%execute_with_scorep --run=in-process\n",
 }
 PROBE = (
     "import os, sys, subprocess, asyncio\nprint('alive')\n"
@@ -113,10 +113,10 @@ def kernels(tmp_path_factory):
 
 @pytest.fixture
 def kernel(kernels):
-    """It, with a home that no test before has touched."""
+    """It, with a main worker that no test before has touched."""
     for _ in range(2):  # first the one that was touched, then its sleeping fork, which was too
         kernels.run("import os, time\nos._exit(0)")
-    for code in "kept = 5", HEADS["map"] + "kept":  # which commits it
+    for code in "kept = 5", HEADS["isolated"] + "kept":  # which commits it
         assert kernels.run(code).status == "ok"
     return kernels
 
@@ -187,7 +187,7 @@ def test_a_process_without_descriptors_goes_on(kernel):
         "except OSError as error: print(error.errno)"
     )
     assert kernel.run("kept").result == "5"
-    assert kernel.run(HEADS["map"] + "kept").result == "5"
+    assert kernel.run(HEADS["isolated"] + "kept").result == "5"
     kernel.run("for fd in files: os.close(fd)")
     all_well(kernel)
 

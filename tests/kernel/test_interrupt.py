@@ -10,11 +10,11 @@ import time
 import pytest
 from waiting import asleep, at_rest, printed, until
 
-CELL = "%%execute_with_scorep --road=map\n"
-AT_HOME = "%%execute_with_scorep --road=home\n"
-FORKED = "%%execute_with_scorep --road=forked\n"
-HEADS = ["", CELL, AT_HOME, FORKED]
-IDS = ["plain", "map", "home", "forked"]
+CELL = "%%execute_with_scorep --run=isolated\n"
+IN_PROCESS = "%%execute_with_scorep --run=in-process\n"
+FORKED = "%%execute_with_scorep --run=forked\n"
+HEADS = ["", CELL, IN_PROCESS, FORKED]
+IDS = ["plain", "isolated", "in-process", "forked"]
 # A lock that nobody gives back: no signal makes the call return.
 DEAF = (
     "import ctypes\nlibc, lock = ctypes.PyDLL(None), ctypes.create_string_buffer(64)\n"
@@ -71,9 +71,11 @@ def test_code_that_cannot_be_interrupted_is_ended(short, head, way):
     assert short.run(CELL + "kept").result == "[5]"
 
 
-def test_an_ended_home_names_what_is_lost(short):
+def test_an_ended_main_worker_names_what_is_lost(short):
     short.run("kept, gen = 5, (i for i in range(3))")
-    short.run("%%execute_with_scorep --road=map\nkept")  # its commit tells what no codec carries
+    short.run(
+        "%%execute_with_scorep --run=isolated\nkept"
+    )  # its commit tells what no codec carries
     sent = asleep(short, DEAF)
     interrupt(short)
     outcome = short.finish(sent)
@@ -163,7 +165,7 @@ def test_a_wrong_grace_is_refused(seconds, tmp_path):
     assert done.returncode != 0 and seconds in done.stderr
 
 
-@pytest.mark.parametrize("head", ["", AT_HOME], ids=["plain", "home"])
+@pytest.mark.parametrize("head", ["", IN_PROCESS], ids=["plain", "in-process"])
 def test_an_interrupt_during_the_await_is_immediate(kernel, head):
     sent = asleep(
         kernel, head + "import asyncio\nprint('go', flush=True)\nawait asyncio.sleep(100)"
@@ -181,7 +183,7 @@ def test_a_handler_that_the_cell_set_goes_with_it(kernel):
 
 
 def test_an_interrupt_of_the_commit_is_immediate(kernel, tmp_path):
-    """The home saves on; the cell that waited for it is over."""
+    """The main worker saves on; the cell that waited for it is over."""
     kernel.run(
         "import os, pathlib, time\nclass Slow:\n    def __reduce__(self):\n"
         "        if armed: pathlib.Path('saving').touch()\n"

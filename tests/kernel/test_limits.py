@@ -20,7 +20,7 @@ CONNECTION = {
     **{f"{name}_port": number for number, name in enumerate(PORTS, 1)},
 }
 PROGRAM = Path(sys.executable).parent / "holdfast-kernel"
-CELL = "%%execute_with_scorep --road=map\n"
+CELL = "%%execute_with_scorep --run=isolated\n"
 
 
 def few_addresses():

@@ -292,7 +292,7 @@ ROWS = {
         "nt, el = NotImplemented, Ellipsis\nAUTO = enum.auto()",
         "default() and default(3) is False and nt is NotImplemented and el is ...",
     ),
-    "patterns, templates": (
+    "patterns, fork servers": (
         "pat = re.compile('(a)(?P<n>b)?', re.I); mt = pat.match('AB'); tp = string.Template('$x')\n"
         "fm = string.Formatter()",
         "pat.flags & re.I and mt['n'] == 'B' and tp.substitute(x=1) == '1' and fm.format('{}', 2) == '2'",

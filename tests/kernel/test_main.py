@@ -24,7 +24,7 @@ def test_help_and_version(command):
 
 
 @pytest.mark.parametrize(
-    "bad", [[], ["-f"], ["--capacity", "-1"], ["--road", "nowhere"], ["--nonsense"]]
+    "bad", [[], ["-f"], ["--capacity", "-1"], ["--run", "nowhere"], ["--nonsense"]]
 )
 def test_misuse(command, bad):
     done = call(command, *bad)

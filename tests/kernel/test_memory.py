@@ -22,9 +22,9 @@ import measure  # noqa: E402
 pytestmark = pytest.mark.skipif(
     not Path("/proc/self/smaps_rollup").exists(), reason="private pages are told by Linux"
 )
-CELL = "%%execute_with_scorep --road=map\n"
+CELL = "%%execute_with_scorep --run=isolated\n"
 MIB = 1 << 20
-PROCESSES = 6  # the frontend, its reaper, the template, the home, two standbys
+PROCESSES = 6  # the frontend, its reaper, the fork server, the main worker, two standbys
 SMALL = 4 * MIB  # what an interpreter, traces and tables may take beside a term
 
 
@@ -62,9 +62,9 @@ def settled(kernel):
 @pytest.fixture
 def notebook(kernel):
     ok(kernel, "import numpy as np\nsmall = np.ones(1 << 16)")
-    # The last that the template imports, and with it forgets which pages cells wrote.
+    # The last that the fork server imports, and with it forgets which pages cells wrote.
     until(lambda: ok(kernel, CELL + "import sys; 'stack_data' in sys.modules").result == "True")
-    for _ in range(5):  # who waits then has copied what the first cells wrote of the template
+    for _ in range(5):  # who waits then has copied what the first cells wrote of the fork server
         ok(kernel, CELL + "small[0] += 1")
     settled(kernel)
     return kernel
@@ -77,7 +77,7 @@ def test_an_arena_born_array_exists_once(notebook):
     for _ in range(3):
         ok(notebook, CELL + "a[len(a) // 2] += 1")
         ok(notebook, "a[len(a) // 3] += 1")
-    # Each fork of the template may have copied more of its pages than before (footprint.py).
+    # Each fork of the fork server may have copied more of its pages than before (prefault.py).
     assert settled(notebook) - before <= size + PROCESSES * SMALL
 
 
@@ -88,16 +88,16 @@ def anonymous_bytes(pid):
 
 
 def test_what_is_no_buffer_is_there_live_and_encoded(notebook):
-    home = int(ok(notebook, "import os, sys\nos.getpid()").result)
-    before, start = info(notebook), anonymous_bytes(home)
+    main = int(ok(notebook, "import os, sys\nos.getpid()").result)
+    before, start = info(notebook), anonymous_bytes(main)
     ok(notebook, "d = {i: 'text %d' % i for i in range(300_000)}")
     for _ in range(3):
         ok(notebook, CELL + "d[1]")
     # CPython gives each object a multiple of 16 bytes.
     part = "sum((sys.getsizeof(one) + 15) // 16 * 16 for pair in d.items() for one in pair)"
     live = int(ok(notebook, f"sys.getsizeof(d) + {part}").result)
-    # The home alone: it has d, and what it encoded is gone. Cells' processes end with theirs.
-    grown, after = anonymous_bytes(home) - start, info(notebook)
+    # The main worker alone: it has d, and what it encoded is gone. Cells' processes end with theirs.
+    grown, after = anonymous_bytes(main) - start, info(notebook)
     encoded = after["committed_bytes"] - before["committed_bytes"]
     recycled = after["allocated_bytes"] - after["committed_bytes"]
     assert 2 * MIB < encoded < 10 * MIB
@@ -109,8 +109,8 @@ def test_pages_written_since_the_last_commit_are_private(notebook):
     pages = 2048
     ok(notebook, f"a = np.ones({64 * MIB} // 8)")
     ok(notebook, CELL + "a[0] = 2")
-    ok(notebook, "a[0]")  # sealed by now
-    # Within one cell: a commit of the idle home would move them into the segment.
+    ok(notebook, "a[0]")  # privatized by now
+    # Within one cell: a commit of the idle main worker would move them into the segment.
     code = f"""
 def private():
     first, last = a.ctypes.data // 4096, (a.ctypes.data + a.nbytes - 1) // 4096
@@ -129,13 +129,13 @@ before, private()"""
 
 def test_changes_all_over_recycle_what_they_replace(notebook):
     size = 64 * MIB
-    ok(notebook, "%holdfast history 0")  # what undo keeps isn't recycled: test_timeline.py
+    ok(notebook, "%holdfast history 0")  # what undo keeps isn't recycled: test_generations.py
     ok(notebook, f"a = np.ones({size} // 8)")
     allocated = []
     for _ in range(12):
         ok(notebook, CELL + "a += 1")
         allocated.append(info(notebook)["allocated_bytes"])
-    # What is committed, what the next commit writes, at times one that the home still had mapped,
+    # What is committed, what the next commit writes, at times one that the main worker still had mapped,
     # and one that the last cell's process did, which was not gone: never a fifth, however many
     # commits there are.
     assert max(allocated) <= 4 * size + SMALL, allocated

@@ -33,7 +33,7 @@ test_instrumented(void) {
          "--noinstrumenter --mpp=mpi", true},
         {"%%execute_with_scorep fast\n%time x", HFI_RUN_INSTRUMENTED, 0,
          "%%execute_with_scorep takes no argument but "
-         "--road=auto|in-process|forked|isolated; ignored: "
+         "--run=auto|in-process|forked|isolated; ignored: "
          "fast\n",
          "# %%execute_with_scorep fast\n%time x", "--noinstrumenter --mpp=mpi", false},
         {"%%execute_with_scorep", HFI_ANSWER, 0,
@@ -85,17 +85,17 @@ test_finalized_program(void) {
         "%%enable_multicellmode", "first = 1", "%%abort_multicellmode",
         "%%enable_multicellmode", "%%execute_with_scorep\nsecond = 2"};
     hfi_commands *commands = feed_create();
-    hfi_verdict verdict;
+    hfi_directive directive;
 
     for (size_t i = 0; i < sizeof cells / sizeof *cells; i++) {
-        verdict = feed_cell(commands, cells[i], "/");
-        hfi_verdict_fini(&verdict);
+        directive = feed_cell(commands, cells[i], "/");
+        hfi_directive_fini(&directive);
     }
-    verdict = feed_cell(commands, "%%finalize_multicellmode", "/");
-    CHECK(verdict.multicell && !verdict.isolated);
-    CHECK(strstr(verdict.code, "\"second = 2\""));
-    CHECK(!strstr(verdict.code, "first") && !strstr(verdict.code, "%%execute"));
-    hfi_verdict_fini(&verdict);
+    directive = feed_cell(commands, "%%finalize_multicellmode", "/");
+    CHECK(directive.multicell && !directive.isolated);
+    CHECK(strstr(directive.code, "\"second = 2\""));
+    CHECK(!strstr(directive.code, "first") && !strstr(directive.code, "%%execute"));
+    hfi_directive_fini(&directive);
     hfi_commands_close(commands);
 }
 

@@ -32,5 +32,5 @@ def test_kinds_and_outcomes(kernel):
     assert told("get_ipython().showtraceback()\ntime.sleep(0.02)")["duration"] >= 0.02
     found = told("%%isolated\nimport os\nos.kill(os.getpid(), 9)")
     assert (found["kind"], found["outcome"]) == ("isolated", "died")
-    found = told("%%execute_with_scorep --road=map\nx = 1")
+    found = told("%%execute_with_scorep --run=isolated\nx = 1")
     assert (found["kind"], found["outcome"]) == ("instrumented", "ok")

@@ -1,7 +1,7 @@
 /* test_outcome.c - a call of the commands happens whole or not at all.
  *
  * Each allocation of the last cell of a session fails in turn. After the failure the
- * same cell is given again, with memory; its verdict must be what a session without
+ * same cell is given again, with memory; its directive must be what a session without
  * failures gets, and so must that of the cells behind it. The linker puts the
  * allocation functions below in the place of the library's (--wrap), so this test is
  * built where the linker can do that. */
@@ -130,21 +130,21 @@ add_file(char *text, size_t size, const char *name) {
 /* Everything that a cell brought, as one text. */
 static void
 describe(hfi_commands *commands, const char *cell, char *text, size_t size) {
-    hfi_verdict verdict = feed_cell(commands, cell, directory);
+    hfi_directive directive = feed_cell(commands, cell, directory);
     char numbers[64];
 
-    snprintf(numbers, sizeof numbers, "%d %d %d", (int)verdict.kind, verdict.isolated,
-             verdict.multicell);
+    snprintf(numbers, sizeof numbers, "%d %d %d", (int)directive.kind,
+             directive.isolated, directive.multicell);
     add(text, size, numbers);
-    add(text, size, verdict.code);
-    add(text, size, verdict.out);
-    add(text, size, verdict.err);
-    add(text, size, verdict.note);
-    for (char **word = verdict.arguments; word && *word; word++)
+    add(text, size, directive.code);
+    add(text, size, directive.out);
+    add(text, size, directive.err);
+    add(text, size, directive.note);
+    for (char **word = directive.arguments; word && *word; word++)
         add(text, size, *word);
-    for (char **word = verdict.environment; word && *word; word++)
+    for (char **word = directive.environment; word && *word; word++)
         add(text, size, *word);
-    hfi_verdict_fini(&verdict);
+    hfi_directive_fini(&directive);
 }
 
 /* The session with `bound` allocations for its middle cell; all that came from that
@@ -157,23 +157,23 @@ play(const struct session *session, long bound, char *text, size_t size) {
     text[0] = '\0';
     remove_scripts();
     for (size_t i = 0; i < 4 && session->before[i]; i++) {
-        hfi_verdict verdict = feed_cell(commands, session->before[i], directory);
-        hfi_verdict_fini(&verdict);
+        hfi_directive directive = feed_cell(commands, session->before[i], directory);
+        hfi_directive_fini(&directive);
     }
     if (bound >= 0) {
         hf_error error = HF_ERROR_INIT;
-        hfi_verdict verdict;
+        hfi_directive directive;
         hf_status status;
 
         allocations_left = bound;
         status = hfi_commands_feed(commands, session->cell, strlen(session->cell),
-                                   directory, NULL, &verdict, &error);
+                                   directory, NULL, &directive, &error);
         allocations_left = -1;
         enough = status == HF_OK;
         CHECK(enough || status == HF_E_NOMEM);
-        CHECK(enough || (!verdict.code && !verdict.out && !verdict.arguments));
+        CHECK(enough || (!directive.code && !directive.out && !directive.arguments));
         CHECK(enough || error.status == HF_E_NOMEM);
-        hfi_verdict_fini(&verdict);
+        hfi_directive_fini(&directive);
     }
     if (bound < 0 || !enough) {
         describe(commands, session->cell, text, size);

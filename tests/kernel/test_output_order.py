@@ -31,7 +31,7 @@ def run(request):
     if request.param in HEADS:
         kernel = request.getfixturevalue("shared_map_kernel")
         return lambda code: kernel.run(head + code)
-    kernel = request.getfixturevalue("shared_home_kernel")
+    kernel = request.getfixturevalue("shared_in_process_kernel")
     outcome = kernel.run(DIES)  # the main worker is a fork that was woken, from here on
     assert outcome.content["ename"] == "CellDied" and "before the cell" in outcome.content["evalue"]
     assert shown(outcome).startswith("a\nb")

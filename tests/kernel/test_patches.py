@@ -3,11 +3,11 @@
 RECORD = "%%execute_with_scorep\n"
 
 
-def test_attributes_of_modules_cross_in_both_directions(map_kernel):
+def test_attributes_of_modules_cross_in_both_directions(isolated_kernel):
     def shown(code, head=""):  # without a result, which would be carried, too
-        return map_kernel.run(f"{head}print({code})").stream().splitlines()[0]
+        return isolated_kernel.run(f"{head}print({code})").stream().splitlines()[0]
 
-    run = map_kernel.run
+    run = isolated_kernel.run
     run(
         "import json, math, textwrap, pandas as pd\njson.mark = kept = [1]\n"
         "def top(self, n=2): return self.head(n)\npd.DataFrame.top = top"
@@ -29,42 +29,42 @@ def test_attributes_of_modules_cross_in_both_directions(map_kernel):
     assert shown("json.mark, textwrap.fill('a'), math.tau") == "[1, 2] a! 6"
 
 
-def test_an_attribute_that_no_codec_carries_is_named(map_kernel):
-    outcome = map_kernel.run(RECORD + "import json; json.steps = (i for i in range(3))")
+def test_an_attribute_that_no_codec_carries_is_named(isolated_kernel):
+    outcome = isolated_kernel.run(RECORD + "import json; json.steps = (i for i in range(3))")
     assert "json:steps" in outcome.stream("stderr") and "generator" in outcome.stream("stderr")
 
 
 ISOLATED = "%%isolated\n"
 
 
-def test_a_module_that_nothing_else_imports(map_kernel, tmp_path):
+def test_a_module_that_nothing_else_imports(isolated_kernel, tmp_path):
     """Whether the fork server has it in time makes no difference, nor that it never will."""
     shown = "print(colorsys.rgb_to_hsv(1, 2, 3), own.work())"
     with open(tmp_path / "own.py", "w") as file:
         file.write("def work(): return 'original'\n")
-    map_kernel.run(
+    isolated_kernel.run(
         "import colorsys; colorsys.rgb_to_hsv = lambda r, g, b: 'mine'\n"
         "import own; own.work = lambda: 'mine'"
     )
-    assert map_kernel.run(ISOLATED + shown).stream() == "mine mine\n"
+    assert isolated_kernel.run(ISOLATED + shown).stream() == "mine mine\n"
     again = "import colorsys as c, own as o; print(c.rgb_to_hsv(1, 2, 3), o.work())"
-    assert map_kernel.run(ISOLATED + again).stream() == "mine mine\n"
-    assert map_kernel.run(shown).stream() == "mine mine\n"
+    assert isolated_kernel.run(ISOLATED + again).stream() == "mine mine\n"
+    assert isolated_kernel.run(shown).stream() == "mine mine\n"
 
 
-def test_a_cell_undoes_a_patch(map_kernel, tmp_path):
+def test_a_cell_undoes_a_patch(isolated_kernel, tmp_path):
     with open(tmp_path / "own.py", "w") as file:
         file.write("x = 1\ndef work(): return 'original'\n")
-    map_kernel.run(
+    isolated_kernel.run(
         "import colorsys, own\noriginal, work = colorsys.rgb_to_hsv, own.work\n"
         "colorsys.rgb_to_hsv = own.work = lambda *_: 'mine'\nown.x, own.y = 2, 3"
     )
-    map_kernel.run(
+    isolated_kernel.run(
         ISOLATED + "colorsys.rgb_to_hsv, own.work = original, work; own.x = 1; del own.y"
     )
     shown = (
         "print(colorsys.rgb_to_hsv is original, own.work is work, own.work(), own.x, "
         "hasattr(own, 'y'))"
     )
-    assert map_kernel.run(shown).stream() == "True True original 1 False\n"
-    assert map_kernel.run(ISOLATED + shown).stream() == "True True original 1 False\n"
+    assert isolated_kernel.run(shown).stream() == "True True original 1 False\n"
+    assert isolated_kernel.run(ISOLATED + shown).stream() == "True True original 1 False\n"

@@ -1,7 +1,7 @@
 """Notebooks of several kinds, each run by ipykernel and by Holdfast: the outputs must agree.
 
 Each runs four times: in ipykernel, in Holdfast as it is, and in Holdfast with every second
-cell instrumented, on each of the two roads. What is compared is what a reader of the notebook sees, in order, with
+cell instrumented, on each of the two run modes. What is compared is what a reader of the notebook sees, in order, with
 addresses and random ids made equal, and the values of the variables at the end.
 """
 
@@ -344,10 +344,10 @@ def test_cells_show_what_ipykernel_shows(start_kernel, tmp_path, name):
     for module in modules:
         pytest.importorskip(module)
     shown = expected(cells, final, tmp_path)
-    for way in ("plain", "map", "home"):
+    for way in ("plain", "isolated", "main"):
         instrumented = way != "plain"
         (tmp_path / way).mkdir()
-        ours = start_kernel(env={"HOLDFAST_ROAD": way} if instrumented else {}, cwd=tmp_path / way)
+        ours = start_kernel(env={"HOLDFAST_RUN": way} if instrumented else {}, cwd=tmp_path / way)
         for peer, own in zip(shown, replay(ours, cells, final, instrumented)):
             if not (instrumented and own[0].startswith(tuple(DIFFERENCES))):
                 assert (way, *own) == (way, *peer)

@@ -45,7 +45,7 @@ def cells(tmp_path_factory):
     write_kernelspec(place / "kernels")
     manager = KernelManager(kernel_name="holdfast")
     manager.kernel_spec_manager.kernel_dirs = [str(place / "kernels")]
-    manager.start_kernel(cwd=str(place), env={**os.environ, "HOLDFAST_ROAD": "map"})
+    manager.start_kernel(cwd=str(place), env={**os.environ, "HOLDFAST_RUN": "isolated"})
     kernel = Notebook(manager)
     kernel.place = place
     assert "every 0.02 s, and PSS" in kernel.run("%perfmonitor_start 0.02 --pss").stream()
@@ -213,8 +213,8 @@ def test_help_resources_and_scripts(kernel, tmp_path):
     assert "a = 1\n\n# %who\n" in (tmp_path / "made.py").read_text()
 
 
-def test_cells_of_a_multi_cell_step(map_kernel):
-    kernel = map_kernel
+def test_cells_of_a_multi_cell_step(isolated_kernel):
+    kernel = isolated_kernel
     kernel.run("%perfmonitor_start 0.05")
     kernel.run("%%enable_multicellmode")
     kernel.run(BURN.format(0.2))
@@ -224,8 +224,8 @@ def test_cells_of_a_multi_cell_step(map_kernel):
     assert rows(text)["CPU Time (s)"][3] == pytest.approx(0.4, abs=0.1)
 
 
-def test_who_uses_no_command_imports_nothing_of_it(map_kernel):
-    kernel = map_kernel
+def test_who_uses_no_command_imports_nothing_of_it(isolated_kernel):
+    kernel = isolated_kernel
     ours = "sorted(m for m in __import__('sys').modules if m.startswith('holdfast.monitor'))"
     least = "['holdfast.monitor', 'holdfast.monitor.registration']"
     assert kernel.run(ours).result == least
@@ -260,7 +260,7 @@ def test_a_live_plot_ends_by_itself(kernel):
     ended = updates(kernel.run(f"%perfmonitor_stop\nwhile {living}: time.sleep(0.05)"))
     assert ended[-2:] == [plot, adds]  # all of it, for a notebook that is saved
     assert "a live plot needs a plain cell" in kernel.run(
-        "%%execute_with_scorep --road=map\n%perfmonitor_start 0.05\n%perfmonitor_plot --live"
+        "%%execute_with_scorep --run=isolated\n%perfmonitor_start 0.05\n%perfmonitor_plot --live"
     ).stream("stderr")
 
 

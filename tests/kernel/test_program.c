@@ -10,7 +10,7 @@
 static void
 expect(int known, int status, const char *wanted) {
     char text[128];
-    hfi_program_epitaph(known, status, text, sizeof text);
+    hfi_program_exit_reason(known, status, text, sizeof text);
     CHECK_TEXT(text, wanted);
 }
 

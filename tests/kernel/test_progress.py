@@ -24,8 +24,8 @@ def wait_for_progress(kernel):
 
 
 @pytest.fixture
-def kernel(map_kernel):
-    return map_kernel
+def kernel(isolated_kernel):
+    return isolated_kernel
 
 
 def test_before_the_cell_and_after_it(kernel, tmp_path):
@@ -47,6 +47,6 @@ def test_before_the_cell_and_after_it(kernel, tmp_path):
     (tmp_path / "go").touch()
     outcome = kernel.finish(sent)
     last = [m for m in outcome.everything if m["msg_type"] == "update_display_data"][-1]
-    assert last["content"]["metadata"] == {"holdfast": "verdict"}
+    assert last["content"]["metadata"] == {"holdfast": "summary"}
     assert last["content"]["transient"] == after["content"]["transient"]
     assert outcome.status == "ok" and defined != sent

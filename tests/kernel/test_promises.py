@@ -16,7 +16,7 @@ from waiting import begun, until
 
 
 CELL = "%%execute_with_scorep\n"
-CLEAN = "%%execute_with_scorep --road=isolated\n"
+CLEAN = "%%execute_with_scorep --run=isolated\n"
 PAGE = os.sysconf("SC_PAGE_SIZE")
 HOLDFAST = Path(sys.executable).with_name("holdfast")
 
@@ -28,7 +28,7 @@ def kernel(shared_kernel):
 
 
 @pytest.fixture
-def map_kernel(shared_map_kernel):
+def isolated_kernel(shared_map_kernel):
     return shared_map_kernel
 
 
@@ -288,8 +288,8 @@ def test_a_cell_that_finds_no_memory(kernel):
     ],
     ids=["generator", "lock", "connection", "thread"],
 )
-def test_what_stays_at_home(map_kernel, make, name, word, use):
-    kernel = map_kernel
+def test_what_stays_in_the_main_worker(isolated_kernel, make, name, word, use):
+    kernel = isolated_kernel
     ok(kernel, f"{make}\nwhere = id({name}); other = [1]")
     outcome = ok(kernel, CELL + "other.append(2); other")
     assert outcome.result == "[1, 2]" and outcome.stream("stderr") == ""
@@ -302,8 +302,8 @@ def test_what_stays_at_home(map_kernel, make, name, word, use):
     assert ok(kernel, "other").result == "[1, 2, 3]"
 
 
-def test_a_function_that_reaches_what_stays_at_home(map_kernel):
-    kernel = map_kernel
+def test_a_function_that_reaches_what_stays_in_the_main_worker(isolated_kernel):
+    kernel = isolated_kernel
     ok(
         kernel,
         "g = (i for i in range(9))\ndef use(): return next(g)\ndef idle(): return 5",
@@ -314,9 +314,9 @@ def test_a_function_that_reaches_what_stays_at_home(map_kernel):
     assert ok(kernel, "use(), use()").result == "(0, 1)"
 
 
-def test_a_group_with_a_member_that_stays(map_kernel):
-    """A list that holds a lock can't go; a list beside it can, and both live on at home."""
-    kernel = map_kernel
+def test_a_group_with_a_member_that_stays(isolated_kernel):
+    """A list that holds a lock can't go; a list beside it can, and both live on in the main worker."""
+    kernel = isolated_kernel
     ok(kernel, "import threading\nlock = threading.Lock(); box = [lock, 1]; free = [2]")
     assert ok(kernel, CELL + "free.append(3); free").result == "[2, 3]"
     outcome = kernel.run(CELL + "box")
@@ -413,7 +413,7 @@ def test_a_touched_element_costs_pages(fresh_kernel):
     assert state <= 6 * PAGE
     for head in (CLEAN, CLEAN):
         outcome = ok(kernel, head + "a[len(a) // 2] += 1")
-        assert outcome.cost["road"] == "map"
+        assert outcome.cost["run"] == "isolated"
         assert outcome.cost["bytes_mapped"] == 8 << 22
         assert PAGE <= outcome.cost["bytes_copied"] <= state + 2 * PAGE
         assert outcome.cost["copy_faults"] == 1
@@ -457,11 +457,11 @@ points = (Point * 3000)(); point = points[7]; view = np.ctypeslib.as_array(point
 """
 
 
-def test_linked_objects_and_structures_on_both_roads_in_turn(kernel):
+def test_linked_objects_and_structures_in_both_run_modes_in_turn(kernel):
     kernel.run(LINKED)
-    for turn, road in enumerate(("map", "home", "map", "map"), 1):
+    for turn, run_mode in enumerate(("isolated", "in-process", "isolated", "isolated"), 1):
         outcome = kernel.run(
-            f"%%execute_with_scorep --road={road}\n"
+            f"%%execute_with_scorep --run={run_mode}\n"
             "at, count = chain, 0\nwhile at: at, count = at.next, count + 1\n"
             "chain.value += 1; point.x += 1; view['y'][7] += 2\ncount, points[7].x"
         )

@@ -38,7 +38,7 @@ WORDS = {
     "hang": "took too long",
     "exception": "ValueError: poison",
 }
-QUICK = {"HOLDFAST_VALUE_SECONDS": "1", "HOLDFAST_ROAD": "map"}
+QUICK = {"HOLDFAST_VALUE_SECONDS": "1", "HOLDFAST_RUN": "isolated"}
 
 
 @pytest.fixture

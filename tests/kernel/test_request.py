@@ -20,12 +20,12 @@ def test_the_worker_sees_the_request(plain_kernel):
 
 def test_costs_add_up(plain_kernel):
     cost = plain_kernel.run(CELL + "1").cost
-    assert cost["road"] == "map" and cost["generation"] == 0
+    assert cost["run"] == "isolated" and cost["generation"] == 0
     for name in ("hand_over_in_ms", "hand_over_out_ms", "run_ms", "commit_ms"):
         assert cost[name] >= 0
     assert cost["run_ms"] == 1  # as the worker reported
     assert cost["bytes_copied"] == 0
-    assert plain_kernel.run("1").cost["road"] == "plain"
+    assert plain_kernel.run("1").cost["run"] == "plain"
 
 
 def test_buffers_reach_the_worker(plain_kernel):

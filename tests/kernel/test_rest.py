@@ -12,7 +12,7 @@ from waiting import state, until
 from holdfast.store import CorruptError, Session
 
 MIB = 1 << 20
-CELL = "%%execute_with_scorep --road=map\n"
+CELL = "%%execute_with_scorep --run=isolated\n"
 
 
 @pytest.fixture

@@ -85,7 +85,7 @@ def test_killed_while_it_starts(kernel, delay):
 )
 def test_killed_around_commits(start_kernel, head):
     """At moments after a cell: while its changes are committed, or adopted, or nothing is done."""
-    kernel = start_kernel(env={"HOLDFAST_ROAD": "map"})
+    kernel = start_kernel(env={"HOLDFAST_RUN": "isolated"})
     frontend = kernel.pid
     kernel.run(STATE + "steps = []")
     kernel.settle()
@@ -109,8 +109,8 @@ def test_killed_with_all_others(kernel):
     kernel.run(STATE)
     kernel.settle()
     for _ in range(KILLS):
-        template = int(cell(kernel, "os.getppid()").result)
-        for pid in (*kernel.workers(), template):
+        server = int(cell(kernel, "os.getppid()").result)
+        for pid in (*kernel.workers(), server):
             kill(pid)
     cell(kernel, WHOLE)
     assert kernel.pid == frontend
@@ -131,7 +131,7 @@ def start_with_startup(start_kernel, tmp_path):
 
 ENDS = """
 import os
-from holdfast.worker import home
+from holdfast.worker import main_worker
 def end(*arguments): os._exit(3)
 if os.path.exists({flag!r}): {what}
 """
@@ -139,7 +139,7 @@ if os.path.exists({flag!r}): {what}
 
 def test_what_ends_by_itself_gets_less_to_do(start_with_startup, tmp_path):
     flag = tmp_path / "flag"
-    kernel = start_with_startup(ENDS.format(flag=str(flag), what="home.state.apply = end"))
+    kernel = start_with_startup(ENDS.format(flag=str(flag), what="main.state.apply = end"))
     kernel.run(STATE)
     kernel.settle()
     flag.touch()

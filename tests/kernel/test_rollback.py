@@ -79,7 +79,7 @@ def test_a_pool_that_still_spins_is_known(kernel):
 def test_the_cell_runs_in_the_notebooks_process(kernel):
     pid = kernel.run("import os; os.getpid()").result
     outcome = kernel.run(ISOLATED + "os.getpid()")
-    assert outcome.result == pid and outcome.cost["road"] == "home"
+    assert outcome.result == pid and outcome.cost["run"] == "in-process"
 
 
 def test_nobody_sees_the_sleeping_fork(kernel):

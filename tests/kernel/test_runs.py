@@ -112,9 +112,9 @@ def test_what_is_wrong_is_one_line(kernel, tmp_path):
     assert "%trace [CELL" in kernel.run("%trace --help").stream()
 
 
-@pytest.mark.parametrize("road", ["map", "home", "forked"])
-def test_cells_that_died_and_a_later_home(start_kernel, road):
-    kernel = start_kernel(env={"HOLDFAST_ROAD": road})
+@pytest.mark.parametrize("run", ["isolated", "in-process", "forked"])
+def test_cells_that_died_and_a_later_main_worker(start_kernel, run_mode):
+    kernel = start_kernel(env={"HOLDFAST_RUN": run_mode})
     kernel.run("import os, signal\ndef f(): pass")
     kernel.run(CELL + "for _ in range(40): f()")
     kernel.run(CELL + "for _ in range(400): f()\nos.kill(os.getpid(), signal.SIGKILL)")
@@ -182,7 +182,7 @@ def test_a_trace_of_score_p(start_kernel):
     kernel = start_kernel(env={"HOLDFAST_RECORDER": "auto", "SCOREP_ENABLE_TRACING": "true"})
     kernel.run("def f(n):\n    return n and f(n - 1)")
     outcome = kernel.run(CELL + "f(9)")
-    (line,) = outcome.verdicts
+    (line,) = outcome.summaries
     assert "; 22 events, recording not measured; " in line["text/plain"]
     title, found = text_of(kernel.run("%trace --text"))
     assert title == "cell In[2]" and found["__main__:f"] == 10

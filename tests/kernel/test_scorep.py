@@ -56,7 +56,7 @@ def test_the_cell_has_what_the_notebook_has(kernel):
             f"known.append({turn}); seen, hasattr(collections, 'mine'), known is alias"
         )
         assert outcome.result == "((0, 0, False, '0.333'), True, True)"
-        assert outcome.cost["road"] == "fork" and outcome.cost["names_decoded"] == 0
+        assert outcome.cost["run"] == "forked" and outcome.cost["names_decoded"] == 0
         assert "steps (generator" in outcome.stream("stderr")
     assert kernel.run("known, alias is known, next(steps)").result == "([1, 0, 1, 2], True, 0)"
 
@@ -68,10 +68,10 @@ def test_a_notebook_with_a_thread(kernel):
         "thread = threading.Thread(target=stop.wait); thread.start()"
     )
     outcome = kernel.run(CELL + "count(2)")
-    assert outcome.result == "0" and outcome.cost["road"] == "map"
-    assert "a fork lacks the thread" in outcome.cost["road_reason"]
+    assert outcome.result == "0" and outcome.cost["run"] == "isolated"
+    assert "a fork lacks the thread" in outcome.cost["run_reason"]
     kernel.run("stop.set(); thread.join()")
-    assert kernel.run(CELL + "count(2)").cost["road"] == "fork"
+    assert kernel.run(CELL + "count(2)").cost["run"] == "forked"
 
 
 def test_environment_stays_the_users(kernel):
@@ -137,12 +137,12 @@ def test_files_that_a_cell_opens(kernel, tmp_path, option):
     kernel.run("import os\nlines = ['text']\nhome = os.getpid(), os.environ.get('LD_PRELOAD')")
     outcome = kernel.run(
         CELL + "with open('file', 'w') as file:\n    file.writelines(lines)\n"
-        "lines.append(os.environ.get('LD_PRELOAD'))\nos.getpid() == home[0]"
+        "lines.append(os.environ.get('LD_PRELOAD'))\nos.getpid() == main[0]"
     )
     assert outcome.status == "ok", outcome.content
-    assert outcome.result == "False" and outcome.cost["road"] == "map"
-    assert "must be loaded when a process starts" in outcome.cost["road_reason"]
-    assert kernel.run("lines, home[1]").result == "(['text', None], None)"
+    assert outcome.result == "False" and outcome.cost["run"] == "isolated"
+    assert "must be loaded when a process starts" in outcome.cost["run_reason"]
+    assert kernel.run("lines, main[1]").result == "(['text', None], None)"
     events = subprocess.run(
         ["otf2-print", tmp_path / "mine" / "traces.otf2"],
         capture_output=True, text=True, check=True,

@@ -84,7 +84,7 @@ class Ran:
 class Notebook:
     """A client of one kernel, whose working directory is `directory`."""
 
-    def __init__(self, directory, road="auto"):
+    def __init__(self, directory, run_mode="auto"):
         self.directory = directory
         connection = directory / "connection.json"
         self.manager = jupyter_client.KernelManager(connection_file=str(connection))
@@ -99,7 +99,7 @@ class Notebook:
             "SCOREP_ENABLE_PROFILING": "0",
             "SCOREP_TOTAL_MEMORY": "64M",
             "SCOREP_EXPERIMENT_DIRECTORY": "traces",
-            "HOLDFAST_ROAD": road,
+            "HOLDFAST_RUN": run_mode,
             # The published kernel's own variables are set in many notebooks: not a word about them.
             "SCOREP_JUPYTER_DISABLE_PROCESSING_ANIMATIONS": "1",
         }
@@ -142,17 +142,17 @@ def notebook(tmp_path):
     notebook.close()
 
 
-@pytest.fixture(scope="module", params=["map", "home", "forked"])
-def one_for_each_road(tmp_path_factory, request):
+@pytest.fixture(scope="module", params=["isolated", "in-process", "forked"])
+def one_for_each_run_mode(tmp_path_factory, request):
     notebook = Notebook(tmp_path_factory.mktemp(request.param), request.param)
     yield notebook
     notebook.close()
 
 
 @pytest.fixture
-def on_each_road(tmp_path, one_for_each_road):
-    """A kernel whose instrumented cells take one road, as new, in an empty directory."""
-    notebook = one_for_each_road
+def in_each_run_mode(tmp_path, one_for_each_run_mode):
+    """A kernel whose instrumented cells take one run_mode, as new, in an empty directory."""
+    notebook = one_for_each_run_mode
     notebook.run_all(
         f"%reset -f\n__import__('os').chdir({str(tmp_path)!r})",
         "%%scorep_python_binding_arguments\n",
@@ -245,9 +245,9 @@ SESSIONS = {
 
 @needs_kernel
 @pytest.mark.parametrize("session", SESSIONS)
-def test_session(on_each_road, session):
+def test_session(in_each_run_mode, session):
     for cell, wanted in SESSIONS[session]:
-        ran = on_each_road.run(cell)
+        ran = in_each_run_mode.run(cell)
         assert not ran.errors, ran.traceback
         assert ran.lines() == wanted, cell
 
@@ -259,48 +259,48 @@ def test_marshalling_says_what_it_means(notebook):
 
 
 @needs_kernel
-def test_environment_for_every_process(on_each_road):
-    ran = on_each_road.run("%%scorep_env\nHOLDFAST_TEST=a b\nnonsense")
+def test_environment_for_every_process(in_each_run_mode):
+    ran = in_each_run_mode.run("%%scorep_env\nHOLDFAST_TEST=a b\nnonsense")
     assert ran.out == "env: HOLDFAST_TEST=a b\n"
     assert "nonsense" in ran.err and ran.reply["status"] == "ok"
     show = "import os; print(os.environ['HOLDFAST_TEST'])"
-    assert on_each_road.run(show).out == "a b\n"
-    assert on_each_road.run("%%execute_with_scorep\n" + show).lines()[0] == "a b"
+    assert in_each_run_mode.run(show).out == "a b\n"
+    assert in_each_run_mode.run("%%execute_with_scorep\n" + show).lines()[0] == "a b"
 
 
 @needs_kernel
-def test_isolated_carries_state_and_records_nothing(on_each_road):
-    on_each_road.run_all("import os\nhome = os.getpid()\nx = [1]")
-    ran = on_each_road.run("%%isolated\nx.append(2)\nfresh = os.getpid() != home")
+def test_isolated_carries_state_and_records_nothing(in_each_run_mode):
+    in_each_run_mode.run_all("import os\nhome = os.getpid()\nx = [1]")
+    ran = in_each_run_mode.run("%%isolated\nx.append(2)\nfresh = os.getpid() != main")
     assert ran.lines() == [] and not ran.errors
-    is_fresh = "os.environ['HOLDFAST_ROAD'] != 'home'"
-    assert on_each_road.run(f"x, fresh == ({is_fresh})").results == ["([1, 2], True)"]
-    assert not (on_each_road.directory / "traces").exists()
+    is_fresh = "os.environ['HOLDFAST_RUN'] != 'in-process'"
+    assert in_each_run_mode.run(f"x, fresh == ({is_fresh})").results == ["([1, 2], True)"]
+    assert not (in_each_run_mode.directory / "traces").exists()
 
 
 @needs_kernel
 @pytest.mark.parametrize("head", ["%%execute_with_scorep", "\n# why\n%%isolated"])
-def test_line_numbers_stay_true(on_each_road, head):
+def test_line_numbers_stay_true(in_each_run_mode, head):
     line = head.count("\n") + 4
-    ran = on_each_road.run(head + "\n\nx = 1\n1 / 0")
+    ran = in_each_run_mode.run(head + "\n\nx = 1\n1 / 0")
     assert ran.reply["ename"] == "ZeroDivisionError"
     assert re.search(rf"-> {line} 1 / 0", ran.traceback), ran.traceback
 
 
 @needs_kernel
-def test_instrumented_cells_in_quick_succession(on_each_road):
+def test_instrumented_cells_in_quick_succession(in_each_run_mode):
     """Each is sent before the process for it has had time to get ready."""
-    on_each_road.run_all("total = 0")
+    in_each_run_mode.run_all("total = 0")
     for number in range(1, 9):
-        ran = on_each_road.run_all("%%execute_with_scorep\ntotal += 1\ntotal")
+        ran = in_each_run_mode.run_all("%%execute_with_scorep\ntotal += 1\ntotal")
         assert ran.results == [str(number)]
 
 
 @needs_kernel
-def test_magics_and_displays_in_an_instrumented_cell(on_each_road):
-    ran = on_each_road.run("%%execute_with_scorep\n%%capture held\nprint('inside')")
+def test_magics_and_displays_in_an_instrumented_cell(in_each_run_mode):
+    ran = in_each_run_mode.run("%%execute_with_scorep\n%%capture held\nprint('inside')")
     assert not ran.errors and "inside" not in ran.out
-    ran = on_each_road.run_all(
+    ran = in_each_run_mode.run_all(
         "%%execute_with_scorep\nfrom IPython.display import display\n"
         "display(1)\n!echo shell\n%time y = 2\ny"
     )
@@ -319,13 +319,15 @@ def test_magics_and_displays_in_an_instrumented_cell(on_each_road):
     ],
 )
 @pytest.mark.parametrize("together", [False, True])
-def test_binding_arguments_reach_the_recorder(on_each_road, tmp_path, arguments, seen, together):
-    on_each_road.run_all(f"%%scorep_python_binding_arguments\n{arguments}")
+def test_binding_arguments_reach_the_recorder(
+    in_each_run_mode, tmp_path, arguments, seen, together
+):
+    in_each_run_mode.run_all(f"%%scorep_python_binding_arguments\n{arguments}")
     cell = "import time, scorep.user\ndef f(): time.sleep(0)\nwith scorep.user.region('r'): f()"
     if together:
-        on_each_road.run_all("%%enable_multicellmode", cell, "%%finalize_multicellmode")
+        in_each_run_mode.run_all("%%enable_multicellmode", cell, "%%finalize_multicellmode")
     else:
-        on_each_road.run_all(f"%%execute_with_scorep\n{cell}")
+        in_each_run_mode.run_all(f"%%execute_with_scorep\n{cell}")
     read = ["otf2-print", str(tmp_path / "traces" / "traces.otf2")]
     events = subprocess.run(read, capture_output=True, text=True, check=True).stdout
     assert {name: f'"{name}"' in events for name in seen} == seen
@@ -356,14 +358,14 @@ HARD_CELLS = {
 
 @needs_kernel
 @pytest.mark.parametrize("together", [False, True])
-def test_any_cell_works_in_multicell_mode(on_each_road, together):
+def test_any_cell_works_in_multicell_mode(in_each_run_mode, together):
     """Every hard cell prints what it prints as a plain cell, alone and after the others."""
-    plain = {name: on_each_road.run_all(cell) for name, cell in HARD_CELLS.items()}
-    on_each_road.run_all("%reset -f")
+    plain = {name: in_each_run_mode.run_all(cell) for name, cell in HARD_CELLS.items()}
+    in_each_run_mode.run_all("%reset -f")
     groups = [list(HARD_CELLS)] if together else [[name] for name in HARD_CELLS]
     for group in groups:
-        on_each_road.run_all("%%enable_multicellmode", *(HARD_CELLS[name] for name in group))
-        ran = on_each_road.run_all("%%finalize_multicellmode")
+        in_each_run_mode.run_all("%%enable_multicellmode", *(HARD_CELLS[name] for name in group))
+        ran = in_each_run_mode.run_all("%%finalize_multicellmode")
         parts = re.split(r"^Executing cell \d+\n", ran.out, flags=re.MULTILINE)[1:]
         assert len(parts) == len(group)
         for name, part in zip(group, parts, strict=True):
@@ -476,10 +478,10 @@ def test_the_shell_knows_the_commands(kernel):
 
 @needs_kernel
 def test_magics_that_run_their_body_may_stand_above(kernel):
-    outcome = kernel.run("# timed\n%%time\n%%execute_with_scorep --road=map\nmade = 1")
-    assert outcome.cost["road"] == "map" and "Wall time" in outcome.stream()
-    outcome = kernel.run("%%capture kept\n%%execute_with_scorep --road=map\nprint(made)")
-    assert outcome.cost["road"] == "map"
+    outcome = kernel.run("# timed\n%%time\n%%execute_with_scorep --run=isolated\nmade = 1")
+    assert outcome.cost["run"] == "isolated" and "Wall time" in outcome.stream()
+    outcome = kernel.run("%%capture kept\n%%execute_with_scorep --run=isolated\nprint(made)")
+    assert outcome.cost["run"] == "isolated"
     assert kernel.run("kept.stdout").result == r"'1\n'"
 
 

@@ -58,28 +58,28 @@ test_arguments_in_write_mode(void) {
 static void
 test_environment(void) {
     hfi_commands *commands = feed_create();
-    hfi_verdict verdict = feed_cell(
+    hfi_directive directive = feed_cell(
         commands,
         "%%scorep_env\n# comment\nSCOREP_A=1\r\n B = a=b 'c' \n\nC=\nbad one\n"
         "9X=1\n=\n",
         "/");
 
-    CHECK_TEXT(verdict.out, "env: SCOREP_A=1\nenv: B=a=b 'c'\nenv: C=\n");
-    CHECK_TEXT(verdict.err, "%%scorep_env: not NAME=value, ignored: bad one\n"
-                            "%%scorep_env: not NAME=value, ignored: 9X=1\n"
-                            "%%scorep_env: not NAME=value, ignored: =\n");
-    CHECK_TEXT(verdict.environment[0], "SCOREP_A");
-    CHECK_TEXT(verdict.environment[1], "1");
-    CHECK_TEXT(verdict.environment[2], "B");
-    CHECK_TEXT(verdict.environment[3], "a=b 'c'");
-    CHECK_TEXT(verdict.environment[4], "C");
-    CHECK_TEXT(verdict.environment[5], "");
-    CHECK(!verdict.environment[6]);
-    hfi_verdict_fini(&verdict);
-    verdict = feed_cell(commands, "%%scorep_env", "/");
-    CHECK_TEXT(verdict.err, "%%scorep_env: no line NAME=value below it.\n");
-    CHECK(!verdict.environment && !verdict.out);
-    hfi_verdict_fini(&verdict);
+    CHECK_TEXT(directive.out, "env: SCOREP_A=1\nenv: B=a=b 'c'\nenv: C=\n");
+    CHECK_TEXT(directive.err, "%%scorep_env: not NAME=value, ignored: bad one\n"
+                              "%%scorep_env: not NAME=value, ignored: 9X=1\n"
+                              "%%scorep_env: not NAME=value, ignored: =\n");
+    CHECK_TEXT(directive.environment[0], "SCOREP_A");
+    CHECK_TEXT(directive.environment[1], "1");
+    CHECK_TEXT(directive.environment[2], "B");
+    CHECK_TEXT(directive.environment[3], "a=b 'c'");
+    CHECK_TEXT(directive.environment[4], "C");
+    CHECK_TEXT(directive.environment[5], "");
+    CHECK(!directive.environment[6]);
+    hfi_directive_fini(&directive);
+    directive = feed_cell(commands, "%%scorep_env", "/");
+    CHECK_TEXT(directive.err, "%%scorep_env: no line NAME=value below it.\n");
+    CHECK(!directive.environment && !directive.out);
+    hfi_directive_fini(&directive);
     hfi_commands_close(commands);
 }
 
@@ -100,31 +100,31 @@ test_marshalling(void) {
          "Kernel uses 'cloudpickle' marshaller in 'memory' mode.\n", 0, 0, 0, false},
     };
     hfi_commands *commands = feed_create();
-    hfi_verdict verdict = feed_cell(commands, "%%marshalling_settings", "/");
+    hfi_directive directive = feed_cell(commands, "%%marshalling_settings", "/");
 
-    CHECK(verdict.note && strstr(verdict.note, "shared memory"));
-    hfi_verdict_fini(&verdict);
+    CHECK(directive.note && strstr(directive.note, "shared memory"));
+    hfi_directive_fini(&directive);
     hfi_commands_close(commands);
     FEED_EXPECT(table, "/");
 }
 
-static hfi_verdict
+static hfi_directive
 feed_with_path(hfi_commands *commands, const char *cell, const char *search_path) {
-    hfi_verdict verdict;
+    hfi_directive directive;
     hf_error error = HF_ERROR_INIT;
 
-    CHECK(hfi_commands_feed(commands, cell, strlen(cell), "/", search_path, &verdict,
+    CHECK(hfi_commands_feed(commands, cell, strlen(cell), "/", search_path, &directive,
                             &error) == HF_OK);
-    return verdict;
+    return directive;
 }
 
 static bool
 launches(hfi_commands *commands, const char *cell) {
-    hfi_verdict verdict = feed_with_path(commands, cell, NULL);
-    bool launch = verdict.launch_vampir;
+    hfi_directive directive = feed_with_path(commands, cell, NULL);
+    bool launch = directive.launch_vampir;
 
-    CHECK(verdict.kind == HFI_RUN_INSTRUMENTED);
-    hfi_verdict_fini(&verdict);
+    CHECK(directive.kind == HFI_RUN_INSTRUMENTED);
+    hfi_directive_fini(&directive);
     return launch;
 }
 
@@ -133,28 +133,28 @@ test_vampir(void) {
     static const char enable[] = "%%enable_vampir_launch_on_scorep_instrumented";
     char directory[] = "/tmp/test_setting.XXXXXX", path[64], search_path[128];
     hfi_commands *commands = feed_create();
-    hfi_verdict verdict;
+    hfi_directive directive;
     FILE *file;
 
     CHECK(mkdtemp(directory));
     snprintf(path, sizeof path, "%s/vampir", directory);
     snprintf(search_path, sizeof search_path, ":/nowhere::%s", directory);
-    verdict = feed_with_path(commands, enable, search_path);
-    CHECK(verdict.err && strstr(verdict.err, "PATH") && !verdict.out);
-    hfi_verdict_fini(&verdict);
+    directive = feed_with_path(commands, enable, search_path);
+    CHECK(directive.err && strstr(directive.err, "PATH") && !directive.out);
+    hfi_directive_fini(&directive);
     CHECK(!launches(commands, "%%execute_with_scorep\nx"));
 
     file = fopen(path, "w");
     CHECK(file && fclose(file) == 0 && chmod(path, 0700) == 0);
-    verdict = feed_with_path(commands, enable, search_path);
-    CHECK(verdict.out && !verdict.err);
-    hfi_verdict_fini(&verdict);
+    directive = feed_with_path(commands, enable, search_path);
+    CHECK(directive.out && !directive.err);
+    hfi_directive_fini(&directive);
     CHECK(launches(commands, "%%execute_with_scorep\nx"));
     CHECK(launches(commands, "%%execute_with_scorep\nx"));
     CHECK(!launches(commands, "%%isolated\nx"));
-    verdict = feed_with_path(commands, "%%disable_vampir_launch", search_path);
-    CHECK_TEXT(verdict.out, "Vampir launching disabled.\n");
-    hfi_verdict_fini(&verdict);
+    directive = feed_with_path(commands, "%%disable_vampir_launch", search_path);
+    CHECK_TEXT(directive.out, "Vampir launching disabled.\n");
+    hfi_directive_fini(&directive);
     CHECK(!launches(commands, "%%execute_with_scorep\nx"));
     hfi_commands_close(commands);
     CHECK(unlink(path) == 0 && rmdir(directory) == 0);

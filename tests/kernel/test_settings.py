@@ -1,4 +1,4 @@
-"""State of the process in isolated cells, at home after them, and in a later main worker.
+"""State of the process in isolated cells, in the main worker after them, and in a later main worker.
 
 Each case sets something as a notebook would, and has an expression that shows it. The same must be
 shown by an isolated cell, by a plain one after it, and by a plain one after the main worker's death.
@@ -73,7 +73,7 @@ def notebook(start_kernel, tmp_path):
     """A kernel in a directory with a package."""
     (tmp_path / "lib").mkdir()
     (tmp_path / "lib" / "its_package.py").write_text(PACKAGE)
-    return start_kernel(env={"HOLDFAST_ROAD": "map"})
+    return start_kernel(env={"HOLDFAST_RUN": "isolated"})
 
 
 def shows(notebook, expression, expected, head=""):

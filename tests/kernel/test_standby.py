@@ -21,45 +21,45 @@ def let_fail(path, number):
         file.write(str(number))
 
 
-def cells_below(template):
-    """Pids of the template's children."""
-    with open(f"/proc/{template}/task/{template}/children") as file:
+def cells_below(server):
+    """Pids of the fork server's children."""
+    with open(f"/proc/{server}/task/{server}/children") as file:
         return [int(pid) for pid in file.read().split()]
 
 
 def test_the_reserve_is_bounded_and_refilled(plain_kernel):
     kernel = plain_kernel
-    template = int(kernel.run("import os; os.getppid()").result)
+    server = int(kernel.run("import os; os.getppid()").result)
     for _ in range(5):
         kernel.run(CELL + "1")
-    await_count(template, 1 + WANTED)  # the home, and those that wait
+    await_count(server, 1 + WANTED)  # the main worker, and those that wait
 
 
-def await_count(template, count):
+def await_count(server, count):
     until(
-        lambda: len(cells_below(template)) == count,
-        lambda: f"{len(cells_below(template))} instead of {count}",
+        lambda: len(cells_below(server)) == count,
+        lambda: f"{len(cells_below(server))} instead of {count}",
     )
 
 
 def test_they_are_given_back_until_a_client_asks_for_something(start_kernel):
     kernel = start_kernel(env={"HOLDFAST_REST_SECONDS": "1"})
-    template = int(kernel.run("import os; os.getppid()").result)
+    server = int(kernel.run("import os; os.getppid()").result)
     for ask in (kernel.client.complete, kernel.client.is_complete):
-        await_count(template, 1)  # the home
+        await_count(server, 1)  # the main worker
         ask("x")
-        await_count(template, 1 + WANTED)
-    await_count(template, 1)
+        await_count(server, 1 + WANTED)
+    await_count(server, 1)
     assert kernel.run(CELL + "1 + 1").result == "2"  # by one that wasn't there
 
 
 def kill_standbys(kernel):
-    """Kill all that wait, once they do; how many. The home is the template's oldest child."""
-    home, template = map(
+    """Kill all that wait, once they do; how many. The main worker is the fork server's oldest child."""
+    main, server = map(
         int, kernel.run("import os; os.getpid(), os.getppid()").result[1:-1].split(",")
     )
-    until(lambda: len(cells_below(template)) >= 2)
-    killed = [pid for pid in cells_below(template) if pid != home]
+    until(lambda: len(cells_below(server)) >= 2)
+    killed = [pid for pid in cells_below(server) if pid != main]
     for pid in killed:
         os.kill(pid, signal.SIGKILL)
     return len(killed)
@@ -127,33 +127,33 @@ def test_two_that_never_get_ready_are_an_error(start_plain, lazy):
     outcome = kernel.run(CELL + "role")
     assert outcome.content["ename"] == "CellDied"
     assert "not ready within 1 seconds" in outcome.content["evalue"]
-    assert kernel.run("role").result == "'home'"
+    assert kernel.run("role").result == "'main'"
     let_fail(lazy, 0)
     outcome = kernel.run(CELL + "role")
     assert outcome.result == "'cell'", outcome.content
 
 
-def test_the_template_imports_what_startup_files_do(start_kernel, tmp_path):
+def test_the_fork_server_imports_what_startup_files_do(start_kernel, tmp_path):
     """Else each standby would."""
     startup = tmp_path / "ipython" / "profile_default" / "startup" / "first.py"
     startup.parent.mkdir(parents=True)
     startup.write_text("import xxlimited\n")  # CPython's example, which nothing else needs
     kernel = start_kernel(env={"IPYTHONDIR": str(tmp_path / "ipython")})
-    template = int(kernel.run("import os; os.getppid()").result)
-    until(lambda: "xxlimited" in Path(f"/proc/{template}/maps").read_text())
+    server = int(kernel.run("import os; os.getppid()").result)
+    until(lambda: "xxlimited" in Path(f"/proc/{server}/maps").read_text())
     assert kernel.run(CELL + "'xxlimited' in globals()").result == "True"
 
 
-def test_the_template_imports_what_cells_do(kernel):
+def test_the_fork_server_imports_what_cells_do(kernel):
     """Modules of packages, too; what an instrumented cell imports as what a plain one does; and not
     what a library only looks for."""
-    template = int(kernel.run("import os; os.getppid()").result)
+    server = int(kernel.run("import os; os.getppid()").result)
     kernel.run("import importlib.util; importlib.util.find_spec('xxlimited')")
     kernel.run("from xml.dom import minidom")
     await_imported(kernel, "xml.dom.minidom")
     kernel.run(CELL + "import xml.sax.saxutils")
     await_imported(kernel, "xml.sax.saxutils")
-    assert "xxlimited" not in Path(f"/proc/{template}/maps").read_text()
+    assert "xxlimited" not in Path(f"/proc/{server}/maps").read_text()
 
 
 def await_imported(kernel, module):
@@ -162,6 +162,6 @@ def await_imported(kernel, module):
 
 
 def test_libraries_that_look_for_a_notebook_find_it(kernel):
-    at_home = kernel.run("from tqdm.auto import tqdm; tqdm").result
+    in_main = kernel.run("from tqdm.auto import tqdm; tqdm").result
     await_imported(kernel, "tqdm.auto")
-    assert kernel.run(CELL + "tqdm").result == at_home
+    assert kernel.run(CELL + "tqdm").result == in_main

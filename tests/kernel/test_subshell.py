@@ -1,4 +1,4 @@
-"""Subshells: served beside the cell that runs, in their own order, by the home that is there."""
+"""Subshells: served beside the cell that runs, in their own order, by the main worker that is there."""
 
 import time
 
@@ -159,7 +159,7 @@ def test_input_of_each(kernel, subshell):
     assert subshell.run("input()").content["ename"] == "StdinNotImplementedError"
 
 
-def test_a_home_that_dies_is_replaced(kernel, subshell):
+def test_a_main_worker_that_dies_is_replaced(kernel, subshell):
     kernel.run("kept = 1")
     kernel.run(CELL + "1")  # commits
     sent = subshell.start("import os; os.abort()")
@@ -167,8 +167,8 @@ def test_a_home_that_dies_is_replaced(kernel, subshell):
     assert subshell.run("kept").result == "1"
 
 
-def test_state_of_instrumented_cells(map_kernel, tmp_path):
-    kernel = map_kernel
+def test_state_of_instrumented_cells(isolated_kernel, tmp_path):
+    kernel = isolated_kernel
     subshell = Subshell(kernel)
     kernel.run("values = [1]")
     kernel.run(CELL + "values.append(2)")
@@ -209,8 +209,8 @@ comm.get_comm_manager().register_target("test", opened)
 
 
 @pytest.mark.parametrize("instrumented", [False, True])
-def test_comm_messages_while_a_cell_runs(map_kernel, instrumented):
-    kernel = map_kernel
+def test_comm_messages_while_a_cell_runs(isolated_kernel, instrumented):
+    kernel = isolated_kernel
     subshell = Subshell(kernel)
     head = CELL if instrumented else ""
     if not instrumented:

@@ -8,11 +8,11 @@ CELL = "%%execute_with_scorep\n"
 SIZES = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
 
-def verdict(outcome):
-    """The text of the one display that is marked as the verdict, or None."""
-    if not outcome.verdicts:
+def summary(outcome):
+    """The text of the one display that is marked as the summary, or None."""
+    if not outcome.summaries:
         return None
-    (data,) = outcome.verdicts
+    (data,) = outcome.summaries
     plain = re.sub(r"<[^>]*>", "", data["text/html"])
     assert plain == data["text/plain"] + " &middot; %trace shows where"
     return data["text/plain"]
@@ -38,10 +38,10 @@ def test_it_says_what_the_cell_did(either_kernel, tmp_path):
         f"with open({str(tmp_path / 'written')!r}, 'wb', 0) as file: _ = file.write(b'x' * (5 << 20))\n"
         "end = time.process_time() + 0.2\nwhile time.process_time() < end: pass"
     )
-    text = verdict(outcome)
+    text = summary(outcome)
     # 3000 calls and the cell; a function or two of the standard library's in Python.
     assert 6002 <= number(r"([\d,]+) events", text) <= 6010
-    # At home IPython may write its history meanwhile: 60 KiB for a new file.
+    # In the main worker IPython may write its history meanwhile: 60 KiB for a new file.
     assert number(rf"wrote {BYTES}", text) == pytest.approx(5 << 20, rel=0.05)
     peak = number(rf"memory up to {BYTES}", text)
     grown = number(rf"\(\+{BYTES}\)", text)
@@ -54,8 +54,8 @@ def test_it_says_what_the_cell_did(either_kernel, tmp_path):
     assert last == ["display_data", "status"]  # after the cell's own outputs
 
 
-def test_who_waits_knows_what_an_event_costs(map_kernel):
-    kernel = map_kernel
+def test_who_waits_knows_what_an_event_costs(isolated_kernel):
+    kernel = isolated_kernel
     kernel.run("def f(): pass")
     for _ in range(20):  # a process that waits for a cell measures it when it has nothing to do
         outcome = kernel.run(CELL + "for _ in range(20000): f()")
@@ -63,18 +63,18 @@ def test_who_waits_knows_what_an_event_costs(map_kernel):
             break
     took = outcome.cost["recorder_ms"]
     assert 0 < took < outcome.cost["run_ms"]
-    assert f"recording took {took:.1f} ms (" in verdict(outcome)
+    assert f"recording took {took:.1f} ms (" in summary(outcome)
 
 
 def test_cells_that_fail_have_it_and_others_dont(kernel):
-    assert "2 events" in verdict(kernel.run(CELL + "1 / 0"))
-    assert verdict(kernel.run("1")) is None
-    assert verdict(kernel.run("%%isolated\n1")) is None
-    assert verdict(kernel.run(CELL + "1", silent=True)) is None
+    assert "2 events" in summary(kernel.run(CELL + "1 / 0"))
+    assert summary(kernel.run("1")) is None
+    assert summary(kernel.run("%%isolated\n1")) is None
+    assert summary(kernel.run(CELL + "1", silent=True)) is None
 
 
 def test_events_of_other_processes_are_counted(kernel):
-    text = verdict(
+    text = summary(
         kernel.run(
             CELL + "import os\ndef f(): pass\nchild = os.fork()\n"
             "for _ in range(10 if child else 1000): f()\n"
@@ -88,16 +88,16 @@ def test_events_of_other_processes_are_counted(kernel):
 
 def test_it_can_be_switched_off(either_kernel):
     kernel = either_kernel
-    kernel.run("%trace --verdict off")
-    assert verdict(kernel.run(CELL + "1")) is None
-    kernel.run("%trace --verdict on")
-    assert verdict(kernel.run(CELL + "1"))
-    kernel.run("%env HOLDFAST_VERDICT=off")
-    assert verdict(kernel.run(CELL + "1")) is None
+    kernel.run("%trace --summary off")
+    assert summary(kernel.run(CELL + "1")) is None
+    kernel.run("%trace --summary on")
+    assert summary(kernel.run(CELL + "1"))
+    kernel.run("%env HOLDFAST_SUMMARY=off")
+    assert summary(kernel.run(CELL + "1")) is None
 
 
 def test_multi_cell_mode(kernel):
     kernel.run("%%enable_multicellmode")
     kernel.run("1")
     kernel.run("2")
-    assert " events" in verdict(kernel.run("%%finalize_multicellmode"))
+    assert " events" in summary(kernel.run("%%finalize_multicellmode"))

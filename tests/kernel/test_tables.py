@@ -1,12 +1,12 @@
 """Tables, arrays and images over the real kernel: a cell gets them, changes them, gives them back.
 
-The home uses each library before the cell does, and after it: threads of the one's pools
+The main worker uses each library before the cell does, and after it: threads of the one's pools
 must not matter to the other.
 """
 
 import pytest
 
-CELL = "%%execute_with_scorep --road=map\n"
+CELL = "%%execute_with_scorep --run=isolated\n"
 
 ARROW = (
     "import pyarrow as pa, pyarrow.compute as pc\n"

@@ -38,11 +38,11 @@ def fake_vampir(tmp_path, monkeypatch):
 ENABLE = "%%enable_vampir_launch_on_scorep_instrumented"
 
 
-@pytest.mark.parametrize("road", ["map", "home", "forked"])
+@pytest.mark.parametrize("run", ["isolated", "in-process", "forked"])
 @pytest.mark.parametrize("directory", [None, "here/trace"])
-def test_vampir_opens_the_trace(start_kernel, tmp_path, monkeypatch, directory, road):
+def test_vampir_opens_the_trace(start_kernel, tmp_path, monkeypatch, directory, run_mode):
     fake_vampir(tmp_path, monkeypatch)
-    kernel = start_kernel(env={"HOLDFAST_ROAD": road})
+    kernel = start_kernel(env={"HOLDFAST_RUN": run_mode})
     if directory is not None:
         kernel.run(f"%%scorep_env\nSCOREP_EXPERIMENT_DIRECTORY={directory}")
     assert "Vampir opens" in kernel.run(ENABLE).stream()
@@ -75,12 +75,12 @@ def test_a_vampir_that_went_away_is_reported(start_kernel, tmp_path, monkeypatch
 
 
 @pytest.mark.skipif(not AVAILABLE, reason="otf2-print isn't installed")
-@pytest.mark.parametrize("road", ["map", "home", "forked"])
+@pytest.mark.parametrize("run", ["isolated", "in-process", "forked"])
 @pytest.mark.parametrize(
     "end", ["os.kill(os.getpid(), signal.SIGKILL)", "ctypes.string_at(0)", "os.abort()"]
 )
-def test_a_cell_that_dies_leaves_its_trace(start_kernel, tmp_path, end, road):
-    kernel = start_kernel(env={"HOLDFAST_ROAD": road})
+def test_a_cell_that_dies_leaves_its_trace(start_kernel, tmp_path, end, run_mode):
+    kernel = start_kernel(env={"HOLDFAST_RUN": run_mode})
     kernel.run("%env SCOREP_EXPERIMENT_DIRECTORY=mine")
     kernel.run("import ctypes, os, signal\ndef f(): pass\ndef last(): pass")
     outcome = kernel.run(CELL + f"for _ in range(3000): f()\nlast()\n{end}")

@@ -3,7 +3,7 @@
 import pytest
 
 BY_ADDRESS = "import ctypes\nctypes.cast(where, ctypes.py_object).value.append(5)"
-CLEAN = "%%isolated --road=isolated\n"
+CLEAN = "%%isolated --run=isolated\n"
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 import pytest
 
 pytest.importorskip("ipywidgets")
-RECORD = "%%execute_with_scorep --road=map\n"
+RECORD = "%%execute_with_scorep --run=isolated\n"
 MAKE = """
 import ipywidgets
 class Level(ipywidgets.IntSlider):
@@ -48,7 +48,7 @@ def update(kernel, comm_id, value):
 
 
 @pytest.mark.parametrize("before", ["", "import ipywidgets, numpy as np"])
-def test_they_go_on_at_home(start_kernel, before):
+def test_they_go_on_in_the_main_worker(start_kernel, before):
     kernel = start_kernel()
     kernel.run(before)
     made = kernel.run(RECORD + MAKE)
@@ -70,7 +70,7 @@ def test_they_go_on_at_home(start_kernel, before):
     )
     assert kernel.run(checks).result == "(True, True, [])"
 
-    # And a value that is set at home moves it on the page.
+    # And a value that is set in the main worker moves it on the page.
     moved = [
         m["content"] for m in kernel.run("slider.value = 9").messages if "comm" in m["msg_type"]
     ]

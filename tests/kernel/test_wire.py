@@ -77,7 +77,7 @@ def pid(kernel):
 
 
 def test_malformed_parts_are_answered(wire):
-    home = pid(wire.kernel)
+    main = pid(wire.kernel)
     assert wire.kernel.run("kept = [1, 2]").status == "ok"
     for channel, kinds in (("shell", SHELL), ("control", CONTROL)):
         for kind in kinds:
@@ -89,12 +89,12 @@ def test_malformed_parts_are_answered(wire):
                     assert content["ename"] == "ProtocolError"
                     assert content["evalue"] == f"the message's {part} {what}"
         wire.kernel.run("pass")  # nothing waits, and what was published is read
-    assert pid(wire.kernel) == home
+    assert pid(wire.kernel) == main
     assert wire.kernel.run("kept").result == "[1, 2]"
 
 
 def test_malformed_messages_without_a_reply_are_dropped(wire):
-    home = pid(wire.kernel)
+    main = pid(wire.kernel)
     for kind in MESSAGES:
         for part in PARTS:
             for value, _ in WRONG.values():
@@ -103,12 +103,12 @@ def test_malformed_messages_without_a_reply_are_dropped(wire):
     for value, _ in WRONG.values():
         wire.send("stdin", "input_reply", content=value)
         wire.send("shell", "execute_request", header={"msg_type": ["x"]})
-    assert pid(wire.kernel) == home
+    assert pid(wire.kernel) == main
     assert wire.kernel.run("input()", answers=["still"]).result == "'still'"
 
 
 def test_malformed_messages_of_a_subshell(wire):
-    home = pid(wire.kernel)
+    main = pid(wire.kernel)
     made = wire.kernel.control("create_subshell_request")["content"]
     named = {"subshell_id": made["subshell_id"]}
     for kind in SHELL:
@@ -120,7 +120,7 @@ def test_malformed_messages_of_a_subshell(wire):
     cell = json.dumps({"code": "2 + 2"}).encode()
     outcome = wire.kernel.finish(wire.send("shell", "execute_request", named, content=cell))
     assert outcome.result == "4"
-    assert pid(wire.kernel) == home
+    assert pid(wire.kernel) == main
 
 
 def test_malformed_requests_while_a_cell_runs(shared_kernel):
@@ -151,7 +151,7 @@ def test_debug_requests_of_other_shapes_are_answered(wire):
 
 def test_odd_contents_are_answered(wire):
     """Good JSON with other types than the protocol's: an answer, and the same process after it."""
-    home = pid(wire.kernel)
+    main = pid(wire.kernel)
     for value in (None, 1, -1, "x", [], {}, 1e400, True, 10**30):
         for kind, keys in (
             ("complete_request", ("code", "cursor_pos")),
@@ -168,7 +168,7 @@ def test_odd_contents_are_answered(wire):
     for metadata in ({"cellId": []}, {"deletedCells": 1}, {"tags": {}}):
         sent = wire.send("shell", "execute_request", metadata=json.dumps(metadata).encode())
         assert wire.answer("shell", sent)["status"] == "ok"
-    assert pid(wire.kernel) == home
+    assert pid(wire.kernel) == main
 
 
 # ---- what is given back
@@ -225,14 +225,14 @@ def moves(four, first):
 
 def test_own_messages_are_not_taken_back(kernel, listener):
     """Whole, and with a border of their parts moved by one byte or to another object."""
-    home, wire = pid(kernel), Wire(kernel)
+    main, wire = pid(kernel), Wire(kernel)
     messages = heard(listener, kernel)
     kinds = {json.loads(four[0])["msg_type"] for _, *four in messages}
     assert {"comm_open", "comm_msg", "stream", "display_data", "execute_result"} <= kinds
     for number, (signature, *four) in enumerate(messages):
         for moved in moves(four, first=number):  # one that is taken would bar the others
             wire.throw("shell", moved, signature)
-    assert pid(kernel) == home
+    assert pid(kernel) == main
     assert kernel.run("seen").result == "[]"
     name = kernel.run("c.comm_id").result.strip("'")
     own = json.dumps({"comm_id": name, "data": {"mine": 1}}).encode()

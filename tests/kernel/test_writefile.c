@@ -37,10 +37,10 @@ path_of(const char *name) {
 
 static void
 feed(hfi_commands *commands, const char *cell, const char *out) {
-    hfi_verdict verdict = feed_cell(commands, cell, directory);
+    hfi_directive directive = feed_cell(commands, cell, directory);
 
-    CHECK_TEXT(verdict.out, out);
-    hfi_verdict_fini(&verdict);
+    CHECK_TEXT(directive.out, out);
+    hfi_directive_fini(&directive);
 }
 
 static hfi_commands *
@@ -48,8 +48,8 @@ record(void) {
     hfi_commands *commands = feed_create();
 
     for (size_t i = 0; i < sizeof cells / sizeof *cells; i++) {
-        hfi_verdict verdict = feed_cell(commands, cells[i], directory);
-        hfi_verdict_fini(&verdict);
+        hfi_directive directive = feed_cell(commands, cells[i], directory);
+        hfi_directive_fini(&directive);
     }
     return commands;
 }
@@ -97,18 +97,18 @@ static void
 test_retry(void) {
     char inner[256];
     hfi_commands *commands = feed_create();
-    hfi_verdict verdict;
+    hfi_directive directive;
 
     snprintf(inner, sizeof inner, "%s", path_of("inner"));
     CHECK(mkdir(inner, 0700) == 0);
-    verdict = feed_cell(commands, "%%start_writefile inner/x", directory);
-    CHECK(verdict.out);
-    hfi_verdict_fini(&verdict);
+    directive = feed_cell(commands, "%%start_writefile inner/x", directory);
+    CHECK(directive.out);
+    hfi_directive_fini(&directive);
     CHECK(rmdir(inner) == 0);
-    verdict = feed_cell(commands, "%%end_writefile", directory);
-    CHECK(!verdict.out && strstr(verdict.err, "No such file or directory"));
-    CHECK(strstr(verdict.err, "inner/x.py"));
-    hfi_verdict_fini(&verdict);
+    directive = feed_cell(commands, "%%end_writefile", directory);
+    CHECK(!directive.out && strstr(directive.err, "No such file or directory"));
+    CHECK(strstr(directive.err, "inner/x.py"));
+    hfi_directive_fini(&directive);
     CHECK(mkdir(inner, 0700) == 0);
     feed(commands, "%%end_writefile", "Finished converting to Python script.\n");
     CHECK(unlink(path_of("inner/x.py")) == 0);

@@ -143,7 +143,7 @@ test_a_word(void) {
     hfi_family_close(family);
 }
 
-/* One that somebody else waits for, as the template does for a worker. */
+/* One that somebody else waits for, as the fork server does for a worker. */
 static void
 test_a_burial(void) {
     hf_monitor_reading now;

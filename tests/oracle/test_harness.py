@@ -29,9 +29,9 @@ def test_notebooks_are_read():
 
 
 def test_modes_put_heads_before_cells():
-    turns = modes.parse("turns=plain;%%isolated --road=map;HOLDFAST_X=1")
+    turns = modes.parse("turns=plain;%%isolated --run=isolated;HOLDFAST_X=1")
     heads = [turns.head("any", number) for number in (1, 2, 3)]
-    assert heads == [modes.PLAIN, "%%isolated --road=map\n", modes.PLAIN]
+    assert heads == [modes.PLAIN, "%%isolated --run=isolated\n", modes.PLAIN]
     assert turns.environment == {"HOLDFAST_X": "1"}
     mixed = modes.MODES["mixed"]
     assert len({mixed.head("any", number) for number in range(20)}) == len(mixed.heads)
@@ -57,7 +57,7 @@ def test_outputs_without_what_is_holdfasts_own():
         printed("a"),
         printed("b in /tmp/place\n"),
         printed("late", "stderr"),
-        message("display_data", data={"text/plain": "1 ms"}, metadata={"holdfast": "verdict"}),
+        message("display_data", data={"text/plain": "1 ms"}, metadata={"holdfast": "summary"}),
         shown,
         printed("\nInstrumentation results can be found in /x\n"),
     ]

@@ -69,7 +69,7 @@ after_commit(stage *s, hf_status status) {
     stage_check_regions(s);
     if (status)
         commit_again(s);
-    OK(hf_session_seal(s->session, 1, NULL));
+    OK(hf_session_privatize(s->session, 1, NULL));
     stage_check_regions(s);
     stage_write_regions(s, NEXT);
     check_store(s, NEW);
@@ -111,13 +111,13 @@ run_publish(stage *s) {
 }
 
 static void
-run_seal(stage *s) {
+run_privatize(stage *s) {
     hf_error error = HF_ERROR_INIT;
     stage_open_regions(s, NEW);
     OK(stage_commit(s, NEW, NULL, NULL));
     this_trial.told->version = NEW;
     begin();
-    hf_status status = hf_session_seal(s->session, 1, &error);
+    hf_status status = hf_session_privatize(s->session, 1, &error);
     end(status, &error);
     stage_check_regions(s);
     check_store(s, NEW);
@@ -127,7 +127,7 @@ run_seal(stage *s) {
     }
     OK(stage_commit(s, status ? NEW : NEXT, NULL, NULL)); /* whatever is mapped */
     check_store(s, status ? NEW : NEXT);
-    OK(hf_session_seal(s->session, 1, NULL));
+    OK(hf_session_privatize(s->session, 1, NULL));
     stage_write_regions(s, 4);
     check_store(s, status ? NEW : NEXT);
 }
@@ -188,24 +188,24 @@ run_bind(stage *s) {
 }
 
 static hf_status
-unseal_all(stage *s, hf_error *reterr) {
-    hf_status status = hf_region_unseal(s->mixed, reterr);
+unshare_all(stage *s, hf_error *reterr) {
+    hf_status status = hf_region_unshare(s->mixed, reterr);
     if (!status)
-        status = hf_region_unseal(s->whole, reterr);
+        status = hf_region_unshare(s->whole, reterr);
     if (!status)
-        status = hf_region_reseal(s->mixed, reterr);
+        status = hf_region_reshare(s->mixed, reterr);
     return status;
 }
 
 static void
-unseal(stage *s) {
+unshare_region(stage *s) {
     hf_error error = HF_ERROR_INIT;
     this_trial.told->version = OLD;
     stage_open_regions(s, OLD);
     OK(stage_commit(s, OLD, NULL, NULL));
-    OK(hf_session_seal(s->session, 1, NULL));
+    OK(hf_session_privatize(s->session, 1, NULL));
     begin();
-    end(unseal_all(s, &error), &error);
+    end(unshare_all(s, &error), &error);
     stage_check_regions(s);
     check_store(s, OLD);
     stage_write_regions(s, NEW);
@@ -214,17 +214,17 @@ unseal(stage *s) {
 }
 
 static void
-run_unseal_fresh(stage *s) {
+run_unshare_fresh(stage *s) {
     OK(hf_session_reap(s->session, 1, NULL, NULL));
-    unseal(s);
+    unshare_region(s);
 }
 
 static void
-run_unseal_recycled(stage *s) {
+run_unshare_recycled(stage *s) {
     hf_region *region;
     OK(hf_region_reserve(s->session, 200 * s->session->page, 0, &region, NULL, NULL));
     hf_region_release(region);
-    unseal(s);
+    unshare_region(s);
 }
 
 static hf_status
@@ -233,7 +233,7 @@ reserve_all(stage *s, hf_error *reterr) {
     hf_region *regions[4] = {NULL};
     uint64_t provided;
     int is_zero, more = 1;
-    hf_status status = hf_session_stock(s->session, sizes, 2, &provided, reterr);
+    hf_status status = hf_session_preallocate(s->session, sizes, 2, &provided, reterr);
     for (int i = 0; i < 4 && !status; i++) {
         status = hf_region_reserve(s->session, sizes[i], i % 2, &regions[i], &is_zero,
                                    reterr);
@@ -245,10 +245,10 @@ reserve_all(stage *s, hf_error *reterr) {
     }
     for (int i = 0; i < 4; i++)
         hf_region_release(regions[i]);
-    hf_session_provide(s->session, sizes, 3);
+    hf_session_prefill(s->session, sizes, 3);
     while (!status && more)
-        status = hf_session_provide_some(s->session, 1 << 20, &more, reterr);
-    hf_session_provide_end(s->session);
+        status = hf_session_prefill_some(s->session, 1 << 20, &more, reterr);
+    hf_session_prefill_end(s->session);
     return status;
 }
 
@@ -571,10 +571,10 @@ const scenario scenarios[] = {
     {"commit", run_commit, 0},
     {"prepare", run_prepare, 0},
     {"publish", run_publish, 0},
-    {"seal", run_seal, 0},
+    {"privatize", run_privatize, 0},
     {"bind", run_bind, 0},
-    {"unseal-fresh", run_unseal_fresh, 0},
-    {"unseal-recycled", run_unseal_recycled, 0},
+    {"unshare-fresh", run_unshare_fresh, 0},
+    {"unshare-recycled", run_unshare_recycled, 0},
     {"reserve", run_reserve, 0},
     {"recovery", run_recovery, 0},
     {"reap", run_reap, 0},

@@ -44,7 +44,7 @@ test_shared_and_changed(hf_session *session) {
     put_one(session, "a", NULL, 0, region, &stats);
     CHECK(stats.bytes_copied == 0 && stats.bytes_shared == 1 << 20);
     CHECK(!hf_region_is_own(region));
-    OK(hf_session_seal(session, 0, NULL));
+    OK(hf_session_privatize(session, 0, NULL));
     OK(hf_snapshot_acquire(session, &old, NULL));
     bytes[0] = 2;
     bytes[70000] = 3;
@@ -52,7 +52,7 @@ test_shared_and_changed(hf_session *session) {
     CHECK(pages == 2);
     put_one(session, "a", NULL, 0, region, &stats);
     CHECK(stats.pages_changed == 2 && stats.bytes_copied == 2 * (size_t)getpagesize());
-    OK(hf_session_seal(session, 1, NULL));
+    OK(hf_session_privatize(session, 1, NULL));
     OK(hf_region_changed_pages(region, &pages, NULL));
     CHECK(pages == 0 && bytes[0] == 2 && bytes[70000] == 3);
     OK(hf_snapshot_find(old, "a", 1, &entry, NULL));

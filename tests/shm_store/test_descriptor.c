@@ -47,7 +47,7 @@ check_value(hf_session *session, const char *key, char wanted) {
     hf_region_release(region);
 }
 
-/* Everything that writes or maps: regions, copies, changed pages, seals, trims. */
+/* Everything that writes or maps: regions, copies, changed pages, privatizes, trims. */
 static void
 use(hf_session *session, char fill) {
     static char data[SIZE];
@@ -63,10 +63,10 @@ use(hf_session *session, char fill) {
     OK(hf_region_reserve(session, SIZE, 1, &region, NULL, NULL));
     memset(hf_region_address(region), fill, SIZE);
     commit_value(session, "own", NULL, 0, region);
-    OK(hf_session_seal(session, 1, NULL));
+    OK(hf_session_privatize(session, 1, NULL));
     memset(hf_region_address(region), fill + 1, 3 * session->page);
     commit_value(session, "changed", "x", 1, region);
-    OK(hf_session_seal(session, 1, NULL));
+    OK(hf_session_privatize(session, 1, NULL));
     check_value(session, "own", fill);
     check_value(session, "copied", fill);
     CHECK(*(char *)hf_region_address(region) == fill + 1);

@@ -1,7 +1,7 @@
 /* test_failing_calls.c - every system call and allocation of the store fails, in turn,
  * or kills the process.
  *
- * Each scenario is one thing that a process does: a commit, a seal, binding, a fork.
+ * Each scenario is one thing that a process does: a commit, a privatization, binding, a fork.
  * A child does it again and again, on a new session each time: the first call fails,
  * then the second, until there is none left to fail; for each errno, once and from
  * there on, and by SIGKILL. After each the child checks that it got what it wanted or
@@ -93,7 +93,7 @@ make_base(void) {
     for (int i = 0; i < 3; i++) {
         stage_open_regions(&s, versions[i]);
         OK(stage_commit(&s, versions[i], NULL, NULL));
-        OK(hf_session_seal(s.session, 1, NULL));
+        OK(hf_session_privatize(s.session, 1, NULL));
         stage_release_regions(&s);
     }
     return s.session;

@@ -43,8 +43,8 @@ ask_for_everything(hf_session *session, hf_region *region) {
     CHECK(hf_region_reserve(session, SIZE, 0, &other, NULL, NULL) == HF_E_GONE);
     CHECK(hf_snapshot_acquire(session, &snapshot, NULL) == HF_E_GONE);
     CHECK(hf_commit_begin(session, &commit, NULL) == HF_E_GONE);
-    CHECK(hf_region_unseal(region, NULL) == HF_E_GONE);
-    OK(hf_session_seal(session, 1, NULL));
+    CHECK(hf_region_unshare(region, NULL) == HF_E_GONE);
+    OK(hf_session_privatize(session, 1, NULL));
     CHECK(hf_session_reap(session, 1, NULL, NULL) == HF_E_GONE);
 }
 
@@ -104,7 +104,7 @@ test_snapshot(hf_session *session) {
     /* What the fork made private is committed as it is now: pages of both kinds. */
     bytes[SIZE - 1] = 'z';
     commit_value(session, "forked", NULL, 0, own);
-    OK(hf_session_seal(session, 1, NULL));
+    OK(hf_session_privatize(session, 1, NULL));
     CHECK(hf_region_is_committed(own));
     hf_region_release(own);
     hf_region *seen = map_value(session, "forked");
@@ -122,7 +122,7 @@ test_committed(hf_session *session) {
     OK(hf_region_reserve(session, SIZE, 0, &own, NULL, NULL));
     memset(hf_region_address(own), 'p', SIZE);
     commit_value(session, "x", NULL, 0, own);
-    OK(hf_session_seal(session, 1, NULL));
+    OK(hf_session_privatize(session, 1, NULL));
     hf_region_release(own);
     seen = map_value(session, "x");
     uint32_t extent = seen->pieces[0].extent;
@@ -175,7 +175,7 @@ fork_heir(trial *at, int fd, int (*live)(trial *)) {
     OK(hf_region_reserve(at->session, SIZE, 0, &at->committed, NULL, NULL));
     memset(hf_region_address(at->committed), 'c', SIZE);
     commit_value(at->session, "committed", NULL, 0, at->committed);
-    OK(hf_session_seal(at->session, 1, NULL));
+    OK(hf_session_privatize(at->session, 1, NULL));
     OK(hf_region_reserve(at->session, SIZE, 0, &at->kept, NULL, NULL));
     OK(hf_region_reserve(at->session, SIZE, 0, &at->freed, NULL, NULL));
     memset(hf_region_address(at->kept), 'k', SIZE);
@@ -296,7 +296,7 @@ test_an_heir_is_dropped(hf_session *session) {
         CHECK(without.reserved_bytes < with.reserved_bytes); /* what it alone held */
         CHECK(without.retired_bytes == 0);
         commit_value(at.session, "kept", NULL, 0, at.kept);
-        OK(hf_session_seal(at.session, 1, NULL));
+        OK(hf_session_privatize(at.session, 1, NULL));
         check_bytes(at.kept, 'K');
         remove_value(at.session, "kept");
         _exit(0);

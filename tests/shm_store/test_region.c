@@ -161,7 +161,7 @@ test_private(hf_session *session) {
     OK(hf_region_changed_pages(own, &pages, NULL));
     CHECK(pages * session->page >= 50000); /* all of an own one */
     commit_value(session, "b", NULL, 0, own);
-    OK(hf_session_seal(session, 1, NULL));
+    OK(hf_session_privatize(session, 1, NULL));
     one = map_value(session, "b");
     two = map_value(session, "b");
     char *p = hf_region_address(one), *q = hf_region_address(two);

@@ -12,7 +12,7 @@
 
 #include "base/crc32c.h"
 #include "holdfast/save.h"
-#include "spill/save_format.h"
+#include "saved/save_format.h"
 #include "store_fixture.h"
 
 #define LARGE (3u << 20)
@@ -32,7 +32,7 @@ filled_session(void) {
     for (size_t i = 0; i < LARGE / 8; i++)
         words[i] = (unsigned)rand_r(&seed);
     commit_value(session, "large", "head", 4, region);
-    OK(hf_session_seal(session, 1, NULL));
+    OK(hf_session_privatize(session, 1, NULL));
     ((char *)hf_region_address(region))[2 << 20] = 1;
     commit_value(session, "large", "head", 4, region);
     hf_region_release(region);

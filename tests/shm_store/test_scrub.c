@@ -51,7 +51,7 @@ main(void) {
     memset(hf_region_address(region), 6, SIZE);
     commit_value(session, "array", NULL, 0, region);
     commit_value(session, "text", payload, SIZE, NULL);
-    OK(hf_session_seal(session, 1, NULL));
+    OK(hf_session_privatize(session, 1, NULL));
 
     uint64_t all = scrub_all(session, 700001); /* in odd stretches */
     CHECK(all == info_of(session).committed_bytes);
@@ -68,7 +68,7 @@ main(void) {
      */
     ((char *)hf_region_address(region))[0] = 7;
     commit_value(session, "array", NULL, 0, region);
-    OK(hf_session_seal(session, 1, NULL));
+    OK(hf_session_privatize(session, 1, NULL));
     check_found(session, region->own_piece.offset + 1000001, "array");
     all = scrub_all(session, SIZE);
     CHECK(all > 0 && all < SIZE);

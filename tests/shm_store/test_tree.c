@@ -231,7 +231,7 @@ test_endless(void) {
     hfi_root *root = &session->super->roots[snapshot->root.generation % 2],
              good = *root;
     root->tree = ref;
-    hfi_root_seal(root);
+    hfi_root_privatize(root);
     CHECK(hf_session_verify(session, NULL) == HF_E_CORRUPT);
     CHECK(hfi_recovery_run(session, NULL) == HF_E_CORRUPT);
     snapshot->root.tree = ref;

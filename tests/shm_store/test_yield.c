@@ -21,7 +21,7 @@ commit_large(hf_session *session, size_t size, int fill) {
     hf_snapshot *snapshot;
     hf_region *region = large(session, size, fill);
     commit_value(session, "x", "", 0, region);
-    OK(hf_session_seal(session, 1, NULL));
+    OK(hf_session_privatize(session, 1, NULL));
     hf_region_release(region);
     OK(hf_snapshot_acquire(session, &snapshot, NULL));
     return snapshot;

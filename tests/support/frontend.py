@@ -1,6 +1,6 @@
 """A frontend for tests of the worker alone: it speaks the control channel, and nothing else.
 
-It starts the template as holdfast-kernel does, keeps every frame that each worker sends, and lets
+It starts the fork server as holdfast-kernel does, keeps every frame that each worker sends, and lets
 a test look at them. No sockets of Jupyter's, no queue, no store of its own: where a test wants
 a store it passes the session's descriptor.
 """
@@ -111,7 +111,7 @@ class Answer:
 
 
 class Worker(Peer):
-    """A home or cell worker."""
+    """A main worker or cell worker."""
 
     ids = itertools.count(1)
 
@@ -201,7 +201,7 @@ class Worker(Peer):
 
 
 class Frontend:
-    """A template and its workers; a context manager."""
+    """A fork server and its workers; a context manager."""
 
     def __init__(self, session_fd=None, env=None, cwd=None):
         ours, theirs = socket.socketpair()
@@ -223,21 +223,21 @@ class Frontend:
             env={**os.environ, **(env or {})},
         )
         theirs.close()
-        self.template = Peer(ours)
+        self.server = Peer(ours)
         self.workers = []
-        self.ready, _ = self.template.until("ready")
+        self.ready, _ = self.server.until("ready")
 
     def fork(self, role):
         """A new worker, ready."""
         ours, theirs = socket.socketpair()
         out_read, out_write = os.pipe()
         err_read, err_write = os.pipe()
-        self.template.send({"op": "fork", "role": role}, [theirs.fileno(), out_write, err_write])
+        self.server.send({"op": "fork", "role": role}, [theirs.fileno(), out_write, err_write])
         theirs.close()
         os.close(out_write)
         os.close(err_write)
         worker = Worker(ours, role, out_read, err_read)
-        forked, _ = self.template.until("forked")
+        forked, _ = self.server.until("forked")
         worker.pid = forked["pid"]
         self.workers.append(worker)
         try:
@@ -248,16 +248,16 @@ class Frontend:
         return worker
 
     def exited(self, worker):
-        """Wait for the template's word that a worker ended; its raw wait status."""
+        """Wait for the fork server's word that a worker ended; its raw wait status."""
         while True:
-            frame, _ = self.template.until("exited")
+            frame, _ = self.server.until("exited")
             if frame["pid"] == worker.pid:
                 return frame["status"]
 
     def close(self):
         for worker in self.workers:
             worker.close()
-        self.template.close()
+        self.server.close()
         try:
             self.process.wait(10)
         finally:

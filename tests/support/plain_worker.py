@@ -1,7 +1,7 @@
 """A worker program of a hundred lines, to test the kernel alone.
 
 Speaks docs/control-protocol.md and knows no IPython, no store and no state: a cell is
-given to exec(), its last expression to eval(). Cell worker and home differ only in their role.
+given to exec(), its last expression to eval(). Cell worker and main worker differ only in their role.
 Run as `python plain_worker.py --control-fd N --session-fd M`.
 """
 
@@ -82,16 +82,16 @@ class Worker:
                 os._exit(0)
             if frame["op"] == "commit":
                 self.globals["commit"] = frame
-            if frame["op"] == "commit" and frame.get("cell_road") in ("home", "in-process"):
+            if frame["op"] == "commit" and frame.get("cell_run") in ("main", "in-process"):
                 self.channel.send(
-                    "reply", id=frame["id"], report={}, road="home", road_reason="it asks for it"
+                    "reply", id=frame["id"], report={}, run_mode="main", run_reason="it asks for it"
                 )
             elif frame["op"] == "commit":
                 self.channel.send(
                     "reply",
                     id=frame["id"],
                     report=self.globals["report"],
-                    declined={"gen": "a generator"},
+                    unserializable={"gen": "a generator"},
                 )
             elif frame["op"] == "request":
                 self.answer(frame)
@@ -202,7 +202,7 @@ def reap(channel, children):
 
 
 def end(children):
-    """As the real template: wait until those have left who hear of the end by their channel."""
+    """As the real fork server: wait until those have left who hear of the end by their channel."""
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
     for pid in children:
         os.waitpid(pid, 0)

@@ -1,6 +1,6 @@
 """Host memory that passes for a GPU's: for tests of how such memory crosses, on any machine.
 
-Imported by the template of a kernel, it replaces what torch_devices asks CUDA:
+Imported by the fork server of a kernel, it replaces what torch_devices asks CUDA:
 a file stands for the memory that a process shares, and it can be opened while that one lives. What
 is done is written to the file that PRETENDED_GPU names, a line each. With PRETENDED_GPU_SHUT
 set, no process can open another's memory.

@@ -19,7 +19,7 @@ def save(ns):
 def publish(report):
     generation = session.publish(report["prepared"])
     names.published(generation)
-    session.seal()
+    session.privatize()
     return generation
 def answer(**values):
     print(json.dumps(values))
@@ -43,7 +43,7 @@ def run(session, source, check=True):
 
 
 # Forks for each source it gets, with the descriptor of its session: the imports are done once.
-_TEMPLATE = """
+_FORK_SERVER = """
 import importlib, io, os, socket, sys, traceback
 for name in sys.argv[2:]:
     importlib.import_module(name)
@@ -72,18 +72,18 @@ while True:
 """
 
 
-class Template:
+class ForkServer:
     """A process that has imported `modules` and forks the other processes of a test."""
 
     def __init__(self, *modules):
         self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._channel.settimeout(120)
-        command = [sys.executable, "-c", _TEMPLATE, str(theirs.fileno()), *modules]
+        command = [sys.executable, "-c", _FORK_SERVER, str(theirs.fileno()), *modules]
         self._process = subprocess.Popen(command, pass_fds=[theirs.fileno()])
         theirs.close()
 
     def run(self, session, source):
-        """As the function `run`, in a fork of the template."""
+        """As the function `run`, in a fork of the fork server."""
         with contextlib.ExitStack() as stack:
             out, err = (stack.enter_context(open(os.memfd_create("o"), "r+")) for _ in "oe")
             fds = [session.fd, out.fileno(), err.fileno()]
@@ -102,7 +102,7 @@ class Template:
         self._process.wait(timeout=60)  # on a busy machine TensorFlow is long about it
 
 
-class Home:
+class Main:
     """A namespace and its session, in the test's own process."""
 
     def __init__(self, session, names):
@@ -120,7 +120,7 @@ class Home:
         report = self.save()
         if report["prepared"] is not None:
             self.names.published(self.session.publish(report["prepared"]))
-            self.session.seal(threads_stopped=True)
+            self.session.privatize(threads_stopped=True)
         return report
 
     def fresh(self, source, check=True):
@@ -130,15 +130,15 @@ class Home:
     other = fresh
 
 
-def hand_over(home, source):
+def hand_over(main, source):
     """Bind in another process, run `source` there, save, and adopt what it changed."""
-    answer = home.other(
+    answer = main.other(
         "report = names.bind(ns)\nassert not report['absent'], report\n"
         f"exec({source!r}, ns)\n"
-        "saved = save(ns)\nassert not saved['declined'], saved\n"
+        "saved = save(ns)\nassert not saved['unserializable'], saved\n"
         "if saved['prepared'] is not None:\n    publish(saved)\n"
         "answer(mapped=report['bytes_mapped'], copied=saved['bytes_copied'],"
         " saved=sorted(saved['saved']), value=ns.get('value'))"
     )
-    home.names.adopt(home.ns)
+    main.names.adopt(main.ns)
     return answer

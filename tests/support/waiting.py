@@ -41,7 +41,7 @@ def at_rest(processes):
 
 
 def complete(kernel, without=0):
-    """Wait until the home and those that wait for a cell are there, and a dead one isn't.
+    """Wait until the main worker and those that wait for a cell are there, and a dead one isn't.
 
     So the frontend has heard of its death.
     """

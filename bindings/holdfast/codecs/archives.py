@@ -2,10 +2,10 @@
 
 A reader of these keeps the state of a decompressor above its file, which can't be carried. So the
 file is opened anew, with an offset of its own, and read up to where the reader was: where it
-lies, and that it is the same file, is known from its handle. One that is written is declined.
+lies, and that it is the same file, is known from its handle. One that is written is unserializable.
 
 A temporary file deletes itself when the object that stands for it goes. Where a cell changed it, the
-home's object makes way for another one, and must then leave the file alone.
+main worker's object makes way for another one, and must then leave the file alone.
 """
 
 from __future__ import annotations

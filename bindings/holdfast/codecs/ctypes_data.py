@@ -6,7 +6,7 @@ pickled as a place in their owner. A part comes back as a view of its owner, whi
 
 A pointer is an address, which means nothing in another process. It is carried where the object
 that it points to is known: what `pointer()` was called with, an array's `ctypes.data_as`, the
-bytes of a `c_char_p`, nothing. All other pointers are declined, and what holds pointers.
+bytes of a `c_char_p`, nothing. All other pointers are unserializable, and what holds pointers.
 
 Nothing here calls a class: its `__init__` and `__new__`, which may be the user's, ran when the object
 was made. Objects are made by ctypes' own types, and their fields set by ctypes' own descriptors.

@@ -7,7 +7,7 @@ where the program is. From then on either process may go on. What was read ahead
 can't be given back: it travels, and is put into the buffer that is made there.
 
 All this is several steps, between which no other thread may use the file. Where one runs
-that might, a file that has read ahead is declined.
+that might, a file that has read ahead is unserializable.
 """
 
 from __future__ import annotations

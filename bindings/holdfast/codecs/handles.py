@@ -2,14 +2,14 @@
 
 A descriptor is a number that means something in one process only. So the encoding of a
 file holds a *handle*: a random number that stands for the open file description, and for a
-regular file where it lies. Whoever decodes it has the description already (the home, for what
+regular file where it lies. Whoever decodes it has the description already (the main worker, for what
 it gave to a cell), was sent it (by a cell that made it), asks for it through `table.fetch`, which
 a worker of a kernel sets, or opens the same file anew, if its inode is still the one that it
-was. A pipe or a socket has no such place: outside of a kernel it is declined.
+was. A pipe or a socket has no such place: outside of a kernel it is unserializable.
 
 Descriptors of a commit are not kept by a third process: while somebody holds a copy, the
 other end of a pipe sees no end of file, and a connection isn't closed by `close()`. So the
-home, which has them anyway, gives those that a cell decodes, when it decodes them.
+main worker, which has them anyway, gives those that a cell decodes, when it decodes them.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ committed to its device and whether its type is weak are kept, since both decide
 compiled. Keys of random generators are such arrays with a type around them.
 
 An array on several devices, or on another than the CPU, is not gathered behind the user's back;
-it is declined, as is one that was donated. Compiled functions have their own pickling, and are
+it is unserializable, as is one that was donated. Compiled functions have their own pickling, and are
 compiled anew.
 """
 

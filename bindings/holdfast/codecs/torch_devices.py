@@ -1,9 +1,9 @@
 """PyTorch's storages on a GPU.
 
 Small ones and those of other devices than CUDA's cross through host memory, once each. So do
-CuPy's arrays and TensorFlow's tensors on a GPU, by their own ways; JAX's are declined.
+CuPy's arrays and TensorFlow's tensors on a GPU, by their own ways; JAX's are unserializable.
 
-A large one on a CUDA device is lent (lending.py): its encoding is a number, a digest of its
+A large one on a CUDA device is lent (device_lease.py): its encoding is a number, a digest of its
 contents, and its bytes where the rule asks for them. Who decodes it opens the owner's memory by
 PyTorch's own interface (`_share_cuda_`, `_new_shared_cuda`), copies it on the device, and lets go:
 what IPC shares is writable on both sides, and a cell that fails must have changed nothing.
@@ -18,7 +18,7 @@ have the same one with a probability of about 2**-64.
 A storage is shared once and its description used again: each `_share_cuda_` would wrap its
 memory anew. That leaves PyTorch's count of receivers below zero, which it takes for none: the
 owner keeps what it lends itself. Nothing here asks CUDA anything before it meets a storage on a
-GPU, so that the template and a standby can be forked.
+GPU, so that the fork server and a standby can be forked.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from .. import _context
-from . import lending
+from . import device_lease
 
 BYTES_MIN = 1 << 20  # below, a copy costs less than opening another process's memory
 _ROW = 1 << 16  # words of a digest's sum
@@ -74,7 +74,7 @@ class _Registry:
     def add(self, storage: torch.UntypedStorage, number: int, digest: bytes) -> _Known:
         before = self.numbered(number)
         if before is not None:  # what a cell changed has its number now
-            before.number = lending.new_number()
+            before.number = device_lease.new_number()
             self._by_number[before.number] = before
         known = _Known(storage, number, digest)
         self._by_place[storage._cdata] = self._by_number[number] = known
@@ -187,13 +187,13 @@ def _make_lent(number, digest, device, size, host):
             "its contents lay in GPU memory of a process that is gone, or that went on changing it"
         )
     _registry.add(made, number, digest).host = host
-    lending.desk.left_out |= host is None
+    device_lease.leases.left_out |= host is None
     return made
 
 
 def _borrow(number, digest, device):
     """A copy of what another process lends, or None."""
-    description = lending.desk.find(number)
+    description = device_lease.leases.find(number)
     if description is None:
         return None
     try:
@@ -202,12 +202,12 @@ def _borrow(number, digest, device):
         return None
     if digest_of(made) != digest:
         return None
-    lending.desk.has_opened()
+    device_lease.leases.has_opened()
     return made
 
 
 def _fetch_bytes(number, digest, device, size):
-    file = lending.desk.find_bytes(number)
+    file = device_lease.leases.find_bytes(number)
     if file is None:
         return None
     with file:
@@ -230,21 +230,21 @@ def reduce_storage(storage: torch.UntypedStorage) -> tuple[t.Any, ...]:
     known = _registry.find(storage)
     as_it_came = known is not None and known.digest == digest
     if known is None:
-        known = _registry.add(storage, lending.new_number(), digest)
+        known = _registry.add(storage, device_lease.new_number(), digest)
     elif not as_it_came:
         known.digest, known.host = digest, None
     if known.host is None and _needs_bytes(known, as_it_came):
         known.host = _to_host(storage)
-    lending.desk.left_out |= known.host is None
+    device_lease.leases.left_out |= known.host is None
     return _make_lent, (known.number, known.digest, device, storage.nbytes(), known.host)
 
 
 def _needs_bytes(known, as_it_came):
-    desk = lending.desk
-    if desk.durable or desk.answers:
-        return not desk.may_leave_out()
-    # A cell. What it didn't change stands in the store as the home knows it.
-    return not as_it_came and not (desk.may_leave_out() and desk.lend(known.number))
+    leases = device_lease.leases
+    if leases.durable or leases.answers:
+        return not leases.may_leave_out()
+    # A cell. What it didn't change stands in the store as the main worker knows it.
+    return not as_it_came and not (leases.may_leave_out() and leases.lend(known.number))
 
 
 # ---- lending ----------------------------------------------------------------------------------
@@ -275,5 +275,5 @@ def _copy_out(number, file):
     return True
 
 
-lending.desk.describe = _describe
-lending.desk.copy_out = _copy_out
+device_lease.leases.describe = _describe
+device_lease.leases.copy_out = _copy_out

@@ -6,7 +6,7 @@ any other, mapped and shared, and are put into the module that was read. So an o
 with them. A traced module is a scripted one afterwards, as after `torch.jit.load`.
 
 A function's archive is that of a module around it, of which the function's graph is taken again.
-The defaults of its arguments aren't in a graph, so a function with some is declined, and so is a
+The defaults of its arguments aren't in a graph, so a function with some is unserializable, and so is a
 method, which is a place in a module.
 """
 

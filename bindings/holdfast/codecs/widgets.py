@@ -1,11 +1,11 @@
-"""The codec of ipywidgets' widgets: they go on at home when the cell that made them has ended.
+"""The codec of ipywidgets' widgets: they go on in the main worker when the cell that made them has ended.
 
 A page knows a widget by the id of its comm, and sends it what its reader does. So a widget crosses
-as its traits, its callbacks and that id; the home makes a comm of the same id without opening
+as its traits, its callbacks and that id; the main worker makes a comm of the same id without opening
 another one, and the page notices nothing. Its class's own handlers are made by the class.
 
-This is a way home only. A widget of the home's is not copied into cells: there would be two
-for one id. Cells that name one run at home.
+This is a way back only. A widget of the main worker is not copied into cells: there would be two
+for one id. Cells that name one run in the main worker.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from . import Codec, register
 PREFIX = "_holdfast_widget_"
 _OWN = ("_trait_values", "_trait_notifiers", "_trait_validators", "_cross_validation_lock")
 
-_leaving = False  # this process ends now, and what answers for its widgets is the home
-_staying: frozenset[str] = frozenset()  # comms of widgets that the home has
+_leaving = False  # this process ends now, and what answers for its widgets is the main worker
+_staying: frozenset[str] = frozenset()  # comms of widgets that the main worker has
 
 
 def _instances() -> dict[str, t.Any]:
@@ -30,7 +30,7 @@ def _instances() -> dict[str, t.Any]:
 
 
 def stay() -> None:
-    """In a fork of the home: it answers for those that there are, and has them."""
+    """In a fork of the main worker: it answers for those that there are, and has them."""
     global _staying
     _staying = frozenset(_instances())
 
@@ -44,17 +44,17 @@ def leave(namespace: dict[str, t.Any]) -> None:
             namespace[f"{PREFIX}{number}"] = widget
 
 
-def left(declined: dict[str, str]) -> dict[str, str]:
-    """After it: nothing that happens to the originals is told to the page. What was declined,
+def left(unserializable: dict[str, str]) -> dict[str, str]:
+    """After it: nothing that happens to the originals is told to the page. What was unserializable,
     without the names of ours, which are told only where no name of the user's is."""
     for widget in _instances().values():
         widget.comm._closed = True
-    named = {name: told for name, told in declined.items() if not name.startswith(PREFIX)}
-    return named or {"a widget": told for told in declined.values()}
+    named = {name: told for name, told in unserializable.items() if not name.startswith(PREFIX)}
+    return named or {"a widget": told for told in unserializable.values()}
 
 
 def arrive(namespace: dict[str, t.Any], changed: t.Iterable[str]) -> bool:
-    """At home, with the names that were bound: whether there were widgets, which have no name
+    """In the main worker, with the names that were bound: whether there were widgets, which have no name
     but the user's now."""
     names = [name for name in changed if name.startswith(PREFIX)]
     for name in names:

@@ -113,7 +113,7 @@ def _disable_reports(session: Session, line: str) -> None:
 
 
 def _want_reports(session: Session, wanted: dict[str, t.Any]) -> None:
-    """In our kernel the frontend keeps it, which outlives every worker, and asks the home."""
+    """In our kernel the frontend keeps it, which outlives every worker, and asks the main worker."""
     wire = getattr(getattr(session.shell, "kernel", None), "wire", None)
     if wire is not None:
         wire.send("perfreports", **wanted)

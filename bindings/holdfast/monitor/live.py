@@ -2,7 +2,7 @@
 
 A thread of the notebook's process takes the new samples from the sampler's shared memory and
 sends them to the plot in the page, through an output of its own that shows nothing. It runs no
-code of the user's, and says so, since a seal and a recording ask. It ends with the monitor, and
+code of the user's, and says so, since a privatization and a recording ask. It ends with the monitor, and
 when no cell has run for as long as the plot shows: then nothing moves in it. At its end the
 output becomes a plot of the last window, which a saved notebook keeps.
 """

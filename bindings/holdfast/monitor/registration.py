@@ -1,7 +1,7 @@
 """The monitor's commands by name: line magics that import the rest when one is first called.
 
 Every worker registers them, those too that never use one. So this module imports nothing, and
-the functions are made once, in the template, of which the workers are forks.
+the functions are made once, in the fork server, of which the workers are forks.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ USAGE = """%trace [CELL ...] [options]     the trace of a cell; of the last inst
   --text                the longest functions as text; with --view compare what changed most
   --export FILE         a file of another program, by its name's end: .json (Perfetto),
                         .speedscope.json, .callgrind, .pstats, .collapsed, .cubex, .html, .svg
-  --verdict on|off      the line below each instrumented cell"""
+  --summary on|off      the line below each instrumented cell"""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -39,7 +39,7 @@ def _parser() -> _Parser:
     parser.add_argument("--range", type=_range, default=Window())
     parser.add_argument("--text", action="store_true")
     parser.add_argument("--export", action="append", default=[])
-    parser.add_argument("--verdict", choices=("on", "off"))
+    parser.add_argument("--summary", choices=("on", "off"))
     parser.add_argument("--help", "-h", action="store_true")
     return parser
 
@@ -68,8 +68,8 @@ def _obey(options: argparse.Namespace, display: t.Callable[..., t.Any]) -> None:
     if options.help:
         print(USAGE)
         return
-    if options.verdict:
-        os.environ["HOLDFAST_VERDICT"] = options.verdict
+    if options.summary:
+        os.environ["HOLDFAST_SUMMARY"] = options.summary
         if not (options.cells or options.export or options.text):
             return
     names = options.cells or [None]

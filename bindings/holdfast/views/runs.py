@@ -1,6 +1,6 @@
 """The instrumented cells that ran in this notebook, and which of them is meant.
 
-The frontend tells the home of each run (kernel/session/runs.c), and the shell keeps what it said,
+The frontend tells the main worker of each run (kernel/session/runs.c), and the shell keeps what it said,
 as the text that it is: this module reads it when somebody asks.
 """
 

@@ -1,5 +1,5 @@
-"""The processes that run user code: a template, the home, cell workers.
+"""The processes that run user code: a fork server, the main worker, cell workers.
 
-`python -m holdfast.worker --control-fd N --session-fd M` starts the template (template.py), which
+`python -m holdfast.worker --control-fd N --session-fd M` starts the fork server (fork_server.py), which
 forks the others. Nothing here is public: the protocol is docs/control-protocol.md.
 """

@@ -1,4 +1,4 @@
-"""Start the template: see template.py; or a cell's worker anew: see restarted.py.
+"""Start the fork server: see fork_server.py; or a cell's worker anew: see restarted.py.
 
 `python -m` puts the working directory first on sys.path. A user's `random.py` must not
 shadow the standard library while the worker's own modules load, so it goes before anything is
@@ -17,7 +17,7 @@ if "--request-fd" in sys.argv:  # see restarted.py
 
 import gc  # noqa: E402
 
-gc.disable()  # all that is imported stays: see template.py
+gc.disable()  # all that is imported stays: see fork_server.py
 
 import argparse  # noqa: E402
 import os  # noqa: E402
@@ -28,10 +28,10 @@ def serve_request(control_fd: int, session_fd: int, request_fd: int) -> None:
     from holdfast.worker import restarted
 
     frame = restarted.request(request_fd)
-    from holdfast.worker import template
+    from holdfast.worker import fork_server
 
-    template.import_own()
-    template.import_rest()
+    fork_server.import_own()
+    fork_server.import_rest()
     gc.enable()
     from holdfast._store import Session
     from holdfast.worker.cell import Cell
@@ -56,9 +56,9 @@ def main() -> None:
     if options.request_fd >= 0:
         serve_request(options.control_fd, options.session_fd, options.request_fd)
         return
-    from holdfast.worker.template import Template
+    from holdfast.worker.fork_server import ForkServer
 
-    Template(options.control_fd, options.session_fd).serve()
+    ForkServer(options.control_fd, options.session_fd).serve()
 
 
 if __name__ == "__main__":

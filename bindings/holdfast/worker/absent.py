@@ -112,7 +112,7 @@ def told(absent: t.Mapping[str, str]) -> str:
     lines = []
     if others:
         text = "; ".join(f"{name} ({why})" for name, why in sorted(others.items()))
-        lines.append(f"holdfast: not carried home: {text}")
+        lines.append(f"holdfast: not carried back: {text}")
     lines += [
         f"holdfast: {QuarantinedError(name, why)}"
         for name, why in sorted(absent.items())

@@ -26,7 +26,7 @@ _LIBRARIES: dict[str, tuple[str, ...]] = {
 }
 # Where TensorFlow uses oneDNN, it cuts blocks out of larger ones and keeps these for good: one
 # tensor that is saved would take its neighbours along. With this it asks for each by itself, as
-# it does elsewhere. It reads the setting at its first allocation, which a template never makes.
+# it does elsewhere. It reads the setting at its first allocation, which a fork server never makes.
 _EACH_BY_ITSELF = "TF_ONEDNN_USE_SYSTEM_ALLOCATOR"
 
 

@@ -1,7 +1,7 @@
-"""The assistant: answers questions while the home runs a cell, and debugs (debugger.py).
+"""The assistant: answers questions while the main worker runs a cell, and debugs (debugger.py).
 
-It is a fork of the template, as a standby is, made when the frontend needs it and released when the
-cell that kept the home busy has ended. It never runs a cell. `is_complete` needs no state, and
+It is a fork of the fork server, as a standby is, made when the frontend needs it and released when the
+cell that kept the main worker busy has ended. It never runs a cell. `is_complete` needs no state, and
 the history is in the profile's database. To complete or to inspect it binds what the last commit
 has of the names that the question mentions, and knows of the others that they exist; so it
 costs what is asked about, not what the notebook holds. What plain cells did since that commit
@@ -62,7 +62,7 @@ class Assistant(Worker):
             self._unreadable(frame, error)()
             return
         if content is None:
-            self.channel.send("reply", id=frame["id"], home=True)
+            self.channel.send("reply", id=frame["id"], main=True)
         else:
             self.channel.send("reply", id=frame["id"], content=self.app.session.pack(content))
 
@@ -81,7 +81,7 @@ class Assistant(Worker):
         return await super()._answer(frame, message)
 
     def _recall(self, content: dict[str, t.Any]) -> None:
-        """Read the profile's history; the session that runs is that of the home."""
+        """Read the profile's history; the session that runs is that of the main worker."""
         file = Path(self.shell.profile_dir.location) / "history.sqlite"
         history: t.Any = HistoryAccessor(hist_file=str(file))
         own = self._names.extra("history") if self._names is not None else None

@@ -48,36 +48,36 @@ class Bound:
 
     Parameters
     ----------
-    declined : mapping of str to str
+    unserializable : mapping of str to str
         Why each could not be carried.
     namespace : dict
         The notebook's variables.
     """
 
-    def __init__(self, declined: t.Mapping[str, str], namespace: dict[str, t.Any]):
+    def __init__(self, unserializable: t.Mapping[str, str], namespace: dict[str, t.Any]):
         self._namespace = namespace
         budget = Budget()
-        self._patches = set(filter(is_patch, declined))  # which aren't in the namespace now
+        self._patches = set(filter(is_patch, unserializable))  # which aren't in the namespace now
         self._before = {
             name: (id(namespace[name]), look(namespace[name], budget))
-            for name in declined
+            for name in unserializable
             if name in namespace
         }
 
     def lost(
-        self, declined: t.Mapping[str, str], touched: t.Container[str] | None
+        self, unserializable: t.Mapping[str, str], touched: t.Container[str] | None
     ) -> dict[str, str]:
         """After the cell: of what isn't carried what the cell made, bound anew or changed, and why.
 
         Parameters
         ----------
-        declined : mapping of str to str
+        unserializable : mapping of str to str
             Why each variable isn't carried now.
         touched : container of str, optional
             The variables that the cell's code can have reached; None for any.
         """
         found = {}
-        for name, why in declined.items():
+        for name, why in unserializable.items():
             ended = self._end_of(name, touched is None or name in touched)
             if ended is not None:
                 found[name] = f"{why}; {ended}" if ended else why

@@ -24,14 +24,14 @@ import warnings
 
 from holdfast import _store, _trial, verify
 from holdfast._patches import is_patch, shown
-from holdfast.codecs import handles, lending, widgets
+from holdfast.codecs import handles, device_lease, widgets
 from holdfast.errors import NotCarriedError, of_last_error
 
 from . import preparation, restarted
 from .analysis import reach
 from .computing import computing
 from .control import Frame
-from .footprint import footprint
+from .prefault import prefault
 from .ipython import results
 from .ipython.application import CELL_CONFIG
 from .process import leave
@@ -40,12 +40,12 @@ from .requests import Worker
 from .settings import census, figures, registries, state
 from .settings.asked import asked, new_modules
 from .skipped import Skipped
-from .stock import stock
+from .preallocation import preallocation
 from .libraries import is_library
 
 _WHILE_SECONDS = 0.1  # without a cell: there is time
 _PATIENCE_SECONDS = 0.005  # until one looks again whether a cell's code runs; longer each time
-_LENDING_SECONDS = 9.0  # the frontend waits for ten before it ends this process
+_LEASE_SECONDS = 9.0  # the frontend waits for ten before it ends this process
 
 
 class Cell(Worker):
@@ -65,7 +65,7 @@ class Cell(Worker):
         self._skipped: Skipped | None = None
         self._reached: set[str] | None = None  # what the cell's code can touch; None: all
         handles.table.fetch = self._fetch_handle
-        lending.desk.durable = False
+        device_lease.leases.durable = False
         from holdfast import magics
 
         magics.register(self.shell, self)
@@ -82,7 +82,7 @@ class Cell(Worker):
         self.loop.call_soon(self._copy_ahead)
 
     def _copy_ahead(self) -> None:
-        """While nobody asks: have the pages that every cell writes (footprint.py), and know what
+        """While nobody asks: have the pages that every cell writes (prefault.py), and know what
         an event costs (usage.py). Not while a cell's code runs elsewhere."""
         if self._has_cell:
             return
@@ -91,7 +91,7 @@ class Cell(Worker):
             self._patience = min(2 * self._patience, 0.25)
             return
         self._patience = _PATIENCE_SECONDS
-        if footprint.copy_some():
+        if prefault.copy_some():
             self.loop.call_soon(self._copy_ahead)
         else:
             self.recording.measure()
@@ -99,28 +99,28 @@ class Cell(Worker):
 
     def _meet_libraries(self) -> None:
         if not self._has_cell:
-            footprint.meet_libraries()
-            self._provide()
+            prefault.meet_libraries()
+            self._prefill()
 
-    def _provide(self) -> None:
-        """While nobody asks: see to it that there is memory for what a cell makes (stock.py)."""
+    def _prefill(self) -> None:
+        """While nobody asks: see to it that there is memory for what a cell makes (preallocation.py)."""
         if self._has_cell or self.session is None:
             return
         if computing.is_going_on():
-            stock.provide_no_more(self.session)
-            self.loop.call_later(_WHILE_SECONDS, self._provide)
+            preallocation.prefill_no_more(self.session)
+            self.loop.call_later(_WHILE_SECONDS, self._prefill)
             return
-        pause = stock.provide_some(self.session)
+        pause = preallocation.prefill_some(self.session)
         if pause is not None:
-            self.loop.call_later(pause, self._provide)
+            self.loop.call_later(pause, self._prefill)
 
     async def execute(self, frame: Frame, message: dict[str, t.Any]) -> Frame:
         """Bind, run, save: the reply's fields."""
         self._has_cell = True  # what waits for one ends
         instrument = frame.get("instrument") or {}
         started = time.perf_counter()
-        footprint.begin()
-        stock.provide_no_more(self.session)  # before the session may be left
+        prefault.begin()
+        preallocation.prefill_no_more(self.session)  # before the session may be left
         self._restart_where_needed(frame, instrument)
         report = self._hand_in(frame.get("code", ""), instrument)
         try:
@@ -143,14 +143,14 @@ class Cell(Worker):
         self._learn_writes(frame.get("code", ""), report)
         self._flush()
         report["seconds_out"] += time.perf_counter() - started
-        report["page_faults"] = self._faults = footprint.faults()
+        report["page_faults"] = self._faults = prefault.faults()
         reply["report"] = report
         return reply
 
     # ---- in
 
     def _restart_where_needed(self, frame: Frame, instrument: Frame) -> None:
-        """See restarted.py. The home's environment and directory say what is to be loaded."""
+        """See restarted.py. The main worker's environment and directory say what is to be loaded."""
         arguments = instrument.get("arguments") or []
         if instrument.get("isolated", False) or not arguments:
             return
@@ -168,10 +168,10 @@ class Cell(Worker):
         report: dict[str, t.Any] = {
             "reason": "",
             "events": 0,
-            "road": "map",
-            "road_reason": instrument.get("road_reason", ""),
+            "run": "isolated",
+            "run_reason": instrument.get("run_reason", ""),
         }
-        self.not_carried = dict(instrument.get("declined") or {})
+        self.not_carried = dict(instrument.get("unserializable") or {})
         if self.session is None:
             return report
         # Not before: it leases a generation, and a standby may wait for hours.
@@ -227,12 +227,14 @@ class Cell(Worker):
         if bytes_mapped >= preparation.BYTES_MIN:
             learnt = self.names.extra("written") or {}
             report, self._copied = preparation.prepare(self.session, self.shell, code, learnt)
-        report["bytes_stocked"] = stock.fill(self.session, code)  # the copies don't take of it
+        report["bytes_preallocated"] = preallocation.fill(
+            self.session, code
+        )  # the copies don't take of it
         report["seconds_prepared"] = time.perf_counter() - started
         return report
 
     def _fetch_handle(self, number: int) -> int | None:
-        """The descriptor of a file that the home has open."""
+        """The descriptor of a file that the main worker has open."""
         self.channel.send("want_handle", handle=number)
         answer = self.channel.wait_for("handle")
         return self.channel.take_descriptors(answer)[0] if answer.get("found") else None
@@ -243,7 +245,7 @@ class Cell(Worker):
         """Save what changed; the reply's part and the rest of the report."""
         if self.names is None:
             return {}
-        stock.learn(self.session, code)
+        preallocation.learn(self.session, code)
         preparation.undo(self.session, self._copied)
         widgets.leave(self.shell.user_ns)
         _trial.configure(self.session, encodes=True, decodes=False, is_library=is_library)
@@ -265,20 +267,24 @@ class Cell(Worker):
         report["bytes_shared"] = saved["bytes_shared"]
         report["copy_faults"] = saved["pages_changed"]
         report["names_saved"] = len(saved["saved"])
-        report["names_declined"] = len(saved["declined"])
+        report["names_unserializable"] = len(saved["unserializable"])
         report["names_examined"] = saved["names_examined"]
         report["names_encoded"] = saved["names_encoded"]
         lost = widgets.left(
-            {name: why for name, why in saved["declined"].items() if name in self.shell.user_ns}
+            {
+                name: why
+                for name, why in saved["unserializable"].items()
+                if name in self.shell.user_ns
+            }
         )
         if lost:
             told = "; ".join(f"{shown(name)} ({reason})" for name, reason in sorted(lost.items()))
             print(f"holdfast: not carried out of this cell: {told}", file=sys.stderr)
         for number, fd in handles.table.hand_over().items():
             self.channel.send_handle(number, fd)
-        loans = lending.desk.hand_over()
+        loans = device_lease.leases.hand_over()
         if loans is not None:
-            self.channel.send_handle(lending.CATALOGUE, loans)
+            self.channel.send_handle(device_lease.CATALOGUE, loans)
         report["names_lost"] = lost
         self.shell.goes_with_cell = list(lost)
         report["raised"] = not self.shell.last_execution_succeeded
@@ -311,7 +317,7 @@ class Cell(Worker):
             self._reached |= set(patches.keys())
 
     def _learn_writes(self, code: str, report: dict[str, t.Any]) -> None:
-        """Tell the home what was written without a preparation."""
+        """Tell the main worker what was written without a preparation."""
         if report.get("copy_faults", 0) < preparation.PAGES_MIN:
             return
         hidden = results.hidden_names(self.shell)
@@ -322,7 +328,7 @@ class Cell(Worker):
     # ---- what the user sees
 
     def rewrite_exception(self, error: BaseException) -> BaseException:
-        """A name that stayed at home gets its own error."""
+        """A name that stayed in the main worker gets its own error."""
         error = of_last_error(super().rewrite_exception(error))
         name = getattr(error, "name", None)
         if type(error) is NameError and name in self.not_carried and name not in self.shell.user_ns:
@@ -333,11 +339,11 @@ class Cell(Worker):
 
     def closed(self) -> None:
         super().closed()
-        footprint.learn(self._faults)
-        lending.desk.wait_for_return(_LENDING_SECONDS)
+        prefault.learn(self._faults)
+        device_lease.leases.wait_for_return(_LEASE_SECONDS)
         # Exit handlers and threads that were left running may write to what is published.
         may_write = atexit._ncallbacks() > self._handlers or len(sys._current_frames()) > 1
         if self.session is not None and may_write:
-            self.session.seal()
+            self.session.privatize()
         self.names = None  # which holds what wasn't carried, too
         leave()

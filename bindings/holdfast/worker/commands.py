@@ -13,7 +13,7 @@ from IPython.core.error import UsageError
 
 COMMANDS = {
     "execute_with_scorep": "Record this cell. If it kills its process, the notebook is as before it."
-    " --road=isolated: in a clean process of its own.",
+    " --run=isolated: in a clean process of its own.",
     "isolated": "The same without recording.",
     "scorep_env": "Lines NAME=value below it are settings for Score-P.",
     "scorep_python_binding_arguments": "Arguments such as --noinstrumenter for the cells to come.",

@@ -1,8 +1,8 @@
 """Which worker runs a cell's code, for those that prepare themselves meanwhile.
 
-A waiting worker has pages copied for ten milliseconds and more (footprint.py). On a machine with
+A waiting worker has pages copied for ten milliseconds and more (prefault.py). On a machine with
 two processors that took a quarter of the time of a matrix product that computes on both: so it is
-left off while code runs that somebody measures. The word is in memory that the template shares
+left off while code runs that somebody measures. The word is in memory that the fork server shares
 with its forks. It names the process, so that one that was killed in its code holds up nobody.
 """
 
@@ -16,7 +16,7 @@ _PID = struct.Struct("q")
 
 
 class Computing:
-    """One template's, and that of its forks."""
+    """One fork server's, and that of its forks."""
 
     def __init__(self) -> None:
         self._shared = mmap.mmap(-1, mmap.PAGESIZE)

@@ -6,7 +6,7 @@ with the main worker's own code, prepares a commit of what changed, as any cell'
 gone by `_exit`: no exit handler and no finalizer of the notebook's objects runs in it. The main worker
 has committed before, so that both know what is unchanged, and adopts what differs.
 
-The way in loses nothing; the way home is the store's. So it is told by name
+The way in loses nothing; the way back is the store's. So it is told by name
 
 * what the cell changed and no codec carries (`Bound`): the notebook has it as it was;
 * what it changed of the process and is in no list (settings/census.py).
@@ -34,18 +34,18 @@ import typing as t
 
 from holdfast import _store
 from holdfast._patches import is_patch, shown
-from holdfast.codecs import handles, lending, widgets
+from holdfast.codecs import handles, device_lease, widgets
 
 from .bound import Bound, unstorable
 from .control import ChannelClosed, Frame
-from .footprint import footprint
+from .prefault import prefault
 from .process import Forks, Unshared
 from .rollback import descriptor_moves
 from .settings import attributes, census
-from .stock import stock
+from .preallocation import preallocation
 
 if t.TYPE_CHECKING:
-    from .home import Home
+    from .main_worker import MainWorker
 
 _BUFFERED = frozenset((io.TextIOWrapper, io.BufferedWriter, io.BufferedRandom, io.BufferedRWPair))
 _NOT_FILES = ("/memfd:", "/dev/shm/holdfast-")  # the store, what is counted of the pipes
@@ -61,12 +61,12 @@ class Forked:
 
     Parameters
     ----------
-    home : Home
+    main : MainWorker
         The main worker.
     """
 
-    def __init__(self, home: Home):
-        self._home = home
+    def __init__(self, main: MainWorker):
+        self._main = main
         self._reaper = os.getppid()
         self.is_one = False  # this process is a fork that runs a cell
 
@@ -74,14 +74,14 @@ class Forked:
 
     def make(self, frame: Frame) -> bool:
         """Fork, and tell the frontend; whether this is the fork."""
-        home = self._home
-        descriptors = home.channel.take_descriptors(frame)
-        main = os.getpid()
+        main = self._main
+        descriptors = main.channel.take_descriptors(frame)
+        parent = os.getpid()
         try:
             obstacle = self._obstacle()
             pid = -1 if obstacle else self._fork(*descriptors)
         except Exception as error:  # the cell has another process, then
-            if os.getpid() != main:
+            if os.getpid() != parent:
                 os._exit(1)
             obstacle, pid = str(error), -1
         if pid == 0:
@@ -90,9 +90,9 @@ class Forked:
             with contextlib.suppress(OSError):
                 os.close(fd)
         if pid > 0:
-            home.channel.send("forked", id=frame["id"], pid=pid)
+            main.channel.send("forked", id=frame["id"], pid=pid)
         else:
-            home.channel.send("forked", id=frame["id"], pid=0, error=obstacle)
+            main.channel.send("forked", id=frame["id"], pid=0, error=obstacle)
         return False
 
     def _obstacle(self) -> str:
@@ -104,25 +104,25 @@ class Forked:
         loading = sys.modules.get("holdfast.scorep.loading")
         if loading is not None and loading.is_loaded():
             return "the notebook's own process has loaded Score-P"
-        obstacle = self._home.rollback.threads.obstacle()
+        obstacle = self._main.rollback.threads.obstacle()
         return f"a fork lacks {obstacle}" if obstacle else ""
 
     def _fork(self, control: int, stdout: int, stderr: int) -> int:
-        home = self._home
-        home._flush()
-        _flush_files((*home.shell.health.spares.values(), stdout, stderr))
+        main = self._main
+        main._flush()
+        _flush_files((*main.shell.health.spares.values(), stdout, stderr))
         attributes.know_modules()
-        home.road.prepare()
-        moves = descriptor_moves(home, control, stdout, stderr)
+        main.run_mode.prepare()
+        moves = descriptor_moves(main, control, stdout, stderr)
         recorder = sys.modules["holdfast._recorder"]
         recorder._forget_in_fork(True)  # what the notebook records is the notebook's
         Forks.goes_on = True  # in the fork, when its hooks run
-        home._sealed = True  # own memory is private from here on
+        main._privatized = True  # own memory is private from here on
         handles.table.lend_all()
         try:
             unshared = Unshared()
-            with home.shell.history_manager.at_rest():
-                pid = _store._fork(home.session, moves, self._reaper)
+            with main.shell.history_manager.at_rest():
+                pid = _store._fork(main.session, moves, self._reaper)
         finally:
             Forks.goes_on = False
             recorder._forget_in_fork(False)
@@ -135,34 +135,34 @@ class Forked:
 
     def _become(self, unshared: Unshared) -> None:
         """What of the main worker's was shared with it is our own now."""
-        home, loop = self._home, self._home.loop
-        home.forget_requests()
+        main, loop = self._main, self._main.loop
+        main.forget_requests()
         _part_loop(loop)
         unshared.restore(loop)
         unshared.restore_timers()
-        home.channel.begin_anew()
-        home.app.session.pid = os.getpid()
-        home.shell.ends_with_cell = True
-        home.shell.history_manager.enabled = False  # the main worker writes it
-        home.begin_fork()
+        main.channel.begin_anew()
+        main.app.session.pid = os.getpid()
+        main.shell.ends_with_cell = True
+        main.shell.history_manager.enabled = False  # the main worker writes it
+        main.begin_fork()
         handles.table.begin_anew()
-        lending.desk.answers, lending.desk.durable = False, True
+        device_lease.leases.answers, device_lease.leases.durable = False, True
         widgets.stay()
 
     async def serve(self) -> t.NoReturn:
         """Run the one cell that the frontend sends, and leave."""
-        home, status = self._home, 1
+        main, status = self._main, 1
         try:
-            home.op_output(home.channel.wait_for("output"))
-            frame = home.channel.wait_for("request")
-            if home.session is not None:
-                _store._succeed(home.session)  # the main worker has named us
+            main.op_output(main.channel.wait_for("output"))
+            frame = main.channel.wait_for("request")
+            if main.session is not None:
+                _store._succeed(main.session)  # the main worker has named us
             instrument = frame["instrument"]
-            if home.road.needs_restart(instrument):
-                home.channel.send("declined", reason=_RESTART)
+            if main.run_mode.needs_restart(instrument):
+                main.channel.send("refused", reason=_RESTART)
             else:
-                await home._request(frame)
-            home.channel.await_end()
+                await main._request(frame)
+            main.channel.await_end()
             status = 0
         except ChannelClosed:
             status = 0
@@ -170,7 +170,7 @@ class Forked:
             traceback.print_exc(file=sys.__stderr__)
         finally:
             with contextlib.suppress(BaseException):
-                home._flush()
+                main._flush()
             os._exit(status)
 
     async def run(
@@ -180,30 +180,30 @@ class Forked:
         execute: t.Callable[[Frame, dict[str, t.Any]], t.Awaitable[Frame]],
     ) -> Frame:
         """Record the cell while `execute` runs it, and prepare what it changed; the reply's fields."""
-        home, instrument = self._home, frame["instrument"]
+        main, instrument = self._main, frame["instrument"]
         code = frame.get("code", "")
-        footprint.begin()
-        stocked = stock.fill(home.session, code) if home.session is not None else 0
+        prefault.begin()
+        preallocated = preallocation.fill(main.session, code) if main.session is not None else 0
         before = (
             Bound(
-                (instrument.get("declined") or {}) | unstorable(home.shell.user_ns),
-                home.shell.user_ns,
+                (instrument.get("unserializable") or {}) | unstorable(main.shell.user_ns),
+                main.shell.user_ns,
             ),
-            census.Census(home.shell, code),
+            census.Census(main.shell, code),
         )
-        reply = await home.road.run(frame, message, execute)
+        reply = await main.run_mode.run(frame, message, execute)
         report = reply.get("report")
         if report is None:  # it could not be recorded, and did not run
             return reply
-        home._end_child()
-        report |= {"road": "fork", "bytes_stocked": stocked}
-        if home.names is not None:
+        main._end_child()
+        report |= {"run": "forked", "bytes_preallocated": preallocated}
+        if main.names is not None:
             try:
                 self._hand_out(code, report, reply, *before)
             except Exception as error:  # a full arena: the frontend says what to do
                 report["error"] = f"{type(error).__name__}: {error}"
-        home._flush()
-        report["page_faults"] = footprint.faults()
+        main._flush()
+        report["page_faults"] = prefault.faults()
         return reply
 
     def _hand_out(
@@ -211,36 +211,36 @@ class Forked:
     ) -> None:
         """Save what changed; the rest of the report, and the reply's part."""
         started = time.perf_counter()
-        home, namespace = self._home, self._home.shell.user_ns
-        stock.learn(home.session, code)
+        main, namespace = self._main, self._main.shell.user_ns
+        preallocation.learn(main.session, code)
         widgets.leave(namespace)
-        saved, touched, _ = home.save()
+        saved, touched, _ = main.save()
         report |= {name: saved[name] for name in ("bytes_copied", "bytes_shared")}
         report["copy_faults"] = saved["pages_changed"]
         report["names_saved"] = len(saved["saved"])
-        report["names_declined"] = len(saved["declined"])
+        report["names_unserializable"] = len(saved["unserializable"])
         report["names_examined"] = saved["names_examined"]
         report["names_encoded"] = saved["names_encoded"]
-        declined = {
+        unserializable = {
             name: why
-            for name, why in saved["declined"].items()
+            for name, why in saved["unserializable"].items()
             if name in namespace or is_patch(name)
         }
-        lost = widgets.left(bound.lost(declined, touched))
+        lost = widgets.left(bound.lost(unserializable, touched))
         lost |= bound.lost(unstorable(namespace), touched)
         told = sorted(f"{_shown(name)} ({why})" for name, why in lost.items())
         _tell("not carried out of this cell: {}", told)
         traces = _with_traceback(saved["saved"], namespace)
         _tell("not carried out of this cell: tracebacks of {}", traces)
         report["numbers"] = saved["numbers"]
-        _tell(_ELSEWHERE, home.addresses.of_saved(saved["saved"], namespace))
+        _tell(_ELSEWHERE, main.addresses.of_saved(saved["saved"], namespace))
         report["settings"], changed = state.changes()
         _tell("changed in this cell's process alone: {}", changed)
         for number, fd in handles.table.hand_over().items():
-            home.channel.send_handle(number, fd)
+            main.channel.send_handle(number, fd)
         report["names_lost"] = {name: why for name, why in lost.items() if isinstance(name, str)}
         report["names_gone"] = bound.gone()
-        report["raised"] = not home.shell.last_execution_succeeded
+        report["raised"] = not main.shell.last_execution_succeeded
         report["seconds_out"] += time.perf_counter() - started
         if saved["prepared"] is not None:
             reply["prepared"] = saved["prepared"]

@@ -84,7 +84,7 @@ class Health:
 
     def begin(self) -> dict[str, t.Any]:
         """Before the code of a cell: the builtins that it finds, for `check`. At the first call no
-        cell has run, nor has any brought home what it set."""
+        cell has run, nor has any brought back what it set."""
         found = _dict(_names)
         if self._own is None:
             self._own = found

@@ -1,6 +1,6 @@
 """Telling the frontend what a plain cell imports, at the moment when it does.
 
-The template then imports the same at the same time, on another core. A notebook usually
+The fork server then imports the same at the same time, on another core. A notebook usually
 begins with its imports, and when it comes to its first instrumented cell, the process that
 waits for it has them already. Telling only after the cell would be too late for a
 notebook that is run from top to bottom.
@@ -29,7 +29,7 @@ _OWN = frozenset(("IPython", "ipykernel", "holdfast"))  # what a worker itself i
 
 
 class ImportTeller:
-    """Sends an `importing` frame for each new module that the template may want."""
+    """Sends an `importing` frame for each new module that the fork server may want."""
 
     def __init__(self, channel: Channel):
         self._channel = channel

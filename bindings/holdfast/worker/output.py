@@ -1,7 +1,7 @@
 """sys.stdout and sys.stderr of a worker.
 
 Each complete line is one `stream` frame, at once: there is no flushing thread, which would
-compete for the cell's GIL, forbid sealing, and show up in traces. Joining lines into messages
+compete for the cell's GIL, forbid privatizing, and show up in traces. Joining lines into messages
 is the frontend's work. Text without a newline is held back until a newline, a flush, the end
 of the cell or `_BUFFER_SIZE`, unless the stream has been quiet for `_QUIET` seconds: so dots
 that a slow loop prints are seen one by one, and a fast `print(a, b, c)` is one frame.

@@ -2,12 +2,12 @@
 
 What a cell visibly writes in place (writes.py) is copied in bulk beforehand, and of what it visibly
 reads as a whole the page tables are filled: so neither happens as page faults inside of what
-the cell measures. An instrumented cell's process does it after binding. The home does it
-before a plain cell, for what a seal has made private; the bulk copy costs a small part of the
+the cell measures. An instrumented cell's process does it after binding. The main worker does it
+before a plain cell, for what a privatization has made private; the bulk copy costs a small part of the
 faults.
 
 Where the code doesn't show the write, the faults are taken, once: which names had most of their
-memory copied goes home with the report, and when the same code runs again they are prepared.
+memory copied goes back with the report, and when the same code runs again they are prepared.
 
 A cell that touches little pays little: without a megabyte of mapped memory the code isn't even
 parsed, and of a buffer that is hardly touched nothing is done.
@@ -83,7 +83,7 @@ def undo(session: t.Any, copied: list[int]) -> None:
 
     alone = len(sys._current_frames()) == 1
     for address in copied if alone else ():
-        _store._reseal(session, address)
+        _store._reshare(session, address)
 
 
 def find(shell: t.Any, code: str) -> Uses:

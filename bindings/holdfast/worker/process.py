@@ -1,9 +1,9 @@
-"""From a fork of the template to a process of its own.
+"""From a fork of the fork server to a process of its own.
 
 A forked child must look like a freshly started Python. It keeps the three descriptors it
 was given and the session's; all others are closed, so that nobody's end of file is held back.
 It gets default signal handlers, an empty stdin, and random generators that differ from its
-siblings' (Python reseeds `random` itself; NumPy doesn't). It dies with the template, even if
+siblings' (Python reseeds `random` itself; NumPy doesn't). It dies with the fork server, even if
 user code blocks: PR_SET_PDEATHSIG where there is one. Elsewhere it ends when its control
 channel does, which needs the main thread to come back from user code.
 """

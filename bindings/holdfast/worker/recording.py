@@ -1,10 +1,10 @@
-"""The recording of one cell: opened before it, closed after it, on whichever road it takes.
+"""The recording of one cell: opened before it, closed after it, on whichever way it takes.
 
 A recording that can't be opened is an error before the cell runs: who asks for a trace does not
 want an hour of computing without one. One that can't be written at the end costs the trace,
 not the cell.
 
-The home records many cells, one after the other, so nothing of a recording may be left behind:
+The main worker records many cells, one after the other, so nothing of a recording may be left behind:
 the shell records no further, the guard against sudden ends is down, and the recorder has put a
 profile function that the notebook had set in its place again.
 """
@@ -27,7 +27,7 @@ from .ipython import frames
 from .settings import census, figures, tables, tensors
 from .usage import Usage, event_cost
 
-_OFF = {"off", "0", "no", "false"}  # of HOLDFAST_VERDICT: the line below a cell
+_OFF = {"off", "0", "no", "false"}  # of HOLDFAST_SUMMARY: the line below a cell
 
 
 class Recording:
@@ -131,7 +131,7 @@ class Recording:
         report["seconds_recorder"] = self._overhead(counts)
         if self._shown:
             reply["trace"], self._shown = self._shown, ""
-            report["verdict"] = os.environ.get("HOLDFAST_VERDICT", "").lower() not in _OFF
+            report["summary"] = os.environ.get("HOLDFAST_SUMMARY", "").lower() not in _OFF
         return reply
 
     def _overhead(self, counts: Frame) -> float:

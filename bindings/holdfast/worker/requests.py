@@ -1,4 +1,4 @@
-"""The loop of a worker, home or cell: one request after the other, on asyncio.
+"""The loop of a worker, main worker or cell worker: one request after the other, on asyncio.
 
 The loop runs in the main thread and reads the control channel. So tasks that a cell's top-level
 `await` left behind go on between cells, as under ipykernel. A request runs in a task of its
@@ -48,7 +48,7 @@ _COMMS = {"comm_open", "comm_msg", "comm_close"}
 
 
 class Worker:
-    """What home and cell workers share: the shell, the loop, ipykernel's requests."""
+    """What main worker and cell worker workers share: the shell, the loop, ipykernel's requests."""
 
     config: dict[str, t.Any] = {}
     runs_exit_handlers = False  # the notebook's own, when this process ends
@@ -120,7 +120,7 @@ class Worker:
             else:
                 self._waiting.append(self._first)
         except ChannelClosed:
-            leave(0)  # the session ended meanwhile, and the template waits for its children
+            leave(0)  # the session ended meanwhile, and the fork server waits for its children
         except BaseException:
             # The loop would only log it, and the frontend would wait.
             traceback.print_exc(file=sys.__stderr__)

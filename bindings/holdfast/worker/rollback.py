@@ -36,7 +36,7 @@ from .control import Frame
 from .process import Forks, Unshared
 
 if t.TYPE_CHECKING:
-    from .home import Home
+    from .main_worker import MainWorker
 
 _TASKS = "/proc/self/task"
 _STACK_BYTES = 64 * 1024  # of a thread, from where it stands
@@ -165,11 +165,11 @@ def _processor_seconds() -> float:
     return time.process_time() + children.ru_utime + children.ru_stime
 
 
-def descriptor_moves(home: Home, control: int, stdout: int, stderr: int) -> tuple:
+def descriptor_moves(main: MainWorker, control: int, stdout: int, stderr: int) -> tuple:
     """Which descriptors a fork of the main worker puts in the place of that one's own."""
-    spares = home.shell.health.spares
+    spares = main.shell.health.spares
     return (
-        (control, home.channel.fileno()),
+        (control, main.channel.fileno()),
         (stdout, 1),
         (stdout, spares[1]),
         (stderr, 2),
@@ -182,26 +182,26 @@ class Rollback:
 
     Parameters
     ----------
-    home : Home
+    main : MainWorker
         The main worker.
     """
 
-    def __init__(self, home: Home):
-        self._home = home
+    def __init__(self, main: MainWorker):
+        self._main = main
         self.threads = Threads()
         self._reaper = os.getppid()
 
     def make(self, control: int, stdout: int, stderr: int) -> Frame:
         """Fork; what the frontend is told of it. Takes the descriptors. In a fork that wakes the
         call returns as well: the process is the main worker then, or has ended."""
-        home, started = self._home, _processor_seconds()
+        main, started = self._main, _processor_seconds()
         obstacle = self.threads.obstacle()
-        moves = descriptor_moves(home, control, stdout, stderr)
+        moves = descriptor_moves(main, control, stdout, stderr)
         unshared = Unshared()
         Forks.goes_on = True  # in the fork, when its hooks run
         try:
-            with home.shell.history_manager.at_rest():
-                pid = _store._fork(home.session, moves, self._reaper, self._kept())
+            with main.shell.history_manager.at_rest():
+                pid = _store._fork(main.session, moves, self._reaper, self._kept())
         except (OSError, _store.Error) as error:
             return {"pid": 0, "error": str(error)}
         finally:
@@ -217,7 +217,7 @@ class Rollback:
 
     def _kept(self) -> tuple[int, ...]:
         """What the fork's event loop goes on with."""
-        loop = self._home.loop
+        loop = self._main.loop
         found = (loop._selector, loop._ssock, loop._csock)  # type: ignore[attr-defined]
         return tuple(one.fileno() for one in found)
 
@@ -225,25 +225,25 @@ class Rollback:
 
     def _wake(self, obstacle: str, unshared: Unshared) -> None:
         """The main worker is dead: be it, or save what it had."""
-        home, loop = self._home, self._home.loop
-        home.forget_requests()  # among them the one that the dead one died of
+        main, loop = self._main, self._main.loop
+        main.forget_requests()  # among them the one that the dead one died of
         unshared.restore(loop)
-        loop.remove_reader(home.channel.fileno())  # that was the dead one's
-        home.channel.begin_anew()
-        home.app.session.pid = os.getpid()
-        word = home.channel.wait_for("wake")
-        if home.session is not None:
-            _store._succeed(home.session)
+        loop.remove_reader(main.channel.fileno())  # that was the dead one's
+        main.channel.begin_anew()
+        main.app.session.pid = os.getpid()
+        word = main.channel.wait_for("wake")
+        if main.session is not None:
+            _store._succeed(main.session)
         if obstacle:
             self._commit_and_leave(word)
         unshared.restore_timers()
-        home.shell.history_manager.resume()
-        home.shell.execution_count = word["execution_count"] + 1
-        home.begin_anew()
-        loop.add_reader(home.channel.fileno(), home._readable)
-        loop.call_soon(home._readable)  # what was read together with the word to wake
+        main.shell.history_manager.resume()
+        main.shell.execution_count = word["execution_count"] + 1
+        main.begin_anew()
+        loop.add_reader(main.channel.fileno(), main._readable)
+        loop.call_soon(main._readable)  # what was read together with the word to wake
 
     def _commit_and_leave(self, word: Frame) -> t.NoReturn:
-        self._home.op_commit({"op": "commit", "id": word["id"], "durable": True})
-        self._home.channel.await_end()
+        self._main.op_commit({"op": "commit", "id": word["id"], "durable": True})
+        self._main.channel.await_end()
         os._exit(0)

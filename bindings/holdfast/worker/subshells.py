@@ -1,4 +1,4 @@
-"""Subshells: requests that the home serves beside the cell that runs, each subshell on a thread.
+"""Subshells: requests that the main worker serves beside the cell that runs, each subshell on a thread.
 
 The main thread reads the control channel, and runs user code. So requests for subshells come on a
 second channel, of which a thread waits that does nothing else (kernel/session/subshell.c). What a
@@ -9,7 +9,7 @@ number, its result, its traceback. `OwnInSubshell` gives each subshell a value o
 context variable, so that tasks which a cell leaves behind stay with their subshell.
 
 A subshell that has nothing to do counts as no thread (`idle`): nothing is written by it. While
-the home commits or adopts, no request of a subshell begins (`still`); one that runs already is
+the main worker commits or adopts, no request of a subshell begins (`still`); one that runs already is
 what a thread of the user's is. What it ran may have touched anything.
 """
 
@@ -188,7 +188,7 @@ class SubshellListener(threading.Thread):
 
 
 class Subshells:
-    """The subshells of a home.
+    """The subshells of a main worker.
 
     Parameters
     ----------

@@ -8,7 +8,7 @@ count when they were waited for.
 
 What recording costs is measured as well, not assumed: a process that waits for a cell calls an
 empty function some thousand times, with and without a recording, and what an event costs is
-then known to all forks of the template. Once is enough: it is the same code on the same
+then known to all forks of the fork server. Once is enough: it is the same code on the same
 machine. Under Score-P nothing is measured, since a process records only once there.
 """
 
@@ -127,7 +127,7 @@ def best(rounds, calls, clock):
 
 
 class EventCost:
-    """Seconds that recording one event takes; of a template and its forks."""
+    """Seconds that recording one event takes; of a fork server and its forks."""
 
     def __init__(self) -> None:
         self._shared = mmap.mmap(-1, 8)

@@ -2,7 +2,7 @@
  *
  * The frontend speaks the Jupyter messaging protocol (5.5) on five ZeroMQ sockets, owns
  * the session's store, queues requests, and runs no user code: that is done by worker
- * processes, started by a *template* program that the caller names and that speaks the
+ * processes, started by a *fork server* program that the caller names and that speaks the
  * control protocol (docs/control-protocol.md, installed in share/doc/holdfast). The
  * program holdfast-kernel is this library with Holdfast's own Python worker; a kernel
  * for another language brings its own worker program.
@@ -27,7 +27,7 @@ typedef struct hf_kernel hf_kernel;
 typedef struct hf_kernel_options {
     size_t struct_size;          /* sizeof(hf_kernel_options) */
     const char *connection_file; /* path; ports of 0 are bound and written back */
-    /* Command of the template program, NULL-terminated. "--control-fd N --session-fd M"
+    /* Command of the fork server program, NULL-terminated. "--control-fd N --session-fd M"
      * is appended. */
     const char *const *worker_argv;
     const char *kernel_info;           /* JSON object merged into kernel_info_reply:
@@ -37,8 +37,8 @@ typedef struct hf_kernel_options {
     unsigned long long capacity_bytes; /* of the store; 0: what the file system has */
     /* Of recorded and isolated cells that choose none: "in-process", the main worker,
      * with a rollback; "isolated", a clean process; "auto" or NULL, the first but where
-     * Score-P records. ("home" and "map" are older names of the two.) */
-    const char *road;
+     * Score-P records. */
+    const char *run_mode;
     /* Output that may wait for a client that doesn't read it; 0: a GiB. Beyond it that
      * client misses some, and is told. */
     unsigned long long backlog_bytes;
@@ -51,7 +51,7 @@ typedef struct hf_kernel_options {
 } hf_kernel_options;
 
 /* Bind the sockets, create the store, or take up that of a kernel with the same
- * connection file that was killed, start the template. Caller closes the result. Forks
+ * connection file that was killed, start the fork server. Caller closes the result. Forks
  * (a process that frees the store if this one is killed), so it is called before there
  * are threads. HF_E_INVALID (connection file), HF_E_SYSTEM, HF_E_NOSPACE, HF_E_NOMEM.
  */

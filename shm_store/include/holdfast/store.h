@@ -146,7 +146,7 @@ HF_EXPORT HF_CHECK hf_status hf_session_verify(hf_session *session, hf_error *re
 
 /* Checksum up to `budget_bytes` of payloads and buffers that have no checksum yet, for
  * hf_session_verify to compare with (some 80 ms per GiB). For a process that is idle,
- * while every process that published has sealed or left. A call goes on where the last
+ * while every process that published has privatized or left. A call goes on where the last
  * one of this handle ended. `ret_bytes` (may be NULL): how many were read; 0 when all is
  * done. HF_E_GONE, HF_E_LIMIT, HF_E_CORRUPT, HF_E_NOMEM. Locks. */
 HF_EXPORT HF_CHECK hf_status hf_session_scrub(hf_session *session,
@@ -386,21 +386,22 @@ HF_EXPORT size_t hf_session_taken(hf_session *session, size_t ret_sizes[HF_TAKEN
  * reserved later. Nothing that others keep gives way for them: if memory is short, there are
  * fewer. `ret_bytes`: how much it is. Any thread. HF_E_SYSTEM, HF_E_LIMIT, HF_E_GONE.
  * Locks. */
-HF_EXPORT HF_CHECK hf_status hf_session_stock(hf_session *session, const size_t *sizes,
-                                              size_t count, uint64_t *ret_bytes,
-                                              hf_error *reterr);
+HF_EXPORT HF_CHECK hf_status hf_session_preallocate(hf_session *session,
+                                                    const size_t *sizes, size_t count,
+                                                    uint64_t *ret_bytes,
+                                                    hf_error *reterr);
 /* Preallocate memory for free space of the arena, enough for blocks of these sizes at
- * once: for a process that waits. hf_session_provide begins; hf_session_provide_some
+ * once: for a process that waits. hf_session_prefill begins; hf_session_prefill_some
  * allocates up to `bytes` of what is missing, and `ret_more` is 1 while there may be more
- * to do; hf_session_provide_end makes it free space, which any process may take. At most a
+ * to do; hf_session_prefill_end makes it free space, which any process may take. At most a
  * 32nd of the memory that this process may have and a 16th of what is free of it; nothing
  * that others keep gives way for it. One thread at a time. HF_E_SYSTEM, HF_E_LIMIT,
  * HF_E_GONE. Locks. */
-HF_EXPORT void hf_session_provide(hf_session *session, const size_t *sizes,
+HF_EXPORT void hf_session_prefill(hf_session *session, const size_t *sizes,
                                   size_t count);
-HF_EXPORT HF_CHECK hf_status hf_session_provide_some(hf_session *session, size_t bytes,
+HF_EXPORT HF_CHECK hf_status hf_session_prefill_some(hf_session *session, size_t bytes,
                                                      int *ret_more, hf_error *reterr);
-HF_EXPORT void hf_session_provide_end(hf_session *session);
+HF_EXPORT void hf_session_prefill_end(hf_session *session);
 /* Pages that were written since the region was mapped or last committed. For an own
  * region: all of its pages. HF_E_NOMEM. */
 HF_EXPORT HF_CHECK hf_status hf_region_changed_pages(hf_region *region,
@@ -418,13 +419,13 @@ HF_EXPORT void hf_region_populate(hf_region *region, int write);
  * thread that commits. HF_BUSY while a commit of this process is in the making or waits
  * to be published. On failure the region is as it was. HF_E_NOSPACE, HF_E_SYSTEM,
  * HF_E_LIMIT, HF_E_NOMEM, HF_E_GONE. Locks. */
-HF_EXPORT HF_CHECK hf_status hf_region_unseal(hf_region *region, hf_error *reterr);
+HF_EXPORT HF_CHECK hf_status hf_region_unshare(hf_region *region, hf_error *reterr);
 
-/* Undo hf_region_unseal if nothing was written since: the region is a mapping of what was
+/* Undo hf_region_unshare if nothing was written since: the region is a mapping of what was
  * committed again, and no change for a commit. HF_BUSY (without a message): something was
  * written, which is found quickly as a rule, or there is nothing to undo. HF_E_SYSTEM.
  * Locks. */
-HF_EXPORT HF_CHECK hf_status hf_region_reseal(hf_region *region, hf_error *reterr);
+HF_EXPORT HF_CHECK hf_status hf_region_reshare(hf_region *region, hf_error *reterr);
 
 /* With `on`, a commit that looks for changed pages from here on compares the pages of
  * committed regions with what is committed, instead of trusting what the system reports.
@@ -438,9 +439,10 @@ HF_EXPORT uint64_t hf_session_verify_pages(hf_session *session, int on);
  * `threads_stopped`: no other thread of this process can write to any region now; if it
  * is 0, pages are not replaced by copies (a later commit writes them again), and only
  * same-page remappings are done, which lose no write. HF_E_SYSTEM: a mapping failed; the
- * other regions are sealed, no byte differs, and the next call tries again. */
-HF_EXPORT HF_CHECK hf_status hf_session_seal(hf_session *session, int threads_stopped,
-                                             hf_error *reterr);
+ * other regions are privatized, no byte differs, and the next call tries again. */
+HF_EXPORT HF_CHECK hf_status hf_session_privatize(hf_session *session,
+                                                  int threads_stopped,
+                                                  hf_error *reterr);
 
 /* ---- a fork that goes on in this process's place ---- */
 

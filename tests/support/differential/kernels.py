@@ -257,7 +257,7 @@ def run(
     timeout: float = 60,
 ) -> Run:
     """Run a notebook in a kernel of its own: Holdfast in a mode, or ipykernel."""
-    extra = {"HOLDFAST_VERDICT": "off", "HOLDFAST_RECORDER": "builtin"}
+    extra = {"HOLDFAST_SUMMARY": "off", "HOLDFAST_RECORDER": "builtin"}
     extra |= mode.environment if mode else {}
     with _setting(notebook, extra) as setting:
         outcome = Run([], str(setting.place))

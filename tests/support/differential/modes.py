@@ -37,9 +37,9 @@ MODES = {
         Mode("plain", (PLAIN,)),
         Mode("recorded", (RECORD,)),
         Mode("isolated", (ISOLATE,)),
-        Mode("forked", (RECORD,), {"HOLDFAST_ROAD": "forked"}),
-        Mode("clean", (RECORD,), {"HOLDFAST_ROAD": "map"}),
-        Mode("verified", (PLAIN, RECORD), {"HOLDFAST_ROAD": "map", "HOLDFAST_VERIFY": "1"}),
+        Mode("forked", (RECORD,), {"HOLDFAST_RUN": "forked"}),
+        Mode("clean", (RECORD,), {"HOLDFAST_RUN": "isolated"}),
+        Mode("verified", (PLAIN, RECORD), {"HOLDFAST_RUN": "isolated", "HOLDFAST_VERIFY": "1"}),
         Mode("alternating", (PLAIN, ISOLATE)),
         Mode("reversed", (ISOLATE, PLAIN)),
         Mode("mixed", (PLAIN, RECORD, ISOLATE), at_random=True),
@@ -50,7 +50,7 @@ MODES = {
 def parse(text: str) -> Mode:
     """A mode from NAME=HEAD[;HEAD...][;VARIABLE=VALUE...], as the option --mode takes it.
 
-    A head is the first line of a cell, such as `%%isolated --road=map`; `plain` is a comment.
+    A head is the first line of a cell, such as `%%isolated --run=isolated`; `plain` is a comment.
     """
     name, _, rest = text.partition("=")
     heads, environment = [], {}

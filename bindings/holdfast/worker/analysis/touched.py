@@ -1,4 +1,4 @@
-"""Which variables the home's cells can have touched since the last commit.
+"""Which variables the main worker's cells can have touched since the last commit.
 
 A save that looked at every variable would cost what the notebook holds. What a plain cell can have
 changed is what its code can reach: the names in it, those in the functions and classes behind

@@ -1,4 +1,4 @@
-"""The debugged side of a debugger: the home, and the process of a cell.
+"""The debugged side of a debugger: the main worker, and the process of a cell.
 
 debugpy's tracer (pydevd) runs in the process that it debugs and speaks the debug adapter protocol
 on a socket. As a rule that is a TCP port, which every user of the machine may connect to, with
@@ -6,7 +6,7 @@ a program between it and the client. Here the frontend hands in one end of a soc
 assistant has the other (debugger.py): nothing listens, and nothing is started.
 
 Two questions of JupyterLab's are about live objects while nothing is stopped: which variables
-there are, and how one of them is shown. The home answers those in its turn, by `answer`.
+there are, and how one of them is shown. The main worker answers those in its turn, by `answer`.
 """
 
 from __future__ import annotations

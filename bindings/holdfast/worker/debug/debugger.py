@@ -1,11 +1,11 @@
 """The debugger's seat, in the assistant: between a client and what it debugs.
 
 A client sends debug_requests, which are those of the debug adapter protocol, and some of Jupyter's
-own. What it debugs is the home, and, while an instrumented cell has a process of its own, that
+own. What it debugs is the main worker, and, while an instrumented cell has a process of its own, that
 one. Each is a `Target`: one end of a socket pair, with pydevd at the other (debuggee.py).
-Requests that name a thread or a frame go to the cell while there is one, since the home waits
+Requests that name a thread or a frame go to the cell while there is one, since the main worker waits
 for it. Breakpoints are kept here, so that they are set in each process that begins: a cell's,
-and a new home's where one died.
+and a new main worker's where one died.
 
 A cell is a file for the debugger. Its name is a hash of its text, as the client knows
 from `debugInfo`, and `dumpCell` writes it, in a directory of mode 0700.
@@ -114,7 +114,7 @@ class Debugger:
     def __init__(self, channel: Channel):
         self._channel = channel
         self._targets: dict[str, Target] = {}
-        self._arrival: asyncio.Event = asyncio.Event()  # of the home
+        self._arrival: asyncio.Event = asyncio.Event()  # of the main worker
         self._tasks: set[asyncio.Task] = set()
         self._started = False
         self._initialize: Message = {}
@@ -127,7 +127,7 @@ class Debugger:
     # ---- processes
 
     def connect(self, name: str, fd: int) -> None:
-        """The frontend connects us with the home or a cell."""
+        """The frontend connects us with the main worker or a cell."""
         target = Target(name, self._event)
         self._targets[name] = target
         self._spawn(self._follow(target, fd))
@@ -135,7 +135,7 @@ class Debugger:
     async def _follow(self, target: Target, fd: int) -> None:
         await target.connect(fd)
         listening = asyncio.ensure_future(target.listen())
-        if target.name == "home":
+        if target.name == "main":
             self._arrival.set()
         if self._attach is not None:
             with contextlib.suppress(Gone):
@@ -163,7 +163,7 @@ class Debugger:
             self._stopped.clear()
             body = {"threadId": 1, "allThreadsContinued": True}
             self._publish({"type": "event", "event": "continued", "seq": 0, "body": body})
-        if target.name == "home":
+        if target.name == "main":
             self._arrival.clear()
             if self._attach is not None:  # it died, and there is another
                 self._channel.send("debug", waits=1)
@@ -174,7 +174,7 @@ class Debugger:
     def _target(self) -> Target:
         """Which process runs code now."""
         cell = self._targets.get("cell")
-        target = cell if cell is not None and cell.attached else self._targets.get("home")
+        target = cell if cell is not None and cell.attached else self._targets.get("main")
         if target is None:
             raise Gone
         return target
@@ -190,7 +190,7 @@ class Debugger:
             if body.get("allThreadsContinued"):
                 self._stopped.clear()
             self._stopped.discard(body.get("threadId"))
-        elif target.name != "home":
+        elif target.name != "main":
             return  # the end of a cell's process isn't that of the debugging
         self._publish(event)
 
@@ -224,7 +224,7 @@ class Debugger:
     # ---- requests
 
     async def process(self, header: bytes, message: Message) -> Message | None:
-        """The response; None where only the home can give it."""
+        """The response; None where only the main worker can give it."""
         self._header = header
         command = str(message.get("command", ""))
         arguments = message.get("arguments") or {}
@@ -268,16 +268,16 @@ class Debugger:
             self._channel.send("debugging", active=1)
             self._channel.send("debug", waits=0)
         await self._arrival.wait()
-        # Without debugpy in the home's interpreter its end is closed at once.
-        return await self._targets["home"].ask("initialize", arguments)
+        # Without debugpy in the main worker's interpreter its end is closed at once.
+        return await self._targets["main"].ask("initialize", arguments)
 
     async def _do_attach(self, arguments: Message) -> Message:
         arguments |= {"connect": {}, "debugOptions": ["DebugStdLib"], "rules": _rules()}
-        home = self._targets["home"]
-        response = await home.ask("attach", arguments)
+        main = self._targets["main"]
+        response = await main.ask("attach", arguments)
         if response.get("success"):
-            await home.ask("configurationDone")
-            self._attach, home.attached = arguments, True
+            await main.ask("configurationDone")
+            self._attach, main.attached = arguments, True
         return response
 
     async def _do_configurationDone(self, arguments: Message) -> Message:
@@ -303,7 +303,7 @@ class Debugger:
         return await self._tell_all("setFunctionBreakpoints", arguments)
 
     async def _tell_all(self, command: str, arguments: Message) -> Message:
-        """Ask each process; the home's response, since it stays."""
+        """Ask each process; the main worker's response, since it stays."""
         if not self._started:
             return {"success": False, "message": "the debugger was not started"}
         if command in _KEPT:
@@ -312,7 +312,7 @@ class Debugger:
         if cell is not None and cell.attached:
             with contextlib.suppress(Gone):
                 await cell.ask(command, arguments)
-        return await self._targets["home"].ask(command, arguments)
+        return await self._targets["main"].ask(command, arguments)
 
     async def _do_dumpCell(self, arguments: Message) -> Message:
         _make_directory()

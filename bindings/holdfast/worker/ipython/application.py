@@ -11,7 +11,7 @@ extensions are read as always. Only three things differ:
 * SIGINT is interrupt.py's.
 
 A worker is built first, by `build`, and attached to its channel afterwards. Building is four
-fifths of its start and the same for every cell. So the template builds one application, which its
+fifths of its start and the same for every cell. So the fork server builds one application, which its
 forks find ready, and of whose pages they copy few (`build_ahead`). Nothing of the user's runs
 there: where he has configuration files of IPython's, which are Python, nothing is built ahead;
 startup files and the path of his own modules wait for `attach` in any case. Without such files the
@@ -54,7 +54,7 @@ from ..process import Forks
 from ..subshells import OwnInSubshell, current, in_subshell
 from .shell import CellCompiler, WorkerShell
 
-# A cell's inputs are adopted by the home; a second writer would only lock the database.
+# A cell's inputs are adopted by the main worker; a second writer would only lock the database.
 CELL_CONFIG = {"HistoryManager": {"hist_file": ":memory:"}}
 _OURS = ("IPython", "ipykernel", "holdfast")
 
@@ -263,7 +263,7 @@ class WorkerApp(IPKernelApp):
 
     kernel_class = Type(WorkerKernel, klass=IPythonKernel)
     blocking_class = Any()  # of a client, which nobody makes here: not to be imported
-    ahead = False  # built in the template, which runs no code of the user's
+    ahead = False  # built in the fork server, which runs no code of the user's
 
     def __init__(self, **kwargs: t.Any):
         super().__init__(**kwargs)
@@ -288,7 +288,7 @@ class WorkerApp(IPKernelApp):
         super().init_path()
         if self.ahead:
             # All that init_code does without a configuration, but for a list of all modules' names,
-            # which would copy a page of the template's for each.
+            # which would copy a page of the fork server's for each.
             self._run_startup_files()
             self.shell.user_ns_hidden.update(self.shell.user_ns)
         else:
@@ -413,7 +413,7 @@ def build(config: dict[str, t.Any], ahead: bool = False) -> WorkerApp:
 
 
 def build_ahead(config: dict[str, t.Any]) -> None:
-    """In the template: build what `start` in its forks will find, unless that is the user's."""
+    """In the fork server: build what `start` in its forks will find, unless that is the user's."""
     global _built
     try:
         _built = config, build(config, ahead=True)
@@ -423,12 +423,12 @@ def build_ahead(config: dict[str, t.Any]) -> None:
 
 
 def is_built_ahead() -> bool:
-    """Whether this template has the shell that its forks will find."""
+    """Whether this fork server has the shell that its forks will find."""
     return _built is not None
 
 
 def note_modules() -> None:
-    """In the template: an aggressive %reset keeps the modules that are there now."""
+    """In the fork server: an aggressive %reset keeps the modules that are there now."""
     if _built is not None:
         _built[1].shell._sys_modules_keys = set(sys.modules)
 
@@ -447,7 +447,7 @@ def start(wire: Channel, parents: Parents, interrupts: Interrupts, config: dict)
 
 def _keep_history(app: WorkerApp) -> None:
     """Give what was built for a cell, whose history ends with it, the profile's: all else is the
-    same for the home, and to build it again would cost as much memory as all other pages."""
+    same for the main worker, and to build it again would cost as much memory as all other pages."""
     history = app.shell.history_manager
     for each in (app, app.kernel, app.shell, history):
         each.config.pop("HistoryManager", None)

@@ -8,7 +8,7 @@ runs longer is written while it runs, as ever. Who asks for the history has the 
 that is IPython's own.
 
 A session of the history is begun with its first line, or when somebody asks for its number: its row
-waits for the disk, too, which was a tenth of a home's start. So a kernel that ran nothing leaves
+waits for the disk, too, which was a tenth of a main worker's start. So a kernel that ran nothing leaves
 none.
 """
 
@@ -41,7 +41,7 @@ class History(HistoryManager):
 
     def keep(self) -> None:
         """Go on in the profile's file, where there was none before. Another manager would copy 200
-        of the template's pages."""
+        of the fork server's pages."""
         if not self.enabled:
             return
         self.db.close()

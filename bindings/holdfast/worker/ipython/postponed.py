@@ -2,7 +2,7 @@
 
 Of all that ipykernel imports, half is for programs that a worker is not: ZeroMQ, jupyter_client's
 managers, launchers and provisioners, TLS, dateutil's parser of dates, a debugger. A worker needs
-the protocol's Session, and little else. So while the template imports what its forks need,
+the protocol's Session, and little else. So while the fork server imports what its forks need,
 stand-ins are found in the place of such modules. What ipykernel takes from there by name, at its own
 import, and doesn't use in a worker, stands for the real thing as well: a function is found when it
 is called, a class when something could be an instance of it. A stand-in that is asked for any

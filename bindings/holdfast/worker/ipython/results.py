@@ -177,7 +177,7 @@ def last_names(memory: dict[str, t.Any]) -> dict[str, str]:
 
 
 def note_outcome(shell: t.Any, number: int, code: str, raised: bool) -> None:
-    """In the home: the last cell is one that ran elsewhere. What it raised stayed there, but for what
+    """In the main worker: the last cell is one that ran elsewhere. What it raised stayed there, but for what
     `sys.last_value` is."""
     info = interactiveshell.ExecutionInfo(code, True, False, True, None)
     outcome = interactiveshell.ExecutionResult(info)
@@ -189,7 +189,7 @@ def note_outcome(shell: t.Any, number: int, code: str, raised: bool) -> None:
 
 
 def store_input(shell: t.Any, number: int, code: str, memory: dict[str, t.Any] | None) -> None:
-    """In the home: a cell that ran elsewhere takes its place in the history.
+    """In the main worker: a cell that ran elsewhere takes its place in the history.
 
     `code` is what the user wrote; the Python that ran is in the cell worker's own `In`.
     """
@@ -201,7 +201,7 @@ def store_input(shell: t.Any, number: int, code: str, memory: dict[str, t.Any] |
 
 @contextlib.contextmanager
 def written_as(shell: t.Any, code: str) -> t.Iterator[None]:
-    """In the home: the cell that runs now goes into the history as the user wrote it."""
+    """In the main worker: the cell that runs now goes into the history as the user wrote it."""
     history = shell.history_manager
     store = history.store_inputs
 

@@ -7,7 +7,7 @@ cell worker's shell therefore has its own. The value of the last expression is f
 displayed after the events are off. The recorder is told the cell's name, the same that
 tracebacks use; IPython compiles and runs a cell's statements one by one, and the cell's region
 spans them all. IPython's capture of output for its history is left out, since it would show
-in the trace of every print, and is not carried home anyway.
+in the trace of every print, and is not carried back anyway.
 
 *Exceptions in other words.* A NameError for a name that couldn't be carried into this process
 becomes a NotCarriedError, and a CancelledError that SIGINT caused becomes the
@@ -16,7 +16,7 @@ KeyboardInterrupt that it stands for. Both keep their traceback.
 *One-line cells.* IPython reads `exit` and `quit` alone as calls; see transform_cell.
 
 *Names of cells.* A cell's code is a file to tracebacks and debuggers, named as ipykernel names it: by a
-hash of its text, in a directory of the process's. Here the directory is the template's, so that
+hash of its text, in a directory of the process's. Here the directory is the fork server's, so that
 a cell has one name wherever it runs, and the text is what the client has, so that the client
 finds it: what of it was for the frontend is blanked in the code that runs.
 
@@ -55,7 +55,7 @@ from ..usage import word
 from . import frames, tracebacks
 from .history import History
 
-DIRECTORY = get_tmp_directory()  # in the template, of which workers are forks
+DIRECTORY = get_tmp_directory()  # in the fork server, of which workers are forks
 HASH_SEED = get_tmp_hash_seed()
 _pylight = oinspect.pylight
 _ASYNC = re.compile(r"\b(?:async|await)\b")
@@ -236,7 +236,7 @@ class ZMQInteractiveShell(zmqshell.ZMQInteractiveShell):
                 self.recorder.end_cell()
 
     def ask_exit(self):
-        """As the original, but for a recorded cell: the home goes on after it."""
+        """As the original, but for a recorded cell: the main worker goes on after it."""
         if self.recorder is None:
             super().ask_exit()
         else:

@@ -1,1 +1,1 @@
-"""The state of a process that is no variable, carried between the home and its cells (state.py)."""
+"""The state of a process that is no variable, carried between the main worker and its cells (state.py)."""

@@ -1,6 +1,6 @@
 """The state of a process that no list carries, before and after a cell in a fork of the main worker.
 
-The fork has all of it on its way in. On the way home what a cell changed is found by comparison, which is
+The fork has all of it on its way in. On the way back what a cell changed is found by comparison, which is
 exact where both states are those of one process. What a plain value is enough to set is carried in the
 cell's report; of anything else the user is told by name, so that no change is lost without a word.
 

@@ -1,0 +1,317 @@
+"""%holdfast undo, checkout, diff, history, save and load: what the user reads of them.
+
+The frontend keeps the old generations and publishes them anew; it does so before the cell
+runs, where the cell is nothing but this one line. What it did, and the steps that it keeps,
+come with the request (kernel/session/generations.c). Here it is put into words, and the steps are
+compared: a step is named by its root, so the main worker reads both directories side by side, and
+decodes nothing but small plain values to show them.
+
+An entry that two steps share has the same generation and sequence in both.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+import typing as t
+
+from IPython.core.error import UsageError
+
+from .tabular import align, count, size
+
+USAGE = """%holdfast undo       the variables as before the last cell that changed any
+%holdfast history    the steps that are kept; history LIMIT (such as 2G, 500M, 0) bounds them
+%holdfast checkout N  the variables of step N
+%holdfast diff N M   what differs between two steps; diff N, or diff alone: up to now
+%holdfast save FILE  write all variables to a file
+%holdfast load FILE  replace all variables by those of a file; only of one that you trust"""
+
+COMMANDS = ("undo", "checkout", "diff", "history", "save", "load")
+
+_VALUE_MOST = 256  # bytes of an encoding that is shown
+_SHOWN_MOST = 60  # characters of a value
+_NAMES_MOST = 8  # in a line
+_NUMBERED = re.compile(r"_[0-9]+\Z")
+
+Row = dict[str, t.Any]
+Rows = dict[str, Row]
+
+
+def run(line: str, worker: t.Any) -> str:
+    """The text of one command."""
+    word, _, rest = line.strip().partition(" ")
+    arguments = rest.split()
+    if not _FORMS[word](arguments):
+        usage = [text for text in USAGE.splitlines() if text.startswith(f"%holdfast {word}")]
+        raise UsageError(f"%holdfast {word}: it is used like this:\n" + "\n".join(usage))
+    history = getattr(worker, "history", None)
+    if history is None:
+        raise UsageError(f"%holdfast {word} stands alone in its cell, and the cell is a plain one")
+    from holdfast import _store
+
+    try:
+        return _ACTIONS[word](history, rest.strip(), worker)
+    except (OSError, _store.Error) as error:  # of a file, or a full arena: no fault of the code
+        told = error.strerror if isinstance(error, OSError) else str(error)
+        raise UsageError(f"%holdfast {word}: {told}") from None
+
+
+def summary(history: dict[str, t.Any] | None) -> list[str]:
+    """The line of the status that tells of the history."""
+    if history is None or not history["steps"]:
+        return []
+    numbers = list(history["steps"])
+    one = len(numbers) == 1
+    steps = f"step {numbers[0]}" if one else f"the steps {numbers[0]} to {numbers[-1]}"
+    return ["", f"History: {steps}; {_limits(history)}."]
+
+
+def _limits(history: dict[str, t.Any]) -> str:
+    told = f"{size(history['kept_bytes'])} kept for it, of at most {size(history['limit_bytes'])}"
+    if history["dropped"]:
+        told += f"; {count(history['dropped'], 'older step')} dropped"
+    return told
+
+
+# ---- ways back
+
+
+def _undo(history: dict[str, t.Any], rest: str, worker: t.Any) -> str:
+    undone = history["undone"]
+    many = "," in undone
+    if undone:
+        told = f"{'Cells' if many else 'Cell'} {undone} {'are' if many else 'is'} undone"
+    else:
+        told = "The last step is undone"
+    return _went_back(told, history, worker)
+
+
+def _checkout(history: dict[str, t.Any], rest: str, worker: t.Any) -> str:
+    return _went_back("Done", history, worker)
+
+
+def _went_back(told: str, history: dict[str, t.Any], worker: t.Any) -> str:
+    lines = [f"{told}: the variables are those of step {history['target']}."]
+    for words, names in (
+        ("Changed", worker.returned["changed"]),
+        ("Back", worker.returned["back"]),
+        ("Gone", worker.returned["gone"]),
+    ):
+        names = [name for name in names if _is_users(name)]
+        if names:
+            lines.append(f"{words}: {_some(names)}.")
+    lines += _unserializable_lines(history["unserializable"], worker)
+    before = [None, *history["steps"]][-2]
+    if before is not None:
+        lines.append(f"%holdfast checkout {before} takes it back.")
+    return "\n".join(lines)
+
+
+def _unserializable_lines(then: dict[str, str], worker: t.Any) -> list[str]:
+    """What no step has, since no codec carries it."""
+    now = worker.names.reasons
+    lines = [f"{name} stays as it is: {why}." for name, why in sorted(now.items())]
+    return lines + [
+        f"{name} can't be brought back: {why}."
+        for name, why in sorted(then.items())
+        if name not in now
+    ]
+
+
+# ---- what differs
+
+
+def rows_of(session: t.Any, step: dict[str, t.Any] | None) -> Rows:
+    """The entries of a step by key; of none, for None."""
+    from holdfast import _store
+
+    if step is None:
+        return {}
+    return {row["name"]: row for row in _store._entries(session, step["name"], _VALUE_MOST)}
+
+
+def changed_names(before: Rows, after: Rows) -> list[str]:
+    """The user's names of which the entry, or that of their group, differs."""
+    return [
+        name
+        for name in {**before, **after}
+        if _is_users(name) and _identity(before, name) != _identity(after, name)
+    ]
+
+
+def _identity(rows: Rows, name: str) -> object:
+    row = rows.get(name)
+    if row is None:
+        return None
+    group = rows.get(row["where"], row)
+    return [(one["generation"], one["sequence"]) for one in (row, group)]
+
+
+def _diff(history: dict[str, t.Any], rest: str, worker: t.Any) -> str:
+    numbers = list(history["steps"])
+    if not numbers:
+        return "No step is kept yet."
+    chosen = rest.split()
+    last = chosen[1] if len(chosen) > 1 else numbers[-1]
+    first = chosen[0] if chosen else (numbers[-2] if len(numbers) > 1 else None)
+    before = rows_of(worker.session, history["steps"].get(first))
+    after = rows_of(worker.session, history["steps"][last])
+    since = "before it" if first is None else f"step {first}"
+    names = [name for name in changed_names(before, after) if _differs(before, after, name)]
+    if not names:
+        return f"No variable differs between {since} and step {last}."
+    table = [("", "name", "type", "size", "value")]
+    for name in sorted(names):
+        old, new = before.get(name), after.get(name)
+        sign = "+" if old is None else "-" if new is None else "~"
+        table.append((sign, name, *_both(before, after, name)))
+    return "\n".join([f"From {since} to step {last}:", *align(table, right=(3,))])
+
+
+def _differs(before: Rows, after: Rows, name: str) -> bool:
+    """Not where both are shown and the same: a name that only came to share its value."""
+    old, new = _value(before, name), _value(after, name)
+    return old is None or old != new
+
+
+def _both(before: Rows, after: Rows, name: str) -> tuple[str, str, str]:
+    cells = []
+    for rows in (before, after):
+        row = rows.get(name)
+        if row is not None:
+            group = rows.get(row["where"], row)
+            cells.append((row["type"] or "", size(group["bytes"]), _value(rows, name) or ""))
+    columns = list(zip(*cells, strict=True))
+    kind, bytes_, value = ([one for one in column if one] for column in columns)
+    return _arrow(kind), _arrow(bytes_), _arrow(value)
+
+
+def _arrow(shown: list[str]) -> str:
+    return " → ".join(dict.fromkeys(shown))
+
+
+def _value(rows: Rows, name: str) -> str | None:
+    """A small plain value as text."""
+    from holdfast import _store
+
+    row = rows.get(name)
+    if row is None:
+        return None
+    content = rows.get(row["where"], row).get("content")
+    if content is None:
+        return None
+    codec, meta, payload = content
+    value = _store._decode(codec, meta, payload, [])
+    text = repr(value.get(name) if row["where"] else value)
+    return text if len(text) <= _SHOWN_MOST else text[: _SHOWN_MOST - 3] + "..."
+
+
+# ---- the list
+
+
+def _history(history: dict[str, t.Any], rest: str, worker: t.Any) -> str:
+    steps = history["steps"]
+    if not steps:
+        return "No step is kept yet."
+    table = [("step", "time", "cells", "size", "changed")]
+    before: Rows | None = None
+    for number, step in steps.items():
+        after = rows_of(worker.session, step)
+        names = [] if before is None else changed_names(before, after)
+        if step["origin"]:
+            told = f"the variables of step {step['origin']}"
+        elif before is None:
+            told = f"{count(sum(map(_is_users, after)), 'variable')} in all"
+        else:
+            told = _some(names) or "code or shared values"
+        table.append((number, _clock(step["unix_ns"]), step["cells"], _sum(after, names), told))
+        before = after
+    lines = align(table, right=(0, 3))
+    if history["pending"]:
+        lines.append(f"Not committed yet: what the cells {history['pending']} changed.")
+    return "\n".join([*lines, f"{_limits(history)}."])
+
+
+def _sum(rows: Rows, names: list[str]) -> str:
+    """Bytes of the names' entries, each once; nothing where none is left."""
+    entries = {}
+    for name in names:
+        row = rows.get(name)
+        if row is not None:
+            group = rows.get(row["where"], row)
+            entries[group["name"]] = group["bytes"]
+    return size(sum(entries.values())) if entries else ""
+
+
+def _clock(unix_ns: int) -> str:
+    return time.strftime("%H:%M:%S", time.localtime(unix_ns / 1e9))
+
+
+def _is_users(name: str) -> bool:
+    return name.isidentifier() and not _NUMBERED.match(name) and name != "_exit_code"
+
+
+def _some(names: list[str]) -> str:
+    shown = ", ".join(sorted(names)[:_NAMES_MOST])
+    more = len(names) - _NAMES_MOST
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
+# ---- files
+
+
+def _save(history: dict[str, t.Any], rest: str, worker: t.Any) -> str:
+    from holdfast import _store
+
+    path = _path(rest)
+    info = _store._save_file(worker.session, path)
+    names = [row["name"] for row in worker.names.listing() if _is_users(row["name"])]
+    lines = [
+        f"{count(len(names), 'variable')} saved to {path}:"
+        f" {size(info['data_bytes'])} in {size(info['file_bytes'])}."
+    ]
+    reasons = sorted(worker.names.reasons.items())
+    return "\n".join(lines + [f"{name} isn't in it: {why}." for name, why in reasons])
+
+
+def _load(history: dict[str, t.Any], rest: str, worker: t.Any) -> str:
+    from holdfast import _store
+
+    path = _path(rest)
+    worker.loaded, info = _store._load_file(worker.session, path)
+    saved = time.strftime("%F %T", time.localtime(info["created_unix_ns"] / 1e9))
+    return (
+        f"The variables are those of {path}, saved on {saved}: {size(info['data_bytes'])}.\n"
+        "%holdfast undo takes it back."
+    )
+
+
+def _path(rest: str) -> str:
+    quoted = len(rest) > 1 and rest[0] == rest[-1] and rest[0] in "'\""
+    return os.path.expanduser(rest[1:-1] if quoted else rest)
+
+
+def _are_numbers(arguments: list[str]) -> bool:
+    return all(re.fullmatch(r"[0-9]{1,15}", one) for one in arguments)
+
+
+_FORMS: dict[str, t.Callable[[list[str]], bool]] = {
+    "undo": lambda arguments: not arguments,
+    "checkout": lambda arguments: len(arguments) == 1 and _are_numbers(arguments),
+    "diff": lambda arguments: len(arguments) <= 2 and _are_numbers(arguments),
+    "history": lambda arguments: (
+        len(arguments) <= 1
+        and all(re.fullmatch(r"[0-9]{1,15}[KMGTkmgt]?", one) for one in arguments)
+    ),
+    "save": lambda arguments: bool(arguments),
+    "load": lambda arguments: bool(arguments),
+}
+_ACTIONS: dict[str, t.Callable[[dict[str, t.Any], str, t.Any], str]] = {
+    "undo": _undo,
+    "checkout": _checkout,
+    "diff": _diff,
+    "history": _history,
+    "save": _save,
+    "load": _load,
+}

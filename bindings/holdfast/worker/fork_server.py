@@ -1,0 +1,353 @@
+"""The fork server: a Python that has imported much and run nothing, and forks workers.
+
+A fork of it takes milliseconds where a start of Python with IPython takes most of a second. What
+makes forking safe here: the fork server has no threads, no event loop, no ZeroMQ context, no
+shell; it never runs user code, and imports only modules of the standard library and
+site-packages. Native thread pools that a library starts at import (OpenBLAS) handle forks by
+themselves; `_THREADED` names those that are known not to survive one. PyTorch, TensorFlow and
+JAX start theirs with their first operation; of theirs the fork server runs none but PyTorch's on two
+elements, which start no thread (codecs.rehearse).
+
+The main worker is what a client waits for, and forked first: what only other workers need is imported
+after that. No collection looks at what was there at a fork: it would write to every object, and
+so take the pages that the two share.
+
+It reaps its children and tells the frontend how they ended. When the frontend's end closes
+it gives them a moment to leave by themselves, then kills them, and exits. Children that user code
+forked are not its children; those are told by their own parents' exit.
+"""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import fnmatch
+import gc
+import importlib
+import importlib.util
+import os
+import select
+import signal
+import sys
+import threading
+import time
+import typing as t
+import weakref
+
+from .. import codecs
+from . import health
+from .control import VERSION, Channel, ChannelClosed
+from .prefault import prefault
+from .libraries import is_library
+from .process import adopt_orphans, become_worker, die_with, leave
+from .settings import tables, tensors
+from .settings.located import located
+
+# They start threads that a fork doesn't survive. Those of Polars start with its first query; what
+# its import starts is jemalloc's, which begins anew in a fork, and one that tidies spilled files.
+_THREADED = {"grpc", "ray", "pyspark"}
+# They look for the shell at import, and behave otherwise where there is none.
+_LOOKING = set("matplotlib_inline tqdm plotly bokeh altair panel holoviews ipywidgets".split())
+_BACKEND = "module://matplotlib_inline.backend_inline"
+_GRACE_SECONDS = 1.0
+_QUIET_SECONDS = 0.05  # a cell's imports come one after the other
+
+
+class ForkServer:
+    """Serves fork and import requests on one control channel."""
+
+    def __init__(self, control_fd: int, session_fd: int):
+        self.channel = Channel(control_fd)
+        self.session_fd = session_fd
+        self.children: dict[int, str] = {}
+        self._imports: collections.deque[str] = collections.deque()
+        self._imported: list[str] = []
+        self._asked = False  # for imports that were not answered yet
+        self._complete = False  # has what others than the main worker need
+
+    def serve(self) -> None:
+        """Import what every worker needs, then serve until the frontend's end."""
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's ^C is for cells
+        awake, wake = os.pipe()
+        for fd in (awake, wake):
+            os.set_blocking(fd, False)
+        signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda signum, frame: None)
+        adopt_orphans()  # such as the main worker's sleeping forks
+        gc.disable()
+        import_own()
+        try:
+            self.channel.send(
+                "ready", version=VERSION, pid=os.getpid(), modules=sorted(_top_level())
+            )
+            while True:
+                timeout = 0 if self._imports else _QUIET_SECONDS if self._asked else None
+                readable, _, _ = select.select([self.channel.fileno(), awake], [], [], timeout)
+                if awake in readable:
+                    _drain(awake)
+                    self._reap()
+                if self.channel.fileno() in readable:
+                    for frame in self.channel.poll():
+                        self._handle(frame)
+                elif self._imports:
+                    self._import_next()
+                elif self._asked and not readable:
+                    self._tell_imported()
+        except ChannelClosed:
+            self._end()
+
+    # ---- requests
+
+    def _handle(self, frame: dict[str, t.Any]) -> None:
+        op = frame.get("op")
+        if op == "fork":
+            fds = self.channel.take_descriptors(frame)
+            self._fork(frame.get("role", "cell"), bool(frame.get("bare")), *fds)
+        elif op == "import":
+            modules = frame.get("modules") or []
+            self._imports.extend(name for name in modules if isinstance(name, str))
+            self._asked = True
+        else:
+            print(f"holdfast fork server: unknown op {op!r}", file=sys.stderr, flush=True)
+
+    def _fork(self, role: str, bare: bool, control: int, stdout: int, stderr: int) -> None:
+        if role != "main" and not self._complete:
+            import_rest()
+            self._complete = True
+            self._imports.append("stack_data")  # for errors, when there is time
+            self._asked = True
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        parent = os.getpid()
+        pid = os.fork()
+        if pid == 0:
+            status = 1
+            try:
+                die_with(parent)
+                self.channel.close()
+                _run(role, bare, control, stdout, stderr, self.session_fd)
+                status = 0
+            except BaseException:
+                import traceback
+
+                traceback.print_exc(file=sys.__stderr__)
+            finally:
+                leave(status)
+        for fd in (control, stdout, stderr):
+            os.close(fd)
+        self.children[pid] = role
+        self.channel.send("forked", pid=pid, role=role)
+
+    def _import_next(self) -> None:
+        name = self._imports.popleft()
+        if name not in sys.modules and self._may_import(name) and _try_import(name):
+            self._imported.append(name)
+
+    def _tell_imported(self) -> None:
+        """One answer for all that was asked in a row: the frontend forks anew after it."""
+        done, self._imported, self._asked = self._imported, [], False
+        if done:
+            codecs.preload()
+            _rehearse_libraries()
+            gc.collect()  # what came since the last time
+            _settle()
+        self.channel.send("imported", modules=done)
+
+    def _may_import(self, name: str) -> bool:
+        """Whether it is safe to import before a fork, and the same module for everyone."""
+        from .ipython import application
+
+        top = name.partition(".")[0]
+        if not name.replace(".", "").isidentifier() or top in _THREADED:
+            return False
+        if top in _LOOKING and not application.is_built_ahead():
+            return False
+        try:
+            spec = (
+                sys.modules[top].__spec__ if top in sys.modules else importlib.util.find_spec(top)
+            )
+        except (AttributeError, ImportError, ValueError):
+            return False
+        if spec is None or spec.origin in ("built-in", "frozen"):
+            return spec is not None
+        places = [spec.origin] if spec.origin else list(spec.submodule_search_locations or ())
+        return bool(places) and all(map(is_library, places))
+
+    # ---- children
+
+    def _reap(self) -> None:
+        while True:
+            try:
+                io = _last_io()
+                pid, status, used = os.wait4(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            self.children.pop(pid, None)  # else it is an orphan
+            cpu = used.ru_utime + used.ru_stime
+            self.channel.send("exited", pid=pid, status=status, cpu_seconds=cpu, io=io)
+
+    def _end(self) -> None:
+        """Let the children leave, then make them."""
+        deadline = time.monotonic() + _GRACE_SECONDS
+        while self.children and time.monotonic() < deadline:
+            self._wait_quietly()
+            time.sleep(0.005)
+        for pid in self.children:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        os._exit(0)
+
+    def _wait_quietly(self) -> None:
+        try:
+            pid, _ = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            self.children.clear()
+            return
+        self.children.pop(pid, None)
+
+
+def _run(role: str, bare: bool, control: int, stdout: int, stderr: int, session_fd: int) -> None:
+    """The life of a worker, in the child."""
+    gc.enable()
+    keep = [session_fd] if session_fd >= 0 else []
+    channel = Channel(become_worker(control, stdout, stderr, keep))
+    if role == "main":
+        from .main_worker import MainWorker as Role
+    elif role == "assistant":
+        from .assistant import Assistant as Role  # type: ignore[assignment]
+    else:
+        from .cell import Cell as Role  # type: ignore[assignment]
+    session = None
+    if session_fd >= 0:
+        from holdfast import _store
+
+        session = _store.Session.from_fd(session_fd)
+        os.close(session_fd)  # the session has its own
+    worker = Role(channel, session)
+    if bare:
+        worker.begin_bare()
+    worker.run()
+
+
+def import_own() -> None:
+    """Everything the main worker would import on its way to its first cell."""
+    # Matplotlib reads it when imported, which may be here; ipykernel sets it too late for that.
+    os.environ.setdefault("MPLBACKEND", _BACKEND)
+    from .ipython import application  # noqa: F401
+    from . import main_worker  # noqa: F401
+
+    for name in (
+        "IPython.core.completer",
+        "IPython.core.logger",
+        "IPython.core.oinspect",
+        "IPython.extensions.storemagic",
+        "bdb",
+        "sqlite3",
+        "tornado.platform.asyncio",
+        "holdfast.magics",
+    ):
+        _try_import(name)
+    _rehearse()
+    codecs.preload_built_in()  # before the shell notes which modules are there
+    application.build_ahead(application.CELL_CONFIG)
+    _settle()
+
+
+def import_rest() -> None:
+    """What the others would import besides."""
+    from .ipython import application
+
+    for name in (
+        "holdfast.worker.assistant",
+        "holdfast.worker.cell",
+        "IPython.core.completerlib",
+        "IPython.core.debugger",
+        "cloudpickle",
+        "holdfast.codecs.text_files",
+        "holdfast._recorder",
+        "holdfast.scorep.settings",
+    ):
+        _try_import(name)
+    is_library(__file__)  # which imports what tells it
+    codecs.preload()
+    application.note_modules()
+    _settle()
+
+
+def _rehearse() -> None:
+    """Fill the caches of compiled patterns that each worker would fill: the tokenizer's alone took
+    two milliseconds of each cell, the one by which startup files are found half of one."""
+    from IPython.core.inputtransformer2 import TransformerManager
+
+    TransformerManager().transform_cell("%time pass\n")
+    for pattern in ("*.py", "*.ipy"):
+        fnmatch.filter(("name",), pattern)
+
+
+def _rehearse_libraries() -> None:
+    """Do here what each worker would do with them first."""
+    codecs.rehearse()
+    if "stack_data" in sys.modules:
+        from .ipython import tracebacks
+
+        with contextlib.suppress(Exception):  # so does an error, then
+            tracebacks.rehearse()
+    for settings in (tables, tensors):
+        with contextlib.suppress(Exception):  # told by a worker
+            settings.capture()
+
+
+def _settle() -> None:
+    """Make what was imported ready for forks. What is garbage of it (a few hundred objects of the
+    start's) stays: to look for it takes 20 ms."""
+    # What a library has to tidy up when its process ends is the fork server's, which ends without:
+    # a worker would take PyTorch's operators from their tables one by one, in 25 ms.
+    for finalizer in tuple(weakref.finalize._registry):  # type: ignore[attr-defined]
+        finalizer.atexit = False
+    health.note_modules()
+    located.capture()  # a fork looks at what it imports itself
+    gc.freeze()  # so that a child's collections don't copy the fork server's pages
+    prefault.settle()
+
+
+def _try_import(name: str) -> bool:
+    """Import a module; False where it isn't there, breaks, or starts a thread."""
+    try:
+        importlib.import_module(name)
+    except BaseException:  # a library may even raise SystemExit
+        return False
+    if threading.active_count() > 1:
+        print(
+            f"holdfast fork server: importing {name} started a thread",
+            file=sys.stderr,
+            flush=True,
+        )
+    return True
+
+
+def _top_level() -> set[str]:
+    return {name for name in sys.modules if "." not in name and not name.startswith("_")}
+
+
+def _last_io() -> bytes:
+    """What the child had read and written that is waited for next: gone as soon as it is."""
+    if sys.platform != "linux":
+        return b""
+    dead = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    try:
+        with open(f"/proc/{dead.si_pid if dead else 0}/io", "rb") as file:
+            return file.read()
+    except OSError:
+        return b""
+
+
+def _drain(fd: int) -> None:
+    try:
+        while os.read(fd, 4096):
+            pass
+    except BlockingIOError:
+        pass

@@ -1,0 +1,539 @@
+"""The main worker: runs plain cells and keeps the live objects.
+
+A plain cell costs what it costs in ipykernel: nothing is saved after it. Only when an
+instrumented cell is about to run does the frontend ask for a commit: changed names go into the
+store, and what is published is privatized while the cell worker runs. Afterwards `adopt` takes
+over what the cell changed, names and process state, and puts the cell into the history. A commit
+looks only at what the cells since the last one can have touched (touched.py). The main worker alone owns the profile's history database.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import typing as t
+
+from holdfast import _finalizers, _store, _trial, verify
+from holdfast._patches import is_patch
+from holdfast._threads import alone, is_service
+from holdfast.codecs import handles, device_lease, widgets
+from holdfast.errors import LAST, of_last_error
+
+from . import preparation
+from .absent import told
+from .addresses import Addresses
+from .analysis.touched import Touched
+from .control import VERSION, Frame
+from .forked import Forked
+from .imports import ImportTeller
+from .ipython import results
+from .process import trim_heap
+from .remaking import remake
+from .requests import Worker
+from .run_mode import RunMode
+from .rollback import Rollback
+from .settings import census, figures, state
+from .settings.asked import asked
+from .subshells import Subshells, SubshellThread
+from .libraries import is_library
+
+_SUBSHELL_RAN = "a subshell ran code"
+_BY_ADDRESS = "a cell had an address, and may have written there"
+_RETRIED = "%holdfast retry"
+_WIDGETS_CAME = "widgets came back, and stay"
+_LOOK_SECONDS = 0.005
+_RUNS_MAX = 256  # as many as the frontend keeps
+_NAMES_SHOWN = 20
+
+
+class MainWorker(Worker):
+    """Plain cells, commits and adoptions."""
+
+    runs_exit_handlers = True
+    _bare = False  # begin with no variable: taking them over ended those before
+
+    def begin_bare(self) -> None:
+        """Before it runs: bind nothing, and load what is asked for by name."""
+        self._bare = True
+
+    def run(self) -> None:
+        sys.meta_path.insert(0, ImportTeller(self.channel))  # the user's startup files import, too
+        super().run()
+
+    def prepare(self) -> None:
+        self.names = None
+        self.shell.runs = []
+        self.last_report: dict[str, t.Any] = {}
+        self.last_commit: dict[str, t.Any] = {}
+        self.history: Frame | None = None  # of the cell that runs: what the frontend did for it
+        self.returned: dict[str, list[str]] = {}  # what the last return to a step bound
+        self.loaded: bytes | None = None  # the commit that the cell prepared
+        self._committed_state: state.State = {}
+        self._privatized = False  # whether there may be large private mappings
+        self._must_privatize = False  # whether something published is mapped shared still
+        self._learnt: preparation.Learnt = {}
+        handles.table.fetch = lambda number: None  # what a cell made was sent before
+        device_lease.leases.answers = True
+        self.addresses = Addresses()
+        self._owed: set[str] = set()  # names with memory that the store has no bytes of
+        self._lost_error = False  # whether a cell has met an error in another process
+        self._told_stays: dict[str, str] = {}  # what stays because saving it ended a process
+        if self.session is not None:
+            _trial.configure(self.session, encodes=True, decodes=True, is_library=is_library)
+            self.names = _store.Names(self.session)
+            if self.session.generation > 0:
+                take_over = self._leave_all if self._bare else self._take_over
+                self._context.run(take_over)  # context variables are those of all cells
+        from holdfast import alias, magics
+
+        alias.install()
+        magics.register(self.shell, self)
+        self.touched = None
+        if self.names is not None:
+            self.touched = Touched(self.shell, self.names)
+            self.shell.saw_code = self.touched.ran
+        with self.shell.builtin_trap:
+            self.shell.health.begin()
+        self.run_mode = RunMode(self, is_service)
+        self.rollback = Rollback(self)
+        self.forked = Forked(self)
+        self._requested = False  # a request runs
+        self.subshells = Subshells(self.serve_aside, self.interrupts)
+
+    def _take_over(self) -> None:
+        """Begin with what is committed: the main worker before this one died."""
+        state.apply(self.names.extra("state"), state.capture(self.shell), self.shell)
+        bound = self.names.bind(self.shell.user_ns)
+        for _ in remake(self.names, self.shell.user_ns, bound["absent"]):
+            pass
+        self.shell.patches.apply(list(self.shell.user_ns))
+        self._privatized = bound["bytes_mapped"] > 0
+        self.absent.note(bound["absent"])
+        _tell_lost(bound["absent"])
+        self._learnt = self.names.extra("written") or {}
+        self.lost = self.names.extra("lost") or {}
+        figures.settle(self.shell)
+        memory = self.names.extra("results")
+        if memory is not None:
+            results.restore(self.shell, memory)
+        self._committed_state = state.capture(self.shell)
+
+    def _leave_all(self) -> None:
+        """Begin with nothing, and know what there is."""
+        self.names.bind(self.shell.user_ns, names=())
+        names = sorted(_listed(self.names))
+        self.absent.note(dict.fromkeys(names, _trial.left()))
+        self._committed_state = state.capture(self.shell)
+        print(f"holdfast: {_words_of_all_left(names)}", file=sys.stderr)
+
+    async def execute(self, frame: Frame, message: dict[str, t.Any]) -> Frame:
+        """Run a cell, recorded where the frontend says so."""
+        handles.table.taken_back(adopted=False)  # else the adoption came first
+        code = frame.get("code") or message["content"].get("code", "")
+        if self.touched is not None:
+            self.touched.begin(code)
+            self.touched.asked(str(message["content"].get("user_expressions") or ""))
+        self._make_writable(code)
+        if self.forked.is_one:
+            return await self.forked.run(frame, message, super().execute)
+        if "instrument" in frame:
+            return await self.run_mode.run(frame, message, super().execute)
+        self.history = frame.get("history")
+        reply = await super().execute(frame, message)
+        if self.loaded is not None:
+            reply["prepared"] = self.loaded
+        self.history = self.loaded = None
+        return reply
+
+    async def serve_aside(self, frame: Frame, subshell: SubshellThread) -> t.Callable[[], None]:
+        """As any worker; what ran may have touched anything, before and after a commit."""
+        self._await_own_channel()
+        try:
+            return await super().serve_aside(frame, subshell)
+        finally:
+            if self.touched is not None and frame["type"] == "execute_request":
+                self.touched.anything(_SUBSHELL_RAN)
+
+    async def _handle(self, frame: Frame) -> None:
+        """As any worker; whatever isn't a request of Jupyter's, with the subshells still."""
+        if frame.get("op") == "request":
+            self._requested = True
+            try:
+                await super()._handle(frame)
+            finally:
+                self._requested = False
+        elif frame.get("op") == "fork":
+            with self.subshells.still():
+                is_fork = self.forked.make(frame)
+            if is_fork:
+                await self.forked.serve()
+        else:
+            with self.subshells.still():
+                await super()._handle(frame)
+
+    def _await_own_channel(self) -> None:
+        """In a subshell: what the frontend said before on the worker's own channel comes first.
+
+        Such as the adoption of a cell whose reply the client has seen. Of a request that runs
+        it is known: all before it was done.
+        """
+        done = threading.Event()
+        self.loop.call_soon_threadsafe(self._read_until_now, done)
+        while not done.wait(_LOOK_SECONDS) and not self._requested:
+            pass
+
+    def _read_until_now(self, done: threading.Event) -> None:
+        self._readable()
+        requests = [i for i, frame in enumerate(self._waiting) if frame.get("op") == "request"]
+        first = requests[0] if requests else len(self._waiting)
+        self._waiting.insert(first, {"op": "passed", "done": done})
+        self._serve_next()
+
+    def op_passed(self, frame: Frame) -> None:
+        """Of our own making: all before it is done."""
+        frame["done"].set()
+
+    def op_subshells(self, frame: Frame) -> None:
+        """The frontend's second channel."""
+        self.subshells.open(*self.channel.take_descriptors(frame))
+
+    async def _answer(self, frame: Frame, message: dict[str, t.Any]) -> Frame:
+        """ipykernel's own answer. To complete or to inspect runs properties and such."""
+        if self.touched is not None:
+            self.touched.asked(str(message["content"].get("code", "")))
+        return await super()._answer(frame, message)
+
+    def _make_writable(self, code: str) -> None:
+        """Memory of this process's own for what a privatization made private and the cell writes."""
+        if self._privatized and alone():
+            preparation.prepare(self.session, self.shell, code, self._learnt, reading=False)
+
+    def rewrite_exception(self, error: BaseException) -> BaseException:
+        """As any worker's; what is asked of an error that another process met."""
+        error = super().rewrite_exception(error)
+        return of_last_error(error) if self._lost_error else error
+
+    def _still_lost(self) -> dict[str, str]:
+        for name in self.lost.keys() & self.shell.user_ns.keys():
+            del self.lost[name]
+        return self.lost
+
+    def _learn_writes(self, told: list[str]) -> None:
+        """What an instrumented cell wrote without showing it: its key, and the names."""
+        if told:
+            self._learnt = preparation.remember(self._learnt, told[0], told[1:])
+
+    # ---- the rollback
+
+    def op_protect(self, frame: Frame) -> None:
+        """Make a fork that holds the notebook as it is now (rollback.py)."""
+        made = self.rollback.make(*self.channel.take_descriptors(frame))
+        self._privatized = True  # own memory is private from here on
+        if made:  # else this is the fork, which woke
+            self.channel.send("protected", id=frame["id"], **made)
+
+    def begin_fork(self) -> None:
+        """Be a process of its own, which is a fork of the main worker."""
+        self.subshells = Subshells(self.serve_aside, self.interrupts)
+        for finder in sys.meta_path:
+            if isinstance(finder, ImportTeller):
+                finder.begin_anew()
+
+    def begin_anew(self) -> None:
+        """Be the main worker, which this process is the fork of."""
+        self.begin_fork()
+        self.shell.runs = []  # the frontend tells of all
+        self.channel.send("ready", version=VERSION, pid=os.getpid())
+
+    # ---- requests of the frontend without user code
+
+    def op_commit(self, frame: Frame) -> None:
+        """Put every changed name into the store."""
+        reply: Frame = {"id": frame["id"]}
+        handles.table.taken_back(adopted=False)  # as in execute
+        if self.names is None:
+            self.channel.send("reply", report={}, unserializable={}, **reply)
+            return
+        stays = self.run_mode.choose(frame)
+        if stays is not None:
+            self.channel.send("reply", report={}, **stays, **reply)
+            return
+        device_lease.leases.durable, device_lease.leases.left_out = (
+            bool(frame.get("durable")),
+            False,
+        )
+        saved, _, reason = self.save()
+        self.touched.learn(saved.pop("code"), saved.pop("held"))
+        self.touched.count_strays()
+        if saved["prepared"] is not None:
+            reply["prepared"] = saved["prepared"]
+        else:
+            self.touched.settle()
+        reply |= self.run_mode.saved()
+        self.last_commit = {
+            "seconds": saved["seconds"],
+            "bytes_copied": saved["bytes_copied"],
+            "bytes_shared": saved["bytes_shared"],
+            "names_saved": len(saved["saved"]),
+            "names_unserializable": len(saved["unserializable"]),
+            "names_examined": saved["names_examined"],
+            "names_encoded": saved["names_encoded"],
+            "reason": reason,
+        }
+        self._tell_stays(saved["unserializable"])
+        unserializable = dict(saved["unserializable"])
+        self.channel.send("reply", unserializable=unserializable, report=self.last_commit, **reply)
+        self._note_owed(saved["saved"])
+
+    def save(self) -> tuple[dict[str, t.Any], set[str] | None, str]:
+        """Prepare a commit of what changed since the last one: what Names.save() tells, the names
+        that can have been touched, and why they are all."""
+        for name, why in asked.staying(self.shell).items():
+            state.told.note(name, why)
+        self.shell.patches.collect()  # first: it finds which attributes others are to look at
+        self._committed_state = state.capture(self.shell)
+        if self.subshells.busy:
+            self.touched.anything(_SUBSHELL_RAN)
+        touched, reason = self.touched.take()
+        if touched is not None and self.addresses.in_any(touched):
+            touched, reason = None, _BY_ADDRESS
+        if touched is not None:
+            touched.update(filter(is_patch, self.shell.user_ns))
+            if device_lease.leases.durable:  # also what is owed
+                touched |= self._owed
+        try:
+            saved = self.names.save(
+                self.shell.user_ns,
+                hidden=results.hidden_names(self.shell),
+                touched=touched,
+                holders=results.holders(self.shell),
+                verify=verify.is_on(),
+                extra={
+                    "state": state.pack(self._committed_state),
+                    "results": results.capture(self.shell),
+                    "written": self._learnt,
+                    "lost": self._still_lost(),
+                    "program": sys.implementation.cache_tag,  # who can read the encodings
+                    "history": self.shell.history_manager.session_number,
+                },
+            )
+        finally:
+            self.shell.patches.withdraw()
+        verify.tell(saved, self.touched.cells())
+        saved["numbers"] = self.addresses.learn(
+            saved["saved"], saved["numbers"], self.shell.user_ns
+        )
+        return saved, touched, reason
+
+    def _tell_stays(self, unserializable: t.Mapping[str, str]) -> None:
+        """Of what ended a process that tried to save it, once."""
+        stays = {name: why for name, why in unserializable.items() if _trial.is_kept(why)}
+        for name, why in sorted(stays.items()):
+            if self._told_stays.get(name) != why:
+                print(
+                    f"holdfast: {name} stays in the notebook's own process, and is in no commit:"
+                    f" {why}. It isn't tried again until {name} is bound to another object, or by"
+                    f" `%holdfast retry {name}`; everything else is saved",
+                    file=sys.stderr,
+                )
+        self._told_stays = stays
+
+    def retry(self, wanted: list[str]) -> str:
+        """As any worker; the next commit looks at all."""
+        text, bound = self.absent.retry(wanted, self.names)
+        if self.touched is not None:
+            self.touched.learn(bound["code"])
+            self.touched.anything(_RETRIED)
+        return text
+
+    def _note_owed(self, names: t.Iterable[str]) -> None:
+        """Ask for a commit with the bytes, once there is time, if memory was left out."""
+        if device_lease.leases.left_out:
+            device_lease.leases.left_out = False
+            self._owed.update(names)
+            self.channel.send("owes")
+
+    def op_published(self, frame: Frame) -> None:
+        """What this main worker committed is the current generation."""
+        if self.names is not None:
+            try:
+                self.names.published(frame["generation"])
+            finally:
+                self.channel.send("settled", generation=frame["generation"])
+            self.touched.settle()
+            if device_lease.leases.durable:
+                self._owed.clear()
+            self._privatize()
+            self._privatized |= self.last_commit["bytes_shared"] >= preparation.BYTES_MIN
+
+    def _privatize(self) -> None:
+        """Make private what is published, so that no later write changes it.
+
+        If it fails, the next cell tries again before its code runs, and fails if that does.
+        """
+        self._must_privatize = True
+        self.session.privatize(threads_stopped=alone())
+        self._must_privatize = False
+
+    async def _run_cell(self, frame: Frame, message: dict[str, t.Any]) -> Frame:
+        if self._must_privatize:
+            self._privatize()
+        return await super()._run_cell(frame, message)
+
+    def op_rest(self, frame: Frame) -> None:
+        """Nobody has used the notebook for a while: its free memory is the system's."""
+        if self.session is not None:
+            self.session.reap(trim=True)
+        trim_heap()
+
+    def op_handle(self, frame: Frame) -> None:
+        """A descriptor that a cell made; the commit to be adopted names it."""
+        if frame.get("found"):
+            handles.table.arrive(frame["handle"], *self.channel.take_descriptors(frame))
+
+    def op_want_handle(self, frame: Frame) -> None:
+        """A cell worker decodes a file that is open here."""
+        number = frame["handle"]
+        fd = handles.table.give(number)
+        made = device_lease.leases.answer(number) if fd is None else None
+        self.channel.send_handle(number, fd if made is None else made)
+        if made is not None:
+            os.close(made)
+
+    def op_adopt(self, frame: Frame) -> None:
+        """A cell worker's commit was published: take over what changed."""
+        shell = self.shell
+        self.last_report = frame.get("report") or {}
+        self.lost |= self.last_report.pop("names_lost", {})
+        settings = self.last_report.pop("settings", b"")
+        numbers = self.last_report.pop("numbers", {})
+        for name in self.last_report.pop("names_gone", ()):
+            self.shell.user_ns.pop(name, None)
+        raised = self.last_report.pop("raised", False)
+        if raised:
+            self._lost_error = True
+            _forget_last_error()
+        handles.table.taken_back(adopted=True)
+        memory = None
+        nothing = self._bare and frame.get("generation") == self.names.generation
+        if self.names is not None and not nothing:
+            with _finalizers.living_on(self.shell.user_ns):
+                adopted = self._adopt()
+            self.addresses.note(adopted["changed"], numbers)
+            self._learn_writes(self.last_report.pop("written", []))
+            handles.table.forget_arrived()
+            device_lease.leases.forget_arrived()
+            self._note_owed(adopted["changed"])
+            memory = self.names.extra("results")
+            if memory is not None:
+                results.restore_results(shell, memory)
+            self.touched.learn({})
+        if settings:  # the environment, which some depend on, is there
+            census.apply(settings)
+        number = frame.get("execution_count")
+        if number is not None and frame.get("store_history", True):
+            results.store_input(shell, number, frame.get("code", ""), memory)
+            results.note_outcome(shell, number, frame.get("code", ""), raised)
+            shell.execution_count = number + 1
+
+    def _adopt(self, has_state: bool = True) -> dict[str, t.Any]:
+        """Take over what differs in the current generation; what Names.adopt tells of it."""
+        if has_state:  # of the process: where modules are found, which decoding imports
+            new = _store.Names(self.session).extra("state")
+            state.apply(new, self._committed_state, self.shell)
+        adopted = self.names.adopt(self.shell.user_ns)
+        for found, part in remake(self.names, self.shell.user_ns, adopted["absent"]):
+            adopted["changed"] += found
+            adopted["code"] |= part["code"]
+        self.touched.learn(adopted["code"])
+        figures.settle(self.shell)  # before figures are opened, which a backend may show
+        self.shell.patches.apply((*adopted["changed"], *adopted["removed"]))
+        if widgets.arrive(self.shell.user_ns, adopted["changed"]):
+            self.touched.anything(_WIDGETS_CAME)
+        _tell_apart(adopted["apart"])
+        self._privatized |= bool(adopted["changed"])
+        absent = adopted["absent"]
+        for name in absent:
+            self.shell.user_ns.pop(name, None)  # the cell changed it: that isn't it any more
+        self.absent.note(absent)
+        self.lost |= {name: why for name, why in absent.items() if not _trial.is_quarantine(why)}
+        _tell_lost(absent)
+        return adopted
+
+    def op_ran(self, frame: Frame) -> None:
+        """An instrumented cell has run, or all that did, where this is a later main worker."""
+        self.shell.runs.append(frame["run"])
+        del self.shell.runs[:-_RUNS_MAX]
+
+    def op_checkout(self, frame: Frame) -> None:
+        """The frontend published an older generation anew, or what a file had."""
+        before = self.shell.user_ns.copy()
+        adopted = self._adopt(bool(frame.get("state")))
+        handles.table.forget_arrived()
+        device_lease.leases.forget_arrived()
+        results.keep(self.shell)
+        self.touched.learn({})
+        self.returned = {
+            "changed": [name for name in adopted["changed"] if name in before],
+            "back": [name for name in adopted["changed"] if name not in before],
+            "gone": adopted["removed"],
+        }
+
+    def op_perfreport(self, frame: Frame) -> None:
+        """The user wants to see what each cell used, and one has ended."""
+        from holdfast.monitor import commands
+
+        header = json.loads(frame["header"])
+        message = {"header": header, "msg_id": header.get("msg_id", "")}
+        self.parents.begin(frame["header"], message["msg_id"])
+        self.kernel.set_parent([b""], message)
+        try:
+            commands.report_last(self.shell, frame["level"], bool(frame.get("text")))
+        finally:
+            self._flush()
+            self.parents.end()
+        self.channel.send("reply", id=frame["id"])
+
+    def op_environment(self, frame: Frame) -> None:
+        """%%scorep_env and its like."""
+        os.environ.update(frame.get("values") or {})
+
+
+def _listed(names: t.Any) -> list[str]:
+    """The variables in the store: no process state, no modules and results of IPython's own."""
+    found = [entry["name"] for entry in names.listing()]
+    return [name for name in found if name.isidentifier()]
+
+
+def _words_of_all_left(names: list[str]) -> str:
+    shown = ", ".join(names[:_NAMES_SHOWN])
+    more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
+    return (
+        "the notebook's process ended several times by itself when it took over the variables, so"
+        f" none is loaded now. What is stored of them is kept: {shown}{more}."
+        " `%holdfast retry NAME ...` loads one, `del NAME` deletes it, and"
+        " `%holdfast save FILE` writes all of them to a file"
+    )
+
+
+def _forget_last_error() -> None:
+    """The last one was another process's: %debug and %tb would show the one before."""
+    for name in LAST:
+        vars(sys).pop(name, None)
+
+
+def _tell_apart(names: list[str]) -> None:
+    if names:
+        print(
+            f"holdfast: what stayed in the main worker goes on with the {', '.join(names)} of before the "
+            "cell: what they are now can't be put in its place",
+            file=sys.stderr,
+        )
+
+
+def _tell_lost(reasons: t.Mapping[str, str]) -> None:
+    text = told(reasons)
+    if text:
+        print(text, file=sys.stderr)

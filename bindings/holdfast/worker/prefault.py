@@ -1,0 +1,131 @@
+"""The pages that a cell's worker takes, whatever the cell: there before there is a cell.
+
+A worker shares the fork server's pages until it writes to them, and it writes wherever a
+reference is counted. Each such page was a fault in the middle of a cell: nine hundred for an
+empty one, two thousand with pandas or PyTorch imported, half of what these cells cost. All
+forks of one fork server write the same ones. So a worker whose cell took many faults leaves a list
+of the fork server's pages that are its own now; and who waits for a cell has these copied,
+after it has said that it is ready, in pieces, and stops when its cell comes.
+
+A fork has no page tables of files either: the code of each library that a cell uses faults again, a
+hundred times for an element of a DataFrame. So the list goes on with the pages of libraries that
+the cell's worker has met, and who has waited a while meets them, too: where cells come one after
+the other it would cost more than the faults.
+
+The list is in memory that the fork server shares with its forks. It is advice: from a list that is
+old, or torn, a few pages are copied that nobody needed. When the fork server has imported more, it
+begins a new one.
+"""
+
+from __future__ import annotations
+
+import array
+import mmap
+import resource
+import struct
+
+from holdfast import _store
+
+_BYTES = 256 * 1024  # of the list: 16 for a run
+_PAGES_MAX = 8192  # of a list, not to hold what a cell has computed
+_FAULTS_MIN = 256  # fewer aren't worth a new list
+_LISTS_MAX = 4  # between two imports: a cell may take faults for its own reasons
+_PIECE = 64  # runs copied at once: 0.3 ms or so
+_RUN = struct.Struct("QQ")
+_HEAD = struct.Struct("QQQQ")  # which imports, lists made since, bytes of the list, of own pages
+
+
+class Prefault:
+    """One fork server's, and that of its forks."""
+
+    def __init__(self) -> None:
+        self._shared = mmap.mmap(-1, _BYTES)
+        self._epoch = 0
+        self._ranges = b""
+        self._code = b""
+        self._faults = 0
+        self._left: bytes | None = None  # of own pages: not copied yet; None: not looked at
+
+    def settle(self) -> None:
+        """In the fork server: its memory is as forks will find it."""
+        self._epoch += 1
+        self._ranges, self._code = _ranges("rw-p"), _ranges("r-xp", "r--p")
+        _HEAD.pack_into(self._shared, 0, self._epoch, 0, 0, 0)
+
+    # ---- in a fork that waits
+
+    def copy_some(self) -> bool:
+        """Copy a piece of the listed pages; whether there may be more."""
+        if self._left is None:
+            self._left = self._list()[0]
+        piece, self._left = self._left[: _PIECE * _RUN.size], self._left[_PIECE * _RUN.size :]
+        _store._copy_pages(piece)
+        return bool(self._left)
+
+    def meet_libraries(self) -> None:
+        """Have the listed pages of libraries: 2 ms, for who has waited a while already."""
+        _store._copy_pages(self._list()[1])
+
+    def _list(self) -> tuple[bytes, bytes]:
+        """The runs of own pages, and those of libraries."""
+        epoch, _, size, own = _HEAD.unpack_from(self._shared)
+        if epoch != self._epoch:
+            return b"", b""
+        runs = self._shared[_HEAD.size : _HEAD.size + size]
+        return runs[:own], runs[own:]
+
+    # ---- in one that has a cell
+
+    def begin(self) -> None:
+        """Count faults from here."""
+        self._faults = _faults()
+
+    def faults(self) -> int:
+        """How many there were since."""
+        return _faults() - self._faults
+
+    def learn(self, faults: int) -> None:
+        """Leave a list, if a cell that took so many faults shows that it is needed."""
+        epoch, lists, *_ = _HEAD.unpack_from(self._shared)
+        if faults < _FAULTS_MIN or epoch != self._epoch or lists >= _LISTS_MAX:
+            return
+        half = _BYTES // 2
+        own = _first_pages(_store._own_pages(self._ranges), half)
+        runs = own + _first_pages(_store._file_pages(self._code), half - _HEAD.size)
+        _HEAD.pack_into(self._shared, 0, epoch, lists + 1, 0, 0)
+        self._shared[_HEAD.size : _HEAD.size + len(runs)] = runs
+        _HEAD.pack_into(self._shared, 0, epoch, lists + 1, len(runs), len(own))
+
+
+def _faults() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+
+
+def _ranges(*rights: str) -> bytes:
+    """This process's memory with one of these rights, in pairs of address and length."""
+    ranges = array.array("Q")
+    try:
+        with open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:
+            for line in maps:
+                place, right, _ = line.split(None, 2)
+                if right in rights:
+                    start, end = (int(text, 16) for text in place.split("-"))
+                    ranges.extend((start, end - start))
+    except OSError:
+        pass  # another system: nothing is learnt
+    return ranges.tobytes()
+
+
+def _first_pages(runs: bytes, room: int) -> bytes:
+    """As many of the runs as a list may have."""
+    size, left = 0, _PAGES_MAX * mmap.PAGESIZE
+    room = min(len(runs), room) // _RUN.size * _RUN.size
+    for _, length in _RUN.iter_unpack(runs[:room]):
+        left -= length
+        if left < 0:
+            break
+        size += _RUN.size
+    return runs[:size]
+
+
+prefault = Prefault()

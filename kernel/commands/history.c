@@ -1,0 +1,99 @@
+/* history.c - the words of `%holdfast`, as far as the frontend has to act on them.
+ *
+ * %holdfast is a line magic of the workers. But generations belong to the frontend: it
+ * alone publishes, and it keeps the old ones. So where a cell is nothing but this one
+ * line, the frontend does its part first (a commit, the return to a generation), and
+ * the cell then runs in the main worker, whose magic finds what it needs and tells the user.
+ * A line that isn't understood here is left to the magic, which says how it is to be.
+ *
+ * Sizes are whole numbers with K, M, G or T behind them, powers of 1024, or bytes.
+ */
+#include "commands/history.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+static const char *const kind_names[] = {
+    [HFI_HISTORY_NONE] = "",     [HFI_HISTORY_SHOW] = "show",
+    [HFI_HISTORY_UNDO] = "undo", [HFI_HISTORY_CHECKOUT] = "checkout",
+    [HFI_HISTORY_DIFF] = "diff", [HFI_HISTORY_SAVE] = "save",
+    [HFI_HISTORY_LOAD] = "load", [HFI_HISTORY_LIMIT] = "limit",
+};
+
+const char *
+hfi_history_name(hfi_history_kind kind) {
+    return kind_names[kind];
+}
+
+/* Decimal digits and nothing else, up to 15 of them. */
+static bool
+read_number(hfi_span word, long long *ret_number) {
+    long long number = 0;
+    if (word.length == 0 || word.length > 15)
+        return false;
+    for (size_t i = 0; i < word.length; i++) {
+        if (word.start[i] < '0' || word.start[i] > '9')
+            return false;
+        number = number * 10 + (word.start[i] - '0');
+    }
+    *ret_number = number;
+    return true;
+}
+
+static bool
+read_size(hfi_span word, unsigned long long *ret_bytes) {
+    static const char units[] = "KkMmGgTt";
+    const char *unit =
+        word.length > 1 ? memchr(units, word.start[word.length - 1], 8) : NULL;
+    unsigned shift = unit ? 10u * (unsigned)((unit - units) / 2 + 1) : 0;
+    long long number;
+    word.length -= unit != NULL;
+    if (!read_number(word, &number) || number > (long long)(UINT64_MAX >> 1 >> shift))
+        return false;
+    *ret_bytes = (unsigned long long)number << shift;
+    return true;
+}
+
+static hfi_history_kind
+kind_of(hfi_span word) {
+    for (size_t i = HFI_HISTORY_UNDO; i <= HFI_HISTORY_LOAD; i++)
+        if (hfi_span_equal(word, kind_names[i]))
+            return (hfi_history_kind)i;
+    return hfi_span_equal(word, "history") ? HFI_HISTORY_LIMIT : HFI_HISTORY_SHOW;
+}
+
+hfi_history
+hfi_history_parse(hfi_span words) {
+    static const hfi_history none = {HFI_HISTORY_NONE, -1, -1, 0};
+    hfi_history history = {HFI_HISTORY_SHOW, -1, -1, 0};
+    hfi_span rest = hfi_span_trim(words), first = hfi_span_next_token(&rest);
+    history.kind = kind_of(first);
+    hfi_span one = hfi_span_next_token(&rest), two = hfi_span_next_token(&rest);
+    bool good = true;
+    switch (history.kind) {
+    case HFI_HISTORY_UNDO:
+        good = one.length == 0;
+        break;
+    case HFI_HISTORY_CHECKOUT:
+        good = read_number(one, &history.from) && two.length == 0;
+        break;
+    case HFI_HISTORY_DIFF:
+        good = (one.length == 0 || read_number(one, &history.from)) &&
+               (two.length == 0 || read_number(two, &history.to)) && rest.length == 0;
+        break;
+    case HFI_HISTORY_SAVE:
+    case HFI_HISTORY_LOAD:
+        good = one.length > 0;
+        break;
+    case HFI_HISTORY_LIMIT:
+        if (one.length == 0)
+            history.kind = HFI_HISTORY_SHOW;
+        else
+            good = read_size(one, &history.limit_bytes) && two.length == 0;
+        break;
+    default:
+        break;
+    }
+    return good ? history : none;
+}

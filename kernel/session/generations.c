@@ -1,0 +1,448 @@
+/* generations.c - the generations that are kept, and the ways back to them.
+ *
+ * A step is a commit that changed a variable: what the main worker commits when it is idle, or
+ * before an instrumented cell, and what such a cell changed. So plain cells pay nothing
+ * while they run; those that follow each other at once are one step. A commit that only
+ * knows of more inputs and outputs is no step: undoing it would show nothing. A step is
+ * called by its generation, and remembers when it was and which cells it is made of.
+ *
+ * Each step holds a snapshot, yielded: whoever finds the arena full takes the oldest,
+ * and asks nobody. Beyond a number of steps, or of bytes that only they keep, they are
+ * dropped here, the oldest first. The newest is the current state and costs nothing.
+ * The share is small since what a step keeps isn't recycled: the next cell that changes
+ * as much gets fresh pages, which take longer. So large data is kept only where a
+ * person asks for it.
+ *
+ * A way back begins with a commit of what is not committed yet, so that it can be taken
+ * back in turn. Then the old tree is published anew (hf_commit_restore): history is
+ * linear, and grows. The main worker hears of it as of a cell worker's commit, and binds what
+ * differs. Undoing twice goes two steps back, since a step that is a return knows whose
+ * variables it has (`origin`). While a request works with old generations its steps are
+ * held; so the main worker may lease by name what it is to compare.
+ *
+ * The text of all this is the magic's (holdfast/magics.py): the main worker gets it as data
+ * with the request. One thread.
+ */
+#include "session/generations.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "session/commits.h"
+#include "session/workers.h"
+#include "session/ends.h"
+#include "session/request.h"
+#include "workers/program.h"
+
+#define LIMIT_SHARE 32 /* of the capacity: what old steps alone may keep */
+
+/* A commit that changed a variable. */
+typedef struct hfi_step {
+    hf_snapshot *snapshot;
+    int64_t generation;     /* its name */
+    int64_t origin;         /* of the step whose variables it has again; 0: its own */
+    int64_t unix_ns;        /* when it was published */
+    hfi_textbuf cells;      /* numbers of the cells that it is made of: "3, 4" */
+    json_t *unserializable; /* name: reason, of what it doesn't have */
+} hfi_step;
+
+/* Each has a lease, of which a process has 32. */
+#define HFI_STEPS_MAX 28
+
+typedef struct hfi_generations {
+    hfi_step steps[HFI_STEPS_MAX + 1]; /* oldest first */
+    size_t count;
+    long long dropped;    /* steps that aren't kept any more */
+    hfi_textbuf cells;    /* that ran since the newest one */
+    uint64_t limit_bytes; /* of what the steps alone keep */
+    uint64_t kept_bytes;  /* when it was last looked at */
+    /* of the request that runs */
+    int64_t target;                /* step that it returned to; 0: none */
+    json_t *target_unserializable; /* of that step; or NULL */
+    hfi_textbuf undone;            /* cells that it took back */
+} hfi_generations;
+
+void
+hfi_generations_init(hf_kernel *kernel, uint64_t limit_bytes) {
+    hf_session_info info = {0};
+    hf_error error = HF_ERROR_INIT;
+    kernel->generations->limit_bytes = limit_bytes;
+    if (limit_bytes == 0 && hf_session_describe(kernel->store, &info, &error) == HF_OK)
+        kernel->generations->limit_bytes = info.capacity_bytes / LIMIT_SHARE;
+}
+
+/* ---- steps ----------------------------------------------------------------------- */
+
+static void
+step_fini(hfi_step *step) {
+    hf_snapshot_release(step->snapshot);
+    hfi_textbuf_fini(&step->cells);
+    json_decref(step->unserializable);
+    memset(step, 0, sizeof *step);
+}
+
+static void
+remove_steps(hfi_generations *line, size_t at, size_t count) {
+    for (size_t i = at; i < at + count; i++)
+        step_fini(&line->steps[i]);
+    memmove(line->steps + at, line->steps + at + count,
+            (line->count - at - count) * sizeof *line->steps);
+    line->count -= count;
+    line->dropped += (long long)count;
+}
+
+/* Find out which are still there, and keep those from being taken. */
+static void
+hold(hfi_generations *line) {
+    for (size_t i = line->count; i-- > 0;)
+        if (hf_snapshot_hold(line->steps[i].snapshot, NULL) != HF_OK)
+            remove_steps(line, i, 1);
+}
+
+static void
+yield(hfi_generations *line) {
+    for (size_t i = 0; i < line->count; i++)
+        hf_snapshot_yield(line->steps[i].snapshot);
+}
+
+static uint64_t
+kept_bytes(hf_kernel *kernel) {
+    uint64_t bytes = 0;
+    hf_error error = HF_ERROR_INIT;
+    if (hf_session_yielded_bytes(kernel->store, &bytes, &error) != HF_OK)
+        hfi_log("history: %s", error.message);
+    return bytes;
+}
+
+/* All are yielded. */
+static void
+keep_limits(hf_kernel *kernel) {
+    hfi_generations *line = kernel->generations;
+    line->kept_bytes = kept_bytes(kernel);
+    while (line->count > HFI_STEPS_MAX ||
+           (line->count > 1 && line->kept_bytes > line->limit_bytes)) {
+        remove_steps(line, 0, 1);
+        line->kept_bytes = kept_bytes(kernel);
+    }
+}
+
+/* Process state, numbered results and what `!command` leaves aren't variables of the
+ * user's. */
+static int
+is_variable(const hf_entry *entry) {
+    static const char status[] = "_exit_code";
+    if (entry->key[0] == '\1' || (entry->key_size == sizeof status - 1 &&
+                                  memcmp(entry->key, status, entry->key_size) == 0))
+        return 0;
+    size_t at = entry->key[0] == '_' ? 1 : 0;
+    while (at > 0 && at < entry->key_size && entry->key[at] >= '0' &&
+           entry->key[at] <= '9')
+        at++;
+    return at < 2 || at < entry->key_size;
+}
+
+static int
+note_variable(void *context, const hf_entry *before, const hf_entry *after) {
+    int *found = context;
+    *found = is_variable(after != NULL ? after : before);
+    return *found ? HF_STOP : 0;
+}
+
+/* Whether some variable differs from what it was in the newest step. */
+static int
+is_new(const hfi_generations *line, hf_snapshot *snapshot) {
+    hf_error error = HF_ERROR_INIT;
+    int found = 0;
+    hf_snapshot *last = line->count > 0 ? line->steps[line->count - 1].snapshot : NULL;
+    if (last != NULL && hf_snapshot_hold(last, NULL) != HF_OK)
+        return 1;
+    hf_status status = hf_snapshot_diff(last, snapshot, note_variable, &found, &error);
+    if (status != HF_OK)
+        hfi_log("history: %s", error.message);
+    if (last != NULL)
+        hf_snapshot_yield(last);
+    return found || status != HF_OK;
+}
+
+void
+hfi_generations_note(hf_kernel *kernel) {
+    hfi_textbuf *cells = &kernel->generations->cells;
+    if (kernel->cell.store_history &&
+        kernel->cell.directive.history.kind == HFI_HISTORY_NONE)
+        hfi_textbuf_format(cells, "%s%lld", cells->size > 0 ? ", " : "",
+                           kernel->cell.number);
+}
+
+void
+hfi_generations_forget(hf_kernel *kernel) {
+    hfi_textbuf_clear(&kernel->generations->cells);
+}
+
+void
+hfi_generations_published(hf_kernel *kernel, int64_t origin) {
+    hfi_generations *line = kernel->generations;
+    hf_error error = HF_ERROR_INIT;
+    hf_snapshot *snapshot = NULL;
+    struct timespec now = {0, 0};
+    if (hf_snapshot_acquire(kernel->store, &snapshot, &error) != HF_OK) {
+        hfi_log("history: %s", error.message);
+        return;
+    }
+    if (origin == 0 && !is_new(line, snapshot)) {
+        hf_snapshot_release(snapshot);
+        hfi_textbuf_clear(&line->cells);
+        return;
+    }
+    clock_gettime(CLOCK_REALTIME, &now);
+    hfi_step *step = &line->steps[line->count++];
+    *step = (hfi_step){
+        .snapshot = snapshot,
+        .generation = (int64_t)hf_snapshot_generation(snapshot),
+        .origin = origin,
+        .unix_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec,
+        .cells = line->cells,
+        .unserializable = json_copy(hfi_commits_unserializable(kernel)),
+    };
+    line->cells = (hfi_textbuf){0};
+    hf_snapshot_yield(snapshot);
+    keep_limits(kernel);
+}
+
+/* ---- what the main worker is told ------------------------------------------------------- */
+
+static void
+write_step(hfi_frame *frame, const hfi_step *step) {
+    hf_generation name;
+    char key[24];
+    hf_snapshot_export(step->snapshot, &name);
+    snprintf(key, sizeof key, "%lld", (long long)step->generation);
+    hfi_frame_add_map(frame, key, 4);
+    hfi_frame_add_integer(frame, "unix_ns", step->unix_ns);
+    hfi_frame_add_integer(frame, "origin", step->origin);
+    hfi_frame_add_text(frame, "cells", hfi_textbuf_part(&step->cells));
+    hfi_frame_add_bytes(frame, "name", hfi_part_of(&name, sizeof name));
+}
+
+static void
+write_history(const hf_kernel *kernel, hfi_frame *frame) {
+    const hfi_generations *line = kernel->generations;
+    const hfi_history *history = &kernel->cell.directive.history;
+    const char *name;
+    json_t *reason;
+    hfi_frame_add_map(frame, "history", 11);
+    hfi_frame_add_text(frame, "kind", hfi_part_text(hfi_history_name(history->kind)));
+    hfi_frame_add_integer(frame, "from", history->from);
+    hfi_frame_add_integer(frame, "to", history->to);
+    hfi_frame_add_integer(frame, "target", line->target);
+    hfi_frame_add_integer(frame, "kept_bytes", (int64_t)line->kept_bytes);
+    hfi_frame_add_integer(frame, "limit_bytes", (int64_t)line->limit_bytes);
+    hfi_frame_add_integer(frame, "dropped", line->dropped);
+    hfi_frame_add_text(frame, "undone", hfi_textbuf_part(&line->undone));
+    hfi_frame_add_text(frame, "pending", hfi_textbuf_part(&line->cells));
+    hfi_frame_add_map(frame, "unserializable",
+                      json_object_size(line->target_unserializable));
+    json_object_foreach(line->target_unserializable, name, reason)
+        hfi_frame_add_text(frame, name, hfi_part_text(json_string_value(reason)));
+    hfi_frame_add_map(frame, "steps", line->count);
+    for (size_t i = 0; i < line->count; i++)
+        write_step(frame, &line->steps[i]);
+}
+
+static void
+fini(hf_kernel *kernel) {
+    remove_steps(kernel->generations, 0, kernel->generations->count);
+    hfi_textbuf_fini(&kernel->generations->cells);
+}
+
+const hfi_owner hfi_generations_owner = {offsetof(hf_kernel, generations),
+                                         sizeof(struct hfi_generations), NULL, fini};
+
+/* ---- ways back --------------------------------------------------------------------
+ */
+
+static const hfi_step *
+find_step(const hfi_generations *line, int64_t generation) {
+    for (size_t i = 0; i < line->count; i++)
+        if (line->steps[i].generation == generation)
+            return &line->steps[i];
+    return NULL;
+}
+
+/* The step whose variables the newest one has, which may be another one's. NULL where
+ * it isn't kept. */
+static const hfi_step *
+find_origin(const hfi_generations *line) {
+    const hfi_step *step = line->count > 0 ? &line->steps[line->count - 1] : NULL;
+    while (step != NULL && step->origin != 0)
+        step = find_step(line, step->origin);
+    return step;
+}
+
+/* The same for any step. */
+static int64_t
+origin_of(const hfi_generations *line, const hfi_step *step) {
+    while (step->origin != 0 && find_step(line, step->origin) != NULL)
+        step = find_step(line, step->origin);
+    return step->origin != 0 ? step->origin : step->generation;
+}
+
+static void
+fail(hf_kernel *kernel, const char *sentence) {
+    char text[320];
+    const hfi_generations *line = kernel->generations;
+    if (line->count == 0)
+        snprintf(text, sizeof text, "%s; no step is kept", sentence);
+    else
+        snprintf(text, sizeof text,
+                 "%s; kept are the steps %lld to %lld (%%holdfast "
+                 "history)",
+                 sentence, (long long)line->steps[0].generation,
+                 (long long)line->steps[line->count - 1].generation);
+    hfi_ends_fail(kernel, "HistoryError", text);
+}
+
+static hf_status
+publish_step(hf_kernel *kernel, hf_snapshot *snapshot, uint64_t *ret_generation,
+             hf_error *reterr) {
+    hf_commit *commit = NULL;
+    hf_status status = hf_commit_begin(kernel->store, &commit, reterr);
+    if (status != HF_OK)
+        return status;
+    status = hf_commit_restore(commit, snapshot, reterr);
+    if (status == HF_OK)
+        status = hf_commit_publish_consume(commit, ret_generation, reterr);
+    if (status != HF_OK)
+        hf_commit_abort(commit);
+    return status;
+}
+
+/* The main worker binds what differs. `with_state`: random generators and the like as well. */
+static void
+tell_main(hf_kernel *kernel, uint64_t generation, int with_state) {
+    hfi_frame frame;
+    hfi_frame_init(&frame, "checkout", 2);
+    hfi_frame_add_integer(&frame, "generation", (int64_t)generation);
+    hfi_frame_add_flag(&frame, "state", with_state);
+    hfi_workers_send_main(kernel, &frame);
+}
+
+/* 0 where it failed, and the client was told. */
+static int
+go_to(hf_kernel *kernel, const hfi_step *step) {
+    hfi_generations *line = kernel->generations;
+    hf_error error = HF_ERROR_INIT;
+    uint64_t generation = 0;
+    line->target = step->generation;
+    line->target_unserializable = json_incref(step->unserializable);
+    int64_t origin = origin_of(line, step);
+    if (publish_step(kernel, step->snapshot, &generation, &error) != HF_OK) {
+        hfi_ends_fail(kernel, "HistoryError", error.message);
+        return 0;
+    }
+    tell_main(kernel, generation, 1);
+    hfi_generations_published(kernel, origin);
+    hold(line); /* for the main worker, which is told of them with the request */
+    return 1;
+}
+
+static int
+undo(hf_kernel *kernel) {
+    hfi_generations *line = kernel->generations;
+    const hfi_step *now = find_origin(line);
+    if (now == NULL || now == line->steps) {
+        fail(kernel, line->dropped > 0 ? "the step before isn't kept any more"
+                                       : "there is no step before");
+        return 0;
+    }
+    hfi_textbuf_clear(&line->undone);
+    hfi_textbuf_append(&line->undone, now->cells.data, now->cells.size);
+    const hfi_step *before = now - 1; /* a return in between is what it returned to */
+    return go_to(kernel, before);
+}
+
+static int
+checkout(hf_kernel *kernel, int64_t generation) {
+    char text[64];
+    const hfi_step *step = find_step(kernel->generations, generation);
+    if (step != NULL)
+        return go_to(kernel, step);
+    snprintf(text, sizeof text, "there is no step %lld", (long long)generation);
+    fail(kernel, text);
+    return 0;
+}
+
+static int
+check_diff(hf_kernel *kernel, const hfi_history *history) {
+    const long long wanted[] = {history->from, history->to};
+    char text[64];
+    for (int i = 0; i < 2; i++)
+        if (wanted[i] >= 0 && find_step(kernel->generations, wanted[i]) == NULL) {
+            snprintf(text, sizeof text, "there is no step %lld", wanted[i]);
+            fail(kernel, text);
+            return 0;
+        }
+    return 1;
+}
+
+void
+hfi_generations_begin(hf_kernel *kernel) {
+    const hfi_history *history = &kernel->cell.directive.history;
+    hfi_generations *line = kernel->generations;
+    int goes_on = 1;
+    if (history->kind == HFI_HISTORY_LIMIT) {
+        line->limit_bytes = history->limit_bytes;
+        keep_limits(kernel);
+    }
+    line->kept_bytes = kept_bytes(kernel);
+    hold(line);
+    if (history->kind == HFI_HISTORY_UNDO)
+        goes_on = undo(kernel);
+    else if (history->kind == HFI_HISTORY_CHECKOUT)
+        goes_on = checkout(kernel, history->from);
+    else if (history->kind == HFI_HISTORY_DIFF)
+        goes_on = check_diff(kernel, history);
+    if (!goes_on)
+        return;
+    hfi_cell_start(&kernel->cell, HFI_PLAN_PLAIN);
+    hfi_request_send_with(kernel, hfi_workers_main(kernel), kernel->cell.request,
+                          write_history);
+}
+
+static void
+end(hf_kernel *kernel) {
+    hfi_generations *line = kernel->generations;
+    if (kernel->cell.directive.history.kind == HFI_HISTORY_NONE)
+        return;
+    yield(line);
+    line->target = 0;
+    json_decref(line->target_unserializable);
+    line->target_unserializable = NULL;
+    hfi_textbuf_fini(&line->undone);
+}
+
+int
+hfi_generations_replied(hf_kernel *kernel, const msgpack_object *reply) {
+    hf_error error = HF_ERROR_INIT;
+    uint64_t generation = 0;
+    if (hfi_map_part(reply, "prepared").size == 0)
+        return 1;
+    if (hfi_commits_publish(kernel, reply, &generation, &error) != HF_OK) {
+        hfi_commits_fail(kernel,
+                         "nothing was loaded, the notebook's variables are as they "
+                         "were before the cell",
+                         &error);
+        return 0;
+    }
+    tell_main(kernel, generation, 0);
+    hfi_generations_published(kernel, 0);
+    return 1;
+}
+
+void
+hfi_generations_hear(hf_kernel *kernel, const hfi_event *event) {
+    if (event->kind == HFI_EVENT_CELL_OVER)
+        end(kernel);
+}

@@ -1,0 +1,294 @@
+/* workers.c - the processes of a session: fork server, main worker, standbys, cell worker.
+ *
+ * The fork server is started by exec, and everybody else is its fork. This file starts
+ * them, tells the main worker what it must know, lets time pass for all of them, and ends
+ * them. What they say is read in inbox.c; standby.c keeps those that wait for a cell;
+ * death.c buries. The list of all processes that may still run is the fork server's
+ * (worker.c); main_worker, cell and standbys are the session's names for some of them.
+ *
+ * A worker that is not ready has a deadline from its fork on. Before that it waits for
+ * the fork server, which may be importing something large: four times as long.
+ *
+ * At the end the main worker is asked to leave, so that exit handlers of the notebook run, and
+ * given four seconds; the others have nothing to lose and are killed. One thread.
+ */
+#include "session/workers.h"
+
+#include <stddef.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "session/publish.h"
+#include "workers/program.h"
+
+/* For the main worker to store the last cell and its history; clients wait five seconds. */
+#define EXIT_WAIT_NS 4000000000LL
+
+#define READY_SECONDS   30
+#define UNFORKED_FACTOR 4
+
+struct hfi_workers {
+    hfi_fork_server server; /* and all workers that may still run */
+    hfi_worker *main;       /* NULL: none */
+    hfi_worker *cell;       /* of the cell that runs; NULL: none */
+    char **argv;            /* the program of the fork server */
+    hfi_cellnames names;    /* of the cells that ran */
+};
+
+static void
+fini(hf_kernel *kernel) {
+    for (char **at = kernel->workers->argv; at != NULL && *at != NULL; at++)
+        free(*at);
+    free(kernel->workers->argv);
+}
+
+const hfi_owner hfi_workers_owner = {offsetof(hf_kernel, workers),
+                                     sizeof(struct hfi_workers), NULL, fini};
+
+/* ---- starting ------------------------------------------------------------------- */
+
+hfi_worker *
+hfi_workers_at_work(const hf_kernel *kernel) {
+    if (hfi_cell_is_in_main(&kernel->cell))
+        return kernel->workers->main;
+    return hfi_cell_is_in_worker(&kernel->cell) ? kernel->workers->cell : NULL;
+}
+
+static char **
+copy_argv(const char *const *argv) {
+    size_t count = 0;
+    while (argv[count] != NULL)
+        count++;
+    char **copy = calloc(count + 1, sizeof *copy);
+    for (size_t i = 0; copy != NULL && i < count; i++)
+        copy[i] = strdup(argv[i]);
+    return copy;
+}
+
+hf_status
+hfi_workers_configure(hf_kernel *kernel, const char *const *argv, hf_error *reterr) {
+    kernel->workers->argv = copy_argv(argv);
+    return kernel->workers->argv != NULL
+               ? HF_OK
+               : hf_error_set(reterr, HF_E_NOMEM, "no memory");
+}
+
+hfi_part
+hfi_workers_parent(const hf_kernel *kernel, const hfi_worker *worker) {
+    if (worker == hfi_workers_at_work(kernel))
+        return kernel->cell.request->message.header;
+    return hfi_publish_last_parent(kernel);
+}
+
+static void
+publish_text(void *context, int name, hfi_part parent, hfi_part text) {
+    hfi_publish_stream(context, name, parent, text);
+}
+
+long long
+hfi_workers_ready_ns(void) {
+    const char *text = getenv("HOLDFAST_READY_SECONDS");
+    long seconds = text != NULL ? strtol(text, NULL, 10) : 0;
+    return (seconds > 0 && seconds <= 3600 ? seconds : READY_SECONDS) * 1000000000LL;
+}
+
+static void
+listen_to(hf_kernel *kernel, hfi_worker *worker) {
+    worker->stream.publish = publish_text;
+    worker->stream.context = kernel;
+    worker->stream.dump.names = &kernel->workers->names;
+}
+
+static hf_status
+fork_worker(hf_kernel *kernel, hfi_role role, int is_bare, hfi_worker **ret_worker,
+            hf_error *reterr) {
+    hf_status status =
+        hfi_worker_fork(&kernel->workers->server, role, is_bare, ret_worker, reterr);
+    if (status == HF_OK) {
+        listen_to(kernel, *ret_worker);
+        (*ret_worker)->deadline_ns =
+            hfi_clock_ns() + UNFORKED_FACTOR * hfi_workers_ready_ns();
+    }
+    return status;
+}
+
+hf_status
+hfi_workers_fork(hf_kernel *kernel, hfi_role role, hfi_worker **ret_worker,
+                 hf_error *reterr) {
+    return fork_worker(kernel, role, 0, ret_worker, reterr);
+}
+
+hf_status
+hfi_workers_split(hf_kernel *kernel, hfi_role role, long long id, hfi_worker **ret_fork,
+                  hf_error *reterr) {
+    hf_status status = hfi_worker_split(&kernel->workers->server, kernel->workers->main,
+                                        role, id, ret_fork, reterr);
+    if (status == HF_OK)
+        listen_to(kernel, *ret_fork);
+    return status;
+}
+
+void
+hfi_workers_drain(hf_kernel *kernel, hfi_worker *worker) {
+    hfi_worker_drain(worker, hfi_workers_parent(kernel, worker), hfi_clock_ns());
+}
+
+void
+hfi_workers_forked(hfi_worker *worker, pid_t pid) {
+    worker->pid = pid;
+    if (worker->owned && !worker->ready && !worker->silent)
+        worker->deadline_ns = hfi_clock_ns() + hfi_workers_ready_ns();
+    else if (worker->deadline_ns == 0)
+        worker->deadline_ns = hfi_clock_ns() + HFI_DEATH_WAIT_NS;
+}
+
+hf_status
+hfi_workers_start(hf_kernel *kernel, int is_bare, hf_error *reterr) {
+    hf_status status = HF_OK;
+    if (kernel->workers->server.control == NULL) {
+        status = hfi_fork_server_start(&kernel->workers->server,
+                                       (const char *const *)kernel->workers->argv,
+                                       hf_session_fd(kernel->store), reterr);
+        hfi_tell(kernel, &(hfi_event){.kind = HFI_EVENT_SERVER_STARTED});
+    }
+    if (status == HF_OK && kernel->workers->main == NULL) {
+        status = fork_worker(kernel, HFI_MAIN, is_bare, &kernel->workers->main, reterr);
+        if (status == HF_OK) {
+            hfi_tell(kernel, &(hfi_event){.kind = HFI_EVENT_MAIN_MADE});
+        }
+    }
+    if (status == HF_E_GONE) /* it didn't live until it was asked */
+        status = hf_error_set(reterr, status, "%s ended before it was ready",
+                              kernel->workers->argv[0]);
+    return status; /* standbys are forked when the main worker is ready */
+}
+
+void
+hfi_workers_end(hf_kernel *kernel) {
+    const struct timespec pause = {0, 2000000};
+    long long deadline = hfi_clock_ns() + EXIT_WAIT_NS;
+    hfi_frame frame;
+    if (kernel->workers->main != NULL && hfi_workers_at_work(kernel) == NULL &&
+        !hfi_cell_waits_for_commit(&kernel->cell)) {
+        hfi_frame_init(&frame, "exit", 0);
+        hfi_workers_send_main(kernel, &frame);
+        while (!kernel->workers->main->silent && hfi_clock_ns() < deadline &&
+               hfi_control_fill(kernel->workers->main->control, NULL) == HF_OK)
+            nanosleep(&pause, NULL);
+    }
+    kernel->workers->main = kernel->workers->cell = NULL;
+    for (hfi_worker *at = kernel->workers->server.workers; at != NULL; at = at->next)
+        hfi_worker_kill(at, SIGKILL);
+    hfi_fork_server_end(&kernel->workers->server, 1000);
+}
+
+/* ---- the main worker ------------------------------------------------------------------- */
+
+void
+hfi_workers_send_main(hf_kernel *kernel, hfi_frame *frame) {
+    hf_error error = HF_ERROR_INIT;
+    if (kernel->workers->main == NULL || kernel->workers->main->control == NULL)
+        hfi_frame_fini(frame);
+    else if (hfi_control_send_consume(kernel->workers->main->control, frame, NULL, 0,
+                                      &error) != HF_OK)
+        hfi_log("main worker: %s", error.message);
+}
+
+void
+hfi_workers_adopt(hf_kernel *kernel, const hfi_cell *cell,
+                  const msgpack_object *report) {
+    hfi_frame frame;
+    json_t *code =
+        cell != NULL ? json_object_get(cell->request->message.body, "code") : NULL;
+    hfi_frame_init(&frame, "adopt", report != NULL ? 5 : 4);
+    hfi_frame_add_integer(&frame, "generation",
+                          (int64_t)hf_session_generation(kernel->store));
+    hfi_frame_add_integer(&frame, "execution_count",
+                          cell != NULL ? cell->number : kernel->count);
+    hfi_frame_add_text(
+        &frame, "code",
+        code != NULL ? hfi_part_of(json_string_value(code), json_string_length(code))
+                     : hfi_part_text(""));
+    hfi_frame_add_flag(&frame, "store_history", cell != NULL && cell->store_history);
+    if (report != NULL)
+        hfi_frame_put_object(&frame, "report", report);
+    hfi_workers_send_main(kernel, &frame);
+}
+
+void
+hfi_workers_directory(const hf_kernel *kernel, char *ret_path, size_t size) {
+#ifdef __linux__
+    char link[64];
+    if (kernel->workers->main != NULL && kernel->workers->main->pid > 0) {
+        snprintf(link, sizeof link, "/proc/%ld/cwd", (long)kernel->workers->main->pid);
+        ssize_t length = readlink(link, ret_path, size - 1);
+        if (length > 0) {
+            ret_path[length] = '\0';
+            return;
+        }
+    }
+#else
+    (void)kernel;
+#endif
+    if (getcwd(ret_path, size) == NULL)
+        snprintf(ret_path, size, "/");
+}
+
+/* ---- time ----------------------------------------------------------------------- */
+
+long long
+hfi_workers_deadline_ns(const hf_kernel *kernel) {
+    long long first = -1;
+    for (const hfi_worker *at = kernel->workers->server.workers; at != NULL;
+         at = at->next) {
+        long long due = hfi_stream_deadline_ns(&at->stream);
+        if (due >= 0 && (first < 0 || due < first))
+            first = due;
+        if (at->deadline_ns > 0 && (first < 0 || at->deadline_ns < first))
+            first = at->deadline_ns;
+        if (at->calm_ns > 0 && (first < 0 || at->calm_ns < first))
+            first = at->calm_ns;
+    }
+    return first;
+}
+
+/* ---- who is who ----------------------------------------------------------------- */
+
+hfi_fork_server *
+hfi_workers_server(const hf_kernel *kernel) {
+    return &kernel->workers->server;
+}
+
+hfi_worker *
+hfi_workers_main(const hf_kernel *kernel) {
+    return kernel->workers->main;
+}
+
+void
+hfi_workers_set_main(hf_kernel *kernel, hfi_worker *worker) {
+    kernel->workers->main = worker;
+}
+
+hfi_worker *
+hfi_workers_cell(const hf_kernel *kernel) {
+    return kernel->workers->cell;
+}
+
+void
+hfi_workers_set_cell(hf_kernel *kernel, hfi_worker *worker) {
+    kernel->workers->cell = worker;
+}
+
+const char *
+hfi_workers_program(const hf_kernel *kernel) {
+    return kernel->workers->argv[0];
+}
+
+void
+hfi_workers_note_code(hf_kernel *kernel, hfi_part code, long long number) {
+    hfi_cellnames_add(&kernel->workers->names, code, number);
+}

@@ -1,0 +1,55 @@
+/* workers.h - the processes of a session, and which of them is which. */
+#ifndef HFI_WORKERS_H
+#define HFI_WORKERS_H
+
+#include "session/session.h"
+
+/* For the word of the fork server on how a worker died. */
+#define HFI_DEATH_WAIT_NS 1000000000LL
+
+extern const hfi_owner hfi_workers_owner;
+/* Start the fork server and the main worker, unless they run; a bare main worker binds
+ * no variable. HF_E_GONE: the fork server is dying; HF_E_SYSTEM, HF_E_NOMEM. */
+HF_CHECK hf_status hfi_workers_start(hf_kernel *kernel, int is_bare, hf_error *reterr);
+/* Let the main worker leave by itself, for a while, and kill the others. */
+void hfi_workers_end(hf_kernel *kernel);
+/* Ask the fork server for a worker, which can be sent requests at once. */
+HF_CHECK hf_status hfi_workers_fork(hf_kernel *kernel, hfi_role role,
+                                    hfi_worker **ret_worker, hf_error *reterr);
+/* A fork of the main worker. */
+HF_CHECK hf_status hfi_workers_split(hf_kernel *kernel, hfi_role role, long long id,
+                                     hfi_worker **ret_fork, hf_error *reterr);
+/* The fork server says that it has forked this worker. */
+void hfi_workers_forked(hfi_worker *worker, pid_t pid);
+/* How long a worker may take from its fork until it is ready. */
+long long hfi_workers_ready_ns(void);
+/* Send the main worker a frame, which is consumed; without one it is dropped. */
+void hfi_workers_send_main(hf_kernel *kernel, hfi_frame *frame);
+/* The fork server's program, copied. HF_E_NOMEM. */
+HF_CHECK hf_status hfi_workers_configure(hf_kernel *kernel, const char *const *argv,
+                                         hf_error *reterr);
+const char *hfi_workers_program(const hf_kernel *kernel);
+/* With the list of all workers that may still run. */
+hfi_fork_server *hfi_workers_server(const hf_kernel *kernel);
+/* The main worker, and the worker of the cell that runs; NULL: none. */
+hfi_worker *hfi_workers_main(const hf_kernel *kernel);
+void hfi_workers_set_main(hf_kernel *kernel, hfi_worker *worker);
+hfi_worker *hfi_workers_cell(const hf_kernel *kernel);
+void hfi_workers_set_cell(hf_kernel *kernel, hfi_worker *worker);
+/* Tracebacks of dying processes name this cell by its number. */
+void hfi_workers_note_code(hf_kernel *kernel, hfi_part code, long long number);
+/* The process that has the request that runs, or will run it; NULL: none has. */
+hfi_worker *hfi_workers_at_work(const hf_kernel *kernel);
+/* The main worker binds what was published; `cell`: whose state it is, or NULL. */
+void hfi_workers_adopt(hf_kernel *kernel, const hfi_cell *cell,
+                       const msgpack_object *report);
+/* The main worker's working directory; the frontend's if that can't be known. */
+void hfi_workers_directory(const hf_kernel *kernel, char *ret_path, size_t size);
+/* Read all of what it has written to its pipes. */
+void hfi_workers_drain(hf_kernel *kernel, hfi_worker *worker);
+/* When hfi_death_tick has something to do; -1: at no time. */
+long long hfi_workers_deadline_ns(const hf_kernel *kernel);
+/* The header under which a worker's output is shown. */
+hfi_part hfi_workers_parent(const hf_kernel *kernel, const hfi_worker *worker);
+
+#endif

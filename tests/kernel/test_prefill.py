@@ -1,0 +1,60 @@
+"""Memory for what a recorded cell makes: there when somebody has paused, given back at rest."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from segment import segment_of
+from waiting import until
+
+from holdfast.store import Session
+
+MIB = 1 << 20
+SIZE = 64 * MIB
+CELL = "%%execute_with_scorep --run=isolated\n"
+MAKE = """from resource import RUSAGE_SELF, getrusage
+before = getrusage(RUSAGE_SELF).ru_minflt
+{name} = np.full(%d, 2.5)
+faults = getrusage(RUSAGE_SELF).ru_minflt - before""" % (SIZE // 8)
+
+
+@pytest.fixture
+def notebook(start_kernel):
+    """A kernel that rests after two seconds, and its session."""
+    kernel = start_kernel(env={"HOLDFAST_REST_SECONDS": "2"})
+    with Session.open("/" + segment_of(kernel).name) as session:
+        yield kernel, session
+
+
+def test_memory_waits_for_what_a_cell_makes(notebook):
+    kernel, session = notebook
+    main, server = map(
+        int, kernel.run("import numpy as np, os; os.getpid(), os.getppid()").result[1:-1].split(",")
+    )
+
+    def free():
+        return session.info()["free_bytes"]
+
+    def makes_fresh_pages(turn):
+        """Whether code that is new, for which nothing is preallocated, finds none ready."""
+        until(lambda: SIZE <= free() < 2 * SIZE, session.info)
+        allocated = session.info()["allocated_bytes"]
+        outcome = kernel.run(CELL + MAKE.format(name="b") + f" # {turn}")
+        assert outcome.reply["metadata"]["holdfast"]["bytes_preallocated"] == 0
+        return session.info()["allocated_bytes"] > allocated + MIB
+
+    kernel.run(CELL + MAKE.format(name="a"))
+    turns = 1  # one that waits may just hold the memory, to look what is missing
+    while makes_fresh_pages(turns):
+        turns += 1
+        assert turns < 4
+    assert int(kernel.run("faults").result) <= SIZE // 4096 // 8
+    assert until(lambda: free() >= SIZE, session.info)  # for the next one
+    children = Path(f"/proc/{server}/task/{server}/children").read_text().split()
+    for pid in set(map(int, children)) - {main}:
+        os.kill(pid, signal.SIGKILL)
+    info = session.info()  # others may hold it already, to look what is missing
+    assert SIZE <= info["free_bytes"] + info["reserved_bytes"] < 2 * SIZE  # it was nobody's
+    kept = (1 + turns) * SIZE + 8 * MIB
+    assert until(lambda: session.info()["allocated_bytes"] < kept, session.info)  # at rest
