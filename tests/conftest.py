@@ -315,7 +315,7 @@ def shared_kernel(shared, request, tmp_path):
 
 
 @pytest.fixture
-def shared_map_kernel(shared, request, tmp_path):
+def shared_isolated_kernel(shared, request, tmp_path):
     """The same for `isolated_kernel`."""
     with shared.lend(request, tmp_path, HOLDFAST_RUN="isolated") as kernel:
         yield kernel
@@ -355,7 +355,7 @@ def forked_kernel(start_kernel):
 @pytest.fixture(params=["isolated", "in-process", "forked"])
 def either_kernel(request):
     """Each of the three in turn."""
-    return request.getfixturevalue(f"{request.param}_kernel")
+    return request.getfixturevalue(request.param.replace("-", "_") + "_kernel")
 
 
 @pytest.fixture

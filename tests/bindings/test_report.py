@@ -11,7 +11,7 @@ report = pytest.importorskip("holdfast.report")
 
 def cost(number, title, **kernel):
     made = report.CellCost(number, title, ms=1234.56, kernel=kernel)
-    made.run_mode = kernel.get("run", "plain")
+    made.run = kernel.get("run", "plain")
     return made
 
 
@@ -30,8 +30,8 @@ def test_title(source, title):
 
 def test_kind():
     assert cost(1, "a").kind == "plain"
-    assert cost(1, "a", run_mode="map").kind == "isolated"
-    assert cost(1, "a", run_mode="map", trace="scorep-1").kind == "instrumented"
+    assert cost(1, "a", run="isolated").kind == "isolated"
+    assert cost(1, "a", run="isolated", trace="scorep-1").kind == "instrumented"
 
 
 def test_table():

@@ -68,8 +68,8 @@ def test_the_main_worker_runs_it(monkeypatch):
 
 
 def test_whose_wish_counts(monkeypatch):
-    assert choose(monkeypatch, code="x", run_mode="isolated")[0] == "isolated"
-    assert choose(monkeypatch, code="x", run_mode="isolated", wish="in-process")[0] == "in-process"
+    assert choose(monkeypatch, code="x", run="isolated")[0] == "isolated"
+    assert choose(monkeypatch, code="x", run="isolated", wish="in-process")[0] == "in-process"
     chosen = choose(monkeypatch, code="x", wish="in-process", cell_run="isolated")
     assert chosen == ("isolated", "--run=isolated")
     assert "none of auto" in choose(monkeypatch, code="x", wish="nowhere")[1]

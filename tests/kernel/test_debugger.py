@@ -64,7 +64,7 @@ class Client:
         return {each["name"]: each["value"] for each in found["variables"]}
 
 
-@pytest.mark.parametrize("run", ["plain", "isolated", "in-process"])
+@pytest.mark.parametrize("run_mode", ["plain", "isolated", "in-process"])
 def test_a_cell_stops_at_its_breakpoint(kernel, run_mode):
     debugger = Client(kernel)
     debugger.start()

@@ -14,9 +14,9 @@ RECORD = "%%execute_with_scorep\n"
 
 
 @pytest.fixture
-def kernel(shared_map_kernel):
+def kernel(shared_isolated_kernel):
     """The same for all tests here but those that change more than variables."""
-    return shared_map_kernel
+    return shared_isolated_kernel
 
 
 def test_1_another_process(kernel):

@@ -356,8 +356,8 @@ def found(kernel, head, row):
 
 @pytest.mark.parametrize("row", ROWS)
 @pytest.mark.parametrize("first", ["", ISOLATED], ids=["plain", "isolated"])
-def test_what_a_call_made(shared_map_kernel, first, row):
-    kernel = shared_map_kernel
+def test_what_a_call_made(shared_isolated_kernel, first, row):
+    kernel = shared_isolated_kernel
     assert kernel.run(START + "x = 0").status == "ok"
     outcome = kernel.run(first + ROWS[row][0])
     assert outcome.status == "ok", outcome.content

@@ -29,7 +29,7 @@ def shown(outcome):
 def run(request):
     head = HEADS.get(request.param, CELL if "recorded" in request.param else "")
     if request.param in HEADS:
-        kernel = request.getfixturevalue("shared_map_kernel")
+        kernel = request.getfixturevalue("shared_isolated_kernel")
         return lambda code: kernel.run(head + code)
     kernel = request.getfixturevalue("shared_in_process_kernel")
     outcome = kernel.run(DIES)  # the main worker is a fork that was woken, from here on

@@ -28,8 +28,8 @@ def kernel(shared_kernel):
 
 
 @pytest.fixture
-def isolated_kernel(shared_map_kernel):
-    return shared_map_kernel
+def isolated_kernel(shared_isolated_kernel):
+    return shared_isolated_kernel
 
 
 @pytest.fixture

@@ -112,7 +112,7 @@ def test_what_is_wrong_is_one_line(kernel, tmp_path):
     assert "%trace [CELL" in kernel.run("%trace --help").stream()
 
 
-@pytest.mark.parametrize("run", ["isolated", "in-process", "forked"])
+@pytest.mark.parametrize("run_mode", ["isolated", "in-process", "forked"])
 def test_cells_that_died_and_a_later_main_worker(start_kernel, run_mode):
     kernel = start_kernel(env={"HOLDFAST_RUN": run_mode})
     kernel.run("import os, signal\ndef f(): pass")

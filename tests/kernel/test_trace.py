@@ -38,7 +38,7 @@ def fake_vampir(tmp_path, monkeypatch):
 ENABLE = "%%enable_vampir_launch_on_scorep_instrumented"
 
 
-@pytest.mark.parametrize("run", ["isolated", "in-process", "forked"])
+@pytest.mark.parametrize("run_mode", ["isolated", "in-process", "forked"])
 @pytest.mark.parametrize("directory", [None, "here/trace"])
 def test_vampir_opens_the_trace(start_kernel, tmp_path, monkeypatch, directory, run_mode):
     fake_vampir(tmp_path, monkeypatch)
@@ -75,7 +75,7 @@ def test_a_vampir_that_went_away_is_reported(start_kernel, tmp_path, monkeypatch
 
 
 @pytest.mark.skipif(not AVAILABLE, reason="otf2-print isn't installed")
-@pytest.mark.parametrize("run", ["isolated", "in-process", "forked"])
+@pytest.mark.parametrize("run_mode", ["isolated", "in-process", "forked"])
 @pytest.mark.parametrize(
     "end", ["os.kill(os.getpid(), signal.SIGKILL)", "ctypes.string_at(0)", "os.abort()"]
 )

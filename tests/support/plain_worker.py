@@ -84,7 +84,11 @@ class Worker:
                 self.globals["commit"] = frame
             if frame["op"] == "commit" and frame.get("cell_run") in ("main", "in-process"):
                 self.channel.send(
-                    "reply", id=frame["id"], report={}, run_mode="main", run_reason="it asks for it"
+                    "reply",
+                    id=frame["id"],
+                    report={},
+                    run="in-process",
+                    run_reason="it asks for it",
                 )
             elif frame["op"] == "commit":
                 self.channel.send(
