@@ -27,7 +27,8 @@ static pthread_mutex_t write_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void
 write_begin(void) {
-    Py_BEGIN_ALLOW_THREADS pthread_mutex_lock(&write_lock);
+    Py_BEGIN_ALLOW_THREADS
+    pthread_mutex_lock(&write_lock);
     Py_END_ALLOW_THREADS
 }
 
@@ -130,10 +131,12 @@ hfi_events_close(hfi_recording_totals *ret_totals, hf_error *reterr) {
         return HF_NOT_FOUND;
     hf_recorder *recorder = detach_recorder();
     hf_status status;
-    Py_BEGIN_ALLOW_THREADS pthread_mutex_lock(&write_lock);
+    Py_BEGIN_ALLOW_THREADS
+    pthread_mutex_lock(&write_lock);
     status = hf_recorder_close(recorder, ret_totals, reterr);
     pthread_mutex_unlock(&write_lock);
-    Py_END_ALLOW_THREADS return status;
+    Py_END_ALLOW_THREADS
+    return status;
 }
 
 hf_status

@@ -20,9 +20,11 @@ source_map(hf_source *base, uint32_t index, void **ret_data, size_t *ret_size,
     if (!source->regions[index]) {
         hf_region *region = NULL;
         hf_status status;
-        Py_BEGIN_ALLOW_THREADS status =
-            hf_region_map(source->snapshot, source->entry, index, &region, reterr);
-        Py_END_ALLOW_THREADS if (status != HF_OK) return status;
+        Py_BEGIN_ALLOW_THREADS
+        status = hf_region_map(source->snapshot, source->entry, index, &region, reterr);
+        Py_END_ALLOW_THREADS
+        if (status != HF_OK)
+            return status;
         source->bytes_mapped += hf_region_size(region);
         source->regions[index] =
             hfi_region_new_consume(source->state, source->attachment, region);

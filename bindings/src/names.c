@@ -60,9 +60,10 @@ hfi_names_advance(hfi_state *state, hfi_names *names) {
     hf_snapshot *snapshot = NULL;
     hf_error error = HF_ERROR_INIT;
     hf_status status;
-    Py_BEGIN_ALLOW_THREADS status =
-        hf_snapshot_acquire(names->attachment->session, &snapshot, &error);
-    Py_END_ALLOW_THREADS if (status != HF_OK) {
+    Py_BEGIN_ALLOW_THREADS
+    status = hf_snapshot_acquire(names->attachment->session, &snapshot, &error);
+    Py_END_ALLOW_THREADS
+    if (status != HF_OK) {
         hfi_raise(state, status, &error);
         return -1;
     }

@@ -67,9 +67,11 @@ begin(hfi_changes *at) {
         return 0;
     hf_error error = HF_ERROR_INIT;
     hf_status status;
-    Py_BEGIN_ALLOW_THREADS status =
-        hf_commit_begin(at->names->attachment->session, &at->commit, &error);
-    Py_END_ALLOW_THREADS if (status != HF_OK) hfi_raise(at->state, status, &error);
+    Py_BEGIN_ALLOW_THREADS
+    status = hf_commit_begin(at->names->attachment->session, &at->commit, &error);
+    Py_END_ALLOW_THREADS
+    if (status != HF_OK)
+        hfi_raise(at->state, status, &error);
     return status == HF_OK ? 0 : -1;
 }
 
@@ -86,8 +88,10 @@ put_value(hf_commit *commit, const hf_value *value, hf_error *reterr) {
     hf_status status;
     if (!value->buffer_count && value->payload_size < DETACH_SIZE)
         return hf_commit_put(commit, value, reterr);
-    Py_BEGIN_ALLOW_THREADS status = hf_commit_put(commit, value, reterr);
-    Py_END_ALLOW_THREADS return status;
+    Py_BEGIN_ALLOW_THREADS
+    status = hf_commit_put(commit, value, reterr);
+    Py_END_ALLOW_THREADS
+    return status;
 }
 
 /* Put the sink's encoding under `key`. Gives a new record, borrowed from pending. */
@@ -150,9 +154,10 @@ remove_key(hfi_changes *at, PyObject *key) {
         return -1;
     hf_error error = HF_ERROR_INIT;
     hf_status status;
-    Py_BEGIN_ALLOW_THREADS status =
-        hf_commit_remove(at->commit, text, (size_t)size, &error);
-    Py_END_ALLOW_THREADS if (status != HF_OK && status != HF_NOT_FOUND) {
+    Py_BEGIN_ALLOW_THREADS
+    status = hf_commit_remove(at->commit, text, (size_t)size, &error);
+    Py_END_ALLOW_THREADS
+    if (status != HF_OK && status != HF_NOT_FOUND) {
         hfi_raise(at->state, status, &error);
         return -1;
     }
@@ -294,10 +299,11 @@ hfi_changes_prepare(hfi_changes *at, hf_commit_stats *ret_stats) {
     hf_error error = HF_ERROR_INIT;
     hf_status status;
     hf_commit_get_stats(at->commit, ret_stats);
-    Py_BEGIN_ALLOW_THREADS status =
-        hf_commit_prepare_consume(at->commit, &prepared, &error);
-    Py_END_ALLOW_THREADS if (status != HF_OK) return hfi_raise(at->state, status,
-                                                               &error);
+    Py_BEGIN_ALLOW_THREADS
+    status = hf_commit_prepare_consume(at->commit, &prepared, &error);
+    Py_END_ALLOW_THREADS
+    if (status != HF_OK)
+        return hfi_raise(at->state, status, &error);
     at->commit = NULL;
     return PyBytes_FromStringAndSize((const char *)&prepared, sizeof prepared);
 }

@@ -150,7 +150,8 @@ names_populate(PyObject *self, PyObject *args, PyObject *kwargs) {
                 make_writable(region);
                 continue;
             }
-            Py_BEGIN_ALLOW_THREADS hf_region_populate(region, 0);
+            Py_BEGIN_ALLOW_THREADS
+            hf_region_populate(region, 0);
             Py_END_ALLOW_THREADS
         }
     }

@@ -60,7 +60,8 @@ look_until_sure(tally *shared, const int fds[2], uint64_t ret_written[2]) {
     int found = 1;
     for (int looks = 0; found == 1 && looks < LOOKS_MAX; looks++) {
         if (looks >= SPINS) {
-            Py_BEGIN_ALLOW_THREADS nanosleep(&pause, NULL);
+            Py_BEGIN_ALLOW_THREADS
+            nanosleep(&pause, NULL);
             Py_END_ALLOW_THREADS
         }
         found = look(shared, fds, ret_written);

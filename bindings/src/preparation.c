@@ -54,7 +54,8 @@ prepare(hf_region *region, int write) {
         if (hf_region_unshare(region, &error) != HF_OK)
             hf_region_populate(region, 1);
     } else {
-        Py_BEGIN_ALLOW_THREADS hf_region_populate(region, 0);
+        Py_BEGIN_ALLOW_THREADS
+        hf_region_populate(region, 0);
         Py_END_ALLOW_THREADS
     }
     return 1;
@@ -176,10 +177,11 @@ preallocate(PyObject *module, PyObject *args) {
     uint64_t bytes = 0;
     hf_error error = HF_ERROR_INIT;
     hf_status status;
-    Py_BEGIN_ALLOW_THREADS status =
-        hf_session_preallocate(attachment->session, sizes, count, &bytes, &error);
-    Py_END_ALLOW_THREADS if (status != HF_OK) return hfi_raise(
-        PyModule_GetState(module), status, &error);
+    Py_BEGIN_ALLOW_THREADS
+    status = hf_session_preallocate(attachment->session, sizes, count, &bytes, &error);
+    Py_END_ALLOW_THREADS
+    if (status != HF_OK)
+        return hfi_raise(PyModule_GetState(module), status, &error);
     return PyLong_FromUnsignedLongLong(bytes);
 }
 

@@ -341,8 +341,10 @@ region_unchanged(hfi_state *state, hf_region *region) {
     hf_error error = HF_ERROR_INIT;
     if (!hf_region_is_committed(region))
         return 0;
-    Py_BEGIN_ALLOW_THREADS status = hf_region_changed_pages(region, &pages, &error);
-    Py_END_ALLOW_THREADS if (status != HF_OK) {
+    Py_BEGIN_ALLOW_THREADS
+    status = hf_region_changed_pages(region, &pages, &error);
+    Py_END_ALLOW_THREADS
+    if (status != HF_OK) {
         hfi_raise(state, status, &error);
         return -1;
     }

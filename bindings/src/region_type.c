@@ -59,9 +59,11 @@ region_changed_pages(PyObject *self, PyObject *Py_UNUSED(ignored)) {
     uint64_t pages = 0;
     hf_error error = HF_ERROR_INIT;
     hf_status status;
-    Py_BEGIN_ALLOW_THREADS status = hf_region_changed_pages(region, &pages, &error);
-    Py_END_ALLOW_THREADS if (status != HF_OK) return hfi_raise(
-        hfi_state_of(Py_TYPE(self)), status, &error);
+    Py_BEGIN_ALLOW_THREADS
+    status = hf_region_changed_pages(region, &pages, &error);
+    Py_END_ALLOW_THREADS
+    if (status != HF_OK)
+        return hfi_raise(hfi_state_of(Py_TYPE(self)), status, &error);
     return PyLong_FromUnsignedLongLong(pages);
 }
 

@@ -110,9 +110,11 @@ session_create(PyObject *cls, PyObject *args, PyObject *kwargs) {
     hf_session *session = NULL;
     hf_error error = HF_ERROR_INIT;
     hf_status status;
-    Py_BEGIN_ALLOW_THREADS status = hf_session_create(&options, &session, &error);
-    Py_END_ALLOW_THREADS if (status != HF_OK) return hfi_raise(
-        hfi_state_of((PyTypeObject *)cls), status, &error);
+    Py_BEGIN_ALLOW_THREADS
+    status = hf_session_create(&options, &session, &error);
+    Py_END_ALLOW_THREADS
+    if (status != HF_OK)
+        return hfi_raise(hfi_state_of((PyTypeObject *)cls), status, &error);
     return session_wrap((PyTypeObject *)cls, session);
 }
 
@@ -124,9 +126,11 @@ session_open(PyObject *cls, PyObject *name) {
     hf_session *session = NULL;
     hf_error error = HF_ERROR_INIT;
     hf_status status;
-    Py_BEGIN_ALLOW_THREADS status = hf_session_open(text, &session, &error);
-    Py_END_ALLOW_THREADS if (status != HF_OK) return hfi_raise(
-        hfi_state_of((PyTypeObject *)cls), status, &error);
+    Py_BEGIN_ALLOW_THREADS
+    status = hf_session_open(text, &session, &error);
+    Py_END_ALLOW_THREADS
+    if (status != HF_OK)
+        return hfi_raise(hfi_state_of((PyTypeObject *)cls), status, &error);
     return session_wrap((PyTypeObject *)cls, session);
 }
 
@@ -138,9 +142,11 @@ session_from_fd(PyObject *cls, PyObject *number) {
     hf_session *session = NULL;
     hf_error error = HF_ERROR_INIT;
     hf_status status;
-    Py_BEGIN_ALLOW_THREADS status = hf_session_open_fd(fd, &session, &error);
-    Py_END_ALLOW_THREADS if (status != HF_OK) return hfi_raise(
-        hfi_state_of((PyTypeObject *)cls), status, &error);
+    Py_BEGIN_ALLOW_THREADS
+    status = hf_session_open_fd(fd, &session, &error);
+    Py_END_ALLOW_THREADS
+    if (status != HF_OK)
+        return hfi_raise(hfi_state_of((PyTypeObject *)cls), status, &error);
     return session_wrap((PyTypeObject *)cls, session);
 }
 
@@ -148,8 +154,10 @@ static PyObject *
 session_close(PyObject *self, PyObject *Py_UNUSED(ignored)) {
     hfi_attachment *attachment = as_session(self)->attachment;
     as_session(self)->attachment = NULL;
-    Py_BEGIN_ALLOW_THREADS hfi_attachment_release(attachment);
-    Py_END_ALLOW_THREADS Py_RETURN_NONE;
+    Py_BEGIN_ALLOW_THREADS
+    hfi_attachment_release(attachment);
+    Py_END_ALLOW_THREADS
+    Py_RETURN_NONE;
 }
 
 static PyObject *
@@ -159,9 +167,11 @@ session_destroy(PyObject *self, PyObject *Py_UNUSED(ignored)) {
         return NULL;
     hf_error error = HF_ERROR_INIT;
     hf_status status;
-    Py_BEGIN_ALLOW_THREADS status = hf_session_destroy(session, &error);
-    Py_END_ALLOW_THREADS if (status != HF_OK) return hfi_raise(
-        hfi_state_of(Py_TYPE(self)), status, &error);
+    Py_BEGIN_ALLOW_THREADS
+    status = hf_session_destroy(session, &error);
+    Py_END_ALLOW_THREADS
+    if (status != HF_OK)
+        return hfi_raise(hfi_state_of(Py_TYPE(self)), status, &error);
     Py_RETURN_NONE;
 }
 
@@ -177,9 +187,11 @@ session_reap(PyObject *self, PyObject *args, PyObject *kwargs) {
     uint32_t processes = 0;
     hf_error error = HF_ERROR_INIT;
     hf_status status;
-    Py_BEGIN_ALLOW_THREADS status = hf_session_reap(session, trim, &processes, &error);
-    Py_END_ALLOW_THREADS if (status != HF_OK) return hfi_raise(
-        hfi_state_of(Py_TYPE(self)), status, &error);
+    Py_BEGIN_ALLOW_THREADS
+    status = hf_session_reap(session, trim, &processes, &error);
+    Py_END_ALLOW_THREADS
+    if (status != HF_OK)
+        return hfi_raise(hfi_state_of(Py_TYPE(self)), status, &error);
     return PyLong_FromUnsignedLong(processes);
 }
 
@@ -190,9 +202,11 @@ session_verify(PyObject *self, PyObject *Py_UNUSED(ignored)) {
         return NULL;
     hf_error error = HF_ERROR_INIT;
     hf_status status;
-    Py_BEGIN_ALLOW_THREADS status = hf_session_verify(session, &error);
-    Py_END_ALLOW_THREADS if (status != HF_OK) return hfi_raise(
-        hfi_state_of(Py_TYPE(self)), status, &error);
+    Py_BEGIN_ALLOW_THREADS
+    status = hf_session_verify(session, &error);
+    Py_END_ALLOW_THREADS
+    if (status != HF_OK)
+        return hfi_raise(hfi_state_of(Py_TYPE(self)), status, &error);
     Py_RETURN_NONE;
 }
 
@@ -213,7 +227,8 @@ session_privatize(PyObject *self, PyObject *args, PyObject *kwargs) {
     if (stopped) {
         status = hf_session_privatize(session, 1, &error);
     } else {
-        Py_BEGIN_ALLOW_THREADS status = hf_session_privatize(session, 0, &error);
+        Py_BEGIN_ALLOW_THREADS
+        status = hf_session_privatize(session, 0, &error);
         Py_END_ALLOW_THREADS
     }
     if (status != HF_OK)
@@ -241,10 +256,11 @@ session_publish(PyObject *self, PyObject *token) {
     uint64_t generation = 0;
     hf_error error = HF_ERROR_INIT;
     hf_status status;
-    Py_BEGIN_ALLOW_THREADS status =
-        hf_session_publish(session, &prepared, &generation, &error);
-    Py_END_ALLOW_THREADS if (status != HF_OK) return hfi_raise(
-        hfi_state_of(Py_TYPE(self)), status, &error);
+    Py_BEGIN_ALLOW_THREADS
+    status = hf_session_publish(session, &prepared, &generation, &error);
+    Py_END_ALLOW_THREADS
+    if (status != HF_OK)
+        return hfi_raise(hfi_state_of(Py_TYPE(self)), status, &error);
     return PyLong_FromUnsignedLongLong(generation);
 }
 
@@ -256,9 +272,11 @@ session_info(PyObject *self, PyObject *Py_UNUSED(ignored)) {
     hf_session_info info;
     hf_error error = HF_ERROR_INIT;
     hf_status status;
-    Py_BEGIN_ALLOW_THREADS status = hf_session_describe(session, &info, &error);
-    Py_END_ALLOW_THREADS if (status != HF_OK) return hfi_raise(
-        hfi_state_of(Py_TYPE(self)), status, &error);
+    Py_BEGIN_ALLOW_THREADS
+    status = hf_session_describe(session, &info, &error);
+    Py_END_ALLOW_THREADS
+    if (status != HF_OK)
+        return hfi_raise(hfi_state_of(Py_TYPE(self)), status, &error);
     return Py_BuildValue(
         "{s:s,s:s,s:L,s:i,s:L,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:I,s:I}", "name",
         info.name, "label", info.label, "owner_pid", (long long)info.owner_pid,
@@ -390,9 +408,11 @@ collect(PyObject *module, PyObject *Py_UNUSED(ignored)) {
     uint32_t count = 0;
     hf_error error = HF_ERROR_INIT;
     hf_status status;
-    Py_BEGIN_ALLOW_THREADS status = hf_session_collect(NULL, NULL, &count, &error);
-    Py_END_ALLOW_THREADS if (status != HF_OK) return hfi_raise(
-        PyModule_GetState(module), status, &error);
+    Py_BEGIN_ALLOW_THREADS
+    status = hf_session_collect(NULL, NULL, &count, &error);
+    Py_END_ALLOW_THREADS
+    if (status != HF_OK)
+        return hfi_raise(PyModule_GetState(module), status, &error);
     return PyLong_FromUnsignedLong(count);
 }
 
