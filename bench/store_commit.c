@@ -87,7 +87,8 @@ static void
 commit_buffer(hf_session *session, hf_buffer buffer, const char *whole,
               const char *put) {
     hf_commit *c;
-    hf_value value = {.key = "array",
+    hf_value value = {.struct_size = sizeof value,
+                      .key = "array",
                       .key_size = 5,
                       .codec = 16,
                       .buffers = &buffer,
@@ -104,7 +105,7 @@ commit_buffer(hf_session *session, hf_buffer buffer, const char *whole,
 
 static void
 commit(hf_session *session, hf_region *region, const char *whole, const char *put) {
-    commit_buffer(session, (hf_buffer){NULL, 0, region}, whole, put);
+    commit_buffer(session, (hf_buffer){sizeof(hf_buffer), NULL, 0, region}, whole, put);
 }
 
 static void
@@ -157,7 +158,7 @@ measure_limits(void) {
 static hf_region *
 map_again(hf_session *session) {
     hf_snapshot *snapshot;
-    hf_entry entry;
+    hf_entry entry = {.struct_size = sizeof entry};
     hf_region *region;
     must(hf_snapshot_acquire(session, &snapshot, &error));
     must(hf_snapshot_find(snapshot, "array", 5, &entry, &error));
@@ -242,7 +243,7 @@ measure_elsewhere(void) {
     char *elsewhere = fresh_map(MAP_PRIVATE);
     touch(elsewhere);
     for (int again = 0; again < 4; again++)
-        commit_buffer(session, (hf_buffer){elsewhere, size, NULL},
+        commit_buffer(session, (hf_buffer){sizeof(hf_buffer), elsewhere, size, NULL},
                       again < 2 ? "save: born elsewhere, fresh"
                                 : "save: born elsewhere, recycled",
                       NULL);
@@ -279,7 +280,7 @@ static void
 measure_restore(hf_session *session) {
     hf_session *other;
     hf_snapshot *snapshot;
-    hf_entry entry;
+    hf_entry entry = {.struct_size = sizeof entry};
     hf_region *region;
     moment begin = now();
     must(hf_session_open_fd(hf_session_fd(session), &other, &error));
@@ -303,7 +304,8 @@ commit_small(hf_session *session, int turn, const char *whole, const char *prepa
     moment begin = now();
     must(hf_commit_begin(session, &c, &error));
     for (int i = 0; i < SMALL; i++) {
-        hf_value value = {.key = key,
+        hf_value value = {.struct_size = sizeof value,
+                          .key = key,
                           .key_size = (size_t)snprintf(key, sizeof key, "name%d", i),
                           .codec = 1,
                           .meta = "meta",

@@ -26,9 +26,10 @@ check(hf_status status, const char *what) {
 static void
 publish(hf_session *session, hf_region *region) {
     hf_commit *commit;
-    hf_commit_stats stats;
-    hf_buffer buffer = {.region = region};
-    hf_value value = {.key = "numbers",
+    hf_commit_stats stats = {.struct_size = sizeof stats};
+    hf_buffer buffer = {.struct_size = sizeof buffer, .region = region};
+    hf_value value = {.struct_size = sizeof value,
+                      .key = "numbers",
                       .key_size = 7,
                       .codec = 256,
                       .meta = "double",
@@ -38,7 +39,7 @@ publish(hf_session *session, hf_region *region) {
     uint64_t generation;
     check(hf_commit_begin(session, &commit, &error), "begin");
     check(hf_commit_put(commit, &value, &error), "put");
-    hf_commit_get_stats(commit, &stats);
+    check(hf_commit_get_stats(commit, &stats, &error), "stats");
     check(hf_commit_publish_consume(commit, &generation, &error), "publish");
     printf("generation %llu: %llu bytes copied, %llu shared\n",
            (unsigned long long)generation, (unsigned long long)stats.bytes_copied,
@@ -49,7 +50,7 @@ publish(hf_session *session, hf_region *region) {
 static hf_region *
 map_numbers(hf_session *session) {
     hf_snapshot *snapshot;
-    hf_entry entry;
+    hf_entry entry = {.struct_size = sizeof entry};
     hf_region *region;
     check(hf_snapshot_acquire(session, &snapshot, &error), "snapshot");
     check(hf_snapshot_find(snapshot, "numbers", 7, &entry, &error), "find");

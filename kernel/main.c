@@ -25,7 +25,9 @@
 #include <malloc.h>
 #endif
 
+#include "commands/command.h"
 #include "holdfast/kernel.h"
+#include "holdfast/version.h"
 
 static hf_kernel *the_kernel; /* for the handlers; set before they are */
 
@@ -301,6 +303,7 @@ main(int argc, char **argv) {
         .history_bytes = chosen.history_bytes,
         .backlog_bytes = chosen.backlog_bytes,
         .interrupt_seconds = chosen.interrupt_seconds,
+        .commands = &hfi_python_commands,
     };
     hf_status status = hf_kernel_create(&options, &the_kernel, &error);
     free(info);

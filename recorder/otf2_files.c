@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "holdfast/version.h"
+
 static char last_error[256];
 
 static OTF2_ErrorCode

@@ -22,10 +22,6 @@
 #include "holdfast/save.h"
 #include "holdfast/store.h"
 
-#ifndef HF_VERSION
-#define HF_VERSION "unknown"
-#endif
-
 static const char usage[] =
     "usage: holdfast ls [--json]\n"
     "       holdfast info [SESSION]\n"
@@ -205,7 +201,7 @@ command_info(const char *name) {
     hf_session *session = open_session(name);
     if (!session)
         return 1;
-    hf_session_info info;
+    hf_session_info info = {.struct_size = sizeof info};
     hf_status status = hf_session_describe(session, &info, &error);
     hf_session_close(session);
     if (status)
@@ -252,7 +248,8 @@ codec_text(uint32_t codec, char text[24]) {
 static void
 print_value(const hf_entry *entry) {
     char text[200];
-    hf_source source = {.meta = entry->meta,
+    hf_source source = {.struct_size = sizeof source,
+                        .meta = entry->meta,
                         .meta_size = entry->meta_size,
                         .payload = entry->payload,
                         .payload_size = entry->payload_size,
@@ -296,7 +293,7 @@ print_entry(const hf_entry *entry) {
 static int
 show(hf_snapshot *snapshot, const char *key, int all) {
     hf_error error = HF_ERROR_INIT;
-    hf_entry entry;
+    hf_entry entry = {.struct_size = sizeof entry};
     if (!key) {
         printf("%-10s %10s %6s  %s\n", "CODEC", "SIZE", "SINCE", "NAME");
         if (hf_snapshot_each(snapshot, print_entry_line, &all, &error))
@@ -337,7 +334,7 @@ command_save(const char *name, const char *path) {
     hf_error error = HF_ERROR_INIT;
     hf_session *session = open_session(name);
     hf_snapshot *snapshot;
-    hf_save_info info = {0};
+    hf_save_info info = {.struct_size = sizeof info};
     char size[16];
     if (!session)
         return 1;

@@ -229,10 +229,10 @@ register_codec(PyObject *module, PyObject *capsule) {
         return NULL;
     }
     const hf_codec *codec = PyCapsule_GetPointer(capsule, capsule_name);
-    if (codec->struct_size >= sizeof *codec &&
+    if (HF_HAS_MEMBER(codec, number) &&
         hfi_registry_find(state->registry, codec->number) == codec)
         Py_RETURN_NONE;
-    if (codec->struct_size >= sizeof *codec && codec->number < HF_CODEC_FIRST_FREE)
+    if (HF_HAS_MEMBER(codec, name) && codec->number < HF_CODEC_FIRST_FREE)
         return PyErr_Format(PyExc_ValueError,
                             "codec %s: number %u is below %d, which are Holdfast's own",
                             codec->name ? codec->name : "?", codec->number,

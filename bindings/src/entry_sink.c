@@ -96,14 +96,16 @@ static hf_status
 sink_add_buffer(hf_sink *base, const void *data, size_t size, void *pin,
                 uint32_t *ret_index, uint64_t *ret_offset, hf_error *reterr) {
     hfi_entry_sink *sink = (hfi_entry_sink *)(void *)base;
-    hf_buffer buffer = {data, size, NULL};
+    hf_buffer buffer = {sizeof buffer, data, size, NULL};
     uint64_t offset = 0;
     hf_region *region = sink->session ? hf_region_find(sink->session, data) : NULL;
     if (region) {
         const char *start = hf_region_address(region);
         offset = (uint64_t)((const char *)data - start);
         if (offset + size <= hf_region_size(region)) {
-            buffer = (hf_buffer){start, hf_region_size(region), region};
+            buffer.data = start;
+            buffer.size = hf_region_size(region);
+            buffer.region = region;
         } else {
             hf_region_release(region);
             region = NULL;
@@ -134,9 +136,9 @@ sink_add_buffer(hf_sink *base, const void *data, size_t size, void *pin,
 
 void
 hfi_entry_sink_init(hfi_entry_sink *sink, hf_session *session) {
-    *sink = (hfi_entry_sink){
-        .base = {sink_write, sink_set_meta, sink_add_buffer, sink_write_consume},
-        .session = session};
+    *sink = (hfi_entry_sink){.base = {sizeof(hf_sink), sink_write, sink_set_meta,
+                                      sink_add_buffer, sink_write_consume},
+                             .session = session};
 }
 
 void

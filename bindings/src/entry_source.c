@@ -49,13 +49,13 @@ int
 hfi_entry_source_init(hfi_entry_source *source, hfi_state *state,
                       hfi_attachment *attachment, hf_snapshot *snapshot,
                       const hf_entry *entry) {
-    *source = (hfi_entry_source){.base = {entry->meta, entry->meta_size, entry->payload,
-                                          entry->payload_size, entry->buffer_count,
-                                          source_map},
-                                 .state = state,
-                                 .attachment = attachment,
-                                 .snapshot = snapshot,
-                                 .entry = entry};
+    *source = (hfi_entry_source){
+        .base = {sizeof(hf_source), entry->meta, entry->meta_size, entry->payload,
+                 entry->payload_size, entry->buffer_count, source_map},
+        .state = state,
+        .attachment = attachment,
+        .snapshot = snapshot,
+        .entry = entry};
     if (entry->buffer_count)
         source->regions = calloc(entry->buffer_count, sizeof(PyObject *));
     if (entry->buffer_count && !source->regions) {

@@ -63,7 +63,7 @@ cost_of(const hf_entry *entry) {
 int
 hfi_names_affords(hfi_state *state, const hfi_names *names, const hf_entry *entry,
                   int64_t *budget) {
-    hf_entry group;
+    hf_entry group = {.struct_size = sizeof group};
     if (*budget <= 0)
         return 0;
     if (entry->codec == HF_CODEC_MEMBER) {

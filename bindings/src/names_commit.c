@@ -101,7 +101,8 @@ put(hfi_changes *at, PyObject *key, hfi_entry_sink *sink, uint32_t codec) {
     const char *text = hfi_key_bytes(key, &size);
     if (!text || begin(at) < 0)
         return NULL;
-    hf_value value = {.key = text,
+    hf_value value = {.struct_size = sizeof value,
+                      .key = text,
                       .key_size = (size_t)size,
                       .codec = codec,
                       .flags = flags_of(key, sink, codec),
@@ -290,20 +291,21 @@ hfi_changes_sweep(hfi_changes *at, PyObject *namespace) {
 
 PyObject *
 hfi_changes_prepare(hfi_changes *at, hf_commit_stats *ret_stats) {
-    memset(ret_stats, 0, sizeof *ret_stats);
     if (!at->commit) {
         hfi_names_drop_pending(at->names);
         Py_RETURN_NONE;
     }
     hf_prepared prepared;
     hf_error error = HF_ERROR_INIT;
-    hf_status status;
-    hf_commit_get_stats(at->commit, ret_stats);
+    hf_commit *commit = at->commit;
+    hf_status status = hf_commit_get_stats(commit, ret_stats, &error);
+    if (status != HF_OK)
+        return hfi_raise(at->state, status, &error);
+    at->commit = NULL; /* consumed, whatever comes */
     Py_BEGIN_ALLOW_THREADS
-    status = hf_commit_prepare_consume(at->commit, &prepared, &error);
+    status = hf_commit_prepare_consume(commit, &prepared, &error);
     Py_END_ALLOW_THREADS
     if (status != HF_OK)
         return hfi_raise(at->state, status, &error);
-    at->commit = NULL;
     return PyBytes_FromStringAndSize((const char *)&prepared, sizeof prepared);
 }

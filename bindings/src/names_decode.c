@@ -172,7 +172,7 @@ take_value(hfi_decoding *at, PyObject *key, const hf_entry *entry, uint32_t code
 static int
 take_member(hfi_decoding *at, PyObject *group, uint32_t codec, PyObject *name,
             PyObject *value) {
-    hf_entry entry;
+    hf_entry entry = {.struct_size = sizeof entry};
     int found = PyUnicode_Check(name) ? find(at, name, &entry) : 0;
     if (found <= 0 || entry.codec != HF_CODEC_MEMBER)
         return found < 0 ? -1 : 0;
@@ -203,7 +203,7 @@ decode_group(hfi_decoding *at, PyObject *key) {
     PyObject *values = Py_XNewRef(PyDict_GetItemWithError(at->decoded, key));
     if (values || PyErr_Occurred())
         return values;
-    hf_entry entry;
+    hf_entry entry = {.struct_size = sizeof entry};
     int found = find(at, key, &entry);
     if (found == 0)
         PyErr_Format(at->state->corrupt_error, "a group of names is missing");
@@ -304,7 +304,7 @@ hfi_names_load_class(PyObject *self, PyObject *identifier) {
         return NULL;
     }
     PyObject *key = hfi_key_of_class(identifier);
-    hf_entry entry;
+    hf_entry entry = {.struct_size = sizeof entry};
     int found = key ? find(at, key, &entry) : -1;
     PyObject *value = found > 0 ? decode_key(at, key, &entry) : NULL;
     if (found == 0)

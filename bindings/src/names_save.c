@@ -118,7 +118,7 @@ save_names(save *at, hfi_state *state, hfi_names *names, PyObject *extra) {
         before = hfi_context_enter(names, at->wanted.namespace, at->encoder.own);
     if (before) {
         double start = now_seconds();
-        hf_commit_stats stats;
+        hf_commit_stats stats = {.struct_size = sizeof stats};
         prepared = run(at, names, extra, &stats);
         if (prepared)
             result = report(at, names, prepared, &stats, start);

@@ -171,7 +171,7 @@ is_fresh_copy(comparison *at, const hf_entry *entry) {
 
 static int
 entry_matches(comparison *at) {
-    hf_entry entry;
+    hf_entry entry = {.struct_size = sizeof entry};
     int found = at->record->codec == at->codec
                     ? hfi_names_find(at->state, at->names, at->key, &entry)
                     : 0;

@@ -185,7 +185,7 @@ readmit_with_classes(hfi_state *state, const hfi_names *names, const hf_entry *e
     PyObject *classes = hfi_entry_classes(entry);
     for (Py_ssize_t i = 0; classes && i < PyTuple_GET_SIZE(classes); i++) {
         PyObject *key = hfi_key_of_class(PyTuple_GET_ITEM(classes, i));
-        hf_entry found;
+        hf_entry found = {.struct_size = sizeof found};
         int is_there = key ? hfi_names_find(state, names, key, &found) : -1;
         Py_XDECREF(key);
         if (is_there < 0)
@@ -203,7 +203,7 @@ names_readmit(PyObject *self, PyObject *name) {
     const hfi_names *names = hfi_names_of(self);
     if (!PyUnicode_Check(name))
         return PyErr_Format(PyExc_TypeError, "a name is a str");
-    hf_entry entry;
+    hf_entry entry = {.struct_size = sizeof entry};
     int found = hfi_names_find(state, names, name, &entry), was = 0;
     if (found > 0 && entry.codec == HF_CODEC_MEMBER) {
         PyObject *group = hfi_member_group(&entry);
@@ -226,7 +226,7 @@ names_extra(PyObject *self, PyObject *word) {
     if (!names->records.live && !names->is_busy && hfi_names_advance(state, names) < 0)
         return NULL;
     PyObject *key = hfi_key_of_extra(word);
-    hf_entry entry;
+    hf_entry entry = {.struct_size = sizeof entry};
     int found = key ? hfi_names_find(state, names, key, &entry) : -1;
     hfi_entry_source source;
     PyObject *value = found > 0 ? hfi_decode(state, names->attachment, names->snapshot,

@@ -89,7 +89,8 @@ fill_elements(PyObject *module, PyObject *args) {
     hf_status status = HF_OK;
     hf_error error = HF_ERROR_INIT;
     if (found > 0) {
-        hf_source source = {.meta = meta.buf,
+        hf_source source = {.struct_size = sizeof source,
+                            .meta = meta.buf,
                             .meta_size = (size_t)meta.len,
                             .payload = payload.buf,
                             .payload_size = (size_t)payload.len};

@@ -31,6 +31,7 @@
  */
 #include "module_functions.h"
 #include "session_type.h"
+#include "tuning/tuning.h"
 
 #include <unistd.h>
 
@@ -140,9 +141,9 @@ taken(PyObject *module, PyObject *session) {
     hfi_attachment *attachment = hfi_attachment_of(module, session);
     if (!attachment)
         return NULL;
-    size_t sizes[HF_TAKEN_MAX];
-    uint64_t words[HF_TAKEN_MAX];
-    size_t count = hf_session_taken(attachment->session, sizes);
+    size_t sizes[HFI_TAKEN_MAX];
+    uint64_t words[HFI_TAKEN_MAX];
+    size_t count = hfi_session_taken(attachment->session, sizes);
     for (size_t i = 0; i < count; i++)
         words[i] = sizes[i];
     return PyBytes_FromStringAndSize((const char *)words,
@@ -151,14 +152,14 @@ taken(PyObject *module, PyObject *session) {
 
 /* The session of the arguments, and the first sizes that they name. */
 static hfi_attachment *
-with_sizes(PyObject *module, PyObject *args, size_t ret_sizes[HF_TAKEN_MAX],
+with_sizes(PyObject *module, PyObject *args, size_t ret_sizes[HFI_TAKEN_MAX],
            size_t *ret_count) {
     PyObject *session;
     Py_buffer given;
     if (!PyArg_ParseTuple(args, "Oy*", &session, &given))
         return NULL;
     size_t count = (size_t)given.len / sizeof(uint64_t);
-    *ret_count = count < HF_TAKEN_MAX ? count : HF_TAKEN_MAX;
+    *ret_count = count < HFI_TAKEN_MAX ? count : HFI_TAKEN_MAX;
     for (size_t i = 0; i < *ret_count; i++) {
         uint64_t word;
         memcpy(&word, (const char *)given.buf + i * sizeof word, sizeof word);
@@ -170,7 +171,7 @@ with_sizes(PyObject *module, PyObject *args, size_t ret_sizes[HF_TAKEN_MAX],
 
 static PyObject *
 preallocate(PyObject *module, PyObject *args) {
-    size_t sizes[HF_TAKEN_MAX], count;
+    size_t sizes[HFI_TAKEN_MAX], count;
     hfi_attachment *attachment = with_sizes(module, args, sizes, &count);
     if (!attachment)
         return NULL;
@@ -178,7 +179,7 @@ preallocate(PyObject *module, PyObject *args) {
     hf_error error = HF_ERROR_INIT;
     hf_status status;
     Py_BEGIN_ALLOW_THREADS
-    status = hf_session_preallocate(attachment->session, sizes, count, &bytes, &error);
+    status = hfi_session_preallocate(attachment->session, sizes, count, &bytes, &error);
     Py_END_ALLOW_THREADS
     if (status != HF_OK)
         return hfi_raise(PyModule_GetState(module), status, &error);
@@ -187,11 +188,11 @@ preallocate(PyObject *module, PyObject *args) {
 
 static PyObject *
 prefill(PyObject *module, PyObject *args) {
-    size_t sizes[HF_TAKEN_MAX], count;
+    size_t sizes[HFI_TAKEN_MAX], count;
     hfi_attachment *attachment = with_sizes(module, args, sizes, &count);
     if (!attachment)
         return NULL;
-    hf_session_prefill(attachment->session, sizes, count);
+    hfi_session_prefill(attachment->session, sizes, count);
     Py_RETURN_NONE;
 }
 
@@ -207,7 +208,7 @@ prefill_some(PyObject *module, PyObject *args) {
     int more = 0;
     hf_error error = HF_ERROR_INIT;
     hf_status status =
-        hf_session_prefill_some(attachment->session, (size_t)bytes, &more, &error);
+        hfi_session_prefill_some(attachment->session, (size_t)bytes, &more, &error);
     return status == HF_OK ? PyBool_FromLong(more)
                            : hfi_raise(PyModule_GetState(module), status, &error);
 }

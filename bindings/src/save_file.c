@@ -45,7 +45,7 @@ is_state(const char *key) {
 
 static hf_status
 check_program(const work *at, const hf_value *value, hf_error *reterr) {
-    hf_entry own;
+    hf_entry own = {.struct_size = sizeof own};
     hf_status status = hf_snapshot_find(at->snapshot, program_key,
                                         sizeof program_key - 1, &own, reterr);
     if (status != HF_OK)
@@ -93,7 +93,7 @@ prepare_load(work *at, hf_session *session, const char *path, hf_save_info *ret_
         status = hf_save_read(path, session, take_value, at, ret_info, reterr);
     if (status == HF_OK)
         status = hf_commit_prepare_consume(at->commit, ret_prepared, reterr);
-    if (status != HF_OK)
+    else
         hf_commit_abort(at->commit);
     hf_snapshot_release(at->snapshot);
     return status;
@@ -126,7 +126,7 @@ load_file(PyObject *module, PyObject *args) {
     hfi_attachment *attachment = take_arguments(state, args, "OO&:_load_file", &path);
     if (attachment) {
         work at = {0};
-        hf_save_info info;
+        hf_save_info info = {.struct_size = sizeof info};
         hf_prepared prepared;
         hf_error error = HF_ERROR_INIT;
         at.thread = PyEval_SaveThread();
@@ -153,7 +153,7 @@ save_file(PyObject *module, PyObject *args) {
     hfi_attachment *attachment = take_arguments(state, args, "OO&:_save_file", &path);
     if (attachment) {
         work at = {0};
-        hf_save_info info;
+        hf_save_info info = {.struct_size = sizeof info};
         hf_error error = HF_ERROR_INIT;
         at.thread = PyEval_SaveThread();
         hf_status status =

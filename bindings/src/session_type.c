@@ -269,7 +269,7 @@ session_info(PyObject *self, PyObject *Py_UNUSED(ignored)) {
     hf_session *session = handle_of(self);
     if (!session)
         return NULL;
-    hf_session_info info;
+    hf_session_info info = {.struct_size = sizeof info};
     hf_error error = HF_ERROR_INIT;
     hf_status status;
     Py_BEGIN_ALLOW_THREADS

@@ -74,7 +74,7 @@ stream_decode(PyObject *module, PyObject *args) {
                           &PyList_Type, &buffers))
         return NULL;
     const hf_codec *codec = hfi_codec_find(state, number);
-    stream_source source = {{meta.buf, (size_t)meta.len, payload.buf,
+    stream_source source = {{sizeof(hf_source), meta.buf, (size_t)meta.len, payload.buf,
                              (size_t)payload.len, (uint32_t)PyList_GET_SIZE(buffers),
                              stream_map},
                             buffers};

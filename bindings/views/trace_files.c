@@ -19,6 +19,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "holdfast/version.h"
+
 typedef struct open_call {
     uint64_t begin; /* ns */
     uint32_t region;

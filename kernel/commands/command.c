@@ -275,13 +275,5 @@ hfi_commands_close(hfi_commands *commands) {
     free(commands);
 }
 
-void
-hfi_directive_fini(hfi_directive *directive) {
-    hfi_wordlist_free(directive->arguments);
-    hfi_wordlist_free(directive->environment);
-    free(directive->code);
-    free(directive->out);
-    free(directive->err);
-    free(directive->note);
-    *directive = (hfi_directive)HFI_DIRECTIVE_INIT;
-}
+const hf_kernel_commands hfi_python_commands = {hfi_commands_create, hfi_commands_feed,
+                                                hfi_commands_close};

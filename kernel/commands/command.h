@@ -18,48 +18,9 @@
 #ifndef HFI_COMMAND_H
 #define HFI_COMMAND_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
-#include <holdfast/error.h>
-#include <holdfast/status.h>
-
-#include "commands/history.h"
-
-typedef struct hfi_commands hfi_commands;
-
-typedef enum hfi_directive_kind {
-    HFI_ANSWER,           /* nothing to run: reply "ok" */
-    HFI_RUN_PLAIN,        /* in the main worker */
-    HFI_RUN_INSTRUMENTED, /* in a fresh cell worker */
-} hfi_directive_kind;
-
-/* What to do with one cell. Before anything runs, and whatever the kind is, publish
- * `out` as stream stdout, `err` as stream stderr and `note` as display_data
- * (text/plain), and send `environment` to the main worker. The strings are UTF-8 where
- * the cell was. */
-typedef struct hfi_directive {
-    hfi_directive_kind kind;
-    char *code;         /* RUN: what to run, lines where the cell has them; else NULL */
-    size_t code_length; /* bytes, without the NUL at the end; there may be others */
-    char **arguments; /* RUN_INSTRUMENTED: Score-P binding arguments, NULL-terminated */
-    const char *run_mode; /* RUN_INSTRUMENTED: as --run=, or NULL: not chosen */
-    bool isolated;        /* RUN_INSTRUMENTED: a fresh process, but no recording */
-    bool multicell;     /* RUN_INSTRUMENTED: code was generated from the marked cells */
-    bool launch_vampir; /* RUN_INSTRUMENTED: open the trace in Vampir afterwards */
-    char *out;          /* NULL: nothing */
-    char *err;          /* NULL: nothing */
-    char *note;         /* NULL: nothing */
-    char **environment; /* NULL, or name, value, name, value, ..., NULL */
-    hfi_history history; /* RUN_PLAIN: what of the cell is the frontend's */
-} hfi_directive;
-
-#define HFI_DIRECTIVE_INIT                                                             \
-    {                                                                                  \
-        HFI_ANSWER, 0, 0, 0, 0, false, false, false, 0, 0, 0, 0, {                     \
-            HFI_HISTORY_NONE, -1, -1, 0                                                \
-        }                                                                              \
-    }
+#include "commands/directive.h"
 
 /* Commands of a new session: no mode, no arguments. `python` is the interpreter that
  * generated shell scripts run, best as an absolute path; copied. HF_E_NOMEM. */
@@ -80,7 +41,7 @@ HF_CHECK hf_status hfi_commands_feed(hfi_commands *commands, const char *code,
                                      const char *search_path,
                                      hfi_directive *ret_directive, hf_error *reterr);
 
-/* Free what the directive holds and make it HFI_DIRECTIVE_INIT. */
-void hfi_directive_fini(hfi_directive *directive);
+/* The three functions as a table, for hf_kernel_options. */
+extern const hf_kernel_commands hfi_python_commands;
 
 #endif

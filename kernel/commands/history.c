@@ -14,18 +14,6 @@
 #include <stdint.h>
 #include <string.h>
 
-static const char *const kind_names[] = {
-    [HFI_HISTORY_NONE] = "",     [HFI_HISTORY_SHOW] = "show",
-    [HFI_HISTORY_UNDO] = "undo", [HFI_HISTORY_CHECKOUT] = "checkout",
-    [HFI_HISTORY_DIFF] = "diff", [HFI_HISTORY_SAVE] = "save",
-    [HFI_HISTORY_LOAD] = "load", [HFI_HISTORY_LIMIT] = "limit",
-};
-
-const char *
-hfi_history_name(hfi_history_kind kind) {
-    return kind_names[kind];
-}
-
 /* Decimal digits and nothing else, up to 15 of them. */
 static bool
 read_number(hfi_span word, long long *ret_number) {
@@ -58,7 +46,7 @@ read_size(hfi_span word, unsigned long long *ret_bytes) {
 static hfi_history_kind
 kind_of(hfi_span word) {
     for (size_t i = HFI_HISTORY_UNDO; i <= HFI_HISTORY_LOAD; i++)
-        if (hfi_span_equal(word, kind_names[i]))
+        if (hfi_span_equal(word, hfi_history_name((hfi_history_kind)i)))
             return (hfi_history_kind)i;
     return hfi_span_equal(word, "history") ? HFI_HISTORY_LIMIT : HFI_HISTORY_SHOW;
 }

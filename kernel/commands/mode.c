@@ -13,6 +13,7 @@
 #include "commands/outcome.h"
 
 #include "commands/scriptcell.h"
+#include "commands/history.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -31,7 +31,7 @@
 #include <jansson.h>
 
 #include "holdfast/kernel.h"
-#include "commands/command.h"
+#include "commands/directive.h"
 #include "session/queue.h"
 #include "workers/worker.h"
 

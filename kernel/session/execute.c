@@ -115,14 +115,14 @@ static hf_status
 read_commands(hf_kernel *kernel, json_t *code, hf_error *reterr) {
     hfi_directive *directive = &kernel->cell.directive;
     char directory[4096];
-    if (kernel->cell.silent) {
+    if (kernel->cell.silent || kernel->command_table == NULL) {
         directive->kind = HFI_RUN_PLAIN;
         return HF_OK;
     }
     hfi_workers_directory(kernel, directory, sizeof directory);
-    return hfi_commands_feed(kernel->commands, json_string_value(code),
-                             json_string_length(code), directory, getenv("PATH"),
-                             directive, reterr);
+    return kernel->command_table->feed(kernel->commands, json_string_value(code),
+                                       json_string_length(code), directory,
+                                       getenv("PATH"), directive, reterr);
 }
 
 static void

@@ -67,7 +67,7 @@ typedef struct hfi_generations {
 
 void
 hfi_generations_init(hf_kernel *kernel, uint64_t limit_bytes) {
-    hf_session_info info = {0};
+    hf_session_info info = {.struct_size = sizeof info};
     hf_error error = HF_ERROR_INIT;
     kernel->generations->limit_bytes = limit_bytes;
     if (limit_bytes == 0 && hf_session_describe(kernel->store, &info, &error) == HF_OK)
@@ -314,7 +314,7 @@ publish_step(hf_kernel *kernel, hf_snapshot *snapshot, uint64_t *ret_generation,
     status = hf_commit_restore(commit, snapshot, reterr);
     if (status == HF_OK)
         status = hf_commit_publish_consume(commit, ret_generation, reterr);
-    if (status != HF_OK)
+    else
         hf_commit_abort(commit);
     return status;
 }

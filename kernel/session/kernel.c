@@ -24,6 +24,7 @@
 #include <unistd.h>
 #include <zmq.h>
 
+#include "base/struct_size.h"
 #include "session/assistant.h"
 #include "session/commits.h"
 #include "session/comms.h"
@@ -241,9 +242,10 @@ open_all(hf_kernel *kernel, const hf_kernel_options *options, hf_error *reterr) 
         status = open_store(kernel, options, reterr);
     if (status == HF_OK) /* a first cell waits for it; all else is made meanwhile */
         status = hfi_workers_start(kernel, 0, reterr);
-    if (status == HF_OK)
-        status =
-            hfi_commands_create(hfi_workers_program(kernel), &kernel->commands, reterr);
+    kernel->command_table = options->commands;
+    if (status == HF_OK && options->commands != NULL)
+        status = options->commands->create(hfi_workers_program(kernel),
+                                           &kernel->commands, reterr);
     if (status == HF_OK) {
         hfi_observe_init(kernel);
         hfi_quarantine_init(kernel);
@@ -252,20 +254,29 @@ open_all(hf_kernel *kernel, const hf_kernel_options *options, hf_error *reterr) 
     return status;
 }
 
+unsigned
+hf_kernel_version(void) {
+    return HF_VERSION_NUMBER;
+}
+
 hf_status
 hf_kernel_create(const hf_kernel_options *options, hf_kernel **ret_kernel,
                  hf_error *reterr) {
-    if (options->struct_size != sizeof *options || options->connection_file == NULL ||
-        options->worker_argv == NULL || options->worker_argv[0] == NULL ||
-        run_mode_of(options->run_mode) == NULL)
+    hf_kernel_options chosen;
+    hf_status status =
+        HFI_STRUCT_READ(&chosen, options, hf_kernel_options, interrupt_seconds, reterr);
+    if (status != HF_OK)
+        return status;
+    if (chosen.connection_file == NULL || chosen.worker_argv == NULL ||
+        chosen.worker_argv[0] == NULL || run_mode_of(chosen.run_mode) == NULL)
         return hf_error_set(reterr, HF_E_INVALID,
                             "the kernel's options are incomplete");
     hf_kernel *kernel = NULL;
-    hf_status status = make_kernel(&kernel, reterr);
+    status = make_kernel(&kernel, reterr);
     if (status != HF_OK)
         return status;
-    hfi_takeup_begin(kernel, options->connection_file);
-    status = open_all(kernel, options, reterr);
+    hfi_takeup_begin(kernel, chosen.connection_file);
+    status = open_all(kernel, &chosen, reterr);
     if (status != HF_OK) {
         if (kernel->store != NULL)
             (void)hfi_takeup_leave(kernel, reterr);
@@ -510,7 +521,8 @@ hf_kernel_close(hf_kernel *kernel) {
     hfi_request_close(kernel->cell.request);
     hfi_directive_fini(&kernel->cell.directive);
     hfi_textbuf_fini(&kernel->cell.run_reason);
-    hfi_commands_close(kernel->commands);
+    if (kernel->commands != NULL)
+        kernel->command_table->close(kernel->commands);
     close_owners(kernel);
     hfi_connection_fini(&kernel->connection);
     json_decref(kernel->info);

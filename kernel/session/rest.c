@@ -100,7 +100,7 @@ hfi_rest_deadline_ns(const hf_kernel *kernel) {
  * long as that changes anything. */
 static void
 end_or_repeat(hf_kernel *kernel, long long now_ns) {
-    hf_session_info info = {0};
+    hf_session_info info = {.struct_size = sizeof info};
     hf_error error = HF_ERROR_INIT;
     kernel->rest->state = HFI_REST_DONE;
     if (hf_session_describe(kernel->store, &info, &error) != HF_OK)

@@ -64,6 +64,7 @@ struct hf_kernel {
 
     /* from the start on */
     hf_session *store;
+    const hf_kernel_commands *command_table; /* NULL: cells run as they are */
     hfi_commands *commands;
     hfi_connection connection;
     json_t *info;         /* kernel_info_reply */

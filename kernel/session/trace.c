@@ -29,12 +29,14 @@
 struct hfi_trace {
     hfi_textbuf directory; /* where a recording is open; empty: nowhere */
     hfi_textbuf guardian;  /* the program that writes it when its process is dead */
+    hfi_textbuf recover;   /* the command with which a user can have it written later */
 };
 
 static void
 forget(hf_kernel *kernel) {
     hfi_textbuf_fini(&kernel->trace->directory);
     hfi_textbuf_fini(&kernel->trace->guardian);
+    hfi_textbuf_fini(&kernel->trace->recover);
 }
 
 static void
@@ -67,6 +69,7 @@ static void
 note_recording(hf_kernel *kernel, const msgpack_object *started) {
     note(&kernel->trace->directory, hfi_map_part(started, "trace"));
     note(&kernel->trace->guardian, hfi_map_part(started, "guardian"));
+    note(&kernel->trace->recover, hfi_map_part(started, "recover"));
 }
 
 void
@@ -84,10 +87,9 @@ hfi_trace_rescue(hf_kernel *kernel, hfi_textbuf *text) {
     if (access(hfi_textbuf_string(&path), F_OK) == 0)
         hfi_textbuf_format(text, "; what was recorded until then is in %s",
                            hfi_textbuf_string(directory));
-    else
-        hfi_textbuf_format(text,
-                           "; what was recorded until then can be had by python -m "
-                           "holdfast.scorep --recover %s",
+    else if (kernel->trace->recover.size > 0)
+        hfi_textbuf_format(text, "; what was recorded until then can be had by %s %s",
+                           hfi_textbuf_string(&kernel->trace->recover),
                            hfi_textbuf_string(directory));
     hfi_textbuf_fini(&path);
 }

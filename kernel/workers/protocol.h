@@ -68,10 +68,12 @@
     X(WORKER, ready, on_ready, 0, "version: int, pid: int",                            \
       "The worker can serve requests. A fork that runs one cell says nothing.")        \
     X(WORKER, started, hfi_execute_started, 0,                                         \
-      "id: int, begin: Moment, trace?: str, guardian?: str",                           \
+      "id: int, begin: Moment, trace?: str, guardian?: str, recover?: str",            \
       "An execute_request has begun, and SIGINT belongs to the cell from now on: the " \
       "frontend sends none before. A recording lies in the directory `trace`; the "    \
-      "program `guardian` makes a trace of it if the process dies.")                   \
+      "program `guardian` makes a trace of it if the process dies. If that fails, "    \
+      "the "                                                                           \
+      "user is told to call the command `recover` with the directory.")                \
     X(WORKER, began, hfi_observe_began, 0, "id: int, begin: Moment",                   \
       "The code of the cell begins, after what IPython does before it. From a "        \
       "process that may not come to the cell's end.")                                  \

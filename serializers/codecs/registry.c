@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/struct_size.h"
+
 struct hfi_registry {
     const hf_codec **codecs; /* by order, then by adding */
     size_t count;
@@ -49,9 +51,11 @@ find_name(const hfi_registry *registry, const char *name) {
 
 static hf_status
 codec_check(const hfi_registry *registry, const hf_codec *codec, hf_error *reterr) {
-    if (!codec || codec->struct_size < sizeof *codec)
-        return hf_error_set(reterr, HF_E_INVALID,
-                            "codec table is missing or of an older version");
+    if (!codec)
+        return hf_error_set(reterr, HF_E_INVALID, "the codec's table is missing");
+    hf_status status = HFI_STRUCT_CHECK(codec, hf_codec, describe, reterr);
+    if (status)
+        return status;
     if (!codec->name || !codec->name[0])
         return hf_error_set(reterr, HF_E_INVALID, "codec %u has no name",
                             (unsigned)codec->number);

@@ -12,7 +12,8 @@ typedef struct hfi_registry hfi_registry;
 /* HF_E_NOMEM. */
 HF_CHECK hf_status hfi_registry_create(hfi_registry **ret_registry, hf_error *reterr);
 void hfi_registry_close(hfi_registry *registry); /* NULL is fine */
-/* HF_E_INVALID: number or name is taken, or a function is missing. HF_E_NOMEM. */
+/* Keep `codec`, which is read in place. HF_E_INVALID: number or name is taken, a function
+ * is missing, or struct_size is wrong; HF_E_NOMEM. */
 HF_CHECK hf_status hfi_registry_add(hfi_registry *registry, const hf_codec *codec,
                                     hf_error *reterr);
 /* NULL if no codec has the number. */

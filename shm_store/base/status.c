@@ -10,10 +10,16 @@
  * everywhere is to format into a local buffer and to accept either form.
  */
 #include "holdfast/error.h"
+#include "holdfast/version.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+unsigned
+hf_version(void) {
+    return HF_VERSION_NUMBER;
+}
 
 const char *
 hf_status_name(hf_status status) {

@@ -264,7 +264,7 @@ hfi_block_take(hf_session *session, size_t mapped, uint32_t how, hf_region **ret
 void
 hfi_block_note(hf_session *session, const hf_region *block) {
     hfi_blocks *blocks = session->blocks;
-    if (block->mapped >= WORTH && blocks->taken_count < HF_TAKEN_MAX)
+    if (block->mapped >= WORTH && blocks->taken_count < HFI_TAKEN_MAX)
         blocks->taken[blocks->taken_count++] = block->mapped;
 }
 

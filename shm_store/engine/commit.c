@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/struct_size.h"
 #include "engine/prepared.h"
 #include "engine/region.h"
 #include "engine/slot.h"
@@ -78,6 +79,18 @@ copy_bytes(hf_commit *commit, const void *data, size_t size, hfi_piece *ret_piec
 
 /* ---- entries ---- */
 
+/* Element `i` of an array whose elements are as large as its caller compiled them. */
+static hf_status
+read_buffer(const hf_value *value, uint32_t i, hf_buffer *ret_buffer,
+            hf_error *reterr) {
+    size_t stride = value->buffers->struct_size;
+    const void *theirs = (const char *)value->buffers + i * stride;
+    hf_status status = HFI_STRUCT_READ(ret_buffer, theirs, hf_buffer, region, reterr);
+    if (!status && *(const size_t *)theirs != stride)
+        status = hf_error_set(reterr, HF_E_INVALID, "buffers differ in struct_size");
+    return status;
+}
+
 static hf_status
 make_pieces(hf_commit *commit, const hf_value *value, hfi_buffer_head *heads,
             hfi_piece **ret_pieces, uint32_t *ret_count, hf_error *reterr) {
@@ -85,20 +98,21 @@ make_pieces(hf_commit *commit, const hf_value *value, hfi_buffer_head *heads,
     uint32_t count = 0, capacity = 0;
     hf_status status = HF_OK;
     for (uint32_t i = 0; i < value->buffer_count && !status; i++) {
-        const hf_buffer *buffer = &value->buffers[i];
+        hf_buffer buffer;
         hfi_piece_list list;
         list.count = 0;
         list.overflow = 0;
-        if (buffer->region)
-            status = hfi_commit_put_region(commit, buffer->region, &list, reterr);
-        else if (buffer->size)
+        status = read_buffer(value, i, &buffer, reterr);
+        if (!status && buffer.region)
+            status = hfi_commit_put_region(commit, buffer.region, &list, reterr);
+        else if (!status && buffer.size)
             status =
-                copy_bytes(commit, buffer->data, buffer->size, &list.items[0],
+                copy_bytes(commit, buffer.data, buffer.size, &list.items[0],
                            value->ret_digests ? &value->ret_digests[i] : NULL, reterr);
         if (status)
             break;
-        if (!buffer->region)
-            list.count = buffer->size != 0;
+        if (!buffer.region)
+            list.count = buffer.size != 0;
         if (count + list.count > capacity) {
             capacity = (count + list.count) * 2;
             hfi_piece *more = realloc(pieces, capacity * sizeof *pieces);
@@ -108,8 +122,8 @@ make_pieces(hf_commit *commit, const hf_value *value, hfi_buffer_head *heads,
             }
             pieces = more;
         }
-        heads[i] = (hfi_buffer_head){
-            buffer->region ? buffer->region->size : buffer->size, count, list.count};
+        heads[i] = (hfi_buffer_head){buffer.region ? buffer.region->size : buffer.size,
+                                     count, list.count};
         if (list.count)
             memcpy(pieces + count, list.items, list.count * sizeof *pieces);
         count += list.count;
@@ -216,17 +230,21 @@ out:
 
 hf_status
 hf_commit_put(hf_commit *commit, const hf_value *value, hf_error *reterr) {
+    hf_value own;
     if (commit->failed)
         return hf_error_set(reterr, HF_E_INVALID, "this commit has failed: abort it");
-    if (value->key_size < 1 || value->key_size > HF_KEY_SIZE_MAX ||
-        value->meta_size > META_MAX || value->buffer_count > 1u << 20 ||
-        value->codec > UINT16_MAX)
+    hf_status status = HFI_STRUCT_READ(&own, value, hf_value, ret_digests, reterr);
+    if (status)
+        return status;
+    if (own.key_size < 1 || own.key_size > HF_KEY_SIZE_MAX ||
+        own.meta_size > META_MAX || own.buffer_count > 1u << 20 ||
+        own.codec > UINT16_MAX)
         return hf_error_set(reterr, HF_E_INVALID,
                             "key, codec, meta or buffers are out of range");
-    hf_status status = put(commit, value, reterr);
+    status = put(commit, &own, reterr);
     if (status) {
         commit->failed = 1;
-        hf_error_prefix(reterr, "putting %.*s", (int)value->key_size, value->key);
+        hf_error_prefix(reterr, "putting %.*s", (int)own.key_size, own.key);
     }
     return status;
 }
@@ -242,9 +260,14 @@ hf_commit_remove(hf_commit *commit, const char *key, size_t key_size,
     return status;
 }
 
-void
-hf_commit_get_stats(const hf_commit *commit, hf_commit_stats *ret_stats) {
-    *ret_stats = commit->stats;
+hf_status
+hf_commit_get_stats(const hf_commit *commit, hf_commit_stats *ret_stats,
+                    hf_error *reterr) {
+    hf_status status =
+        HFI_STRUCT_CHECK_OUTPUT(ret_stats, hf_commit_stats, entries_removed, reterr);
+    if (!status)
+        hfi_struct_write(ret_stats, &commit->stats, sizeof commit->stats);
+    return status;
 }
 
 /* ---- its ends ---- */
@@ -293,7 +316,6 @@ prepare(hf_commit *commit, hf_prepared *ret_prepared, hf_error *reterr) {
     hfi_prepared_state *p = session->prepared;
     if (commit->failed)
         return hf_error_set(reterr, HF_E_INVALID, "this commit has failed: abort it");
-    commit->failed = 1; /* a second try would count twice */
     hf_status status = hfi_compact(commit, reterr);
     if (!status) {
         size_t most =
@@ -326,7 +348,9 @@ hf_status
 hf_commit_prepare_consume(hf_commit *commit, hf_prepared *ret_prepared,
                           hf_error *reterr) {
     hf_status status = prepare(commit, ret_prepared, reterr);
-    if (!status)
+    if (status)
+        hf_commit_abort(commit);
+    else
         commit_free(commit);
     return status;
 }
@@ -336,14 +360,11 @@ hf_commit_publish_consume(hf_commit *commit, uint64_t *ret_generation,
                           hf_error *reterr) {
     hf_session *session = commit->session;
     hf_prepared prepared;
-    hf_status status = prepare(commit, &prepared, reterr);
+    /* It frees the commit, with its base: what it replaces can be freed now. */
+    hf_status status = hf_commit_prepare_consume(commit, &prepared, reterr);
     if (status)
         return status;
-    hf_snapshot_release(commit->base); /* so that what it replaces can be freed now */
-    commit->base = NULL;
     status = hf_session_publish(session, &prepared, ret_generation, reterr);
     hfi_prepared_settle(session, status != HF_OK);
-    if (!status)
-        commit_free(commit);
     return status;
 }

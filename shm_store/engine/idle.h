@@ -1,12 +1,13 @@
 /* idle.h - work that a process does while it waits: checksums, memory for free space.
  *
  * Each state is that of the one thread which calls hf_session_scrub (scrub.c), or
- * hf_session_prefill, _some and _end (prefill.c); no lock guards it. What prefill.c
+ * hfi_session_prefill, _some and _end (prefill.c); no lock guards it. What prefill.c
  * holds are blocks that are not pinned (region.h). */
 #ifndef HFI_IDLE_H
 #define HFI_IDLE_H
 
 #include "engine/handle.h"
+#include "tuning/tuning.h"
 
 typedef struct hfi_scrub {
     uint32_t extent, crc; /* at which it stands, read in part; the checksum so far */
@@ -14,7 +15,7 @@ typedef struct hfi_scrub {
 } hfi_scrub;
 
 typedef struct hfi_prefill {
-    size_t sizes[HF_TAKEN_MAX];
+    size_t sizes[HFI_TAKEN_MAX];
     size_t count, next; /* of the sizes, and the first that wasn't looked at */
     hf_region *held;    /* blocks with memory, by cache_next */
     hf_region *open;    /* one that is being given memory, or NULL */

@@ -6,7 +6,7 @@
  * cache, and what the last cell made is kept for undo. So a caller that knows
  * what will be asked for fills the cache with it in advance.
  *
- * The past shows what will be asked for: hf_session_taken gives the sizes of the
+ * The past shows what will be asked for: hfi_session_taken gives the sizes of the
  * blocks that were asked for and were no used ones of this process. With that many in
  * preallocation the same computation finds all that it needs: a block of the preallocation counts as
  * taken when it is asked for, as a fresh one does, so that the answer stays the same.
@@ -24,9 +24,10 @@
 #include "engine/region.h"
 #include "engine/reservation.h"
 #include "platform/populate.h"
+#include "tuning/tuning.h"
 
 size_t
-hf_session_taken(hf_session *session, size_t ret_sizes[HF_TAKEN_MAX]) {
+hfi_session_taken(hf_session *session, size_t ret_sizes[HFI_TAKEN_MAX]) {
     hfi_blocks *blocks = session->blocks;
     pthread_mutex_lock(&session->mutex);
     size_t count = blocks->taken_count;
@@ -55,8 +56,8 @@ make(hf_session *session, size_t size, hf_region **ret_block, hf_error *reterr) 
 }
 
 hf_status
-hf_session_preallocate(hf_session *session, const size_t *sizes, size_t count,
-                       uint64_t *ret_bytes, hf_error *reterr) {
+hfi_session_preallocate(hf_session *session, const size_t *sizes, size_t count,
+                        uint64_t *ret_bytes, hf_error *reterr) {
     hf_region *made = NULL, *block;
     hfi_blocks *blocks = session->blocks;
     uint64_t bytes = 0;

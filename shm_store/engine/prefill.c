@@ -40,19 +40,20 @@
 #include "platform/object.h"
 #include "platform/pages.h"
 #include "platform/populate.h"
+#include "tuning/tuning.h"
 
 #define SHARE      32 /* of memory, one in so many */
 #define FREE_SHARE 16 /* of what is free of it */
 
 void
-hf_session_prefill(hf_session *session, const size_t *sizes, size_t count) {
+hfi_session_prefill(hf_session *session, const size_t *sizes, size_t count) {
     hfi_prefill *work = session->prefill;
     uint64_t left = count ? hfi_limit_memory_bytes() / SHARE : 0;
     uint64_t spare = count ? hfi_limit_free_bytes() / FREE_SHARE : 0;
     left = spare < left ? spare : left;
-    hf_session_prefill_end(session);
+    hfi_session_prefill_end(session);
     work->count = work->next = 0;
-    for (size_t i = 0; i < count && work->count < HF_TAKEN_MAX; i++) {
+    for (size_t i = 0; i < count && work->count < HFI_TAKEN_MAX; i++) {
         size_t size = hfi_block_size(session, sizes[i]);
         if (size > left)
             continue;
@@ -119,8 +120,8 @@ fill(hf_session *session, size_t bytes, hf_error *reterr) {
 }
 
 hf_status
-hf_session_prefill_some(hf_session *session, size_t bytes, int *ret_more,
-                        hf_error *reterr) {
+hfi_session_prefill_some(hf_session *session, size_t bytes, int *ret_more,
+                         hf_error *reterr) {
     hfi_prefill *work = session->prefill;
     hf_status status = hfi_session_check(session, reterr);
     while (!status && bytes && (work->open || work->next < work->count)) {
@@ -180,7 +181,7 @@ free_unwritten(hf_session *session, uint32_t index) {
 }
 
 void
-hf_session_prefill_end(hf_session *session) {
+hfi_session_prefill_end(hf_session *session) {
     hfi_prefill *work = session->prefill;
     hf_region *open = work->open;
     hf_error ignored;

@@ -19,6 +19,7 @@
 
 #include "engine/handle.h"
 #include "platform/pages.h"
+#include "tuning/tuning.h"
 
 /* ---- pins (pin.c) ---- */
 
@@ -44,7 +45,7 @@ typedef struct hfi_blocks {
     uint64_t cache_bytes, cache_limit;
     uint64_t cache_used[HFI_CACHE_BINS], cache_clock; /* when each bin was of use */
     uint64_t own_bytes, own_peak; /* in use, and the most of that since a flush */
-    size_t taken[HF_TAKEN_MAX];   /* bytes of new blocks that were asked for */
+    size_t taken[HFI_TAKEN_MAX];  /* bytes of new blocks that were asked for */
     size_t taken_count;
 } hfi_blocks;
 
@@ -106,7 +107,7 @@ void hfi_cache_flush(hf_session *session);
  * held. */
 void hfi_blocks_forget(hf_session *session, hf_region *blocks);
 void hfi_cache_forget(hf_session *session);
-/* List a new block that is asked for: for hf_session_taken. Mutex held. */
+/* List a new block that is asked for: for hfi_session_taken. Mutex held. */
 void hfi_block_note(hf_session *session, const hf_region *block);
 /* Count bytes of blocks in use. Mutex held. */
 void hfi_own_count(hf_session *session, size_t bytes);

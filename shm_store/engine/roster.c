@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/struct_size.h"
 #include "engine/extent.h"
 #include "engine/session.h"
 #include "engine/slot.h"
@@ -38,6 +39,7 @@ static void
 fill_info(hf_session *session, hf_session_info *info) {
     const hfi_superblock *super = session->super;
     memset(info, 0, sizeof *info);
+    info->struct_size = sizeof *info;
     memcpy(info->name, session->name, sizeof info->name);
     memcpy(info->label, super->label, sizeof info->label);
     info->label[sizeof info->label - 1] = 0;
@@ -71,11 +73,16 @@ fill_info(hf_session *session, hf_session_info *info) {
 
 hf_status
 hf_session_describe(hf_session *session, hf_session_info *ret_info, hf_error *reterr) {
-    hf_status status = hfi_lock(session, reterr);
+    hf_session_info info;
+    hf_status status =
+        HFI_STRUCT_CHECK_OUTPUT(ret_info, hf_session_info, is_orphan, reterr);
+    if (!status)
+        status = hfi_lock(session, reterr);
     if (status)
         return status;
-    fill_info(session, ret_info);
+    fill_info(session, &info);
     hfi_unlock(session);
+    hfi_struct_write(ret_info, &info, sizeof info);
     return HF_OK;
 }
 
@@ -108,6 +115,7 @@ describe_broken(const char *name, hf_status state, int *ret_fd, hf_session_info 
         return 0;
     }
     memset(info, 0, sizeof *info);
+    info->struct_size = sizeof *info;
     memcpy(info->name, path, strlen(path) + 1);
     info->owner_alive = -1;
     info->state = state;

@@ -37,6 +37,7 @@
 #include <unistd.h>
 
 #include "base/step.h"
+#include "base/struct_size.h"
 #include "engine/attach.h"
 #include "engine/commit.h"
 #include "engine/extent.h"
@@ -49,6 +50,7 @@
 #include "engine/tree.h"
 #include "platform/limit.h"
 #include "platform/object.h"
+#include "tuning/tuning.h"
 
 #define SMALL_SHM     (1ull << 30) /* a /dev/shm below this and RAM/8 is no place */
 #define ADDRESS_SHARE 3            /* of those a process may have, one in so many */
@@ -243,26 +245,43 @@ format(hf_session *session, const hf_session_options *options, hf_error *reterr)
     atomic_store(&super->arena_end, HFI_ARENA_OFFSET);
     hfi_root_privatize(&super->roots[0]);
     snprintf(super->name, sizeof super->name, "%s", session->name);
-    if (options && options->label)
+    if (options->label)
         snprintf(super->label, sizeof super->label, "%s", options->label);
     return hfi_extent_add_records(session, reterr);
+}
+
+/* The options as this version has them; all defaults if the caller passes none. */
+static hf_status
+read_options(const hf_session_options *theirs, hf_session_options *ret_options,
+             hf_error *reterr) {
+    *ret_options = (hf_session_options){.struct_size = sizeof *ret_options};
+    if (!theirs)
+        return HF_OK;
+    hf_status status =
+        HFI_STRUCT_READ(ret_options, theirs, hf_session_options, flags, reterr);
+    if (status)
+        return status;
+    if (ret_options->capacity_bytes > 1ull << 46)
+        return hf_error_set(reterr, HF_E_INVALID,
+                            "the capacity of a session is out of range");
+    if (ret_options->flags & ~(unsigned)HF_SESSION_MEMFD)
+        return hf_error_set(reterr, HF_E_INVALID, "flags of a session are not known");
+    return HF_OK;
 }
 
 hf_status
 hf_session_create(const hf_session_options *options, hf_session **ret_session,
                   hf_error *reterr) {
-    if (options && (options->struct_size < sizeof *options ||
-                    options->capacity_bytes > 1ull << 46))
-        return hf_error_set(reterr, HF_E_INVALID,
-                            "options of a session are out of range");
+    hf_session_options chosen;
+    hf_status status = read_options(options, &chosen, reterr);
+    if (status)
+        return status;
     char name[HF_SESSION_NAME_SIZE];
-    int fd,
-        err = make_object(options ? options->capacity_bytes : 0,
-                          options && (options->flags & HF_SESSION_MEMFD), &fd, name);
+    int fd, err = make_object(chosen.capacity_bytes, chosen.flags & HF_SESSION_MEMFD,
+                              &fd, name);
     if (err)
         return hfi_space_error(reterr, err, "can't create a shared-memory object");
     hf_session *session = session_new(fd);
-    hf_status status = HF_OK;
     if (!session) {
         close(fd);
         status = hf_error_set(reterr, HF_E_NOMEM, "out of memory");
@@ -272,7 +291,7 @@ hf_session_create(const hf_session_options *options, hf_session **ret_session,
     hfi_step("create:allocated");
     if ((status = map_object(session, reterr)))
         goto out;
-    if ((status = format(session, options, reterr)))
+    if ((status = format(session, &chosen, reterr)))
         goto out;
     if ((status = map_window(session, reterr)))
         goto out;
@@ -455,7 +474,7 @@ hf_session_close(hf_session *session) {
         return;
     hf_error ignored;
     hfi_prepared_settle(session, 1);
-    hf_session_prefill_end(session);
+    hfi_session_prefill_end(session);
     hfi_cache_flush(session);
     if (!hfi_lock(session, &ignored)) {
         hfi_slot_clear(session, session->slot);

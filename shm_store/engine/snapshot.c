@@ -10,6 +10,7 @@
 
 #include <stdlib.h>
 
+#include "base/struct_size.h"
 #include "engine/tree.h"
 #include "platform/object.h"
 
@@ -113,10 +114,15 @@ hf_status
 hf_snapshot_find(hf_snapshot *snapshot, const char *key, size_t key_size,
                  hf_entry *ret_entry, hf_error *reterr) {
     const hfi_record *record;
-    hf_status status = hfi_tree_find(snapshot->session, &snapshot->root.tree, key,
-                                     key_size, NULL, &record, reterr);
+    hf_status status = HFI_STRUCT_CHECK_OUTPUT(ret_entry, hf_entry, internal, reterr);
     if (!status)
-        hfi_entry_fill(snapshot->session, record, ret_entry);
+        status = hfi_tree_find(snapshot->session, &snapshot->root.tree, key, key_size,
+                               NULL, &record, reterr);
+    if (!status) {
+        hf_entry entry;
+        hfi_entry_fill(snapshot->session, record, &entry);
+        hfi_struct_write(ret_entry, &entry, sizeof entry);
+    }
     return status;
 }
 

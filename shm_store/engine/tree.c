@@ -103,6 +103,7 @@ void
 hfi_entry_fill(hf_session *session, const hfi_record *record, hf_entry *ret_entry) {
     const char *base = (const char *)record;
     memset(ret_entry, 0, sizeof *ret_entry);
+    ret_entry->struct_size = sizeof *ret_entry;
     ret_entry->key = hfi_record_key(record);
     ret_entry->key_size = record->key_size;
     ret_entry->codec = record->codec;

@@ -22,6 +22,7 @@
 #include <sys/utsname.h>
 
 #include "base/crc32c.h"
+#include "base/struct_size.h"
 #include "saved/save_format.h"
 
 #define RATE_MAX   256u         /* lz4 makes no more bytes of one */
@@ -146,7 +147,7 @@ static hf_status
 get_buffer(reading *r, uint64_t size, hf_buffer *ret_buffer, hf_error *reterr) {
     if (!can_hold(r, size))
         return broken(r, "a buffer has a wrong size", reterr);
-    ret_buffer->size = (size_t)size;
+    *ret_buffer = (hf_buffer){.struct_size = sizeof *ret_buffer, .size = (size_t)size};
     if (r->session && size >= REGION_MIN) {
         hf_status status = hf_region_reserve(r->session, (size_t)size, 0,
                                              &ret_buffer->region, NULL, reterr);
@@ -185,7 +186,8 @@ tell_entry(reading *r, const hfi_save_entry *head, hf_save_visit visit, void *co
     r->chain = hfi_crc32c(r->chain, head, sizeof *head);
     hf_status status = get_entry(r, &one, reterr);
     if (!status) {
-        hf_value value = {.key = one.words,
+        hf_value value = {.struct_size = sizeof value,
+                          .key = one.words,
                           .key_size = head->key_size,
                           .codec = head->codec,
                           .flags = head->flags,
@@ -277,13 +279,19 @@ hf_save_read(const char *path, hf_session *session, hf_save_visit visit, void *c
              hf_save_info *ret_info, hf_error *reterr) {
     reading r = {.path = path, .session = session};
     hfi_save_head head;
-    hf_status status = open_file(&r, reterr);
+    hf_status status = HF_OK;
+    if (ret_info)
+        status = HFI_STRUCT_CHECK_OUTPUT(ret_info, hf_save_info, file_bytes, reterr);
+    if (!status)
+        status = open_file(&r, reterr);
     uint64_t file_bytes = r.left;
     if (!status)
         status = read_all(&r, visit, context, &head, reterr);
-    if (!status && ret_info)
-        *ret_info =
-            (hf_save_info){head.created_unix_ns, r.entries, r.data_bytes, file_bytes};
+    if (!status && ret_info) {
+        hf_save_info info = {sizeof info, head.created_unix_ns, r.entries, r.data_bytes,
+                             file_bytes};
+        hfi_struct_write(ret_info, &info, sizeof info);
+    }
     if (r.file)
         fclose(r.file);
     free(r.packed);

@@ -28,6 +28,7 @@
 #include <unistd.h>
 
 #include "base/crc32c.h"
+#include "base/struct_size.h"
 #include "saved/save_format.h"
 
 typedef struct saving {
@@ -289,7 +290,11 @@ hf_save_write(hf_snapshot *snapshot, const char *path, hf_save_pause pause,
     hfi_save_head head;
     uint64_t file_bytes = 0;
     char *name = NULL, *target = NULL;
-    hf_status status = find_target(path, &target, reterr);
+    hf_status status = HF_OK;
+    if (ret_info)
+        status = HFI_STRUCT_CHECK_OUTPUT(ret_info, hf_save_info, file_bytes, reterr);
+    if (!status)
+        status = find_target(path, &target, reterr);
     s.path = target;
     s.packed = malloc(HFI_SAVE_BLOCK);
     if (!status && !s.packed)
@@ -310,8 +315,10 @@ hf_save_write(hf_snapshot *snapshot, const char *path, hf_save_pause pause,
     free(target);
     free(s.packed);
     free(s.entries);
-    if (!status && ret_info)
-        *ret_info =
-            (hf_save_info){head.created_unix_ns, s.count, s.data_bytes, file_bytes};
+    if (!status && ret_info) {
+        hf_save_info info = {sizeof info, head.created_unix_ns, s.count, s.data_bytes,
+                             file_bytes};
+        hfi_struct_write(ret_info, &info, sizeof info);
+    }
     return status;
 }

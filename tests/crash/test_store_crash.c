@@ -38,7 +38,7 @@ die_at_step(const char *name) {
 static hf_region *
 own_or_mapped(hf_session *session, const char *key, int *ret_mapped) {
     hf_snapshot *snapshot;
-    hf_entry entry;
+    hf_entry entry = {.struct_size = sizeof entry};
     hf_region *region;
     size_t size = MIXED_PAGES * (size_t)getpagesize();
     OK(hf_snapshot_acquire(session, &snapshot, NULL));
@@ -83,7 +83,7 @@ whole_region(hf_session *session, int version) {
 
 static void
 check_mixed(hf_snapshot *snapshot, int version) {
-    hf_entry entry;
+    hf_entry entry = {.struct_size = sizeof entry};
     hf_region *region;
     size_t page = (size_t)getpagesize();
     OK(hf_snapshot_find(snapshot, "mixed", 5, &entry, NULL));
@@ -106,8 +106,9 @@ commit_version(hf_session *session, int version) {
     memset(payload, version, sizeof payload);
     OK(hf_commit_begin(session, &commit, NULL));
     for (int i = 0; i < NAMES; i++) {
-        hf_buffer buffer = {payload, sizeof payload, i ? NULL : region};
-        hf_value value = {.key = key,
+        hf_buffer buffer = {sizeof buffer, payload, sizeof payload, i ? NULL : region};
+        hf_value value = {.struct_size = sizeof value,
+                          .key = key,
                           .key_size = (size_t)snprintf(key, sizeof key, "name%d", i),
                           .codec = 1,
                           .payload = payload,
@@ -116,9 +117,12 @@ commit_version(hf_session *session, int version) {
                           .buffer_count = i % 4 == 0};
         OK(hf_commit_put(commit, &value, NULL));
     }
-    hf_buffer changed = {NULL, 0, mixed};
-    hf_value value = {
-        .key = "mixed", .key_size = 5, .buffers = &changed, .buffer_count = 1};
+    hf_buffer changed = {sizeof changed, NULL, 0, mixed};
+    hf_value value = {.struct_size = sizeof value,
+                      .key = "mixed",
+                      .key_size = 5,
+                      .buffers = &changed,
+                      .buffer_count = 1};
     OK(hf_commit_put(commit, &value, NULL));
     value.key = "whole";
     changed.region = whole;
@@ -146,7 +150,7 @@ check_entry(void *context, const hf_entry *entry) {
 
 static void
 check_buffer(hf_snapshot *snapshot, const char *key) {
-    hf_entry entry;
+    hf_entry entry = {.struct_size = sizeof entry};
     hf_region *region;
     OK(hf_snapshot_find(snapshot, key, 5, &entry, NULL));
     OK(hf_region_map(snapshot, &entry, 0, &region, NULL));
@@ -174,7 +178,7 @@ check_whole(hf_session *session) {
 
 static void
 check_accounts(hf_session *session) {
-    hf_session_info info;
+    hf_session_info info = {.struct_size = sizeof info};
     const struct timespec moment = {0, 1000000};
     OK(hf_session_reap(session, 1, NULL, NULL));
     OK(hf_session_describe(session, &info, NULL));

@@ -37,7 +37,8 @@ fuzz_describe(const uint8_t *data, size_t size) {
     static const uint32_t numbers[] = {
         HF_CODEC_RAW,    HF_CODEC_MSGPACK, HF_CODEC_BUFFER, HF_CODEC_PLAIN,
         HF_CODEC_PICKLE, HF_CODEC_MODULE,  HF_CODEC_MEMBER, 300};
-    hf_source source = {.meta = data,
+    hf_source source = {.struct_size = sizeof source,
+                        .meta = data,
                         .meta_size = size,
                         .payload = data,
                         .payload_size = size,

@@ -20,6 +20,7 @@
 
 #include "../support/check.h"
 #include "driver.h"
+#include "commands/command.h"
 #include "session/session.h"
 #include "session/assistant.h"
 #include "session/workers.h"
@@ -171,7 +172,8 @@ make_kernel(void) {
     hf_kernel_options options = {.struct_size = sizeof options,
                                  .connection_file = connection_file,
                                  .worker_argv = argv,
-                                 .capacity_bytes = 1 << 20};
+                                 .capacity_bytes = 1 << 20,
+                                 .commands = &hfi_python_commands};
     hf_kernel *kernel;
     CHECK(hf_kernel_create(&options, &kernel, NULL) == HF_OK);
     return kernel;

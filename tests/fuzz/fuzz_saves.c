@@ -199,7 +199,7 @@ visit(void *context, const hf_value *value, hf_error *reterr) {
 
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    hf_save_info info;
+    hf_save_info info = {.struct_size = sizeof info};
     visited v = {0};
     char path[32];
     if (size == 0)

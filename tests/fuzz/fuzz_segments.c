@@ -378,7 +378,7 @@ static void
 read_snapshot(hf_session *session, hf_snapshot *snapshot) {
     static const char *const keys[] = {"k0", "k7", "k39", "large", "buffer", "gone"};
     hf_error error;
-    hf_entry entry;
+    hf_entry entry = {.struct_size = sizeof entry};
     (void)TRY(hf_snapshot_each(snapshot, read_entry, snapshot, &error));
     (void)TRY(hf_snapshot_each_in_order(snapshot, read_entry, snapshot, &error));
     (void)TRY(hf_snapshot_diff(NULL, snapshot, read_difference, NULL, &error));
@@ -404,15 +404,16 @@ commit_something(hf_session *session) {
     if (!TRY(hf_commit_begin(session, &commit, &error)))
         return;
     if (!TRY(put_value(commit, "k1", "k1", 2, NULL, &error)) ||
-        !TRY(put_value(commit, "new", payload, sizeof payload, NULL, &error)) ||
-        !TRY(hf_commit_publish_consume(commit, NULL, &error)))
+        !TRY(put_value(commit, "new", payload, sizeof payload, NULL, &error)))
         hf_commit_abort(commit);
+    else
+        (void)TRY(hf_commit_publish_consume(commit, NULL, &error));
 }
 
 static void
 use(hf_session *session, int what) {
     hf_error error;
-    hf_session_info info;
+    hf_session_info info = {.struct_size = sizeof info};
     hf_snapshot *snapshot, *older;
     hf_turn turn;
     (void)hf_session_turn_of(session, getpid(), &turn);

@@ -1,5 +1,6 @@
 /* test_history_command.c - which words behind %holdfast are the frontend's, and in which cells.
  */
+#include "commands/history.h"
 #include "feed.h"
 
 static const struct {

@@ -53,7 +53,9 @@ raise(hf_status status, const hf_error *error) {
 
 static PyObject *
 encode(PyObject *value, int wants_meta) {
-    memory_sink memory = {.sink = {.write = memory_write, .set_meta = memory_set_meta}};
+    memory_sink memory = {.sink = {.struct_size = sizeof(hf_sink),
+                                   .write = memory_write,
+                                   .set_meta = memory_set_meta}};
     hf_error error = HF_ERROR_INIT;
     hf_status status;
     PyObject *result;
@@ -86,7 +88,7 @@ plain_loads(PyObject *module, PyObject *args) {
     const char *bytes, *meta = "\2\2";
     Py_ssize_t size, meta_size = 2;
     hf_error error = HF_ERROR_INIT;
-    hf_source source = {0};
+    hf_source source = {.struct_size = sizeof source};
     void *value = NULL;
     hf_status status;
     char *copy;
@@ -111,7 +113,8 @@ plain_loads(PyObject *module, PyObject *args) {
 
 static PyObject *
 plain_describe(PyObject *module, PyObject *payload) {
-    hf_source source = {.payload = PyBytes_AS_STRING(payload),
+    hf_source source = {.struct_size = sizeof source,
+                        .payload = PyBytes_AS_STRING(payload),
                         .payload_size = (size_t)PyBytes_GET_SIZE(payload)};
     char text[128];
 

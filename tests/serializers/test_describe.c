@@ -12,7 +12,8 @@
 static void
 check(uint32_t number, const void *meta, size_t meta_size, const void *payload,
       size_t payload_size, const char *expected) {
-    hf_source source = {.meta = meta,
+    hf_source source = {.struct_size = sizeof source,
+                        .meta = meta,
                         .meta_size = meta_size,
                         .payload = payload,
                         .payload_size = payload_size,
@@ -90,7 +91,9 @@ test_others(void) {
 
 static void
 test_truncation(void) {
-    hf_source source = {.payload = "\xa6\xc3\xa9\xc3\xa9\xc3\xa9", .payload_size = 7};
+    hf_source source = {.struct_size = sizeof source,
+                        .payload = "\xa6\xc3\xa9\xc3\xa9\xc3\xa9",
+                        .payload_size = 7};
     char text[32];
 
     for (size_t size = 0; size <= sizeof text; size++) {

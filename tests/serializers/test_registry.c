@@ -108,7 +108,15 @@ test_refusals(void) {
     check_refused(registry, &bad, "lacks a function");
     bad = codec_make(301, "old", 0);
     bad.struct_size--;
-    check_refused(registry, &bad, "older version");
+    check_refused(registry, &bad, "sizeof(hf_codec)");
+    struct {
+        hf_codec base;
+        void *unknown;
+    } later = {.base = codec_make(302, "later", 0), .unknown = &good};
+    later.base.struct_size = sizeof later;
+    check_refused(registry, &later.base, "doesn't know");
+    later.unknown = NULL;
+    CHECK(hfi_registry_add(registry, &later.base, NULL) == HF_OK);
     hfi_registry_close(registry);
     hfi_registry_close(NULL);
 }

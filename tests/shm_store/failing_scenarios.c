@@ -17,6 +17,7 @@
 #include "engine/slot.h"
 #include "holdfast/save.h"
 #include "platform/object.h"
+#include "tuning/tuning.h"
 
 trial this_trial;
 
@@ -153,7 +154,7 @@ bind_all(stage *s, hf_error *reterr) {
     hf_region *regions[5] = {NULL};
     int met = 0, different = 0;
     uint64_t pages;
-    hf_entry entry;
+    hf_entry entry = {.struct_size = sizeof entry};
     hf_status status = hf_snapshot_acquire(s->session, &s->snapshot, reterr);
     if (status)
         return status;
@@ -233,7 +234,7 @@ reserve_all(stage *s, hf_error *reterr) {
     hf_region *regions[4] = {NULL};
     uint64_t provided;
     int is_zero, more = 1;
-    hf_status status = hf_session_preallocate(s->session, sizes, 2, &provided, reterr);
+    hf_status status = hfi_session_preallocate(s->session, sizes, 2, &provided, reterr);
     for (int i = 0; i < 4 && !status; i++) {
         status = hf_region_reserve(s->session, sizes[i], i % 2, &regions[i], &is_zero,
                                    reterr);
@@ -245,10 +246,10 @@ reserve_all(stage *s, hf_error *reterr) {
     }
     for (int i = 0; i < 4; i++)
         hf_region_release(regions[i]);
-    hf_session_prefill(s->session, sizes, 3);
+    hfi_session_prefill(s->session, sizes, 3);
     while (!status && more)
-        status = hf_session_prefill_some(s->session, 1 << 20, &more, reterr);
-    hf_session_prefill_end(s->session);
+        status = hfi_session_prefill_some(s->session, 1 << 20, &more, reterr);
+    hfi_session_prefill_end(s->session);
     return status;
 }
 
@@ -318,10 +319,11 @@ restore(stage *s, hf_error *reterr) {
     hf_status status = hf_commit_begin(s->session, &commit, reterr);
     if (status)
         return status;
-    if ((status = hf_commit_restore(commit, s->snapshot, reterr)) ||
-        (status = hf_commit_publish_consume(commit, NULL, reterr)))
+    if ((status = hf_commit_restore(commit, s->snapshot, reterr))) {
         hf_commit_abort(commit);
-    return status;
+        return status;
+    }
+    return hf_commit_publish_consume(commit, NULL, reterr);
 }
 
 static void
@@ -413,11 +415,12 @@ load(stage *s, hf_error *reterr) {
     hf_status status = hf_commit_begin(s->session, &commit, reterr);
     if (status)
         return status;
-    if ((status =
-             hf_save_read(s->path, s->session, put_value_of, commit, NULL, reterr)) ||
-        (status = hf_commit_publish_consume(commit, NULL, reterr)))
+    status = hf_save_read(s->path, s->session, put_value_of, commit, NULL, reterr);
+    if (status) {
         hf_commit_abort(commit);
-    return status;
+        return status;
+    }
+    return hf_commit_publish_consume(commit, NULL, reterr);
 }
 
 static hf_status

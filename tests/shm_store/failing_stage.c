@@ -25,7 +25,7 @@ is_changed_page(size_t page) {
 static hf_region *
 open_region(hf_session *session, const char *key, size_t size) {
     hf_snapshot *snapshot;
-    hf_entry entry;
+    hf_entry entry = {.struct_size = sizeof entry};
     hf_region *region;
     OK(hf_snapshot_acquire(session, &snapshot, NULL));
     if (hf_snapshot_find(snapshot, key, strlen(key), &entry, NULL) == HF_OK)
@@ -94,8 +94,9 @@ stage_release_regions(stage *s) {
 static hf_status
 put(hf_commit *commit, const char *key, size_t payload_size, size_t size,
     hf_region *region, hf_error *reterr) {
-    hf_buffer buffer = {bytes, size, region};
-    hf_value value = {.key = key,
+    hf_buffer buffer = {sizeof buffer, bytes, size, region};
+    hf_value value = {.struct_size = sizeof value,
+                      .key = key,
                       .key_size = strlen(key),
                       .codec = 1,
                       .payload = bytes,
@@ -118,16 +119,12 @@ stage_commit(stage *s, int version, hf_prepared *ret_token, hf_error *reterr) {
         (status = put(commit, "copied", SMALL, COPIED_LARGE, NULL, reterr)) ||
         (status = put(commit, "mixed", SMALL, 0, s->mixed, reterr)) ||
         (status = put(commit, "whole", SMALL, 0, s->whole, reterr)) ||
-        (status = put(commit, "born", SMALL, 0, s->born, reterr)))
-        goto out;
-    if (ret_token)
-        status = hf_commit_prepare_consume(commit, ret_token, reterr);
-    else
-        status = hf_commit_publish_consume(commit, NULL, reterr);
-out:
-    if (status)
+        (status = put(commit, "born", SMALL, 0, s->born, reterr))) {
         hf_commit_abort(commit);
-    return status;
+        return status;
+    }
+    return ret_token ? hf_commit_prepare_consume(commit, ret_token, reterr)
+                     : hf_commit_publish_consume(commit, NULL, reterr);
 }
 
 /* ---- checking ---- */
@@ -196,7 +193,7 @@ check_table(hf_session *session) {
 
 void
 stage_check_accounts(hf_session *session) {
-    hf_session_info info;
+    hf_session_info info = {.struct_size = sizeof info};
     OK(hf_session_reap(session, 1, NULL, NULL));
     OK(hf_session_verify(session, NULL));
     info = info_of(session);

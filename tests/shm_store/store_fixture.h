@@ -46,7 +46,7 @@ faults(void) {
 
 static inline hf_session_info
 info_of(hf_session *session) {
-    hf_session_info info;
+    hf_session_info info = {.struct_size = sizeof info};
     OK(hf_session_describe(session, &info, NULL));
     return info;
 }
@@ -55,8 +55,9 @@ info_of(hf_session *session) {
 static inline hf_status
 put_value(hf_commit *commit, const char *key, const void *payload, size_t size,
           hf_region *region, hf_error *reterr) {
-    hf_buffer buffer = {NULL, 0, region};
-    hf_value value = {.key = key,
+    hf_buffer buffer = {sizeof buffer, NULL, 0, region};
+    hf_value value = {.struct_size = sizeof value,
+                      .key = key,
                       .key_size = strlen(key),
                       .codec = 1,
                       .payload = payload,
@@ -90,7 +91,7 @@ remove_value(hf_session *session, const char *key) {
 static inline hf_region *
 map_value(hf_session *session, const char *key) {
     hf_snapshot *snapshot;
-    hf_entry entry;
+    hf_entry entry = {.struct_size = sizeof entry};
     hf_region *region;
     OK(hf_snapshot_acquire(session, &snapshot, NULL));
     OK(hf_snapshot_find(snapshot, key, strlen(key), &entry, NULL));

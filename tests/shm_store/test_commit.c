@@ -2,19 +2,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "holdfast/store.h"
 #include "platform/fault.h"
-#include "../support/check.h"
-
-#define OK(call) CHECK((call) == HF_OK)
+#include "store_fixture.h"
 
 static uint64_t
 put_one(hf_session *session, const char *key, const void *payload, size_t size,
         hf_region *region, hf_commit_stats *stats) {
     hf_commit *commit;
     uint64_t generation;
-    hf_buffer buffer = {NULL, 0, region};
-    hf_value value = {.key = key,
+    hf_buffer buffer = {sizeof buffer, NULL, 0, region};
+    hf_value value = {.struct_size = sizeof value,
+                      .key = key,
                       .key_size = strlen(key),
                       .codec = 1,
                       .meta = "m",
@@ -26,7 +24,7 @@ put_one(hf_session *session, const char *key, const void *payload, size_t size,
     OK(hf_commit_begin(session, &commit, NULL));
     OK(hf_commit_put(commit, &value, NULL));
     if (stats)
-        hf_commit_get_stats(commit, stats);
+        OK(hf_commit_get_stats(commit, stats, NULL));
     OK(hf_commit_publish_consume(commit, &generation, NULL));
     return generation;
 }
@@ -34,9 +32,9 @@ put_one(hf_session *session, const char *key, const void *payload, size_t size,
 static void
 test_shared_and_changed(hf_session *session) {
     hf_region *region, *other;
-    hf_commit_stats stats;
+    hf_commit_stats stats = {.struct_size = sizeof stats};
     hf_snapshot *old, *now;
-    hf_entry entry;
+    hf_entry entry = {.struct_size = sizeof entry};
     uint64_t pages;
     OK(hf_region_reserve(session, 1 << 20, 1, &region, NULL, NULL));
     char *bytes = hf_region_address(region);
@@ -82,13 +80,14 @@ static void
 test_many_names(hf_session *session) {
     hf_commit *commit;
     hf_snapshot *before, *after;
-    hf_entry entry;
+    hf_entry entry = {.struct_size = sizeof entry};
     char key[16];
     int counts[3] = {0, 0, 0};
     OK(hf_snapshot_acquire(session, &before, NULL));
     OK(hf_commit_begin(session, &commit, NULL));
     for (int i = 0; i < 5000; i++) {
-        hf_value value = {.key = key,
+        hf_value value = {.struct_size = sizeof value,
+                          .key = key,
                           .key_size = (size_t)snprintf(key, sizeof key, "n%d", i),
                           .payload = key,
                           .payload_size = sizeof key};
@@ -110,6 +109,38 @@ test_many_names(hf_session *session) {
     hf_snapshot_release(after);
     put_one(session, "n7", "x", 1, NULL, NULL); /* one path, not the tree */
     OK(hf_session_verify(session, NULL));
+}
+
+/* A commit that can't be prepared or published is gone all the same: the next one begins. */
+static void
+test_consumed_on_failure(hf_session *session) {
+    hf_commit *commit;
+    hf_prepared token;
+    hf_session *other;
+    hf_session_info before, after;
+    hf_value wrong = {.struct_size = sizeof wrong, .key = "k", .key_size = 1};
+    hf_buffer forgotten = {.data = "x", .size = 1};
+    wrong.buffers = &forgotten;
+    wrong.buffer_count = 1;
+    OK(hf_session_open_fd(hf_session_fd(session), &other, NULL));
+    before = info_of(session);
+    OK(hf_commit_begin(session, &commit, NULL));
+    OK(put_value(commit, "mine", "1", 1, NULL, NULL));
+    put_one(other, "between", "2", 1, NULL, NULL);
+    CHECK(hf_commit_publish_consume(commit, NULL, NULL) == HF_CONFLICT);
+    for (int publishes = 0; publishes < 2; publishes++) {
+        OK(hf_commit_begin(session, &commit, NULL));
+        CHECK(hf_commit_put(commit, &wrong, NULL) == HF_E_INVALID);
+        CHECK((publishes
+                   ? hf_commit_publish_consume(commit, NULL, NULL)
+                   : hf_commit_prepare_consume(commit, &token, NULL)) == HF_E_INVALID);
+    }
+    OK(hf_commit_begin(session, &commit, NULL));
+    hf_commit_abort(commit);
+    after = info_of(session);
+    CHECK(after.generation == before.generation + 1);
+    CHECK(after.reserved_bytes == before.reserved_bytes);
+    hf_session_close(other);
 }
 
 static void
@@ -166,7 +197,7 @@ test_full(void) {
 static void
 test_compaction(hf_session *session) {
     char payload[20000];
-    hf_session_info info;
+    hf_session_info info = {.struct_size = sizeof info};
     memset(payload, 5, sizeof payload);
     for (int i = 0; i < 1000; i++) {
         char key[16];
@@ -191,7 +222,7 @@ test_readers(hf_session *session) {
         OK(hf_session_open_fd(hf_session_fd(session), &mine, NULL));
         for (uint64_t last = 0; last < 300;) {
             hf_snapshot *snapshot;
-            hf_entry x, y;
+            hf_entry x = {.struct_size = sizeof x}, y = {.struct_size = sizeof y};
             OK(hf_snapshot_acquire(mine, &snapshot, NULL));
             if (hf_snapshot_find(snapshot, "x", 1, &x, NULL) == HF_OK) {
                 OK(hf_snapshot_find(snapshot, "y", 1, &y, NULL));
@@ -210,7 +241,8 @@ test_readers(hf_session *session) {
         hf_commit *commit;
         OK(hf_commit_begin(session, &commit, NULL));
         for (int k = 0; k < 2; k++) {
-            hf_value value = {.key = k ? "x" : "y",
+            hf_value value = {.struct_size = sizeof value,
+                              .key = k ? "x" : "y",
                               .key_size = 1,
                               .payload = &i,
                               .payload_size = sizeof i};
@@ -231,6 +263,7 @@ main(void) {
     test_shared_and_changed(session);
     test_many_names(session);
     test_conflict_and_abort(session);
+    test_consumed_on_failure(session);
     test_compaction(session);
     test_readers(session);
     OK(hf_session_destroy(session, NULL));

@@ -25,8 +25,9 @@ commit_round(hf_session *session, int i, char *noise, size_t size) {
     OK(put_value(commit, "noise", noise, size, NULL, NULL));
     if (i < KEPT) { /* a name that stays, with a packed buffer */
         memset(small, i, sizeof small);
-        hf_buffer buffer = {small, sizeof small, NULL};
-        hf_value value = {.key = key,
+        hf_buffer buffer = {sizeof buffer, small, sizeof small, NULL};
+        hf_value value = {.struct_size = sizeof value,
+                          .key = key,
                           .key_size = (size_t)snprintf(key, sizeof key, "kept%d", i),
                           .meta = &i,
                           .meta_size = sizeof i,
@@ -43,7 +44,7 @@ main(void) {
     static char noise[60000];
     uint64_t sequences[KEPT], generations[KEPT], most = 0;
     hf_snapshot *snapshot;
-    hf_entry entry;
+    hf_entry entry = {.struct_size = sizeof entry};
     char key[16];
     for (int i = 0; i < ROUNDS; i++) {
         commit_round(session, i, noise, sizeof noise);

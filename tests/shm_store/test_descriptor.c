@@ -54,9 +54,12 @@ use(hf_session *session, char fill) {
     hf_region *region;
     memset(data, fill, SIZE);
     hf_commit *commit;
-    hf_buffer buffer = {data, SIZE, NULL};
-    hf_value value = {
-        .key = "copied", .key_size = 6, .buffers = &buffer, .buffer_count = 1};
+    hf_buffer buffer = {sizeof buffer, data, SIZE, NULL};
+    hf_value value = {.struct_size = sizeof value,
+                      .key = "copied",
+                      .key_size = 6,
+                      .buffers = &buffer,
+                      .buffer_count = 1};
     OK(hf_commit_begin(session, &commit, NULL));
     OK(hf_commit_put(commit, &value, NULL));
     OK(hf_commit_publish_consume(commit, NULL, NULL));
@@ -140,7 +143,7 @@ test_lost(void) {
     CHECK(error.sys_errno == EBADF);
     hf_commit_abort(commit);
     hf_snapshot *snapshot;
-    hf_entry entry;
+    hf_entry entry = {.struct_size = sizeof entry};
     OK(hf_snapshot_acquire(session, &snapshot, NULL));
     OK(hf_snapshot_find(snapshot, "x", 1, &entry, NULL)); /* what was there is */
     hf_snapshot_release(snapshot);

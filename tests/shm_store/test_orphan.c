@@ -48,7 +48,7 @@ test_taken_up(void) {
     char name[HF_SESSION_NAME_SIZE];
     hf_session *session, *second;
     hf_snapshot *snapshot;
-    hf_entry entry;
+    hf_entry entry = {.struct_size = sizeof entry};
     leave_one(&claim, getpid(), name);
     CHECK(hf_session_is_orphan(name));
     CHECK(hf_session_take_up(&other, &session, NULL) == HF_NOT_FOUND);

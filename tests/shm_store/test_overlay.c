@@ -31,7 +31,8 @@ change(hf_commit *commit, int i) {
     size_t size = name_of(i, key);
     if (random_below(3)) {
         model[i] = 1 + (int)random_below(1000);
-        hf_value value = {.key = key,
+        hf_value value = {.struct_size = sizeof value,
+                          .key = key,
                           .key_size = size,
                           .payload = &model[i],
                           .payload_size = sizeof model[i]};
@@ -47,7 +48,7 @@ change(hf_commit *commit, int i) {
 static void
 compare(hf_session *session) {
     hf_snapshot *snapshot;
-    hf_entry entry;
+    hf_entry entry = {.struct_size = sizeof entry};
     uint64_t count = 0;
     OK(hf_snapshot_acquire(session, &snapshot, NULL));
     for (int i = 0; i < NAMES; i++) {

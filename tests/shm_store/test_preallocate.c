@@ -10,15 +10,15 @@
 
 static size_t
 taken(hf_session *session, size_t at) {
-    size_t sizes[HF_TAKEN_MAX];
-    size_t count = hf_session_taken(session, sizes);
+    size_t sizes[HFI_TAKEN_MAX];
+    size_t count = hfi_session_taken(session, sizes);
     return at < count ? sizes[at] : 0;
 }
 
 static uint64_t
 preallocate(hf_session *session, const size_t *sizes, size_t count) {
     uint64_t bytes;
-    OK(hf_session_preallocate(session, sizes, count, &bytes, NULL));
+    OK(hfi_session_preallocate(session, sizes, count, &bytes, NULL));
     return bytes;
 }
 
@@ -33,15 +33,15 @@ forget(hf_session *session) {
 static void
 test_what_was_new_is_listed(hf_session *session) {
     hf_region *one, *two, *small;
-    size_t sizes[HF_TAKEN_MAX];
+    size_t sizes[HFI_TAKEN_MAX];
     OK(hf_region_reserve(session, 8 * MIB, 0, &one, NULL, NULL));
     OK(hf_region_reserve(session, MIB / 2, 0, &small, NULL, NULL));
     hf_region_release(one);
     OK(hf_region_reserve(session, 8 * MIB, 0, &one, NULL, NULL)); /* the same block */
     OK(hf_region_reserve(session, 8 * MIB - 100, 0, &two, NULL, NULL));
-    CHECK(hf_session_taken(session, sizes) == 2);
+    CHECK(hfi_session_taken(session, sizes) == 2);
     CHECK(sizes[0] == 8 * MIB && sizes[1] == 8 * MIB);
-    CHECK(hf_session_taken(session, sizes) == 0);
+    CHECK(hfi_session_taken(session, sizes) == 0);
     hf_region_release(one);
     hf_region_release(two);
     hf_region_release(small);
@@ -64,8 +64,8 @@ test_a_stock_is_taken_without_faults(hf_session *session) {
         CHECK(faults() - before < 64 + FAULTS_BESIDE(36 * MIB)); /* of 9216 pages */
         for (size_t i = 0; i < 3; i++)
             hf_region_release(region[i]);
-        size_t list[HF_TAKEN_MAX];
-        CHECK(hf_session_taken(session, list) == (round ? 0 : 3));
+        size_t list[HFI_TAKEN_MAX];
+        CHECK(hfi_session_taken(session, list) == (round ? 0 : 3));
     }
     CHECK(info_of(session).reserved_bytes == 36 * MIB);
     forget(session);

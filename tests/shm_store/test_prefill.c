@@ -16,12 +16,12 @@ static const size_t sizes[] = {16 * MIB, 8 * MIB, 16 * MIB};
 static int
 provide(hf_session *session, int most) {
     int steps = 0, more = 1;
-    hf_session_prefill(session, sizes, 3);
+    hfi_session_prefill(session, sizes, 3);
     while (more && steps < most) {
-        OK(hf_session_prefill_some(session, STEP, &more, NULL));
+        OK(hfi_session_prefill_some(session, STEP, &more, NULL));
         steps++;
     }
-    hf_session_prefill_end(session);
+    hfi_session_prefill_end(session);
     CHECK(info_of(session).reserved_bytes == 0);
     return steps;
 }
@@ -83,9 +83,9 @@ test_death(hf_session *session) {
         hf_session *own;
         int more;
         OK(hf_session_open_fd(hf_session_fd(session), &own, NULL));
-        hf_session_prefill(own, sizes, 3);
+        hfi_session_prefill(own, sizes, 3);
         for (int i = 0; i < 5; i++)
-            OK(hf_session_prefill_some(own, STEP, &more, NULL));
+            OK(hfi_session_prefill_some(own, STEP, &more, NULL));
         _exit(0);
     }
     CHECK(waitpid(child, NULL, 0) == child);

@@ -22,7 +22,7 @@ prepare(hf_session *session, const char *key, hf_region *region) {
 static int
 has(hf_session *session, const char *key) {
     hf_snapshot *snapshot;
-    hf_entry entry;
+    hf_entry entry = {.struct_size = sizeof entry};
     OK(hf_snapshot_acquire(session, &snapshot, NULL));
     hf_status status = hf_snapshot_find(snapshot, key, strlen(key), &entry, NULL);
     CHECK(status == HF_OK || status == HF_NOT_FOUND);

@@ -177,7 +177,7 @@ test_private(hf_session *session) {
     CHECK(pages == 1);
 
     hf_snapshot *snapshot;
-    hf_entry entry;
+    hf_entry entry = {.struct_size = sizeof entry};
     hf_region *none;
     OK(hf_snapshot_acquire(session, &snapshot, NULL));
     OK(hf_snapshot_find(snapshot, "b", 1, &entry, NULL));

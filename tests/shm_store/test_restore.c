@@ -24,7 +24,7 @@ check_state(hf_session *session, const state *wanted) {
     char key[16];
     OK(hf_snapshot_acquire(session, &snapshot, NULL));
     for (int i = 0; i < KEYS; i++) {
-        hf_entry entry;
+        hf_entry entry = {.struct_size = sizeof entry};
         key_of(i, key);
         hf_status status = hf_snapshot_find(snapshot, key, strlen(key), &entry, NULL);
         CHECK(status == (wanted->value[i] < 0 ? HF_NOT_FOUND : HF_OK));
@@ -62,8 +62,9 @@ change(hf_session *session, state *now, unsigned *seed) {
         }
         for (int k = 0; k < 2000; k++)
             large[k] = value;
-        hf_buffer buffer = {large, sizeof large, NULL};
-        hf_value put = {.key = key,
+        hf_buffer buffer = {sizeof buffer, large, sizeof large, NULL};
+        hf_value put = {.struct_size = sizeof put,
+                        .key = key,
                         .key_size = strlen(key),
                         .codec = 1,
                         .payload = &value,
@@ -79,10 +80,10 @@ change(hf_session *session, state *now, unsigned *seed) {
 static void
 restore(hf_session *session, hf_snapshot *snapshot) {
     hf_commit *commit;
-    hf_commit_stats stats;
+    hf_commit_stats stats = {.struct_size = sizeof stats};
     OK(hf_commit_begin(session, &commit, NULL));
     OK(hf_commit_restore(commit, snapshot, NULL));
-    hf_commit_get_stats(commit, &stats);
+    OK(hf_commit_get_stats(commit, &stats, NULL));
     CHECK(stats.bytes_copied == 0);
     OK(hf_commit_publish_consume(commit, NULL, NULL));
 }

@@ -85,7 +85,7 @@ typedef struct pair {
 static int
 compare_entry(void *context, const hf_entry *one) {
     pair *p = context;
-    hf_entry two;
+    hf_entry two = {.struct_size = sizeof two};
     OK(hf_snapshot_find(p->two, one->key, one->key_size, &two, NULL));
     CHECK(one->codec == two.codec && one->flags == two.flags);
     CHECK(one->payload_size == two.payload_size);
@@ -120,7 +120,7 @@ check_same(hf_session *first, hf_session *second) {
 
 static void
 test_round_trip(hf_session *session) {
-    hf_save_info written, got;
+    hf_save_info written = {.struct_size = sizeof written}, got = written;
     struct stat st;
     OK(write_session(session, path, &written));
     CHECK(stat(path, &st) == 0 && (st.st_mode & 0777) == 0600);

@@ -42,7 +42,7 @@ main(void) {
     hf_session *session = new_session(0, HF_SESSION_MEMFD);
     hf_region *region;
     hf_snapshot *snapshot;
-    hf_entry entry;
+    hf_entry entry = {.struct_size = sizeof entry};
     CHECK(scrub_all(session, SIZE) == 0);
     char *payload = malloc(SIZE);
     CHECK(payload);

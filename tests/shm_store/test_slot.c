@@ -129,7 +129,7 @@ static void
 test_invisible_holder(void) {
     hf_session *session = NULL;
     hf_error error = HF_ERROR_INIT;
-    hf_session_info info;
+    hf_session_info info = {.struct_size = sizeof info};
     CHECK(hf_session_create(NULL, &session, NULL) == HF_OK);
     hfi_slot *slot = &session->slots[7];
     hfi_process other = hfi_process_of((uint64_t)getppid());

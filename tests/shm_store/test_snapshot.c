@@ -8,7 +8,7 @@
 
 static int
 content(hf_snapshot *snapshot, const char *key) {
-    hf_entry entry;
+    hf_entry entry = {.struct_size = sizeof entry};
     hf_status status = hf_snapshot_find(snapshot, key, strlen(key), &entry, NULL);
     if (status == HF_NOT_FOUND)
         return -1;
@@ -47,8 +47,12 @@ test_kept(hf_session *session) {
 static void
 commit_buffer(hf_session *session, hf_buffer buffer) {
     hf_commit *commit;
-    hf_value value = {
-        .key = "b", .key_size = 1, .codec = 16, .buffers = &buffer, .buffer_count = 1};
+    hf_value value = {.struct_size = sizeof value,
+                      .key = "b",
+                      .key_size = 1,
+                      .codec = 16,
+                      .buffers = &buffer,
+                      .buffer_count = 1};
     OK(hf_commit_begin(session, &commit, NULL));
     OK(hf_commit_put(commit, &value, NULL));
     OK(hf_commit_publish_consume(commit, NULL, NULL));
@@ -61,12 +65,12 @@ test_holds(hf_session *session) {
     const size_t size = ((size_t)9 << 20) + 5;
     char *data = calloc(size + 1, 1);
     hf_snapshot *snapshot;
-    hf_entry entry;
+    hf_entry entry = {.struct_size = sizeof entry};
     hf_region *region;
     CHECK(data != NULL);
     for (size_t i = 0; i < size; i++)
         data[i] = (char)(i * 2654435761u >> 7);
-    commit_buffer(session, (hf_buffer){data, size, NULL});
+    commit_buffer(session, (hf_buffer){sizeof(hf_buffer), data, size, NULL});
     for (int turn = 0; turn < 2; turn++) {
         OK(hf_snapshot_acquire(session, &snapshot, NULL));
         OK(hf_snapshot_find(snapshot, "b", 1, &entry, NULL));
@@ -83,7 +87,7 @@ test_holds(hf_session *session) {
         if (turn == 0) {
             OK(hf_region_map(snapshot, &entry, 0, &region, NULL));
             ((char *)hf_region_address(region))[4096] = ++data[4096];
-            commit_buffer(session, (hf_buffer){NULL, 0, region});
+            commit_buffer(session, (hf_buffer){sizeof(hf_buffer), NULL, 0, region});
             hf_region_release(region);
         }
         hf_snapshot_release(snapshot);

@@ -19,7 +19,8 @@ static const char zero_hash[8 + EQUALS] = {'\xd5', '\x6b', '\xb9', '\x53',
 
 static void
 put_key(hf_commit *commit, const char *key, size_t size, uint32_t content) {
-    hf_value value = {.key = key,
+    hf_value value = {.struct_size = sizeof value,
+                      .key = key,
                       .key_size = size,
                       .payload = &content,
                       .payload_size = sizeof content};
@@ -28,7 +29,7 @@ put_key(hf_commit *commit, const char *key, size_t size, uint32_t content) {
 
 static void
 check_key(hf_snapshot *snapshot, const char *key, size_t size, uint32_t content) {
-    hf_entry entry;
+    hf_entry entry = {.struct_size = sizeof entry};
     OK(hf_snapshot_find(snapshot, key, size, &entry, NULL));
     CHECK(entry.key_size == size && memcmp(entry.key, key, size) == 0);
     CHECK(entry.payload_size == 4 && memcmp(entry.payload, &content, 4) == 0);
@@ -52,7 +53,7 @@ test_equal_hashes(void) {
     hf_session *session = new_session(0, HF_SESSION_MEMFD);
     hf_commit *commit;
     hf_snapshot *full, *half;
-    hf_entry entry;
+    hf_entry entry = {.struct_size = sizeof entry};
     int counts[3] = {0};
     for (size_t i = 1; i < EQUALS; i++)
         CHECK(hfi_key_hash(zero_hash, 8 + i) == hfi_key_hash(zero_hash, 8));

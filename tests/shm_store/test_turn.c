@@ -10,7 +10,7 @@
 
 static hf_entry
 entry_of(hf_session *session, const char *key, hf_snapshot **ret_snapshot) {
-    hf_entry entry;
+    hf_entry entry = {.struct_size = sizeof entry};
     OK(hf_snapshot_acquire(session, ret_snapshot, NULL));
     OK(hf_snapshot_find(*ret_snapshot, key, strlen(key), &entry, NULL));
     return entry;

@@ -15,10 +15,10 @@
 static hf_commit_stats
 commit_stats(hf_session *session, const char *key, hf_region *region) {
     hf_commit *commit;
-    hf_commit_stats stats;
+    hf_commit_stats stats = {.struct_size = sizeof stats};
     OK(hf_commit_begin(session, &commit, NULL));
     OK(put_value(commit, key, NULL, 0, region, NULL));
-    hf_commit_get_stats(commit, &stats);
+    OK(hf_commit_get_stats(commit, &stats, NULL));
     OK(hf_commit_publish_consume(commit, NULL, NULL));
     return stats;
 }
@@ -164,8 +164,12 @@ test_end(void) {
         commit_value(session, "small", &i, sizeof i, NULL); /* room for a directory */
     OK(hf_region_reserve(session, size, 0, &block, NULL, NULL));
     memset(bytes, 'e', size);
-    hf_buffer buffer = {bytes, size, NULL};
-    hf_value value = {.key = "e", .key_size = 1, .buffers = &buffer, .buffer_count = 1};
+    hf_buffer buffer = {sizeof buffer, bytes, size, NULL};
+    hf_value value = {.struct_size = sizeof value,
+                      .key = "e",
+                      .key_size = 1,
+                      .buffers = &buffer,
+                      .buffer_count = 1};
     OK(hf_commit_begin(session, &commit, NULL));
     OK(hf_commit_put(commit, &value, NULL));
     OK(hf_commit_publish_consume(commit, NULL, NULL));
@@ -185,8 +189,9 @@ test_busy(hf_session *session) {
     hf_region *region = committed(session, "b"), *empty;
     hf_commit *commit;
     hf_prepared token;
-    hf_value value = {.key = "e", .key_size = 1, .buffer_count = 1};
-    hf_buffer none = {0};
+    hf_value value = {
+        .struct_size = sizeof value, .key = "e", .key_size = 1, .buffer_count = 1};
+    hf_buffer none = {.struct_size = sizeof none};
     value.buffers = &none;
     OK(hf_commit_begin(session, &commit, NULL));
     OK(put_value(commit, "b", NULL, 0, region, NULL));

@@ -31,8 +31,9 @@ try_commit(hf_session *session, hf_region *region) {
     for (int i = 0; i < 10 && !status; i++) {
         char key[16];
         snprintf(key, sizeof key, "w%d", i);
-        hf_buffer buffer = {payload, sizeof payload, NULL};
-        hf_value value = {.key = key,
+        hf_buffer buffer = {sizeof buffer, payload, sizeof payload, NULL};
+        hf_value value = {.struct_size = sizeof value,
+                          .key = key,
                           .key_size = strlen(key),
                           .payload = large,
                           .payload_size = sizeof large,
@@ -41,9 +42,8 @@ try_commit(hf_session *session, hf_region *region) {
         status = hf_commit_put(commit, &value, NULL);
     }
     if (!status)
-        status = hf_commit_publish_consume(commit, NULL, NULL);
-    if (status)
-        hf_commit_abort(commit);
+        return hf_commit_publish_consume(commit, NULL, NULL);
+    hf_commit_abort(commit);
     return status;
 }
 
@@ -91,8 +91,9 @@ test_packs(void) {
     uint32_t before = info_of(session).extent_count;
     for (int i = 0; i < 500; i++) {
         memset(bytes, i, sizeof bytes);
-        hf_buffer buffer = {bytes, sizeof bytes, NULL};
-        hf_value value = {.buffers = &buffer, .buffer_count = 1};
+        hf_buffer buffer = {sizeof buffer, bytes, sizeof bytes, NULL};
+        hf_value value = {
+            .struct_size = sizeof value, .buffers = &buffer, .buffer_count = 1};
         char key[16];
         value.key = key;
         value.key_size = (size_t)snprintf(key, sizeof key, "p%d", i);

@@ -29,7 +29,7 @@ commit_large(hf_session *session, size_t size, int fill) {
 
 static int
 first_byte(hf_snapshot *snapshot) {
-    hf_entry entry;
+    hf_entry entry = {.struct_size = sizeof entry};
     hf_region *region;
     OK(hf_snapshot_find(snapshot, "x", 1, &entry, NULL));
     OK(hf_region_map(snapshot, &entry, 0, &region, NULL));

@@ -62,7 +62,8 @@ main(int argc, char **argv) {
     tool = argv[1];
     OK(hf_session_create(&options, &session, NULL));
     OK(hf_commit_begin(session, &commit, NULL));
-    hf_value value = {.key = "speed",
+    hf_value value = {.struct_size = sizeof value,
+                      .key = "speed",
                       .key_size = 5,
                       .codec = 19, /* a module, by its name */
                       .meta = "float\n",

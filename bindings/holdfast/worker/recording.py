@@ -100,7 +100,11 @@ class Recording:
         ending.guard(self.close)
         self._shell.recorder = self._recorder
         if not has_scorep:
-            self._shell.recorded = {"trace": self._experiment, "guardian": recovery.GUARDIAN}
+            self._shell.recorded = {
+                "trace": self._experiment,
+                "guardian": recovery.GUARDIAN,
+                "recover": "python -m holdfast.scorep --recover",
+            }
         self._shell.instrument = given.instrument
         self._shell.name_cells()
         if given.dummy:

@@ -35,6 +35,7 @@ enum {
 /* Where an encoder writes. All three may fail with HF_E_NOMEM or HF_E_NOSPACE. */
 typedef struct hf_sink hf_sink;
 struct hf_sink {
+    size_t struct_size; /* sizeof(hf_sink) */
     /* Append to the payload. */
     hf_status (*write)(hf_sink *sink, const void *data, size_t size, hf_error *reterr);
     /* Set the meta bytes; the last call wins. At most 64 KiB. */
@@ -59,6 +60,7 @@ struct hf_sink {
  * that buffers stay valid while the pin object of the buffer is alive. */
 typedef struct hf_source hf_source;
 struct hf_source {
+    size_t struct_size; /* sizeof(hf_source) */
     const void *meta;
     size_t meta_size;
     const void *payload;

@@ -4,11 +4,25 @@
  *   0         done
  *   positive  an answer, which the caller handles where it called
  *   negative  a failure, which goes up unchanged
- * A function names in its comment each status that it gives. Outputs are written on
- * success only. What happened, in words, is in the optional hf_error (error.h).
+ * The comment of a function names each status that it returns. Outputs are written on
+ * success only. The optional hf_error (error.h) has a message for people.
+ *
+ * Structs that begin with `struct_size` grow at their end in later versions. The caller
+ * sets it, for structs that it passes and for those that it has filled:
+ *
+ *     hf_session_info info = {.struct_size = sizeof info};
+ *
+ * So a program and a library of different versions work together. Members that the
+ * caller's struct doesn't have count as 0, which is each member's default. Members that
+ * the library doesn't know must be 0 in what is passed, and are filled with 0. A wrong
+ * struct_size is HF_E_INVALID. In structs that a library function passes to a callback,
+ * the library sets struct_size; HF_HAS_MEMBER says whether a member is there. All other
+ * structs never change within a major version of the library (0.x: a minor version).
  */
 #ifndef HOLDFAST_STATUS_H
 #define HOLDFAST_STATUS_H
+
+#include <stddef.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -21,6 +35,12 @@ extern "C" {
 #define HF_CHECK
 #define HF_EXPORT
 #endif
+
+/* Whether the struct that `object` points to has the member; for members that were added
+ * after the first version. */
+#define HF_HAS_MEMBER(object, member)                                                  \
+    ((size_t)((const char *)(&(object)->member + 1) - (const char *)(object)) <=       \
+     (object)->struct_size)
 
 typedef enum hf_status {
     HF_OK = 0,

@@ -40,6 +40,7 @@
 
 #include "error.h"
 #include "status.h"
+#include "version.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -104,6 +105,7 @@ HF_EXPORT int hf_session_fd(hf_session *session);
 HF_EXPORT const char *hf_session_name(const hf_session *session);
 
 typedef struct hf_session_info {
+    size_t struct_size; /* sizeof(hf_session_info) */
     char name[HF_SESSION_NAME_SIZE];
     char label[HF_SESSION_LABEL_SIZE];
     int64_t owner_pid; /* in the owner's pid namespace */
@@ -125,7 +127,8 @@ typedef struct hf_session_info {
     int is_orphan;   /* its owner is dead; its reaper waits for a new owner */
 } hf_session_info;
 
-/* Locks. */
+/* Fill in what the session is now. HF_E_INVALID: ret_info->struct_size is wrong; HF_E_GONE.
+ * Locks. */
 HF_EXPORT HF_CHECK hf_status hf_session_describe(hf_session *session,
                                                  hf_session_info *ret_info,
                                                  hf_error *reterr);
@@ -135,7 +138,8 @@ HF_EXPORT uint64_t hf_session_generation(const hf_session *session);
 
 /* Free what dead processes left: their lock, leases, pins and uncommitted extents.
  * With `trim` also give free space back to the file system, and this process's cache of
- * blocks. `ret_processes` may be NULL. Locks. */
+ * blocks. `ret_processes` (may be NULL): how many dead processes there were. HF_E_GONE.
+ * Locks. */
 HF_EXPORT HF_CHECK hf_status hf_session_reap(hf_session *session, int trim,
                                              uint32_t *ret_processes, hf_error *reterr);
 
@@ -223,7 +227,8 @@ HF_EXPORT void hf_snapshot_yield(hf_snapshot *snapshot);
  * snapshot can only be released. HF_E_GONE. */
 HF_EXPORT HF_CHECK hf_status hf_snapshot_hold(hf_snapshot *snapshot, hf_error *reterr);
 /* Bytes of retired extents that yielded snapshots of all processes keep. A process that
- * still reads an older generation may lease or map some of them as well. Locks. */
+ * still reads an older generation may lease or map some of them as well. HF_E_GONE.
+ * Locks. */
 HF_EXPORT HF_CHECK hf_status hf_session_yielded_bytes(hf_session *session,
                                                       uint64_t *ret_bytes,
                                                       hf_error *reterr);
@@ -244,10 +249,12 @@ HF_EXPORT HF_CHECK hf_status hf_snapshot_import(hf_session *session,
                                                 hf_snapshot **ret_snapshot,
                                                 hf_error *reterr);
 
-/* An entry as read: every pointer is borrowed and valid while the snapshot is held.
+/* An entry as read: every pointer is borrowed and valid while the snapshot is held. The
+ * caller may copy the struct, but not make or change one: `internal` is the store's.
  * Key, meta and payloads of up to 64 KiB were checksummed when written and are checked
  * when read; larger payloads and buffers by hf_session_scrub and hf_session_verify. */
 typedef struct hf_entry {
+    size_t struct_size; /* sizeof(hf_entry) */
     const char *key;
     size_t key_size;
     uint32_t codec;      /* number of the codec that wrote it */
@@ -263,7 +270,8 @@ typedef struct hf_entry {
     const void *internal;
 } hf_entry;
 
-/* HF_NOT_FOUND without words; HF_E_CORRUPT. */
+/* Look up one key. HF_NOT_FOUND (without a message); HF_E_CORRUPT; HF_E_INVALID:
+ * ret_entry->struct_size is wrong. */
 HF_EXPORT HF_CHECK hf_status hf_snapshot_find(hf_snapshot *snapshot, const char *key,
                                               size_t key_size, hf_entry *ret_entry,
                                               hf_error *reterr);
@@ -377,31 +385,6 @@ HF_EXPORT int hf_region_is_own(const hf_region *region);
 /* 1 if all of its memory is committed data, mapped privately: only then does
  * hf_region_changed_pages count what the store doesn't have. */
 HF_EXPORT int hf_region_is_committed(const hf_region *region);
-/* Sizes in bytes of the blocks that regions of this process have taken and that were new
- * to it: the first HF_TAKEN_MAX of a MiB or more since the last call. Returns their
- * number. Any thread. */
-#define HF_TAKEN_MAX 64
-HF_EXPORT size_t hf_session_taken(hf_session *session, size_t ret_sizes[HF_TAKEN_MAX]);
-/* Have blocks of these sizes ready, with memory and page tables, for regions that are
- * reserved later. Nothing that others keep gives way for them: if memory is short, there are
- * fewer. `ret_bytes`: how much it is. Any thread. HF_E_SYSTEM, HF_E_LIMIT, HF_E_GONE.
- * Locks. */
-HF_EXPORT HF_CHECK hf_status hf_session_preallocate(hf_session *session,
-                                                    const size_t *sizes, size_t count,
-                                                    uint64_t *ret_bytes,
-                                                    hf_error *reterr);
-/* Preallocate memory for free space of the arena, enough for blocks of these sizes at
- * once: for a process that waits. hf_session_prefill begins; hf_session_prefill_some
- * allocates up to `bytes` of what is missing, and `ret_more` is 1 while there may be more
- * to do; hf_session_prefill_end makes it free space, which any process may take. At most a
- * 32nd of the memory that this process may have and a 16th of what is free of it; nothing
- * that others keep gives way for it. One thread at a time. HF_E_SYSTEM, HF_E_LIMIT,
- * HF_E_GONE. Locks. */
-HF_EXPORT void hf_session_prefill(hf_session *session, const size_t *sizes,
-                                  size_t count);
-HF_EXPORT HF_CHECK hf_status hf_session_prefill_some(hf_session *session, size_t bytes,
-                                                     int *ret_more, hf_error *reterr);
-HF_EXPORT void hf_session_prefill_end(hf_session *session);
 /* Pages that were written since the region was mapped or last committed. For an own
  * region: all of its pages. HF_E_NOMEM. */
 HF_EXPORT HF_CHECK hf_status hf_region_changed_pages(hf_region *region,
@@ -476,12 +459,13 @@ HF_EXPORT HF_CHECK hf_status hf_session_fork_succeed(hf_session *session,
 
 /* ---- commits: writing ---- */
 
-/* One buffer of a value. With `region`, the whole region is the buffer: an own one is
+/* One buffer of a value; in an array all have one struct_size. With `region`, the whole region is the buffer: an own one is
  * published by reference, a committed one by reference for its unchanged pages and by
  * copy for the changed ones. Without, `size` bytes at `data` are copied. Neither is
  * kept after hf_commit_put returns, but a region's memory must not be written until the
  * commit is published or aborted. */
 typedef struct hf_buffer {
+    size_t struct_size; /* sizeof(hf_buffer) */
     const void *data;
     size_t size;
     hf_region *region;
@@ -498,6 +482,7 @@ typedef struct hf_digest {
 HF_EXPORT void hf_digest_add(hf_digest *digest, const void *data, size_t size);
 
 typedef struct hf_value {
+    size_t struct_size; /* sizeof(hf_value) */
     const char *key;
     size_t key_size; /* 1 .. HF_KEY_SIZE_MAX */
     uint32_t codec;
@@ -514,6 +499,7 @@ typedef struct hf_value {
 } hf_value;
 
 typedef struct hf_commit_stats {
+    size_t struct_size;       /* sizeof(hf_commit_stats) */
     uint64_t bytes_copied;    /* payloads, copied buffers and changed pages */
     uint64_t bytes_shared;    /* buffers published by reference */
     uint64_t bytes_directory; /* nodes and entries written */
@@ -535,8 +521,8 @@ typedef struct hf_prepared {
  * and as hf_snapshot_acquire. */
 HF_EXPORT HF_CHECK hf_status hf_commit_begin(hf_session *session,
                                              hf_commit **ret_commit, hf_error *reterr);
-/* Add or replace one key. HF_E_INVALID: the value is out of range, or the commit has failed
- * before. HF_E_NOSPACE, HF_E_NOMEM, HF_E_LIMIT, HF_E_SYSTEM, HF_E_CORRUPT (of the base):
+/* Add or replace one key. HF_E_INVALID: the value is out of range, a struct_size is wrong, or
+ * the commit has failed before. HF_E_NOSPACE, HF_E_NOMEM, HF_E_LIMIT, HF_E_SYSTEM, HF_E_CORRUPT (of the base):
  * the commit has failed and can only be aborted. Locks, for what needs an extent of its
  * own. */
 HF_EXPORT HF_CHECK hf_status hf_commit_put(hf_commit *commit, const hf_value *value,
@@ -551,12 +537,15 @@ HF_EXPORT HF_CHECK hf_status hf_commit_remove(hf_commit *commit, const char *key
  * empty, or has failed; HF_E_CORRUPT, HF_E_NOMEM. */
 HF_EXPORT HF_CHECK hf_status hf_commit_restore(hf_commit *commit, hf_snapshot *snapshot,
                                                hf_error *reterr);
-HF_EXPORT void hf_commit_get_stats(const hf_commit *commit, hf_commit_stats *ret_stats);
+/* What the commit has taken in so far. HF_E_INVALID: ret_stats->struct_size is wrong. */
+HF_EXPORT HF_CHECK hf_status hf_commit_get_stats(const hf_commit *commit,
+                                                 hf_commit_stats *ret_stats,
+                                                 hf_error *reterr);
 
 /* Write everything, publish nothing. The changes become visible when any process publishes
  * the token. They are dropped if this process detaches, dies or begins another commit
- * before that. The commit is consumed on success; after a failure the caller aborts it.
- * Statuses as hf_commit_put. Locks. */
+ * before that. The commit is consumed, on failure too: it is aborted then. HF_E_INVALID: the
+ * commit had failed before. Otherwise the statuses of hf_commit_put. Locks. */
 HF_EXPORT HF_CHECK hf_status hf_commit_prepare_consume(hf_commit *commit,
                                                        hf_prepared *ret_prepared,
                                                        hf_error *reterr);
@@ -567,8 +556,8 @@ HF_EXPORT HF_CHECK hf_status hf_session_publish(hf_session *session,
                                                 const hf_prepared *prepared,
                                                 uint64_t *ret_generation,
                                                 hf_error *reterr);
-/* Prepare and publish in one. The commit is consumed on success; after a failure the
- * caller aborts it. Statuses of both. Locks. */
+/* Prepare and publish in one. The commit is consumed, on failure too: nothing of it is
+ * published then. The statuses of both. Locks. */
 HF_EXPORT HF_CHECK hf_status hf_commit_publish_consume(hf_commit *commit,
                                                        uint64_t *ret_generation,
                                                        hf_error *reterr);

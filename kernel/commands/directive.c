@@ -1,0 +1,39 @@
+/* directive.c - what the frontend itself needs of a directive.
+ *
+ * All else in this directory belongs to the program holdfast-kernel: it knows Python and the
+ * commands of the Score-P kernel. This file is a part of libholdfast-kernel, which knows
+ * neither, so it uses nothing of the other files.
+ */
+#include "commands/directive.h"
+
+#include <stdlib.h>
+
+static const char *const kind_names[] = {
+    [HFI_HISTORY_NONE] = "",     [HFI_HISTORY_SHOW] = "show",
+    [HFI_HISTORY_UNDO] = "undo", [HFI_HISTORY_CHECKOUT] = "checkout",
+    [HFI_HISTORY_DIFF] = "diff", [HFI_HISTORY_SAVE] = "save",
+    [HFI_HISTORY_LOAD] = "load", [HFI_HISTORY_LIMIT] = "limit",
+};
+
+const char *
+hfi_history_name(hfi_history_kind kind) {
+    return kind_names[kind];
+}
+
+static void
+free_words(char **words) {
+    for (size_t i = 0; words && words[i]; i++)
+        free(words[i]);
+    free(words);
+}
+
+void
+hfi_directive_fini(hfi_directive *directive) {
+    free_words(directive->arguments);
+    free_words(directive->environment);
+    free(directive->code);
+    free(directive->out);
+    free(directive->err);
+    free(directive->note);
+    *directive = (hfi_directive)HFI_DIRECTIVE_INIT;
+}

@@ -1,0 +1,91 @@
+/* directive.h - what a program's commands decide about a cell.
+ *
+ * The frontend knows no command and no language. The program that uses the library passes a
+ * table of functions (hf_kernel_options.commands); holdfast-kernel's is in command.c. They
+ * read each cell that a user runs, and answer with a directive, which the frontend carries
+ * out. Without a table each cell is run as it is.
+ *
+ * Threads: a table's functions are called by the one thread that runs hf_kernel_run.
+ */
+#ifndef HFI_DIRECTIVE_H
+#define HFI_DIRECTIVE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "holdfast/kernel.h"
+
+/* What the history is asked for, by a cell that is nothing but this. */
+typedef enum hfi_history_kind {
+    HFI_HISTORY_NONE,     /* not ours: the cell is one like others */
+    HFI_HISTORY_SHOW,     /* what only reads, and needs no commit */
+    HFI_HISTORY_UNDO,     /* undo */
+    HFI_HISTORY_CHECKOUT, /* checkout N */
+    HFI_HISTORY_DIFF,     /* diff [N [M]] */
+    HFI_HISTORY_SAVE,     /* save FILE */
+    HFI_HISTORY_LOAD,     /* load FILE */
+    HFI_HISTORY_LIMIT,    /* history LIMIT */
+} hfi_history_kind;
+
+typedef struct hfi_history {
+    hfi_history_kind kind;
+    long long from, to; /* generations; -1: not given */
+    unsigned long long limit_bytes;
+} hfi_history;
+
+/* "undo" and so on, as workers are told. */
+const char *hfi_history_name(hfi_history_kind kind);
+
+typedef enum hfi_directive_kind {
+    HFI_ANSWER,           /* nothing to run: reply "ok" */
+    HFI_RUN_PLAIN,        /* in the main worker */
+    HFI_RUN_INSTRUMENTED, /* in a fresh cell worker */
+} hfi_directive_kind;
+
+/* What to do with one cell. Before anything runs, and whatever the kind is, publish
+ * `out` as stream stdout, `err` as stream stderr and `note` as display_data
+ * (text/plain), and send `environment` to the main worker. The strings are UTF-8 where
+ * the cell was. */
+typedef struct hfi_directive {
+    hfi_directive_kind kind;
+    char *code;         /* RUN: what to run, lines where the cell has them; else NULL */
+    size_t code_length; /* bytes, without the NUL at the end; there may be others */
+    char **arguments; /* RUN_INSTRUMENTED: Score-P binding arguments, NULL-terminated */
+    const char
+        *run_mode;      /* RUN_INSTRUMENTED: "auto", "map", "main"; NULL: not chosen */
+    bool isolated;      /* RUN_INSTRUMENTED: a fresh process, but no recording */
+    bool multicell;     /* RUN_INSTRUMENTED: code was generated from the marked cells */
+    bool launch_vampir; /* RUN_INSTRUMENTED: open the trace in Vampir afterwards */
+    char *out;          /* NULL: nothing */
+    char *err;          /* NULL: nothing */
+    char *note;         /* NULL: nothing */
+    char **environment; /* NULL, or name, value, name, value, ..., NULL */
+    hfi_history history; /* RUN_PLAIN: what of the cell is the frontend's */
+} hfi_directive;
+
+#define HFI_DIRECTIVE_INIT                                                             \
+    {                                                                                  \
+        HFI_ANSWER, 0, 0, 0, 0, false, false, false, 0, 0, 0, 0, {                     \
+            HFI_HISTORY_NONE, -1, -1, 0                                                \
+        }                                                                              \
+    }
+
+/* Free what the directive holds and make it HFI_DIRECTIVE_INIT. */
+void hfi_directive_fini(hfi_directive *directive);
+
+/* The commands of one session, which remember settings and modes. */
+typedef struct hfi_commands hfi_commands;
+
+struct hf_kernel_commands {
+    /* `program` is the first word of worker_argv. The frontend closes the result.
+     * HF_E_NOMEM. */
+    hf_status (*create)(const char *program, hfi_commands **ret_commands,
+                        hf_error *reterr);
+    /* Decide about a cell; see hfi_commands_feed in command.h. HF_E_NOMEM. */
+    hf_status (*feed)(hfi_commands *commands, const char *code, size_t length,
+                      const char *cwd, const char *search_path,
+                      hfi_directive *ret_directive, hf_error *reterr);
+    void (*close)(hfi_commands *commands);
+};
+
+#endif
