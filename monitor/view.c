@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/struct_size.h"
 #include "platform/object.h"
 
 #define TRIES       10000
@@ -106,39 +107,54 @@ end_text(char *text, size_t size) {
     text[size - 1] = '\0';
 }
 
+/* What comes from shared memory may be anything: texts end, counts are in range. */
+static void
+make_sound(hf_monitor_state *state, hf_monitor_facts *facts) {
+    end_text(facts->memory_limit_source, sizeof facts->memory_limit_source);
+    end_text(facts->slurm_limit_source, sizeof facts->slurm_limit_source);
+    end_text(facts->slurm_job, sizeof facts->slurm_job);
+    end_text(facts->gpu_trouble, sizeof facts->gpu_trouble);
+    for (int g = 0; g < HF_MONITOR_GPUS_MAX; g++)
+        end_text(facts->gpu[g].name, sizeof facts->gpu[g].name);
+    if (facts->gpu_count < 0 || facts->gpu_count > HF_MONITOR_GPUS_MAX)
+        facts->gpu_count = 0;
+    if (state->pid_count < 0 || state->pid_count > HF_MONITOR_PIDS_MAX)
+        state->pid_count = 0;
+}
+
 hf_status
 hf_monitor_view_state(const hf_monitor_view *view, hf_monitor_state *ret_state,
                       hf_monitor_facts *ret_facts) {
     uint64_t seen;
-    for (int i = 0; i < TRIES; i++) {
+    hf_monitor_state state;
+    hf_monitor_facts facts;
+    hf_status status =
+        HFI_STRUCT_CHECK_OUTPUT(ret_state, hf_monitor_state, pid_count, NULL);
+    if (status == HF_OK)
+        status =
+            HFI_STRUCT_CHECK_OUTPUT(ret_facts, hf_monitor_facts, gpu_trouble, NULL);
+    for (int i = 0; i < TRIES && status == HF_OK; i++) {
         if (!begin(&view->base->sequence, &seen))
             continue;
-        *ret_state = view->base->state;
-        *ret_facts = view->base->facts;
+        state = view->base->state;
+        facts = view->base->facts;
         if (!unchanged(&view->base->sequence, seen))
             continue;
-        hf_monitor_facts *facts = ret_facts;
-        end_text(facts->memory_limit_source, sizeof facts->memory_limit_source);
-        end_text(facts->slurm_limit_source, sizeof facts->slurm_limit_source);
-        end_text(facts->slurm_job, sizeof facts->slurm_job);
-        end_text(facts->gpu_trouble, sizeof facts->gpu_trouble);
-        for (int g = 0; g < HF_MONITOR_GPUS_MAX; g++)
-            end_text(facts->gpu[g].name, sizeof facts->gpu[g].name);
-        if (facts->gpu_count < 0 || facts->gpu_count > HF_MONITOR_GPUS_MAX)
-            facts->gpu_count = 0;
-        if (ret_state->pid_count < 0 || ret_state->pid_count > HF_MONITOR_PIDS_MAX)
-            ret_state->pid_count = 0;
+        make_sound(&state, &facts);
+        hfi_struct_write(ret_state, &state, sizeof state);
+        hfi_struct_write(ret_facts, &facts, sizeof facts);
         return HF_OK;
     }
-    return HF_BUSY;
+    return status != HF_OK ? status : HF_BUSY;
 }
 
 /* ---- rows ----------------------------------------------------------------------- */
 
 void
 hf_monitor_rows_fini(hf_monitor_rows *rows) {
+    static const hf_monitor_rows none = {0};
     free(rows->memory);
-    memset(rows, 0, sizeof *rows);
+    hfi_struct_write(rows, &none, sizeof none);
 }
 
 static int
@@ -174,25 +190,28 @@ first_after(const int64_t *times, size_t count, int64_t time_ns) {
     return low;
 }
 
-/* One allocation: the columns' heads, then `3 * columns + 2` arrays. */
+/* One allocation: pointers to the columns' heads, these, then `3 * columns + 2` arrays. */
 static hf_status
 make_rows(const hfi_layout_column *columns, size_t column_count, size_t count,
           hf_monitor_rows *ret_rows) {
-    size_t heads = column_count * sizeof(hf_monitor_column);
+    size_t pointers = column_count * sizeof(hf_monitor_column *);
+    size_t heads = pointers + column_count * sizeof(hf_monitor_column);
     size_t arrays = (3 * column_count + 2) * (count + 1) * 8;
     char *memory = malloc(heads + arrays);
     if (memory == NULL)
         return HF_E_NOMEM;
     double *next = (double *)(void *)(memory + heads);
     ret_rows->memory = memory;
-    ret_rows->column = (hf_monitor_column *)(void *)memory;
+    ret_rows->column = (hf_monitor_column **)(void *)memory;
     ret_rows->columns = column_count;
     ret_rows->count = count;
     ret_rows->times = (int64_t *)(void *)next;
     ret_rows->widths = ret_rows->times + count;
     next += 2 * count;
     for (size_t i = 0; i < column_count; i++) {
-        hf_monitor_column *column = &ret_rows->column[i];
+        hf_monitor_column *column =
+            (hf_monitor_column *)(void *)(memory + pointers) + i;
+        ret_rows->column[i] = column;
         memcpy(column->name, columns[i].name, sizeof column->name);
         end_text(column->name, sizeof column->name);
         column->kind =
@@ -213,7 +232,7 @@ copy_rows(const hf_monitor_view *view, const hfi_layout_level *level, size_t fir
     memcpy(rows->times, place(view, level->time_at + from), size);
     memcpy(rows->widths, place(view, level->width_at + from), size);
     for (size_t i = 0; i < rows->columns; i++) {
-        hf_monitor_column *column = &rows->column[i];
+        hf_monitor_column *column = rows->column[i];
         memcpy(column->values, place(view, columns[i].value_at + from), size);
         if (column->lows == NULL)
             continue;
@@ -227,6 +246,10 @@ hf_monitor_view_rows(const hf_monitor_view *view, hf_monitor_level which,
                      int64_t begin_ns, int64_t end_ns, hf_monitor_rows *ret_rows,
                      hf_error *reterr) {
     uint64_t seen;
+    hf_status status =
+        HFI_STRUCT_CHECK_OUTPUT(ret_rows, hf_monitor_rows, memory, reterr);
+    if (status != HF_OK)
+        return status;
     if ((unsigned)which >= HF_MONITOR_LEVELS)
         return HF_NOT_FOUND;
     const hfi_layout_level *level = &view->base->level[which];
@@ -243,13 +266,13 @@ hf_monitor_view_rows(const hf_monitor_view *view, hf_monitor_level which,
         size_t last = first_after(times, (size_t)count, end_ns);
         if (last < count && times[last] - widths[last] < end_ns)
             last++;
-        hf_monitor_rows rows = {0};
+        hf_monitor_rows rows = {.struct_size = sizeof rows};
         if (make_rows(place(view, level->columns_at), level->columns,
                       last > first ? last - first : 0, &rows) != HF_OK)
             return hf_error_set(reterr, HF_E_NOMEM, "no memory for the samples");
         copy_rows(view, level, first, &rows);
         if (unchanged(&level->moves, seen)) {
-            *ret_rows = rows;
+            hfi_struct_write(ret_rows, &rows, sizeof rows);
             return HF_OK;
         }
         hf_monitor_rows_fini(&rows);
@@ -292,6 +315,10 @@ hf_monitor_view_cell(const hf_monitor_view *view, int64_t index,
                      hf_monitor_cell *ret_cell, char **ret_source) {
     int64_t first, end;
     uint64_t seen, text;
+    hf_monitor_cell cell;
+    hf_status status = HFI_STRUCT_CHECK_OUTPUT(ret_cell, hf_monitor_cell, end, NULL);
+    if (status != HF_OK)
+        return status;
     hf_monitor_view_cells(view, &first, &end);
     if (index < first || index >= end ||
         !lies(view, view->base->cells_at, HFI_MONITOR_CELLS, sizeof(hfi_layout_cell)) ||
@@ -302,16 +329,17 @@ hf_monitor_view_cell(const hf_monitor_view *view, int64_t index,
     for (int i = 0; i < TRIES; i++) {
         if (!begin(&slot->sequence, &seen))
             continue;
-        *ret_cell = slot->cell;
+        cell = slot->cell;
         text = slot->text;
         if (!unchanged(&slot->sequence, seen))
             continue;
-        if (ret_cell->index != index || ret_cell->pid_count > HF_MONITOR_PIDS_MAX ||
-            ret_cell->source_size > HFI_MONITOR_TEXT_MAX)
+        if (cell.index != index || cell.pid_count > HF_MONITOR_PIDS_MAX ||
+            cell.source_size > HFI_MONITOR_TEXT_MAX)
             return HF_NOT_FOUND;
         if (ret_source != NULL &&
-            (*ret_source = copy_text(view, text, ret_cell->source_size)) == NULL)
+            (*ret_source = copy_text(view, text, cell.source_size)) == NULL)
             return HF_E_NOMEM;
+        hfi_struct_write(ret_cell, &cell, sizeof cell);
         return HF_OK;
     }
     return HF_NOT_FOUND;

@@ -54,7 +54,7 @@ ARROWS = {
     "kernel/workers": PUBLIC | {"kernel/include", "kernel/wire", "shm_store/platform"},
     "kernel": PUBLIC | {"kernel/include", "kernel/commands"},
     "monitor/include": {"shm_store/include"},
-    "monitor": PUBLIC | {"monitor/include", "shm_store/platform"},
+    "monitor": PUBLIC | {"monitor/include", "shm_store/platform", "shm_store/base"},
     "recorder": PUBLIC | {"shm_store/platform"},  # who a process is
     "bindings/src": PUBLIC
     | {"monitor/include", "serializers/codecs", "serializers/python", "recorder", "bindings/views"}

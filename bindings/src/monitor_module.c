@@ -106,8 +106,8 @@ costs_of(const hf_monitor_state *state) {
 
 static PyObject *
 view_state(PyObject *self, PyObject *Py_UNUSED(ignored)) {
-    hf_monitor_state state;
-    hf_monitor_facts facts;
+    hf_monitor_state state = {.struct_size = sizeof state};
+    hf_monitor_facts facts = {.struct_size = sizeof facts};
     if (!read_state(self, &state, &facts))
         return NULL;
     return Py_BuildValue(
@@ -136,8 +136,8 @@ gpus_of(const hf_monitor_facts *facts) {
 
 static PyObject *
 view_facts(PyObject *self, PyObject *Py_UNUSED(ignored)) {
-    hf_monitor_state state;
-    hf_monitor_facts facts;
+    hf_monitor_state state = {.struct_size = sizeof state};
+    hf_monitor_facts facts = {.struct_size = sizeof facts};
     if (!read_state(self, &state, &facts))
         return NULL;
     return Py_BuildValue("{s:d,s:L,s:d,s:d,s:s,s:d,s:s,s:s,s:N,s:s}", "cores",
@@ -171,7 +171,7 @@ static PyObject *
 table_of(const hf_monitor_rows *rows) {
     PyObject *columns = PyList_New((Py_ssize_t)rows->columns);
     for (size_t i = 0; columns != NULL && i < rows->columns; i++) {
-        PyObject *column = column_of(&rows->column[i], rows->count);
+        PyObject *column = column_of(rows->column[i], rows->count);
         if (column == NULL)
             Py_CLEAR(columns);
         else
@@ -187,17 +187,17 @@ static PyObject *
 view_rows(PyObject *self, PyObject *args) {
     int level;
     long long begin_ns, end_ns;
-    hf_monitor_rows rows = {0};
+    hf_monitor_rows rows = {.struct_size = sizeof rows};
     hf_error error = HF_ERROR_INIT;
     hf_status status;
     if (!PyArg_ParseTuple(args, "iLL", &level, &begin_ns, &end_ns))
         return NULL;
     if (level < 0 || level >= HF_MONITOR_LEVELS)
         return PyErr_Format(PyExc_LookupError, "there is no level %d", level);
-    Py_BEGIN_ALLOW_THREADS;
+    Py_BEGIN_ALLOW_THREADS
     status = hf_monitor_view_rows(((view_object *)self)->view, (hf_monitor_level)level,
                                   begin_ns, end_ns, &rows, &error);
-    Py_END_ALLOW_THREADS;
+    Py_END_ALLOW_THREADS
     if (status != HF_OK)
         return fail(status, &error);
     PyObject *table = table_of(&rows);
@@ -259,7 +259,7 @@ cell_of(const hf_monitor_cell *cell, const char *source) {
 
 static PyObject *
 view_cell(PyObject *self, PyObject *argument) {
-    hf_monitor_cell cell;
+    hf_monitor_cell cell = {.struct_size = sizeof cell};
     char *source = NULL;
     hf_error error = HF_ERROR_INIT;
     long long index = PyLong_AsLongLong(argument);

@@ -92,14 +92,14 @@ views_read(PyObject *module, PyObject *arguments, PyObject *keywords) {
     hf_error error = HF_ERROR_INIT;
     hf_status status;
     uint64_t from, to;
-    Py_BEGIN_ALLOW_THREADS;
+    Py_BEGIN_ALLOW_THREADS
     status = hfi_archive_open(PyBytes_AS_STRING(path), &archive, &error);
     if (status == HF_OK) {
         window_ticks(&wanted, archive, &from, &to);
         status = hfi_overview_create(archive, from, to, slices < 0 ? 0 : (size_t)slices,
                                      &overview, &error);
     }
-    Py_END_ALLOW_THREADS;
+    Py_END_ALLOW_THREADS
     Py_DECREF(path);
     if (status != HF_OK)
         fail_with(status, &error);
@@ -126,9 +126,9 @@ views_span(PyObject *module, PyObject *name) {
     hfi_archive *archive = NULL;
     hf_error error = HF_ERROR_INIT;
     hf_status status;
-    Py_BEGIN_ALLOW_THREADS;
+    Py_BEGIN_ALLOW_THREADS
     status = hfi_archive_open(PyBytes_AS_STRING(path), &archive, &error);
-    Py_END_ALLOW_THREADS;
+    Py_END_ALLOW_THREADS
     Py_DECREF(path);
     if (status != HF_OK)
         return fail_with(status, &error);
@@ -229,10 +229,10 @@ views_write(PyObject *module, PyObject *arguments, PyObject *keywords) {
     if (at == count) {
         (void)hf_error_set(&error, status, "there is no format %s", format);
     } else {
-        Py_BEGIN_ALLOW_THREADS;
+        Py_BEGIN_ALLOW_THREADS
         status = write_file(at, PyBytes_AS_STRING(path), &wanted,
                             PyBytes_AS_STRING(target), &error);
-        Py_END_ALLOW_THREADS;
+        Py_END_ALLOW_THREADS
     }
     Py_DECREF(path);
     Py_DECREF(target);

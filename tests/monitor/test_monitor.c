@@ -24,7 +24,7 @@ view_of(int fd) {
 
 static hf_monitor_rows
 rows_of(const hf_monitor_view *view, hf_monitor_level level) {
-    hf_monitor_rows rows = {0};
+    hf_monitor_rows rows = {.struct_size = sizeof rows};
     CHECK(hf_monitor_view_rows(view, level, -1, INT64_MAX, &rows, &error) == HF_OK);
     return rows;
 }
@@ -46,18 +46,18 @@ test_a_week(void) {
     hf_monitor_view *view = view_of(series.fd);
     hf_monitor_rows rows = rows_of(view, HF_MONITOR_SYSTEM);
     CHECK(rows.columns == HFI_COLUMN_CORE + 3);
-    CHECK_TEXT(rows.column[HFI_COLUMN_CORE].name, "cpu_util_0");
+    CHECK_TEXT(rows.column[HFI_COLUMN_CORE]->name, "cpu_util_0");
     CHECK(rows.count > 1024 && rows.count <= 8192);
     for (size_t i = 0; i < rows.count; i++) {
         double width = (double)rows.widths[i];
         CHECK(rows.times[i] == end + rows.widths[i]); /* no gap, nothing twice */
         end = rows.times[i];
         CHECK(width <= 1024e9); /* no row stands for nearly everything */
-        used += rows.column[HFI_COLUMN_CPU].values[i] * width;
+        used += rows.column[HFI_COLUMN_CPU]->values[i] * width;
         weight += width;
-        written += rows.column[HFI_COLUMN_WRITE].values[i];
-        high = fmax(high, rows.column[HFI_COLUMN_CPU].highs[i]);
-        CHECK(rows.column[HFI_COLUMN_CPU].lows[i] == 2 || width <= 1e9);
+        written += rows.column[HFI_COLUMN_WRITE]->values[i];
+        high = fmax(high, rows.column[HFI_COLUMN_CPU]->highs[i]);
+        CHECK(rows.column[HFI_COLUMN_CPU]->lows[i] == 2 || width <= 1e9);
     }
     CHECK(rows.widths[rows.count - 1] == second && high == 100);
     CHECK(end == SECONDS * second);
@@ -73,13 +73,14 @@ test_cells(void) {
     char *source = NULL;
     char text[4096];
     int64_t first, end;
-    hf_monitor_cell cell;
+    hf_monitor_cell cell = {.struct_size = sizeof cell};
     hfi_series series;
     CHECK(hfi_series_create(shapes, &series, &error) == HF_OK);
     hf_monitor_view *view = view_of(series.fd);
     memset(text, 'x', sizeof text);
     for (int i = 0; i < HFI_MONITOR_CELLS + 10; i++) {
         memset(&cell, 0, sizeof cell);
+        cell.struct_size = sizeof cell;
         cell.begin_ns = i;
         int size = snprintf(text, sizeof text, "cell %d", i);
         text[size] = 'x';
@@ -94,6 +95,9 @@ test_cells(void) {
     CHECK(hf_monitor_view_cell(view, end - 1, &cell, &source) == HF_OK);
     CHECK(cell.end_ns == 77 && strncmp(source, "cell 4105x", 10) == 0);
     free(source);
+    cell.struct_size = 0;
+    CHECK(hf_monitor_view_cell(view, first, &cell, &source) == HF_E_INVALID);
+    cell.struct_size = sizeof cell;
     CHECK(hf_monitor_view_cell(view, first, &cell, &source) == HF_OK);
     CHECK(cell.begin_ns == 10 && *source == '\0'); /* 16 MiB of text went by */
     free(source);
@@ -105,8 +109,8 @@ test_cells(void) {
 static void
 test_hostile_bytes(void) {
     hf_monitor_view *view = NULL;
-    hf_monitor_rows rows;
-    hf_monitor_cell cell;
+    hf_monitor_rows rows = {.struct_size = sizeof rows};
+    hf_monitor_cell cell = {.struct_size = sizeof cell};
     hfi_series series;
     int fds[2];
     double row[HFI_COLUMN_CORE] = {0};
@@ -170,8 +174,8 @@ test_gpus(const char *library) {
 
 static void
 wait_for_samples(const hf_monitor_view *view, uint64_t count) {
-    hf_monitor_state state = {0};
-    hf_monitor_facts facts;
+    hf_monitor_state state = {.struct_size = sizeof state};
+    hf_monitor_facts facts = {.struct_size = sizeof facts};
     for (int i = 0; i < 5000 && state.samples < count; i++) {
         usleep(1000);
         CHECK(hf_monitor_view_state(view, &state, &facts) == HF_OK);
@@ -184,9 +188,9 @@ static void
 test_sampling(void) {
     const hfi_word silence = {0};
     hfi_sampler *sampler = NULL;
-    hf_monitor_state state;
-    hf_monitor_facts facts;
-    hf_monitor_cell cell;
+    hf_monitor_state state = {.struct_size = sizeof state};
+    hf_monitor_facts facts = {.struct_size = sizeof facts};
+    hf_monitor_cell cell = {.struct_size = sizeof cell};
     char *source = NULL;
     char place[] = "/tmp/holdfast-monitor-XXXXXX", gate[64];
     CHECK(mkdtemp(place) != NULL);
@@ -223,15 +227,15 @@ test_sampling(void) {
     hf_monitor_rows rows = rows_of(view, HF_MONITOR_PROCESS);
     CHECK(rows.count >= 3 && rows.widths[0] == 0);
     CHECK(rows.columns == HFI_COLUMN_CORE + 6);
-    CHECK_TEXT(rows.column[HFI_COLUMN_CORE].name, "gpu_util_0");
-    CHECK_TEXT(rows.column[HFI_COLUMN_CORE + 5].name, "gpu_mem_1");
-    const double *pss = rows.column[HFI_COLUMN_PSS].values;
-    const double *uss = rows.column[HFI_COLUMN_USS].values;
-    CHECK_TEXT(rows.column[HFI_COLUMN_PSS].name, "memory_pss");
+    CHECK_TEXT(rows.column[HFI_COLUMN_CORE]->name, "gpu_util_0");
+    CHECK_TEXT(rows.column[HFI_COLUMN_CORE + 5]->name, "gpu_mem_1");
+    const double *pss = rows.column[HFI_COLUMN_PSS]->values;
+    const double *uss = rows.column[HFI_COLUMN_USS]->values;
+    CHECK_TEXT(rows.column[HFI_COLUMN_PSS]->name, "memory_pss");
     CHECK(pss[0] > 0 && uss[0] > 0 && uss[0] <= pss[0]);
-    CHECK(pss[0] <= rows.column[HFI_COLUMN_MEMORY].values[0] * 1.05);
-    const double *use = rows.column[HFI_COLUMN_CORE + 3].values;
-    const double *memory = rows.column[HFI_COLUMN_CORE + 5].values;
+    CHECK(pss[0] <= rows.column[HFI_COLUMN_MEMORY]->values[0] * 1.05);
+    const double *use = rows.column[HFI_COLUMN_CORE + 3]->values;
+    const double *memory = rows.column[HFI_COLUMN_CORE + 5]->values;
     CHECK(isnan(use[0]) && use[rows.count - 1] == 51);
     for (size_t i = 0; i < rows.count; i++) { /* this process's part */
         CHECK(isnan(use[i]) || use[i] == 51);

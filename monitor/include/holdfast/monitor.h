@@ -1,15 +1,17 @@
 /* holdfast/monitor.h - reading what the monitor has sampled.
  *
  * The monitor samples the processes of a notebook from outside and writes to shared
- * memory; whoever has its descriptor reads it, without asking the writer and without
+ * memory. A process that has the descriptor reads it, without asking the writer and without
  * holding it up. Times are CLOCK_MONOTONIC in nanoseconds.
  *
  * A *level* says whose use is counted: the notebook's workers and what they started,
  * all of the user's processes, the machine, the Slurm job. A level is a table: a row
  * for each sample, with the time of its end and the time that it stands for (its
- * width). Where rows grow too many, neighbours are joined: widths and amounts are
+ * width). When there are too many rows, neighbours are joined: widths and amounts are
  * added, gauges averaged by width, lows and highs kept.
  *
+ * Structs: what status.h says of struct_size. The structs in arrays (readings, GPUs) have
+ * none, and don't grow.
  * Threads: any number may read with one view.
  */
 #ifndef HOLDFAST_MONITOR_H
@@ -71,14 +73,15 @@ typedef struct hf_monitor_reading {
 } hf_monitor_reading;
 
 typedef struct hf_monitor_cell {
-    int64_t index;     /* counted from 0 over all cells of the session */
-    int64_t number;    /* execution count */
-    int64_t begin_ns;  /* of its code */
-    int64_t end_ns;    /* 0: it runs */
-    int64_t unix_ns;   /* wall clock at begin_ns */
-    double peak_bytes; /* most resident memory of its worker; 0: not known */
-    uint32_t kind;     /* hf_monitor_cell_kind */
-    uint32_t outcome;  /* hf_monitor_outcome */
+    size_t struct_size; /* sizeof(hf_monitor_cell) */
+    int64_t index;      /* counted from 0 over all cells of the session */
+    int64_t number;     /* execution count */
+    int64_t begin_ns;   /* of its code */
+    int64_t end_ns;     /* 0: it runs */
+    int64_t unix_ns;    /* wall clock at begin_ns */
+    double peak_bytes;  /* most resident memory of its worker; 0: not known */
+    uint32_t kind;      /* hf_monitor_cell_kind */
+    uint32_t outcome;   /* hf_monitor_outcome */
     uint32_t pid_count;
     int32_t pids[HF_MONITOR_PIDS_MAX]; /* the worker, then its descendants */
     uint32_t source_size;              /* bytes; cut at 64 KiB */
@@ -88,6 +91,7 @@ typedef struct hf_monitor_cell {
 } hf_monitor_cell;
 
 typedef struct hf_monitor_state {
+    size_t struct_size; /* sizeof(hf_monitor_state) */
     int32_t running;
     uint32_t available; /* levels, a bit for each */
     int64_t interval_ns;
@@ -110,6 +114,7 @@ typedef struct hf_monitor_gpu {
 } hf_monitor_gpu;
 
 typedef struct hf_monitor_facts {
+    size_t struct_size;    /* sizeof(hf_monitor_facts) */
     double cores;          /* that may be used: by affinity, and the cgroup's quota */
     int64_t machine_cores; /* online */
     double memory_bytes;   /* of the machine */
@@ -135,39 +140,46 @@ typedef struct hf_monitor_column {
 } hf_monitor_column;
 
 typedef struct hf_monitor_rows {
+    size_t struct_size; /* sizeof(hf_monitor_rows) */
     size_t count;
     size_t columns;
     int64_t *times;
     int64_t *widths;
-    hf_monitor_column *column;
-    void *memory; /* of all of it: hf_monitor_rows_fini frees it */
+    hf_monitor_column **column; /* pointers, so that a column may grow */
+    void *memory;               /* of all of it: hf_monitor_rows_fini frees it */
 } hf_monitor_rows;
 
-/* Map what the descriptor leads to; it is closed in any case. HF_E_CORRUPT,
- * HF_E_VERSION, HF_E_SYSTEM, HF_E_NOMEM. */
+/* Map the shared memory of the descriptor, which is closed in any case. The caller closes
+ * the result. HF_E_INVALID: not a descriptor; HF_E_CORRUPT: not a monitor's; HF_E_VERSION:
+ * the monitor has another version; HF_E_SYSTEM, HF_E_NOMEM. */
 HF_EXPORT HF_CHECK hf_status hf_monitor_view_open_consume(int fd,
                                                           hf_monitor_view **ret_view,
                                                           hf_error *reterr);
+/* NULL is fine. */
 HF_EXPORT void hf_monitor_view_close(hf_monitor_view *view);
 
-/* HF_BUSY where the writer ended in the middle of a change; likewise below. */
+/* What the monitor does, and what it knows of the machine. HF_BUSY: the writer ended in the
+ * middle of a change; HF_E_INVALID: a struct_size is wrong. */
 HF_EXPORT HF_CHECK hf_status hf_monitor_view_state(const hf_monitor_view *view,
                                                    hf_monitor_state *ret_state,
                                                    hf_monitor_facts *ret_facts);
-/* The rows that end after `begin_ns` and begin before `end_ns`, copied; the caller
- * frees them. HF_NOT_FOUND where there is no such level, HF_E_NOMEM, HF_E_CORRUPT. */
+/* The rows that end after `begin_ns` and begin before `end_ns`, copied. The caller frees
+ * them by hf_monitor_rows_fini. HF_NOT_FOUND: there is no such level; HF_BUSY as above;
+ * HF_E_INVALID: struct_size is wrong; HF_E_CORRUPT, HF_E_NOMEM. */
 HF_EXPORT HF_CHECK hf_status hf_monitor_view_rows(const hf_monitor_view *view,
                                                   hf_monitor_level level,
                                                   int64_t begin_ns, int64_t end_ns,
                                                   hf_monitor_rows *ret_rows,
                                                   hf_error *reterr);
+/* Free what the rows hold, which may be nothing ({.struct_size = sizeof rows}). */
 HF_EXPORT void hf_monitor_rows_fini(hf_monitor_rows *rows);
 
 /* Cells are kept from `ret_first` to `ret_end` - 1; older ones were dropped. */
 HF_EXPORT void hf_monitor_view_cells(const hf_monitor_view *view, int64_t *ret_first,
                                      int64_t *ret_end);
-/* One of them. `ret_source`, which the caller frees, may be NULL; it is "" where the
- * text was dropped. HF_NOT_FOUND where the cell was dropped, HF_E_NOMEM. */
+/* One of them. `ret_source` may be NULL. The caller frees it; it is "" if the text was
+ * dropped. HF_NOT_FOUND: the cell was dropped; HF_E_INVALID: struct_size is wrong;
+ * HF_E_NOMEM. */
 HF_EXPORT HF_CHECK hf_status hf_monitor_view_cell(const hf_monitor_view *view,
                                                   int64_t index,
                                                   hf_monitor_cell *ret_cell,
