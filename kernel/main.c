@@ -317,5 +317,8 @@ main(int argc, char **argv) {
     }
     if (status != HF_OK)
         fprintf(stderr, "holdfast-kernel: %s\n", error.message);
+    if (status == HF_E_PROTOCOL) /* the kernelspec has another version's Python */
+        fprintf(stderr, "Make a kernel that fits by `%s -m holdfast.install`.\n",
+                chosen.python);
     return status == HF_OK ? 0 : 1;
 }

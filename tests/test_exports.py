@@ -35,16 +35,20 @@ def listed(name: str) -> dict[str, str]:
     }
 
 
-def exported(build: str, name: str) -> dict[str, tuple[str, str]]:
-    """Each exported symbol, its kind as nm names it, and its version or ""."""
+def shared_library(build: str, name: str) -> Path:
     found = [
         path
         for path in Path(build).rglob(f"lib{name}.so*")
         if path.is_file() and not path.is_symlink() and not path.name.endswith(".symbols")
     ]
     assert len(found) == 1, f"lib{name}.so: {found}"
+    return found[0]
+
+
+def exported(library: Path) -> dict[str, tuple[str, str]]:
+    """Each exported symbol, its kind as nm names it, and its version or ""."""
     done = subprocess.run(
-        ["nm", "-D", "--defined-only", "--with-symbol-versions", "--format=posix", found[0]],
+        ["nm", "-D", "--defined-only", "--with-symbol-versions", "--format=posix", library],
         check=True,
         text=True,
         capture_output=True,
@@ -58,14 +62,21 @@ def exported(build: str, name: str) -> dict[str, tuple[str, str]]:
     return symbols
 
 
+@pytest.fixture
+def build() -> str:
+    return os.environ.get("HOLDFAST_BUILD") or pytest.skip("HOLDFAST_BUILD isn't set")
+
+
 @pytest.mark.parametrize("name", LIBRARIES)
-def test_exports(name):
-    build = os.environ.get("HOLDFAST_BUILD")
-    if not build:
-        pytest.skip("HOLDFAST_BUILD isn't set")
+def test_exports(name, build):
     # Functions only: a data object's size would become a part of each program.
     expected = {symbol: ("T", version) for symbol, version in listed(name).items()}
-    assert exported(build, name) == expected
+    assert exported(shared_library(build, name)) == expected
+
+
+def test_the_kernel_library_knows_no_recorder(build):
+    """Cell commands are the program's; a kernel of another language has none of them."""
+    assert b"scorep" not in shared_library(build, "holdfast-kernel").read_bytes().lower()
 
 
 @pytest.mark.parametrize("name", LIBRARIES)

@@ -64,16 +64,14 @@ role_of(hfi_part name) {
     return role;
 }
 
-/* A kernelspec may name this program and a Python whose package is another version's.
- */
+/* The program that uses the library may be of another version than the worker's. */
 static void
 check_version(hf_kernel *kernel, int version) {
     if (version == HFI_CONTROL_VERSION)
         return;
     (void)hf_error_set(
         &kernel->failure, HF_E_PROTOCOL,
-        "the package holdfast of %s is another version's than this program (%d, not "
-        "%d): python -m holdfast.install, with that Python, makes a kernel that fits",
+        "%s speaks version %d of the control protocol, and this program version %d",
         hfi_workers_program(kernel), version, HFI_CONTROL_VERSION);
     kernel->stopping = 1;
 }
