@@ -14,7 +14,7 @@
 HF_CHECK hf_status hfi_otf2_create(const char *directory, OTF2_Archive **ret_archive,
                                    hf_error *reterr);
 
-/* What the library said last, since the last hfi_otf2_create(). */
+/* HF_E_SYSTEM, with what the library said last, since the last hfi_otf2_create(). */
 hf_status hfi_otf2_fail(hf_error *reterr, const char *doing);
 bool hfi_otf2_has_failed(void);
 

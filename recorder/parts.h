@@ -29,7 +29,7 @@ HF_CHECK hf_status hfi_part_join(const char *directory, bool begin, uint32_t num
                                  hfi_part *ret_part, hf_error *reterr);
 
 /* Pass the gate as one that records nothing; then as after hfi_part_finish(). What the
- * experiment lacks for that is made. Failures: as above. */
+ * experiment lacks for that is made. HF_E_SYSTEM, HF_E_NOMEM. */
 HF_CHECK hf_status hfi_part_visit(const char *directory, hfi_part *ret_part,
                                   hf_error *reterr);
 

@@ -41,27 +41,30 @@ typedef struct hfi_profile {
     size_t location_count, location_capacity;
 } hfi_profile;
 
-/* Failures of all but the writing: HF_E_NOMEM. */
+/* An empty profile, which the caller closes. One call at a time. HF_E_NOMEM. */
 HF_CHECK hf_status hfi_profile_create(hfi_profile **ret_profile);
 void hfi_profile_close(hfi_profile *profile);
 
+/* `ret_process`: its number, from 0 on. The texts are copied. HF_E_NOMEM. */
 HF_CHECK hf_status hfi_profile_add_process(hfi_profile *profile, const char *name,
                                            const char *host, uint32_t *ret_process);
 
 /* Add a location's tree, whose regions are those of `definitions`. Equal regions are
- * one, wherever they come from. Nothing of what is given is kept. */
+ * one, wherever they come from. Nothing of what is given is kept. HF_E_NOMEM, HF_E_LIMIT
+ * (regions). */
 HF_CHECK hf_status hfi_profile_add_location(hfi_profile *profile, uint32_t process,
                                             uint64_t id, const char *name,
                                             const hfi_definitions *definitions,
                                             const hfi_calltree *tree,
                                             uint64_t ticks_per_second);
 
-/* Add a location whose paths are the profile's already. */
+/* Add a location whose paths are the profile's already. Copied. HF_E_NOMEM. */
 HF_CHECK hf_status hfi_profile_add_costs(hfi_profile *profile, uint32_t process,
                                          uint64_t id, const char *name,
                                          const hfi_path_cost *costs, size_t count);
 
-/* Add all processes of another profile, and their locations. */
+/* Add all processes of another profile, and their locations. Copied. HF_E_NOMEM,
+ * HF_E_LIMIT (regions). */
 HF_CHECK hf_status hfi_profile_merge(hfi_profile *profile, const hfi_profile *from);
 
 const char *hfi_profile_name(const hfi_profile *profile, uint32_t region);
@@ -89,7 +92,8 @@ typedef struct hfi_profile_files {
 HF_CHECK hf_status hfi_profile_write(const hfi_profile *profile, const char *directory,
                                      const hfi_profile_files *files, hf_error *reterr);
 
-/* One each; what the stream refuses is seen by its error indicator. */
+/* Write one format to a stream, which stays open. HF_E_NOMEM. If the stream refuses bytes,
+ * the status is HF_OK: its error indicator says so. */
 HF_CHECK hf_status hfi_profile_write_json(const hfi_profile *profile, FILE *file);
 HF_CHECK hf_status hfi_profile_write_callgrind(const hfi_profile *profile, FILE *file);
 HF_CHECK hf_status hfi_profile_write_pstats(const hfi_profile *profile, FILE *file);

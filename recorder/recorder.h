@@ -1,7 +1,10 @@
 /* recorder.h - one recording: its locations, their open regions, its back end.
  *
- * Knows nothing of Python. The caller serializes all calls, and says which location an
- * event belongs to.
+ * Knows nothing of Python. The caller says which location an event belongs to.
+ *
+ * Threads: one call at a time for one recorder and all of its locations; the caller
+ * serializes them (the extension: by the interpreter's lock). `finished` alone is set
+ * without. Ownership: a recorder owns its locations, definitions and files.
  */
 #ifndef HOLDFAST_RECORDER_RECORDER_H
 #define HOLDFAST_RECORDER_RECORDER_H
@@ -79,13 +82,15 @@ typedef struct hfi_recording_totals {
     size_t regions;
 } hfi_recording_totals;
 
-/* Failures: HF_E_SYSTEM, HF_E_NOMEM. The caller owns the recorder. */
+/* Begin a recording. The options are copied. The caller closes the result. HF_E_SYSTEM: a
+ * file can't be made; HF_E_INVALID: the back end refuses the options; HF_E_NOMEM. */
 HF_CHECK hf_status hf_recorder_create(const hf_recorder_options *options,
                                       hf_recorder **ret_recorder, hf_error *reterr);
 
 /* Leave what is open, write the trace and the profile, release everything, also on
  * failure; then the log file stays, and trace_recovery.h can try again. NULL is fine.
- * Failures: HF_E_SYSTEM, HF_E_NOMEM. */
+ * HF_E_SYSTEM: a file can't be written; HF_E_NOMEM; HF_E_INVALID: the profile's name is
+ * too long. */
 HF_CHECK hf_status hf_recorder_close(hf_recorder *recorder,
                                      hfi_recording_totals *ret_totals,
                                      hf_error *reterr);
@@ -93,8 +98,8 @@ HF_CHECK hf_status hf_recorder_close(hf_recorder *recorder,
 /* In a forked child: give the recording up without touching the parent's files. */
 void hf_recorder_abandon(hf_recorder *recorder);
 
-/* Before others join by their own means (spawned children, ranks). Failures:
- * HF_E_SYSTEM, HF_E_NOMEM. */
+/* Make the recording an experiment that other processes can join by their own means
+ * (spawned children, ranks). HF_E_SYSTEM, HF_E_NOMEM. */
 HF_CHECK hf_status hf_recorder_share(hf_recorder *recorder, hf_error *reterr);
 
 /* Around a fork, in the parent: where children are recorded, make a place for one. */
@@ -104,8 +109,8 @@ void hf_recorder_fork_end(hf_recorder *recorder);
 /* In a forked child: go on as a further process of the experiment. Regions keep their
  * numbers; all locations are gone, and what was open on `from`, the one of the thread
  * that is left (or NULL), is entered now on the new one. HF_DECLINED: children aren't
- * recorded; then, and after a failure, the recorder can only be abandoned. Failures:
- * HF_E_SYSTEM, HF_E_NOMEM. */
+ * recorded; then, and after a failure, the recorder can only be abandoned. HF_E_SYSTEM,
+ * HF_E_NOMEM. */
 HF_CHECK hf_status hf_recorder_continue(hf_recorder *recorder, const hfi_location *from,
                                         hfi_location **ret_location, hf_error *reterr);
 
@@ -116,8 +121,10 @@ bool hf_recorder_is_recording(const hf_recorder *recorder);
 
 hfi_definitions *hf_recorder_get_definitions(hf_recorder *recorder);
 
-/* Locations live until the recorder is closed. `name` may be NULL. A location whose
- * thread has ended (`finished`) is written out here, when the next one is made. */
+/* A location for a thread. It is the recorder's, and lives until that is closed. `name` may
+ * be NULL. Locations whose threads have ended (`finished`) are written out here. HF_E_NOMEM;
+ * HF_E_SYSTEM: the log's file or the back end failed; HF_E_INVALID: Score-P records one
+ * thread only. */
 HF_CHECK hf_status hf_recorder_add_location(hf_recorder *recorder, const char *name,
                                             hfi_location **ret_location,
                                             hf_error *reterr);
@@ -158,9 +165,9 @@ void hfi_location_enter_all(hfi_location *location, const hfi_location *from);
 void hfi_location_finish(hfi_location *location);
 
 /* A mark of the trace that later events may be dropped back to. The name is a string
- * id. rewind_end gives HF_NOT_FOUND without a begin, and HF_DECLINED when the events
- * since then can't be dropped (flushed, or other regions are open than at the begin).
- */
+ * id. HF_E_NOMEM. rewind_end returns HF_NOT_FOUND without a begin, and HF_DECLINED if the
+ * events since then can't be dropped (flushed, or other regions are open than at the
+ * begin). */
 HF_CHECK hf_status hfi_location_rewind_begin(hfi_location *location, uint32_t name);
 HF_CHECK hf_status hfi_location_rewind_end(hfi_location *location, uint32_t name,
                                            bool drop);

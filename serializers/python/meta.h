@@ -43,7 +43,7 @@ const void *hfi_meta_bytes(const hfi_meta *meta, const char *key, size_t *ret_si
 /* HF_E_CORRUPT where the key is missing or no number of this kind. */
 HF_CHECK hf_status hfi_meta_number(const hfi_meta *meta, const char *key,
                                    uint64_t *ret_number, hf_error *reterr);
-/* An array of at most `count_max` numbers. */
+/* An array of at most `count_max` numbers. HF_E_CORRUPT. */
 HF_CHECK hf_status hfi_meta_numbers(const hfi_meta *meta, const char *key,
                                     int64_t *ret_numbers, size_t count_max,
                                     size_t *ret_count, hf_error *reterr);
