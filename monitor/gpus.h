@@ -23,8 +23,8 @@ hfi_gpus *hfi_gpus_create(void);
 void hfi_gpus_close(hfi_gpus *gpus);
 /* Ask what they do from now on, or no longer. */
 void hfi_gpus_want(hfi_gpus *gpus, int wanted);
-/* 0, and nothing is written, where nothing is newer than `ret_told`. NULL has nothing.
- */
+/* 0, and nothing is written, where nothing is newer than
+ * `ret_told`. NULL has nothing. */
 int hfi_gpus_read(hfi_gpus *gpus, hfi_gpus_told *ret_told);
 
 #endif

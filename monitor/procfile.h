@@ -5,8 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A file that stays open. Zero-initialised is closed, with fd 0: use hfi_procfile_init.
- */
+/* A file that stays open. Zero-initialised is closed, with fd 0:
+ * use hfi_procfile_init. */
 typedef struct hfi_procfile {
     int fd; /* -1: closed */
 } hfi_procfile;

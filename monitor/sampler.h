@@ -26,8 +26,8 @@ HF_CHECK hf_status hfi_sampler_start(hfi_sampler *sampler, int64_t interval_ns,
                                      int weigh, hf_error *reterr);
 void hfi_sampler_stop(hfi_sampler *sampler);
 
-/* Count this process, and what it starts; no longer; it ended with this: see family.h.
- */
+/* Count this process, and what it starts; no longer; it ended
+ * with this: see family.h. */
 void hfi_sampler_add(hfi_sampler *sampler, pid_t pid);
 void hfi_sampler_remove(hfi_sampler *sampler, pid_t pid);
 void hfi_sampler_bury(hfi_sampler *sampler, pid_t pid, double cpu_seconds,

@@ -40,8 +40,7 @@ int hfi_process_has_variable(pid_t pid, const char *variable);
 /* Its children now; how many were given. */
 size_t hfi_process_children(pid_t pid, pid_t *ret_pids, size_t size);
 /* A number that changes when processes are started; 0 where the system has none. `file`
- * is kept open for it from the first call on.
- */
+ * is kept open for it from the first call on. */
 uint64_t hfi_process_births(hfi_procfile *file);
 /* Its proportional and its unique set size, in bytes: its part of each page by how many
  * have that, and its own pages alone. It takes a millisecond a gigabyte and more. 0

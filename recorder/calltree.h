@@ -7,8 +7,8 @@
 
 #include "holdfast/status.h"
 
-/* The region of a node that stands for all calls below its parent that found no room.
- */
+/* The region of a node that stands for all calls below its
+ * parent that found no room. */
 #define HFI_REGION_COLLAPSED (UINT32_MAX - 1)
 /* That of a node for the time in which the program stood still while a full log was
  * written out. */
@@ -17,8 +17,7 @@
 /* One call path: a region, reached through its parent. Node 0 is the root and stands
  * for the location; it has no region. A parent has a smaller index than its children.
  * Of a collapsed node `visits` counts every call, the times are those of the outermost
- * ones.
- */
+ * ones. */
 typedef struct hfi_calltree_node {
     uint32_t region;
     uint32_t parent;

@@ -68,8 +68,8 @@ HF_CHECK hf_status hfi_definitions_add_parameter(hfi_definitions *definitions,
                                                  hfi_parameter_kind kind,
                                                  uint32_t *ret_id);
 
-/* Call `note` for each definition, those that are there first. There is one at a time.
- */
+/* Call `note` for each definition, those that are there first.
+ * There is one at a time. */
 typedef void hfi_definitions_note(void *context, const hfi_definitions *definitions,
                                   hfi_definition_kind kind, uint32_t id);
 void hfi_definitions_watch(hfi_definitions *definitions, hfi_definitions_note *note,

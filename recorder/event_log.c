@@ -4,10 +4,9 @@
  * quarter of the time that writing such a record takes: so little is done while the
  * program runs, and the rest when the recording ends. The words lie in a window of a
  * file that keeps them whatever becomes of the process (log_file.c); a full window is
- * followed by the next. Time is
- * counted from a base, which is moved by an event of its own when 40 bits of ticks
- * (minutes) have passed. It also makes taking back simple: what was not written out is
- * cut off.
+ * followed by the next. Time is counted from a base, which is moved by an event of its
+ * own when 40 bits of ticks (minutes) have passed. It also makes taking back simple:
+ * what was not written out is cut off.
  *
  * Invariants: `next` is at most `end` before a put, and SPARE words lie behind `end`,
  * so that the longest event with a moved base fits; whoever puts looks afterwards if

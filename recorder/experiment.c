@@ -24,8 +24,7 @@ typedef struct experiment {
     size_t count, capacity;
 } experiment;
 
-/* -- which parts there are -----------------------------------------------------------
- */
+/* -- which parts there are --------------------------------------------------------- */
 
 static hf_status
 add_part(experiment *self, hfi_experiment_part part) {
@@ -91,8 +90,7 @@ find_parts(experiment *self, uint32_t own, const hfi_recording_summary *summary)
     return status;
 }
 
-/* -- what is made of them ------------------------------------------------------------
- */
+/* -- what is made of them ---------------------------------------------------------- */
 
 static hf_status
 merge_profiles(const experiment *self, hfi_profile *profile,

@@ -55,8 +55,7 @@ typedef struct hfi_rewind {
     uint32_t open[]; /* regions */
 } hfi_rewind;
 
-/* -- what becomes of a full log -------------------------------------------------------
- */
+/* -- what becomes of a full log ---------------------------------------------------- */
 
 /* For an immediate back end. Once it has refused an event, nothing more is written on
  * this location: what follows could not be told apart from garbage. In a forked child
@@ -174,8 +173,7 @@ log_add(hfi_location *location, const hfi_event *event) {
         make_room(location);
 }
 
-/* -- enter and leave ------------------------------------------------------------------
- */
+/* -- enter and leave --------------------------------------------------------------- */
 
 static bool
 stack_grow(hfi_location *location) {
@@ -543,8 +541,7 @@ hfi_location_rewind_end(hfi_location *location, uint32_t name, bool drop) {
     return status;
 }
 
-/* -- what else there is ---------------------------------------------------------------
- */
+/* -- what else there is ------------------------------------------------------------ */
 
 void
 hfi_location_mark_recording(hfi_location *location, bool on) {

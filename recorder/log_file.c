@@ -69,8 +69,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static hfi_log_file *files;
 
-/* -- forks ---------------------------------------------------------------------------
- */
+/* -- forks ------------------------------------------------------------------------- */
 
 static void
 before_fork(void) {
@@ -100,8 +99,7 @@ watch_forks(void) {
     (void)pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 }
 
-/* -- mappings ------------------------------------------------------------------------
- */
+/* -- mappings ---------------------------------------------------------------------- */
 
 /* The descriptor, or -1 and errno. */
 static int
@@ -187,8 +185,7 @@ hfi_log_file_unmap(hfi_log_file *file, void *window, size_t size_bytes) {
     pthread_mutex_unlock(&lock);
 }
 
-/* -- the journal ---------------------------------------------------------------------
- */
+/* -- the journal ------------------------------------------------------------------- */
 
 static void
 begin_piece(hfi_log_file *file, void *at, size_t first_bytes) {
@@ -278,8 +275,7 @@ hfi_log_file_add_location(hfi_log_file *file, uint64_t location, const char *nam
                 length);
 }
 
-/* -- windows -------------------------------------------------------------------------
- */
+/* -- windows ----------------------------------------------------------------------- */
 
 hf_status
 hfi_log_file_map(hfi_log_file *file, uint64_t location, size_t size_bytes,
@@ -309,8 +305,7 @@ hfi_log_file_allocate(hfi_log_file *file, uint64_t offset, size_t size_bytes) {
     return bad ? HF_E_SYSTEM : HF_OK;
 }
 
-/* -- from its making to its end ------------------------------------------------------
- */
+/* -- from its making to its end ---------------------------------------------------- */
 
 static hf_status
 prepare(hfi_log_file *file, int fd) {

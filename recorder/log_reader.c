@@ -51,8 +51,7 @@ grow(void **list, size_t count, size_t item_bytes) {
     return HF_OK;
 }
 
-/* -- the journal ---------------------------------------------------------------------
- */
+/* -- the journal ------------------------------------------------------------------- */
 
 typedef struct record {
     hfi_journal_kind kind;
@@ -202,8 +201,7 @@ read_journal(hfi_log_reader *self) {
     return HF_OK;
 }
 
-/* -- opening -------------------------------------------------------------------------
- */
+/* -- opening ----------------------------------------------------------------------- */
 
 static hf_status
 map_file(hfi_log_reader *self, const char *path, hf_error *reterr) {
@@ -305,8 +303,7 @@ hfi_log_reader_location(const hfi_log_reader *reader, size_t location) {
     return (hfi_location_summary){.id = one->id, .name = one->name};
 }
 
-/* -- events --------------------------------------------------------------------------
- */
+/* -- events ------------------------------------------------------------------------ */
 
 typedef struct writing {
     const hfi_definitions *definitions;

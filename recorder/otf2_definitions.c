@@ -38,8 +38,7 @@ write_string(def_file *file, const char *text) {
     return id;
 }
 
-/* -- what events refer to ------------------------------------------------------------
- */
+/* -- what events refer to ---------------------------------------------------------- */
 
 static OTF2_Paradigm
 region_paradigm(hfi_region_kind kind) {
@@ -80,8 +79,7 @@ write_parameters(def_file *file, const hfi_definitions *definitions) {
     }
 }
 
-/* -- where they happened -------------------------------------------------------------
- */
+/* -- where they happened ----------------------------------------------------------- */
 
 static void
 write_node(def_file *file, uint32_t node, uint32_t name, uint32_t kind, uint32_t parent,
@@ -159,8 +157,7 @@ write_places(def_file *file, const part_list *parts) {
     free(nodes);
 }
 
-/* -- groups --------------------------------------------------------------------------
- */
+/* -- groups ------------------------------------------------------------------------ */
 
 static uint32_t
 write_group(def_file *file, const char *name, OTF2_GroupType type,
@@ -296,8 +293,7 @@ write_region_groups(def_file *file, const hfi_definitions *definitions) {
     free(members);
 }
 
-/* -- the clock -----------------------------------------------------------------------
- */
+/* -- the clock --------------------------------------------------------------------- */
 
 bool
 hfi_otf2_has_clock_of(const hfi_recording_summary *part,

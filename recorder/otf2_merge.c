@@ -40,8 +40,7 @@ typedef struct merge {
     size_t count;
 } merge;
 
-/* -- the archive's ids ---------------------------------------------------------------
- */
+/* -- the archive's ids ------------------------------------------------------------- */
 
 static uint32_t *
 make_map(size_t count) {
@@ -79,8 +78,7 @@ translate(merge *self, merged_part *part) {
     return status;
 }
 
-/* -- local definitions ---------------------------------------------------------------
- */
+/* -- local definitions ------------------------------------------------------------- */
 
 /* NULL where the ids are the archive's. */
 static OTF2_IdMap *
@@ -137,8 +135,7 @@ write_local(OTF2_Archive *archive, const hfi_recording_summary *first,
     return bad;
 }
 
-/* -- all definitions -----------------------------------------------------------------
- */
+/* -- all definitions --------------------------------------------------------------- */
 
 static OTF2_ErrorCode
 write_definitions(OTF2_Archive *archive, const merge *self) {
@@ -175,8 +172,7 @@ write_beside(const merge *self, const char *unfinished, hf_error *reterr) {
     return status;
 }
 
-/* -- to their place ------------------------------------------------------------------
- */
+/* -- to their place ---------------------------------------------------------------- */
 
 /* What isn't there has been moved before. */
 static hf_status

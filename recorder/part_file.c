@@ -132,8 +132,7 @@ hfi_part_file_write(const char *path, const hfi_recording_summary *summary,
     return hfi_whole_file_write(path, put_summary, summary, reterr);
 }
 
-/* -- reading it ----------------------------------------------------------------------
- */
+/* -- reading it -------------------------------------------------------------------- */
 
 typedef struct cursor {
     FILE *file;

@@ -102,8 +102,7 @@ hfi_profile_file(const hfi_profile *profile, uint32_t region) {
     return hfi_definitions_get_string(profile->definitions, found->file);
 }
 
-/* -- merging --------------------------------------------------------------------------
- */
+/* -- merging ----------------------------------------------------------------------- */
 
 /* Rounded down, exactly: the parts of a time don't become more than the whole. */
 static uint64_t
@@ -233,8 +232,7 @@ hfi_profile_add_costs(hfi_profile *profile, uint32_t process, uint64_t id,
     return add_costs_consume(profile, process, id, name, copy, count);
 }
 
-/* -- profiles of several processes ----------------------------------------------------
- */
+/* -- profiles of several processes ------------------------------------------------- */
 
 /* What each path of `from` is here; the caller frees it. */
 static hf_status

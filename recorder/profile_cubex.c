@@ -53,8 +53,7 @@ typedef struct cube {
     size_t *begins; /* of each path's, and the end */
 } cube;
 
-/* -- tar ------------------------------------------------------------------------------
- */
+/* -- tar --------------------------------------------------------------------------- */
 
 static void
 member_begin(cube *self) {
@@ -101,8 +100,7 @@ member_end(cube *self, const char *name) {
     fseek(self->file, end, SEEK_SET);
 }
 
-/* -- anchor.xml -----------------------------------------------------------------------
- */
+/* -- anchor.xml -------------------------------------------------------------------- */
 
 /* XML has no control characters, and not the two last characters of a plane. */
 static void
@@ -267,8 +265,7 @@ write_anchor(cube *self) {
     return status;
 }
 
-/* -- the values -----------------------------------------------------------------------
- */
+/* -- the values -------------------------------------------------------------------- */
 
 static void
 put_word(FILE *file, uint64_t value, int bytes) {
@@ -338,8 +335,7 @@ write_data(cube *self, metric which, cell *row, const char *name) {
     member_end(self, name);
 }
 
-/* -- columns and rows -----------------------------------------------------------------
- */
+/* -- columns and rows -------------------------------------------------------------- */
 
 /* Columns are in the order of put_locations. */
 static void

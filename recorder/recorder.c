@@ -197,8 +197,7 @@ make_profile(const hf_recorder *recorder, hfi_profile **ret_profile, hf_error *r
     return HF_OK;
 }
 
-/* -- the trace -----------------------------------------------------------------------
- */
+/* -- the trace --------------------------------------------------------------------- */
 
 static hf_status
 write_location(hf_recorder *recorder, const hfi_log_reader *log, size_t index,

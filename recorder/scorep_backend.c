@@ -91,8 +91,7 @@ typedef struct scorep_writer {
     size_t owed_count, owed_capacity;
 } scorep_writer;
 
-/* -- loading --------------------------------------------------------------------------
- */
+/* -- loading ----------------------------------------------------------------------- */
 
 static const struct {
     const char *name;
@@ -164,8 +163,7 @@ hfi_scorep_load(const char *table, const char *bundle, const char *subsystems,
     return status;
 }
 
-/* -- the archive ----------------------------------------------------------------------
- */
+/* -- the archive ------------------------------------------------------------------- */
 
 static hf_status
 archive_open(const char *directory, const hfi_definitions *definitions, bool joins,
@@ -243,8 +241,7 @@ writer_close(void *archive, void *writer, hf_error *reterr) {
     return HF_OK;
 }
 
-/* -- handles --------------------------------------------------------------------------
- */
+/* -- handles ----------------------------------------------------------------------- */
 
 static void **
 handle_place(handle_table *table, uint32_t number) {
@@ -295,8 +292,7 @@ region_get(scorep_archive *self, uint32_t number) {
     return found ? found : region_make(self, number);
 }
 
-/* -- events ---------------------------------------------------------------------------
- */
+/* -- events ------------------------------------------------------------------------ */
 
 static void
 settle(scorep_writer *self) {

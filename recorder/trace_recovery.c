@@ -86,8 +86,7 @@ is_alive(const hfi_part *visitor, uint32_t number, const hfi_log_reader *log) {
     return alive > 0 || (alive < 0 && number == 0);
 }
 
-/* -- one part ------------------------------------------------------------------------
- */
+/* -- one part ---------------------------------------------------------------------- */
 
 static hf_status
 write_locations(const hfi_log_reader *log, void *archive,
@@ -181,11 +180,10 @@ recover_one(const hfi_part *self, uint32_t number, const hfi_log_reader *log,
     return status;
 }
 
-/* -- all of them ---------------------------------------------------------------------
- */
+/* -- all of them ------------------------------------------------------------------- */
 
-/* Whether its process lived to write the head. A lone one, number 0, may be doing so.
- */
+/* Whether its process lived to write the head. A lone one,
+ * number 0, may be doing so. */
 static bool
 was_begun(const hfi_part *self, uint32_t number, const char *path) {
     uint64_t mark = 0;

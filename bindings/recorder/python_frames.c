@@ -64,8 +64,7 @@ static bool probed;               /* a frame was passed on */
 /* Below this address the stack is short; before the first look it is so everywhere. */
 static _Thread_local uintptr_t stack_limit HFI_FAST_TLS = UINTPTR_MAX;
 
-/* -- the C stack ----------------------------------------------------------------------
- */
+/* -- the C stack ------------------------------------------------------------------- */
 
 /* Where this thread's stack ends, and its size; false where nobody tells. */
 static bool
@@ -108,8 +107,7 @@ look_at_the_stack(void) {
     (void)stack_is_short(UINTPTR_MAX);
 }
 
-/* -- subscripts that pass by the hook -------------------------------------------------
- */
+/* -- subscripts that pass by the hook ---------------------------------------------- */
 
 /* Its specialized subscripts look for a hook. */
 #define PYTHON_3_11_4 0x030B04F0
@@ -158,8 +156,7 @@ stop_passing_by(void) {
     return 0;
 }
 
-/* -- the hook -------------------------------------------------------------------------
- */
+/* -- the hook ---------------------------------------------------------------------- */
 
 /* Events were switched meanwhile. Where another recording was opened, this thread may
  * have no location in it. */
@@ -260,8 +257,7 @@ evaluate(PyThreadState *thread, _PyInterpreterFrame *frame, int throwing) {
     return result;
 }
 
-/* -- in the chain of hooks ------------------------------------------------------------
- */
+/* -- in the chain of hooks --------------------------------------------------------- */
 
 /* Whether the hook, which lies under another one, gets a frame; 0 or 1, or -1 with a
  * Python error. */

@@ -134,8 +134,7 @@ location_find(PyCodeObject *code) {
     return !early;
 }
 
-/* -- from code to region -------------------------------------------------------------
- */
+/* -- from code to region ----------------------------------------------------------- */
 
 static hfi_code
 decide(PyCodeObject *code, PyObject *globals, bool below_hidden) {
@@ -181,8 +180,7 @@ hfi_code_slots_are_known(void) {
     return known;
 }
 
-/* -- this thread's location ----------------------------------------------------------
- */
+/* -- this thread's location -------------------------------------------------------- */
 
 /* Leave the functions that returned while events were off. A frame that is just being
  * entered can't be on the stack yet, though an older one at its address may be. */
@@ -243,8 +241,7 @@ hfi_function_leave(hfi_location *location, hfi_owner owner, PyCodeObject *code) 
         hfi_location_leave(location, owner);
 }
 
-/* -- the recording ends for the interpreter -------------------------------------------
- */
+/* -- the recording ends for the interpreter ---------------------------------------- */
 
 hf_recorder *
 hfi_events_detach(void) {

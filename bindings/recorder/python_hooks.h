@@ -54,8 +54,8 @@ typedef struct hfi_events_state {
 
 extern hfi_events_state hfi_events;
 
-/* This thread's part. Where the epoch is another one, hfi_thread_refresh comes first.
- */
+/* This thread's part. Where the epoch is another one,
+ * hfi_thread_refresh comes first. */
 typedef struct hfi_thread {
     uint64_t epoch;
     uint32_t generation;
@@ -66,8 +66,7 @@ extern _Thread_local hfi_thread hfi_here HFI_FAST_TLS;
 
 /* Find or make the location, and leave the functions that returned while events were
  * off. `entering` is the frame that is just being entered, with its code; 0, NULL:
- * none.
- */
+ * none. */
 void hfi_thread_refresh(hfi_owner entering, PyCodeObject *code);
 
 /* For what the program itself records: without the functions that have returned while
@@ -86,8 +85,7 @@ hfi_thread_location(hfi_owner entering, PyCodeObject *code) {
     return hfi_here.location;
 }
 
-/* -- what a recording knows of a code object ------------------------------------------
- */
+/* -- what a recording knows of a code object --------------------------------------- */
 
 typedef enum hfi_code_kind {
     HFI_CODE_UNKNOWN,   /* not met in this recording */
@@ -107,9 +105,9 @@ typedef struct hfi_code {
 #define HFI_SLOT_REGION_BITS 29
 
 #if PY_VERSION_HEX < 0x030C0000
-/* What _PyCode_GetExtra() reads, which takes a tenth of an event: the interpreter has
- * no name for it outside of the file that keeps it. hfi_code_slots_are_known() looks.
- */
+/* What _PyCode_GetExtra() reads, which takes a tenth of an event: the interpreter
+ * has no name for it outside of the file that keeps it.
+ * hfi_code_slots_are_known() looks. */
 typedef struct hfi_code_extras {
     Py_ssize_t count;
     uint64_t slots[];
@@ -175,8 +173,7 @@ hfi_code_get(PyCodeObject *code, PyObject *globals, bool below_hidden) {
     return found;
 }
 
-/* -- enter and leave ------------------------------------------------------------------
- */
+/* -- enter and leave --------------------------------------------------------------- */
 
 /* Whether its calls are on the stack. */
 static inline bool
@@ -210,8 +207,7 @@ hfi_function_enter(hfi_location *location, hfi_owner owner, hfi_code code) {
 /* The leave of an owner that may not have been entered. */
 void hfi_function_leave(hfi_location *location, hfi_owner owner, PyCodeObject *code);
 
-/* -- frames ---------------------------------------------------------------------------
- */
+/* -- frames ------------------------------------------------------------------------ */
 
 /* The innermost frame of a thread, by which the stack knows who entered: no frame
  * object is made for it. */
@@ -232,8 +228,8 @@ size_t hfi_live_frames(hfi_live_frame **ret_frames);
 int hfi_threads_watch(void);
 int hfi_threads_unwatch(void);
 
-/* Switch the profile hook on for this thread; `entering`: a function is being entered.
- */
+/* Switch the profile hook on for this thread; `entering`: a
+ * function is being entered. */
 void hfi_profile_join(bool entering);
 
 #endif

@@ -36,9 +36,7 @@ static struct {
     PyTypeObject *type;  /* of the callbacks */
 } monitor = {.tool = -1};
 
-/* -- the callbacks: (code, offset, …)
- * --------------------------------------------------
- */
+/* -- the callbacks: (code, offset, …) ---------------------------------------------- */
 
 static PyObject *
 on_enter(PyObject *unused, PyObject *const *arguments, size_t count, PyObject *names) {
@@ -119,8 +117,7 @@ static PyType_Spec callback_spec = {
 
 enum { CALLBACK_COUNT = sizeof callbacks / sizeof *callbacks };
 
-/* -- on and off -----------------------------------------------------------------------
- */
+/* -- on and off -------------------------------------------------------------------- */
 
 /* A call whose result is of no interest: 0, or -1 with a Python error. */
 static int

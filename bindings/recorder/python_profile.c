@@ -34,8 +34,7 @@ static struct {
     PyObject *object;
 } displaced;
 
-/* -- C functions ----------------------------------------------------------------------
- */
+/* -- C functions ------------------------------------------------------------------- */
 
 static size_t
 c_slot(const PyMethodDef *definition) {
@@ -112,8 +111,7 @@ on_c_return(hfi_location *location, hfi_owner owner) {
         hfi_location_leave(location, owner_of_c_call(owner));
 }
 
-/* -- the callback ---------------------------------------------------------------------
- */
+/* -- the callback ------------------------------------------------------------------ */
 
 static void
 dispatch(hfi_location *location, int what, hfi_owner owner, PyCodeObject *code,
@@ -156,8 +154,7 @@ hfi_profile_join(bool entering) {
     Py_XDECREF(frame);
 }
 
-/* -- on every thread ------------------------------------------------------------------
- */
+/* -- on every thread --------------------------------------------------------------- */
 
 #if PY_VERSION_HEX >= 0x030C0000
 /* Never in the place of another profiler when switching off. */

@@ -73,8 +73,7 @@ recorder_is_enabled(PyObject *module, PyObject *unused) {
     return PyBool_FromLong(hfi_events_are_enabled());
 }
 
-/* -- recording and rules -------------------------------------------------------------
- */
+/* -- recording and rules ----------------------------------------------------------- */
 
 static PyObject *
 set_recording(bool on) {
@@ -217,8 +216,7 @@ recorder_insist(PyObject *module, PyObject *unused) {
     Py_RETURN_NONE;
 }
 
-/* -- the module ----------------------------------------------------------------------
- */
+/* -- the module -------------------------------------------------------------------- */
 
 static PyMethodDef methods[] = {
     {"share", recorder_share, METH_NOARGS, share_doc},

@@ -13,8 +13,7 @@
 #include "python_events.h"
 #include "region_names.h"
 
-/* -- user regions --------------------------------------------------------------------
- */
+/* -- user regions ------------------------------------------------------------------ */
 
 static const char *
 text_of(PyObject *value, PyObject **ret_bytes) {
@@ -115,8 +114,7 @@ region_end(PyObject *module, PyObject *name) {
                            (found && hfi_location_leave_user(location, region)));
 }
 
-/* -- rewinding -----------------------------------------------------------------------
- */
+/* -- rewinding --------------------------------------------------------------------- */
 
 static int
 string_find(PyObject *text, uint32_t *ret_id) {
@@ -174,8 +172,7 @@ rewind_end(PyObject *module, PyObject *arguments) {
     return PyBool_FromLong(hfi_location_rewind_end(location, id, drop != 0) == HF_OK);
 }
 
-/* -- parameters ----------------------------------------------------------------------
- */
+/* -- parameters -------------------------------------------------------------------- */
 
 static int
 parameter_find(recorder_state *state, PyObject *name, hfi_parameter_kind kind,

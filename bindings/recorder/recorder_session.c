@@ -208,8 +208,7 @@ recorder_close(PyObject *module, PyObject *unused) {
         (Py_ssize_t)totals.regions);
 }
 
-/* -- what other processes have left --------------------------------------------------
- */
+/* -- what other processes have left ------------------------------------------------ */
 
 PyDoc_STRVAR(
     recover_doc,

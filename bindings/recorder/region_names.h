@@ -23,8 +23,8 @@ hfi_region_is_recorded(uint32_t region) {
  * that a recording hasn't met yet. -1 with a Python error. */
 int hfi_region_names_exclude(const char *prefix, bool callees);
 int hfi_region_names_show_file(PyObject *file, PyObject *shown);
-/* The name that a file is shown under: borrowed; `file` itself where it has no other.
- */
+/* The name that a file is shown under: borrowed; `file` itself
+ * where it has no other. */
 PyObject *hfi_region_names_shown(PyObject *file);
 
 /* Whether the code is a cell's, to be shown wherever it is called from. */

@@ -15,11 +15,11 @@ enum { HFI_ARENA_THRESHOLD = 65536 }; /* bytes, where nothing else is said */
  * `threshold` isn't positive. Needs the interpreter. */
 hfi_attachment *hfi_arena_attachment(PyObject *module, PyObject *session,
                                      Py_ssize_t threshold);
-/* From now on blocks of `threshold` bytes or more are of this session. -1: no memory.
- */
+/* From now on blocks of `threshold` bytes or more are of this
+ * session. -1: no memory. */
 int hfi_arena_begin(hfi_attachment *attachment, size_t threshold);
-/* From now on there are no new blocks; those that are there stay until they are freed.
- */
+/* From now on there are no new blocks; those that are there stay
+ * until they are freed. */
 void hfi_arena_end(void);
 
 /* A block, zeroed where asked for. NULL where it is too small for the arena, the arena

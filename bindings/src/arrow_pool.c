@@ -102,8 +102,7 @@ pool_reallocate(void *status, void *pool, int64_t old_size, int64_t size,
     return status;
 }
 
-/* ---- the table ----------------------------------------------------------------------
- */
+/* ---- the table ------------------------------------------------------------------- */
 
 static int
 note_library(struct dl_phdr_info *info, size_t size, void *context) {

@@ -90,8 +90,8 @@ bind_in_order(binding *at, int failed) {
 /* ---- bind
  * ---------------------------------------------------------------------------------- */
 
-/* Is an imported module's name as cheap as a mapping? Yes: binding it imports nothing.
- */
+/* Is an imported module's name as cheap as a mapping? Yes:
+ * binding it imports nothing. */
 static int
 is_wanted(binding *at, PyObject *key, const hf_entry *entry) {
     if (!at->wanted || (entry->flags & HFI_ENTRY_MAPPED))
@@ -142,9 +142,7 @@ bind_all(binding *at) {
     return PyErr_Occurred() ? -1 : 0;
 }
 
-/* ---- adopt
- * -----------------------------------------------------------------------------------
- */
+/* ---- adopt ----------------------------------------------------------------------- */
 
 /* An entry that changed. What it points to stays while the snapshot is held. */
 typedef struct change {

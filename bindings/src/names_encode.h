@@ -22,8 +22,8 @@ typedef struct hfi_encoder {
     hf_error error;   /* of the call that failed or unserializable last */
 } hfi_encoder;
 
-/* Fini it also after a failure. `own` must be current in holdfast._context meanwhile.
- */
+/* Fini it also after a failure. `own` must be current in
+ * holdfast._context meanwhile. */
 int hfi_encoder_init(hfi_encoder *ret_encoder, hfi_changes *changes);
 void hfi_encoder_fini(hfi_encoder *encoder);
 

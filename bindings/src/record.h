@@ -65,8 +65,8 @@ hfi_record *hfi_records_find(const hfi_records *records, PyObject *key);
 /* An empty record in the place of what there is. NULL with MemoryError. */
 hfi_record *hfi_records_put(hfi_records *records, PyObject *key);
 void hfi_records_remove(hfi_records *records, PyObject *key);
-/* Room for this many more, so that the next ones need no memory. -1 with MemoryError.
- */
+/* Room for this many more, so that the next ones need no
+ * memory. -1 with MemoryError. */
 int hfi_records_reserve(hfi_records *records, size_t more);
 /* One after the other, from position 0 on; NULL at the end. */
 hfi_record *hfi_records_next(const hfi_records *records, size_t *position);

@@ -25,8 +25,7 @@ fail_with(hf_status status, const hf_error *error) {
     return NULL;
 }
 
-/* -- the window -----------------------------------------------------------------------
- */
+/* -- the window -------------------------------------------------------------------- */
 
 typedef struct window {
     double begin, end; /* s since the archive's begin; negative: its own */
@@ -58,8 +57,7 @@ convert_seconds(PyObject *value, void *into) {
     return !PyErr_Occurred();
 }
 
-/* -- read() ---------------------------------------------------------------------------
- */
+/* -- read() ------------------------------------------------------------------------ */
 
 PyDoc_STRVAR(
     read_doc,
@@ -139,8 +137,7 @@ views_span(PyObject *module, PyObject *name) {
                          (unsigned long long)clock.realtime);
 }
 
-/* -- write() --------------------------------------------------------------------------
- */
+/* -- write() ----------------------------------------------------------------------- */
 
 static const struct {
     const char *name;
@@ -241,8 +238,7 @@ views_write(PyObject *module, PyObject *arguments, PyObject *keywords) {
     Py_RETURN_NONE;
 }
 
-/* -- the module -----------------------------------------------------------------------
- */
+/* -- the module -------------------------------------------------------------------- */
 
 static PyMethodDef methods[] = {{"read", (PyCFunction)(void (*)(void))views_read,
                                  METH_VARARGS | METH_KEYWORDS, read_doc},

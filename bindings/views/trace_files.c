@@ -135,8 +135,7 @@ push(output *self, uint64_t ns, uint32_t region) {
     self->stack[self->depth++] = (open_call){ns, region};
 }
 
-/* -- Chrome ---------------------------------------------------------------------------
- */
+/* -- Chrome ------------------------------------------------------------------------ */
 
 static void
 chrome_enter(void *context, uint64_t time, uint32_t region) {
@@ -235,8 +234,7 @@ hfi_trace_write_chrome(hfi_archive *archive, uint64_t from, uint64_t to, FILE *f
     return status;
 }
 
-/* -- speedscope -----------------------------------------------------------------------
- */
+/* -- speedscope -------------------------------------------------------------------- */
 
 static void
 speedscope_event(output *self, char kind, uint64_t time, uint32_t region) {
@@ -329,8 +327,7 @@ hfi_trace_write_speedscope(hfi_archive *archive, uint64_t from, uint64_t to, FIL
     return status;
 }
 
-/* -- collapsed stacks -----------------------------------------------------------------
- */
+/* -- collapsed stacks -------------------------------------------------------------- */
 
 /* A name with what separates names, or lines, in it would be two. */
 static void

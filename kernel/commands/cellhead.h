@@ -21,9 +21,8 @@ void hfi_cellhead_parse(hfi_span cell, hfi_cellhead *ret_head);
 bool hfi_cellhead_has_code(hfi_span cell);
 
 /* Where magics that run their body, %%time for one, stand above %%execute_with_scorep
- * or
- * %%isolated: add the cell to the text with that command at its top, every line below
- * it with its old number, and tell true. Otherwise the text stays as it is. */
+ * or %%isolated: add the cell to the text with that command at its top, every line
+ * below it with its old number, and return true. Otherwise the text stays as it is. */
 bool hfi_cellhead_lift(hfi_span cell, hfi_text *text);
 
 /* Add `lines` to the text such that as many lines come out, none of them code: as

@@ -5,12 +5,12 @@
 #include "session/session.h"
 
 extern const hfi_owner hfi_assistant_owner;
-/* Give it the questions that have waited long enough; release it if nothing needs it.
- */
+/* Give it the questions that have waited long enough; release
+ * it if nothing needs it. */
 void hfi_assistant_tick(hf_kernel *kernel, long long now_ns);
 long long hfi_assistant_deadline_ns(const hf_kernel *kernel);
-/* It says that it is ready; its reply; its death, after which the main worker answers.
- */
+/* It says that it is ready; its reply; its death, after which
+ * the main worker answers. */
 void hfi_assistant_ready(hf_kernel *kernel);
 void hfi_assistant_replied(hf_kernel *kernel, const msgpack_object *reply);
 void hfi_assistant_died(hf_kernel *kernel);

@@ -118,8 +118,8 @@ typedef struct hfi_cell {
 const char *hfi_cell_state_name(hfi_cell_state state);
 /* Whether the table has this move. */
 int hfi_cell_can_move(hfi_cell_state from, hfi_cell_state to);
-/* The one way to change the state; asserts that the table has it, and notes the time.
- */
+/* The one way to change the state; asserts that the table has
+ * it, and notes the time. */
 void hfi_cell_move(hfi_cell *cell, hfi_cell_state to);
 /* To STARTING, under this plan. */
 void hfi_cell_start(hfi_cell *cell, hfi_plan plan);

@@ -101,8 +101,7 @@ read_port(void *socket, int *ret_port, hf_error *reterr) {
     return HF_OK;
 }
 
-/* ---- sockets in the file system ---------------------------------------------------
- */
+/* ---- sockets in the file system -------------------------------------------------- */
 
 static int
 fill_address(const char *path, struct sockaddr_un *address) {

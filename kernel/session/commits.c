@@ -109,8 +109,7 @@ publish_prepared(hf_kernel *kernel, hfi_part prepared, uint64_t *ret_generation,
 }
 
 /* The same for a reply, in which the worker may say instead why it has prepared
- * nothing.
- */
+ * nothing. */
 hf_status
 hfi_commits_publish(hf_kernel *kernel, const msgpack_object *reply,
                     uint64_t *ret_generation, hf_error *reterr) {

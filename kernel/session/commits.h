@@ -22,8 +22,8 @@ hfi_commits_unserializable(const hf_kernel *kernel); /* {name: reason}, borrowed
 long long hfi_commits_pending(const hf_kernel *kernel);
 /* Its answer came; how long it took. */
 long long hfi_commits_end(hf_kernel *kernel);
-/* The generation that was published and that the main worker has yet to hold; 0: none.
- */
+/* The generation that was published and that the main worker has
+ * yet to hold; 0: none. */
 int64_t hfi_commits_settling(const hf_kernel *kernel);
 void hfi_commits_settle(hf_kernel *kernel, int64_t generation);
 /* A cell ran in the main worker; nothing is uncommitted any more; how many are. */

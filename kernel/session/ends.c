@@ -148,8 +148,8 @@ end(hf_kernel *kernel) {
     int stop = executed && kernel->cell.failed && kernel->cell.stop_on_error;
     hfi_cell_move(&kernel->cell, HFI_CELL_IDLE);
     kernel->cell.request = NULL;
-    if (stop) /* what was sent by now is dropped too, but nothing that answers the idle
-               */
+    /* What was sent by now is dropped too, but nothing that answers the idle. */
+    if (stop)
         hfi_tell(kernel, &(hfi_event){.kind = HFI_EVENT_CELL_STOPS_QUEUE});
     hfi_publish_status(kernel, request->message.header, "idle");
     if (executed) {

@@ -8,9 +8,9 @@ extern const hfi_owner hfi_escalate_owner;
 /* The grace: `seconds`, or where 0 the environment's; negative: never. HF_E_INVALID. */
 HF_CHECK hf_status hfi_escalate_configure(hf_kernel *kernel, long seconds,
                                           hf_error *reterr);
-/* Interrupt the cell, which a worker has: at once, or when it has begun. A main worker
- * that is dead, and whose rollback hasn't said yet what becomes of it, hears nothing.
- */
+/* Interrupt the cell, which a worker has: at once, or when it has begun. A
+ * main worker that is dead, and whose rollback hasn't said yet what becomes
+ * of it, hears nothing. */
 void hfi_escalate_interrupt(hf_kernel *kernel);
 /* Whether an interrupt has become an exception in the cell. */
 int hfi_escalate_has_reached(const hf_kernel *kernel);

@@ -260,8 +260,7 @@ fini(hf_kernel *kernel) {
 const hfi_owner hfi_generations_owner = {offsetof(hf_kernel, generations),
                                          sizeof(struct hfi_generations), NULL, fini};
 
-/* ---- ways back --------------------------------------------------------------------
- */
+/* ---- ways back ------------------------------------------------------------------- */
 
 static const hfi_step *
 find_step(const hfi_generations *line, int64_t generation) {

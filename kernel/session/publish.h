@@ -32,8 +32,8 @@ void hfi_publish_missed(hf_kernel *kernel);
 void hfi_reply(hf_kernel *kernel, const hfi_request *request, hfi_part content,
                hfi_part metadata, const hfi_part *buffers, size_t buffer_count);
 void hfi_reply_json(hf_kernel *kernel, const hfi_request *request, json_t *content);
-/* {"status": "error", "ename", "evalue", "traceback": [one line]} and optionally more.
- */
+/* {"status": "error", "ename", "evalue", "traceback": [one
+ * line]} and optionally more. */
 void hfi_write_error(hfi_textbuf *writer, const char *name, const char *value,
                      long long execution_count);
 /* A request has failed: its reply and, unless `silent`, a cell's output "error". */

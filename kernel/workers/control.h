@@ -43,8 +43,7 @@ HF_CHECK hf_status hfi_control_flush(hfi_control *control, hf_error *reterr);
  * came before it are still given by hfi_control_next. */
 HF_CHECK hf_status hfi_control_fill(hfi_control *control, hf_error *reterr);
 /* Free what was read into, where nothing waits in it: a large frame's room is kept
- * else.
- */
+ * else. */
 void hfi_control_trim(hfi_control *control);
 /* The next whole frame, valid until the next call; HF_AGAIN where there is none.
  * HF_E_PROTOCOL where the bytes are no frame, HF_E_NOMEM. */

@@ -280,8 +280,8 @@ buffer_encode(const hf_codec *codec, void *value, hf_sink *sink, hf_error *reter
 
 /* ---- decoding ------------------------------------------------------------------- */
 
-/* The memory that the entry holds: a pin that exports it (new reference), and its size.
- */
+/* The memory that the entry holds: a pin that exports it (new
+ * reference), and its size. */
 static hf_status
 memory_open(hf_source *source, PyObject **ret_pin, char **ret_data, size_t *ret_size,
             hf_error *reterr) {
@@ -339,8 +339,7 @@ tuple_of(const int64_t *numbers, size_t count) {
 }
 
 /* numpy.ndarray. An import asks a dozen questions of Python's own even of what is
- * there.
- */
+ * there. */
 static PyObject *
 array_type(void) {
     PyObject *numpy = PyDict_GetItemString(PyImport_GetModuleDict(), "numpy");
@@ -354,8 +353,8 @@ array_type(void) {
     return type;
 }
 
-/* An array whose memory is its own, so that it can be resized: a copy of the payload.
- */
+/* An array whose memory is its own, so that it can be resized:
+ * a copy of the payload. */
 static PyObject *
 own_array(PyObject *type, PyObject *sizes, PyObject *dtype, PyObject *steps,
           const hf_source *source) {

@@ -180,8 +180,7 @@ hfi_graph_is_weakly_held(PyObject *object) {
            !is_of_package(Py_TYPE(object), "pandas");
 }
 
-/* ---- instances whose attributes lie in them (Python 3.13) --------------------------
- */
+/* ---- instances whose attributes lie in them (Python 3.13) ------------------------ */
 
 #ifdef Py_TPFLAGS_INLINE_VALUES
 /* Before the instance, by the object's header and that of the collector. NULL where no
@@ -230,8 +229,7 @@ hfi_graph_is_inline_dict(PyObject *dict) {
 }
 #endif
 
-/* ---- objects ----------------------------------------------------------------------
- */
+/* ---- objects --------------------------------------------------------------------- */
 
 int
 hfi_graph_is_constant(PyObject *object) {

@@ -38,8 +38,8 @@ int hfi_graph_is_notebook_class(PyObject *object);
 PyObject *hfi_graph_inline_dict(PyObject *instance);
 /* 1 where the items of `dict` lie in such an instance (or where there are none). */
 int hfi_graph_is_inline_dict(PyObject *dict);
-/* 1 for a function that pickle carries by its module and name: none of `namespace`'s.
- */
+/* 1 for a function that pickle carries by its module and name:
+ * none of `namespace`'s. */
 int hfi_graph_is_imported_function(PyObject *object, const PyObject *namespace);
 
 /* 1 where sharing or changing `object` can't be told: None, numbers, short texts ...

@@ -427,9 +427,9 @@ walk_items(hfi_graph_walk *at, PyObject *object) {
     }
 }
 
-/* Attributes that lie in the instance are visited there, and counted; so a dict of them
- * that somebody else knows, too, is followed without counting. Alone it shows nothing.
- */
+/* Attributes that lie in the instance are visited there, and counted; so a
+ * dict of them that somebody else knows, too, is followed without counting.
+ * Alone it shows nothing. */
 static void
 walk_inline_dict(hfi_graph_walk *at, PyObject *object) {
     PyObject *dict = hfi_graph_inline_dict(object);

@@ -49,8 +49,8 @@ int hfi_plain_hashable(PyObject *key);
 int hfi_plain_is_singleton(PyObject *text);
 /* 1 where decoding asks for the notebook's variables. */
 int hfi_plain_looks_back(const void *meta, size_t size);
-/* The notebook's variables, for which a value is carried now, or None: new reference.
- */
+/* The notebook's variables, for which a value is carried now,
+ * or None: new reference. */
 PyObject *hfi_plain_namespace(void);
 /* Neither a container nor mutable: what a slice may hold. */
 int hfi_plain_is_atom(PyObject *object);

@@ -61,8 +61,8 @@ finish(hfi_decoder *d, PyObject *object, PyObject **ret_value) {
     return HF_OK;
 }
 
-/* The number in a REF or OUTSIDE; SIZE_MAX, which no index is, where its size is wrong.
- */
+/* The number in a REF or OUTSIDE; SIZE_MAX, which no index is,
+ * where its size is wrong. */
 static size_t
 place_of(const hfi_item *item) {
     size_t index = 0;
@@ -100,8 +100,8 @@ decode_big(hfi_decoder *d, const hfi_item *item, PyObject **ret_value) {
     PyObject *number;
     char *text;
 
-    /* PyLong_FromString takes blanks, underscores and prefixes: no encoder writes them.
-     */
+    /* PyLong_FromString takes blanks, underscores and prefixes:
+     * no encoder writes them. */
     if (item->size == start)
         return hfi_plain_corrupt(d, "an int without digits");
     for (size_t i = start; i < item->size; i++) {
@@ -139,8 +139,7 @@ decode_interned(hfi_decoder *d, const hfi_item *item, PyObject **ret_value) {
 }
 
 /* Of the process that decodes. In none there is no notebook (a saved session's
- * listing).
- */
+ * listing). */
 static hf_status
 decode_namespace(hfi_decoder *d, PyObject **ret_value) {
     PyObject *namespace = hfi_plain_namespace();

@@ -59,9 +59,7 @@ way_next(way *at) {
     way_stand(at, (at->jump * 5 + 1 + at->perturb) & at->mask);
 }
 
-/* ---- writing
- * -----------------------------------------------------------------------------------
- */
+/* ---- writing --------------------------------------------------------------------- */
 
 static int
 is_element(const setentry *entry) {
@@ -119,9 +117,7 @@ hfi_set_places(PyObject *set, size_t *ret_size) {
     return places;
 }
 
-/* ---- reading
- * -----------------------------------------------------------------------------------
- */
+/* ---- reading --------------------------------------------------------------------- */
 
 /* What a set has where an element was dropped. NULL with an exception. */
 static PyObject *

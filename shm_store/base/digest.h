@@ -28,8 +28,8 @@ void hfi_lanes_init(hfi_lanes *lanes, const hf_digest *digest);
 void hfi_lanes_add(hfi_lanes *lanes, const void *data, size_t size);
 void hfi_lanes_finish(const hfi_lanes *lanes, size_t size, hf_digest *ret_digest);
 
-/* What the processor has for it: -1 if nobody has asked yet, 0 for nothing. For tests.
- */
+/* What the processor has for it: -1 if nobody has asked yet, 0
+ * for nothing. For tests. */
 extern _Atomic int hfi_digest_instructions;
 
 #endif

@@ -15,8 +15,8 @@ typedef struct hfi_pool { /* all zero: empty */
 
 /* `size` bytes, contents unspecified, aligned to 16; NULL where there is no memory. */
 void *hfi_pool_take(hfi_pool *pool, size_t size);
-/* Give up everything that was taken; of its memory about `keep` bytes stay for later.
- */
+/* Give up everything that was taken; of its memory about `keep`
+ * bytes stay for later. */
 void hfi_pool_clear(hfi_pool *pool, size_t keep);
 /* Give up everything, and free it. */
 void hfi_pool_fini(hfi_pool *pool);

@@ -33,8 +33,8 @@ void hfi_spool_place(hfi_spool *spool, uint64_t offset);
 uint64_t hfi_spool_offset(const hfi_spool *spool, uint32_t chunk, const void *piece);
 /* One part for each chunk, in order: `spool->count` of them. */
 void hfi_spool_parts(const hfi_spool *spool, struct iovec *ret_parts);
-/* Give up everything that was taken; of its memory about `keep` bytes stay for later.
- */
+/* Give up everything that was taken; of its memory about `keep`
+ * bytes stay for later. */
 void hfi_spool_clear(hfi_spool *spool, size_t keep);
 /* Give up everything, and free it. */
 void hfi_spool_fini(hfi_spool *spool);

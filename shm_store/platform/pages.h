@@ -27,9 +27,9 @@ enum hfi_pages_way hfi_pages_best_way(void);
 /* A descriptor for hfi_pages_changed, of this process only (not of its forks), or -1
  * where there is none. Opening it takes longer than a small scan. */
 int hfi_pages_open(void);
-/* Append the private pages of [address, address + size), numbered from `base`.
- * `original` holds the same bytes as they were, for HFI_PAGES_COMPARE. 0 or an errno.
- */
+/* Append the private pages of [address, address + size), numbered from
+ * `base`. `original` holds the same bytes as they were, for
+ * HFI_PAGES_COMPARE. 0 or an errno. */
 int hfi_pages_changed(enum hfi_pages_way way, int fd, const void *address, size_t size,
                       size_t page, const void *original, size_t base, hfi_runs *runs);
 /* Whether each page of a range is in the page tables; 0 where the kernel can't scan. */

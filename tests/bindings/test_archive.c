@@ -109,8 +109,7 @@ opened(const char *directory) {
     return archive;
 }
 
-/* -- what is handed on ----------------------------------------------------------------
- */
+/* -- what is handed on ------------------------------------------------------------- */
 
 typedef struct told {
     char text[1024];

@@ -16,8 +16,8 @@ typedef struct scenario {
     const char *name;
     /* With regions and session open or closed at the end: its caller releases both. */
     void (*run)(stage *s);
-    int ends_by_heir; /* `run` doesn't return; its heir goes on once told of its death
-                       */
+    /* `run` doesn't return; its heir goes on when it learns of its death. */
+    int ends_by_heir;
 } scenario;
 
 extern const scenario scenarios[];

@@ -61,8 +61,8 @@ main(void) {
         uint64_t committed = info_of(session).committed_bytes;
         most = committed > most ? committed : most;
     }
-    /* Live: 40 buffers of three pages and one payload. Garbage: twice that, or 4 MiB.
-     */
+    /* Live: 40 buffers of three pages and one payload. Garbage:
+     * twice that, or 4 MiB. */
     CHECK(most < 8u << 20);
     OK(hf_session_verify(session, NULL));
     OK(hf_snapshot_acquire(session, &snapshot, NULL));
