@@ -5,7 +5,8 @@
  * The parent creates a session, fills an array in the arena and publishes it by
  * reference. The child attaches, maps it copy-on-write, changes one element and
  * publishes that: one page is copied, whatever the array's size. The parent then sees
- * the new generation. */
+ * the new generation.
+ */
 #include <holdfast/store.h>
 
 #include <stdio.h>

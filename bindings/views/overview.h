@@ -1,5 +1,6 @@
 /* overview.h - an archive as a person looks at it: a profile, and a row of blocks for
- * each thread. */
+ * each thread.
+ */
 #ifndef HOLDFAST_VIEWS_OVERVIEW_H
 #define HOLDFAST_VIEWS_OVERVIEW_H
 

@@ -1,5 +1,6 @@
 /* dump.h - tracebacks of a process that dies, without the frames that aren't the
- * user's. */
+ * user's.
+ */
 #ifndef HFI_DUMP_H
 #define HFI_DUMP_H
 

@@ -1,5 +1,6 @@
 /* describe.h - the describers, one for each codec that Holdfast numbers. As
- * hf_codec.describe; they never run a host's code, so every program can link them. */
+ * hf_codec.describe; they never run a host's code, so every program can link them.
+ */
 #ifndef HOLDFAST_DESCRIBE_H
 #define HOLDFAST_DESCRIBE_H
 

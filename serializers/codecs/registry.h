@@ -1,7 +1,8 @@
 /* registry.h - the list of codecs that a process knows, in the order they are asked.
  *
  * A registry owns nothing but its list; codecs must outlive it. No lock: the owner fills
- * it at start and reads it afterwards, under a lock of its own (the extension: the GIL). */
+ * it at start and reads it afterwards, under a lock of its own (the extension: the GIL).
+ */
 #ifndef HOLDFAST_REGISTRY_H
 #define HOLDFAST_REGISTRY_H
 

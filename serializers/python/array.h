@@ -1,5 +1,6 @@
 /* array.h - where a NumPy array's memory is, without NumPy's headers. Private to the
- * Python codecs and the extension. Call with the interpreter attached. */
+ * Python codecs and the extension. Call with the interpreter attached.
+ */
 #ifndef HFI_ARRAY_H
 #define HFI_ARRAY_H
 

@@ -2,7 +2,8 @@
  *
  * An object of the notebook that crosses to another process has a copy there, and it is
  * still one object: its `__del__` is to run once, where the object dies. Every copy
- * that ends for another reason is disarmed first. Every function here needs the GIL. */
+ * that ends for another reason is disarmed first. Every function here needs the GIL.
+ */
 #ifndef HFI_FINALIZERS_H
 #define HFI_FINALIZERS_H
 

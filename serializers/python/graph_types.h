@@ -1,5 +1,6 @@
 /* graph_types.h - what the walk over live objects does with an object, by its type.
- * Call with the interpreter attached. */
+ * Call with the interpreter attached.
+ */
 #ifndef HFI_GRAPH_TYPES_H
 #define HFI_GRAPH_TYPES_H
 

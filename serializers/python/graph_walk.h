@@ -1,5 +1,6 @@
 /* graph_walk.h - one walk over live objects: what it has seen, and what is behind each.
- * Private to graph.c, graph_walk.c and graph_ask.c. */
+ * Private to graph.c, graph_walk.c and graph_ask.c.
+ */
 #ifndef HFI_GRAPH_WALK_H
 #define HFI_GRAPH_WALK_H
 

@@ -1,5 +1,6 @@
 /* meta.h - the small msgpack map that the Python codecs write as an entry's meta, and
- * reading it back. Pure C; the bytes read are hostile until checked. */
+ * reading it back. Pure C; the bytes read are hostile until checked.
+ */
 #ifndef HFI_META_H
 #define HFI_META_H
 

@@ -1,5 +1,6 @@
 /* plain.h - the plain codec's parts, shared between its files. Every function here
- * needs the GIL. The format is in codecs/plain_format.h. */
+ * needs the GIL. The format is in codecs/plain_format.h.
+ */
 #ifndef HOLDFAST_PLAIN_H
 #define HOLDFAST_PLAIN_H
 

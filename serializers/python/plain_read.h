@@ -2,7 +2,8 @@
  *
  * A decoder's loop spends a few nanoseconds on each item: here a call for each, and a
  * struct to hold what was read, would double that. Whatever isn't known at the first
- * byte goes to plain_atoms.c. */
+ * byte goes to plain_atoms.c.
+ */
 #ifndef HOLDFAST_PLAIN_READ_H
 #define HOLDFAST_PLAIN_READ_H
 

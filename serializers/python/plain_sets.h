@@ -1,5 +1,6 @@
 /* plain_sets.h - the order of a set's elements, as places in its table. Every function
- * needs the GIL. */
+ * needs the GIL.
+ */
 #ifndef HOLDFAST_PLAIN_SETS_H
 #define HOLDFAST_PLAIN_SETS_H
 

@@ -3,7 +3,8 @@
  * An encoder's loop spends a few nanoseconds on each item: asking for room once and
  * writing head and body in place halves that. Whatever isn't known at once (a shared or
  * long text, a large number, a NaN) goes to plain_scalars.c, which gives the same
- * bytes. */
+ * bytes.
+ */
 #ifndef HOLDFAST_PLAIN_WRITE_H
 #define HOLDFAST_PLAIN_WRITE_H
 

@@ -1,5 +1,6 @@
 /* crc32c.h - CRC-32C (Castagnoli), RFC 3720 appendix B.4: of `size` bytes, continued
- * from `crc` (0 to begin). Any thread. */
+ * from `crc` (0 to begin). Any thread.
+ */
 #ifndef HFI_CRC32C_H
 #define HFI_CRC32C_H
 

@@ -1,7 +1,8 @@
 /* step.h - the named steps of everything that must survive a crash.
  *
  * A step does nothing, unless a test has set the hook: it may then kill the process
- * right there, or count. Production code never sets it. */
+ * right there, or count. Production code never sets it.
+ */
 #ifndef HFI_STEP_H
 #define HFI_STEP_H
 

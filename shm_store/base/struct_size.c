@@ -2,7 +2,8 @@
  *
  * The rule is that of Linux's openat2 and clone3. A shorter struct has zeros where it
  * ends; a longer one is accepted if the caller set nothing that we don't know. So either
- * side can be the newer one, and no wish of a caller is ignored silently. */
+ * side can be the newer one, and no wish of a caller is ignored silently.
+ */
 #include "base/struct_size.h"
 
 #include <string.h>

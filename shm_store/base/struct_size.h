@@ -6,7 +6,8 @@
  * the last member that it had in that first version, which never changes again.
  *
  * HF_E_INVALID, and nothing is changed: struct_size is below `least` (the caller forgot
- * to set it) or above HFI_STRUCT_MOST. Any thread. */
+ * to set it) or above HFI_STRUCT_MOST. Any thread.
+ */
 #ifndef HFI_STRUCT_SIZE_H
 #define HFI_STRUCT_SIZE_H
 

@@ -5,7 +5,8 @@
  *
  * Invariants: a slot is free only after nothing names it any more: no extent's state, no
  * pin, no lease. After recovery each extent's state and counts are what the current root,
- * the living processes' reservations, the leases and the pins imply. */
+ * the living processes' reservations, the leases and the pins imply.
+ */
 #ifndef HFI_ATTACH_H
 #define HFI_ATTACH_H
 

@@ -12,7 +12,8 @@
  * commit can only be aborted.
  *
  * Invariant: the base's lease keeps everything that the draft refers to; every extent that
- * the commit reserved is in `written`. */
+ * the commit reserved is in `written`.
+ */
 #ifndef HFI_COMMIT_H
 #define HFI_COMMIT_H
 

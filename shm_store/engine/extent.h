@@ -11,7 +11,8 @@
  *
  * Invariant: the records that are not UNUSED tile the arena without gaps, in a list by
  * address. Of a record that is neither UNUSED nor FREE, `offset`, `size` and `state` are
- * true at every moment; everything else follows from those (recovery.c). */
+ * true at every moment; everything else follows from those (recovery.c).
+ */
 #ifndef HFI_EXTENT_H
 #define HFI_EXTENT_H
 

@@ -12,7 +12,8 @@
  * Readers of a snapshot take neither. The handle's own members are written while it is
  * made, and by inherit.c in a forked child; `fd` and `file_size` are atomic.
  *
- * Invariant: no address of the window is used before hfi_window_at has checked it. */
+ * Invariant: no address of the window is used before hfi_window_at has checked it.
+ */
 #ifndef HFI_HANDLE_H
 #define HFI_HANDLE_H
 

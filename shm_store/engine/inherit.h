@@ -4,7 +4,8 @@
  * each session's mutex and writer_mutex.
  *
  * Invariant: in a forked child every session is `inherited`, or this process is its heir
- * and has a slot, pins and leases of its own. */
+ * and has a slot, pins and leases of its own.
+ */
 #ifndef HFI_INHERIT_H
 #define HFI_INHERIT_H
 

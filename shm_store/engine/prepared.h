@@ -5,7 +5,8 @@
  *
  * Invariant: every extent in the list was RESERVED or PREPARED by this process when it
  * entered; the list's regions are held until the commit is known to be published or was
- * dropped. A commit is published as a whole, so one extent's state speaks for all. */
+ * dropped. A commit is published as a whole, so one extent's state speaks for all.
+ */
 #ifndef HFI_PREPARED_H
 #define HFI_PREPARED_H
 

@@ -13,7 +13,8 @@
  * not 0 (but a forked child has no bits). A block is one RESERVED extent with a pin (but
  * one of hfi_block_map isn't pinned yet). cache_bytes is the sum of the cached blocks,
  * own_bytes that of the blocks in use. A region pins every extent of its pieces, of what
- * it was and of what it will be; no two regions overlap. */
+ * it was and of what it will be; no two regions overlap.
+ */
 #ifndef HFI_REGION_H
 #define HFI_REGION_H
 

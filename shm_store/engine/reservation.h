@@ -4,7 +4,8 @@
  * here take the writer lock themselves, but for hfi_extent_trim.
  *
  * Invariant: an extent that was reserved without HFI_RESERVE_BARE has memory for every
- * page, so no write to it is a SIGBUS. */
+ * page, so no write to it is a SIGBUS.
+ */
 #ifndef HFI_RESERVATION_H
 #define HFI_RESERVATION_H
 

@@ -6,7 +6,8 @@
  * attach.h claims and clears slots.
  *
  * Invariant: while a slot's number stands in an extent or in the lock, no other process
- * can claim the slot. */
+ * can claim the slot.
+ */
 #ifndef HFI_SLOT_H
 #define HFI_SLOT_H
 

@@ -4,7 +4,8 @@
  * atomic words in the process's slot (slot.h).
  *
  * Invariant: a lease of this process is 0 if and only if its count is 0, but for one that
- * was yielded and then taken away; a yielded lease has one snapshot. */
+ * was yielded and then taken away; a yielded lease has one snapshot.
+ */
 #ifndef HFI_SNAPSHOT_H
 #define HFI_SNAPSHOT_H
 

@@ -4,7 +4,8 @@
  * lease, or by the writer lock.
  *
  * Invariant: what a function here returns was checked: place, size, checksum, and that an
- * entry's inner sizes add up. HF_E_CORRUPT if they lie. */
+ * entry's inner sizes add up. HF_E_CORRUPT if they lie.
+ */
 #ifndef HFI_TREE_H
 #define HFI_TREE_H
 

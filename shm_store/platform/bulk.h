@@ -1,5 +1,6 @@
 /* bulk.h - large blocks written to an object, read from it and digested, by several
- * threads. */
+ * threads.
+ */
 #ifndef HFI_BULK_H
 #define HFI_BULK_H
 

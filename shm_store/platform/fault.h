@@ -1,7 +1,8 @@
 /* fault.h - system calls that fail on demand.
  *
  * A test sets the hook; it gets the call's name and returns the errno to fail with, or
- * 0. Production code never sets it: one load and one branch a system call. */
+ * 0. Production code never sets it: one load and one branch a system call.
+ */
 #ifndef HFI_FAULT_H
 #define HFI_FAULT_H
 

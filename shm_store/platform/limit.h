@@ -1,5 +1,6 @@
 /* limit.h - how much memory and how many addresses this process may have. Any thread;
- * read anew on each call. */
+ * read anew on each call.
+ */
 #ifndef HFI_LIMIT_H
 #define HFI_LIMIT_H
 

@@ -1,6 +1,7 @@
 /* object.h - shared-memory objects: made, opened, grown, mapped, listed.
  *
- * Functions that answer int give 0 or an errno; EINTR is retried inside. Any thread. */
+ * Functions that answer int give 0 or an errno; EINTR is retried inside. Any thread.
+ */
 #ifndef HFI_OBJECT_H
 #define HFI_OBJECT_H
 

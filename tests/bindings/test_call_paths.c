@@ -1,5 +1,6 @@
 /* test_call_paths.c - paths as a left-heavy flame graph needs them: in preorder, the
- * longest first, and a tree still where only some are kept. */
+ * longest first, and a tree still where only some are kept.
+ */
 #include "support/check.h"
 #include "views/call_paths.h"
 

@@ -1,5 +1,6 @@
 /* test_slices.c - blocks for a screen: exact while there is room, joined below it, and
- * bounded whatever a program did. */
+ * bounded whatever a program did.
+ */
 #include "support/check.h"
 #include "views/slices.h"
 

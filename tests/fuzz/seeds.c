@@ -1,6 +1,7 @@
 /* seeds.c - the seeds of a target as files, for libFuzzer, which doesn't ask for them:
  * written to the directory that the environment variable FUZZ_SEEDS names, if it is
- * set. */
+ * set.
+ */
 #include "driver.h"
 
 #include <stdio.h>

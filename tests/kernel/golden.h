@@ -1,7 +1,8 @@
 /* golden.h - compare with a file of tests/golden, whose directory is argv[1].
  *
  * With HFT_GOLDEN_WRITE set in the environment the file is written instead: look at the
- * difference before you commit it. */
+ * difference before you commit it.
+ */
 #ifndef HFT_GOLDEN_H
 #define HFT_GOLDEN_H
 

@@ -2,7 +2,8 @@
  *
  * The table below is written by hand, not read off the code: a D, M or W says in which
  * modes (default, multi-cell, write) a command is carried out, and `next` in which mode
- * it leaves the session that it found in each. */
+ * it leaves the session that it found in each.
+ */
 #include "feed.h"
 
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 /* test_control.c - frames across a socket pair, in pieces, with descriptors, to a dead
- * peer. */
+ * peer.
+ */
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <unistd.h>

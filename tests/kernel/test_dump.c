@@ -1,5 +1,6 @@
 /* test_dump.c - tracebacks of dying processes: what of them is shown, however they
- * come. */
+ * come.
+ */
 #include "../support/check.h"
 #include "workers/dump.h"
 

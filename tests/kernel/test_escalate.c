@@ -1,6 +1,7 @@
 /* test_escalate.c - an interrupt goes to the process that has the cell, once the cell
  * has begun, and is followed by stronger signals if it isn't taken. The linker puts the
- * kill() below in the place of the library's. */
+ * kill() below in the place of the library's.
+ */
 #include "owner.h"
 
 #include <signal.h>

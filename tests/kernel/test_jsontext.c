@@ -1,5 +1,6 @@
 /* test_jsontext.c - which texts are one object, and that four of them have one border
- * each. */
+ * each.
+ */
 #include "../support/check.h"
 #include "wire/jsontext.h"
 

@@ -1,5 +1,6 @@
 /* test_mode.c - what becomes of cells in each mode. The sentences on stdout are those
- * that notebooks of the published Score-P kernel expect. */
+ * that notebooks of the published Score-P kernel expect.
+ */
 #include "feed.h"
 
 #include <stdlib.h>

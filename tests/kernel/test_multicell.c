@@ -1,5 +1,6 @@
 /* test_multicell.c - the generated program, against one that was read and approved.
- * That it runs is tested over the real kernel, in test_scorep_commands.py. */
+ * That it runs is tested over the real kernel, in test_scorep_commands.py.
+ */
 #include "golden.h"
 #include "commands/multicell.h"
 

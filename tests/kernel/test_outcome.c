@@ -4,7 +4,8 @@
  * same cell is given again, with memory; its directive must be what a session without
  * failures gets, and so must that of the cells behind it. The linker puts the
  * allocation functions below in the place of the library's (--wrap), so this test is
- * built where the linker can do that. */
+ * built where the linker can do that.
+ */
 #include "feed.h"
 
 #include <errno.h>

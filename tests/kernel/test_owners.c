@@ -1,5 +1,6 @@
 /* test_owners.c - owners are made and closed; every listener hears of an event, in the
- * order of the list. */
+ * order of the list.
+ */
 #include "../support/check.h"
 #include "session/session.h"
 

@@ -1,5 +1,6 @@
 /* test_pyline.c - which lines begin a statement. Each row is a source and one letter a
- * line: b blank, # comment, c code, m magic, M magic carried on, . inside. */
+ * line: b blank, # comment, c code, m magic, M magic carried on, . inside.
+ */
 #include "../support/check.h"
 #include "commands/pyline.h"
 

@@ -1,5 +1,6 @@
 /* test_scriptcell.c - single cells as part of a script: rows of cell, instrumented or
- * not, what goes into the script, and whether there was code. */
+ * not, what goes into the script, and whether there was code.
+ */
 #include "../support/check.h"
 #include "commands/scriptcell.h"
 

@@ -1,5 +1,6 @@
 /* test_writefile.c - both files of a recording against approved ones, their modes, and
- * what happens where they can't be written. */
+ * what happens where they can't be written.
+ */
 #include "feed.h"
 #include "golden.h"
 #include "commands/writefile.h"

@@ -1,6 +1,7 @@
 /* pretended_nvml.c - a library with the names of NVIDIA's and figures that it makes up,
  * for machines without a GPU: it shows that its answers reach the samples, and nothing
- * about a real driver. */
+ * about a real driver.
+ */
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -1,5 +1,6 @@
 /* test_event_log.c - events are read as they were put, whatever the time between them,
- * and clocks have a rate. */
+ * and clocks have a rate.
+ */
 #include "support/check.h"
 #include "recorder/event_log.h"
 

@@ -1,5 +1,6 @@
 /* failing_scenarios.h - what test_failing_calls.c makes fail: things that a process
- * does with a session, each with the checks that follow in that process. */
+ * does with a session, each with the checks that follow in that process.
+ */
 #ifndef FAILING_SCENARIOS_H
 #define FAILING_SCENARIOS_H
 

@@ -3,7 +3,8 @@
  *
  * A version is a number that fills every value: a small payload, one of its own extent,
  * a small and a large copied buffer, a region that is born for each commit, one of
- * which few pages change, and one that changes all over. */
+ * which few pages change, and one that changes all over.
+ */
 #ifndef FAILING_STAGE_H
 #define FAILING_STAGE_H
 

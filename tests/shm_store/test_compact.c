@@ -1,5 +1,6 @@
 /* test_compact.c - what lives long among garbage is moved, unchanged, and the garbage
- * goes: a thousand commits that each leave one small name behind don't keep theirs. */
+ * goes: a thousand commits that each leave one small name behind don't keep theirs.
+ */
 #include <string.h>
 
 #include "engine/slot.h"

@@ -1,5 +1,6 @@
 /* test_damaged.c - objects that were cut off or written over: whoever lists, collects
- * or opens them gets an error or what was there, and never dies of it. */
+ * or opens them gets an error or what was there, and never dies of it.
+ */
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>

@@ -1,5 +1,6 @@
 /* test_inherit.c - a forked child has memory of its own, and takes nothing from its
- * parent: no block, no pin, no slot. An heir has a slot, and keeps what it saw. */
+ * parent: no block, no pin, no slot. An heir has a slot, and keeps what it saw.
+ */
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,6 @@
 /* test_lock.c - the writer lock: one at a time, between threads and processes, and a
- * dead holder's lock is taken over, a living one's never. */
+ * dead holder's lock is taken over, a living one's never.
+ */
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/wait.h>

@@ -1,5 +1,6 @@
 /* test_overlay.c - a commit's draft of the tree against a plain model: puts, puts again
- * and removals, within one commit and across many, keep entries, order and sums. */
+ * and removals, within one commit and across many, keep entries, order and sums.
+ */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,6 @@
 /* test_pages.c - every way of finding written pages gives the same answer, and
- * populated is every page. */
+ * populated is every page.
+ */
 #include <errno.h>
 #include <string.h>
 #include <sys/resource.h>

@@ -1,5 +1,6 @@
 /* test_prefill.c - free space is given memory in steps: what is missing and no more,
- * zero, for everybody, and whatever was made is there when it is left off. */
+ * zero, for everybody, and whatever was made is there when it is left off.
+ */
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,5 +1,6 @@
 /* test_prepared.c - what becomes of a prepared commit: published by anybody, once; or
- * dropped, with its memory, when its preparer goes on, leaves or dies. */
+ * dropped, with its memory, when its preparer goes on, leaves or dies.
+ */
 #include <signal.h>
 #include <string.h>
 #include <sys/wait.h>

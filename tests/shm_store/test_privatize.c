@@ -1,5 +1,6 @@
 /* test_privatize.c - privatizing: addresses and contents stay, later writes stay private, and no
- * write is lost of threads that write while it happens. */
+ * write is lost of threads that write while it happens.
+ */
 #include <pthread.h>
 #include <sched.h>
 #include <string.h>

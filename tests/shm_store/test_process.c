@@ -1,6 +1,7 @@
 /* test_process.c - who lives: a running process does, a zombie, a reused pid and one of
  * another boot don't, and of another pid namespace nobody can tell. One that has given
- * its locks back because it ends is waited for. */
+ * its locks back because it ends is waited for.
+ */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>

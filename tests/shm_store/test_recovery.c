@@ -1,5 +1,6 @@
 /* test_recovery.c - the extent table is rebuilt from facts alone: from any damage to
- * what is derived, and from a table that contradicts itself not at all. */
+ * what is derived, and from a table that contradicts itself not at all.
+ */
 #include <string.h>
 
 #include "engine/region.h"

@@ -1,5 +1,6 @@
 /* test_region.c - own and committed regions: found by address, recycled within bounds,
- * private to who maps them, and all of it from many threads at once. */
+ * private to who maps them, and all of it from many threads at once.
+ */
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>

@@ -1,6 +1,7 @@
 /* test_reservation.c - taking memory where it is scarce: a bounded arena, a limit of
  * file sizes, a small tmpfs that somebody else fills. Always HF_E_NOSPACE, never a
- * signal, and the session goes on. */
+ * signal, and the session goes on.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>

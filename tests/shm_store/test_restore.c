@@ -1,5 +1,6 @@
 /* test_restore.c - going back: every key as it was, nothing copied, accounts that add
- * up after any random walk through generations, and no mixture with other changes. */
+ * up after any random walk through generations, and no mixture with other changes.
+ */
 #include <stdlib.h>
 #include <string.h>
 

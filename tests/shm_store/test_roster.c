@@ -1,6 +1,7 @@
 /* test_roster.c - all sessions of this user: the living are left alone, the dead and
  * the half-made are collected, what is damaged is named, and a stranger's isn't
- * touched. */
+ * touched.
+ */
 #include <signal.h>
 #include <string.h>
 #include <sys/stat.h>

@@ -1,6 +1,7 @@
 /* test_save.c - a session in a file: all of it and in its order, by another session;
  * every file that was cut short or changed in one byte is refused, a full disk loses
- * nothing, and one that claims too much gets no memory for it. */
+ * nothing, and one that claims too much gets no memory for it.
+ */
 #include <dirent.h>
 #include <signal.h>
 #include <stddef.h>

@@ -1,5 +1,6 @@
 /* test_scrub.c - idle checksums: taken in stretches, kept with their extents, and one
- * flipped bit in a payload or a buffer is found and named. */
+ * flipped bit in a payload or a buffer is found and named.
+ */
 #include <stdlib.h>
 #include <string.h>
 

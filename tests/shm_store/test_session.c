@@ -1,5 +1,6 @@
 /* test_session.c - creating and attaching, and everything that must not be attached to:
- * strangers' objects, open modes, other versions, garbage, ends of files, the dead. */
+ * strangers' objects, open modes, other versions, garbage, ends of files, the dead.
+ */
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>

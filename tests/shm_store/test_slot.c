@@ -1,5 +1,6 @@
 /* test_slot.c - attached processes: slots run out with an answer, dead ones are taken
- * over with their locks, and leases are seen. */
+ * over with their locks, and leases are seen.
+ */
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>

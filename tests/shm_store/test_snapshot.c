@@ -1,5 +1,6 @@
 /* test_snapshot.c - generations: what is leased stays as it was, what is not is freed,
- * leases run out with an answer, and a difference is what differs. */
+ * leases run out with an answer, and a difference is what differs.
+ */
 #include <stdlib.h>
 #include <string.h>
 

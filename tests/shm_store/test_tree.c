@@ -1,5 +1,6 @@
 /* test_tree.c - the hash trie: keys whose hashes agree in many bits or in all, removal
- * down to the empty tree, and every flipped byte of the directory found. */
+ * down to the empty tree, and every flipped byte of the directory found.
+ */
 #include <stdlib.h>
 #include <string.h>
 

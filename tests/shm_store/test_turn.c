@@ -1,5 +1,6 @@
 /* test_turn.c - what a process is at is known when it is dead, and an entry in
- * quarantine is known to all, until it is put anew. */
+ * quarantine is known to all, until it is put anew.
+ */
 #include <signal.h>
 #include <string.h>
 #include <sys/wait.h>

@@ -1,5 +1,6 @@
 /* test_writer.c - a commit as it is written: one manifest that says all, small buffers
- * packed, and a failure at any system call or any point leaves nothing behind. */
+ * packed, and a failure at any system call or any point leaves nothing behind.
+ */
 #include <errno.h>
 #include <string.h>
 

@@ -1,5 +1,6 @@
 /* check.h - the whole test harness of the C tests: a check that fails says where and
- * what, and ends the program with status 1. A test is a program that returns 0. */
+ * what, and ends the program with status 1. A test is a program that returns 0.
+ */
 #ifndef HFT_CHECK_H
 #define HFT_CHECK_H
 

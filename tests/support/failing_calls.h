@@ -8,7 +8,8 @@
  * munmap, close) are places to be killed at, and don't fail.
  *
  * Allocations are counted, too: what a program has allocated and not freed.
- * Any thread; armed by one. */
+ * Any thread; armed by one.
+ */
 #ifndef HFT_FAILING_CALLS_H
 #define HFT_FAILING_CALLS_H
 
