@@ -46,30 +46,33 @@ class Kernel:
             self.client.wait_for_ready(timeout=TIMEOUT_S)
         self.printed = ""  # stdout of the last cell
 
-    def run(self, code: str) -> tuple[float, dict]:
-        """Seconds from request to idle, and the metadata of the reply."""
-        printed, trouble = [], ""
+    def ask(self, code: str, silent: bool = False) -> tuple[float, list[dict], dict]:
+        """Seconds from request to idle, what came on the way, and the reply."""
+        messages = []
         start = time.perf_counter()
-        request = self.client.execute(code)
+        request = self.client.execute(code, silent=silent, stop_on_error=False)
         while True:
             message = self.client.get_iopub_msg(timeout=TIMEOUT_S)
             if message["parent_header"].get("msg_id") != request:
                 continue
-            kind, content = message["msg_type"], message["content"]
-            if kind == "error":
-                trouble = "\n".join(content["traceback"])
-            if kind == "stream" and content["name"] == "stdout":
-                printed.append(content["text"])
-            if kind == "status" and content["execution_state"] == "idle":
+            if message["content"].get("execution_state") == "idle":
                 break
+            messages.append(message)
         seconds = time.perf_counter() - start
-        self.printed = "".join(printed)
         while True:
             reply = self.client.get_shell_msg(timeout=TIMEOUT_S)
             if reply["parent_header"].get("msg_id") == request:
-                break
-        if trouble:
-            raise RuntimeError(trouble)
+                return seconds, messages, reply
+
+    def run(self, code: str) -> tuple[float, dict]:
+        """Seconds from request to idle, and the metadata of the reply. An error is raised."""
+        seconds, messages, reply = self.ask(code)
+        contents = [(message["msg_type"], message["content"]) for message in messages]
+        errors = [content for kind, content in contents if kind == "error"]
+        if errors:
+            raise RuntimeError("\n".join(errors[-1]["traceback"]))
+        printed = [content for kind, content in contents if kind == "stream"]
+        self.printed = "".join(one["text"] for one in printed if one["name"] == "stdout")
         return seconds, reply["metadata"].get("holdfast", {})
 
     def pids(self) -> list[int]:

@@ -89,6 +89,18 @@ def descendants(root: int) -> list[int]:
     return found
 
 
+def cpu_seconds(pids: list[int]) -> float:
+    """Processor time of processes, and of the children that they have waited for."""
+    ticks = 0
+    for pid in pids:
+        try:
+            stat = Path(f"/proc/{pid}/stat").read_text()
+        except OSError:
+            continue
+        ticks += sum(map(int, stat.rsplit(")", 1)[1].split()[11:15]))
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
 def private_bytes(pid: int) -> int:
     """Proportional memory of a process without shared memory (Pss_Anon + Pss_File)."""
     return _rollup(pid, "Pss_Anon:", "Pss_File:")
