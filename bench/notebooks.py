@@ -2,8 +2,9 @@
 
     python bench/notebooks.py [--ways plain,isolated,recorded] [--runs N] [--json F] NOTEBOOK|FOLDER ...
 
-A way is what stands before every cell: a comment, `%%isolated`, or `%%execute_with_scorep`, which
-chooses by itself how the cell runs and records with the built-in recorder. Each notebook runs in a
+In the way `plain` a comment stands before every cell, in `isolated` `%%isolated`, with a clean
+process for each (HOLDFAST_RUN), and in `recorded` `%%execute_with_scorep`, which chooses by itself
+how the cell runs and records with the built-in recorder. Each notebook runs in a
 new kernel, which has answered one request before; the next cell is sent when the one before is idle.
 The clock of a cell starts when it is sent and stops at the idle status. Of each cell the fastest of
 the runs counts, and the runs of the kernels take turns, so that what else the machine does falls on
@@ -36,6 +37,7 @@ from differential import compare, kernels, notebooks  # noqa: E402
 from differential.modes import ISOLATE, PLAIN  # noqa: E402
 
 HEADS = {"plain": PLAIN, "isolated": ISOLATE, "recorded": CELL}
+RUN_MODES = {"isolated": "isolated"}
 PEER = "ipykernel"
 ENVIRONMENT = kernels.COMMON | {"HOLDFAST_RECORDER": "builtin"}
 
@@ -63,7 +65,8 @@ class Outcome:
 def run_all(notebook: notebooks.Notebook, way: str, spec: str) -> Outcome:
     """Run a notebook once, in a kernel of its own."""
     name = "python3" if way == PEER else spec
-    with Kernel(name, os.environ | ENVIRONMENT) as kernel:
+    environment = os.environ | ENVIRONMENT | {"HOLDFAST_RUN": RUN_MODES.get(way, "auto")}
+    with Kernel(name, environment) as kernel:
         _link(notebook.main, Path(kernel.directory.name))
         kernel.ask("pass", silent=True)
         outcome = Outcome([], 0, [], [], compare.Run([], kernel.directory.name))
