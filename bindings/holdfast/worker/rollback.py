@@ -39,6 +39,7 @@ if t.TYPE_CHECKING:
     from .main_worker import MainWorker
 
 _TASKS = "/proc/self/task"
+_DESCRIPTORS = "/proc/self/fd"
 _STACK_BYTES = 64 * 1024  # of a thread, from where it stands
 _PATIENCE_SECONDS = 0.2  # with threads that run
 _LOOK_SECONDS = 0.002
@@ -70,11 +71,12 @@ class Threads:
             return "" if len(sys._current_frames()) == len(known) else "a thread"
         if not others:
             return ""
-        maps = _Maps()
-        device = maps.device()
-        if device:
-            return f"{device}, which is in use"
-        self._find_owners(others, maps)
+        if others != self._owners.keys() or not all(self._owners.values()) or _opens_device():
+            maps = _Maps()
+            device = maps.device()
+            if device:
+                return f"{device}, which is in use"
+            self._find_owners(others, maps)
         openmp = {path for path in self._owners.values() if _is(path, _OPENMP)}
         for path in openmp:
             ctypes.CDLL(path).omp_pause_resource_all(_PAUSE_SOFT)
@@ -96,6 +98,16 @@ class Threads:
             if all(self._owners.values()) or time.monotonic() > deadline:
                 return
             time.sleep(_LOOK_SECONDS)
+
+
+def _opens_device() -> bool:
+    """Whether a device is open, as one that is in use is. To read which code is in memory takes as
+    long as a fork where many libraries are, and shows nothing new if no thread and no device came."""
+    for fd in os.listdir(_DESCRIPTORS):
+        with contextlib.suppress(OSError):  # the listing's own is closed
+            if os.readlink(f"{_DESCRIPTORS}/{fd}").startswith(_DEVICES):
+                return True
+    return False
 
 
 def _lives(task: int) -> bool:
