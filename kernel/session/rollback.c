@@ -20,7 +20,8 @@
  * anything being encoded before a cell that goes well.
  *
  * The fork stays when its cell is over, until a commit or another fork makes it
- * useless: it is then still the newest state that is safe.
+ * useless: it is then still the newest state that is safe. Another fork ends it once
+ * that sleeps.
  *
  * Plain cells are protected by the same means where they follow each other so fast that
  * the idle commit (rest.c) doesn't come between. A fork and the page faults after
@@ -56,6 +57,7 @@ typedef enum hfi_rollback_state {
 typedef struct hfi_rollback {
     hfi_rollback_state state;
     hfi_worker *worker; /* NULL: NONE */
+    pid_t former;       /* the one before, until the new one is there; 0: none */
     int is_whole;       /* it can be the main worker, and needn't commit */
     long long cells;    /* that ran since it was made */
     long long run_ns;   /* their time */
@@ -66,9 +68,21 @@ typedef struct hfi_rollback {
 const hfi_owner hfi_rollback_owner = {offsetof(hf_kernel, rollback),
                                       sizeof(struct hfi_rollback), NULL, NULL};
 
+/* Not while the new one is made: its end and a fork touch the same pages, and together
+ * they take two to five times as long. */
+static void
+release_former(hf_kernel *kernel) {
+    hfi_rollback *rollback = kernel->rollback;
+    hfi_worker *former = hfi_worker_named(hfi_workers_server(kernel), rollback->former);
+    if (former != NULL && former->owned)
+        hfi_worker_release(former, 1000);
+    rollback->former = 0;
+}
+
 void
 hfi_rollback_drop(hf_kernel *kernel) {
     hfi_rollback *rollback = kernel->rollback;
+    release_former(kernel);
     if (rollback->worker != NULL && rollback->state != HFI_ROLLBACK_WAKING) {
         hfi_worker_release(rollback->worker, 1000);
         rollback->worker = NULL;
@@ -89,7 +103,11 @@ hfi_rollback_make(hf_kernel *kernel) {
         hfi_log("rollback: %s", error.message);
         return; /* the one before, if there is one, is better than none */
     }
-    hfi_rollback_drop(kernel);
+    release_former(kernel);
+    if (rollback->state == HFI_ROLLBACK_ASLEEP)
+        rollback->former = rollback->worker->pid;
+    else
+        hfi_rollback_drop(kernel);
     rollback->worker = worker;
     rollback->id = kernel->next_id;
     rollback->state = HFI_ROLLBACK_ASKED;
@@ -106,6 +124,7 @@ hfi_rollback_made(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *m
     if (rollback->state != HFI_ROLLBACK_ASKED ||
         hfi_map_integer(map, "id", 0) != rollback->id)
         return; /* it was dropped meanwhile, and leaves by itself */
+    release_former(kernel);
     if (error.size > 0) {
         hfi_log("rollback: %.*s", (int)error.size, (const char *)error.data);
         hfi_rollback_drop(kernel);
@@ -156,6 +175,7 @@ send_wake(hf_kernel *kernel, hfi_worker *worker, hf_error *reterr) {
 static void
 succeed(hf_kernel *kernel) {
     hfi_worker *worker = kernel->rollback->worker;
+    release_former(kernel);
     kernel->rollback->worker = NULL;
     kernel->rollback->state = HFI_ROLLBACK_NONE;
     worker->role = HFI_MAIN;
@@ -216,6 +236,7 @@ hfi_rollback_replied(hf_kernel *kernel, const hfi_worker *worker,
 void
 hfi_rollback_end(hf_kernel *kernel) {
     hfi_rollback *rollback = kernel->rollback;
+    release_former(kernel);
     if (rollback->worker->control != NULL)
         hfi_worker_release(rollback->worker, 1000);
     rollback->worker = NULL;
@@ -240,5 +261,6 @@ hfi_rollback_cells(const hf_kernel *kernel) {
 void
 hfi_rollback_forget(hf_kernel *kernel) {
     kernel->rollback->worker = NULL;
+    kernel->rollback->former = 0;
     kernel->rollback->state = HFI_ROLLBACK_NONE;
 }

@@ -28,6 +28,21 @@ assert random.random() == drawn
 assert sys.mark == "mine"
 file.write("!"); file.seek(0); assert file.read(7) == "before!"  # where it stood
 """
+# The sleeping forks, seen from a cell in the main worker.
+FORKS = """
+import os, time
+mine = os.getpid()
+def forks():
+    found = []
+    for name in os.listdir("/proc"):
+        if name.isdigit() and int(name) != mine:
+            try:
+                with open(f"/proc/{name}/stat") as file: parent = file.read().rpartition(")")[2].split()[1]
+                if int(parent) == os.getppid() and open(f"/proc/{name}/oom_score_adj").read() == "500\\n":
+                    found.append(int(name))
+            except OSError: pass
+    return found
+"""
 CHANGE = """
 next(numbers); rows[:] = 1; view[0, 0] = 5; shared.append(2); random.seed(6); sys.mark = 0
 del collections.mine; file.write("more"); file.flush()
@@ -168,27 +183,25 @@ def test_a_cell_that_takes_no_interrupt_is_rolled_back(start_kernel):
 
 def test_a_fork_that_is_killed_costs_nothing(kernel):
     kernel.run("kept = [1]")
-    code = """
-import os, signal, time
-mine = os.getpid()
-def forks():
-    found = []
-    for name in os.listdir("/proc"):
-        if name.isdigit() and int(name) != mine:
-            try:
-                with open(f"/proc/{name}/stat") as file: parent = file.read().rpartition(")")[2].split()[1]
-                if int(parent) == os.getppid() and open(f"/proc/{name}/oom_score_adj").read() == "500\\n":
-                    found.append(int(name))
-            except OSError: pass
-    return found
+    code = (
+        FORKS
+        + """
+import signal
 while not forks(): time.sleep(0.01)
 for pid in forks(): os.kill(pid, signal.SIGKILL)
 while forks(): time.sleep(0.01)
 kept.append(2)
 """
+    )
     assert kernel.run(ISOLATED + code).status == "ok"
     assert kernel.run(ISOLATED + "kept.append(3)\n" + DIE).status == "error"
     assert kernel.run("kept").result == "[1, 2]"
+
+
+def test_the_fork_before_ends_when_the_new_one_sleeps(kernel):
+    for _ in range(3):
+        code = ISOLATED + FORKS + "while len(forks()) != 1: time.sleep(0.01)"
+        assert kernel.run(code).status == "ok"
 
 
 def test_a_run_of_plain_cells_is_durable(kernel):
