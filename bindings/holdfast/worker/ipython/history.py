@@ -21,8 +21,10 @@ import typing as t
 
 from IPython.core.history import HistoryManager, HistorySavingThread
 
-_PAUSE_SECONDS = 0.01  # little: an assistant reads what is written while a cell holds the GIL
-_PAUSES_MAX = 50
+# Longer than a short recorded cell takes, which would be written while the next one begins. Not much
+# longer: an assistant reads what is written while a cell holds the GIL.
+_PAUSE_SECONDS = 0.05
+_PAUSES_MAX = 10
 
 
 class History(HistoryManager):
