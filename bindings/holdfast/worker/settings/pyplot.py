@@ -71,7 +71,9 @@ def _maps() -> t.Any:
 def _set_maps(new: t.Any) -> None:
     registry = sys.modules["matplotlib"].colormaps
     wanted = {} if new is MISSING else new
-    for name in registry._cmaps.keys() - {*registry._builtin_cmaps, *wanted}:
-        registry.unregister(name)
+    for name in registry._cmaps.keys() - registry._builtin_cmaps:
+        registry.unregister(
+            name
+        )  # also those to come: a library that was imported here has its own
     for name, one in wanted.items():
-        registry.register(one, name=name, force=True)
+        registry.register(one, name=name)
