@@ -446,9 +446,16 @@ def c_functions(text: str) -> list[tuple[str, int, int]]:
 
 
 def python_functions(text: str) -> list[tuple[str, int, int]]:
+    """Name, first line and length of each function; its docstring doesn't count."""
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
-    nodes = [node for node in ast.walk(ast.parse(text)) if isinstance(node, kinds)]
-    return [(node.name, node.lineno, node.end_lineno - node.lineno + 1) for node in nodes]
+    found = []
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, kinds):
+            length = node.end_lineno - node.lineno + 1
+            if ast.get_docstring(node) is not None:
+                length -= node.body[0].end_lineno - node.body[0].lineno + 1
+            found.append((node.name, node.lineno, length))
+    return found
 
 
 def test_fallible_functions_name_their_statuses():
@@ -481,6 +488,8 @@ def test_sizes(suffix):
 def test_sizes_are_seen():
     text = "static int\nshort_one(int a)\n{\n" + "    a++;\n" * 80 + "    return a;\n}\n"
     assert c_functions(text) == [("short_one", 2, 84)]
+    text = 'def short_one(a):\n    """One.\n\n    Two.\n    """\n' + "    a += 1\n" * 80
+    assert python_functions(text) == [("short_one", 1, 81)]
 
 
 def test_no_path_of_one_machine():

@@ -27,26 +27,46 @@ __all__ = [
 
 
 def get_include():
-    """Directory of the C headers that came with this package."""
+    """Return the directory of the C headers that came with this package.
+
+    Returns
+    -------
+    str
+        An absolute path, for a compiler's ``-I``: it contains ``holdfast/store.h`` and others.
+    """
     return _os.path.join(_os.path.dirname(__file__), "include")
 
 
 def load_ipython_extension(shell):
-    """``%load_ext holdfast``: the monitor's commands, in a Jupyter kernel other than ours too."""
+    """Add the monitor's commands to a shell: ``%load_ext holdfast``.
+
+    It works in every IPython. In a kernel other than ours a child process samples.
+
+    Parameters
+    ----------
+    shell : IPython.core.interactiveshell.InteractiveShell
+        The shell that gets the ``%perfmonitor`` commands.
+    """
     from .monitor import extension
 
     extension.load_ipython_extension(shell)
 
 
 def unload_ipython_extension(shell):
-    """``%unload_ext holdfast``."""
+    """Stop watching the shell's cells: ``%unload_ext holdfast``.
+
+    Parameters
+    ----------
+    shell : IPython.core.interactiveshell.InteractiveShell
+        The shell that loaded the extension.
+    """
     from .monitor import extension
 
     extension.unload_ipython_extension(shell)
 
 
 def __getattr__(name):
-    """The marshaller, when it is first used: a recorded script starts 40 ms earlier without."""
+    """Import the marshaller when it is first used: a recorded script starts 40 ms earlier without."""
     if name in __all__:
         from . import marshal
 

@@ -81,19 +81,29 @@ _finder = _Finder()
 
 
 def install() -> None:
-    """Let ``import scorep`` give holdfast.scorep where no other ``scorep`` is installed, here
-    and in the Python programs that this one starts."""
+    """Make ``import scorep`` import holdfast.scorep if no other ``scorep`` is installed.
+
+    This applies to this program and to the Python programs that it starts.
+    """
     os.environ[_VARIABLE] = "1"
     _answer("scorep")
 
 
 def install_extension() -> None:
-    """Let ``%load_ext jumper_extension`` load our commands where JUmPER isn't installed."""
+    """Make ``%load_ext jumper_extension`` load our commands if JUmPER isn't installed."""
     _answer("jumper_extension")
 
 
 def extension() -> importlib.machinery.ModuleSpec:
-    """For ``holdfast-jumper.pth``, which asks when nobody else has the extension."""
+    """Return the module spec of the extension, for ``holdfast-jumper.pth``.
+
+    The finder in that file asks only if nobody else has the extension.
+
+    Returns
+    -------
+    importlib.machinery.ModuleSpec
+        The spec of ``jumper_extension``.
+    """
     return importlib.machinery.ModuleSpec("jumper_extension", _finder)  # type: ignore[arg-type]
 
 

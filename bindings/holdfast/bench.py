@@ -39,7 +39,25 @@ PAUSE_SECONDS = 1.0  # after a cell; else the next one's figure has imports of t
 
 @dataclass
 class CellHandOver:
-    """What the hand-over of one cell cost with each way of carrying. Milliseconds."""
+    """What the hand-over of one cell cost with each way of carrying.
+
+    Attributes
+    ----------
+    number : int
+        The cell's place among the notebook's code cells, from 1.
+    title : str
+        Its first line that says something.
+    ms : dict of str to float or None
+        Milliseconds by the name of the way; None if it wasn't measured.
+    waited_ms : float
+        Milliseconds that Holdfast waited for a process that wasn't ready.
+    copied : int
+        Bytes that Holdfast copied.
+    lost : dict of str to list of str
+        The names that a way could not carry, by its name.
+    failed : dict of str to str
+        The error of the cell, by where it ran.
+    """
 
     number: int  # among the notebook's code cells, from 1
     title: str
@@ -51,13 +69,39 @@ class CellHandOver:
 
 
 def isolated(source: str) -> str:
-    """The cell in a clean process, unless it has a cell magic already."""
+    """Put ``%%isolated`` above a cell that has no cell magic.
+
+    Parameters
+    ----------
+    source : str
+        The cell's code.
+
+    Returns
+    -------
+    str
+        The code of a cell that runs in a clean process.
+    """
     first = next((line for line in source.splitlines() if line.strip()), "")
     return source if first.startswith("%%") else f"%%isolated --run=isolated\n{source}"
 
 
 def run_holdfast(notebook: Path, kernel: str, timeout_s: float) -> list[CellHandOver]:
-    """Each code cell in a fresh process of Holdfast's kernel, which tells its costs."""
+    """Run each code cell in a clean process of Holdfast's kernel, which reports its costs.
+
+    Parameters
+    ----------
+    notebook : pathlib.Path
+        The notebook to run. It isn't changed.
+    kernel : str
+        The name of the kernelspec.
+    timeout_s : float
+        Seconds that one cell may take.
+
+    Returns
+    -------
+    list of CellHandOver
+        One for each code cell that isn't empty, in order.
+    """
     import nbformat
 
     node = nbformat.read(notebook, as_version=4)
@@ -91,7 +135,20 @@ def run_holdfast(notebook: Path, kernel: str, timeout_s: float) -> list[CellHand
 
 
 def run_peers(notebook: Path, cells: list[CellHandOver]) -> None:
-    """Add the peers' figures, from a shell that runs the same cells."""
+    """Measure the other libraries in a shell that runs the same cells.
+
+    Parameters
+    ----------
+    notebook : pathlib.Path
+        The notebook to run.
+    cells : list of CellHandOver
+        What `run_holdfast` returned. The figures are added to it.
+
+    Raises
+    ------
+    RuntimeError
+        The notebook ended the process of the shell.
+    """
     with tempfile.TemporaryDirectory(prefix="holdfast-bench-") as directory:
         _copy_beside(notebook, Path(directory))
         command = [sys.executable, "-m", "holdfast.bench_peers", str(notebook.absolute())]
@@ -134,7 +191,18 @@ def _tell(what: str, number: int, title: str) -> None:
 
 
 def format_table(cells: list[CellHandOver]) -> str:
-    """The table, one line a cell, and below it what each way could not carry."""
+    """Format the figures as a table.
+
+    Parameters
+    ----------
+    cells : list of CellHandOver
+        The figures.
+
+    Returns
+    -------
+    str
+        One line for each cell, and below them the names that each way could not carry.
+    """
     ways = ["Holdfast", *(way for way in PEERS if any(way in cell.ms for cell in cells))]
     rows = [["", "cell", *(f"{way}, ms" for way in ways), "copied", "waited, ms"]]
     for cell in cells:
@@ -156,6 +224,18 @@ def format_table(cells: list[CellHandOver]) -> str:
 
 
 def main(argv: list[str] | None = None) -> int:
+    """Run the command ``python -m holdfast.bench``.
+
+    Parameters
+    ----------
+    argv : list of str, optional
+        The arguments. If they are left out: those of the process.
+
+    Returns
+    -------
+    int
+        The exit status: 1 if a cell failed, otherwise 0.
+    """
     parser = argparse.ArgumentParser(
         prog="python -m holdfast.bench",
         description="What the hand-over of each cell of a notebook costs, beside other ways.",

@@ -10,7 +10,14 @@ __all__ = ["NotCarriedError", "QuarantinedError"]
 class NotCarriedError(NameError):
     """A variable of the notebook can't be carried into an instrumented cell.
 
-    Raised where a cell in a process of its own uses the name. The variable lives on in the main worker.
+    It is raised when a cell in a process of its own uses the name. The main worker keeps the variable.
+
+    Parameters
+    ----------
+    name : str
+        The variable.
+    reason : str
+        Why it can't be carried, with its type.
 
     Attributes
     ----------
@@ -36,7 +43,14 @@ class NotCarriedError(NameError):
 class QuarantinedError(NotCarriedError):
     """A variable of the notebook could not be loaded into this process.
 
-    Raised where the name is used. What is stored of it is kept.
+    It is raised when the name is used. What is stored of the variable is kept.
+
+    Parameters
+    ----------
+    name : str
+        The variable.
+    reason : str
+        What happened when it was loaded.
     """
 
     def __init__(self, name: str, reason: str):
@@ -58,7 +72,20 @@ LAST = ("last_type", "last_value", "last_traceback", "last_exc")
 
 
 def of_last_error(error: BaseException) -> BaseException:
-    """An AttributeError of what Python keeps of the last error, in a process that hasn't met that one."""
+    """Explain an AttributeError of ``sys.last_value`` and the like.
+
+    They are missing in a process that hasn't met the notebook's last error.
+
+    Parameters
+    ----------
+    error : BaseException
+        What the notebook's code raised.
+
+    Returns
+    -------
+    BaseException
+        An AttributeError with an explanation and the same traceback, or `error` itself.
+    """
     if type(error) is not AttributeError or error.obj is not sys or error.name not in LAST:
         return error
     told = (
@@ -69,7 +96,7 @@ def of_last_error(error: BaseException) -> BaseException:
 
 
 def with_reason(error: BaseException, lost: dict[str, str]) -> BaseException:
-    """A NameError for what a cell made and could not hand over, with the reason; others as they are.
+    """Give the NameError of a value that a cell could not hand over its reason.
 
     Parameters
     ----------
@@ -77,6 +104,11 @@ def with_reason(error: BaseException, lost: dict[str, str]) -> BaseException:
         What the notebook's code raised.
     lost : dict of str to str
         The reasons, by the variable.
+
+    Returns
+    -------
+    BaseException
+        A NameError with the reason and the same traceback, or `error` itself if it has another cause.
     """
     name = getattr(error, "name", None)
     if type(error) is not NameError or name not in lost:

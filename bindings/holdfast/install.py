@@ -37,19 +37,24 @@ NAME_PATTERN = re.compile(r"[a-zA-Z0-9._-]+\Z")
 
 
 class InstallError(Exception):
-    """What went wrong, in words for the person who called the command."""
+    """The kernelspec can't be installed. The text is for the person who called the command."""
 
 
 def kernel_program() -> str:
-    """Absolute path of ``holdfast-kernel``.
+    """Find the program ``holdfast-kernel``.
 
-    First beside this interpreter, where pip puts a package's programs; then in pip's
+    It is looked for beside this interpreter, where pip puts a package's programs; then in pip's
     place for ``pip install --user``; then on PATH.
+
+    Returns
+    -------
+    str
+        Its absolute path.
 
     Raises
     ------
     InstallError
-        Where there is none.
+        There is none.
     """
     user_scheme = sysconfig.get_preferred_scheme("user")
     places = (
@@ -80,9 +85,30 @@ def kernel_spec(
     encrypt: bool = False,
     ipc: bool = False,
 ) -> dict:
-    """The contents of ``kernel.json`` for this interpreter.
+    """Make the contents of ``kernel.json`` for this interpreter.
 
-    See "Kernel specs" in jupyter_client's documentation for what each key means.
+    The keys are those of "Kernel specs" in the documentation of jupyter_client.
+
+    Parameters
+    ----------
+    display_name : str, optional
+        What menus show. If it is left out: "Holdfast (Python 3)".
+    run_mode : {"auto", "in-process", "forked", "isolated"}, optional
+        See `install`.
+    encrypt : bool
+        Whether the spec names our provisioner, which turns encryption on.
+    ipc : bool
+        Whether the kernel uses Unix sockets; this needs our provisioner, too.
+
+    Returns
+    -------
+    dict
+        What is written as JSON.
+
+    Raises
+    ------
+    InstallError
+        There is no program ``holdfast-kernel``.
     """
     program = kernel_program()
     metadata: dict[str, t.Any] = {"holdfast": True, "debugger": True}
@@ -153,34 +179,41 @@ def install(
     encrypt: bool | None = None,
     ipc: bool = False,
 ) -> Path:
-    """Write the kernelspec and return its directory.
+    """Write the kernelspec.
 
     Parameters
     ----------
-    name
-        By which Jupyter knows the kernel.
-    user, sys_prefix, prefix
-        Where: for this user, in this Python environment, or under a directory (its
-        ``share/jupyter/kernels``). Without any: in the environment where this
-        interpreter belongs to one, else for the user.
-    display_name
+    name : str
+        The name by which Jupyter knows the kernel.
+    user, sys_prefix : bool
+        Install for this user, or in this Python environment. At most one of `user`, `sys_prefix` and
+        `prefix` is given. Without any: in the environment if this interpreter belongs to one, otherwise
+        for the user.
+    prefix : str, optional
+        Install below this directory, in its ``share/jupyter/kernels``.
+    display_name : str, optional
         What menus show.
-    run_mode
+    run_mode : {"auto", "in-process", "forked", "isolated"}, optional
         Where instrumented cells run that choose nothing else: ``in-process``, in the
         notebook's own process; ``forked``, in a fork of it; ``isolated``, in a clean one;
-        ``auto``, the default, as suits each.
-    encrypt
-        Let the server encrypt what it and the kernel say, where it can. Servers of other
-        environments can't use such a kernelspec unless Holdfast is installed there, too: so by
-        default only where the kernelspec is for this environment alone.
-    ipc
-        Unix sockets that only this user can reach, instead of TCP ports; the same holds.
+        ``auto``, the default, chooses for each cell.
+    encrypt : bool, optional
+        Whether the server encrypts the connection, if it can. A server in another environment can
+        use such a kernelspec only if Holdfast is installed there, too. So the default is to encrypt
+        only if the kernelspec is for this environment alone.
+    ipc : bool
+        Use Unix sockets that only this user can reach, instead of TCP ports. The same limit applies.
+
+    Returns
+    -------
+    pathlib.Path
+        The directory that was written.
 
     Raises
     ------
     InstallError
-        A name that Jupyter wouldn't take, a directory of another kernel, or no
-        ``holdfast-kernel`` to point at.
+        Jupyter wouldn't accept the name, the directory belongs to another kernel, or there is no
+        ``holdfast-kernel``.
     OSError
         The directory can't be written.
     """
@@ -213,10 +246,30 @@ def uninstall(
     sys_prefix: bool = False,
     prefix: str | None = None,
 ) -> Path | None:
-    """Remove what :func:`install` with the same arguments wrote.
+    """Remove what `install` wrote with the same arguments.
 
-    Directories above it that are empty after that go too. Returns the directory that
-    was removed, or None where there was none.
+    Directories above it are removed if they are empty then.
+
+    Parameters
+    ----------
+    name : str
+        The name of the kernel.
+    user, sys_prefix : bool
+        As for `install`.
+    prefix : str, optional
+        As for `install`.
+
+    Returns
+    -------
+    pathlib.Path or None
+        The directory that was removed, or None if there was none.
+
+    Raises
+    ------
+    InstallError
+        Jupyter wouldn't accept the name, or the directory belongs to another kernel.
+    OSError
+        The directory can't be removed.
     """
     data = _data_directory(user, sys_prefix, prefix)
     directory = _spec_directory(data, name)
@@ -232,6 +285,18 @@ def uninstall(
 
 
 def main(argv: list[str] | None = None) -> int:
+    """Run the command ``python -m holdfast.install``.
+
+    Parameters
+    ----------
+    argv : list of str, optional
+        The arguments. If they are left out: those of the process.
+
+    Returns
+    -------
+    int
+        The exit status: 0, or 1 after an error, which is printed.
+    """
     parser = argparse.ArgumentParser(
         prog="python -m holdfast.install",
         description="Make Holdfast known to Jupyter as a kernel, or remove it again.",

@@ -34,16 +34,20 @@ def dump(obj, file, protocol=None, *, byref=None, fmode=None, recurse=None, **ig
     Parameters
     ----------
     obj : object
-        Anything that holdfast carries.
+        Anything that Holdfast carries.
     file : binary file
-        Needs `write` only.
-    protocol, byref, fmode, recurse
-        Taken for programs that call dill or pickle; without effect.
+        Where the stream goes. It needs the method `write` only.
+    protocol, byref, fmode, recurse : object, optional
+        Accepted for programs that call dill or pickle; without effect.
+    **ignored : object
+        Other options of dill; without effect.
 
     Raises
     ------
     holdfast.store.Error
-        Where a part of the value can't be carried: which, and why.
+        No codec encodes a part of the value. The message names the part and the reason.
+    OSError
+        The file can't be written.
     """
     codecs.find(type(obj))  # loads those of its library
     try:
@@ -83,12 +87,26 @@ def _write_all(file, data):
 def load(file, ignore=None, **ignored):
     """Read one value that `dump` wrote.
 
+    Parameters
+    ----------
+    file : binary file
+        It needs the method `read` or `readinto`. It is read up to the end of the value.
+    ignore : object, optional
+        Accepted for programs that call dill; without effect.
+    **ignored : object
+        Other options of dill; without effect.
+
+    Returns
+    -------
+    object
+        The value. Its arrays own their memory and are writable.
+
     Raises
     ------
     EOFError
-        Where the stream ends too early.
+        The stream ends too early.
     holdfast.store.CorruptError
-        Where it isn't such a stream, or damaged.
+        It isn't a stream of `dump`, or it is damaged.
     """
     reader = _Reader(file)
     head = reader.take(_HEAD.size)
@@ -147,14 +165,56 @@ class _Reader:
 
 
 def dumps(obj, protocol=None, **ignored):
-    """The stream of one value, as bytes."""
+    """Return the stream of one value.
+
+    Parameters
+    ----------
+    obj : object
+        Anything that Holdfast carries.
+    protocol : object, optional
+        Accepted for programs that call dill or pickle; without effect.
+    **ignored : object
+        Other options of dill; without effect.
+
+    Returns
+    -------
+    bytes
+        What `dump` would write.
+
+    Raises
+    ------
+    holdfast.store.Error
+        No codec encodes a part of the value.
+    """
     file = io.BytesIO()
     dump(obj, file)
     return file.getvalue()
 
 
 def loads(data, ignore=None, **ignored):
-    """The value in a stream."""
+    """Return the value of a stream.
+
+    Parameters
+    ----------
+    data : bytes-like
+        What `dumps` returned.
+    ignore : object, optional
+        Accepted for programs that call dill; without effect.
+    **ignored : object
+        Other options of dill; without effect.
+
+    Returns
+    -------
+    object
+        The value, as `load` returns it.
+
+    Raises
+    ------
+    EOFError
+        The stream ends too early.
+    holdfast.store.CorruptError
+        It isn't a stream of `dump`, or it is damaged.
+    """
     return load(io.BytesIO(data))
 
 
@@ -169,10 +229,28 @@ def _open(file, mode):
 
 
 def dump_module(filename="session.hfst", module=None, refimported=False, **ignored):
-    """Write the variables of a module, `__main__` unless named.
+    """Write the variables of a module to a file.
 
-    Names that begin and end with two underscores stay behind. What can't be carried fails
-    the whole, with the reason.
+    Names that begin and end with two underscores are left out. Functions are stored with the module
+    as their globals.
+
+    Parameters
+    ----------
+    filename : str, os.PathLike or binary file
+        Where the stream goes.
+    module : module or str, optional
+        The module or its name. If it is left out: `__main__`.
+    refimported : object, optional
+        Accepted for programs that call dill; without effect.
+    **ignored : object
+        Other options of dill; without effect.
+
+    Raises
+    ------
+    holdfast.store.Error
+        No codec encodes a variable. The message names the reason; the file is incomplete.
+    OSError
+        The file can't be written.
     """
     namespace = vars(_module(module))
     state = {
@@ -193,7 +271,26 @@ def dump_module(filename="session.hfst", module=None, refimported=False, **ignor
 
 
 def load_module(filename="session.hfst", module=None, **ignored):
-    """Bind in a module what `dump_module` wrote."""
+    """Bind the variables that `dump_module` wrote in a module.
+
+    Parameters
+    ----------
+    filename : str, os.PathLike or binary file
+        Where the stream is.
+    module : module or str, optional
+        The module or its name, which is imported already. If it is left out: `__main__`.
+    **ignored : object
+        Other options of dill; without effect.
+
+    Raises
+    ------
+    EOFError
+        The stream ends too early.
+    holdfast.store.CorruptError
+        It isn't a stream of `dump_module`, or it is damaged.
+    OSError
+        The file can't be read.
+    """
     namespace = vars(_module(module))
     before = _context.enter(None, namespace, None)
     try:

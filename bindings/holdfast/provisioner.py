@@ -31,14 +31,39 @@ _PREFIX_MAX = 104 - len("-65535") - 1
 
 
 class HoldfastProvisioner(LocalProvisioner):
-    """Starts the kernel as a process of this machine, as Jupyter does by itself."""
+    """Start the kernel as a process of this machine, as Jupyter does by itself.
+
+    Jupyter's server makes it from the kernelspec. The interface is that of
+    ``jupyter_client.provisioning.KernelProvisionerBase``.
+
+    Attributes
+    ----------
+    transport : {"tcp", "ipc"}
+        From the kernelspec: TCP ports, or Unix sockets in `private_directory`.
+    """
 
     _killed = False  # by us, while it ran
 
     transport = Enum(["tcp", "ipc"], default_value="tcp", help="from the kernelspec")
 
     async def pre_launch(self, **kwargs: t.Any) -> dict[str, t.Any]:
-        """Settle transport and encryption before the connection file is written."""
+        """Choose transport and encryption before the connection file is written.
+
+        Parameters
+        ----------
+        **kwargs : object
+            What the server gives to each provisioner.
+
+        Returns
+        -------
+        dict
+            The arguments for the launch of the kernel.
+
+        Raises
+        ------
+        OSError
+            The directory of the sockets can't be made, or its path is too long.
+        """
         manager = self.parent
         if manager is not None:
             if self.transport == "ipc" and manager.transport != "ipc":
@@ -52,7 +77,13 @@ class HoldfastProvisioner(LocalProvisioner):
         return launch
 
     async def kill(self, restart: bool = False) -> None:
-        """As ever; and remember whether that ended it."""
+        """Kill the kernel, and remember whether it ran until then.
+
+        Parameters
+        ----------
+        restart : bool
+            Whether the kernel is started again.
+        """
         self._killed = self.has_process and await self.poll() is None
         await super().kill(restart)
 
@@ -82,14 +113,19 @@ def _socket_prefix(kernel_id: str) -> str:
 
 
 def private_directory() -> Path:
-    """The directory of this user's sockets, which nobody else can enter.
+    """Make the directory of this user's sockets, which nobody else can enter.
 
-    In ``XDG_RUNTIME_DIR`` where there is one, else in the directory of temporary files.
+    It is in ``XDG_RUNTIME_DIR`` if that exists, otherwise in the directory of temporary files.
+
+    Returns
+    -------
+    pathlib.Path
+        The directory.
 
     Raises
     ------
     PermissionError
-        There is something of that name that isn't a directory of this user's alone.
+        Something else has that name, or others can enter it.
     """
     runtime = os.environ.get("XDG_RUNTIME_DIR", "")
     if os.path.isdir(runtime) and os.access(runtime, os.W_OK):

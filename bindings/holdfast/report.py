@@ -26,7 +26,25 @@ __all__ = ["CellCost", "format_table", "main", "run_notebook", "trace_lines"]
 
 @dataclass
 class CellCost:
-    """What one cell cost. Times in milliseconds."""
+    """What one cell cost.
+
+    Attributes
+    ----------
+    number : int
+        The cell's place among the notebook's code cells, from 1.
+    title : str
+        Its first line that says something.
+    run_mode : {"plain", "main", "map", "fork"}
+        Where the cell ran, by the word that the kernel reports; "plain" without a hand-over.
+    ms : float
+        Milliseconds from the request to the end of the outputs, measured by the client.
+    status : {"ok", "error"}
+        How it ended.
+    error : str
+        The name and the text of the error, or "".
+    kernel : dict
+        What the kernel reported in ``metadata.holdfast``; empty for other kernels.
+    """
 
     number: int  # among the notebook's code cells, from 1
     title: str
@@ -38,13 +56,31 @@ class CellCost:
 
     @property
     def kind(self) -> str:
+        """How the cell is listed.
+
+        Returns
+        -------
+        {"instrumented", "isolated", "plain"}
+            Instrumented if it has a trace; isolated if it ran in a process of its own.
+        """
         if self.kernel.get("trace"):
             return "instrumented"
         return "isolated" if self.run in ("isolated", "forked") else "plain"
 
 
 def cell_title(source: str) -> str:
-    """A cell's first line that says something about it."""
+    """Return a cell's first line that says something about it.
+
+    Parameters
+    ----------
+    source : str
+        The cell's code.
+
+    Returns
+    -------
+    str
+        The line, without cell magics and leading "#"; "" for an empty cell.
+    """
     lines = [line.strip() for line in source.splitlines() if line.strip()]
     telling = [line for line in lines if not line.startswith("%%")] or lines
     return telling[0].lstrip("# ") if telling else ""
@@ -59,16 +95,34 @@ def run_notebook(
     progress=None,
     goes_on: bool = False,
 ) -> list[CellCost]:
-    """Execute `notebook`, write the result to `output` and return each cell's cost.
+    """Execute a notebook and measure its cells.
 
-    The kernel's working directory is that of `output`: what cells write is found there.
-    `progress`, where given, is called with each CellCost when its cell has ended.
-    With `goes_on` a cell that fails doesn't end the run; its `error` tells.
+    The kernel's working directory is that of `output`: cells write their files there.
+
+    Parameters
+    ----------
+    notebook : pathlib.Path
+        The notebook to run. It isn't changed.
+    output : pathlib.Path
+        Where the executed notebook is written, even if a cell fails.
+    kernel : str
+        The name of the kernelspec.
+    timeout_s : float
+        Seconds that one cell may take.
+    progress : callable, optional
+        Called with the `CellCost` of each cell when the cell has ended.
+    goes_on : bool
+        Whether the run goes on after a cell that fails. The error is in the cell's `CellCost`.
+
+    Returns
+    -------
+    list of CellCost
+        One for each code cell that isn't empty, in order.
 
     Raises
     ------
     nbclient.exceptions.CellExecutionError
-        At the first cell that fails; `output` is written all the same.
+        A cell failed, and `goes_on` is false.
     """
     import nbformat
     from nbclient import NotebookClient
@@ -114,6 +168,18 @@ def run_notebook(
 
 
 def show_bytes(count: float | None) -> str:
+    """Format a number of bytes.
+
+    Parameters
+    ----------
+    count : float or None
+        Bytes, or None if they aren't known.
+
+    Returns
+    -------
+    str
+        For example "12 B", "3.4 MiB", or "-".
+    """
     if count is None:
         return "-"
     for unit in ("B", "KiB", "MiB", "GiB"):
@@ -128,7 +194,18 @@ def _ms(value: float | None) -> str:
 
 
 def format_table(costs: Iterable[CellCost]) -> str:
-    """The table, one line a cell, columns wide enough for what is in them."""
+    """Format the costs as a table.
+
+    Parameters
+    ----------
+    costs : iterable of CellCost
+        What `run_notebook` returned.
+
+    Returns
+    -------
+    str
+        Two lines of head and one line for each cell.
+    """
     head = ("", "cell", "kind", "ms", "in ms", "out ms", "mapped", "copied")
     rows = [head]
     for cost in costs:
@@ -149,7 +226,20 @@ def format_table(costs: Iterable[CellCost]) -> str:
 
 
 def align(rows: Sequence[Sequence[str]], left: Container[int] = ()) -> str:
-    """A table whose first row is its head; columns in `left` are flush left."""
+    """Format rows of texts in aligned columns.
+
+    Parameters
+    ----------
+    rows : sequence of sequence of str
+        The rows, of equal length. The first is the head.
+    left : container of int
+        The indexes of the columns that are flush left; the others are flush right.
+
+    Returns
+    -------
+    str
+        One line for each row, and a line below the head.
+    """
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = []
     for row in rows:
@@ -163,7 +253,20 @@ def align(rows: Sequence[Sequence[str]], left: Container[int] = ()) -> str:
 
 
 def trace_archive(cost: CellCost, directory: Path) -> Path | None:
-    """The OTF2 archive of an instrumented cell that ran in `directory`."""
+    """Return the OTF2 archive of an instrumented cell.
+
+    Parameters
+    ----------
+    cost : CellCost
+        What was measured of the cell.
+    directory : pathlib.Path
+        The directory in which the notebook ran.
+
+    Returns
+    -------
+    pathlib.Path or None
+        The anchor file, or None if the cell has no trace.
+    """
     named = cost.kernel.get("trace")
     if not named:
         return None
@@ -172,14 +275,26 @@ def trace_archive(cost: CellCost, directory: Path) -> Path | None:
 
 
 def trace_lines(archive: Path, count: int) -> list[str]:
-    """The first `count` lines that otf2-print reads from `archive`.
+    """Print the beginning of an archive with ``otf2-print``.
+
+    Parameters
+    ----------
+    archive : pathlib.Path
+        The anchor file, ``traces.otf2``.
+    count : int
+        How many lines are returned at most.
+
+    Returns
+    -------
+    list of str
+        The first lines.
 
     Raises
     ------
     FileNotFoundError
         There is no otf2-print.
     subprocess.CalledProcessError
-        It doesn't read the archive.
+        It can't read the archive.
     """
     program = shutil.which("otf2-print")
     if program is None:
@@ -212,6 +327,18 @@ def _show_trace(costs: list[CellCost], directory: Path, count: int) -> bool:
 
 
 def main(argv: list[str] | None = None) -> int:
+    """Run the command ``python -m holdfast.report``.
+
+    Parameters
+    ----------
+    argv : list of str, optional
+        The arguments. If they are left out: those of the process.
+
+    Returns
+    -------
+    int
+        The exit status: 1 if a cell failed or a trace can't be read, otherwise 0.
+    """
     parser = argparse.ArgumentParser(
         prog="python -m holdfast.report",
         description="Run a notebook and show what each of its cells cost.",

@@ -69,10 +69,15 @@ __all__ = [
 class UnserializableError(Error):
     """No codec encodes some of the values to be committed. Nothing was committed.
 
+    Parameters
+    ----------
+    reasons : dict of str to str
+        Why each value can't be encoded, by its name.
+
     Attributes
     ----------
     reasons : dict of str to str
-        Why, by name.
+        The same.
     """
 
     def __init__(self, reasons: dict[str, str]):

@@ -83,38 +83,74 @@ _REHEARSALS = 10  # Python 3.11 makes code that has run eight times faster, in i
 
 
 class Codec:
-    """How values of some types cross.
+    """A codec for the values of some types: the base class of codecs in Python.
 
     Attributes
     ----------
     types : tuple of str
         The types as ``module.Qualname``, as their ``__module__`` and ``__qualname__`` say.
-        Subclasses count, those of the notebook too, where no nearer base has a codec.
+        Subclasses are included, those of the notebook too, unless a nearer base has a codec.
     """
 
     types: tuple[str, ...] = ()
 
     def reduce(self, value: t.Any, pickler: t.Any) -> t.Any:
-        """What `object.__reduce_ex__` gives: how to make the value again, or NotImplemented.
+        """Say how a value is made again, as `object.__reduce_ex__` does.
 
         The function that makes it must be importable in the other process. What
-        `pickler.memory(address, size, owner)` gives may stand anywhere in the arguments and
-        the state: it arrives as an object that exports that memory, writable, for as long as
-        it lives. `pickler.root` is the whole that is pickled, and the dict `pickler.notes`
-        keeps what a codec finds out about it. An exception here declines the value; its words are the reason.
+        ``pickler.memory(address, size, owner)`` returns may be anywhere in the arguments and
+        the state: the other process gets an object that exports that memory, writable, for as long as
+        the object lives.
+
+        Parameters
+        ----------
+        value : object
+            A value of one of the types.
+        pickler : object
+            ``pickler.root`` is the whole value that is being pickled, and the dict ``pickler.notes``
+            keeps what a codec learns about it.
+
+        Returns
+        -------
+        tuple or NotImplemented
+            A tuple as `object.__reduce_ex__` returns it; NotImplemented leaves the value to pickle.
+
+        Raises
+        ------
+        Exception
+            The value can't be encoded, and stays in the main worker. The user reads the text as the reason.
         """
         return NotImplemented
 
     def shares(self, value: t.Any) -> t.Iterable[object]:
-        """What the value shares with others that the garbage collector doesn't see.
+        """Name what the value shares with others and the garbage collector doesn't see.
 
-        Objects, which are then followed, and the addresses of memory, as int: values that
-        give the same address are carried together.
+        Parameters
+        ----------
+        value : object
+            A value of one of the types.
+
+        Returns
+        -------
+        iterable of object
+            Objects, which are followed, and addresses of memory, as int. Values that return the same
+            address are stored together.
         """
         return ()
 
     def memory(self, value: t.Any) -> tuple[int, int] | None:
-        """Address and size of all the memory behind the value, for arrays that look into it."""
+        """Return the memory behind a value, for arrays that look into it.
+
+        Parameters
+        ----------
+        value : object
+            A value of one of the types.
+
+        Returns
+        -------
+        tuple of int or None
+            The address and the size in bytes of all the memory, or None if there is none.
+        """
         return None
 
 
@@ -126,7 +162,18 @@ _entry_points: dict[str, t.Any] | None = None
 
 
 def register(codec: Codec) -> None:
-    """Add a codec, in place of what its types had before."""
+    """Add a codec. It replaces those that its types had before.
+
+    Parameters
+    ----------
+    codec : Codec
+        An instance, with `types`.
+
+    Raises
+    ------
+    TypeError
+        It isn't an instance of `Codec`, or has no types.
+    """
     if not isinstance(codec, Codec) or not codec.types:
         raise TypeError("a codec is an instance of holdfast.codecs.Codec with `types`")
     for name in codec.types:
@@ -135,7 +182,18 @@ def register(codec: Codec) -> None:
 
 
 def find(cls: type) -> Codec | None:
-    """The codec of a type's values: of its nearest base that has one."""
+    """Find the codec for the values of a type.
+
+    Parameters
+    ----------
+    cls : type
+        The type.
+
+    Returns
+    -------
+    Codec or None
+        That of its nearest base that has one. The package that knows the type is loaded if needed.
+    """
     try:
         return _by_type[cls]
     except KeyError:
@@ -158,7 +216,18 @@ def find(cls: type) -> Codec | None:
 
 
 def finder_of_shares(cls: type) -> t.Callable[[t.Any], t.Iterable[object]] | None:
-    """For the walk over the variables: `shares`, where the type's codec has one of its own."""
+    """Find the method `shares` for a type, for the walk over the variables.
+
+    Parameters
+    ----------
+    cls : type
+        The type.
+
+    Returns
+    -------
+    callable or None
+        None if the type has no codec, or its codec has no `shares` of its own.
+    """
     codec = find(cls)
     if codec is None or type(codec).shares is Codec.shares:
         return None
@@ -166,7 +235,15 @@ def finder_of_shares(cls: type) -> t.Callable[[t.Any], t.Iterable[object]] | Non
 
 
 def entry_points() -> dict[str, t.Any]:
-    """The entry points of the group, by name; read once, since it looks at every package."""
+    """Return the entry points of the group ``holdfast.codecs``.
+
+    They are read once, because this looks at every installed package.
+
+    Returns
+    -------
+    dict of str to importlib.metadata.EntryPoint
+        By name, which is the top-level module of the types.
+    """
     global _entry_points
     if _entry_points is None:
         _entry_points = {}
@@ -193,7 +270,7 @@ def _has_some(directory: str) -> bool:
 def preload() -> None:
     """Read the entry points, and load the pickler and the codecs of what is imported by now.
 
-    For a process that forks others: each would spend the time anew.
+    This is for a process that forks others, each of which would spend the time anew.
     """
     preload_built_in()
     for module in _IMPORTING:
@@ -202,8 +279,11 @@ def preload() -> None:
 
 
 def preload_built_in() -> None:
-    """The same without what other packages may have: to look for it takes most of the time. And
-    without those that import what nobody has asked for."""
+    """Load the pickler and our own codecs of what is imported by now.
+
+    Unlike `preload` it leaves out the entry points, which take most of the time, and the codecs whose
+    modules import what nobody has asked for.
+    """
     importlib.import_module("holdfast._carry")
     for root, module in _BUILT_IN.items():
         if root in sys.modules and module not in _IMPORTING:
@@ -212,11 +292,11 @@ def preload_built_in() -> None:
 
 
 def rehearse() -> None:
-    """Carry small values of the libraries that are imported by now.
+    """Encode and decode small values of the libraries that are imported by now.
 
-    For a process that forks others: each would meet the code for the first time, and what the
-    library does at its first use. The modules here have examples (`samples`) where to use the
-    library starts no thread.
+    This is for a process that forks others: each would run the code for the first time, and what
+    the library does at its first use. A module has examples (`samples`) if using its library
+    starts no thread.
     """
     for module in set(_BUILT_IN.values()) - _rehearsed:
         samples = getattr(sys.modules.get(f"{__name__}.{module}"), "samples", None)
@@ -231,7 +311,7 @@ def rehearse() -> None:
 
 
 def load_all() -> None:
-    """Load what all packages have registered: an encoding is met that nobody here knows."""
+    """Load what all packages have registered, after an encoding that no codec here knows."""
     for root in entry_points():
         if root not in _loaded:
             _load(root)

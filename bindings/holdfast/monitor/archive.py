@@ -32,7 +32,27 @@ State = dict[str, t.Any]
 
 
 def write(path: str | None, record: t.Any, version: str) -> str:
-    """Write the archive of a record; its path."""
+    """Write the archive of a record.
+
+    Parameters
+    ----------
+    path : str or None
+        The file; ".zip" is added if it is missing. None for a name made of the time.
+    record : Monitor or Imported
+        What was sampled.
+    version : str
+        The version of the program that writes it.
+
+    Returns
+    -------
+    str
+        The path of the file.
+
+    Raises
+    ------
+    CommandError
+        The file can't be written.
+    """
     path = os.path.expanduser(path or time.strftime("holdfast-session-%Y%m%d-%H%M%S.zip"))
     if not path.lower().endswith(".zip"):
         path += ".zip"
@@ -91,8 +111,23 @@ def _monitor(state: State, resources: State) -> State:
 
 
 def read(path: str) -> Imported:
-    """What an archive, or a directory of JUmPER's, holds. What %export_session was told to write
-    it has written with a suffix."""
+    """Read an archive, or a directory of JUmPER's.
+
+    Parameters
+    ----------
+    path : str
+        The file or directory. ".zip" may be left out.
+
+    Returns
+    -------
+    Imported
+        The session.
+
+    Raises
+    ------
+    CommandError
+        It can't be read, isn't an archive of a session, or is of a newer version.
+    """
     path = os.path.expanduser(path)
     if not os.path.exists(path) and os.path.exists(path + ".zip"):
         path += ".zip"
@@ -221,7 +256,28 @@ def _number(value: t.Any) -> float | None:
 
 
 class Imported:
-    """An imported session: answers as the live monitor does (`source.Monitor`)."""
+    """An imported session. It answers as the live monitor does (`source.Monitor`).
+
+    Parameters
+    ----------
+    path : str
+        Where it was read.
+    cells : list of Cell
+        Its cells.
+    levels : dict of str to Samples
+        Its samples, by level.
+    state : State
+        How the sampling went.
+    resources : Resources
+        What the machine had.
+    summaries : dict, optional
+        The figures of cells, by level, begin and end.
+
+    Attributes
+    ----------
+    path : str
+        Where it was read.
+    """
 
     def __init__(
         self,
@@ -238,21 +294,53 @@ class Imported:
         self._summaries = summaries or {}
 
     def cells(self) -> list[Cell]:
-        """Those that had ended."""
+        """Return the cells that had ended.
+
+        Returns
+        -------
+        list of Cell
+            The oldest first.
+        """
         return self._cells
 
     def state(self) -> State:
-        """That of the monitor when the session was exported."""
+        """Return how the sampling went when the session was exported.
+
+        Returns
+        -------
+        State
+            As `Monitor.state`; what the archive doesn't say is missing.
+        """
         return self._state
 
     def resources(self) -> State:
-        """Of the machine on which it ran."""
+        """Return what the machine had on which the session ran.
+
+        Returns
+        -------
+        Resources
+            As `Monitor.resources`; what the archive doesn't say is missing.
+        """
         return self._resources
 
     def samples(
         self, level: str, begin_ns: int | None = None, end_ns: int | None = None
     ) -> Samples:
-        """The rows that end after `begin_ns` and begin before `end_ns`."""
+        """Return the samples of a level in a stretch of time.
+
+        Parameters
+        ----------
+        level : str
+            The level.
+        begin_ns, end_ns : int, optional
+            The rows that end after `begin_ns` and begin before `end_ns`, in nanoseconds of the monotonic
+            clock. If they are left out: all.
+
+        Returns
+        -------
+        Samples
+            The rows; none if the archive doesn't have the level.
+        """
         whole = self._levels.get(level) or perfdata.made([], [], {})
         chosen = [
             at
@@ -264,8 +352,23 @@ class Imported:
         return dataclasses.replace(perfdata.made(times, widths, columns), level=level)
 
     def summary(self, level: str, begin_ns: int, end_ns: int) -> dict[str, Figures]:
-        """Mean, least, greatest and total of each metric in a stretch: of a cell as it was told
-        when the session was exported, else as the rows tell it."""
+        """Return the figures of each metric in a stretch of time.
+
+        For a cell they are those that the monitor computed when the session was exported; otherwise they
+        come from the rows.
+
+        Parameters
+        ----------
+        level : str
+            The level.
+        begin_ns, end_ns : int
+            The stretch, in nanoseconds of the monotonic clock.
+
+        Returns
+        -------
+        dict of str to tuple
+            As `Monitor.summary`.
+        """
         told = self._summaries.get((level, begin_ns, end_ns))
         if told is not None:
             return told

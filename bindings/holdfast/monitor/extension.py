@@ -19,7 +19,13 @@ _watchers: dict[int, Watcher] = {}
 
 
 class Watcher:
-    """Tells the sampler of a shell's cells, from the first command on."""
+    """Reports a shell's cells to the sampler, from the first command on.
+
+    Parameters
+    ----------
+    shell : IPython.core.interactiveshell.InteractiveShell
+        The shell.
+    """
 
     def __init__(self, shell: t.Any):
         self.shell = shell
@@ -28,7 +34,15 @@ class Watcher:
         self._events = {"pre_run_cell": self._begin, "post_run_cell": self._end}
 
     def listen(self) -> None:
-        """Begin, with a sampler."""
+        """Connect to the sampler, and begin to watch.
+
+        Raises
+        ------
+        MonitorError
+            There is no sampler.
+        OSError
+            The child process can't be started.
+        """
         from . import commands
 
         commands.monitor_of(self.shell)
@@ -40,7 +54,7 @@ class Watcher:
         self.reports = {"level": "process", "text": False, **wanted}
 
     def stop(self) -> None:
-        """No more."""
+        """Stop watching."""
         session_of(self.shell).want_reports = None
         for event, function in self._events.items():
             with contextlib.suppress(ValueError):  # it is none any more
@@ -78,7 +92,13 @@ def _outcome(result: t.Any) -> str:
 
 
 def load_ipython_extension(shell: t.Any) -> None:
-    """Add the commands; where this isn't a worker of ours, watch the cells, too."""
+    """Add the commands to a shell. In a kernel other than ours its cells are watched, too.
+
+    Parameters
+    ----------
+    shell : IPython.core.interactiveshell.InteractiveShell
+        The shell.
+    """
     register(shell)
     if getattr(getattr(shell, "kernel", None), "wire", None) is None and id(shell) not in _watchers:
         watcher = Watcher(shell)
@@ -92,7 +112,13 @@ def load_ipython_extension(shell: t.Any) -> None:
 
 
 def unload_ipython_extension(shell: t.Any) -> None:
-    """Stop watching and sampling; the child stays for the next `%load_ext`."""
+    """Stop watching and sampling. The child process stays for the next ``%load_ext``.
+
+    Parameters
+    ----------
+    shell : IPython.core.interactiveshell.InteractiveShell
+        The shell.
+    """
     from . import commands
 
     watcher = _watchers.pop(id(shell), None)

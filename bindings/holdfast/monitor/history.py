@@ -19,7 +19,18 @@ _NEEDED = ("cell_index", "raw_cell", "start_time", "end_time")
 
 
 def table(cells: t.Sequence[Cell]) -> Columns:
-    """The cells by column; one that runs has no end."""
+    """Make a table of cells.
+
+    Parameters
+    ----------
+    cells : sequence of Cell
+        The cells. One that still runs has no end.
+
+    Returns
+    -------
+    dict of str to list
+        The columns. Times are in seconds.
+    """
     columns: Columns = {
         "cell_index": [cell.index for cell in cells],
         "raw_cell": [cell.source for cell in cells],
@@ -40,14 +51,43 @@ def _wall_end(cell: Cell) -> float | None:
 
 
 def check(columns: Columns, path: str) -> None:
-    """Whether it looks like a table of cells."""
+    """Check that a table has cells.
+
+    Parameters
+    ----------
+    columns : dict of str to list
+        The table.
+    path : str
+        Its file, for the message.
+
+    Raises
+    ------
+    CommandError
+        A column is missing.
+    """
     missing = [name for name in _NEEDED if name not in columns]
     if missing:
         raise CommandError(f"{path} has no cells: there is no column {', '.join(missing)}")
 
 
 def cells(columns: Columns) -> list[Cell]:
-    """Cells from a table, ours or JUmPER's; those that have no end are left out."""
+    """Make cells of a table, ours or JUmPER's.
+
+    Parameters
+    ----------
+    columns : dict of str to list
+        The table.
+
+    Returns
+    -------
+    list of Cell
+        The cells that have an end.
+
+    Raises
+    ------
+    ValueError
+        A value isn't a number.
+    """
     found = []
     for at, end in enumerate(columns["end_time"]):
         if end is None:
@@ -85,7 +125,18 @@ _SHOWN_MOST = 60  # characters of a line in the plain text
 
 
 def rows(cells: t.Sequence[Cell]) -> list[tuple[str, ...]]:
-    """What is shown of each cell."""
+    """Return what is shown of each cell.
+
+    Parameters
+    ----------
+    cells : sequence of Cell
+        The cells.
+
+    Returns
+    -------
+    list of tuple of str
+        For each cell index, prompt, duration in seconds, begin, end, kind, outcome and code.
+    """
     return [
         (
             str(cell.index),
@@ -102,7 +153,18 @@ def rows(cells: t.Sequence[Cell]) -> list[tuple[str, ...]]:
 
 
 def text(cells: t.Sequence[Cell]) -> str:
-    """The table as plain text, with the first line of each cell."""
+    """Format cells as plain text, with the first line of each.
+
+    Parameters
+    ----------
+    cells : sequence of Cell
+        The cells.
+
+    Returns
+    -------
+    str
+        A table.
+    """
     from ..tabular import align
 
     shown = [_HEAD, *((*row[:-1], _first_line(row[-1])) for row in rows(cells))]
@@ -110,7 +172,18 @@ def text(cells: t.Sequence[Cell]) -> str:
 
 
 def page(cells: t.Sequence[Cell]) -> str:
-    """The table as HTML: a heading that is pressed sorts, the field above searches."""
+    """Format cells as HTML: a click on a heading sorts, the field above searches.
+
+    Parameters
+    ----------
+    cells : sequence of Cell
+        The cells.
+
+    Returns
+    -------
+    str
+        A table with its script.
+    """
     head = "".join(f"<th><button>{html.escape(name)}</button></th>" for name in _HEAD)
     body = "".join(
         "<tr>" + "".join(f"<td>{_shown(value, at)}</td>" for at, value in enumerate(row)) + "</tr>"

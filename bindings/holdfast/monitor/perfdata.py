@@ -25,7 +25,20 @@ _JUMPER_BYTES = {"io_read_mb": "io_read", "io_write_mb": "io_write"}
 
 
 def table(samples: Samples, cells: t.Iterable[Cell]) -> Columns:
-    """The samples by column."""
+    """Make a table of samples.
+
+    Parameters
+    ----------
+    samples : Samples
+        The samples of a level.
+    cells : iterable of Cell
+        The cells, in order.
+
+    Returns
+    -------
+    dict of str to list
+        The columns. `time` is in seconds of the monotonic clock.
+    """
     columns: Columns = {
         "time": [time / 1e9 for time in samples.time],
         "cell_index": cell_indexes(samples.time, cells),
@@ -48,7 +61,20 @@ def _rank(name: str) -> tuple[int, str, int]:
 
 
 def cell_indexes(times: t.Iterable[int], cells: t.Iterable[Cell]) -> list[int | None]:
-    """For each time, in order, the cell that ran then."""
+    """Find the cells that ran at some times.
+
+    Parameters
+    ----------
+    times : iterable of int
+        Nanoseconds of the monotonic clock, in order.
+    cells : iterable of Cell
+        The cells, in order.
+
+    Returns
+    -------
+    list of int or None
+        For each time the index of the cell that ran then, or None.
+    """
     rest = iter([*cells])
     cell = next(rest, None)
     found: list[int | None] = []
@@ -61,7 +87,20 @@ def cell_indexes(times: t.Iterable[int], cells: t.Iterable[Cell]) -> list[int | 
 
 
 def check(columns: Columns, path: str) -> None:
-    """Whether it looks like a table of samples."""
+    """Check that a table has samples.
+
+    Parameters
+    ----------
+    columns : dict of str to list
+        The table.
+    path : str
+        Its file, for the message.
+
+    Raises
+    ------
+    CommandError
+        It has none.
+    """
     if "time" not in columns:
         raise CommandError(f"{path} has no samples: the column time is missing")
     if not any(name.startswith(("cpu_util", "memory", "io_")) for name in columns):
@@ -69,7 +108,25 @@ def check(columns: Columns, path: str) -> None:
 
 
 def samples(columns: Columns) -> Samples:
-    """Samples from a table, ours or JUmPER's, without what has no number."""
+    """Make samples of a table, ours or JUmPER's.
+
+    Columns that have no numbers are left out.
+
+    Parameters
+    ----------
+    columns : dict of str to list
+        The table.
+
+    Returns
+    -------
+    Samples
+        The samples, without a level.
+
+    Raises
+    ------
+    ValueError
+        A value isn't a number, or the times aren't in order.
+    """
     times = [round(float(time) * 1e9) for time in columns["time"]]
     if any(later < time for time, later in itertools.pairwise(times)):
         raise ValueError("the samples are not in order")
@@ -94,7 +151,22 @@ def samples(columns: Columns) -> Samples:
 def made(
     times: t.Sequence[int], width: t.Sequence[int], found: t.Mapping[str, t.Sequence[float]]
 ) -> Samples:
-    """Samples of columns; what was least and greatest within each is not known."""
+    """Make samples of columns of which the least and the greatest within a row aren't known.
+
+    Parameters
+    ----------
+    times : sequence of int
+        When each row ends, in nanoseconds.
+    width : sequence of int
+        For how many nanoseconds each row stands.
+    found : mapping of str to sequence of float
+        The values by metric.
+
+    Returns
+    -------
+    Samples
+        The samples, without a level.
+    """
 
     def numbers(values: t.Iterable[float]) -> memoryview[float]:
         return memoryview(array.array("d", values)).cast("B").cast("d")
@@ -116,7 +188,20 @@ def made(
 
 
 def rate(amount: float, width: int) -> float:
-    """How much a second, of what came in so many nanoseconds."""
+    """Return an amount per second.
+
+    Parameters
+    ----------
+    amount : float
+        What came in that time.
+    width : int
+        The time, in nanoseconds.
+
+    Returns
+    -------
+    float
+        The amount per second; 0 if the time is 0.
+    """
     return amount * 1e9 / width if width > 0 else 0.0
 
 

@@ -19,7 +19,19 @@ from .sampled import Cell, Samples
 
 @dataclasses.dataclass(frozen=True)
 class Track:
-    """One plot: the metrics that share a unit."""
+    """One plot: the metrics that share a unit.
+
+    Attributes
+    ----------
+    name, unit : str
+        What is shown beside it.
+    metrics : dict of str to str
+        The name of the line, by metric.
+    high : float or None
+        The upper end of its axis; None for that of the values.
+    parts : str
+        What a part of it is called ("core", "GPU"), or "" if it has none.
+    """
 
     name: str
     unit: str
@@ -61,7 +73,23 @@ KEYS = {
 
 
 def metrics(given: t.Sequence[str] | None) -> list[str]:
-    """The metrics that words like `cpu,io_read` name; all without any."""
+    """Find the metrics that words name.
+
+    Parameters
+    ----------
+    given : sequence of str or None
+        Keys of `KEYS`, also several with commas between them. None for all metrics.
+
+    Returns
+    -------
+    list of str
+        The metrics.
+
+    Raises
+    ------
+    CommandError
+        A word isn't known, or there is none.
+    """
     if given is None:
         return _ALL
     found: dict[str, None] = {}
@@ -79,7 +107,29 @@ def metrics(given: t.Sequence[str] | None) -> list[str]:
 def data(
     record: t.Any, level: str, cells: t.Sequence[Cell], wanted: t.Sequence[str]
 ) -> dict[str, t.Any]:
-    """What holdfast.views draws of some cells: see web/schema/views.json."""
+    """Make the data of a plot of some cells.
+
+    Parameters
+    ----------
+    record : Monitor or Imported
+        The live monitor, or an imported session.
+    level : str
+        The level that is shown at first.
+    cells : sequence of Cell
+        The cells, in order; at least one.
+    wanted : sequence of str
+        The metrics that are shown at first.
+
+    Returns
+    -------
+    dict
+        What `holdfast.views.page.bundle` takes: see web/schema/views.json.
+
+    Raises
+    ------
+    CommandError
+        There are no samples of these cells, or the level has none of the metrics.
+    """
     begin = cells[0].begin_ns
     end = max(cell.end_ns or cell.begin_ns for cell in cells)
     state = record.state()
@@ -117,7 +167,18 @@ def _facts(state: dict[str, t.Any]) -> list[tuple[str, str]]:
 
 
 def described(cell: Cell) -> dict[str, t.Any]:
-    """A cell as holdfast.views takes it: shown by the number in its prompt."""
+    """Describe a cell for the views.
+
+    Parameters
+    ----------
+    cell : Cell
+        The cell.
+
+    Returns
+    -------
+    dict
+        Its `index` is the number in its prompt.
+    """
     return {
         "index": cell.number,
         "begin": cell.begin_ns,
@@ -131,9 +192,25 @@ def described(cell: Cell) -> dict[str, t.Any]:
 def tracks(
     samples: Samples, wanted: t.Sequence[str], begin: int | None = None, end: int | None = None
 ) -> list[dict[str, t.Any]]:
-    """The plots of a level, within a stretch: with `begin` the first sample stands there, too.
+    """Make the tracks of a level.
 
-    What isn't wanted is hidden: a whole plot, or a line of one.
+    What isn't wanted is hidden: a whole track, or a line of one.
+
+    Parameters
+    ----------
+    samples : Samples
+        The samples of a level.
+    wanted : sequence of str
+        The metrics that are shown at first.
+    begin : int, optional
+        If the first sample is later than this, in nanoseconds, its values stand here, too.
+    end : int, optional
+        No time is later than this, in nanoseconds.
+
+    Returns
+    -------
+    list of dict
+        The tracks: see web/schema/views.json.
     """
     times = [time if end is None else min(time, end) for time in samples.time]
     if not times:

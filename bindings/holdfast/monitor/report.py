@@ -36,7 +36,21 @@ ROWS = (
 
 @dataclasses.dataclass(frozen=True)
 class Report:
-    """The figures of some cells at one level."""
+    """The figures of some cells at one level.
+
+    Attributes
+    ----------
+    level : str
+        The level.
+    cells : list of Cell
+        The cells that have samples.
+    seconds : float
+        How long they ran, without the time between them.
+    metrics : dict of str to tuple
+        Mean, least, greatest and total of each metric; of memory the total is the limit.
+    state : State
+        How the sampling goes.
+    """
 
     level: str
     cells: list[Cell]
@@ -45,7 +59,13 @@ class Report:
     state: dict[str, t.Any]
 
     def rows(self) -> list[tuple[str, ...]]:
-        """Name, AVG, MIN, MAX and TOTAL of each metric that there is."""
+        """Return the lines of the table.
+
+        Returns
+        -------
+        list of tuple of str
+            Name, AVG, MIN, MAX and TOTAL of each metric that there is.
+        """
         return [
             (name, *(_number(value) for value in self.metrics[metric]))
             for metric, name in ROWS
@@ -53,20 +73,47 @@ class Report:
         ]
 
     def title(self) -> str:
-        """How long, and which cells."""
+        """Return how long the cells ran, and which they are.
+
+        Returns
+        -------
+        str
+            One line.
+        """
         return f"Duration: {_number(self.seconds)}s ({names(self.cells)})"
 
     def notes(self) -> list[str]:
-        """Cells that didn't end well, and how all this was measured."""
+        """Return the cells that didn't end well, and how the figures were measured.
+
+        Returns
+        -------
+        list of str
+            Lines.
+        """
         return [*_outcomes(self.cells), *_cost(self.level, self.state)]
 
 
 def make(record: t.Any, level: str, cells: t.Sequence[Cell]) -> Report:
-    """The report of cells that have ended.
+    """Make the report of cells.
 
     Parameters
     ----------
-    record : the live monitor, or an imported session
+    record : Monitor or Imported
+        The live monitor, or an imported session.
+    level : str
+        The level.
+    cells : sequence of Cell
+        The cells. Those that still run are left out.
+
+    Returns
+    -------
+    Report
+        The report.
+
+    Raises
+    ------
+    CommandError
+        There are no samples of these cells.
     """
     parts = []
     for cell in cells:
@@ -150,7 +197,18 @@ def _number(value: float | None) -> str:
 
 
 def text(report: Report) -> str:
-    """The report as plain text."""
+    """Format a report as plain text.
+
+    Parameters
+    ----------
+    report : Report
+        The report.
+
+    Returns
+    -------
+    str
+        Lines in the layout of JUmPER's report.
+    """
     line = "-" * 40
     lines = [line, "Performance Report", line, report.title()]
     lines.append(f"{'Metric':<25} {'AVG':<8} {'MIN':<8} {'MAX':<8} {'TOTAL':<8}")
@@ -163,7 +221,18 @@ def text(report: Report) -> str:
 
 
 def page(report: Report) -> str:
-    """The report as HTML."""
+    """Format a report as HTML.
+
+    Parameters
+    ----------
+    report : Report
+        The report.
+
+    Returns
+    -------
+    str
+        The same as `text` has, as a table.
+    """
     head = "".join(f"<th>{name}</th>" for name in ("Metric", "AVG", "MIN", "MAX", "TOTAL"))
     body = "".join(
         "<tr>" + "".join(f"<td>{html.escape(value)}</td>" for value in row) + "</tr>"

@@ -42,20 +42,26 @@ class Cell:
         Counted from 0 over all cells of the session.
     number : int
         Its execution count.
+    source : str
+        Its code.
+    source_cut : bool
+        Whether `source` is only the beginning.
     begin_ns, end_ns : int
-        When its code began and ended; `end_ns` is None while it runs.
+        When its code began and ended, in nanoseconds of the monotonic clock; `end_ns` is None while it
+        runs.
     wall_begin : float
-        Seconds since the epoch at `begin_ns`.
-    kind : str
-        "plain", "instrumented", "isolated" or "multi" (several marked cells, instrumented).
-    outcome : str
-        "running", "ok", "error", "interrupted" or "died".
+        Seconds since 1970 at `begin_ns`.
+    kind : {"plain", "instrumented", "isolated", "multi"}
+        How it ran; "multi" is several marked cells, instrumented as one.
+    outcome : {"running", "ok", "error", "interrupted", "died"}
+        How it ended.
     pids : list of int
         The process that ran it, then others that counted; a few at most.
-    begin, end : list of dict or None
-        What each level had used by then; see `Monitor.summary` for their differences.
+    begin, end : list of Reading or None
+        What each level had used by then, in the order of `LEVELS`; see `Monitor.summary` for their
+        differences.
     peak_bytes : float
-        Most resident memory of its process, where the cell raised it; else 0.
+        The most resident memory of its process, in bytes, if the cell raised it; otherwise 0.
     """
 
     index: int
@@ -74,7 +80,13 @@ class Cell:
 
     @property
     def duration(self) -> float | None:
-        """Seconds; None while it runs."""
+        """How long the cell ran.
+
+        Returns
+        -------
+        float or None
+            Seconds; None while it runs.
+        """
         return None if self.end_ns is None else (self.end_ns - self.begin_ns) / 1e9
 
 
@@ -84,17 +96,20 @@ class Samples:
 
     Attributes
     ----------
-    time : memoryview of int64
-        When each row ends. A row stands for the `width` before that; 0 for the first after a
+    level : str
+        The level, one of `LEVELS`, or "" for those of a file.
+    time : memoryview of int64, shape (rows,)
+        When each row ends, in nanoseconds of the monotonic clock.
+    width : memoryview of int64, shape (rows,)
+        A row stands for so many nanoseconds before `time`; 0 for the first after a
         start, of which only the memory means something.
-    width : memoryview of int64
-    columns : dict of memoryview of float64
-        By metric. A gauge's mean, an amount's sum over the row's width; NaN where it wasn't known.
-    low, high : dict of memoryview of float64
-        The least and the greatest sample that a row stands for; of amounts per second. NaN where
-        a row was too narrow to tell.
-    kinds : dict of str
-        "gauge" or "amount" by metric.
+    columns : dict of str to memoryview of float64, shape (rows,)
+        By metric. A gauge's mean, or an amount's sum over the row's width; NaN if it wasn't known.
+    low, high : dict of str to memoryview of float64, shape (rows,)
+        The least and the greatest sample that a row stands for; of amounts per second. NaN if
+        a row was too narrow for that.
+    kinds : dict of str to {"gauge", "amount"}
+        By metric.
     """
 
     level: str
@@ -110,7 +125,25 @@ class Samples:
 
 
 def of_rows(samples: Samples, name: str, begin_ns: int, end_ns: int) -> Figures | None:
-    """What the rows tell; one that reaches over an edge counts by the part that is inside."""
+    """Compute the figures of one metric in a stretch of time from its rows.
+
+    A row that reaches over an edge counts by the part that is inside.
+
+    Parameters
+    ----------
+    samples : Samples
+        The rows that lie in the stretch.
+    name : str
+        The metric.
+    begin_ns, end_ns : int
+        The stretch, in nanoseconds of the monotonic clock.
+
+    Returns
+    -------
+    tuple of float or None
+        Mean, least, greatest and total; of an amount the first three are per second, and a gauge has no
+        total. None if nothing is known.
+    """
     amount = samples.kinds[name] == "amount"
     values = samples.columns[name]
     lows, highs = samples.low.get(name, values), samples.high.get(name, values)
@@ -140,7 +173,17 @@ def of_rows(samples: Samples, name: str, begin_ns: int, end_ns: int) -> Figures 
 
 
 def exact(figures: dict[str, Figures | None], edges: dict[str, t.Any], cores: float) -> None:
-    """Put in what the readings at begin and end tell."""
+    """Replace figures of rows by what the readings at both edges say.
+
+    Parameters
+    ----------
+    figures : dict of str to tuple
+        The figures of each metric, as `of_rows` returns them. They are changed.
+    edges : Edges
+        The readings. Nothing happens if one is missing.
+    cores : float
+        How many processors are all of them, for the use in per cent.
+    """
     begin, end = edges["begin"], edges["end"]
     if begin is None or end is None:
         return

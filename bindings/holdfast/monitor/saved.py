@@ -16,7 +16,7 @@ _INCHES = (11.0, 1.8)  # of one track
 
 @dataclasses.dataclass(frozen=True)
 class Plot:
-    """What a pickle holds: the plot, drawn where it is the result of a cell.
+    """What a pickled file of ``%perfmonitor_plot --pickle`` contains. A notebook draws it.
 
     Attributes
     ----------
@@ -33,7 +33,25 @@ class Plot:
 
 
 def pickled(path: str, data: dict[str, t.Any]) -> str:
-    """Write the pickle; the lines that say how it is shown."""
+    """Write a plot as a pickle.
+
+    Parameters
+    ----------
+    path : str
+        The file; ".pkl" is added if it has no such suffix.
+    data : dict
+        The plot.
+
+    Returns
+    -------
+    str
+        Lines for the user that say how the plot is shown.
+
+    Raises
+    ------
+    CommandError
+        The file can't be written.
+    """
     path = _with_suffix(path, (".pkl", ".pickle"))
     _write(path, pickle.dumps(Plot(data)))
     return (
@@ -44,7 +62,25 @@ def pickled(path: str, data: dict[str, t.Any]) -> str:
 
 
 def drawn(path: str, data: dict[str, t.Any]) -> str:
-    """Write the picture, a JPEG; the line that says so."""
+    """Write a plot as a JPEG.
+
+    Parameters
+    ----------
+    path : str
+        The file; ".jpg" is added if it has no such suffix.
+    data : dict
+        The plot.
+
+    Returns
+    -------
+    str
+        A line for the user with the file's name.
+
+    Raises
+    ------
+    CommandError
+        The file can't be written, or Matplotlib or Pillow is missing.
+    """
     path = _with_suffix(path, (".jpg", ".jpeg"))
     try:
         import io

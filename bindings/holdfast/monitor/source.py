@@ -28,19 +28,54 @@ class MonitorError(RuntimeError):
 
 
 class Control(t.Protocol):
-    """Who samples, as far as it can be told something."""
+    """The process that samples, as far as it takes orders.
+
+    Attributes
+    ----------
+    counts_cells : bool
+        Whether it knows when cells begin and end.
+    """
 
     counts_cells: bool  # by itself
 
     def ask(self, action: str, **fields: t.Any) -> int | None:
-        """Do what is asked; a new descriptor of the samples where the action is "open"."""
+        """Do what is asked.
+
+        Parameters
+        ----------
+        action : {"open", "start", "stop", "begin", "end"}
+            What to do.
+        **fields : object
+            The arguments of the action.
+
+        Returns
+        -------
+        int or None
+            A new descriptor of the samples after "open", otherwise None.
+
+        Raises
+        ------
+        MonitorError
+            It can't be done.
+        """
 
     def close(self) -> None:
-        """End what was made for us."""
+        """End the process, if it was made for this one."""
 
 
 class Frontend:
-    """The kernel's frontend, over a worker's channel."""
+    """The kernel's frontend, which samples for the whole notebook.
+
+    Parameters
+    ----------
+    channel : Channel
+        The control channel of this worker.
+
+    Attributes
+    ----------
+    channel : Channel
+        The same.
+    """
 
     counts_cells = True
 
@@ -48,7 +83,25 @@ class Frontend:
         self.channel = channel
 
     def ask(self, action: str, **fields: t.Any) -> int | None:
-        """Send a "monitor" frame, and wait for its answer."""
+        """Send a "monitor" frame, and wait for its answer.
+
+        Parameters
+        ----------
+        action : str
+            What to do.
+        **fields : object
+            The other fields of the frame.
+
+        Returns
+        -------
+        int or None
+            A new descriptor of the samples after "open", otherwise None.
+
+        Raises
+        ------
+        MonitorError
+            This isn't the main thread, or the frontend refuses.
+        """
         if threading.current_thread() is not threading.main_thread():
             raise MonitorError("the monitor is told what to do by the main thread only")
         self.channel.send("monitor", action=action, **fields)
@@ -62,11 +115,22 @@ class Frontend:
         return None
 
     def close(self) -> None:
-        """The frontend's monitor is everybody's."""
+        """Do nothing: the frontend's monitor belongs to all workers."""
 
 
 class Monitor:
-    """Reads what is sampled, and tells the one who samples what to do."""
+    """Reads what is sampled, and gives orders to the process that samples.
+
+    Parameters
+    ----------
+    control : Control
+        The process that samples.
+
+    Raises
+    ------
+    MonitorError
+        It can't open its samples.
+    """
 
     def __init__(self, control: Control):
         self._control = control
@@ -78,15 +142,31 @@ class Monitor:
 
     @property
     def counts_cells(self) -> bool:
-        """Whether cells are logged without `begin_cell` and `end_cell`."""
+        """Whether cells are logged without `begin_cell` and `end_cell`.
+
+        Returns
+        -------
+        bool
+            True in Holdfast's kernel.
+        """
         return self._control.counts_cells
 
     def start(self, interval: float | None = None, weigh: bool = False) -> None:
-        """Sample every `interval` seconds (0.001 to 3600; 1 where None).
+        """Start to sample, or change the interval.
 
-        With `weigh` the level "process" has `memory_pss` and `memory_uss`, too: each page by how
-        many processes have it, and pages of one process alone. They are looked at once a second
-        at most, since that takes milliseconds a gigabyte.
+        Parameters
+        ----------
+        interval : float, optional
+            Seconds from one sample to the next, 0.001 to 3600. If it is left out: 1.
+        weigh : bool
+            Whether the level "process" has `memory_pss` and `memory_uss`, too: each page divided by the
+            number of processes that have it, and pages of one process alone. They are read once a
+            second at most, since that takes milliseconds for each gigabyte.
+
+        Raises
+        ------
+        MonitorError
+            The interval is out of range, or there is no sampler.
         """
         seconds = 1.0 if interval is None else float(interval)
         if not 0.001 <= seconds <= 3600:
@@ -94,36 +174,56 @@ class Monitor:
         self._control.ask("start", interval_ns=round(seconds * 1e9), weigh=weigh)
 
     def stop(self) -> None:
-        """Sample no more; what was sampled stays."""
+        """Stop sampling. What was sampled stays.
+
+        Raises
+        ------
+        MonitorError
+            There is no sampler.
+        """
         self._control.ask("stop")
 
     def close(self) -> None:
-        """End the child that samples, where there is one. Reading goes on to work."""
+        """End the child process that samples, if there is one. Reading goes on to work."""
         self._control.close()
 
     def begin_cell(self, source: str, number: int = 0) -> None:
-        """A cell begins; not where the frontend knows it by itself."""
+        """Log that a cell begins. Nothing happens if the frontend logs cells.
+
+        Parameters
+        ----------
+        source : str
+            The cell's code.
+        number : int
+            Its execution count.
+        """
         if not self.counts_cells:
             self._control.ask("begin", source=source, number=number)
 
     def end_cell(self, outcome: str = "ok") -> None:
-        """It has ended: "ok", "error" or "interrupted"."""
+        """Log that the cell has ended. Nothing happens if the frontend logs cells.
+
+        Parameters
+        ----------
+        outcome : {"ok", "error", "interrupted"}
+            How it ended.
+        """
         if not self.counts_cells:
             self._control.ask("end", outcome=outcome)
 
     # ---- reading
 
     def state(self) -> dict[str, t.Any]:
-        """How the sampling goes.
+        """Return how the sampling goes.
 
         Returns
         -------
-        dict
-            running; interval (seconds); samples and missed since the start; cost_ns, processor
-            time of one sample, cost_share, that of all as a part of the time since the start, and
-            level_cost_ns, that of a level's reading; begin_ns, end_ns (None while it runs) and
-            wall_begin (seconds since the epoch) of the sampling, None where it was never started; levels, of which
-            there is something; pids of the process level.
+        State
+            A dict of `running`; `interval` (seconds); `samples` and `missed` since the start; `cost_ns`,
+            processor time of one sample in nanoseconds, `cost_share`, that of all as a part of the time
+            since the start, and `level_cost_ns`, that of reading a level; `begin_ns`, `end_ns` (None while
+            it runs) and `wall_begin` (seconds since 1970) of the sampling, None if it was never started;
+            `levels`, of which there are samples; `pids` of the level "process".
         """
         told = self._view.state()
         ever = told["begin_ns"] > 0
@@ -147,15 +247,15 @@ class Monitor:
         return [level for i, level in enumerate(LEVELS) if told["available"] >> i & 1]
 
     def resources(self) -> dict[str, t.Any]:
-        """What the machine has.
+        """Return what the machine has.
 
         Returns
         -------
-        dict
-            host; cores that may be used (by affinity and quota) and machine_cores; memory and
-            memory_limit in GB, with memory_limit_source, in words; slurm_job, slurm_limit (None
-            where there is none) and slurm_limit_source; gpus, a list of name and memory (GB);
-            gpu_trouble, why there are none; levels.
+        Resources
+            A dict of `host`; `cores` that may be used (by affinity and quota) and `machine_cores`; `memory`
+            and `memory_limit` in GB of 2**30 bytes, with `memory_limit_source`, in words; `slurm_job`,
+            `slurm_limit` in GB (None if there is none) and `slurm_limit_source`; `gpus`, a list of `name`
+            and `memory` in GB; `gpu_trouble`, the reason if there are none; `levels`.
         """
         facts = self._view.facts()
         job = facts["slurm_job"]
@@ -178,7 +278,13 @@ class Monitor:
         }
 
     def cells(self) -> list[Cell]:
-        """The cells that are kept (some thousand), oldest first."""
+        """Return the cells that are kept (some thousand).
+
+        Returns
+        -------
+        list of Cell
+            The oldest first.
+        """
         first, end = self._view.cells()
         found = []
         for index in range(first, end):
@@ -192,7 +298,26 @@ class Monitor:
     def samples(
         self, level: str = "process", begin_ns: int | None = None, end_ns: int | None = None
     ) -> Samples:
-        """The rows that end after `begin_ns` and begin before `end_ns`."""
+        """Return the samples of a level in a stretch of time.
+
+        Parameters
+        ----------
+        level : {"process", "user", "system", "slurm"}
+            The level.
+        begin_ns, end_ns : int, optional
+            The rows that end after `begin_ns` and begin before `end_ns`, in nanoseconds of the monotonic
+            clock. If they are left out: all.
+
+        Returns
+        -------
+        Samples
+            The rows.
+
+        Raises
+        ------
+        MonitorError
+            There is no such level.
+        """
         begin = -1 if begin_ns is None else begin_ns
         end = _FOREVER if end_ns is None else end_ns
         times, widths, columns = self._view.rows(_number(level), begin, end)
@@ -215,12 +340,28 @@ class Monitor:
         )
 
     def summary(self, level: str, begin_ns: int, end_ns: int) -> dict[str, Figures]:
-        """Mean, least, greatest and total of each metric in a stretch of time.
+        """Compute the figures of each metric in a stretch of time.
 
-        Where it begins with a cell and ends with one, means and totals are exact, by the readings
-        at that begin and end, however coarse the samples are. An amount's mean, least and
-        greatest are per second, and its total is the amount; a gauge has no total, but
-        `cpu_seconds` has nothing else.
+        If the stretch begins with a cell and ends with one, means and totals are exact, by the readings
+        at both edges, however coarse the samples are.
+
+        Parameters
+        ----------
+        level : {"process", "user", "system", "slurm"}
+            The level.
+        begin_ns, end_ns : int
+            The stretch, in nanoseconds of the monotonic clock.
+
+        Returns
+        -------
+        dict of str to tuple
+            Mean, least, greatest and total by metric. An amount's mean, least and greatest are per second,
+            and its total is the amount; a gauge has no total, but `cpu_seconds` has nothing else.
+
+        Raises
+        ------
+        MonitorError
+            There is no such level.
         """
         samples = self.samples(level, begin_ns, end_ns)
         figures = {name: of_rows(samples, name, begin_ns, end_ns) for name in samples.columns}
@@ -284,7 +425,20 @@ _monitors: dict[int, Monitor] = {}  # by process: a fork isn't who its parent wa
 
 
 def connect() -> Monitor:
-    """The monitor of this notebook; always the same one."""
+    """Return the monitor of this notebook, always the same one.
+
+    Returns
+    -------
+    Monitor
+        In a kernel other than ours it is made at the first call, with a child process that samples.
+
+    Raises
+    ------
+    MonitorError
+        There is no sampler.
+    OSError
+        The child process can't be started.
+    """
     found = _monitors.get(os.getpid())
     if found is None:
         found = _monitors[os.getpid()] = Monitor(_control())

@@ -48,29 +48,37 @@ _recorder.exclude("<frozen importlib")
 
 
 def open(directory=None, *, c_calls=False, children=False, joins=False, rank=None) -> str:
-    """Open a recording and return its experiment directory.
+    """Open a recording.
 
-    Events stay off until ``register()``; user regions are recorded from now on. The
-    SCOREP_... variables say the rest; see :mod:`holdfast.scorep.settings`.
+    Events stay off until `register`; user regions are recorded from now on. The ``SCOREP_...``
+    variables hold the other settings: their meaning is that of Score-P's manual ("Measurement
+    Configuration"), and :mod:`holdfast.scorep.settings` lists those that the built-in recorder reads.
 
     Parameters
     ----------
-    directory : str, optional
-        The experiment directory; in the place of SCOREP_EXPERIMENT_DIRECTORY.
+    directory : str or os.PathLike, optional
+        The experiment directory, instead of ``SCOREP_EXPERIMENT_DIRECTORY``.
     c_calls : bool
         Record functions of extension modules as well.
     children : bool
         Record the processes that fork and multiprocessing make as well, in the same
-        experiment. Who asks for this closes the recording in them, too; see :mod:`.ending`.
+        experiment. The caller closes the recording in them, too; see :mod:`.ending`.
     joins : bool
         Another process has opened the experiment in this directory.
+    rank : int, optional
+        The number of this process among those of the experiment, for MPI.
+
+    Returns
+    -------
+    str
+        The path of the experiment directory.
 
     Raises
     ------
     RuntimeError
         A recording is open already, or the filter file can't be understood.
     OSError
-        The directory can't be made, or the filter file not be read.
+        The directory can't be made, or the filter file can't be read.
     """
     _recorder.open(directory, c_calls=c_calls, children=children, joins=joins, rank=rank)
     if children:
@@ -81,12 +89,22 @@ def open(directory=None, *, c_calls=False, children=False, joins=False, rank=Non
 
 
 def is_open() -> bool:
-    """Whether this process records."""
+    """Return whether this process records.
+
+    Returns
+    -------
+    bool
+        Whether a recording is open.
+    """
     return _recorder.is_open()
 
 
 def register() -> None:
-    """Record all functions from here on; opens a recording where none is."""
+    """Record all functions from here on.
+
+    If no recording is open, this opens one with `children`, which is closed at the end of the process.
+    If that fails, a message on stderr says so, and nothing is recorded.
+    """
     if not _recorder.is_open():
         try:
             open(children=True)
@@ -105,12 +123,24 @@ unregister = instrumenter.unregister
 
 
 def user_region_begin(name: str) -> None:
-    """Enter the user region `name`."""
+    """Enter a user region: `holdfast.scorep.user.region_begin` under its older name.
+
+    Parameters
+    ----------
+    name : str
+        The region, shown as ``user:name``.
+    """
     user.region_begin(name)
 
 
 def user_region_end(name: str) -> None:
-    """Leave the user region `name`."""
+    """Leave a user region: `holdfast.scorep.user.region_end` under its older name.
+
+    Parameters
+    ----------
+    name : str
+        The region.
+    """
     user.region_end(name)
 
 

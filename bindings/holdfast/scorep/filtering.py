@@ -55,14 +55,24 @@ class _Reader:
 
 
 def read(path: str | os.PathLike[str]) -> list[Rule]:
-    """The rules of a filter file, in order.
+    """Read the rules of a filter file.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        The file, in the format of the Score-P manual ("Filtering").
+
+    Returns
+    -------
+    list of Rule
+        In the order of the file.
 
     Raises
     ------
     OSError
-        It can't be read.
+        The file can't be read.
     RuntimeError
-        A word stands where it has no meaning.
+        A word is in a place where it has no meaning.
     """
     reader = _Reader()
     with open(path, encoding="utf-8", errors="backslashreplace") as file:

@@ -27,9 +27,9 @@ __all__ = [
 
 
 class _Instrumenter:
-    """The one that there is: the recorder's C callback, with the methods of upstream's.
+    """The recorder's instrumenter, with the methods of the Score-P bindings' own.
 
-    A region's name is ``module_name:function_name``; those of the module ``user`` are the
+    There is one. A region's name is ``module_name:function_name``; those of the module ``user`` are the
     regions of :mod:`.user`.
     """
 
@@ -47,12 +47,21 @@ class _Instrumenter:
         _recorder.disable()
 
     def get_registered(self) -> bool:
-        """Whether events are on."""
+        """Return whether events are on."""
         return _recorder.is_enabled()
 
     def run(self, cmd, globals=None, locals=None) -> None:
-        """Execute `cmd`, with events on where ``get_instrumenter(True)`` has asked for that,
-        and off after it. Without `globals` it gets a namespace of its own."""
+        """Execute code, with events on if ``get_instrumenter(True)`` asked for that.
+
+        After it they are off.
+
+        Parameters
+        ----------
+        cmd : str or code
+            What `exec` takes.
+        globals, locals : dict, optional
+            The namespaces. Without `globals` the code gets one of its own.
+        """
         names = {} if globals is None else globals
         if self._enabled:
             self.register()
@@ -64,26 +73,68 @@ class _Instrumenter:
     def region_begin(
         self, module_name, function_name, file_name, line_number, code_object=None
     ) -> None:
-        """Enter a region; with a `code_object` it is known by that from now on."""
+        """Enter a region.
+
+        Parameters
+        ----------
+        module_name, function_name : str
+            The two parts of its name.
+        file_name : str
+            Its file.
+        line_number : int
+            Its line, from 1.
+        code_object : code, optional
+            From now on `try_region_begin` and `try_region_end` find the region by this.
+        """
         place = user.printable(f"{module_name}:{function_name}"), file_name, line_number
         if code_object is not None:
             self._known[id(code_object)] = code_object, place
         user.begin(*place, 1)
 
     def region_end(self, module_name, function_name, code_object=None) -> None:
-        """Leave a region."""
+        """Leave a region.
+
+        Parameters
+        ----------
+        module_name, function_name : str
+            The two parts of its name.
+        code_object : code, optional
+            Without effect.
+        """
         name = user.printable(f"{module_name}:{function_name}")
         user.end(name, f"region_end({name!r})", 1)
 
     def try_region_begin(self, code_object) -> bool:
-        """Enter the region that is known by this code object; False where none is."""
+        """Enter the region that `region_begin` knows by a code object.
+
+        Parameters
+        ----------
+        code_object : code
+            The object.
+
+        Returns
+        -------
+        bool
+            Whether there is such a region.
+        """
         known = self._known.get(id(code_object))
         if known is not None:
             user.begin(*known[1], 1)
         return known is not None
 
     def try_region_end(self, code_object) -> bool:
-        """Leave the region that is known by this code object; False where none is."""
+        """Leave the region that `region_begin` knows by a code object.
+
+        Parameters
+        ----------
+        code_object : code
+            The object.
+
+        Returns
+        -------
+        bool
+            Whether there is such a region.
+        """
         known = self._known.get(id(code_object))
         if known is not None:
             name = known[1][0]
@@ -110,9 +161,15 @@ def get_instrumenter(enable_instrumenter=None, instrumenter_type=None) -> _Instr
     Parameters
     ----------
     enable_instrumenter : bool, optional
-        Whether its ``run`` switches events on; as it was where not given.
+        Whether its ``run`` switches events on. If it is left out, that stays as it is.
     instrumenter_type : str, optional
-        One of upstream's types, which are all the same here.
+        One of the types of the Score-P bindings, which are all the same here.
+
+    Returns
+    -------
+    object
+        It has the methods of the Score-P bindings' instrumenter: ``register``, ``unregister``,
+        ``get_registered``, ``run``, ``region_begin``, ``region_end`` and others.
 
     Raises
     ------
@@ -127,12 +184,18 @@ def get_instrumenter(enable_instrumenter=None, instrumenter_type=None) -> _Instr
 
 
 def has_c_instrumenter() -> bool:
-    """Whether the instrumenter is written in C: always."""
+    """Return whether the instrumenter is written in C.
+
+    Returns
+    -------
+    bool
+        Always True.
+    """
     return True
 
 
 def register() -> None:
-    """Switch events on; nothing happens without an open recording."""
+    """Switch events on. Nothing happens without an open recording."""
     _recorder.enable()
 
 
@@ -181,7 +244,8 @@ class _Switch:
         return around(function, lambda: type(self)(self._given))
 
 
-class enable(_Switch):
+# The base takes the parameter of both, which numpydoc doesn't see.
+class enable(_Switch):  # numpydoc ignore=PR02
     """Record Python functions inside the block or function.
 
     Parameters
@@ -194,7 +258,7 @@ class enable(_Switch):
     _on = True
 
 
-class disable(_Switch):
+class disable(_Switch):  # numpydoc ignore=PR02
     """Don't record Python functions inside the block or function.
 
     Parameters

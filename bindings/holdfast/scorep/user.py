@@ -49,7 +49,18 @@ def _absolute(file_name: str) -> str:
 
 
 def printable(name) -> str:
-    """A name as it is recorded; what would break the lines of a report is escaped."""
+    """Return a name as it is recorded.
+
+    Parameters
+    ----------
+    name : object
+        The name; its `str` is used.
+
+    Returns
+    -------
+    str
+        The text, in which characters that would break the lines of a report are escaped.
+    """
     text = str(name)
     if text.isprintable():
         return text
@@ -63,7 +74,19 @@ def _caller(depth: int):
 
 
 def begin(name: str, file_name, line_number, depth: int) -> None:
-    """Enter the region that is shown so; its place is that of the caller, where not given."""
+    """Enter the region that is shown under this text.
+
+    Parameters
+    ----------
+    name : str
+        The whole text that is shown.
+    file_name : str, os.PathLike or None
+        The region's file. If it is None: that of the caller.
+    line_number : int or None
+        The region's line, from 1. If it is None: that of the caller, or 0 if a file is given.
+    depth : int
+        How many frames the caller is above the function that calls this one.
+    """
     if not _recorder.is_open():
         return
     if file_name is None:
@@ -73,21 +96,50 @@ def begin(name: str, file_name, line_number, depth: int) -> None:
 
 
 def region_begin(name: str, file_name=None, line_number=None) -> None:
-    """Enter the region `name`, shown as ``user:name``.
+    """Enter a region of the program's own.
 
-    The first begin of a name fixes its file and line: those given, else the caller's.
+    Without an open recording this does nothing. The first begin of a name fixes its file and line.
+
+    Parameters
+    ----------
+    name : str
+        The region, shown as ``user:name``.
+    file_name : str or os.PathLike, optional
+        Its file. If it is left out: that of the caller.
+    line_number : int, optional
+        Its line, from 1. If it is left out: that of the caller.
     """
     begin(printable(f"user:{name}"), file_name, line_number, 1)
 
 
 def region_end(name: str) -> None:
-    """Leave the region `name`. Where none is open, say so once and go on."""
+    """Leave a region of the program's own.
+
+    If no such region is open on this thread, a message on stderr says so once, and the trace has a
+    region ``error_region`` with the name as a parameter, as those of the Score-P bindings have.
+
+    Parameters
+    ----------
+    name : str
+        The region.
+    """
     end(printable(f"user:{name}"), f"region_end({name!r})", 1)
 
 
 def end(shown: str, call: str, depth: int) -> None:
-    """Leave the region that is shown so. A `call` without its begin is told, and has a region
-    of its own in the trace, with a parameter that names it, as in those of the Score-P bindings.
+    """Leave the region that is shown under this text.
+
+    If it isn't open, a message says so, and the trace has a region ``error_region`` with the name as a
+    parameter, as those of the Score-P bindings have.
+
+    Parameters
+    ----------
+    shown : str
+        The whole text that is shown.
+    call : str
+        The user's call, for the message.
+    depth : int
+        How many frames the caller is above the function that calls this one.
     """
     if _recorder.region_end(shown):
         return
@@ -106,10 +158,10 @@ class region:
     region_name : str
         Shown as ``user:region_name``. A ``with`` block without one is shown as
         ``user:file:line``. A decorated function without one is shown under its own name,
-        ``module:function`` or ``module.Class:method``; where functions are recorded
-        anyhow, it has no other region.
+        ``module:function`` or ``module.Class:method``; while functions are recorded
+        anyway, it has no other region.
     name : str
-        The same.
+        The same, under another name.
     """
 
     __slots__ = ("_given", "_open")
@@ -187,32 +239,79 @@ class _OwnRegion(_FixedRegion):
 
 
 def rewind_begin(name: str, file_name=None, line_number=None) -> None:
-    """Mark a point that ``rewind_end(name, True)`` takes this thread's trace back to."""
+    """Mark a point to which `rewind_end` can take this thread's trace back.
+
+    Parameters
+    ----------
+    name : str
+        The name of the mark.
+    file_name : str, optional
+        Accepted as by the Score-P bindings; without effect.
+    line_number : int, optional
+        Accepted as by the Score-P bindings; without effect.
+    """
     _recorder.rewind_begin(printable(name))
 
 
 def rewind_end(name: str, value: bool) -> None:
-    """Forget the mark `name`; where `value` is true, drop what was recorded since it.
+    """Forget a mark, and drop what was recorded since it if the caller asks for that.
 
-    Events that have been written to the file already can't be dropped, nor can those since a
-    mark where other regions were open: that is said once.
+    Events that are in the file already can't be dropped, nor can those since a
+    mark at which other regions were open. A message on stderr says so once.
+
+    Parameters
+    ----------
+    name : str
+        The name of the mark.
+    value : bool
+        Whether the events are dropped.
     """
     if not _recorder.rewind_end(printable(name), bool(value)):
         _warn_once(f"rewind_end({name!r}): the events could not be dropped")
 
 
 def parameter_int(name: str, val: int) -> None:
-    """Record a signed integer of 64 bits."""
+    """Record a signed integer for this thread.
+
+    A value that isn't one is reported once on stderr, and not recorded.
+
+    Parameters
+    ----------
+    name : str
+        The parameter.
+    val : int
+        Its value, of 64 bits.
+    """
     _record(_recorder.parameter_int, name, val)
 
 
 def parameter_uint(name: str, val: int) -> None:
-    """Record an unsigned integer of 64 bits."""
+    """Record an unsigned integer for this thread.
+
+    A value that isn't one is reported once on stderr, and not recorded.
+
+    Parameters
+    ----------
+    name : str
+        The parameter.
+    val : int
+        Its value, of 64 bits.
+    """
     _record(_recorder.parameter_uint, name, val)
 
 
 def parameter_string(name: str, string: str) -> None:
-    """Record a text."""
+    """Record a text for this thread.
+
+    A value that isn't one is reported once on stderr, and not recorded.
+
+    Parameters
+    ----------
+    name : str
+        The parameter.
+    string : str
+        Its value.
+    """
     _record(_recorder.parameter_string, name, string)
 
 
@@ -229,19 +328,40 @@ disable_recording = _recorder.disable_recording
 
 
 def instrument_function(function, instrumenter_fun=region):
-    """Return `function` decorated with ``instrumenter_fun()``."""
+    """Decorate a function.
+
+    Parameters
+    ----------
+    function : callable
+        The function.
+    instrumenter_fun : callable
+        Called without arguments; it returns the decorator.
+
+    Returns
+    -------
+    callable
+        The decorated function.
+    """
     return instrumenter_fun()(function)
 
 
 def instrument_module(module, instrumenter_fun=region) -> None:
-    """Decorate every function that `module` holds, in place."""
+    """Decorate every function of a module, in place.
+
+    Parameters
+    ----------
+    module : module
+        The module.
+    instrumenter_fun : callable
+        As for `instrument_function`.
+    """
     for name, value in list(vars(module).items()):
         if isinstance(value, types.FunctionType):
             setattr(module, name, instrument_function(value, instrumenter_fun))
 
 
 def force_finalize() -> None:
-    """Write the results now; nothing is recorded from here on."""
+    """Write the results now. Nothing is recorded from here on."""
     close_at_end()
 
 

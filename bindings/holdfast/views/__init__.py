@@ -28,24 +28,29 @@ def trace(
     end: float | None = None,
     before: int | str | os.PathLike[str] | None = None,
 ) -> Trace:
-    """The trace of a cell, or of a directory.
+    """Find the trace of a cell, or the one in a directory.
 
     Parameters
     ----------
-    which : int or path, optional
-        A cell's number, the directory of an experiment, or its traces.otf2. The last
-        instrumented cell of this notebook if left out.
+    which : int, str or os.PathLike, optional
+        A cell's number, the directory of an experiment, or its ``traces.otf2``. If it is left out: the
+        last instrumented cell of this notebook.
     view : {"timeline", "flame", "table", "compare"}
         What is shown first.
     begin, end : float, optional
         A window, in seconds since the trace's begin.
-    before : int or path, optional
-        What to compare with. If left out: for a cell the last run before it with the same code.
+    before : int, str or os.PathLike, optional
+        What to compare with. If it is left out: for a cell the last run before it with the same code.
+
+    Returns
+    -------
+    Trace
+        The trace. A notebook shows it as the view.
 
     Raises
     ------
     ViewError
-        There is no such trace, or it can't be read; in words for people.
+        There is no such trace, or it can't be read.
     """
     from . import runs, traces
 

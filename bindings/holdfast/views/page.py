@@ -37,7 +37,13 @@ def _program() -> tuple[str, str, str]:
 
 
 def is_built() -> bool:
-    """Whether the program is there. Without it every output is the still picture."""
+    """Return whether this package contains the views' program.
+
+    Returns
+    -------
+    bool
+        False if the build had no npm. Then every output is the still picture.
+    """
     return bool(_program()[0])
 
 
@@ -66,21 +72,26 @@ def _checked(key: str) -> str:
 
 
 def bundle(data: dict[str, Any], view: str = "timeline", key: str = "") -> dict[str, str]:
-    """The output of some data, in three forms.
+    """Make the output of some data, in several forms.
 
     Parameters
     ----------
     data : dict
         See web/schema/views.json. Times are in nanoseconds on one clock.
     view : {"timeline", "flame", "table", "compare"}
-        What is shown first. The first that there is, where the data have none for it.
+        What is shown first. If the data have nothing for it: the first view that they have.
     key : str
-        Where not empty, `append` finds the plot by it for as long as the page stays.
+        If it isn't empty, `append` finds the plot by it as long as the page stays.
 
     Returns
     -------
-    dict
-        By MIME type: text/html, image/svg+xml, application/pdf, text/plain.
+    dict of str to str
+        By MIME type: text/html, image/svg+xml, application/pdf (in base64), text/plain.
+
+    Raises
+    ------
+    ValueError
+        The key has a character that isn't a letter, a digit or a hyphen.
     """
     title = str(data.get("title", ""))
     still = picture.draw(data)
@@ -95,20 +106,50 @@ def bundle(data: dict[str, Any], view: str = "timeline", key: str = "") -> dict[
 
 
 def live(data: dict[str, Any], key: str) -> dict[str, str]:
-    """As `bundle`, for a plot that `append` goes on with."""
+    """Make the output of a plot to which `append` adds.
+
+    Parameters
+    ----------
+    data : dict
+        As for `bundle`.
+    key : str
+        The plot's key: letters, digits and hyphens.
+
+    Returns
+    -------
+    dict of str to str
+        As `bundle` returns it.
+
+    Raises
+    ------
+    ValueError
+        The key has another character.
+    """
     return bundle(data, "timeline", key)
 
 
 def append(data: dict[str, Any], key: str, begin: int) -> str:
-    """The HTML of an output that adds to the live plot `key`.
+    """Make the HTML of an output that adds to a live plot, and shows nothing.
 
     Parameters
     ----------
     data : dict
         `tracks` with the new samples only (series are found by name), `cells`, `end`, and
-        `window` where the plot shall show only its last so many nanoseconds.
+        `window` if the plot is to show only its last nanoseconds.
+    key : str
+        The plot's key.
     begin : int
-        The `begin` of the data that the plot was made of.
+        The `begin` of the data of which the plot was made.
+
+    Returns
+    -------
+    str
+        The HTML.
+
+    Raises
+    ------
+    ValueError
+        The key has a character that isn't a letter, a digit or a hyphen.
     """
     return _output({**data, "begin": begin}, "append", _checked(key), "", False)
 

@@ -26,19 +26,49 @@ def _shell() -> t.Any:
 
 
 def known() -> list[Run]:
-    """All that are known, oldest first."""
+    """Return the instrumented cells that ran in this notebook.
+
+    Returns
+    -------
+    list of dict
+        What the kernel knows of each, the oldest first.
+    """
     return [json.loads(text) for text in getattr(_shell(), "runs", ())]
 
 
 def sources() -> dict[int, str]:
-    """The text of cells, by number, as the notebook has it."""
+    """Return the text of the notebook's cells.
+
+    Returns
+    -------
+    dict of int to str
+        By the number of the cell.
+    """
     history = getattr(_shell(), "history_manager", None)
     inputs = getattr(history, "input_hist_raw", ())
     return {number: text for number, text in enumerate(inputs) if number and text}
 
 
 def find(which: Which = None, before: Which = None) -> Trace:
-    """The trace that is meant, and beside it that of the run before. Raises ViewError."""
+    """Find the trace of a cell, or the one in a directory.
+
+    Parameters
+    ----------
+    which : int, str or os.PathLike, optional
+        As for `holdfast.views.trace`.
+    before : int, str or os.PathLike, optional
+        What to compare with. If it is left out: for a cell the last run before it with the same code.
+
+    Returns
+    -------
+    Trace
+        The trace.
+
+    Raises
+    ------
+    ViewError
+        There is no such trace.
+    """
     if not _is_cell(which):
         other = find(before) if before is not None else None
         return Trace(t.cast(str, which), before=other, sources=sources())

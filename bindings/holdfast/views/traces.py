@@ -24,18 +24,36 @@ _CELL = re.compile(r"In\[(\d+)\]")
 
 
 class ViewError(Exception):
-    """What was asked for can't be shown: one line for people."""
+    """What was asked for can't be shown. The text is one line for people."""
 
 
 class Window(t.NamedTuple):
-    """Seconds since a trace's begin; None: its own begin or end."""
+    """A part of a trace.
+
+    Attributes
+    ----------
+    begin, end : float or None
+        Seconds since the trace's begin; None for its own begin or end.
+    """
 
     begin: float | None = None
     end: float | None = None
 
 
 class Read(t.NamedTuple):
-    """What was read of an archive: `_views.read`'s dict with arrays, and its place in time."""
+    """What was read of an archive, and its place in time.
+
+    Attributes
+    ----------
+    found : dict
+        What `_views.read` returns, with its columns as arrays.
+    origin : int
+        When the trace begins, in nanoseconds of the monitor's clock (``CLOCK_MONOTONIC``).
+    begin, end : int
+        The window, on the same clock.
+    wall : float or None
+        Seconds since 1970 at `begin`; None if the archive doesn't say.
+    """
 
     found: dict[str, t.Any]
     origin: int  # where the trace begins, ns on the monitor's clock
@@ -45,7 +63,23 @@ class Read(t.NamedTuple):
 
 
 def archive_path(place: str | os.PathLike[str]) -> Path:
-    """The anchor file of an archive that is named by its directory, or by itself."""
+    """Find the anchor file of an archive.
+
+    Parameters
+    ----------
+    place : str or os.PathLike
+        The directory of an experiment, or the file itself.
+
+    Returns
+    -------
+    pathlib.Path
+        The file.
+
+    Raises
+    ------
+    ViewError
+        There is none.
+    """
     path = Path(place)
     if path.is_dir():
         anchor = path / "traces.otf2"
@@ -87,7 +121,27 @@ def _named(rows: list[dict[str, t.Any]]) -> list[dict[str, t.Any]]:
 
 
 def read(path: Path, window: Window, slices: int = 100_000) -> Read:
-    """Read an archive's window. Raises ViewError."""
+    """Read a window of an archive.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        The anchor file.
+    window : Window
+        The window.
+    slices : int
+        How many blocks all rows together may have; shorter calls are joined.
+
+    Returns
+    -------
+    Read
+        What the archive has.
+
+    Raises
+    ------
+    ViewError
+        The window is empty or behind the trace's end, or the archive can't be read.
+    """
     if window.begin is not None and window.end is not None and window.end <= window.begin:
         raise ViewError(f"the range {window.begin:g}:{window.end:g} is empty")
     offset = time.time_ns() - time.monotonic_ns()
@@ -131,16 +185,36 @@ def _fit(done: Read, window: Window) -> tuple[int, int]:
 
 
 class Trace:
-    """One trace, to be shown. Its representation in a notebook is the view.
+    """One trace, to be shown. A notebook shows it as the view.
+
+    Parameters
+    ----------
+    place : str or os.PathLike
+        The directory of an experiment, or its anchor file.
+    run : dict, optional
+        What the kernel knows of the cell; see `runs.Run`.
+    before : Trace, optional
+        What it is compared with.
+    sources : mapping of int to str, optional
+        The text of cells, by number.
 
     Attributes
     ----------
     path : pathlib.Path
         The archive's anchor file.
     run : dict or None
-        What the kernel knows of the cell: number, code, outcome, cost (runs.py).
+        What the kernel knows of the cell; None for a trace of another program.
     before : Trace or None
         What it is compared with.
+    shown : str
+        The view that is shown first.
+    window : Window
+        The part that is shown.
+
+    Raises
+    ------
+    ViewError
+        There is no trace in this place.
     """
 
     def __init__(
@@ -160,7 +234,25 @@ class Trace:
         self._read: Read | None = None
 
     def view(self, view: str, window: Window | None = None) -> Trace:
-        """The same, shown in another way. Raises ViewError."""
+        """Choose what is shown.
+
+        Parameters
+        ----------
+        view : {"timeline", "flame", "table", "compare"}
+            What is shown first.
+        window : Window, optional
+            The part that is shown. If it is left out, it stays as it is.
+
+        Returns
+        -------
+        Trace
+            The trace itself.
+
+        Raises
+        ------
+        ViewError
+            There is no such view, nothing to compare with, or the archive can't be read.
+        """
         if view not in VIEWS:
             raise ViewError(f"there is no view {view}; there are {', '.join(VIEWS)}")
         if view == "compare":
@@ -172,29 +264,67 @@ class Trace:
         return self
 
     def read(self) -> Read:
-        """The archive, read once."""
+        """Read the archive, once for a window.
+
+        Returns
+        -------
+        Read
+            What the archive has in the window.
+
+        Raises
+        ------
+        ViewError
+            The archive can't be read.
+        """
         if self._read is None:
             self._read = read(self.path, self.window)
         return self._read
 
     @property
     def title(self) -> str:
+        """The trace's name for people.
+
+        Returns
+        -------
+        str
+            For example "cell In[5]", or the directory.
+        """
         if self.run is None:
             return str(self.path.parent)
         what = "multi-cell run" if self.run.get("multicell") else "cell"
         return f"{what} In[{self.run['number']}]"
 
     def table(self) -> list[dict[str, t.Any]]:
-        """Each function: name, file, line, visits, inclusive and exclusive seconds; longest first."""
+        """Return what each function took.
+
+        Returns
+        -------
+        list of dict
+            For each function `name`, `file`, `line`, `visits`, and `inclusive` and `exclusive` seconds; the
+            longest exclusive time first.
+
+        Raises
+        ------
+        ViewError
+            The archive can't be read.
+        """
         found = self.read().found
         rows = _rows(found["regions"], found["table"])
         return sorted(rows.values(), key=lambda row: -row["exclusive"])
 
     def comparison(self) -> list[dict[str, t.Any]]:
-        """As `table`, and what each was in the run before; what changed most first.
+        """Return what each function took, and what it took in the run before.
 
-        `before` has visits, inclusive and exclusive, all 0 for what is new; `change` is that of the
-        exclusive seconds. Raises ViewError where there is no run before.
+        Returns
+        -------
+        list of dict
+            As `table`, with `before` (`visits`, `inclusive` and `exclusive`, all 0 for a new function) and
+            `change`, the difference of the exclusive seconds; the largest change first.
+
+        Raises
+        ------
+        ViewError
+            There is no run before, or an archive can't be read.
         """
         if self.before is None:
             raise ViewError(f"{self.title} has no run before it to be compared with")
@@ -210,7 +340,18 @@ class Trace:
         return sorted(made, key=lambda row: -abs(row["change"]))
 
     def data(self) -> dict[str, t.Any]:
-        """What web/schema/views.json describes."""
+        """Return the data of the view.
+
+        Returns
+        -------
+        dict
+            What web/schema/views.json describes. Times are in nanoseconds of the monitor's clock.
+
+        Raises
+        ------
+        ViewError
+            The archive can't be read.
+        """
         done = self.read()
         found = done.found
         begin, end = _fit(done, self.window)
@@ -294,11 +435,27 @@ class Trace:
         return notes
 
     def export(self, target: str | os.PathLike[str]) -> Path:
-        """Write it as a file of another program, which the name's end says. Raises ViewError.
+        """Write the trace as a file of another program.
 
-        .speedscope.json (speedscope), .json (Chrome's trace events, which Perfetto opens),
-        .callgrind or callgrind.out.* (KCachegrind), .pstats or .prof (pstats, SnakeViz),
-        .collapsed or .folded (flamegraph.pl), .cubex (Cube), .html (this view), .svg (a still).
+        The end of the name chooses the format: ``.speedscope.json`` (speedscope), ``.json`` (Chrome's trace
+        events, which Perfetto opens), ``.callgrind`` or ``callgrind.out.*`` (KCachegrind), ``.pstats`` or
+        ``.prof`` (pstats, SnakeViz), ``.collapsed`` or ``.folded`` (flamegraph.pl), ``.cubex`` (Cube),
+        ``.html`` (this view), ``.svg`` (a still picture).
+
+        Parameters
+        ----------
+        target : str or os.PathLike
+            The file. It is complete, or it isn't there.
+
+        Returns
+        -------
+        pathlib.Path
+            Its absolute path.
+
+        Raises
+        ------
+        ViewError
+            The end of the name isn't known, or the file can't be written.
         """
         return exports.write(self, Path(target))
 
