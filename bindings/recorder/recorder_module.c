@@ -218,16 +218,39 @@ recorder_insist(PyObject *module, PyObject *unused) {
 
 /* -- the module -------------------------------------------------------------------- */
 
+PyDoc_STRVAR(is_open_doc, "is_open()\n"
+                          "--\n\n"
+                          "Return whether a recording is open in this process.");
+
+PyDoc_STRVAR(is_enabled_doc, "is_enabled()\n"
+                             "--\n\n"
+                             "Return whether call and return events are on.");
+
+PyDoc_STRVAR(enable_recording_doc,
+             "enable_recording()\n"
+             "--\n\n"
+             "Record again after disable_recording(), on every thread.");
+
+PyDoc_STRVAR(disable_recording_doc,
+             "disable_recording()\n"
+             "--\n\n"
+             "Record nothing until enable_recording(), on any thread: neither "
+             "functions nor user regions.");
+
+PyDoc_STRVAR(is_recording_doc, "is_recording()\n"
+                               "--\n\n"
+                               "Return whether a recording is open that "
+                               "disable_recording() hasn't suspended.");
+
 static PyMethodDef methods[] = {
     {"share", recorder_share, METH_NOARGS, share_doc},
     {"enable", recorder_enable, METH_NOARGS, enable_doc},
     {"disable", recorder_disable, METH_NOARGS, disable_doc},
-    {"is_open", recorder_is_open, METH_NOARGS, "is_open()\n--\n\n"},
-    {"is_enabled", recorder_is_enabled, METH_NOARGS, "is_enabled()\n--\n\n"},
-    {"enable_recording", enable_recording, METH_NOARGS, "enable_recording()\n--\n\n"},
-    {"disable_recording", disable_recording, METH_NOARGS,
-     "disable_recording()\n--\n\n"},
-    {"is_recording", is_recording, METH_NOARGS, "is_recording()\n--\n\n"},
+    {"is_open", recorder_is_open, METH_NOARGS, is_open_doc},
+    {"is_enabled", recorder_is_enabled, METH_NOARGS, is_enabled_doc},
+    {"enable_recording", enable_recording, METH_NOARGS, enable_recording_doc},
+    {"disable_recording", disable_recording, METH_NOARGS, disable_recording_doc},
+    {"is_recording", is_recording, METH_NOARGS, is_recording_doc},
     {"exclude", (PyCFunction)(void (*)(void))recorder_exclude,
      METH_VARARGS | METH_KEYWORDS, exclude_doc},
     {"show_file", recorder_show_file, METH_VARARGS, show_file_doc},

@@ -206,9 +206,21 @@ arrow_pool_enable(PyObject *module, PyObject *session) {
     Py_RETURN_TRUE;
 }
 
+PyDoc_STRVAR(enable_arrow_pool_doc,
+             "enable_arrow_pool(session)\n"
+             "--\n\n"
+             "Let Arrow allocate new buffers in a session's arena.\n\n"
+             "`disable_numpy_allocator` ends it.\n\n"
+             "Parameters\n"
+             "----------\n"
+             "session : Session\n"
+             "    The session.\n\n"
+             "Returns\n"
+             "-------\n"
+             "bool\n"
+             "    Whether pyarrow is imported and its pool is understood. Otherwise "
+             "nothing is changed.");
+
 PyMethodDef hfi_arrow_pool_functions[] = {
-    {"enable_arrow_pool", arrow_pool_enable, METH_O,
-     "enable_arrow_pool(session)\n--\n\n"
-     "Let Arrow's new buffers be born in the store, where pyarrow is imported and its "
-     "pool is understood; gives whether it is. disable_numpy_allocator ends it, too."},
+    {"enable_arrow_pool", arrow_pool_enable, METH_O, enable_arrow_pool_doc},
     {NULL, NULL, 0, NULL}};

@@ -279,12 +279,26 @@ renew_turn(PyObject *module, PyObject *session) {
     Py_RETURN_NONE;
 }
 
+PyDoc_STRVAR(register_codec_doc,
+             "register_codec($module, capsule, /)\n"
+             "--\n\n"
+             "Add a codec in C.\n\n"
+             "Parameters\n"
+             "----------\n"
+             "capsule : capsule\n"
+             "    A `const hf_codec *`, in a capsule named \"holdfast.codec\"; see "
+             "holdfast/codec.h.\n\n"
+             "Raises\n"
+             "------\n"
+             "TypeError\n"
+             "    It isn't such a capsule.\n"
+             "ValueError\n"
+             "    The codec's number is one of Holdfast's own.\n"
+             "Error\n"
+             "    Another codec has the number.");
+
 PyMethodDef hfi_codec_functions[] = {
-    {"register_codec", register_codec, METH_O,
-     "register_codec($module, capsule, /)\n--\n\n"
-     "Add a codec in C: a `const hf_codec *` in a capsule named \"holdfast.codec\"; "
-     "see "
-     "holdfast/codec.h."},
+    {"register_codec", register_codec, METH_O, register_codec_doc},
     {"_quarantine", quarantine, METH_VARARGS,
      "_quarantine(session, cause): what this process decodes now is not to be decoded "
      "any more."},

@@ -267,10 +267,26 @@ library_allocator_enable(PyObject *module, PyObject *args, PyObject *kwargs) {
     Py_RETURN_TRUE;
 }
 
+PyDoc_STRVAR(
+    enable_library_allocator_doc,
+    "enable_library_allocator(session, file, threshold=65536)\n"
+    "--\n\n"
+    "Let a loaded native library allocate its large blocks in a session's arena.\n\n"
+    "Its imports of malloc and its kin are replaced.\n\n"
+    "Parameters\n"
+    "----------\n"
+    "session : Session\n"
+    "    The session.\n"
+    "file : str\n"
+    "    The library's file name, such as \"libc10.so\".\n"
+    "threshold : int\n"
+    "    Smaller blocks, in bytes, are allocated as before.\n\n"
+    "Returns\n"
+    "-------\n"
+    "bool\n"
+    "    Whether that could be done. Otherwise nothing is changed.");
+
 PyMethodDef hfi_library_allocator_functions[] = {
     {"enable_library_allocator", HFI_METHOD(library_allocator_enable),
-     METH_VARARGS | METH_KEYWORDS,
-     "enable_library_allocator(session, file, threshold=65536)\n--\n\n"
-     "Let the large blocks of a loaded native library, such as libc10.so, be born in "
-     "the store. False where that can't be done; nothing is changed then."},
+     METH_VARARGS | METH_KEYWORDS, enable_library_allocator_doc},
     {NULL, NULL, 0, NULL}};

@@ -289,60 +289,225 @@ names_is_binding(PyObject *self, void *Py_UNUSED(closure)) {
     return PyBool_FromLong(hfi_names_of(self)->decoding != NULL);
 }
 
+PyDoc_STRVAR(
+    names_save_doc,
+    "save($self, namespace, *, hidden=(), extra={}, touched=None, holders=(), "
+    "verify=False)\n"
+    "--\n\n"
+    "Prepare a commit of what differs from the store. Nothing is published.\n\n"
+    "Parameters\n"
+    "----------\n"
+    "namespace : dict\n"
+    "    The globals.\n"
+    "hidden : container of str\n"
+    "    Names that are not stored.\n"
+    "extra : dict\n"
+    "    Process state by word, kept apart from the names.\n"
+    "touched : set of str, optional\n"
+    "    The names that code can have reached since the last save; None if that isn't "
+    "known.\n"
+    "    Others are looked at only if they can change without being named.\n"
+    "holders : tuple of dict\n"
+    "    Dicts whose references to the values are the shell's own.\n"
+    "verify : bool\n"
+    "    Whether what would be passed over is looked at, too, and all pages of mapped "
+    "values\n"
+    "    are compared.\n\n"
+    "Returns\n"
+    "-------\n"
+    "dict\n"
+    "    'prepared' (bytes for `Session.publish`, or None if nothing changed), 'saved' "
+    "and\n"
+    "    'removed' (lists of names), 'unserializable' (reasons by name), 'code' "
+    "(functions "
+    "and\n"
+    "    classes behind each key), 'held' (keys with code that has other references), "
+    "'numbers' (those behind each\n"
+    "    key that may be addresses),\n"
+    "    'names_examined', 'names_encoded', 'decoded_again' (entries that were decoded "
+    "to see\n"
+    "    whether a pickle changed), 'bytes_copied', 'bytes_shared', 'pages_changed' "
+    "and\n"
+    "    'seconds'; of a save that verifies also 'overlooked' (saved names that would "
+    "have been\n"
+    "    passed over) and 'pages_overlooked' (changed pages that the system didn't "
+    "report).\n\n"
+    "Raises\n"
+    "------\n"
+    "ConflictError\n"
+    "    Another process published a generation; `adopt` it first.\n"
+    "NoSpaceError\n"
+    "    The arena is full.");
+
+PyDoc_STRVAR(names_watch_doc, "watch($self, namespace, /)\n"
+                              "--\n\n"
+                              "Count the references to a namespace, for `strays`.\n\n"
+                              "Parameters\n"
+                              "----------\n"
+                              "namespace : dict\n"
+                              "    The globals.");
+
+PyDoc_STRVAR(names_strays_doc, "strays($self, /)\n"
+                               "--\n\n"
+                               "Count the functions of the watched namespace that no "
+                               "name of the last save leads to.\n\n"
+                               "Something else holds them. The first call comes before "
+                               "there is user code: what it finds is\n"
+                               "normal, and isn't counted.\n\n"
+                               "Returns\n"
+                               "-------\n"
+                               "int\n"
+                               "    How many there are more than at the first call.\n\n"
+                               "Raises\n"
+                               "------\n"
+                               "ValueError\n"
+                               "    No namespace is watched.");
+
+PyDoc_STRVAR(names_published_doc, "published($self, generation, /)\n"
+                                  "--\n\n"
+                                  "Note that the prepared commit was published.\n\n"
+                                  "Parameters\n"
+                                  "----------\n"
+                                  "generation : int\n"
+                                  "    What `Session.publish` returned.\n\n"
+                                  "Raises\n"
+                                  "------\n"
+                                  "ValueError\n"
+                                  "    There is no prepared commit.\n"
+                                  "ConflictError\n"
+                                  "    It isn't the session's current generation.");
+
+PyDoc_STRVAR(names_bind_doc,
+             "bind($self, namespace, *, names=None, budget=0)\n"
+             "--\n\n"
+             "Bind what the store has in a namespace.\n\n"
+             "Parameters\n"
+             "----------\n"
+             "namespace : dict\n"
+             "    The globals.\n"
+             "names : iterable of str, optional\n"
+             "    Bind only these names, and those that cost no more than a mapping. "
+             "If it is left out:\n"
+             "    all.\n"
+             "budget : int\n"
+             "    Bytes for which others are decoded, the cheap ones first.\n\n"
+             "Returns\n"
+             "-------\n"
+             "dict\n"
+             "    'bound', 'decoded' and 'skipped' (counts), 'bytes_mapped', "
+             "'seconds', 'absent' (reasons\n"
+             "    by name) and, if `names` is given, 'code' as of `save`, without "
+             "plain data and arrays.\n\n"
+             "Raises\n"
+             "------\n"
+             "CorruptError\n"
+             "    The generation is damaged.");
+
+PyDoc_STRVAR(names_adopt_doc, "adopt($self, namespace, /)\n"
+                              "--\n\n"
+                              "Follow a generation that another process published.\n\n"
+                              "What differs is bound, what was removed is unbound, and "
+                              "the rest stays as it is.\n\n"
+                              "Parameters\n"
+                              "----------\n"
+                              "namespace : dict\n"
+                              "    The globals.\n\n"
+                              "Returns\n"
+                              "-------\n"
+                              "dict\n"
+                              "    As `bind` returns it, with 'changed' and 'removed' "
+                              "(lists of names) and 'apart' (names\n"
+                              "    whose objects could not be changed in place: other "
+                              "references keep the old ones).\n\n"
+                              "Raises\n"
+                              "------\n"
+                              "CorruptError\n"
+                              "    The generation is damaged.");
+
+PyDoc_STRVAR(names_extra_doc, "extra($self, word, /)\n"
+                              "--\n\n"
+                              "Return process state.\n\n"
+                              "Parameters\n"
+                              "----------\n"
+                              "word : str\n"
+                              "    The key under which it was saved.\n\n"
+                              "Returns\n"
+                              "-------\n"
+                              "object\n"
+                              "    The value, or None if there is none.");
+
+PyDoc_STRVAR(names_listing_doc,
+             "listing($self, /)\n"
+             "--\n\n"
+             "List the entries of the generation that is known here.\n\n"
+             "Returns\n"
+             "-------\n"
+             "list of dict\n"
+             "    For each `name`, `codec`, `bytes`, `generation` (of the content), "
+             "`sequence` (in which\n"
+             "    the names were first saved), `type`, `where` (the group that has its "
+             "value, or None)\n"
+             "    and `in_arena` (whether this process's value lies in the arena).");
+
+PyDoc_STRVAR(names_populate_doc, "populate($self, names, write=False)\n"
+                                 "--\n\n"
+                                 "Fill the page tables of mapped values.\n\n"
+                                 "Parameters\n"
+                                 "----------\n"
+                                 "names : iterable of str\n"
+                                 "    Their names.\n"
+                                 "write : bool\n"
+                                 "    Whether they are copied in bulk, so that writing "
+                                 "to them in place causes no page fault\n"
+                                 "    and the next commit takes them by reference. No "
+                                 "other thread may touch them meanwhile.\n\n"
+                                 "Returns\n"
+                                 "-------\n"
+                                 "int\n"
+                                 "    The bytes of their regions.");
+
+PyDoc_STRVAR(
+    names_discard_doc,
+    "discard($self, name, /)\n"
+    "--\n\n"
+    "Note that the user deleted a name that is stored and was never bound here.\n\n"
+    "The next save removes it.\n\n"
+    "Parameters\n"
+    "----------\n"
+    "name : str\n"
+    "    The name.\n\n"
+    "Returns\n"
+    "-------\n"
+    "bool\n"
+    "    Whether there is such a name.");
+
+PyDoc_STRVAR(
+    names_readmit_doc,
+    "readmit($self, name, /)\n"
+    "--\n\n"
+    "Take what a name needs out of quarantine, so that it is decoded again.\n\n"
+    "Parameters\n"
+    "----------\n"
+    "name : str\n"
+    "    The name.\n\n"
+    "Returns\n"
+    "-------\n"
+    "bool\n"
+    "    Whether anything was in quarantine.");
+
 static PyMethodDef names_methods[] = {
-    {"save", HFI_METHOD(hfi_names_save), METH_VARARGS | METH_KEYWORDS,
-     "save($self, namespace, *, hidden=frozenset(), extra={}, touched=None, "
-     "holders=(), verify=False)\n--\n\n"
-     "Prepare a commit of what differs from the store; publish nothing.\n\n"
-     "Parameters\n----------\nnamespace : dict\n    The globals.\n"
-     "hidden : container of str\n    Names that are not carried.\n"
-     "extra : dict\n    Process state by word, kept apart from the names.\n"
-     "touched : set of str or None\n    The names that code can have reached since the "
-     "last save; None where that isn't known. Others are looked at only if they can "
-     "change without being named.\n"
-     "holders : tuple of dict\n    Whose references to the values are the shell's "
-     "own.\n"
-     "verify : bool\n    Look at what would be passed over, too, and compare all pages "
-     "of mapped values.\n\n"
-     "Returns\n-------\ndict\n    'prepared' (bytes for Session.publish, or None where "
-     "nothing changed), 'saved', 'removed' (lists of names), 'unserializable' (name: "
-     "reason), 'code' (key: functions and classes "
-     "behind it), 'held' (keys with code that somebody else holds), "
-     "'names_examined', 'names_encoded', 'decoded_again' (entries, to tell whether a "
-     "pickle changed), "
-     "'bytes_copied', 'bytes_shared', 'pages_changed', 'seconds'; of a save that "
-     "verifies 'overlooked' (saved names that would have been passed over) and "
-     "'pages_overlooked' (changed pages that the system didn't tell of)."},
-    {"watch", names_watch, METH_O,
-     "Count the references to this namespace: see strays()."},
-    {"strays", names_strays, METH_NOARGS,
-     "How many functions of the watched namespace somebody holds that no name of the "
-     "last save leads to. The first call, before there is user code, tells what is "
-     "normal."},
-    {"published", names_published, METH_O,
-     "The prepared commit was published as this generation."},
-    {"bind", HFI_METHOD(hfi_names_bind), METH_VARARGS | METH_KEYWORDS,
-     "bind($self, namespace, *, names=None, budget=0)\n--\n\n"
-     "Bind what the store has: everything, or what costs only a mapping and `names`, "
-     "and others that are cheap to decode, for `budget` bytes. "
-     "Then the report's 'code' is as that of save(), but for plain data and arrays."},
-    {"adopt", hfi_names_adopt, METH_O,
-     "Follow a generation that another process published: bind what differs, unbind "
-     "what "
-     "was removed, leave the rest alone."},
-    {"extra", names_extra, METH_O, "Process state by its word, or None."},
-    {"listing", hfi_names_listing, METH_NOARGS, "The entries, a dict each."},
+    {"save", HFI_METHOD(hfi_names_save), METH_VARARGS | METH_KEYWORDS, names_save_doc},
+    {"watch", names_watch, METH_O, names_watch_doc},
+    {"strays", names_strays, METH_NOARGS, names_strays_doc},
+    {"published", names_published, METH_O, names_published_doc},
+    {"bind", HFI_METHOD(hfi_names_bind), METH_VARARGS | METH_KEYWORDS, names_bind_doc},
+    {"adopt", hfi_names_adopt, METH_O, names_adopt_doc},
+    {"extra", names_extra, METH_O, names_extra_doc},
+    {"listing", hfi_names_listing, METH_NOARGS, names_listing_doc},
     {"populate", HFI_METHOD(names_populate), METH_VARARGS | METH_KEYWORDS,
-     "populate($self, names, write=False)\n--\n\n"
-     "Fill the page tables of these names' regions. Where `write`, copy them in bulk, "
-     "so "
-     "that writing to them in place is no page fault and the next commit takes them by "
-     "reference; no other thread may touch them meanwhile. Gives their bytes."},
-    {"discard", names_discard, METH_O,
-     "The user deleted a name that is in the store and was never bound here: let the "
-     "next save remove it. Whether there is such a name."},
-    {"readmit", names_readmit, METH_O,
-     "Let what a name needs be decoded again that is in quarantine. Whether it was."},
+     names_populate_doc},
+    {"discard", names_discard, METH_O, names_discard_doc},
+    {"readmit", names_readmit, METH_O, names_readmit_doc},
     {"_load_class", hfi_names_load_class, METH_O, "For holdfast._restore."},
     {NULL, NULL, 0, NULL}};
 
@@ -354,7 +519,9 @@ static PyGetSetDef names_properties[] = {
 
 static PyType_Slot names_slots[] = {
     {Py_tp_doc, "Names(session)\n--\n\n"
-                "A process's knowledge of which name is bound to what in the store."},
+                "A process's knowledge of which name is bound to what in the store.\n\n"
+                "Parameters\n----------\n"
+                "session : Session\n    The session."},
     HFI_SLOT(Py_tp_new, names_new),
     HFI_SLOT(Py_tp_dealloc, names_dealloc),
     HFI_SLOT(Py_tp_traverse, names_traverse),

@@ -178,14 +178,35 @@ numpy_allocator_disable(PyObject *module, PyObject *ignored) {
     Py_RETURN_NONE;
 }
 
+PyDoc_STRVAR(enable_numpy_allocator_doc,
+             "enable_numpy_allocator(session, threshold=65536)\n"
+             "--\n\n"
+             "Let NumPy allocate new arrays in a session's arena, on every thread.\n\n"
+             "A commit publishes such arrays without copying them. Code that chose "
+             "another handler keeps it.\n"
+             "This replaces NumPy's default handler; see NEP 49.\n\n"
+             "Parameters\n"
+             "----------\n"
+             "session : Session\n"
+             "    The session.\n"
+             "threshold : int\n"
+             "    Arrays of fewer bytes are allocated as before.\n\n"
+             "Raises\n"
+             "------\n"
+             "ImportError\n"
+             "    NumPy can't be imported, or is older than 1.22.");
+
+PyDoc_STRVAR(disable_numpy_allocator_doc,
+             "disable_numpy_allocator()\n"
+             "--\n\n"
+             "Let arrays and libraries allocate elsewhere again.\n\n"
+             "It ends `enable_library_allocator` and `enable_arrow_pool`, too. Blocks "
+             "that are in the arena stay\n"
+             "there.");
+
 PyMethodDef hfi_numpy_allocator_functions[] = {
     {"enable_numpy_allocator", HFI_METHOD(numpy_allocator_enable),
-     METH_VARARGS | METH_KEYWORDS,
-     "enable_numpy_allocator(session, threshold=65536)\n--\n\n"
-     "Let NumPy's new arrays of `threshold` bytes or more be born in the store, on "
-     "every thread, wherever no other handler is chosen."},
+     METH_VARARGS | METH_KEYWORDS, enable_numpy_allocator_doc},
     {"disable_numpy_allocator", numpy_allocator_disable, METH_NOARGS,
-     "Let new arrays and blocks of libraries be born elsewhere again; those that are "
-     "in "
-     "the store stay there."},
+     disable_numpy_allocator_doc},
     {NULL, NULL, 0, NULL}};

@@ -86,13 +86,37 @@ region_dealloc(PyObject *self) {
     Py_DECREF(type);
 }
 
+PyDoc_STRVAR(
+    changed_pages_doc,
+    "changed_pages($self, /)\n"
+    "--\n\n"
+    "Count the pages written since the region was mapped or last committed.\n\n"
+    "Returns\n"
+    "-------\n"
+    "int\n"
+    "    Pages, of the system's page size.\n\n"
+    "Raises\n"
+    "------\n"
+    "MemoryError\n"
+    "    There is no memory for a list of the pages.");
+
+PyDoc_STRVAR(unshare_doc,
+             "unshare($self, /)\n"
+             "--\n\n"
+             "Copy the region into memory of this process, at the same addresses.\n\n"
+             "Writing to it in place causes no copy faults then, and the next commit "
+             "takes it by\n"
+             "reference. No other thread may touch it meanwhile.\n\n"
+             "Raises\n"
+             "------\n"
+             "NoSpaceError\n"
+             "    There is no room for the copy.\n"
+             "Error\n"
+             "    A prepared commit of this process isn't published yet.");
+
 static PyMethodDef region_methods[] = {
-    {"changed_pages", region_changed_pages, METH_NOARGS,
-     "Pages written since the region was mapped or last committed."},
-    {"unshare", region_unshare, METH_NOARGS,
-     "Copy it in bulk into memory of this process's own, at the same addresses: writes "
-     "in place cost no copy faults then, and the next commit takes it by reference. No "
-     "other thread may touch it meanwhile."},
+    {"changed_pages", region_changed_pages, METH_NOARGS, changed_pages_doc},
+    {"unshare", region_unshare, METH_NOARGS, unshare_doc},
     {NULL, NULL, 0, NULL}};
 
 static PyType_Slot region_slots[] = {

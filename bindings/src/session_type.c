@@ -86,13 +86,29 @@ session_wrap(PyTypeObject *type, hf_session *session) {
 
 PyDoc_STRVAR(
     create_doc,
-    "create(label='', capacity=0, memfd=False)\n--\n\n"
+    "create(label='', capacity=0, memfd=False)\n"
+    "--\n\n"
     "Create a session that this process owns.\n\n"
-    "Parameters\n----------\n"
-    "label : str\n    For people: the notebook's path, for example.\n"
-    "capacity : int\n    Most bytes that it may grow to; 0 for what the file system "
-    "has.\n"
-    "memfd : bool\n    Without a name in the file system; attach by descriptor only.");
+    "Parameters\n"
+    "----------\n"
+    "label : str\n"
+    "    What people read in a list of sessions, for example the notebook's path.\n"
+    "capacity : int\n"
+    "    The most bytes to which it may grow; 0 for what the file system has.\n"
+    "memfd : bool\n"
+    "    Whether the session has no name in the file system. Then others attach by "
+    "its\n"
+    "    descriptor only.\n\n"
+    "Returns\n"
+    "-------\n"
+    "Session\n"
+    "    The session, which is empty.\n\n"
+    "Raises\n"
+    "------\n"
+    "NoSpaceError\n"
+    "    The file system is full.\n"
+    "OSError\n"
+    "    A system call failed.");
 
 static PyObject *
 session_create(PyObject *cls, PyObject *args, PyObject *kwargs) {
@@ -329,29 +345,163 @@ session_dealloc(PyObject *self) {
     Py_DECREF(type);
 }
 
+PyDoc_STRVAR(open_doc, "open($type, name, /)\n"
+                       "--\n\n"
+                       "Attach to a session by its name.\n\n"
+                       "Parameters\n"
+                       "----------\n"
+                       "name : str\n"
+                       "    The session's `name`.\n\n"
+                       "Returns\n"
+                       "-------\n"
+                       "Session\n"
+                       "    The session of the other process.\n\n"
+                       "Raises\n"
+                       "------\n"
+                       "NotFoundError\n"
+                       "    There is no session of this name.\n"
+                       "GoneError\n"
+                       "    It was destroyed.\n"
+                       "CorruptError\n"
+                       "    It is damaged.\n"
+                       "Error\n"
+                       "    It is another user's, has another layout version, or has "
+                       "no room for a process.");
+
+PyDoc_STRVAR(from_fd_doc,
+             "from_fd($type, fd, /)\n"
+             "--\n\n"
+             "Attach to a session by a descriptor of its object.\n\n"
+             "Parameters\n"
+             "----------\n"
+             "fd : int or object with fileno()\n"
+             "    The descriptor, for example a session's `fd`. It is duplicated.\n\n"
+             "Returns\n"
+             "-------\n"
+             "Session\n"
+             "    The session of the other process.\n\n"
+             "Raises\n"
+             "------\n"
+             "GoneError\n"
+             "    The session was destroyed.\n"
+             "CorruptError\n"
+             "    It is damaged, or the descriptor is of something else.\n"
+             "Error\n"
+             "    It has another layout version, or no room for a process.");
+
+PyDoc_STRVAR(close_doc, "close($self, /)\n"
+                        "--\n\n"
+                        "Detach this process from the session.\n\n"
+                        "Arrays that lie in the store stay valid; the last one "
+                        "detaches. A second call does nothing.");
+
+PyDoc_STRVAR(destroy_doc,
+             "destroy($self, /)\n"
+             "--\n\n"
+             "Remove the session for all processes.\n\n"
+             "Its memory is freed when the last process detaches.\n\n"
+             "Raises\n"
+             "------\n"
+             "OSError\n"
+             "    The name can't be removed. The session is destroyed all the same.");
+
+PyDoc_STRVAR(
+    info_doc,
+    "info($self, /)\n"
+    "--\n\n"
+    "Return sizes and counts of the session.\n\n"
+    "Returns\n"
+    "-------\n"
+    "dict\n"
+    "    `name`, `label`, `owner_pid`, `owner_alive` (1, 0), `created_unix_ns`, "
+    "`generation`,\n"
+    "    `entry_count`, `process_count`, `extent_count`, and in bytes "
+    "`capacity_bytes`,\n"
+    "    `allocated_bytes`, `committed_bytes`, `reserved_bytes` (not committed yet),\n"
+    "    `retired_bytes` (replaced, but still read) and `free_bytes`.\n\n"
+    "Raises\n"
+    "------\n"
+    "GoneError\n"
+    "    The session was destroyed.");
+
+PyDoc_STRVAR(reap_doc, "reap($self, trim=False)\n"
+                       "--\n\n"
+                       "Free what dead processes left in the session.\n\n"
+                       "Parameters\n"
+                       "----------\n"
+                       "trim : bool\n"
+                       "    Whether free space goes back to the file system, too.\n\n"
+                       "Returns\n"
+                       "-------\n"
+                       "int\n"
+                       "    How many dead processes there were.\n\n"
+                       "Raises\n"
+                       "------\n"
+                       "GoneError\n"
+                       "    The session was destroyed.");
+
+PyDoc_STRVAR(verify_doc, "verify($self, /)\n"
+                         "--\n\n"
+                         "Check every checksum of the current generation.\n\n"
+                         "Raises\n"
+                         "------\n"
+                         "CorruptError\n"
+                         "    A checksum is wrong. The message names the entry.\n"
+                         "GoneError\n"
+                         "    The session was destroyed.");
+
+PyDoc_STRVAR(privatize_doc,
+             "privatize($self, threads_stopped=False)\n"
+             "--\n\n"
+             "Turn what this process published private, at the same addresses.\n\n"
+             "After it, writing to an array that was published changes this process's "
+             "copy only.\n\n"
+             "Parameters\n"
+             "----------\n"
+             "threads_stopped : bool\n"
+             "    Whether the caller promises that no thread writes to mapped values "
+             "now. Then the\n"
+             "    interpreter's lock is kept, so that this stays true.\n\n"
+             "Raises\n"
+             "------\n"
+             "OSError\n"
+             "    Memory can't be mapped.");
+
+PyDoc_STRVAR(
+    publish_doc,
+    "publish($self, token, /)\n"
+    "--\n\n"
+    "Publish a prepared commit.\n\n"
+    "Parameters\n"
+    "----------\n"
+    "token : bytes\n"
+    "    What `Names.save` returned as 'prepared', in any process of the session.\n\n"
+    "Returns\n"
+    "-------\n"
+    "int\n"
+    "    The new generation.\n\n"
+    "Raises\n"
+    "------\n"
+    "ConflictError\n"
+    "    Another commit was published since.\n"
+    "ValueError\n"
+    "    The token has the wrong length.\n"
+    "GoneError\n"
+    "    The session was destroyed.");
+
 static PyMethodDef session_methods[] = {
     {"create", HFI_METHOD(session_create), METH_VARARGS | METH_KEYWORDS | METH_CLASS,
      create_doc},
-    {"open", session_open, METH_O | METH_CLASS, "Attach to a session by its name."},
-    {"from_fd", session_from_fd, METH_O | METH_CLASS,
-     "Attach by a descriptor of the session's object, which is duplicated."},
-    {"close", session_close, METH_NOARGS,
-     "Detach. Arrays that lie in the store stay valid; the last one detaches."},
-    {"destroy", session_destroy, METH_NOARGS,
-     "Remove the session's name; its memory goes when the last process detaches."},
-    {"info", session_info, METH_NOARGS, "Sizes (bytes) and counts, as a dict."},
-    {"reap", HFI_METHOD(session_reap), METH_VARARGS | METH_KEYWORDS,
-     "reap($self, trim=False)\n--\n\nFree what dead processes left; gives how many "
-     "there "
-     "were."},
-    {"verify", session_verify, METH_NOARGS,
-     "Check every checksum of the current generation; CorruptError where one lies."},
+    {"open", session_open, METH_O | METH_CLASS, open_doc},
+    {"from_fd", session_from_fd, METH_O | METH_CLASS, from_fd_doc},
+    {"close", session_close, METH_NOARGS, close_doc},
+    {"destroy", session_destroy, METH_NOARGS, destroy_doc},
+    {"info", session_info, METH_NOARGS, info_doc},
+    {"reap", HFI_METHOD(session_reap), METH_VARARGS | METH_KEYWORDS, reap_doc},
+    {"verify", session_verify, METH_NOARGS, verify_doc},
     {"privatize", HFI_METHOD(session_privatize), METH_VARARGS | METH_KEYWORDS,
-     "privatize($self, threads_stopped=False)\n--\n\n"
-     "Turn what this process published private, at the same addresses."},
-    {"publish", session_publish, METH_O,
-     "Publish a prepared commit; gives the new generation. ConflictError where another "
-     "commit came between."},
+     privatize_doc},
+    {"publish", session_publish, METH_O, publish_doc},
     {"__enter__", session_enter, METH_NOARGS, NULL},
     {"__exit__", session_exit, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL}};
@@ -416,8 +566,34 @@ collect(PyObject *module, PyObject *Py_UNUSED(ignored)) {
     return PyLong_FromUnsignedLong(count);
 }
 
+PyDoc_STRVAR(sessions_doc,
+             "sessions($module, /)\n"
+             "--\n\n"
+             "List this user's sessions.\n\n"
+             "Returns\n"
+             "-------\n"
+             "list of dict\n"
+             "    For each `name`, `label`, `owner_pid`, `owner_alive` (1, 0, or -1 if "
+             "that isn't known),\n"
+             "    `generation`, `allocated_bytes` and `process_count`.\n\n"
+             "Raises\n"
+             "------\n"
+             "OSError\n"
+             "    Shared memory can't be listed.");
+
+PyDoc_STRVAR(collect_doc, "collect($module, /)\n"
+                          "--\n\n"
+                          "Destroy this user's sessions that nobody uses any more.\n\n"
+                          "Returns\n"
+                          "-------\n"
+                          "int\n"
+                          "    How many were destroyed.\n\n"
+                          "Raises\n"
+                          "------\n"
+                          "OSError\n"
+                          "    Shared memory can't be listed.");
+
 PyMethodDef hfi_session_functions[] = {
-    {"sessions", sessions, METH_NOARGS, "This user's sessions, a dict each."},
-    {"collect", collect, METH_NOARGS,
-     "Destroy this user's sessions that nobody uses any more; gives how many."},
+    {"sessions", sessions, METH_NOARGS, sessions_doc},
+    {"collect", collect, METH_NOARGS, collect_doc},
     {NULL, NULL, 0, NULL}};

@@ -84,13 +84,38 @@ disarm(PyObject *Py_UNUSED(module), PyObject *object) {
     Py_RETURN_NONE;
 }
 
+PyDoc_STRVAR(groups_doc, "groups($module, namespace, /)\n"
+                         "--\n\n"
+                         "Find the names that share objects or memory.\n\n"
+                         "Parameters\n"
+                         "----------\n"
+                         "namespace : dict\n"
+                         "    Values by name.\n\n"
+                         "Returns\n"
+                         "-------\n"
+                         "list of list of str\n"
+                         "    The groups of names.");
+
+PyDoc_STRVAR(is_larger_doc,
+             "is_larger(values, limit, skip, /)\n"
+             "--\n\n"
+             "Return whether many references lead on from some values.\n\n"
+             "Parameters\n"
+             "----------\n"
+             "values : list\n"
+             "    The values.\n"
+             "limit : int\n"
+             "    How many references are few.\n"
+             "skip : dict\n"
+             "    A namespace that is not entered.\n\n"
+             "Returns\n"
+             "-------\n"
+             "bool\n"
+             "    Whether there are more.");
+
 static PyMethodDef walk_functions[] = {
-    {"groups", groups, METH_O,
-     "The names of a namespace that share objects or memory, as a list of lists."},
-    {"is_larger", is_larger, METH_VARARGS,
-     "is_larger(values, limit, skip, /)\n--\n\n"
-     "Whether more than `limit` references are met on the way from a list's values; "
-     "the\nnamespace `skip` is not entered."},
+    {"groups", groups, METH_O, groups_doc},
+    {"is_larger", is_larger, METH_VARARGS, is_larger_doc},
     {"_finalizers", find_finalizers, METH_O,
      "_finalizers(value): the objects behind it whose class has a __del__ in Python "
      "that "
