@@ -1,5 +1,50 @@
 import os
-from typing import Any
+from typing import TypedDict
+
+class _Row(TypedDict):
+    host: str
+    process: str
+    thread: str
+    id: int
+    events: int
+    calls: int
+    hidden: int
+    pixel: int
+    begin: bytes
+    duration: bytes
+    depth: bytes
+    region: bytes
+    count: bytes
+
+class _Tree(TypedDict):
+    depth: bytes
+    region: bytes
+    visits: bytes
+    inclusive: bytes
+
+class _Table(TypedDict):
+    region: bytes
+    visits: bytes
+    inclusive: bytes
+    exclusive: bytes
+
+class _Regions(TypedDict):
+    name: list[str]
+    file: list[str]
+    line: list[int]
+    kind: list[str]
+
+class _Archive(TypedDict):
+    realtime: int
+    length: int
+    host: str
+    processes: int
+    events: int
+    collapsed: int
+    regions: _Regions
+    rows: list[_Row]
+    paths: _Tree
+    table: _Table
 
 def span(path: str | os.PathLike[str], /) -> tuple[int, int]: ...
 def read(
@@ -11,7 +56,7 @@ def read(
     origin: int = 0,
     slices: int = 100000,
     paths: int = 20000,
-) -> dict[str, Any]: ...
+) -> _Archive: ...
 def write(
     path: str | os.PathLike[str],
     target: str | os.PathLike[str],

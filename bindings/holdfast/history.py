@@ -34,8 +34,11 @@ _SHOWN_MOST = 60  # characters of a value
 _NAMES_MOST = 8  # in a line
 _NUMBERED = re.compile(r"_[0-9]+\Z")
 
-Row = dict[str, t.Any]
-Rows = dict[str, Row]
+if t.TYPE_CHECKING:
+    from . import _store
+    from .worker.reports import Step, History
+
+    Rows = dict[str, _store._Entry]
 
 
 def run(line: str, worker: t.Any) -> str:
@@ -57,7 +60,7 @@ def run(line: str, worker: t.Any) -> str:
         raise UsageError(f"%holdfast {word}: {told}") from None
 
 
-def summary(history: dict[str, t.Any] | None) -> list[str]:
+def summary(history: History | None) -> list[str]:
     """The line of the status that tells of the history."""
     if history is None or not history["steps"]:
         return []
@@ -67,7 +70,7 @@ def summary(history: dict[str, t.Any] | None) -> list[str]:
     return ["", f"History: {steps}; {_limits(history)}."]
 
 
-def _limits(history: dict[str, t.Any]) -> str:
+def _limits(history: History) -> str:
     told = f"{size(history['kept_bytes'])} kept for it, of at most {size(history['limit_bytes'])}"
     if history["dropped"]:
         told += f"; {count(history['dropped'], 'older step')} dropped"
@@ -77,7 +80,7 @@ def _limits(history: dict[str, t.Any]) -> str:
 # ---- ways back
 
 
-def _undo(history: dict[str, t.Any], rest: str, worker: t.Any) -> str:
+def _undo(history: History, rest: str, worker: t.Any) -> str:
     undone = history["undone"]
     many = "," in undone
     if undone:
@@ -87,11 +90,11 @@ def _undo(history: dict[str, t.Any], rest: str, worker: t.Any) -> str:
     return _went_back(told, history, worker)
 
 
-def _checkout(history: dict[str, t.Any], rest: str, worker: t.Any) -> str:
+def _checkout(history: History, rest: str, worker: t.Any) -> str:
     return _went_back("Done", history, worker)
 
 
-def _went_back(told: str, history: dict[str, t.Any], worker: t.Any) -> str:
+def _went_back(told: str, history: History, worker: t.Any) -> str:
     lines = [f"{told}: the variables are those of step {history['target']}."]
     for words, names in (
         ("Changed", worker.returned["changed"]),
@@ -122,7 +125,7 @@ def _unserializable_lines(then: dict[str, str], worker: t.Any) -> list[str]:
 # ---- what differs
 
 
-def rows_of(session: t.Any, step: dict[str, t.Any] | None) -> Rows:
+def rows_of(session: t.Any, step: Step | None) -> Rows:
     """The entries of a step by key; of none, for None."""
     from holdfast import _store
 
@@ -148,7 +151,7 @@ def _identity(rows: Rows, name: str) -> object:
     return [(one["generation"], one["sequence"]) for one in (row, group)]
 
 
-def _diff(history: dict[str, t.Any], rest: str, worker: t.Any) -> str:
+def _diff(history: History, rest: str, worker: t.Any) -> str:
     numbers = list(history["steps"])
     if not numbers:
         return "No step is kept yet."
@@ -210,7 +213,7 @@ def _value(rows: Rows, name: str) -> str | None:
 # ---- the list
 
 
-def _history(history: dict[str, t.Any], rest: str, worker: t.Any) -> str:
+def _history(history: History, rest: str, worker: t.Any) -> str:
     steps = history["steps"]
     if not steps:
         return "No step is kept yet."
@@ -261,7 +264,7 @@ def _some(names: list[str]) -> str:
 # ---- files
 
 
-def _save(history: dict[str, t.Any], rest: str, worker: t.Any) -> str:
+def _save(history: History, rest: str, worker: t.Any) -> str:
     from holdfast import _store
 
     path = _path(rest)
@@ -275,7 +278,7 @@ def _save(history: dict[str, t.Any], rest: str, worker: t.Any) -> str:
     return "\n".join(lines + [f"{name} isn't in it: {why}." for name, why in reasons])
 
 
-def _load(history: dict[str, t.Any], rest: str, worker: t.Any) -> str:
+def _load(history: History, rest: str, worker: t.Any) -> str:
     from holdfast import _store
 
     path = _path(rest)
@@ -307,7 +310,7 @@ _FORMS: dict[str, t.Callable[[list[str]], bool]] = {
     "save": lambda arguments: bool(arguments),
     "load": lambda arguments: bool(arguments),
 }
-_ACTIONS: dict[str, t.Callable[[dict[str, t.Any], str, t.Any], str]] = {
+_ACTIONS: dict[str, t.Callable[[History, str, t.Any], str]] = {
     "undo": _undo,
     "checkout": _checkout,
     "diff": _diff,

@@ -14,6 +14,10 @@ from . import alias, history, verify
 from .monitor import registration
 from .tabular import align, count, size
 
+if t.TYPE_CHECKING:
+    from ._store import _Entry
+    from .worker.reports import CommitReport, Report
+
 _USAGE = (
     """%holdfast            the session, its variables and the last instrumented cell
 %holdfast last       what the last instrumented cell cost
@@ -96,7 +100,8 @@ def render(words: list[str], worker: t.Any) -> str:
             " instrumented cell commits them."
         )
     lines += _name_lines(chosen, listing, reasons)
-    lines += _commit_lines(getattr(worker, "last_commit", {}))
+    commit: CommitReport | None = getattr(worker, "last_commit", None)
+    lines += _commit_lines(commit)
     if worker.last_report:
         lines += ["", "The last instrumented cell:", *_report_lines(worker.last_report)]
     lines += history.summary(getattr(worker, "history", None))
@@ -113,7 +118,7 @@ def _session_lines(session: t.Any) -> list[str]:
     ]
 
 
-def _commit_lines(report: dict[str, t.Any]) -> list[str]:
+def _commit_lines(report: CommitReport | None) -> list[str]:
     """What the last commit of plain cells' changes looked at."""
     if not report:
         return []
@@ -122,7 +127,7 @@ def _commit_lines(report: dict[str, t.Any]) -> list[str]:
     return ["", told + (f"; all, since {report['reason']}." if report["reason"] else ".")]
 
 
-def _name_lines(rows: list[dict], listing: list[dict], reasons: dict[str, str]) -> list[str]:
+def _name_lines(rows: list[_Entry], listing: list[_Entry], reasons: dict[str, str]) -> list[str]:
     groups = {row["name"]: row for row in listing}
     first: dict[str, str] = {}  # group: the name that its size stands with
     table = [("name", "type", "carried as", "lives in", "size", "since")]
@@ -141,7 +146,7 @@ def _name_lines(rows: list[dict], listing: list[dict], reasons: dict[str, str]) 
     ]
 
 
-def _report_lines(report: dict[str, t.Any]) -> list[str]:
+def _report_lines(report: Report) -> list[str]:
     """Three lines, one a phase; why a cell got all names; which way it took."""
     counts = {key: value for key, value in report.items() if isinstance(value, int)}
 
@@ -170,10 +175,12 @@ def _report_lines(report: dict[str, t.Any]) -> list[str]:
         phases["run"] += f"; {count(missing, 'event')} lost"
     if lost := number("names_unserializable"):
         phases["out"] += f"; {count(lost, 'name')} not carried"
-    table = [
-        (phase, f"{report.get('seconds_' + phase, 0.0) * 1000:.1f} ms", text)
-        for phase, text in phases.items()
-    ]
+    seconds = {
+        "in": report.get("seconds_in", 0.0),
+        "run": report.get("seconds_run", 0.0),
+        "out": report.get("seconds_out", 0.0),
+    }
+    table = [(phase, f"{seconds[phase] * 1000:.1f} ms", text) for phase, text in phases.items()]
     lines = align(table, right=(1,))
     if report.get("reason"):
         lines.append(f"All names were bound: {report['reason']}.")

@@ -15,6 +15,9 @@ import os
 import sys
 import typing as t
 
+if t.TYPE_CHECKING:
+    from ._store import _Saved
+
 VARIABLE = "HOLDFAST_VERIFY"
 _LINES_MAX = 40  # of the cells' code
 
@@ -33,7 +36,7 @@ def switch(words: list[str]) -> str:
     return "Each commit is verified." if is_on() else "Commits are not verified."
 
 
-def tell(saved: t.Mapping[str, t.Any], cells: t.Iterable[str]) -> None:
+def tell(saved: _Saved, cells: t.Iterable[str]) -> None:
     """Print what a save overlooked, as Names.save() tells it; `cells` ran before it."""
     wrong = []
     if saved["overlooked"]:

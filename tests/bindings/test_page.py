@@ -8,10 +8,11 @@ import re
 import struct
 from array import array
 from pathlib import Path
+from typing import NotRequired, get_origin, get_type_hints
 
 import pytest
 
-from holdfast.views import columns, page
+from holdfast.views import columns, page, schema
 
 SCHEMA = Path(__file__).resolve().parent.parent.parent / "web/schema/views.json"
 BEGIN = 5_000_000_000_123
@@ -101,12 +102,33 @@ def listed(value):
 
 def test_the_example_is_as_the_schema_says():
     jsonschema = pytest.importorskip("jsonschema")
-    schema = json.loads(SCHEMA.read_text("utf-8"))
-    jsonschema.Draft202012Validator.check_schema(schema)
-    jsonschema.validate(listed(example()), schema)
+    rules = json.loads(SCHEMA.read_text("utf-8"))
+    jsonschema.Draft202012Validator.check_schema(rules)
+    jsonschema.validate(listed(example()), rules)
     wrong = example(tracks=[{"name": "CPU", "time": [0]}])
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(listed(wrong), schema)
+        jsonschema.validate(listed(wrong), rules)
+
+
+def test_types_are_as_the_schema_says():
+    rules = json.loads(SCHEMA.read_text("utf-8"))
+    parts = rules["properties"]
+    track = parts["tracks"]["items"]
+    for kind, rule in (
+        (schema.View, rules),
+        (schema.Cell, parts["cells"]["items"]),
+        (schema.Track, track),
+        (schema.Series, track["properties"]["series"]["items"]),
+        (schema.Regions, parts["regions"]),
+        (schema.Location, parts["locations"]["items"]),
+        (schema.NamedTree, parts["paths"]["items"]),
+        (schema.Table, rules["$defs"]["table"]),
+        (schema.Previous, parts["previous"]),
+    ):
+        named = get_type_hints(kind, include_extras=True)
+        needed = {name for name, hint in named.items() if get_origin(hint) is not NotRequired}
+        assert (kind, set(named)) == (kind, set(rule["properties"]))
+        assert (kind, needed) == (kind, set(rule["required"]))
 
 
 def test_what_is_packed_comes_back():

@@ -19,7 +19,7 @@ import zlib
 
 from . import files, history, perfdata
 from .arguments import CommandError
-from .sampled import LEVELS, Cell, Figures, Samples, of_rows
+from .sampled import LEVELS, Cell, Figures, Gpu, Resources, Samples, State, of_rows
 
 _VERSION = "1.0"
 _MANIFEST = "manifest.json"
@@ -28,7 +28,32 @@ _MEMBER_MOST = 1 << 30  # bytes of a member, unpacked
 _GPUS_MOST = 64
 _APPS = ("Holdfast", "JUmPER")
 
-State = dict[str, t.Any]
+
+class MonitorFacts(t.TypedDict, total=False):
+    """What JUmPER's own manifest says of the monitor. Memory is in GB."""
+
+    interval: float
+    wallclock_start_time: float | None
+    num_cpus: float
+    num_gpus: int
+    gpu_name: str
+    gpu_memory: float
+    memory_limits: dict[str, float]
+
+
+class Manifest(t.TypedDict, total=False):
+    """``manifest.json``: JUmPER's keys, and from `state` on our own."""
+
+    version: str
+    app: dict[str, str]
+    monitor: MonitorFacts
+    levels: list[str]
+    schemas: dict[str, t.Any]
+    time_origin: str
+    state: State
+    resources: Resources
+    summaries: dict[str, dict[str, dict[str, Figures]]]  # by level, cell and metric
+    rows: dict[str, int]
 
 
 def write(path: str | None, record: t.Any, version: str) -> str:
@@ -65,7 +90,7 @@ def write(path: str | None, record: t.Any, version: str) -> str:
             table = perfdata.table(samples, cells)
             table["width"] = [width / 1e9 for width in samples.width]
             tables[f"perf_{level}.csv"] = table
-    manifest = {
+    manifest: Manifest = {
         "version": _VERSION,
         "app": {"name": "Holdfast", "version": version},
         "monitor": _monitor(state, record.resources()),
@@ -96,7 +121,7 @@ def _ends(cell: Cell) -> tuple[int, int]:
     return cell.begin_ns, cell.end_ns
 
 
-def _monitor(state: State, resources: State) -> State:
+def _monitor(state: State, resources: Resources) -> MonitorFacts:
     """What JUmPER's own manifest tells of the monitor."""
     gpus = resources.get("gpus") or []
     return {
@@ -205,7 +230,7 @@ def _check_manifest(manifest: t.Any, path: str) -> None:
         raise CommandError(f"{path} has the format {version}, of a newer version than this")
 
 
-def _assemble(path: str, manifest: State, tables: dict[str, files.Columns]) -> Imported:
+def _assemble(path: str, manifest: Manifest, tables: dict[str, files.Columns]) -> Imported:
     cells = []
     if _CELLS in tables:
         history.check(tables[_CELLS], _CELLS)
@@ -216,16 +241,17 @@ def _assemble(path: str, manifest: State, tables: dict[str, files.Columns]) -> I
         if name.startswith("perf_") and name[5:-4] in LEVELS
     }
     monitor = manifest.get("monitor") or {}
-    state = {"interval": monitor.get("interval"), **(manifest.get("state") or {})}
-    state |= {"running": False, "levels": list(levels)}
+    told = manifest.get("state") or {}
+    state: State = {"interval": monitor.get("interval"), **told, "running": False}
+    state["levels"] = list(levels)
     resources = manifest.get("resources") or _resources(monitor)
     return Imported(path, cells, levels, state, resources, _summaries(manifest, cells))
 
 
-def _resources(monitor: State) -> State:
+def _resources(monitor: MonitorFacts) -> Resources:
     """Resources from a manifest of JUmPER's."""
     limits = monitor.get("memory_limits") or {}
-    gpu = {
+    gpu: Gpu = {
         "name": str(monitor.get("gpu_name")),
         "memory": float(monitor.get("gpu_memory") or 0),
     }
@@ -237,7 +263,7 @@ def _resources(monitor: State) -> State:
     }
 
 
-def _summaries(manifest: State, cells: list[Cell]) -> dict[t.Any, dict[str, Figures]]:
+def _summaries(manifest: Manifest, cells: list[Cell]) -> dict[t.Any, dict[str, Figures]]:
     """The figures of cells by level and ends."""
     ends = {str(cell.index): _ends(cell) for cell in cells}
     return {
@@ -285,7 +311,7 @@ class Imported:
         cells: list[Cell],
         levels: dict[str, Samples],
         state: State,
-        resources: State,
+        resources: Resources,
         summaries: dict[t.Any, dict[str, Figures]] | None = None,
     ):
         self.path = path
@@ -313,7 +339,7 @@ class Imported:
         """
         return self._state
 
-    def resources(self) -> State:
+    def resources(self) -> Resources:
         """Return what the machine had on which the session ran.
 
         Returns

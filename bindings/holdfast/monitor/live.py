@@ -18,6 +18,9 @@ from . import coarse, plot
 from .arguments import CommandError
 from .sampled import Cell
 
+if t.TYPE_CHECKING:
+    from holdfast.views import schema
+
 INTERVAL, WINDOW = 2.0, 120.0  # seconds
 
 
@@ -78,7 +81,7 @@ class Live(threading.Thread):
     def _newest(self) -> int:
         return self._seen.get(self.level, self._begin)
 
-    def _data(self, begin: int | None = None) -> dict[str, t.Any]:
+    def _data(self, begin: int | None = None) -> schema.View:
         """The samples after a time, or those that are new, and the cells that ran since."""
         since = self._newest() if begin is None else begin
         tracks = []
@@ -91,8 +94,16 @@ class Live(threading.Thread):
                 tracks += plot.tracks(coarse.joined(samples, pixel), self.wanted)
         end = max(self._newest(), since + 1)
         cells = [plot.described(cell) for cell in self.monitor.cells() if _since(cell, since)]
-        made = {"title": "Performance, live", "level": self.level, "begin": since, "end": end}
-        return {**made, "window": self.window_ns, "facts": [], "cells": cells, "tracks": tracks}
+        return {
+            "title": "Performance, live",
+            "level": self.level,
+            "begin": since,
+            "end": end,
+            "window": self.window_ns,
+            "facts": [],
+            "cells": cells,
+            "tracks": tracks,
+        }
 
 
 def _since(cell: Cell, begin: int) -> bool:

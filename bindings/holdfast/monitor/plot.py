@@ -14,7 +14,10 @@ import typing as t
 
 from . import coarse, perfdata, ranges
 from .arguments import CommandError
-from .sampled import Cell, Samples
+from .sampled import Cell, Samples, State
+
+if t.TYPE_CHECKING:
+    from holdfast.views import schema
 
 
 @dataclasses.dataclass(frozen=True)
@@ -106,7 +109,7 @@ def metrics(given: t.Sequence[str] | None) -> list[str]:
 
 def data(
     record: t.Any, level: str, cells: t.Sequence[Cell], wanted: t.Sequence[str]
-) -> dict[str, t.Any]:
+) -> schema.View:
     """Make the data of a plot of some cells.
 
     Parameters
@@ -157,7 +160,7 @@ def data(
     }
 
 
-def _facts(state: dict[str, t.Any]) -> list[tuple[str, str]]:
+def _facts(state: State) -> list[tuple[str, str]]:
     facts = []
     if state.get("interval"):
         facts.append(("a sample every", f"{state['interval']:g} s"))
@@ -166,7 +169,7 @@ def _facts(state: dict[str, t.Any]) -> list[tuple[str, str]]:
     return facts
 
 
-def described(cell: Cell) -> dict[str, t.Any]:
+def described(cell: Cell) -> schema.Cell:
     """Describe a cell for the views.
 
     Parameters
@@ -191,7 +194,7 @@ def described(cell: Cell) -> dict[str, t.Any]:
 
 def tracks(
     samples: Samples, wanted: t.Sequence[str], begin: int | None = None, end: int | None = None
-) -> list[dict[str, t.Any]]:
+) -> list[schema.Track]:
     """Make the tracks of a level.
 
     What isn't wanted is hidden: a whole track, or a line of one.
@@ -218,7 +221,7 @@ def tracks(
     lead = begin is not None and begin < times[0]
     if lead:
         times = [begin, *times]
-    drawn = []
+    drawn: list[schema.Track] = []
     for track in _TRACKS:
         series = []
         shows = any(metric in wanted for metric in track.metrics)
@@ -229,8 +232,8 @@ def tracks(
                 if track.parts:
                     series += _parts(samples, metric, track.parts, lead)
         if series:
-            made = {"name": track.name, "level": samples.level, "unit": track.unit, "low": 0}
-            made |= {"series": series, "time": times}
+            made: schema.Track = {"name": track.name, "time": times, "series": series}
+            made |= {"level": samples.level, "unit": track.unit, "low": 0}
             if track.high is not None:
                 made["high"] = track.high
             if not shows:
@@ -239,7 +242,7 @@ def tracks(
     return drawn
 
 
-def _parts(samples: Samples, metric: str, called: str, lead: bool) -> list[dict[str, t.Any]]:
+def _parts(samples: Samples, metric: str, called: str, lead: bool) -> list[schema.Series]:
     """The lines of single processors or GPUs, which are drawn when asked for."""
     found = []
     number = 0
@@ -249,17 +252,17 @@ def _parts(samples: Samples, metric: str, called: str, lead: bool) -> list[dict[
     return found if number > 1 else []
 
 
-def _series(samples: Samples, metric: str, name: str, lead: bool, hides: bool) -> dict[str, t.Any]:
-    made: dict[str, t.Any] = {"name": name, "values": list(samples.columns[metric])}
+def _series(samples: Samples, metric: str, name: str, lead: bool, hides: bool) -> schema.Series:
+    values = list(samples.columns[metric])
+    if samples.kinds[metric] == "amount":
+        pairs = zip(values, samples.width, strict=True)
+        values = [perfdata.rate(value, width) for value, width in pairs]
+    first = 1 if lead else 0  # how often the first value stands
+    made: schema.Series = {"name": name, "values": values[:first] + values}
     if hides:
         made["hidden"] = True
-    if samples.kinds[metric] == "amount":
-        pairs = zip(made["values"], samples.width, strict=True)
-        made["values"] = [perfdata.rate(value, width) for value, width in pairs]
     if metric in samples.low:
-        made |= {"min": list(samples.low[metric]), "max": list(samples.high[metric])}
-        if made["min"] == made["values"] == made["max"]:
-            del made["min"], made["max"]  # no band: a row is one sample
-    if lead:
-        made |= {key: [made[key][0], *made[key]] for key in ("values", "min", "max") if key in made}
+        low, high = list(samples.low[metric]), list(samples.high[metric])
+        if not low == values == high:  # else no band: a row is one sample
+            made |= {"min": low[:first] + low, "max": high[:first] + high}
     return made

@@ -15,7 +15,7 @@ import typing as t
 from ..tabular import count
 from .arguments import CommandError
 from .ranges import names
-from .sampled import Cell, Figures
+from .sampled import Cell, Figures, Resources, State
 
 # Metric, and its name.
 ROWS = (
@@ -56,7 +56,7 @@ class Report:
     cells: list[Cell]
     seconds: float
     metrics: dict[str, Figures]
-    state: dict[str, t.Any]
+    state: State
 
     def rows(self) -> list[tuple[str, ...]]:
         """Return the lines of the table.
@@ -142,7 +142,7 @@ def make(record: t.Any, level: str, cells: t.Sequence[Cell]) -> Report:
     )
 
 
-def _limits(level: str, resources: dict[str, t.Any]) -> dict[str, float | None]:
+def _limits(level: str, resources: Resources) -> dict[str, float | None]:
     """How much memory there may be."""
     gpus = [gpu["memory"] for gpu in resources.get("gpus") or []]
     slurm = resources.get("slurm_limit") if level == "slurm" else None
@@ -173,7 +173,7 @@ def _outcomes(cells: t.Sequence[Cell]) -> list[str]:
     ]
 
 
-def _cost(level: str, state: dict[str, t.Any]) -> list[str]:
+def _cost(level: str, state: State) -> list[str]:
     """What the sampler says of itself."""
     cost, interval = state.get("cost_ns") or 0, state.get("interval") or 0
     share = state.get("cost_share")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import typing as t
+from .sampled import Resources
 
 
-def text(resources: dict[str, t.Any]) -> str:
+def text(resources: Resources) -> str:
     """The lines of %perfmonitor_resources."""
     lines = ["Resources:"]
     if resources.get("host"):
@@ -23,7 +23,7 @@ def text(resources: dict[str, t.Any]) -> str:
     return "\n".join(lines)
 
 
-def _memory(resources: dict[str, t.Any]) -> list[str]:
+def _memory(resources: Resources) -> list[str]:
     lines = []
     if resources.get("memory_limit"):
         source = resources.get("memory_limit_source")

@@ -32,6 +32,69 @@ _AMOUNTS = (
 Figures = tuple[float | None, float | None, float | None, float | None]
 
 
+class State(t.TypedDict, total=False):
+    """How the sampling goes: see `source.Monitor.state`. An archive may lack a part."""
+
+    running: bool
+    interval: float
+    samples: int
+    missed: int
+    cost_ns: float
+    cost_share: float
+    level_cost_ns: dict[str, float]
+    begin_ns: int | None
+    end_ns: int | None
+    wall_begin: float | None
+    levels: list[str]
+    pids: list[int]
+
+
+class Gpu(t.TypedDict):
+    """A GPU; its memory in GB."""
+
+    name: str
+    memory: float
+
+
+class Resources(t.TypedDict, total=False):
+    """What the machine has: see `source.Monitor.resources`. An archive may lack a part."""
+
+    host: str
+    cores: float
+    machine_cores: int
+    memory: float
+    memory_limit: float
+    memory_limit_source: str
+    slurm_job: str | None
+    slurm_limit: float | None
+    slurm_limit_source: str
+    gpus: list[Gpu]
+    gpu_trouble: str
+    levels: list[str]
+
+
+class Reading(t.TypedDict):
+    """What a level had used at one moment. `memory_bytes` is what it used then."""
+
+    time_ns: int
+    cpu_seconds: float
+    memory_bytes: float
+    io_read_count: float
+    io_write_count: float
+    io_read_bytes: float
+    io_write_bytes: float
+    disk_read_bytes: float
+    disk_write_bytes: float
+
+
+class Edges(t.TypedDict):
+    """The readings at both ends of a stretch, and the peak of memory between, in bytes."""
+
+    begin: Reading | None
+    end: Reading | None
+    peak: float
+
+
 @dataclasses.dataclass(frozen=True)
 class Cell:
     """A cell that ran, or runs.
@@ -74,8 +137,8 @@ class Cell:
     kind: str
     outcome: str
     pids: list[int]
-    begin: list[dict[str, t.Any] | None]
-    end: list[dict[str, t.Any] | None]
+    begin: list[Reading | None]
+    end: list[Reading | None]
     peak_bytes: float
 
     @property
@@ -172,7 +235,7 @@ def of_rows(samples: Samples, name: str, begin_ns: int, end_ns: int) -> Figures 
     return (mean, min(least, mean), max(greatest, mean), total if amount else None)
 
 
-def exact(figures: dict[str, Figures | None], edges: dict[str, t.Any], cores: float) -> None:
+def exact(figures: dict[str, Figures | None], edges: Edges, cores: float) -> None:
     """Replace figures of rows by what the readings at both edges say.
 
     Parameters
@@ -194,7 +257,7 @@ def exact(figures: dict[str, Figures | None], edges: dict[str, t.Any], cores: fl
             figures.get("cpu_util"), min(100.0, 100 * used / seconds / cores), None
         )
         for column, key, unit in _AMOUNTS:
-            amount = (end[key] - begin[key]) / unit
+            amount = (end[key] - begin[key]) / unit  # type: ignore[literal-required]
             figures[column] = _around(figures.get(column), amount / seconds, amount)
     figures["cpu_seconds"] = (None, None, None, used)
     known = [begin["memory_bytes"] / GIGABYTE, end["memory_bytes"] / GIGABYTE]

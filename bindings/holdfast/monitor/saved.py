@@ -10,6 +10,9 @@ import typing as t
 from . import files
 from .arguments import CommandError
 
+if t.TYPE_CHECKING:
+    from holdfast.views import schema
+
 _DPI = 150
 _INCHES = (11.0, 1.8)  # of one track
 
@@ -24,7 +27,7 @@ class Plot:
         Tracks over time and cells, as web/schema/views.json has them.
     """
 
-    data: dict[str, t.Any]
+    data: schema.View
 
     def _repr_mimebundle_(self, include: t.Any = None, exclude: t.Any = None) -> dict[str, str]:
         from holdfast.views import page
@@ -32,7 +35,7 @@ class Plot:
         return page.bundle(self.data)
 
 
-def pickled(path: str, data: dict[str, t.Any]) -> str:
+def pickled(path: str, data: schema.View) -> str:
     """Write a plot as a pickle.
 
     Parameters
@@ -61,7 +64,7 @@ def pickled(path: str, data: dict[str, t.Any]) -> str:
     )
 
 
-def drawn(path: str, data: dict[str, t.Any]) -> str:
+def drawn(path: str, data: schema.View) -> str:
     """Write a plot as a JPEG.
 
     Parameters
@@ -106,7 +109,7 @@ def drawn(path: str, data: dict[str, t.Any]) -> str:
     return f"The plot is in {path}"
 
 
-def _draw_track(axes: t.Any, track: dict[str, t.Any], origin: int) -> None:
+def _draw_track(axes: t.Any, track: schema.Track, origin: int) -> None:
     times = [(time - origin) / 1e9 for time in track["time"]]
     for series in track["series"]:
         if series.get("hidden"):
@@ -122,7 +125,7 @@ def _draw_track(axes: t.Any, track: dict[str, t.Any], origin: int) -> None:
     axes.legend(loc="upper right", fontsize="small")
 
 
-def _draw_cells(axes: t.Any, data: dict[str, t.Any], named: bool) -> None:
+def _draw_cells(axes: t.Any, data: schema.View, named: bool) -> None:
     """Bands behind the lines; where there is room, with the number in the cell's prompt."""
     origin, whole = data["begin"], data["end"] - data["begin"]
     for at, cell in enumerate(data["cells"]):

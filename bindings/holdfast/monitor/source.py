@@ -17,7 +17,18 @@ import time
 import typing as t
 
 from .. import _monitor
-from .sampled import GIGABYTE, LEVELS, Cell, Figures, Samples, exact, of_rows
+from .sampled import (
+    GIGABYTE,
+    LEVELS,
+    Cell,
+    Edges,
+    Figures,
+    Resources,
+    Samples,
+    State,
+    exact,
+    of_rows,
+)
 
 _FOREVER = 2**63 - 1
 _WEIGHED = ("memory_pss", "memory_uss")  # where that was asked for
@@ -213,7 +224,7 @@ class Monitor:
 
     # ---- reading
 
-    def state(self) -> dict[str, t.Any]:
+    def state(self) -> State:
         """Return how the sampling goes.
 
         Returns
@@ -243,10 +254,10 @@ class Monitor:
             "pids": told["pids"],
         }
 
-    def _levels(self, told: dict[str, t.Any]) -> list[str]:
+    def _levels(self, told: _monitor._State) -> list[str]:
         return [level for i, level in enumerate(LEVELS) if told["available"] >> i & 1]
 
-    def resources(self) -> dict[str, t.Any]:
+    def resources(self) -> Resources:
         """Return what the machine has.
 
         Returns
@@ -325,7 +336,7 @@ class Monitor:
         names = [name for name, *_ in columns]
         values, lows, highs = zip(*(arrays for _, _, *arrays in columns), strict=True)
 
-        def by_name(arrays: t.Iterable[bytes | None]) -> dict[str, t.Any]:
+        def by_name(arrays: t.Iterable[bytes | None]) -> dict[str, memoryview[float]]:
             pairs = zip(names, arrays, strict=True)
             return {name: memoryview(data).cast("d") for name, data in pairs if data is not None}
 
@@ -371,9 +382,9 @@ class Monitor:
     def _cores(self, level: str) -> float:
         return self._view.facts()["machine_cores" if level == "system" else "cores"]
 
-    def _edges(self, level: int, begin_ns: int, end_ns: int) -> dict[str, t.Any]:
+    def _edges(self, level: int, begin_ns: int, end_ns: int) -> Edges:
         """The readings at begin and end, and the peak between, as far as cells tell them."""
-        edges: dict[str, t.Any] = {"begin": None, "end": None, "peak": 0.0}
+        edges: Edges = {"begin": None, "end": None, "peak": 0.0}
         for cell in self._cells_between(begin_ns, end_ns):
             if cell.begin_ns == begin_ns:
                 edges["begin"] = cell.begin[level]
@@ -415,10 +426,22 @@ def _number(level: str) -> int:
         raise MonitorError(f"{level!r} is no level; they are {', '.join(LEVELS)}") from None
 
 
-def _cell(told: dict[str, t.Any]) -> Cell:
-    wall = told.pop("unix_ns") / 1e9
-    told["end_ns"] = told["end_ns"] or None
-    return Cell(wall_begin=wall, **told)
+def _cell(told: _monitor._Cell) -> Cell:
+    return Cell(
+        index=told["index"],
+        number=told["number"],
+        source=told["source"],
+        source_cut=told["source_cut"],
+        begin_ns=told["begin_ns"],
+        end_ns=told["end_ns"] or None,
+        wall_begin=told["unix_ns"] / 1e9,
+        kind=told["kind"],
+        outcome=told["outcome"],
+        pids=told["pids"],
+        begin=told["begin"],
+        end=told["end"],
+        peak_bytes=told["peak_bytes"],
+    )
 
 
 _monitors: dict[int, Monitor] = {}  # by process: a fork isn't who its parent was

@@ -6,15 +6,20 @@ next, which packs well and needs neither NumPy nor a loop over bytes in Python. 
 have in common: `begin` is subtracted, and a sorted column goes as its differences.
 """
 
+from __future__ import annotations
+
 import base64
 import gzip
 import json
 import math
 import sys
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from operator import sub
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from holdfast.views import schema
 
 # What stands in a column, by the name of its place in the data. See web/schema/views.json.
 DELTAS = {"locations": ("begin",), "tracks": ("time",)}
@@ -89,7 +94,7 @@ class Packer:
         return len(text).to_bytes(4, "little") + text + b"".join(self.parts)
 
 
-def _packed(packer: Packer, kind: str, item: dict[str, Any], begin: int) -> dict[str, Any]:
+def _packed(packer: Packer, kind: str, item: Mapping[str, Any], begin: int) -> dict[str, Any]:
     done = dict(item)
     for name in DELTAS.get(kind, ()):
         done[name] = packer.deltas(item[name], begin)
@@ -101,23 +106,24 @@ def _packed(packer: Packer, kind: str, item: dict[str, Any], begin: int) -> dict
     return done
 
 
-def _track(track: dict[str, Any]) -> dict[str, Any]:
+def _track(track: schema.Track) -> schema.Track:
     """A copy down to the series, which `_packed` changes."""
-    return {**track, "series": [dict(series) for series in track["series"]]}
+    return {**track, "series": [series.copy() for series in track["series"]]}
 
 
-def pack(data: dict[str, Any]) -> bytes:
+def pack(data: schema.Shown) -> bytes:
     """The bytes that web/src/columns.js reads."""
     begin = int(data.get("origin", data["begin"]))
     packer = Packer()
-    done = {name: value for name, value in data.items() if name != "origin"}
+    done: dict[str, Any] = {name: value for name, value in data.items() if name != "origin"}
     done["begin"], done["end"] = int(data["begin"]) - begin, int(data["end"]) - begin
     if "tracks" in data:
         tracks = [_track(track) for track in data["tracks"]]
         done["tracks"] = [_packed(packer, "tracks", track, begin) for track in tracks]
-    for kind in ("locations", "paths"):
-        if kind in data:
-            done[kind] = [_packed(packer, kind, item, begin) for item in data[kind]]
+    if "locations" in data:
+        done["locations"] = [_packed(packer, "locations", i, begin) for i in data["locations"]]
+    if "paths" in data:
+        done["paths"] = [_packed(packer, "paths", item, begin) for item in data["paths"]]
     if "table" in data:
         done["table"] = _packed(packer, "table", data["table"], begin)
     if data.get("previous"):
@@ -127,7 +133,7 @@ def pack(data: dict[str, Any]) -> bytes:
     return packer.bytes(done)
 
 
-def _cell(cell: dict[str, Any], begin: int) -> dict[str, Any]:
+def _cell(cell: schema.Cell, begin: int) -> schema.Cell:
     end = cell.get("end")
     return {
         **cell,

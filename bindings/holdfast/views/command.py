@@ -17,6 +17,9 @@ from . import runs
 from .comparison import seconds, title
 from .traces import VIEWS, Trace, ViewError, Window
 
+if t.TYPE_CHECKING:
+    from .schema import Function
+
 USAGE = """%trace [CELL ...] [options]     the trace of a cell; of the last instrumented one if none is named
   CELL                  a cell's number, or an experiment's directory
   --view VIEW           timeline, flame, table or compare
@@ -113,7 +116,7 @@ def compared(trace: Trace, rows: int = 20) -> str:
     return _lines(head, lines, len(table))
 
 
-def _place(row: dict[str, t.Any]) -> str:
+def _place(row: Function) -> str:
     return f"{row['file']}:{row['line']}" if row["line"] else str(row["file"])
 
 

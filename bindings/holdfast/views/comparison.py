@@ -12,18 +12,22 @@ import typing as t
 from array import array
 
 if t.TYPE_CHECKING:
+    from .schema import Previous, Regions
     from .traces import Trace
 
 
-def previous(
-    now: Trace, before: Trace, regions: dict[str, list[t.Any]]
-) -> tuple[dict[str, t.Any], dict[str, list[t.Any]]]:
+def previous(now: Trace, before: Trace, regions: Regions) -> tuple[Previous, Regions]:
     """The table of `before` by region numbers of `regions`, which are `now`'s, and those regions.
 
     Behind them stand the regions that only `before` has.
     """
-    regions = {name: list(column) for name, column in regions.items()}
-    keys = zip(*(regions[column] for column in _KEY), strict=True)
+    names, files, lines, kinds = (
+        list(regions["name"]),
+        list(regions["file"]),
+        list(regions["line"]),
+        list(regions["kind"]),
+    )
+    keys = zip(names, files, lines, strict=True)
     numbers = {key: number for number, key in enumerate(keys)}
     old, table = before.read().found["regions"], before.read().found["table"]
     renamed = _renamed(now, before)
@@ -32,19 +36,17 @@ def previous(
         key = renamed(old["name"][region]), renamed(old["file"][region]), old["line"][region]
         if key not in numbers:
             numbers[key] = len(numbers)
-            for column, value in zip(_KEY, key, strict=True):
-                regions[column].append(value)
-            regions["kind"].append(old["kind"][region])
+            names.append(key[0])
+            files.append(key[1])
+            lines.append(key[2])
+            kinds.append(old["kind"][region])
         translated.append(numbers[key])
-    told = {
+    told: Previous = {
         "title": title(before),
         "seconds": seconds(before),
         "table": {**table, "region": translated},
     }
-    return told, regions
-
-
-_KEY = ("name", "file", "line")
+    return told, {"name": names, "file": files, "line": lines, "kind": kinds}
 
 
 def _renamed(now: Trace, before: Trace) -> t.Callable[[str], str]:
@@ -57,9 +59,9 @@ def _renamed(now: Trace, before: Trace) -> t.Callable[[str], str]:
 
 def seconds(trace: Trace) -> float:
     """What a cell took; of a trace that is no cell's, or of one that died, how long it is."""
-    cost = (trace.run or {}).get("cost") or {}
+    run_ms = trace.run["cost"].get("run_ms", 0) if trace.run is not None else 0
     done = trace.read()
-    return cost.get("run_ms", 0) / 1e3 or (done.end - done.begin) / 1e9
+    return run_ms / 1e3 or (done.end - done.begin) / 1e9
 
 
 def title(before: Trace) -> str:

@@ -14,6 +14,7 @@ from pathlib import Path
 from holdfast.tabular import size
 
 if t.TYPE_CHECKING:
+    from . import schema
     from .traces import Trace
 
 #: The ends of names, the longer before the shorter, and the format of each.
@@ -80,7 +81,7 @@ def time(ms: float) -> str:
     return f"{ms / 1000:.2f} s" if ms >= 1000 else f"{ms:.1f} ms"
 
 
-def facts(run: dict[str, t.Any]) -> list[tuple[str, str]]:
+def facts(run: schema.Run) -> list[tuple[str, str]]:
     """What the line below a cell says, as pairs; fewer where less is known."""
     cost = run.get("cost") or {}
     if "run_ms" not in cost:

@@ -12,14 +12,19 @@ samples and shows nothing. Update one display with it, and at the end the first 
 (`bundle`), which is what a saved notebook then has.
 """
 
+from __future__ import annotations
+
 import base64
 import functools
 import hashlib
 import html
 from importlib import resources
-from typing import Any
+from typing import TYPE_CHECKING
 
 from holdfast.views import columns, picture
+
+if TYPE_CHECKING:
+    from holdfast.views import schema
 
 SCRIPT = '<script type="text/x-holdfast-{}">{}</script>'
 
@@ -47,7 +52,7 @@ def is_built() -> bool:
     return bool(_program()[0])
 
 
-def _output(data: dict[str, Any], action: str, key: str, inner: str, carried: bool) -> str:
+def _output(data: schema.Shown, action: str, key: str, inner: str, carried: bool) -> str:
     loader, program, version = _program()
     if not loader:
         return f'<div class="holdfast-views">{inner}</div>'
@@ -71,7 +76,7 @@ def _checked(key: str) -> str:
     return key
 
 
-def bundle(data: dict[str, Any], view: str = "timeline", key: str = "") -> dict[str, str]:
+def bundle(data: schema.View, view: str = "timeline", key: str = "") -> dict[str, str]:
     """Make the output of some data, in several forms.
 
     Parameters
@@ -96,7 +101,7 @@ def bundle(data: dict[str, Any], view: str = "timeline", key: str = "") -> dict[
     title = str(data.get("title", ""))
     still = picture.draw(data)
     svg = still.svg()
-    page = {**data, "view": view}
+    page: schema.Shown = {**data, "view": view}
     return {
         "text/html": _output(page, "draw", _checked(key) if key else "", _still(svg, title), True),
         "image/svg+xml": svg,
@@ -105,7 +110,7 @@ def bundle(data: dict[str, Any], view: str = "timeline", key: str = "") -> dict[
     }
 
 
-def live(data: dict[str, Any], key: str) -> dict[str, str]:
+def live(data: schema.View, key: str) -> dict[str, str]:
     """Make the output of a plot to which `append` adds.
 
     Parameters
@@ -128,7 +133,7 @@ def live(data: dict[str, Any], key: str) -> dict[str, str]:
     return bundle(data, "timeline", key)
 
 
-def append(data: dict[str, Any], key: str, begin: int) -> str:
+def append(data: schema.View, key: str, begin: int) -> str:
     """Make the HTML of an output that adds to a live plot, and shows nothing.
 
     Parameters
@@ -154,7 +159,7 @@ def append(data: dict[str, Any], key: str, begin: int) -> str:
     return _output({**data, "begin": begin}, "append", _checked(key), "", False)
 
 
-def _line(data: dict[str, Any]) -> str:
+def _line(data: schema.View) -> str:
     known = [("level", data["level"])] if "level" in data else []
     facts = ", ".join(f"{name} {value}" for name, value in (*known, *data.get("facts", ())))
     return (

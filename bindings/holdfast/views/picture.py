@@ -5,12 +5,17 @@ of the timeline a block for each two pixels, so that the picture of a million ev
 of a thousand. Light colours on white, since paper is.
 """
 
+from __future__ import annotations
+
 import colorsys
 import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from holdfast.views.drawing import Drawing, Fill, Lines, Point, width
+
+if TYPE_CHECKING:
+    from holdfast.views import schema
 
 WIDTH, LEFT, RIGHT = 800, 64, 14
 PLOT = WIDTH - LEFT - RIGHT
@@ -48,7 +53,7 @@ def _time(seconds: float, step: float, largest: float) -> str:
 class _Picture:
     """What is drawn so far; `y` is where the next part begins."""
 
-    def __init__(self, data: dict[str, Any]) -> None:
+    def __init__(self, data: schema.View) -> None:
         self.data = data
         self.begin = int(data["begin"])
         self.span = max(1, int(data["end"]) - self.begin)
@@ -97,7 +102,7 @@ class _Picture:
                 taken.append((left, right))
         self.page.behind[:0] = bands
 
-    def legend(self, name: str, shown: Iterable[tuple[int, dict[str, Any]]]) -> None:
+    def legend(self, name: str, shown: Iterable[tuple[int, schema.Series]]) -> None:
         self.page.text(LEFT, self.y + 12, name)
         x = LEFT + 28 + width(name)  # the reader's own font may be wider
         for number, series in shown:
@@ -105,7 +110,7 @@ class _Picture:
             self.page.text(x + 13, self.y + 12, str(series["name"]), True)
             x += 36 + width(str(series["name"]))
 
-    def track(self, track: dict[str, Any]) -> None:
+    def track(self, track: schema.Track) -> None:
         shown = [one for one in enumerate(track["series"]) if not one[1].get("hidden")][:LINES]
         unit = str(track.get("unit", ""))
         self.legend(f"{track['name']} ({unit})" if unit else str(track["name"]), shown)
@@ -126,7 +131,7 @@ class _Picture:
                 self.page.add(Lines(SERIES[number % len(SERIES)], 1.3, lines))
         self.y = top + TRACK + 6
 
-    def location(self, location: dict[str, Any], colours: Sequence[str]) -> None:
+    def location(self, location: schema.Location, colours: Sequence[str]) -> None:
         whose = [location.get("process"), location.get("thread")]
         self.page.text(LEFT, self.y + 12, " · ".join(str(name) for name in whose if name))
         self.y += GAP - 4
@@ -149,7 +154,7 @@ class _Picture:
             self.page.text(*label)
         self.y += depth * (ROW + 1) + 4
 
-    def table(self, table: dict[str, Any]) -> None:
+    def table(self, table: schema.Table) -> None:
         """The regions with the most time of their own, as bars: where there is no timeline."""
         names = self.data["regions"]["name"]
         rows = sorted(zip(table["exclusive"], table["region"], strict=True), reverse=True)[:BARS]
@@ -161,7 +166,7 @@ class _Picture:
             self.page.text(LEFT + 3, self.y + 10, f"{label}  {names[int(region)]}")
             self.y += ROW + 2
 
-    def locations(self, locations: Sequence[dict[str, Any]]) -> None:
+    def locations(self, locations: Sequence[schema.Location]) -> None:
         colours = _colours(self.data["regions"])
         for location in locations[:LOCATIONS]:
             self.location(location, colours)
@@ -187,7 +192,7 @@ def _is_measured(value: float | None) -> bool:
     return value is not None and not math.isnan(value)
 
 
-def _range(track: dict[str, Any], shown: Iterable[dict[str, Any]]) -> tuple[float, float]:
+def _range(track: schema.Track, shown: Iterable[schema.Series]) -> tuple[float, float]:
     values = [value for series in shown for value in series["values"] if _is_measured(value)]
     low = float(track.get("low", min(0.0, min(values, default=0.0))))
     high = max(float(track.get("high", 0.0)), max(values, default=0.0))
@@ -221,7 +226,7 @@ def _lines(points: Iterable[Point], height: Callable[[float], float]) -> list[li
 
 
 def _blocks(
-    location: dict[str, Any], to_x: Callable[[float], float], depth: int
+    location: schema.Location, to_x: Callable[[float], float], depth: int
 ) -> list[tuple[int, float, float, int]]:
     """(level, left, right, region): what would be too narrow joins what is beside it."""
     last: dict[int, tuple[float, float, int]] = {}
@@ -241,7 +246,7 @@ def _blocks(
     return done + [(int(level), *block) for level, block in last.items()]
 
 
-def _colours(regions: dict[str, Any]) -> list[str]:
+def _colours(regions: schema.Regions) -> list[str]:
     """The notebook's own code warm, the rest by file."""
     count = len(regions["name"])
     cells = regions.get("cell") or [0] * count
@@ -253,14 +258,14 @@ def _colours(regions: dict[str, Any]) -> list[str]:
     return [OWN if cell else hues[file] for file, cell in zip(files, cells, strict=True)]
 
 
-def shown(data: dict[str, Any]) -> list[dict[str, Any]]:
+def shown(data: schema.View) -> list[schema.Track]:
     """The tracks that a page shows at first: of one level, and not the hidden ones."""
     tracks = [track for track in data.get("tracks", ()) if not track.get("hidden")]
     level = data.get("level")
     return [track for track in tracks if level is None or track.get("level") == level]
 
 
-def draw(data: dict[str, Any]) -> Drawing:
+def draw(data: schema.View) -> Drawing:
     """The picture of what `holdfast.views.page.bundle` takes."""
     picture = _Picture(data)
     picture.head()

@@ -13,7 +13,9 @@ from pathlib import Path
 
 from .traces import Trace, ViewError, archive_path
 
-Run = dict[str, t.Any]
+if t.TYPE_CHECKING:
+    from .schema import Run
+
 Which = t.Union[int, str, "os.PathLike[str]", None]
 
 

@@ -17,6 +17,9 @@ from pathlib import Path
 
 from . import comparison, exports
 
+if t.TYPE_CHECKING:
+    from . import schema
+
 VIEWS = ("timeline", "flame", "table", "compare")
 #: What stands above the timeline, as `%perfmonitor_plot --metrics` calls it. More would push that away.
 TRACKS = ("cpu", "memory", "io_read", "io_write", "gpu_util", "gpu_mem")
@@ -55,7 +58,7 @@ class Read(t.NamedTuple):
         Seconds since 1970 at `begin`; None if the archive doesn't say.
     """
 
-    found: dict[str, t.Any]
+    found: schema.Archive
     origin: int  # where the trace begins, ns on the monitor's clock
     begin: int
     end: int
@@ -107,13 +110,13 @@ def _column(raw: bytes) -> array[int]:
     return numbers
 
 
-def _columns(item: dict[str, t.Any]) -> dict[str, t.Any]:
+def _columns(item: t.Mapping[str, t.Any]) -> t.Any:
     return {
         name: _column(value) if isinstance(value, bytes) else value for name, value in item.items()
     }
 
 
-def _named(rows: list[dict[str, t.Any]]) -> list[dict[str, t.Any]]:
+def _named(rows: list[schema.Row]) -> list[schema.Row]:
     """Processes of several machines are told apart by them."""
     if len({row["host"] for row in rows}) < 2:
         return rows
@@ -221,7 +224,7 @@ class Trace:
         self,
         place: str | os.PathLike[str],
         *,
-        run: dict[str, t.Any] | None = None,
+        run: schema.Run | None = None,
         before: Trace | None = None,
         sources: t.Mapping[int, str] | None = None,
     ):
@@ -294,7 +297,7 @@ class Trace:
         what = "multi-cell run" if self.run.get("multicell") else "cell"
         return f"{what} In[{self.run['number']}]"
 
-    def table(self) -> list[dict[str, t.Any]]:
+    def table(self) -> list[schema.Function]:
         """Return what each function took.
 
         Returns
@@ -312,7 +315,7 @@ class Trace:
         rows = _rows(found["regions"], found["table"])
         return sorted(rows.values(), key=lambda row: -row["exclusive"])
 
-    def comparison(self) -> list[dict[str, t.Any]]:
+    def comparison(self) -> list[schema.Compared]:
         """Return what each function took, and what it took in the run before.
 
         Returns
@@ -331,15 +334,20 @@ class Trace:
         found = self.read().found
         previous, regions = comparison.previous(self, self.before, found["regions"])
         now, then = _rows(regions, found["table"]), _rows(regions, previous["table"])
-        made = []
+        made: list[schema.Compared] = []
         for region in now | then:
             row = now.get(region) or {**then[region], **_NOTHING}
-            before = {name: then.get(region, _NOTHING)[name] for name in _NOTHING}
-            change = row["exclusive"] - before["exclusive"]
-            made.append({**row, "before": before, "change": change})
+            before = then.get(region, _NOTHING)
+            told: schema.Took = {
+                "visits": before["visits"],
+                "inclusive": before["inclusive"],
+                "exclusive": before["exclusive"],
+            }
+            change = row["exclusive"] - told["exclusive"]
+            made.append({**row, "before": told, "change": change})
         return sorted(made, key=lambda row: -abs(row["change"]))
 
-    def data(self) -> dict[str, t.Any]:
+    def data(self) -> schema.View:
         """Return the data of the view.
 
         Returns
@@ -359,7 +367,7 @@ class Trace:
         if self.before is not None:
             previous, regions = comparison.previous(self, self.before, regions)
         cells = [_cell_of(file) for file in regions["file"]]
-        data: dict[str, t.Any] = {
+        data: schema.View = {
             "title": self.title,
             "origin": done.origin,
             "begin": begin,
@@ -381,9 +389,9 @@ class Trace:
             data["seconds"] = comparison.seconds(self)
         return data
 
-    def _cells(self, numbers: set[int]) -> list[dict[str, t.Any]]:
+    def _cells(self, numbers: set[int]) -> list[schema.Cell]:
         """The run, and the text of those cells whose lines are shown."""
-        cells = []
+        cells: list[schema.Cell] = []
         if self.run is not None:
             own = self.run
             cells.append(
@@ -404,7 +412,7 @@ class Trace:
                 )
         return cells
 
-    def _tracks(self, begin: int, end: int) -> list[dict[str, t.Any]]:
+    def _tracks(self, begin: int, end: int) -> list[schema.Track]:
         """What the monitor sampled meanwhile; nothing of a trace that isn't this notebook's."""
         if self.run is None:
             return []
@@ -465,14 +473,16 @@ class Trace:
         return page.bundle(self.data(), self.shown)
 
 
-_NOTHING = {"visits": 0, "inclusive": 0.0, "exclusive": 0.0}
+_NOTHING: schema.Took = {"visits": 0, "inclusive": 0.0, "exclusive": 0.0}
 
 
-def _rows(regions: dict[str, t.Any], table: dict[str, t.Any]) -> dict[int, dict[str, t.Any]]:
+def _rows(regions: schema.Regions, table: schema.Table) -> dict[int, schema.Function]:
     """The rows of a table, in seconds, by the number of their region."""
     return {
         region: {
-            **{name: regions[name][region] for name in ("name", "file", "line")},
+            "name": regions["name"][region],
+            "file": regions["file"][region],
+            "line": regions["line"][region],
             "visits": table["visits"][i],
             "inclusive": table["inclusive"][i] / 1e9,
             "exclusive": table["exclusive"][i] / 1e9,

@@ -17,6 +17,9 @@ import typing as t
 from holdfast import _trial
 from holdfast.errors import QuarantinedError
 
+if t.TYPE_CHECKING:
+    from holdfast._store import _Bound
+
 _DELETES = frozenset(("DELETE_NAME", "DELETE_GLOBAL"))
 _USES = frozenset(("LOAD_NAME", "LOAD_GLOBAL"))
 
@@ -75,7 +78,7 @@ class Absent:
                     self.reasons.pop(name, None)
                     lost.pop(name, None)
 
-    def retry(self, wanted: list[str], names: t.Any) -> tuple[str, dict[str, t.Any]]:
+    def retry(self, wanted: list[str], names: t.Any) -> tuple[str, _Bound]:
         """Load these once more; what the user reads, and the report of Names.bind."""
         _trial.forget()
         for name in wanted:
@@ -95,9 +98,9 @@ class Absent:
         ]
         return "\n".join(lines), bound
 
-    def _bind(self, missing: set[str], names: t.Any) -> dict[str, t.Any]:
+    def _bind(self, missing: set[str], names: t.Any) -> _Bound:
         """Bind these, and again what one of them may have needed of the others."""
-        code: dict[str, t.Any] = {}
+        code: dict[str, list[t.Any]] = {}
         left, before = missing, None
         while left != before:
             bound = names.bind(self._shell.user_ns, names=left)

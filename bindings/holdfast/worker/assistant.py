@@ -28,6 +28,9 @@ from .debug.debugger import Debugger
 from .requests import Worker, _message
 from .settings import state
 
+if t.TYPE_CHECKING:
+    from .reports import Message
+
 _WORD = re.compile(r"[^\W\d]\w*")
 _SHOWS_NAMES = frozenset(("complete_request", "inspect_request"))
 
@@ -70,7 +73,7 @@ class Assistant(Worker):
         """The frontend connects the debugger with a process."""
         self.debugger.connect(frame["target"], *self.channel.take_descriptors(frame))
 
-    async def _answer(self, frame: Frame, message: dict[str, t.Any]) -> Frame:
+    async def _answer(self, frame: Frame, message: Message) -> Frame:
         if frame["type"] in _SHOWS_NAMES:
             # A name that can't be had is only not known.
             with contextlib.suppress(Exception):

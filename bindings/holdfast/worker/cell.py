@@ -43,6 +43,9 @@ from .skipped import Skipped
 from .preallocation import preallocation
 from .libraries import is_library
 
+if t.TYPE_CHECKING:
+    from .reports import Instrument, Message, Report
+
 _WHILE_SECONDS = 0.1  # without a cell: there is time
 _PATIENCE_SECONDS = 0.005  # until one looks again whether a cell's code runs; longer each time
 _LEASE_SECONDS = 9.0  # the frontend waits for ten before it ends this process
@@ -75,7 +78,7 @@ class Cell(Worker):
         with self.shell.builtin_trap:
             self.shell.health.begin()
         self._state = state.capture(self.shell)
-        self.last_report: dict[str, t.Any] = {}
+        self.last_report: Report = {}
 
     def _begin(self) -> None:
         super()._begin()
@@ -114,10 +117,10 @@ class Cell(Worker):
         if pause is not None:
             self.loop.call_later(pause, self._prefill)
 
-    async def execute(self, frame: Frame, message: dict[str, t.Any]) -> Frame:
+    async def execute(self, frame: Frame, message: Message) -> Frame:
         """Bind, run, save: the reply's fields."""
         self._has_cell = True  # what waits for one ends
-        instrument = frame.get("instrument") or {}
+        instrument: Instrument = frame.get("instrument") or {}
         started = time.perf_counter()
         prefault.begin()
         preallocation.prefill_no_more(self.session)  # before the session may be left
@@ -149,7 +152,7 @@ class Cell(Worker):
 
     # ---- in
 
-    def _restart_where_needed(self, frame: Frame, instrument: Frame) -> None:
+    def _restart_where_needed(self, frame: Frame, instrument: Instrument) -> None:
         """See restarted.py. The main worker's environment and directory say what is to be loaded."""
         arguments = instrument.get("arguments") or []
         if instrument.get("isolated", False) or not arguments:
@@ -163,9 +166,9 @@ class Cell(Worker):
             if self.recording.needs_restart(arguments):
                 restarted.restart(frame, self.channel, self.session)
 
-    def _hand_in(self, code: str, instrument: Frame) -> dict[str, t.Any]:
+    def _hand_in(self, code: str, instrument: Instrument) -> Report:
         """Bind the committed state; the first part of the report."""
-        report: dict[str, t.Any] = {
+        report: Report = {
             "reason": "",
             "events": 0,
             "run": "isolated",
@@ -219,10 +222,10 @@ class Cell(Worker):
         """A setting of the notebook's that is at work while others are bound."""
         self._mapped_first += reach.bind_behind(self.names, self.shell, key)
 
-    def _prepare_memory(self, code: str, bytes_mapped: int) -> dict[str, t.Any]:
+    def _prepare_memory(self, code: str, bytes_mapped: int) -> Report:
         """Copy in bulk what the cell will write, and have ready what its new data will lie in;
         the report of it."""
-        report: dict[str, t.Any] = {}
+        report: Report = {}
         started = time.perf_counter()
         if bytes_mapped >= preparation.BYTES_MIN:
             learnt = self.names.extra("written") or {}
@@ -241,7 +244,7 @@ class Cell(Worker):
 
     # ---- out
 
-    def _hand_out(self, code: str, report: dict[str, t.Any]) -> Frame:
+    def _hand_out(self, code: str, report: Report) -> Frame:
         """Save what changed; the reply's part and the rest of the report."""
         if self.names is None:
             return {}
@@ -293,7 +296,7 @@ class Cell(Worker):
             reply["prepared"] = saved["prepared"]
         return reply
 
-    def _tell_changes(self, report: dict[str, t.Any], before: dict[str, t.Any], count: int) -> None:
+    def _tell_changes(self, report: Report, before: dict[str, t.Any], count: int) -> None:
         """Of the state of this process: what stays in it, to the user, and what the main worker imports."""
         new = new_modules(count)
         changed = asked.changed(before, bool(new), self.shell)
@@ -316,7 +319,7 @@ class Cell(Worker):
         if self._reached is not None:
             self._reached |= set(patches.keys())
 
-    def _learn_writes(self, code: str, report: dict[str, t.Any]) -> None:
+    def _learn_writes(self, code: str, report: Report) -> None:
         """Tell the main worker what was written without a preparation."""
         if report.get("copy_faults", 0) < preparation.PAGES_MIN:
             return

@@ -46,6 +46,7 @@ from .preallocation import preallocation
 
 if t.TYPE_CHECKING:
     from .main_worker import MainWorker
+    from .reports import Message, Report
 
 _BUFFERED = frozenset((io.TextIOWrapper, io.BufferedWriter, io.BufferedRandom, io.BufferedRWPair))
 _NOT_FILES = ("/memfd:", "/dev/shm/holdfast-")  # the store, what is counted of the pipes
@@ -176,8 +177,8 @@ class Forked:
     async def run(
         self,
         frame: Frame,
-        message: dict[str, t.Any],
-        execute: t.Callable[[Frame, dict[str, t.Any]], t.Awaitable[Frame]],
+        message: Message,
+        execute: t.Callable[[Frame, Message], t.Awaitable[Frame]],
     ) -> Frame:
         """Record the cell while `execute` runs it, and prepare what it changed; the reply's fields."""
         main, instrument = self._main, frame["instrument"]
@@ -192,7 +193,7 @@ class Forked:
             census.Census(main.shell, code),
         )
         reply = await main.run_mode.run(frame, message, execute)
-        report = reply.get("report")
+        report: Report | None = reply.get("report")
         if report is None:  # it could not be recorded, and did not run
             return reply
         main._end_child()
@@ -207,7 +208,7 @@ class Forked:
         return reply
 
     def _hand_out(
-        self, code: str, report: Frame, reply: Frame, bound: Bound, state: census.Census
+        self, code: str, report: Report, reply: Frame, bound: Bound, state: census.Census
     ) -> None:
         """Save what changed; the rest of the report, and the reply's part."""
         started = time.perf_counter()
@@ -215,7 +216,8 @@ class Forked:
         preallocation.learn(main.session, code)
         widgets.leave(namespace)
         saved, touched, _ = main.save()
-        report |= {name: saved[name] for name in ("bytes_copied", "bytes_shared")}
+        report["bytes_copied"] = saved["bytes_copied"]
+        report["bytes_shared"] = saved["bytes_shared"]
         report["copy_faults"] = saved["pages_changed"]
         report["names_saved"] = len(saved["saved"])
         report["names_unserializable"] = len(saved["unserializable"])

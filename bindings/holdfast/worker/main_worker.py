@@ -39,6 +39,9 @@ from .settings.asked import asked
 from .subshells import Subshells, SubshellThread
 from .libraries import is_library
 
+if t.TYPE_CHECKING:
+    from .reports import CommitReport, Message, Report, Returned, History
+
 _SUBSHELL_RAN = "a subshell ran code"
 _BY_ADDRESS = "a cell had an address, and may have written there"
 _RETRIED = "%holdfast retry"
@@ -65,10 +68,14 @@ class MainWorker(Worker):
     def prepare(self) -> None:
         self.names = None
         self.shell.runs = []
-        self.last_report: dict[str, t.Any] = {}
-        self.last_commit: dict[str, t.Any] = {}
-        self.history: Frame | None = None  # of the cell that runs: what the frontend did for it
-        self.returned: dict[str, list[str]] = {}  # what the last return to a step bound
+        self.last_report: Report = {}
+        self.last_commit: CommitReport = {}
+        self.history: History | None = None  # of the cell that runs: what the frontend did for it
+        self.returned: Returned = {
+            "changed": [],
+            "back": [],
+            "gone": [],
+        }  # what the last return to a step bound
         self.loaded: bytes | None = None  # the commit that the cell prepared
         self._committed_state: state.State = {}
         self._privatized = False  # whether there may be large private mappings
@@ -128,7 +135,7 @@ class MainWorker(Worker):
         self._committed_state = state.capture(self.shell)
         print(f"holdfast: {_words_of_all_left(names)}", file=sys.stderr)
 
-    async def execute(self, frame: Frame, message: dict[str, t.Any]) -> Frame:
+    async def execute(self, frame: Frame, message: Message) -> Frame:
         """Run a cell, recorded where the frontend says so."""
         handles.table.taken_back(adopted=False)  # else the adoption came first
         code = frame.get("code") or message["content"].get("code", "")
@@ -199,7 +206,7 @@ class MainWorker(Worker):
         """The frontend's second channel."""
         self.subshells.open(*self.channel.take_descriptors(frame))
 
-    async def _answer(self, frame: Frame, message: dict[str, t.Any]) -> Frame:
+    async def _answer(self, frame: Frame, message: Message) -> Frame:
         """ipykernel's own answer. To complete or to inspect runs properties and such."""
         if self.touched is not None:
             self.touched.asked(str(message["content"].get("code", "")))
@@ -287,7 +294,7 @@ class MainWorker(Worker):
         self.channel.send("reply", unserializable=unserializable, report=self.last_commit, **reply)
         self._note_owed(saved["saved"])
 
-    def save(self) -> tuple[dict[str, t.Any], set[str] | None, str]:
+    def save(self) -> tuple[_store._Saved, set[str] | None, str]:
         """Prepare a commit of what changed since the last one: what Names.save() tells, the names
         that can have been touched, and why they are all."""
         for name, why in asked.staying(self.shell).items():
@@ -377,7 +384,7 @@ class MainWorker(Worker):
         self.session.privatize(threads_stopped=alone())
         self._must_privatize = False
 
-    async def _run_cell(self, frame: Frame, message: dict[str, t.Any]) -> Frame:
+    async def _run_cell(self, frame: Frame, message: Message) -> Frame:
         if self._must_privatize:
             self._privatize()
         return await super()._run_cell(frame, message)
@@ -438,7 +445,7 @@ class MainWorker(Worker):
             results.note_outcome(shell, number, frame.get("code", ""), raised)
             shell.execution_count = number + 1
 
-    def _adopt(self, has_state: bool = True) -> dict[str, t.Any]:
+    def _adopt(self, has_state: bool = True) -> _store._Adopted:
         """Take over what differs in the current generation; what Names.adopt tells of it."""
         if has_state:  # of the process: where modules are found, which decoding imports
             new = _store.Names(self.session).extra("state")

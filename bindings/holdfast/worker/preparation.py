@@ -23,6 +23,9 @@ import typing as t
 from .analysis.spans import spans
 from .analysis.writes import Uses
 
+if t.TYPE_CHECKING:
+    from .reports import Report
+
 BYTES_MIN = 1 << 20  # less isn't worth a thought
 PAGES_MIN = 1024  # copied one by one that are worth to be remembered
 _CELLS_MAX = 64  # whose writes are remembered
@@ -33,7 +36,7 @@ Learnt = dict[str, list[str]]
 
 def prepare(
     session: t.Any, shell: t.Any, code: str, learnt: Learnt, reading: bool = True
-) -> tuple[dict[str, int], list[int]]:
+) -> tuple[Report, list[int]]:
     """Make ready what `code` will use.
 
     Parameters
@@ -61,7 +64,7 @@ def prepare(
     for name in learnt.get(key(code), ()):
         if name in shell.user_ns:
             uses.write_all(shell.user_ns[name])
-    done = {"bytes_prepared": 0, "bytes_populated": 0}
+    done: Report = {"bytes_prepared": 0, "bytes_populated": 0}
     copied = []
     for span in uses.written.values():
         if span.touched >= BYTES_MIN:

@@ -27,6 +27,11 @@ from .ipython import frames
 from .settings import census, figures, tables, tensors
 from .usage import Usage, event_cost
 
+if t.TYPE_CHECKING:
+    from holdfast import _recorder
+
+    from .reports import Counts, ErrorContent, Report
+
 _OFF = {"off", "0", "no", "false"}  # of HOLDFAST_SUMMARY: the line below a cell
 
 
@@ -117,7 +122,7 @@ class Recording:
                 self.close()
                 raise _wrong(given, error) from error
 
-    async def run(self, cell: t.Awaitable[Frame], report: Frame) -> Frame:
+    async def run(self, cell: t.Awaitable[Frame], report: Report) -> Frame:
         """Wait for the cell and close; its reply with the trace. Begins the report's `out`."""
         usage = Usage()
         usage.begin()
@@ -138,16 +143,16 @@ class Recording:
             report["summary"] = os.environ.get("HOLDFAST_SUMMARY", "").lower() not in _OFF
         return reply
 
-    def _overhead(self, counts: Frame) -> float:
+    def _overhead(self, counts: Counts) -> float:
         """Seconds that the cell stood still for its events; 0 where that isn't known."""
         if self._recorded_by != "builtin" or not event_cost.known:
             return 0.0
         return counts["events"] * event_cost.known + counts.get("seconds_flushed", 0.0)
 
-    def close(self) -> tuple[Frame, float]:
+    def close(self) -> tuple[Counts, float]:
         """End the recording, if there is one: the report's counts, the seconds that it took."""
         started = time.perf_counter()
-        counts: Frame = {}
+        counts: Counts = {"events": 0}
         if self._shell.recorder is not None:
             self._shell.recorder, self._shell.recorded = None, {}
             try:
@@ -156,11 +161,11 @@ class Recording:
             except (OSError, RuntimeError, MemoryError) as error:
                 _tell(f"the trace in {self._experiment} could not be written: {error}")
             else:
-                counts = self._judge(result)
+                counts |= self._judge(result)
         ending.unguard()  # not before: SIGTERM waits until all is written
-        return {"events": 0} | counts, time.perf_counter() - started
+        return counts, time.perf_counter() - started
 
-    def _judge(self, result: dict[str, t.Any] | None) -> Frame:
+    def _judge(self, result: _recorder._Result | None) -> Counts:
         """Say what is wrong with what was written; the report's counts of it."""
         if result is None:
             _tell(f"the cell itself closed its recording, in {self._experiment}")
@@ -179,7 +184,7 @@ class Recording:
         }
 
 
-def refuse(shell: t.Any, error: Exception) -> dict[str, t.Any]:
+def refuse(shell: t.Any, error: Exception) -> ErrorContent:
     """The content of the reply of a cell that did not run, since it could not be recorded."""
     advice = _DIRECTORY_ADVICE if isinstance(error, OSError) else _ADVICE
     said = f"the cell did not run: {error}. {advice}"

@@ -44,6 +44,9 @@ from .settings.differences import Differences
 from .subshells import SubshellThread
 from .usage import word
 
+if t.TYPE_CHECKING:
+    from .reports import ErrorContent, Message
+
 _COMMS = {"comm_open", "comm_msg", "comm_close"}
 
 
@@ -255,14 +258,14 @@ class Worker:
         content = self.app.session.pack(_error_content(error))
         return functools.partial(self.channel.send, "reply", id=frame["id"], content=content)
 
-    def _failed(self, frame: Frame, message: dict[str, t.Any], error: BaseException) -> Frame:
+    def _failed(self, frame: Frame, message: Message, error: BaseException) -> Frame:
         """The reply where none could be made."""
         self._flush()
         found = _error_content(error)
         reply = {"content": self.app.session.pack(found)}
         if frame["type"] == "execute_request":
-            del found["status"]
-            self.app.session.send(self.app.iopub_socket, "error", found, parent=message)
+            shown = {name: value for name, value in found.items() if name != "status"}
+            self.app.session.send(self.app.iopub_socket, "error", shown, parent=message)
         return reply
 
     async def serve_aside(self, frame: Frame, subshell: SubshellThread) -> t.Callable[[], None]:
@@ -294,7 +297,7 @@ class Worker:
         self._flush()
         return functools.partial(self.channel.send, "reply", id=frame["id"], **reply)
 
-    async def _answer(self, frame: Frame, message: dict[str, t.Any]) -> Frame:
+    async def _answer(self, frame: Frame, message: Message) -> Frame:
         """Let ipykernel's own handler answer."""
         kind = frame["type"]
         if kind == "debug_request":
@@ -315,7 +318,7 @@ class Worker:
             "buffers": slot.buffers,
         }
 
-    async def execute(self, frame: Frame, message: dict[str, t.Any]) -> Frame:
+    async def execute(self, frame: Frame, message: Message) -> Frame:
         """Run a cell; the reply's fields."""
         code, text = frame.get("code"), message["content"].get("code", "")
         self.shell.compile.written = (text if code is None else code, text)
@@ -343,7 +346,7 @@ class Worker:
         if self.shell.ends_with_cell:
             self.channel.send("began", id=number, **self.shell.span)
 
-    async def _run_cell(self, frame: Frame, message: dict[str, t.Any]) -> Frame:
+    async def _run_cell(self, frame: Frame, message: Message) -> Frame:
         content, kernel = message["content"], self.kernel
         if "execution_count" in frame:
             self.shell.execution_count = frame["execution_count"]
@@ -393,7 +396,7 @@ class Worker:
                 pass
 
 
-def _message(frame: Frame) -> dict[str, t.Any]:
+def _message(frame: Frame) -> Message:
     header = _loads(frame["header"])
     return {
         "header": header,
@@ -417,7 +420,7 @@ def _in_words(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-def _error_content(error: BaseException) -> dict[str, t.Any]:
+def _error_content(error: BaseException) -> ErrorContent:
     lines = traceback.format_exception(error)
     return {
         "status": "error",

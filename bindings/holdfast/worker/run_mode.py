@@ -37,6 +37,7 @@ from .ipython import results
 
 if t.TYPE_CHECKING:
     from .recording import Recording
+    from .reports import Instrument, Message, Report
 
 _RUN_MODES = ("auto", "in-process", "forked", "isolated")
 
@@ -97,7 +98,7 @@ class RunMode:
     def _why(self) -> Frame:
         return {"run_reason": self._reason} if self._reason else {}
 
-    def needs_restart(self, instrument: Frame) -> bool:
+    def needs_restart(self, instrument: Instrument) -> bool:
         """In a fork: whether the cell needs a process that starts with what records it."""
         arguments = instrument.get("arguments") or []
         if instrument.get("isolated", False) or not arguments:
@@ -129,15 +130,15 @@ class RunMode:
     async def run(
         self,
         frame: Frame,
-        message: dict[str, t.Any],
-        execute: t.Callable[[Frame, dict[str, t.Any]], t.Awaitable[Frame]],
+        message: Message,
+        execute: t.Callable[[Frame, Message], t.Awaitable[Frame]],
     ) -> Frame:
         """Record the cell while `execute` runs it; the reply's fields, as a cell worker's."""
         from .recording import refuse
 
-        instrument = frame["instrument"]
+        instrument: Instrument = frame["instrument"]
         reason = instrument.get("run_reason", "")
-        report: Frame = {"run": "in-process", "run_reason": reason, "reason": ""}
+        report: Report = {"run": "in-process", "run_reason": reason, "reason": ""}
         started = time.perf_counter()
         for thread in threading.enumerate():
             if self._is_service(thread):

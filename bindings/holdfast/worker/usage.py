@@ -26,6 +26,9 @@ import typing as t
 
 from .control import Frame
 
+if t.TYPE_CHECKING:
+    from . import reports
+
 _PAGE = mmap.PAGESIZE
 _CALLS = 1000
 _ROUNDS = 5
@@ -90,10 +93,10 @@ class Usage:
         self._resident, self._io = _resident(), _transferred()
         self._seconds = _seconds()
 
-    def end(self) -> Frame:
+    def end(self) -> reports.Usage:
         """After it: the report's part."""
         seconds = _seconds() - self._seconds
-        found: Frame = {"seconds_cpu": seconds}
+        found: reports.Usage = {"seconds_cpu": seconds}
         resident = _resident()
         if resident:
             peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

@@ -1,0 +1,168 @@
+"""What the worker's modules hand to each other, as types: reports, requests, steps of the history.
+
+Modules import these names for the type checker only, so they cost nothing at run time. They are
+dicts because they travel in frames of the control channel, which kernel/workers/protocol.h
+describes. Seconds are floats, sizes are bytes.
+"""
+
+from __future__ import annotations
+
+import typing as t
+
+
+class Report(t.TypedDict, total=False):
+    """What a recorded or isolated cell cost, and what the main worker has to know of it.
+
+    The frontend reads its figures (kernel/session/request.c), `op_adopt` of the main worker the rest.
+    """
+
+    run_mode: str
+    run_reason: str
+    reason: str  # why all names were bound, or ""
+    error: str  # why nothing could be saved
+    recorder: str  # "builtin" or "scorep"
+    summary: bool  # whether the line below the cell is wanted
+    raised: bool
+    # Time
+    seconds_in: float
+    seconds_run: float
+    seconds_out: float
+    seconds_prepared: float
+    seconds_cpu: float
+    seconds_recorder: float
+    seconds_flushed: float
+    # Memory and I/O
+    bytes_mapped: int
+    bytes_copied: int
+    bytes_shared: int
+    bytes_prepared: int
+    bytes_populated: int
+    bytes_preallocated: int
+    bytes_peak: int
+    bytes_grown: int
+    bytes_read: int
+    bytes_written: int
+    copy_faults: int  # pages of mapped values that were written
+    page_faults: int
+    # Names
+    names_bound: int
+    names_decoded: int
+    names_skipped: int
+    names_saved: int
+    names_unserializable: int
+    names_examined: int
+    names_encoded: int
+    # Events
+    events: int
+    events_others: int
+    events_lost: int
+    events_rewound: int
+    flushes: int
+    # For the main worker
+    names_lost: dict[str, str]  # what could not be carried out, and why
+    names_gone: list[str]
+    numbers: dict[str, list[int]]  # that may be addresses, by the key of what has them
+    settings: bytes  # of settings.census
+    written: list[str]  # the code's key, and what it wrote without showing it
+
+
+class Usage(t.TypedDict, total=False):
+    """The part of a report that says what the cell took of its machine."""
+
+    seconds_cpu: float
+    bytes_peak: int
+    bytes_grown: int
+    bytes_read: int
+    bytes_written: int
+
+
+class Counts(t.TypedDict, total=False):
+    """The part of a report that a recording gives when it is closed."""
+
+    events: int
+    events_others: int
+    events_lost: int
+    events_rewound: int
+    flushes: int
+    seconds_flushed: float
+
+
+class CommitReport(t.TypedDict, total=False):
+    """What a commit of the main worker looked at and cost; empty before the first."""
+
+    seconds: float
+    bytes_copied: int
+    bytes_shared: int
+    names_saved: int
+    names_unserializable: int
+    names_examined: int
+    names_encoded: int
+    reason: str  # why it looked at all names, or ""
+
+
+class Instrument(t.TypedDict, total=False):
+    """How a cell is to be recorded; it comes with the request."""
+
+    arguments: list[str]
+    isolated: bool
+    run_reason: str
+    unserializable: dict[str, str]  # names that the commit could not save, and why
+
+
+class Message(t.TypedDict):
+    """A message of Jupyter's, as ipykernel's handlers take it.
+
+    The content's keys depend on the type; see "Messaging in Jupyter" in jupyter_client's documentation.
+    """
+
+    header: dict[str, t.Any]
+    msg_id: str
+    msg_type: str
+    parent_header: dict[str, t.Any]
+    metadata: dict[str, t.Any]
+    content: dict[str, t.Any]
+    buffers: list[memoryview]
+
+
+class ErrorContent(t.TypedDict):
+    """The content of a reply that is an error."""
+
+    status: str
+    ename: str
+    evalue: str
+    traceback: list[str]
+
+
+class Returned(t.TypedDict):
+    """The names that a return to a step changed, brought back and removed."""
+
+    changed: list[str]
+    back: list[str]
+    gone: list[str]
+
+
+class Step(t.TypedDict):
+    """A generation that the history keeps."""
+
+    unix_ns: int
+    origin: int  # the step whose variables it has, if a return made it; else 0
+    cells: str  # the numbers of those that led to it
+    name: bytes  # for `_store._entries`
+
+
+class History(t.TypedDict):
+    """What the frontend did for a command of the history (kernel/session/generations.c).
+
+    The frame has ``from`` besides, which can't be the name of an attribute here.
+    """
+
+    kind: str
+    to: int
+    target: int
+    kept_bytes: int
+    limit_bytes: int
+    dropped: int
+    undone: str
+    pending: str
+    unserializable: dict[str, str]
+    steps: dict[str, Step]
