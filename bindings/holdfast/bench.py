@@ -31,6 +31,9 @@ from pathlib import Path
 
 from . import report
 
+if t.TYPE_CHECKING:
+    from . import bench_peers
+
 __all__ = ["CellHandOver", "format_table", "main", "run_holdfast", "run_peers"]
 
 PEERS = ("dill", "cloudpickle", "pickle 5")
@@ -155,7 +158,7 @@ def run_peers(notebook: Path, cells: list[CellHandOver]) -> None:
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=directory) as process:
             before: dict[str, float] = dict.fromkeys(PEERS, 0.0)
             for line in process.stdout or ():
-                record = json.loads(line)
+                record: bench_peers.Record = json.loads(line)
                 cell = cells[record["number"] - 1]
                 _tell("the others", cell.number, cell.title)
                 if record["error"]:
@@ -176,7 +179,7 @@ def _copy_beside(notebook: Path, directory: Path) -> None:
             (directory / path.name).symlink_to(path)
 
 
-def _number(record: dict[str, t.Any], key: str) -> float:
+def _number(record: t.Mapping[str, t.Any], key: str) -> float:
     return float(record.get(key) or 0)
 
 

@@ -108,9 +108,24 @@ def _dump(library: str, options: dict[str, t.Any], names: dict[str, t.Any], path
     return time.perf_counter() - start
 
 
+class Figure(t.TypedDict):
+    """What one peer needed to dump and load all names, in ms, and the names that it lost."""
+
+    ms: float
+    lost: list[str]
+
+
+class Record(t.TypedDict):
+    """The line of JSON that follows each cell."""
+
+    number: int
+    error: str
+    peers: dict[str, Figure]
+
+
 def measure(
     peer: str, names: dict[str, t.Any], lost: set[str], loader: Loader, directory: str
-) -> dict[str, t.Any]:
+) -> Figure:
     """Dump and load all names; those that the peer can't carry are found and left out."""
     library, options = _PEERS[peer]
     path = os.path.join(directory, "state")
@@ -179,7 +194,7 @@ def run(path: str) -> int:
             for peer in peers:
                 figures[peer] = measure(peer, names, lost[peer], loader, directory)
         loader.close()
-        record = {"number": number, "error": told, "peers": figures}
+        record: Record = {"number": number, "error": told, "peers": figures}
         print(json.dumps(record), file=out, flush=True)
     return 0
 

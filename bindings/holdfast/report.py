@@ -20,6 +20,12 @@ import time
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from . import tabular
+
+if TYPE_CHECKING:
+    from .views.schema import Cost
 
 __all__ = ["CellCost", "format_table", "main", "run_notebook", "trace_lines"]
 
@@ -52,7 +58,7 @@ class CellCost:
     ms: float = 0.0
     status: str = "ok"
     error: str = ""
-    kernel: dict = field(default_factory=dict)  # as the kernel reported it
+    kernel: Cost = field(default_factory=dict)  # type: ignore[assignment]
 
     @property
     def kind(self) -> str:
@@ -180,13 +186,7 @@ def show_bytes(count: float | None) -> str:
     str
         For example "12 B", "3.4 MiB", or "-".
     """
-    if count is None:
-        return "-"
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if count < 1024 or unit == "GiB":
-            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
-        count /= 1024
-    raise AssertionError("the last unit takes any count")
+    return "-" if count is None else tabular.size(count)
 
 
 def _ms(value: float | None) -> str:
@@ -241,15 +241,9 @@ def align(rows: Sequence[Sequence[str]], left: Container[int] = ()) -> str:
         One line for each row, and a line below the head.
     """
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = []
-    for row in rows:
-        cells = [
-            text.ljust(width) if column in left else text.rjust(width)
-            for column, (text, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        lines.append("  ".join(cells).rstrip())
-    lines.insert(1, "  ".join("-" * width for width in widths))
-    return "\n".join(lines)
+    right = [column for column in range(len(widths)) if column not in left]
+    head, *lines = tabular.align(rows, right)
+    return "\n".join([head, "  ".join("-" * width for width in widths), *lines])
 
 
 def trace_archive(cost: CellCost, directory: Path) -> Path | None:

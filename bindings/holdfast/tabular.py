@@ -1,4 +1,4 @@
-"""Columns, sizes and counts as %holdfast shows them."""
+"""Columns, sizes and counts as our commands and reports show them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def size(number: float) -> str:
     return f"{number:.1f} GiB"
 
 
-def align(table: t.Sequence[tuple[str, ...]], right: t.Container[int] = ()) -> list[str]:
+def align(table: t.Sequence[t.Sequence[str]], right: t.Container[int] = ()) -> list[str]:
     """The rows of a table as lines."""
     widths = [max(len(row[column]) for row in table) for column in range(len(table[0]))]
     return [

@@ -22,7 +22,7 @@ from holdfast.monitor import (
     ranges,
     report,
 )
-from holdfast.monitor import resources, sampled, saved, script
+from holdfast.monitor import sampled, saved
 from holdfast.monitor.arguments import FLAG, CommandError, Option
 from holdfast.monitor.sampled import Cell
 from holdfast.views import page, picture
@@ -292,7 +292,7 @@ def test_an_archive_of_jumpers(tmp_path):
         assert made.metrics["cpu_util"] == (30.0, 20.0, 40.0, None)
         assert made.metrics["memory"] == (3.0, 2.0, 4.0, 15.4)
         assert made.metrics["io_read_mb"] == (0.5, 0.0, 1.0, 1.0)
-        assert "GPUs: 1\n    A, 40.00 GB" in resources.text(read.resources())
+        assert "GPUs: 1\n    A, 40.00 GB" in report.of_resources(read.resources())
 
 
 def rewritten(path, change):
@@ -524,10 +524,10 @@ def test_the_history_escapes_what_cells_contain():
 
 def test_a_script_of_cells(tmp_path):
     path = tmp_path / "made.py"
-    script.write(str(path), ["x = 1", "%perfmonitor_stop\n!ls\n", "if x:\n    print(x)\n"])
+    files.write_script(str(path), ["x = 1", "%perfmonitor_stop\n!ls\n", "if x:\n    print(x)\n"])
     assert path.read_text() == (
         "#!/usr/bin/env python3\n\nx = 1\n\n# %perfmonitor_stop\n# !ls\n\nif x:\n    print(x)\n"
     )
     compile(path.read_text(), str(path), "exec")
     with pytest.raises(CommandError, match="can't be written"):
-        script.write(str(tmp_path / "none" / "made.py"), [])
+        files.write_script(str(tmp_path / "none" / "made.py"), [])

@@ -12,6 +12,14 @@ from .arguments import CommandError
 from .ranges import choose
 
 
+class Wanted(t.TypedDict, total=False):
+    """Whether a report follows each cell, of which level, and whether as text."""
+
+    on: t.Required[bool]
+    level: str
+    text: bool
+
+
 class Session:
     """What the commands of one shell share."""
 
@@ -19,7 +27,7 @@ class Session:
         self.shell = shell
         self.imported: t.Any = None  # archive.Imported
         # In other kernels: show a report after each cell, or no more.
-        self.want_reports: t.Callable[[dict[str, t.Any]], None] | None = None
+        self.want_reports: t.Callable[[Wanted], None] | None = None
         self.script: tuple[int, str] | None = None  # the first cell of it, and its file
 
     @property

@@ -11,7 +11,7 @@ import typing as t
 
 from .arguments import FLAG, CommandError, Option, parse, seconds
 from .registration import COMMANDS
-from .command_session import Session, session_of
+from .command_session import Session, Wanted, session_of
 
 _INTERVAL = 1.0  # seconds
 
@@ -80,9 +80,9 @@ def _stop(session: Session, line: str) -> None:
 
 def _resources(session: Session, line: str) -> None:
     parse(line, {})
-    from .resources import text
+    from .report import of_resources
 
-    print(text(session.record.resources()))
+    print(of_resources(session.record.resources()))
 
 
 # ---- reports and plots
@@ -112,7 +112,7 @@ def _disable_reports(session: Session, line: str) -> None:
     print("No more reports after each cell")
 
 
-def _want_reports(session: Session, wanted: dict[str, t.Any]) -> None:
+def _want_reports(session: Session, wanted: Wanted) -> None:
     """In our kernel the frontend keeps it, which outlives every worker, and asks the main worker."""
     wire = getattr(getattr(session.shell, "kernel", None), "wire", None)
     if wire is not None:
@@ -275,11 +275,11 @@ def _end_script(session: Session, line: str) -> None:
     parse(line, {})
     if session.script is None:
         raise CommandError("it is %start_write_script that begins a script")
-    from . import script
+    from . import files
 
     first, path = session.script
     cells = session.ended(session.monitor)[first + 1 :]  # that with the command is none of it
-    script.write(path, [cell.source for cell in cells])
+    files.write_script(path, [cell.source for cell in cells])
     session.script = None
     print(f"The code of {len(cells)} cells is in {path}")
 

@@ -12,7 +12,7 @@ import contextlib
 import sys
 import typing as t
 
-from .command_session import session_of
+from .command_session import Wanted, session_of
 from .registration import register
 
 _watchers: dict[int, Watcher] = {}
@@ -29,7 +29,7 @@ class Watcher:
 
     def __init__(self, shell: t.Any):
         self.shell = shell
-        self.reports: dict[str, t.Any] = {"on": False}
+        self.reports: Wanted = {"on": False}
         self._began = False  # the cell that loads the extension is none of its own
         self._events = {"pre_run_cell": self._begin, "post_run_cell": self._end}
 
@@ -50,7 +50,7 @@ class Watcher:
         for event, function in self._events.items():
             self.shell.events.register(event, function)
 
-    def _want_reports(self, wanted: dict[str, t.Any]) -> None:
+    def _want_reports(self, wanted: Wanted) -> None:
         self.reports = {"level": "process", "text": False, **wanted}
 
     def stop(self) -> None:

@@ -1,7 +1,7 @@
-"""Columns in files: CSV and JSON by suffix, written and read without pandas.
+"""The monitor's files: columns as CSV or JSON, by suffix and without pandas, and cells as a script.
 
-A JSON file is a list of records, one a row, as JUmPER writes it. What is read is taken as it is:
-numbers where a text is one, None where there is nothing.
+A JSON file is a list of records, one for each row, as JUmPER writes it. Of what is read, a text that
+looks like a number becomes one, and an empty text becomes None.
 """
 
 from __future__ import annotations
@@ -22,7 +22,18 @@ _CELL_MOST = 1 << 30  # characters of one cell's source; the csv module's own li
 
 @contextlib.contextmanager
 def writing(path: str) -> t.Iterator[None]:
-    """What fails to write this file within is told in one line."""
+    """Turn an OSError of the block into one line for the user.
+
+    Parameters
+    ----------
+    path : str
+        The file that the block writes.
+
+    Raises
+    ------
+    CommandError
+        The file can't be written.
+    """
     try:
         yield
     except OSError as error:
@@ -30,7 +41,25 @@ def writing(path: str) -> t.Iterator[None]:
 
 
 def write(path: str, columns: Columns) -> str:
-    """Write a file; its path, which has a suffix now."""
+    """Write columns to a file.
+
+    Parameters
+    ----------
+    path : str
+        The file; ".csv" is added if it has no suffix.
+    columns : dict of str to list
+        The columns, of equal length.
+
+    Returns
+    -------
+    str
+        The path that was written.
+
+    Raises
+    ------
+    CommandError
+        The suffix is neither ".csv" nor ".json", or the file can't be written.
+    """
     path = os.path.expanduser(path)
     suffix = os.path.splitext(path)[1].lower()
     if not suffix:
@@ -43,7 +72,23 @@ def write(path: str, columns: Columns) -> str:
 
 
 def read(path: str) -> Columns:
-    """The columns of a file."""
+    """Read the columns of a file.
+
+    Parameters
+    ----------
+    path : str
+        The file, with the suffix ".csv" or ".json".
+
+    Returns
+    -------
+    dict of str to list
+        The columns.
+
+    Raises
+    ------
+    CommandError
+        The suffix is another one, or the file can't be read or has no table.
+    """
     path = os.path.expanduser(path)
     suffix = os.path.splitext(path)[1].lower()
     if suffix not in _READERS:
@@ -57,8 +102,50 @@ def read(path: str) -> Columns:
         raise CommandError(f"{path} is no {suffix[1:].upper()} table: {error}") from None
 
 
+def write_script(path: str, sources: t.Iterable[str]) -> None:
+    """Write cells as a Python script, without what only a notebook understands.
+
+    Parameters
+    ----------
+    path : str
+        The file.
+    sources : iterable of str
+        The code of the cells.
+
+    Raises
+    ------
+    CommandError
+        The file can't be written.
+    """
+    path = os.path.expanduser(path)
+    parts = [_plain(source) for source in sources]
+    text = "#!/usr/bin/env python3\n\n" + "\n\n".join(part for part in parts if part) + "\n"
+    with writing(path), open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+def _plain(source: str) -> str:
+    """A cell in which the lines of magics and of the shell are comments."""
+    lines = [
+        f"# {line}" if line.lstrip().startswith(("%", "!")) else line
+        for line in source.splitlines()
+    ]
+    return "\n".join(lines).strip("\n")
+
+
 def to_csv(columns: Columns) -> str:
-    """The text of a CSV file."""
+    """Format columns as CSV.
+
+    Parameters
+    ----------
+    columns : dict of str to list
+        The columns, of equal length.
+
+    Returns
+    -------
+    str
+        The text, with a line of names.
+    """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
@@ -67,7 +154,25 @@ def to_csv(columns: Columns) -> str:
 
 
 def from_csv(text: str) -> Columns:
-    """The columns of such a text."""
+    """Read columns from CSV.
+
+    Parameters
+    ----------
+    text : str
+        The text, with a line of names.
+
+    Returns
+    -------
+    dict of str to list
+        The columns.
+
+    Raises
+    ------
+    ValueError
+        The text is empty, or its rows differ in length.
+    csv.Error
+        It isn't CSV.
+    """
     limit = csv.field_size_limit(_CELL_MOST)
     try:
         rows = list(csv.reader(io.StringIO(text, newline=""), strict=True))

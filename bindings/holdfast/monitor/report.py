@@ -1,4 +1,4 @@
-"""What cells used, as a report: text in the layout of JUmPER's, and the same as HTML.
+"""What cells used, as a report: text in the layout of JUmPER's, and the same as HTML. And what they may use.
 
 Of several cells the average is weighed by time, and what passed between them doesn't count. TOTAL
 is what there may be of memory, and the sum of processor time and of what was moved by I/O. The last lines say how the figures were
@@ -245,6 +245,53 @@ def page(report: Report) -> str:
         f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
         f"<small>{notes}</small></div>"
     )
+
+
+def of_resources(resources: Resources) -> str:
+    """Format what a notebook may use.
+
+    Parameters
+    ----------
+    resources : Resources
+        What the machine has.
+
+    Returns
+    -------
+    str
+        The lines of ``%perfmonitor_resources``.
+    """
+    lines = ["Resources:"]
+    if resources.get("host"):
+        lines.append(f"  Host: {resources['host']}")
+    cpus = f"  CPUs: {resources.get('cores'):g}"
+    if resources.get("machine_cores"):
+        cpus += f" of the machine's {resources['machine_cores']}"
+    lines += [cpus, *_memory_lines(resources)]
+    gpus = resources.get("gpus") or []
+    trouble = resources.get("gpu_trouble")
+    lines.append(f"  GPUs: {len(gpus)}" + (f" ({trouble})" if trouble and not gpus else ""))
+    lines += [f"    {gpu['name']}, {gpu['memory']:.2f} GB" for gpu in gpus]
+    if resources.get("levels"):
+        lines.append(f"  Levels: {', '.join(resources['levels'])}")
+    return "\n".join(lines)
+
+
+def _memory_lines(resources: Resources) -> list[str]:
+    lines = []
+    if resources.get("memory_limit"):
+        source = resources.get("memory_limit_source")
+        lines.append(
+            f"  Memory: {resources['memory_limit']:.2f} GB" + (f" ({source})" if source else "")
+        )
+    if resources.get("memory"):
+        lines.append(f"    of the machine: {resources['memory']:.2f} GB")
+    if resources.get("slurm_limit"):
+        source = resources.get("slurm_limit_source")
+        lines.append(
+            f"    of the Slurm job {resources.get('slurm_job')}: {resources['slurm_limit']:.2f} GB"
+            + (f" ({source})" if source else "")
+        )
+    return lines
 
 
 # Jupyter's own styles give the table its colours, in light and dark.

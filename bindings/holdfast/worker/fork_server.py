@@ -31,12 +31,11 @@ import signal
 import sys
 import threading
 import time
-import typing as t
 import weakref
 
 from .. import codecs
 from . import health
-from .control import VERSION, Channel, ChannelClosed
+from .control import VERSION, Channel, ChannelClosed, Frame
 from .prefault import prefault
 from .libraries import is_library
 from .process import adopt_orphans, become_worker, die_with, leave
@@ -98,7 +97,7 @@ class ForkServer:
 
     # ---- requests
 
-    def _handle(self, frame: dict[str, t.Any]) -> None:
+    def _handle(self, frame: Frame) -> None:
         op = frame.get("op")
         if op == "fork":
             fds = self.channel.take_descriptors(frame)

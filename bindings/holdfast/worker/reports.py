@@ -141,6 +141,18 @@ class Returned(t.TypedDict):
     gone: list[str]
 
 
+class Memory(t.TypedDict):
+    """IPython's inputs and the numbers of its last results, as a commit has them."""
+
+    raw: list[str]
+    parsed: list[str]
+    files: dict[str, int]  # the number of the cell, by its file's name
+    sources: dict[str, str]  # of files that aren't the input of that number
+    directories: list[str]
+    unbound: t.NotRequired[list[str]]  # those of _, __ and ___ that are no names
+    last: list[int]  # the numbers of _, __ and ___; 0: none
+
+
 class Step(t.TypedDict):
     """A generation that the history keeps."""
 

@@ -45,7 +45,7 @@ from traitlets.config import Config
 
 from .. import commands
 from holdfast._after_import import call_after_import
-from ..control import Channel, ChannelClosed
+from ..control import Channel, ChannelClosed, Frame
 from ..interrupt import Interrupts
 from ..output import Stream
 from ..packed import packed
@@ -128,7 +128,7 @@ class ControlSession(Session):
             stream.content, stream.metadata = self.pack(content), metadata_bytes
             stream.buffers = views
             return message
-        frame: dict[str, t.Any] = {
+        frame: Frame = {
             "channel": getattr(stream, "channel", "iopub"),
             "type": kind,
             "content": packed(self.pack, content),

@@ -23,6 +23,9 @@ from IPython.core import interactiveshell
 
 from .shell import cell_numbers
 
+if t.TYPE_CHECKING:
+    from ..reports import Memory
+
 _NUMBERED = re.compile(r"_[0-9]+\Z")
 _UNDERS = ("_", "__", "___")
 
@@ -88,7 +91,7 @@ def _user_unders(shell: t.Any) -> set[str]:
     }
 
 
-def capture(shell: t.Any) -> dict[str, t.Any]:
+def capture(shell: t.Any) -> Memory:
     """The inputs and the numbers of the last results, as plain values."""
     history = shell.history_manager
     numbers = {id(value): number for number, value in _outputs(shell).items()}
@@ -114,7 +117,7 @@ def _number(value: object, numbers: dict[int, int]) -> int:
     return value.number if isinstance(value, Elsewhere) else numbers.get(id(value), 0)
 
 
-def restore(shell: t.Any, memory: dict[str, t.Any]) -> None:
+def restore(shell: t.Any, memory: Memory) -> None:
     """In a cell worker: make In, Out and their relatives from what was carried."""
     history = shell.history_manager
     # The lists are In and _ih themselves.
@@ -128,7 +131,7 @@ def restore(shell: t.Any, memory: dict[str, t.Any]) -> None:
     restore_results(shell, memory)
 
 
-def restore_results(shell: t.Any, memory: dict[str, t.Any]) -> None:
+def restore_results(shell: t.Any, memory: Memory) -> None:
     """Make Out and `_` agree with the numbered results that are bound now, and know by
     their files the cells that ran elsewhere."""
     _restore_sources(memory)
@@ -170,7 +173,7 @@ def _restore_directories(shell: t.Any, new: list[str]) -> None:
         known[:] = [objects.get(directory, directory) for directory in new]
 
 
-def last_names(memory: dict[str, t.Any]) -> dict[str, str]:
+def last_names(memory: Memory) -> dict[str, str]:
     """The numbered results that `_`, `__` and `___` are, by these names."""
     last = zip(_UNDERS, memory["last"], strict=True)
     return {name: f"_{number}" for name, number in last if number}
@@ -188,7 +191,7 @@ def note_outcome(shell: t.Any, number: int, code: str, raised: bool) -> None:
     shell.last_execution_result, shell.last_execution_succeeded = outcome, not raised
 
 
-def store_input(shell: t.Any, number: int, code: str, memory: dict[str, t.Any] | None) -> None:
+def store_input(shell: t.Any, number: int, code: str, memory: Memory | None) -> None:
     """In the main worker: a cell that ran elsewhere takes its place in the history.
 
     `code` is what the user wrote; the Python that ran is in the cell worker's own `In`.
@@ -234,7 +237,7 @@ def _sources(files: dict[str, int], parsed: list[str]) -> dict[str, str]:
     return sources
 
 
-def _restore_sources(memory: dict[str, t.Any]) -> None:
+def _restore_sources(memory: Memory) -> None:
     parsed, sources = memory["parsed"], memory["sources"]
     for name, number in memory["files"].items():
         if name in linecache.cache:
