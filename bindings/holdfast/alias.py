@@ -1,11 +1,11 @@
-"""``import scorep`` and ``python -m scorep`` where the Score-P Python bindings aren't installed.
+"""``import scorep`` and ``python -m scorep`` without the Score-P Python bindings.
 
-Both give :mod:`holdfast.scorep`, under its own name and once, in a program that calls
-``install()``: the kernel's workers and what ``python -m holdfast.scorep`` runs do. The variable
-HOLDFAST_SCOREP_ALIAS asks for it in other programs, and tells those that such a program starts:
-``holdfast-scorep.pth``, which Python reads when it starts, looks for it and for nothing else.
+Both find :mod:`holdfast.scorep`, under its own name and once, in a program that calls
+``install()``: the kernel's workers do, and what ``python -m holdfast.scorep`` runs. The variable
+HOLDFAST_SCOREP_ALIAS asks for it in other programs, and reaches those that such a program starts:
+``holdfast-scorep.pth``, which Python reads when it starts, looks for this variable only.
 
-``%load_ext jumper_extension`` gives :mod:`holdfast.monitor.extension` likewise, in workers and in
+``%load_ext jumper_extension`` finds :mod:`holdfast.monitor.extension` in the same way, in workers and in
 every other Python: there ``holdfast-jumper.pth`` puts a finder behind all others, which knows that
 one name. What is installed under either name always comes first.
 """
@@ -23,7 +23,7 @@ _OURS = {"scorep": "holdfast.scorep", "jumper_extension": "holdfast.monitor.exte
 
 
 class _Finder:
-    """Gives our module for a name, ``scorep`` say, for which no other finder has one.
+    """Finds our module for a name, such as ``scorep``, if no other finder has one.
 
     It stands first on sys.meta_path, and asks the others itself: the path finder would
     load our submodules a second time, as ``scorep.user`` and so on. It has no base class:

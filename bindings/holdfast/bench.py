@@ -1,20 +1,20 @@
 """What the hand-over of each cell of a notebook costs: ``python -m holdfast.bench NOTEBOOK``.
 
-The notebook is run twice. Once in Holdfast's kernel, with every cell in a fresh process of
-its own (``%%isolated``; cells with a cell magic of their own stay as they are): the kernel
-tells what it took to bring the variables there and back. And once in one ordinary IPython
-shell, where after each cell all variables are dumped with each peer (dill, cloudpickle,
-pickle 5) and loaded in a new process that has imported what the notebook has, as the Score-P
-kernel carries them. A peer's hand-over is what that kernel has to do for a cell: dump and load
-before it, dump and load after it. Starting processes and importing is in none of these
-figures; how long Holdfast's cells waited for a process stands in a column of its own.
+The notebook is run twice. First in Holdfast's kernel, with every cell in a clean process of
+its own (``%%isolated``; cells that have a cell magic stay as they are): the kernel
+reports what it took to bring the variables there and back. Then in one ordinary IPython
+shell: after each cell each peer (dill, cloudpickle, pickle 5) dumps all variables, and a new process
+that has imported what the notebook has loads them, as the Score-P
+kernel does. The hand-over of a peer is what that kernel has to do for a cell: dump and load
+before it, dump and load after it. No figure contains the start of processes and imports;
+a column of its own shows how long Holdfast's cells waited for a process.
 
 A peer that fails on a variable loses the whole dump; here that variable is named, left out,
-and the rest is dumped, which favours the peer. A cell that fails is told, and the next one runs:
-what no codec carries (a generator) is not there for the cells after the one that made it.
+and the rest is dumped, which favours the peer. After a cell that fails the next one runs:
+a value that no codec encodes (a generator) is missing in the cells after the one that made it.
 
-Needs nbclient and nbformat (``pip install holdfast[example]``), and the peers where they are
-installed.
+Needs nbclient and nbformat (``pip install holdfast[example]``). Peers that aren't installed are left
+out.
 """
 
 from __future__ import annotations

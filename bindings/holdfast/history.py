@@ -1,10 +1,10 @@
 """%holdfast undo, checkout, diff, history, save and load: what the user reads of them.
 
-The frontend keeps the old generations and publishes them anew; it does so before the cell
-runs, where the cell is nothing but this one line. What it did, and the steps that it keeps,
-come with the request (kernel/session/generations.c). Here it is put into words, and the steps are
-compared: a step is named by its root, so the main worker reads both directories side by side, and
-decodes nothing but small plain values to show them.
+The frontend keeps the old generations and publishes them anew, before the cell
+runs. The cell has to be this one line. What the frontend did, and the steps that it keeps,
+come with the request (kernel/session/generations.c). This module formats them, and compares
+steps: a step is named by its root, so the main worker reads both directories side by side, and
+decodes only small plain values to show them.
 
 An entry that two steps share has the same generation and sequence in both.
 """
@@ -61,7 +61,7 @@ def run(line: str, worker: t.Any) -> str:
 
 
 def summary(history: History | None) -> list[str]:
-    """The line of the status that tells of the history."""
+    """The line of the status about the history."""
     if history is None or not history["steps"]:
         return []
     numbers = list(history["steps"])
@@ -112,7 +112,7 @@ def _went_back(told: str, history: History, worker: t.Any) -> str:
 
 
 def _unserializable_lines(then: dict[str, str], worker: t.Any) -> list[str]:
-    """What no step has, since no codec carries it."""
+    """Name the variables that no step has, since no codec encodes them."""
     now = worker.names.reasons
     lines = [f"{name} stays as it is: {why}." for name, why in sorted(now.items())]
     return lines + [
@@ -173,7 +173,7 @@ def _diff(history: History, rest: str, worker: t.Any) -> str:
 
 
 def _differs(before: Rows, after: Rows, name: str) -> bool:
-    """Not where both are shown and the same: a name that only came to share its value."""
+    """Whether a name is shown: not if both values are shown and equal, since only what it shares changed."""
     old, new = _value(before, name), _value(after, name)
     return old is None or old != new
 
@@ -237,7 +237,7 @@ def _history(history: History, rest: str, worker: t.Any) -> str:
 
 
 def _sum(rows: Rows, names: list[str]) -> str:
-    """Bytes of the names' entries, each once; nothing where none is left."""
+    """Bytes of the names' entries, each counted once; "" if none is left."""
     entries = {}
     for name in names:
         row = rows.get(name)

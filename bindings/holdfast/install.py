@@ -1,13 +1,14 @@
 """Install or remove the kernelspec: ``python -m holdfast.install``.
 
 A kernelspec is the directory by which Jupyter's programs find a kernel: a ``kernel.json``
-with the command to start, and logos. It names the program ``holdfast-kernel`` and the
+with the command to start, and logos. Ours names the program ``holdfast-kernel`` and the
 Python interpreter by absolute paths, because Jupyter may run in another environment than
-the one whose packages the notebook is to see. That is also why it names a provisioner
-(provisioner.py), which must be installed where Jupyter is, only where that is sure or asked for.
+the one whose packages the notebook uses. For the same reason it names a provisioner
+(provisioner.py) only if the user asks for it or Jupyter's environment is this one: it must be
+installed there.
 
 Only directories that Holdfast wrote are replaced or removed: ``--name python3`` must
-not take somebody else's kernel away.
+not remove another kernel.
 """
 
 from __future__ import annotations
@@ -223,7 +224,7 @@ def install(
     contents = kernel_spec(display_name, run_mode, encrypt=encrypt, ipc=ipc)
     spec = json.dumps(contents, indent=2) + "\n"
     directory.parent.mkdir(parents=True, exist_ok=True)
-    # Filled beside its place and then renamed: nobody reads half a kernelspec.
+    # Filled beside its place and then renamed, so that no program reads half a kernelspec.
     fresh = Path(tempfile.mkdtemp(prefix=".holdfast-", dir=directory.parent))
     try:
         (fresh / "kernel.json").write_text(spec, "utf-8")

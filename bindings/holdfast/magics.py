@@ -1,9 +1,9 @@
-"""The %holdfast line magic: what is carried between processes, and what it cost.
+"""The %holdfast line magic: how variables are stored, and what that cost.
 
-Sizes and generations are those that `holdfast show` and `holdfast info` tell of the same
-session. Names that share objects are stored as one group; the group's size stands with the
-first of them. A value lives in the arena where its memory is the store's own, and else in the
-heap of this process, with a copy in the store. The commands of history.py are named here too.
+Sizes and generations are those that `holdfast show` and `holdfast info` show of the same
+session. Names that share objects are stored as one group; the size of the group is shown with the
+first of them. A value lives in the arena if its memory is the store's own, otherwise in the
+heap of this process, with a copy in the store. The commands of history.py are listed here too.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """Values to streams and back, by the codecs of the store.
 
-A stream is self-contained: a head, the codec's meta and payload, then the buffers, each
-aligned to 64 bytes within the stream. Buffers are written from where they lie and read into
-the memory that the arrays then have: one copy each way. Files need only `write`, or
-`read`/`readinto`; pipes and sockets will do. A checksum covers what says how the value is built: head,
-sizes, meta, and a payload of up to 64 KiB, as in the store. Larger payloads and buffers have none.
+A stream contains all that it needs: a head, the codec's meta and payload, then the buffers, each
+aligned to 64 bytes within the stream. Buffers are written from the memory of the arrays and read into
+the memory that the new arrays have: one copy each way. A file needs only `write`, or
+`read` or `readinto`, so it may be a pipe or a socket. A checksum covers what says how the value is built:
+head, sizes, meta, and a payload of up to 64 KiB, as in the store. Larger payloads and buffers have none.
 
-Functions and classes of `__main__` travel by value with the globals that they use, as in
-cloudpickle. In a stream of `dump_module`, functions get the module's own dict as globals.
+Functions and classes of `__main__` are stored by value with the globals that they use, as
+cloudpickle does it. In a stream of `dump_module`, functions get the module's own dict as globals.
 """
 
 import io

@@ -1,8 +1,8 @@
-"""What a Jupyter server does before it starts a kernel of ours: nobody else shall listen.
+"""What a Jupyter server does before it starts our kernel: it turns encryption on.
 
 Jupyter's kernels talk over TCP ports of the machine, unencrypted, and every user of a login node
 can read what a notebook publishes. jupyter_client 8.9 and later can encrypt (CurveZMQ), but
-doesn't unless it is told to. A kernelspec may name a provisioner, code of the kernel's that
+doesn't by default. A kernelspec may name a provisioner, code of the kernel's package that
 runs in the server; ours turns encryption on. With ``transport`` "ipc" there are Unix sockets
 instead of ports, in a directory that only their owner can enter.
 
@@ -89,7 +89,7 @@ class HoldfastProvisioner(LocalProvisioner):
 
 
 def _encrypt(manager: t.Any) -> None:
-    """Let the manager make keys, if it can and nobody has decided otherwise."""
+    """Let the manager make keys, if it can and isn't configured otherwise."""
     if manager.transport != "tcp" or not manager.has_trait("transport_encryption"):
         return
     if manager.transport_encryption != "disabled" or _is_configured(manager):

@@ -1,10 +1,10 @@
 """Run a notebook and show what each cell cost: ``python -m holdfast.report NOTEBOOK``.
 
-The notebook is executed through nbclient, as any program that runs notebooks does it.
-What a cell cost stands in ``metadata.holdfast`` of the kernel's ``execute_reply``: the
-run_mode that the cell took, the hand-over in and out, the bytes that were mapped and copied,
-and where its trace is. The time of a cell is the client's own, from the request to the
-end of its outputs. A kernel that says nothing about hand-overs is shown by time alone,
+nbclient executes the notebook, as it does for other programs that run notebooks.
+The cost of a cell is in ``metadata.holdfast`` of the kernel's ``execute_reply``: where the cell
+ran, the hand-over in and out, the bytes that were mapped and copied,
+and the place of its trace. The time of a cell is measured by the client, from the request to the
+end of its outputs. Of a kernel that reports no hand-overs only the time is shown,
 so that the same notebook can be compared on another kernel.
 
 Needs nbclient and nbformat (``pip install holdfast[example]``).

@@ -1,12 +1,12 @@
-"""Verify mode: look again at all that a commit would pass over, and say where that was wrong.
+"""Verify mode: look at all that a commit would pass over, and report what had changed nevertheless.
 
 A commit passes over variables that no code can have reached since the last one
-(worker/analysis/touched.py), and pages that the system says nobody wrote. `%holdfast verify on`, or
-HOLDFAST_VERIFY=1 in the kernel's environment, has each commit encode all variables and compare
-all bytes. What turns up is saved, so that no answer is wrong, and told as an error with the
-variable and the cells that ran: it is a defect of Holdfast's. It costs what the notebook holds.
+(worker/analysis/touched.py), and pages that the system reports as not written. `%holdfast verify on`, or
+HOLDFAST_VERIFY=1 in the kernel's environment, makes each commit encode all variables and compare
+all bytes. A difference is saved, so that no answer is wrong, and reported as an error with the
+variable and the cells that ran: it is a defect of Holdfast. This costs what the notebook holds.
 
-The environment variable is the switch in either case: it goes with the notebook into each process.
+The environment variable is the switch in either case: each process of the notebook inherits it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def switch(words: list[str]) -> str:
 
 
 def tell(saved: _Saved, cells: t.Iterable[str]) -> None:
-    """Print what a save overlooked, as Names.save() tells it; `cells` ran before it."""
+    """Print what a save overlooked, as Names.save() reports it; `cells` ran before it."""
     wrong = []
     if saved["overlooked"]:
         names = ", ".join(saved["overlooked"])

@@ -1,8 +1,8 @@
-"""Codecs for types of other libraries, and the registry that others add theirs to.
+"""Codecs for types of other libraries, and the registry to which other packages add theirs.
 
-A codec of this kind is a rule of the pickler (`_carry.py`): it says how one value of some
-types is taken apart, wherever it stands, as a variable or deep inside of one. Memory that it
-hands over by `pickler.memory` lies in the arena and is mapped, not copied.
+A codec of this kind is a rule of the pickler (`_carry.py`): it says how a value of some
+types is taken apart, as a variable or deep inside of one. Memory that it
+hands over by `pickler.memory` is put into the arena, and mapped by the other process without a copy.
 
     from holdfast.codecs import Codec, register
 
@@ -19,13 +19,13 @@ hands over by `pickler.memory` lies in the arena and is mapped, not copied.
 
     register(Grid())
 
-A package registers by an entry point of the group ``holdfast.codecs``, named for the
-top-level module whose types it knows, whose object is a codec or a list of them:
+A package registers by an entry point of the group ``holdfast.codecs``. Its name is the
+top-level module of the types, and its object is a codec or a list of codecs:
 
     [project.entry-points."holdfast.codecs"]
     grids = "grids_holdfast:codecs"
 
-It may also be a codec in C, in a capsule (holdfast/codec.h). It is loaded when a value of a
+The object may also be a codec in C, in a capsule (holdfast/codec.h). It is loaded when a value of a
 type from that module is first met, so a library that the notebook doesn't use costs nothing.
 The built-in ones are the modules of this package.
 """
@@ -255,8 +255,11 @@ def entry_points() -> dict[str, t.Any]:
 
 
 def _has_some(directory: str) -> bool:
-    """Whether a package there may have an entry point of the group. Most often none has; to be told
-    so by `metadata`, which imports the parser of mail, took 3 MB of each process."""
+    """Whether a package there may have an entry point of the group.
+
+    Most often none has. To ask `importlib.metadata`, which imports the parser of mail, took 3 MB of
+    each process.
+    """
     if os.path.isfile(directory):  # an archive of packages
         return True
     pattern = os.path.join(glob.escape(directory or "."), "*.*-info", "entry_points.txt")
@@ -287,7 +290,7 @@ def preload_built_in() -> None:
     importlib.import_module("holdfast._carry")
     for root, module in _BUILT_IN.items():
         if root in sys.modules and module not in _IMPORTING:
-            with contextlib.suppress(Exception):  # told when a value is met
+            with contextlib.suppress(Exception):  # reported when a value is met
                 importlib.import_module(f"{__name__}.{module}")
 
 
@@ -303,7 +306,7 @@ def rehearse() -> None:
         if samples is None:
             continue
         _rehearsed.add(module)
-        with contextlib.suppress(Exception):  # told when a value is met
+        with contextlib.suppress(Exception):  # reported when a value is met
             for value in samples() * _REHEARSALS:
                 _store.groups({"value": value})
                 codec, meta, payload, buffers = _store._encode(value)

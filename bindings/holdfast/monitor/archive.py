@@ -1,9 +1,9 @@
 """A session as one archive: samples of each level, cells, resources, and a manifest.
 
 The names and the tables are those that JUmPER's `%export_session` writes, so its archives
-and directories are read, too. Of an archive nothing is unpacked: the members that the manifest
-names are read into memory, and each must be there, whole, and of the length that the manifest
-says. An archive with a member that leads elsewhere is refused.
+and directories are read, too. Nothing is unpacked: the members that the manifest
+names are read into memory, and each must be complete and of the length that the manifest
+says. An archive is refused if the path of a member leads out of it.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def write(path: str | None, record: t.Any, version: str) -> str:
         "monitor": _monitor(state, record.resources()),
         "state": state,
         "resources": record.resources(),
-        # What rows alone don't tell: the figures of cells are exact, those of rows are not.
+        # The figures of cells are exact, those that rows give are not.
         "summaries": {
             level: {str(cell.index): record.summary(level, *_ends(cell)) for cell in cells}
             for level in state["levels"]
@@ -122,7 +122,7 @@ def _ends(cell: Cell) -> tuple[int, int]:
 
 
 def _monitor(state: State, resources: Resources) -> MonitorFacts:
-    """What JUmPER's own manifest tells of the monitor."""
+    """What JUmPER's own manifest says of the monitor."""
     gpus = resources.get("gpus") or []
     return {
         "interval": state.get("interval"),
@@ -186,7 +186,7 @@ def _words(error: Exception) -> str:
 
 
 def _members(path: str) -> t.Callable[..., str | None]:
-    """A function that gives the text of a member."""
+    """A function that returns the text of a member."""
     if os.path.isdir(path):
         return lambda name, optional=False: _from_directory(path, name, optional)
     with open(path, "rb") as file:

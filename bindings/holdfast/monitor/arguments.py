@@ -37,7 +37,7 @@ def parse(
     Returns
     -------
     The words that belong to no option, and the options that were given, by their names without
-    dashes: True, the value, or where there may be several, a list of values.
+    dashes: True, the value, or a list of values if there may be several.
     """
     words: list[str] = []
     given: dict[str, t.Any] = {}

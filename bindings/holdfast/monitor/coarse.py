@@ -1,7 +1,7 @@
 """Samples for a picture: what is narrower than a pixel is joined with its neighbours.
 
-A plot carries the samples of every level, and a notebook keeps the plot: so a level has no more rows
-than a page has columns, and fewer where each has many numbers (a machine with many cores). Rows are
+A plot contains the samples of every level, and a notebook keeps the plot: so a level has no more rows
+than a page has columns, and fewer if each has many numbers (a machine with many cores). Rows are
 joined as the monitor joins its own (monitor/series.c): amounts are added, gauges averaged
 by width, the least and the greatest are kept. The edges of cells stay edges: a cell of
 milliseconds in a session of hours has a row of its own.
@@ -30,7 +30,7 @@ def pixel(samples: Samples, span_ns: int) -> int:
 
 
 def joined(samples: Samples, pixel_ns: int, cells: t.Sequence[Cell] = ()) -> Samples:
-    """The samples in rows that are about `pixel_ns` wide, where that is wider than they are."""
+    """The samples in rows that are about `pixel_ns` wide; as they are if they are wider."""
     groups = list(_groups(samples, pixel_ns, _edges(cells)))
     if len(groups) == len(samples):
         return samples

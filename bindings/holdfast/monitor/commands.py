@@ -28,7 +28,7 @@ def run(name: str, line: str, shell: t.Any) -> None:
 
 
 def report_last(shell: t.Any, level: str, text: bool) -> None:
-    """The report after a cell, where the user wants one after each."""
+    """Show the report of the last cell, for a user who wants one after each."""
     session = session_of(shell)
     try:
         ended = session.ended(session.monitor)
@@ -113,7 +113,7 @@ def _disable_reports(session: Session, line: str) -> None:
 
 
 def _want_reports(session: Session, wanted: Wanted) -> None:
-    """In our kernel the frontend keeps it, which outlives every worker, and asks the main worker."""
+    """Say so to the frontend, which outlives every worker, or to the extension's watcher."""
     wire = getattr(getattr(session.shell, "kernel", None), "wire", None)
     if wire is not None:
         wire.send("perfreports", **wanted)
@@ -278,7 +278,7 @@ def _end_script(session: Session, line: str) -> None:
     from . import files
 
     first, path = session.script
-    cells = session.ended(session.monitor)[first + 1 :]  # that with the command is none of it
+    cells = session.ended(session.monitor)[first + 1 :]  # without the cell of the command
     files.write_script(path, [cell.source for cell in cells])
     session.script = None
     print(f"The code of {len(cells)} cells is in {path}")
@@ -314,7 +314,7 @@ def _help(session: Session, line: str) -> None:
 
 
 def _is_commands_only(source: str) -> bool:
-    """Whether a cell has nothing but commands of ours and comments: no report follows it."""
+    """Whether a cell has only comments and commands of ours: no report follows it."""
     words = [line.split(None, 1)[0] for line in source.splitlines() if line.strip()]
     ours = {f"%{name}" for name in (*COMMANDS, "holdfast", "load_ext")}
     return all(word in ours or word.startswith("#") for word in words)

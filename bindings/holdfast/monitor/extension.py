@@ -1,9 +1,9 @@
 """`%load_ext holdfast`: the monitor's commands in plain ipykernel and in terminal IPython.
 
-There the sampler is a small child process, and the cells are told to it from IPython's own
-events. In a worker of ours the commands are there already, and the frontend tells of the cells;
-there `%load_ext jumper_extension`, which notebooks written for JUmPER begin with, comes here too,
-where JUmPER itself isn't installed (`alias`).
+There the sampler is a small child process, and IPython's events say when cells begin and end. In a
+worker of ours the commands are there already, and the frontend knows the cells;
+`%load_ext jumper_extension`, with which notebooks written for JUmPER begin, comes here too
+if JUmPER itself isn't installed (`alias`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Watcher:
     def __init__(self, shell: t.Any):
         self.shell = shell
         self.reports: Wanted = {"on": False}
-        self._began = False  # the cell that loads the extension is none of its own
+        self._began = False  # the cell that loads the extension isn't logged
         self._events = {"pre_run_cell": self._begin, "post_run_cell": self._end}
 
     def listen(self) -> None:
@@ -57,7 +57,7 @@ class Watcher:
         """Stop watching."""
         session_of(self.shell).want_reports = None
         for event, function in self._events.items():
-            with contextlib.suppress(ValueError):  # it is none any more
+            with contextlib.suppress(ValueError):  # somebody else has removed it
                 self.shell.events.unregister(event, function)
 
     def _begin(self, info: t.Any) -> None:
@@ -72,7 +72,7 @@ class Watcher:
             commands.report_last(self.shell, self.reports["level"], self.reports["text"])
 
     def _tell(self, what: str, *arguments: t.Any) -> bool:
-        """Tell the sampler; where it is gone, the user, once."""
+        """Report to the sampler. If it is gone, say so once to the user."""
         from . import commands
 
         try:

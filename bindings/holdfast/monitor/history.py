@@ -227,7 +227,7 @@ _STYLE = """
 .holdfast-cells pre { margin: 0; max-height: 8em; max-width: 60em; overflow: auto; white-space: pre; }
 """
 
-# The last script of the document is the one that runs, where a notebook inserts it.
+# When a notebook inserts a script, the last one of the document is the one that runs.
 _SCRIPT = """
 (() => {
   const here = document.currentScript;

@@ -1,9 +1,9 @@
 """From samples to a plot: tracks over time with the cells behind them, drawn by holdfast.views.
 
 A plot has every level that was sampled and every metric, so that a page of a saved notebook can show
-another one than was asked for; `--level`, `--metrics` say what it shows at first.
+all of them; `--level` and `--metrics` choose what it shows at first.
 
-A sample is drawn where it ends. The first one in a stretch stands at its beginning too, so that
+A sample is drawn at its end. The first one in a stretch stands at its beginning too, so that
 a cell of 20 ms, which has one sample, is a line and not a point.
 """
 
@@ -40,7 +40,7 @@ class Track:
     unit: str
     metrics: dict[str, str]  # metric: the name of its line
     high: float | None = None
-    parts: str = ""  # what a part of it is called, where there are any: core, GPU
+    parts: str = ""  # what a part of it is called, if it has any: core, GPU
 
 
 _TRACKS = (

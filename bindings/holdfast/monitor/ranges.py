@@ -1,7 +1,7 @@
 """Ranges of cells: `5`, `2:8` (both ends belong to it), `:5`, `3:`, and from the end, `-3:-1`.
 
-A cell has two numbers: its index, which JUmPER counts from 0 and ranges are made of, and the one
-in its prompt, by which its user knows it. Where cells are named, they are named by both.
+A cell has two numbers: its index, which JUmPER counts from 0 and which ranges use, and the one
+in its prompt, by which its user knows it. Messages name cells by both.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class Indexed(t.Protocol):
 
 
 class Numbered(Indexed, t.Protocol):
-    """A cell with its prompt's number, 0 where it has none."""
+    """A cell with its prompt's number, or 0."""
 
     @property
     def number(self) -> int: ...

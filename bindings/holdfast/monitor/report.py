@@ -1,8 +1,8 @@
 """What cells used, as a report: text in the layout of JUmPER's, and the same as HTML. And what they may use.
 
-Of several cells the average is weighed by time, and what passed between them doesn't count. TOTAL
-is what there may be of memory, and the sum of processor time and of what was moved by I/O. The last lines say how the figures were
-come by: samples, those that were missed, and what the sampler itself took.
+The average of several cells is weighted by time, and the time between them doesn't count. TOTAL
+is the limit of memory, and the sum of processor time and of what I/O moved. The last lines
+say how this was measured: samples, missed samples, and what the sampler itself took.
 """
 
 from __future__ import annotations
@@ -189,7 +189,7 @@ def _cost(level: str, state: State) -> list[str]:
 
 
 def _number(value: float | None) -> str:
-    """Two decimals, and three digits that tell something: 20 ms are more than 0.02 s."""
+    """Two decimals, and at least three significant digits: 0.0204 s isn't shown as 0.02."""
     if value is None:
         return "-"
     small = 0 < value < 1

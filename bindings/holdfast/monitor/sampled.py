@@ -6,8 +6,8 @@ resident: the private pages of all processes together, and the largest share of 
 memory that one of them has. What is read and written is what system calls asked for, cached or
 not (`io_...`), and what came from storage or went there (`disk_...`).
 
-Figures of rows are as exact as the rows at the ends of the stretch; where it begins and ends with
-a cell, the readings that were taken there take their place (`exact`).
+Figures of rows are as exact as the rows at the ends of the stretch. If it begins and ends with
+a cell, the readings that were taken there replace them (`exact`).
 """
 
 from __future__ import annotations

@@ -126,7 +126,7 @@ def _draw_track(axes: t.Any, track: schema.Track, origin: int) -> None:
 
 
 def _draw_cells(axes: t.Any, data: schema.View, named: bool) -> None:
-    """Bands behind the lines; where there is room, with the number in the cell's prompt."""
+    """Draw bands behind the lines; if there is room, with the number in the cell's prompt."""
     origin, whole = data["begin"], data["end"] - data["begin"]
     for at, cell in enumerate(data["cells"]):
         begin, end = max(cell["begin"], origin), cell["end"] or data["end"]

@@ -31,7 +31,7 @@ from .sampled import (
 )
 
 _FOREVER = 2**63 - 1
-_WEIGHED = ("memory_pss", "memory_uss")  # where that was asked for
+_WEIGHED = ("memory_pss", "memory_uss")  # if the user asked for them
 
 
 class MonitorError(RuntimeError):
@@ -383,7 +383,7 @@ class Monitor:
         return self._view.facts()["machine_cores" if level == "system" else "cores"]
 
     def _edges(self, level: int, begin_ns: int, end_ns: int) -> Edges:
-        """The readings at begin and end, and the peak between, as far as cells tell them."""
+        """The readings at begin and end, and the peak between, as far as cells have them."""
         edges: Edges = {"begin": None, "end": None, "peak": 0.0}
         for cell in self._cells_between(begin_ns, end_ns):
             if cell.begin_ns == begin_ns:
@@ -444,7 +444,7 @@ def _cell(told: _monitor._Cell) -> Cell:
     )
 
 
-_monitors: dict[int, Monitor] = {}  # by process: a fork isn't who its parent was
+_monitors: dict[int, Monitor] = {}  # by process: a fork has its own
 
 
 def connect() -> Monitor:

@@ -36,7 +36,7 @@ class _Reader:
         self._exclude: bool | None = None  # None: no rule has begun
 
     def take(self, word: str) -> bool:
-        """Read a word; False where it may not stand."""
+        """Read a word; False if it is not allowed here."""
         block, _, edge = word.rpartition("_")
         if block in _BLOCKS and edge in ("BEGIN", "END"):
             expected = "" if edge == "BEGIN" else block

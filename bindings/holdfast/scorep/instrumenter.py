@@ -1,7 +1,7 @@
 """Switching the events of Python functions on and off.
 
 ``enable`` and ``disable`` are context managers and decorators. One that doesn't change
-the state does nothing at all: it adds no region either, even where it has a name.
+the state does nothing at all: it adds no region either, even if it has a name.
 """
 
 from __future__ import annotations

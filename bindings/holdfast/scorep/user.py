@@ -316,7 +316,7 @@ def parameter_string(name: str, string: str) -> None:
 
 
 def _record(parameter, name, value) -> None:
-    """A value that is no such parameter is told once, and nothing else happens."""
+    """Record a parameter; report a value of another type once."""
     try:
         parameter(printable(name), value)
     except (TypeError, ValueError, OverflowError) as error:

@@ -1,7 +1,7 @@
 """This run beside the one before it: the same functions, found again by what they are called.
 
-A function is the same where name, file and line are. A cell that ran twice has two numbers, and
-its text is the same: so its own number counts as one, `In[5]` here and `In[3]` there, in files
+Two functions are the same if name, file and line are. A cell that ran twice has two numbers and the
+same text: so `In[5]` here and `In[3]` there count as one name, in files
 and in the name of its region.
 """
 

@@ -75,14 +75,14 @@ def _view(trace: Trace, form: str) -> str:
 
 
 def time(ms: float) -> str:
-    """Milliseconds in words."""
+    """Milliseconds as text, with a unit."""
     if ms < 0.1:
         return f"{ms * 1000:.3g} µs"
     return f"{ms / 1000:.2f} s" if ms >= 1000 else f"{ms:.1f} ms"
 
 
 def facts(run: schema.Run) -> list[tuple[str, str]]:
-    """What the line below a cell says, as pairs; fewer where less is known."""
+    """What the line below a cell says, as pairs; fewer if less is known."""
     cost = run.get("cost") or {}
     if "run_ms" not in cost:
         took = (run["end_ns"] - run["begin_ns"]) / 1e6

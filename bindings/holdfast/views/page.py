@@ -1,15 +1,15 @@
 """From data to one output of a notebook that needs nothing else.
 
-`bundle` gives what IPython's `display(..., raw=True)` takes: HTML that draws itself, a still picture
-for what runs no scripts (SVG, and PDF, which is what LaTeX takes), and a line of text. What the data are
-is in web/schema/views.json. The HTML carries the program (web/src, about 80 kB as text) with it, since a
-saved notebook may keep this output and lose every other; a page that has it already doesn't
-unpack it again. Data and program are packed and in base64, so nothing that a region is called
+`bundle` returns what IPython's `display(..., raw=True)` takes: HTML that draws itself, a still picture
+for programs that run no scripts (SVG, and PDF for LaTeX), and a line of text.
+web/schema/views.json describes the data. The HTML contains the program (web/src, about 80 kB as text),
+since a saved notebook may keep this output and lose every other; a page that has it already doesn't
+unpack it again. Data and program are packed and in base64, so that no name of a region
 can be read as HTML.
 
-Live: `live` draws a plot that is known in the page by a key, and `append` is the HTML of an output that gives it more
-samples and shows nothing. Update one display with it, and at the end the first one with everything
-(`bundle`), which is what a saved notebook then has.
+`live` draws a plot that the page knows by a key, and `append` makes an output that adds
+samples to it and shows nothing. Update one display with that, and at the end the first one with all data
+(`bundle`), which a saved notebook keeps.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SCRIPT = '<script type="text/x-holdfast-{}">{}</script>'
 
 @functools.cache
 def _program() -> tuple[str, str, str]:
-    """The loader, the program as text, and its version; empty where the build had no npm."""
+    """The loader, the program as text, and its version; empty if the build had no npm."""
     files = resources.files("holdfast.views")
     loader = files.joinpath("loader.js")
     if not loader.is_file():

@@ -51,7 +51,7 @@ def _time(seconds: float, step: float, largest: float) -> str:
 
 
 class _Picture:
-    """What is drawn so far; `y` is where the next part begins."""
+    """What is drawn so far; the next part begins at `y`."""
 
     def __init__(self, data: schema.View) -> None:
         self.data = data
@@ -155,7 +155,7 @@ class _Picture:
         self.y += depth * (ROW + 1) + 4
 
     def table(self, table: schema.Table) -> None:
-        """The regions with the most time of their own, as bars: where there is no timeline."""
+        """Draw the regions with the most time of their own as bars, if there is no timeline."""
         names = self.data["regions"]["name"]
         rows = sorted(zip(table["exclusive"], table["region"], strict=True), reverse=True)[:BARS]
         most = max((int(time) for time, _ in rows), default=0) or 1

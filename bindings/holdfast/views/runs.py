@@ -1,7 +1,7 @@
 """The instrumented cells that ran in this notebook, and which of them is meant.
 
-The frontend tells the main worker of each run (kernel/session/runs.c), and the shell keeps what it said,
-as the text that it is: this module reads it when somebody asks.
+The frontend reports each run to the main worker (kernel/session/runs.c), and the shell keeps the
+report as text. This module reads it when it is asked for.
 """
 
 from __future__ import annotations

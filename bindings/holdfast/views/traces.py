@@ -1,9 +1,9 @@
 """A trace as it is shown: an archive, what is known of the cell that wrote it, and a window.
 
-The archive is read by `holdfast._views`, once for a window and a second time for nothing. What
-comes out are the data of web/schema/views.json, on the clock of the monitor (CLOCK_MONOTONIC), so that
-its samples lie beside the trace: an archive tells its begin by the time of day, which is laid
-along that clock by what both say now.
+`holdfast._views` reads the archive, once for each window. The result has the form of
+web/schema/views.json, on the clock of the monitor (CLOCK_MONOTONIC), so that
+its samples can be drawn beside the trace. An archive has the time of day of its begin, which is
+converted to that clock by the difference of both clocks now.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Read(t.NamedTuple):
     """
 
     found: schema.Archive
-    origin: int  # where the trace begins, ns on the monitor's clock
+    origin: int  # when the trace begins, in ns of the monitor's clock
     begin: int
     end: int
     wall: float | None  # seconds since 1970 at begin
@@ -117,7 +117,7 @@ def _columns(item: t.Mapping[str, t.Any]) -> t.Any:
 
 
 def _named(rows: list[schema.Row]) -> list[schema.Row]:
-    """Processes of several machines are told apart by them."""
+    """Add the machine to the names of processes, if there are several machines."""
     if len({row["host"] for row in rows}) < 2:
         return rows
     return [{**row, "process": f"{row['process']} on {row['host']}"} for row in rows]
@@ -167,9 +167,9 @@ def read(path: Path, window: Window, slices: int = 100_000) -> Read:
 
 
 def _fit(done: Read, window: Window) -> tuple[int, int]:
-    """Where the axis begins and ends: at the first and the last call, but for a given window.
+    """Begin and end of the axis: the first and the last call, unless a window is given.
 
-    It begins with the trace, at 0, where the first call is close to that.
+    It begins with the trace, at 0, if the first call is close to that.
     """
     rows = [row for row in done.found["rows"] if row["begin"]]
     begin, end = done.begin, done.end
@@ -263,7 +263,7 @@ class Trace:
         self.shown = view
         if window is not None and window != self.window:
             self.window, self._read = window, None
-        self.read()  # here, where an error is told
+        self.read()  # here, so that an error is reported
         return self
 
     def read(self) -> Read:
