@@ -1,6 +1,5 @@
-"""See what a notebook's cells cost: the %perfmonitor commands, under the names that the JUmPER
-extension gave them.
+"""What a notebook's cells cost: the %perfmonitor commands, under JUmPER's names.
 
-The C sampler measures from outside the notebook's processes (`source`). This package is what a
-person sees of it, and is imported when a command is first used: `registration` has the names.
+The C sampler measures from outside the notebook's processes (`source`). This package is the part that
+the user sees. It is imported when a command is first used: `registration` has the names.
 """

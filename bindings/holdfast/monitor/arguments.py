@@ -19,7 +19,15 @@ class CommandError(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Option:
-    """An option, and how many words belong to it."""
+    """An option, and how many words belong to it.
+
+    Attributes
+    ----------
+    convert : callable
+        Makes the value of a word.
+    least, most : int
+        How many words belong to it.
+    """
 
     convert: t.Callable[[str], t.Any] = str
     least: int = 1
@@ -34,10 +42,27 @@ def parse(
 ) -> tuple[list[str], dict[str, t.Any]]:
     """Split a command's line.
 
+    Parameters
+    ----------
+    line : str
+        The words after the command.
+    options : mapping of str to Option
+        The options by name, with dashes.
+    words_most : int
+        How many words may belong to no option.
+
     Returns
     -------
-    The words that belong to no option, and the options that were given, by their names without
-    dashes: True, the value, or a list of values if there may be several.
+    list of str
+        The words that belong to no option.
+    dict
+        The options that were given, by their names without dashes: True, the value, or a list of values
+        if there may be several.
+
+    Raises
+    ------
+    CommandError
+        The line can't be understood.
     """
     words: list[str] = []
     given: dict[str, t.Any] = {}
@@ -87,7 +112,23 @@ def _alike(name: str, options: t.Iterable[str]) -> str:
 
 
 def seconds(text: str) -> float:
-    """A positive number of seconds."""
+    """Read a positive number of seconds.
+
+    Parameters
+    ----------
+    text : str
+        The word.
+
+    Returns
+    -------
+    float
+        Seconds.
+
+    Raises
+    ------
+    CommandError
+        It is no such number.
+    """
     try:
         value = float(text)
     except ValueError:

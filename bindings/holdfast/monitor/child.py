@@ -47,7 +47,13 @@ def _word() -> list[int]:
 
 
 class Child:
-    """Asks the child process."""
+    """The child process that samples in kernels other than ours: a `source.Control`.
+
+    Attributes
+    ----------
+    counts_cells : bool
+        Always False: the caller reports cells.
+    """
 
     counts_cells = False
 
@@ -61,11 +67,35 @@ class Child:
 
     @property
     def pid(self) -> int:
-        """Of the process that samples."""
+        """The process that samples.
+
+        Returns
+        -------
+        int
+            Its number.
+        """
         return self._process.pid
 
     def ask(self, action: str, **fields: t.Any) -> int | None:
-        """See Control in source.py."""
+        """Do what is asked: see `source.Control.ask`.
+
+        Parameters
+        ----------
+        action : {"open", "start", "stop", "begin", "end"}
+            What to do.
+        **fields : object
+            The arguments of the action.
+
+        Returns
+        -------
+        int or None
+            A new descriptor of the samples after "open", otherwise None.
+
+        Raises
+        ------
+        MonitorError
+            The child process has ended, or it refuses.
+        """
         if fields.get("weigh"):
             action = "weigh"
         text = str(fields.get("source", "")).encode("utf-8", "replace")[:_SOURCE_MAX]

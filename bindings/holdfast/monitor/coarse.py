@@ -24,13 +24,41 @@ _CELLS = 300  # the newest: more have no room of their own
 
 
 def pixel(samples: Samples, span_ns: int) -> int:
-    """The width below which rows are joined in a plot of so many nanoseconds."""
+    """Return the width below which a plot joins rows.
+
+    Parameters
+    ----------
+    samples : Samples
+        The rows.
+    span_ns : int
+        Nanoseconds that the plot shows.
+
+    Returns
+    -------
+    int
+        Nanoseconds.
+    """
     rows = min(_ROWS, _NUMBERS // max(len(samples.columns), 1))
     return span_ns // max(rows, _FEWEST)
 
 
 def joined(samples: Samples, pixel_ns: int, cells: t.Sequence[Cell] = ()) -> Samples:
-    """The samples in rows that are about `pixel_ns` wide; as they are if they are wider."""
+    """Join rows so that they are about as wide as a pixel.
+
+    Parameters
+    ----------
+    samples : Samples
+        The rows.
+    pixel_ns : int
+        The width, in nanoseconds.
+    cells : sequence of Cell
+        Their edges stay edges of rows.
+
+    Returns
+    -------
+    Samples
+        The same if all rows are wider.
+    """
     groups = list(_groups(samples, pixel_ns, _edges(cells)))
     if len(groups) == len(samples):
         return samples

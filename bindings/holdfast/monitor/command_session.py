@@ -21,7 +21,24 @@ class Wanted(t.TypedDict, total=False):
 
 
 class Session:
-    """What the commands of one shell share."""
+    """What the commands of one shell share.
+
+    Parameters
+    ----------
+    shell : IPython.core.interactiveshell.InteractiveShell
+        The shell.
+
+    Attributes
+    ----------
+    shell : IPython.core.interactiveshell.InteractiveShell
+        The same.
+    imported : Imported or None
+        The session that was imported, until the next start.
+    want_reports : callable or None
+        In kernels other than ours: called with a `Wanted`.
+    script : tuple of int and str or None
+        The first cell of the script, and its file.
+    """
 
     def __init__(self, shell: t.Any):
         self.shell = shell
@@ -32,33 +49,100 @@ class Session:
 
     @property
     def monitor(self) -> t.Any:
-        """The live monitor; made when it is first asked for."""
+        """The live monitor; made when it is first asked for.
+
+        Returns
+        -------
+        Monitor
+            That of the notebook.
+        """
         from . import source
 
         return source.connect()
 
     @property
     def record(self) -> t.Any:
-        """What is looked at."""
+        """What the commands look at.
+
+        Returns
+        -------
+        Monitor or Imported
+            The imported session if there is one.
+        """
         return self.monitor if self.imported is None else self.imported
 
     def ended(self, record: t.Any) -> list[t.Any]:
-        """The cells that have ended: the one that asks isn't among them."""
+        """Return the cells that have ended. The one that asks isn't among them.
+
+        Parameters
+        ----------
+        record : Monitor or Imported
+            What to look at.
+
+        Returns
+        -------
+        list of Cell
+            The oldest first.
+        """
         return [cell for cell in record.cells() if cell.end_ns is not None]
 
     def level(self, given: str | None) -> str:
-        """A level that there is."""
+        """Check that there are samples of a level.
+
+        Parameters
+        ----------
+        given : str or None
+            The level; None for "process".
+
+        Returns
+        -------
+        str
+            The level.
+
+        Raises
+        ------
+        CommandError
+            There are none.
+        """
         level, there = given or "process", self.record.state()["levels"]
         if level not in there:
             raise CommandError(f"there is no level {level} here; there are {', '.join(there)}")
         return level
 
     def chosen(self, given: str | None) -> list[t.Any]:
-        """The cells of a range, all without one."""
+        """Return the cells of a range.
+
+        Parameters
+        ----------
+        given : str or None
+            The range; None for all.
+
+        Returns
+        -------
+        list of Cell
+            The cells, in order.
+
+        Raises
+        ------
+        CommandError
+            There is no such range.
+        """
         return choose(":" if given is None else given, self.ended(self.record))
 
     def report(self, record: t.Any, level: str, cells: t.Sequence[t.Any], as_text: bool) -> None:
-        """Show a report."""
+        """Show a report.
+
+        Parameters
+        ----------
+        record : Monitor or Imported
+            What to look at.
+        level : str
+            The level.
+        cells : sequence of Cell
+            The cells.
+        as_text : bool
+            Whether it is printed, not displayed.
+        """
         from . import report
 
         made = report.make(record, level, cells)
@@ -68,7 +152,13 @@ class Session:
             self.show({"text/plain": report.text(made), "text/html": report.page(made)})
 
     def show(self, data: dict[str, str]) -> None:
-        """Display something; in a terminal as plain text."""
+        """Display something; in a terminal as plain text.
+
+        Parameters
+        ----------
+        data : dict of str to str
+            By MIME type.
+        """
         from IPython.display import display
 
         if set(self.shell.display_formatter.active_types) == {"text/plain"}:
@@ -77,7 +167,20 @@ class Session:
             display(data, raw=True)
 
     def push(self, name: str, columns: dict[str, list[t.Any]]) -> None:
-        """Bind a DataFrame."""
+        """Bind a DataFrame in the notebook.
+
+        Parameters
+        ----------
+        name : str
+            The variable.
+        columns : dict of str to list
+            Its columns.
+
+        Raises
+        ------
+        CommandError
+            There is no pandas.
+        """
         try:
             import pandas
         except ImportError:
@@ -94,6 +197,18 @@ _sessions: dict[int, Session] = {}
 
 
 def session_of(shell: t.Any) -> Session:
+    """Return what the commands of a shell share.
+
+    Parameters
+    ----------
+    shell : IPython.core.interactiveshell.InteractiveShell
+        The shell.
+
+    Returns
+    -------
+    Session
+        Always the same for a shell.
+    """
     found = _sessions.get(id(shell))
     if found is None or found.shell is not shell:
         found = _sessions[id(shell)] = Session(shell)

@@ -17,7 +17,17 @@ _INTERVAL = 1.0  # seconds
 
 
 def run(name: str, line: str, shell: t.Any) -> None:
-    """One command of a shell's."""
+    """Run a command. An error is one line on stderr.
+
+    Parameters
+    ----------
+    name : str
+        The command, without "%".
+    line : str
+        The words after it.
+    shell : IPython.core.interactiveshell.InteractiveShell
+        The shell.
+    """
     session = session_of(shell)
     try:
         _ACTIONS[name](session, line)
@@ -28,7 +38,17 @@ def run(name: str, line: str, shell: t.Any) -> None:
 
 
 def report_last(shell: t.Any, level: str, text: bool) -> None:
-    """Show the report of the last cell, for a user who wants one after each."""
+    """Show the report of the last cell, for a user who wants one after each.
+
+    Parameters
+    ----------
+    shell : IPython.core.interactiveshell.InteractiveShell
+        The shell.
+    level : str
+        The level.
+    text : bool
+        Whether it is printed, not displayed.
+    """
     session = session_of(shell)
     try:
         ended = session.ended(session.monitor)
@@ -39,7 +59,18 @@ def report_last(shell: t.Any, level: str, text: bool) -> None:
 
 
 def monitor_of(shell: t.Any) -> t.Any:
-    """The live monitor that a shell's commands use."""
+    """Return the live monitor that a shell's commands use.
+
+    Parameters
+    ----------
+    shell : IPython.core.interactiveshell.InteractiveShell
+        The shell.
+
+    Returns
+    -------
+    Monitor
+        That of the notebook.
+    """
     return session_of(shell).monitor
 
 

@@ -25,7 +25,21 @@ INTERVAL, WINDOW = 2.0, 120.0  # seconds
 
 
 class Live(threading.Thread):
-    """Draws one plot again and again."""
+    """A thread that draws one plot again and again.
+
+    Parameters
+    ----------
+    monitor : Monitor
+        The live monitor.
+    level : str
+        The level that is shown at first.
+    wanted : sequence of str
+        The metrics that are shown at first.
+    interval : float
+        Seconds between two updates.
+    window : float
+        Seconds that the plot shows.
+    """
 
     runs_user_code = False  # see holdfast._threads
 
@@ -121,7 +135,28 @@ def begin(
     interval: float = INTERVAL,
     window: float = WINDOW,
 ) -> None:
-    """Show a live plot; one that was there before ends."""
+    """Show a live plot. One that was there before ends.
+
+    Parameters
+    ----------
+    shell : IPython.core.interactiveshell.InteractiveShell
+        The shell.
+    monitor : Monitor
+        The live monitor.
+    level : str
+        The level that is shown at first.
+    wanted : sequence of str
+        The metrics that are shown at first.
+    interval : float
+        Seconds between two updates.
+    window : float
+        Seconds that the plot shows.
+
+    Raises
+    ------
+    CommandError
+        The shell's process ends with the cell, or the shell is a terminal.
+    """
     global _running
     if getattr(shell, "ends_with_cell", False):
         raise CommandError("a live plot needs a plain cell: this one's process ends with it")

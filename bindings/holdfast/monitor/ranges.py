@@ -15,18 +15,43 @@ class Indexed(t.Protocol):
     """A cell: the log keeps the newest, without a gap."""
 
     @property
-    def index(self) -> int: ...
+    def index(self) -> int:
+        """The cell's place among all cells of the session, from 0.
+
+        Returns
+        -------
+        int
+            The index.
+        """
 
 
 class Numbered(Indexed, t.Protocol):
     """A cell with its prompt's number, or 0."""
 
     @property
-    def number(self) -> int: ...
+    def number(self) -> int:
+        """The number in the cell's prompt.
+
+        Returns
+        -------
+        int
+            The number, or 0.
+        """
 
 
 def names(cells: t.Sequence[Numbered]) -> str:
-    """What cells are called: "cell 1, In [2]", "cells 1 to 3, In [2] to In [4]"."""
+    """Return what cells are called.
+
+    Parameters
+    ----------
+    cells : sequence of Numbered
+        The cells, at least one, without a gap.
+
+    Returns
+    -------
+    str
+        For example "cell 1, In [2]", "cells 1 to 3, In [2] to In [4]".
+    """
     ends = [cells[0]] if len(cells) == 1 else [cells[0], cells[-1]]
     prompts = " to ".join(f"In [{one.number}]" for one in ends if one.number)
     indexes = " to ".join(str(one.index) for one in ends)
@@ -38,7 +63,25 @@ Item = t.TypeVar("Item", bound=Indexed)
 
 
 def choose(text: str, cells: t.Sequence[Item]) -> list[Item]:
-    """The cells that a range names by their indexes."""
+    """Find the cells that a range names by their indexes.
+
+    Parameters
+    ----------
+    text : str
+        The range.
+    cells : sequence of Indexed
+        All cells, in order and without a gap.
+
+    Returns
+    -------
+    list of Indexed
+        The cells.
+
+    Raises
+    ------
+    CommandError
+        The text is no range, or there are no such cells.
+    """
     if not cells:
         raise CommandError("no cell has run yet")
     first, colon, last = text.partition(":")

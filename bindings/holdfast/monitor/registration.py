@@ -53,7 +53,13 @@ COMMANDS = {
 
 
 def register(shell: t.Any) -> None:
-    """Add the commands to a shell of IPython's."""
+    """Add the commands to a shell.
+
+    Parameters
+    ----------
+    shell : IPython.core.interactiveshell.InteractiveShell
+        The shell.
+    """
     shell.magics_manager.magics["line"].update(_MAGICS)
 
 

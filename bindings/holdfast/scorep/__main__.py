@@ -187,7 +187,18 @@ def _finish(scorep, options: Options, directory: str, pid: int) -> None:
 
 
 def main(arguments: list[str]) -> None:
-    """Record the program that the arguments name."""
+    """Record the program that the arguments name: ``python -m holdfast.scorep``.
+
+    Parameters
+    ----------
+    arguments : list of str
+        The words of the command line.
+
+    Raises
+    ------
+    SystemExit
+        With the exit status: 2 if the command line can't be understood, otherwise the program's.
+    """
     import atexit
     import functools
 

@@ -44,8 +44,15 @@ _putenv = os.putenv
 
 
 def follow(*, c_calls: bool, wanted: str | None = None) -> None:
-    """Let the processes join that are started from now on; a recording has been opened, for
-    the directory that is `wanted`, or else as the environment says."""
+    """Let the processes that are started from now on join the recording, which is open.
+
+    Parameters
+    ----------
+    c_calls : bool
+        Whether they record functions of extension modules.
+    wanted : str, optional
+        The directory that was asked for. If it is left out: that of the environment.
+    """
     global _wanted, _c_calls
     _wanted, _c_calls = wanted or os.environ.get(_VARIABLE), c_calls
     if loading.is_chosen():
@@ -58,8 +65,21 @@ def follow(*, c_calls: bool, wanted: str | None = None) -> None:
 
 
 def join(directory: str, wanted: str | None, *, enabled: bool, c_calls: bool) -> None:
-    """Go on recording here what a parent records; into an own experiment where the
-    environment has come to name another one since."""
+    """Go on recording here what a parent records.
+
+    If the environment names another directory by now, this process has an experiment of its own.
+
+    Parameters
+    ----------
+    directory : str
+        The parent's experiment directory.
+    wanted : str or None
+        What the environment named when the parent began.
+    enabled : bool
+        Whether events are on.
+    c_calls : bool
+        Whether functions of extension modules are recorded.
+    """
     is_own = os.environ.get(_VARIABLE) != wanted
     try:
         _recorder.open(

@@ -26,14 +26,33 @@ _exit = os._exit
 
 
 def close() -> dict | None:
-    """Switch events off and write the results; see ``_recorder.close``."""
+    """Switch events off and write the results.
+
+    Returns
+    -------
+    dict or None
+        As `_recorder.close`: the directory, the files, and counts of events. None if no recording is open.
+
+    Raises
+    ------
+    OSError
+        The results can't be written.
+    RuntimeError
+        The recorder is in a state in which it can't be closed.
+    """
     _recorder.disable()
     result = _recorder.close()
     return None if result is None else dict(result)
 
 
 def close_at_end() -> dict | None:
-    """Close, and say on stderr what is wrong; for the end of a process. Never raises."""
+    """Close, and say on stderr what is wrong; for the end of a process.
+
+    Returns
+    -------
+    dict or None
+        As `close`; None after an error, too. Nothing is raised.
+    """
     try:
         result = close()
     except (OSError, RuntimeError, MemoryError) as error:
@@ -49,7 +68,13 @@ def close_at_end() -> dict | None:
 
 
 def guard(close: t.Callable[[], object]) -> None:
-    """Call `close`, which must not raise, before this process ends in one of these ways."""
+    """Have a function called before this process ends by SIGTERM or `os._exit`.
+
+    Parameters
+    ----------
+    close : callable
+        Called without arguments. It must not raise.
+    """
     global _close
     _close = close
     os._exit = _close_and_exit
@@ -57,7 +82,7 @@ def guard(close: t.Callable[[], object]) -> None:
 
 
 def unguard() -> None:
-    """Take the guard down; what somebody else has put in its place stays."""
+    """Take the guard down. A handler that somebody else has set meanwhile stays."""
     global _close
     _close = None
     if os._exit is _close_and_exit:
@@ -82,7 +107,7 @@ def _may_set() -> bool:
 
 
 def _end() -> None:
-    """A signal may come in between, and close it once more: that does nothing."""
+    """Close once. A signal may come in between, and close it again: that does nothing."""
     global _close
     if _close is not None:
         _close()

@@ -70,8 +70,16 @@ class Installation(t.NamedTuple):
 
 
 def is_chosen() -> bool:
-    """Whether Score-P is to record; it may turn out not to be there. A forked child of a process
-    that it records can't go on with it: one with a directory of its own has the built-in."""
+    """Return whether Score-P is to record; it may turn out not to be there.
+
+    A forked child of a process that Score-P records can't go on with it: if it has a directory of its
+    own, the built-in recorder records it.
+
+    Returns
+    -------
+    bool
+        By HOLDFAST_RECORDER, and whether there is ``scorep-config``.
+    """
     if _left is not None and os.environ.get("SCOREP_EXPERIMENT_DIRECTORY") != _left:
         return False
     choice = _understand(os.environ.get("HOLDFAST_RECORDER", ""))
@@ -96,8 +104,16 @@ def _understand(choice: str) -> str:
 
 
 def configure(options: t.Iterable[str]) -> None:
-    """Choose scorep-config's options. ``--user`` is always among them, and threads and compiled
-    code are recorded unless the options say otherwise."""
+    """Choose the options of scorep-config.
+
+    ``--user`` is always among them, and threads and compiled
+    code are recorded unless the options say otherwise.
+
+    Parameters
+    ----------
+    options : iterable of str
+        As the user gave them.
+    """
     global _options
     given = [_SPELT.get(option, option) for option in options]
     if "--io=runtime:posix" in given and _version(_scorep_config()) >= _IN_TABLES:
@@ -111,14 +127,22 @@ def configure(options: t.Iterable[str]) -> None:
 
 
 def options() -> tuple[str, ...]:
-    """The options of scorep-config."""
+    """Return the options of scorep-config.
+
+    Returns
+    -------
+    tuple of str
+        What `configure` chose.
+    """
     return _options
 
 
 @contextlib.contextmanager
 def settings_kept() -> t.Iterator[None]:
-    """Leave the SCOREP_... variables as they were: Score-P reads what it is told when a recording
-    is opened, and a notebook's environment is the user's."""
+    """Leave the ``SCOREP_...`` variables as they were at the end of the block.
+
+    Score-P reads the environment when a recording is opened, but a notebook's environment is the user's.
+    """
     before = {name: value for name, value in os.environ.items() if name.startswith("SCOREP_")}
     try:
         yield
@@ -130,7 +154,13 @@ def settings_kept() -> t.Iterator[None]:
 
 
 def is_mpi() -> bool:
-    """Whether several processes make one experiment."""
+    """Return whether several processes make one experiment.
+
+    Returns
+    -------
+    bool
+        By the option ``--mpp``.
+    """
     return any(option.startswith("--mpp=") and option != "--mpp=none" for option in _options)
 
 
@@ -147,7 +177,12 @@ def _ask(program: str, options: tuple[str, ...], what: str) -> str:
 
 
 def find() -> Installation:
-    """Ask scorep-config, unless it was asked already.
+    """Ask scorep-config what Score-P is made of; it is asked once.
+
+    Returns
+    -------
+    Installation
+        The libraries for the options.
 
     Raises
     ------
@@ -204,13 +239,29 @@ def _absent(found: Installation) -> frozenset[str]:
 
 
 def is_loaded() -> bool:
-    """Whether Score-P is in this process, which it can't leave."""
+    """Return whether Score-P is in this process, which it can't leave.
+
+    Returns
+    -------
+    bool
+        Whether it was loaded, or the process was started with it.
+    """
     return _loaded or _preloaded
 
 
 def needs_start() -> bool:
-    """Whether the options ask for what must be there when a process starts. RuntimeError: see
-    `find`."""
+    """Return whether the options ask for what must be there when a process starts.
+
+    Returns
+    -------
+    bool
+        Whether Score-P's adapters have to be loaded before the program's libraries.
+
+    Raises
+    ------
+    RuntimeError
+        See `find`.
+    """
     return bool(_absent(find()))
 
 
@@ -224,7 +275,18 @@ def _table() -> str:
 
 
 def restart(environ: t.MutableMapping[str, str]) -> None:
-    """Set in `environ` what makes a program start with Score-P."""
+    """Set in an environment what makes a program start with Score-P.
+
+    Parameters
+    ----------
+    environ : mutable mapping of str to str
+        The environment. It is changed.
+
+    Raises
+    ------
+    RuntimeError
+        See `find`.
+    """
     found = find()
     before = environ.get("LD_PRELOAD", "")
     libraries = dict.fromkeys((*found.preload, *found.libraries))
@@ -234,8 +296,20 @@ def restart(environ: t.MutableMapping[str, str]) -> None:
 
 
 def restarted(environ: t.MutableMapping[str, str], *, paused: bool = False) -> bool:
-    """Whether this process was started so; its own children won't be, then. `paused`: recording
-    has been switched off, until `load`."""
+    """Note whether this process was started by `restart`. Its own children won't be, then.
+
+    Parameters
+    ----------
+    environ : mutable mapping of str to str
+        The environment. What `restart` set is removed.
+    paused : bool
+        Whether recording has been switched off until `load`.
+
+    Returns
+    -------
+    bool
+        Whether it was.
+    """
     global _preloaded, _paused, _directory
     before = environ.pop(_PRELOADED, None)
     if before is None:
@@ -251,13 +325,26 @@ def restarted(environ: t.MutableMapping[str, str], *, paused: bool = False) -> b
 
 
 def is_preloaded() -> bool:
-    """Whether this process was started with Score-P, which measures since then."""
+    """Return whether this process was started with Score-P, which measures since then.
+
+    Returns
+    -------
+    bool
+        What `restarted` found.
+    """
     return _preloaded
 
 
 def started_in() -> str:
-    """The experiment directory with which such a process was started; a cell's environment is
-    the notebook's by now."""
+    """Return the experiment directory with which the process was started.
+
+    A cell's environment is the notebook's by now.
+
+    Returns
+    -------
+    str
+        The directory, or "".
+    """
     return _directory
 
 
@@ -303,8 +390,11 @@ def load() -> None:
 
 
 def end_alone() -> None:
-    """Have Score-P write its results now where it waits for MPI's end: this process is a cell's,
-    the only one of its world, and leaves without running exit handlers of C."""
+    """Have Score-P write its results now if it waits for the end of MPI.
+
+    This is for a cell's process, the only one of its world, which leaves without running exit handlers
+    of C.
+    """
     if not (_preloaded and is_mpi()):
         return
     import ctypes

@@ -28,7 +28,29 @@ class UsageError(RuntimeError):
 
 
 class Options:
-    """What the options say, and which program follows them."""
+    """What the options of the command line say, and which program follows them.
+
+    Attributes
+    ----------
+    instrument : bool
+        Whether functions are recorded from the program's first line on.
+    dummy : bool
+        Whether nothing at all is recorded.
+    c_functions, verbose : bool
+        Options of the same names.
+    instrumenter_file : str or None
+        A file of Python that runs before the program.
+    forwarded : list of str
+        Options of scorep-config that the built-in recorder doesn't have.
+    unknown : list of str
+        Options that scorep-config may know.
+    kind : {"script", "module", "code", "help", ""}
+        What `program` is; "" if none follows.
+    program : str
+        The program.
+    arguments : list of str
+        Its arguments.
+    """
 
     def __init__(self) -> None:
         self.instrument = True  # record functions from the program's first line on
@@ -87,7 +109,23 @@ def _take(options: Options, argument: str, rest: collections.deque[str]) -> None
 
 
 def parse(arguments: t.Iterable[str]) -> Options:
-    """Read the options up to the program, and leave the program's alone."""
+    """Read the options up to the program, and leave the program's alone.
+
+    Parameters
+    ----------
+    arguments : iterable of str
+        The words of the command line.
+
+    Returns
+    -------
+    Options
+        What they say.
+
+    Raises
+    ------
+    UsageError
+        An option isn't known or lacks its value, or no program follows.
+    """
     options, rest = Options(), collections.deque(arguments)
     options.kind = ""
     while rest and not options.kind:
@@ -109,7 +147,25 @@ def parse(arguments: t.Iterable[str]) -> Options:
 
 
 def load_instrumenter_file(options: Options) -> types.CodeType | None:
-    """The code of ``--instrumenter-file``, which is to run before the program."""
+    """Compile the file of ``--instrumenter-file``, which runs before the program.
+
+    Parameters
+    ----------
+    options : Options
+        What the command line says.
+
+    Returns
+    -------
+    code or None
+        None if there is no such file.
+
+    Raises
+    ------
+    UsageError
+        The file can't be read.
+    SyntaxError
+        It isn't Python.
+    """
     if options.instrumenter_file is None:
         return None
     path = os.path.abspath(options.instrumenter_file)
@@ -121,6 +177,12 @@ def load_instrumenter_file(options: Options) -> types.CodeType | None:
 
 
 def run_instrumenter_file(code: types.CodeType | None) -> None:
-    """Run what ``load_instrumenter_file`` gave."""
+    """Run the code that `load_instrumenter_file` returned.
+
+    Parameters
+    ----------
+    code : code or None
+        The code; nothing happens for None.
+    """
     if code is not None:
         exec(code, {"__name__": "__instrumenter__", "__file__": code.co_filename})  # noqa: S102

@@ -26,7 +26,17 @@ _PATIENCE_S = 60.0
 
 
 class Rank(t.NamedTuple):
-    """One of several processes, and what names their launch."""
+    """One of several processes that an MPI launcher started.
+
+    Attributes
+    ----------
+    number : int
+        Its rank, from 0.
+    size : int
+        How many there are.
+    launch : str
+        What all of them and no others have in common.
+    """
 
     number: int
     size: int
@@ -34,7 +44,13 @@ class Rank(t.NamedTuple):
 
     @property
     def directory(self) -> str:
-        """Where they record when nobody has said."""
+        """The experiment directory if the user has chosen none.
+
+        Returns
+        -------
+        str
+            A relative path.
+        """
         return f"scorep-{self.launch}"
 
 
@@ -75,7 +91,18 @@ def _launcher() -> str:
 
 
 def find(environ: t.Mapping[str, str]) -> Rank | None:
-    """This process's rank; None where it is alone."""
+    """Find this process's rank.
+
+    Parameters
+    ----------
+    environ : mapping of str to str
+        The environment.
+
+    Returns
+    -------
+    Rank or None
+        None if the process is alone.
+    """
     for rank, size in _NAMES:
         if environ.get(rank, "").isdecimal() and environ.get(size, "").isdecimal():
             break
@@ -88,7 +115,20 @@ def find(environ: t.Mapping[str, str]) -> Rank | None:
 
 
 def announce(directory: str, rank: Rank) -> None:
-    """Say that this process records there: the others may join, or rank 0 end."""
+    """Say that this process records, so that the others may join, or rank 0 may end.
+
+    Parameters
+    ----------
+    directory : str
+        The experiment directory.
+    rank : Rank
+        This process.
+
+    Raises
+    ------
+    OSError
+        The directory can't be written.
+    """
     _recorder.share()
     path = os.path.join(directory, "parts", f"rank-{rank.number}")
     with open(path + ".new", "w") as file:
@@ -105,14 +145,26 @@ def _is_there(directory: str, number: int, launch: str) -> bool:
 
 
 def open_together(rank: Rank, open_one: t.Callable[..., str]) -> str:
-    """Open the recording of this rank by `open_one(directory, joins=, rank=)`; its directory.
+    """Open the recording of this rank.
+
+    Parameters
+    ----------
+    rank : Rank
+        This process.
+    open_one : callable
+        Called as ``open_one(directory, joins=..., rank=...)``; it returns the experiment directory.
+
+    Returns
+    -------
+    str
+        The experiment directory, the same for all ranks.
 
     Raises
     ------
     RuntimeError
         Rank 0 has made no experiment within a minute.
     OSError
-        As `open_one` says.
+        `open_one` can't open it.
     """
     directory = os.path.abspath(environ_directory() or rank.directory)
     if rank.number and not wait_for(directory, [0], rank):
@@ -123,12 +175,33 @@ def open_together(rank: Rank, open_one: t.Callable[..., str]) -> str:
 
 
 def environ_directory() -> str:
-    """What the user has said."""
+    """Return the experiment directory that the user chose.
+
+    Returns
+    -------
+    str
+        The variable ``SCOREP_EXPERIMENT_DIRECTORY``, or "".
+    """
     return os.environ.get("SCOREP_EXPERIMENT_DIRECTORY", "")
 
 
 def wait_for(directory: str, numbers: t.Iterable[int], rank: Rank) -> bool:
-    """Wait until these ranks record there; False after a minute."""
+    """Wait until ranks record in a directory.
+
+    Parameters
+    ----------
+    directory : str
+        The experiment directory.
+    numbers : iterable of int
+        The ranks.
+    rank : Rank
+        This process.
+
+    Returns
+    -------
+    bool
+        False if one of them is missing after a minute.
+    """
     end = time.monotonic() + _PATIENCE_S
     for number in numbers:
         while not _is_there(directory, number, rank.launch):

@@ -18,10 +18,15 @@ GUARDIAN = os.path.join(os.path.dirname(_recorder.__file__), "holdfast_guardian"
 
 
 def watch(directory: str) -> None:
-    """Let a guardian make the trace in `directory` should this process be killed.
+    """Let a guardian make the trace if this process is killed.
 
-    The program must not have begun: for a moment this process has a child. Where there is no
-    guardian, on old systems, `recover` is left to the user.
+    The program must not have begun: for a moment this process has a child. If there is no
+    guardian, on old systems, the user has to call `recover`.
+
+    Parameters
+    ----------
+    directory : str
+        The experiment directory.
     """
     try:
         child = os.posix_spawn(GUARDIAN, [GUARDIAN, directory, str(os.getpid())], os.environ)
@@ -31,12 +36,33 @@ def watch(directory: str) -> None:
 
 
 def is_asked_for(arguments: t.Sequence[str]) -> bool:
-    """Whether the command line wants a recovery, not a recording."""
+    """Return whether the command line asks for a recovery, not a recording.
+
+    Parameters
+    ----------
+    arguments : sequence of str
+        The arguments of ``python -m holdfast.scorep``.
+
+    Returns
+    -------
+    bool
+        Whether the first is ``--recover``.
+    """
     return bool(arguments) and arguments[0].partition("=")[0] == "--recover"
 
 
 def recover(arguments: t.Sequence[str]) -> int:
-    """Make the trace of what killed processes have left; an exit status.
+    """Make the trace of what killed processes have left.
+
+    Parameters
+    ----------
+    arguments : sequence of str
+        ``--recover`` and the experiment directory.
+
+    Returns
+    -------
+    int
+        The exit status: 0, or 1 if there is nothing or it can't be recovered, which a message says.
 
     Raises
     ------

@@ -107,13 +107,13 @@ class Profile(typing.NamedTuple):
     Attributes
     ----------
     name : str
-        Of its files, before the suffix.
+        The name of its files, before the suffix.
     formats : int
-        Bits: which files. Beside Score-P's words there are json, callgrind and pstats,
+        Which files, as bits. Besides Score-P's words there are json, callgrind and pstats,
         and several may be given, with commas between them.
     depth : int
-        Deeper calls are one node. A thousand, where Score-P has a hundred: that is how
-        deep Python itself lets a program go.
+        Deeper calls are one node. The default is a thousand, where Score-P has a hundred: so deep
+        does Python itself let a program go.
     """
 
     name: str = "profile"
@@ -122,6 +122,18 @@ class Profile(typing.NamedTuple):
 
     @classmethod
     def from_environ(cls, environ) -> Profile:
+        """Read the variables ``SCOREP_PROFILING_...``.
+
+        Parameters
+        ----------
+        environ : mapping of str to str
+            The environment. A value that isn't valid is reported, and the default is used.
+
+        Returns
+        -------
+        Profile
+            What they say.
+        """
         name = environ.get("SCOREP_PROFILING_BASE_NAME") or cls().name
         if "/" in name or "\0" in name:
             warn(f"SCOREP_PROFILING_BASE_NAME={name!r} is not a file's name; 'profile' is used")
@@ -130,7 +142,13 @@ class Profile(typing.NamedTuple):
 
     @property
     def file(self) -> str | None:
-        """The name of the first file."""
+        """The name of the first file.
+
+        Returns
+        -------
+        str or None
+            None if no file is written.
+        """
         bits = (bit for bit in _SUFFIXES if self.formats & bit)
         return next((f"{self.name}.{_SUFFIXES[bit]}" for bit in bits), None)
 
@@ -163,20 +181,19 @@ class Settings(typing.NamedTuple):
     Attributes
     ----------
     tracing, profiling : bool
-        Write traces.otf2, a call-path profile.
+        Whether traces.otf2 is written, and whether a call-path profile is.
     directory : str
-        The experiment directory as given; empty for a name made from the time.
+        The experiment directory as given; "" for a name made from the time.
     overwrite : bool
-        Move an existing experiment directory out of the way. When false, an existing one
-        is an error.
+        Whether an existing experiment directory is renamed. Otherwise it is an error.
     total_memory : int
         Bytes for all buffers together, and as many for the call paths of a profile.
     filtering_file : str
-        Says which regions are left out; empty: none are. See :mod:`.filtering`.
+        The file of rules that say which regions are left out, or "". See :mod:`.filtering`.
     verbose : bool
-        Say on stderr where the results are.
+        Whether a message says on stderr where the results are.
     profile : Profile
-        What the profile is like.
+        How the profile is written.
     """
 
     tracing: bool = True
@@ -190,14 +207,37 @@ class Settings(typing.NamedTuple):
 
     @classmethod
     def from_environ(cls, environ=None) -> Settings:
-        """Read SCOREP_... from `environ` (default: os.environ)."""
+        """Read the variables ``SCOREP_...``.
+
+        Parameters
+        ----------
+        environ : mapping of str to str, optional
+            The environment. If it is left out: ``os.environ``. A value that isn't valid is reported, and
+            the default is used.
+
+        Returns
+        -------
+        Settings
+            What they say.
+        """
         environ = os.environ if environ is None else environ
         _name_ignored(environ)
         return cls._read(environ, tracing=True)
 
     @classmethod
     def for_scorep(cls, environ) -> Settings:
-        """The same, with Score-P's defaults; it knows all variables."""
+        """Read the variables ``SCOREP_...`` with Score-P's own defaults.
+
+        Parameters
+        ----------
+        environ : mapping of str to str
+            The environment. Variables that only Score-P knows aren't reported.
+
+        Returns
+        -------
+        Settings
+            What they say.
+        """
         return cls._read(environ, tracing=False)
 
     @classmethod
@@ -238,12 +278,28 @@ def _make(path: str) -> None:
 
 
 def make_directory(settings: Settings) -> str:
-    """Create the experiment directory and return its absolute path.
+    """Create the experiment directory.
 
     An empty one is used. Any other existing one is renamed, with the time appended to its
-    name, when `settings.overwrite` is set; else FileExistsError is raised. One into which a
-    process records now, such as the program that started this one, stays: the time is appended
-    to the new one's name.
+    name. If a process records into it now, such as the program that started this one, it stays, and the
+    time is appended to the new one's name.
+
+    Parameters
+    ----------
+    settings : Settings
+        Its `directory` and `overwrite` are used.
+
+    Returns
+    -------
+    str
+        The absolute path.
+
+    Raises
+    ------
+    FileExistsError
+        The directory exists, and `overwrite` is false.
+    OSError
+        It can't be made.
     """
     path = os.path.abspath(settings.directory or f"scorep-{_stamp()}")
     if os.path.isdir(path) and not os.path.islink(path) and not os.listdir(path):
@@ -262,8 +318,27 @@ def make_directory(settings: Settings) -> str:
 
 
 def check_directory(settings: Settings) -> str:
-    """The absolute path of the directory that Score-P will make, where it can: it would end
-    the program otherwise. It is made and taken away again, its parents stay. OSError."""
+    """Find the directory that Score-P will make, and check that it can.
+
+    Score-P would end the program if it could not. The directory is made and removed again; its parents stay.
+
+    Parameters
+    ----------
+    settings : Settings
+        Its `directory` and `overwrite` are used.
+
+    Returns
+    -------
+    str
+        The absolute path.
+
+    Raises
+    ------
+    FileExistsError
+        The directory exists, and `overwrite` is false.
+    OSError
+        It can't be made.
+    """
     path = os.path.abspath(settings.directory or f"scorep-{_stamp()}")
     if not os.path.lexists(path):
         _make(path)
@@ -274,14 +349,40 @@ def check_directory(settings: Settings) -> str:
 
 
 def settle_directory(environ) -> None:
-    """Put into `environ` the directory that Score-P will make: before a process starts with it."""
+    """Put the directory that Score-P will make into an environment with which a process starts.
+
+    Parameters
+    ----------
+    environ : mutable mapping of str to str
+        The environment. It is changed.
+
+    Raises
+    ------
+    OSError
+        The directory can't be made.
+    """
     environ["SCOREP_EXPERIMENT_DIRECTORY"] = check_directory(Settings.for_scorep(environ))
 
 
 class Prepared(typing.NamedTuple):
-    """The directory, made; what to write; the bytes of a buffer; the filter's rules;
-    whether Score-P records; of the profile the first file's path, the files' name, formats,
-    and how deep and how many paths may be."""
+    """What `_recorder.open` needs.
+
+    Attributes
+    ----------
+    path : str
+        The directory, which exists.
+    tracing, profiling : bool
+        What to write.
+    buffer_bytes : int
+        The bytes of a buffer.
+    rules : list of Rule
+        The filter's rules.
+    scorep : bool
+        Whether Score-P records.
+    profile : tuple
+        The path of the profile's first file or None, the files' name, the formats, and how deep and how
+        many paths may be.
+    """
 
     path: str
     tracing: bool
@@ -314,8 +415,29 @@ def _prepared(path: str, settings: Settings, rules, *, scorep: bool = False) -> 
 
 
 def prepare(directory=None, tracing=None, profiling=None, joins=False) -> Prepared:
-    """What ``_recorder.open`` needs. What is None is taken from the environment.
-    Who joins finds the directory made."""
+    """Read the settings of a recording, and make its directory.
+
+    Parameters
+    ----------
+    directory : str or os.PathLike, optional
+        The experiment directory. What is None is taken from the environment.
+    tracing, profiling : bool, optional
+        What to write.
+    joins : bool
+        Whether another process has made the directory.
+
+    Returns
+    -------
+    Prepared
+        What `_recorder.open` needs.
+
+    Raises
+    ------
+    OSError
+        The directory can't be made, or the filter file can't be read.
+    RuntimeError
+        The filter file can't be understood, or there is no such Score-P.
+    """
     if loading.is_chosen():
         return _prepare_scorep(directory, tracing, profiling)
     settings = Settings.from_environ()

@@ -6,5 +6,11 @@ import sys
 
 
 def warn(message: str) -> None:
-    """One line to the user, on stderr."""
+    """Print one line for the user on stderr.
+
+    Parameters
+    ----------
+    message : str
+        The line, without a prefix.
+    """
     print(f"holdfast.scorep: {message}", file=sys.stderr)

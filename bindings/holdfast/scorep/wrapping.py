@@ -93,9 +93,21 @@ def _flags(function) -> int:
 
 
 def around(function, make_context):
-    """Return `function` with its code running inside ``make_context()``.
+    """Wrap a function so that its code runs inside a context.
 
     classmethod and staticmethod objects are unwrapped and wrapped again.
+
+    Parameters
+    ----------
+    function : callable
+        The function: a plain one, a generator, a coroutine or an async generator.
+    make_context : callable
+        Returns a fresh context manager for each stretch of running code.
+
+    Returns
+    -------
+    callable
+        A function of the same kind.
     """
     if isinstance(function, (classmethod, staticmethod)):
         return type(function)(around(function.__func__, make_context))

@@ -59,7 +59,15 @@ def _range(text: str) -> Window:
 
 
 def run(line: str, display: t.Callable[..., t.Any]) -> None:
-    """Do what the line says; what is to be shown goes to IPython's `display`."""
+    """Do what a line of ``%trace`` asks for. An error is one line on stderr.
+
+    Parameters
+    ----------
+    line : str
+        The words after ``%trace``.
+    display : callable
+        IPython's `display`.
+    """
     try:
         options = _parser().parse_args(shlex.split(line))
         _obey(options, display)
@@ -93,7 +101,20 @@ def _obey(options: argparse.Namespace, display: t.Callable[..., t.Any]) -> None:
 
 
 def text(trace: Trace, rows: int = 20) -> str:
-    """The longest functions, by exclusive time."""
+    """Format the longest functions as text.
+
+    Parameters
+    ----------
+    trace : Trace
+        The trace.
+    rows : int
+        How many functions are shown at most.
+
+    Returns
+    -------
+    str
+        A table, by exclusive time.
+    """
     table = trace.table()
     lines = [("function", "calls", "total s", "own s", "")]
     for row in table[:rows]:
@@ -103,7 +124,20 @@ def text(trace: Trace, rows: int = 20) -> str:
 
 
 def compared(trace: Trace, rows: int = 20) -> str:
-    """The functions whose exclusive time changed most since the run before."""
+    """Format the functions whose exclusive time changed most since the run before.
+
+    Parameters
+    ----------
+    trace : Trace
+        The trace, with `before`.
+    rows : int
+        How many functions are shown at most.
+
+    Returns
+    -------
+    str
+        A table, by the change.
+    """
     table = trace.comparison()
     lines = [("function", "calls", "before", "own s", "before", "change", "")]
     for row in table[:rows]:

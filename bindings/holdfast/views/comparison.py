@@ -17,9 +17,21 @@ if t.TYPE_CHECKING:
 
 
 def previous(now: Trace, before: Trace, regions: Regions) -> tuple[Previous, Regions]:
-    """The table of `before` by region numbers of `regions`, which are `now`'s, and those regions.
+    """Make the table of the run before with the region numbers of this one.
 
-    Behind them stand the regions that only `before` has.
+    Parameters
+    ----------
+    now, before : Trace
+        The two runs.
+    regions : Regions
+        The regions of `now`.
+
+    Returns
+    -------
+    Previous
+        The table of `before`.
+    Regions
+        The regions of `now`, then those that only `before` has.
     """
     names, files, lines, kinds = (
         list(regions["name"]),
@@ -58,14 +70,36 @@ def _renamed(now: Trace, before: Trace) -> t.Callable[[str], str]:
 
 
 def seconds(trace: Trace) -> float:
-    """What a cell took; of a trace that is no cell's, or of one that died, how long it is."""
+    """Return how long a run took.
+
+    Parameters
+    ----------
+    trace : Trace
+        The run.
+
+    Returns
+    -------
+    float
+        Seconds: of a cell as the kernel measured them, otherwise the length of the trace.
+    """
     run_ms = trace.run["cost"].get("run_ms", 0) if trace.run is not None else 0
     done = trace.read()
     return run_ms / 1e3 or (done.end - done.begin) / 1e9
 
 
 def title(before: Trace) -> str:
-    """Which run it is, and when it was."""
+    """Return the name of a run, and when it was.
+
+    Parameters
+    ----------
+    before : Trace
+        The run.
+
+    Returns
+    -------
+    str
+        For example "cell In[5], 14:02:31".
+    """
     if before.run is None:
         return before.title
     clock = time.strftime("%H:%M:%S", time.localtime(before.run["wall"]))

@@ -46,7 +46,25 @@ def _format(target: Path) -> str:
 
 
 def write(trace: Trace, target: Path) -> Path:
-    """Write `target`; its absolute path. Raises ViewError."""
+    """Write a trace as a file of another program.
+
+    Parameters
+    ----------
+    trace : Trace
+        The trace.
+    target : pathlib.Path
+        The file; the end of its name chooses the format, see `SUFFIXES`.
+
+    Returns
+    -------
+    pathlib.Path
+        Its absolute path.
+
+    Raises
+    ------
+    ViewError
+        The end of the name isn't known, or the file can't be written.
+    """
     from .traces import ViewError, _reader
 
     form = _format(target)
@@ -75,14 +93,36 @@ def _view(trace: Trace, form: str) -> str:
 
 
 def time(ms: float) -> str:
-    """Milliseconds as text, with a unit."""
+    """Format a time.
+
+    Parameters
+    ----------
+    ms : float
+        Milliseconds.
+
+    Returns
+    -------
+    str
+        The time with its unit.
+    """
     if ms < 0.1:
         return f"{ms * 1000:.3g} µs"
     return f"{ms / 1000:.2f} s" if ms >= 1000 else f"{ms:.1f} ms"
 
 
 def facts(run: schema.Run) -> list[tuple[str, str]]:
-    """What the line below a cell says, as pairs; fewer if less is known."""
+    """Return what the line below a cell says.
+
+    Parameters
+    ----------
+    run : Run
+        What the kernel knows of the cell.
+
+    Returns
+    -------
+    list of tuple of str
+        Names and values; fewer if less is known.
+    """
     cost = run.get("cost") or {}
     if "run_ms" not in cost:
         took = (run["end_ns"] - run["begin_ns"]) / 1e6
