@@ -96,7 +96,7 @@ def _run(options: Options, code, namespace: dict) -> None:
 
 
 def _show(error: BaseException) -> typing.NoReturn:
-    """End as Python does for an exception that nobody caught, without our own frames."""
+    """End as Python does for an uncaught exception, without our own frames."""
     trace = error.__traceback__
     while trace and trace.tb_frame.f_code.co_filename == __file__:
         trace = trace.tb_next
@@ -131,7 +131,7 @@ def _open(options: Options, scorep) -> str:
 
 
 def _rank(options: Options):
-    """This process's MPI rank, where the processes are to record together; or None."""
+    """This process's MPI rank if the processes record together, or None."""
     from holdfast.scorep import loading, ranks
 
     wanted = {"--mpi", "--mpp=mpi"} & set(options.forwarded)
@@ -144,7 +144,7 @@ def _say(options: Options, message: str) -> None:
 
 
 def _choose_recorder(options: Options) -> None:
-    """Settle who records. For Score-P the program is started anew, once."""
+    """Choose what records. For Score-P the program is started anew, once."""
     from holdfast.scorep import loading, settings
 
     if not loading.is_chosen():
@@ -165,14 +165,14 @@ def _choose_recorder(options: Options) -> None:
 
 
 def _finish(scorep, options: Options, directory: str, pid: int) -> None:
-    """Close the archive; a failure is told, and never becomes the program's."""
+    """Close the archive. A failure is reported, and doesn't become the program's."""
     from holdfast.scorep import ranks
 
     rank = _rank(options)
     if rank and rank.number == 0 and os.getpid() == pid and scorep.is_open():
         ranks.wait_for(directory, range(rank.size), rank)
     result = scorep.close_at_end()
-    if result is None:  # told; or a forked child; or the program closed it
+    if result is None:  # it failed; or this is a forked child; or the program closed it
         return
     _say(options, f"{result['events']} events of {result['locations']} threads in {directory}")
     if result["flushes"]:

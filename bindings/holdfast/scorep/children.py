@@ -3,7 +3,7 @@
 Such a process is a new interpreter, or a fork of one, that knows nothing of its parent but
 what the parent sends: first a dict of preparations, pickled. Ours puts one more entry there,
 which opens the recording in the child when it is unpickled: before the child imports the
-program's main module. Where holdfast can't be imported the child runs unrecorded.
+program's main module. If a child can't import holdfast, it isn't recorded.
 
 A child for which SCOREP_EXPERIMENT_DIRECTORY has been changed before it starts has an experiment
 of its own. One that changes it itself, in os.environ, has its own from there on: what it recorded
@@ -160,7 +160,7 @@ def _wrap(spawn: t.Any) -> None:
 
 
 class _Finder:
-    """Wraps multiprocessing.spawn's function when somebody imports it."""
+    """Wraps multiprocessing.spawn's function when the module is imported."""
 
     def find_spec(self, name, path=None, target=None):
         if name != "multiprocessing.spawn":

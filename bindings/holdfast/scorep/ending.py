@@ -1,8 +1,8 @@
 """Ends that run no exit handlers: SIGTERM and os._exit.
 
 While the guard is up, the recording is closed on the way out of both, so that the trace
-holds what was recorded until then. SIGTERM is taken only where its action is the
-default, and then still kills the process; it waits for the interpreter, as every handler
+holds what was recorded until then. SIGTERM is handled only if its action is the
+default, and then it still kills the process; it waits for the interpreter, as every handler
 in Python does, so a long call into C delays it. It gets its default back around a fork, since
 Python drops what arrives between that and its own return from it, and a process pool that is
 terminated at once would hang. A forked child that is recorded is guarded as its parent is.

@@ -11,7 +11,7 @@ Its libraries refer to each other's data in circles, and dlopen can't load one w
 others. What can is a library that names them all as its dependencies: `_bundle` writes one, of
 a header and a dynamic section, into a file of memory. No compiler is needed anywhere.
 
-HOLDFAST_RECORDER chooses: ``scorep``, ``builtin``, or ``auto`` (Score-P where ``scorep-config``
+HOLDFAST_RECORDER chooses: ``scorep``, ``builtin``, or ``auto`` (Score-P if ``scorep-config``
 is on PATH).
 """
 
@@ -30,7 +30,7 @@ from .telling import warn
 
 _SUBSYSTEMS = "HOLDFAST_SCOREP_SUBSYSTEMS"  # read by scorep_subsystems.c
 _PRELOADED = "HOLDFAST_SCOREP_PRELOADED"  # the user's own LD_PRELOAD, in a restarted process
-# Their events come from calls of the program, of ours, or of Score-P itself.
+# Their events come from calls of the program, of Holdfast, or of Score-P itself.
 _NEED_NO_PLACE = {"scorep_adapter_user_event", "scorep_adapter_pthread_event"}
 _COMPILER = "scorep_adapter_compiler_event"
 
@@ -197,7 +197,7 @@ def find() -> Installation:
 
 @functools.lru_cache
 def _version(program: str | None) -> int:
-    """The first number of Score-P's version; 0 where that can't be found out."""
+    """The first number of Score-P's version; 0 if it isn't known."""
     if program is None:
         return 0
     import subprocess
@@ -232,7 +232,7 @@ def _find(program: str, options: tuple[str, ...]) -> Installation:
 
 
 def _absent(found: Installation) -> frozenset[str]:
-    """The adapters that give no events where Score-P comes into a running process."""
+    """The adapters that make no events if Score-P is loaded into a running process."""
     if _version(_scorep_config()) >= _IN_TABLES:
         return frozenset(filter(_INTERPOSED.search, found.adapters))
     return found.adapters - _NEED_NO_PLACE - {_COMPILER}
@@ -409,7 +409,7 @@ def end_alone() -> None:
 
 
 def _leave() -> None:
-    """In a forked child: Score-P's state is the parent's, whose files it would write into."""
+    """In a forked child: Score-P's state is the parent's, and would write into the parent's files."""
     global _left
     if _loaded:
         _left = os.environ.get("SCOREP_EXPERIMENT_DIRECTORY", "")

@@ -60,7 +60,7 @@ class Options:
         self.instrumenter_file: str | None = None
         self.forwarded: list[str] = []  # for scorep-config, which the built-in recorder has not
         self.unknown: list[str] = []  # scorep-config may know them
-        self.kind = "script"  # script, module, code, help; "" where no program follows
+        self.kind = "script"  # script, module, code, help; "" if no program follows
         self.program = ""
         self.arguments: list[str] = []
 
@@ -72,7 +72,7 @@ def _take_type(options: Options, kind: str) -> None:
 
 
 def _take_switch(options: Options, name: str) -> bool:
-    """An option without a value; False where it is none."""
+    """Take an option without a value; False if it isn't one."""
     if name in ("--noinstrumenter", "--nopython"):
         options.instrument = False
     elif name == "--c-functions":

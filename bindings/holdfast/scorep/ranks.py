@@ -1,6 +1,6 @@
 """The processes of an MPI program record into one experiment.
 
-The launcher tells each its rank and their number by environment variables. Rank 0 makes the
+Each process finds its rank and their number in environment variables of the launcher. Rank 0 makes the
 experiment directory, as a lone process does, and leaves a file there that names the launch:
 the others wait for it. Nothing is sent by MPI, which need not even be initialized. At its
 end rank 0 waits until all have begun, since the last one to end takes the file away.
@@ -55,7 +55,7 @@ class Rank(t.NamedTuple):
 
 
 def _fields(pid: int) -> list[str]:
-    """What the system says of a process, from its state on; empty where it says nothing."""
+    """The fields of a process in /proc, from its state on; empty without /proc."""
     try:
         with open(f"/proc/{pid}/stat") as file:
             return file.read().rpartition(")")[2].split()
@@ -74,7 +74,7 @@ def _ancestors() -> t.Iterator[int]:
 def _launcher() -> str:
     """What names a launch by the processes that made this one.
 
-    The processes by which Hydra (MPICH, MVAPICH) starts others, one on each machine, are all told
+    The processes by which Hydra (MPICH, MVAPICH) starts others, one on each machine, all get
     the same address of its mpiexec. Other launchers are our parent, on one machine: its number,
     with the time at which it was started.
     """

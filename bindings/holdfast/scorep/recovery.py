@@ -1,4 +1,4 @@
-"""The trace of a program that was killed: a guardian makes it, or somebody who asks for it.
+"""The trace of a program that was killed: a guardian makes it, or the user by ``--recover``.
 
 What a process records lies in a file that outlives it, whatever ends it. The guardian, a small
 program of its own, waits for that end and does what `recover` does; see recorder/guardian.c.

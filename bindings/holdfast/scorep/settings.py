@@ -112,8 +112,8 @@ class Profile(typing.NamedTuple):
         Which files, as bits. Besides Score-P's words there are json, callgrind and pstats,
         and several may be given, with commas between them.
     depth : int
-        Deeper calls are one node. The default is a thousand, where Score-P has a hundred: so deep
-        does Python itself let a program go.
+        Deeper calls are one node. The default is a thousand, which is Python's own limit of
+        recursion. Score-P's default is a hundred.
     """
 
     name: str = "profile"
@@ -454,8 +454,10 @@ def prepare(directory=None, tracing=None, profiling=None, joins=False) -> Prepar
 
 
 def _prepare_scorep(directory, tracing, profiling):
-    """The same where Score-P records, which reads its variables itself: what was given is put
-    there. Its own defaults hold: a profile, and no trace."""
+    """Do the same for Score-P, which reads its variables itself, so the arguments are put there.
+
+    Its own defaults apply: a profile, and no trace.
+    """
     given = {"SCOREP_ENABLE_TRACING": tracing, "SCOREP_ENABLE_PROFILING": profiling}
     os.environ.update({name: str(on).lower() for name, on in given.items() if on is not None})
     if directory:

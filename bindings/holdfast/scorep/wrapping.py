@@ -86,7 +86,7 @@ _AWAITABLE_GENERATOR = 0x100  # by types.coroutine
 
 
 def _flags(function) -> int:
-    """What a call gives: the flags of the code behind methods and partials; 0 without one."""
+    """The flags of the code behind methods and partials; 0 without one."""
     while isinstance(function, (types.MethodType, functools.partial)):
         function = function.func if isinstance(function, functools.partial) else function.__func__
     return function.__code__.co_flags if isinstance(function, types.FunctionType) else 0
