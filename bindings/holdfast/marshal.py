@@ -99,7 +99,7 @@ def load(file, ignore=None, **ignored):
     Returns
     -------
     object
-        The value. Its arrays own their memory and are writable.
+        The value. Its arrays are writable, and share no memory with the file.
 
     Raises
     ------

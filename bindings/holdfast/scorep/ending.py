@@ -38,7 +38,7 @@ def close() -> dict | None:
     OSError
         The results can't be written.
     RuntimeError
-        The recorder is in a state in which it can't be closed.
+        Writing them failed in another way.
     """
     _recorder.disable()
     result = _recorder.close()
