@@ -31,7 +31,6 @@ import re
 import sys
 import types
 import typing
-import weakref
 
 import cloudpickle
 from cloudpickle import cloudpickle as _rules
@@ -243,8 +242,6 @@ class Pickler(cloudpickle.Pickler):
             return NotImplemented
         if cls is re.Match:
             return _reduce_match(obj)
-        if cls is weakref.finalize:  # pickled as one that is dead
-            raise TypeError("what it cleans up is not to be cleaned up twice")
         if isinstance(obj, BaseException) and (obj.__cause__ or obj.__context__):
             return _reduce_raised(obj)
         if _shares_dict(obj):

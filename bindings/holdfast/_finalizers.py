@@ -4,16 +4,25 @@ An object that a cell's process has is a copy of the main worker's, or the main 
 it. Such a copy may end without the object's death: when the process ends after its cell, or when the
 main worker puts what came back in place of what it had. Then it is disarmed first: its `__del__` won't run.
 So it is for classes of the user's own: a library's `__del__` gives back what the copy itself holds.
+
+So it is, too, for what the notebook's code gives to `weakref.finalize`. Those finalizers are values: they go to
+cells and come back with the objects that they wait for (codecs/weak_references.py, worker/settings/kept.py). What
+arrives is put to work when all that was carried with it is there, and what it replaces is taken from its work.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
+import sys
 import typing as t
+import weakref
 
 from . import _store, _trial
 
 Named = dict[str, t.Any]
+Finalizer: t.TypeAlias = "weakref.finalize[t.Any, t.Any]"
+Call = tuple[t.Any, t.Any, tuple, dict[str, t.Any], bool]  # object, function, arguments, at exit
 
 
 def _own(value: t.Any) -> list[t.Any]:
@@ -52,3 +61,82 @@ def living_on(namespace: Named) -> t.Iterator[None]:
         for one in old:
             if id(one) not in kept:
                 _store._disarm(one)
+
+
+# ---- weakref.finalize
+
+_registry: dict[Finalizer, t.Any] = weakref.finalize._registry  # type: ignore[attr-defined]
+_made: set[Finalizer] = set()  # by the notebook's code
+_arrived: dict[Finalizer, Call] = {}  # not at work yet
+_held: list[object] = []  # what nobody else holds here: who does is in another process
+
+
+def watch(is_own: t.Callable[[dict[str, t.Any]], bool]) -> None:
+    """Note from now on which ones are made by code whose globals are the user's."""
+    make: t.Any = weakref.finalize.__init__
+
+    @functools.wraps(make)
+    def init(self: Finalizer, obj: t.Any, func: t.Any, /, *args: t.Any, **kwargs: t.Any) -> None:
+        make(self, obj, func, *args, **kwargs)
+        if is_own(sys._getframe(1).f_globals):
+            _made.add(self)
+
+    weakref.finalize.__init__ = init  # type: ignore[method-assign]
+
+
+def at_work() -> list[Finalizer]:
+    """The notebook's that haven't run, in the order in which they were made."""
+    _made.intersection_update(_registry)
+    return sorted(_made, key=lambda one: _registry[one].index)
+
+
+def call_of(finalizer: Finalizer) -> Call | None:
+    """What the notebook's finalizer does; None if it has run, or does nothing any more."""
+    found = finalizer.peek()
+    if found is None:
+        return None
+    if finalizer not in _made:
+        raise TypeError("what it cleans up is not to be cleaned up twice")
+    return *found, finalizer.atexit
+
+
+def make_blank() -> Finalizer:
+    """One that does nothing."""
+    return object.__new__(weakref.finalize)
+
+
+def fill(blank: Finalizer, call: Call) -> None:
+    """Have it do that once it is put to work."""
+    _arrived[blank] = call
+
+
+def arrived(blank: Finalizer) -> Call:
+    """What it is to do, if it isn't at work."""
+    return _arrived.get(blank, (None, None, (), {}, False))
+
+
+def put_to_work(wanted: t.Iterable[Finalizer]) -> None:
+    """Let these be the notebook's. The others have run elsewhere, or have a successor."""
+    wanted = list(wanted)
+    for one in _made.difference(wanted):
+        _registry.pop(one, None)
+    _made.intersection_update(wanted)
+    for one in wanted:
+        if one in _arrived:
+            obj, func, args, kwargs, at_exit = _arrived.pop(one)
+            weakref.finalize.__init__(one, obj, func, *args, **kwargs)
+            one.atexit = at_exit
+            _made.add(one)
+            if sys.getrefcount(obj) == _OURS:
+                _held.append(obj)
+    for one in filter(_registry.__contains__, wanted):
+        _registry[one].index = next(weakref.finalize._index_iter)  # type: ignore[attr-defined]
+
+
+_OURS = 2  # references to an object that only a variable here has
+
+
+def leave_to_others() -> None:
+    """This process ends, and the notebook's objects don't."""
+    for one in at_work():
+        one.atexit = False

@@ -13,10 +13,14 @@ its place. What has none (another type, an array of another shape) is new, as el
 
 import array
 import collections
+import contextvars
 import itertools
 import struct
 import sys
 import types
+import weakref
+
+from . import _finalizers
 
 
 def apply(namespace, bound, decoded, beside):
@@ -292,6 +296,42 @@ class _Cell:
             here.cell_contents = item
 
 
+class _ContextVariable:
+    """There is one for both; its value was set when it was decoded."""
+
+    def fits(self, old, new):
+        return False
+
+    def children(self, new):
+        return [new.get()] if new in contextvars.copy_context() else []
+
+    def contents(self, new, translate):
+        return [translate(item) for item in self.children(new)]
+
+    def put(self, here, items, new):
+        for item in items:
+            if here.get() is not item:
+                here.set(item)
+
+
+class _Finalizer:
+    """One that isn't at work yet."""
+
+    def fits(self, old, new):
+        return False
+
+    def children(self, new):
+        obj, func, args, kwargs, _ = _finalizers.arrived(new)
+        return [obj, func, args, kwargs]
+
+    def contents(self, new, translate):
+        return tuple(map(translate, _finalizers.arrived(new)))
+
+    def put(self, here, call, new):
+        if call[0] is not None:
+            _finalizers.fill(here, call)
+
+
 class _Instance:
     """Objects whose state is their `__dict__` and slots.
 
@@ -344,6 +384,8 @@ _KINDS = {
     array.array: _Memory(),
     types.FunctionType: _Function(),
     types.CellType: _Cell(),
+    contextvars.ContextVar: _ContextVariable(),
+    weakref.finalize: _Finalizer(),
 }
 _INSTANCE = _Instance()
 _ARRAY = _Array()

@@ -120,9 +120,13 @@ def make_class(constructor, name, bases, body, identifier, extra):
     What they did, they did when the class was defined; they may need names that aren't bound yet.
     """
     cls = _rules._DYNAMIC_CLASS_TRACKER_BY_ID.get(identifier)
+    resolved = types.resolve_bases(bases)
     if cls is not None:
+        cls.__name__ = name
+        if cls.__bases__ != resolved:
+            cls.__bases__ = resolved
         return cls
-    with quiet_bases(types.resolve_bases(bases)):
+    with quiet_bases(resolved):
         cls = _make_quietly(constructor, name, bases, body)
     return _rules._lookup_class_or_track(identifier, cls)
 

@@ -62,6 +62,19 @@ STATE = [
      "list(keys), len(items)"),
     ("data = bytearray(b'hello'); view = memoryview(data)[1:3]; view[0] = 69",
      "bytes(data), view.obj is data"),
+    ("import codecs; codecs.register(lambda name: codecs.lookup('utf-8') if name == 'own' else None)",
+     "'é'.encode('own')"),
+    ("codecs.register_error('mark', lambda error: ('#', error.end))", "'é'.encode('ascii', 'mark')"),
+    ("import mimetypes; mimetypes.add_type('text/own', '.own')", "mimetypes.guess_type('a.own')"),
+    ("import shutil; shutil.register_archive_format('own', lambda *a: 'made')",
+     "'own' in dict(shutil.get_archive_formats())"),
+    ("import xml.etree.ElementTree as tree; tree.register_namespace('mine', 'http://mine')",
+     "tree.tostring(tree.Element('{http://mine}a'))"),
+    ("import random; draw = random.random; random.seed(3)", "draw.__self__ is random._inst"),
+    ("import xml.dom.minidom, email.mime.audio, concurrent.futures.process",
+     "xml.dom.minidom.Node.__name__, email.mime.audio.__name__, concurrent.futures.process.EXTRA_QUEUED_CALLS"),
+    ("import contextvars; var = contextvars.ContextVar('var'); held = [1]; token = var.set(held); del token",
+     "var.get() is held, held"),
 ]  # fmt: skip
 
 LIBRARIES = [
@@ -126,6 +139,56 @@ def test_what_was_set_back(notebook):
     shown = "sys.getrecursionlimit() == limit, signal.getsignal(10) == old, hasattr(json, 'mine'), hasattr(sys, 'mine')"
     for head in ("", ISOLATED):
         assert ok(notebook, head + shown).result == "(True, True, False, False)"
+
+
+def test_calls_that_are_taken_back(notebook):
+    ok(notebook, "import codecs, shutil\ndef find(name): return codecs.lookup('utf-8') if name == 'own' else None\n"
+                 "codecs.register(find); shutil.register_archive_format('own', find)")  # fmt: skip
+    ok(notebook, ISOLATED + "codecs.unregister(find); shutil.unregister_archive_format('own')")
+    for head in ("", ISOLATED):
+        assert notebook.run(head + "'x'.encode('own')").content["ename"] == "LookupError"
+        assert ok(notebook, head + "'own' in dict(shutil.get_archive_formats())").result == "False"
+
+
+def test_bases_and_name_of_a_class_that_is_known(notebook):
+    ok(notebook, "class A: x = 1\nclass B: x = 2\nclass C(A): pass\nc = C()")
+    ok(notebook, ISOLATED + "C.__bases__ = (B,); C.__name__ = 'Other'")
+    for head in ("", ISOLATED):
+        shown = ok(notebook, head + "c.x, C.__bases__ == (B,), C.__name__, A.__subclasses__()")
+        assert shown.result == "(2, True, 'Other', [])"
+
+
+def test_a_context_variable_is_not_set_by_a_comparison(notebook):
+    """A commit decodes what may have changed once more, to compare it."""
+    ok(notebook, "import contextvars; var = contextvars.ContextVar('var')")
+    ok(notebook, ISOLATED + "token = var.set(['a']); mine = var.get(); del token")
+    for number in range(2):
+        ok(notebook, ISOLATED + "mine.append('b')")
+        for head in ("", ISOLATED, ""):
+            assert (
+                ok(notebook, head + "mine is var.get(), len(mine)").result
+                == f"(True, {number + 2})"
+            )
+
+
+def test_generators_behind_functions_are_the_modules_own(notebook):
+    pytest.importorskip("numpy")
+    ok(notebook, "import random, numpy as np; draw, rand = random.random, np.random.rand\n"
+                 "random.seed(1); np.random.seed(1); one = draw(), random.random(), rand(), np.random.rand()\n"
+                 "random.seed(1); np.random.seed(1)")  # fmt: skip
+    drawn = "(draw(), random.random(), rand(), np.random.rand()) == one"
+    assert ok(notebook, ISOLATED + drawn).result == "True"
+    ok(notebook, ISOLATED + "random.seed(1); np.random.seed(1)")
+    assert ok(notebook, drawn).result == "True"
+
+
+def test_the_last_cells_outcome(notebook):
+    asked = "last = get_ipython().last_execution_result; last.success, last.result, last.execution_count"
+    ok(notebook, "5")
+    assert ok(notebook, ISOLATED + asked).result == "(True, 5, 1)"
+    assert ok(notebook, asked).result == "(True, (True, 5, 1), 2)"
+    notebook.run(ISOLATED + "1 / 0")
+    assert ok(notebook, ISOLATED + asked).result == "(False, None, 4)"
 
 
 def test_what_only_one_process_has_is_named(notebook):

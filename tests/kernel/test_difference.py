@@ -104,13 +104,11 @@ def test_4_a_result_that_is_lost_is_no_last_result(kernel):
 
 def test_5_what_libraries_keep_inside_stays_where_it_was_set(isolated_kernel):
     kernel = isolated_kernel
-    kernel.run("import mimetypes, sys, types; mimetypes.add_type('x/own', '.own')")
-    assert kernel.run(RECORD + "str(mimetypes.guess_type('a.own')[0])").result == "'None'"
+    kernel.run("import json, sys, types; vars(json._default_encoder)['item_separator'] = ';'")
+    assert kernel.run(RECORD + "json.dumps([1, 2])").result == "'[1, 2]'"
     kernel.run("sys.modules['made'] = types.ModuleType('made')")
     assert kernel.run(RECORD + "import sys; 'made' in sys.modules").result == "False"
-    assert kernel.run("mimetypes.guess_type('a.own')[0], 'made' in sys.modules").result == (
-        "('x/own', True)"
-    )
+    assert kernel.run("json.dumps([1, 2]), 'made' in sys.modules").result == "('[1;2]', True)"
 
 
 def test_6_what_changed_is_a_new_object_in_the_main_worker(kernel):

@@ -83,6 +83,40 @@ def test_objects_that_are_read_twice(notebook):
     assert notebook.ended() == []
 
 
+FINALIZED = (
+    CLASS + "import weakref\nclass Node:\n    def __init__(self, name): self.name = name\n"
+    "one, two, lost = Node('one'), Node('two'), Node('lost')\n"
+    "end = weakref.finalize(one, put, 'one'); _ = weakref.finalize(two, put, 'two')\n"
+    "third = Node('third'); third.end = weakref.finalize(third, put, 'third')\n"
+)
+
+
+@pytest.mark.parametrize("first", ["", ISOLATED])
+def test_finalizers_are_the_notebooks(notebook, first):
+    notebook.run(first + FINALIZED)
+    shown = "end.alive, end.peek()[0] is one, third.end.peek()[0] is third, one.name"
+    for head in ("", ISOLATED):
+        assert notebook.run(head + shown).result == "(True, True, True, 'one')"
+    notebook.run(ISOLATED + "one.name = 'other'; two.name = third.name = 'new'")
+    assert notebook.ended() == []
+    assert notebook.run(shown).result == "(True, True, True, 'other')"
+    notebook.run(ISOLATED + "del one")
+    assert notebook.ended() == ["one"]
+    notebook.run("del two, third")
+    assert notebook.ended() == ["one", "two", "third"]
+    assert [notebook.run(head + "end.alive").result for head in ("", ISOLATED)] == ["False"] * 2
+
+
+def test_finalizers_run_at_the_end_of_the_kernel(notebook, tmp_path):
+    notebook.run(FINALIZED)
+    notebook.run(ISOLATED + "late = Node('late'); _ = weakref.finalize(late, put, 'late')")
+    notebook.run(ISOLATED + "end.atexit = False; late.name = 'later'")
+    assert notebook.run("end.atexit, third.end.atexit").result == "(False, True)"
+    assert notebook.ended() == []
+    notebook.close()
+    assert sorted((tmp_path / "ends.txt").read_text().split()) == ["late", "one", "third", "two"]
+
+
 def test_exit_handlers_run_at_the_end_of_the_kernel(notebook, tmp_path):
     notebook.run(CLASS + "import atexit; atexit.register(put, 'plain'); gone = lambda: put('gone')")
     notebook.run(ISOLATED + "@atexit.register\ndef last(): put('last')\natexit.register(gone)")

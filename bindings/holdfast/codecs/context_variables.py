@@ -16,6 +16,7 @@ import sys
 import typing as t
 import uuid
 
+from .. import _context
 from . import Codec, register
 
 _Variable: t.TypeAlias = "contextvars.ContextVar[t.Any]"
@@ -27,7 +28,23 @@ _places: dict[_Variable, _Place] = {}
 _by_number: dict[str, _Variable] = {}
 
 
-def _make_variable(place: _Place, name: str, default: tuple[t.Any, ...], is_set: bool) -> _Variable:
+class _Copy:
+    """Stands for a variable where a value is decoded to be compared only: nothing is set by that."""
+
+    def __init__(self, *made: t.Any) -> None:
+        self.made = made
+        self.value: tuple[t.Any, ...] | None = None
+
+    def __reduce__(self) -> t.Any:
+        made = _make_variable, self.made
+        return made if self.value is None else (*made, self.value, None, None, _set_variable)
+
+
+def _make_variable(
+    place: _Place, name: str, default: tuple[t.Any, ...], is_set: bool
+) -> _Variable | _Copy:
+    if _context.is_comparing():
+        return _Copy(place, name, default, is_set)
     if isinstance(place, tuple):
         __import__(place[0])
         return getattr(sys.modules[place[0]], place[1])
@@ -39,8 +56,10 @@ def _make_variable(place: _Place, name: str, default: tuple[t.Any, ...], is_set:
     return found
 
 
-def _set_variable(variable: _Variable, value: tuple[t.Any]) -> None:
-    if variable.get(_places) is not value[0]:
+def _set_variable(variable: _Variable | _Copy, value: tuple[t.Any]) -> None:
+    if isinstance(variable, _Copy):
+        variable.value = value
+    elif variable.get(_places) is not value[0]:
         variable.set(value[0])
 
 

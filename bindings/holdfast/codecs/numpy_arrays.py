@@ -82,6 +82,20 @@ class Generator(Codec):
         return type(value), (value.bit_generator,)
 
 
+class RandomState(Codec):
+    """The one behind the functions of `numpy.random` is that of the other process, which has its state."""
+
+    types = ("numpy.random.mtrand.RandomState",)
+
+    def reduce(self, value: t.Any, pickler: t.Any) -> t.Any:
+        return (_shared_state, ()) if value is _shared_state() else NotImplemented
+
+
+def _shared_state() -> t.Any:
+    return np.random.mtrand._rand  # type: ignore[attr-defined]
+
+
+register(RandomState())
 register(Subclass())
 register(Row())
 register(Generator())

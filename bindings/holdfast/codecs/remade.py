@@ -15,6 +15,19 @@ class _Structs(Codec):
         return type(value), (value.format,)
 
 
+class _Generators(Codec):
+    """The one behind the functions of `random` is that of the other process, which has its state."""
+
+    types = ("random.Random",)
+
+    def reduce(self, value: t.Any, pickler: t.Any) -> t.Any:
+        return (_shared, ()) if value is _shared() else NotImplemented
+
+
+def _shared() -> random.Random:
+    return random._inst  # type: ignore[attr-defined]
+
+
 class _SystemGenerators(Codec):
     """They have no state, and their own pickling asks for it."""
 
@@ -26,5 +39,5 @@ class _SystemGenerators(Codec):
         return random.SystemRandom, ()
 
 
-for _codec in (_Structs(), _SystemGenerators()):
+for _codec in (_Structs(), _Generators(), _SystemGenerators()):
     register(_codec)

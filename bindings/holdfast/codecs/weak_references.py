@@ -2,7 +2,7 @@
 
 A weak reference is made again from what it leads to, which lives on only where something else
 that is carried with it holds it: as it was before. The walk over the variables (graph.c) puts
-who refers weakly and who is referred to into one entry.
+who refers weakly and who is referred to into one entry. So it is with finalizers of the notebook's.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import typing as t
 import weakref
 
+from .. import _context, _finalizers
 from . import Codec, register
 
 
@@ -67,5 +68,26 @@ class _Sets(Codec):
         return type(value), (), list(value), None, None, _fill_set
 
 
-for _codec in (_References(), _Proxies(), _Mappings(), _Sets()):
+def _fill_finalizer(made, call):
+    if not _context.is_comparing():
+        _finalizers.fill(made, call)
+
+
+class _Finalizers(Codec):
+    types = ("weakref.finalize",)
+
+    def reduce(self, value: t.Any, pickler: t.Any) -> t.Any:
+        call = _finalizers.call_of(value)
+        if call is None:
+            return _finalizers.make_blank, ()
+        if not _context.in_store():
+            raise TypeError("what it cleans up is not to be cleaned up twice")
+        return _finalizers.make_blank, (), call, None, None, _fill_finalizer
+
+    def shares(self, value: t.Any) -> t.Iterable[object]:
+        obj, func, args, kwargs = value.peek() or (None, None, (), {})
+        return obj, func, *args, *kwargs.values()
+
+
+for _codec in (_References(), _Proxies(), _Mappings(), _Sets(), _Finalizers()):
     register(_codec)

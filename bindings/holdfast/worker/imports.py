@@ -22,9 +22,12 @@ import os
 import sys
 import typing as t
 
+from holdfast import _after_import
+
 from .control import Channel, ChannelClosed
 from .libraries import is_library
 
+submodules: set[str] = set()  # that the notebook, or a library at its first use, has asked for
 _OWN = frozenset(("IPython", "ipykernel", "holdfast"))  # what a worker itself imports
 
 
@@ -44,14 +47,24 @@ class ImportTeller:
         """Never finds anything: the next finder is asked."""
         if name in self._told or name.startswith("_"):
             return
-        if sys._getframe(2).f_code.co_name == "find_spec":  # importlib.util's: who only looks
+        if _only_looks():
             return
         if "." in name and (name.partition(".")[0] in _OWN or _library_asks()):
             return
         self._told.add(name)
+        if "." in name:
+            submodules.add(name)
         if os.getpid() == self._pid:  # not in a process that user code forked
             with contextlib.suppress(ChannelClosed):
                 self._channel.send("importing", modules=[name])
+
+
+def _only_looks() -> bool:
+    """Whether `importlib.util.find_spec` asks. A finder before ours may have passed the question on."""
+    frame = sys._getframe(3)
+    while frame.f_globals.get("__name__") == _after_import.__name__:
+        frame = frame.f_back  # type: ignore[assignment]
+    return frame.f_code.co_name == "find_spec"
 
 
 def _library_asks() -> bool:

@@ -96,6 +96,7 @@ def capture(shell: t.Any) -> Memory:
     history = shell.history_manager
     numbers = {id(value): number for number, value in _outputs(shell).items()}
     files = dict(cell_numbers(shell))
+    outcome = shell.last_execution_result
     return {
         "raw": list(history.input_hist_raw),
         "parsed": list(history.input_hist_parsed),
@@ -103,6 +104,7 @@ def capture(shell: t.Any) -> Memory:
         "sources": _sources(files, history.input_hist_parsed),
         "directories": [str(directory) for directory in shell.user_ns.get("_dh", ())],
         "unbound": _unbound(shell),
+        "outcome": [outcome.execution_count, not outcome.success] if outcome else [],
         "last": [_number(getattr(shell.displayhook, name, None), numbers) for name in _UNDERS],
     }
 
@@ -129,6 +131,11 @@ def restore(shell: t.Any, memory: Memory) -> None:
     numbered = {f"_i{number}": text for number, text in enumerate(memory["raw"]) if number}
     shell.push(numbered, interactive=False)
     restore_results(shell, memory)
+    if memory.get("outcome"):
+        number, raised = memory["outcome"]
+        codes = memory["raw"]
+        code = codes[number] if number is not None and number < len(codes) else ""
+        note_outcome(shell, number, code, raised)
 
 
 def restore_results(shell: t.Any, memory: Memory) -> None:
@@ -180,7 +187,7 @@ def last_names(memory: Memory) -> dict[str, str]:
 
 
 def note_outcome(shell: t.Any, number: int, code: str, raised: bool) -> None:
-    """In the main worker: the last cell is one that ran elsewhere. What it raised stayed there, but for what
+    """The last cell is one that ran in another process. What it raised stayed there, but for what
     `sys.last_value` is."""
     info = interactiveshell.ExecutionInfo(code, True, False, True, None)
     outcome = interactiveshell.ExecutionResult(info)

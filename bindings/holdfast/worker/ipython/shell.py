@@ -249,6 +249,7 @@ class ZMQInteractiveShell(zmqshell.ZMQInteractiveShell):
         with it, which may have to tidy up."""
         if self.ends_with_cell:
             self._atexit_once_called = True
+            _finalizers.leave_to_others()
             _finalizers.let_go(self.user_ns, self.goes_with_cell)
         super().atexit_operations()
 

@@ -59,11 +59,11 @@ class Exits:
         @functools.wraps(self._register)
         def register(func: t.Any, /, *args: t.Any, **kwargs: t.Any) -> t.Any:
             caller = sys._getframe(1)
-            if not self._is_own(caller.f_globals):
+            if not is_own(caller.f_globals, self._namespace):
                 return self._register(func, *args, **kwargs)
             if not callable(func):
                 raise TypeError("the first argument must be callable")
-            if not _imports(caller, self._namespace):
+            if not imports(caller, self._namespace):
                 self._add((func, args, kwargs))
             elif self._run_here:
                 self._register(func, *args, **kwargs)
@@ -80,11 +80,6 @@ class Exits:
     def slot(self) -> Slot:
         """What the namespace knows of them."""
         return Slot("atexit", self._read, self._write)
-
-    def _is_own(self, space: dict[str, t.Any]) -> bool:
-        """Whether code with these globals is the user's."""
-        path = space.get("__file__")
-        return space is self._namespace or (isinstance(path, str) and not is_library(path))
 
     def _add(self, call: Call) -> None:
         handler = _Handler(call)
@@ -104,7 +99,7 @@ class Exits:
         """The same calls are the same handlers; the others' order among libraries' is that of now."""
         calls = [] if new is MISSING else new
         kept = 0
-        while kept < min(len(calls), len(self._handlers)) and _is_same(
+        while kept < min(len(calls), len(self._handlers)) and is_same(
             self._handlers[kept].call, calls[kept]
         ):
             kept += 1
@@ -113,12 +108,19 @@ class Exits:
             self._add(call)
 
 
-def _imports(frame: t.Any, namespace: dict[str, t.Any]) -> bool:
+def is_own(space: dict[str, t.Any], namespace: dict[str, t.Any]) -> bool:
+    """Whether code with these globals is the user's."""
+    path = space.get("__file__")
+    return space is namespace or (isinstance(path, str) and not is_library(path))
+
+
+def imports(frame: t.Any, namespace: dict[str, t.Any]) -> bool:
     """Whether it is the code of a module that is being imported."""
     return frame.f_code.co_name == "<module>" and frame.f_globals is not namespace
 
 
-def _is_same(one: Call, other: Call) -> bool:
+def is_same(one: Call, other: Call) -> bool:
+    """Whether two calls give the same objects to the same function."""
     flat = [[call[0], *call[1], *call[2].values()] for call in (one, other)]
     return (
         len(flat[0]) == len(flat[1])

@@ -12,21 +12,28 @@ import sys
 import typing as t
 import warnings
 
+from holdfast import _finalizers
 from holdfast._patches import MISSING, Slot
 
-from . import pyplot, registries
-from .exits import Exits
+from . import calls, pyplot, registries
+from .exits import Exits, is_own
 
 
 def slots(shell: t.Any, runs_exit_handlers: bool) -> dict[str, Slot]:
     """Those of this process, as it is now. To be called once in a process."""
     exits = Exits(shell.user_ns, runs_exit_handlers)
     exits.install()
+    _finalizers.watch(lambda space: is_own(space, shell.user_ns))
     own = {name: list(logger.handlers) for name, logger in _loggers()}
     return {
         "warnings.filters": _filters(),
         "sys.argv": _arguments(),
         "the exit handlers (atexit)": exits.slot(),
+        "finalizers (weakref.finalize)": Slot(
+            "weakref",
+            lambda: _finalizers.at_work() or MISSING,
+            lambda new: _finalizers.put_to_work([] if new is MISSING else new),
+        ),
         "decimal.getcontext()": _decimal_context(shell),
         "handlers and filters of logging": Slot(
             "logging", lambda: _handlers(own), lambda new: _set_handlers(new, own)
@@ -34,6 +41,7 @@ def slots(shell: t.Any, runs_exit_handlers: bool) -> dict[str, Slot]:
         "numpy.set_printoptions()": Slot("numpy", _print_functions, _set_print_functions),
         "numpy.random.set_bit_generator()": Slot("numpy.random", _bits, _set_bits),
         **registries.slots(shell),
+        **calls.slots(shell.user_ns),
         **pyplot.slots(),
     }
 

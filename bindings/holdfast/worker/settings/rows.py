@@ -26,7 +26,7 @@ _LIMITS = "AS CORE CPU DATA FSIZE MEMLOCK NOFILE NPROC STACK".split()
 _FIELDS = (
     "delimiter doublequote escapechar lineterminator quotechar quoting skipinitialspace strict"
 ).split()
-_OWN_NAMES = "In _ih _dh exit quit get_ipython open".split()
+_OWN_NAMES = "In Out _ih _oh _dh exit quit get_ipython open".split()
 _ATOMS = frozenset((bool, int, float, complex, str, bytes, type(None)))
 
 

@@ -22,6 +22,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
+import itertools
 import os
 import pathlib
 import pickle
@@ -31,6 +32,7 @@ import typing as t
 
 from holdfast._after_import import call_after_import
 
+from .. import imports
 from . import figures, loggers, tables, tensors
 from .asked import asked
 from .located import located, working_directory
@@ -261,22 +263,32 @@ def _set_numpy_print(new: dict, old: dict | None, shell: t.Any) -> None:
 
 
 def _submodules(shell: t.Any) -> list[str]:
-    return shell.patches.submodules()
+    """Those that an import of their packages needn't bring: the user's own, and what was asked for.
+    What isn't imported here travels on."""
+    return sorted(
+        _arrived.union(shell.patches.submodules(), imports.submodules & sys.modules.keys())
+    )
+
+
+_arrived: set[str] = set()  # submodules, from other processes
 
 
 def _set_submodules(new: list[str], old: list[str] | None, shell: t.Any) -> None:
     """Once their packages are imported: to do it now would run code that the cell may not want."""
-    for name in new:
-        package = name.rpartition(".")[0]
-        if package not in sys.modules:
-            call_after_import(package, functools.partial(_import, name))
-        elif name not in sys.modules:
-            _import(name)
+    _arrived.update(new)
+    for package, names in itertools.groupby(sorted(new), lambda name: name.partition(".")[0]):
+        import_all = functools.partial(_import_all, list(names))
+        if package in sys.modules:
+            import_all()
+        else:
+            call_after_import(package, import_all)
 
 
-def _import(name: str) -> None:
-    with contextlib.suppress(Exception):  # who needs it will see
-        importlib.import_module(name)
+def _import_all(names: list[str]) -> None:
+    """Packages come before what is in them."""
+    for name in names:
+        with contextlib.suppress(Exception):  # who needs it will see
+            importlib.import_module(name)
 
 
 def _set_watched(new: list, old: list | None, shell: t.Any) -> None:

@@ -1,0 +1,98 @@
+"""Calls of the notebook's code that register something where nobody can ask for it.
+
+`codecs.register` keeps what it is given in C, and `mimetypes.add_type` puts it into tables that are made anew.
+So the calls themselves are noted, and made in the other process. Those of a module of the user's own while it is
+imported are left out: its import makes them there. A function is added to the table here; one that has no
+counterpart which takes a call back has to be one of which a later call counts.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import sys
+import typing as t
+
+from holdfast._after_import import call_after_import
+from holdfast._patches import MISSING, Slot
+
+from .exits import Call, imports, is_own, is_same
+
+# Module, function, and the function that takes its call back, with the same first argument.
+_NOTED = (
+    ("codecs", "register", "unregister"),
+    ("codecs", "register_error", ""),
+    ("mimetypes", "add_type", ""),
+    ("shutil", "register_archive_format", "unregister_archive_format"),
+    ("shutil", "register_unpack_format", "unregister_unpack_format"),
+    ("urllib.request", "install_opener", ""),
+    ("webbrowser", "register", ""),
+    ("xml.etree.ElementTree", "register_namespace", ""),
+)
+
+
+def slots(namespace: dict[str, t.Any]) -> dict[str, Slot]:
+    """Those of this process. To be called once in a process."""
+    found = {}
+    for module, name, back in _NOTED:
+        calls = _Calls(module, name, back, namespace)
+        found[f"{module}.{name}()"] = calls.slot()
+        if module in sys.modules:
+            calls.install()
+        else:
+            call_after_import(module, calls.install)
+    return found
+
+
+class _Calls:
+    """The notebook's calls of one function."""
+
+    def __init__(self, module: str, name: str, back: str, namespace: dict[str, t.Any]):
+        self._module, self._name, self._back = module, name, back
+        self._namespace = namespace
+        self._made: list[Call] = []
+        self._call: t.Any = None
+        self._take_back: t.Any = None
+
+    def install(self) -> None:
+        """Stand in for the function, and for the one that takes its calls back."""
+        module = importlib.import_module(self._module)
+        self._call = getattr(module, self._name)
+        setattr(module, self._name, self._stand_in(self._call, self._note))
+        if self._back:
+            self._take_back = getattr(module, self._back)
+            setattr(module, self._back, self._stand_in(self._take_back, self._forget))
+
+    def slot(self) -> Slot:
+        """What the namespace knows of them."""
+        return Slot(self._module, lambda: list(self._made) or MISSING, self._write)
+
+    def _stand_in(self, original: t.Any, then: t.Callable[[t.Any, Call], None]) -> t.Any:
+        @functools.wraps(original)
+        def stand_in(*args: t.Any, **kwargs: t.Any) -> t.Any:
+            result = original(*args, **kwargs)
+            then(sys._getframe(1), (original, args, kwargs))
+            return result
+
+        stand_in.__module__ = self._module  # where it is found
+        return stand_in
+
+    def _note(self, caller: t.Any, call: Call) -> None:
+        if is_own(caller.f_globals, self._namespace) and not imports(caller, self._namespace):
+            self._made.append((None, *call[1:]))
+
+    def _forget(self, caller: t.Any, call: Call) -> None:
+        self._made = [one for one in self._made if one[1][:1] != call[1][:1]]
+
+    def _write(self, new: t.Any) -> None:
+        wanted = [] if new is MISSING else list(new)
+        if self._call is None:  # the module is being imported
+            self.install()
+        kept = 0
+        while kept < min(len(wanted), len(self._made)) and is_same(wanted[kept], self._made[kept]):
+            kept += 1
+        for _, args, _ in self._made[kept:] if self._take_back else ():
+            self._take_back(*args[:1])
+        for _, args, kwargs in wanted[kept:]:
+            self._call(*args, **kwargs)
+        self._made = wanted
