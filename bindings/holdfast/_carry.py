@@ -239,6 +239,8 @@ class Pickler(cloudpickle.Pickler):
         if isinstance(obj, types.ModuleType):
             if _is_made_here(obj) and sys.modules.get(obj.__name__) is obj:
                 raise TypeError(f"module '{obj.__name__}' was made here and can't be imported")
+            if not _is_made_here(obj) and sys.modules.get(obj.__name__) is not obj:
+                raise TypeError(f"module '{obj.__name__}' was taken out of sys.modules")
             return NotImplemented
         if cls is re.Match:
             return _reduce_match(obj)

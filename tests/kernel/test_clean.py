@@ -70,6 +70,7 @@ STATE = [
      "'own' in dict(shutil.get_archive_formats())"),
     ("import xml.etree.ElementTree as tree; tree.register_namespace('mine', 'http://mine')",
      "tree.tostring(tree.Element('{http://mine}a'))"),
+    ("sys.modules['colorsys'] = None", "'colorsys' in sys.modules, sys.modules.get('colorsys')"),
     ("import random; draw = random.random; random.seed(3)", "draw.__self__ is random._inst"),
     ("import xml.dom.minidom, email.mime.audio, concurrent.futures.process",
      "xml.dom.minidom.Node.__name__, email.mime.audio.__name__, concurrent.futures.process.EXTRA_QUEUED_CALLS"),
@@ -189,6 +190,35 @@ def test_the_last_cells_outcome(notebook):
     assert ok(notebook, asked).result == "(True, (True, 5, 1), 2)"
     notebook.run(ISOLATED + "1 / 0")
     assert ok(notebook, ISOLATED + asked).result == "(False, None, 4)"
+
+
+def test_what_was_shown_is_not_shown_again(notebook):
+    """Binding sets filters, and forgets nothing."""
+    ok(notebook, "import warnings; vars(warnings)['once'] = 1")  # a module of a library's
+    warn = "warnings.warn_explicit('seen', UserWarning, 'f', 1, 'json', vars(json).setdefault('__warningregistry__', {}))"
+    ok(notebook, "import json; warnings.simplefilter('default')")
+    assert "seen" in notebook.run(ISOLATED + warn).stream("stderr")
+    for head in (ISOLATED, ISOLATED, "", ISOLATED):
+        assert notebook.run(head + warn).stream("stderr") == ""
+
+
+def test_what_a_clean_process_lacks_of_variables_is_named(notebook):
+    ok(notebook, "globals()[''] = globals()[3] = 1; held = [1]; ids = {id(held): 1}\n"
+                 "try: 1 / 0\nexcept Exception as error: kept = error")  # fmt: skip
+    said = notebook.run(ISOLATED + "1").stream("stderr")
+    for name in ("the name ''", "the name 3", "the traceback of kept", "the addresses in ids"):
+        assert f"holdfast: {name} couldn't be carried over" in said
+    assert notebook.run(ISOLATED + "1").stream("stderr") == ""
+    said = notebook.run(ISOLATED + "globals()[4] = 1; other = [1]; where = id(other)\n"
+                        "try: 1 / 0\nexcept Exception as error: late = error").stream("stderr")  # fmt: skip
+    assert "not carried out of this cell: the name 4 (" in said
+    assert "the traceback of late" in said and "the addresses in where (" in said
+
+
+def test_a_module_that_was_taken_out_is_not_another_one(notebook):
+    ok(notebook, "import colorsys, sys; first = colorsys; del sys.modules['colorsys'], colorsys")
+    error = notebook.run(ISOLATED + "first").content
+    assert error["ename"] == "NotCarriedError" and "sys.modules" in error["evalue"]
 
 
 def test_what_only_one_process_has_is_named(notebook):

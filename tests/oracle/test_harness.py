@@ -86,6 +86,15 @@ def test_cells_that_differ_are_found_also_after_a_death():
     assert list(found) == [2] and "the kernel ended" in found[2]
 
 
+def test_what_is_listed_as_named_has_to_be(tmp_path):
+    path = tmp_path / "list"
+    path.write_text("documented | clean | n 2,3 | 3, 4: named")
+    entries = known.read(path)
+    silent, named = "+False", "+holdfast: not carried out of this cell: x (generator)"
+    assert known.trouble(entries, "n", "clean", {2: named, 3: silent}) == ""
+    assert "nothing names it" in known.trouble(entries, "n", "clean", {2: silent, 3: named})
+
+
 LIST = """# a comment
 documented | isolated clean | n 2,3 | 4: a generator
 defect | recorded | n | item 5
@@ -129,10 +138,14 @@ def test_the_list_is_written_anew(tmp_path):
         "documented | reversed | n 2 | 3, 4: named",
         "documented | clean | n 2,3 | 4: a generator",
     ]
+    rows = known.documented("| 3 | one |\n| 4 | other |\n| a | third |")
+    assert rows == {"3", "4", "a", "fork", "named"}
     with pytest.raises(ValueError, match="there is no notebook n"):
-        known.check(known.read(path), {"m"}, set(modes.MODES))
+        known.check(known.read(path), {"m"}, set(modes.MODES), rows)
     with pytest.raises(ValueError, match="no modes"):
-        known.check(known.read(path), {"n"}, {"plain"})
+        known.check(known.read(path), {"n"}, {"plain"}, rows)
+    with pytest.raises(ValueError, match="isn't documented"):
+        known.check(known.read(path), {"n"}, set(modes.MODES), {"3"})
 
 
 def test_random_notebooks_are_the_same_each_time_and_compile():

@@ -70,4 +70,5 @@ def test_there_are_enough():
 
 def test_the_list_names_what_is_there():
     names = {notebook.name for notebook in [*NOTEBOOKS, *INVENTIONS]}
-    known.check(KNOWN, names, set(modes.MODES))
+    rows = known.documented((HERE.parents[1] / "docs/carried.md").read_text(encoding="utf-8"))
+    known.check(KNOWN, names, set(modes.MODES), rows)

@@ -111,6 +111,16 @@ def unstorable(namespace: dict[t.Any, t.Any]) -> dict[t.Any, str]:
     }
 
 
+def with_traceback(names: t.Iterable[str], namespace: dict[str, t.Any]) -> list[str]:
+    """Those of these variables that are exceptions which were raised: their frames stay."""
+    values = ((name, namespace.get(name)) for name in names)
+    return [
+        name
+        for name, value in values
+        if isinstance(value, BaseException) and value.__traceback__ is not None
+    ]
+
+
 def _is_kept(name: str) -> bool:
     try:
         return 0 < len(name.encode()) <= _NAME_MAX and name[0] > "\1"

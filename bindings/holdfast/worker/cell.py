@@ -28,7 +28,9 @@ from holdfast.codecs import handles, device_lease, widgets
 from holdfast.errors import NotCarriedError, of_last_error
 
 from . import preparation, restarted
+from .addresses import ELSEWHERE, Addresses
 from .analysis import reach
+from .bound import unstorable, with_traceback
 from .computing import computing
 from .control import Frame
 from .prefault import prefault
@@ -39,6 +41,7 @@ from .recording import Recording, refuse
 from .requests import Worker
 from .settings import census, figures, registries, state
 from .settings.asked import asked, new_modules
+from .settings.rows import as_shown_before
 from .skipped import Skipped
 from .preallocation import preallocation
 from .libraries import is_library
@@ -184,7 +187,8 @@ class Cell(Worker):
         memory = self.names.extra("results")
         last = {} if memory is None else results.last_names(memory)
         patches, self._mapped_first = self.shell.patches, 0
-        with warnings.catch_warnings():  # what remaking values has to say is nothing of the cell's
+        # What remaking values has to say is nothing of the cell's.
+        with as_shown_before(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             patches.bind_slot(registries.FINDERS, self._bind_with_what_it_needs)
             bound, report["reason"] = reach.bind(
@@ -273,16 +277,7 @@ class Cell(Worker):
         report["names_unserializable"] = len(saved["unserializable"])
         report["names_examined"] = saved["names_examined"]
         report["names_encoded"] = saved["names_encoded"]
-        lost = widgets.left(
-            {
-                name: why
-                for name, why in saved["unserializable"].items()
-                if name in self.shell.user_ns
-            }
-        )
-        if lost:
-            told = "; ".join(f"{shown(name)} ({reason})" for name, reason in sorted(lost.items()))
-            print(f"holdfast: not carried out of this cell: {told}", file=sys.stderr)
+        lost = self._tell_lost(saved)
         for number, fd in handles.table.hand_over().items():
             self.channel.send_handle(number, fd)
         loans = device_lease.leases.hand_over()
@@ -295,6 +290,26 @@ class Cell(Worker):
         if saved["prepared"] is not None:
             reply["prepared"] = saved["prepared"]
         return reply
+
+    def _tell_lost(self, saved: dict[str, t.Any]) -> dict[str, str]:
+        """What of the cell's variables ends with its process, to the user; the variables that do."""
+        namespace = self.shell.user_ns
+        lost = widgets.left(
+            {name: why for name, why in saved["unserializable"].items() if name in namespace}
+        )
+        told = [f"{shown(name)} ({why})" for name, why in lost.items()]
+        told += [f"the name {name!r} ({why})" for name, why in unstorable(namespace).items()]
+        told += [f"the traceback of {name}" for name in with_traceback(saved["saved"], namespace)]
+        if told:
+            text = "; ".join(sorted(told))
+            print(f"holdfast: not carried out of this cell: {text}", file=sys.stderr)
+        addresses = Addresses()
+        addresses.learn(saved["saved"], saved["numbers"], namespace)
+        # What it found in others is of the notebook, and may be the address of anything here.
+        names = set(saved["saved"]).intersection(addresses.of_saved(saved["saved"], namespace))
+        if names:
+            print("holdfast: " + ELSEWHERE.format("; ".join(sorted(names))), file=sys.stderr)
+        return lost
 
     def _tell_changes(self, report: Report, before: dict[str, t.Any], count: int) -> None:
         """Of the state of this process: what stays in it, to the user, and what the main worker imports."""

@@ -36,7 +36,8 @@ from holdfast import _store
 from holdfast._patches import is_patch, shown
 from holdfast.codecs import handles, device_lease, widgets
 
-from .bound import Bound, unstorable
+from .addresses import ELSEWHERE
+from .bound import Bound, unstorable, with_traceback
 from .control import ChannelClosed, Frame
 from .prefault import prefault
 from .process import Forks, Unshared
@@ -50,10 +51,6 @@ if t.TYPE_CHECKING:
 
 _BUFFERED = frozenset((io.TextIOWrapper, io.BufferedWriter, io.BufferedRandom, io.BufferedRWPair))
 _NOT_FILES = ("/memfd:", "/dev/shm/holdfast-")  # the store, what is counted of the pipes
-_ELSEWHERE = (
-    "true in this cell's process alone: the addresses in {} (id(), pointers);"
-    " the notebook has the objects at others"
-)
 _RESTART = "Score-P's adapters for it must be loaded when a process starts"
 
 
@@ -232,10 +229,10 @@ class Forked:
         lost |= bound.lost(unstorable(namespace), touched)
         told = sorted(f"{_shown(name)} ({why})" for name, why in lost.items())
         _tell("not carried out of this cell: {}", told)
-        traces = _with_traceback(saved["saved"], namespace)
+        traces = with_traceback(saved["saved"], namespace)
         _tell("not carried out of this cell: tracebacks of {}", traces)
         report["numbers"] = saved["numbers"]
-        _tell(_ELSEWHERE, main.addresses.of_saved(saved["saved"], namespace))
+        _tell(ELSEWHERE, main.addresses.of_saved(saved["saved"], namespace))
         report["settings"], changed = state.changes()
         _tell("changed in this cell's process alone: {}", changed)
         for number, fd in handles.table.hand_over().items():
@@ -256,16 +253,6 @@ def _tell(words: str, names: t.Sequence[str]) -> None:
 def _shown(name: t.Any) -> str:
     is_name = isinstance(name, str) and (name.isidentifier() or is_patch(name))
     return shown(name) if is_name else repr(name)
-
-
-def _with_traceback(names: list[str], namespace: dict[str, t.Any]) -> list[str]:
-    """Those of these variables that are exceptions which were raised: their frames stay."""
-    values = ((name, namespace.get(name)) for name in names)
-    return [
-        name
-        for name, value in values
-        if isinstance(value, BaseException) and value.__traceback__ is not None
-    ]
 
 
 def _part_loop(loop: t.Any) -> None:

@@ -24,6 +24,7 @@ from holdfast.errors import LAST, of_last_error
 from . import preparation
 from .absent import told
 from .addresses import Addresses
+from .bound import unstorable, with_traceback
 from .analysis.touched import Touched
 from .control import VERSION, Frame
 from .forked import Forked
@@ -290,7 +291,7 @@ class MainWorker(Worker):
             "reason": reason,
         }
         self._tell_stays(saved["unserializable"])
-        unserializable = dict(saved["unserializable"])
+        unserializable = saved["unserializable"] | self._staying()
         self.channel.send("reply", unserializable=unserializable, report=self.last_commit, **reply)
         self._note_owed(saved["saved"])
 
@@ -333,6 +334,19 @@ class MainWorker(Worker):
             saved["saved"], saved["numbers"], self.shell.user_ns
         )
         return saved, touched, reason
+
+    def _staying(self) -> dict[str, str]:
+        """What a clean process lacks of variables that it has, and what no commit can name; as settings
+        are, by names that no code can say."""
+        names = self.shell.user_ns
+        found = {f"the name {name!r}": why for name, why in unstorable(names).items()}
+        for name in with_traceback(list(names), names):
+            found[f"the traceback of {name}"] = "frames stay in their process"
+        for name in self.addresses.of_saved(list(names), names):
+            found[f"the addresses in {name}"] = (
+                "objects and memory lie elsewhere in another process"
+            )
+        return {"_:" + name: why for name, why in found.items()}
 
     def _tell_stays(self, unserializable: t.Mapping[str, str]) -> None:
         """Of what ended a process that tried to save it, once."""

@@ -55,6 +55,9 @@ def trouble(entries: list[Known], notebook: str, mode: str, differing: dict[int,
         return ""
     if any(entry.kind == "defect" for entry in mine):
         return "" if differing else f"listed as a defect in {mode}, but equal: take it off the list"
+    named = any(entry.reason.partition(":")[2].endswith(_SAYS_SO) for entry in mine)
+    if named and differing and not is_named(differing):
+        return f"listed as named, but nothing names it:\n{differing[min(differing)]}"
     allowed = frozenset().union(*(entry.cells for entry in mine))
     if vanished := sorted(allowed - set(differing)):
         return f"documented as different in {mode}, but equal: cells {vanished}"
@@ -71,12 +74,17 @@ _NAMED = re.compile(
 )
 
 
-def _new(notebook: str, mode: str, differing: dict[int, str]) -> Known:
-    """An entry for a difference that nobody listed, with a guess at its kind.
+_SAYS_SO = "named"  # the end of a reason
 
-    What follows a cell that names what isn't there follows from it.
-    """
-    if _NAMED.search(differing[min(differing)]):
+
+def is_named(differing: dict[int, str]) -> bool:
+    """Whether the first cell that differs says what isn't there: the others follow from it."""
+    return bool(differing) and bool(_NAMED.search(differing[min(differing)]))
+
+
+def _new(notebook: str, mode: str, differing: dict[int, str]) -> Known:
+    """An entry for a difference that nobody listed, with a guess at its kind."""
+    if is_named(differing):
         return Known("documented", (mode,), notebook, frozenset(differing), "3, 4: named")
     return Known("defect", (mode,), notebook, frozenset(), "new")
 
@@ -118,9 +126,18 @@ def write(path: Path, entries: list[Known]) -> None:
     path.write_text("\n".join([*head, "", *lines]) + "\n", encoding="utf-8")
 
 
-def check(entries: list[Known], notebooks: set[str], modes: set[str]) -> None:
-    """Raise if an entry names a notebook or a mode that isn't there."""
+def documented(text: str) -> set[str]:
+    """What the reason of a documented difference begins with: rows of docs/carried.md, and its section
+    on forks. What a recording refuses is named by an error."""
+    return {*re.findall(r"(?m)^\| (\w+) \|", text), "fork", "named"}
+
+
+def check(entries: list[Known], notebooks: set[str], modes: set[str], rows: set[str]) -> None:
+    """Raise if an entry names a notebook, a mode or a row of the documentation that isn't there."""
     for entry in entries:
+        head = set(entry.reason.partition(":")[0].split(", "))
+        if entry.kind == "documented" and not head <= rows:
+            raise ValueError(f"differences: {entry.notebook}: {entry.reason!r} isn't documented")
         if entry.notebook not in notebooks:
             raise ValueError(f"differences: there is no notebook {entry.notebook}")
         if unknown := set(entry.modes) - modes:

@@ -17,6 +17,7 @@ from holdfast._patches import MISSING, Slot
 
 from . import calls, pyplot, registries
 from .exits import Exits, is_own
+from .rows import as_shown_before
 
 
 def slots(shell: t.Any, runs_exit_handlers: bool) -> dict[str, Slot]:
@@ -56,8 +57,9 @@ def _filters() -> Slot:
         return MISSING if list(map(id, now)) == list(map(id, before)) else now
 
     def write(new: t.Any) -> None:
-        warnings.filters[:] = before if new is MISSING else new  # type: ignore[index]
-        warnings._filters_mutated()  # type: ignore[attr-defined]
+        with as_shown_before():
+            warnings.filters[:] = before if new is MISSING else new  # type: ignore[index]
+            warnings._filters_mutated()  # type: ignore[attr-defined]
 
     return Slot("warnings", read, write)
 

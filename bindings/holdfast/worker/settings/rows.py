@@ -179,6 +179,25 @@ def _locks_by(fd: str) -> int:
     return count if count and "history.sqlite" not in os.readlink(f"/proc/self/fd/{fd}") else 0
 
 
+_blocked: tuple[int, list[str]] = (0, [])  # which modules there were, and those
+
+
+def _no_modules(shell: t.Any) -> list[str]:
+    """What `sys.modules` says can't be imported."""
+    global _blocked
+    digest = _store._modules_digest()
+    if _blocked[0] != digest:
+        _blocked = digest, [name for name, one in list(sys.modules.items()) if one is None]
+    return _blocked[1]
+
+
+def _set_no_modules(new: list[str]) -> None:
+    for name in _no_modules(None):
+        if name not in new:
+            del sys.modules[name]
+    sys.modules.update(dict.fromkeys(new))  # type: ignore[arg-type]
+
+
 # ---- of modules of the standard library
 
 
@@ -234,7 +253,7 @@ def _set_sources(new: dict[str, t.Any]) -> None:
     cache.update(new)
 
 
-def _shown(shell: t.Any) -> dict[str, dict[t.Any, t.Any]]:
+def _shown(shell: t.Any = None) -> dict[str, dict[t.Any, t.Any]]:
     """Which warnings have been shown, for each module. What is older than the filters doesn't count."""
     version = _version_of_filters()
     return {
@@ -280,6 +299,16 @@ def _set_shown(new: dict[str, dict[t.Any, t.Any]]) -> None:
         said = vars(sys.modules[name]).setdefault("__warningregistry__", {})
         said.clear()
         said.update(new[name], version=version)
+
+
+@contextlib.contextmanager
+def as_shown_before() -> t.Iterator[None]:
+    """While filters are set that aren't the notebook's doing: what was shown isn't forgotten."""
+    said = _shown()
+    try:
+        yield
+    finally:
+        _set_shown(said)
 
 
 # ---- libraries'
@@ -435,6 +464,7 @@ ROWS: dict[str, Row] = {
     "the environment of C code": Row("os", _hidden_environment, _set_hidden_environment),
     "POSIX locks of files": Row("fcntl", _locks, grows=True),
     "the time zone": Row("time", _zone, _set_zone),
+    "modules that can't be imported": Row("sys", _no_modules, _set_no_modules),
     "the locale": Row("locale", _locale, _set_locale),
     "tracemalloc": Row("tracemalloc", _tracing, _set_tracing),
     "the stack of new threads": Row(
