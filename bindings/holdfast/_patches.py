@@ -38,6 +38,7 @@ Chain = tuple[str, ...]  # a name, and attributes from there
 
 _NOT = frozenset(("__main__", "builtins", "sys", "IPython", "ipykernel", "holdfast", "traitlets"))
 _SETS = frozenset(("setattr", "delattr"))
+_HOLDERS = (list, dict, set)
 _ATOMS = (bool, int, float, complex, str, bytes, type(None))
 
 
@@ -261,16 +262,31 @@ class Patches:
         if owner is None:
             raise ImportError("there is no such thing here")
         self._watch(key)
+        is_own = self._differences is not None and self._differences.is_own(key)
         if value is MISSING:
             value = self._before[key]
-        elif self._differences is not None and self._differences.is_own(key):
+        elif is_own:
             self._changeable.add(key)  # it counts from now on, also if it is as it was
         now = _read(*owner)
         if value is MISSING or value is Deleted:
             if now is not MISSING:
                 delattr(*owner)
-        elif not _same(value, now):
+        elif _same(value, now):
+            return
+        elif now is self._before[key] and type(now) is type(value) in _HOLDERS and not is_own:
+            self._changeable.add(key)
+            self._refill(now, value)
+        else:
             setattr(*owner, value)
+
+    def _refill(self, holder: t.Any, value: t.Any) -> None:
+        """A library's own list, dict or set stays the object that it is, which the library may have by
+        other names."""
+        contents = value.copy()
+        holder.clear()
+        (holder.extend if type(holder) is list else holder.update)(contents)
+        for name in [name for name, one in self._namespace.items() if one is value]:
+            self._namespace[name] = holder
 
 
 current: Patches | None = None
@@ -311,17 +327,18 @@ def _targets(node: ast.AST) -> t.Iterator[Chain]:
     for one in ast.walk(node):
         chain = None
         if isinstance(one, ast.Attribute) and not isinstance(one.ctx, ast.Load):
-            chain = _chain(one)
+            chain = chain_of(one)
         elif isinstance(one, ast.Call) and isinstance(one.func, ast.Name) and one.func.id in _SETS:
             name = one.args[1] if len(one.args) > 1 else None
             if isinstance(name, ast.Constant) and isinstance(name.value, str):
-                before = _chain(one.args[0])
+                before = chain_of(one.args[0])
                 chain = None if before is None else (*before, name.value)
         if chain is not None:
             yield chain
 
 
-def _chain(node: ast.AST) -> Chain | None:
+def chain_of(node: ast.AST) -> Chain | None:
+    """A name and the attributes that are asked for from there."""
     steps: list[str] = []
     while isinstance(node, ast.Attribute):
         steps.append(node.attr)

@@ -18,6 +18,7 @@ import typing as t
 
 from IPython.core.error import UsageError
 
+from ._patches import shown
 from .tabular import align, count, size
 
 USAGE = """%holdfast undo       the variables as before the last cell that changed any
@@ -116,7 +117,7 @@ def _unserializable_lines(then: dict[str, str], worker: t.Any) -> list[str]:
     now = worker.names.reasons
     lines = [f"{name} stays as it is: {why}." for name, why in sorted(now.items())]
     return lines + [
-        f"{name} can't be brought back: {why}."
+        f"{shown(name)} can't be brought back: {why}."
         for name, why in sorted(then.items())
         if name not in now
     ]

@@ -70,8 +70,10 @@ write_main_loss(const hf_kernel *kernel, hfi_textbuf *text) {
             text, ", without what the %lld plain cell%s since then changed",
             hfi_commits_missing(kernel), hfi_commits_missing(kernel) == 1 ? "" : "s");
     json_object_foreach(hfi_commits_unserializable(kernel), name, reason) {
-        hfi_textbuf_format(text, "%s%s (%s)", first ? "; lost: " : ", ", name,
-                           json_string_value(reason));
+        int is_variable =
+            strncmp(name, "_:", 2) != 0; /* others have words for a name */
+        hfi_textbuf_format(text, "%s%s (%s)", first ? "; lost: " : ", ",
+                           is_variable ? name : name + 2, json_string_value(reason));
         first = 0;
     }
 }

@@ -70,6 +70,11 @@ STATE = [
      "'own' in dict(shutil.get_archive_formats())"),
     ("import xml.etree.ElementTree as tree; tree.register_namespace('mine', 'http://mine')",
      "tree.tostring(tree.Element('{http://mine}a'))"),
+    ("import urllib.parse; urllib.parse.uses_netloc.append('s3'); urllib.parse.uses_relative.append('s3')",
+     "urllib.parse.urljoin('s3://a/b', 'c')"),
+    ("import html.entities; table = html.entities.entitydefs; table['mine'] = 'm'",
+     "table is html.entities.entitydefs, table['mine'], len(table)"),
+    ("from encodings.aliases import aliases; aliases['mine'] = 'utf_8'", "'é'.encode('mine')"),
     ("sys.modules['colorsys'] = None", "'colorsys' in sys.modules, sys.modules.get('colorsys')"),
     ("import random; draw = random.random; random.seed(3)", "draw.__self__ is random._inst"),
     ("import xml.dom.minidom, email.mime.audio, concurrent.futures.process",
@@ -149,6 +154,33 @@ def test_calls_that_are_taken_back(notebook):
     for head in ("", ISOLATED):
         assert notebook.run(head + "'x'.encode('own')").content["ename"] == "LookupError"
         assert ok(notebook, head + "'own' in dict(shutil.get_archive_formats())").result == "False"
+
+
+def test_what_is_put_into_a_librarys_tables(notebook):
+    """It stays the object that the library has, also where a variable is that."""
+    ok(
+        notebook,
+        "from email.charset import add_alias, add_charset, CHARSETS, QP; import http.client",
+    )
+    ok(
+        notebook,
+        ISOLATED
+        + "add_charset('own', QP); add_alias('mine', 'own'); http.client.responses[299] = 'Odd'",
+    )
+    shown = "import email.charset as module; CHARSETS is module.CHARSETS, 'own' in CHARSETS, module.ALIASES['mine'], http.client.responses.get(299)"
+    for head in ("", ISOLATED):
+        assert ok(notebook, head + shown).result == "(True, True, 'own', 'Odd')"
+    ok(notebook, "del CHARSETS['own'], http.client.responses[299]")
+    gone = "'own' in module.CHARSETS, 'own' in CHARSETS, 299 in http.client.responses"
+    for head in (ISOLATED, "", ISOLATED):
+        assert ok(notebook, head + gone).result == "(False, False, False)"
+
+
+@pytest.mark.parametrize("way", ["isolated", "forked"])
+def test_what_a_cell_collects_is_collected_in_the_notebook(notebook, way):
+    ok(notebook, "class Plugin: pass\nclass Mine(Plugin): pass")
+    ok(notebook, f"%%isolated --run={way}\nimport gc\ndel Mine\n_ = gc.collect()")
+    assert ok(notebook, "Plugin.__subclasses__()").result == "[]"
 
 
 def test_bases_and_name_of_a_class_that_is_known(notebook):

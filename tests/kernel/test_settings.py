@@ -126,8 +126,11 @@ def test_patches_are_withdrawn_when_a_save_fails(notebook):
     assert notebook.run("[n for n in globals() if not n.isidentifier()]").result == "[]"
 
 
-def test_results_are_shown_without_their_dict(notebook):
+def test_without_their_dict_results_are_an_error_in_each_process(notebook):
+    """As in ipykernel. Variables are carried all the same."""
     notebook.run("5; del _oh, Out")
-    assert notebook.run(ISOLATED + "x = 6; x").result == "6"
-    outcome = notebook.run("print(x, _)")
-    assert outcome.stream() == "6 6\n" and not outcome.stream("stderr")
+    for head, number in ((ISOLATED, 6), ("", 7)):
+        outcome = notebook.run(f"{head}x = {number}; x")
+        assert outcome.content["ename"] == "KeyError" and "_oh" in outcome.content["evalue"]
+        outcome = notebook.run("print(x)")
+        assert outcome.stream() == f"{number}\n" and not outcome.stream("stderr")

@@ -22,7 +22,7 @@ import time
 import typing as t
 import warnings
 
-from holdfast import _store, _trial, verify
+from holdfast import _finalizers, _store, _trial, verify
 from holdfast._patches import is_patch, shown
 from holdfast.codecs import handles, device_lease, widgets
 from holdfast.errors import NotCarriedError, of_last_error
@@ -137,7 +137,9 @@ class Cell(Worker):
         before = asked.look(self.shell), len(sys.modules)
         report["seconds_in"] = time.perf_counter() - started
 
+        collections = _finalizers.collections()
         reply = await self.recording.run(super().execute(frame, message), report)
+        report["collected"] = _finalizers.collections() > collections
         self._end_child()
 
         started = time.perf_counter()

@@ -32,7 +32,7 @@ import time
 import traceback
 import typing as t
 
-from holdfast import _store
+from holdfast import _finalizers, _store
 from holdfast._patches import is_patch, shown
 from holdfast.codecs import handles, device_lease, widgets
 
@@ -189,12 +189,14 @@ class Forked:
             ),
             census.Census(main.shell, code),
         )
+        collections = _finalizers.collections()
         reply = await main.run_mode.run(frame, message, execute)
         report: Report | None = reply.get("report")
         if report is None:  # it could not be recorded, and did not run
             return reply
         main._end_child()
         report |= {"run": "forked", "bytes_preallocated": preallocated}
+        report["collected"] = _finalizers.collections() > collections
         if main.names is not None:
             try:
                 self._hand_out(code, report, reply, *before)

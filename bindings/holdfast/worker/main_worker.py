@@ -9,6 +9,7 @@ looks only at what the cells since the last one can have touched (touched.py). T
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import sys
@@ -453,6 +454,8 @@ class MainWorker(Worker):
             self.touched.learn({})
         if settings:  # the environment, which some depend on, is there
             census.apply(settings)
+        if self.last_report.pop("collected", False):
+            gc.collect()
         number = frame.get("execution_count")
         if number is not None and frame.get("store_history", True):
             results.store_input(shell, number, frame.get("code", ""), memory)

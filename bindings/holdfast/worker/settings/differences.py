@@ -4,9 +4,9 @@
 `setattr(module, name, value)`, a function of the user's own module that counts its calls) is found here, by
 comparing what a module is with what it was before the notebook could use it:
 
-* a library's module that the notebook has a name for, by its public attributes: values that are plain data or
-  the notebook's own count, since libraries set their own at any time. `sys` and `builtins` are always looked
-  at, also into their lists and dicts;
+* a library's module that the notebook has imported or has a name for, by its public attributes, and what lists,
+  dicts and sets among them hold: values that are plain data or the notebook's own count, since libraries set their
+  own at any time. `sys` and `builtins` are always looked at;
 * a module of the user's own, by all that its attributes and those of its classes hold, since it was imported.
   When it is loaded anew, another process that imports it has the new file: all its values count from then on.
 
@@ -22,18 +22,27 @@ import sys
 import types
 import typing as t
 
+from holdfast._patches import chain_of
+
 from .attributes import is_plain, look_into, value_of
 from .rows import is_notebooks
 
 Found = dict[str, t.Any]  # what the attribute was, by the key of the patch
 _MISSING: t.Any = object()
 _HOLDERS = frozenset((list, dict, set))
+_FROM_MODULES = (types.FunctionType, types.BuiltinFunctionType, type)
 _OURS = frozenset(("__main__", "IPython", "ipykernel", "holdfast", "traitlets"))
 # Of sys: carried otherwise, the interpreter's own, or of the last error.
 _SYS = frozenset(
     "modules path argv path_importer_cache last_type last_value last_traceback last_exc meta_path"
     " path_hooks".split()
 )
+# Of other modules: carried otherwise (kept.py, rows.py, registries.py), or a cache.
+_NOT_INSIDE = frozenset(
+    "gc:callbacks copyreg:dispatch_table sqlite3:adapters sqlite3:converters warnings:filters"
+    " linecache:cache inspect:modulesbyfile".split()
+)
+_BARE = ("sys", "builtins")  # modules that libraries leave alone
 _UNDERS = frozenset(("_", "__", "___"))  # of builtins: gettext's function, for one
 
 
@@ -52,6 +61,8 @@ class Differences:
         self._namespace = namespace
         self._missing = missing
         self._names: set[str] = set()  # of variables that may be modules
+        self._modules: set[str] = set()  # that are being imported
+        self._chains: set[tuple[str, ...]] = set()  # names with attributes, which may be modules
         self._libraries: dict[str, dict[str, t.Any]] = {}
         self._inside: dict[
             str, dict[str, t.Any]
@@ -60,12 +71,7 @@ class Differences:
             str, tuple[dict[str, t.Any], dict[str, t.Any]]
         ] = {}  # as it was, how it looked
         for module in (sys, builtins):
-            self._libraries[module.__name__] = dict(vars(module))
-            self._inside[module.__name__] = {
-                name: value.copy()
-                for name, value in vars(module).items()
-                if type(value) in _HOLDERS
-            }
+            self._note_library(module)
 
     # ---- which modules
 
@@ -79,6 +85,9 @@ class Differences:
                     self._names.update(
                         part.asname or part.name.partition(".")[0] for part in one.names
                     )
+                    self._modules.update(_imported_by(one))
+                elif isinstance(one, ast.Attribute) and (chain := chain_of(one)):
+                    self._chains.add(chain)
         self.resolve()
 
     def resolve(self) -> None:
@@ -87,15 +96,39 @@ class Differences:
             value = self._namespace.get(name, self)
             if value is not self:
                 self._names.discard(name)
-                if type(value) is types.ModuleType:
-                    self._meet(value)
+                if type(value) in _FROM_MODULES:  # it may change what that has
+                    value = sys.modules.get(value.__module__)
+                self._meet(value)
+        for chain in [one for one in self._chains if one[0] in self._namespace]:
+            self._chains.discard(chain)
+            value = self._namespace[chain[0]]
+            for step in chain[1:]:
+                value = vars(value).get(step) if type(value) is types.ModuleType else None
+                self._meet(value)
+        for name in self._modules & sys.modules.keys():
+            self._modules.discard(name)
+            self._meet(sys.modules[name])
 
-    def _meet(self, module: types.ModuleType) -> None:
+    def _meet(self, module: t.Any) -> None:
+        if type(module) is not types.ModuleType:
+            return
         name = module.__name__
         if name in self._libraries or name in self._own or name.partition(".")[0] in _OURS:
             return
         if sys.modules.get(name) is module:
-            self._libraries[name] = dict(vars(module))
+            self._note_library(module)
+
+    def _note_library(self, module: types.ModuleType) -> None:
+        """As it is before the notebook can have changed it."""
+        name, attributes = module.__name__, dict(vars(module))
+        self._libraries[name] = attributes
+        self._inside[name] = {
+            attribute: value.copy()
+            for attribute, value in attributes.items()
+            if type(value) in _HOLDERS
+            and self._is_looked_at(name, attribute)
+            and f"{name}:{attribute}" not in _NOT_INSIDE
+        }
 
     def imported(self, module: types.ModuleType) -> None:
         """One of the user's own, just now."""
@@ -123,23 +156,30 @@ class Differences:
         """The attributes that were set, with what they were, and those that are the same objects with
         something else in them."""
         found: Found = {}
-        inside: set[str] = set()
+        named = {id(value) for value in self._namespace.values() if type(value) in _HOLDERS}
+        for name in self._libraries:
+            self._find_in_holders(name, named, found)
+        inside = set(found)
         for name, before in self._libraries.items():
-            self._find_in_library(name, before, found, inside)
+            self._find_in_library(name, before, found)
         for name, (before, looked) in self._own.items():
             self._find_in_own(name, before, looked, found, inside)
         return found, inside
 
-    def _find_in_library(
-        self, name: str, before: dict[str, t.Any], found: Found, inside: set[str]
-    ) -> None:
-        now = vars(sys.modules[name]) if name in sys.modules else before
+    def _find_in_holders(self, name: str, named: set[int], found: Found) -> None:
+        """Its lists, dicts and sets with something else in them, and those that are variables."""
+        now = vars(sys.modules[name]) if name in sys.modules else {}
         for attribute, held in self._inside.get(name, {}).items():
             value = now.get(attribute)
-            if value is before[attribute] and self._is_looked_at(name, attribute):
-                if not _is_as(value, held):
-                    inside.add(f"_{name}:{attribute}")
-                    found[f"_{name}:{attribute}"] = value
+            if value is not self._libraries[name][attribute]:
+                continue
+            if id(value) in named or (
+                not _is_as(value, held) and (name in _BARE or _has_nobodys(value, held))
+            ):
+                found[f"_{name}:{attribute}"] = value
+
+    def _find_in_library(self, name: str, before: dict[str, t.Any], found: Found) -> None:
+        now = vars(sys.modules[name]) if name in sys.modules else before
         if len(now) == len(before) and all(map(operator.is_, now.values(), before.values())):
             return
         for attribute in before.keys() | now.keys():
@@ -182,6 +222,33 @@ def _is_as(value: t.Any, held: t.Any) -> bool:
     if type(value) is dict:
         parts.append((value.values(), held.values()))
     return all(all(map(operator.is_, *pair)) for pair in parts)
+
+
+def _has_nobodys(value: t.Any, held: t.Any) -> bool:
+    """Whether something was put into it, or taken from it, that no library has made."""
+    pairs = (_parts(value), _parts(held)), (_parts(held), _parts(value))
+    return any(
+        all(map(_is_nobodys, part))
+        for parts, others in pairs
+        for place, part in parts.items()
+        if place not in others or any(map(operator.is_not, part, others[place]))
+    )
+
+
+def _parts(holder: t.Any) -> dict[t.Any, tuple[t.Any, ...]]:
+    """What it holds, by what finds it there."""
+    if type(holder) is dict:
+        return {key: (key, value) for key, value in holder.items()}
+    return {id(value): (value,) for value in holder}
+
+
+def _imported_by(node: ast.Import | ast.ImportFrom) -> t.Iterator[str]:
+    """The modules that a statement of the notebook's imports."""
+    for part in node.names:
+        name = part.name if isinstance(node, ast.Import) else node.module
+        if name and not getattr(node, "level", 0):
+            steps = name.split(".")
+            yield from (".".join(steps[: count + 1]) for count in range(len(steps)))
 
 
 def _is_nobodys(value: object) -> bool:
