@@ -67,7 +67,7 @@ def run_all(notebook: notebooks.Notebook, way: str, spec: str) -> Outcome:
     name = "python3" if way == PEER else spec
     environment = os.environ | ENVIRONMENT | {"HOLDFAST_RUN": RUN_MODES.get(way, "auto")}
     with Kernel(name, environment) as kernel:
-        _link(notebook.main, Path(kernel.directory.name))
+        _link(notebook.folder, Path(kernel.directory.name))
         kernel.ask("pass", silent=True)
         outcome = Outcome([], 0, [], [], compare.Run([], kernel.directory.name))
         before = measure.cpu_seconds(kernel.pids())
@@ -84,9 +84,9 @@ def run_all(notebook: notebooks.Notebook, way: str, spec: str) -> Outcome:
         return outcome
 
 
-def _link(main: Path | None, directory: Path) -> None:
+def _link(folder: Path | None, directory: Path) -> None:
     """What lies beside a notebook, for its cells to read."""
-    for path in main.iterdir() if home else ():
+    for path in folder.iterdir() if folder else ():
         with contextlib.suppress(FileExistsError):
             (directory / path.name).symlink_to(path)
 

@@ -185,7 +185,7 @@ class Compared(Function):
 class Cost(TypedDict, total=False):
     """What the kernel reports of a cell in ``metadata.holdfast`` (kernel/session/request.c)."""
 
-    run_mode: str
+    run: str
     run_reason: str
     trace: str
     reason: str

@@ -16,10 +16,11 @@ class Report(t.TypedDict, total=False):
     The frontend reads its figures (kernel/session/request.c), `op_adopt` of the main worker the rest.
     """
 
-    run_mode: str
+    run: str
     run_reason: str
     reason: str  # why all names were bound, or ""
     error: str  # why nothing could be saved
+    collected: bool  # the cell's process has run a full collection
     recorder: str  # "builtin" or "scorep"
     summary: bool  # whether the line below the cell is wanted
     raised: bool
@@ -151,6 +152,7 @@ class Memory(t.TypedDict):
     directories: list[str]
     unbound: t.NotRequired[list[str]]  # those of _, __ and ___ that are no names
     last: list[int]  # the numbers of _, __ and ___; 0: none
+    outcome: t.NotRequired[list[t.Any]]  # of the last cell: its number, whether it raised; or empty
 
 
 class Step(t.TypedDict):

@@ -232,7 +232,7 @@ def _setting(notebook: Notebook, extra: dict[str, str]):
     """A new directory. Its name has the same length each time, since paths are in output."""
     place = Path(tempfile.mkdtemp(prefix="oracle-"))
     try:
-        directory = notebook.home or place / "work"
+        directory = notebook.folder or place / "work"
         directory.mkdir(exist_ok=True)
         environment = {**os.environ, **COMMON, "IPYTHONDIR": str(place / "ipython"), **extra}
         environment.pop("PYTEST_CURRENT_TEST", None)  # with it ipykernel doesn't read descriptors

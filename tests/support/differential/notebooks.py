@@ -42,7 +42,7 @@ class Notebook:
     cells: tuple[Cell, ...]
     words: frozenset[str] = frozenset()
     needs: tuple[str, ...] = ()
-    main: Path | None = None  # of an .ipynb file: its cells run beside it
+    folder: Path | None = None  # of an .ipynb file: its cells run beside it
 
     @property
     def missing(self) -> str | None:
@@ -80,7 +80,7 @@ def read_ipynb(path: Path) -> Notebook:
         if cell["cell_type"] == "code" and source.strip():
             cells.append(Cell(source))
     words = frozenset({"addresses", "times"})
-    return Notebook(path.stem, tuple(cells), words, main=path.resolve().parent)
+    return Notebook(path.stem, tuple(cells), words, folder=path.resolve().parent)
 
 
 def read_folder(folder: Path) -> list[Notebook]:
