@@ -57,9 +57,6 @@ def test_an_object_that_a_cell_deletes_ends_once(notebook):
     assert notebook.ended()[3:] == ["new", "four"]
 
 
-@pytest.mark.xfail(
-    strict=True, reason="a clean process keeps what it can't carry until it ends by _exit"
-)
 def test_what_is_not_carried_ends_with_its_cell(notebook):
     code = "import threading; held = Held('lost'); held.lock = threading.Lock()"
     notebook.run(CLASS + "one = Held('one')")

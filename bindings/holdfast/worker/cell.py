@@ -365,5 +365,11 @@ class Cell(Worker):
         may_write = atexit._ncallbacks() > self._handlers or len(sys._current_frames()) > 1
         if self.session is not None and may_write:
             self.session.privatize()
-        self.names = None  # which holds what wasn't carried, too
+        self._let_go_of_names()
         leave()
+
+    def _let_go_of_names(self) -> None:
+        """They hold what wasn't carried, too, which ends with this process (shell.py)."""
+        self.names = None
+        if self._skipped is not None:
+            self._skipped.close()

@@ -39,6 +39,11 @@ class Skipped:
         if type(main) is types.ModuleType and vars(main) is self._namespace:
             main.__class__ = type("module", (types.ModuleType,), {"__getattr__": self._find})
 
+    def close(self) -> None:
+        """After the cell: let go of the store, whose `names` hold what the cell made. The class of
+        `__main__` refers to this, so to drop this is not enough."""
+        self._names = None
+
     def _find(self, name: str) -> t.Any:
         if name.isidentifier() and self._is_stored(name):
             self._names.bind(self._namespace, names={name})
@@ -48,6 +53,8 @@ class Skipped:
         return self._namespace[name]
 
     def _is_stored(self, name: str) -> bool:
+        if self._names is None:
+            return False
         return any(entry["name"] == name for entry in self._names.listing())
 
     def explain(self, error: BaseException) -> BaseException:
