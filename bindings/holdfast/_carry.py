@@ -448,7 +448,8 @@ def encode(value, add_buffer):
 
 
 def write(value, add_buffer):
-    """The same, and whether reading it runs code of the user's own."""
+    """The same, whether reading it runs code of the user's own, and whether it copies what
+    another process lends."""
     try:
         return _write(value, add_buffer)
     finally:
@@ -463,9 +464,11 @@ def _write(value, add_buffer):
         if cached_functions.CARRIED not in notes:
             raise
     if pickled is None:
-        pickled = _pickle(value, {cached_functions.LEFT_OUT: True})
+        notes = {cached_functions.LEFT_OUT: True}
+        pickled = _pickle(value, notes)
     data, buffers, classes, hooked = pickled
-    return data, [add_buffer(raw) for raw in buffers], tuple(classes), hooked
+    parts = [add_buffer(raw) for raw in buffers]
+    return data, parts, tuple(classes), hooked, codecs.LENT in notes
 
 
 def _pickle(value, notes):

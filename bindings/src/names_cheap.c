@@ -8,7 +8,9 @@
  * Python.
  *
  * Not so what runs code of the notebook's when it is decoded, and instances of its
- * classes, whose __hash__ may be called: nobody but the cell may do that unasked.
+ * classes, whose __hash__ may be called: nobody but the cell may do that unasked. Nor
+ * memory of a GPU that the main worker lends: its encoding is small, but decoding
+ * copies all of the memory.
  */
 #include "names_cheap.h"
 
@@ -55,7 +57,7 @@ cost_of(const hf_entry *entry) {
     if (entry->codec == HF_CODEC_PLAIN)
         return size;
     if (entry->codec != HF_CODEC_PICKLE ||
-        hfi_pickle_payload_is_hooked(entry->payload, entry->payload_size))
+        hfi_pickle_payload_has_effects(entry->payload, entry->payload_size))
         return 0;
     return is_code(entry) || !has_classes(entry) ? size * PICKLE_FACTOR : 0;
 }

@@ -30,6 +30,7 @@
 enum {
     PICKLE_MAGIC = 0x314b4850, /* "PHK1" */
     HOOKED_MAGIC = 0x324b4850, /* "PHK2": reading it runs code of the user's own */
+    LENT_MAGIC = 0x334b4850, /* "PHK3": reading it copies what another process lends */
 };
 
 typedef struct part {
@@ -99,9 +100,9 @@ set_meta(PyObject *value, PyObject *classes, hf_sink *sink, hf_error *reterr) {
 }
 
 static hf_status
-write_parts(PyObject *parts, int is_hooked, hf_sink *sink, hf_error *reterr) {
+write_parts(PyObject *parts, uint32_t magic, hf_sink *sink, hf_error *reterr) {
     Py_ssize_t count = PyList_GET_SIZE(parts);
-    head start = {is_hooked ? HOOKED_MAGIC : PICKLE_MAGIC, (uint32_t)count};
+    head start = {magic, (uint32_t)count};
     hf_status status = sink->write(sink, &start, sizeof start, reterr);
     for (Py_ssize_t i = 0; i < count && status == HF_OK; i++) {
         unsigned long long index, offset, size;
@@ -124,14 +125,15 @@ pickle_encode(const hf_codec *codec, void *value, hf_sink *sink, hf_error *reter
     PyObject *bytes, *parts, *classes;
     hf_status status;
     Py_buffer buffer;
-    int is_hooked;
+    int is_hooked, is_lent;
     if (!result ||
-        !PyArg_ParseTuple(result, "OO!O!p", &bytes, &PyList_Type, &parts, &PyTuple_Type,
-                          &classes, &is_hooked) ||
+        !PyArg_ParseTuple(result, "OO!O!pp", &bytes, &PyList_Type, &parts,
+                          &PyTuple_Type, &classes, &is_hooked, &is_lent) ||
         PyObject_GetBuffer(bytes, &buffer, PyBUF_SIMPLE) < 0) {
         status = hfi_error_from_python(HF_DECLINED, reterr);
     } else {
-        status = write_parts(parts, is_hooked, sink, reterr);
+        uint32_t magic = is_hooked ? HOOKED_MAGIC : is_lent ? LENT_MAGIC : PICKLE_MAGIC;
+        status = write_parts(parts, magic, sink, reterr);
         if (status == HF_OK)
             status = sink->write(sink, buffer.buf, (size_t)buffer.len, reterr);
         if (status == HF_OK)
@@ -171,12 +173,12 @@ part_open(hf_source *source, const part *entry, hf_error *reterr) {
 }
 
 int
-hfi_pickle_payload_is_hooked(const void *payload, size_t size) {
+hfi_pickle_payload_has_effects(const void *payload, size_t size) {
     head start;
     if (size < sizeof start)
         return 0;
     memcpy(&start, payload, sizeof start);
-    return start.magic == HOOKED_MAGIC;
+    return start.magic != PICKLE_MAGIC;
 }
 
 static hf_status
@@ -189,7 +191,7 @@ pickle_decode(const hf_codec *codec, hf_source *source, void **ret_value,
     memcpy(&start, source->payload, sizeof start);
     size_t room = source->payload_size - sizeof start;
     int is_hooked = start.magic == HOOKED_MAGIC;
-    if ((start.magic != PICKLE_MAGIC && !is_hooked) ||
+    if ((start.magic != PICKLE_MAGIC && start.magic != LENT_MAGIC && !is_hooked) ||
         start.part_count > room / sizeof(part))
         return hf_error_set(reterr, HF_E_CORRUPT, "a pickle whose head lies");
     const char *at = (const char *)source->payload + sizeof start;

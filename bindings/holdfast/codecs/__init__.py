@@ -41,6 +41,9 @@ import typing as t
 
 from .. import _store
 
+# In a pickler's notes: some memory is lent (device_lease.py). Decoding copies it, however small the pickle is.
+LENT = "some memory is lent, and not in the encoding"
+
 # Top-level module of the types -> the module of this package that knows them.
 _BUILT_IN: dict[str, str] = {
     "IPython": "shells",

@@ -32,7 +32,7 @@ import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from .. import _context
-from . import device_lease
+from . import LENT, lending
 
 BYTES_MIN = 1 << 20  # below, a copy costs less than opening another process's memory
 _ROW = 1 << 16  # words of a digest's sum
@@ -221,8 +221,8 @@ def _fetch_bytes(number, digest, device, size):
 # ---- taking apart ---------------------------------------------------------------------------
 
 
-def reduce_storage(storage: torch.UntypedStorage) -> tuple[t.Any, ...]:
-    """What `__reduce__` gives, for a storage that isn't in host memory."""
+def reduce_storage(storage: torch.UntypedStorage, notes: dict[t.Any, t.Any]) -> tuple[t.Any, ...]:
+    """What `__reduce__` gives, for a storage that isn't in host memory; `notes`: the pickler's."""
     device = str(storage.device)
     if not (_context.in_store() and _is_lendable(storage)):
         return _make_on_device, (_to_host(storage), device)
@@ -235,7 +235,8 @@ def reduce_storage(storage: torch.UntypedStorage) -> tuple[t.Any, ...]:
         known.digest, known.host = digest, None
     if known.host is None and _needs_bytes(known, as_it_came):
         known.host = _to_host(storage)
-    device_lease.leases.left_out |= known.host is None
+    if known.host is None:
+        device_lease.leases.left_out = notes[LENT] = True
     return _make_lent, (known.number, known.digest, device, storage.nbytes(), known.host)
 
 

@@ -252,7 +252,7 @@ class _Storages(Codec):
         if value.device.type == "meta":
             raise TypeError("a storage on no device has no contents; its tensors can be carried")
         if torch_devices.is_on_device(value):
-            return torch_devices.reduce_storage(value)
+            return torch_devices.reduce_storage(value, pickler.notes)
         if not value.nbytes():
             return _make_storage, (None,)
         return _make_storage, (pickler.memory(value.data_ptr(), value.nbytes(), value),)
