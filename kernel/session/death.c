@@ -6,6 +6,10 @@
  * was not committed, a dead standby nothing, a dead fork server all of them. Each is
  * started again: restart.c says how often, and with what.
  *
+ * A cell's process whose frames aren't read yet (hfi_handover_holds) is left alone, and
+ * its last frames are read before it is buried: a cell that has begun never runs again
+ * in another process.
+ *
  * The user is told once: by the running cell's error (a KeyboardInterrupt, where it was
  * ended for the want of an end: escalate.c), or, where none ran, on stderr
  * under the last cell. What was lost is named, with the reason, as far as it is known.
@@ -314,22 +318,61 @@ bury(hf_kernel *kernel, hfi_worker *worker) {
         dismiss(kernel, worker);
 }
 
+static int
+is_due(const hfi_worker *worker, long long now_ns) {
+    return worker->exited || (worker->deadline_ns > 0 && now_ns >= worker->deadline_ns);
+}
+
+/* The same after its last frames are read: by them it may be ready, or the cell's end.
+ */
+static int
+is_due_at_last(hf_kernel *kernel, hfi_worker *worker, long long now_ns) {
+    if (worker->owned && !worker->silent)
+        hfi_tell(kernel,
+                 &(hfi_event){.kind = HFI_EVENT_WORKER_LOOKED_AT, .worker = worker});
+    return is_due(worker, now_ns);
+}
+
 void
 hfi_death_tick(hf_kernel *kernel, long long now_ns) {
     for (hfi_worker *at = hfi_workers_server(kernel)->workers, *next; at != NULL;
          at = next) {
         next = at->next;
         hfi_stream_tick(&at->stream, now_ns);
+        if (hfi_handover_holds(kernel, at))
+            continue; /* what it said last is not read yet */
         if (at->deadline_ns > 0 && now_ns >= at->deadline_ns && !at->exited &&
             !at->ready && !at->silent && hfi_quarantine_spares(kernel, at, now_ns))
             at->deadline_ns = now_ns + SPARED_NS;
-        if (at->exited || (at->deadline_ns > 0 && now_ns >= at->deadline_ns)) {
+        if (is_due(at, now_ns) && is_due_at_last(kernel, at, now_ns)) {
             hfi_worker_kill(at, SIGKILL);
             bury(kernel, at);
             next = hfi_workers_server(kernel)
                        ->workers; /* the list may be another one now */
         }
     }
+}
+
+static void
+take_earlier(long long due_ns, long long *first_ns) {
+    if (due_ns >= 0 && (*first_ns < 0 || due_ns < *first_ns))
+        *first_ns = due_ns;
+}
+
+long long
+hfi_death_deadline_ns(const hf_kernel *kernel) {
+    long long first = -1;
+    for (const hfi_worker *at = hfi_workers_server(kernel)->workers; at != NULL;
+         at = at->next) {
+        take_earlier(hfi_stream_deadline_ns(&at->stream), &first);
+        if (hfi_handover_holds(kernel, at))
+            continue;
+        if (at->deadline_ns > 0)
+            take_earlier(at->deadline_ns, &first);
+        if (at->calm_ns > 0)
+            take_earlier(at->calm_ns, &first);
+    }
+    return first;
 }
 
 void

@@ -421,7 +421,7 @@ static const struct {
 } clocks[] = {
     {hfi_escalate_deadline_ns, hfi_escalate_tick},
     {NULL, hfi_quarantine_tick},
-    {hfi_workers_deadline_ns, hfi_death_tick},
+    {hfi_death_deadline_ns, hfi_death_tick},
     {hfi_restart_deadline_ns, hfi_restart_tick},
     {hfi_progress_deadline_ns, hfi_progress_tick},
     {NULL, start_next},

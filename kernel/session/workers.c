@@ -1,10 +1,10 @@
 /* workers.c - the processes of a session: fork server, main worker, standbys, cell worker.
  *
  * The fork server is started by exec, and everybody else is its fork. This file starts
- * them, tells the main worker what it must know, lets time pass for all of them, and ends
- * them. What they say is read in inbox.c; standby.c keeps those that wait for a cell;
- * death.c buries. The list of all processes that may still run is the fork server's
- * (worker.c); main_worker, cell and standbys are the session's names for some of them.
+ * them, tells the main worker what it must know, and ends them. What they say is read in
+ * inbox.c; standby.c keeps those that wait for a cell; death.c buries. The list of all
+ * processes that may still run is the fork server's (worker.c); main_worker, cell and standbys
+ * are the session's names for some of them.
  *
  * A worker that is not ready has a deadline from its fork on. Before that it waits for
  * the fork server, which may be importing something large: four times as long.
@@ -236,24 +236,6 @@ hfi_workers_directory(const hf_kernel *kernel, char *ret_path, size_t size) {
 #endif
     if (getcwd(ret_path, size) == NULL)
         snprintf(ret_path, size, "/");
-}
-
-/* ---- time ----------------------------------------------------------------------- */
-
-long long
-hfi_workers_deadline_ns(const hf_kernel *kernel) {
-    long long first = -1;
-    for (const hfi_worker *at = kernel->workers->server.workers; at != NULL;
-         at = at->next) {
-        long long due = hfi_stream_deadline_ns(&at->stream);
-        if (due >= 0 && (first < 0 || due < first))
-            first = due;
-        if (at->deadline_ns > 0 && (first < 0 || at->deadline_ns < first))
-            first = at->deadline_ns;
-        if (at->calm_ns > 0 && (first < 0 || at->calm_ns < first))
-            first = at->calm_ns;
-    }
-    return first;
 }
 
 /* ---- who is who ----------------------------------------------------------------- */

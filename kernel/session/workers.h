@@ -47,8 +47,6 @@ void hfi_workers_adopt(hf_kernel *kernel, const hfi_cell *cell,
 void hfi_workers_directory(const hf_kernel *kernel, char *ret_path, size_t size);
 /* Read all of what it has written to its pipes. */
 void hfi_workers_drain(hf_kernel *kernel, hfi_worker *worker);
-/* When hfi_death_tick has something to do; -1: at no time. */
-long long hfi_workers_deadline_ns(const hf_kernel *kernel);
 /* The header under which a worker's output is shown. */
 hfi_part hfi_workers_parent(const hf_kernel *kernel, const hfi_worker *worker);
 

@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
+from waiting import at_rest, until
 
 CELL = "%%execute_with_scorep --run=isolated\n"
 IN_PROCESS = "%%execute_with_scorep --run=in-process\n"
@@ -158,3 +159,51 @@ def test_what_runs_after_the_cell_changes_nothing_that_is_published(isolated_ker
     assert isolated_kernel.run("float(a.min()), float(a.max())").result == "(1.0, 1.0)"
     isolated_kernel.run("import time; time.sleep(2)")
     assert isolated_kernel.run("float(a.min()), float(a.max())").result == "(1.0, 1.0)"
+
+
+# The main worker waits before it says that it holds what it committed, until a file is there.
+HOLD_BACK = (
+    "import gc, os, time\n"
+    "(main,) = [one for one in gc.get_objects() if type(one).__name__ == 'MainWorker']\n"
+    "def op_published(frame):\n"
+    "    while not os.path.exists('go'): time.sleep(0.01)\n"
+    "    type(main).op_published(main, frame)\n"
+    "main.op_published = op_published; value = 1"
+)
+BEGIN = CELL + "import os\nwith open('begun', 'a') as file: file.write(f'{os.getpid()}\\n')\n"
+
+
+def cell_of_held_back(kernel, place, code):
+    """Send a cell whose main worker holds back; its id, and its process once that has begun it."""
+    assert kernel.run(HOLD_BACK).status == "ok"
+    sent = kernel.client.execute(BEGIN + code)
+    begun = place / "begun"
+    pid = int(until(lambda: begun.exists() and begun.read_text()))
+    return sent, pid
+
+
+def end_of_held_back(kernel, place, sent, pid):
+    """The cell's outcome, after its process is gone and the frontend has heard of it."""
+    until(lambda: not Path(f"/proc/{pid}").exists())
+    for _ in range(3):  # each is a turn of the frontend's loop, or more
+        kernel.control("kernel_info_request")
+    (place / "go").touch()
+    return kernel.finish(sent)
+
+
+def test_a_cell_that_dies_before_the_main_worker_has_settled_runs_once(kernel, tmp_path):
+    sent, pid = cell_of_held_back(kernel, tmp_path, "os.kill(os.getpid(), 9)")
+    outcome = end_of_held_back(kernel, tmp_path, sent, pid)
+    assert outcome.content["ename"] == "CellDied"
+    assert (tmp_path / "begun").read_text() == f"{pid}\n"
+    assert kernel.run("value").result == "1"
+
+
+def test_an_outcome_counts_though_its_process_dies_before_it_is_read(kernel, tmp_path):
+    sent, pid = cell_of_held_back(kernel, tmp_path, "value += 1")
+    at_rest(lambda: [pid])  # it has sent all, and waits for the end of its channel
+    os.kill(pid, signal.SIGKILL)
+    outcome = end_of_held_back(kernel, tmp_path, sent, pid)
+    assert outcome.status == "ok", outcome.content
+    assert (tmp_path / "begun").read_text() == f"{pid}\n"
+    assert kernel.run("value").result == "2"
