@@ -3,13 +3,14 @@
 import pytest
 
 BY_ADDRESS = "import ctypes\nctypes.cast(where, ctypes.py_object).value.append(5)"
+BY_TEXT = "import ctypes\nctypes.cast(int(text), ctypes.py_object).value.append(5)"
 CLEAN = "%%isolated --run=isolated\n"
 
 
 @pytest.fixture
 def kernel(kernel):
-    """With a list that the last commit knows, and its address."""
-    kernel.run("x = [1]; where = id(x); y = {'a': [2]}")
+    """With a list that the last commit knows, and its address, as a number or as text."""
+    kernel.run("x = [1]; y = {'a': [2]}")
     for _ in range(2):
         kernel.settle()
     return kernel
@@ -43,10 +44,22 @@ def test_the_switch(kernel):
 
 def test_a_change_that_nothing_names_is_saved(kernel):
     """The number in a variable may be an address (worker/addresses.py): then all is looked at."""
+    kernel.run("where = id(x)")
+    kernel.settle()
     kernel.run("%holdfast verify on")
     result, text = told(kernel, BY_ADDRESS)
     assert result == "[1, 5]" and "VERIFY" not in text
     assert "the addresses in where couldn't be carried over" in text
+
+
+def test_a_change_that_nothing_names_is_reported_and_saved(kernel):
+    """No number is an address here: nothing but verify mode finds out."""
+    kernel.run("text = str(id(x))")
+    kernel.settle()
+    kernel.run("%holdfast verify on")
+    result, text = told(kernel, BY_TEXT)
+    assert result == "[1, 5]"
+    assert "VERIFY FAILED: x changed" in text and "ctypes.cast(int(text)" in text
 
 
 def test_what_is_seen_is_not_told(start_kernel):
