@@ -310,6 +310,18 @@ def test_what_a_list_lacks_is_told(kernel, tmp_path):
     assert "not carried out of this cell: own:other (lock" in said
 
 
+def test_threads_of_the_users_own_classes_are_told(kernel, tmp_path):
+    (tmp_path / "own.py").write_text(
+        "import threading\nclass Own(threading.Thread):\n    def run(self): threading.Event().wait(9)\n"
+    )
+    ok(kernel, "import own, threading\nclass Here(own.Own): pass")
+    for made in ("own.Own", "Here"):
+        said = told(kernel, f"{made}(daemon=True).start()")
+        assert "changed in this cell's process alone: threads that it started" in said, made
+    library = "import IPython.core.historyapp as app\nIts = type('Its', (own.Own,), {'__module__': app.__name__})\n"
+    assert "threads" not in told(kernel, library + "Its(daemon=True).start(); del Its, app")
+
+
 def test_addresses_are_told_of(kernel):
     said = told(
         kernel, "a = [1]; ids = {id(a): 'a'}; stamp = 1_790_000_000_000_000; none = id(None)"

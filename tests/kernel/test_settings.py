@@ -126,11 +126,16 @@ def test_patches_are_withdrawn_when_a_save_fails(notebook):
     assert notebook.run("[n for n in globals() if not n.isidentifier()]").result == "[]"
 
 
-def test_without_their_dict_results_are_an_error_in_each_process(notebook):
-    """As in ipykernel. Variables are carried all the same."""
-    notebook.run("5; del _oh, Out")
-    for head, number in ((ISOLATED, 6), ("", 7)):
-        outcome = notebook.run(f"{head}x = {number}; x")
-        assert outcome.content["ename"] == "KeyError" and "_oh" in outcome.content["evalue"]
-        outcome = notebook.run("print(x)")
-        assert outcome.stream() == f"{number}\n" and not outcome.stream("stderr")
+@pytest.mark.parametrize("head", ["", ISOLATED])
+def test_a_result_without_its_dict_is_ipythons_error(notebook, head):
+    """Its display hook looks for `_oh`, which the user has deleted; all else goes on."""
+    assert notebook.run(head + "del _oh, Out").status == "ok"
+    for x in (6, 7):
+        outcome = notebook.run(ISOLATED + f"x = {x}; x")
+        assert outcome.content["ename"] == "KeyError" and outcome.content["evalue"] == "'_oh'"
+        outcome = notebook.run("print(x, '_oh' in globals(), 'Out' in globals())")
+        assert outcome.stream() == f"{x} False False\n" and not outcome.stream("stderr")
+        assert notebook.run("x").content["ename"] == "KeyError"
+    assert notebook.run("_oh = Out = {}").status == "ok"
+    for each in (ISOLATED, ""):
+        assert notebook.run(each + "x").result == "7"

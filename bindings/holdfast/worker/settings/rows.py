@@ -21,6 +21,7 @@ from holdfast import _store
 from holdfast._threads import is_service
 
 from ..ipython.shell import cell_numbers
+from ..libraries import is_library
 
 _LIMITS = "AS CORE CPU DATA FSIZE MEMLOCK NOFILE NPROC STACK".split()
 _FIELDS = (
@@ -423,14 +424,18 @@ def _set_flags(new: int) -> None:
 
 
 def _threads(shell: t.Any) -> int:
-    """Without asyncio's own, which wait for children and end by themselves, and those of libraries'
-    classes (tqdm's monitor), which begin again where they are needed."""
-    own = ("threading", "__main__")
-    threads = [
-        one for one in threading.enumerate() if not is_service(one) and type(one).__module__ in own
-    ]
-    modules = [getattr(getattr(one, "_target", None), "__module__", "") for one in threads]
-    return sum(not str(module).startswith("asyncio") for module in modules)
+    return sum(not is_service(one) and not _serves_library(one) for one in threading.enumerate())
+
+
+def _serves_library(thread: threading.Thread) -> bool:
+    """Whether it is asyncio's, which waits for a child and ends by itself, or of a library's class
+    (tqdm's monitor), and begins again where it is needed."""
+    kind = type(thread)
+    if kind.__module__ == "threading":
+        target = getattr(thread, "_target", None)
+        return str(getattr(target, "__module__", "")).startswith("asyncio")
+    path = getattr(sys.modules.get(kind.__module__), "__file__", None)
+    return isinstance(path, str) and is_library(path)
 
 
 def _has_children(shell: t.Any) -> bool:
