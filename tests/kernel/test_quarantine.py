@@ -151,8 +151,8 @@ def test_loaded_by_a_new_main_worker(notebook, how):
 @pytest.mark.parametrize("how", ["exit", "segfault", "hang"])
 def test_a_new_main_worker_that_dies_of_it(untried, how):
     poison(untried, "Loaded", how)
-    untried.settle()
     pid = int(good(untried, "os.getpid()").result)
+    untried.settle()  # right before: else a rollback, made for slow plain cells, may take over
     assert untried.run("os._exit(4)").content["ename"] == "CellDied"
     complete(untried, without=pid)
     outcome = untried.run(WHOLE)
