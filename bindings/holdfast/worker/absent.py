@@ -17,6 +17,8 @@ import typing as t
 from holdfast import _trial
 from holdfast.errors import QuarantinedError
 
+from . import notices
+
 if t.TYPE_CHECKING:
     from holdfast._store import _Bound
 
@@ -109,19 +111,13 @@ class Absent:
         return bound | {"code": code}
 
 
-def told(absent: t.Mapping[str, str]) -> str:
-    """What the user is told on stderr when a binding could not load something, or ""."""
-    others = {name: why for name, why in absent.items() if not _trial.is_quarantine(why)}
-    lines = []
-    if others:
-        text = "; ".join(f"{name} ({why})" for name, why in sorted(others.items()))
-        lines.append(f"holdfast: not carried back: {text}")
-    lines += [
-        f"holdfast: {QuarantinedError(name, why)}"
-        for name, why in sorted(absent.items())
-        if name not in others and not name.startswith("\0")
-    ]
-    return "\n".join(lines)
+def report(absent: t.Mapping[str, str]) -> None:
+    """Say on stderr what a binding could not load, and why."""
+    quarantined = {name: why for name, why in absent.items() if _trial.is_quarantine(why)}
+    notices.not_carried_home({name: why for name, why in absent.items() if name not in quarantined})
+    for name, why in sorted(quarantined.items()):
+        if not name.startswith("\0"):
+            notices.say(str(QuarantinedError(name, why)))
 
 
 def _only_deleted(transform: t.Callable[[str], str], code: str) -> set[str]:

@@ -19,10 +19,6 @@ import gc
 import types
 import typing as t
 
-ELSEWHERE = (
-    "true in this cell's process alone: the addresses in {} (id(), pointers);"
-    " the notebook has the objects at others"
-)
 _OBJECTS_MAX = 100_000  # looked at; with more, any number may be the address of one
 _ATOMS = frozenset((bool, int, float, complex, str, bytes, type(None), type(...), range))
 _HOLDERS = frozenset(

@@ -27,8 +27,8 @@ from holdfast._patches import is_patch, shown
 from holdfast.codecs import handles, device_lease, widgets
 from holdfast.errors import NotCarriedError, of_last_error
 
-from . import preparation, restarted
-from .addresses import ELSEWHERE, Addresses
+from . import notices, preparation, restarted
+from .addresses import Addresses
 from .analysis import reach
 from .bound import unstorable, with_traceback
 from .computing import computing
@@ -279,7 +279,7 @@ class Cell(Worker):
         report["names_unserializable"] = len(saved["unserializable"])
         report["names_examined"] = saved["names_examined"]
         report["names_encoded"] = saved["names_encoded"]
-        lost = self._tell_lost(saved)
+        lost = self._report_lost(saved)
         for number, fd in handles.table.hand_over().items():
             self.channel.send_handle(number, fd)
         loans = device_lease.leases.hand_over()
@@ -293,33 +293,26 @@ class Cell(Worker):
             reply["prepared"] = saved["prepared"]
         return reply
 
-    def _tell_lost(self, saved: dict[str, t.Any]) -> dict[str, str]:
+    def _report_lost(self, saved: t.Any) -> dict[str, str]:
         """What of the cell's variables ends with its process, to the user; the variables that do."""
         namespace = self.shell.user_ns
         lost = widgets.left(
             {name: why for name, why in saved["unserializable"].items() if name in namespace}
         )
-        told = [f"{shown(name)} ({why})" for name, why in lost.items()]
-        told += [f"the name {name!r} ({why})" for name, why in unstorable(namespace).items()]
-        told += [f"the traceback of {name}" for name in with_traceback(saved["saved"], namespace)]
-        if told:
-            text = "; ".join(sorted(told))
-            print(f"holdfast: not carried out of this cell: {text}", file=sys.stderr)
+        others = [f"the name {name!r} ({why})" for name, why in unstorable(namespace).items()]
+        others += [f"the traceback of {name}" for name in with_traceback(saved["saved"], namespace)]
+        notices.not_carried_out(lost, others)
         addresses = Addresses()
         addresses.learn(saved["saved"], saved["numbers"], namespace)
         # What it found in others is of the notebook, and may be the address of anything here.
         names = set(saved["saved"]).intersection(addresses.of_saved(saved["saved"], namespace))
-        if names:
-            print("holdfast: " + ELSEWHERE.format("; ".join(sorted(names))), file=sys.stderr)
+        notices.addresses_alone(sorted(names))
         return lost
 
     def _tell_changes(self, report: Report, before: dict[str, t.Any], count: int) -> None:
         """Of the state of this process: what stays in it, to the user, and what the main worker imports."""
         new = new_modules(count)
-        changed = asked.changed(before, bool(new), self.shell)
-        if changed:
-            told = "; ".join(changed)
-            print(f"holdfast: changed in this cell's process alone: {told}", file=sys.stderr)
+        notices.changed_alone(asked.changed(before, bool(new), self.shell))
         report["settings"] = census.pack({}, {}, census.submodules(self.shell, new))
 
     def _tell_imports(self) -> None:

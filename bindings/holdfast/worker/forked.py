@@ -33,10 +33,9 @@ import traceback
 import typing as t
 
 from holdfast import _finalizers, _store
-from holdfast._patches import is_patch, shown
 from holdfast.codecs import handles, device_lease, widgets
 
-from .addresses import ELSEWHERE
+from . import notices
 from .bound import Bound, unstorable, with_traceback
 from .control import ChannelClosed, Frame
 from .prefault import prefault
@@ -229,14 +228,12 @@ class Forked:
         }
         lost = widgets.left(bound.lost(unserializable, touched))
         lost |= bound.lost(unstorable(namespace), touched)
-        told = sorted(f"{_shown(name)} ({why})" for name, why in lost.items())
-        _tell("not carried out of this cell: {}", told)
-        traces = with_traceback(saved["saved"], namespace)
-        _tell("not carried out of this cell: tracebacks of {}", traces)
+        notices.not_carried_out(lost)
+        notices.tracebacks_stay(with_traceback(saved["saved"], namespace))
         report["numbers"] = saved["numbers"]
-        _tell(ELSEWHERE, main.addresses.of_saved(saved["saved"], namespace))
+        notices.addresses_alone(main.addresses.of_saved(saved["saved"], namespace))
         report["settings"], changed = state.changes()
-        _tell("changed in this cell's process alone: {}", changed)
+        notices.changed_alone(changed)
         for number, fd in handles.table.hand_over().items():
             main.channel.send_handle(number, fd)
         report["names_lost"] = {name: why for name, why in lost.items() if isinstance(name, str)}
@@ -247,14 +244,6 @@ class Forked:
             reply["prepared"] = saved["prepared"]
 
 
-def _tell(words: str, names: t.Sequence[str]) -> None:
-    if names:
-        print("holdfast: " + words.format("; ".join(names)), file=sys.stderr)
-
-
-def _shown(name: t.Any) -> str:
-    is_name = isinstance(name, str) and (name.isidentifier() or is_patch(name))
-    return shown(name) if is_name else repr(name)
 
 
 def _part_loop(loop: t.Any) -> None:

@@ -22,8 +22,8 @@ from holdfast._threads import alone, is_service
 from holdfast.codecs import handles, device_lease, widgets
 from holdfast.errors import LAST, of_last_error
 
-from . import preparation
-from .absent import told
+from . import notices, preparation
+from .absent import report
 from .addresses import Addresses
 from .bound import unstorable, with_traceback
 from .analysis.touched import Touched
@@ -88,7 +88,7 @@ class MainWorker(Worker):
         self.addresses = Addresses()
         self._owed: set[str] = set()  # names with memory that the store has no bytes of
         self._lost_error = False  # whether a cell has met an error in another process
-        self._told_stays: dict[str, str] = {}  # what stays because saving it ended a process
+        self._reported_stays: dict[str, str] = {}  # what stays because saving it ended a process
         if self.session is not None:
             _trial.configure(self.session, encodes=True, decodes=True, is_library=is_library)
             self.names = _store.Names(self.session)
@@ -120,7 +120,7 @@ class MainWorker(Worker):
         self.shell.patches.apply(list(self.shell.user_ns))
         self._privatized = bound["bytes_mapped"] > 0
         self.absent.note(bound["absent"])
-        _tell_lost(bound["absent"])
+        report(bound["absent"])
         self._learnt = self.names.extra("written") or {}
         self.lost = self.names.extra("lost") or {}
         figures.settle(self.shell)
@@ -135,7 +135,7 @@ class MainWorker(Worker):
         names = sorted(_listed(self.names))
         self.absent.note(dict.fromkeys(names, _trial.left()))
         self._committed_state = state.capture(self.shell)
-        print(f"holdfast: {_words_of_all_left(names)}", file=sys.stderr)
+        notices.say(_words_of_all_left(names))
 
     async def execute(self, frame: Frame, message: Message) -> Frame:
         """Run a cell, recorded where the frontend says so."""
@@ -291,7 +291,7 @@ class MainWorker(Worker):
             "names_encoded": saved["names_encoded"],
             "reason": reason,
         }
-        self._tell_stays(saved["unserializable"])
+        self._report_stays(saved["unserializable"])
         unserializable = saved["unserializable"] | self._staying()
         self.channel.send("reply", unserializable=unserializable, report=self.last_commit, **reply)
         self._note_owed(saved["saved"])
@@ -349,18 +349,17 @@ class MainWorker(Worker):
             )
         return {"_:" + name: why for name, why in found.items()}
 
-    def _tell_stays(self, unserializable: t.Mapping[str, str]) -> None:
+    def _report_stays(self, unserializable: t.Mapping[str, str]) -> None:
         """Of what ended a process that tried to save it, once."""
         stays = {name: why for name, why in unserializable.items() if _trial.is_kept(why)}
         for name, why in sorted(stays.items()):
-            if self._told_stays.get(name) != why:
-                print(
-                    f"holdfast: {name} stays in the notebook's own process, and is in no commit:"
+            if self._reported_stays.get(name) != why:
+                notices.say(
+                    f"{name} stays in the notebook's own process, and is in no commit:"
                     f" {why}. It isn't tried again until {name} is bound to another object, or by"
-                    f" `%holdfast retry {name}`; everything else is saved",
-                    file=sys.stderr,
+                    f" `%holdfast retry {name}`; everything else is saved"
                 )
-        self._told_stays = stays
+        self._reported_stays = stays
 
     def retry(self, wanted: list[str]) -> str:
         """As any worker; the next commit looks at all."""
@@ -476,14 +475,14 @@ class MainWorker(Worker):
         self.shell.patches.apply((*adopted["changed"], *adopted["removed"]))
         if widgets.arrive(self.shell.user_ns, adopted["changed"]):
             self.touched.anything(_WIDGETS_CAME)
-        _tell_apart(adopted["apart"])
+        _report_apart(adopted["apart"])
         self._privatized |= bool(adopted["changed"])
         absent = adopted["absent"]
         for name in absent:
             self.shell.user_ns.pop(name, None)  # the cell changed it: that isn't it any more
         self.absent.note(absent)
         self.lost |= {name: why for name, why in absent.items() if not _trial.is_quarantine(why)}
-        _tell_lost(absent)
+        report(absent)
         return adopted
 
     def op_ran(self, frame: Frame) -> None:
@@ -548,16 +547,9 @@ def _forget_last_error() -> None:
         vars(sys).pop(name, None)
 
 
-def _tell_apart(names: list[str]) -> None:
+def _report_apart(names: list[str]) -> None:
     if names:
-        print(
-            f"holdfast: what stayed in the main worker goes on with the {', '.join(names)} of before the "
-            "cell: what they are now can't be put in its place",
-            file=sys.stderr,
+        notices.say(
+            f"what stayed in the main worker goes on with the {', '.join(names)} of before the "
+            "cell: what they are now can't be put in its place"
         )
-
-
-def _tell_lost(reasons: t.Mapping[str, str]) -> None:
-    text = told(reasons)
-    if text:
-        print(text, file=sys.stderr)

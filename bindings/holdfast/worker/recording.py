@@ -14,7 +14,6 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
-import sys
 import time
 import types
 import typing as t
@@ -22,6 +21,7 @@ import typing as t
 from holdfast.scorep import ending, loading, options, recovery, settings, telling
 from holdfast.scorep.children import follow
 
+from . import notices
 from .control import Frame
 from .ipython import frames
 from .settings import census, figures, tables, tensors
@@ -159,7 +159,7 @@ class Recording:
                 result = self._recorder.close()
                 loading.end_alone()
             except (OSError, RuntimeError, MemoryError) as error:
-                _tell(f"the trace in {self._experiment} could not be written: {error}")
+                notices.say(f"the trace in {self._experiment} could not be written: {error}")
             else:
                 counts |= self._judge(result)
         ending.unguard()  # not before: SIGTERM waits until all is written
@@ -168,12 +168,12 @@ class Recording:
     def _judge(self, result: _recorder._Result | None) -> Counts:
         """Say what is wrong with what was written; the report's counts of it."""
         if result is None:
-            _tell(f"the cell itself closed its recording, in {self._experiment}")
+            notices.say(f"the cell itself closed its recording, in {self._experiment}")
             return {}
         if result["collapsed"]:
-            _tell(f"{result['collapsed']} calls have no path of their own in the profile")
+            notices.say(f"{result['collapsed']} calls have no path of their own in the profile")
         if result["lost"]:
-            _tell(f"{result['lost']} events could not be written to {self._experiment}")
+            notices.say(f"{result['lost']} events could not be written to {self._experiment}")
         return {
             "events": result["events"],
             "events_others": result["others"],
@@ -219,7 +219,3 @@ def _parse(arguments: t.Sequence[str]) -> tuple[options.Options, types.CodeType 
 def _wrong(given: options.Options, error: Exception) -> options.UsageError:
     said = f"{type(error).__name__}: {error}"
     return options.UsageError(f"--instrumenter-file={given.instrumenter_file}: {said}")
-
-
-def _tell(message: str) -> None:
-    print(f"holdfast: {message}", file=sys.stderr)

@@ -18,6 +18,7 @@ import typing as t
 
 from holdfast._after_import import call_after_import
 
+from .. import notices
 from .rows import ROWS, differs, read
 
 _KEPT = frozenset(("exit handlers",))  # by a slot (kept.py)
@@ -119,7 +120,7 @@ class Asked:
         try:
             ROWS[name].write(value)  # type: ignore[misc]
         except Exception as error:  # what one can't have costs the cell no other
-            print(f"holdfast: {name} couldn't be carried over: {error}", file=sys.stderr)
+            notices.not_carried_over(name, error)
 
 
 def new_modules(count: int) -> list[str]:

@@ -25,6 +25,7 @@ import typing as t
 
 from holdfast._after_import import call_after_import, watch_imports
 
+from .. import notices
 from .attributes import (
     MISSING,
     is_own,
@@ -159,7 +160,7 @@ def _write(name: str, value: t.Any) -> None:
     try:
         ROWS[name].write(value)  # type: ignore[misc]
     except Exception as error:
-        print(f"holdfast: {name} couldn't be carried over: {error}", file=sys.stderr)
+        notices.not_carried_over(name, error)
 
 
 def _is_nobodys(one: t.Any) -> bool:

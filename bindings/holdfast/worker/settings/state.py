@@ -32,7 +32,7 @@ import typing as t
 
 from holdfast._after_import import call_after_import
 
-from .. import imports
+from .. import imports, notices
 from . import figures, loggers, tables, tensors
 from .asked import asked
 from .located import located, working_directory
@@ -65,7 +65,7 @@ class Told:
         """Tell now, unless the user knows."""
         if name not in self.known:
             self.known.add(name)
-            print(f"holdfast: {name} couldn't be carried over: {reason}", file=sys.stderr)
+            notices.not_carried_over(name, reason)
 
     def capture(self, shell: t.Any) -> t.Any:
         return dict(self.waiting), sorted(self.known)
