@@ -165,7 +165,7 @@ bury_main(hf_kernel *kernel, const char *name, const char *exit_reason) {
     }
     hfi_textbuf_format(&text, "the notebook's process %s", exit_reason);
     if (ran)
-        hfi_trace_rescue(kernel, &text);
+        hfi_trace_name_rescued(kernel, &text);
     hfi_handles_lose_main(kernel);
     forget_main(kernel);
     if (ran)
@@ -212,7 +212,7 @@ bury_cell(hf_kernel *kernel, int late, int known, const char *name,
                            retries == 1 ? "" : "s");
     hfi_textbuf_format(&text,
                        "; the notebook's variables are as they were before the cell");
-    hfi_trace_rescue(kernel, &text);
+    hfi_trace_name_rescued(kernel, &text);
     hfi_tell(kernel, &(hfi_event){.kind = HFI_EVENT_CELL_DIED});
     hfi_ends_fail(kernel, name, hfi_textbuf_string(&text));
     hfi_textbuf_fini(&text);
@@ -333,6 +333,13 @@ is_due_at_last(hf_kernel *kernel, hfi_worker *worker, long long now_ns) {
     return is_due(worker, now_ns);
 }
 
+/* What the dead has recorded is being written: its cell's error is to say where. */
+static int
+awaits_trace(hf_kernel *kernel, const hfi_worker *worker, long long now_ns) {
+    return worker == hfi_workers_at_work(kernel) && hfi_cell_has_begun(&kernel->cell) &&
+           !kernel->leaving && hfi_trace_rescues(kernel, now_ns);
+}
+
 void
 hfi_death_tick(hf_kernel *kernel, long long now_ns) {
     for (hfi_worker *at = hfi_workers_server(kernel)->workers, *next; at != NULL;
@@ -346,6 +353,8 @@ hfi_death_tick(hf_kernel *kernel, long long now_ns) {
             at->deadline_ns = now_ns + SPARED_NS;
         if (is_due(at, now_ns) && is_due_at_last(kernel, at, now_ns)) {
             hfi_worker_kill(at, SIGKILL);
+            if (awaits_trace(kernel, at, now_ns))
+                continue;
             bury(kernel, at);
             next = hfi_workers_server(kernel)
                        ->workers; /* the list may be another one now */
@@ -367,6 +376,11 @@ hfi_death_deadline_ns(const hf_kernel *kernel) {
         take_earlier(hfi_stream_deadline_ns(&at->stream), &first);
         if (hfi_handover_holds(kernel, at))
             continue;
+        long long rescue_ns = hfi_trace_rescue_deadline_ns(kernel);
+        if (rescue_ns >= 0 && at == hfi_workers_at_work(kernel)) {
+            take_earlier(rescue_ns, &first);
+            continue;
+        }
         if (at->deadline_ns > 0)
             take_earlier(at->deadline_ns, &first);
         if (at->calm_ns > 0)

@@ -1,9 +1,9 @@
 /* kernel.c - making a kernel, its one loop, and its end.
  *
  * One thread, one zmq_poll over the five sockets, the self-pipe, the fork server's and
- * each worker's channel and pipes. Nothing that the loop calls waits for anybody, so
- * the control channel and the heartbeat answer while a cell runs, whatever the cell
- * does. The price is that the loop's list is built anew for each turn: a dozen entries.
+ * each worker's channel and pipes. Nothing that the loop calls waits for a process for
+ * longer than a tenth of a second, so the control channel and the heartbeat answer while
+ * a cell runs, whatever the cell does. The price is that the loop's list is built anew for each turn: a dozen entries.
  *
  * A turn: read what is there; let time pass (streams, deaths, idle commit, rest); start
  * the next request. Signals reach it through the self-pipe, since hf_kernel_stop may be
@@ -319,6 +319,7 @@ fill_items(hf_kernel *kernel, zmq_pollitem_t *items, long long now_ns) {
         items[count].revents = 0;
     }
     add_fd(items, &count, kernel->loop->wake[0], 0);
+    add_fd(items, &count, hfi_trace_rescue_fd(kernel), 0); /* wakes hfi_death_tick */
     if (hfi_workers_server(kernel)->control != NULL)
         add_fd(items, &count, hfi_control_fd(hfi_workers_server(kernel)->control),
                hfi_control_is_full(hfi_workers_server(kernel)->control));

@@ -4,15 +4,18 @@
  * started on it where the user has asked for that. A Vampir that can't be started is
  * told on stderr and costs nothing else; the cell is done.
  *
- * A process that dies leaves what it recorded in a file. The program that makes a trace
- * of it is waited for, so that the error can say where it is; not for long: it goes on,
- * or the user asks for it again.
+ * A process that dies leaves what it recorded in a file. A program makes a trace of it
+ * (recorder/guardian.c), and the cell's error waits for that, so that it can say where
+ * the trace is. The loop goes on meanwhile: the end of a pipe that only the program has
+ * open wakes it. After RESCUE_NS the program is ended, and the user can ask for the
+ * trace again.
  *
  * The line that names the directory is an interface: the Score-P kernel's notebooks
  * have it as expected output. One thread.
  */
 #include "session/trace.h"
 
+#include <poll.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <stdint.h>
@@ -23,17 +26,33 @@
 #include "session/publish.h"
 #include "workers/program.h"
 
-#define RESCUE_MS 10000
+#define RESCUE_NS     10000000000LL
+#define RESCUE_END_MS 100 /* from the end of its pipe to its own */
 
 /* Of the cell that runs. */
 struct hfi_trace {
     hfi_textbuf directory; /* where a recording is open; empty: nowhere */
     hfi_textbuf guardian;  /* the program that writes it when its process is dead */
     hfi_textbuf recover;   /* the command with which a user can have it written later */
+    int rescued;           /* it was started, or could not be */
+    pid_t pid;             /* of that program while it runs; 0: it doesn't */
+    int end_fd;            /* readable at its end */
+    long long deadline_ns; /* when it is ended */
 };
 
 static void
+end_rescue(struct hfi_trace *trace, int timeout_ms) {
+    if (trace->pid == 0)
+        return;
+    (void)hfi_program_end(trace->pid, timeout_ms);
+    close(trace->end_fd);
+    trace->pid = 0;
+}
+
+static void
 forget(hf_kernel *kernel) {
+    end_rescue(kernel->trace, 0);
+    kernel->trace->rescued = 0;
     hfi_textbuf_fini(&kernel->trace->directory);
     hfi_textbuf_fini(&kernel->trace->guardian);
     hfi_textbuf_fini(&kernel->trace->recover);
@@ -72,17 +91,64 @@ note_recording(hf_kernel *kernel, const msgpack_object *started) {
     note(&kernel->trace->recover, hfi_map_part(started, "recover"));
 }
 
-void
-hfi_trace_rescue(hf_kernel *kernel, hfi_textbuf *text) {
-    hfi_textbuf *directory = &kernel->trace->directory, path = {0};
+static void
+begin_rescue(struct hfi_trace *trace, long long now_ns) {
     hf_error error = HF_ERROR_INIT;
-    pid_t pid;
+    int ends[2];
+    char *argv[] = {(char *)(uintptr_t)hfi_textbuf_string(&trace->guardian),
+                    (char *)(uintptr_t)hfi_textbuf_string(&trace->directory), NULL};
+    trace->rescued = 1;
+    hf_status status = hfi_program_pipe(ends, &error);
+    if (status == HF_OK) {
+        status = hfi_program_spawn(argv, &ends[1], 1, &trace->pid, &error);
+        close(ends[1]);
+        if (status != HF_OK)
+            close(ends[0]);
+    }
+    if (status != HF_OK) {
+        hfi_log("%s", error.message);
+        trace->pid = 0;
+        return;
+    }
+    trace->end_fd = ends[0];
+    trace->deadline_ns = now_ns + RESCUE_NS;
+}
+
+static int
+is_at_end(const struct hfi_trace *trace) {
+    struct pollfd end = {trace->end_fd, POLLIN, 0};
+    return poll(&end, 1, 0) > 0;
+}
+
+int
+hfi_trace_rescues(hf_kernel *kernel, long long now_ns) {
+    struct hfi_trace *trace = kernel->trace;
+    if (trace->directory.size == 0)
+        return 0;
+    if (!trace->rescued)
+        begin_rescue(trace, now_ns);
+    if (trace->pid != 0 && !is_at_end(trace) && now_ns < trace->deadline_ns)
+        return 1;
+    end_rescue(trace, now_ns < trace->deadline_ns ? RESCUE_END_MS : 0);
+    return 0;
+}
+
+int
+hfi_trace_rescue_fd(const hf_kernel *kernel) {
+    return kernel->trace->pid != 0 ? kernel->trace->end_fd : -1;
+}
+
+long long
+hfi_trace_rescue_deadline_ns(const hf_kernel *kernel) {
+    return kernel->trace->pid != 0 ? kernel->trace->deadline_ns : -1;
+}
+
+void
+hfi_trace_name_rescued(const hf_kernel *kernel, hfi_textbuf *text) {
+    const hfi_textbuf *directory = &kernel->trace->directory;
+    hfi_textbuf path = {0};
     if (directory->size == 0)
         return;
-    char *argv[] = {(char *)(uintptr_t)hfi_textbuf_string(&kernel->trace->guardian),
-                    (char *)(uintptr_t)hfi_textbuf_string(directory), NULL};
-    if (hfi_program_spawn(argv, NULL, 0, &pid, &error) == HF_OK)
-        (void)hfi_program_end(pid, RESCUE_MS);
     hfi_textbuf_format(&path, "%s/traces.otf2", hfi_textbuf_string(directory));
     if (access(hfi_textbuf_string(&path), F_OK) == 0)
         hfi_textbuf_format(text, "; what was recorded until then is in %s",

@@ -85,7 +85,7 @@ hf_status
 __wrap_hfi_program_spawn(char *const *argv, const int *keep, size_t count,
                          pid_t *ret_pid, hf_error *reterr) {
     CHECK(argv[0]);
-    if (count == 0) /* the guardian: there is no such program */
+    if (count < 2) /* the guardian: there is no such program */
         return hf_error_set(reterr, HF_E_SYSTEM, "%s", argv[0]);
     keep_open(fcntl(keep[0], F_DUPFD_CLOEXEC, 0));
     *ret_pid = 1 << 30;

@@ -4,7 +4,7 @@ import os
 import signal
 
 import pytest
-from waiting import complete
+from waiting import complete, until
 
 CELL = "%%execute_with_scorep\n"
 
@@ -35,6 +35,22 @@ def test_output_before_death_is_shown(plain_kernel):
     )
     assert "python" in outcome.stream() and "raw" in outcome.stream()
     assert outcome.types.index("error") > outcome.types.index("stream")
+
+
+def test_the_frontend_answers_while_a_trace_is_rescued(start_plain, tmp_path):
+    guardian = tmp_path / "guardian"
+    guardian.write_text(
+        "#!/bin/sh\ntouch begun\nwhile [ ! -e go ]; do sleep 0.01; done\ntouch traces.otf2\n"
+    )
+    guardian.chmod(0o755)
+    kernel = start_plain(env={"PLAIN_WORKER_GUARDIAN": str(guardian)})
+    sent = kernel.client.execute(CELL + "import os; os.kill(os.getpid(), 9)")
+    until((tmp_path / "begun").exists)
+    assert kernel.control("kernel_info_request")["content"]["status"] == "ok"
+    (tmp_path / "go").touch()
+    content = kernel.finish(sent).content
+    assert f"; what was recorded until then is in {tmp_path}" in content["evalue"]
+    assert kernel.run("role").result == "'home'"
 
 
 def test_a_dead_main_worker_is_replaced(plain_kernel):

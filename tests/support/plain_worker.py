@@ -131,7 +131,9 @@ class Worker:
         self.globals["frame"] = frame
         signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
-            self.channel.send("started", id=frame["id"])
+            guardian = os.environ.get("PLAIN_WORKER_GUARDIAN")
+            more = {"trace": os.getcwd(), "guardian": guardian} if guardian else {}
+            self.channel.send("started", id=frame["id"], **more)
             value = self.run_code(frame["code"])
         except BaseException as error:
             found = {
