@@ -10,7 +10,7 @@
  * its last frames are read before it is buried: a cell that has begun never runs again
  * in another process.
  *
- * The user is told once: by the running cell's error (a KeyboardInterrupt, where it was
+ * The user gets one message: the running cell's error (a KeyboardInterrupt, where it was
  * ended for the want of an end: escalate.c), or, where none ran, on stderr
  * under the last cell. What was lost is named, with the reason, as far as it is known.
  *
@@ -242,7 +242,8 @@ write_exit_reason(const hfi_worker *worker, char *ret_text, size_t size) {
     else if (worker->overdue)
         snprintf(ret_text, size, "was ended, since it took too long,");
     else if (!is_late(worker))
-        hfi_program_exit_reason(worker->exited, worker->status, ret_text, size);
+        hfi_program_exit_reason(hfi_worker_status_is_known(worker), worker->status,
+                                ret_text, size);
     else
         snprintf(ret_text, size, "was not ready within %lld seconds",
                  hfi_workers_ready_ns() / 1000000000LL);
@@ -258,7 +259,8 @@ is_at_request(const hf_kernel *kernel) {
 /* Why the main worker is no more. */
 static hfi_end
 end_of(const hf_kernel *kernel, const hfi_worker *worker, int known) {
-    int outside = hfi_restart_is_from_outside(worker->exited, worker->status);
+    int outside =
+        hfi_restart_is_from_outside(hfi_worker_status_is_known(worker), worker->status);
     if (worker->ready && is_at_request(kernel))
         return HFI_END_OF_CELL;
     if (known)
@@ -352,6 +354,7 @@ hfi_death_tick(hf_kernel *kernel, long long now_ns) {
             !at->ready && !at->silent && hfi_quarantine_spares(kernel, at, now_ns))
             at->deadline_ns = now_ns + SPARED_NS;
         if (is_due(at, now_ns) && is_due_at_last(kernel, at, now_ns)) {
+            at->killed |= !at->exited;
             hfi_worker_kill(at, SIGKILL);
             if (awaits_trace(kernel, at, now_ns))
                 continue;

@@ -141,7 +141,7 @@ quarantine(hf_kernel *kernel, const hfi_worker *worker, const hf_turn *turn,
         hung ? HF_CAUSE_HUNG : HF_CAUSE_DIED | ((uint32_t)worker->status & 0xffffu);
     int convicted = is_convicted(kernel, worker, turn);
     if (!hung && !convicted &&
-        hfi_restart_is_from_outside(worker->exited, worker->status))
+        hfi_restart_is_from_outside(hfi_worker_status_is_known(worker), worker->status))
         return 0;
     if (hf_session_quarantine(kernel->store, turn, cause, &error) == HF_OK)
         return 1;

@@ -33,7 +33,7 @@ typedef struct hfi_worker {
     struct hfi_worker *next; /* in the fork server's list */
     hfi_role role;
     int owned; /* the session still has it as main_worker, cell or standby */
-    pid_t pid; /* 0: the fork server has not told yet */
+    pid_t pid; /* 0: not known yet */
     int ready;
     hfi_control *control; /* NULL once closed */
     int output[2];        /* read ends of its fds 1 and 2; -1 once at their end */
@@ -44,12 +44,19 @@ typedef struct hfi_worker {
     long long text_ns;     /* the last of them */
     long long calm_ns;     /* not looked at before; 0: at once */
     int silent;            /* its channel is at its end, or broke the protocol */
-    int exited;            /* the fork server reported `status` */
-    int status;            /* raw wait status */
+    int exited;            /* the fork server reported its end */
+    int status;            /* raw wait status; see hfi_worker_status_is_known */
+    int killed;            /* by us before that, after its channel's end */
     int overdue;           /* at one value for too long, and killed for it */
     char cause[80];        /* as an exit reason: why we ended it; may be empty */
     long long deadline_ns; /* not ready, silent or leaving: end of patience; 0: none */
 } hfi_worker;
+
+/* Whether `status` says how it ended. If we killed it, its status says only that. */
+static inline int
+hfi_worker_status_is_known(const hfi_worker *worker) {
+    return worker->exited && !worker->killed;
+}
 
 typedef struct hfi_fork_server {
     pid_t pid;
