@@ -8,7 +8,7 @@ are plain, then in Holdfast. A cell is timed by the client from the execute_requ
 status, so the start of the next standby is in it. `added` is the median of the instrumented
 cells minus ipykernel's of the same code, to be compared with the row's `bar`; `plain` is the
 same difference for the plain cells, and `pair` that of the mean of both together, which
-shows what a median hides. The first pair of each row is told apart (`first`), as it commits the
+shows what a median hides. The first pair of each row is shown by itself (`first`), as it commits the
 state once.
 
 `--run in-process|forked|isolated` says how the instrumented cells run; `isolated` unless given.

@@ -7,7 +7,7 @@ in one run. Two processes for each measurement, both started and with their impo
 before the clock runs: the one that has the namespace saves it and stays alive, as a
 notebook does; the other restores it and reads and writes one element (where a way gives
 read-only data, reads it). What peers write goes to /dev/shm, so that no disk slows them.
-A way whose package isn't installed is told and left out.
+A way whose package isn't installed is named and left out.
 
 Columns: save and restore in ms (medians), and how much of the restore was the touch, in which
 a new process also pays for what the library does at its first use; bytes that went through a copy on the way

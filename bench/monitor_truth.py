@@ -6,7 +6,7 @@ Each cell measures itself by other means: the processor time of its process and 
 that it waited for by getrusage, its duration by the monotonic clock, bytes by what it wrote or
 allocated. The figure is reported/true, for processor time, duration, growth of the memory and
 bytes written, at each interval. A cell that sleeps has no processor time worth a ratio: there the
-difference is told, in milliseconds. `--scale 0.1` makes seconds, gigabytes and megabytes a tenth.
+difference is shown, in milliseconds. `--scale 0.1` makes seconds, gigabytes and megabytes a tenth.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ class Kernel:
         return [other for other in below if parent_of(other) == pid]
 
     def find(self, role, main):
-        """The pid in a role, or None. The main worker is asked for; the others are told from it."""
+        """The pid in a role, or None. The main worker is asked for; the others follow from it."""
         server = next(iter(self.children(self.pid)), None)
         if role == "fork server" or server is None:
             return server
@@ -118,7 +118,7 @@ class Kernel:
                 return reply["content"]["status"], errors, result
 
     def state(self, head):
-        """The state. A death that nobody was told of yet may be told instead, once."""
+        """The state. A death that no error has reported yet may be reported instead, once."""
         status, errors, result = self.finish(self.send(head + STATE))
         if self.untold and len(errors) == 1 and errors[0].startswith("CellDied"):
             self.untold = False

@@ -82,7 +82,7 @@ must(hf_status status) {
     exit(1);
 }
 
-/* The parts of a commit are told apart: put is where changed pages are found. */
+/* The parts of a commit are measured one by one: put is where changed pages are found. */
 static void
 commit_buffer(hf_session *session, hf_buffer buffer, const char *whole,
               const char *put) {

@@ -2,7 +2,7 @@
 
 `prepare_save` and `prepare_restore` do what a process does once, before the clock runs:
 imports, servers, connections. `save(names, place)` gives the bytes that were copied, as far
-as they can be told; `restore(place)` the names and the bytes copied. `place` is a path in
+as they are known; `restore(place)` the names and the bytes copied. `place` is a path in
 /dev/shm. A way that can't be had here (its package is missing) raises ImportError when it
 prepares. `works` tells which values a
 way carries, where not all; `read_only` ones give arrays that can't be

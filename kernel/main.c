@@ -5,7 +5,7 @@
  *                   [--backlog BYTES] [--run MODE] [--interrupt-seconds N]
  *
  * It parses the command line and turns signals into calls: SIGINT interrupts the cell
- * that runs, SIGTERM and SIGHUP end the kernel in an orderly way. Clients are told the
+ * that runs, SIGTERM and SIGHUP end the kernel in an orderly way. Clients get the
  * interpreter's version before any worker is up; the kernelspec has it, since to ask
  * the interpreter takes as long as all else that comes before the kernel listens.
  * Everything else is the library's.
@@ -38,7 +38,7 @@ static const char usage[] =
     "\n"
     "  -f, --connection-file PATH  the client's connection file\n"
     "      --python PATH           interpreter of the cells (default: python3)\n"
-    "      --python-version TEXT   its version, as clients are told (default: it is "
+    "      --python-version TEXT   its version, for clients (default: it is "
     "asked)\n"
     "      --label TEXT            name of the session for people\n"
     "      --capacity BYTES        most that the session's store may grow to\n"

@@ -28,7 +28,7 @@ void hfi_cgroup_open(hfi_cgroup *group, int version, const char *memory,
                      const char *cpu, const char *io);
 void hfi_cgroup_close(hfi_cgroup *group);
 
-/* What it has used; 0 where it doesn't tell. */
+/* What it has used; 0 if it can't be read. */
 int hfi_cgroup_read(const hfi_cgroup *group, hf_monitor_reading *ret_reading);
 
 /* The least memory limit that holds for a directory of a memory controller, itself and

@@ -1,9 +1,9 @@
 /* cgroup_place.c - where control groups are, versions 1 and 2.
  *
  * Version 2 has one tree; version 1 has one for each controller, mounted beside each
- * other, and a process may be in another group of each. Both are found as the kernel
- * tells it in /proc/self/cgroup, under the usual places in /sys/fs/cgroup. A path of
- * version 1 that isn't there was told from outside of a container: then the
+ * other, and a process may be in another group of each. Both are found as
+ * /proc/self/cgroup names them, under the usual places in /sys/fs/cgroup. A path of
+ * version 1 that isn't there is a name from outside of a container: then the
  * controller's own top is the container's group. No state, any thread.
  */
 #include "monitor/cgroup_place.h"

@@ -14,7 +14,7 @@
  * and stays. Input and output have no counters of children alone, so there all that the
  * others have read and written pays for the vanished.
  *
- * The counters of children are told to others in hundredths of a second, of user's and
+ * The counters of children reach others in hundredths of a second, of user's and
  * of system's time, so up to two of those are paid late, when the next child's come. A
  * member that runs cells says at their begins and ends what its counters are exactly.
  *

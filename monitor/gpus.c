@@ -5,7 +5,7 @@
  * wait for that: a thread asks, not more often than the driver measures and than costs
  * a twentieth of a core, and who samples takes what it has told last.
  *
- * The lock covers what was told, and is never held while the driver is asked. Who ends
+ * The lock covers the last reading, and is never held while the driver is asked. Who ends
  * waits a second for the thread; one that is still in the driver then frees everything
  * itself, should it ever come back.
  */

@@ -4,13 +4,13 @@
 
 #include "monitor/nvml.h"
 
-/* What was told last. */
+/* The last reading. */
 typedef struct hfi_gpus_told {
     uint64_t turn; /* 0: nothing yet; greater with each answer */
     size_t count;
     hf_monitor_gpu gpu[HF_MONITOR_GPUS_MAX];
     hfi_gpu_use use[HF_MONITOR_GPUS_MAX];
-    int used;         /* `use` was told, too */
+    int used;         /* `use` was read, too */
     char trouble[96]; /* why there are none */
 } hfi_gpus_told;
 

@@ -11,12 +11,12 @@ typedef struct hfi_machine hfi_machine;
 HF_CHECK hf_status hfi_machine_create(hfi_machine **ret_machine, hf_error *reterr);
 void hfi_machine_close(hfi_machine *machine);
 
-/* Cores that the kernel tells of one by one. */
+/* Cores of which the kernel reports each. */
 uint32_t hfi_machine_cores(const hfi_machine *machine);
 /* Bytes of memory. */
 double hfi_machine_memory(const hfi_machine *machine);
 /* What was used since the machine started, and its processors' times: `ret_busy` has a
- * number of seconds for each core. 0 where the system doesn't tell. */
+ * number of seconds for each core. 0 if the system doesn't report it. */
 int hfi_machine_read(hfi_machine *machine, hf_monitor_reading *ret_reading,
                      double *ret_busy);
 

@@ -6,9 +6,9 @@
  * their names with a version are a promise that they stay. HOLDFAST_NVML names another
  * library file.
  *
- * The driver measures by itself, some ten times a second at most, and tells its last
+ * The driver measures by itself, some ten times a second at most, and returns its last
  * figure; a question takes from ten microseconds to a millisecond. So the GPUs are
- * asked rarely (gpus.c). Processes are told with their numbers in the machine's own
+ * asked rarely (gpus.c). Processes have their numbers in the machine's own
  * namespace: inside a container none is ours, and only the whole GPU's use is known.
  *
  * One thread at a time.

@@ -39,7 +39,7 @@ typedef struct hfi_word {
     int64_t time_ns;     /* on the monotonic clock */
     int64_t cpu_ns;      /* processor time that it had used by then */
     int64_t children_ns; /* and the children that it had waited for */
-    int64_t io[6];       /* as /proc/PID/io has them; 0: not told */
+    int64_t io[6];       /* as /proc/PID/io has them; 0: not known */
 } hfi_word;
 
 /* A cell begins in the process `pid`, where that says, or now. One that hasn't ended by
@@ -48,8 +48,8 @@ void hfi_sampler_begin_cell(hfi_sampler *sampler, hf_monitor_cell_kind kind,
                             int64_t number, pid_t pid, const hfi_word *begin,
                             const char *source, size_t size);
 /* When its code began is known better now, and it has ended, as far as the words say
- * that; how it went is told by hfi_sampler_end_cell, which ends it too where no word
- * did. Nothing happens where no cell runs. */
+ * that; its outcome comes by hfi_sampler_end_cell, which also ends it if no word
+ * did. Nothing happens if no cell runs. */
 void hfi_sampler_settle_cell(hfi_sampler *sampler, const hfi_word *begin,
                              const hfi_word *end);
 void hfi_sampler_end_cell(hfi_sampler *sampler, hf_monitor_outcome outcome);

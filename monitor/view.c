@@ -4,7 +4,7 @@
  * was being changed: the counter that stands for it is even and the same before and
  * after. State and cells are small, and changed rarely; rows are only added, and moved
  * once in a thousand. A writer that died in the middle of a change leaves an odd
- * counter: after some thousand tries the reader is told HF_BUSY, and not kept for ever.
+ * counter: after some thousand tries the reader gets HF_BUSY, and not kept for ever.
  *
  * Every place and count is checked against the size of the mapping before it is used:
  * what stands there may be anything. The mapping is read-only. No locks, any thread.

@@ -17,7 +17,7 @@ typedef struct hfi_instant {
 void hfi_clock_init(void);
 
 /* How many ticks a second has, from the time since init. Within 5 ms of that it waits,
- * since two looks at the clock that are too close together tell little. */
+ * since two looks at the clock that are too close together give no exact rate. */
 uint64_t hfi_clock_frequency(void);
 
 /* The same for another process's ticks, of this boot: from its first look until the

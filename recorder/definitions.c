@@ -35,7 +35,7 @@ struct hfi_definitions {
     size_t parameter_count, parameter_capacity;
     slot *slots; /* open addressing, at most half full */
     size_t slot_count, slot_capacity;
-    hfi_definitions_note *note; /* NULL: nobody is told */
+    hfi_definitions_note *note; /* NULL: nobody is called */
     void *note_context;
 };
 

@@ -74,7 +74,7 @@ typedef void hfi_definitions_note(void *context, const hfi_definitions *definiti
                                   hfi_definition_kind kind, uint32_t id);
 void hfi_definitions_watch(hfi_definitions *definitions, hfi_definitions_note *note,
                            void *context);
-/* Where it is `context` that is told: no more. */
+/* Stop the calls with this context; does nothing if there are none. */
 void hfi_definitions_unwatch(hfi_definitions *definitions, const void *context);
 
 size_t hfi_definitions_count_strings(const hfi_definitions *definitions);

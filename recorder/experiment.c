@@ -8,7 +8,7 @@
  * in their order, then the others by the number of their part.
  *
  * Archive and profile don't depend on each other: where one can't be written the other
- * is, and the first failure is told.
+ * is, and the first failure is returned.
  */
 #include "experiment.h"
 #include "otf2_files.h"

@@ -11,7 +11,7 @@
  * Events go to the location's log, whose file keeps them until the trace is made of it
  * (log_file.c), and to the profile when the log is full or nothing more comes. What is
  * taken back (rewound) is cut off the log; the profile, which keeps it, reads that far
- * first. How long the program stood still for a log that was full is told in the trace,
+ * first. How long the program stood still for a log that was full is noted in the trace,
  * and has a node of its own in the profile: it isn't the function's time. The log of an
  * immediate back end is full after each event, and is written out then: one path serves
  * both kinds.
@@ -58,7 +58,7 @@ typedef struct hfi_rewind {
 /* -- what becomes of a full log ---------------------------------------------------- */
 
 /* For an immediate back end. Once it has refused an event, nothing more is written on
- * this location: what follows could not be told apart from garbage. In a forked child
+ * this location: what follows would look like garbage. In a forked child
  * it has been abandoned: there is no writer. */
 static void
 trace_catch_up(hfi_location *location) {

@@ -26,7 +26,7 @@ typedef struct hfi_log_head {
     uint64_t begin_realtime; /* ns since 1970 */
     uint64_t has_rank, rank; /* of MPI */
     uint64_t clock_counts;   /* ticks are the processor's, of unknown rate */
-    hfi_instant clock_first; /* two looks at both clocks, which tell it */
+    hfi_instant clock_first; /* two looks at both clocks, which give it */
     hfi_instant clock_last;
     char process_name[32];
     char host_name[256];

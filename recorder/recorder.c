@@ -278,7 +278,7 @@ close_archive(const hf_recorder *recorder, const hfi_profile *profile, bool is_c
     return status;
 }
 
-/* Of several failures the first one is told. */
+/* Of several failures the first one is returned. */
 static hf_status
 write_results(hf_recorder *recorder, hfi_recording_totals *totals, hf_error *reterr) {
     hfi_profile *profile;

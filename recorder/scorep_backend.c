@@ -17,7 +17,7 @@
  * is left to Score-P. In a forked child it is called off: the child would write into
  * its parent's files.
  *
- * Where Score-P was not told of threads (--thread=none, omp) all of them would share
+ * If Score-P doesn't know threads (--thread=none, omp), all of them would share
  * one location, on which regions must nest: it aborts the program. There the first
  * thread alone is recorded.
  *

@@ -3,7 +3,7 @@
  * Score-P's measurement library refers to a table of its subsystems, which is meant to
  * be compiled into the instrumented program: scorep-config prints its source. Which
  * ones there are depends on the installation and on the options, so this library has
- * room for all, and is told their names. It needs neither Score-P nor a compiler when
+ * room for all, and gets their names. It needs neither Score-P nor a compiler when
  * it is built or loaded, and one build serves every installation.
  *
  * It is loaded before Score-P. Where both are preloaded, Score-P may start before the

@@ -255,7 +255,7 @@ has_dead(const char *directory, const numbers *found) {
         hf_status status = hfi_log_reader_open(path, NULL, &log, NULL);
         free(path);
         if (status != HF_OK) {
-            dead = true; /* damaged: it will be told */
+            dead = true; /* damaged: it will be reported */
             continue;
         }
         dead = !is_alive(NULL, found->items[i], log);

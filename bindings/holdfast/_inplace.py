@@ -411,7 +411,7 @@ def _kind_of(value):
 
 
 def _is_plain(cls):
-    """Whether instances have no state in C: as object.__reduce_ex__ tells it, by their size."""
+    """Whether instances have no state in C: as object.__reduce_ex__ finds it, by their size."""
     slots = sum(
         isinstance(member, types.MemberDescriptorType)
         for base in cls.__mro__

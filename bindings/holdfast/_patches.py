@@ -7,7 +7,7 @@ is grouped with what it shares, is unserializable, undone and saved as variables
 notebook is carried as one. It is in the namespace while variables are saved or bound, and not when
 the notebook's code may look.
 
-Which attributes to look at, the code tells: `see` reads the targets of assignments, `del`,
+The code shows which attributes to look at: `see` reads the targets of assignments, `del`,
 `setattr` and `delattr` off a cell before it runs, also inside of functions, and what the attribute
 is then, before the notebook sets it, is remembered. What is set without showing it, such as through
 `vars(module)`, a comparison finds (worker/settings/differences.py): of the modules that the notebook has a

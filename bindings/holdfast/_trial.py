@@ -14,8 +14,8 @@ the parent, which meets them in the same order, knows which of them it was. A ch
 milliseconds; what it does is done once more in the parent.
 
 Only code of the user's own is tried: of the notebook, and of modules outside of the standard
-library and site-packages. Pickles with such objects are marked, so that whoever reads them can
-tell. What else may end a process is named in shared memory while it is encoded or decoded
+library and site-packages. Pickles with such objects are marked, so that whoever reads them
+knows it. What else may end a process is named in shared memory while it is encoded or decoded
 (engine/turn.c), and the frontend reads that after the death.
 
 A fork for each commit, whatever it holds, was rejected: 5 ms where most need none. So was

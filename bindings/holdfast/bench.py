@@ -160,7 +160,7 @@ def run_peers(notebook: Path, cells: list[CellHandOver]) -> None:
             for line in process.stdout or ():
                 record: bench_peers.Record = json.loads(line)
                 cell = cells[record["number"] - 1]
-                _tell("the others", cell.number, cell.title)
+                _report("the others", cell.number, cell.title)
                 if record["error"]:
                     cell.failed["an ordinary shell"] = record["error"]
                 for peer, figure in record["peers"].items():
@@ -185,11 +185,11 @@ def _number(record: t.Mapping[str, t.Any], key: str) -> float:
 
 def _tell_and_pause(cost: report.CellCost) -> None:
     """As long as a reader looks at the result, while the kernel imports what the cell did."""
-    _tell("Holdfast", cost.number, cost.title)
+    _report("Holdfast", cost.number, cost.title)
     time.sleep(PAUSE_SECONDS)
 
 
-def _tell(what: str, number: int, title: str) -> None:
+def _report(what: str, number: int, title: str) -> None:
     print(f"  {what:10} {number:3} {title[:60]}", file=sys.stderr, flush=True)
 
 

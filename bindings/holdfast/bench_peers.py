@@ -30,7 +30,7 @@ _PEERS: dict[str, tuple[str, dict[str, t.Any]]] = {
     "cloudpickle": ("cloudpickle", {}),
     "pickle 5": ("pickle", {"protocol": 5}),
 }
-# Modules that tell nothing about a notebook's imports.
+# Modules that say nothing about a notebook's imports.
 _NOT_IMPORTED = {"__main__", "__mp_main__", "holdfast"}
 
 

@@ -28,7 +28,7 @@ _USAGE = (
     + history.USAGE
 )
 
-_TRACE = "Show where the time of an instrumented cell went; %trace --help tells more."
+_TRACE = "Show where the time of an instrumented cell went; %trace --help shows more."
 
 _RUN_MODES = {
     "in-process": "in the notebook's own process (in-process)",
@@ -90,7 +90,7 @@ def render(words: list[str], worker: t.Any) -> str:
         missing = [word for word in dict.fromkeys(words) if word not in known]
         if missing:
             lines.append(
-                f"Not in the store: {', '.join(missing)}. %holdfast help tells what there is to say."
+                f"Not in the store: {', '.join(missing)}. %holdfast help lists the commands."
             )
         return "\n".join(lines)
     lines = _session_lines(worker.session)

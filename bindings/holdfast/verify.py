@@ -44,7 +44,7 @@ def tell(saved: _Saved, cells: t.Iterable[str]) -> None:
         wrong.append(f"{names} changed, though no code that ran was found to reach it")
     if saved["pages_overlooked"]:
         pages = saved["pages_overlooked"]
-        wrong.append(f"{pages} pages of mapped values changed, though the system tells of no write")
+        wrong.append(f"{pages} pages of mapped values changed, though the system reports no write")
     if not wrong:
         return
     code = "\n".join(cells).splitlines()

@@ -66,7 +66,7 @@ static _Thread_local uintptr_t stack_limit HFI_FAST_TLS = UINTPTR_MAX;
 
 /* -- the C stack ------------------------------------------------------------------- */
 
-/* Where this thread's stack ends, and its size; false where nobody tells. */
+/* Where this thread's stack ends, and its size; false if that is unknown. */
 static bool
 stack_bounds(uintptr_t *ret_low, size_t *ret_size) {
 #if defined(__APPLE__)

@@ -214,7 +214,7 @@ has_functions(const hfi_location *location) {
     return false;
 }
 
-/* For what the program itself records. While events are off, nobody else tells of a
+/* For what the program itself records. While events are off, nobody else reports a
  * function that has returned: its region would hold all that follows. */
 hfi_location *
 hfi_thread_own_location(void) {

@@ -158,7 +158,7 @@ hfi_code_find(PyCodeObject *code) {
  * indicator. */
 hfi_code hfi_code_meet(PyCodeObject *code, PyObject *globals, bool below_hidden);
 
-/* Whether what was found of a code object doesn't tell what it is, here. */
+/* Whether what was found of a code object is not enough to know what it is, here. */
 static inline bool
 hfi_code_is_unmet(hfi_code found, bool below_hidden) {
     return found.kind == HFI_CODE_UNKNOWN ||

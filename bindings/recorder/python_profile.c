@@ -2,7 +2,7 @@
  *
  * PyEval_SetProfile on every thread. It puts each frame on the interpreter's traced
  * path, so that even code without calls runs at two thirds of its speed; it is used
- * only where C functions were asked for, since nothing else tells of them.
+ * only where C functions were asked for, since nothing else reports them.
  *
  * A profile function that was set before is displaced, on the thread that switches
  * events on, and put back. Threads that start meanwhile are found by python_threads.c.

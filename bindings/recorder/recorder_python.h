@@ -2,7 +2,7 @@
  *
  * The module's functions lie in three files, each with a table of its methods:
  * recorder_module.c has the module and the switches, recorder_session.c opens and
- * closes a recording, recorder_regions.c records what a program tells about itself.
+ * closes a recording, recorder_regions.c records what a program says about itself.
  */
 #ifndef HFI_RECORDER_PYTHON_H
 #define HFI_RECORDER_PYTHON_H

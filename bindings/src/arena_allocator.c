@@ -5,9 +5,9 @@
  * caller's other allocator: running out of /dev/shm must not fail a computation that
  * would have fitted into memory.
  *
- * Whose a block is, is told by its address and not by a size, since libraries may
+ * Whose a block is follows from its address and not from a size, since libraries may
  * report another size when they free (NumPy does after a resize). Regions start on a
- * page, so nearly all of the others' blocks are told without a look at the store;
+ * page, so nearly all of the others' blocks are recognized without a look at the store;
  * malloc's large ones start 16 bytes behind one.
  *
  * Libraries keep blocks past the end of whoever made them. So each arena that was ever

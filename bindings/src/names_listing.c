@@ -1,7 +1,7 @@
 /* names_listing.c - the entries of a generation, in the order of their names.
  *
  * In that order names come as they came in the process that put them. Names.listing()
- * gives the same list to people, with what can be told of an entry without decoding it,
+ * gives the same list to people, with what is known of an entry without decoding it,
  * and of this process's own names where the values live. _entries() does so for any
  * generation that somebody else holds.
  */

@@ -87,7 +87,7 @@ hfi_record_region_count(const hfi_record *record) {
     return record->rest ? record->rest->region_count : 0;
 }
 
-/* The object that a key is bound to; owned by the record where it is told to. */
+/* The object that a key is bound to; owned by the record if `is_held`. */
 void hfi_record_bind(hfi_record *record, PyObject *object, int is_held);
 /* All four: -1 with MemoryError. */
 int hfi_record_set_namespace_refs(hfi_record *record, Py_ssize_t count);

@@ -48,7 +48,7 @@ hfi_definitions *hfi_archive_definitions(const hfi_archive *archive);
 hfi_archive_clock hfi_archive_get_clock(const hfi_archive *archive);
 /* What the clock said, in ns since its begin. */
 uint64_t hfi_archive_ns(const hfi_archive *archive, uint64_t time);
-/* The machine of a process; "" where none is told. */
+/* The machine of a process; "" if none is known. */
 const char *hfi_archive_host(const hfi_archive *archive, size_t process);
 size_t hfi_archive_count_processes(const hfi_archive *archive);
 const char *hfi_archive_process(const hfi_archive *archive, size_t process);

@@ -157,7 +157,7 @@ add_processes(hfi_overview *overview, const hfi_archive *archive) {
         status =
             hfi_profile_add_process(overview->profile, hfi_archive_process(archive, i),
                                     hfi_archive_host(archive, i), &process);
-    if (!count) /* of a trace that tells of threads only */
+    if (!count) /* of a trace that names threads only */
         status = hfi_profile_add_process(overview->profile, "", "", &process);
     return status;
 }

@@ -6,7 +6,7 @@
 #include "commands/directive.h"
 
 /* What the words behind `%holdfast` ask for. A mistake is HFI_HISTORY_NONE: the magic
- * itself, which sees the same words, tells of it. */
+ * itself, which sees the same words, reports it. */
 hfi_history hfi_history_parse(hfi_span words);
 
 #endif

@@ -15,7 +15,7 @@
  * HFI_PYLINE_DEPTH nothing is pushed; no compilable program gets there.
  *
  * A magic takes its whole line, quotes and all, and goes on after a backslash. Python
- * has no '?' outside strings and comments, and no `= %` or `= !`, so those tell
+ * has no '?' outside strings and comments, and no `= %` or `= !`, so those mark
  * IPython's other forms. Calling Python's own tokenizer was rejected: the frontend has
  * no Python.
  */

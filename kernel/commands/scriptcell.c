@@ -12,7 +12,7 @@
  * can say it: %env of a SCOREP_ variable goes into the shell script (Score-P reads it
  * before Python starts), any other into os.environ; %time and %prun leave their
  * statement. A cell under a magic that IPython does not hand to Python as it is
- * (%%bash, %%html, ...) is left out and the user is told. `from __future__` moves to
+ * (%%bash, %%html, ...) is left out, and a message says so. `from __future__` moves to
  * the top of the script.
  */
 #include "commands/scriptcell.h"

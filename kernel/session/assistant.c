@@ -16,7 +16,7 @@
  *
  * An assistant that hangs (to inspect a value may run its code) is killed after
  * PATIENCE_NS, and what it was asked waits for the main worker. One that was only killed by
- * somebody costs the debugging, and the client is told. One thread.
+ * somebody costs the debugging, and the client gets a message. One thread.
  */
 #include "session/assistant.h"
 

@@ -4,8 +4,8 @@
  * network that hangs) must not delay the others, and should have everything when he
  * comes back; but an animation of large pictures would fill the machine's memory, and
  * the frontend, which owns the session, would be what the system kills. So what waits
- * is counted in bytes. Beyond a limit, who is furthest behind misses messages, and is
- * told when he has taken those before.
+ * is counted in bytes. Beyond a limit, the client that is furthest behind misses
+ * messages, and gets one that says so when it has taken those before.
  *
  * libzmq frees a part when the last subscriber's copy of it is on its way: so the parts
  * that it has yet to free, as counted from its own thread, are what the slowest has yet

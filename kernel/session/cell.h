@@ -104,7 +104,7 @@ typedef struct hfi_cell {
     int stop_on_error;
     int input_wanted;     /* a worker blocks in input() */
     int failed;           /* how it ended: REPLIED and REPORTING */
-    long long number;     /* execution count that the worker is told */
+    long long number;     /* execution count, which the worker gets */
     long long begin_ns;   /* taken from the queue */
     long long sent_ns;    /* sent to the worker */
     long long started_ns; /* RUNNING since then; 0: not yet */

@@ -5,7 +5,7 @@
  *   grace       SIGTERM, HOLDFAST_INTERRUPT_SECONDS (5) after the interrupt
  *   a second    SIGKILL
  *
- * The worker tells when the interrupt has reached the cell as a KeyboardInterrupt
+ * The worker reports when the interrupt has reached the cell as a KeyboardInterrupt
  * ("interrupted"). That stops the clock: what the cell does with it is the cell's own
  * affair, and it may well take a minute to write its results. So only code that is
  * never back in the interpreter, or that set a handler of its own and goes on, is

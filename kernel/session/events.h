@@ -44,7 +44,7 @@ typedef struct hfi_event {
 
 typedef void hfi_listener(hf_kernel *kernel, const hfi_event *event);
 
-/* Every listener hears of it before this returns. */
+/* Calls every listener before it returns. */
 void hfi_tell(hf_kernel *kernel, const hfi_event *event);
 
 #endif

@@ -25,7 +25,7 @@
  *
  * An interrupt names no cell. One that comes too late hits the next cell if that one is
  * there already: where a client sends both within a millisecond of the end of the cell
- * that it meant. The protocol has nothing to tell them apart; a pause in which
+ * that it meant. The protocol has nothing by which they differ; a pause in which
  * interrupts are dropped was rejected, since those that are meant would be lost. One
  * thread.
  */

@@ -15,7 +15,7 @@
  *
  * A way back begins with a commit of what is not committed yet, so that it can be taken
  * back in turn. Then the old tree is published anew (hf_commit_restore): history is
- * linear, and grows. The main worker hears of it as of a cell worker's commit, and binds what
+ * linear, and grows. The main worker gets it as a cell worker's commit, and binds what
  * differs. Undoing twice goes two steps back, since a step that is a return knows whose
  * variables it has (`origin`). While a request works with old generations its steps are
  * held; so the main worker may lease by name what it is to compare.
@@ -211,7 +211,7 @@ hfi_generations_published(hf_kernel *kernel, int64_t origin) {
     keep_limits(kernel);
 }
 
-/* ---- what the main worker is told ------------------------------------------------------- */
+/* ---- what the main worker gets -------------------------------------------------------- */
 
 static void
 write_step(hfi_frame *frame, const hfi_step *step) {
@@ -328,7 +328,7 @@ tell_main(hf_kernel *kernel, uint64_t generation, int with_state) {
     hfi_workers_send_main(kernel, &frame);
 }
 
-/* 0 where it failed, and the client was told. */
+/* 0 if it failed, and the client got the error. */
 static int
 go_to(hf_kernel *kernel, const hfi_step *step) {
     hfi_generations *line = kernel->generations;
@@ -343,7 +343,7 @@ go_to(hf_kernel *kernel, const hfi_step *step) {
     }
     tell_main(kernel, generation, 1);
     hfi_generations_published(kernel, origin);
-    hold(line); /* for the main worker, which is told of them with the request */
+    hold(line); /* for the main worker, which gets them with the request */
     return 1;
 }
 

@@ -30,7 +30,7 @@
  * commit as soon as that is done, and while the worker binds by killing the worker,
  * which loses nothing and doesn't wait for what may be a long decoding.
  *
- * The main worker holds the generation that it committed from when it hears of it;
+ * The main worker holds the generation that it committed once it has read "published";
  * until then the cell's channel isn't read (`settling`), since a publication of what
  * the cell prepared would retire what the main worker has yet to hold, and leave it
  * unshared. One thread.

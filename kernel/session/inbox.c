@@ -1,4 +1,4 @@
-/* inbox.c - what the fork server and the workers tell the frontend.
+/* inbox.c - what the fork server and the workers send to the frontend.
  *
  * Which frame goes to which function stands in the table of the protocol
  * (workers/protocol.h). A frame that isn't in it, or not from this sender, breaks the
@@ -17,7 +17,7 @@
  *
  * A worker whose channel is at its end, or who breaks the protocol, is not read again:
  * it is buried when the fork server reports its exit or a second has passed, and killed
- * then at the latest. Not before: the report would tell of our signal instead of what
+ * then at the latest. Not before: the report would name our signal instead of what
  * it died of. A death is not handled here, in the middle of its last frames, but in the
  * next turn's tick. Waiting for the report in place was rejected, since the loop waits
  * for nobody. One thread.

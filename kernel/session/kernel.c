@@ -81,7 +81,7 @@ fini(hf_kernel *kernel) {
 static const hfi_owner loop_owner = {offsetof(hf_kernel, loop), sizeof(struct hfi_loop),
                                      init, fini};
 
-/* Who hears of what happens, in this order. */
+/* The listeners, which get each event in this order. */
 static hfi_listener *const listeners[] = {
     hfi_inbox_hear,       hfi_dispatch_hear, hfi_rest_hear,
     hfi_subshell_hear,    hfi_observe_hear,  hfi_trace_hear,

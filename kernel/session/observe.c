@@ -14,7 +14,7 @@
  * frontend answers it by itself, is logged with no duration. Silent requests are
  * nobody's cells.
  *
- * A worker that died is told by the fork server, with what it had used in the end.
+ * The fork server reports a worker that died, with what it had used in the end.
  * Workers ask for the monitor by "monitor" frames, and get its shared memory to read:
  * so nothing is opened or mapped in them before somebody asks.
  *

@@ -2,7 +2,7 @@
  *
  * Each part of the session has a struct that no other file knows. kernel.c has the list
  * of them, and of those who listen to events; this file knows neither, so that whatever
- * owns or tells something needs nothing else. A list to which listeners add themselves
+ * owns or reports something needs nothing else. A list to which listeners add themselves
  * was rejected: their order matters, and nobody would see it. One thread.
  */
 #include "session/session.h"

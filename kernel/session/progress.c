@@ -3,7 +3,7 @@
  *   holdfast: saving the notebook's variables for the cell, 2 s
  *
  * A hand-over takes milliseconds as a rule, and nothing is shown. Where one takes more
- * than half a second, a display tells which of its parts it is in, and is updated until
+ * than half a second, a display shows which of its parts it is in, and is updated until
  * that is over: the main worker's commit, the start of its process and the binding before the
  * cell, and the save after it. Then it is gone. Before the cell has begun its output is
  * the display alone, so clear_output takes it away. After the cell the line of what it

@@ -5,7 +5,7 @@
  *
  * Topics are "kernel.<name>.<type>", and "stream.<name>" for streams, so that a
  * subscriber can filter. A message that can't be sent for want of memory is dropped
- * with a log line: there is nobody to tell. One thread.
+ * with a log line: nobody else could read it. One thread.
  */
 #include "session/publish.h"
 

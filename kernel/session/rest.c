@@ -10,7 +10,7 @@
  *
  * While cells run, freed memory of the arena keeps its pages, since fresh ones cost
  * half a second a gigabyte. A notebook that is left alone has no use for them: the main worker
- * is told to rest, and gives back its own cache and every free extent. It does so
+ * gets a frame to rest, and gives back its own cache and every free extent. It does so
  * rather than the frontend, which must answer at any time: punching a gigabyte takes a
  * tenth of a second. Then the frontend checksums what was committed since the last
  * rest, a stretch a turn, so that damaged memory is found later and not used.

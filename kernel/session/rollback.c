@@ -15,7 +15,7 @@
  * Where threads of unknown libraries ran, or a GPU was in use, it can only commit what
  * it has. Then the queue waits until that is published, and a new main worker binds it.
  * Where the main worker died before it had said which of the two it is, the fork's
- * first word tells.
+ * first frame shows it.
  * Either way the state is that before the cell, however the main worker died, without
  * anything being encoded before a cell that goes well.
  *

@@ -54,7 +54,7 @@ struct hfi_standby {
     int resting;      /* given back, until a client asks for something */
     long long due_ns; /* 0: not waited with */
     int failures;     /* that never got ready, since one did */
-    json_t *modules;  /* set of names that the fork server has or was told */
+    json_t *modules;  /* set of names that the fork server has, or is to import */
 };
 
 static hf_status

@@ -1,8 +1,8 @@
 /* trace.c - what becomes of the trace that a cell wrote.
  *
- * Whichever process ran the cell: the client is told where its trace is, and Vampir is
+ * Whichever process ran the cell: the client gets the place of its trace, and Vampir is
  * started on it where the user has asked for that. A Vampir that can't be started is
- * told on stderr and costs nothing else; the cell is done.
+ * named on stderr and costs nothing else; the cell is done.
  *
  * A process that dies leaves what it recorded in a file. A program makes a trace of it
  * (recorder/guardian.c), and the cell's error waits for that, so that it can say where
@@ -160,7 +160,7 @@ hfi_trace_name_rescued(const hf_kernel *kernel, hfi_textbuf *text) {
     hfi_textbuf_fini(&path);
 }
 
-/* The trace's directory is what the worker was told, relative to where the main worker is. */
+/* The trace's directory is what the worker reported, relative to where the main worker is. */
 void
 hfi_trace_path(const hf_kernel *kernel, hfi_part trace, hfi_textbuf *ret_path) {
     char directory[4096];

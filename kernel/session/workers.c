@@ -1,7 +1,7 @@
 /* workers.c - the processes of a session: fork server, main worker, standbys, cell worker.
  *
  * The fork server is started by exec, and everybody else is its fork. This file starts
- * them, tells the main worker what it must know, and ends them. What they say is read in
+ * them, sends the main worker what it must know, and ends them. What they say is read in
  * inbox.c; standby.c keeps those that wait for a cell; death.c buries. The list of all
  * processes that may still run is the fork server's (worker.c); main_worker, cell and standbys
  * are the session's names for some of them.

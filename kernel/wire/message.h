@@ -11,7 +11,7 @@
 
 typedef struct json_t json_t;
 
-/* Of the Jupyter messaging protocol; told in every header and in kernel_info. */
+/* Of the Jupyter messaging protocol; in every header and in kernel_info. */
 #define HFI_PROTOCOL_VERSION  "5.5"
 #define HFI_MESSAGE_PARTS_MAX 4096
 /* Of all parts, those of JSON counted twice: a worker gets a cell's code beside the

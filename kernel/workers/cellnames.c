@@ -8,7 +8,7 @@
  *
  * The last cells are kept, a few thousand: a function of an older one is shown by its
  * file. Where two cells have one text the later one counts, as in IPython. To have the
- * worker tell each name was rejected: it would compute it twice, in Python. One thread.
+ * worker send each name was rejected: it would compute it twice, in Python. One thread.
  */
 #include "workers/cellnames.h"
 

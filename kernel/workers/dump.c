@@ -12,7 +12,7 @@
  * What is no such block is shown as it comes. A line of which so little is there that
  * it may become the begin of one is held; for how long, the caller knows.
  *
- * The handler can't be told where to stop; a handler of ours would have to read frames
+ * The handler has no option for where to stop; a handler of ours would have to read frames
  * in a signal's context, which Python's own knows how to. One thread.
  */
 #include "workers/dump.h"

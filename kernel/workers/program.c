@@ -8,7 +8,7 @@
  * The program gets a session of its own: a terminal's Ctrl-C reaches the frontend only,
  * which decides what to interrupt, and at the end one kill of the process group reaches
  * whatever user code left running there. PDEATHSIG covers a frontend that was killed;
- * where there is none, the end of file on its control channel tells the program.
+ * where there is none, the end of file on its control channel ends the program.
  *
  * One thread. The child's parent is the thread that forked: PDEATHSIG follows it, so
  * the thread that spawns must be the one that lives as long as the kernel.
@@ -76,7 +76,7 @@ run_detached(char *const *argv, int report) {
     _exit(0);
 }
 
-/* Fork, and wait until the child runs the program or has told why it can't. Gives the
+/* Fork, and wait until the child runs the program or has reported why it can't. Gives the
  * errno of that, or 0. A detached child has ended by then, as has one that failed. */
 static int
 start(char *const *argv, const int *keep, size_t keep_count, int detached,

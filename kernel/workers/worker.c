@@ -91,8 +91,8 @@ hfi_fork_server_end(hfi_fork_server *server, int timeout_ms) {
     pid_t pid = server->control != NULL ? server->pid : 0;
     hfi_control_close(server->control);
     server->control = NULL;
-    /* Before it is waited for: it waits for its children, and one of which it hasn't
-     * told us yet, which so nobody killed, leaves when its channel ends. */
+    /* Before it is waited for: it waits for its children, and one that it hasn't
+     * reported yet, which so nobody killed, leaves when its channel ends. */
     while (server->workers != NULL)
         hfi_worker_forget(server, server->workers);
     return pid > 0 ? hfi_program_end(pid, timeout_ms) : -1;

@@ -4,7 +4,7 @@
  * every append is inlined: with msgpack_packer each item would cost one or two calls
  * through a function pointer. The generated functions are called hfi_pack_<type>.
  *
- * Out of memory is sticky: appends after it do nothing, and hfi_packer_failed() tells,
+ * Out of memory is sticky: appends after it do nothing, and hfi_packer_failed() is 1,
  * so that an encoder checks once at its end rather than after each item.
  */
 #ifndef HOLDFAST_PACKER_H

@@ -17,7 +17,7 @@
 typedef struct hfi_array_view {
     PyObject *owner; /* end of the chain of bases: what owns the memory */
     void *data;      /* first element */
-    char *low;       /* the owner's whole memory; NULL where it can't be told */
+    char *low;       /* the owner's whole memory; NULL if it isn't known */
     size_t low_size; /* bytes */
     size_t size;     /* bytes of the elements */
     size_t itemsize; /* bytes */

@@ -199,7 +199,7 @@ array_encode(PyObject *array, hf_sink *sink, hf_error *reterr) {
         goto out;
     }
     if (!view.low)
-        status = hf_error_set(reterr, HF_DECLINED, "the array's memory can't be told");
+        status = hf_error_set(reterr, HF_DECLINED, "the array's memory isn't known");
     else if (strcmp(Py_TYPE(view.owner)->tp_name, "mmap.mmap") == 0)
         status = hf_error_set(reterr, HF_DECLINED, "a view of a mapped file");
     else {

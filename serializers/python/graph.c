@@ -9,7 +9,7 @@
  *
  * What is not followed, and why:
  *   - atoms (numbers, texts, dtypes, dates, code, modules, enum members, loggers, the
- *     shell): whether two names share one can't be told, or pickle carries it by
+ *     shell): whether two names share one is unknown, or pickle carries it by
  * reference;
  *   - the namespace and functions' globals: everything would be one group;
  *   - classes that are imported: they are carried by name. Classes of the notebook

@@ -20,7 +20,7 @@ typedef enum hfi_treatment {
     HFI_CLASS,
     HFI_MEMBER, /* of an enumeration: as HFI_ATOM, but of a class that is carried */
     HFI_WEAK,   /* a weak reference or proxy: as HFI_WALK, and joins what it leads to */
-    HFI_SHARING, /* as HFI_WALK, and what its codec tells */
+    HFI_SHARING, /* as HFI_WALK, and what its codec names */
 } hfi_treatment;
 
 /* By the type alone, without asking codecs: never HFI_SHARING. */
@@ -43,8 +43,8 @@ int hfi_graph_is_inline_dict(PyObject *dict);
  * none of `namespace`'s. */
 int hfi_graph_is_imported_function(PyObject *object, const PyObject *namespace);
 
-/* 1 where sharing or changing `object` can't be told: None, numbers, short texts ...
- * Inline, since a walk asks it for each item of a million. */
+/* 1 if sharing or changing `object` has no effect that can be seen: None, numbers,
+ * short texts ... Inline, since a walk asks it for each item of a million. */
 static inline int
 hfi_graph_is_atom(PyObject *object) {
     PyTypeObject *type = Py_TYPE(object);

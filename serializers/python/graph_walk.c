@@ -25,7 +25,7 @@
 enum {
     EDGE_ROOT_BITS = 17, /* addresses have 47 */
     LEAF_ITEMS = 16,     /* of a tuple or list that is looked at in passing */
-    AHEAD = 8,           /* items that the processor is told of */
+    AHEAD = 8,           /* items that are prefetched */
     NUMBERS_MAX = 4096,  /* that are kept */
 };
 

@@ -5,7 +5,7 @@
 #include <stddef.h>
 
 /* 1 where two pickles of protocol 5 are of the same value, whichever of their texts and
- * bytes are one object. 0 where they aren't, or it can't be told. */
+ * bytes are one object. 0 if they aren't, or if that is unknown. */
 int hfi_pickle_same(const void *one, size_t one_size, const void *other,
                     size_t other_size);
 

@@ -1,4 +1,5 @@
-/* digest.h - 128 bits that tell "the same as last time", part by part. Any thread. */
+/* digest.h - 128 bits that show whether bytes are those of last time, part by part. Any
+ * thread. */
 #ifndef HFI_DIGEST_H
 #define HFI_DIGEST_H
 

@@ -11,7 +11,7 @@
 typedef struct hfi_spool_chunk {
     char *bytes;
     size_t size, used;
-    uint64_t offset; /* of its first byte, once hfi_spool_place has told */
+    uint64_t offset; /* of its first byte, set by hfi_spool_place */
 } hfi_spool_chunk;
 
 typedef struct hfi_spool { /* all zero: empty */

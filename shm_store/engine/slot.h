@@ -26,12 +26,12 @@ int hfi_slot_alive(const hf_session *session, uint32_t slot);
 
 /* What a process writes into the lock. */
 uint64_t hfi_lock_word(uint32_t slot, const hfi_process *self);
-/* Whether that is the word of a process that is dead: 1, or 0; -1 if nobody can tell (a
+/* Whether that is the word of a process that is dead: 1, or 0; -1 if that is unknown (a
  * process of another pid namespace). `context`: the session. */
 int hfi_lock_holder_is_dead(void *context, uint64_t holder);
 /* Take the writer lock, of this process's threads and of all processes. If the last
  * holder died, the session is recovered first (session->recover). HF_E_GONE in a forked
- * child; HF_E_ACCESS if nobody can tell whether the holder lives (platform/lock.h); what
+ * child; HF_E_ACCESS if it is unknown whether the holder lives (platform/lock.h); what
  * recovery returns otherwise. The lock isn't held then. */
 hf_status hfi_lock(hf_session *session, hf_error *reterr) HF_CHECK;
 void hfi_unlock(hf_session *session);

@@ -174,7 +174,7 @@ _Static_assert(sizeof(hfi_buffer_head) == 16, "layout");
 /* An entry: this head, buffer heads, pieces, key and NUL, meta, and a payload of up to
  * HFI_INLINE_MAX bytes, aligned to 64 if it is as large, else to 8. A larger payload is
  * one more piece behind the others, whose length is its own. Most entries are small, so
- * nothing is here that can be told from the rest. */
+ * nothing is here that follows from the rest. */
 typedef struct hfi_record {
     uint32_t magic;
     uint16_t key_size;

@@ -6,7 +6,7 @@
  * process may be in one tree of groups (version 2), in another for each controller
  * (version 1), or in both; each group on the way up may have a limit. Their paths are
  * in /proc/self/cgroup, and where they are mounted is convention. A path that isn't
- * there was told from outside of a container, whose own group is then the top of the
+ * there is a name from outside of a container, whose own group is then the top of the
  * mount.
  *
  * Addresses are limited by RLIMIT_AS (ulimit -v), on clusters as a rule. They are

@@ -5,13 +5,13 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-/* How long to wait for a holder of which nobody can tell whether it lives. */
+/* How long to wait for a holder of which it is unknown whether it lives. */
 extern int hfi_lock_patience_ms;
 
 /* Take `*word` (0 is free) for `me` (not 0). `is_dead` is asked now and then about a
- * holder that doesn't let go: 1 dead, 0 alive, -1 nobody can tell. Returns 0 if the lock
+ * holder that doesn't let go: 1 dead, 0 alive, -1 unknown. Returns 0 if the lock
  * was free; 1 if it was taken over from a dead holder: what it protects must then be
- * repaired; -1 without the lock, if nobody could tell for hfi_lock_patience_ms. A holder
+ * repaired; -1 without the lock, if it was unknown for hfi_lock_patience_ms. A holder
  * that lives is waited for as long as it takes. */
 int hfi_lock_acquire(_Atomic uint64_t *word, uint64_t me,
                      int (*is_dead)(void *context, uint64_t holder), void *context);

@@ -31,7 +31,7 @@ int hfi_object_is_held(int fd);
 int hfi_object_allocate(int fd, uint64_t offset, uint64_t size);
 /* Give the memory of a range back; the file keeps its size. */
 int hfi_object_punch(int fd, uint64_t offset, uint64_t size);
-/* 0 where it can't be told. */
+/* 0 if it isn't known. */
 uint64_t hfi_object_size(int fd);
 int hfi_object_truncate(int fd, uint64_t size);
 int hfi_object_write(int fd, const void *data, size_t size, uint64_t offset);

@@ -2,7 +2,7 @@
  *
  * A pid alone is not an identity: pids are reused, and a shared-memory object may be
  * seen from another pid namespace (a container that shares /dev/shm). So a process is
- * named by pid, pid namespace, start time and boot id. What can't be told for sure is
+ * named by pid, pid namespace, start time and boot id. What isn't certain is
  * answered with -1, and callers treat it as alive: the worst that a wrong "alive" does
  * is keep memory; a wrong "dead" would give somebody's memory away.
  *
@@ -50,7 +50,7 @@ read_file(const char *path, char *text, size_t size) {
 #define PF_EXITING 4u /* of the flags: the kernel's, and as old as they are */
 
 /* 1 and the start time, 0 if there is no such process (or only its corpse); negative if
- * that can't be told: one that has no descriptor left must not take others for dead. */
+ * that is unknown: one that has no descriptor left must not take others for dead. */
 static int
 read_stat(uint64_t pid, uint64_t *ret_start, bool *ret_is_ending) {
     char path[64], text[1024];

@@ -7,7 +7,7 @@
  *
  * A block holds HFI_SAVE_BLOCK bytes of the data, the last one what is left: its head,
  * and the bytes as they are or as an lz4 block, whichever is shorter. Numbers are in
- * the machine's byte order, which the head tells.
+ * the machine's byte order, which the head names.
  */
 #ifndef HFI_SAVE_FORMAT_H
 #define HFI_SAVE_FORMAT_H
@@ -55,7 +55,7 @@ typedef struct hfi_save_block {
 } hfi_save_block;
 _Static_assert(sizeof(hfi_save_block) == 8, "format");
 
-/* As long as an entry's head, so that one read tells them apart. */
+/* As long as an entry's head, so that one read is enough for either. */
 typedef struct hfi_save_end {
     uint32_t kind; /* HFI_SAVE_END */
     uint32_t

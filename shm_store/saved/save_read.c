@@ -4,7 +4,7 @@
  * its limit; a payload or a buffer is given memory only where the rest of the file
  * could hold it at lz4's best rate. Each block is checked by the checksum of what it
  * held, and all heads by one chain, which the end of the file repeats: so a file that
- * was cut short, patched together or damaged anywhere is told from a whole one, at the
+ * was cut short, patched together or damaged anywhere is recognized, at the
  * latest with the last read. The caller publishes nothing before that.
  *
  * Buffers of some size are expanded into own regions of the arena, which a commit

@@ -19,7 +19,7 @@ function rowsOf(table) {
 
 /**
  * Columns by region. `label` is what a block has room for: a function without its module; `total` is the time of
- * all threads, of which shares are told.
+ * all threads, of which shares are shown.
  */
 export class Regions {
   constructor(data) {

@@ -1,7 +1,7 @@
 /* A range of time, or of weight, that several plots show together: all that there is, or less where
  * it is bound to a part of that.
  *
- * Who changes it calls `set`; all plots that follow are told once before the next frame, so
+ * Who changes it calls `set`; all plots that follow are called once before the next frame, so
  * that a movement costs one drawing however many events it had. Values are seconds since the
  * data's begin (or plain seconds of weight in a flame graph). The marks of the axis come from
  * here too: the grid of the timeline and those of the tracks are the same lines.

@@ -1,9 +1,9 @@
 """functools.lru_cache: a cached function of the notebook, and what it remembers.
 
-The wrapper tells nobody what is in its cache, but shows it to the garbage collector: with a bound,
+The wrapper has no way to ask what is in its cache, but shows it to the garbage collector: with a bound,
 a key and a result for each link, the least recently used first; then the dict of the cache, the
 function, and a mark that separates positional from named arguments in a key. So the calls that were
-made can be told from the keys. Where the wrapper is made again each of them is called again, while
+made follow from the keys. Where the wrapper is made again each of them is called again, while
 it has a function that gives the kept result. That, and the counts of hits and misses, are words of
 the wrapper's memory, whose places are found once in a wrapper that has known ones.
 

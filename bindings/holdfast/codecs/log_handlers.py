@@ -1,7 +1,7 @@
 """The codec of logging's handlers: all but their lock, which is made anew.
 
 Loggers need none: pickle carries them by name. So a handler that a variable holds crosses, with
-its stream or file, and so does what it was told; which handlers a logger has is its process's own.
+its stream or file, and so does how it was configured; which handlers a logger has is its process's own.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The codec of text files: as of the binary ones below them (files.py), and their position.
 
-Where a text file is can be told by `tell()`, unless it was iterated over; then it is found from
-what it has decoded ahead. How it treats newlines it tells nobody; that is found in its memory.
+Where a text file is, `tell()` returns, unless it was iterated over; then it is found from
+what it has decoded ahead. How it treats newlines, no method returns; that is found in its memory.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _read_ahead_text(file: io.TextIOWrapper) -> bytes | None:
     files.must_be_alone()
     buffer, encoding = file.buffer, file.encoding
     if not isinstance(buffer, io.BufferedReader) or "a".encode(encoding) != b"a":
-        raise ValueError(f"a pipe's text in {encoding}, whose bytes ahead can't be told")
+        raise ValueError(f"a pipe's text in {encoding}, whose bytes ahead can't be counted")
     with files.at_its_end(buffer.fileno()):
         if buffer.peek():
             raise ValueError("its buffer was read from beside it")
@@ -82,14 +82,14 @@ def _read_ahead_text(file: io.TextIOWrapper) -> bytes | None:
 
 
 def _position_after_iteration(file: io.TextIOWrapper) -> int:
-    """Where the program is, which a text file doesn't tell once it was iterated over.
+    """Where the program is, which a text file doesn't return once it was iterated over.
 
     Everything that is decoded already ends where the buffer below stands. It is read, and its
     length in bytes found by decoding the bytes in front of that place.
     """
     files.must_be_alone()
     if "a".encode(file.encoding) != b"a" or file.errors != "strict":
-        raise ValueError("it was iterated over, and its encoding doesn't tell where that ended")
+        raise ValueError("it was iterated over, and its encoding doesn't show where that ended")
     buffer: t.Any = file.buffer
     end, pieces = buffer.tell(), []
     while True:
@@ -127,7 +127,7 @@ def _start_of(file: t.Any, ahead: str, end: int) -> int:
 
 # ---- the `newline` of a text file
 #
-# io.TextIOWrapper takes it and tells nobody. It is found in the object's memory: in the flags, a
+# io.TextIOWrapper takes it and has no attribute for it. It is found in the object's memory: in the flags, a
 # byte each, and the pointers that files of different `newline` have different, and files of the
 # same `newline` alike. "\r\n" is another string in each, and hence what is none of the others.
 
@@ -140,7 +140,7 @@ def _memory_of(file: io.TextIOWrapper) -> bytes:
 
 
 def _telling(memories: list[list[bytes]], start: int) -> list[slice]:
-    """Of one word: nothing, the flags in it that tell, or the word, a pointer."""
+    """Of one word: nothing, the flags in it that show it, or the word, a pointer."""
     word = slice(start, start + _POINTER_SIZE)
     if any(len({memory[word] for memory in alike}) > 1 for alike in memories):
         return []
@@ -155,7 +155,7 @@ def _telling(memories: list[list[bytes]], start: int) -> list[slice]:
 
 @functools.cache
 def _calibrated() -> tuple[list[slice], dict[tuple[bytes, ...], str | None]]:
-    """The places that tell, and what they tell."""
+    """The places that show it, and what they show."""
     alike = [[io.TextIOWrapper(io.BytesIO(), newline=one) for _ in "123"] for one in _NEWLINES]
     memories = [[_memory_of(file) for file in group] for group in alike]
     starts = range(0, len(memories[0][0]), _POINTER_SIZE)

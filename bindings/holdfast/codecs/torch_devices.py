@@ -8,10 +8,10 @@ contents, and its bytes where the rule asks for them. Who decodes it opens the o
 PyTorch's own interface (`_share_cuda_`, `_new_shared_cuda`), copies it on the device, and lets go:
 what IPC shares is writable on both sides, and a cell that fails must have changed nothing.
 
-The digest is computed where the memory lies. It tells whether a storage is what the store has,
+The digest is computed where the memory lies. It shows whether a storage is what the store has,
 so what didn't change isn't transferred again; and whether a copy is what was encoded, so that
 an owner that died or went on writing meanwhile gives an error, never other numbers. PyTorch's
-own version counter can't tell: views that `.data` or DLPack made, and kernels of others, don't
+own version counter doesn't show that: views that `.data` or DLPack made, and kernels of others, don't
 count. It is two sums of products with 63 random bits for each word of 32: two different contents
 have the same one with a probability of about 2**-64.
 
@@ -145,7 +145,7 @@ def _bytes_of(tensor):
 
 @torch.no_grad()
 def digest_of(storage: torch.UntypedStorage) -> bytes:
-    """16 bytes that tell the contents of a storage, computed on its device."""
+    """16 bytes that stand for the contents of a storage, computed on its device."""
     _settle(storage.device)
     size = storage.nbytes()
     flat = torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage, 0, (size,), (1,))

@@ -45,8 +45,8 @@ def leave(namespace: dict[str, t.Any]) -> None:
 
 
 def left(unserializable: dict[str, str]) -> dict[str, str]:
-    """After it: nothing that happens to the originals is told to the page. What was unserializable,
-    without the names of ours, which are told only where no name of the user's is."""
+    """After it: nothing that happens to the originals is sent to the page. What was unserializable,
+    without the names of ours, which are reported only if no name of the user's is."""
     for widget in _instances().values():
         widget.comm._closed = True
     named = {name: told for name, told in unserializable.items() if not name.startswith(PREFIX)}

@@ -114,7 +114,7 @@ class Frontend:
             This isn't the main thread, or the frontend refuses.
         """
         if threading.current_thread() is not threading.main_thread():
-            raise MonitorError("the monitor is told what to do by the main thread only")
+            raise MonitorError("only the main thread may control the monitor")
         self.channel.send("monitor", action=action, **fields)
         answer = self.channel.wait_for("monitor")
         fd = self.channel.take_descriptors(answer)[0] if answer.get("found") else None

@@ -2,7 +2,7 @@
 
 What a cell's process made or changed is another object in the notebook, at another address. A dict
 that is keyed by `id()`, or a pointer for `ctypes`, says nothing there, or worse. So a number that is the
-address of something that goes back is told of, with the variable that holds it.
+address of something that goes back is reported, with the variable that holds it.
 
 Code that has an address may write there, and names nothing of what it changes: then a save looks at all
 variables. So it does after code that has `globals()` from a variable, whose address is noted with the
@@ -140,7 +140,7 @@ def _behind(
 
 
 def _memory_of(one: t.Any) -> list[tuple[int, int]]:
-    """The memory that code in C may be told of."""
+    """The memory whose address code in C may have."""
     kind = type(one)
     try:
         if kind.__module__ == "numpy":

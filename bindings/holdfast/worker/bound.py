@@ -20,7 +20,7 @@ import typing as t
 
 from holdfast._patches import is_patch
 
-_OBJECTS_MAX = 10_000  # looked at for one variable; beyond, nobody can tell
+_OBJECTS_MAX = 10_000  # looked at for one variable; beyond, it is unknown
 _NAME_MAX = 1024  # bytes of a key in the store
 _ALL_MAX = 100_000  # for all of them
 _ATOMS = frozenset((bool, int, float, complex, str, bytes, type(None), type(...), range))

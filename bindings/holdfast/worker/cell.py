@@ -145,7 +145,7 @@ class Cell(Worker):
         started = time.perf_counter()
         try:
             reply |= self._hand_out(frame.get("code", ""), report)
-            self._tell_changes(report, *before)
+            self._report_changes(report, *before)
         except Exception as error:  # a full arena: the frontend says what to do
             report["error"] = f"{type(error).__name__}: {error}"
         self._learn_writes(frame.get("code", ""), report)
@@ -167,7 +167,7 @@ class Cell(Worker):
             state.apply(
                 carried, state.capture(self.shell), self.shell, ("environment", "directory")
             )
-        with contextlib.suppress(OSError, RuntimeError):  # told when the recording is opened
+        with contextlib.suppress(OSError, RuntimeError):  # reported when the recording is opened
             if self.recording.needs_restart(arguments):
                 restarted.restart(frame, self.channel, self.session)
 
@@ -258,7 +258,7 @@ class Cell(Worker):
         preparation.undo(self.session, self._copied)
         widgets.leave(self.shell.user_ns)
         _trial.configure(self.session, encodes=True, decodes=False, is_library=is_library)
-        self._tell_imports()
+        self._report_imports()
         self._collect_patches()
         saved = self.names.save(
             self.shell.user_ns,
@@ -271,7 +271,7 @@ class Cell(Worker):
                 "results": results.capture(self.shell),
             },
         )
-        verify.tell(saved, [code])
+        verify.report(saved, [code])
         report["bytes_copied"] = saved["bytes_copied"]
         report["bytes_shared"] = saved["bytes_shared"]
         report["copy_faults"] = saved["pages_changed"]
@@ -315,7 +315,7 @@ class Cell(Worker):
         notices.changed_alone(asked.changed(before, bool(new), self.shell))
         report["settings"] = census.pack({}, {}, census.submodules(self.shell, new))
 
-    def _tell_imports(self) -> None:
+    def _report_imports(self) -> None:
         """In a process that lives on, the next cell would find what this one imported."""
         count = len(sys.modules) - self._modules
         if count > 0:

@@ -2,7 +2,7 @@
 
 A cell that begins with one never comes here: the frontend reads them off its head. But the shell
 completes `%%exe` and answers `%%execute_with_scorep?`; and where one stands inside of a cell, below
-another magic or in what `%rerun` runs, its user is told where it belongs.
+another magic or in what `%rerun` runs, a message says where it belongs.
 """
 
 from __future__ import annotations

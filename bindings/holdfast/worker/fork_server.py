@@ -12,9 +12,9 @@ The main worker is what a client waits for, and forked first: what only other wo
 after that. No collection looks at what was there at a fork: it would write to every object, and
 so take the pages that the two share.
 
-It reaps its children and tells the frontend how they ended. When the frontend's end closes
+It reaps its children and reports to the frontend how they ended. When the frontend's end closes
 it gives them a moment to leave by themselves, then kills them, and exits. Children that user code
-forked are not its children; those are told by their own parents' exit.
+forked are not its children; those are found by their own parents' exit.
 """
 
 from __future__ import annotations
@@ -271,7 +271,7 @@ def import_rest() -> None:
         "holdfast.scorep.settings",
     ):
         _try_import(name)
-    is_library(__file__)  # which imports what tells it
+    is_library(__file__)  # which imports what it needs
     codecs.preload()
     application.note_modules()
     _settle()
@@ -296,7 +296,7 @@ def _rehearse_libraries() -> None:
         with contextlib.suppress(Exception):  # so does an error, then
             tracebacks.rehearse()
     for settings in (tables, tensors):
-        with contextlib.suppress(Exception):  # told by a worker
+        with contextlib.suppress(Exception):  # reported by a worker
             settings.capture()
 
 

@@ -6,7 +6,7 @@ with the main worker's own code, prepares a commit of what changed, as any cell'
 gone by `_exit`: no exit handler and no finalizer of the notebook's objects runs in it. The main worker
 has committed before, so that both know what is unchanged, and adopts what differs.
 
-The way in loses nothing; the way back is the store's. So it is told by name
+The way in loses nothing; the way back is the store's. So messages name
 
 * what the cell changed and no codec carries (`Bound`): the notebook has it as it was;
 * what it changed of the process and is in no list (settings/census.py).
@@ -70,7 +70,7 @@ class Forked:
     # ---- in the main worker
 
     def make(self, frame: Frame) -> bool:
-        """Fork, and tell the frontend; whether this is the fork."""
+        """Fork, and report it to the frontend; whether this is the fork."""
         main = self._main
         descriptors = main.channel.take_descriptors(frame)
         parent = os.getpid()

@@ -12,7 +12,7 @@ without which no cell could run:
   the history in another thread, opens /dev/null wherever it finds one of the three free;
 * a blocked SIGINT is unblocked, since nobody could interrupt the next cell.
 
-What can be repaired is repaired and told. Where the control channel or the event loop's own
+What can be repaired is repaired and reported. Where the control channel or the event loop's own
 descriptor is closed, the process ends at once: what it would write there might go to a file of the
 user's by then. The frontend starts another from the store, and names what is lost.
 
@@ -68,7 +68,7 @@ class Health:
         self.repairs = 0
         self._spares = {fd: fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _SPARE_MIN) for fd in (1, 2)}
         self._poll = select.poll()
-        self._poll.register(0, 0)  # tells of errors only, a closed descriptor being one
+        self._poll.register(0, 0)  # reports errors only, a closed descriptor being one
         self._lifelines = frozenset(lifelines)  # descriptors without which the process is of no use
         for fd in self._lifelines:
             self._poll.register(fd, 0)
@@ -111,7 +111,7 @@ class Health:
             told += ["SIGINT, which was blocked"]
         if told:
             self.repairs += 1
-            _tell("put back what the cell took from its process: " + ", ".join(told))
+            _report("put back what the cell took from its process: " + ", ".join(told))
 
     def _look(self) -> list[tuple[int, int]]:
         try:
@@ -161,7 +161,7 @@ def _restore_modules() -> list[str]:
     return ["sys.modules"]
 
 
-def _tell(text: _str) -> None:
+def _report(text: _str) -> None:
     try:
         _print(f"holdfast: {text}", file=sys.stderr)
     except _Exception:  # the user's own stream

@@ -40,7 +40,7 @@ class ImportTeller:
         self.begin_anew()
 
     def begin_anew(self) -> None:
-        """Tell of what this process imports, and not of what a fork of it does."""
+        """Report what this process imports, and not what a fork of it does."""
         self._pid = os.getpid()
 
     def find_spec(self, name: str, path: t.Any = None, target: t.Any = None) -> None:

@@ -12,7 +12,7 @@ back after it. A kernel that is interrupted by a signal to its whole process gro
 twice, once by that and once through the frontend: a second SIGINT to the same cell within
 `_TWICE` is the same key press.
 
-An interrupt that becomes an exception is told to the frontend, which ends a process that takes
+An interrupt that becomes an exception is reported to the frontend, which ends a process that takes
 none (kernel/session/escalate.c): C code that never returns, threads that keep the GIL.
 """
 
@@ -79,7 +79,7 @@ class Interrupts:
         self._preparing = False
         if self._pending:
             self._pending = False
-            self._tell()
+            self._report()
             raise KeyboardInterrupt
 
     @contextlib.contextmanager
@@ -107,13 +107,13 @@ class Interrupts:
             if self._running:
                 self._deliver()
 
-    def _tell(self) -> None:
+    def _report(self) -> None:
         """Without it the frontend ends this process when the grace is over."""
         with contextlib.suppress(ChannelClosed, OSError):
             self._channel.send("interrupted", id=self._number)
 
     def _deliver(self) -> None:
-        self._tell()
+        self._report()
         task = self._task
         if task is not None and not _is_inside(task):
             self.cancelled = True

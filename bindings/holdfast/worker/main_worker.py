@@ -253,7 +253,7 @@ class MainWorker(Worker):
     def begin_anew(self) -> None:
         """Be the main worker, which this process is the fork of."""
         self.begin_fork()
-        self.shell.runs = []  # the frontend tells of all
+        self.shell.runs = []  # the frontend reports all
         self.channel.send("ready", version=VERSION, pid=os.getpid())
 
     # ---- requests of the frontend without user code
@@ -330,7 +330,7 @@ class MainWorker(Worker):
             )
         finally:
             self.shell.patches.withdraw()
-        verify.tell(saved, self.touched.cells())
+        verify.report(saved, self.touched.cells())
         saved["numbers"] = self.addresses.learn(
             saved["saved"], saved["numbers"], self.shell.user_ns
         )

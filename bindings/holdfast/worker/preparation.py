@@ -98,7 +98,7 @@ def find(shell: t.Any, code: str) -> Uses:
         uses.look_at(tree)
         for inner in _cells_of_magics(tree) if with_magics else ():
             uses.look_at(ast.parse(shell.transform_cell(inner)))
-    except Exception:  # broken code is the shell's to tell; a strange object costs faults only
+    except Exception:  # broken code is the shell's to report; a strange object costs faults only
         return Uses(shell.user_ns)
     return uses
 

@@ -55,7 +55,7 @@ class Recording:
     def prepare(self) -> None:
         """Do ahead of a cell what takes time: Score-P's installation is looked at."""
         if loading.is_chosen():
-            with contextlib.suppress(OSError, RuntimeError):  # told when a cell wants it
+            with contextlib.suppress(OSError, RuntimeError):  # reported when a cell wants it
                 loading.find()
 
     def measure(self) -> None:

@@ -9,7 +9,7 @@ goes along in a file of memory.
 
 Score-P measures from the process's start, but what IPython does until the cell is ready isn't the
 user's: `__main__` switches recording off before it imports anything, and `loading.load` on again.
-Score-P itself could be told to start without it, but its profile then stops with an error.
+Score-P itself has a setting to start without it, but its profile then stops with an error.
 """
 
 from __future__ import annotations

@@ -204,7 +204,7 @@ class Rollback:
         self._reaper = os.getppid()
 
     def make(self, control: int, stdout: int, stderr: int) -> Frame:
-        """Fork; what the frontend is told of it. Takes the descriptors. In a fork that wakes the
+        """Fork; what is reported to the frontend. Takes the descriptors. In a fork that wakes the
         call returns as well: the process is the main worker then, or has ended."""
         main, started = self._main, _processor_seconds()
         obstacle = self.threads.obstacle()

@@ -92,7 +92,7 @@ class RunMode:
         return {"run": "in-process", **self._why()} if mode in ("auto", "in-process") else None
 
     def saved(self) -> Frame:
-        """What a commit's answer has to say of the run mode."""
+        """What a commit's answer says about the run_mode."""
         return {"run": "forked", **self._why()} if self._mode == "forked" else self._why()
 
     def _why(self) -> Frame:
@@ -106,7 +106,7 @@ class RunMode:
         try:
             return self._recording.needs_restart(arguments)
         except (OSError, RuntimeError):
-            return False  # told when the recording is opened
+            return False  # reported when the recording is opened
 
     def _wish(self, frame: Frame) -> tuple[str, str]:
         """The run mode that somebody chose, and who did."""

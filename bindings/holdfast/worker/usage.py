@@ -43,7 +43,7 @@ _WHO = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
 
 
 def word(io: bool = True) -> Frame:
-    """What the monitor is told of this moment (Moment): others see it a little later, and the
+    """What the monitor gets of this moment (Moment): others see it a little later, and the
     children's time in hundredths of a second. What was read and written takes longest to ask."""
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
     return {

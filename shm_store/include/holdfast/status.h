@@ -1,6 +1,6 @@
 /* holdfast/status.h - how every fallible function of Holdfast answers.
  *
- * Three kinds, told apart by sign:
+ * Three kinds, which differ by sign:
  *   0         done
  *   positive  an answer, which the caller handles where it called
  *   negative  a failure, which goes up unchanged

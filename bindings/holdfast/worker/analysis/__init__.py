@@ -1,1 +1,1 @@
-"""What is told of a cell before it runs: which names it can reach, which memory it reads or writes."""
+"""What is known of a cell before it runs: which names it can reach, which memory it reads or writes."""

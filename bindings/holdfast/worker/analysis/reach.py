@@ -5,7 +5,7 @@ is spent (names_cheap.c): what a cell reaches by reflection is most often among 
 is takes time, so names that the cell's code can't touch are left in the store. What it can touch is read off its compiled
 code: the names of every code object in it, nested ones included, then those of the notebook's own
 functions and classes behind these names, and so on until nothing new appears. Which functions are
-behind a value that was just decoded, the walk over live objects tells, in C. A name too
+behind a value that was just decoded, the walk over live objects finds, in C. A name too
 many costs a little time; a name too few would be a wrong NameError. So wherever code could
 reach a variable without naming it, everything is bound, and the report says why:
 
@@ -25,7 +25,7 @@ strings look up names in them. A cell that doesn't compile reaches nothing. Name
 attributes too: telling them apart would cost more than binding a name that happens to be called
 like an attribute.
 
-The same analysis of plain cells tells which variables they can have changed (touched.py).
+The same analysis of plain cells finds which variables they can have changed (touched.py).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _LOOKS_AT_ALL = frozenset(
     __subclasses__ __code__ memmove memset from_address pickle cloudpickle dill shelve read_pickle""".split()
 )
 
-# Magics whose text tells what they reach.
+# Magics whose text shows what they reach.
 _PLAIN_MAGICS = frozenset(
     """time timeit prun matplotlib env set_env cd pwd ls bash sh script system sx writefile file
     html HTML latex markdown svg SVG javascript js perl ruby python python3 capture alias
@@ -172,7 +172,7 @@ class Reach:
     ----------
     names : set of str
     reason : str
-        Why the names don't tell, or "".
+        Why the names are not enough, or "".
     """
 
     def __init__(self, code: str = "", transform: t.Callable[[str], str] | None = None):

@@ -23,7 +23,7 @@ class Span(t.NamedTuple):
 
 
 def spans(value: t.Any, budget: int = 256) -> list[Span]:
-    """The memory of the arrays in a value, as far as that is told without running anything."""
+    """The memory of the arrays in a value, as far as that is known without running anything."""
     found: list[Span] = []
     work = [value]
     while work and budget > 0:

@@ -6,7 +6,7 @@ these names, and so on. That is reach.py's question, asked of cells that have al
 when there is something to commit: while cells run, their compiled code is kept and no more.
 
 So the functions that were behind a name when the cell ran may be gone by now. They are known
-all the same: each save tells the code behind the values that it looked at, which is what they
+all the same: each save returns the code behind the values that it looked at, which is what they
 had until somebody touched them, and code that came into being since is in the cells' own.
 What can change a variable without a cell that reaches it:
 
@@ -19,7 +19,7 @@ What can change a variable without a cell that reaches it:
   that has any is looked at in any case (names_scan.c).
 * modules of the user's own that look into `__main__` (own_modules.py).
 
-Where none of this can tell, everything counts as touched, and the reason is reported.
+If none of this is known, everything counts as touched, and the reason is reported.
 Watching the objects instead, by a version in each dict or by write-protected memory, was
 rejected: CPython has no such versions for lists or instances, and reference counts are written
 to by reading.
@@ -136,7 +136,7 @@ class Touched:
         self._taken = None
 
     def learn(self, code: t.Mapping[str, list], held: t.Iterable[str] = ()) -> None:
-        """What a save or an adoption told of the code behind the values that it saw."""
+        """What a save or an adoption reported of the code behind the values that it saw."""
         for key, found in code.items():
             self._behind[key] = _look_behind(found)
             self._held.discard(key)
@@ -159,7 +159,7 @@ class Touched:
             reach = Reach()
             for code in codes:
                 reach.add_code(code)
-            if "get_ipython" in reach.names:  # magics: their text tells
+            if "get_ipython" in reach.names:  # magics: their text shows it
                 reach = Reach(text, self._shell.transform_cell)
             if reach.reason:
                 return names, reach.reason

@@ -1,4 +1,4 @@
-"""What an expression of a cell is, as far as that is told without running anything.
+"""What an expression of a cell is, as far as that is known without running anything.
 
 Names, attributes, indexes and views are followed on the objects themselves: so only exact types
 are indexed, with integers, slices and what is made of them, and attributes are looked up in
@@ -158,7 +158,7 @@ def item_of(base: t.Any, index: t.Any) -> t.Any:
 
 
 def reshaped(array: t.Any, shape: list[t.Any]) -> t.Any:
-    """A view of another shape; the array itself where that can't be told, or would copy."""
+    """A view of another shape; the array itself if that is unknown, or would copy."""
     if len(shape) == 1 and type(shape[0]) is tuple:
         shape = list(shape[0])
     contiguous = (

@@ -18,10 +18,10 @@ functions and methods, whose parameters are the arguments. What counts as a writ
 * pandas: `loc` and `iloc` with more than one row, `inplace=True` of the methods that then write.
 
 A read is an operand, an argument of a call, a method that isn't known to be cheap, or the
-subject of a loop. An element is neither: of each use it is told how many bytes it touches.
+subject of a loop. An element is neither: each use has the number of bytes that it touches.
 
 Nothing here can do harm by being wrong: it decides about time, not about values. But nothing
-here may run the user's code either: values.py tells what can be followed.
+here may run the user's code either: values.py knows what can be followed.
 """
 
 from __future__ import annotations
@@ -210,7 +210,7 @@ class Uses:
             if isinstance(target, ast.Name):
                 self._scopes[-1][target.id] = UNKNOWN
 
-    # ---- expressions: what they are, as far as that can be told; uses are noted on the way
+    # ---- expressions: what they are, as far as that is known; uses are noted on the way
 
     def _value(self, node: ast.expr) -> t.Any:
         self._steps += 1

@@ -33,7 +33,7 @@ from .debuggee import is_users
 Message = dict[str, t.Any]
 
 _NOT_STOPPED = frozenset(("inspectVariables", "richInspectVariables", "variables", "modules"))
-# What each new process is told again.
+# What is sent again to each new process.
 _KEPT = frozenset(("setFunctionBreakpoints", "setExceptionBreakpoints"))
 _INTERNAL = ("IPython", "ipykernel", "holdfast", "traitlets", "tornado", "comm", "debugpy")
 
@@ -67,7 +67,7 @@ class Target:
         self.close()
 
     def close(self) -> None:
-        """Nothing more is asked; who waits is told."""
+        """Nothing more is asked; those that wait get an answer."""
         writer, self._writer = self._writer, None
         if writer is not None:
             writer.close()
@@ -144,7 +144,7 @@ class Debugger:
         self._ended(target)
 
     async def _set_up(self, target: Target) -> None:
-        """Tell a process that begins while somebody debugs what the others were told."""
+        """Send a process that begins while somebody debugs what the others got."""
         await target.ask("initialize", self._initialize)
         await target.ask("attach", self._attach)
         for command, arguments in self._kept.items():

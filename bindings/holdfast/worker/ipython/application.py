@@ -330,7 +330,7 @@ class WorkerApp(IPKernelApp):
         """See init_connection_file."""
 
     def init_poller(self):
-        """The end of the control channel tells that the frontend died."""
+        """The end of the control channel shows that the frontend died."""
 
     def init_sockets(self):
         """A session without sockets."""
@@ -418,7 +418,7 @@ def build_ahead(config: dict[str, t.Any]) -> None:
     try:
         _built = config, build(config, ahead=True)
         note_modules()
-    except (OwnConfiguration, SystemExit):  # a worker meets it, too, and tells
+    except (OwnConfiguration, SystemExit):  # a worker meets it, too, and reports it
         _clear_instances()
 
 

@@ -43,7 +43,7 @@ class Elsewhere:
 def hidden_names(shell: t.Any) -> frozenset[str]:
     """The names of the namespace that IPython made, without the numbered results.
 
-    A name that the user bound anew is the user's: IPython tells by identity.
+    A name that the user bound anew is the user's: IPython knows that by identity.
     """
     namespace, hidden = shell.user_ns, shell.user_ns_hidden
     absent = object()

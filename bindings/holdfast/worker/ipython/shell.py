@@ -4,7 +4,7 @@
 not while IPython transforms, compiles, or formats a traceback. IPython's run_code does those
 last things around the `exec` call, so it can't be wrapped from outside without recording them; a
 cell worker's shell therefore has its own. The value of the last expression is formatted and
-displayed after the events are off. The recorder is told the cell's name, the same that
+displayed after the events are off. The recorder gets the cell's name, the same that
 tracebacks use; IPython compiles and runs a cell's statements one by one, and the cell's region
 spans them all. IPython's capture of output for its history is left out, since it would show
 in the trace of every print, and is not carried back anyway.
@@ -140,7 +140,7 @@ class ZMQInteractiveShell(zmqshell.ZMQInteractiveShell):
     health = Any()  # Health: looks at the process when the code of a cell has run
     rewrite_exception = Any()  # exception -> exception that the user sees
 
-    runs = Any()  # what the frontend tells of each instrumented cell that ran: JSON
+    runs = Any()  # what the frontend reports of each instrumented cell that ran: JSON
     goes_with_cell = Any(())  # names whose objects nobody else has
     ends_with_cell = Any(False)  # its history and its aliases are of no use after that
 

@@ -2,7 +2,7 @@
 
 A clean process has none of it by itself. What differs from how this process began is what the notebook
 has set, since both are forks of the same process, which runs no code of its own. A row with a plain value
-is set in the other process; of any other row the next cell in a clean process tells its name, once.
+is set in the other process; of any other row the next cell in a clean process reports the name, once.
 
 Of a module that is imported later the rows begin when its import ends. In a process that hasn't imported it,
 a row waits for that, and travels on as it came.
@@ -85,7 +85,7 @@ class Asked:
         return sorted(filter(_is_made, new))
 
     def look(self, shell: t.Any) -> dict[str, t.Any]:
-        """Before a cell in a clean process: what can only be told of it."""
+        """Before a cell in a clean process: what can only be reported."""
         rows = {name: row for name, row in ROWS.items() if row.write is None}
         return {name: read(row, shell) for name, row in rows.items() if name not in _KEPT}
 

@@ -2,12 +2,12 @@
 
 The fork has all of it on its way in. On the way back what a cell changed is found by comparison, which is
 exact where both states are those of one process. What a plain value is enough to set is carried in the
-cell's report; of anything else the user is told by name, so that no change is lost without a word.
+cell's report; a message names anything else, so that no change is lost silently.
 
 Looked at is what a process can be asked for cheaply: settings of the interpreter, of the system and of
 libraries that are imported, IPython's hooks, what runs on beside the cell, all that the modules of the
 user's own hold, and the public attributes of those modules that the notebook has a name for. Where an
-import may have changed something (finders, registrations), it isn't told after a cell that imported.
+import may have changed something (finders, registrations), it isn't reported after a cell that imported.
 
 Not seen is what lies inside of a library's objects or behind C code and isn't in this table.
 """
@@ -76,7 +76,7 @@ class Census:
             self._own[module.__name__] = look_into(module)
 
     def changes(self) -> tuple[bytes, list[str]]:
-        """After it: what `apply` sets in another process, and what can only be told."""
+        """After it: what `apply` sets in another process, and what can only be reported."""
         if getattr(atexit.register, "func", None) is _register:
             atexit.register = self._register
         self._end_watch()

@@ -1,6 +1,6 @@
 """Matplotlib's settings: what a figure looks like, and whether it is shown as one.
 
-IPython shows a figure as a picture since the inline backend told its formatters so. That happens
+IPython shows a figure as a picture since the inline backend set up its formatters so. That happens
 when the backend is imported, which Matplotlib puts off until a process makes its first figure;
 a process that is handed a figure would show its text. So the backend is imported wherever the
 notebook has it, before the cell.
@@ -85,7 +85,7 @@ def _apply_backend(new: Settings, shell: t.Any) -> None:
     import matplotlib
 
     known = _INLINE in sys.modules
-    # Where Matplotlib was told so by MPLBACKEND, this sets up the shell as well.
+    # If MPLBACKEND says so, this sets up the shell as well.
     backend_inline = importlib.import_module(_INLINE)
     backend = new["backend"]
     if backend is not None and (backend != _backend(matplotlib) or not known):

@@ -320,7 +320,7 @@ def _numpy_errors(shell: t.Any) -> dict[str, str]:
 
 
 def all_options() -> t.Iterator[tuple[str, t.Any]]:
-    """pandas' options, faster than it tells them."""
+    """pandas' options, faster than pandas gives them."""
     work = [("", _module("pandas").options.d)]
     while work:
         prefix, group = work.pop()

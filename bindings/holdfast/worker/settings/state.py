@@ -9,7 +9,7 @@ log handler), is in the namespace instead, as names are (kept.py).
 
 Each setting is encoded, decoded and set by itself, in the order of `_SETTINGS`: `sys.path` and the
 modules that it doesn't lead to come before what is pickled by reference. One that fails costs itself
-alone: it stays as it is in the other process, and the user is told once, by the process that finds
+alone: it stays as it is in the other process, and it is reported once, by the process that finds
 out; `told` travels with the rest.
 
 Only what differs is applied, key by key. So a thread of the main worker that sets an environment
@@ -57,12 +57,12 @@ class Told:
         self.known: set[str] = set()
 
     def note(self, name: str, reason: object) -> None:
-        """The next cell is to tell of it."""
+        """The next cell is to report it."""
         if name not in self.known:
             self.waiting[name] = str(reason)
 
     def tell(self, name: str, reason: object) -> None:
-        """Tell now, unless the user knows."""
+        """Report it now, unless the user knows."""
         if name not in self.known:
             self.known.add(name)
             notices.not_carried_over(name, reason)
@@ -117,7 +117,7 @@ def apply(
 ) -> list[str]:
     """Set in this process what differs between a packed state and another; the keys that did.
 
-    What can't be set (a directory that was removed) is told on stderr and left.
+    What can't be set (a directory that was removed) is reported on stderr and left.
     """
     changed = []
     for key, setting in _SETTINGS.items():
