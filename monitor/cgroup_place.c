@@ -73,7 +73,8 @@ hfi_place_own_1(const char *root, const char *text, const char *controller,
     if (!own_group(text, controller, group, sizeof group))
         return 0;
     snprintf(ret_path, size, "%s" HFI_PLACE_MOUNT "/%s%s", root, controller, group);
-    if (!hfi_place_has(ret_path, "cgroup.procs")) /* told from outside of a container */
+    if (!hfi_place_has(ret_path,
+                       "cgroup.procs")) /* a name from outside of a container */
         snprintf(ret_path, size, "%s" HFI_PLACE_MOUNT "/%s", root, controller);
     return hfi_place_has(ret_path, "cgroup.procs");
 }

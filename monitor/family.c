@@ -1,6 +1,6 @@
 /* family.c - a set of processes with all that they start, and what they have used.
  *
- * What all have used up to now is the sum of what the living tell, plus an offset. The
+ * What all have used up to now is the sum of what the living report, plus an offset. The
  * offset takes up what joining and leaving would add and take away: a root joins with
  * what it has used already, a cell's worker leaves with all that it has used. So the
  * sum never jumps, and the difference of two readings is what was used between them.
@@ -53,7 +53,7 @@ typedef struct member {
     hfi_process process;
     pid_t root;      /* the one that was added, whose descendant it is */
     hfi_usage usage; /* as it was read last */
-    double children; /* ns that it has told */
+    double children; /* ns that it has reported */
 } member;
 
 /* What is added up and only grows. */

@@ -3,7 +3,7 @@
  * A driver takes as long as it likes: its library seconds to load where the GPU sleeps,
  * a question up to forever where the GPU is ill. Neither the frontend nor the samples
  * wait for that: a thread asks, not more often than the driver measures and than costs
- * a twentieth of a core, and who samples takes what it has told last.
+ * a twentieth of a core, and the sampler takes its last reading.
  *
  * The lock covers the last reading, and is never held while the driver is asked. Who ends
  * waits a second for the thread; one that is still in the driver then frees everything

@@ -14,7 +14,7 @@
  *
  * GPUs are asked for all levels at once, in a thread (gpus.c); rows have what they told
  * last, and before the driver's first answer nothing. A process's part of a GPU is its
- * memory; the time of a GPU isn't told by process, so a level that has a process on it
+ * memory; the time of a GPU isn't known by process, so a level that has a process on it
  * is shown all of its use. One thread at a time.
  */
 #include "monitor/levels.h"
@@ -38,7 +38,7 @@
 #define GIGABYTE   1073741824.0
 #define MEGABYTE   1048576.0
 #define COLUMNS    (HFI_COLUMN_CORE + 1024 + 3 * HF_MONITOR_GPUS_MAX)
-#define NARROW     10 /* rows below this part of the interval tell no low or high */
+#define NARROW     10 /* rows below this part of the interval have no low or high */
 #define NARROW_NS  1000000LL
 #define WEIGH_NS   1000000000LL /* between two weighings */
 /* Between two rows of the machine, whose processor time is
@@ -105,7 +105,7 @@ read_level(hfi_levels *levels, int which, int force, hf_monitor_reading *reading
     return told;
 }
 
-/* Counters that are read one after the other may tell a little too much. */
+/* Counters that are read one after the other may be a little too high. */
 static double
 percent(double seconds, double of_seconds) {
     double use = of_seconds > 0 ? 100 * seconds / of_seconds : 0;
@@ -163,7 +163,7 @@ note_gpus(hfi_levels *levels) {
     hfi_series_show_gpus(levels->series, (uint32_t)told->count);
 }
 
-/* What the driver has told, where that is new. */
+/* What the driver has read, if that is new. */
 static void
 take_gpus(hfi_levels *levels) {
     int first = levels->told.turn == 0;
@@ -234,7 +234,7 @@ keep(hfi_levels *levels, int which, const hf_monitor_reading *now) {
                hfi_machine_cores(levels->machine) * sizeof *levels->busy);
 }
 
-/* Whether a row that ends now would tell nothing. */
+/* Whether a row that ends now would be empty. */
 static int
 is_narrow(const hfi_levels *levels, int which, int64_t now_ns) {
     const hf_monitor_reading *last = &levels->levels[which].last;

@@ -6,7 +6,7 @@
  * reads as 0.
  *
  * A file of a process stays bound to that process: when it is gone, reading fails, and
- * never tells about another one with the same number. No state, any thread.
+ * never describes another one with the same number. No state, any thread.
  */
 #include "monitor/procfile.h"
 

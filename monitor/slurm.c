@@ -1,6 +1,6 @@
 /* slurm.c - the Slurm job that this process is in.
  *
- * Slurm tells a job's processes about it in their environment. What the job uses stands
+ * Slurm describes a job in the environment of its processes. What the job uses stands
  * in its control group, which is named after it: job_J, or, since 26.05 and unless the
  * site says otherwise, by the job's unique name. As a rule this process is in it, or
  * below it, whatever the site calls what is above; only where it isn't, the places are

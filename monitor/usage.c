@@ -1,4 +1,4 @@
-/* usage.c - what one process has used, as the system tells it.
+/* usage.c - what one process has used, as the system reports it.
  *
  * On Linux: processor time by the process's own clock, which counts nanoseconds where
  * /proc has hundredths of a second; that of the children that it has waited for from
@@ -12,7 +12,7 @@
  * storage is counted beside it. A process that may not be looked at (it has changed
  * its user) has no io, which then is 0.
  *
- * On macOS proc_pid_rusage tells the same but for the calls. Descriptors are kept open;
+ * On macOS proc_pid_rusage reports the same but for the calls. Descriptors are kept open;
  * no other state. Any thread.
  */
 #include "monitor/usage.h"
@@ -299,7 +299,8 @@ hfi_process_has_variable(pid_t pid, const char *variable) {
 size_t
 hfi_process_children(pid_t pid, pid_t *ret_pids, size_t size) {
     int bytes = proc_listchildpids(pid, ret_pids, (int)(size * sizeof *ret_pids));
-    return bytes > 0 ? (size_t)bytes : 0; /* it tells how many, in spite of its name */
+    return bytes > 0 ? (size_t)bytes
+                     : 0; /* it returns how many, in spite of its name */
 }
 
 uint64_t

@@ -11,7 +11,7 @@
  * since the process loaded the recorder: nothing has to be converted while the program
  * runs, and one rate holds for all locations.
  *
- * Rejected: the rate that the kernel or the processor tells (not told everywhere, and
+ * Rejected: the rate that the kernel or the processor reports (not everywhere, and
  * the nominal one is off by up to some ten ppm); a conversion piece by piece (times of
  * two threads would disagree).
  */

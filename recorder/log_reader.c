@@ -279,7 +279,7 @@ hfi_log_reader_definitions(const hfi_log_reader *reader) {
 }
 
 /* On the machine that the process ran on, since its last start, we can look at the
- * clocks ourselves, and so later: that tells the rate better. */
+ * clocks ourselves, and so later: that gives a better rate. */
 uint64_t
 hfi_log_reader_ticks_per_second(const hfi_log_reader *reader) {
     const hfi_log_head *head = hfi_log_reader_head(reader);

@@ -157,7 +157,7 @@ close_archive(otf2_archive *self, hf_error *reterr) {
         return HF_OK;
     if (OTF2_Archive_Close(archive))
         return hfi_otf2_fail(reterr, "closing the archive");
-    /* Some writes that failed are only told to the callback. */
+    /* Some writes that failed are only reported to the callback. */
     return hfi_otf2_has_failed() ? hfi_otf2_fail(reterr, "writing the archive") : HF_OK;
 }
 

@@ -166,7 +166,7 @@ write_beside(const merge *self, const char *unfinished, hf_error *reterr) {
         status = hfi_otf2_fail(reterr, "writing the definitions");
     if (OTF2_Archive_Close(archive) && status == HF_OK)
         status = hfi_otf2_fail(reterr, "closing the archive");
-    /* Some writes that failed are only told to the callback. */
+    /* Some writes that failed are only reported to the callback. */
     if (hfi_otf2_has_failed() && status == HF_OK)
         status = hfi_otf2_fail(reterr, "writing the archive");
     return status;

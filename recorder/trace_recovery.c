@@ -191,7 +191,7 @@ was_begun(const hfi_part *self, uint32_t number, const char *path) {
         return true;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
-        return true; /* opening it once more tells why */
+        return true; /* opening it once more says why */
     bool is_read = pread(fd, &mark, sizeof mark, 0) >= 0;
     close(fd);
     return !is_read || mark != 0;

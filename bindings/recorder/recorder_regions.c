@@ -1,4 +1,4 @@
-/* recorder_regions.c - holdfast._recorder: what a program tells about itself, as
+/* recorder_regions.c - holdfast._recorder: what a program says about itself, as
  * events.
  *
  * User regions and parameters are looked up in two dicts from name to id, which live as

@@ -12,11 +12,11 @@
  * with the absolute file name and the first line. The module is the __name__ of the
  * globals that the code runs in. A __name__ that isn't a string gives "<unknown>".
  *
- * A cell's code has a file name that nobody recognizes; the kernel tells with
+ * A cell's code has a file name that nobody recognizes; the kernel says with
  * show_file() under which name it should appear. That name, In[5], is the one that
  * IPython's tracebacks use, so it leads back to the cell.
  *
- * A recorder that runs inside the recorded process has to tell its own doings from the
+ * A recorder that runs inside the recorded process has to separate its own doings from the
  * program's. It goes by file: what the kernel's package does is hidden with all that it
  * calls (a print would show msgpack and threading otherwise), what wraps the program's
  * own functions is left out by itself. A cell's code is shown wherever it is called

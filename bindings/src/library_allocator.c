@@ -27,7 +27,7 @@
  * fills the same slots later, as some memory profilers do, must pass on what it finds
  * there.
  *
- * Rejected: c10::SetCPUAllocator with an object made by hand, as told above; a C++
+ * Rejected: c10::SetCPUAllocator with an object made by hand, as described above; a C++
  * extension against PyTorch's headers, which would have to be built for each version;
  * interposing malloc in the whole process (LD_PRELOAD), which slows everything; and a
  * TorchDispatchMode or wrapped functions, which only see what is made from Python, and

@@ -227,7 +227,7 @@ adopt_one(binding *at, PyObject *key, const hf_entry *entry) {
     return kind == 'g' ? hfi_decoding_take_group(&at->in, key, entry) : 0;
 }
 
-/* Names first told as skipped, then bound: a group in between binds several at once. */
+/* Names first listed as skipped, then bound: a group in between binds several at once. */
 static int
 adopt_changed(binding *at, const difference *found) {
     for (size_t i = 0; i < found->count; i++) {

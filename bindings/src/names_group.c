@@ -6,7 +6,7 @@
  * that it is put before the names. Groups with classes come first: a name whose class
  * can't be carried could not be decoded, and must be unserializable as well.
  *
- * The walk also tells which values are closed, and which code is behind them
+ * The walk also finds which values are closed, and which code is behind them
  * (names_code.c), and counts the references to the namespace that functions hold
  * (Names.strays).
  *

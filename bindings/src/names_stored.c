@@ -196,7 +196,7 @@ hfi_stored_matches(hfi_state *state, hfi_names *names, PyObject *key,
         return hfi_record_matches(state, record, sink, codec);
     comparison at = {state, names, key, record, sink, codec, decoded_again};
     int same = entry_matches(&at);
-    /* From now on the digest tells, also where this commit is dropped. */
+    /* From now on the digest shows it, also where this commit is dropped. */
     if (same == 1 && hfi_record_take_digest(record, names->attachment, sink, codec) < 0)
         return -1;
     return same;

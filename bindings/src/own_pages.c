@@ -9,7 +9,7 @@
  * Of files a fork has no page tables at all: the code of a library faults again in each
  * process that runs it, once for 16 pages, though the pages are in memory.
  *
- * _own_pages(ranges) tells which pages of some ranges of memory nobody else maps (bit
+ * _own_pages(ranges) returns which pages of some ranges of memory nobody else maps (bit
  * 56 of /proc/self/pagemap), as runs; _file_pages(ranges) which pages of files are in
  * this process's page tables. _copy_pages(runs) lets the kernel take those in another
  * fork of the same parent, before they are needed: what can be written is copied, of

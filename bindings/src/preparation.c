@@ -23,7 +23,7 @@
  * The interpreter stays attached while a region is unshared, so that no other Python
  * thread writes to it meanwhile; threads that hold no GIL are the caller's to exclude.
  *
- * Blocks. _taken tells what a cell asked for, and _preallocate has it ready for the next one,
+ * Blocks. _taken returns what a cell asked for, and _preallocate has it ready for the next one,
  * in the process that will run it; _prefill and _prefill_some prepare the arena from a
  * process that waits. See shm_store/engine/preallocate.c and prefill.c; the worker's
  * preallocation.py decides for whom. Sizes are bytes, native 64-bit words, as they lie in memory

@@ -25,7 +25,7 @@ typedef struct hfi_archive_location {
     uint32_t name; /* a string of the definitions */
 } hfi_archive_location;
 
-/* Who takes the calls of one location. They nest: each enter has its leave, times don't
+/* What takes the calls of one location. They nest: each enter has its leave, times don't
  * step back. All of them in [from, to] of the ticks; a call that begins before or ends
  * after is cut to that. */
 typedef struct hfi_archive_sink {

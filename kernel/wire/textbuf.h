@@ -18,8 +18,8 @@ typedef struct hfi_textbuf {
 void hfi_textbuf_fini(hfi_textbuf *writer);
 void hfi_textbuf_clear(hfi_textbuf *writer); /* keeps the memory */
 void hfi_textbuf_append(hfi_textbuf *writer, const void *data, size_t size);
-/* Room for at least `least` bytes more, for who writes them at data + size himself: how
- * many there is room for; 0 where there is no memory. */
+/* Room for at least `least` bytes more, for a caller that writes them at data + size
+ * itself: how many there is room for; 0 if there is no memory. */
 size_t hfi_textbuf_room(hfi_textbuf *writer, size_t least);
 void hfi_textbuf_format(hfi_textbuf *writer, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

@@ -21,7 +21,7 @@
  * Arrays aren't known to the collector: their chain of bases is followed by hand, and
  * the elements of arrays of objects from their memory or through tolist(). Memory that
  * no array owns joins whoever names the same block of it. Types of other libraries have
- * codecs that tell what the collector doesn't see (holdfast.codecs, `shares`): objects,
+ * codecs that name what the collector doesn't see (holdfast.codecs, `shares`): objects,
  * and addresses of memory, which join whoever names the same one.
  *
  * An object with one reference is held by the one through which it was reached, so no
@@ -33,7 +33,7 @@
  * followed: what only it leads to is a library's, or will be gone. So this is settled
  * when all roots were walked, and what is weakly referred to is always remembered.
  *
- * The walk also tells whether somebody else holds a part of a value, who could change
+ * The walk also finds whether somebody else holds a part of a value, who could change
  * it without naming it: a library, a thread, a C object. tp_traverse visits each owned
  * reference once, or the collector would not work. So an object whose reference count
  * is larger than the number of times that it was visited is held from elsewhere; its
@@ -51,7 +51,7 @@
  * while there are any: what needs such code is asked in between (graph_ask.c). Cost: a
  * list of a million floats 5 ms, of a million lists 22 ms.
  *
- * The same walk tells whether values are larger than a number of references, and gives
+ * The same walk finds whether values are larger than a number of references, and gives
  * up there: who asks wants to know it before the price of a million is paid.
  */
 #include "graph_walk.h"

@@ -2,7 +2,7 @@
  * object?
  *
  * A pickler writes a text once and refers to it from then on; whether two equal texts
- * are one object it tells by identity. That differs between processes, and between an
+ * are one object it knows by identity. That differs between processes, and between an
  * object and a copy of it, because unpickling interns the names of attributes: the
  * first copy's own text becomes the interned one, a second copy gets that. So equal
  * values have pickles of other bytes, even of other length, for no reason that a user

@@ -99,7 +99,7 @@ take_placed(hfi_decoder *d, size_t *count, int *ret_kind, hfi_item *ret_item) {
     return HF_OK;
 }
 
-/* The kind of an array: its first item tells, where it is a KIND. */
+/* The kind of an array: its first item shows it, if that is a KIND. */
 static hf_status
 take_kind(hfi_decoder *d, size_t *count, int *ret_kind) {
     const unsigned char *at = d->unpacker.at;

@@ -1,4 +1,4 @@
-/* digest.c - 128 bits that tell "the same as last time".
+/* digest.c - 128 bits that show whether bytes are those of last time.
  *
  * Data goes 64 bytes at a time through lanes: where the processor has AES instructions,
  * four lanes and one round a block of 16 bytes; else eight, and one multiplication and

@@ -255,7 +255,7 @@ typedef struct hfi_superblock {
     char name[64];
     uint64_t huge_page; /* bytes; 0: the object gets none */
     uint64_t peak;      /* bytes of extents that were in use at once, since a trim */
-    /* For who takes the session up when its owner is dead: orphan.c. */
+    /* For a process that takes the session up when its owner is dead: orphan.c. */
     unsigned char claim[HFI_CLAIM_SIZE]; /* 0: nobody may */
     uint64_t reaper;                     /* as in hfi_slot; 0: none */
     uint64_t reaper_start_time;

@@ -21,7 +21,7 @@
  * says, which costs a comparison, but it is never older.
  *
  * A copy comes where a missing page would be a signal and not an error. So it asks
- * first: MADV_POPULATE_READ tells whether the source is there, MADV_POPULATE_WRITE gets
+ * first: MADV_POPULATE_READ finds whether the source is there, MADV_POPULATE_WRITE gets
  * memory for a hole. Where one of them says no, pwrite gets that share, and knows what
  * to answer.
  *

@@ -32,7 +32,7 @@ int
 hfi_lock_acquire(_Atomic uint64_t *word, uint64_t me,
                  int (*is_dead)(void *context, uint64_t holder), void *context) {
     long nap_ns = NAP_MIN_NS;
-    uint64_t unknown = 0; /* a holder of which nobody can tell */
+    uint64_t unknown = 0; /* a holder that may live or not */
     int64_t since_ms = 0;
     for (unsigned round = 0;; round++) {
         uint64_t holder = 0;
