@@ -36,7 +36,7 @@ def switch(words: list[str]) -> str:
     return "Each commit is verified." if is_on() else "Commits are not verified."
 
 
-def tell(saved: _Saved, cells: t.Iterable[str]) -> None:
+def report(saved: _Saved, cells: t.Iterable[str]) -> None:
     """Print what a save overlooked, as Names.save() reports it; `cells` ran before it."""
     wrong = []
     if saved["overlooked"]:

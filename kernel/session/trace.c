@@ -145,7 +145,7 @@ hfi_trace_rescue_deadline_ns(const hf_kernel *kernel) {
 
 void
 hfi_trace_name_rescued(const hf_kernel *kernel, hfi_textbuf *text) {
-    const hfi_textbuf *directory = &kernel->trace->directory;
+    hfi_textbuf *directory = &kernel->trace->directory;
     hfi_textbuf path = {0};
     if (directory->size == 0)
         return;

@@ -32,7 +32,7 @@ import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from .. import _context
-from . import LENT, lending
+from . import LENT, device_lease
 
 BYTES_MIN = 1 << 20  # below, a copy costs less than opening another process's memory
 _ROW = 1 << 16  # words of a digest's sum

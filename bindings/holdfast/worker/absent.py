@@ -114,7 +114,7 @@ class Absent:
 def report(absent: t.Mapping[str, str]) -> None:
     """Say on stderr what a binding could not load, and why."""
     quarantined = {name: why for name, why in absent.items() if _trial.is_quarantine(why)}
-    notices.not_carried_home({name: why for name, why in absent.items() if name not in quarantined})
+    notices.not_carried_back({name: why for name, why in absent.items() if name not in quarantined})
     for name, why in sorted(quarantined.items()):
         if not name.startswith("\0"):
             notices.say(str(QuarantinedError(name, why)))

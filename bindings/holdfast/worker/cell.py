@@ -309,7 +309,7 @@ class Cell(Worker):
         notices.addresses_alone(sorted(names))
         return lost
 
-    def _tell_changes(self, report: Report, before: dict[str, t.Any], count: int) -> None:
+    def _report_changes(self, report: Report, before: dict[str, t.Any], count: int) -> None:
         """Of the state of this process: what stays in it, to the user, and what the main worker imports."""
         new = new_modules(count)
         notices.changed_alone(asked.changed(before, bool(new), self.shell))

@@ -33,6 +33,7 @@ import traceback
 import typing as t
 
 from holdfast import _finalizers, _store
+from holdfast._patches import is_patch
 from holdfast.codecs import handles, device_lease, widgets
 
 from . import notices
@@ -242,8 +243,6 @@ class Forked:
         report["seconds_out"] += time.perf_counter() - started
         if saved["prepared"] is not None:
             reply["prepared"] = saved["prepared"]
-
-
 
 
 def _part_loop(loop: t.Any) -> None:

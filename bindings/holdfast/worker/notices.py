@@ -42,7 +42,7 @@ def addresses_alone(names: t.Sequence[str]) -> None:
     )
 
 
-def not_carried_home(reasons: t.Mapping[str, str]) -> None:
+def not_carried_back(reasons: t.Mapping[str, str]) -> None:
     """What the main worker can't decode of what a cell made."""
     _say_of("not carried back: {}", _with_reasons(reasons))
 
