@@ -8,10 +8,11 @@
  *   holdfast gc [--kept]                       remove what dead processes left
  *
  * SESSION may be left out where there is one session only. The tool uses the
- * store's public headers, and the codecs' descriptions. It exits with 0, with 1 where something was not found or failed, and
- * with 2 where it was called wrongly. What it prints from a session is made printable
- * first: names and meta are bytes that a notebook chose. Keys that begin with byte 0 or
- * 1 are Holdfast's own (groups, process state) and are left out unless --all is given.
+ * store's public headers, and the codecs' descriptions. It exits with 0, with 1 where
+ * something was not found or failed, and with 2 where it was called wrongly. What it
+ * prints from a session is made printable first: names and meta are bytes that a
+ * notebook chose. Keys that begin with byte 0 or 1 are Holdfast's own (groups, process
+ * state) and are left out unless --all is given.
  */
 #include <stdio.h>
 #include <stdlib.h>

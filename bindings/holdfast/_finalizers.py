@@ -6,8 +6,9 @@ main worker puts what came back in place of what it had. Then it is disarmed fir
 So it is for classes of the user's own: a library's `__del__` gives back what the copy itself holds.
 
 So it is, too, for what the notebook's code gives to `weakref.finalize`. Those finalizers are values: they go to
-cells and come back with the objects that they wait for (codecs/weak_references.py, worker/settings/kept.py). What
-arrives is put to work when all that was carried with it is there, and what it replaces is taken from its work.
+cells and come back with the objects that they wait for (codecs/weak_references.py, worker/settings/kept.py).
+What arrives is put to work when all that was carried with it is there, and what it replaces is taken from its
+work.
 """
 
 from __future__ import annotations

@@ -6,9 +6,9 @@ old one. So it is applied to the object that is here: same address, new contents
 
 First the new values are laid beside the old ones: two containers of one type correspond if they
 are bound to one name, or stand at one place of two that correspond. Items of sequences whose
-lengths differ correspond where they are equal, and where as many stand between equal ones. Then every object that
-has a counterpart gives its contents to it, and wherever one is referred to, its counterpart takes
-its place. What has none (another type, an array of another shape) is new, as elsewhere.
+lengths differ correspond where they are equal, and where as many stand between equal ones. Then every object
+that has a counterpart gives its contents to it, and wherever one is referred to, its counterpart takes its
+place. What has none (another type, an array of another shape) is new, as elsewhere.
 """
 
 import array

@@ -2,11 +2,11 @@
  *
  * bind() visits the entries in the order in which their names were first put. A name is
  * decoded (names_decode.c) when it is asked for, costs a mapping only, or is cheap
- * (names_cheap.c); else it is remembered as skipped. Values reach the namespace at the end, in that same order, so
- * that a new process's globals come in the order of the old one's: a group in between
- * decodes several names at once, and a class those that it shares objects with. The
- * code behind the values is looked for only where names were asked for, since it may
- * reach others; a bind of everything saves the walk.
+ * (names_cheap.c); else it is remembered as skipped. Values reach the namespace at the
+ * end, in that same order, so that a new process's globals come in the order of the old
+ * one's: a group in between decodes several names at once, and a class those that it
+ * shares objects with. The code behind the values is looked for only where names were
+ * asked for, since it may reach others; a bind of everything saves the walk.
  *
  * adopt() asks the store for the difference of two generations, and touches nothing
  * else: the objects that didn't change stay the same objects. A changed class is

@@ -26,8 +26,8 @@
  * Blocks. _taken returns what a cell asked for, and _preallocate has it ready for the next one,
  * in the process that will run it; _prefill and _prefill_some prepare the arena from a
  * process that waits. See shm_store/engine/preallocate.c and prefill.c; the worker's
- * preallocation.py decides for whom. Sizes are bytes, native 64-bit words, as they lie in memory
- * that workers share.
+ * preallocation.py decides for whom. Sizes are bytes, native 64-bit words, as they lie
+ * in memory that workers share.
  */
 #include "module_functions.h"
 #include "session_type.h"

@@ -4,8 +4,9 @@
  * program's, never of a worker's or a client's, so it ends the program. What workers
  * say is compared with the state first, and ignored where it doesn't fit.
  *
- * A set of flags (phase, started, in the main worker, forking, reporting ...) was rejected: most
- * of their combinations meant nothing, and each reader had to know which. One thread.
+ * A set of flags (phase, started, in the main worker, forking, reporting ...) was
+ * rejected: most of their combinations meant nothing, and each reader had to know
+ * which. One thread.
  */
 #include "session/cell.h"
 

@@ -8,9 +8,9 @@
  *
  * The past shows what will be asked for: hfi_session_taken gives the sizes of the
  * blocks that were asked for and were no used ones of this process. With that many in
- * preallocation the same computation finds all that it needs: a block of the preallocation counts as
- * taken when it is asked for, as a fresh one does, so that the answer stays the same.
- * Small blocks aren't worth it, and the list is bounded.
+ * preallocation the same computation finds all that it needs: a block of the
+ * preallocation counts as taken when it is asked for, as a fresh one does, so that the
+ * answer stays the same. Small blocks aren't worth it, and the list is bounded.
  *
  * Blocks of a preallocation that are known to be zero stay so until they are taken: zeroed
  * memory then needs no clearing.

@@ -1,4 +1,5 @@
-/* session.h - sessions that are only looked at, or have lost their owner. The rest is public (holdfast/store.h).
+/* session.h - sessions that are only looked at, or have lost their owner. The rest is
+ * public (holdfast/store.h).
  *
  * A look takes no slot and maps nothing: it reads a copy of the control area, so that an
  * object which somebody cuts off meanwhile is an error and no SIGBUS. Such a handle is

@@ -1,5 +1,5 @@
-/* test_privatize.c - privatizing: addresses and contents stay, later writes stay private, and no
- * write is lost of threads that write while it happens.
+/* test_privatize.c - privatizing: addresses and contents stay, later writes stay
+ * private, and no write is lost of threads that write while it happens.
  */
 #include <pthread.h>
 #include <sched.h>

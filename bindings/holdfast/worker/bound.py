@@ -4,8 +4,8 @@ The fork has them, its cell can use them, and what it changes of them ends with 
 at before and after the cell. A change shows, since both states are those of one process: the same
 objects, at the same places. What is looked at are plain values, the members of containers, the
 attributes of instances whose class is Python's, what functions hold, and how far a generator or an
-iterator has come. A lock shows whether it is held. Whatever else there is (a file, an extension's object) shows nothing of
-itself: there it counts that the cell's code can have reached it.
+iterator has come. A lock shows whether it is held. Whatever else there is (a file, an extension's object)
+shows nothing of itself: there it counts that the cell's code can have reached it.
 
 Nothing is kept of what was looked at, and no code of the objects' own runs.
 """

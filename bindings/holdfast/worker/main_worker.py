@@ -4,7 +4,8 @@ A plain cell costs what it costs in ipykernel: nothing is saved after it. Only w
 instrumented cell is about to run does the frontend ask for a commit: changed names go into the
 store, and what is published is privatized while the cell worker runs. Afterwards `adopt` takes
 over what the cell changed, names and process state, and puts the cell into the history. A commit
-looks only at what the cells since the last one can have touched (touched.py). The main worker alone owns the profile's history database.
+looks only at what the cells since the last one can have touched (touched.py). The main worker alone owns the
+profile's history database.
 """
 
 from __future__ import annotations

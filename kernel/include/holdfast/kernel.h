@@ -63,12 +63,12 @@ typedef struct hf_kernel_options {
     const hf_kernel_commands *commands;
 } hf_kernel_options;
 
-/* Bind the sockets, start the fork server, and create the store, or take up that of a kernel with
- * the same connection file that was killed. The caller closes the result. Call it before the
- * process has threads: it forks a process that frees the store if this one is killed.
- * HF_E_INVALID: the options (struct_size among them) or the connection file are wrong.
- * HF_E_SYSTEM: a socket, the file or a process failed. HF_E_NOSPACE: no room for the store.
- * HF_E_NOMEM. */
+/* Bind the sockets, start the fork server, and create the store, or take up that of a
+ * kernel with the same connection file that was killed. The caller closes the result.
+ * Call it before the process has threads: it forks a process that frees the store if
+ * this one is killed. HF_E_INVALID: the options (struct_size among them) or the
+ * connection file are wrong. HF_E_SYSTEM: a socket, the file or a process failed.
+ * HF_E_NOSPACE: no room for the store. HF_E_NOMEM. */
 HF_EXPORT HF_CHECK hf_status hf_kernel_create(const hf_kernel_options *options,
                                               hf_kernel **ret_kernel, hf_error *reterr);
 

@@ -44,9 +44,9 @@ typedef hf_status (*hf_save_visit)(void *context, const hf_value *value,
 
 /* Read a file. Only when this returns HF_OK was all of it there and unbroken: what
  * `visit` was given before is to be thrown away otherwise. Without a session (NULL)
- * buffers are in plain memory. `ret_info` may be NULL. HF_E_INVALID (its struct_size), HF_E_CORRUPT (broken or cut
- * short), HF_E_VERSION (of another version or architecture), HF_E_SYSTEM (words say
- * which file), HF_E_NOSPACE, HF_E_NOMEM. */
+ * buffers are in plain memory. `ret_info` may be NULL. HF_E_INVALID (its struct_size),
+ * HF_E_CORRUPT (broken or cut short), HF_E_VERSION (of another version or
+ * architecture), HF_E_SYSTEM (words say which file), HF_E_NOSPACE, HF_E_NOMEM. */
 HF_EXPORT HF_CHECK hf_status hf_save_read(const char *path, hf_session *session,
                                           hf_save_visit visit, void *context,
                                           hf_save_info *ret_info, hf_error *reterr);

@@ -94,8 +94,9 @@ HF_EXPORT HF_CHECK hf_status hf_session_open_fd(int fd, hf_session **ret_session
 HF_EXPORT void hf_session_close(hf_session *session);
 
 /* Remove the object's name and mark it gone, so that attached processes see HF_E_GONE
- * and nobody attaches anew; the memory is freed when the last one detaches. For the owner, or its
- * reaper. HF_E_SYSTEM: the name can't be removed; the session is marked all the same. */
+ * and nobody attaches anew; the memory is freed when the last one detaches. For the
+ * owner, or its reaper. HF_E_SYSTEM: the name can't be removed; the session is marked
+ * all the same. */
 HF_EXPORT HF_CHECK hf_status hf_session_destroy(hf_session *session, hf_error *reterr);
 
 /* Borrowed. The descriptor is close-on-exec; it may be passed to a child. If code of
@@ -459,11 +460,11 @@ HF_EXPORT HF_CHECK hf_status hf_session_fork_succeed(hf_session *session,
 
 /* ---- commits: writing ---- */
 
-/* One buffer of a value; in an array all have one struct_size. With `region`, the whole region is the buffer: an own one is
- * published by reference, a committed one by reference for its unchanged pages and by
- * copy for the changed ones. Without, `size` bytes at `data` are copied. Neither is
- * kept after hf_commit_put returns, but a region's memory must not be written until the
- * commit is published or aborted. */
+/* One buffer of a value; in an array all have one struct_size. With `region`, the whole
+ * region is the buffer: an own one is published by reference, a committed one by
+ * reference for its unchanged pages and by copy for the changed ones. Without, `size`
+ * bytes at `data` are copied. Neither is kept after hf_commit_put returns, but a
+ * region's memory must not be written until the commit is published or aborted. */
 typedef struct hf_buffer {
     size_t struct_size; /* sizeof(hf_buffer) */
     const void *data;
@@ -522,9 +523,9 @@ typedef struct hf_prepared {
 HF_EXPORT HF_CHECK hf_status hf_commit_begin(hf_session *session,
                                              hf_commit **ret_commit, hf_error *reterr);
 /* Add or replace one key. HF_E_INVALID: the value is out of range, a struct_size is wrong, or
- * the commit has failed before. HF_E_NOSPACE, HF_E_NOMEM, HF_E_LIMIT, HF_E_SYSTEM, HF_E_CORRUPT (of the base):
- * the commit has failed and can only be aborted. Locks, for what needs an extent of its
- * own. */
+ * the commit has failed before. HF_E_NOSPACE, HF_E_NOMEM, HF_E_LIMIT, HF_E_SYSTEM,
+ * HF_E_CORRUPT (of the base): the commit has failed and can only be aborted. Locks, for
+ * what needs an extent of its own. */
 HF_EXPORT HF_CHECK hf_status hf_commit_put(hf_commit *commit, const hf_value *value,
                                            hf_error *reterr);
 /* Remove a key. HF_NOT_FOUND: it isn't there. HF_E_CORRUPT, HF_E_NOMEM: the commit has

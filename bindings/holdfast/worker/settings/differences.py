@@ -5,8 +5,8 @@
 comparing what a module is with what it was before the notebook could use it:
 
 * a library's module that the notebook has imported or has a name for, by its public attributes, and what lists,
-  dicts and sets among them hold: values that are plain data or the notebook's own count, since libraries set their
-  own at any time. `sys` and `builtins` are always looked at;
+  dicts and sets among them hold: values that are plain data or the notebook's own count, since libraries set
+  their own at any time. `sys` and `builtins` are always looked at;
 * a module of the user's own, by all that its attributes and those of its classes hold, since it was imported.
   When it is loaded anew, another process that imports it has the new file: all its values count from then on.
 
