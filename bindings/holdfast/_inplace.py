@@ -1,4 +1,4 @@
-"""What a cell changed of an object that a unserializable values in the main worker holds as well.
+"""What a cell changed of an object that an unserializable value of the main worker holds as well.
 
 A generator that reads from a list stays in the main worker when a cell runs elsewhere; the list travels.
 Were its new value a new object, as it is for any other name, the generator would go on with the

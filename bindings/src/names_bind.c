@@ -294,7 +294,7 @@ take_values(binding *at, PyObject *values) {
     }
 }
 
-/* What a unserializable object may hold as well is not bound anew. New reference: a list of
+/* What an unserializable object may hold as well is not bound anew. New reference: a list of
  * the names where that can't be. */
 static PyObject *
 apply_in_place(binding *at) {

@@ -225,7 +225,7 @@ group_key(hfi_encoder *at, hfi_member *const *list, size_t count) {
     return key;
 }
 
-/* Do these names share objects with a unserializable values? */
+/* Do these names share objects with an unserializable value? */
 static int
 note_beside(hfi_encoder *at, hfi_member *const *list, size_t count, int beside) {
     PyObject *known = at->changes->names->beside;

@@ -1,4 +1,4 @@
-"""Changes that come back are applied to the objects that a unserializable values holds."""
+"""Changes that come back are applied to the objects that an unserializable value holds."""
 
 import array
 import collections

@@ -50,7 +50,7 @@ def test_the_frontend_answers_while_a_trace_is_rescued(start_plain, tmp_path):
     (tmp_path / "go").touch()
     content = kernel.finish(sent).content
     assert f"; what was recorded until then is in {tmp_path}" in content["evalue"]
-    assert kernel.run("role").result == "'home'"
+    assert kernel.run("role").result == "'main'"
 
 
 def test_a_dead_main_worker_is_replaced(plain_kernel):

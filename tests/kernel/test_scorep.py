@@ -134,7 +134,7 @@ def test_files_that_a_cell_opens(kernel, tmp_path, option):
     kernel.run("%env SCOREP_EXPERIMENT_DIRECTORY=mine")
     kernel.run("%env SCOREP_IO_POSIX=true")
     kernel.run(f"%%scorep_python_binding_arguments\n{option} --noinstrumenter")
-    kernel.run("import os\nlines = ['text']\nhome = os.getpid(), os.environ.get('LD_PRELOAD')")
+    kernel.run("import os\nlines = ['text']\nmain = os.getpid(), os.environ.get('LD_PRELOAD')")
     outcome = kernel.run(
         CELL + "with open('file', 'w') as file:\n    file.writelines(lines)\n"
         "lines.append(os.environ.get('LD_PRELOAD'))\nos.getpid() == main[0]"

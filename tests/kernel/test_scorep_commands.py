@@ -270,7 +270,7 @@ def test_environment_for_every_process(in_each_run_mode):
 
 @needs_kernel
 def test_isolated_carries_state_and_records_nothing(in_each_run_mode):
-    in_each_run_mode.run_all("import os\nhome = os.getpid()\nx = [1]")
+    in_each_run_mode.run_all("import os\nmain = os.getpid()\nx = [1]")
     ran = in_each_run_mode.run("%%isolated\nx.append(2)\nfresh = os.getpid() != main")
     assert ran.lines() == [] and not ran.errors
     is_fresh = "os.environ['HOLDFAST_RUN'] != 'in-process'"
