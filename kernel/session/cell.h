@@ -61,8 +61,7 @@
     X(COMMITTING, FORKING, "committed: a fork of the main worker is to run it")        \
     X(COMMITTING, REPLIED, "interrupted, no room, or a process died")                  \
     X(STARTING, RUNNING, "the worker says that it has begun")                          \
-    X(STARTING, STARTING,                                                              \
-      "its process died or refused it: another one gets it")                    \
+    X(STARTING, STARTING, "its process died or refused it: another one gets it")       \
     X(STARTING, REPLIED, "interrupted, or its process died too often")                 \
     X(RUNNING, COLLECTING, "the worker says that the code has ended")                  \
     X(RUNNING, REPLIED, "its process died, or saves nothing")                          \
