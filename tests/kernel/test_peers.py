@@ -274,6 +274,9 @@ DIFFERENCES = {
     "\n\n# only": "the magic says that there is no code below it",
 }
 
+# What a clean process names as not carried (docs/carried.md, 14): once, in the cell after.
+NAMED = re.compile(r"^holdfast: the traceback of \w+ couldn't be carried over: .*\n", re.MULTILINE)
+
 
 def start_peer(tmp_path):
     from jupyter_client.kernelspec import KernelSpec
@@ -315,6 +318,7 @@ def seen(outcome):
             others.append((kind, content["ename"], same(content["evalue"])))
         elif kind == "clear_output":
             others.append((kind, content))
+    shown["stderr"] = NAMED.sub("", shown["stderr"])
     return {name: same(text) for name, text in shown.items()}, others
 
 
@@ -344,7 +348,7 @@ def test_cells_show_what_ipykernel_shows(start_kernel, tmp_path, name):
     for module in modules:
         pytest.importorskip(module)
     shown = expected(cells, final, tmp_path)
-    for way in ("plain", "isolated", "main"):
+    for way in ("plain", "isolated", "in-process"):
         instrumented = way != "plain"
         (tmp_path / way).mkdir()
         ours = start_kernel(env={"HOLDFAST_RUN": way} if instrumented else {}, cwd=tmp_path / way)

@@ -139,7 +139,7 @@ if os.path.exists({flag!r}): {what}
 
 def test_what_ends_by_itself_gets_less_to_do(start_with_startup, tmp_path):
     flag = tmp_path / "flag"
-    kernel = start_with_startup(ENDS.format(flag=str(flag), what="main.state.apply = end"))
+    kernel = start_with_startup(ENDS.format(flag=str(flag), what="main_worker.state.apply = end"))
     kernel.run(STATE)
     kernel.settle()
     flag.touch()
