@@ -43,24 +43,21 @@
     X(WORKER, message, on_message, 0,                                                  \
       "channel: str, type: str, content: bin, metadata: bin, parent?: bin, buffers: "  \
       "[bin]",                                                                         \
-      "A Jupyter message, which is published as it is; `channel` is `iopub`. Without " \
-      "`parent` it belongs to the request that the worker runs.")                      \
+      "A Jupyter message, which is published as it is; `channel` is `iopub`. "         \
+      "Without `parent` it belongs to the request that the worker runs.")              \
     X(WORKER, reply, hfi_execute_replied, 0,                                           \
       "id: int, content?: bin, metadata?: bin, buffers?: [bin], report?: Report, "     \
       "prepared?: bin, trace?: str, unserializable?: {str: str}, run?: str, "          \
-      "run_reason?: "                                                                  \
-      "str, main?: bool",                                                              \
-      "Ends what was asked under `id`. For a request, `content` is that of Jupyter's " \
-      "reply. `prepared` is the token of a prepared commit, which the frontend "       \
-      "publishes before the client sees the reply. `trace` is the directory of the "   \
-      "recording. Of a `commit` it has besides `unserializable`, the reason for each " \
-      "name "                                                                          \
-      "that the commit doesn't have, and, if the frame asked how to run a cell, "      \
-      "`run`: `in-process` (in-process), `fork` (a fork of the main worker) or "       \
-      "nothing (a "                                                                    \
-      "cell worker), with the reason; in-process nothing needs to be saved, and "      \
-      "`unserializable` may be missing. `main: true` of the assistant: only the main " \
-      "worker can answer this debug_request.")                                         \
+      "run_reason?: str, main?: bool",                                                 \
+      "Ends what was asked under `id`. For a request, `content` is that of "           \
+      "Jupyter's reply. `prepared` is the token of a prepared commit, which the "      \
+      "frontend publishes before the client sees the reply. `trace` is the "           \
+      "directory of the recording. Of a `commit` it has besides `unserializable`, "    \
+      "the reason for each name that the commit doesn't have, and, if the frame "      \
+      "asked how to run a cell, `run`: `in-process`, `forked` (in a fork of the "      \
+      "main worker) or nothing (in a cell worker), with the reason; in-process "       \
+      "nothing needs to be saved, and `unserializable` may be missing. `main: true` "  \
+      "of the assistant: only the main worker can answer this debug_request.")         \
     X(WORKER, input_request, on_input_request, 0,                                      \
       "prompt: str, password: bool, subshell?: str",                                   \
       "The worker waits for input() until `input_reply` or SIGINT comes. Only while "  \
@@ -69,11 +66,11 @@
       "The worker can serve requests. A fork that runs one cell says nothing.")        \
     X(WORKER, started, hfi_execute_started, 0,                                         \
       "id: int, begin: Moment, trace?: str, guardian?: str, recover?: str",            \
-      "An execute_request has begun, and SIGINT belongs to the cell from now on: the " \
-      "frontend sends none before. A recording lies in the directory `trace`; the "    \
-      "program `guardian` makes a trace of it if the process dies. If that fails, "    \
-      "the "                                                                           \
-      "user is told to call the command `recover` with the directory.")                \
+      "An execute_request has begun, and SIGINT belongs to the cell from now on: "     \
+      "the frontend sends none before. A recording lies in the directory `trace`; "    \
+      "the program `guardian` makes a trace of it if the process dies. If that "       \
+      "fails, the cell's error names the command `recover`, which makes it from the "  \
+      "directory.")                                                                    \
     X(WORKER, began, hfi_observe_began, 0, "id: int, begin: Moment",                   \
       "The code of the cell begins, after what IPython does before it. From a "        \
       "process that may not come to the cell's end.")                                  \
@@ -83,8 +80,8 @@
       "A SIGINT has become an exception in this request. A worker that doesn't say "   \
       "so is ended when the interrupt's grace is over (session/escalate.c).")          \
     X(WORKER, importing, hfi_standby_import, 0, "modules: [str]",                      \
-      "The code has begun to import these modules: the fork server imports the same, " \
-      "so that later cells find it done.")                                             \
+      "The code has begun to import these modules: the fork server imports the "       \
+      "same, so that later cells find it done.")                                       \
     X(WORKER, want_handle, hfi_handles_want, 0, "handle: int",                         \
       "A cell decodes an open file, socket or pipe, and waits for its `handle`.")      \
     X(WORKER, handle, hfi_handles_take, HFI_FDS_IF_FOUND, "handle: int, found: bool",  \
@@ -101,8 +98,8 @@
       "The main worker holds what was published, or couldn't. Until then the "         \
       "frontend doesn't read the cell worker's channel.")                              \
     X(MAIN, owes, hfi_commits_owe, 0, "",                                              \
-      "A commit or an adoption left out bytes of lent memory: a durable commit is to " \
-      "write them.")                                                                   \
+      "A commit or an adoption left out bytes of lent memory: a durable commit is "    \
+      "to write them.")                                                                \
     X(MAIN, protected, hfi_rollback_made, 0,                                           \
       "id: int, pid: int, seconds?: real, obstacle?: str, error?: str",                \
       "Answers `protect`. With an obstacle the fork can't be the main worker, and "    \
@@ -132,9 +129,9 @@
 #define HFI_FRAMES_OUT(X)                                                              \
     X(FORK_SERVER, fork, 3, "role: str, bare?: bool",                                  \
       "Fork a worker of the role `main` (the main worker), `cell` or `assistant`. "    \
-      "The descriptors are its end of its own channel, and the pipes that become its " \
-      "fds 1 and 2; it closes every other one of the fork server. A bare main worker " \
-      "binds no variable.")                                                            \
+      "The descriptors are its end of its own channel, and the pipes that become "     \
+      "its fds 1 and 2; it closes every other one of the fork server. A bare main "    \
+      "worker binds no variable.")                                                     \
     X(FORK_SERVER, import, 0, "modules: [str]",                                        \
       "Import these for later forks, if they are of the standard library or of "       \
       "site-packages.")                                                                \
@@ -154,8 +151,9 @@
     X(WORKER, input_reply, 0, "value: str", "Answers `input_request`.")                \
     X(WORKER, debug, 1, "target: str, waits: bool",                                    \
       "One end of a socket pair, on which the debug adapter protocol is spoken; the "  \
-      "assistant and the debugged process (`target`: `main` or `cell`) get one each. " \
-      "With `waits` the process does nothing more until its breakpoints are set.")     \
+      "assistant and the debugged process (`target`: `main` or `cell`) get one "       \
+      "each. With `waits` the process does nothing more until its breakpoints are "    \
+      "set.")                                                                          \
     X(WORKER, monitor, HFI_FDS_IF_FOUND, "found: bool, error: str",                    \
       "Answers `monitor`, with the monitor's shared memory (holdfast/monitor.h).")     \
     X(WORKER, handle, HFI_FDS_IF_FOUND, "handle: int, found: bool",                    \
@@ -172,8 +170,8 @@
       "what the cell itself chose, or empty, and `run` what the kernel was started "   \
       "with.")                                                                         \
     X(MAIN, published, 0, "generation: int",                                           \
-      "The commit was published. Hold it, answer by `settled`, and make private what " \
-      "is mapped of it.")                                                              \
+      "The commit was published. Hold it, answer by `settled`, and make private "      \
+      "what is mapped of it.")                                                         \
     X(MAIN, adopt, 0,                                                                  \
       "generation: int, execution_count: int, code: str, store_history: bool, "        \
       "report?: Report",                                                               \
@@ -183,8 +181,8 @@
       "An older generation, or what a load prepared, was published: bind what "        \
       "differs, and take the process state if `state`.")                               \
     X(MAIN, protect, 3, "id: int",                                                     \
-      "Make a fork that sleeps, and holds the notebook as it is now; the descriptors " \
-      "are its channel and pipes. Answered by `protected`.")                           \
+      "Make a fork that sleeps, and holds the notebook as it is now; the "             \
+      "descriptors are its channel and pipes. Answered by `protected`.")               \
     X(MAIN, fork, 3, "id: int",                                                        \
       "Make a fork that runs the cell whose commit was published. Answered by "        \
       "`forked`.")                                                                     \
@@ -192,9 +190,9 @@
       "A cell waits for this open file. Answered by `handle`.")                        \
     X(MAIN, rest, 0, "", "Nobody uses the notebook: give back memory that is spare.")  \
     X(MAIN, ran, 0, "run: str",                                                        \
-      "A recorded cell has ended, in whichever process. JSON: number, code, trace (a " \
-      "directory), outcome (`ok`, `error` or `died`), multicell, begin_ns, end_ns, "   \
-      "wall and cost. A new main worker gets all.")                                    \
+      "A recorded cell has ended, in whichever process. JSON: number, code, trace "    \
+      "(a directory), outcome (`ok`, `error` or `died`), multicell, begin_ns, "        \
+      "end_ns, wall and cost. A new main worker gets all.")                            \
     X(MAIN, perfreport, 0, "id: int, header: bin, level: str, text: bool",             \
       "Show what the last cell used, as output of the request with this header, and "  \
       "answer by `reply`.")                                                            \
@@ -221,44 +219,43 @@
 #define HFI_PROTOCOL_MAPS(X)                                                           \
     X(Moment, "time_ns: int, cpu_ns: int, children_ns: int, io?: bin",                 \
       "A moment of the monotonic clock, the processor time that the worker and the "   \
-      "children that it had waited for had used by then, and the text of its file io " \
-      "in /proc.")                                                                     \
+      "children that it had waited for had used by then, and the text of its file "    \
+      "io in /proc.")                                                                  \
     X(Instrument,                                                                      \
-      "arguments: [str], unserializable: {str: str}, isolated: bool, run_reason: str", \
+      "arguments: [str], unserializable: {str: str}, isolated: bool, run_reason: "     \
+      "str",                                                                           \
       "How to record a cell: the arguments of the Score-P bindings, the names that "   \
       "the commit doesn't have with the reasons, whether nothing is recorded, and "    \
       "why it runs where it runs.")                                                    \
     X(History,                                                                         \
       "kind: str, from: int, to: int, target: int, undone: str, unserializable: "      \
-      "{str: "                                                                         \
-      "str}, pending: str, kept_bytes: int, limit_bytes: int, dropped: int, steps: "   \
-      "{str: Step}",                                                                   \
-      "A line of %holdfast for which the frontend has done its part. `kind` is show, " \
-      "undo, checkout, diff, save, load or limit; `from` and `to` are generations, "   \
-      "or -1; `target` is the step that was returned to, or 0; `undone` and "          \
-      "`pending` are numbers of cells. The steps, oldest first, are held until the "   \
-      "reply.")                                                                        \
+      "{str: str}, pending: str, kept_bytes: int, limit_bytes: int, dropped: int, "    \
+      "steps: {str: Step}",                                                            \
+      "A line of %holdfast for which the frontend has done its part. `kind` is "       \
+      "show, undo, checkout, diff, save, load or limit; `from` and `to` are "          \
+      "generations, or -1; `target` is the step that was returned to, or 0; "          \
+      "`undone` and `pending` are numbers of cells. The steps, oldest first, are "     \
+      "held until the reply.")                                                         \
     X(Step, "unix_ns: int, origin: int, cells: str, name: bin",                        \
-      "When it was published, the step whose variables it has again or 0, its cells, " \
-      "and the name under which its generation is leased (hf_generation).")            \
+      "When it was published, the step whose variables it has again or 0, its "        \
+      "cells, and the name under which its generation is leased (hf_generation).")     \
     X(Report,                                                                          \
       "error?: str, reason?: str, seconds?: real, seconds_in?: real, seconds_run?: "   \
       "real, seconds_out?: real, seconds_prepared?: real, seconds_flushed?: real, "    \
       "seconds_cpu?: real, seconds_recorder?: real, bytes_mapped?: int, "              \
       "bytes_copied?: int, bytes_shared?: int, bytes_prepared?: int, "                 \
       "bytes_populated?: int, bytes_preallocated?: int, bytes_peak?: int, "            \
-      "bytes_grown?: "                                                                 \
-      "int, bytes_read?: int, bytes_written?: int, copy_faults?: int, names_bound?: "  \
-      "int, names_decoded?: int, names_skipped?: int, names_saved?: int, "             \
-      "names_unserializable?: int, names_examined?: int, names_encoded?: int, "        \
-      "events?: "                                                                      \
-      "int, events_lost?: int, events_rewound?: int, events_others?: int, flushes?: "  \
-      "int, summary?: bool, written?: [str], names_lost?: {str: str}, names_gone?: "   \
-      "[str], settings?: bin",                                                         \
-      "What a commit or a cell did and cost. `error` is `NAME: text` if it could not " \
-      "be saved; then nothing was prepared, and a NAME of NoSpaceError means a full "  \
-      "store. `reason` says why all names were looked at. `summary`: show the line "   \
-      "below the cell. The rest from `written` on, and keys that are not listed, are " \
+      "bytes_grown?: int, bytes_read?: int, bytes_written?: int, copy_faults?: int, "  \
+      "names_bound?: int, names_decoded?: int, names_skipped?: int, names_saved?: "    \
+      "int, names_unserializable?: int, names_examined?: int, names_encoded?: int, "   \
+      "events?: int, events_lost?: int, events_rewound?: int, events_others?: int, "   \
+      "flushes?: int, summary?: bool, written?: [str], names_lost?: {str: str}, "      \
+      "names_gone?: [str], settings?: bin",                                            \
+      "What a commit or a cell did and cost. `error` is `NAME: text` if it could "     \
+      "not be saved; then nothing was prepared, and a NAME of NoSpaceError means a "   \
+      "full store. `reason` says why all names were looked at. `summary`: show the "   \
+      "line below the cell. The rest from `written` on, and keys that are not "        \
+      "listed, are "                                                                   \
       "the main worker's, which gets the report with `adopt`.")
 
 #endif
