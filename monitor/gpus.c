@@ -5,9 +5,9 @@
  * wait for that: a thread asks, not more often than the driver measures and than costs
  * a twentieth of a core, and the sampler takes its last reading.
  *
- * The lock covers the last reading, and is never held while the driver is asked. Who ends
- * waits a second for the thread; one that is still in the driver then frees everything
- * itself, should it ever come back.
+ * The lock covers the last reading, and is never held while the driver is asked. A
+ * program that ends waits a second for the thread; one that is still in the driver then
+ * frees everything itself, should it ever come back.
  */
 #include "monitor/gpus.h"
 

@@ -77,6 +77,7 @@ _registry: dict[Finalizer, t.Any] = weakref.finalize._registry  # type: ignore[a
 _made: set[Finalizer] = set()  # by the notebook's code
 _arrived: dict[Finalizer, Call] = {}  # not at work yet
 _held: list[object] = []  # what nobody else holds here: who does is in another process
+_OURS = 2  # references to an object that only a variable here has
 
 
 def watch(is_own: t.Callable[[dict[str, t.Any]], bool]) -> None:
@@ -139,9 +140,6 @@ def put_to_work(wanted: t.Iterable[Finalizer]) -> None:
                 _held.append(obj)
     for one in filter(_registry.__contains__, wanted):
         _registry[one].index = next(weakref.finalize._index_iter)  # type: ignore[attr-defined]
-
-
-_OURS = 2  # references to an object that only a variable here has
 
 
 def leave_to_others() -> None:

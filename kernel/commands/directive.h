@@ -1,9 +1,9 @@
 /* directive.h - what a program's commands decide about a cell.
  *
- * The frontend knows no command and no language. The program that uses the library passes a
- * table of functions (hf_kernel_options.commands); holdfast-kernel's is in command.c. They
- * read each cell that a user runs, and answer with a directive, which the frontend carries
- * out. Without a table each cell is run as it is.
+ * The frontend knows no command and no language. The program that uses the library
+ * passes a table of functions (hf_kernel_options.commands); holdfast-kernel's is in
+ * command.c. They read each cell that a user runs, and answer with a directive, which
+ * the frontend carries out. Without a table each cell is run as it is.
  *
  * Threads: a table's functions are called by the one thread that runs hf_kernel_run.
  */
@@ -33,7 +33,7 @@ typedef struct hfi_history {
     unsigned long long limit_bytes;
 } hfi_history;
 
-/* "undo" and so on, as workers are told. */
+/* "undo" and so on: the kind as the control protocol names it. */
 const char *hfi_history_name(hfi_history_kind kind);
 
 typedef enum hfi_directive_kind {
@@ -51,9 +51,8 @@ typedef struct hfi_directive {
     char *code;         /* RUN: what to run, lines where the cell has them; else NULL */
     size_t code_length; /* bytes, without the NUL at the end; there may be others */
     char **arguments; /* RUN_INSTRUMENTED: Score-P binding arguments, NULL-terminated */
-    const char
-        *run_mode;      /* RUN_INSTRUMENTED: "auto", "map", "main"; NULL: not chosen */
-    bool isolated;      /* RUN_INSTRUMENTED: a fresh process, but no recording */
+    const char *run_mode; /* RUN_INSTRUMENTED: as in --run; NULL: not chosen */
+    bool isolated;        /* RUN_INSTRUMENTED: a fresh process, but no recording */
     bool multicell;     /* RUN_INSTRUMENTED: code was generated from the marked cells */
     bool launch_vampir; /* RUN_INSTRUMENTED: open the trace in Vampir afterwards */
     char *out;          /* NULL: nothing */

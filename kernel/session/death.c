@@ -74,8 +74,8 @@ write_main_loss(const hf_kernel *kernel, hfi_textbuf *text) {
             text, ", without what the %lld plain cell%s since then changed",
             hfi_commits_missing(kernel), hfi_commits_missing(kernel) == 1 ? "" : "s");
     json_object_foreach(hfi_commits_unserializable(kernel), name, reason) {
-        int is_variable =
-            strncmp(name, "_:", 2) != 0; /* others have words for a name */
+        /* Others than variables have words for a name. */
+        int is_variable = strncmp(name, "_:", 2) != 0;
         hfi_textbuf_format(text, "%s%s (%s)", first ? "; lost: " : ", ",
                            is_variable ? name : name + 2, json_string_value(reason));
         first = 0;
@@ -325,8 +325,8 @@ is_due(const hfi_worker *worker, long long now_ns) {
     return worker->exited || (worker->deadline_ns > 0 && now_ns >= worker->deadline_ns);
 }
 
-/* The same after its last frames are read: by them it may be ready, or the cell's end.
- */
+/* The same after its last frames are read: by them it may be ready, or the cell may
+ * have ended. */
 static int
 is_due_at_last(hf_kernel *kernel, hfi_worker *worker, long long now_ns) {
     if (worker->owned && !worker->silent)
@@ -359,8 +359,8 @@ hfi_death_tick(hf_kernel *kernel, long long now_ns) {
             if (awaits_trace(kernel, at, now_ns))
                 continue;
             bury(kernel, at);
-            next = hfi_workers_server(kernel)
-                       ->workers; /* the list may be another one now */
+            /* The list may be another one now. */
+            next = hfi_workers_server(kernel)->workers;
         }
     }
 }

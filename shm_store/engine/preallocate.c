@@ -7,15 +7,15 @@
  * what will be asked for fills the cache with it in advance.
  *
  * The past shows what will be asked for: hfi_session_taken gives the sizes of the
- * blocks that were asked for and were no used ones of this process. With that many in
- * preallocation the same computation finds all that it needs: a block of the
- * preallocation counts as taken when it is asked for, as a fresh one does, so that the
- * answer stays the same. Small blocks aren't worth it, and the list is bounded.
+ * blocks that were asked for and were no used ones of this process. With that many
+ * preallocated the same computation finds all that it needs. A preallocated block counts
+ * as taken when it is asked for, as a fresh one does, so that the answer stays the same.
+ * Small blocks aren't worth it, and the list is bounded.
  *
- * Blocks of a preallocation that are known to be zero stay so until they are taken: zeroed
+ * Preallocated blocks that are known to be zero stay so until they are taken: zeroed
  * memory then needs no clearing.
  *
- * A preallocation is spare room: for its sake nothing is given up that others keep, neither
+ * They are spare room: for their sake nothing is given up that others keep, neither
  * another cache nor an old generation (HFI_RESERVE_SPARE). session->mutex guards the
  * list.
  */

@@ -112,7 +112,7 @@ def test_it_is_ended(store):
     for _ in range(2):
         preallocation.prefill_no_more(None)
     assert store.provided == [[], []]
-    assert not preallocation._providing.is_going_on()
+    assert not preallocation._prefilling.is_going_on()
 
 
 def test_another_waits_for_its_turn(store):

@@ -123,7 +123,7 @@ def test_breakpoints_outlive_the_process_that_they_were_set_in(kernel):
     debugger.break_at(BODY, 2)
     assert kernel.run("import os; os._exit(3)").content["ename"] == "CellDied"
     assert kernel.run("1").status == "ok"
-    # The new main worker is told once it is connected; then the cell stops there.
+    # The new main worker gets the breakpoints once it is connected; then the cell stops there.
     info = debugger.body("debugInfo")
     assert [each["breakpoints"][0]["line"] for each in info["breakpoints"]] == [2]
     sent = kernel.client.execute(BODY)

@@ -1,4 +1,4 @@
-"""Cells in a fork of the main worker: what they have, what comes back, and what is told."""
+"""Cells in a fork of the main worker: what they have, what comes back, and what messages name."""
 
 import os
 import signal

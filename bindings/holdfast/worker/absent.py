@@ -111,7 +111,7 @@ class Absent:
         return bound | {"code": code}
 
 
-def report(absent: t.Mapping[str, str]) -> None:
+def report_absent(absent: t.Mapping[str, str]) -> None:
     """Say on stderr what a binding could not load, and why."""
     quarantined = {name: why for name, why in absent.items() if _trial.is_quarantine(why)}
     notices.not_carried_back({name: why for name, why in absent.items() if name not in quarantined})

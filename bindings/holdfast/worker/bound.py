@@ -113,11 +113,10 @@ def unstorable(namespace: dict[t.Any, t.Any]) -> dict[t.Any, str]:
 
 def with_traceback(names: t.Iterable[str], namespace: dict[str, t.Any]) -> list[str]:
     """Those of these variables that are exceptions which were raised: their frames stay."""
-    values = ((name, namespace.get(name)) for name in names)
     return [
         name
-        for name, value in values
-        if isinstance(value, BaseException) and value.__traceback__ is not None
+        for name in names
+        if isinstance(value := namespace.get(name), BaseException) and value.__traceback__
     ]
 
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import itertools
 import sys
 import time
 import typing as t
@@ -236,9 +235,8 @@ class Cell(Worker):
         if bytes_mapped >= preparation.BYTES_MIN:
             learnt = self.names.extra("written") or {}
             report, self._copied = preparation.prepare(self.session, self.shell, code, learnt)
-        report["bytes_preallocated"] = preallocation.fill(
-            self.session, code
-        )  # the copies don't take of it
+        # After the copies, which then don't take of it.
+        report["bytes_preallocated"] = preallocation.fill(self.session, code)
         report["seconds_prepared"] = time.perf_counter() - started
         return report
 
@@ -317,9 +315,7 @@ class Cell(Worker):
 
     def _report_imports(self) -> None:
         """In a process that lives on, the next cell would find what this one imported."""
-        count = len(sys.modules) - self._modules
-        if count > 0:
-            new = list(itertools.islice(reversed(sys.modules), count))
+        if new := new_modules(self._modules):
             self.channel.send("importing", modules=new[::-1])
 
     def _collect_patches(self) -> None:

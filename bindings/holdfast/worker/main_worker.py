@@ -24,7 +24,7 @@ from holdfast.codecs import handles, device_lease, widgets
 from holdfast.errors import LAST, of_last_error
 
 from . import notices, preparation
-from .absent import report
+from .absent import report_absent
 from .addresses import Addresses
 from .bound import unstorable, with_traceback
 from .analysis.touched import Touched
@@ -74,11 +74,8 @@ class MainWorker(Worker):
         self.last_report: Report = {}
         self.last_commit: CommitReport = {}
         self.history: History | None = None  # of the cell that runs: what the frontend did for it
-        self.returned: Returned = {
-            "changed": [],
-            "back": [],
-            "gone": [],
-        }  # what the last return to a step bound
+        # What the last return to a step bound.
+        self.returned: Returned = {"changed": [], "back": [], "gone": []}
         self.loaded: bytes | None = None  # the commit that the cell prepared
         self._committed_state: state.State = {}
         self._privatized = False  # whether there may be large private mappings
@@ -121,7 +118,7 @@ class MainWorker(Worker):
         self.shell.patches.apply(list(self.shell.user_ns))
         self._privatized = bound["bytes_mapped"] > 0
         self.absent.note(bound["absent"])
-        report(bound["absent"])
+        report_absent(bound["absent"])
         self._learnt = self.names.extra("written") or {}
         self.lost = self.names.extra("lost") or {}
         figures.settle(self.shell)
@@ -270,10 +267,8 @@ class MainWorker(Worker):
         if stays is not None:
             self.channel.send("reply", report={}, **stays, **reply)
             return
-        device_lease.leases.durable, device_lease.leases.left_out = (
-            bool(frame.get("durable")),
-            False,
-        )
+        device_lease.leases.durable = bool(frame.get("durable"))
+        device_lease.leases.left_out = False
         saved, _, reason = self.save()
         self.touched.learn(saved.pop("code"), saved.pop("held"))
         self.touched.count_strays()
@@ -483,7 +478,7 @@ class MainWorker(Worker):
             self.shell.user_ns.pop(name, None)  # the cell changed it: that isn't it any more
         self.absent.note(absent)
         self.lost |= {name: why for name, why in absent.items() if not _trial.is_quarantine(why)}
-        report(absent)
+        report_absent(absent)
         return adopted
 
     def op_ran(self, frame: Frame) -> None:

@@ -3,15 +3,15 @@
 A new array of a recorded cell lay in fresh pages, since undo keeps what the last cell made, and
 these came in while the code ran: 20 ms for 32 MiB, a third of what was measured. Code that runs
 again asks for the same blocks again. So which it asked for is remembered by its code, in memory
-that the fork server shares with its forks, and the worker that gets that code preallocates them before
-the recording begins. It takes as long as it took in the cell.
+that the fork server shares with its forks, and the worker that gets that code preallocates them
+before the recording begins. It takes as long as it took in the cell.
 
 It takes a tenth of that where free space has memory already. So a worker that waits, and has
-waited a while, provides as much as one of the last cells asked for: in steps, and one worker
-after the other, since what one has made the next finds. Code that runs for the first time has the
-use of it, too.
+waited a while, fills free space with as much as one of the last cells asked for: in steps, and one
+worker after the other, since what one has made the next finds. Code that runs for the first time
+has the use of it, too.
 
-It is advice, as a prefault is: a list that is torn costs a block that nobody needed.
+It is advice, as the list of pages in prefault.py is: a torn list costs a block that nobody needed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from holdfast import _store
 from . import preparation
 from .computing import Computing
 
-BYTES_MAX = 256 << 20  # of a preallocation
+BYTES_MAX = 256 << 20  # for one cell
 _CELLS = 16  # that are remembered
 _LATELY = 8  # cells ago
 _SIZES = 64  # of each; as many as the store lists
@@ -44,7 +44,7 @@ class Preallocation:
 
     def __init__(self) -> None:
         self._shared = mmap.mmap(-1, _BYTES)
-        self._providing = Computing()
+        self._prefilling = Computing()
         self._began = False
 
     # ---- in a worker that waits
@@ -52,9 +52,9 @@ class Preallocation:
     def prefill_some(self, session: t.Any) -> float | None:
         """Do a step; seconds until the next, or None where there is no more to do."""
         if not self._began:
-            if self._providing.is_going_on():
+            if self._prefilling.is_going_on():
                 return _TURN_SECONDS
-            self._providing.begin()
+            self._prefilling.begin()
             self._began = True
             _store._prefill(session, self._lately())
         if _store._prefill_some(session, _STEP):
@@ -66,7 +66,7 @@ class Preallocation:
         """Let everybody have what there is by now."""
         if self._began:
             _store._prefill(session, b"")
-            self._providing.end()
+            self._prefilling.end()
             self._began = False
 
     def _lately(self) -> bytes:

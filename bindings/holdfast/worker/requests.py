@@ -51,7 +51,7 @@ _COMMS = {"comm_open", "comm_msg", "comm_close"}
 
 
 class Worker:
-    """What main worker and cell worker workers share: the shell, the loop, ipykernel's requests."""
+    """What the main worker and cell workers share: the shell, the loop, ipykernel's requests."""
 
     config: dict[str, t.Any] = {}
     runs_exit_handlers = False  # the notebook's own, when this process ends
