@@ -10,6 +10,7 @@ profile's history database.
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import json
 import os
@@ -52,6 +53,7 @@ _WIDGETS_CAME = "widgets came back, and stay"
 _LOOK_SECONDS = 0.005
 _RUNS_MAX = 256  # as many as the frontend keeps
 _NAMES_SHOWN = 20
+_CHANGING_NOTHING = {"commit", "output", "protect", "ran", "rest"}  # frames; a commit looks itself
 
 
 class MainWorker(Worker):
@@ -157,6 +159,7 @@ class MainWorker(Worker):
     async def serve_aside(self, frame: Frame, subshell: SubshellThread) -> t.Callable[[], None]:
         """As any worker; what ran may have touched anything, before and after a commit."""
         self._await_own_channel()
+        self.rollback.outdate()
         try:
             return await super().serve_aside(frame, subshell)
         finally:
@@ -165,6 +168,8 @@ class MainWorker(Worker):
 
     async def _handle(self, frame: Frame) -> None:
         """As any worker; whatever isn't a request of Jupyter's, with the subshells still."""
+        if frame.get("op") not in _CHANGING_NOTHING:
+            self.rollback.outdate()
         if frame.get("op") == "request":
             self._requested = True
             try:
@@ -179,6 +184,14 @@ class MainWorker(Worker):
         else:
             with self.subshells.still():
                 await super()._handle(frame)
+
+    def _served(self, task: asyncio.Task) -> None:
+        super()._served(task)
+        self.rollback.copy_pages()
+
+    def is_asked(self) -> bool:
+        """Whether a frame is being handled, or waits."""
+        return self._serving or bool(self._waiting)
 
     def _await_own_channel(self) -> None:
         """In a subshell: what the frontend said before on the worker's own channel comes first.
@@ -265,8 +278,13 @@ class MainWorker(Worker):
             return
         stays = self.run_mode.choose(frame)
         if stays is not None:
+            if self.rollback.has_all():
+                stays["protected"] = True
             self.channel.send("reply", report={}, **stays, **reply)
             return
+        self.rollback.outdate()
+        if "code" not in frame:
+            self.rollback.look_at_pages()
         device_lease.leases.durable = bool(frame.get("durable"))
         device_lease.leases.left_out = False
         saved, _, reason = self.save()
