@@ -73,6 +73,7 @@ class MainWorker(Worker):
     def prepare(self) -> None:
         self.names = None
         self.shell.runs = []
+        self.last_run = "{}"  # what the frontend reported of the last instrumented cell, as JSON
         self.last_report: Report = {}
         self.last_commit: CommitReport = {}
         self.history: History | None = None  # of the cell that runs: what the frontend did for it
@@ -496,8 +497,10 @@ class MainWorker(Worker):
 
     def op_ran(self, frame: Frame) -> None:
         """An instrumented cell has run, or all that did, where this is a later main worker."""
-        self.shell.runs.append(frame["run"])
-        del self.shell.runs[:-_RUNS_MAX]
+        self.last_run = frame["run"]
+        if frame.get("listed"):
+            self.shell.runs.append(frame["run"])
+            del self.shell.runs[:-_RUNS_MAX]
 
     def op_checkout(self, frame: Frame) -> None:
         """The frontend published an older generation anew, or what a file had."""
