@@ -44,7 +44,11 @@ _PARTS_CLEAN = {
     "bind_ms": "binding variables",
 }
 _PARTS_IN = {
-    "in-process": {"wait_ms": "the fork and the start", "bind_ms": "opening the recording"},
+    "in-process": {
+        "wait_ms": "the fork and the start",
+        "prepare_ms": "memory made ready in",
+        "bind_ms": "opening the recording",
+    },
     "forked": _PARTS_CLEAN | {"wait_ms": "the fork and the start"},
 }
 

@@ -16,6 +16,7 @@ import json
 import os
 import sys
 import threading
+import time
 import typing as t
 
 from holdfast import _finalizers, _store, _trial, verify
@@ -73,6 +74,7 @@ class MainWorker(Worker):
     def prepare(self) -> None:
         self.names = None
         self.shell.runs = []
+        self.made_ready: Report = {}  # memory, before the cell that runs
         self.last_run = "{}"  # what the frontend reported of the last instrumented cell, as JSON
         self.last_report: Report = {}
         self.last_commit: CommitReport = {}
@@ -143,7 +145,7 @@ class MainWorker(Worker):
         if self.touched is not None:
             self.touched.begin(code)
             self.touched.asked(str(message["content"].get("user_expressions") or ""))
-        self._make_writable(code)
+        self._make_ready(code, reading="instrument" in frame)
         if self.forked.is_one:
             return await self.forked.run(frame, message, super().execute)
         if "instrument" in frame:
@@ -224,10 +226,14 @@ class MainWorker(Worker):
             self.touched.asked(str(message["content"].get("code", "")))
         return await super()._answer(frame, message)
 
-    def _make_writable(self, code: str) -> None:
-        """Memory of this process's own for what a privatization made private and the cell writes."""
+    def _make_ready(self, code: str, reading: bool) -> None:
+        """Memory of this process's own for what a privatization made private and the cell writes. And the
+        page tables that it took, for what a recorded cell reads: else its time would have them."""
+        self.made_ready = {}
         if self.session is not None and _store._has_large_regions(self.session) and alone():
-            preparation.prepare(self.session, self.shell, code, self._learnt, reading=False)
+            started = time.perf_counter()
+            done, _ = preparation.prepare(self.session, self.shell, code, self._learnt, reading)
+            self.made_ready = done | {"seconds_prepared": time.perf_counter() - started}
 
     def rewrite_exception(self, error: BaseException) -> BaseException:
         """As any worker's; what is asked of an error that another process met."""
