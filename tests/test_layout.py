@@ -152,7 +152,6 @@ TESTED_BY = {
     "tests/kernel/test_handles.py": "bindings/holdfast/codecs/connections.py",
     "tests/kernel/test_widgets.py": "kernel/session/comms.c bindings/holdfast/codecs/widgets.py",
     "tests/kernel/test_perfreport.py": "kernel/session/ends.c",
-    "tests/kernel/test_kernel.py": "kernel/wire/log.c",
     "tests/kernel/test_dump.c": "kernel/workers/cellnames.c",
     "tests/kernel/test_command.c": "kernel/commands/directive.c",
     "tests/kernel/test_takeup.py": "kernel/workers/reaper.c",

@@ -22,7 +22,7 @@
  * value is unchanged and the commit dropped: it is about this process's objects at this
  * moment, not about the store.
  */
-#include "names_encode.h"
+#include "names_stages.h"
 
 #include <stdlib.h>
 #include <string.h>

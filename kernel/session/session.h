@@ -18,7 +18,6 @@
 #include "session/cell.h"
 #include "session/channels.h"
 #include "session/events.h"
-#include "wire/log.h"
 #include "workers/reaper.h"
 #include "workers/worker.h"
 
@@ -35,6 +34,10 @@ typedef struct hfi_owner {
 HF_CHECK hf_status hfi_owner_create(hf_kernel *kernel, const hfi_owner *owner,
                                     hf_error *reterr);
 void hfi_owner_close(hf_kernel *kernel, const hfi_owner *owner);
+
+/* One line on stderr, which a Jupyter server shows; cut after a thousand characters. Any
+ * thread. */
+void hfi_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 struct hf_kernel {
     /* the owners, the lower layers first */

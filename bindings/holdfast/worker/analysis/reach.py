@@ -1,7 +1,7 @@
 """Which names of the notebook a cell can reach.
 
 Buffers are always bound: mapping them is cheap. So are plain data, functions and classes until a budget
-is spent (names_cheap.c): what a cell reaches by reflection is most often among them. Decoding what else there
+is spent (names_bind.c): what a cell reaches by reflection is most often among them. Decoding what else there
 is takes time, so names that the cell's code can't touch are left in the store. What it can touch is read off
 its compiled code: the names of every code object in it, nested ones included, then those of the notebook's
 own functions and classes behind these names, and so on until nothing new appears. Which functions are behind
