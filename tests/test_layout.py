@@ -156,7 +156,6 @@ TESTED_BY = {
     "tests/kernel/test_command.c": "kernel/commands/directive.c",
     "tests/kernel/test_takeup.py": "kernel/workers/reaper.c",
     "tests/kernel/test_device_lease.py": "bindings/holdfast/codecs/device_lease.py",
-    "tests/bindings/test_loggers.py": "bindings/holdfast/codecs/log_handlers.py",
     "tests/bindings/test_numpy_allocator.py": "bindings/src/arena_allocator.c",
 }
 

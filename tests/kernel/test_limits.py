@@ -6,7 +6,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-from segment import segment_of
 
 from holdfast.store import Session
 
@@ -42,7 +41,7 @@ def test_a_kernel_works_with_few_addresses(start_kernel):
     for _ in range(2):
         ok(kernel, CELL + "a[::512] += 1; b = a * 2")
     assert ok(kernel, "float(a.sum() + b.sum())").result == str(3.0 * (32 * MIB + 2 * 65536))
-    with Session.open("/" + segment_of(kernel).name) as session:
+    with Session.open("/" + kernel.segment().name) as session:
         assert LIMIT // 4 < session.info()["capacity_bytes"] <= LIMIT // 3 + 4096
 
 

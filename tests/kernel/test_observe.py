@@ -1,5 +1,5 @@
 """The monitor in our own kernel: kinds and outcomes of cells. Whether the figures are right is in
-tests/bench/test_monitor_truth.py."""
+tests/bench/test_benchmarks.py."""
 
 import json
 
