@@ -41,7 +41,7 @@ HF_CHECK hf_status hfi_commands_feed(hfi_commands *commands, const char *code,
                                      const char *search_path,
                                      hfi_directive *ret_directive, hf_error *reterr);
 
-/* The three functions as a table, for hf_kernel_options. */
+/* All of it as a table, for hf_kernel_options. */
 extern const hf_kernel_commands hfi_python_commands;
 
 #endif

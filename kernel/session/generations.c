@@ -291,15 +291,16 @@ origin_of(const hfi_generations *line, const hfi_step *step) {
 static void
 fail(hf_kernel *kernel, const char *sentence) {
     char text[320];
+    const char *command = hfi_history_command(kernel);
     const hfi_generations *line = kernel->generations;
     if (line->count == 0)
         snprintf(text, sizeof text, "%s; no step is kept", sentence);
     else
-        snprintf(text, sizeof text,
-                 "%s; kept are the steps %lld to %lld (%%holdfast "
-                 "history)",
+        snprintf(text, sizeof text, "%s; kept are the steps %lld to %lld%s%s%s",
                  sentence, (long long)line->steps[0].generation,
-                 (long long)line->steps[line->count - 1].generation);
+                 (long long)line->steps[line->count - 1].generation,
+                 command != NULL ? " (" : "", command != NULL ? command : "",
+                 command != NULL ? " history)" : "");
     hfi_ends_fail(kernel, "HistoryError", text);
 }
 

@@ -229,6 +229,7 @@ open_pipe(hf_kernel *kernel, hf_error *reterr) {
 static hf_status
 open_all(hf_kernel *kernel, const hf_kernel_options *options, hf_error *reterr) {
     kernel->run_mode = run_mode_of(options->run_mode);
+    kernel->command_table = options->commands;
     watch_parent(kernel);
     hf_status status = open_pipe(kernel, reterr);
     if (status == HF_OK)
@@ -237,16 +238,15 @@ open_all(hf_kernel *kernel, const hf_kernel_options *options, hf_error *reterr) 
         status = hfi_escalate_configure(kernel, options->interrupt_seconds, reterr);
     if (status == HF_OK)
         status = make_info(kernel, options->kernel_info, reterr);
+    if (status == HF_OK && options->commands != NULL)
+        status = options->commands->create(hfi_workers_program(kernel),
+                                           &kernel->commands, reterr);
     if (status == HF_OK) /* before anything: clients try again after 100 ms or more */
         status = open_wire(kernel, options, reterr);
     if (status == HF_OK)
         status = open_store(kernel, options, reterr);
     if (status == HF_OK) /* a first cell waits for it; all else is made meanwhile */
         status = hfi_workers_start(kernel, 0, reterr);
-    kernel->command_table = options->commands;
-    if (status == HF_OK && options->commands != NULL)
-        status = options->commands->create(hfi_workers_program(kernel),
-                                           &kernel->commands, reterr);
     if (status == HF_OK) {
         hfi_observe_init(kernel);
         hfi_quarantine_init(kernel);

@@ -86,4 +86,10 @@ struct hf_kernel {
     hf_error failure; /* why hf_kernel_run ends, where it isn't orderly */
 };
 
+/* The program's command of undo, retry and load, as messages name it; NULL: it has none. */
+static inline const char *
+hfi_history_command(const hf_kernel *kernel) {
+    return kernel->command_table != NULL ? kernel->command_table->history : NULL;
+}
+
 #endif

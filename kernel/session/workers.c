@@ -36,7 +36,6 @@ struct hfi_workers {
     hfi_worker *main;       /* NULL: none */
     hfi_worker *cell;       /* of the cell that runs; NULL: none */
     char **argv;            /* the program of the fork server */
-    hfi_cellnames names;    /* of the cells that ran */
 };
 
 static void
@@ -100,7 +99,8 @@ static void
 listen_to(hf_kernel *kernel, hfi_worker *worker) {
     worker->stream.publish = publish_text;
     worker->stream.context = kernel;
-    worker->stream.dump.names = &kernel->workers->names;
+    if (kernel->command_table != NULL && kernel->command_table->filter != NULL)
+        worker->stream.filter = kernel->command_table->filter(kernel->commands);
 }
 
 static hf_status
@@ -268,9 +268,4 @@ hfi_workers_set_cell(hf_kernel *kernel, hfi_worker *worker) {
 const char *
 hfi_workers_program(const hf_kernel *kernel) {
     return kernel->workers->argv[0];
-}
-
-void
-hfi_workers_note_code(hf_kernel *kernel, hfi_part code, long long number) {
-    hfi_cellnames_add(&kernel->workers->names, code, number);
 }
