@@ -1,4 +1,5 @@
-/* cgroup.c - control groups, versions 1 and 2: where they are, what they use and may use.
+/* cgroup.c - control groups, versions 1 and 2: where they are, what they use and may
+ * use.
  *
  * Version 2 has one tree; version 1 has one for each controller, mounted beside each
  * other, and a process may be in another group of each. Both are found as

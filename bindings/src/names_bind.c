@@ -10,8 +10,9 @@
  *
  * adopt() asks the store for the difference of two generations, and touches nothing
  * else: the objects that didn't change stay the same objects. A changed class is
- * decoded onto the class that is there, so that old instances see it. What unserializable
- * objects share is applied to the objects that they have (holdfast._inplace).
+ * decoded onto the class that is there, so that old instances see it. What
+ * unserializable objects share is applied to the objects that they have
+ * (holdfast._inplace).
  */
 #include "names_type.h"
 
@@ -83,8 +84,8 @@ cost_of(const hf_entry *entry) {
 }
 
 /* 1 if a name with this entry is to be bound although no code asks for it; what it
- * costs, in bytes, is taken off `budget`. 0 if not; -1 with an exception. Runs no code of
- * Python. */
+ * costs, in bytes, is taken off `budget`. 0 if not; -1 with an exception. Runs no code
+ * of Python. */
 static int
 affords(hfi_state *state, const hfi_names *names, const hf_entry *entry,
         int64_t *budget) {
@@ -171,8 +172,7 @@ bind_in_order(binding *at, int failed) {
     return failed ? -1 : 0;
 }
 
-/* ---- bind
- * ---------------------------------------------------------------------------------- */
+/* ---- bind ------------------------------------------------------------------------ */
 
 /* Is an imported module's name as cheap as a mapping? Yes:
  * binding it imports nothing. */
@@ -310,7 +310,8 @@ adopt_one(binding *at, PyObject *key, const hf_entry *entry) {
     return kind == 'g' ? hfi_decoding_take_group(&at->in, key, entry) : 0;
 }
 
-/* Names first listed as skipped, then bound: a group in between binds several at once. */
+/* Names first listed as skipped, then bound: a group in between binds several at
+ * once. */
 static int
 adopt_changed(binding *at, const difference *found) {
     for (size_t i = 0; i < found->count; i++) {
@@ -377,8 +378,8 @@ take_values(binding *at, PyObject *values) {
     }
 }
 
-/* What an unserializable object may hold as well is not bound anew. New reference: a list of
- * the names where that can't be. */
+/* What an unserializable object may hold as well is not bound anew. New reference: a
+ * list of the names where that can't be. */
 static PyObject *
 apply_in_place(binding *at) {
     PyObject *beside = at->in.names->beside;
@@ -397,8 +398,7 @@ apply_in_place(binding *at) {
     return apart;
 }
 
-/* ---- the methods
- * ---------------------------------------------------------------------------- */
+/* ---- the methods ----------------------------------------------------------------- */
 
 static double
 now_seconds(void) {

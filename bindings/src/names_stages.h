@@ -114,9 +114,10 @@ int hfi_changes_sweep(hfi_changes *changes, PyObject *namespace);
 PyObject *hfi_changes_prepare(hfi_changes *changes, hf_commit_stats *ret_stats);
 
 /* names_stored.c: is a value still what the store has? May decode an entry a second
- * time, which runs any code of Python. 1 where the sink's encoding says what the record of `key` speaks of, and no page of
- * its regions was written; 0 where it differs; -1 with an exception. Adds to
- * `decoded_again` the entries that had to be decoded for the answer. */
+ * time, which runs any code of Python. 1 where the sink's encoding says what the record
+ * of `key` speaks of, and no page of its regions was written; 0 where it differs; -1
+ * with an exception. Adds to `decoded_again` the entries that had to be decoded for the
+ * answer. */
 int hfi_stored_matches(hfi_state *state, hfi_names *names, PyObject *key,
                        hfi_record *record, hfi_entry_sink *sink, uint32_t codec,
                        uint64_t *decoded_again);

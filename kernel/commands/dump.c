@@ -1,5 +1,5 @@
-/* dump.c - Python's tracebacks of a process that dies, without the frames that aren't the
- * user's.
+/* dump.c - Python's tracebacks of a process that dies, without the frames that aren't
+ * the user's.
  *
  * Python's fault handler writes, for each thread, a line that begins with the word
  * Thread, a line for each frame, innermost first, and an empty line. Below the cell's
@@ -12,8 +12,8 @@
  * What is no such block is shown as it comes. A line of which so little is there that
  * it may become the begin of one is held; for how long, the caller knows.
  *
- * The handler has no option for where to stop; a handler of ours would have to read frames
- * in a signal's context, which Python's own knows how to.
+ * The handler has no option for where to stop; a handler of ours would have to read
+ * frames in a signal's context, which Python's own knows how to.
  *
  * To Python a cell's code is a file, DIRECTORY/ipykernel_PID/HASH.py, as clients'
  * debuggers know it: the hash is Murmur2, with the seed that the debugger's protocol

@@ -2,8 +2,8 @@
  *
  * Each part of the session has a struct that no other file knows. kernel.c has the list
  * of them, and of those who listen to events; this file knows neither, so that whatever
- * owns or reports something needs nothing else. A list to which listeners add themselves
- * was rejected: their order matters, and nobody would see it. One thread.
+ * owns or reports something needs nothing else. A list to which listeners add
+ * themselves was rejected: their order matters, and nobody would see it. One thread.
  *
  * A Jupyter server shows its kernels' stderr, so that is where a line of the log goes,
  * whole and with the program's name. It has no level: what is logged is what somebody

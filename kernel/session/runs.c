@@ -1,13 +1,13 @@
 /* runs.c - what the main worker knows of the instrumented cells that ran.
  *
  * %trace shows a cell's trace after the cell, and beside that of the cell's run before.
- * So for each run the main worker gets its number, its code, where its trace is (nowhere,
- * if it died without one), how it ended and what it cost: whichever process ran it,
- * also when that died.
+ * So for each run the main worker gets its number, its code, where its trace is
+ * (nowhere, if it died without one), how it ended and what it cost: whichever process
+ * ran it, also when that died.
  *
- * The list is kept here as well, since a main worker may die: the next one gets all of it.
- * It is bounded, in runs and in the length of a run's code; the traces stay on the disk
- * whatever is in it.
+ * The list is kept here as well, since a main worker may die: the next one gets all of
+ * it. It is bounded, in runs and in the length of a run's code; the traces stay on the
+ * disk whatever is in it.
  *
  * One thread.
  */

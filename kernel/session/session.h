@@ -35,8 +35,8 @@ HF_CHECK hf_status hfi_owner_create(hf_kernel *kernel, const hfi_owner *owner,
                                     hf_error *reterr);
 void hfi_owner_close(hf_kernel *kernel, const hfi_owner *owner);
 
-/* One line on stderr, which a Jupyter server shows; cut after a thousand characters. Any
- * thread. */
+/* One line on stderr, which a Jupyter server shows; cut after a thousand characters.
+ * Any thread. */
 void hfi_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 struct hf_kernel {
@@ -86,7 +86,8 @@ struct hf_kernel {
     hf_error failure; /* why hf_kernel_run ends, where it isn't orderly */
 };
 
-/* The program's command of undo, retry and load, as messages name it; NULL: it has none. */
+/* The program's command of undo, retry and load, as messages name it; NULL: it has
+ * none. */
 static inline const char *
 hfi_history_command(const hf_kernel *kernel) {
     return kernel->command_table != NULL ? kernel->command_table->history : NULL;

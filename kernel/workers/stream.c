@@ -7,10 +7,10 @@
  * that is not at its end waits 50 ms for it: `print(a, b)` is several writes, and a
  * busy machine may stop a worker between them.
  *
- * What C code writes to fd 1 and 2 comes as bytes: a character cut by the pipe
- * waits in `tail` for its rest. It is handed on as it is only when the worker ends.
- * A program's filter of fd 2 (wire/filter.h) may hold some of it, until nothing more has
- * come for 50 ms.
+ * What C code writes to fd 1 and 2 comes as bytes: a character cut by the pipe waits in
+ * `tail` for its rest. It is handed on as it is only when the worker ends. A program's
+ * filter of fd 2 (wire/filter.h) may hold some of it, until nothing more has come for
+ * 50 ms.
  *
  * One thread. Invariant: text.size > 0 exactly when since_ns is a time.
  */
