@@ -158,6 +158,6 @@ def test_large_fields_of_a_frame():
         plain = {k: b"".join(v) if isinstance(v, control.Pieces) else v for k, v in fields.items()}
         assert b"".join(control._encode_large(fields)) == control.encode(plain)
     frame = control.text_frame("stream", name="stdout")("ä€\n".encode())
-    told = msgpack.unpackb(frame[4:], raw=False)
-    assert told == {"op": "stream", "name": "stdout", "text": "ä€\n"}
+    read = msgpack.unpackb(frame[4:], raw=False)
+    assert read == {"op": "stream", "name": "stdout", "text": "ä€\n"}
     assert int.from_bytes(frame[:4], "big") == len(frame) - 4

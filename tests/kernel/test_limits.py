@@ -35,8 +35,8 @@ def ok(kernel, code):
 
 def test_a_kernel_works_with_few_addresses(start_kernel):
     kernel = start_kernel(before=few_addresses)
-    told = "import resource; resource.getrlimit(resource.RLIMIT_AS)[0]"
-    assert ok(kernel, told).result == str(LIMIT)
+    limit = "import resource; resource.getrlimit(resource.RLIMIT_AS)[0]"
+    assert ok(kernel, limit).result == str(LIMIT)
     ok(kernel, f"import numpy as np\na = np.ones({256 * MIB} // 8)")
     for _ in range(2):
         ok(kernel, CELL + "a[::512] += 1; b = a * 2")
