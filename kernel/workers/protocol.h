@@ -168,7 +168,8 @@
       "everything; any other may leave out lent memory. With `code`, the cell that "   \
       "waits for the commit, the reply says where that is to run: `cell_run` is "      \
       "what the cell itself chose, or empty, and `run` what the kernel was started "   \
-      "with.")                                                                         \
+      "with, both `auto`, `in-process`, `forked` or `isolated`. `isolated`: nothing "  \
+      "is recorded.")                                                                  \
     X(MAIN, published, 0, "generation: int",                                           \
       "The commit was published. Hold it, answer by `settled`, and make private "      \
       "what is mapped of it.")                                                         \

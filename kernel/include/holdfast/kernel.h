@@ -51,8 +51,7 @@ typedef struct hf_kernel_options {
     /* Where recorded and isolated cells run that choose nothing themselves:
      * "in-process", in the main worker with a rollback; "forked", in a fork of it;
      * "isolated", in a clean process; "auto" or NULL: in-process, or forked if the
-     * worker asks for that. ("main" and "map" are older names of "in-process" and
-     * "isolated".) */
+     * worker asks for that. */
     const char *run_mode;
     /* Most output that waits for a client that doesn't read it; 0: a GiB. Beyond it
      * that client misses some output and gets a message that says so. */
@@ -82,7 +81,9 @@ HF_EXPORT HF_CHECK hf_status hf_kernel_create(const hf_kernel_options *options,
  * workers failed, the status of the last one. */
 HF_EXPORT HF_CHECK hf_status hf_kernel_run(hf_kernel *kernel, hf_error *reterr);
 
-/* Interrupt the cell that runs, as an interrupt_request does. Async-signal-safe. */
+/* Interrupt the cell that runs, as an interrupt_request does. Async-signal-safe: for the
+ * program's handler of SIGINT, which clients send unless the kernelspec has
+ * "interrupt_mode": "message". */
 HF_EXPORT void hf_kernel_interrupt(hf_kernel *kernel);
 
 /* Make hf_kernel_run return. Async-signal-safe. */
