@@ -11,7 +11,7 @@
  *
  * One thread.
  */
-#include "session/runs.h"
+#include "session/trace.h"
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -19,7 +19,6 @@
 #include <time.h>
 
 #include "session/workers.h"
-#include "session/trace.h"
 #include "workers/program.h"
 
 #define RUNS_MAX 256

@@ -16,7 +16,7 @@
  *
  * One thread.
  */
-#include "session/summary.h"
+#include "session/trace.h"
 
 #include <math.h>
 #include <string.h>
