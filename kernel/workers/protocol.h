@@ -48,7 +48,7 @@
     X(WORKER, reply, hfi_execute_replied, 0,                                           \
       "id: int, content?: bin, metadata?: bin, buffers?: [bin], report?: Report, "     \
       "prepared?: bin, trace?: str, unserializable?: {str: str}, run?: str, "          \
-      "run_reason?: str, main?: bool",                                                 \
+      "run_reason?: str, protected?: bool, main?: bool",                               \
       "Ends what was asked under `id`. For a request, `content` is that of "           \
       "Jupyter's reply. `prepared` is the token of a prepared commit, which the "      \
       "frontend publishes before the client sees the reply. `trace` is the "           \
@@ -56,8 +56,9 @@
       "the reason for each name that the commit doesn't have, and, if the frame "      \
       "asked how to run a cell, `run`: `in-process`, `forked` (in a fork of the "      \
       "main worker) or nothing (in a cell worker), with the reason; in-process "       \
-      "nothing needs to be saved, and `unserializable` may be missing. `main: true` "  \
-      "of the assistant: only the main worker can answer this debug_request.")         \
+      "nothing needs to be saved, and `unserializable` may be missing. `protected`: "  \
+      "nothing has run since the last `protect`, so the cell needs no other. `main: "  \
+      "true` of the assistant: only the main worker can answer this debug_request.")   \
     X(WORKER, input_request, on_input_request, 0,                                      \
       "prompt: str, password: bool, subshell?: str",                                   \
       "The worker waits for input() until `input_reply` or SIGINT comes. Only while "  \
@@ -190,10 +191,11 @@
     X(MAIN, want_handle, 0, "handle: int",                                             \
       "A cell waits for this open file. Answered by `handle`.")                        \
     X(MAIN, rest, 0, "", "Nobody uses the notebook: give back memory that is spare.")  \
-    X(MAIN, ran, 0, "run: str",                                                        \
-      "A recorded cell has ended, in whichever process. JSON: number, code, trace "    \
-      "(a directory), outcome (`ok`, `error` or `died`), multicell, begin_ns, "        \
-      "end_ns, wall and cost. A new main worker gets all.")                            \
+    X(MAIN, ran, 0, "run: str, listed: bool",                                          \
+      "An instrumented cell has ended, in whichever process. JSON: number, code, "     \
+      "trace (a directory), outcome (`ok`, `error` or `died`), multicell, begin_ns, "  \
+      "end_ns, wall and cost. Those with a trace are `listed`, and a new main worker " \
+      "gets all of these.")                                                            \
     X(MAIN, perfreport, 0, "id: int, header: bin, level: str, text: bool",             \
       "Show what the last cell used, as output of the request with this header, and "  \
       "answer by `reply`.")                                                            \
@@ -241,17 +243,18 @@
       "When it was published, the step whose variables it has again or 0, its "        \
       "cells, and the name under which its generation is leased (hf_generation).")     \
     X(Report,                                                                          \
-      "error?: str, reason?: str, seconds?: real, seconds_in?: real, seconds_run?: "   \
-      "real, seconds_out?: real, seconds_prepared?: real, seconds_flushed?: real, "    \
-      "seconds_cpu?: real, seconds_recorder?: real, bytes_mapped?: int, "              \
-      "bytes_copied?: int, bytes_shared?: int, bytes_prepared?: int, "                 \
-      "bytes_populated?: int, bytes_preallocated?: int, bytes_peak?: int, "            \
-      "bytes_grown?: int, bytes_read?: int, bytes_written?: int, copy_faults?: int, "  \
-      "names_bound?: int, names_decoded?: int, names_skipped?: int, names_saved?: "    \
-      "int, names_unserializable?: int, names_examined?: int, names_encoded?: int, "   \
-      "events?: int, events_lost?: int, events_rewound?: int, events_others?: int, "   \
-      "flushes?: int, summary?: bool, written?: [str], names_lost?: {str: str}, "      \
-      "names_gone?: [str], settings?: bin",                                            \
+      "error?: str, reason?: str, seconds?: real, seconds_in?: real, "                 \
+      "seconds_run?: real, seconds_out?: real, seconds_trace?: real, "                 \
+      "seconds_prepared?: real, seconds_flushed?: real, seconds_cpu?: real, "          \
+      "seconds_recorder?: real, bytes_mapped?: int, bytes_copied?: int, "              \
+      "bytes_shared?: int, bytes_prepared?: int, bytes_populated?: int, "              \
+      "bytes_preallocated?: int, bytes_peak?: int, bytes_grown?: int, "                \
+      "bytes_read?: int, bytes_written?: int, copy_faults?: int, names_bound?: "       \
+      "int, names_decoded?: int, names_skipped?: int, names_saved?: int, "             \
+      "names_unserializable?: int, names_examined?: int, names_encoded?: int, "        \
+      "events?: int, events_lost?: int, events_rewound?: int, events_others?: "        \
+      "int, flushes?: int, summary?: bool, written?: [str], names_lost?: {str: "       \
+      "str}, names_gone?: [str], settings?: bin",                                      \
       "What a commit or a cell did and cost. `error` is `NAME: text` if it could "     \
       "not be saved; then nothing was prepared, and a NAME of NoSpaceError means a "   \
       "full store. `reason` says why all names were looked at. `summary`: show the "   \
