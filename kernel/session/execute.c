@@ -163,8 +163,8 @@ send_to_main(hf_kernel *kernel) {
     hfi_request_send(kernel, hfi_workers_main(kernel), kernel->cell.request);
 }
 
-/* Whether all of it is the main worker's: which may then begin while we announce it, since
- * what it sends is read afterwards. */
+/* Whether all of it is the main worker's: which may then begin while we announce it,
+ * since what it sends is read afterwards. */
 static int
 is_mains(hf_kernel *kernel) {
     const hfi_directive *directive = &kernel->cell.directive;

@@ -2,9 +2,9 @@
  *
  * One thread, one zmq_poll over the five sockets, the self-pipe, the fork server's and
  * each worker's channel and pipes. Nothing that the loop calls waits for a process for
- * longer than a tenth of a second, so the control channel and the heartbeat answer while
- * a cell runs, whatever the cell does. The price is that the loop's list is built anew
- * for each turn: a dozen entries.
+ * longer than a tenth of a second, so the control channel and the heartbeat answer
+ * while a cell runs, whatever the cell does. The price is that the loop's list is built
+ * anew for each turn: a dozen entries.
  *
  * A turn: read what is there; let time pass (streams, deaths, idle commit, rest); start
  * the next request. Signals reach it through the self-pipe, since hf_kernel_stop may be

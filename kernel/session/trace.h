@@ -1,4 +1,5 @@
-/* trace.h - what becomes of the trace that a cell wrote, and who else listens for one. */
+/* trace.h - what becomes of the trace that a cell wrote, and who else listens for
+ * one. */
 #ifndef HFI_TRACE_H
 #define HFI_TRACE_H
 

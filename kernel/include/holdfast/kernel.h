@@ -81,8 +81,8 @@ HF_EXPORT HF_CHECK hf_status hf_kernel_create(const hf_kernel_options *options,
  * workers failed, the status of the last one. */
 HF_EXPORT HF_CHECK hf_status hf_kernel_run(hf_kernel *kernel, hf_error *reterr);
 
-/* Interrupt the cell that runs, as an interrupt_request does. Async-signal-safe: for the
- * program's handler of SIGINT, which clients send unless the kernelspec has
+/* Interrupt the cell that runs, as an interrupt_request does. Async-signal-safe: for
+ * the program's handler of SIGINT, which clients send unless the kernelspec has
  * "interrupt_mode": "message". */
 HF_EXPORT void hf_kernel_interrupt(hf_kernel *kernel);
 
