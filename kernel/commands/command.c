@@ -291,4 +291,4 @@ const hf_kernel_commands hfi_python_commands = {.create = hfi_commands_create,
                                                 .note = note,
                                                 .filter = filter,
                                                 .history = "%holdfast",
-                                                .where = "%%trace"};
+                                                .where = "%trace"};
