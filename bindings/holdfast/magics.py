@@ -142,9 +142,9 @@ def _commit_lines(report: CommitReport | None) -> list[str]:
     """What the last commit of plain cells' changes looked at."""
     if not report:
         return []
-    told = f"The last commit looked at {count(report['names_examined'], 'variable')}"
-    told += f" and saved {report['names_saved']}, in {report['seconds'] * 1000:.1f} ms"
-    return ["", told + (f"; all, since {report['reason']}." if report["reason"] else ".")]
+    line = f"The last commit looked at {count(report['names_examined'], 'variable')}"
+    line += f" and saved {report['names_saved']}, in {report['seconds'] * 1000:.1f} ms"
+    return ["", line + (f"; all, since {report['reason']}." if report["reason"] else ".")]
 
 
 def _name_lines(rows: list[_Entry], listing: list[_Entry], reasons: dict[str, str]) -> list[str]:

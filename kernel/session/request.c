@@ -6,9 +6,9 @@
  * stayed in the main worker.
  *
  * The cost of a cell goes into the reply's metadata under "holdfast". Hand-over in is
- * what passed from taking the request to the first line of user code: the main worker's commit
- * and the worker's binding; hand-over out is everything after the last line up to the
- * reply. So the three times add up to what the client waited for.
+ * what passed from taking the request to the first line of user code: the main worker's
+ * commit and the worker's binding; hand-over out is everything after the last line up
+ * to the reply. So the three times add up to what the client waited for.
  */
 #include "session/request.h"
 

@@ -1,18 +1,18 @@
 /* runs.c - what the main worker knows of the instrumented cells that ran.
  *
  * %trace shows a cell's trace after the cell, and beside that of the cell's run before.
- * So for each run the main worker gets its number, its code, where its trace is (nowhere,
- * if it died without one), how it ended and what it cost: whichever process ran it,
- * also when that died. Of an isolated cell it gets the same, to show what it cost, but
- * there is no trace to be listed.
+ * So for each run the main worker gets its number, its code, where its trace is
+ * (nowhere, if it died without one), how it ended and what it cost: whichever process
+ * ran it, also when that died. Of an isolated cell it gets the same, to show what it
+ * cost, but there is no trace to be listed.
  *
- * The list is kept here as well, since a main worker may die: the next one gets all of it.
- * It is bounded, in runs and in the length of a run's code; the traces stay on the disk
- * whatever is in it.
+ * The list is kept here as well, since a main worker may die: the next one gets all of
+ * it. It is bounded, in runs and in the length of a run's code; the traces stay on the
+ * disk whatever is in it.
  *
  * One thread.
  */
-#include "session/runs.h"
+#include "session/trace.h"
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -20,7 +20,6 @@
 #include <time.h>
 
 #include "session/workers.h"
-#include "session/trace.h"
 #include "workers/program.h"
 
 #define RUNS_MAX 256

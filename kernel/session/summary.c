@@ -16,7 +16,7 @@
  *
  * One thread.
  */
-#include "session/summary.h"
+#include "session/trace.h"
 
 #include <math.h>
 #include <string.h>
@@ -169,10 +169,12 @@ show(hf_kernel *kernel, const msgpack_object *reply) {
     hfi_textbuf_format(&content, "\"text/plain\":");
     hfi_textbuf_append_json(&content, text.data, text.size);
     hfi_textbuf_clear(&text);
-    hfi_textbuf_format(&text,
-                       "<div style=\"font-size:90%%;opacity:.8\"><b>%s</b>%s "
-                       "&middot; <code>%%trace</code> shows where</div>",
+    hfi_textbuf_format(&text, "<div style=\"font-size:90%%;opacity:.8\"><b>%s</b>%s",
                        hfi_textbuf_string(&first), hfi_textbuf_string(&rest));
+    if (kernel->command_table != NULL && kernel->command_table->where != NULL)
+        hfi_textbuf_format(&text, " &middot; <code>%s</code> shows where",
+                           kernel->command_table->where);
+    hfi_textbuf_format(&text, "</div>");
     hfi_textbuf_format(&content, ",\"text/html\":");
     hfi_textbuf_append_json(&content, text.data, text.size);
     hfi_progress_replace(kernel, hfi_textbuf_part(&content), "summary");

@@ -3,16 +3,16 @@
  * From it are made: the frontend's dispatch (session/inbox.c), the reference for
  * authors of workers (docs/control-protocol.md, whose second half the test
  * kernel-protocol prints and compares), and the check of the Python worker
- * (tests/kernel/ test_protocol.py: each frame that it sends or handles is here, with
+ * (tests/kernel/test_protocol.py: each frame that it sends or handles is here, with
  * these fields). What is common to all frames, and the life of a worker, is in that
  * page.
  *
  * A field is `name: type`, or `name?: type` where it may be missing. Types are int,
  * real, bool, str, bin, [type], {str: type}, and the maps of HFI_PROTOCOL_MAPS.
  *
- * To add a frame: write its row here, the handler that the row names, and the page
- * (test_kernel_protocol --page prints it). A row of HFI_FRAMES_OUT needs no C code but
- * what sends it.
+ * To add a frame: write its row here, the handler that the row names, and put what
+ * `test_kernel_protocol --page` prints in the place of the page's second half. A row of
+ * HFI_FRAMES_OUT needs no C code but what sends it.
  */
 #ifndef HFI_PROTOCOL_H
 #define HFI_PROTOCOL_H
@@ -169,7 +169,8 @@
       "everything; any other may leave out lent memory. With `code`, the cell that "   \
       "waits for the commit, the reply says where that is to run: `cell_run` is "      \
       "what the cell itself chose, or empty, and `run` what the kernel was started "   \
-      "with.")                                                                         \
+      "with, both `auto`, `in-process`, `forked` or `isolated`. `isolated`: nothing "  \
+      "is recorded.")                                                                  \
     X(MAIN, published, 0, "generation: int",                                           \
       "The commit was published. Hold it, answer by `settled`, and make private "      \
       "what is mapped of it.")                                                         \

@@ -11,8 +11,8 @@
  * writes its changed pages again.
  *
  * A mapping may fail. A region is then what it was, or what it was to be; each function
- * below says why no byte differs. The other regions are privatized all the same, and the
- * next call tries the failed one again.
+ * below says why no byte differs. The other regions are privatized all the same, and
+ * the next call tries the failed one again.
  */
 #include <stdlib.h>
 

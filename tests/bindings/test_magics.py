@@ -94,14 +94,14 @@ def test_last_report():
     assert "1,234 events; 7 pages" in lines[1]
     assert "1 name saved of 3 looked at; 4.0 KiB copied, 1.0 GiB shared" in lines[2]
     assert render([], worker(report=REPORT)).endswith("\n".join(lines))
-    told = render(["last"], worker(report=REPORT | {"reason": "the code uses exec"}))
-    assert told.endswith("All names were bound: the code uses exec.")
-    told = render(
+    text = render(["last"], worker(report=REPORT | {"reason": "the code uses exec"}))
+    assert text.endswith("All names were bound: the code uses exec.")
+    text = render(
         ["last"], worker(report=REPORT | {"run": "in-process", "run_reason": "it is large"})
     )
-    assert told.endswith("It ran in the notebook's own process (in-process): it is large.")
-    told = render(["last"], worker(report=REPORT | {"run": "isolated", "run_reason": ""}))
-    assert told.endswith("It ran in a clean process of its own (isolated).")
+    assert text.endswith("It ran in the notebook's own process (in-process): it is large.")
+    text = render(["last"], worker(report=REPORT | {"run": "isolated", "run_reason": ""}))
+    assert text.endswith("It ran in a clean process of its own (isolated).")
     assert "2 names not carried" in render(
         ["last"], worker(report=REPORT | {"names_unserializable": 2})
     )

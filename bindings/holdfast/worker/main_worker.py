@@ -29,13 +29,13 @@ from . import notices, preparation
 from .absent import report_absent
 from .addresses import Addresses
 from .bound import unstorable, with_traceback
+from .analysis.reach import remake
 from .analysis.touched import Touched
 from .control import VERSION, Frame
 from .forked import Forked
 from .imports import ImportTeller
 from .ipython import results
 from .process import trim_heap
-from .remaking import remake
 from .requests import Worker
 from .run_mode import RunMode
 from .rollback import Rollback
