@@ -80,7 +80,6 @@ class MainWorker(Worker):
         self.returned: Returned = {"changed": [], "back": [], "gone": []}
         self.loaded: bytes | None = None  # the commit that the cell prepared
         self._committed_state: state.State = {}
-        self._privatized = False  # whether there may be large private mappings
         self._must_privatize = False  # whether something published is mapped shared still
         self._learnt: preparation.Learnt = {}
         handles.table.fetch = lambda number: None  # what a cell made was sent before
@@ -118,7 +117,6 @@ class MainWorker(Worker):
         for _ in remake(self.names, self.shell.user_ns, bound["absent"]):
             pass
         self.shell.patches.apply(list(self.shell.user_ns))
-        self._privatized = bound["bytes_mapped"] > 0
         self.absent.note(bound["absent"])
         report_absent(bound["absent"])
         self._learnt = self.names.extra("written") or {}
@@ -227,7 +225,7 @@ class MainWorker(Worker):
 
     def _make_writable(self, code: str) -> None:
         """Memory of this process's own for what a privatization made private and the cell writes."""
-        if self._privatized and alone():
+        if self.session is not None and _store._has_large_regions(self.session) and alone():
             preparation.prepare(self.session, self.shell, code, self._learnt, reading=False)
 
     def rewrite_exception(self, error: BaseException) -> BaseException:
@@ -250,7 +248,6 @@ class MainWorker(Worker):
     def op_protect(self, frame: Frame) -> None:
         """Make a fork that holds the notebook as it is now (rollback.py)."""
         made = self.rollback.make(*self.channel.take_descriptors(frame))
-        self._privatized = True  # own memory is private from here on
         if made:  # else this is the fork, which woke
             self.channel.send("protected", id=frame["id"], **made)
 
@@ -401,7 +398,6 @@ class MainWorker(Worker):
             if device_lease.leases.durable:
                 self._owed.clear()
             self._privatize()
-            self._privatized |= self.last_commit["bytes_shared"] >= preparation.BYTES_MIN
 
     def _privatize(self) -> None:
         """Make private what is published, so that no later write changes it.
@@ -490,7 +486,6 @@ class MainWorker(Worker):
         if widgets.arrive(self.shell.user_ns, adopted["changed"]):
             self.touched.anything(_WIDGETS_CAME)
         _report_apart(adopted["apart"])
-        self._privatized |= bool(adopted["changed"])
         absent = adopted["absent"]
         for name in absent:
             self.shell.user_ns.pop(name, None)  # the cell changed it: that isn't it any more
