@@ -117,6 +117,14 @@ copied_bytes(PyObject *module, PyObject *args) {
                          (unsigned long long)size);
 }
 
+static PyObject *
+has_large_regions(PyObject *module, PyObject *session) {
+    hfi_attachment *attachment = hfi_attachment_of(module, session);
+    return attachment
+               ? PyBool_FromLong(hfi_session_has_large_regions(attachment->session))
+               : NULL;
+}
+
 /* _reshare(session, address): whether a region that was unshared is as it was before,
  * since nothing was written to it. */
 static PyObject *
@@ -219,6 +227,10 @@ PyMethodDef hfi_preparation_functions[] = {
      "for `touched` bytes of it to be written or read; its size, or 0 where nothing "
      "was "
      "to be done."},
+    {"_has_large_regions", has_large_regions, METH_O,
+     "_has_large_regions(session): whether memory of a MiB or more in one piece lies "
+     "in "
+     "the session and is mapped here."},
     {"_reshare", reshare_region, METH_VARARGS,
      "_reshare(session, address): undo what _prepare did for writing, where nothing "
      "was "

@@ -110,10 +110,12 @@ note_reason(hf_kernel *kernel, hfi_part reason) {
     hfi_textbuf_append(&kernel->cell.run_reason, reason.data, reason.size);
 }
 
+/* `is_protected`: the sleeping fork has the notebook as it is. */
 static void
-start_in_main(hf_kernel *kernel) {
+start_in_main(hf_kernel *kernel, int is_protected) {
     hfi_cell_start(&kernel->cell, HFI_PLAN_IN_PROCESS);
-    hfi_rollback_make(kernel);
+    if (!is_protected || !hfi_rollback_sleeps(kernel))
+        hfi_rollback_make(kernel);
     hfi_request_send(kernel, hfi_workers_main(kernel), kernel->cell.request);
 }
 
@@ -169,7 +171,7 @@ start_where(hf_kernel *kernel, const msgpack_object *reply) {
     hfi_part run_mode = hfi_map_part(reply, "run");
     note_reason(kernel, hfi_map_part(reply, "run_reason"));
     if (hfi_part_equal(run_mode, hfi_part_text("in-process")))
-        start_in_main(kernel);
+        start_in_main(kernel, hfi_map_flag(reply, "protected"));
     else if (hfi_part_equal(run_mode, hfi_part_text("forked")) &&
              hfi_workers_main(kernel) != NULL)
         ask_fork(kernel);

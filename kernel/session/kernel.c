@@ -429,7 +429,7 @@ static const struct {
     {NULL, start_next},
     {NULL, hfi_standby_tick},
     {hfi_assistant_deadline_ns, hfi_assistant_tick},
-    {hfi_rest_commit_deadline_ns, hfi_rest_commit},
+    {hfi_rest_moment_deadline_ns, hfi_rest_moment_tick},
     {hfi_rest_deadline_ns, hfi_rest_tick},
 };
 #define CLOCK_COUNT (sizeof clocks / sizeof *clocks)

@@ -1,8 +1,10 @@
 /* rest.c - what is done when nobody uses the notebook.
  *
- * What plain cells changed is committed when nothing was to be done for 50 ms, so that
+ * When nothing was to be done for 50 ms, what plain cells changed is committed, so that
  * the death of the main worker costs little. A commit that took long pauses this until
  * an instrumented cell has waited for one: a person who types must not wait for a copy.
+ * Then the main worker makes the fork that the next recorded cell needs (rollback.c),
+ * and the fork server imports what the notebook has imported (standby.c).
  *
  * When nobody uses the notebook for half a minute, first the main worker commits, also where
  * that takes so long that it isn't done at once: what was deleted since
@@ -15,7 +17,7 @@
  * tenth of a second. Then the frontend checksums what was committed since the last
  * rest, a stretch a turn, so that damaged memory is found later and not used.
  *
- * The processes that wait for a cell are given back too (standby.c), and what we and
+ * The processes that wait for a cell are given back too (standby.c, rollback.c), and what we and
  * the main worker have freed and malloc() keeps: after a picture of 64 MiB it kept half of
  * that.
  *
@@ -31,8 +33,9 @@
 #endif
 
 #include "session/commits.h"
-#include "session/workers.h"
+#include "session/rollback.h"
 #include "session/standby.h"
+#include "session/workers.h"
 #include "workers/program.h"
 
 #define IDLE_DELAY_NS 50000000LL
@@ -57,22 +60,39 @@ typedef struct hfi_rest {
 const hfi_owner hfi_rest_owner = {offsetof(hf_kernel, rest), sizeof(struct hfi_rest),
                                   NULL, NULL};
 
-/* ---- the idle commit ------------------------------------------------------------ */
+/* ---- a moment later ------------------------------------------------------------- */
+
+static int
+may_commit(const hf_kernel *kernel) {
+    return hfi_commits_is_due(kernel) && !kernel->rest->paused;
+}
+
+static int
+is_used(const hf_kernel *kernel) {
+    return hfi_workers_main(kernel) == NULL || kernel->cell.request != NULL ||
+           hfi_commits_pending(kernel) != 0 || kernel->queue.first != NULL;
+}
 
 long long
-hfi_rest_commit_deadline_ns(const hf_kernel *kernel) {
-    if (!hfi_commits_is_due(kernel) || kernel->rest->paused ||
-        hfi_workers_main(kernel) == NULL || kernel->cell.request != NULL ||
-        hfi_commits_pending(kernel) != 0 || kernel->queue.first != NULL)
+hfi_rest_moment_deadline_ns(const hf_kernel *kernel) {
+    if (is_used(kernel) || !(may_commit(kernel) || hfi_rollback_is_wanted(kernel) ||
+                             hfi_standby_awaits_import(kernel)))
         return -1;
     return kernel->rest->idle_ns + IDLE_DELAY_NS;
 }
 
 void
-hfi_rest_commit(hf_kernel *kernel, long long now_ns) {
-    long long deadline = hfi_rest_commit_deadline_ns(kernel);
-    if (deadline >= 0 && now_ns >= deadline)
+hfi_rest_moment_tick(hf_kernel *kernel, long long now_ns) {
+    long long deadline = hfi_rest_moment_deadline_ns(kernel);
+    if (deadline < 0 || now_ns < deadline)
+        return;
+    if (may_commit(kernel)) {
         hfi_commits_ask(kernel, now_ns);
+        return; /* the rest when that is done */
+    }
+    if (hfi_rollback_is_wanted(kernel))
+        hfi_rollback_make(kernel);
+    hfi_standby_import_awaited(kernel);
 }
 
 /* ---- the rest ------------------------------------------------------------------- */
@@ -90,8 +110,7 @@ delay_ns(void) {
 long long
 hfi_rest_deadline_ns(const hf_kernel *kernel) {
     if (kernel->rest->state == HFI_REST_DONE || kernel->rest->idle_ns == 0 ||
-        hfi_workers_main(kernel) == NULL || kernel->cell.request != NULL ||
-        hfi_commits_pending(kernel) != 0 || kernel->queue.first != NULL)
+        is_used(kernel))
         return -1;
     return kernel->rest->idle_ns + delay_ns();
 }
@@ -152,6 +171,7 @@ hfi_rest_tick(hf_kernel *kernel, long long now_ns) {
     hfi_frame frame;
     hfi_frame_init(&frame, "rest", 0);
     hfi_workers_send_main(kernel, &frame);
+    hfi_rollback_rest(kernel);
     hfi_standby_rest(kernel);
     trim_heap(kernel);
     kernel->rest->state = HFI_REST_CHECKSUMS;

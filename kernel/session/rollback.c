@@ -23,6 +23,12 @@
  * useless: it is then still the newest state that is safe. Another fork ends it once
  * that sleeps.
  *
+ * Where the last recorded or isolated cell ran in-process, the next probably will. So
+ * once nobody has used the notebook for a moment (rest.c), a fork is made for it, and
+ * the main worker takes the pages that cells write. Whether it still has the notebook
+ * as it is when that cell comes, the main worker says with its answer to the commit
+ * ("protected"): it knows whether anything has run since.
+ *
  * Plain cells are protected by the same means where they follow each other so fast that
  * the idle commit (rest.c) doesn't come between. A fork and the page faults after
  * it cost what several short cells cost, so it is made once they have run SHARE times
@@ -59,6 +65,8 @@ typedef struct hfi_rollback {
     hfi_worker *worker; /* NULL: NONE */
     pid_t former;       /* the one before, until the new one is there; 0: none */
     int is_whole;       /* it can be the main worker, and needn't commit */
+    int is_new;         /* no request has gone to the main worker since */
+    int is_expected;    /* the next recorded cell will need one */
     long long cells;    /* that ran since it was made */
     long long run_ns;   /* their time */
     long long cost_ns;  /* of making the last one; 0: not measured yet */
@@ -88,6 +96,7 @@ hfi_rollback_drop(hf_kernel *kernel) {
         rollback->worker = NULL;
         rollback->state = HFI_ROLLBACK_NONE;
     }
+    rollback->is_new = 0;
 }
 
 void
@@ -111,6 +120,7 @@ hfi_rollback_make(hf_kernel *kernel) {
     rollback->worker = worker;
     rollback->id = kernel->next_id;
     rollback->state = HFI_ROLLBACK_ASKED;
+    rollback->is_new = 1;
     rollback->cells = 0;
     rollback->run_ns = 0;
 }
@@ -127,6 +137,7 @@ hfi_rollback_made(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *m
     release_former(kernel);
     if (error.size > 0) {
         hfi_log("rollback: %.*s", (int)error.size, (const char *)error.data);
+        rollback->is_expected = 0;
         hfi_rollback_drop(kernel);
         return;
     }
@@ -136,16 +147,43 @@ hfi_rollback_made(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *m
     rollback->cost_ns = (long long)(hfi_map_real(map, "seconds", 0) * 1e9);
 }
 
+/* ---- before a cell comes -------------------------------------------------------- */
+
+int
+hfi_rollback_is_wanted(const hf_kernel *kernel) {
+    return kernel->rollback->is_expected && !kernel->rollback->is_new &&
+           kernel->rollback->state != HFI_ROLLBACK_WAKING;
+}
+
+int
+hfi_rollback_sleeps(const hf_kernel *kernel) {
+    return kernel->rollback->state == HFI_ROLLBACK_ASLEEP;
+}
+
+void
+hfi_rollback_rest(hf_kernel *kernel) {
+    kernel->rollback->is_expected = 0;
+    if (hfi_commits_missing(kernel) == 0)
+        hfi_rollback_drop(kernel);
+}
+
 /* ---- plain cells ---------------------------------------------------------------- */
 
 void
 hfi_rollback_hear(hf_kernel *kernel, const hfi_event *event) {
-    if (event->kind != HFI_EVENT_CELL_FINISHED || !hfi_cell_is_in_main(&kernel->cell))
+    hfi_rollback *rollback = kernel->rollback;
+    const hfi_cell *cell = &kernel->cell;
+    if (event->kind != HFI_EVENT_CELL_FINISHED)
         return;
-    long long run_ns = kernel->cell.ended_ns - kernel->cell.started_ns;
-    kernel->rollback->cells++;
+    if (cell->plan != HFI_PLAN_PLAIN && cell->plan != HFI_PLAN_NONE)
+        rollback->is_expected = cell->plan == HFI_PLAN_IN_PROCESS;
+    if (!hfi_cell_is_in_main(cell))
+        return;
+    long long run_ns = cell->ended_ns - cell->started_ns;
+    rollback->is_new = 0;
+    rollback->cells++;
     if (run_ns > 0)
-        kernel->rollback->run_ns += run_ns;
+        rollback->run_ns += run_ns;
 }
 
 int

@@ -14,8 +14,14 @@ typedef enum hfi_rollback_outcome {
 extern const hfi_owner hfi_rollback_owner;
 /* Have one made that holds the notebook as it is now: before the next request. */
 void hfi_rollback_make(hf_kernel *kernel);
+/* Whether one should be made while nobody uses the notebook. */
+int hfi_rollback_is_wanted(const hf_kernel *kernel);
+/* Whether there is one. */
+int hfi_rollback_sleeps(const hf_kernel *kernel);
 /* It is of no use any more. */
 void hfi_rollback_drop(hf_kernel *kernel);
+/* Nobody uses the notebook: give it back, unless it has what no commit has. */
+void hfi_rollback_rest(hf_kernel *kernel);
 void hfi_rollback_made(hf_kernel *kernel, hfi_worker *worker,
                        const msgpack_object *map);
 /* Counts the cells that run in the main worker. */

@@ -20,7 +20,11 @@
  * them, and would take a processor from a first cell.
  *
  * They are replaced when the fork server has imported what the notebook imported since, so
- * that a cell never pays for an import twice. One that lives but never gets ready is
+ * that a cell in a clean process needn't. Where the last cell went to one, the fork
+ * server imports at once, beside the notebook. Else it waits until nobody uses the
+ * notebook for a moment (rest.c): two processes that import at the same time slow each
+ * other down (matplotlib.pyplot took 0.50 s instead of 0.27 on two cores that share
+ * their caches), and a cell that runs in-process needs none of it. One that lives but never gets ready is
  * killed after HOLDFAST_READY_SECONDS, 30 unless the environment says otherwise,
  * counted from its fork; a cell that waits for it is given a fresh one once. After two
  * in a row that failed none is started until a cell asks.
@@ -55,12 +59,24 @@ struct hfi_standby {
     long long due_ns; /* 0: not waited with */
     int failures;     /* that never got ready, since one did */
     json_t *modules;  /* set of names that the fork server has, or is to import */
+    json_t *awaited;  /* those of them that it isn't asked for yet, in their order */
+    int eager;        /* the last cell, or each one, is for a clean process */
 };
+
+/* Whether each instrumented cell is to have a clean process, unless it says otherwise. */
+static int
+wants_clean(const hf_kernel *kernel) {
+    const char *chosen = getenv("HOLDFAST_RUN");
+    if (chosen == NULL || chosen[0] == '\0')
+        chosen = kernel->run_mode;
+    return strcmp(chosen, "isolated") == 0;
+}
 
 static hf_status
 init(hf_kernel *kernel, hf_error *reterr) {
     kernel->standby->modules = json_object();
-    return kernel->standby->modules != NULL
+    kernel->standby->awaited = json_array();
+    return kernel->standby->modules != NULL && kernel->standby->awaited != NULL
                ? HF_OK
                : hf_error_set(reterr, HF_E_NOMEM, "no memory");
 }
@@ -68,6 +84,7 @@ init(hf_kernel *kernel, hf_error *reterr) {
 static void
 fini(hf_kernel *kernel) {
     json_decref(kernel->standby->modules);
+    json_decref(kernel->standby->awaited);
 }
 
 const hfi_owner hfi_standby_owner = {offsetof(hf_kernel, standby),
@@ -174,43 +191,71 @@ hfi_standby_take(hf_kernel *kernel, int fresh) {
 
 /* ---- modules -------------------------------------------------------------------- */
 
-void
-hfi_standby_import(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
-    (void)worker;
-    const msgpack_object *modules = hfi_map_get(map, "modules");
-    hfi_part *fresh;
-    size_t count = 0;
-    hf_error error = HF_ERROR_INIT;
-    if (modules == NULL || modules->type != MSGPACK_OBJECT_ARRAY ||
-        !hfi_workers_server(kernel)->ready)
-        return;
-    fresh = calloc(modules->via.array.size + 1u, sizeof *fresh);
-    for (uint32_t i = 0; fresh != NULL && i < modules->via.array.size; i++) {
-        hfi_part name = hfi_object_part(&modules->via.array.ptr[i]);
-        char *key = name.size > 0 ? strndup(name.data, name.size) : NULL;
-        if (key != NULL && json_object_get(kernel->standby->modules, key) == NULL &&
-            json_object_set_new(kernel->standby->modules, key, json_true()) == 0)
-            fresh[count++] = name;
-        free(key);
-    }
-    if (count > 0 && hfi_fork_server_import(hfi_workers_server(kernel), fresh, count,
-                                            &error) != HF_OK)
-        hfi_log("import: %s", error.message);
-    free(fresh);
+/* 1: it is a new one. */
+static int
+note_module(hf_kernel *kernel, const char *name) {
+    return json_object_get(kernel->standby->modules, name) == NULL &&
+           json_object_set_new(kernel->standby->modules, name, json_true()) == 0;
 }
 
-/* The fork server has them from the start. */
-void
-hfi_standby_know(hf_kernel *kernel, const msgpack_object *modules) {
+static void
+note_modules(hf_kernel *kernel, const msgpack_object *modules, int awaited) {
     if (modules == NULL || modules->type != MSGPACK_OBJECT_ARRAY)
         return;
     for (uint32_t i = 0; i < modules->via.array.size; i++) {
         hfi_part name = hfi_object_part(&modules->via.array.ptr[i]);
         char *key = name.size > 0 ? strndup(name.data, name.size) : NULL;
-        if (key != NULL)
-            (void)json_object_set_new(kernel->standby->modules, key, json_true());
+        if (key != NULL && note_module(kernel, key) && awaited)
+            (void)json_array_append_new(kernel->standby->awaited, json_string(key));
         free(key);
     }
+}
+
+void
+hfi_standby_import(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
+    (void)worker;
+    note_modules(kernel, hfi_map_get(map, "modules"), 1);
+    if (kernel->standby->eager)
+        hfi_standby_import_awaited(kernel);
+}
+
+int
+hfi_standby_awaits_import(const hf_kernel *kernel) {
+    return json_array_size(kernel->standby->awaited) > 0 &&
+           hfi_workers_server(kernel)->ready;
+}
+
+void
+hfi_standby_import_awaited(hf_kernel *kernel) {
+    json_t *awaited = kernel->standby->awaited;
+    size_t count = hfi_standby_awaits_import(kernel) ? json_array_size(awaited) : 0;
+    hfi_part *names = count > 0 ? calloc(count, sizeof *names) : NULL;
+    hf_error error = HF_ERROR_INIT;
+    if (names == NULL)
+        return;
+    for (size_t i = 0; i < count; i++)
+        names[i] = hfi_part_text(json_string_value(json_array_get(awaited, i)));
+    if (hfi_fork_server_import(hfi_workers_server(kernel), names, count, &error) !=
+        HF_OK)
+        hfi_log("import: %s", error.message);
+    free(names);
+    json_array_clear(awaited);
+}
+
+/* The fork server has them from the start. */
+void
+hfi_standby_know(hf_kernel *kernel, const msgpack_object *modules) {
+    note_modules(kernel, modules, 0);
+}
+
+/* ---- events --------------------------------------------------------------------- */
+
+static void
+note_plan(hf_kernel *kernel, hfi_plan plan) {
+    if (plan == HFI_PLAN_ISOLATED)
+        kernel->standby->eager = 1;
+    else if (plan == HFI_PLAN_IN_PROCESS || plan == HFI_PLAN_FORKED)
+        kernel->standby->eager = wants_clean(kernel);
 }
 
 void
@@ -236,6 +281,11 @@ hfi_standby_oldest(const hf_kernel *kernel) {
 
 void
 hfi_standby_hear(hf_kernel *kernel, const hfi_event *event) {
-    if (event->kind == HFI_EVENT_SERVER_STARTED)
-        json_object_clear(kernel->standby->modules);
+    if (event->kind == HFI_EVENT_CELL_FINISHED)
+        note_plan(kernel, kernel->cell.plan);
+    if (event->kind != HFI_EVENT_SERVER_STARTED)
+        return;
+    json_object_clear(kernel->standby->modules);
+    json_array_clear(kernel->standby->awaited);
+    kernel->standby->eager = wants_clean(kernel);
 }

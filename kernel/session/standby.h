@@ -19,7 +19,7 @@ int hfi_standby_remove(hf_kernel *kernel, const hfi_worker *worker);
 void hfi_standby_replace(hf_kernel *kernel);
 /* All processes are gone. */
 void hfi_standby_forget(hf_kernel *kernel);
-/* A new fork server has imported nothing yet. */
+/* A new fork server has imported nothing yet; where cells run. */
 hfi_listener hfi_standby_hear;
 /* One never got ready; or one did. */
 void hfi_standby_note_failure(hf_kernel *kernel, int failed);
@@ -28,8 +28,13 @@ hfi_worker *hfi_standby_oldest(const hf_kernel *kernel);
 /* Give all back until there is something to do again. */
 void hfi_standby_rest(hf_kernel *kernel);
 void hfi_standby_wake(hf_kernel *kernel);
+/* The notebook imports these modules, and the fork server is to have them, at once or when
+ * nobody uses the notebook. */
 void hfi_standby_import(hf_kernel *kernel, hfi_worker *worker,
                         const msgpack_object *map);
+/* Whether there are some that it has not been asked for; ask it. */
+int hfi_standby_awaits_import(const hf_kernel *kernel);
+void hfi_standby_import_awaited(hf_kernel *kernel);
 /* The fork server has these modules from the start. */
 void hfi_standby_know(hf_kernel *kernel, const msgpack_object *modules);
 

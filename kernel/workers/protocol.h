@@ -48,7 +48,7 @@
     X(WORKER, reply, hfi_execute_replied, 0,                                           \
       "id: int, content?: bin, metadata?: bin, buffers?: [bin], report?: Report, "     \
       "prepared?: bin, trace?: str, unserializable?: {str: str}, run?: str, "          \
-      "run_reason?: str, main?: bool",                                                 \
+      "run_reason?: str, protected?: bool, main?: bool",                               \
       "Ends what was asked under `id`. For a request, `content` is that of "           \
       "Jupyter's reply. `prepared` is the token of a prepared commit, which the "      \
       "frontend publishes before the client sees the reply. `trace` is the "           \
@@ -56,8 +56,9 @@
       "the reason for each name that the commit doesn't have, and, if the frame "      \
       "asked how to run a cell, `run`: `in-process`, `forked` (in a fork of the "      \
       "main worker) or nothing (in a cell worker), with the reason; in-process "       \
-      "nothing needs to be saved, and `unserializable` may be missing. `main: true` "  \
-      "of the assistant: only the main worker can answer this debug_request.")         \
+      "nothing needs to be saved, and `unserializable` may be missing. `protected`: "  \
+      "nothing has run since the last `protect`, so the cell needs no other. `main: "  \
+      "true` of the assistant: only the main worker can answer this debug_request.")   \
     X(WORKER, input_request, on_input_request, 0,                                      \
       "prompt: str, password: bool, subshell?: str",                                   \
       "The worker waits for input() until `input_reply` or SIGINT comes. Only while "  \

@@ -60,6 +60,7 @@ hfi_regions_insert(hf_session *session, hf_region *region) {
     hf_region *below, *rest;
     split(session->regions->root, region->address, &below, &rest);
     session->regions->root = join(join(below, region), rest);
+    session->regions->large += region->size >= HFI_LARGE;
 }
 
 void
@@ -68,6 +69,15 @@ hfi_regions_remove(hf_session *session, hf_region *region) {
     split(session->regions->root, region->address, &below, &rest);
     split(rest, region->address + 1, &self, &rest);
     session->regions->root = join(below, rest);
+    session->regions->large -= region->size >= HFI_LARGE;
+}
+
+int
+hfi_session_has_large_regions(hf_session *session) {
+    pthread_mutex_lock(&session->mutex);
+    int has = session->regions->large > 0;
+    pthread_mutex_unlock(&session->mutex);
+    return has;
 }
 
 hf_region *

@@ -10,6 +10,10 @@
 
 #include "holdfast/store.h"
 
+/* Whether there is a region of HFI_LARGE bytes or more: else nothing of what is below is
+ * worth its time. Any thread. */
+#define HFI_LARGE ((size_t)1 << 20)
+int hfi_session_has_large_regions(hf_session *session);
 /* Sizes in bytes of the blocks that regions of this process have taken and that were new
  * to it: the first HFI_TAKEN_MAX of a MiB or more since the last call. Returns their
  * number. Any thread. */

@@ -253,7 +253,7 @@ pass_time(hf_kernel *kernel, long long seconds) {
     }
     hfi_standby_tick(kernel, now_ns);
     hfi_assistant_tick(kernel, now_ns);
-    hfi_rest_commit(kernel, now_ns);
+    hfi_rest_moment_tick(kernel, now_ns);
     hfi_rest_tick(kernel, now_ns);
 }
 

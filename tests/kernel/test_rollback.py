@@ -204,6 +204,78 @@ def test_the_fork_before_ends_when_the_new_one_sleeps(kernel):
         assert kernel.run(code).status == "ok"
 
 
+def forks_of(kernel):
+    """The sleeping forks, seen from outside."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            parent = int(stat.read_text().rpartition(")")[2].split()[1])
+            if (
+                parent == kernel.fork_server
+                and (stat.parent / "oom_score_adj").read_text() == "500\n"
+            ):
+                found.append(int(stat.parent.name))
+    return found
+
+
+def fork_of_a_cell(kernel):
+    """The fork that protects an isolated cell."""
+    outcome = kernel.run(ISOLATED + FORKS + "while len(forks()) != 1: time.sleep(0.01)\nforks()[0]")
+    return int(outcome.result)
+
+
+def fork_of_a_pause(kernel):
+    """The fork that is made when nobody has used the notebook for a moment, after such a cell."""
+    kernel.fork_server = int(kernel.run("import os; os.getppid()").result)
+    used = fork_of_a_cell(kernel)
+    made: list[int] = []
+
+    def is_made():
+        made[:] = forks_of(kernel)
+        return len(made) == 1 and used not in made
+
+    until(is_made)
+    return made[0]
+
+
+def test_a_pause_makes_the_fork_of_the_next_cell(kernel):
+    kernel.run("import random; shared = [1]; gen = iter(range(9))")
+    assert fork_of_a_cell(kernel) != fork_of_a_pause(kernel)
+    made = fork_of_a_pause(kernel)
+    assert fork_of_a_cell(kernel) == made
+    made = fork_of_a_pause(kernel)
+    assert kernel.run(ISOLATED + "shared.append(next(gen))\n" + DIE).status == "error"
+    assert kernel.run("os.getpid(), shared, next(gen)").result == f"({made}, [1], 0)"
+
+
+WHAT_RUNS_BY_ITSELF = {
+    "thread": "import threading, time\n"
+    "threading.Thread(target=time.sleep, args=(99,), daemon=True).start()",
+    "task": "import asyncio; task = asyncio.get_running_loop().create_task(asyncio.sleep(99))",
+    "call": "import asyncio; call = asyncio.get_running_loop().call_later(99, print)",
+    "timer": "import signal; signal.signal(signal.SIGALRM, lambda *_: None)\n"
+    "signal.setitimer(signal.ITIMER_REAL, 99)",
+}
+
+
+@pytest.mark.parametrize("code", WHAT_RUNS_BY_ITSELF.values(), ids=WHAT_RUNS_BY_ITSELF.keys())
+def test_what_runs_by_itself_makes_a_fork_old(kernel, code):
+    assert kernel.run(code).status == "ok"
+    made = fork_of_a_pause(kernel)
+    assert fork_of_a_cell(kernel) != made
+
+
+def test_whoever_asks_makes_a_fork_old(kernel):
+    """A completion runs properties, so it may have changed something."""
+    kernel.run(
+        "class Seen:\n    count = []\n    def __dir__(self): Seen.count.append(1); return ['it']"
+    )
+    made = fork_of_a_pause(kernel)
+    kernel.client.complete("Seen().i", 8)
+    assert kernel.client.get_shell_msg(timeout=20)["content"]["status"] == "ok"
+    assert fork_of_a_cell(kernel) != made
+
+
 def test_a_run_of_plain_cells_is_durable(kernel):
     """Cells that follow each other leave no idle moment for a commit."""
     cells = ["import time; kept = []; gen = iter(range(9))"]

@@ -156,6 +156,25 @@ def test_the_fork_server_imports_what_cells_do(kernel):
     assert "xxlimited" not in Path(f"/proc/{server}/maps").read_text()
 
 
+IMPORT = "import os, time, xxlimited\nserver = f'/proc/{os.getppid()}/maps'\n"
+
+
+def test_the_fork_server_imports_while_nobody_uses_the_notebook(kernel):
+    server = int(kernel.run(CELL + "import os; os.getppid()").result)
+    looks = "for _ in range(30): assert 'xxlimited' not in open(server).read(); time.sleep(0.01)"
+    assert kernel.run(IMPORT + looks).status == "ok"
+    until(lambda: "xxlimited" in Path(f"/proc/{server}/maps").read_text())
+
+
+def test_the_fork_server_imports_at_once_for_clean_processes(start_kernel):
+    kernel = start_kernel(env={"HOLDFAST_RUN": "isolated"})
+    looks = "while 'xxlimited' not in open(server).read(): time.sleep(0.01)"
+    assert kernel.run(IMPORT + looks).status == "ok"
+    kernel = start_kernel()
+    kernel.run("%%isolated --run=isolated\npass")
+    assert kernel.run(IMPORT + looks).status == "ok"
+
+
 def await_imported(kernel, module):
     look = CELL + f"import sys; {module!r} in sys.modules"
     until(lambda: kernel.run(look).result == "True", lambda: f"cells don't find {module}")

@@ -48,6 +48,27 @@ test_what_was_new_is_listed(hf_session *session) {
     forget(session);
 }
 
+/* Cached blocks don't count, and what is asked for does. */
+static void
+test_large_regions_are_known(hf_session *session) {
+    hf_region *one, *two, *small;
+    CHECK(!hfi_session_has_large_regions(session));
+    OK(hf_region_reserve(session, MIB - 1, 0, &small, NULL, NULL));
+    CHECK(!hfi_session_has_large_regions(session));
+    OK(hf_region_reserve(session, MIB, 0, &one, NULL, NULL));
+    OK(hf_region_reserve(session, 9 * MIB, 0, &two, NULL, NULL));
+    hf_region_release(one);
+    CHECK(hfi_session_has_large_regions(session));
+    hf_region_release(two);
+    CHECK(!hfi_session_has_large_regions(session));
+    OK(hf_region_reserve(session, MIB, 0, &one, NULL, NULL)); /* of a cached block */
+    CHECK(hfi_session_has_large_regions(session));
+    hf_region_release(one);
+    hf_region_release(small);
+    CHECK(!hfi_session_has_large_regions(session));
+    forget(session);
+}
+
 static void
 test_a_stock_is_taken_without_faults(hf_session *session) {
     const size_t sizes[] = {16 * MIB, 4 * MIB, 16 * MIB};
@@ -120,6 +141,7 @@ test_nobody_gives_way(void) {
 int
 main(void) {
     hf_session *session = new_session(1ull << 30, HF_SESSION_MEMFD);
+    test_large_regions_are_known(session);
     test_what_was_new_is_listed(session);
     test_a_stock_is_taken_without_faults(session);
     test_zero_until_it_is_taken(session);

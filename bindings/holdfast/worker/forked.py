@@ -115,7 +115,6 @@ class Forked:
         recorder = sys.modules["holdfast._recorder"]
         recorder._forget_in_fork(True)  # what the notebook records is the notebook's
         Forks.goes_on = True  # in the fork, when its hooks run
-        main._privatized = True  # own memory is private from here on
         handles.table.lend_all()
         try:
             unshared = Unshared()

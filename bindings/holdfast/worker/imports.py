@@ -1,9 +1,10 @@
 """Telling the frontend what a plain cell imports, at the moment when it does.
 
-The fork server then imports the same at the same time, on another core. A notebook usually
-begins with its imports, and when it comes to its first instrumented cell, the process that
-waits for it has them already. Telling only after the cell would be too late for a
-notebook that is run from top to bottom.
+The fork server then imports the same: where cells run in clean processes at the same time, on
+another core, else when nobody uses the notebook (kernel/session/standby.c). A notebook usually
+begins with its imports, and when it comes to its first cell in a clean process, the one that waits
+for it has them already. Telling only after the cell would be too late for a notebook that is run
+from top to bottom.
 
 Told are packages, and of modules in packages those that no other library is just importing:
 the cell's own (`from sklearn.ensemble import ...`), those of the user's modules, and what a library

@@ -10,6 +10,7 @@ profile's history database.
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import json
 import os
@@ -52,6 +53,7 @@ _WIDGETS_CAME = "widgets came back, and stay"
 _LOOK_SECONDS = 0.005
 _RUNS_MAX = 256  # as many as the frontend keeps
 _NAMES_SHOWN = 20
+_CHANGING_NOTHING = {"commit", "output", "protect", "ran", "rest"}  # frames; a commit looks itself
 
 
 class MainWorker(Worker):
@@ -78,7 +80,6 @@ class MainWorker(Worker):
         self.returned: Returned = {"changed": [], "back": [], "gone": []}
         self.loaded: bytes | None = None  # the commit that the cell prepared
         self._committed_state: state.State = {}
-        self._privatized = False  # whether there may be large private mappings
         self._must_privatize = False  # whether something published is mapped shared still
         self._learnt: preparation.Learnt = {}
         handles.table.fetch = lambda number: None  # what a cell made was sent before
@@ -116,7 +117,6 @@ class MainWorker(Worker):
         for _ in remake(self.names, self.shell.user_ns, bound["absent"]):
             pass
         self.shell.patches.apply(list(self.shell.user_ns))
-        self._privatized = bound["bytes_mapped"] > 0
         self.absent.note(bound["absent"])
         report_absent(bound["absent"])
         self._learnt = self.names.extra("written") or {}
@@ -157,6 +157,7 @@ class MainWorker(Worker):
     async def serve_aside(self, frame: Frame, subshell: SubshellThread) -> t.Callable[[], None]:
         """As any worker; what ran may have touched anything, before and after a commit."""
         self._await_own_channel()
+        self.rollback.outdate()
         try:
             return await super().serve_aside(frame, subshell)
         finally:
@@ -165,6 +166,8 @@ class MainWorker(Worker):
 
     async def _handle(self, frame: Frame) -> None:
         """As any worker; whatever isn't a request of Jupyter's, with the subshells still."""
+        if frame.get("op") not in _CHANGING_NOTHING:
+            self.rollback.outdate()
         if frame.get("op") == "request":
             self._requested = True
             try:
@@ -179,6 +182,14 @@ class MainWorker(Worker):
         else:
             with self.subshells.still():
                 await super()._handle(frame)
+
+    def _served(self, task: asyncio.Task) -> None:
+        super()._served(task)
+        self.rollback.copy_pages()
+
+    def is_asked(self) -> bool:
+        """Whether a frame is being handled, or waits."""
+        return self._serving or bool(self._waiting)
 
     def _await_own_channel(self) -> None:
         """In a subshell: what the frontend said before on the worker's own channel comes first.
@@ -214,7 +225,7 @@ class MainWorker(Worker):
 
     def _make_writable(self, code: str) -> None:
         """Memory of this process's own for what a privatization made private and the cell writes."""
-        if self._privatized and alone():
+        if self.session is not None and _store._has_large_regions(self.session) and alone():
             preparation.prepare(self.session, self.shell, code, self._learnt, reading=False)
 
     def rewrite_exception(self, error: BaseException) -> BaseException:
@@ -237,7 +248,6 @@ class MainWorker(Worker):
     def op_protect(self, frame: Frame) -> None:
         """Make a fork that holds the notebook as it is now (rollback.py)."""
         made = self.rollback.make(*self.channel.take_descriptors(frame))
-        self._privatized = True  # own memory is private from here on
         if made:  # else this is the fork, which woke
             self.channel.send("protected", id=frame["id"], **made)
 
@@ -265,8 +275,13 @@ class MainWorker(Worker):
             return
         stays = self.run_mode.choose(frame)
         if stays is not None:
+            if self.rollback.has_all():
+                stays["protected"] = True
             self.channel.send("reply", report={}, **stays, **reply)
             return
+        self.rollback.outdate()
+        if "code" not in frame:
+            self.rollback.look_at_pages()
         device_lease.leases.durable = bool(frame.get("durable"))
         device_lease.leases.left_out = False
         saved, _, reason = self.save()
@@ -383,7 +398,6 @@ class MainWorker(Worker):
             if device_lease.leases.durable:
                 self._owed.clear()
             self._privatize()
-            self._privatized |= self.last_commit["bytes_shared"] >= preparation.BYTES_MIN
 
     def _privatize(self) -> None:
         """Make private what is published, so that no later write changes it.
@@ -472,7 +486,6 @@ class MainWorker(Worker):
         if widgets.arrive(self.shell.user_ns, adopted["changed"]):
             self.touched.anything(_WIDGETS_CAME)
         _report_apart(adopted["apart"])
-        self._privatized |= bool(adopted["changed"])
         absent = adopted["absent"]
         for name in absent:
             self.shell.user_ns.pop(name, None)  # the cell changed it: that isn't it any more

@@ -1,4 +1,6 @@
-"""The pages that a cell's worker takes, whatever the cell: there before there is a cell.
+"""The pages that each cell takes, whatever the cell: there before there is a cell.
+
+`Prefault` is for the workers that wait for a cell, and `CellPages` for the main worker.
 
 A worker shares the fork server's pages until it writes to them, and it writes wherever a
 reference is counted. Each such page was a fault in the middle of a cell: nine hundred for an
@@ -23,6 +25,7 @@ import array
 import mmap
 import resource
 import struct
+import typing as t
 
 from holdfast import _store
 
@@ -31,6 +34,7 @@ _PAGES_MAX = 8192  # of a list, not to hold what a cell has computed
 _FAULTS_MIN = 256  # fewer aren't worth a new list
 _LISTS_MAX = 4  # between two imports: a cell may take faults for its own reasons
 _PIECE = 64  # runs copied at once: 0.3 ms or so
+_OWN_MAX = 4096  # pages that the main worker's cells write, each of them
 _RUN = struct.Struct("QQ")
 _HEAD = struct.Struct("QQQQ")  # which imports, lists made since, bytes of the list, of own pages
 
@@ -97,18 +101,71 @@ class Prefault:
         _HEAD.pack_into(self._shared, 0, epoch, lists + 1, len(runs), len(own))
 
 
+class CellPages:
+    """What the main worker writes in each of its cells: pages that it shares with its sleeping
+    fork, and copies when it first writes to them. Known are those that were written after each of
+    two forks. They are copied once the next fork sleeps, and nobody uses the notebook."""
+
+    def __init__(self) -> None:
+        self._written: set[int] = set()  # after the fork before
+        self._runs = b""  # of pages that were written after both
+        self._left = b""
+        self._faults: int | None = None  # when a fork was made; None: it was looked at
+
+    def begin(self) -> None:
+        """A fork sleeps."""
+        self._faults, self._left = _faults(), self._runs
+
+    def copy_some(self) -> bool:
+        """Copy a piece of them; whether there is more."""
+        size = _PIECE * _RUN.size
+        piece, self._left = self._left[:size], self._left[size:]
+        if piece:
+            _store._copy_pages(piece)
+            self._faults = _faults()
+        return bool(self._left)
+
+    def learn(self) -> None:
+        """Cells have run, and the fork is there still: look at what was written, if that was much."""
+        before, self._faults = self._faults, None
+        if before is None or _faults() - before < _FAULTS_MIN:
+            return
+        written = set(_pages(_store._own_pages(_ranges("rw-p"))))
+        common = sorted(written & self._written)
+        self._written = written
+        if len(common) <= _OWN_MAX:
+            self._runs = _joined(common)
+
+
+def _pages(runs: bytes) -> t.Iterator[int]:
+    for start, length in _RUN.iter_unpack(runs):
+        yield from range(start, start + length, mmap.PAGESIZE)
+
+
+def _joined(pages: list[int]) -> bytes:
+    """Runs of these pages, which are in the order of their addresses."""
+    runs: list[list[int]] = []
+    for page in pages:
+        if runs and sum(runs[-1]) == page:
+            runs[-1][1] += mmap.PAGESIZE
+        else:
+            runs.append([page, mmap.PAGESIZE])
+    return b"".join(_RUN.pack(*run) for run in runs)
+
+
 def _faults() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 
 
 def _ranges(*rights: str) -> bytes:
-    """This process's memory with one of these rights, in pairs of address and length."""
+    """This process's memory with one of these rights, in pairs of address and length; without what
+    the session keeps, which may be large."""
     ranges = array.array("Q")
     try:
         with open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:
             for line in maps:
                 place, right, _ = line.split(None, 2)
-                if right in rights:
+                if right in rights and "/holdfast-" not in line:
                     start, end = (int(text, 16) for text in place.split("-"))
                     ranges.extend((start, end - start))
     except OSError:

@@ -72,6 +72,10 @@ class Unshared:
         self._wakeup = signal.set_wakeup_fd(-1)
         signal.set_wakeup_fd(self._wakeup)
 
+    def has_timers(self) -> bool:
+        """Whether an interval timer runs."""
+        return any(left or interval for left, interval in self._timers)
+
     def restore(self, loop: asyncio.AbstractEventLoop) -> None:
         """In the fork: go on in the event loop that ran in the parent."""
         random.setstate(self._random)

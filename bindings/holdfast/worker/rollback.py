@@ -15,10 +15,14 @@ sleeps. If the main worker dies, the frontend wakes the fork (kernel/session/rol
 
 Which of the two it is, is decided by facts at the fork (`Threads`): the threads in /proc/self/task, and whose
 code they run. Pools of libraries that handle forks themselves don't count; OpenMP's is paused first.
+
+Where cells are recorded, the fork is made while nobody uses the notebook. The next cell needs no other
+if this one still has the notebook as it is: nothing has run since, and nothing can run by itself.
 """
 
 from __future__ import annotations
 
+import asyncio
 import bisect
 import contextlib
 import ctypes
@@ -30,9 +34,10 @@ import time
 import typing as t
 
 from holdfast import _store
-from holdfast._threads import is_service
+from holdfast._threads import alone, is_service
 
 from .control import Frame
+from .prefault import CellPages
 from .process import Forks, Unshared
 
 if t.TYPE_CHECKING:
@@ -202,6 +207,8 @@ class Rollback:
         self._main = main
         self.threads = Threads()
         self._reaper = os.getppid()
+        self._has_all = False  # the notebook, as it is now
+        self._pages = CellPages()
 
     def make(self, control: int, stdout: int, stderr: int) -> Frame:
         """Fork; what is reported to the frontend. Takes the descriptors. In a fork that wakes the
@@ -224,6 +231,8 @@ class Rollback:
         if pid == 0:
             self._wake(obstacle, unshared)
             return {}
+        self._has_all = self._is_still() and not unshared.has_timers()
+        self._pages.begin()
         seconds = _processor_seconds() - started
         return {"pid": pid, "obstacle": obstacle, "seconds": seconds}
 
@@ -232,6 +241,35 @@ class Rollback:
         loop = self._main.loop
         found = (loop._selector, loop._ssock, loop._csock)  # type: ignore[attr-defined]
         return tuple(one.fileno() for one in found)
+
+    # ---- between two forks
+
+    def outdate(self) -> None:
+        """Something is about to run that may change the notebook."""
+        self._has_all = False
+
+    def has_all(self) -> bool:
+        """Whether the last fork has the notebook as it is now."""
+        return self._has_all and self._is_still()
+
+    def _is_still(self) -> bool:
+        """Whether nothing of the notebook's runs unless somebody asks: no thread, task or timer."""
+        main = self._main
+        return (
+            alone()
+            and not main.subshells.busy
+            and not main.loop._scheduled  # type: ignore[attr-defined]
+            and len(asyncio.all_tasks(main.loop)) <= 1  # the one that handles a frame
+        )
+
+    def look_at_pages(self) -> None:
+        """Before a commit that no cell waits for: which pages cells have written."""
+        self._pages.learn()
+
+    def copy_pages(self) -> None:
+        """While nobody asks: have the pages that the next cell will write."""
+        if not self._main.is_asked() and self._pages.copy_some():
+            self._main.loop.call_soon(self.copy_pages)
 
     # ---- in the fork
 
