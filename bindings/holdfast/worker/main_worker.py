@@ -20,7 +20,7 @@ import typing as t
 
 from holdfast import _finalizers, _store, _trial, verify
 from holdfast._patches import is_patch
-from holdfast._threads import alone, is_service
+from holdfast._threads import is_service
 from holdfast.codecs import handles, device_lease, widgets
 from holdfast.errors import LAST, of_last_error
 
@@ -225,7 +225,11 @@ class MainWorker(Worker):
 
     def _make_writable(self, code: str) -> None:
         """Memory of this process's own for what a privatization made private and the cell writes."""
-        if self.session is not None and _store._has_large_regions(self.session) and alone():
+        if (
+            self.session is not None
+            and _store._has_large_regions(self.session)
+            and self.rollback.is_alone()
+        ):
             preparation.prepare(self.session, self.shell, code, self._learnt, reading=False)
 
     def rewrite_exception(self, error: BaseException) -> BaseException:
@@ -405,7 +409,7 @@ class MainWorker(Worker):
         If it fails, the next cell tries again before its code runs, and fails if that does.
         """
         self._must_privatize = True
-        self.session.privatize(threads_stopped=alone())
+        self.session.privatize(threads_stopped=self.rollback.is_alone())
         self._must_privatize = False
 
     async def _run_cell(self, frame: Frame, message: Message) -> Frame:
