@@ -259,7 +259,7 @@ def import_own() -> None:
 
 def import_rest() -> None:
     """What the others would import besides."""
-    from .ipython import application
+    from .ipython import application, frames
 
     for name in (
         "holdfast.worker.assistant",
@@ -273,6 +273,8 @@ def import_rest() -> None:
     ):
         _try_import(name)
     is_library(__file__)  # which imports what it needs
+    if "holdfast._recorder" in sys.modules:
+        frames.leave_out(sys.modules["holdfast._recorder"])
     codecs.preload()
     application.note_modules()
     _settle()
