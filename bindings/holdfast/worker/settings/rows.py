@@ -304,13 +304,22 @@ def _set_shown(new: dict[str, dict[t.Any, t.Any]]) -> None:
         said.update(new[name], version=version)
 
 
+_keeps_shown = False
+
+
 @contextlib.contextmanager
 def as_shown_before() -> t.Iterator[None]:
-    """While filters are set that aren't the notebook's doing: what was shown isn't forgotten."""
-    said = _shown()
+    """While filters are set that aren't the notebook's doing: what was shown isn't forgotten. Inside of
+    another one this is its doing: each looks at all modules, twice."""
+    global _keeps_shown
+    if _keeps_shown:
+        yield
+        return
+    said, _keeps_shown = _shown(), True
     try:
         yield
     finally:
+        _keeps_shown = False
         _set_shown(said)
 
 
