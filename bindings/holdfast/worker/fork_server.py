@@ -115,7 +115,7 @@ class ForkServer:
             self._complete = True
             self._imports.append("stack_data")  # for errors, when there is time
             self._asked = True
-        _look_ahead()  # cells in a row leave no quiet moment after an import
+        _look_ahead(anew=False)  # cells in a row leave no quiet moment after an import
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
         parent = os.getpid()
@@ -317,12 +317,14 @@ def _settle() -> None:
     prefault.settle()
 
 
-def _look_ahead() -> None:
-    """What forks will be before the notebook's code runs in them, where all have the shell that is here."""
+def _look_ahead(anew: bool = True) -> None:
+    """What forks will be before the notebook's code runs in them, where all have the shell that is here.
+    If not `anew`, only where something was imported since the last look."""
     from .ipython import application
     from .settings import begun
 
-    if (shell := application.built_shell()) is not None:
+    shell = application.built_shell()
+    if shell is not None and (anew or not begun.is_known()):
         begun.look_ahead(shell)
 
 

@@ -33,16 +33,20 @@ _ahead: Begun | None = None
 
 
 def look_ahead(shell: t.Any) -> None:
-    """In the fork server, for the forks to come: if it has imported something since the last time."""
+    """In the fork server: for the forks to come."""
     global _ahead
-    if _ahead is None or _ahead.modules != len(sys.modules):
-        _ahead = Begun(shell)
+    _ahead = Begun(shell)
+
+
+def is_known() -> bool:
+    """Whether nothing was imported since the last look."""
+    return _ahead is not None and _ahead.modules == len(sys.modules)
 
 
 def begin(shell: t.Any, is_as_built: bool) -> Begun:
     """In a worker, before the notebook's code runs; `is_as_built`: the fork server built its shell, and no code of
     the user's has run in it."""
-    if _ahead is None or not is_as_built or _ahead.modules != len(sys.modules):
+    if _ahead is None or not is_as_built or not is_known():
         return Begun(shell)
     _ahead.differences.begin_in_fork()
     asked.begin_in_fork(shell)
