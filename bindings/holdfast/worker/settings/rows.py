@@ -170,9 +170,11 @@ def _locks(shell: t.Any) -> int:
     """How many POSIX locks of files the notebook holds: IPython's history isn't its own."""
     found = 0
     for fd in os.listdir("/proc/self/fdinfo"):  # /proc/locks stops the machine's locks for 10 ms
-        with contextlib.suppress(OSError):
+        try:
             if stat.S_ISREG(os.fstat(int(fd)).st_mode):
                 found += _locks_by(fd)
+        except OSError:  # the listing's own is closed
+            continue
     return found
 
 
