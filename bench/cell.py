@@ -12,6 +12,7 @@ shows what a median hides. The first pair of each row is shown by itself (`first
 state once.
 
 `--run in-process|forked|isolated` says how the instrumented cells run; `isolated` unless given.
+`--pause S` waits so long before each cell, as a person does; 0 is a notebook that is run as a whole.
 `--memory` adds, for rows with an array, what all of the kernel's processes hold together as a
 ratio to it. `--first CODE` runs a cell in Holdfast's kernel before all others, as in
 `--first '%holdfast history 0'`, which keeps no older state for undo. `--quick` is for a test of
@@ -115,14 +116,16 @@ ROWS = [
 FIRST = {"creating": "y = np.ones({size} // 8)"}
 
 
-def timed(kernel: Kernel, row: Row, repeat: int, head: str, fill: dict) -> dict:
+def timed(kernel: Kernel, row: Row, head: str, fill: dict, repeat: int, pause: float) -> dict:
     """Seconds of each plain and each instrumented cell, and the last report."""
     kernel.run(row.setup.format(**fill))
     if row.name in FIRST:
         kernel.run(FIRST[row.name].format(**fill))
     times: dict = {"plain": [], "instrumented": []}
     for _ in range(repeat):
+        time.sleep(pause)
         times["plain"].append(kernel.run(row.plain.format(**fill))[0])
+        time.sleep(pause)
         seconds, report = kernel.run(head + row.instrumented.format(**fill))
         times["instrumented"].append(seconds)
         times["report"] = report
@@ -133,7 +136,7 @@ def measure_row(row: Row, args: argparse.Namespace) -> dict:
     small = 64 if args.quick else 1
     fill = {"size": row.size // small, "count": row.count // small}
     with Kernel("python3") as peer:
-        theirs = timed(peer, row, args.repeat, "", fill)
+        theirs = timed(peer, row, "", fill, args.repeat, args.pause)
     shmem = measure.shmem_bytes()
     environment = dict(os.environ, HOLDFAST_RUN=row.run or args.run)
     with Kernel(args.kernel, environment) as kernel:
@@ -142,7 +145,7 @@ def measure_row(row: Row, args: argparse.Namespace) -> dict:
         kernel.run(CELL + "pass")  # a notebook's first instrumented cell
         memory = measure.PeakMemory(kernel.pids, shmem) if args.memory and row.size else None
         empty = memory.sample() if memory else 0
-        ours = timed(kernel, row, args.repeat, CELL, fill)
+        ours = timed(kernel, row, CELL, fill, args.repeat, args.pause)
         held = None
         if memory:
             time.sleep(2)
@@ -193,6 +196,7 @@ def main():
     parser.add_argument("--memory", action="store_true", help="see above")
     parser.add_argument("--first", metavar="CODE", help="see above")
     parser.add_argument("--run", default="isolated", help="of rows that name none")
+    parser.add_argument("--pause", type=float, default=0, metavar="S", help="before each cell")
     packages = ("numpy", "pandas", "torch", "jupyter_client")
     measure.run_rows(parser, {row.name: row for row in ROWS}, measure_row, show, packages)
 

@@ -103,11 +103,11 @@ def run(kernel: Kernel, row: Row) -> dict:
         if row.outcome == "ok":
             raise
     kernel.run(ASK)
-    true, seconds, outcome, told = json.loads(kernel.printed)
+    true, seconds, outcome, summary = json.loads(kernel.printed)
     assert outcome == row.outcome, (row.name, outcome)
-    reported = {"seconds": seconds, "cpu": told["cpu_seconds"][3]}
-    reported["memory"] = (told["memory"][2] - told["memory"][1]) * 2**30
-    reported["written"] = told["io_write_mb"][3] * 2**20
+    reported = {"seconds": seconds, "cpu": summary["cpu_seconds"][3]}
+    reported["memory"] = (summary["memory"][2] - summary["memory"][1]) * 2**30
+    reported["written"] = summary["io_write_mb"][3] * 2**20
     return {
         "row": row.name,
         "outcome": outcome,
@@ -118,14 +118,14 @@ def run(kernel: Kernel, row: Row) -> dict:
 
 def compared(found: dict) -> dict[str, str]:
     """Reported by true, as text."""
-    told = {}
+    shown = {}
     for name, value in found["true"].items():
         off = found["reported"][name] - value
         if name == "cpu" and value < found["true"]["seconds"] / 100:
-            told[name] = f"{off * 1e3:+.1f} ms"
+            shown[name] = f"{off * 1e3:+.1f} ms"
         else:
-            told[name] = f"{1 + off / value:.4f}"
-    return told
+            shown[name] = f"{1 + off / value:.4f}"
+    return shown
 
 
 def main() -> None:
@@ -148,8 +148,8 @@ def main() -> None:
             found += [{"interval": interval, **run(kernel, row)} for row in rows]
     table = []
     for one in found:
-        told = compared(one)
-        metrics = [told.get(name, "") for name in ("seconds", "cpu", "memory", "written")]
+        shown = compared(one)
+        metrics = [shown.get(name, "") for name in ("seconds", "cpu", "memory", "written")]
         table.append([one["row"], f"{one['interval']:g} s", *metrics])
     print("reported/true")
     print(measure.table(["cell", "interval", "duration", "cpu", "memory", "written"], table))

@@ -3,17 +3,17 @@
  *   store_commit [SIZE_MIB] [REPEATS]      (1024 and 5)
  *
  * Measured over one buffer of that size: reserving it with fresh and with recycled
- * pages, zeroed or not; committing it by reference, privatizing it, attaching and mapping
- * it as a new process does, committing it again with one page changed (with few and
- * with all of its pages mapped), and with all of it changed, twice, since the second
- * time there are pages to recycle; unsharing it before it is written; and saving it
- * from memory that was born elsewhere. Then a thousand small values: all new, and all
- * of them again. The limits of the same run are memcpy between present pages, a first
- * touch of fresh private and shared pages, memcpy into new shared ones, and dropping
- * the page tables of shared ones, which is most of privatizing. The best of the repeats
- * counts: what a step needs, without what else the machine did. One line a step: name,
- * time by the clock, and time of the CPU, which is what is left to compare where others
- * use the machine.
+ * pages, zeroed or not; committing it by reference, privatizing it, attaching and
+ * mapping it as a new process does, committing it again with one page changed (with few
+ * and with all of its pages mapped), and with all of it changed, twice, since the
+ * second time there are pages to recycle; unsharing it before it is written; and saving
+ * it from memory that was born elsewhere. Then a thousand small values: all new, and
+ * all of them again. The limits of the same run are memcpy between present pages, a
+ * first touch of fresh private and shared pages, memcpy into new shared ones, and
+ * dropping the page tables of shared ones, which is most of privatizing. The best of
+ * the repeats counts: what a step needs, without what else the machine did. One line a
+ * step: name, time by the clock, and time of the CPU, which is what is left to compare
+ * where others use the machine.
  *
  * Rejected: medians over a quiet machine, which this one never is.
  */
@@ -82,7 +82,8 @@ must(hf_status status) {
     exit(1);
 }
 
-/* The parts of a commit are measured one by one: put is where changed pages are found. */
+/* The parts of a commit are measured one by one: put is where changed pages are
+ * found. */
 static void
 commit_buffer(hf_session *session, hf_buffer buffer, const char *whole,
               const char *put) {

@@ -1,18 +1,123 @@
-/* cgroup.c - what a control group uses, versions 1 and 2.
+/* cgroup.c - control groups, versions 1 and 2: where they are, what they use and may
+ * use.
+ *
+ * Version 2 has one tree; version 1 has one for each controller, mounted beside each
+ * other, and a process may be in another group of each. Both are found as
+ * /proc/self/cgroup names them, under the usual places in /sys/fs/cgroup. A path of
+ * version 1 that isn't there is a name from outside of a container: then the
+ * controller's own top is the container's group.
  *
  * A container is a process whose top group has limits: the machine's real top has none.
  * Then what the system uses is what that group uses, and not the host.
  *
  * Memory is what is charged to the group without the cached files that it could drop at
- * once, as container tools count it. Reading keeps files open. No state beside them.
+ * once, as container tools count it. A limit holds for a group and for all below it, so
+ * the least one on the way up to the mount counts. Reading keeps files open. No state
+ * beside them, any thread.
  */
 #include "monitor/cgroup.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-#include "monitor/cgroup_place.h"
+/* ---- places --------------------------------------------------------------------- */
+
+int
+hfi_place_has(const char *directory, const char *file) {
+    char path[HFI_CGROUP_PATH + 64];
+    snprintf(path, sizeof path, "%s/%s", directory, file);
+    return access(path, R_OK) == 0;
+}
+
+int
+hfi_place_unified(const char *root, char *ret_path, size_t size) {
+    static const char *const places[] = {HFI_PLACE_MOUNT, HFI_PLACE_MOUNT "/unified"};
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        snprintf(ret_path, size, "%s%s", root, places[i]);
+        if (hfi_place_has(ret_path, "cgroup.procs") &&
+            hfi_place_has(ret_path, "cgroup.controllers"))
+            return 1;
+    }
+    return 0;
+}
+
+/* This process's group in version 1's tree of `controller`, or, for "", version 2's. */
+static int
+own_group(const char *text, const char *controller, char *ret_group, size_t size) {
+    for (const char *line = text; line != NULL && *line != '\0';) {
+        const char *names = strchr(line, ':');
+        const char *group = names != NULL ? strchr(names + 1, ':') : NULL;
+        const char *end = strchr(line, '\n');
+        if (group == NULL || end == NULL)
+            return 0;
+        size_t wanted = strlen(controller);
+        for (const char *at = names; at < group;) { /* names between commas */
+            const char *name = at + 1;
+            at = name;
+            while (*at != ',' && *at != ':')
+                at++;
+            if ((size_t)(at - name) != wanted || memcmp(name, controller, wanted) != 0)
+                continue;
+            int length = (int)(end - group - 1);
+            snprintf(ret_group, size, "%.*s", length == 1 ? 0 : length, group + 1);
+            return 1;
+        }
+        line = end + 1;
+    }
+    return 0;
+}
+
+int
+hfi_place_read_own(const char *root, char *ret_text, size_t size) {
+    char path[HFI_CGROUP_PATH];
+    snprintf(path, sizeof path, "%s/proc/self/cgroup", root);
+    return hfi_procfile_read_once(path, ret_text, size) > 0;
+}
+
+int
+hfi_place_own_1(const char *root, const char *text, const char *controller,
+                char *ret_path, size_t size) {
+    char group[HFI_CGROUP_PATH / 2];
+    if (!own_group(text, controller, group, sizeof group))
+        return 0;
+    snprintf(ret_path, size, "%s" HFI_PLACE_MOUNT "/%s%s", root, controller, group);
+    if (!hfi_place_has(ret_path,
+                       "cgroup.procs")) /* a name from outside of a container */
+        snprintf(ret_path, size, "%s" HFI_PLACE_MOUNT "/%s", root, controller);
+    return hfi_place_has(ret_path, "cgroup.procs");
+}
+
+int
+hfi_place_own_2(const char *root, const char *text, char *ret_path, size_t size) {
+    char mount[HFI_CGROUP_PATH / 2], group[HFI_CGROUP_PATH / 2];
+    if (!hfi_place_unified(root, mount, sizeof mount) ||
+        !own_group(text, "", group, sizeof group))
+        return 0;
+    snprintf(ret_path, size, "%s%s", mount, group);
+    if (!hfi_place_has(ret_path, "cgroup.procs"))
+        snprintf(ret_path, size, "%s", mount);
+    return 1;
+}
+
+double
+hfi_place_number(const char *directory, const char *file) {
+    char path[HFI_CGROUP_PATH + 64], text[64];
+    snprintf(path, sizeof path, "%s/%s", directory, file);
+    if (hfi_procfile_read_once(path, text, sizeof text) <= 0)
+        return 0;
+    return (double)hfi_procfile_number(text, NULL);
+}
+
+int
+hfi_place_climb(char *directory, size_t floor) {
+    char *slash = strrchr(directory, '/');
+    if (slash == NULL || (size_t)(slash - directory) < floor)
+        return 0;
+    *slash = '\0';
+    return 1;
+}
 
 /* ---- groups --------------------------------------------------------------------- */
 
@@ -150,4 +255,78 @@ hfi_cgroup_read(const hfi_cgroup *group, hf_monitor_reading *ret_reading) {
     read_io(group, ret_reading);
     ret_reading->valid = 1;
     return 1;
+}
+
+/* ---- limits --------------------------------------------------------------------- */
+
+double
+hfi_cgroup_limit(const char *root, const char *directory, int version, double most,
+                 char *ret_source, size_t size) {
+    const char *file = version == 2 ? "memory.max" : "memory.limit_in_bytes";
+    char at[HFI_CGROUP_PATH];
+    double least = 0;
+    size_t floor = strlen(root) + strlen(HFI_PLACE_MOUNT);
+    snprintf(at, sizeof at, "%s", directory);
+    do {
+        double limit = hfi_place_number(at, file);
+        if (limit > 0 && limit < HFI_CGROUP_NO_LIMIT && limit < most &&
+            (least == 0 || limit < least)) {
+            least = limit;
+            snprintf(ret_source, size, "%s/%s", at + strlen(root), file);
+        }
+    } while (hfi_place_climb(at, floor));
+    return least;
+}
+
+double
+hfi_cgroup_own_limit(const char *root, double most, char *ret_source, size_t size) {
+    char text[HFI_PLACE_TEXT_SIZE], path[HFI_CGROUP_PATH], source[HFI_CGROUP_PATH];
+    double least = 0;
+    if (!hfi_place_read_own(root, text, sizeof text))
+        return 0;
+    if (hfi_place_own_2(root, text, path, sizeof path))
+        least = hfi_cgroup_limit(root, path, 2, most, source, sizeof source);
+    if (least == 0 && hfi_place_own_1(root, text, "memory", path, sizeof path))
+        least = hfi_cgroup_limit(root, path, 1, most, source, sizeof source);
+    if (least > 0)
+        snprintf(ret_source, size, "%s", source);
+    return least;
+}
+
+/* Version 2 has "quota period" in one file, version 1 in two. */
+static double
+quota_cores(const char *directory, int version) {
+    char path[HFI_CGROUP_PATH + 64], text[64];
+    const char *next = text;
+    double quota, period;
+    if (version == 2) {
+        snprintf(path, sizeof path, "%s/cpu.max", directory);
+        if (hfi_procfile_read_once(path, text, sizeof text) <= 0)
+            return 0;
+        quota = (double)hfi_procfile_number(text, &next); /* "max" is 0 */
+        period = (double)hfi_procfile_number(next, NULL);
+    } else {
+        quota = hfi_place_number(directory, "cpu.cfs_quota_us"); /* "-1" is 0 */
+        period = hfi_place_number(directory, "cpu.cfs_period_us");
+    }
+    return quota > 0 && period > 0 ? quota / period : 0;
+}
+
+double
+hfi_cgroup_own_cores(const char *root, double most) {
+    char text[HFI_PLACE_TEXT_SIZE], path[HFI_CGROUP_PATH];
+    size_t floor = strlen(root) + strlen(HFI_PLACE_MOUNT);
+    if (!hfi_place_read_own(root, text, sizeof text))
+        return most;
+    for (int version = 1; version <= 2; version++) {
+        int found = version == 2
+                        ? hfi_place_own_2(root, text, path, sizeof path)
+                        : hfi_place_own_1(root, text, "cpu", path, sizeof path);
+        while (found) {
+            double cores = quota_cores(path, version);
+            most = cores > 0 && cores < most ? cores : most;
+            found = hfi_place_climb(path, floor);
+        }
+    }
+    return most;
 }

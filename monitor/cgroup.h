@@ -1,4 +1,6 @@
-/* cgroup.h - what a control group uses and may use, versions 1 and 2. */
+/* cgroup.h - control groups, versions 1 and 2: where they are, what they use and may
+ * use. No state, any thread.
+ */
 #ifndef HFI_CGROUP_H
 #define HFI_CGROUP_H
 
@@ -6,6 +8,8 @@
 #include "monitor/procfile.h"
 
 #define HFI_CGROUP_PATH     512
+#define HFI_PLACE_MOUNT     "/sys/fs/cgroup"
+#define HFI_PLACE_TEXT_SIZE 8192
 #define HFI_CGROUP_NO_LIMIT 1e18 /* version 1 has a huge number where there is none */
 
 /* Where the group's files are, by controller; the same directory thrice in version 2.
@@ -19,6 +23,21 @@ typedef struct hfi_cgroup {
 } hfi_cgroup;
 
 /* `root` goes before every path: "" but in tests. Each is 0 where there is none. */
+
+/* Whether a directory has a file that may be read. */
+int hfi_place_has(const char *directory, const char *file);
+/* A file that holds one number; 0 where it says that there is none. */
+double hfi_place_number(const char *directory, const char *file);
+/* The mount of version 2: the only one, or beside those of version 1. */
+int hfi_place_unified(const char *root, char *ret_path, size_t size);
+/* What the kernel says of this process's groups, for the next two. */
+int hfi_place_read_own(const char *root, char *ret_text, size_t size);
+/* The directory of this process's group: of a controller of version 1, of version 2. */
+int hfi_place_own_1(const char *root, const char *text, const char *controller,
+                    char *ret_path, size_t size);
+int hfi_place_own_2(const char *root, const char *text, char *ret_path, size_t size);
+/* Cut the last part off; 0 at `floor`, the length of the mount. */
+int hfi_place_climb(char *directory, size_t floor);
 
 /* The container's, where this process is in one: its group as seen from inside. */
 int hfi_cgroup_find_container(const char *root, double machine_bytes,

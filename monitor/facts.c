@@ -2,7 +2,7 @@
  *
  * Looked at once, when the monitor is made. What may be used is less than what there
  * is: cores by the affinity and by the quota of the control group, memory by the least
- * limit on the way up to the mount (cgroup_limit.c). A limit is shown with where it was
+ * limit on the way up to the mount (cgroup.c). A limit is shown with where it was
  * found, since its user will ask. A Slurm job's memory is its group's limit, and where
  * the site has no groups what Slurm put into the environment. No state, any thread.
  */

@@ -1,9 +1,10 @@
 /* family.c - a set of processes with all that they start, and what they have used.
  *
- * What all have used up to now is the sum of what the living report, plus an offset. The
- * offset takes up what joining and leaving would add and take away: a root joins with
- * what it has used already, a cell's worker leaves with all that it has used. So the
- * sum never jumps, and the difference of two readings is what was used between them.
+ * What all have used up to now is the sum of what the living report, plus an offset.
+ * The offset takes up what joining and leaving would add and take away: a root joins
+ * with what it has used already, a cell's worker leaves with all that it has used. So
+ * the sum never jumps, and the difference of two readings is what was used between
+ * them.
  *
  * A child that is waited for hands its counters to its parent, in the kernel: so what a
  * child has used counts even where it came and went between two samples, or was never

@@ -8,8 +8,8 @@
  * between what was asked for and what came from storage, so both columns have the same.
  *
  * The kernel counts processors' time here in hundredths of a second, whatever the
- * interval: what was read in the same one is returned again, since each cell's begin and
- * end ask, and short cells follow each other. Its text is long where there are many
+ * interval: what was read in the same one is returned again, since each cell's begin
+ * and end ask, and short cells follow each other. Its text is long where there are many
  * cores, so only the lines of the cores are read from it. Elsewhere than on Linux this
  * level isn't told.
  *

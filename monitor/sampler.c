@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "monitor/celllog.h"
+#include "monitor/series.h"
 #include "monitor/levels.h"
 #include "monitor/thread.h"
 #include "monitor/usage.h"

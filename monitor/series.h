@@ -48,4 +48,11 @@ void hfi_series_clear(hfi_series *series);
 /* From now on rows have columns for so many GPUs; in those before they are NaN. */
 void hfi_series_show_gpus(hfi_series *series, uint32_t count);
 
+/* Log a cell that begins: `cell` has all but index and source, which are set here. The
+ * index stays good for hfi_celllog_end. */
+int64_t hfi_celllog_begin(hfi_series *series, hf_monitor_cell *cell, const char *source,
+                          size_t size);
+/* Write the cell anew, now that it has ended. */
+void hfi_celllog_end(hfi_series *series, const hf_monitor_cell *cell);
+
 #endif

@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "monitor/cgroup_place.h"
+#include "monitor/cgroup.h"
 
 #define SCOPE "slurmstepd.scope"
 

@@ -12,8 +12,8 @@
  * storage is counted beside it. A process that may not be looked at (it has changed
  * its user) has no io, which then is 0.
  *
- * On macOS proc_pid_rusage reports the same but for the calls. Descriptors are kept open;
- * no other state. Any thread.
+ * On macOS proc_pid_rusage reports the same but for the calls. Descriptors are kept
+ * open; no other state. Any thread.
  */
 #include "monitor/usage.h"
 

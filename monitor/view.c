@@ -190,7 +190,8 @@ first_after(const int64_t *times, size_t count, int64_t time_ns) {
     return low;
 }
 
-/* One allocation: pointers to the columns' heads, these, then `3 * columns + 2` arrays. */
+/* One allocation: pointers to the columns' heads, these, then `3 * columns + 2`
+ * arrays. */
 static hf_status
 make_rows(const hfi_layout_column *columns, size_t column_count, size_t count,
           hf_monitor_rows *ret_rows) {

@@ -50,13 +50,13 @@ typedef enum hfi_definition_kind {
 
 typedef struct hfi_definitions hfi_definitions;
 
-/* Ids count from 0 without gaps. The same content gets the same id. Texts are copied. One
- * call at a time. The caller closes the result. HF_E_NOMEM. */
+/* Ids count from 0 without gaps. The same content gets the same id. Texts are copied.
+ * One call at a time. The caller closes the result. HF_E_NOMEM. */
 HF_CHECK hf_status hfi_definitions_create(hfi_definitions **ret_definitions);
 void hfi_definitions_close(hfi_definitions *definitions);
 
-/* The id of what is given, which is added if it is new. HF_E_NOMEM; HF_E_LIMIT: there are
- * too many regions. */
+/* The id of what is given, which is added if it is new. HF_E_NOMEM; HF_E_LIMIT: there
+ * are too many regions. */
 HF_CHECK hf_status hfi_definitions_add_string(hfi_definitions *definitions,
                                               const char *text, uint32_t *ret_id);
 HF_CHECK hf_status hfi_definitions_add_region(hfi_definitions *definitions,

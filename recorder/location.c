@@ -11,10 +11,10 @@
  * Events go to the location's log, whose file keeps them until the trace is made of it
  * (log_file.c), and to the profile when the log is full or nothing more comes. What is
  * taken back (rewound) is cut off the log; the profile, which keeps it, reads that far
- * first. How long the program stood still for a log that was full is noted in the trace,
- * and has a node of its own in the profile: it isn't the function's time. The log of an
- * immediate back end is full after each event, and is written out then: one path serves
- * both kinds.
+ * first. How long the program stood still for a log that was full is noted in the
+ * trace, and has a node of its own in the profile: it isn't the function's time. The
+ * log of an immediate back end is full after each event, and is written out then: one
+ * path serves both kinds.
  *
  * Invariants: the stack's entries are the regions that the log has open, in order; an
  * entry remembers if its enter was logged, so its leave follows suit when recording was

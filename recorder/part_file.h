@@ -1,4 +1,5 @@
-/* part_file.h - what the events of an ended process mean, for the writer of the archive.
+/* part_file.h - what the events of an ended process mean, for the writer of the
+ * archive.
  */
 #ifndef HOLDFAST_RECORDER_PART_FILE_H
 #define HOLDFAST_RECORDER_PART_FILE_H

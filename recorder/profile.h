@@ -50,8 +50,8 @@ HF_CHECK hf_status hfi_profile_add_process(hfi_profile *profile, const char *nam
                                            const char *host, uint32_t *ret_process);
 
 /* Add a location's tree, whose regions are those of `definitions`. Equal regions are
- * one, wherever they come from. Nothing of what is given is kept. HF_E_NOMEM, HF_E_LIMIT
- * (regions). */
+ * one, wherever they come from. Nothing of what is given is kept. HF_E_NOMEM,
+ * HF_E_LIMIT (regions). */
 HF_CHECK hf_status hfi_profile_add_location(hfi_profile *profile, uint32_t process,
                                             uint64_t id, const char *name,
                                             const hfi_definitions *definitions,
@@ -92,8 +92,8 @@ typedef struct hfi_profile_files {
 HF_CHECK hf_status hfi_profile_write(const hfi_profile *profile, const char *directory,
                                      const hfi_profile_files *files, hf_error *reterr);
 
-/* Write one format to a stream, which stays open. HF_E_NOMEM. If the stream refuses bytes,
- * the status is HF_OK: its error indicator says so. */
+/* Write one format to a stream, which stays open. HF_E_NOMEM. If the stream refuses
+ * bytes, the status is HF_OK: its error indicator says so. */
 HF_CHECK hf_status hfi_profile_write_json(const hfi_profile *profile, FILE *file);
 HF_CHECK hf_status hfi_profile_write_callgrind(const hfi_profile *profile, FILE *file);
 HF_CHECK hf_status hfi_profile_write_pstats(const hfi_profile *profile, FILE *file);

@@ -82,8 +82,8 @@ typedef struct hfi_recording_totals {
     size_t regions;
 } hfi_recording_totals;
 
-/* Begin a recording. The options are copied. The caller closes the result. HF_E_SYSTEM: a
- * file can't be made; HF_E_INVALID: the back end refuses the options; HF_E_NOMEM. */
+/* Begin a recording. The options are copied. The caller closes the result. HF_E_SYSTEM:
+ * a file can't be made; HF_E_INVALID: the back end refuses the options; HF_E_NOMEM. */
 HF_CHECK hf_status hf_recorder_create(const hf_recorder_options *options,
                                       hf_recorder **ret_recorder, hf_error *reterr);
 
@@ -121,10 +121,10 @@ bool hf_recorder_is_recording(const hf_recorder *recorder);
 
 hfi_definitions *hf_recorder_get_definitions(hf_recorder *recorder);
 
-/* A location for a thread. It is the recorder's, and lives until that is closed. `name` may
- * be NULL. Locations whose threads have ended (`finished`) are written out here. HF_E_NOMEM;
- * HF_E_SYSTEM: the log's file or the back end failed; HF_E_INVALID: Score-P records one
- * thread only. */
+/* A location for a thread. It is the recorder's, and lives until that is closed. `name`
+ * may be NULL. Locations whose threads have ended (`finished`) are written out here.
+ * HF_E_NOMEM; HF_E_SYSTEM: the log's file or the back end failed; HF_E_INVALID: Score-P
+ * records one thread only. */
 HF_CHECK hf_status hf_recorder_add_location(hf_recorder *recorder, const char *name,
                                             hfi_location **ret_location,
                                             hf_error *reterr);
@@ -165,9 +165,9 @@ void hfi_location_enter_all(hfi_location *location, const hfi_location *from);
 void hfi_location_finish(hfi_location *location);
 
 /* A mark of the trace that later events may be dropped back to. The name is a string
- * id. HF_E_NOMEM. rewind_end returns HF_NOT_FOUND without a begin, and HF_DECLINED if the
- * events since then can't be dropped (flushed, or other regions are open than at the
- * begin). */
+ * id. HF_E_NOMEM. rewind_end returns HF_NOT_FOUND without a begin, and HF_DECLINED if
+ * the events since then can't be dropped (flushed, or other regions are open than at
+ * the begin). */
 HF_CHECK hf_status hfi_location_rewind_begin(hfi_location *location, uint32_t name);
 HF_CHECK hf_status hfi_location_rewind_end(hfi_location *location, uint32_t name,
                                            bool drop);

@@ -12,9 +12,9 @@ typedef struct hfi_recovered {
 } hfi_recovered;
 
 /* Write what dead processes have left in the directory of an experiment into its
- * archive. HF_NOT_FOUND: there is nothing of the kind. HF_BUSY: the process that left it may
- * still be alive. Failures: HF_E_SYSTEM, HF_E_NOMEM, HF_E_CORRUPT; then what they left is
- * still there. */
+ * archive. HF_NOT_FOUND: there is nothing of the kind. HF_BUSY: the process that left
+ * it may still be alive. Failures: HF_E_SYSTEM, HF_E_NOMEM, HF_E_CORRUPT; then what
+ * they left is still there. */
 HF_CHECK hf_status hfi_recover(const char *directory, hfi_recovered *ret_recovered,
                                hf_error *reterr);
 
@@ -22,8 +22,8 @@ HF_CHECK hf_status hfi_recover(const char *directory, hfi_recovered *ret_recover
 bool hfi_recovery_is_recorded(const char *directory);
 
 /* Make ended parts of all dead ones, as if they had closed their recordings. The gate
- * is closed; `self` itself is left out. HF_E_SYSTEM, HF_E_NOMEM, HF_E_CORRUPT: of the first
- * that fails; the others are done. */
+ * is closed; `self` itself is left out. HF_E_SYSTEM, HF_E_NOMEM, HF_E_CORRUPT: of the
+ * first that fails; the others are done. */
 HF_CHECK hf_status hfi_recover_parts(const hfi_part *self, hfi_recovered *ret_recovered,
                                      hf_error *reterr);
 

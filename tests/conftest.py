@@ -74,13 +74,14 @@ def program(name):
     return os.environ.get(name.upper().replace("-", "_")) or shutil.which(name)
 
 
-def write_kernelspec(kernels, python=None, arguments=()):
-    """A kernelspec `holdfast` in a directory of kernelspecs: this package's kernel."""
+def write_kernelspec(kernels, python=None, arguments=(), **other):
+    """A kernelspec `holdfast` in a directory of kernelspecs: this package's kernel, or `other`."""
     argv = [program("holdfast-kernel"), "-f", "{connection_file}"]
     assert argv[0] is not None, "holdfast-kernel is not installed"
     argv += ["--python", python or sys.executable, *arguments]
     spec = {"argv": argv, "display_name": "Holdfast", "language": "python"}
     spec["metadata"] = {"supported_encryption": ["curve"]}
+    spec |= other
     directory = kernels / "holdfast"
     directory.mkdir(parents=True, exist_ok=True)
     (directory / "kernel.json").write_text(json.dumps(spec))
@@ -184,6 +185,12 @@ class Notebook:
         servers = {child for child, parent in parents.items() if parent == self.pid}
         return {child for child, parent in parents.items() if parent in servers}
 
+    def segment(self):
+        """The path of its session's shared memory, as its frontend has it mapped."""
+        lines = Path(f"/proc/{self.pid}/maps").read_text().splitlines()
+        (name,) = {line.split()[5] for line in lines if "/dev/shm/holdfast-" in line}
+        return Path(name)
+
     def close(self):
         self.client.stop_channels()
         if self.manager.is_alive():
@@ -242,8 +249,8 @@ def kernel_starter(place):
 
     notebooks, stack = [], contextlib.ExitStack()
 
-    def start(python=None, env=None, arguments=(), cwd=place, before=None, **options):
-        write_kernelspec(place / "kernels", python, arguments)
+    def start(python=None, env=None, arguments=(), cwd=place, before=None, spec=None, **options):
+        write_kernelspec(place / "kernels", python, arguments, **(spec or {}))
         manager = KernelManager(kernel_name="holdfast", **options)
         manager.kernel_spec_manager.kernel_dirs = [str(place / "kernels")]
         manager.connection_file = str(place / f"connection-{len(notebooks)}.json")

@@ -80,8 +80,8 @@ def test_every_command_of_a_cell_is_told():
     table = (ROOT / "kernel" / "commands" / "command.c").read_text()
     commands = re.findall(r'^    \{"(%+\w+)", hfi_', table, re.MULTILINE)
     assert "%%execute_with_scorep" in commands and len(commands) > 10
-    told = (DOCS / "commands.md").read_text()
-    assert [name for name in commands if name not in told] == []
+    page = (DOCS / "commands.md").read_text()
+    assert [name for name in commands if name not in page] == []
 
 
 def test_every_option_of_the_installation_is_told():
@@ -89,6 +89,6 @@ def test_every_option_of_the_installation_is_told():
         pytest.skip("the package isn't installed here")
     command = [sys.executable, "-m", "holdfast.install", "--help"]
     usage = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    told = (DOCS / "install.md").read_text()
+    page = (DOCS / "install.md").read_text()
     options = set(re.findall(r"--[a-z-]+", usage)) - {"--help"}
-    assert options and [name for name in sorted(options) if name not in told] == []
+    assert options and [name for name in sorted(options) if name not in page] == []

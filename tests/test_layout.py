@@ -47,7 +47,7 @@ ARROWS = {
     "serializers/python": PUBLIC | {"serializers/codecs"},
     "kernel/include": {"shm_store/include"},
     "kernel/wire": {"shm_store/include", "kernel/include"},
-    "kernel/commands": {"shm_store/include", "kernel/include"},
+    "kernel/commands": {"shm_store/include", "kernel/include", "kernel/wire"},
     "kernel/session": PUBLIC
     | {"kernel/include", "kernel/commands", "kernel/wire", "kernel/workers"}
     | {"monitor/include", "monitor", "shm_store/base"},
@@ -152,12 +152,9 @@ TESTED_BY = {
     "tests/kernel/test_handles.py": "bindings/holdfast/codecs/connections.py",
     "tests/kernel/test_widgets.py": "kernel/session/comms.c bindings/holdfast/codecs/widgets.py",
     "tests/kernel/test_perfreport.py": "kernel/session/ends.c",
-    "tests/kernel/test_kernel.py": "kernel/wire/log.c",
-    "tests/kernel/test_dump.c": "kernel/workers/cellnames.c",
     "tests/kernel/test_command.c": "kernel/commands/directive.c",
     "tests/kernel/test_takeup.py": "kernel/workers/reaper.c",
     "tests/kernel/test_device_lease.py": "bindings/holdfast/codecs/device_lease.py",
-    "tests/bindings/test_loggers.py": "bindings/holdfast/codecs/log_handlers.py",
     "tests/bindings/test_numpy_allocator.py": "bindings/src/arena_allocator.c",
 }
 

@@ -210,8 +210,8 @@ def format_table(cells: list[CellHandOver]) -> str:
     rows = [["", "cell", *(f"{way}, ms" for way in ways), "copied", "waited, ms"]]
     for cell in cells:
         figures = ["-" if (ms := cell.ms.get(way)) is None else f"{ms:.1f}" for way in ways]
-        told = [report.show_bytes(cell.copied), f"{cell.waited_ms:.1f}"]
-        rows.append([str(cell.number), cell.title[:40], *figures, *told])
+        waiting = [report.show_bytes(cell.copied), f"{cell.waited_ms:.1f}"]
+        rows.append([str(cell.number), cell.title[:40], *figures, *waiting])
     measured = [cell for cell in cells if cell.ms.get("Holdfast") is not None]
     sums = [f"{sum(cell.ms.get(way) or 0 for cell in measured):.1f}" for way in ways]
     copied = report.show_bytes(sum(cell.copied for cell in measured))

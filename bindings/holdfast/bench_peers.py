@@ -187,14 +187,14 @@ def run(path: str) -> int:
         with contextlib.redirect_stdout(io.StringIO()):
             result = shell.run_cell(_without_own_magic(source))
         error = result.error_before_exec or result.error_in_exec
-        told = f"{type(error).__name__}: {error}" if error else ""
+        failure = f"{type(error).__name__}: {error}" if error else ""
         loader = Loader(_imported(before))
         names, figures = _variables(shell), {}
         with tempfile.TemporaryDirectory(dir=shared) as directory:
             for peer in peers:
                 figures[peer] = measure(peer, names, lost[peer], loader, directory)
         loader.close()
-        record: Record = {"number": number, "error": told, "peers": figures}
+        record: Record = {"number": number, "error": failure, "peers": figures}
         print(json.dumps(record), file=out, flush=True)
     return 0
 

@@ -88,10 +88,10 @@ def of_last_error(error: BaseException) -> BaseException:
     """
     if type(error) is not AttributeError or error.obj is not sys or error.name not in LAST:
         return error
-    told = (
+    message = (
         f"{error}. If a cell raised an error in another process, its frames can't be carried here"
     )
-    found = AttributeError(told, name=error.name, obj=error.obj)
+    found = AttributeError(message, name=error.name, obj=error.obj)
     return found.with_traceback(error.__traceback__)
 
 
@@ -113,8 +113,8 @@ def with_reason(error: BaseException, lost: dict[str, str]) -> BaseException:
     name = getattr(error, "name", None)
     if type(error) is not NameError or name not in lost:
         return error
-    told = (
+    message = (
         f"{error}. A cell made it in a process of its own, and it can't be carried out of that:"
         f" {lost[name]}. Make it in a plain cell, or with --run=in-process"
     )
-    return NameError(told, name=name).with_traceback(error.__traceback__)
+    return NameError(message, name=name).with_traceback(error.__traceback__)

@@ -57,8 +57,8 @@ def run(line: str, worker: t.Any) -> str:
     try:
         return _ACTIONS[word](history, rest.strip(), worker)
     except (OSError, _store.Error) as error:  # of a file, or a full arena: no fault of the code
-        told = error.strerror if isinstance(error, OSError) else str(error)
-        raise UsageError(f"%holdfast {word}: {told}") from None
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        raise UsageError(f"%holdfast {word}: {why}") from None
 
 
 def summary(history: History | None) -> list[str]:
@@ -72,10 +72,10 @@ def summary(history: History | None) -> list[str]:
 
 
 def _limits(history: History) -> str:
-    told = f"{size(history['kept_bytes'])} kept for it, of at most {size(history['limit_bytes'])}"
+    kept = f"{size(history['kept_bytes'])} kept for it, of at most {size(history['limit_bytes'])}"
     if history["dropped"]:
-        told += f"; {count(history['dropped'], 'older step')} dropped"
-    return told
+        kept += f"; {count(history['dropped'], 'older step')} dropped"
+    return kept
 
 
 # ---- ways back
@@ -85,18 +85,18 @@ def _undo(history: History, rest: str, worker: t.Any) -> str:
     undone = history["undone"]
     many = "," in undone
     if undone:
-        told = f"{'Cells' if many else 'Cell'} {undone} {'are' if many else 'is'} undone"
+        what = f"{'Cells' if many else 'Cell'} {undone} {'are' if many else 'is'} undone"
     else:
-        told = "The last step is undone"
-    return _went_back(told, history, worker)
+        what = "The last step is undone"
+    return _went_back(what, history, worker)
 
 
 def _checkout(history: History, rest: str, worker: t.Any) -> str:
     return _went_back("Done", history, worker)
 
 
-def _went_back(told: str, history: History, worker: t.Any) -> str:
-    lines = [f"{told}: the variables are those of step {history['target']}."]
+def _went_back(what: str, history: History, worker: t.Any) -> str:
+    lines = [f"{what}: the variables are those of step {history['target']}."]
     for words, names in (
         ("Changed", worker.returned["changed"]),
         ("Back", worker.returned["back"]),
@@ -224,12 +224,12 @@ def _history(history: History, rest: str, worker: t.Any) -> str:
         after = rows_of(worker.session, step)
         names = [] if before is None else changed_names(before, after)
         if step["origin"]:
-            told = f"the variables of step {step['origin']}"
+            change = f"the variables of step {step['origin']}"
         elif before is None:
-            told = f"{count(sum(map(_is_users, after)), 'variable')} in all"
+            change = f"{count(sum(map(_is_users, after)), 'variable')} in all"
         else:
-            told = _some(names) or "code or shared values"
-        table.append((number, _clock(step["unix_ns"]), step["cells"], _sum(after, names), told))
+            change = _some(names) or "code or shared values"
+        table.append((number, _clock(step["unix_ns"]), step["cells"], _sum(after, names), change))
         before = after
     lines = align(table, right=(0, 3))
     if history["pending"]:

@@ -75,8 +75,8 @@ def kernel_program() -> str:
 
 def _can_encrypt(program: str) -> bool:
     """Whether the kernel's libzmq has CurveZMQ."""
-    told = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
-    return "CurveZMQ" in told.stdout
+    done = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
+    return "CurveZMQ" in done.stdout
 
 
 def kernel_spec(

@@ -8,6 +8,7 @@ heap of this process, with a copy in the store. The commands of history.py are l
 
 from __future__ import annotations
 
+import json
 import typing as t
 
 from . import alias, history, verify
@@ -34,6 +35,21 @@ _RUN_MODES = {
     "in-process": "in the notebook's own process (in-process)",
     "forked": "in a fork of the notebook's own process (forked)",
     "isolated": "in a clean process of its own (isolated)",
+}
+
+
+_PARTS_CLEAN = {
+    "commit_ms": "saving variables",
+    "wait_ms": "waiting for a process",
+    "bind_ms": "binding variables",
+}
+_PARTS_IN = {
+    "in-process": {
+        "wait_ms": "the fork and the start",
+        "prepare_ms": "memory made ready in",
+        "bind_ms": "opening the recording",
+    },
+    "forked": _PARTS_CLEAN | {"wait_ms": "the fork and the start"},
 }
 
 
@@ -76,7 +92,7 @@ def render(words: list[str], worker: t.Any) -> str:
     if words == ["last"]:
         if not worker.last_report:
             return "No instrumented cell has run yet."
-        return "\n".join(_report_lines(worker.last_report))
+        return "\n".join(_report_lines(worker.last_report, worker.last_run))
     listing = worker.names.listing()
     chosen = [
         row for row in listing if row["name"].isidentifier() and (not words or row["name"] in words)
@@ -103,7 +119,11 @@ def render(words: list[str], worker: t.Any) -> str:
     commit: CommitReport | None = getattr(worker, "last_commit", None)
     lines += _commit_lines(commit)
     if worker.last_report:
-        lines += ["", "The last instrumented cell:", *_report_lines(worker.last_report)]
+        lines += [
+            "",
+            "The last instrumented cell:",
+            *_report_lines(worker.last_report, worker.last_run),
+        ]
     lines += history.summary(getattr(worker, "history", None))
     return "\n".join(lines)
 
@@ -122,9 +142,9 @@ def _commit_lines(report: CommitReport | None) -> list[str]:
     """What the last commit of plain cells' changes looked at."""
     if not report:
         return []
-    told = f"The last commit looked at {count(report['names_examined'], 'variable')}"
-    told += f" and saved {report['names_saved']}, in {report['seconds'] * 1000:.1f} ms"
-    return ["", told + (f"; all, since {report['reason']}." if report["reason"] else ".")]
+    line = f"The last commit looked at {count(report['names_examined'], 'variable')}"
+    line += f" and saved {report['names_saved']}, in {report['seconds'] * 1000:.1f} ms"
+    return ["", line + (f"; all, since {report['reason']}." if report["reason"] else ".")]
 
 
 def _name_lines(rows: list[_Entry], listing: list[_Entry], reasons: dict[str, str]) -> list[str]:
@@ -146,8 +166,16 @@ def _name_lines(rows: list[_Entry], listing: list[_Entry], reasons: dict[str, st
     ]
 
 
-def _report_lines(report: Report) -> list[str]:
-    """Three lines, one a phase; why a cell got all names; which way it took."""
+def _parts(cost: dict[str, float], words: dict[str, str]) -> str:
+    """The parts of a phase that took a tenth of a millisecond or more."""
+    told = [f"{text} {cost[key]:.1f} ms" for key, text in words.items() if cost.get(key, 0) >= 0.1]
+    return "; " + ", ".join(told) if told else ""
+
+
+def _report_lines(report: Report, run: str) -> list[str]:
+    """Three lines, one a phase; why a cell got all names; which way it took. Times are those that the
+    line below the cell has, since the frontend reports what the client has waited for."""
+    cost = json.loads(run).get("cost", {})
     counts = {key: value for key, value in report.items() if isinstance(value, int)}
 
     def number(key: str) -> int:
@@ -175,12 +203,14 @@ def _report_lines(report: Report) -> list[str]:
         phases["run"] += f"; {count(missing, 'event')} lost"
     if lost := number("names_unserializable"):
         phases["out"] += f"; {count(lost, 'name')} not carried"
-    seconds = {
-        "in": report.get("seconds_in", 0.0),
-        "run": report.get("seconds_run", 0.0),
-        "out": report.get("seconds_out", 0.0),
+    times = {
+        "in": cost.get("hand_over_in_ms", report.get("seconds_in", 0.0) * 1000),
+        "run": report.get("seconds_run", 0.0) * 1000,
+        "out": cost.get("hand_over_out_ms", report.get("seconds_out", 0.0) * 1000),
     }
-    table = [(phase, f"{seconds[phase] * 1000:.1f} ms", text) for phase, text in phases.items()]
+    phases["in"] += _parts(cost, _PARTS_IN.get(report.get("run", ""), _PARTS_CLEAN))
+    phases["out"] += _parts(cost, {"trace_ms": "closing the recording"})
+    table = [(phase, f"{times[phase]:.1f} ms", text) for phase, text in phases.items()]
     lines = align(table, right=(1,))
     if report.get("reason"):
         lines.append(f"All names were bound: {report['reason']}.")

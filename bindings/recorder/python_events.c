@@ -1,4 +1,5 @@
-/* python_events.c - the process's recording of its Python functions: open, switch, close.
+/* python_events.c - the process's recording of its Python functions: open, switch,
+ * close.
  *
  * Which hook reports calls and returns depends on the interpreter's version and on what
  * is asked for: `sys.monitoring` or the evaluation of frames for Python functions, the

@@ -220,7 +220,7 @@ hfi_frame_current(const PyThreadState *thread) {
 #endif
 }
 
-/* live_frames.c: those that run on this thread, innermost first; the caller frees
+/* The frames that run on this thread, innermost first; the caller frees
  * *ret_frames. Without memory the list is shorter. */
 size_t hfi_live_frames(hfi_live_frame **ret_frames);
 

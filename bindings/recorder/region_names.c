@@ -16,11 +16,11 @@
  * show_file() under which name it should appear. That name, In[5], is the one that
  * IPython's tracebacks use, so it leads back to the cell.
  *
- * A recorder that runs inside the recorded process has to separate its own doings from the
- * program's. It goes by file: what the kernel's package does is hidden with all that it
- * calls (a print would show msgpack and threading otherwise), what wraps the program's
- * own functions is left out by itself. A cell's code is shown wherever it is called
- * from, since the kernel's event loop resumes an awaiting cell.
+ * A recorder that runs inside the recorded process has to separate its own doings from
+ * the program's. It goes by file: what the kernel's package does is hidden with all
+ * that it calls (a print would show msgpack and threading otherwise), what wraps the
+ * program's own functions is left out by itself. A cell's code is shown wherever it is
+ * called from, since the kernel's event loop resumes an awaiting cell.
  *
  * All of this runs once for each code object and recording, inside the interpreter's
  * profile callback: it must not run Python code, and keeps the error indicator.

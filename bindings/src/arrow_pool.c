@@ -19,8 +19,8 @@
  * Rejected: the import table, as for PyTorch (library_allocator.c), since Arrow brings
  * an allocator of its own that takes whole segments from the system; extent hooks of
  * jemalloc, and arenas given to mimalloc, in whose blocks many buffers lie side by
- * side, so that privatizing one would privatize its neighbours; a C++ extension built against
- * Arrow's headers, since it would fit one version of pyarrow.
+ * side, so that privatizing one would privatize its neighbours; a C++ extension built
+ * against Arrow's headers, since it would fit one version of pyarrow.
  *
  * The table is put in place once and stays, since Arrow may free a block at any time;
  * without an arena everything goes to the functions that were there. Any thread may be

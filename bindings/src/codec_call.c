@@ -140,8 +140,8 @@ is_plain_type(PyTypeObject *type) {
            type == Py_TYPE(Py_None) || type == &PyBool_Type;
 }
 
-/* Asks the codecs in their order. One that accepts a value may still decline it half-way,
- * and then the next one is asked. */
+/* Asks the codecs in their order. One that accepts a value may still decline it
+ * half-way, and then the next one is asked. */
 hf_status
 hfi_encode(hfi_state *state, hfi_entry_sink *sink, PyObject *value, PyObject *subject,
            const hf_codec **ret_codec, hf_error *reterr) {

@@ -22,8 +22,8 @@ HF_CHECK hf_status hfi_encode(hfi_state *state, hfi_entry_sink *sink, PyObject *
 /* Decode an entry of a snapshot: a new reference, or NULL with an exception (an entry
  * in quarantine, a codec that this process doesn't have, and whatever the codec
  * raises). `subject`: the name that it is decoded for, or NULL for the entry's own. On
- * success `ret_source` is the caller's to fini: it has the regions that were mapped. Its
- * `bytes_mapped` counts also after a failure. */
+ * success `ret_source` is the caller's to fini: it has the regions that were mapped.
+ * Its `bytes_mapped` counts also after a failure. */
 PyObject *hfi_decode(hfi_state *state, hfi_attachment *attachment,
                      hf_snapshot *snapshot, const hf_entry *entry, PyObject *subject,
                      hfi_entry_source *ret_source);

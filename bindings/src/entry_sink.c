@@ -9,9 +9,9 @@
  * many views of it there are: that is what makes a save without copying, and what keeps
  * views together. Other memory is merged only when address and size are the same.
  *
- * The digest shows whether bytes are those of last time (hf_digest_add). It is taken once an
- * encoding: what differs is compared first, and then remembered. What is put without a
- * comparison has the digests of its buffers from who copied them.
+ * The digest shows whether bytes are those of last time (hf_digest_add). It is taken
+ * once an encoding: what differs is compared first, and then remembered. What is put
+ * without a comparison has the digests of its buffers from who copied them.
  */
 #include "entry_sink.h"
 

@@ -2,7 +2,7 @@
  *
  * bind() visits the entries in the order in which their names were first put. A name is
  * decoded (names_decode.c) when it is asked for, costs a mapping only, or is cheap
- * (names_cheap.c); else it is remembered as skipped. Values reach the namespace at the
+ * (below); else it is remembered as skipped. Values reach the namespace at the
  * end, in that same order, so that a new process's globals come in the order of the old
  * one's: a group in between decodes several names at once, and a class those that it
  * shares objects with. The code behind the values is looked for only where names were
@@ -10,24 +10,109 @@
  *
  * adopt() asks the store for the difference of two generations, and touches nothing
  * else: the objects that didn't change stay the same objects. A changed class is
- * decoded onto the class that is there, so that old instances see it. What unserializable
- * objects share is applied to the objects that they have (holdfast._inplace).
+ * decoded onto the class that is there, so that old instances see it. What
+ * unserializable objects share is applied to the objects that they have
+ * (holdfast._inplace).
  */
 #include "names_type.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "graph.h"
-#include "names_cheap.h"
+#include "meta.h"
 #include "names_code.h"
 #include "names_decode.h"
 #include "names_format.h"
+#include "python_codecs.h"
+
+/* ---- what is cheap to decode ---------------------------------------------------- */
+
+/* What a cell's code names is bound in any case, and so is what costs a mapping only.
+ * Of the rest the cell may reach something without a name of it in its code: by
+ * reflection, by a library that looks into __main__. So plain data, functions and
+ * classes are bound as well, in the order of the names, until a budget is spent. A byte
+ * of a pickle counts for eight: it is read by an interpreter of its own, and calls
+ * Python.
+ *
+ * Not so what runs code of the notebook's when it is decoded, and instances of its
+ * classes, whose __hash__ may be called: nobody but the cell may do that unasked. Nor
+ * memory of a GPU that the main worker lends: its encoding is small, but decoding
+ * copies all of the memory. */
+
+enum { PICKLE_FACTOR = 8, ENTRY_MAX = 4096 };
+
+/* Is the value a function or a class, by the type that its meta has? */
+static int
+is_code(const hf_entry *entry) {
+    static const char *const types[] = {"function", "type", "ABCMeta", "EnumType"};
+    hfi_meta meta;
+    hf_error error = HF_ERROR_INIT;
+    if (hfi_meta_init(&meta, entry->meta, entry->meta_size, &error) != HF_OK)
+        return 0;
+    size_t size = 0;
+    const char *text = hfi_meta_text(&meta, "type", &size);
+    int found = 0;
+    for (size_t i = 0; text && !found && i < sizeof types / sizeof *types; i++)
+        found = size == strlen(types[i]) && memcmp(text, types[i], size) == 0;
+    hfi_meta_fini(&meta);
+    return found;
+}
+
+static int
+has_classes(const hf_entry *entry) {
+    PyObject *classes = hfi_entry_classes(entry);
+    int found = !classes || PyTuple_GET_SIZE(classes) > 0;
+    Py_XDECREF(classes);
+    PyErr_Clear();
+    return found;
+}
+
+/* What it costs; 0 for one that isn't cheap. */
+static int64_t
+cost_of(const hf_entry *entry) {
+    int64_t size = (int64_t)(entry->payload_size + entry->meta_size);
+    if (size > ENTRY_MAX || entry->buffer_count)
+        return 0;
+    if (entry->codec == HF_CODEC_PLAIN)
+        return size;
+    if (entry->codec != HF_CODEC_PICKLE ||
+        hfi_pickle_payload_has_effects(entry->payload, entry->payload_size))
+        return 0;
+    return is_code(entry) || !has_classes(entry) ? size * PICKLE_FACTOR : 0;
+}
+
+/* 1 if a name with this entry is to be bound although no code asks for it; what it
+ * costs, in bytes, is taken off `budget`. 0 if not; -1 with an exception. Runs no code
+ * of Python. */
+static int
+affords(hfi_state *state, const hfi_names *names, const hf_entry *entry,
+        int64_t *budget) {
+    hf_entry group = {.struct_size = sizeof group};
+    if (*budget <= 0)
+        return 0;
+    if (entry->codec == HF_CODEC_MEMBER) {
+        PyObject *key = hfi_member_group(entry);
+        int found = key ? hfi_names_find(state, names, key, &group) : -1;
+        Py_XDECREF(key);
+        if (found <= 0)
+            return found;
+        entry = &group;
+    }
+    int64_t cost = cost_of(entry);
+    if (cost == 0 || cost > *budget)
+        return 0;
+    *budget -= cost;
+    return 1;
+}
+
+/* ---- bind ------------------------------------------------------------------------ */
 
 typedef struct binding {
     hfi_decoding in;  /* what is decoded for it */
     PyObject *wanted; /* set of names, or NULL for all */
-    int64_t budget;   /* bytes, for names that nobody asked for (names_cheap.c) */
+    int64_t budget;   /* bytes, for names that nobody asked for */
     hfi_keys order;   /* the names that were met, in the store's order */
     uint64_t skipped;
     hf_error error; /* of the call that failed last */
@@ -87,8 +172,7 @@ bind_in_order(binding *at, int failed) {
     return failed ? -1 : 0;
 }
 
-/* ---- bind
- * ---------------------------------------------------------------------------------- */
+/* ---- bind ------------------------------------------------------------------------ */
 
 /* Is an imported module's name as cheap as a mapping? Yes:
  * binding it imports nothing. */
@@ -97,8 +181,7 @@ is_wanted(binding *at, PyObject *key, const hf_entry *entry) {
     if (!at->wanted || (entry->flags & HFI_ENTRY_MAPPED))
         return 1;
     int wanted = PySet_Contains(at->wanted, key);
-    return wanted ? wanted
-                  : hfi_names_affords(at->in.state, at->in.names, entry, &at->budget);
+    return wanted ? wanted : affords(at->in.state, at->in.names, entry, &at->budget);
 }
 
 static int
@@ -227,7 +310,8 @@ adopt_one(binding *at, PyObject *key, const hf_entry *entry) {
     return kind == 'g' ? hfi_decoding_take_group(&at->in, key, entry) : 0;
 }
 
-/* Names first listed as skipped, then bound: a group in between binds several at once. */
+/* Names first listed as skipped, then bound: a group in between binds several at
+ * once. */
 static int
 adopt_changed(binding *at, const difference *found) {
     for (size_t i = 0; i < found->count; i++) {
@@ -294,8 +378,8 @@ take_values(binding *at, PyObject *values) {
     }
 }
 
-/* What an unserializable object may hold as well is not bound anew. New reference: a list of
- * the names where that can't be. */
+/* What an unserializable object may hold as well is not bound anew. New reference: a
+ * list of the names where that can't be. */
 static PyObject *
 apply_in_place(binding *at) {
     PyObject *beside = at->in.names->beside;
@@ -314,8 +398,7 @@ apply_in_place(binding *at) {
     return apart;
 }
 
-/* ---- the methods
- * ---------------------------------------------------------------------------- */
+/* ---- the methods ----------------------------------------------------------------- */
 
 static double
 now_seconds(void) {
@@ -382,7 +465,7 @@ list_of(const hfi_keys *keys) {
 }
 
 static PyObject *
-bind(PyObject *self, PyObject *namespace, PyObject *wanted, int64_t budget) {
+bind_names(PyObject *self, PyObject *namespace, PyObject *wanted, int64_t budget) {
     double start = now_seconds();
     PyObject *result = NULL;
     binding at;
@@ -407,7 +490,7 @@ hfi_names_bind(PyObject *self, PyObject *args, PyObject *kwargs) {
                                      &namespace, &wanted, &budget) ||
         hfi_names_begin(hfi_names_of(self)) < 0)
         return NULL;
-    PyObject *result = bind(self, namespace, wanted, budget);
+    PyObject *result = bind_names(self, namespace, wanted, budget);
     hfi_names_end(hfi_names_of(self));
     return result;
 }

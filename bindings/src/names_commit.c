@@ -17,12 +17,11 @@
  * classes that it needs. Counting references instead would have to be right across
  * crashes and conflicts; marking starts from what is there.
  */
-#include "names_commit.h"
+#include "names_stages.h"
 
 #include <string.h>
 
 #include "names_format.h"
-#include "names_stored.h"
 
 enum { DETACH_SIZE = 4096 }; /* payload from which putting may mean a system call */
 

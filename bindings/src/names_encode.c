@@ -2,15 +2,15 @@
  *
  * Two passes over the members:
  *
- *   1. groups and classes, those with classes first: a name whose class was unserializable
- *      could not be decoded, and must be unserializable as well;
+ *   1. groups and classes, those with classes first: a name whose class was
+ *      unserializable could not be decoded, and must be unserializable as well;
  *   2. the names, in the namespace's order. The store numbers keys as they are first
  *      put, and a new process binds by those numbers: so its globals come in the order
  *      of the old one's, and what shares objects with what doesn't show in it.
  *
- * A codec that fails on a value doesn't carry it, whatever the reason: it is unserializable
- * with the codec's words. Running out of memory or space is no reason to decline; it
- * ends the save.
+ * A codec that fails on a value doesn't carry it, whatever the reason: it is
+ * unserializable with the codec's words. Running out of memory or space is no reason to
+ * decline; it ends the save.
  *
  * A group that can't be carried as a whole is taken apart: the members that fail by
  * themselves are unserializable, the others go on as a smaller group. So one generator
@@ -22,7 +22,7 @@
  * value is unchanged and the commit dropped: it is about this process's objects at this
  * moment, not about the store.
  */
-#include "names_encode.h"
+#include "names_stages.h"
 
 #include <stdlib.h>
 #include <string.h>

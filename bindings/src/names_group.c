@@ -13,7 +13,7 @@
  * The walk's results are copied to the members and to a list of indices: once it is
  * over, nothing refers to it any more.
  */
-#include "names_group.h"
+#include "names_stages.h"
 
 #include <stdlib.h>
 

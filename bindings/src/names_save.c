@@ -15,7 +15,7 @@
 
 #include <time.h>
 
-#include "names_encode.h"
+#include "names_stages.h"
 
 typedef struct save {
     hfi_scan_request wanted;

@@ -22,7 +22,7 @@
  * Unchangeable objects that are still the same are passed over in any case. Classes of
  * the notebook are always looked at: their instances may be anywhere, and change them.
  */
-#include "names_scan.h"
+#include "names_stages.h"
 
 #include <stdlib.h>
 

@@ -28,12 +28,12 @@
  * the work for it). Digests of what the store holds, taken by the writer, would call
  * every set changed.
  */
-#include "names_stored.h"
+#include "names_stages.h"
 
 #include <string.h>
 
 #include "codec_call.h"
-#include "pickle.h"
+#include "python_codecs.h"
 #include "plain.h"
 #include "region_type.h"
 

@@ -16,8 +16,8 @@ extern PyType_Spec hfi_names_spec;
  * what the store reports. A value that no codec encodes or that can't be decoded is no
  * failure: the report says so. */
 
-/* Out: names_scan.h, names_group.h, names_encode.h, names_commit.h. ConflictError where
- * another generation was published. After a failure nothing is prepared. */
+/* Out: names_stages.h. ConflictError where another generation was published. After a
+ * failure nothing is prepared. */
 PyObject *hfi_names_save(PyObject *self, PyObject *args, PyObject *kwargs);
 /* In: names_decode.h. After a failure what was decoded is bound. */
 PyObject *hfi_names_bind(PyObject *self, PyObject *args, PyObject *kwargs);

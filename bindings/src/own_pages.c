@@ -2,9 +2,9 @@
  *
  * After a fork each page of private memory is shared until one side writes to it, and
  * the first write is a fault that copies it: 3 to 4 us each. A Python process writes
- * wherever it counts references, so a worker forked from the fork server takes one to two
- * thousand such faults for the shortest of cells. But it is the same pages in each of
- * them: the fork server doesn't move.
+ * wherever it counts references, so a worker forked from the fork server takes one to
+ * two thousand such faults for the shortest of cells. But it is the same pages in each
+ * of them: the fork server doesn't move.
  *
  * Of files a fork has no page tables at all: the code of a library faults again in each
  * process that runs it, once for 16 pages, though the pages are in memory.

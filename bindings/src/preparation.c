@@ -17,17 +17,17 @@
  * the arena is full, private copies are made in bulk instead.
  *
  * A cell may go another way than its code let expect. So what was unshared is compared
- * after it, and undone where nothing was written: else the main worker would get a new object
- * for a variable that didn't change.
+ * after it, and undone where nothing was written: else the main worker would get a new
+ * object for a variable that didn't change.
  *
  * The interpreter stays attached while a region is unshared, so that no other Python
  * thread writes to it meanwhile; threads that hold no GIL are the caller's to exclude.
  *
- * Blocks. _taken returns what a cell asked for, and _preallocate has it ready for the next one,
- * in the process that will run it; _prefill and _prefill_some prepare the arena from a
- * process that waits. See shm_store/engine/preallocate.c and prefill.c; the worker's
- * preallocation.py decides for whom. Sizes are bytes, native 64-bit words, as they lie
- * in memory that workers share.
+ * Blocks. _taken returns what a cell asked for, and _preallocate has it ready for the
+ * next one, in the process that will run it; _prefill and _prefill_some prepare the
+ * arena from a process that waits. See shm_store/engine/preallocate.c and prefill.c;
+ * the worker's preallocation.py decides for whom. Sizes are bytes, native 64-bit words,
+ * as they lie in memory that workers share.
  */
 #include "module_functions.h"
 #include "session_type.h"

@@ -7,14 +7,12 @@
  */
 #include <string.h>
 
-#include "buffer.h"
+#include "python_codecs.h"
 #include "finalizers.h"
 #include "graph.h"
 #include "memory_type.h"
-#include "module.h"
 #include "module_functions.h"
 #include "names_type.h"
-#include "pickle.h"
 #include "plain.h"
 #include "region_type.h"
 

@@ -4,8 +4,8 @@
  * keeps. The codec hands that memory over as a buffer, with the Series itself as the
  * pin that keeps it valid; the number of floats is the payload. Where it is decoded,
  * the buffer is mapped, and the pin that comes with it is kept for as long as the
- * Series lives. Nothing else is needed: what is shared, privatized and written again, page
- * by page, is the store's work.
+ * Series lives. Nothing else is needed: what is shared, privatized and written again,
+ * page by page, is the store's work.
  *
  * Nothing of libholdfast is linked: a codec gets its functions with the sink and the
  * source.

@@ -275,5 +275,20 @@ hfi_commands_close(hfi_commands *commands) {
     free(commands);
 }
 
-const hf_kernel_commands hfi_python_commands = {hfi_commands_create, hfi_commands_feed,
-                                                hfi_commands_close};
+static void
+note(hfi_commands *commands, const char *code, size_t length, long long number) {
+    hfi_cellnames_add(&commands->names, hfi_part_of(code, length), number);
+}
+
+static hfi_filter *
+filter(hfi_commands *commands) {
+    return hfi_dump_create(&commands->names);
+}
+
+const hf_kernel_commands hfi_python_commands = {.create = hfi_commands_create,
+                                                .feed = hfi_commands_feed,
+                                                .close = hfi_commands_close,
+                                                .note = note,
+                                                .filter = filter,
+                                                .history = "%holdfast",
+                                                .where = "%trace"};

@@ -33,15 +33,15 @@ void hfi_commands_close(hfi_commands *commands);
  * run keeps it, for Python to refuse; settings with one are refused here. `cwd` is the
  * main worker's directory (absolute): script names are relative to it. `search_path` is
  * the PATH in which vampir is looked for; NULL: nowhere. A user's mistake is not a
- * failure: HF_OK, with one line per mistake in ret_directive->err. Failures: HF_E_NOMEM,
- * after which the commands are as they were before the call. The caller gives the
- * directive back with hfi_directive_fini. */
+ * failure: HF_OK, with one line per mistake in ret_directive->err. Failures:
+ * HF_E_NOMEM, after which the commands are as they were before the call. The caller
+ * gives the directive back with hfi_directive_fini. */
 HF_CHECK hf_status hfi_commands_feed(hfi_commands *commands, const char *code,
                                      size_t length, const char *cwd,
                                      const char *search_path,
                                      hfi_directive *ret_directive, hf_error *reterr);
 
-/* The three functions as a table, for hf_kernel_options. */
+/* All of it as a table, for hf_kernel_options. */
 extern const hf_kernel_commands hfi_python_commands;
 
 #endif

@@ -1,8 +1,8 @@
 /* directive.c - what the frontend itself needs of a directive.
  *
- * All else in this directory belongs to the program holdfast-kernel: it knows Python and the
- * commands of the Score-P kernel. This file is a part of libholdfast-kernel, which knows
- * neither, so it uses nothing of the other files.
+ * All else in this directory belongs to the program holdfast-kernel: it knows Python
+ * and the commands of the Score-P kernel. This file is a part of libholdfast-kernel,
+ * which knows neither, so it uses nothing of the other files.
  */
 #include "commands/directive.h"
 

@@ -3,7 +3,9 @@
  * The frontend knows no command and no language. The program that uses the library
  * passes a table of functions (hf_kernel_options.commands); holdfast-kernel's is in
  * command.c. They read each cell that a user runs, and answer with a directive, which
- * the frontend carries out. Without a table each cell is run as it is.
+ * the frontend carries out; they also know what a dying worker writes, and the words by
+ * which messages name commands. Without a table each cell is run as it is. Every member
+ * may be NULL but the first three.
  *
  * Threads: a table's functions are called by the one thread that runs hf_kernel_run.
  */
@@ -14,6 +16,7 @@
 #include <stddef.h>
 
 #include "holdfast/kernel.h"
+#include "wire/filter.h"
 
 /* What the history is asked for, by a cell that is nothing but this. */
 typedef enum hfi_history_kind {
@@ -85,6 +88,15 @@ struct hf_kernel_commands {
                       const char *cwd, const char *search_path,
                       hfi_directive *ret_directive, hf_error *reterr);
     void (*close)(hfi_commands *commands);
+    /* From here on the cell with this code is In[number]. */
+    void (*note)(hfi_commands *commands, const char *code, size_t length,
+                 long long number);
+    /* For a new worker's standard error. The frontend closes it, before the commands.
+     * NULL: what the worker writes there is shown as it comes. */
+    hfi_filter *(*filter)(hfi_commands *commands);
+    const char
+        *history;      /* as messages name the command of undo, retry, load: one word */
+    const char *where; /* the command that shows where a recorded cell's time went */
 };
 
 #endif

@@ -3,8 +3,9 @@
  * %holdfast is a line magic of the workers. But generations belong to the frontend: it
  * alone publishes, and it keeps the old ones. So where a cell is nothing but this one
  * line, the frontend does its part first (a commit, the return to a generation), and
- * the cell then runs in the main worker, whose magic finds what it needs and reports it.
- * A line that isn't understood here is left to the magic, which says how it is to be.
+ * the cell then runs in the main worker, whose magic finds what it needs and reports
+ * it. A line that isn't understood here is left to the magic, which says how it is to
+ * be.
  *
  * Sizes are whole numbers with K, M, G or T behind them, powers of 1024, or bytes.
  */

@@ -1,8 +1,10 @@
 /* mode.c - the three modes: what becomes of a cell in each, and how they begin and end.
  *
- *   default     cells run: plain ones in the main worker, marked ones in a fresh process
+ *   default     cells run: plain ones in the main worker, marked ones in a fresh
+ *               process
  *   multi-cell  every cell is marked for one program, run when the mode is finalized
  *   write       every cell is recorded into a script, written when the mode ends
+ *
  * Write mode has a multi-cell mode of its own: its cells are recorded as instrumented.
  *
  * The caller has checked that the mode allows the command. Sentences for stdout are an

@@ -10,6 +10,7 @@
 
 #include "commands/cellhead.h"
 #include "commands/command.h"
+#include "commands/dump.h"
 #include "commands/multicell.h"
 #include "commands/text.h"
 #include "commands/wordlist.h"
@@ -39,6 +40,7 @@ struct hfi_commands {
     hfi_wordlist script_arguments; /* the same, of the script being recorded */
     hfi_multicell multicell;
     hfi_writefile writefile;
+    hfi_cellnames names; /* of the cells that ran */
 };
 
 /* One call of hfi_commands_feed. */

@@ -1,22 +1,22 @@
 /* assistant.c - who answers while the main worker is busy.
  *
  * A question that needs no live object (complete, inspect, is_complete, history) isn't
- * held up by a cell. It waits for a moment, since most cells end in it and the main worker
- * knows more; then it goes to the assistant, a fork of the fork server that binds what the
- * last commit has of the names in question. The assistant is forked when it is needed
- * and released when the cell has ended, so it holds no memory between cells and never
- * knows an old state.
+ * held up by a cell. It waits for a moment, since most cells end in it and the main
+ * worker knows more; then it goes to the assistant, a fork of the fork server that
+ * binds what the last commit has of the names in question. The assistant is forked when
+ * it is needed and released when the cell has ended, so it holds no memory between
+ * cells and never knows an old state.
  *
  * The same process is the debugger's seat: a debugger can't live in the process that it
- * stops. It speaks the debugger's protocol with the main worker, and with the process of a
- * cell, each through a socket pair whose ends are handed out here; no port is opened,
- * which others on the machine could reach. While somebody debugs it stays. What needs
- * the notebook's live objects while nothing is stopped it leaves to the main worker, where the
- * request waits for its turn as any other does.
+ * stops. It speaks the debugger's protocol with the main worker, and with the process
+ * of a cell, each through a socket pair whose ends are handed out here; no port is
+ * opened, which others on the machine could reach. While somebody debugs it stays. What
+ * needs the notebook's live objects while nothing is stopped it leaves to the main
+ * worker, where the request waits for its turn as any other does.
  *
  * An assistant that hangs (to inspect a value may run its code) is killed after
- * PATIENCE_NS, and what it was asked waits for the main worker. One that was only killed by
- * somebody costs the debugging, and the client gets a message. One thread.
+ * PATIENCE_NS, and what it was asked waits for the main worker. One that was only
+ * killed by somebody costs the debugging, and the client gets a message. One thread.
  */
 #include "session/assistant.h"
 
@@ -150,8 +150,8 @@ first_question(const hf_kernel *kernel) {
     return at;
 }
 
-/* Since when the main worker is taken by what may last; -1: it isn't. The start of a process
- * doesn't count: the cell may be a short one. */
+/* Since when the main worker is taken by what may last; -1: it isn't. The start of a
+ * process doesn't count: the cell may be a short one. */
 static long long
 busy_since_ns(const hf_kernel *kernel) {
     const hfi_cell *cell = &kernel->cell;

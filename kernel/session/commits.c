@@ -5,8 +5,8 @@
  * queue waits.
  *
  * A cell's commit may leave out the bytes of memory that the main worker lends while it
- * lives (codecs/device_lease.py). It says so then ("owes"), and the next idle commit, which
- * no cell waits for, is the durable one that writes them.
+ * lives (codecs/device_lease.py). It says so then ("owes"), and the next idle commit,
+ * which no cell waits for, is the durable one that writes them.
  *
  * The main worker decides where an instrumented cell runs, since only it knows its
  * objects: it is asked with the commit. So the question costs no turn of its own, and a

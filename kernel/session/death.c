@@ -1,21 +1,21 @@
 /* death.c - what the death of a process costs, and what is said about it.
  *
- * A worker is dead when the fork server reported its exit, when its channel is at its end
- * and a second has passed without that report, or when it never got ready (standby.c).
- * A dead cell costs its cell, or nothing where it had not started it; a dead main worker what
- * was not committed, a dead standby nothing, a dead fork server all of them. Each is
- * started again: restart.c says how often, and with what.
+ * A worker is dead when the fork server reported its exit, when its channel is at its
+ * end and a second has passed without that report, or when it never got ready
+ * (standby.c). A dead cell costs its cell, or nothing where it had not started it; a
+ * dead main worker what was not committed, a dead standby nothing, a dead fork server
+ * all of them. Each is started again: restart.c says how often, and with what.
  *
  * A cell's process whose frames aren't read yet (hfi_handover_holds) is left alone, and
  * its last frames are read before it is buried: a cell that has begun never runs again
  * in another process.
  *
- * The user gets one message: the running cell's error (a KeyboardInterrupt, where it was
- * ended for the want of an end: escalate.c), or, where none ran, on stderr
- * under the last cell. What was lost is named, with the reason, as far as it is known.
+ * The user gets one message: the running cell's error (a KeyboardInterrupt, where it
+ * was ended for the want of an end: escalate.c), or, where none ran, on stderr under
+ * the last cell. What was lost is named, with the reason, as far as it is known.
  *
- * Starting a main worker only when the next cell needs one was rejected: the person would wait
- * for it then. One thread.
+ * Starting a main worker only when the next cell needs one was rejected: the person
+ * would wait for it then. One thread.
  */
 #include "session/death.h"
 

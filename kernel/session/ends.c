@@ -1,7 +1,7 @@
 /* ends.c - how a request ends: its reply, what it used, and "idle".
  *
  * Every way out of the table of states (cell.h) goes through hfi_ends_finish. What
- * only listens gets an event (events.h).
+ * only listens gets an event (session.h).
  *
  * Where the user wants it, a report of what the cell used follows its reply:
  *

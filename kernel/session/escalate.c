@@ -13,9 +13,9 @@
  * shortens it. A cell that has taken two and goes on is ended where the third doesn't
  * end it: nobody asks three times for less.
  *
- * An ended cell worker has changed nothing; an ended main worker costs what death.c says.
- * Before the cell has started (a main worker that still binds), the patience is that with a
- * process that starts.
+ * An ended cell worker has changed nothing; an ended main worker costs what death.c
+ * says. Before the cell has started (a main worker that still binds), the patience is
+ * that with a process that starts.
  *
  * A signal that comes between the interpreter's last look and a system call is handled
  * when that call returns, which may be never. SIGURG, which a worker handles by doing

@@ -163,8 +163,8 @@ send_to_main(hf_kernel *kernel) {
     hfi_request_send(kernel, hfi_workers_main(kernel), kernel->cell.request);
 }
 
-/* Whether all of it is the main worker's: which may then begin while we announce it, since
- * what it sends is read afterwards. */
+/* Whether all of it is the main worker's: which may then begin while we announce it,
+ * since what it sends is read afterwards. */
 static int
 is_mains(hf_kernel *kernel) {
     const hfi_directive *directive = &kernel->cell.directive;
@@ -238,10 +238,10 @@ begin_execute(hf_kernel *kernel) {
     hf_status status = read_commands(kernel, code, &error);
     if (kernel->cell.store_history && !is_blank(code))
         kernel->count++;
-    if (!kernel->cell.silent)
-        hfi_workers_note_code(
-            kernel, hfi_part_of(json_string_value(code), json_string_length(code)),
-            kernel->cell.number);
+    if (!kernel->cell.silent && kernel->command_table != NULL &&
+        kernel->command_table->note != NULL)
+        kernel->command_table->note(kernel->commands, json_string_value(code),
+                                    json_string_length(code), kernel->cell.number);
     if (status != HF_OK)
         fail_at_once(kernel, "HoldfastError", error.message);
     else if (interrupted)

@@ -1,10 +1,11 @@
 /* generations.c - the generations that are kept, and the ways back to them.
  *
- * A step is a commit that changed a variable: what the main worker commits when it is idle, or
- * before an instrumented cell, and what such a cell changed. So plain cells pay nothing
- * while they run; those that follow each other at once are one step. A commit that only
- * knows of more inputs and outputs is no step: undoing it would show nothing. A step is
- * called by its generation, and remembers when it was and which cells it is made of.
+ * A step is a commit that changed a variable: what the main worker commits when it is
+ * idle, or before an instrumented cell, and what such a cell changed. So plain cells
+ * pay nothing while they run; those that follow each other at once are one step. A
+ * commit that only knows of more inputs and outputs is no step: undoing it would show
+ * nothing. A step is called by its generation, and remembers when it was and which
+ * cells it is made of.
  *
  * Each step holds a snapshot, yielded: whoever finds the arena full takes the oldest,
  * and asks nobody. Beyond a number of steps, or of bytes that only they keep, they are
@@ -20,8 +21,8 @@
  * variables it has (`origin`). While a request works with old generations its steps are
  * held; so the main worker may lease by name what it is to compare.
  *
- * The text of all this is the magic's (holdfast/magics.py): the main worker gets it as data
- * with the request. One thread.
+ * The text of all this is the magic's (holdfast/magics.py): the main worker gets it as
+ * data with the request. One thread.
  */
 #include "session/generations.h"
 
@@ -211,7 +212,7 @@ hfi_generations_published(hf_kernel *kernel, int64_t origin) {
     keep_limits(kernel);
 }
 
-/* ---- what the main worker gets -------------------------------------------------------- */
+/* ---- what the main worker gets --------------------------------------------------- */
 
 static void
 write_step(hfi_frame *frame, const hfi_step *step) {
@@ -291,15 +292,16 @@ origin_of(const hfi_generations *line, const hfi_step *step) {
 static void
 fail(hf_kernel *kernel, const char *sentence) {
     char text[320];
+    const char *command = hfi_history_command(kernel);
     const hfi_generations *line = kernel->generations;
     if (line->count == 0)
         snprintf(text, sizeof text, "%s; no step is kept", sentence);
     else
-        snprintf(text, sizeof text,
-                 "%s; kept are the steps %lld to %lld (%%holdfast "
-                 "history)",
+        snprintf(text, sizeof text, "%s; kept are the steps %lld to %lld%s%s%s",
                  sentence, (long long)line->steps[0].generation,
-                 (long long)line->steps[line->count - 1].generation);
+                 (long long)line->steps[line->count - 1].generation,
+                 command != NULL ? " (" : "", command != NULL ? command : "",
+                 command != NULL ? " history)" : "");
     hfi_ends_fail(kernel, "HistoryError", text);
 }
 
@@ -318,7 +320,8 @@ publish_step(hf_kernel *kernel, hf_snapshot *snapshot, uint64_t *ret_generation,
     return status;
 }
 
-/* The main worker binds what differs. `with_state`: random generators and the like as well. */
+/* The main worker binds what differs. `with_state`: random generators and the like as
+ * well. */
 static void
 tell_main(hf_kernel *kernel, uint64_t generation, int with_state) {
     hfi_frame frame;

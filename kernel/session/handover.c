@@ -181,7 +181,8 @@ start_where(hf_kernel *kernel, const msgpack_object *reply) {
 
 /* ---- the commit before it ------------------------------------------------------- */
 
-/* Another generation is published on the way, so the main worker must hold this one first. */
+/* Another generation is published on the way, so the main worker must hold this one
+ * first. */
 static void
 begin_history(hf_kernel *kernel) {
     if (hfi_commits_settling(kernel) == 0)

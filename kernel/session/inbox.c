@@ -53,7 +53,7 @@
 #define BURST_NS    5000000LL /* between two reads of a burst */
 #define CALM_NS     1000000LL
 
-/* ---- frames of the fork server ----------------------------------------------------- */
+/* ---- frames of the fork server --------------------------------------------------- */
 
 static hfi_role
 role_of(hfi_part name) {

@@ -2,9 +2,9 @@
  *
  * One thread, one zmq_poll over the five sockets, the self-pipe, the fork server's and
  * each worker's channel and pipes. Nothing that the loop calls waits for a process for
- * longer than a tenth of a second, so the control channel and the heartbeat answer while
- * a cell runs, whatever the cell does. The price is that the loop's list is built anew
- * for each turn: a dozen entries.
+ * longer than a tenth of a second, so the control channel and the heartbeat answer
+ * while a cell runs, whatever the cell does. The price is that the loop's list is built
+ * anew for each turn: a dozen entries.
  *
  * A turn: read what is there; let time pass (streams, deaths, idle commit, rest); start
  * the next request. Signals reach it through the self-pipe, since hf_kernel_stop may be
@@ -45,13 +45,11 @@
 #include "session/rest.h"
 #include "session/restart.h"
 #include "session/rollback.h"
-#include "session/runs.h"
+#include "session/trace.h"
 #include "session/standby.h"
 #include "session/subshell.h"
-#include "session/summary.h"
 #include "session/takeup.h"
 #include "session/generations.h"
-#include "session/trace.h"
 #include "session/neighbours.h"
 #include "workers/program.h"
 
@@ -229,6 +227,7 @@ open_pipe(hf_kernel *kernel, hf_error *reterr) {
 static hf_status
 open_all(hf_kernel *kernel, const hf_kernel_options *options, hf_error *reterr) {
     kernel->run_mode = run_mode_of(options->run_mode);
+    kernel->command_table = options->commands;
     watch_parent(kernel);
     hf_status status = open_pipe(kernel, reterr);
     if (status == HF_OK)
@@ -237,16 +236,15 @@ open_all(hf_kernel *kernel, const hf_kernel_options *options, hf_error *reterr) 
         status = hfi_escalate_configure(kernel, options->interrupt_seconds, reterr);
     if (status == HF_OK)
         status = make_info(kernel, options->kernel_info, reterr);
+    if (status == HF_OK && options->commands != NULL)
+        status = options->commands->create(hfi_workers_program(kernel),
+                                           &kernel->commands, reterr);
     if (status == HF_OK) /* before anything: clients try again after 100 ms or more */
         status = open_wire(kernel, options, reterr);
     if (status == HF_OK)
         status = open_store(kernel, options, reterr);
     if (status == HF_OK) /* a first cell waits for it; all else is made meanwhile */
         status = hfi_workers_start(kernel, 0, reterr);
-    kernel->command_table = options->commands;
-    if (status == HF_OK && options->commands != NULL)
-        status = options->commands->create(hfi_workers_program(kernel),
-                                           &kernel->commands, reterr);
     if (status == HF_OK) {
         hfi_observe_init(kernel);
         hfi_quarantine_init(kernel);

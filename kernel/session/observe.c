@@ -1,8 +1,8 @@
 /* observe.c - the frontend's part in the monitor: whose use is counted, and which cells
  * ran when.
  *
- * The monitor (monitor/) reads processes from outside; only the frontend knows
- * which they are. The main worker counts from its fork to its end, a cell's worker from the
+ * The monitor (monitor/) reads processes from outside; only the frontend knows which
+ * they are. The main worker counts from its fork to its end, a cell's worker from the
  * moment in which it begins the cell until it is released. Standbys, fork server and
  * assistant never count: what they do isn't the notebook's.
  *

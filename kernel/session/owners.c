@@ -1,12 +1,18 @@
-/* owners.c - what all files of a session rest on: owners of state, and events.
+/* owners.c - what all files of a session rest on: owners of state, events, and the log.
  *
  * Each part of the session has a struct that no other file knows. kernel.c has the list
  * of them, and of those who listen to events; this file knows neither, so that whatever
- * owns or reports something needs nothing else. A list to which listeners add themselves
- * was rejected: their order matters, and nobody would see it. One thread.
+ * owns or reports something needs nothing else. A list to which listeners add
+ * themselves was rejected: their order matters, and nobody would see it. One thread.
+ *
+ * A Jupyter server shows its kernels' stderr, so that is where a line of the log goes,
+ * whole and with the program's name. It has no level: what is logged is what somebody
+ * who looks for a reason should find.
  */
 #include "session/session.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,4 +53,14 @@ void
 hfi_tell(hf_kernel *kernel, const hfi_event *event) {
     for (hfi_listener *const *at = kernel->listeners; *at != NULL; at++)
         (*at)(kernel, event);
+}
+
+void
+hfi_log(const char *format, ...) {
+    char line[1024];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    fprintf(stderr, "holdfast-kernel: %s\n", line);
 }

@@ -4,10 +4,11 @@
  *
  * A hand-over takes milliseconds as a rule, and nothing is shown. Where one takes more
  * than half a second, a display shows which of its parts it is in, and is updated until
- * that is over: the main worker's commit, the start of its process and the binding before the
- * cell, and the save after it. Then it is gone. Before the cell has begun its output is
- * the display alone, so clear_output takes it away. After the cell the line of what it
- * cost takes its place (summary.c), or, where none is shown, it becomes empty.
+ * that is over: the main worker's commit, the start of its process and the binding
+ * before the cell, and the save after it. Then it is gone. Before the cell has begun
+ * its output is the display alone, so clear_output takes it away. After the cell the
+ * line of what it cost takes its place (summary.c), or, where none is shown, it becomes
+ * empty.
  *
  * Where the commands have said something above the cell (%%finalize_multicellmode),
  * which clear_output would take along, nothing is shown before it. One thread.

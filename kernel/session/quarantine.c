@@ -149,6 +149,16 @@ quarantine(hf_kernel *kernel, const hfi_worker *worker, const hf_turn *turn,
     return 0;
 }
 
+static void
+add_way_out(const hf_kernel *kernel, char *exit_reason, size_t size) {
+    size_t used = strlen(exit_reason);
+    const char *command = hfi_history_command(kernel);
+    snprintf(exit_reason + used, size - used,
+             " (which is not loaded any more until it is bound anew%s%s%s; del works)",
+             command != NULL ? " or `" : "", command != NULL ? command : "",
+             command != NULL ? " retry`" : "");
+}
+
 int
 hfi_quarantine_note(hf_kernel *kernel, const hfi_worker *worker, int is_late,
                     char *exit_reason, size_t size) {
@@ -162,10 +172,9 @@ hfi_quarantine_note(hf_kernel *kernel, const hfi_worker *worker, int is_late,
         return 0;
     if (turn.kind == HF_TURN_DECODE)
         known = quarantine(kernel, worker, &turn, is_late);
-    snprintf(exit_reason + used, size - used, " while it was %s %s%s",
-             turn.kind == HF_TURN_DECODE ? "loading" : "saving", turn.label,
-             known ? " (which is not loaded any more until it is bound anew or "
-                     "`%holdfast retry`; del works)"
-                   : "");
+    snprintf(exit_reason + used, size - used, " while it was %s %s",
+             turn.kind == HF_TURN_DECODE ? "loading" : "saving", turn.label);
+    if (known)
+        add_way_out(kernel, exit_reason, size);
     return known;
 }

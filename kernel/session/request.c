@@ -6,9 +6,9 @@
  * stayed in the main worker.
  *
  * The cost of a cell goes into the reply's metadata under "holdfast". Hand-over in is
- * what passed from taking the request to the first line of user code: the main worker's commit
- * and the worker's binding; hand-over out is everything after the last line up to the
- * reply. So the three times add up to what the client waited for.
+ * what passed from taking the request to the first line of user code: the main worker's
+ * commit and the worker's binding; hand-over out is everything after the last line up
+ * to the reply. So the three times add up to what the client waited for.
  */
 #include "session/request.h"
 
@@ -143,17 +143,19 @@ hfi_request_times(const hf_kernel *kernel, const msgpack_object *report) {
     hfi_times times = {.total_ms = (double)(now_ns - execution->begin_ns) / 1e6,
                        .run_ms = hfi_map_real(report, "seconds_run", 0) * 1e3,
                        .out_ms = hfi_map_real(report, "seconds_out", 0) * 1e3 + publish,
+                       .bind_ms = hfi_map_real(report, "seconds_in", 0) * 1e3,
+                       .trace_ms = hfi_map_real(report, "seconds_trace", 0) * 1e3,
                        .cpu_ms = hfi_map_real(report, "seconds_cpu", 0) * 1e3,
                        .recorder_ms =
                            hfi_map_real(report, "seconds_recorder", 0) * 1e3};
-    double in = times.total_ms - times.run_ms - times.out_ms;
-    times.in_ms = in > 0 ? in : 0;
+    times.commit_ms = (double)(execution->sent_ns - execution->begin_ns) / 1e6;
+    times.in_ms = fmax(0, times.total_ms - times.run_ms - times.out_ms);
+    times.wait_ms = fmax(0, times.in_ms - times.commit_ms - times.bind_ms);
     return times;
 }
 
 static void
 write_times(hf_kernel *kernel, const msgpack_object *report, hfi_textbuf *writer) {
-    const hfi_cell *execution = &kernel->cell;
     hfi_times times = hfi_request_times(kernel, report);
     if (report == NULL) {
         write_number(writer, "run_ms", times.total_ms);
@@ -162,9 +164,10 @@ write_times(hf_kernel *kernel, const msgpack_object *report, hfi_textbuf *writer
     write_number(writer, "hand_over_in_ms", times.in_ms);
     write_number(writer, "run_ms", times.run_ms);
     write_number(writer, "hand_over_out_ms", times.out_ms);
-    write_number(writer, "commit_ms",
-                 (double)(execution->sent_ns - execution->begin_ns) / 1e6);
-    write_number(writer, "bind_ms", hfi_map_real(report, "seconds_in", 0) * 1e3);
+    write_number(writer, "commit_ms", times.commit_ms);
+    write_number(writer, "wait_ms", times.wait_ms);
+    write_number(writer, "bind_ms", times.bind_ms);
+    write_number(writer, "trace_ms", times.trace_ms);
     write_number(writer, "flush_ms", hfi_map_real(report, "seconds_flushed", 0) * 1e3);
     write_number(writer, "prepare_ms",
                  hfi_map_real(report, "seconds_prepared", 0) * 1e3);

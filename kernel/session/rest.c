@@ -6,20 +6,20 @@
  * Then the main worker makes the fork that the next recorded cell needs (rollback.c),
  * and the fork server imports what the notebook has imported (standby.c).
  *
- * When nobody uses the notebook for half a minute, first the main worker commits, also where
- * that takes so long that it isn't done at once: what was deleted since
- * the last commit is free only then.
+ * When nobody uses the notebook for half a minute, first the main worker commits, also
+ * where that takes so long that it isn't done at once: what was deleted since the last
+ * commit is free only then.
  *
  * While cells run, freed memory of the arena keeps its pages, since fresh ones cost
- * half a second a gigabyte. A notebook that is left alone has no use for them: the main worker
- * gets a frame to rest, and gives back its own cache and every free extent. It does so
- * rather than the frontend, which must answer at any time: punching a gigabyte takes a
- * tenth of a second. Then the frontend checksums what was committed since the last
- * rest, a stretch a turn, so that damaged memory is found later and not used.
+ * half a second a gigabyte. A notebook that is left alone has no use for them: the main
+ * worker gets a frame to rest, and gives back its own cache and every free extent. It
+ * does so rather than the frontend, which must answer at any time: punching a gigabyte
+ * takes a tenth of a second. Then the frontend checksums what was committed since the
+ * last rest, a stretch a turn, so that damaged memory is found later and not used.
  *
- * The processes that wait for a cell are given back too (standby.c, rollback.c), and what we and
- * the main worker have freed and malloc() keeps: after a picture of 64 MiB it kept half of
- * that.
+ * The processes that wait for a cell are given back too (standby.c, rollback.c), and
+ * what we and the main worker have freed and malloc() keeps: after a picture of 64 MiB
+ * it kept half of that.
  *
  * The next request of a client's, whatever it asks for, ends the rest.
  * HOLDFAST_REST_SECONDS sets another time. One thread.

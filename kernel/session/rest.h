@@ -7,8 +7,8 @@
 extern const hfi_owner hfi_rest_owner;
 void hfi_rest_tick(hf_kernel *kernel, long long now_ns);
 long long hfi_rest_deadline_ns(const hf_kernel *kernel);
-/* When nothing was to be done for a moment: the main worker commits, then a fork is made
- * for the next recorded cell, and the fork server imports. */
+/* When nothing was to be done for a moment: the main worker commits, then a fork is
+ * made for the next recorded cell, and the fork server imports. */
 void hfi_rest_moment_tick(hf_kernel *kernel, long long now_ns);
 long long hfi_rest_moment_deadline_ns(const hf_kernel *kernel);
 /* An idle commit took too long; or a cell has waited for one since. */

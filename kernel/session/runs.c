@@ -1,17 +1,18 @@
 /* runs.c - what the main worker knows of the instrumented cells that ran.
  *
  * %trace shows a cell's trace after the cell, and beside that of the cell's run before.
- * So for each run the main worker gets its number, its code, where its trace is (nowhere,
- * if it died without one), how it ended and what it cost: whichever process ran it,
- * also when that died.
+ * So for each run the main worker gets its number, its code, where its trace is
+ * (nowhere, if it died without one), how it ended and what it cost: whichever process
+ * ran it, also when that died. Of an isolated cell it gets the same, to show what it
+ * cost, but there is no trace to be listed.
  *
- * The list is kept here as well, since a main worker may die: the next one gets all of it.
- * It is bounded, in runs and in the length of a run's code; the traces stay on the disk
- * whatever is in it.
+ * The list is kept here as well, since a main worker may die: the next one gets all of
+ * it. It is bounded, in runs and in the length of a run's code; the traces stay on the
+ * disk whatever is in it.
  *
  * One thread.
  */
-#include "session/runs.h"
+#include "session/trace.h"
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -19,7 +20,6 @@
 #include <time.h>
 
 #include "session/workers.h"
-#include "session/trace.h"
 #include "workers/program.h"
 
 #define RUNS_MAX 256
@@ -38,13 +38,14 @@ const hfi_owner hfi_runs_owner = {offsetof(hf_kernel, runs), sizeof(struct hfi_r
                                   NULL, fini};
 
 static void
-tell(hf_kernel *kernel, const json_t *run) {
+tell(hf_kernel *kernel, const json_t *run, bool is_listed) {
     char *text = json_dumps(run, JSON_COMPACT);
     hfi_frame frame;
     if (text == NULL)
         return;
-    hfi_frame_init(&frame, "ran", 1);
+    hfi_frame_init(&frame, "ran", 2);
     hfi_frame_add_text(&frame, "run", hfi_part_text(text));
+    hfi_frame_add_flag(&frame, "listed", is_listed);
     hfi_workers_send_main(kernel, &frame);
     free(text);
 }
@@ -86,10 +87,10 @@ note(hf_kernel *kernel, const msgpack_object *reply, const char *outcome,
     hfi_part trace =
         reply != NULL ? hfi_map_part(reply, "trace") : hfi_trace_recording(kernel);
     long long begin_ns = kernel->cell.begin_ns, now_ns = hfi_clock_ns();
-    bool is_lost = trace.size == 0 && reply == NULL && is_recorded(kernel);
-    if ((trace.size == 0 && !is_lost) || kernel->cell.request == NULL)
+    bool is_listed = trace.size > 0 || (reply == NULL && is_recorded(kernel));
+    if (kernel->cell.request == NULL || (reply == NULL && !is_listed))
         return;
-    if (!is_lost)
+    if (trace.size > 0)
         hfi_trace_path(kernel, trace, &path);
     hfi_part code = hfi_cell_code(&kernel->cell);
     if (code.size > CODE_MAX)
@@ -104,11 +105,15 @@ note(hf_kernel *kernel, const msgpack_object *reply, const char *outcome,
     hfi_textbuf_fini(&path);
     if (run == NULL)
         return;
+    tell(kernel, run, is_listed);
+    if (!is_listed) {
+        json_decref(run);
+        return;
+    }
     if (kernel->runs->list == NULL)
         kernel->runs->list = json_array();
     if (json_array_size(kernel->runs->list) >= RUNS_MAX)
         json_array_remove(kernel->runs->list, 0);
-    tell(kernel, run);
     json_array_append_new(kernel->runs->list, run);
 }
 
@@ -116,7 +121,7 @@ static void
 tell_all(hf_kernel *kernel) {
     size_t i;
     json_t *run;
-    json_array_foreach(kernel->runs->list, i, run) tell(kernel, run);
+    json_array_foreach(kernel->runs->list, i, run) tell(kernel, run, true);
 }
 
 void

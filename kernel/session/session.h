@@ -1,4 +1,4 @@
-/* session.h - one kernel: its owners, and what belongs to none of them.
+/* session.h - one kernel: its owners, what belongs to none of them, and events.
  *
  * Each owner's struct is known to its own file alone; others call the functions of its
  * header. kernel.c makes them all, ends them all, and turns the loop.
@@ -17,10 +17,10 @@
 #include "holdfast/store.h"
 #include "session/cell.h"
 #include "session/channels.h"
-#include "session/events.h"
-#include "wire/log.h"
 #include "workers/reaper.h"
 #include "workers/worker.h"
+
+/* ---- owners --------------------------------------------------------------------- */
 
 /* A member of struct hf_kernel that is one file's alone: where it stands, how large
  * what it points to is, which is zeroed first, and what else is done; or NULL. */
@@ -35,6 +35,52 @@ typedef struct hfi_owner {
 HF_CHECK hf_status hfi_owner_create(hf_kernel *kernel, const hfi_owner *owner,
                                     hf_error *reterr);
 void hfi_owner_close(hf_kernel *kernel, const hfi_owner *owner);
+
+/* One line on stderr, which a Jupyter server shows; cut after a thousand characters.
+ * Any thread. */
+void hfi_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* ---- events --------------------------------------------------------------------- */
+
+/* The monitor's log, the trace, the summary, the list of runs, the progress display,
+ * the rest and the like change nothing about a cell's way. They listen: each has one
+ * function that gets every event, in the order of the table in kernel.c, while the cell
+ * is as it was when it happened. Two events ask the files that read sockets to do so
+ * now: WORKER_LOOKED_AT and CELL_STOPS_QUEUE. */
+typedef enum hfi_event_kind {
+    HFI_EVENT_REQUEST_CAME,     /* a client asks for something */
+    HFI_EVENT_SERVER_STARTED,   /* there is a new fork server */
+    HFI_EVENT_MAIN_MADE,        /* there is a new main worker */
+    HFI_EVENT_WORKER_FORKED,    /* worker: its pid is known */
+    HFI_EVENT_WORKER_EXITED,    /* map: "exited" */
+    HFI_EVENT_WORKER_LOOKED_AT, /* worker: what it has said is to be read now */
+    HFI_EVENT_CELL_STARTED,     /* worker, map: "started" */
+    HFI_EVENT_CELL_ENDED,       /* map: "ended" */
+    HFI_EVENT_CELL_COLLECTED,   /* map: the reply that came; failed: not published */
+    HFI_EVENT_CELL_REPLIED,     /* map: the same, of a recorded or isolated cell;
+                                   metadata: of the client's reply */
+    HFI_EVENT_CELL_DIED,        /* its process did, after it had begun */
+    HFI_EVENT_CELL_FAILS,       /* an error of our own is about to be shown */
+    HFI_EVENT_CELL_FINISHED,    /* it is replied to, and still in its last state */
+    HFI_EVENT_CELL_STOPS_QUEUE, /* what clients have sent by now is to be read */
+    HFI_EVENT_CELL_OVER,        /* "idle" was said */
+    HFI_EVENT_CELL_RELEASED,    /* worker: its process is no more ours; may be NULL */
+} hfi_event_kind;
+
+typedef struct hfi_event {
+    hfi_event_kind kind;
+    hfi_worker *worker;
+    const msgpack_object *map;
+    const hfi_textbuf *metadata;
+    int failed;
+} hfi_event;
+
+typedef void hfi_listener(hf_kernel *kernel, const hfi_event *event);
+
+/* Calls every listener before it returns. */
+void hfi_tell(hf_kernel *kernel, const hfi_event *event);
+
+/* ---- the kernel ----------------------------------------------------------------- */
 
 struct hf_kernel {
     /* the owners, the lower layers first */
@@ -82,5 +128,12 @@ struct hf_kernel {
     int stopping;
     hf_error failure; /* why hf_kernel_run ends, where it isn't orderly */
 };
+
+/* The program's command of undo, retry and load, as messages name it; NULL: it has
+ * none. */
+static inline const char *
+hfi_history_command(const hf_kernel *kernel) {
+    return kernel->command_table != NULL ? kernel->command_table->history : NULL;
+}
 
 #endif

@@ -15,19 +15,19 @@
  * where nobody is in a hurry), the same at a low priority (an ordinary user can't raise
  * it again), and a longer reserve: two suffice, and each holds 10 to 20 MB of its own.
  *
- * The first are forked when the main worker is ready, and when it has answered what a client
- * has asked by then, if that doesn't take long: the fork server has to import more for
- * them, and would take a processor from a first cell.
+ * The first are forked when the main worker is ready, and when it has answered what a
+ * client has asked by then, if that doesn't take long: the fork server has to import
+ * more for them, and would take a processor from a first cell.
  *
- * They are replaced when the fork server has imported what the notebook imported since, so
- * that a cell in a clean process needn't. Where the last cell went to one, the fork
+ * They are replaced when the fork server has imported what the notebook imported since,
+ * so that a cell in a clean process needn't. Where the last cell went to one, the fork
  * server imports at once, beside the notebook. Else it waits until nobody uses the
  * notebook for a moment (rest.c): two processes that import at the same time slow each
  * other down (matplotlib.pyplot took 0.50 s instead of 0.27 on two cores that share
- * their caches), and a cell that runs in-process needs none of it. One that lives but never gets ready is
- * killed after HOLDFAST_READY_SECONDS, 30 unless the environment says otherwise,
- * counted from its fork; a cell that waits for it is given a fresh one once. After two
- * in a row that failed none is started until a cell asks.
+ * their caches), and a cell that runs in-process needs none of it. One that lives but
+ * never gets ready is killed after HOLDFAST_READY_SECONDS, 30 unless the environment
+ * says otherwise, counted from its fork; a cell that waits for it is given a fresh one
+ * once. After two in a row that failed none is started until a cell asks.
  *
  * Nobody waits where no client has asked for anything for a while (rest.c): each holds
  * memory of its own. The first request of any kind, which may be one to complete what
@@ -63,7 +63,8 @@ struct hfi_standby {
     int eager;        /* the last cell, or each one, is for a clean process */
 };
 
-/* Whether each instrumented cell is to have a clean process, unless it says otherwise. */
+/* Whether each instrumented cell is to have a clean process, unless it says
+ * otherwise. */
 static int
 wants_clean(const hf_kernel *kernel) {
     const char *chosen = getenv("HOLDFAST_RUN");

@@ -28,8 +28,8 @@ hfi_worker *hfi_standby_oldest(const hf_kernel *kernel);
 /* Give all back until there is something to do again. */
 void hfi_standby_rest(hf_kernel *kernel);
 void hfi_standby_wake(hf_kernel *kernel);
-/* The notebook imports these modules, and the fork server is to have them, at once or when
- * nobody uses the notebook. */
+/* The notebook imports these modules, and the fork server is to have them, at once or
+ * when nobody uses the notebook. */
 void hfi_standby_import(hf_kernel *kernel, hfi_worker *worker,
                         const msgpack_object *map);
 /* Whether there are some that it has not been asked for; ask it. */

@@ -1,17 +1,19 @@
 /* subshell.c - requests that don't wait for the cell that runs.
  *
  * A client may ask for a subshell, and name it in the header of a request: such
- * requests stand in a queue of its own, and the main worker serves them by a thread of its
- * own, beside the cell that runs (Jupyter enhancement proposal 91). JupyterLab sends
- * the messages of widgets so. What a subshell changes, it changes in the main worker; while an
- * instrumented cell runs elsewhere, that is what a thread of the user's would do. A
- * subshell runs plain cells only: the frontend's commands belong to the main shell.
+ * requests stand in a queue of its own, and the main worker serves them by a thread of
+ * its own, beside the cell that runs (Jupyter enhancement proposal 91). JupyterLab
+ * sends the messages of widgets so. What a subshell changes, it changes in the main
+ * worker; while an instrumented cell runs elsewhere, that is what a thread of the
+ * user's would do. A subshell runs plain cells only: the frontend's commands belong to
+ * the main shell.
  *
  * Subshells are the frontend's: it names them and answers create, delete and list by
- * itself, so that a main worker which dies and is started again serves them as before. The
- * main worker's own channel is read by its main thread, which runs user code; so there is a
- * second one that a thread reads. It is the first that a new main worker is sent, before any
- * request. Replies, output and requests for input come back by the main worker's own.
+ * itself, so that a main worker which dies and is started again serves them as before.
+ * The main worker's own channel is read by its main thread, which runs user code; so
+ * there is a second one that a thread reads. It is the first that a new main worker is
+ * sent, before any request. Replies, output and requests for input come back by the
+ * main worker's own.
  *
  * Execution counts are the main shell's, since In and Out are. Interrupts and shutdown
  * are the kernel's, so an interrupt ends what runs in every subshell. One thread.

@@ -112,10 +112,12 @@ write_notice(hf_kernel *kernel) {
                            lost, lost == 1 ? "" : "s");
     if (running > 0)
         hfi_textbuf_format(text, "; cell [%lld] was running, and is undone", running);
-    hfi_textbuf_format(
-        text, ". What no codec encodes, threads and child processes are gone, as "
-              "are the steps of %%holdfast undo. Restart the kernel to begin "
-              "with nothing.\n");
+    hfi_textbuf_format(text,
+                       ". What no codec encodes, threads and child processes are gone");
+    if (hfi_history_command(kernel) != NULL)
+        hfi_textbuf_format(text, ", as are the steps of %s undo",
+                           hfi_history_command(kernel));
+    hfi_textbuf_format(text, ". Restart the kernel to begin with nothing.\n");
 }
 
 /* 1 where there was one. */
@@ -194,12 +196,15 @@ hfi_takeup_leave(hf_kernel *kernel, hf_error *error) {
     kernel->takeup->bequeathed =
         *name != '\0' && hf_session_generation(kernel->store) > 0;
     name += *name == '/';
+    const char *command = hfi_history_command(kernel);
     if (kernel->takeup->bequeathed)
         hf_error_prefix(error,
                         "the variables are kept in the session %s, for a kernel with "
                         "the same connection file, and `holdfast save %s FILE` writes "
-                        "them to a file, which `%%holdfast load FILE` reads",
-                        name, name);
+                        "them to a file%s%s%s",
+                        name, name, command != NULL ? ", which `" : "",
+                        command != NULL ? command : "",
+                        command != NULL ? " load FILE` reads" : "");
     return kernel->takeup->bequeathed;
 }
 

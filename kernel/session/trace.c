@@ -160,7 +160,8 @@ hfi_trace_name_rescued(const hf_kernel *kernel, hfi_textbuf *text) {
     hfi_textbuf_fini(&path);
 }
 
-/* The trace's directory is what the worker reported, relative to where the main worker is. */
+/* The trace's directory is what the worker reported, relative to where the main worker
+ * is. */
 void
 hfi_trace_path(const hf_kernel *kernel, hfi_part trace, hfi_textbuf *ret_path) {
     char directory[4096];

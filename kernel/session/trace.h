@@ -1,4 +1,5 @@
-/* trace.h - what becomes of the trace that a cell wrote. */
+/* trace.h - what becomes of the trace that a cell wrote, and who else listens for
+ * one. */
 #ifndef HFI_TRACE_H
 #define HFI_TRACE_H
 
@@ -20,5 +21,13 @@ long long hfi_trace_rescue_deadline_ns(const hf_kernel *kernel);
 void hfi_trace_name_rescued(const hf_kernel *kernel, hfi_textbuf *text);
 /* The experiment's directory, absolute. */
 void hfi_trace_path(const hf_kernel *kernel, hfi_part trace, hfi_textbuf *ret_path);
+
+/* runs.c: what the main worker knows of the recorded cells that ran. */
+extern const hfi_owner hfi_runs_owner;
+/* Tells the main worker of each run, and a new one of all. */
+hfi_listener hfi_runs_hear;
+
+/* summary.c: shows the line below a recorded cell when its reply has come. */
+hfi_listener hfi_summary_hear;
 
 #endif

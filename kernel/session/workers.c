@@ -1,16 +1,18 @@
-/* workers.c - the processes of a session: fork server, main worker, standbys, cell worker.
+/* workers.c - the processes of a session: fork server, main worker, standbys, cell
+ * worker.
  *
  * The fork server is started by exec, and everybody else is its fork. This file starts
- * them, sends the main worker what it must know, and ends them. What they say is read in
- * inbox.c; standby.c keeps those that wait for a cell; death.c buries. The list of all
- * processes that may still run is the fork server's (worker.c); main_worker, cell and standbys
- * are the session's names for some of them.
+ * them, sends the main worker what it must know, and ends them. What they say is read
+ * in inbox.c; standby.c keeps those that wait for a cell; death.c buries. The list of
+ * all processes that may still run is the fork server's (worker.c); main_worker, cell
+ * and standbys are the session's names for some of them.
  *
  * A worker that is not ready has a deadline from its fork on. Before that it waits for
  * the fork server, which may be importing something large: four times as long.
  *
- * At the end the main worker is asked to leave, so that exit handlers of the notebook run, and
- * given four seconds; the others have nothing to lose and are killed. One thread.
+ * At the end the main worker is asked to leave, so that exit handlers of the notebook
+ * run, and given four seconds; the others have nothing to lose and are killed. One
+ * thread.
  */
 #include "session/workers.h"
 
@@ -25,7 +27,8 @@
 #include "session/publish.h"
 #include "workers/program.h"
 
-/* For the main worker to store the last cell and its history; clients wait five seconds. */
+/* For the main worker to store the last cell and its history; clients wait five
+ * seconds. */
 #define EXIT_WAIT_NS 4000000000LL
 
 #define READY_SECONDS   30
@@ -36,7 +39,6 @@ struct hfi_workers {
     hfi_worker *main;       /* NULL: none */
     hfi_worker *cell;       /* of the cell that runs; NULL: none */
     char **argv;            /* the program of the fork server */
-    hfi_cellnames names;    /* of the cells that ran */
 };
 
 static void
@@ -100,7 +102,8 @@ static void
 listen_to(hf_kernel *kernel, hfi_worker *worker) {
     worker->stream.publish = publish_text;
     worker->stream.context = kernel;
-    worker->stream.dump.names = &kernel->workers->names;
+    if (kernel->command_table != NULL && kernel->command_table->filter != NULL)
+        worker->stream.filter = kernel->command_table->filter(kernel->commands);
 }
 
 static hf_status
@@ -186,7 +189,7 @@ hfi_workers_end(hf_kernel *kernel) {
     hfi_fork_server_end(&kernel->workers->server, 1000);
 }
 
-/* ---- the main worker ------------------------------------------------------------------- */
+/* ---- the main worker ------------------------------------------------------------- */
 
 void
 hfi_workers_send_main(hf_kernel *kernel, hfi_frame *frame) {
@@ -268,9 +271,4 @@ hfi_workers_set_cell(hf_kernel *kernel, hfi_worker *worker) {
 const char *
 hfi_workers_program(const hf_kernel *kernel) {
     return kernel->workers->argv[0];
-}
-
-void
-hfi_workers_note_code(hf_kernel *kernel, hfi_part code, long long number) {
-    hfi_cellnames_add(&kernel->workers->names, code, number);
 }

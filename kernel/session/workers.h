@@ -36,8 +36,6 @@ hfi_worker *hfi_workers_main(const hf_kernel *kernel);
 void hfi_workers_set_main(hf_kernel *kernel, hfi_worker *worker);
 hfi_worker *hfi_workers_cell(const hf_kernel *kernel);
 void hfi_workers_set_cell(hf_kernel *kernel, hfi_worker *worker);
-/* Tracebacks of dying processes name this cell by its number. */
-void hfi_workers_note_code(hf_kernel *kernel, hfi_part code, long long number);
 /* The process that has the request that runs, or will run it; NULL: none has. */
 hfi_worker *hfi_workers_at_work(const hf_kernel *kernel);
 /* The main worker binds what was published; `cell`: whose state it is, or NULL. */

@@ -9,8 +9,8 @@
  * with a msg_id and a msg_type. A message with a sound header and another part that
  * isn't has a `fault`: it can be answered, but goes no further. Content is parsed too,
  * but Python clients may put NaN into a comm's data, which strict JSON has not: then
- * `body` is NULL and the bytes still history. Code that needs the content refuses such a
- * message.
+ * `body` is NULL and the bytes still history. Code that needs the content refuses such
+ * a message.
  *
  * A message owns one allocation with all of its bytes: it may wait in the execution
  * queue long after the ZeroMQ parts are gone. No sockets here, so that a fuzzer can run

@@ -76,8 +76,9 @@ run_detached(char *const *argv, int report) {
     _exit(0);
 }
 
-/* Fork, and wait until the child runs the program or has reported why it can't. Gives the
- * errno of that, or 0. A detached child has ended by then, as has one that failed. */
+/* Fork, and wait until the child runs the program or has reported why it can't. Gives
+ * the errno of that, or 0. A detached child has ended by then, as has one that
+ * failed. */
 static int
 start(char *const *argv, const int *keep, size_t keep_count, int detached,
       const int *report, pid_t *ret_pid) {

@@ -3,16 +3,16 @@
  * From it are made: the frontend's dispatch (session/inbox.c), the reference for
  * authors of workers (docs/control-protocol.md, whose second half the test
  * kernel-protocol prints and compares), and the check of the Python worker
- * (tests/kernel/ test_protocol.py: each frame that it sends or handles is here, with
+ * (tests/kernel/test_protocol.py: each frame that it sends or handles is here, with
  * these fields). What is common to all frames, and the life of a worker, is in that
  * page.
  *
  * A field is `name: type`, or `name?: type` where it may be missing. Types are int,
  * real, bool, str, bin, [type], {str: type}, and the maps of HFI_PROTOCOL_MAPS.
  *
- * To add a frame: write its row here, the handler that the row names, and the page
- * (test_kernel_protocol --page prints it). A row of HFI_FRAMES_OUT needs no C code but
- * what sends it.
+ * To add a frame: write its row here, the handler that the row names, and put what
+ * `test_kernel_protocol --page` prints in the place of the page's second half. A row of
+ * HFI_FRAMES_OUT needs no C code but what sends it.
  */
 #ifndef HFI_PROTOCOL_H
 #define HFI_PROTOCOL_H
@@ -169,7 +169,8 @@
       "everything; any other may leave out lent memory. With `code`, the cell that "   \
       "waits for the commit, the reply says where that is to run: `cell_run` is "      \
       "what the cell itself chose, or empty, and `run` what the kernel was started "   \
-      "with.")                                                                         \
+      "with, both `auto`, `in-process`, `forked` or `isolated`. `isolated`: nothing "  \
+      "is recorded.")                                                                  \
     X(MAIN, published, 0, "generation: int",                                           \
       "The commit was published. Hold it, answer by `settled`, and make private "      \
       "what is mapped of it.")                                                         \
@@ -190,10 +191,11 @@
     X(MAIN, want_handle, 0, "handle: int",                                             \
       "A cell waits for this open file. Answered by `handle`.")                        \
     X(MAIN, rest, 0, "", "Nobody uses the notebook: give back memory that is spare.")  \
-    X(MAIN, ran, 0, "run: str",                                                        \
-      "A recorded cell has ended, in whichever process. JSON: number, code, trace "    \
-      "(a directory), outcome (`ok`, `error` or `died`), multicell, begin_ns, "        \
-      "end_ns, wall and cost. A new main worker gets all.")                            \
+    X(MAIN, ran, 0, "run: str, listed: bool",                                          \
+      "An instrumented cell has ended, in whichever process. JSON: number, code, "     \
+      "trace (a directory), outcome (`ok`, `error` or `died`), multicell, begin_ns, "  \
+      "end_ns, wall and cost. Those with a trace are `listed`, and a new main worker " \
+      "gets all of these.")                                                            \
     X(MAIN, perfreport, 0, "id: int, header: bin, level: str, text: bool",             \
       "Show what the last cell used, as output of the request with this header, and "  \
       "answer by `reply`.")                                                            \
@@ -241,17 +243,18 @@
       "When it was published, the step whose variables it has again or 0, its "        \
       "cells, and the name under which its generation is leased (hf_generation).")     \
     X(Report,                                                                          \
-      "error?: str, reason?: str, seconds?: real, seconds_in?: real, seconds_run?: "   \
-      "real, seconds_out?: real, seconds_prepared?: real, seconds_flushed?: real, "    \
-      "seconds_cpu?: real, seconds_recorder?: real, bytes_mapped?: int, "              \
-      "bytes_copied?: int, bytes_shared?: int, bytes_prepared?: int, "                 \
-      "bytes_populated?: int, bytes_preallocated?: int, bytes_peak?: int, "            \
-      "bytes_grown?: int, bytes_read?: int, bytes_written?: int, copy_faults?: int, "  \
-      "names_bound?: int, names_decoded?: int, names_skipped?: int, names_saved?: "    \
-      "int, names_unserializable?: int, names_examined?: int, names_encoded?: int, "   \
-      "events?: int, events_lost?: int, events_rewound?: int, events_others?: int, "   \
-      "flushes?: int, summary?: bool, written?: [str], names_lost?: {str: str}, "      \
-      "names_gone?: [str], settings?: bin",                                            \
+      "error?: str, reason?: str, seconds?: real, seconds_in?: real, "                 \
+      "seconds_run?: real, seconds_out?: real, seconds_trace?: real, "                 \
+      "seconds_prepared?: real, seconds_flushed?: real, seconds_cpu?: real, "          \
+      "seconds_recorder?: real, bytes_mapped?: int, bytes_copied?: int, "              \
+      "bytes_shared?: int, bytes_prepared?: int, bytes_populated?: int, "              \
+      "bytes_preallocated?: int, bytes_peak?: int, bytes_grown?: int, "                \
+      "bytes_read?: int, bytes_written?: int, copy_faults?: int, names_bound?: "       \
+      "int, names_decoded?: int, names_skipped?: int, names_saved?: int, "             \
+      "names_unserializable?: int, names_examined?: int, names_encoded?: int, "        \
+      "events?: int, events_lost?: int, events_rewound?: int, events_others?: "        \
+      "int, flushes?: int, summary?: bool, written?: [str], names_lost?: {str: "       \
+      "str}, names_gone?: [str], settings?: bin",                                      \
       "What a commit or a cell did and cost. `error` is `NAME: text` if it could "     \
       "not be saved; then nothing was prepared, and a NAME of NoSpaceError means a "   \
       "full store. `reason` says why all names were looked at. `summary`: show the "   \

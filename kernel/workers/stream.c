@@ -7,10 +7,10 @@
  * that is not at its end waits 50 ms for it: `print(a, b)` is several writes, and a
  * busy machine may stop a worker between them.
  *
- * What C code writes to fd 1 and 2 comes as bytes: a character cut by the pipe
- * waits in `tail` for its rest. It is handed on as it is only when the worker ends.
- * Tracebacks that Python writes to fd 2 when it dies are cut by dump.c, which holds
- * what may be one until nothing more has come for 50 ms.
+ * What C code writes to fd 1 and 2 comes as bytes: a character cut by the pipe waits in
+ * `tail` for its rest. It is handed on as it is only when the worker ends. A program's
+ * filter of fd 2 (wire/filter.h) may hold some of it, until nothing more has come for
+ * 50 ms.
  *
  * One thread. Invariant: text.size > 0 exactly when since_ns is a time.
  */
@@ -60,28 +60,33 @@ add_tail(hfi_stream *stream, int name, hfi_part parent, long long now_ns) {
 void
 hfi_stream_add_raw(hfi_stream *stream, int name, hfi_part parent, hfi_part bytes,
                    long long now_ns) {
-    if (name == HFI_STDERR) {
-        hfi_dump_add(&stream->dump, bytes, &stream->tail[name]);
-        stream->dump_ns = now_ns;
-        hfi_textbuf_clear(&stream->dump_parent);
-        hfi_textbuf_append(&stream->dump_parent, parent.data, parent.size);
+    if (name == HFI_STDERR && stream->filter != NULL) {
+        stream->filter->add(stream->filter, bytes, &stream->tail[name]);
+        stream->filter_ns = now_ns;
+        hfi_textbuf_clear(&stream->filter_parent);
+        hfi_textbuf_append(&stream->filter_parent, parent.data, parent.size);
     } else {
         hfi_textbuf_append(&stream->tail[name], bytes.data, bytes.size);
     }
     add_tail(stream, name, parent, now_ns);
 }
 
+static int
+is_holding(const hfi_stream *stream) {
+    return stream->filter != NULL && stream->filter->is_holding;
+}
+
 static void
-end_dump(hfi_stream *stream, long long now_ns) {
-    if (stream->dump.held.size == 0)
+end_filter(hfi_stream *stream, long long now_ns) {
+    if (!is_holding(stream))
         return;
-    hfi_dump_end(&stream->dump, &stream->tail[HFI_STDERR]);
-    add_tail(stream, HFI_STDERR, hfi_textbuf_part(&stream->dump_parent), now_ns);
+    stream->filter->end(stream->filter, &stream->tail[HFI_STDERR]);
+    add_tail(stream, HFI_STDERR, hfi_textbuf_part(&stream->filter_parent), now_ns);
 }
 
 void
 hfi_stream_flush(hfi_stream *stream) {
-    end_dump(stream, 0);
+    end_filter(stream, 0);
     publish(stream);
 }
 
@@ -95,15 +100,15 @@ text_deadline_ns(const hfi_stream *stream) {
 }
 
 static long long
-dump_deadline_ns(const hfi_stream *stream) {
-    return stream->dump.held.size > 0 ? stream->dump_ns + HFI_STREAM_LINE_DELAY_NS : -1;
+filter_deadline_ns(const hfi_stream *stream) {
+    return is_holding(stream) ? stream->filter_ns + HFI_STREAM_LINE_DELAY_NS : -1;
 }
 
 void
 hfi_stream_tick(hfi_stream *stream, long long now_ns) {
-    long long due = dump_deadline_ns(stream);
+    long long due = filter_deadline_ns(stream);
     if (due >= 0 && now_ns >= due)
-        end_dump(stream, now_ns);
+        end_filter(stream, now_ns);
     due = text_deadline_ns(stream);
     if (due >= 0 && now_ns >= due)
         publish(stream);
@@ -111,8 +116,8 @@ hfi_stream_tick(hfi_stream *stream, long long now_ns) {
 
 long long
 hfi_stream_deadline_ns(const hfi_stream *stream) {
-    long long text = text_deadline_ns(stream), dump = dump_deadline_ns(stream);
-    return text < 0 || (dump >= 0 && dump < text) ? dump : text;
+    long long text = text_deadline_ns(stream), held = filter_deadline_ns(stream);
+    return text < 0 || (held >= 0 && held < text) ? held : text;
 }
 
 void
@@ -121,6 +126,8 @@ hfi_stream_fini(hfi_stream *stream) {
     hfi_textbuf_fini(&stream->parent);
     hfi_textbuf_fini(&stream->tail[0]);
     hfi_textbuf_fini(&stream->tail[1]);
-    hfi_textbuf_fini(&stream->dump_parent);
-    hfi_dump_fini(&stream->dump);
+    hfi_textbuf_fini(&stream->filter_parent);
+    if (stream->filter != NULL)
+        stream->filter->close(stream->filter);
+    stream->filter = NULL;
 }

@@ -2,9 +2,7 @@
 #ifndef HFI_STREAM_H
 #define HFI_STREAM_H
 
-#include "wire/part.h"
-#include "wire/textbuf.h"
-#include "workers/dump.h"
+#include "wire/filter.h"
 
 #define HFI_STREAM_DELAY_NS      10000000LL
 #define HFI_STREAM_LINE_DELAY_NS 50000000LL
@@ -22,9 +20,10 @@ typedef struct hfi_stream {
     hfi_textbuf text;
     hfi_textbuf parent;
     hfi_textbuf tail[2]; /* the begun character of each raw pipe: at most 3 bytes */
-    hfi_dump dump;       /* of the raw standard error */
-    hfi_textbuf dump_parent;
-    long long dump_ns; /* when the last of what it holds came */
+    hfi_filter
+        *filter; /* of the raw standard error, closed with the stream; NULL: none */
+    hfi_textbuf filter_parent;
+    long long filter_ns; /* when the last of what it holds came */
     int name;
     long long since_ns; /* when the first waiting byte came */
 } hfi_stream;

@@ -5,9 +5,10 @@
  * and the frontend never waits: a fork that fails shows as an end of file.
  *
  * A worker stays in the list from the request on until its death is certain: reported
- * by the fork server, or past a deadline. `owned` says whether the session still uses it.
- * A released worker has its channel closed and some time to leave; then it is killed.
- * Nothing here waits for a worker: the fork server is the parent of all and reaps them.
+ * by the fork server, or past a deadline. `owned` says whether the session still uses
+ * it. A released worker has its channel closed and some time to leave; then it is
+ * killed. Nothing here waits for a worker: the fork server is the parent of all and
+ * reaps them.
  *
  * What a worker says comes by three ways: its channel and the pipes of its fds 1 and 2.
  * To show all in the order in which it was written, each frame says how many bytes had

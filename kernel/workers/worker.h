@@ -78,9 +78,9 @@ HF_CHECK hf_status hfi_fork_server_import(hfi_fork_server *server,
  * raw wait status; -1 where it wasn't running, or somebody else had waited for it. */
 int hfi_fork_server_end(hfi_fork_server *server, int timeout_ms);
 
-/* Ask for a worker; a bare one, which only a main worker can be, begins with no variable. It
- * can be sent requests at once: they wait in its channel. Kept in the fork server's list
- * until hfi_worker_forget. */
+/* Ask for a worker; a bare one, which only a main worker can be, begins with no
+ * variable. It can be sent requests at once: they wait in its channel. Kept in the fork
+ * server's list until hfi_worker_forget. */
 HF_CHECK hf_status hfi_worker_fork(hfi_fork_server *server, hfi_role role, int is_bare,
                                    hfi_worker **ret_worker, hf_error *reterr);
 /* Ask a worker for a fork of itself, in the same way: HFI_SLEEPER or HFI_FORKED. */

@@ -26,7 +26,7 @@
 #include <limits.h>
 #include <string.h>
 
-#include "buffer.h"
+#include "python_codecs.h"
 #include "meta.h"
 #include "python_error.h"
 

@@ -7,7 +7,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
-#include "buffer.h"
+#include "python_codecs.h"
 
 typedef enum hfi_treatment {
     HFI_UNKNOWN = 0,

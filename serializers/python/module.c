@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "meta.h"
-#include "module.h"
+#include "python_codecs.h"
 #include "python_error.h"
 
 static int

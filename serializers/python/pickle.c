@@ -23,8 +23,7 @@
 
 #include "imported.h"
 #include "meta.h"
-#include "pickle.h"
-#include "pickle_compare.h"
+#include "python_codecs.h"
 #include "python_error.h"
 
 enum {

@@ -15,7 +15,7 @@
  * decoding and is never wrong. The bytes may come from shared memory, so every length
  * is checked.
  */
-#include "pickle_compare.h"
+#include "python_codecs.h"
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -3,7 +3,8 @@
  * A codec is called through a C table and answers with a status; an exception must not
  * stay set behind it, since the caller goes on and asks the next codec. The words are
  * kept: "Type: text" of the exception, in UTF-8, cut to what an hf_error holds. A
- * MemoryError has a status of its own: it is a failure, whatever the codec meant to answer.
+ * MemoryError has a status of its own: it is a failure, whatever the codec meant to
+ * answer.
  */
 #include "python_error.h"
 

@@ -1,8 +1,8 @@
 /* struct_size.c - structs of callers that were compiled with another version.
  *
  * The rule is that of Linux's openat2 and clone3. A shorter struct has zeros where it
- * ends; a longer one is accepted if the caller set nothing that we don't know. So either
- * side can be the newer one, and no wish of a caller is ignored silently.
+ * ends; a longer one is accepted if the caller set nothing that we don't know. So
+ * either side can be the newer one, and no wish of a caller is ignored silently.
  */
 #include "base/struct_size.h"
 

@@ -28,7 +28,8 @@
 HF_CHECK hf_status hfi_struct_check(const void *theirs, size_t known, size_t least,
                                     const char *type, hf_error *reterr);
 
-/* The same, and copy it to `ret_ours`: what the caller's struct doesn't have becomes 0. */
+/* The same, and copy it to `ret_ours`: what the caller's struct doesn't have becomes
+ * 0. */
 #define HFI_STRUCT_READ(ret_ours, theirs, type, last, reterr)                          \
     hfi_struct_read((ret_ours), (theirs), sizeof(type), HFI_STRUCT_LEAST(type, last),  \
                     #type, (reterr))

@@ -1,11 +1,12 @@
-/* attach.h - claiming a slot; what a process that left or died had; the table after that.
+/* attach.h - claiming a slot; what a process that left or died had; the table after
+ * that.
  *
- * Everything but claiming wants the writer lock held (slot.h: hfi_lock); claiming takes it
- * itself if it must clear a slot.
+ * Everything but claiming wants the writer lock held (slot.h: hfi_lock); claiming takes
+ * it itself if it must clear a slot.
  *
- * Invariants: a slot is free only after nothing names it any more: no extent's state, no
- * pin, no lease. After recovery each extent's state and counts are what the current root,
- * the living processes' reservations, the leases and the pins imply.
+ * Invariants: a slot is free only after nothing names it any more: no extent's state,
+ * no pin, no lease. After recovery each extent's state and counts are what the current
+ * root, the living processes' reservations, the leases and the pins imply.
  */
 #ifndef HFI_ATTACH_H
 #define HFI_ATTACH_H
@@ -24,8 +25,8 @@ void hfi_slot_clear(hf_session *session, uint32_t slot);
 /* Clear the slots of dead processes; returns their number. Lock held. */
 uint32_t hfi_slot_reap(hf_session *session);
 
-/* Make the extent table true again after its writer died (recovery.c). It may be killed at
- * any point and begun anew. HF_E_CORRUPT if the tree or the table can't be believed
+/* Make the extent table true again after its writer died (recovery.c). It may be killed
+ * at any point and begun anew. HF_E_CORRUPT if the tree or the table can't be believed
  * (nothing was freed then), HF_E_NOMEM. */
 hf_status hfi_recovery_run(hf_session *session, hf_error *reterr) HF_CHECK;
 

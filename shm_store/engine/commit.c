@@ -1,4 +1,5 @@
-/* commit.c - a commit from its beginning to its end: what it takes in, prepared or dropped.
+/* commit.c - a commit from its beginning to its end: what it takes in, prepared or
+ * dropped.
  *
  * Bytes go where they will stay, once: a payload of up to 64 KiB into its entry; a
  * larger one, or a buffer from 256 KiB, into an extent of its own; small buffers page

@@ -1,8 +1,8 @@
 /* commit.h - a commit in the making, from its first key to the prepared bytes.
  *
  * Shared by its stages, lowest first: draft.c (what was written, what will change),
- * overlay.c (the tree), compact.c and restore.c (whole subtrees), commit_region.c (regions
- * as buffers), writer.c (the bytes), commit.c (the public functions).
+ * overlay.c (the tree), compact.c and restore.c (whole subtrees), commit_region.c
+ * (regions as buffers), writer.c (the bytes), commit.c (the public functions).
  *
  * One thread makes a commit; nothing of it is shared, so no lock guards it. A function
  * that moves extents takes the writer lock itself, and session->mutex before it.
@@ -11,8 +11,8 @@
  * HF_E_SYSTEM from writing, HF_E_CORRUPT from reading the base. After a failure the
  * commit can only be aborted.
  *
- * Invariant: the base's lease keeps everything that the draft refers to; every extent that
- * the commit reserved is in `written`.
+ * Invariant: the base's lease keeps everything that the draft refers to; every extent
+ * that the commit reserved is in `written`.
  */
 #ifndef HFI_COMMIT_H
 #define HFI_COMMIT_H
@@ -109,7 +109,8 @@ hf_status hfi_delta_add(hf_commit *commit, uint32_t extent, int32_t live, int64_
 /* Count everything that a record refers to (payload, pieces), sign 1 or -1. */
 hf_status hfi_record_count(hf_commit *commit, const hfi_record *record, int sign,
                            hf_error *reterr) HF_CHECK;
-/* An extent with `size` bytes of `data`, noted in `written`. `ret_digest` may be NULL. */
+/* An extent with `size` bytes of `data`, noted in `written`. `ret_digest` may be
+ * NULL. */
 hf_status hfi_commit_write_extent(hf_commit *commit, const void *data, size_t size,
                                   uint32_t *ret_extent, hf_digest *ret_digest,
                                   hf_error *reterr) HF_CHECK;

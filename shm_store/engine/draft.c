@@ -1,9 +1,9 @@
 /* draft.c - what a commit in the making has written, and what it will change.
  *
- * Bytes are written once, to their final place: large ones to an extent of their own, by
- * pwrite (no page faults here); small buffers page by page to packs that share an
- * extent. A piece of a pack has no place before the pack is written; until then it names
- * the pack by number (HFI_PACK_MARK).
+ * Bytes are written once, to their final place: large ones to an extent of their own,
+ * by pwrite (no page faults here); small buffers page by page to packs that share an
+ * extent. A piece of a pack has no place before the pack is written; until then it
+ * names the pack by number (HFI_PACK_MARK).
  *
  * Publishing a commit changes how many objects of each extent are alive. The changes
  * are summed here by extent (deltas), as objects come and go.

@@ -266,7 +266,8 @@ hfi_extent_reclaim(hf_session *session) {
     hfi_leases leases;
     if (index == HFI_NONE)
         return;
-    /* Leases first: a process that maps from a snapshot pins before it gives the lease up. */
+    /* Leases first: a process that maps from a snapshot pins before it gives the lease
+     * up. */
     hfi_leases_read(session, 0, &leases);
     while ((extent = hfi_extent_at(session, index)) && guard--) {
         uint32_t next = extent->next;

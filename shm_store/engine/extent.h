@@ -1,4 +1,5 @@
-/* extent.h - the table of extents: the state of each piece of the arena, and who has it.
+/* extent.h - the table of extents: the state of each piece of the arena, and who has
+ * it.
  *
  *   UNUSED ─make─► FREE ─reserve─► RESERVED ─prepare─► PREPARED ─publish─► COMMITTED
  *     ▲              ▲                 │                   │                   │
@@ -6,12 +7,12 @@
  *                    └────────────────reclaim─────────────────RETIRED◄─────────┘
  *
  * All of it wants the writer lock held (slot.h: hfi_lock), but for the inline functions
- * at the top, which any thread may call: states are atomic, and the others may be out of
- * date as soon as they return.
+ * at the top, which any thread may call: states are atomic, and the others may be out
+ * of date as soon as they return.
  *
  * Invariant: the records that are not UNUSED tile the arena without gaps, in a list by
- * address. Of a record that is neither UNUSED nor FREE, `offset`, `size` and `state` are
- * true at every moment; everything else follows from those (recovery.c).
+ * address. Of a record that is neither UNUSED nor FREE, `offset`, `size` and `state`
+ * are true at every moment; everything else follows from those (recovery.c).
  */
 #ifndef HFI_EXTENT_H
 #define HFI_EXTENT_H
@@ -55,8 +56,8 @@ hfi_extent_is_mine(const hf_session *session, uint32_t index,
 void hfi_extent_set(hf_session *session, uint32_t index, enum hfi_extent_state state,
                     uint32_t slot);
 void hfi_extent_free(hf_session *session, uint32_t index);
-/* This process, or a dead one, is done with an extent that it reserved or prepared. If a
- * slot pins it, which is a fork's (inherit.h), that gets it; else it is free. */
+/* This process, or a dead one, is done with an extent that it reserved or prepared. If
+ * a slot pins it, which is a fork's (inherit.h), that gets it; else it is free. */
 void hfi_extent_give_up(hf_session *session, uint32_t index);
 /* 1 while some slot maps it. No lock. */
 int hfi_extent_is_pinned(const hfi_extent *extent);

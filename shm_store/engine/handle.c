@@ -1,4 +1,5 @@
-/* handle.c - a session as this process holds it: whether it is usable, and what lies where.
+/* handle.c - a session as this process holds it: whether it is usable, and what lies
+ * where.
  *
  * The whole object is mapped once, read-only, over its whole capacity: the window. What
  * lies past the object's last page would be a SIGBUS, and offsets are read from shared

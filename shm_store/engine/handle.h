@@ -2,8 +2,8 @@
  * name. The lowest layer of the engine; every other one is given the handle.
  *
  * Ownership: session.c makes and frees the handle, and with it the state of each layer.
- * A layer's state is a struct of its own that only the layer's header defines; the handle
- * has a pointer to it. So what a file may touch shows in what it includes.
+ * A layer's state is a struct of its own that only the layer's header defines; the
+ * handle has a pointer to it. So what a file may touch shows in what it includes.
  *
  * Locks, in the order in which they may be taken:
  *   session->mutex         pins, blocks, regions, snapshots; the page map's descriptor
@@ -49,7 +49,8 @@ struct hf_session {
     int pagemap; /* ask hfi_session_pagemap */
     hfi_identity pagemap_file;
 
-    /* What lower layers need of higher ones; session.c says which functions these are. */
+    /* What lower layers need of higher ones; session.c says which functions these
+     * are. */
     hf_status (*recover)(hf_session *session, hf_error *reterr); /* lock held */
     void (*make_room)(hf_session *session); /* give back what only saves time */
 
@@ -90,10 +91,11 @@ int hfi_window_equals(hf_session *session, uint64_t offset, const void *data,
 
 /* 0 or an errno. */
 int hfi_identity_of(int fd, hfi_identity *ret_identity);
-/* The object's descriptor, which surely is the object's; -1 if it was closed and can't be
- * opened again. Ask at each use. Any thread, no lock. */
+/* The object's descriptor, which surely is the object's; -1 if it was closed and can't
+ * be opened again. Ask at each use. Any thread, no lock. */
 int hfi_session_fd(hf_session *session);
-/* The same of this process's page map, which is opened at the first use. Takes the mutex. */
+/* The same of this process's page map, which is opened at the first use. Takes the
+ * mutex. */
 int hfi_session_pagemap(hf_session *session);
 /* Close them, if they still are ours. */
 void hfi_session_fd_close(hf_session *session);

@@ -1,10 +1,11 @@
-/* inherit.h - sessions that a fork must mark in the child, and the fork that is an heir.
+/* inherit.h - sessions that a fork must mark in the child, and the fork that is an
+ * heir.
  *
  * A mutex of inherit.c's own guards the list of sessions; a fork takes it first, then
  * each session's mutex and writer_mutex.
  *
- * Invariant: in a forked child every session is `inherited`, or this process is its heir
- * and has a slot, pins and leases of its own.
+ * Invariant: in a forked child every session is `inherited`, or this process is its
+ * heir and has a slot, pins and leases of its own.
  */
 #ifndef HFI_INHERIT_H
 #define HFI_INHERIT_H

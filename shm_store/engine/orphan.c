@@ -5,9 +5,9 @@
  *    not kept            free: nobody came
  *
  * An owner that keeps its session leaves a claim in it: bytes that only a process which
- * may have the session can know. It also names its reaper, a process that outlives it and frees
- * the session when nobody has taken it up after a while. As long as the reaper lives,
- * hf_session_collect passes the session by.
+ * may have the session can know. It also names its reaper, a process that outlives it
+ * and frees the session when nobody has taken it up after a while. As long as the
+ * reaper lives, hf_session_collect passes the session by.
  *
  * Taking up and freeing exclude each other by the writer lock: both look under it
  * whether the owner is still the dead one. A process that only looks (a list) may see

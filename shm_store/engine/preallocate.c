@@ -8,9 +8,9 @@
  *
  * The past shows what will be asked for: hfi_session_taken gives the sizes of the
  * blocks that were asked for and were no used ones of this process. With that many
- * preallocated the same computation finds all that it needs. A preallocated block counts
- * as taken when it is asked for, as a fresh one does, so that the answer stays the same.
- * Small blocks aren't worth it, and the list is bounded.
+ * preallocated the same computation finds all that it needs. A preallocated block
+ * counts as taken when it is asked for, as a fresh one does, so that the answer stays
+ * the same. Small blocks aren't worth it, and the list is bounded.
  *
  * Preallocated blocks that are known to be zero stay so until they are taken: zeroed
  * memory then needs no clearing.

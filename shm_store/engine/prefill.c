@@ -1,10 +1,11 @@
 /* prefill.c - memory for free space, before somebody asks for it.
  *
  * A process that waits may give holes of the arena memory, for as many blocks as the
- * cells before it took (preallocate.c). It takes 70 to 700 ms a GiB, so it goes step by step,
- * and can be broken off after each. The result is free space with pages, as if it had
- * been used before: any process may take it, a process that needs room may punch it, and
- * an idle notebook gives it back. Nothing of it depends on the process that made it.
+ * cells before it took (preallocate.c). It takes 70 to 700 ms a GiB, so it goes step by
+ * step, and can be broken off after each. The result is free space with pages, as if it
+ * had been used before: any process may take it, a process that needs room may punch
+ * it, and an idle notebook gives it back. Nothing of it depends on the process that
+ * made it.
  *
  * The blocks are reserved one after the other and held until the end, since they are to
  * be there all at once. One for which there are pages already is held as it is. A block
@@ -12,8 +13,8 @@
  * have huge pages. If it is broken off, the block is cut at the end of its memory.
  *
  * What was never written is zero, and stays marked so: zeroed memory is had without
- * clearing it. Without huge pages it isn't marked: zero means then that pages are met one
- * by one, when they are used (block.c).
+ * clearing it. Without huge pages it isn't marked: zero means then that pages are met
+ * one by one, when they are used (block.c).
  *
  * A process that dies meanwhile leaves reserved extents, which are freed with those of
  * any dead process: what had its memory keeps it, and the one that was at work is a

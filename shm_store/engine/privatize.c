@@ -19,8 +19,8 @@
  * thread that reads what it wrote would see the older value for a moment.
  *
  * A mapping may fail. A region is then what it was, or what it was to be; each function
- * below says why no byte differs. The other regions are privatized all the same, and the
- * next call tries the failed one again.
+ * below says why no byte differs. The other regions are privatized all the same, and
+ * the next call tries the failed one again.
  */
 #include <stdlib.h>
 

@@ -10,8 +10,8 @@
  * (its preparer may publish again), a retired one that died later is alive again.
  *
  * Each step only depends on the facts, and writes states that don't change them. So
- * recovery may itself be killed at any point; the next one begins anew. If the tree can't
- * be read, nothing is freed and the error goes up.
+ * recovery may itself be killed at any point; the next one begins anew. If the tree
+ * can't be read, nothing is freed and the error goes up.
  */
 #include "engine/attach.h"
 

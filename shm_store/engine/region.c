@@ -1,4 +1,5 @@
-/* region.c - memory of the arena that is mapped here: found by address, shared, made private.
+/* region.c - memory of the arena that is mapped here: found by address, shared, made
+ * private.
  *
  * An own region is a block (block.c) that somebody asked for: one extent, mapped shared
  * and writable. A committed one is a list of pieces, mapped privately (region_map.c).

@@ -1,19 +1,19 @@
 /* region.h - memory of the arena that is mapped in this process: pins, blocks, regions.
  *
- * A *block* is memory that only this process knows: reserved, mapped, and used, or in the
- * cache, or held by preallocate.c and prefill.c. A *region* is a block that somebody asked
- * for, or a committed buffer, mapped privately. Both are a struct hf_region. A *pin* keeps
- * an extent that this process has mapped. pin.c, block.c, region.c and region_map.c, the
- * lowest first.
+ * A *block* is memory that only this process knows: reserved, mapped, and used, or in
+ * the cache, or held by preallocate.c and prefill.c. A *region* is a block that
+ * somebody asked for, or a committed buffer, mapped privately. Both are a struct
+ * hf_region. A *pin* keeps an extent that this process has mapped. pin.c, block.c,
+ * region.c and region_map.c, the lowest first.
  *
  * session->mutex guards all of it but for the bits of pins in shared memory, which are
  * atomic. Callers hold it unless a function says that it takes it.
  *
- * Invariants: this process's bit of an extent is set if and only if its count of pins is
- * not 0 (but a forked child has no bits). A block is one RESERVED extent with a pin (but
- * one of hfi_block_map isn't pinned yet). cache_bytes is the sum of the cached blocks,
- * own_bytes that of the blocks in use. A region pins every extent of its pieces, of what
- * it was and of what it will be; no two regions overlap.
+ * Invariants: this process's bit of an extent is set if and only if its count of pins
+ * is not 0 (but a forked child has no bits). A block is one RESERVED extent with a pin
+ * (but one of hfi_block_map isn't pinned yet). cache_bytes is the sum of the cached
+ * blocks, own_bytes that of the blocks in use. A region pins every extent of its
+ * pieces, of what it was and of what it will be; no two regions overlap.
  */
 #ifndef HFI_REGION_H
 #define HFI_REGION_H
@@ -54,8 +54,8 @@ struct hf_region {
     hf_session *session;
     _Atomic uint32_t references;
     /* One extent, mapped shared and writable, until it is made private: because it was
-     * published (privatize.c), or because this process forks (inherit.c). In the latter case
-     * its one piece is an extent that is still RESERVED. */
+     * published (privatize.c), or because this process forks (inherit.c). In the latter
+     * case its one piece is an extent that is still RESERVED. */
     int is_own;
     /* Of an own region: bytes at its beginning that are mapped privately all the same,
      * because a mapping failed half-way (unshare.c). Until the rest is, too
@@ -67,7 +67,8 @@ struct hf_region {
     hfi_piece *pieces;
     uint32_t piece_count;
     hfi_piece own_piece; /* what `pieces` points to for an own region */
-    /* What it was before it was unshared, unchanged as committed; or NULL (unshare.c). */
+    /* What it was before it was unshared, unchanged as committed; or NULL
+     * (unshare.c). */
     hfi_piece *was_pieces;
     uint32_t was_count;
     /* What the last commit wrote of it, not mapped yet: the whole new list. */
@@ -135,11 +136,11 @@ hf_region *hfi_regions_above(hf_session *session, const void *address);
 void hfi_region_drop_was(hf_region *region);
 /* Forget what an abandoned commit wrote of it. */
 void hfi_region_drop_next(hf_region *region);
-/* Map an own region privately, over the same pages at the same addresses. 0; or an errno,
- * and the region is as it was. */
+/* Map an own region privately, over the same pages at the same addresses. 0; or an
+ * errno, and the region is as it was. */
 int hfi_region_privatize(hf_region *region);
-/* The pages of a committed region that were written here. The caller frees the runs with
- * hfi_runs_fini. Takes no mutex; the caller has a reference. HF_E_NOMEM. */
+/* The pages of a committed region that were written here. The caller frees the runs
+ * with hfi_runs_fini. Takes no mutex; the caller has a reference. HF_E_NOMEM. */
 hf_status hfi_region_scan(hf_region *region, hfi_runs *ret_runs,
                           hf_error *reterr) HF_CHECK;
 

@@ -20,13 +20,13 @@ enum {
     HFI_RESERVE_SPARE = 1u << 30,    /* HF_E_NOSPACE if others had to give way */
 };
 
-/* Reserve `size` bytes, rounded up to pages. HF_NOT_FOUND and HF_E_NOSPACE as said above,
- * HF_E_LIMIT for the table's end, HF_E_SYSTEM, and what hfi_lock returns. */
+/* Reserve `size` bytes, rounded up to pages. HF_NOT_FOUND and HF_E_NOSPACE as said
+ * above, HF_E_LIMIT for the table's end, HF_E_SYSTEM, and what hfi_lock returns. */
 hf_status hfi_extent_reserve(hf_session *session, uint64_t size, uint32_t flags,
                              uint32_t *ret_index, hf_error *reterr) HF_CHECK;
-/* Write a reserved extent up to its last page: the parts one after the other. On failure
- * (HF_E_NOSPACE, HF_E_SYSTEM) the extent is given back. `ret_digest`: NULL, or what
- * hf_digest_add makes of the only part. */
+/* Write a reserved extent up to its last page: the parts one after the other. On
+ * failure (HF_E_NOSPACE, HF_E_SYSTEM) the extent is given back. `ret_digest`: NULL, or
+ * what hf_digest_add makes of the only part. */
 hf_status hfi_extent_write(hf_session *session, uint32_t index,
                            const struct iovec *parts, size_t count,
                            hf_digest *ret_digest, hf_error *reterr) HF_CHECK;

@@ -94,8 +94,8 @@ typedef struct roster {
     uint32_t count;
 } roster;
 
-/* Describe an object that can't be attached; 0 if it isn't ours, or so young that it may
- * be in the making. */
+/* Describe an object that can't be attached; 0 if it isn't ours, or so young that it
+ * may be in the making. */
 static int
 describe_broken(const char *name, hf_status state, int *ret_fd, hf_session_info *info) {
     struct stat st;

@@ -12,8 +12,8 @@
  * under the writer lock, bytes without it.
  *
  * What this finds is memory that changed after the checksum was taken: a wild write
- * through another mapping, or a publisher that neither privatized nor left. What happened
- * before, it takes for the truth.
+ * through another mapping, or a publisher that neither privatized nor left. What
+ * happened before, it takes for the truth.
  */
 #include "engine/idle.h"
 

@@ -15,15 +15,16 @@
  * The control area's addresses cover the largest extent table; its memory is allocated
  * in chunks, so an idle session takes about a quarter of a megabyte.
  *
- * A process that creates or attaches holds a shared lock on the object, which the kernel
- * drops with the last descriptor. It matters only for objects that can't be read: it
- * distinguishes a session that is just being made from one whose maker died (roster.c).
+ * A process that creates or attaches holds a shared lock on the object, which the
+ * kernel drops with the last descriptor. It matters only for objects that can't be
+ * read: it distinguishes a session that is just being made from one whose maker died
+ * (roster.c).
  *
- * hfi_session_peek, for lists and each start of a kernel, maps nothing and reads a copy:
- * an object that was cut off would be a SIGBUS.
+ * hfi_session_peek, for lists and each start of a kernel, maps nothing and reads a
+ * copy: an object that was cut off would be a SIGBUS.
  *
- * /dev/shm is small in containers (64 MiB by default): there, and if it can't be used at
- * all, the object is a memfd. It has no name; others attach by descriptor.
+ * /dev/shm is small in containers (64 MiB by default): there, and if it can't be used
+ * at all, the object is a memfd. It has no name; others attach by descriptor.
  */
 #include "engine/session.h"
 

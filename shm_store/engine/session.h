@@ -1,9 +1,9 @@
 /* session.h - sessions that are only looked at, or have lost their owner. The rest is
  * public (holdfast/store.h).
  *
- * A look takes no slot and maps nothing: it reads a copy of the control area, so that an
- * object which somebody cuts off meanwhile is an error and no SIGBUS. Such a handle is
- * for reading what the copy has, and for its descriptor; it must not be locked.
+ * A look takes no slot and maps nothing: it reads a copy of the control area, so that
+ * an object which somebody cuts off meanwhile is an error and no SIGBUS. Such a handle
+ * is for reading what the copy has, and for its descriptor; it must not be locked.
  */
 #ifndef HFI_SESSION_H
 #define HFI_SESSION_H

@@ -1,4 +1,5 @@
-/* slot.c - the processes that are attached, alive or dead; their leases; the writer lock.
+/* slot.c - the processes that are attached, alive or dead; their leases; the writer
+ * lock.
  *
  * A process owns one slot; its number stands in the states of the extents that it has,
  * in their pin masks, and in the writer lock. attach.c claims and clears slots.

@@ -2,8 +2,8 @@
  * writer lock.
  *
  * A slot belongs to its process while `owner` is not 0. Its process alone writes its
- * leases, without a lock; hfi_leases_take_yielded is the exception, by a compare-and-swap.
- * attach.h claims and clears slots.
+ * leases, without a lock; hfi_leases_take_yielded is the exception, by a
+ * compare-and-swap. attach.h claims and clears slots.
  *
  * Invariant: while a slot's number stands in an extent or in the lock, no other process
  * can claim the slot.

@@ -1,10 +1,11 @@
-/* tree.h - the namespace as committed: roots, nodes and entries, checked as they are read.
+/* tree.h - the namespace as committed: roots, nodes and entries, checked as they are
+ * read.
  *
  * No lock: what is committed never changes. The caller keeps it from being freed by a
  * lease, or by the writer lock.
  *
- * Invariant: what a function here returns was checked: place, size, checksum, and that an
- * entry's inner sizes add up. HF_E_CORRUPT if they lie.
+ * Invariant: what a function here returns was checked: place, size, checksum, and that
+ * an entry's inner sizes add up. HF_E_CORRUPT if they lie.
  */
 #ifndef HFI_TREE_H
 #define HFI_TREE_H
@@ -22,8 +23,8 @@ hf_status hfi_root_read(hf_session *session, hfi_root *ret_root,
 /* ---- hashes ---- */
 
 uint64_t hfi_key_hash(const char *key, size_t size);
-/* Bits that are set. The compiler's builtin is a call into a table if the processor isn't
- * known to count bits by itself. */
+/* Bits that are set. The compiler's builtin is a call into a table if the processor
+ * isn't known to count bits by itself. */
 static inline uint32_t
 hfi_bit_count(uint32_t x) {
     x -= (x >> 1) & 0x55555555u;

@@ -3,8 +3,9 @@
  * Encoding and decoding run code that isn't ours: constructors that a pickle names,
  * `__setstate__`, `__reduce_ex__`, codecs of other libraries. Such code may exit, crash
  * or hang, and takes the process with it. So before each such value a process writes
- * down, in a record that is its slot's, what it is at. A process that survives it reads that,
- * and puts the entry in quarantine, so that the next process doesn't die of it, too.
+ * down, in a record that is its slot's, what it is at. A process that survives it reads
+ * that, and puts the entry in quarantine, so that the next process doesn't die of it,
+ * too.
  *
  * A turn is written by its process alone, without a lock: the time last, and first
  * taken back. It names its process itself: the slot may have been cleared, or claimed

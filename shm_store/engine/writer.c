@@ -6,8 +6,8 @@
  * children's checksums. One pwrite puts all of it there: manifest and nodes from a
  * buffer that the session keeps (to map and unmap a fresh one for each commit took
  * longer than to fill it), the entries from where they were made (base/spool.c). The
- * manifest at the start names, for a publisher that may be another process, the new root
- * and what happens to each extent's count of living objects.
+ * manifest at the start names, for a publisher that may be another process, the new
+ * root and what happens to each extent's count of living objects.
  *
  * Only then are the extents marked PREPARED, under the lock: a crash before that leaves
  * reserved extents of a dead process, which the reaper frees.

@@ -5,16 +5,16 @@
  * generation as any lease does, until a process that finds the arena full takes it away
  * under the writer lock, the oldest generation of all first (hfi_leases_take_yielded).
  * The holder finds out when it wants to read: hf_snapshot_hold takes the bit off by a
- * compare-and-swap, which fails if the lease was set to zero by then. So nothing is read
- * that was freed, and no process that may be busy has to be asked for its consent.
+ * compare-and-swap, which fails if the lease was set to zero by then. So nothing is
+ * read that was freed, and no process that may be busy has to be asked for its consent.
  *
  * A yielded lease is never shared with a snapshot that isn't: where two are on one
  * lease, the one that is yielded gets a lease of its own first.
  *
- * Any process can lease the current generation, since its root is in the superblock. Roots
- * of older ones are known to the processes that hold them; the holder exports
- * the root, and the other process writes a lease of its own while the first one holds
- * it. The root has a checksum, and vouches for the tree.
+ * Any process can lease the current generation, since its root is in the superblock.
+ * Roots of older ones are known to the processes that hold them; the holder exports the
+ * root, and the other process writes a lease of its own while the first one holds it.
+ * The root has a checksum, and vouches for the tree.
  *
  * Rejected: a message that asks the holder to let go. A process in the middle of an
  * allocation can't wait for another one.

@@ -1,9 +1,9 @@
 /* tuning.h - memory that is got in advance, by a process that waits for a cell.
  *
- * For this tree's own workers (bindings/src/preparation.c), which know what the last cells
- * took and have time between cells. Not a part of the library's interface: what is worth
- * getting in advance, and how, changes with the engine. Layers: engine/preallocate.c and
- * engine/prefill.c implement it.
+ * For this tree's own workers (bindings/src/preparation.c), which know what the last
+ * cells took and have time between cells. Not a part of the library's interface: what
+ * is worth getting in advance, and how, changes with the engine. Layers:
+ * engine/preallocate.c and engine/prefill.c implement it.
  */
 #ifndef HFI_TUNING_H
 #define HFI_TUNING_H
@@ -20,19 +20,19 @@ int hfi_session_has_large_regions(hf_session *session);
 #define HFI_TAKEN_MAX 64
 size_t hfi_session_taken(hf_session *session, size_t ret_sizes[HFI_TAKEN_MAX]);
 /* Have blocks of these sizes ready, with memory and page tables, for regions that are
- * reserved later. Nothing that others keep gives way for them: if memory is short, there are
- * fewer. `ret_bytes`: how much it is. Any thread. HF_E_SYSTEM, HF_E_LIMIT, HF_E_GONE.
- * Locks. */
+ * reserved later. Nothing that others keep gives way for them: if memory is short,
+ * there are fewer. `ret_bytes`: how much it is. Any thread. HF_E_SYSTEM, HF_E_LIMIT,
+ * HF_E_GONE. Locks. */
 HF_CHECK hf_status hfi_session_preallocate(hf_session *session, const size_t *sizes,
                                            size_t count, uint64_t *ret_bytes,
                                            hf_error *reterr);
 /* Preallocate memory for free space of the arena, enough for blocks of these sizes at
  * once: for a process that waits. hfi_session_prefill begins; hfi_session_prefill_some
- * allocates up to `bytes` of what is missing, and `ret_more` is 1 while there may be more
- * to do; hfi_session_prefill_end makes it free space, which any process may take. At most a
- * 32nd of the memory that this process may have and a 16th of what is free of it; nothing
- * that others keep gives way for it. One thread at a time. HF_E_SYSTEM, HF_E_LIMIT,
- * HF_E_GONE. Locks. */
+ * allocates up to `bytes` of what is missing, and `ret_more` is 1 while there may be
+ * more to do; hfi_session_prefill_end makes it free space, which any process may take.
+ * At most a 32nd of the memory that this process may have and a 16th of what is free of
+ * it; nothing that others keep gives way for it. One thread at a time. HF_E_SYSTEM,
+ * HF_E_LIMIT, HF_E_GONE. Locks. */
 void hfi_session_prefill(hf_session *session, const size_t *sizes, size_t count);
 HF_CHECK hf_status hfi_session_prefill_some(hf_session *session, size_t bytes,
                                             int *ret_more, hf_error *reterr);

@@ -1,5 +1,7 @@
 """Figures: those that are open stay open, once, and the notebook's callbacks go with them."""
 
+import warnings
+
 import pytest
 
 
@@ -29,3 +31,20 @@ def test_no_figure_is_opened_by_its_encoding(isolated_kernel):
         assert outcome.result == "([1, 2], True, True, 1)", head
         assert outcome.stream("stderr") == ""
     assert isolated_kernel.run("axes.get_title()").result == "'xxxxxx'"
+
+
+def test_colour_maps_that_are_there_already_come_without_a_warning():
+    """As seaborn's, which its import registers in the notebook's process and in a cell's own."""
+    matplotlib = pytest.importorskip("matplotlib")
+    from holdfast.worker.settings import pyplot
+
+    slot = pyplot.slots()["Matplotlib's colour maps"]
+    matplotlib.colormaps.register(matplotlib.colormaps["viridis"], name="a library's")
+    try:
+        carried = {"a library's": matplotlib.colormaps["plasma"]}
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            slot.write(carried)
+        assert slot.read() == carried
+    finally:
+        matplotlib.colormaps.unregister("a library's")

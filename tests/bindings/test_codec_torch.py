@@ -72,14 +72,14 @@ def test_every_dtype_and_layout_is_what_it_was(library_main, recwarn):
     exec(DESCRIBE, local)
     report = main.commit()
     assert not report["unserializable"]
-    told = main.other(
+    described = main.other(
         "import torch\nreport = names.bind(ns)\nassert not report['absent'], report\n"
         + DESCRIBE
         + f"answer(**{{name: describe(ns[v]) for name, v in {names!r}.items()}})"
     )
     expected = {name: local["describe"](main.ns[v]) for name, v in names.items()}
     for name in MAKERS:
-        assert repr(told[name]) == repr(_plain(expected[name])), name
+        assert repr(described[name]) == repr(_plain(expected[name])), name
 
 
 def _plain(value):
@@ -102,7 +102,7 @@ def test_a_tensor_by_itself_is_made_in_one_call(library_main):
     """Of what has offset or shape, the second puts it in its place; others have more calls."""
     library_main.execute(f"x = torch.arange({SIZE})\ny = torch.ones(8, 9)[2:]\nz = [torch.ones(3)]")
     library_main.commit()
-    told = library_main.other("""
+    calls = library_main.other("""
 import sys, torch
 made = {}
 def look(frame, event, called):
@@ -117,7 +117,7 @@ for name in "xyz":
 assert ns["y"].shape == (6, 9) and ns["y"].storage_offset() == 18 and ns["y"]._base is None
 answer(**made)
 """)
-    assert told == {
+    assert calls == {
         "x": ["frombuffer"],
         "y": ["frombuffer", "set_"],
         "z": ["frombuffer", "empty", "set_"],

@@ -71,7 +71,7 @@ def test_what_is_as_it_was_made_is_not_told():
     logger = logging.getLogger("holdfast.test.told")
     assert loggers.capture() == before
     logger.setLevel("INFO")
-    told = loggers.capture()
-    assert told["loggers"]["holdfast.test.told"] == (20, True, False)
-    loggers.apply(before, told)
+    captured = loggers.capture()
+    assert captured["loggers"]["holdfast.test.told"] == (20, True, False)
+    loggers.apply(before, captured)
     assert logger.level == logging.NOTSET and loggers.capture() == before

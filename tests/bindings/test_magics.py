@@ -1,5 +1,6 @@
 """The text of %holdfast."""
 
+import json
 import types
 
 from holdfast.magics import render
@@ -28,7 +29,9 @@ def worker(rows=(), reasons=None, generation=1, report=None):
     session = types.SimpleNamespace(
         generation=generation, name="/holdfast-0-ab", info=lambda: dict(INFO)
     )
-    return types.SimpleNamespace(names=names, session=session, last_report=report or {})
+    return types.SimpleNamespace(
+        names=names, session=session, last_report=report or {}, last_run="{}"
+    )
 
 
 def row(name, codec="plain", size=12345, generation=2, type="list", where=None):
@@ -91,14 +94,14 @@ def test_last_report():
     assert "1,234 events; 7 pages" in lines[1]
     assert "1 name saved of 3 looked at; 4.0 KiB copied, 1.0 GiB shared" in lines[2]
     assert render([], worker(report=REPORT)).endswith("\n".join(lines))
-    told = render(["last"], worker(report=REPORT | {"reason": "the code uses exec"}))
-    assert told.endswith("All names were bound: the code uses exec.")
-    told = render(
+    text = render(["last"], worker(report=REPORT | {"reason": "the code uses exec"}))
+    assert text.endswith("All names were bound: the code uses exec.")
+    text = render(
         ["last"], worker(report=REPORT | {"run": "in-process", "run_reason": "it is large"})
     )
-    assert told.endswith("It ran in the notebook's own process (in-process): it is large.")
-    told = render(["last"], worker(report=REPORT | {"run": "isolated", "run_reason": ""}))
-    assert told.endswith("It ran in a clean process of its own (isolated).")
+    assert text.endswith("It ran in the notebook's own process (in-process): it is large.")
+    text = render(["last"], worker(report=REPORT | {"run": "isolated", "run_reason": ""}))
+    assert text.endswith("It ran in a clean process of its own (isolated).")
     assert "2 names not carried" in render(
         ["last"], worker(report=REPORT | {"names_unserializable": 2})
     )
@@ -115,6 +118,16 @@ def test_without_a_store():
 
 def test_usage():
     assert "%holdfast last" in render(["help"], worker())
+
+
+def test_the_last_cell_took_what_the_client_waited():
+    chosen = worker(report=REPORT | {"run": "isolated"})
+    cost = {"hand_over_in_ms": 161.4, "commit_ms": 23.9, "wait_ms": 0.04, "bind_ms": 131.7}
+    chosen.last_run = json.dumps({"cost": cost | {"hand_over_out_ms": 9, "trace_ms": 8.5}})
+    lines = render(["last"], chosen).splitlines()
+    assert [line.split()[1] for line in lines[:3]] == ["161.4", "1500.0", "9.0"]
+    assert lines[0].endswith("; saving variables 23.9 ms, binding variables 131.7 ms")
+    assert lines[2].endswith("; closing the recording 8.5 ms")
 
 
 def test_the_last_commit_tells_what_it_looked_at():

@@ -446,11 +446,11 @@ def test_strange_names(profile):
             r.region_begin("user:{name}", None, 0); r.region_end("user:{name}")
         {RECORD.replace(chr(10), chr(10) + " " * 8)}
     """)
-    told = f"user:{name}".encode("ascii").decode("unicode_escape")
-    assert told in [region["name"] for region in made.json["regions"]]
-    shown = told.replace("\n", "?").replace("\x07", "?").replace("\ufffe", "?")
+    written = f"user:{name}".encode("ascii").decode("unicode_escape")
+    assert written in [region["name"] for region in made.json["regions"]]
+    shown = written.replace("\n", "?").replace("\x07", "?").replace("\ufffe", "?")
     assert shown in Cube(made.file("cubex")).regions
-    assert ("~", 0, told) in made.stats
+    assert ("~", 0, written) in made.stats
     found, _ = callgrind_annotate(made)
     assert any("\U0001f600" in key for key in found)
 

@@ -32,8 +32,8 @@ def test_names_replace_all_and_state_stays(two, tmp_path):
     assert info["file_bytes"] == path.stat().st_size < 10_000 < info["data_bytes"]
     names = save(other, {"x": "old", "gone": 1})
     namespace = {"x": "old", "gone": 1}
-    token, told = _store._load_file(other, str(path))
-    assert told == info and other.generation == 1
+    token, loaded = _store._load_file(other, str(path))
+    assert loaded == info and other.generation == 1
     other.publish(token)
     adopted = names.adopt(namespace)
     assert set(namespace) == {"x", "y", "text"} and adopted["removed"] == ["gone"]

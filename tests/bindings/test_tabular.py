@@ -14,7 +14,7 @@ def test_counts():
 
 
 @pytest.mark.parametrize(
-    ("number", "told"),
+    ("number", "shown"),
     [
         (0, "0 B"),
         (1023, "1023 B"),
@@ -23,8 +23,8 @@ def test_counts():
         (3 << 40, "3072.0 GiB"),
     ],
 )
-def test_sizes(number, told):
-    assert size(number) == told
+def test_sizes(number, shown):
+    assert size(number) == shown
 
 
 def test_columns():

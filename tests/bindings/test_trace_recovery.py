@@ -127,8 +127,8 @@ def test_a_kill_at_any_time(start, tmp_path, seed):
     time.sleep(chance.random() / 20)
     program.kill()
     trace = finished(program, tmp_path)
-    told = sum(int(line) for line in lines + trace.program.out.splitlines())
-    assert told <= count(trace) <= 180_000
+    reported = sum(int(line) for line in lines + trace.program.out.splitlines())
+    assert reported <= count(trace) <= 180_000
     assert left(tmp_path) == ["traces", "traces.def", "traces.otf2"]
 
 

@@ -134,8 +134,10 @@ def test_regions_that_do_not_nest(record_script):
         """
     )
     assert trace.nested(prefix="user:") == "a(b())b()late()late()open()open()"
-    told = [event.text for event in trace.events if event.kind == "PARAMETER_STRING"]
-    assert len(told) == 2 and all('"leave-region"' in t and '"user:never"' in t for t in told)
+    mistakes = [event.text for event in trace.events if event.kind == "PARAMETER_STRING"]
+    assert len(mistakes) == 2 and all(
+        '"leave-region"' in t and '"user:never"' in t for t in mistakes
+    )
     assert trace.calls(prefix="").count("error_region") == 2
     assert trace.done.stderr == (
         "holdfast.scorep: region_end('never'): no such region is open on this thread\n"
@@ -154,8 +156,8 @@ def test_values_that_are_no_parameters(record_script):
         """
     )
     assert trace.done.stdout == "done\n"
-    told = trace.done.stderr.splitlines()
-    calls = [line.split(" ", 1)[1].partition(":")[0] for line in told]
+    lines = trace.done.stderr.splitlines()
+    calls = [line.split(" ", 1)[1].partition(":")[0] for line in lines]
     wrong = ("int('big')", "int('half')", "uint('minus')", "string('number')")
     assert calls == ["parameter_" + call for call in wrong]
     texts = [event.text for event in trace.events if event.kind.startswith("PARAMETER")]

@@ -24,9 +24,11 @@ def test_a_function_of_another_cell_has_its_source(kernel):  # noqa: F811
     for again in (kernel.plain("above(0)"), kernel.instrumented("above(0)")):
         assert "----> 2     return 1 / x  # made in the main worker" in traceback(again)
         assert "----> 2     return below(x)  # made elsewhere" in traceback(again)
-    told = "import inspect; inspect.getsource(above).splitlines()[1], inspect.getsource(below)[:9]"
-    assert kernel.instrumented(told).result == kernel.plain(told).result
-    assert "made elsewhere" in kernel.plain(told).result
+    sources = (
+        "import inspect; inspect.getsource(above).splitlines()[1], inspect.getsource(below)[:9]"
+    )
+    assert kernel.instrumented(sources).result == kernel.plain(sources).result
+    assert "made elsewhere" in kernel.plain(sources).result
 
 
 def test_sources_of_cells_without_a_number(kernel):  # noqa: F811

@@ -22,7 +22,7 @@ def uses(code, **names):
     found = Uses(namespace)
     found.look_at(ast.parse(cell))
     assert {name: str(value) for name, value in namespace.items()} == before
-    return told(found.written, namespace), told(found.read, namespace)
+    return names_of(found.written, namespace), names_of(found.read, namespace)
 
 
 def remember_source(name, text):
@@ -31,7 +31,7 @@ def remember_source(name, text):
     linecache.cache[name] = (len(text), None, text.splitlines(True), name)
 
 
-def told(spans, namespace):
+def names_of(spans, namespace):
     from holdfast.worker.analysis.spans import spans as memory
 
     starts = {}

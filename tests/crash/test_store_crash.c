@@ -1,11 +1,11 @@
 /* test_store_crash.c - a process is killed at every named step of the store, in turn.
  *
- * A child attaches, reserves, unshares, commits, privatizes, restores what was before and
- * what it made, scrubs, gives a generation away, reaps and trims; at its n-th step it
- * dies by SIGKILL. The parent then reaps and checks: the state is generation g or g+1,
- * whole; every checksum holds; every byte is accounted for; and another commit works. n
- * grows until a child survives to its end, so no step is missed. A second pass kills
- * the recovery itself.
+ * A child attaches, reserves, unshares, commits, privatizes, restores what was before
+ * and what it made, scrubs, gives a generation away, reaps and trims; at its n-th step
+ * it dies by SIGKILL. The parent then reaps and checks: the state is generation g or
+ * g+1, whole; every checksum holds; every byte is accounted for; and another commit
+ * works. n grows until a child survives to its end, so no step is missed. A second pass
+ * kills the recovery itself.
  */
 #include <signal.h>
 #include <string.h>
@@ -53,8 +53,8 @@ own_or_mapped(hf_session *session, const char *key, int *ret_mapped) {
     return region;
 }
 
-/* The buffer of which each commit changes one page, in place: so that privatizing maps what
- * the commit wrote. */
+/* The buffer of which each commit changes one page, in place: so that privatizing maps
+ * what the commit wrote. */
 static hf_region *
 mixed_region(hf_session *session, int version) {
     int is_mapped;

@@ -1,9 +1,9 @@
 /* fuzz_commands.c - whatever a cell says, the commands answer or hand on.
  *
  * An input is a notebook: the first byte is not used, the rest is cut into cells at
- * each 0xfe and fed to one session. Checked beyond "doesn't crash": a directive is whole,
- * a plain cell goes on byte for byte, and a generated program has no null byte, however
- * many were in its cells.
+ * each 0xfe and fed to one session. Checked beyond "doesn't crash": a directive is
+ * whole, a plain cell goes on byte for byte, and a generated program has no null byte,
+ * however many were in its cells.
  *
  * Cells that name %%end_writefile are skipped: it writes files, and where to is what
  * the input says. test_writefile.c has it.

@@ -157,8 +157,8 @@ def soak(notebook, rounds: int, seed: int, every: int = 20) -> dict[str, int]:
             outcome = notebook.run(f"{number} + 1")
             if outcome.status == "aborted":  # an error among the junk dropped what was queued
                 outcome = notebook.run(f"{number} + 1")
-            told = f"after round {number} of seed {seed}: {outcome.content}"
-            assert outcome.result == str(number + 1), told
+            where = f"after round {number} of seed {seed}: {outcome.content}"
+            assert outcome.result == str(number + 1), where
     junk.context.term()
     assert notebook.run("6 * 7").result == "42"
     assert notebook.run("input()", answers=["still"]).result == "'still'"

@@ -28,16 +28,16 @@ class Subscriber:
     def shown(self, last=None):
         """The numbers of the displays that it got, and what it read on stderr: up to the display
         `last`, or until something is told. That comes within a second of the last display."""
-        numbers, told = [], ""
-        while not told and (not numbers or numbers[-1] != last):
-            assert self.socket.poll(60_000), (numbers[-1:], told)
+        numbers, text = [], ""
+        while not text and (not numbers or numbers[-1] != last):
+            assert self.socket.poll(60_000), (numbers[-1:], text)
             _, _, _, header, _, _, content = self.socket.recv_multipart()
             kind, content = json.loads(header)["msg_type"], json.loads(content)
             if kind == "display_data":
                 numbers.append(int(content["data"]["text/plain"][:6]))
             elif kind == "stream" and content["name"] == "stderr":
-                told += content["text"]
-        return numbers, told
+                text += content["text"]
+        return numbers, text
 
     def close(self):
         self.socket.close()
@@ -80,10 +80,10 @@ def test_beyond_it_only_the_sleeper_misses_some_and_is_told(kernel_with_backlog,
         assert numbers_of(outcome) == list(range(count))
         peak = max(peak, resident_bytes(kernel.pid))
     assert peak - before < 80 * MIB  # of 160
-    got, told = slow.shown()
+    got, text = slow.shown()
     assert 0 < len(got) < 20 * count
     assert got == [i % count for i in range(len(got))]  # the beginning, whole
-    assert "has missed some" in told
+    assert "has missed some" in text
     outcome = kernel.run(SHOW.format(20, 100))
     assert numbers_of(outcome) == list(range(20))
     assert slow.shown(19) == (list(range(20)), "")

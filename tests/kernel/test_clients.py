@@ -179,8 +179,8 @@ def test_jupyters_own_suite(place, monkeypatch, how):
 
     result = unittest.TestResult()
     unittest.defaultTestLoader.loadTestsFromTestCase(HoldfastTests).run(result)
-    told = [text for _, text in [*result.errors, *result.failures]]
-    assert not told, "\n".join(told)
+    failures = [text for _, text in [*result.errors, *result.failures]]
+    assert not failures, "\n".join(failures)
     skipped = {case.id().rsplit(".", 1)[1] for case, _ in result.skipped}
     assert not skipped and result.testsRun >= 12
 

@@ -167,6 +167,6 @@ def test_an_end_of_the_assistant_is_told(kernel):
     while new & kernel.workers():
         time.sleep(0.01)
     # The frontend may not have heard of it yet: then this is refused, and no answer is lost.
-    told = until(lambda: (answer := debugger.ask("debugInfo"))["success"] and answer)
-    assert told["body"]["isStarted"] is False
+    info = until(lambda: (answer := debugger.ask("debugInfo"))["success"] and answer)
+    assert info["body"]["isStarted"] is False
     assert kernel.run("2").result == "2"

@@ -155,8 +155,8 @@ def test_a_main_worker_that_dies_before_its_bytes_are_written_names_them(lend_gp
     outcomes = [kernel.finish(one) for one in sent]
     assert outcomes[2].status == "error" and outcomes[3].result == "5"
     assert kernel.run("x").content["ename"] == "QuarantinedError"
-    told = "".join(o.stream("stderr") for o in outcomes)
-    assert re.search(r"\bx \(.*gone", told) and "row (" in told, told
+    text = "".join(o.stream("stderr") for o in outcomes)
+    assert re.search(r"\bx \(.*gone", text) and "row (" in text, text
     assert "to-host" not in log.words()
 
 
@@ -182,10 +182,10 @@ def test_on_a_gpu(kernel):
             "made = (x * 2).cpu().sum().item(), x * 2"
         )
         assert outcome.status == "ok" and not outcome.stream("stderr"), outcome.content
-        told = "x[10].item(), row[0].item(), w.weight[3, 3].item(), made[1][10].item(), x.is_cuda"
+        values = "x[10].item(), row[0].item(), w.weight[3, 3].item(), made[1][10].item(), x.is_cuda"
         at = 11 + i
-        assert kernel.run(told).result == f"({at}, {at}, {at}.0, {2 * at}, True)"
+        assert kernel.run(values).result == f"({at}, {at}, {at}.0, {2 * at}, True)"
     time.sleep(1)
     main = int(kernel.run("import os; os.getpid()").result)
     kill(kernel, main)
-    assert kernel.run(told).result == "(13, 13, 13.0, 26, True)"
+    assert kernel.run(values).result == "(13, 13, 13.0, 26, True)"

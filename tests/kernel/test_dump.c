@@ -2,7 +2,7 @@
  * come.
  */
 #include "../support/check.h"
-#include "workers/dump.h"
+#include "commands/dump.h"
 
 #include <stdio.h>
 
@@ -17,7 +17,7 @@
 #define HEAD  "Current thread 0x00 (most recent call first):\n"
 #define OTHER "Thread 0x01 (most recent call first):\n"
 
-static hfi_dump dump;
+static hfi_filter *dump;
 static hfi_textbuf shown;
 
 static void
@@ -30,10 +30,9 @@ expect(const char *wanted) {
 static void
 feed(const char *text, size_t piece) {
     for (size_t at = 0, size = strlen(text); at < size; at += piece)
-        hfi_dump_add(&dump,
-                     hfi_part_of(text + at, size - at < piece ? size - at : piece),
-                     &shown);
-    hfi_dump_end(&dump, &shown);
+        dump->add(dump, hfi_part_of(text + at, size - at < piece ? size - at : piece),
+                  &shown);
+    dump->end(dump, &shown);
 }
 
 static void
@@ -58,7 +57,7 @@ check_names(void) {
     char file[256], wanted[256];
     for (int i = 0; i < 5; i++)
         hfi_cellnames_add(&names, hfi_part_text(texts[i]), 10 + i);
-    dump.names = &names;
+    dump = hfi_dump_create(&names);
     for (int i = 0; i < 5; i++) {
         snprintf(file, sizeof file,
                  HEAD "  File \"/tmp/ipykernel_12/%u.py\", line 3 in f\n" OURS,
@@ -84,12 +83,13 @@ check_names(void) {
         hfi_cellnames_add(&names, hfi_part_text("x"), 100 + i);
     check(HEAD "  File \"/tmp/ipykernel_1/224161117.py\", line 3 in f\n",
           HEAD "  File \"/tmp/ipykernel_1/224161117.py\", line 3 in f\n");
-    dump.names = NULL;
+    dump->close(dump);
 }
 
 int
 main(void) {
     check_names();
+    dump = hfi_dump_create(NULL);
     check("Fatal\n\n" HEAD CELL OURS BELOW "\nExtension modules: a (total: 1)\n",
           "Fatal\n\n" HEAD CELL "\nExtension modules: a (total: 1)\n");
     check(HEAD CELL THEIR OURS OURS BELOW, HEAD CELL);
@@ -100,17 +100,17 @@ main(void) {
     check("a\nThreads\nThread 0 b\n  File c", "a\nThreads\nThread 0 b\n  File c");
 
     /* What can't be one is shown at once. */
-    hfi_dump_add(&dump, hfi_part_text("T"), &shown);
+    dump->add(dump, hfi_part_text("T"), &shown);
     expect("");
-    hfi_dump_add(&dump, hfi_part_text("o"), &shown);
+    dump->add(dump, hfi_part_text("o"), &shown);
     expect("To");
-    hfi_dump_add(&dump, hfi_part_text(" Thread 0x5\n"), &shown);
+    dump->add(dump, hfi_part_text(" Thread 0x5\n"), &shown);
     expect(" Thread 0x5\n");
-    hfi_dump_add(&dump, hfi_part_text(HEAD CELL), &shown);
+    dump->add(dump, hfi_part_text(HEAD CELL), &shown);
     expect("");
-    hfi_dump_add(&dump, hfi_part_text("\n"), &shown);
+    dump->add(dump, hfi_part_text("\n"), &shown);
     expect(HEAD CELL "\n");
-    hfi_dump_fini(&dump);
+    dump->close(dump);
     hfi_textbuf_fini(&shown);
     return 0;
 }

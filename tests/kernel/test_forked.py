@@ -23,7 +23,7 @@ def forked(kernel, code, head=FORKED):
     return outcome
 
 
-def told(kernel, code):
+def stderr_of(kernel, code):
     return forked(kernel, code).stream("stderr")
 
 
@@ -126,23 +126,23 @@ def test_what_is_bound_to_its_process_is_told_when_it_changed(kernel):
         "class Holder: pass\nholder = Holder(); holder.lock = lock; holder.values = [1]\n"
         "steps_too = steps; other = (i for i in range(3)); names = {'a': 1}",
     )
-    assert told(kernel, "seen = lock.locked(), holder.values, type(other), len(names)") == ""
-    said = told(kernel, "next(steps)")
+    assert stderr_of(kernel, "seen = lock.locked(), holder.values, type(other), len(names)") == ""
+    said = stderr_of(kernel, "next(steps)")
     assert "steps (generator" in said and "steps_too" in said and "lock" not in said
     assert "the notebook goes on with what it was before" in said
     assert ok(kernel, "next(steps)").result == "0"
-    said = told(kernel, "holder.values.append(2)")
+    said = stderr_of(kernel, "holder.values.append(2)")
     assert "holder (" in said and "the cell changed it" in said
     assert ok(kernel, "holder.values").result == "[1]"
-    said = told(kernel, "with lock: pass")
+    said = stderr_of(kernel, "with lock: pass")
     assert said == ""
-    said = told(kernel, "lock.acquire()")
+    said = stderr_of(kernel, "lock.acquire()")
     assert "lock (" in said
 
 
 def test_what_the_cell_makes_and_nobody_carries(kernel):
     ok(kernel, "old = (i for i in range(3)); gone = (i for i in range(3)); alias = gone")
-    said = told(kernel, "made = (i for i in range(3)); old = made; next(old); del gone")
+    said = stderr_of(kernel, "made = (i for i in range(3)); old = made; next(old); del gone")
     assert "made (generator" in said and "old (generator" in said and "gone" not in said
     assert "the notebook goes on with the one of before" in said
     error = kernel.run("made").content
@@ -152,23 +152,23 @@ def test_what_the_cell_makes_and_nobody_carries(kernel):
 
 
 def test_what_cant_be_stored_is_told(kernel):
-    said = told(kernel, "globals()[''] = globals()[5] = 1; globals()['not a name'] = 2")
+    said = stderr_of(kernel, "globals()[''] = globals()[5] = 1; globals()['not a name'] = 2")
     assert "'' (a name that isn't kept)" in said and "5 (a name that" in said
     assert "not a name" not in said
     assert ok(kernel, "globals()['not a name'], 5 in globals()").result == "(2, False)"
-    said = told(
+    said = stderr_of(
         kernel, "import sys, types; tools = types.ModuleType('tools'); sys.modules['tools'] = tools"
     )
     assert "tools (" in said and "was made here" in said
-    said = told(kernel, "try: 1 / 0\nexcept ZeroDivisionError as error: kept = error")
+    said = stderr_of(kernel, "try: 1 / 0\nexcept ZeroDivisionError as error: kept = error")
     assert "tracebacks of kept" in said
-    assert told(kernel, "kept.seen = True") == ""
+    assert stderr_of(kernel, "kept.seen = True") == ""
 
 
 def test_settings_come_back(kernel, tmp_path):
     (tmp_path / "own.py").write_text("count = 0\nnames = ['a']\ntable = {}\ndef f(): pass\n")
     ok(kernel, "import sys; sys.path.insert(0, '.'); import own, json; mine = own.names")
-    said = told(
+    said = stderr_of(
         kernel,
         "import gc, time, os, locale, csv\n"
         "sys.setrecursionlimit(4321); gc.set_threshold(500, 5, 5); os.environ['TZ'] = 'Asia/Tokyo'\n"
@@ -218,7 +218,7 @@ HOME = {
 @pytest.mark.parametrize("code", HOME)
 def test_what_nobody_names_comes_back(kernel, code):
     ok(kernel, "import os; os.environ['SHOWN'] = 'x'")
-    assert told(kernel, code) == ""
+    assert stderr_of(kernel, code) == ""
     if "annotations" in code:
         forked(kernel, "def f(a: missing): pass")
     ask, answer = HOME[code]
@@ -238,7 +238,7 @@ def test_globals_that_are_kept_stay_the_notebooks(kernel):
     )
     check = "here is globals(), holder.inner['names'][0] is globals(), x"
     assert forked(kernel, check).result == "(True, True, 1)"
-    assert told(kernel, "here['x'] = 2") == ""
+    assert stderr_of(kernel, "here['x'] = 2") == ""
     assert ok(kernel, check).result == "(True, True, 2)"
     forked(kernel, "holder.inner['names'][0]['x'] = 3")
     assert ok(kernel, check).result == "(True, True, 3)"
@@ -250,19 +250,21 @@ def test_globals_that_are_kept_stay_the_notebooks(kernel):
 
 def test_a_builtin_that_a_cell_deletes_is_gone(kernel):
     forked(kernel, "import builtins; builtins.shared = [1]")
-    assert told(kernel, "del builtins.shared") == ""
+    assert stderr_of(kernel, "del builtins.shared") == ""
     assert kernel.run("shared").content["ename"] == "NameError"
-    assert "put back what the cell took from its process: len" in told(kernel, "del builtins.len")
+    assert "put back what the cell took from its process: len" in stderr_of(
+        kernel, "del builtins.len"
+    )
 
 
 def test_a_warning_is_shown_once(kernel):
     warn = "import json; exec('import warnings\\ndef warn(): warnings.warn(\"mine\")', vars(json))"
     ok(kernel, warn)
-    assert "mine" in told(kernel, "json.warn()")
-    assert told(kernel, "json.warn()") == ""
+    assert "mine" in stderr_of(kernel, "json.warn()")
+    assert stderr_of(kernel, "json.warn()") == ""
     assert ok(kernel, "json.warn()").stream("stderr") == ""
     forked(kernel, "import warnings; warnings.simplefilter('always')")
-    assert "mine" in told(kernel, "json.warn()")
+    assert "mine" in stderr_of(kernel, "json.warn()")
 
 
 def test_settings_of_a_library_that_the_cell_imports(kernel):
@@ -274,7 +276,7 @@ def test_settings_of_a_library_that_the_cell_imports(kernel):
 
 def test_what_the_cell_registers_comes_back(kernel):
     ok(kernel, "import gc, signal, sys\ndef mine(*args): pass")
-    said = told(
+    said = stderr_of(
         kernel,
         "signal.signal(signal.SIGUSR1, mine); sys.unraisablehook = mine; gc.callbacks.append(mine)\n"
         "get_ipython().events.register('post_run_cell', mine)",
@@ -301,12 +303,12 @@ TOLD = {
 def test_what_a_list_lacks_is_told(kernel, tmp_path):
     (tmp_path / "own.py").write_text("")
     ok(kernel, "import atexit, gc, json, os, own, signal, subprocess, sys, threading, time")
-    assert told(kernel, "json.dumps({}), os.getcwd(), time.time(), len(sys.modules)") == ""
+    assert stderr_of(kernel, "json.dumps({}), os.getcwd(), time.time(), len(sys.modules)") == ""
     for code, name in TOLD.items():
-        said = told(kernel, code)
+        said = stderr_of(kernel, code)
         assert "changed in this cell's process alone" in said and name in said, (code, said)
-    assert told(kernel, "import fractions, decimal; fractions.Fraction(1, 2)") == ""
-    said = told(kernel, "own.__dict__['other'] = threading.Lock()")
+    assert stderr_of(kernel, "import fractions, decimal; fractions.Fraction(1, 2)") == ""
+    said = stderr_of(kernel, "own.__dict__['other'] = threading.Lock()")
     assert "not carried out of this cell: own:other (lock" in said
 
 
@@ -316,21 +318,21 @@ def test_threads_of_the_users_own_classes_are_told(kernel, tmp_path):
     )
     ok(kernel, "import own, threading\nclass Here(own.Own): pass")
     for made in ("own.Own", "Here"):
-        said = told(kernel, f"{made}(daemon=True).start()")
+        said = stderr_of(kernel, f"{made}(daemon=True).start()")
         assert "changed in this cell's process alone: threads that it started" in said, made
     library = "import IPython.core.historyapp as app\nIts = type('Its', (own.Own,), {'__module__': app.__name__})\n"
-    assert "threads" not in told(kernel, library + "Its(daemon=True).start(); del Its, app")
+    assert "threads" not in stderr_of(kernel, library + "Its(daemon=True).start(); del Its, app")
 
 
 def test_addresses_are_told_of(kernel):
-    said = told(
+    said = stderr_of(
         kernel, "a = [1]; ids = {id(a): 'a'}; stamp = 1_790_000_000_000_000; none = id(None)"
     )
     assert "true in this cell's process alone: the addresses in ids (" in said
     ok(kernel, "b = [1]; names = {'b': (id(b), 'text')}")
-    assert told(kernel, "a.append(2); len(ids), names") == ""
-    assert "the addresses in names (" in told(kernel, "b.append(2)")
-    said = told(
+    assert stderr_of(kernel, "a.append(2); len(ids), names") == ""
+    assert "the addresses in names (" in stderr_of(kernel, "b.append(2)")
+    said = stderr_of(
         kernel, "import array; buf = array.array('d', [1, 2]); place = buf.buffer_info()[0]"
     )
     assert "the addresses in place (" in said
@@ -339,8 +341,8 @@ def test_addresses_are_told_of(kernel):
 def test_memory_that_is_written_by_its_address_comes_back(kernel):
     pytest.importorskip("numpy")
     ok(kernel, "import ctypes, numpy as np\na = np.arange(5000.0); address = a.ctypes.data")
-    assert told(kernel, "other = 1") == ""
-    said = told(kernel, "ctypes.memmove(address, address + 8, 8);")
+    assert stderr_of(kernel, "other = 1") == ""
+    said = stderr_of(kernel, "ctypes.memmove(address, address + 8, 8);")
     assert "the addresses in address (" in said  # where it has it from now on is another place
     assert ok(kernel, "float(a[0]), other").result == "(1.0, 1)"
 
@@ -359,7 +361,7 @@ def test_exit_handlers_and_finalizers(kernel, tmp_path):
         "atexit.register(note, 'exit')",
     )
     pid = ok(kernel, "os.getpid()").result
-    assert "exit handlers" in told(
+    assert "exit handlers" in stderr_of(
         kernel, "atexit.register(note, 'never'); found = vars(noisy) == {}"
     )
     forked(kernel, "mine = Noisy()\ndel mine")

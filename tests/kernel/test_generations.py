@@ -33,16 +33,16 @@ def history(kernel, line):
 def steps(kernel):
     """The rows of the history by the number of the step, once all is committed."""
     kernel.settle()
-    told = history(kernel, "history")
-    assert "Not committed yet" not in told
-    rows = re.findall(r"^ *(\d+)  \d\d:\d\d:\d\d(.*)$", told, re.M)
+    text = history(kernel, "history")
+    assert "Not committed yet" not in text
+    rows = re.findall(r"^ *(\d+)  \d\d:\d\d:\d\d(.*)$", text, re.M)
     return {int(number): rest for number, rest in rows}
 
 
 def test_undo_takes_the_last_cell_back(kernel):
     cells(kernel, "x = 1; y = [1]", "y.append(2); x = 2; z = 3", "print(x)")
-    told = history(kernel, "undo")
-    assert "Cell 2 is undone" in told and "Changed: x, y." in told and "Gone: z." in told
+    text = history(kernel, "undo")
+    assert "Cell 2 is undone" in text and "Changed: x, y." in text and "Gone: z." in text
     assert kernel.run("(x, y, 'z' in globals())").result == "(1, [1], False)"
 
 
@@ -51,8 +51,8 @@ def test_cells_without_a_pause_are_one_step(kernel):
     sent = [kernel.client.execute(f"x = {number}") for number in (2, 3, 4)]
     for message in sent:
         kernel.finish(message)
-    told = history(kernel, "undo")  # commits first
-    assert "Cells 2, 3, 4 are undone" in told
+    text = history(kernel, "undo")  # commits first
+    assert "Cells 2, 3, 4 are undone" in text
     assert kernel.run("x").result == "1"
 
 
@@ -67,8 +67,8 @@ def test_undo_of_an_instrumented_cell(isolated_kernel):
 
 def test_undo_goes_on_and_checkout_comes_back(kernel):
     cells(kernel, "x = 1", "x = 2", "x = 3")
-    told = history(kernel, "undo")
-    back = re.search(r"%holdfast checkout (\d+) takes it back", told)[1]
+    text = history(kernel, "undo")
+    back = re.search(r"%holdfast checkout (\d+) takes it back", text)[1]
     history(kernel, "undo")
     assert kernel.run("print(x)").stream() == "1\n"
     outcome = kernel.run("%holdfast undo")
@@ -87,8 +87,8 @@ def test_what_is_not_committed_is_kept_by_a_checkout(kernel):
     cells(kernel, "x = 1", "x = 2")
     first = min(steps(kernel))
     kernel.run("x = 'not committed'")
-    told = history(kernel, f"checkout {first}")
-    back = re.search(r"checkout (\d+) takes it back", told)[1]
+    text = history(kernel, f"checkout {first}")
+    back = re.search(r"checkout (\d+) takes it back", text)[1]
     assert kernel.run("print(x)").stream() == "1\n"
     history(kernel, f"checkout {back}")
     assert kernel.run("print(x)").stream() == "not committed\n"
@@ -110,13 +110,13 @@ def test_results_stay(kernel):
 
 def test_declined_objects_stay_and_are_named(kernel):
     cells(kernel, "x = 1", "x = 2; g = iter(n for n in range(9)); next(g)")
-    told = history(kernel, "undo")
-    assert "g stays as it is: generator" in told
+    text = history(kernel, "undo")
+    assert "g stays as it is: generator" in text
     assert kernel.run("next(g)").result == "1"
     cells(kernel, "del g; x = 3")
     (number, *_) = [number for number, row in steps(kernel).items() if row.endswith("x")]
-    told = history(kernel, f"checkout {number}")
-    assert "g can't be brought back: generator" in told
+    text = history(kernel, f"checkout {number}")
+    assert "g can't be brought back: generator" in text
     assert kernel.run("print(x, 'g' in globals())").stream() == "2 False\n"
 
 
@@ -124,10 +124,10 @@ def test_diff_shows_names_and_small_values(kernel):
     cells(kernel, "x = 1; gone = 'old'; same = 2; import numpy as np", "x = 'two'; del gone")
     cells(kernel, "big = np.ones(100_000)")
     first, second, third = steps(kernel)
-    told = history(kernel, f"diff {first} {second}")
-    assert re.search(r"^~  x +.* 1 → 'two'$", told, re.M)
-    assert re.search(r"^-  gone +.* 'old'$", told, re.M)
-    assert "same" not in told and "big" not in told
+    text = history(kernel, f"diff {first} {second}")
+    assert re.search(r"^~  x +.* 1 → 'two'$", text, re.M)
+    assert re.search(r"^-  gone +.* 'old'$", text, re.M)
+    assert "same" not in text and "big" not in text
     assert re.search(r"^\+  big +numpy.ndarray +781.2 KiB", history(kernel, "diff"), re.M)
     assert history(kernel, f"diff {second}") == history(kernel, f"diff {second} {third}")
     assert "No variable differs" in history(kernel, f"diff {third} {third}")
@@ -135,9 +135,9 @@ def test_diff_shows_names_and_small_values(kernel):
 
 def test_members_of_a_group_are_told_apart(kernel):
     cells(kernel, "a = [1]; b = [a]; c = 5", "a.append(2)")
-    told = history(kernel, "diff")
-    assert re.search(r"^~  a +list +.* \[1\] → \[1, 2\]$", told, re.M)
-    assert "\n~  b" in told and "c" not in told.split()
+    text = history(kernel, "diff")
+    assert re.search(r"^~  a +list +.* \[1\] → \[1, 2\]$", text, re.M)
+    assert "\n~  b" in text and "c" not in text.split()
 
 
 def test_wrong_words(kernel):
@@ -183,8 +183,8 @@ def test_the_oldest_steps_are_dropped_beyond_the_limit(kernel):
             cells(kernel, f"a = np.full(1 << 17, {number})")
             info = session.info()
             assert info["allocated_bytes"] - info["free_bytes"] < 12 * mib
-    told = history(kernel, "history")
-    assert re.search(r"of at most 5.0 MiB; [5-9] older steps dropped", told), told
+    text = history(kernel, "history")
+    assert re.search(r"of at most 5.0 MiB; [5-9] older steps dropped", text), text
     assert len(steps(kernel)) in (5, 6)
     history(kernel, "undo")
     assert kernel.run("int(a[0])").result == "10"
@@ -232,8 +232,8 @@ def test_history_survives_the_main_worker(kernel):
     cells(kernel, "x = 1; import os", "x = 2")
     kernel.run("x = 3; os.kill(os.getpid(), 9)")
     assert kernel.run("print(x)").stream() == "2\n"
-    told = history(kernel, "undo")
-    assert "Cell 2 is undone" in told
+    text = history(kernel, "undo")
+    assert "Cell 2 is undone" in text
     assert kernel.run("print(x)").stream() == "1\n"
 
 
@@ -312,13 +312,13 @@ def test_save_and_load_in_another_kernel(start_kernel, tmp_path):
         "import numpy as np; a = np.arange(300_000.0); b = a[:9]; y = [b, 'text']; g = (n for n in y)",
     )
     cells(first, "class C:\n    number = 7\nf = lambda: C.number + len(y)\no = C()")
-    told = history(first, f"save {path}")
-    assert "7 variables saved to " in told and os.stat(path).st_mode & 0o777 == 0o600
-    assert "g isn't in it: generator" in told
+    text = history(first, f"save {path}")
+    assert "7 variables saved to " in text and os.stat(path).st_mode & 0o777 == 0o600
+    assert "g isn't in it: generator" in text
     second = start_kernel()
     cells(second, "a = 'mine'; only = 1; import os; os.environ['HERE'] = 'yes'")
-    told = history(second, f"load '{path}'")
-    assert f"The variables are those of {path}, saved on" in told
+    text = history(second, f"load '{path}'")
+    assert f"The variables are those of {path}, saved on" in text
     look = "float(a.sum()), b.base is a, y[0] is b, f(), isinstance(o, C), 'only' in globals()"
     assert second.run(look).result == "(44999850000.0, True, True, 9, True, False)"
     assert second.run("import os; os.environ['HERE']").result == "'yes'"

@@ -132,10 +132,10 @@ def all_well(kernel):
 @pytest.mark.parametrize("head", HEADS)
 @pytest.mark.parametrize("kind", REPAIRED)
 def test_what_a_cell_took_is_put_back(kernel, kind, head):
-    code, told = REPAIRED[kind]
+    code, named = REPAIRED[kind]
     outcome = kernel.run(HEADS[head] + code)
     assert outcome.stream("stderr").count("put back what the cell took from its process") == 1
-    assert told in outcome.stream("stderr")
+    assert named in outcome.stream("stderr")
     all_well(kernel)
 
 
@@ -151,10 +151,10 @@ def test_what_does_no_harm(kernel, kind, head):
 @pytest.mark.parametrize("head", HEADS)
 @pytest.mark.parametrize("kind", DEADLY)
 def test_a_death_is_one_named_error(kernel, kind, head):
-    code, told = DEADLY[kind]
+    code, named = DEADLY[kind]
     outcome = kernel.run(HEADS[head] + code)
     assert outcome.status == "error" and outcome.content["ename"] == "CellDied"
-    assert told in outcome.content["evalue"]
+    assert named in outcome.content["evalue"]
     assert outcome.types.count("error") == 1
     all_well(kernel)
 

@@ -1,4 +1,5 @@
-/* test_history_command.c - which words behind %holdfast are the frontend's, and in which cells.
+/* test_history_command.c - which words behind %holdfast are the frontend's, and in
+ * which cells.
  */
 #include "commands/history.h"
 #include "feed.h"

@@ -6,7 +6,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-from segment import segment_of
 
 from holdfast.store import Session
 
@@ -36,13 +35,13 @@ def ok(kernel, code):
 
 def test_a_kernel_works_with_few_addresses(start_kernel):
     kernel = start_kernel(before=few_addresses)
-    told = "import resource; resource.getrlimit(resource.RLIMIT_AS)[0]"
-    assert ok(kernel, told).result == str(LIMIT)
+    limit = "import resource; resource.getrlimit(resource.RLIMIT_AS)[0]"
+    assert ok(kernel, limit).result == str(LIMIT)
     ok(kernel, f"import numpy as np\na = np.ones({256 * MIB} // 8)")
     for _ in range(2):
         ok(kernel, CELL + "a[::512] += 1; b = a * 2")
     assert ok(kernel, "float(a.sum() + b.sum())").result == str(3.0 * (32 * MIB + 2 * 65536))
-    with Session.open("/" + segment_of(kernel).name) as session:
+    with Session.open("/" + kernel.segment().name) as session:
         assert LIMIT // 4 < session.info()["capacity_bytes"] <= LIMIT // 3 + 4096
 
 

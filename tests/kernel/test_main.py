@@ -37,14 +37,14 @@ def test_a_missing_connection_file_is_named(command, tmp_path):
 
 
 def test_the_version_is_that_of_the_interpreter_unless_it_is_told(start_plain):
-    def told(*arguments):
+    def version_of(*arguments):
         kernel = start_plain(arguments=arguments)
         info = kernel.client.kernel_info(reply=True, timeout=60)["content"]
         assert info["language_info"]["version"] in info["banner"]
         return info["language_info"]["version"]
 
-    assert told() == platform.python_version()
-    assert told("--python-version", "3.99.1") == "3.99.1"
+    assert version_of() == platform.python_version()
+    assert version_of("--python-version", "3.99.1") == "3.99.1"
 
 
 def script(path, text):
@@ -64,7 +64,7 @@ time.sleep(20)
 
 
 @pytest.mark.parametrize(
-    ("program", "told"),
+    ("program", "named"),
     [
         ("#!/bin/sh\nexit 0\n", "ended"),
         (OTHER_VERSION.format(python=sys.executable), "holdfast.install"),
@@ -72,7 +72,7 @@ time.sleep(20)
     ],
     ids=["one that ends", "another version", "none"],
 )
-def test_a_python_that_is_none_of_ours_is_named(command, tmp_path, program, told):
+def test_a_python_that_is_none_of_ours_is_named(command, tmp_path, program, named):
     python = str(tmp_path / "python")
     if program is not None:
         script(tmp_path / "python", program)
@@ -82,4 +82,4 @@ def test_a_python_that_is_none_of_ours_is_named(command, tmp_path, program, told
     done = call(command, "-f", str(tmp_path / "c.json"), "--python", python)
     assert done.returncode == 1, done.stderr
     last = done.stderr.strip().splitlines()[-1]
-    assert told in last and (python in last or "3 times" in last)
+    assert named in last and (python in last or "3 times" in last)

@@ -11,7 +11,6 @@ import time
 from pathlib import Path
 
 import pytest
-from segment import segment_of
 from waiting import until
 
 from holdfast.store import Session
@@ -35,7 +34,7 @@ def ok(kernel, code):
 
 
 def info(kernel):
-    with Session.open("/" + segment_of(kernel).name) as session:
+    with Session.open("/" + kernel.segment().name) as session:
         return session.info()
 
 
@@ -43,7 +42,7 @@ def usage(kernel):
     """Bytes of all processes: what is theirs alone, and the segment once; None until all are there."""
     pids = measure.descendants(kernel.pid)
     private = sum(measure.unfiled_bytes(pid) for pid in pids)
-    whole = private + os.stat(segment_of(kernel)).st_blocks * 512
+    whole = private + os.stat(kernel.segment()).st_blocks * 512
     return whole if len(pids) == PROCESSES else None
 
 

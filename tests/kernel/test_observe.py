@@ -1,5 +1,5 @@
 """The monitor in our own kernel: kinds and outcomes of cells. Whether the figures are right is in
-tests/bench/test_monitor_truth.py."""
+tests/bench/test_benchmarks.py."""
 
 import json
 
@@ -16,21 +16,21 @@ print(json.dumps([c.kind, c.outcome, c.number, c.source, c.duration, c.pids, m.r
 
 
 def test_kinds_and_outcomes(kernel):
-    def told(code):
+    def observed(code):
         kernel.run(code)
         keys = ("kind", "outcome", "number", "source", "duration", "pids", "cores", "summary")
         return dict(zip(keys, json.loads(kernel.run(LAST).stream()), strict=True))
 
-    found = told("import time\ntime.sleep(0.02)")  # which was not sampled
+    found = observed("import time\ntime.sleep(0.02)")  # which was not sampled
     assert (found["kind"], found["outcome"]) == ("plain", "ok")
     assert found["source"] == "import time\ntime.sleep(0.02)"
     assert 0.02 <= found["duration"]
-    found = told("with open('w', 'wb', 0) as f:\n    for i in range(100): f.write(b'x')")
+    found = observed("with open('w', 'wb', 0) as f:\n    for i in range(100): f.write(b'x')")
     assert found["summary"]["io_write_count"][3] == pytest.approx(100, rel=0.2)
-    assert told("1/0")["outcome"] == "error"
-    assert told("def f(:")["outcome"] == "error"  # no code of it ran
-    assert told("get_ipython().showtraceback()\ntime.sleep(0.02)")["duration"] >= 0.02
-    found = told("%%isolated\nimport os\nos.kill(os.getpid(), 9)")
+    assert observed("1/0")["outcome"] == "error"
+    assert observed("def f(:")["outcome"] == "error"  # no code of it ran
+    assert observed("get_ipython().showtraceback()\ntime.sleep(0.02)")["duration"] >= 0.02
+    found = observed("%%isolated\nimport os\nos.kill(os.getpid(), 9)")
     assert (found["kind"], found["outcome"]) == ("isolated", "died")
-    found = told("%%execute_with_scorep --run=isolated\nx = 1")
+    found = observed("%%execute_with_scorep --run=isolated\nx = 1")
     assert (found["kind"], found["outcome"]) == ("instrumented", "ok")

@@ -29,7 +29,7 @@ def shown(outcome):
     return [m["content"]["data"] for m in outcome.messages if m["msg_type"] == "display_data"]
 
 
-def told(kernel, line):
+def complaint(kernel, line):
     """The one line on stderr by which a command says what is wrong; the notebook goes on."""
     outcome = kernel.run(line + "\nafter = 1")
     assert outcome.status == "ok" and outcome.stream() == "" and not shown(outcome)
@@ -165,33 +165,37 @@ def test_a_session_goes_to_an_archive_and_back(cells):
     assert after[:-1] == before[:-1] and "missed" in after[-1]
     (data,) = shown(kernel.run("%perfmonitor_plot --cell 1"))
     assert "Performance of cell 1" in data["text/plain"]
-    assert told(kernel, "%perfmonitor_plot --live").startswith("an imported session is not live")
+    assert complaint(kernel, "%perfmonitor_plot --live").startswith(
+        "an imported session is not live"
+    )
     (place / "broken.zip").write_bytes((place / "mine.zip").read_bytes()[:2000])
-    assert "is no archive of a session" in told(kernel, "%import_session broken.zip")
+    assert "is no archive of a session" in complaint(kernel, "%import_session broken.zip")
     kernel.run("%perfmonitor_start\n%perfmonitor_stop")
     assert "more = 1" in shown(kernel.run("%cell_history"))[0]["text/plain"]
 
 
 def test_what_is_wrong_is_told_in_one_line(kernel):
-    assert told(kernel, "%perfmonitor_stop") == "the monitor isn't running"
-    assert told(kernel, "%perfmonitor_start soon") == "'soon' is no number of seconds"
-    assert told(kernel, "%perfmonitor_start 0") == "0 is no positive number of seconds"
-    assert "0.001" in told(kernel, "%perfmonitor_start 1e-9")
-    assert told(kernel, "%perfmonitor_start 1 2") == "'2' is one word too many"
-    assert told(kernel, "%perfmonitor_perfreport --levl user").endswith("did you mean --level?")
-    assert told(kernel, "%perfmonitor_perfreport --level cluster").startswith(
+    assert complaint(kernel, "%perfmonitor_stop") == "the monitor isn't running"
+    assert complaint(kernel, "%perfmonitor_start soon") == "'soon' is no number of seconds"
+    assert complaint(kernel, "%perfmonitor_start 0") == "0 is no positive number of seconds"
+    assert "0.001" in complaint(kernel, "%perfmonitor_start 1e-9")
+    assert complaint(kernel, "%perfmonitor_start 1 2") == "'2' is one word too many"
+    assert complaint(kernel, "%perfmonitor_perfreport --levl user").endswith(
+        "did you mean --level?"
+    )
+    assert complaint(kernel, "%perfmonitor_perfreport --level cluster").startswith(
         "there is no level cluster here; there are process,"
     )
-    assert "is reversed" in told(kernel, "%perfmonitor_perfreport --cell 2:1")
-    assert "there is no cell 99" in told(kernel, "%perfmonitor_perfreport --cell 99")
-    assert "there is no metric energy" in told(kernel, "%perfmonitor_plot --metrics energy")
-    assert "isn't running" in told(kernel, "%perfmonitor_plot --live")
+    assert "is reversed" in complaint(kernel, "%perfmonitor_perfreport --cell 2:1")
+    assert "there is no cell 99" in complaint(kernel, "%perfmonitor_perfreport --cell 99")
+    assert "there is no metric energy" in complaint(kernel, "%perfmonitor_plot --metrics energy")
+    assert "isn't running" in complaint(kernel, "%perfmonitor_plot --live")
     kernel.run("%perfmonitor_start 0.1")
-    assert "can't be written" in told(kernel, "%perfmonitor_export_perfdata /proc/none/p.csv")
-    assert "suffix" in told(kernel, "%perfmonitor_export_cell_history cells.xls")
-    assert "can't be read" in told(kernel, "%import_session none.zip")
-    assert "the file is missing" in told(kernel, "%perfmonitor_load_perfdata")
-    assert "quotation mark" in told(kernel, '%export_session "half')
+    assert "can't be written" in complaint(kernel, "%perfmonitor_export_perfdata /proc/none/p.csv")
+    assert "suffix" in complaint(kernel, "%perfmonitor_export_cell_history cells.xls")
+    assert "can't be read" in complaint(kernel, "%import_session none.zip")
+    assert "the file is missing" in complaint(kernel, "%perfmonitor_load_perfdata")
+    assert "quotation mark" in complaint(kernel, '%export_session "half')
 
 
 def test_help_resources_and_scripts(kernel, tmp_path):
@@ -245,7 +249,7 @@ def test_a_notebook_for_jumper(kernel):
 
 def test_a_live_plot_ends_by_itself(kernel):
     living = "sum(t.name == 'holdfast-live-plot' for t in threading.enumerate())"
-    assert "isn't running" in told(kernel, "%perfmonitor_plot --live")
+    assert "isn't running" in complaint(kernel, "%perfmonitor_plot --live")
     kernel.run("import threading, time\n%perfmonitor_start 0.05")
     outcome = kernel.run("%perfmonitor_plot --live 0.1 1")
     plot, adds = (

@@ -5,7 +5,6 @@ import signal
 from pathlib import Path
 
 import pytest
-from segment import segment_of
 from waiting import until
 
 from holdfast.store import Session
@@ -23,7 +22,7 @@ faults = getrusage(RUSAGE_SELF).ru_minflt - before""" % (SIZE // 8)
 def notebook(start_kernel):
     """A kernel that rests after two seconds, and its session."""
     kernel = start_kernel(env={"HOLDFAST_REST_SECONDS": "2"})
-    with Session.open("/" + segment_of(kernel).name) as session:
+    with Session.open("/" + kernel.segment().name) as session:
         yield kernel, session
 
 

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from segment import segment_of
 from waiting import state, until
 
 from holdfast.store import CorruptError, Session
@@ -19,7 +18,7 @@ CELL = "%%execute_with_scorep --run=isolated\n"
 def rested(start_kernel):
     """A kernel that rests after half a second, and how to look at its session."""
     kernel = start_kernel(env={"HOLDFAST_REST_SECONDS": "0.5"})
-    with Session.open("/" + segment_of(kernel).name) as session:
+    with Session.open("/" + kernel.segment().name) as session:
         yield kernel, session
 
 

@@ -166,12 +166,12 @@ def test_where_nothing_starts_the_session_is_kept(start_with_startup, start_kern
     kernel.client.execute("os._exit(1)")
     until(lambda: not kernel.manager.is_alive())
     said = (tmp_path / "stderr").read_text().splitlines()[-1]
-    told = ""
-    while "holdfast save" not in told:  # the notebook's user reads it, too
+    text = ""
+    while "holdfast save" not in text:  # the notebook's user reads it, too
         message = kernel.client.get_iopub_msg(timeout=60)
-        told = message["content"].get("text", "")
-    assert told.split("holdfast: ", 1)[1].strip() in said
-    command = re.search("`(holdfast save holdfast-[^ ]*) FILE`", told)[1].split()
+        text = message["content"].get("text", "")
+    assert text.split("holdfast: ", 1)[1].strip() in said
+    command = re.search("`(holdfast save holdfast-[^ ]*) FILE`", text)[1].split()
     tool = Path(kernel.manager.kernel_spec.argv[0]).with_name("holdfast")
     subprocess.run([tool, *command[1:], file], check=True, timeout=60)
     other = start_kernel()

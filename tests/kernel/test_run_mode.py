@@ -398,3 +398,19 @@ def test_twenty_in_turn_with_plain_cells(kernel):
         assert outcome.cost["run"] == ("in-process" if number % 2 else "plain")
         assert outcome.cost.get("bytes_copied", 0) == 0
         assert outcome.result == first
+
+
+LARGE_ARRAY = """
+import numpy as np, resource
+rows = np.ones(4 << 20)  # 32 MiB
+def faults(): return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+"""
+
+
+def test_what_a_recorded_cell_reads_is_in_its_page_tables(kernel):
+    """The fork before the cell has made the array private, which takes its page tables."""
+    ok(kernel, LARGE_ARRAY)
+    outcome = ok(kernel, CELL + "n = faults(); s = rows.sum(); faults() - n")
+    assert outcome.cost["bytes_populated"] == 32 << 20
+    assert int(outcome.result) < 8192 / 64
+    assert ok(kernel, CELL + "rows[5]").cost["bytes_populated"] == 0

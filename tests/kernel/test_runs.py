@@ -48,12 +48,12 @@ def test_a_cell_and_its_run_before(either_kernel, tmp_path):
         {"__main__:f": 6, f"cell In[{count - 1}]": 1},
     )
     assert text_of(kernel.run(f"%trace {count - 4} --text"))[1]["__main__:f"] == 4
-    told = kernel.run("%trace --view compare --text").stream()
+    text = kernel.run("%trace --view compare --text").stream()
     head = (
         rf"cell In\[{count - 1}\]: [\d.]+ s, [\d.]+ s in cell In\[{count - 4}\], \d\d:\d\d:\d\d\n"
     )
-    assert re.match(head, told)
-    assert re.search(r"\n__main__:f +6 +4 ", told) and re.search(r"\n__main__:gone +0 +1 ", told)
+    assert re.match(head, text)
+    assert re.search(r"\n__main__:f +6 +4 ", text) and re.search(r"\n__main__:gone +0 +1 ", text)
     for view in ("timeline", "flame", "table", "compare"):
         (data,) = shown(kernel.run(f"%trace --view {view}"))
         assert {"text/html", "image/svg+xml", "text/plain"} <= data.keys()
@@ -105,8 +105,8 @@ def test_what_is_wrong_is_one_line(kernel, tmp_path):
     }.items():
         outcome = kernel.run(f"%trace {line}")
         assert outcome.status == "ok" and not outcome.stream()
-        told = outcome.stream("stderr")
-        assert told.startswith("%trace: ") and told.count("\n") == 1 and said in told
+        text = outcome.stream("stderr")
+        assert text.startswith("%trace: ") and text.count("\n") == 1 and said in text
     kernel.run("import shutil, glob\nfor p in glob.glob('scorep-*'): shutil.rmtree(p)")
     assert "there is no trace" in kernel.run("%trace").stream("stderr")
     assert "%trace [CELL" in kernel.run("%trace --help").stream()
@@ -149,8 +149,8 @@ def test_a_directory_that_a_later_cell_took(kernel):
     kernel.run("def f(): pass")
     kernel.run(CELL + "f()")
     kernel.run(CELL + "f(); f()")
-    told = kernel.run("%trace 3").stream("stderr")
-    assert "the trace of In[3] is gone" in told and "In[4]" in told
+    text = kernel.run("%trace 3").stream("stderr")
+    assert "the trace of In[3] is gone" in text and "In[4]" in text
     assert text_of(kernel.run("%trace --text"))[1]["__main__:f"] == 2
     assert text_of(kernel.run("%trace same --text"))[1]["__main__:f"] == 2
 
@@ -188,6 +188,6 @@ def test_a_trace_of_score_p(start_kernel):
     assert title == "cell In[2]" and found["__main__:f"] == 10
     assert shown(kernel.run("%trace --view flame"))
     kernel.run(CELL + "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)")
-    told = kernel.run("%trace").stream("stderr")
-    assert told == "%trace: In[5] died and left no trace\n"
+    text = kernel.run("%trace").stream("stderr")
+    assert text == "%trace: In[5] died and left no trace\n"
     assert text_of(kernel.run("%trace 2 --text"))[1]["__main__:f"] == 10

@@ -39,8 +39,8 @@ def test_cell_finds_its_data_and_changes_it(kernel, tmp_path):
     assert found[0] == "cell In[4]" and found.count("cell In[4]") == 1
     assert (tmp_path / "mine" / "profile.cubex").exists()
     assert kernel.run("int(x[0]), y").result == "(99, 0)"
-    told = kernel.run("%holdfast last").stream()
-    assert "It was recorded by Score-P." in told and "(forked): Score-P records" in told
+    text = kernel.run("%holdfast last").stream()
+    assert "It was recorded by Score-P." in text and "(forked): Score-P records" in text
 
 
 def test_the_cell_has_what_the_notebook_has(kernel):
@@ -151,8 +151,8 @@ def test_files_that_a_cell_opens(kernel, tmp_path, option):
     assert str(tmp_path / "file") in opened
     assert not [name for name in opened if "IPython" in name]  # read before the cell began
     before = kernel.run("del os.environ['SCOREP_EXPERIMENT_DIRECTORY']; dict(os.environ)").result
-    told = kernel.run(CELL + "lines.clear()").stream()
-    (named,) = re.findall(r"results can be found in (.*)\n", told)
+    text = kernel.run(CELL + "lines.clear()").stream()
+    (named,) = re.findall(r"results can be found in (.*)\n", text)
     assert "scorep-" in named and (tmp_path / named / "traces.otf2").exists()
     assert kernel.run("dict(os.environ)").result == before
 

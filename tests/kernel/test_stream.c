@@ -1,5 +1,6 @@
 /* test_stream.c - what is joined, what is not, and characters across pieces. */
 #include "../support/check.h"
+#include "commands/dump.h"
 #include "workers/stream.h"
 
 static hfi_textbuf seen; /* "name parent text|" of each publication */
@@ -20,7 +21,7 @@ expect(const char *wanted) {
 
 int
 main(void) {
-    hfi_stream stream = {.publish = publish};
+    hfi_stream stream = {.publish = publish, .filter = hfi_dump_create(NULL)};
     hfi_part p = hfi_part_text("p"), q = hfi_part_text("q");
     hfi_stream_add(&stream, 0, p, hfi_part_text("a"), 5);
     hfi_stream_add(&stream, 0, p, hfi_part_text("b"), 6);

@@ -66,6 +66,24 @@ def test_who_waits_knows_what_an_event_costs(isolated_kernel):
     assert f"recording took {took:.1f} ms (" in summary(outcome)
 
 
+@pytest.mark.parametrize("head", [CELL, "%%isolated\n", CELL[:-1] + " --run=isolated\n"])
+def test_the_last_cell_is_shown_with_the_same_times(kernel, head):
+    outcome = kernel.run(head + "pass")
+    lines = kernel.run("%holdfast last").stream().splitlines()
+    shown = {line.split()[0]: line.split()[1] for line in lines[:3]}
+    for phase, key in (("in", "hand_over_in_ms"), ("out", "hand_over_out_ms")):
+        assert shown[phase] == f"{outcome.cost[key]:.1f}", lines
+
+
+def test_a_long_way_in_has_its_cause(kernel):
+    """Objects of a class are encoded and decoded one by one."""
+    kernel.run("class Thing: pass\nthings = [Thing() for _ in range(200_000)]")
+    outcome = kernel.run(CELL[:-1] + " --run=isolated\nlen(things)")
+    parts = {"saving variables": "commit_ms", "binding variables": "bind_ms"}
+    (cause,) = re.findall(rf"; ({'|'.join(parts)}) [\d.]+ m?s\), out", summary(outcome))
+    assert outcome.cost[parts[cause]] >= outcome.cost["hand_over_in_ms"] / 2 - 1
+
+
 def test_cells_that_fail_have_it_and_others_dont(kernel):
     assert "2 events" in summary(kernel.run(CELL + "1 / 0"))
     assert summary(kernel.run("1")) is None

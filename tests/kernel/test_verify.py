@@ -16,7 +16,7 @@ def kernel(kernel):
     return kernel
 
 
-def told(kernel, code):
+def result_and_stderr(kernel, code):
     """What is printed to stderr with a cell, the commit after it, and a cell that binds that; its
     result."""
     kernel.client.execute(code)
@@ -47,7 +47,7 @@ def test_a_change_that_nothing_names_is_saved(kernel):
     kernel.run("where = id(x)")
     kernel.settle()
     kernel.run("%holdfast verify on")
-    result, text = told(kernel, BY_ADDRESS)
+    result, text = result_and_stderr(kernel, BY_ADDRESS)
     assert result == "[1, 5]" and "VERIFY" not in text
     assert "the addresses in where couldn't be carried over" in text
 
@@ -57,7 +57,7 @@ def test_a_change_that_nothing_names_is_reported_and_saved(kernel):
     kernel.run("text = str(id(x))")
     kernel.settle()
     kernel.run("%holdfast verify on")
-    result, text = told(kernel, BY_TEXT)
+    result, text = result_and_stderr(kernel, BY_TEXT)
     assert result == "[1, 5]"
     assert "VERIFY FAILED: x changed" in text and "ctypes.cast(int(text)" in text
 
@@ -67,4 +67,4 @@ def test_what_is_seen_is_not_told(start_kernel):
     kernel.run("import numpy as np\nx = [1]; y = np.zeros(100_000); z = {'x': x}")
     kernel.settle()
     code = "def change():\n    x.append(2)\n    y[5] = 7\nchange()"
-    assert told(kernel, code) == ("[1, 2]", "")
+    assert result_and_stderr(kernel, code) == ("[1, 2]", "")

@@ -97,6 +97,6 @@ def test_what_cannot_be_carried_in_one_is_told(start_kernel):
         RECORD + "import ipywidgets\nvalues = (i for i in range(3))\nkept = ipywidgets.IntText()\n"
         "slider = ipywidgets.IntSlider()\nslider.observe(lambda change, v=values: next(v))"
     )
-    told = outcome.stream("stderr")
-    assert "slider" in told and "generator" in told and "_holdfast_widget" not in told
+    text = outcome.stream("stderr")
+    assert "slider" in text and "generator" in text and "_holdfast_widget" not in text
     assert kernel.run("kept.value").result == "0"

@@ -7,10 +7,9 @@
 #include <unistd.h>
 
 #include "../support/check.h"
-#include "monitor/celllog.h"
+#include "monitor/series.h"
 #include "monitor/nvml.h"
 #include "monitor/sampler.h"
-#include "monitor/series.h"
 
 static const hfi_series_shape shapes[HF_MONITOR_LEVELS] = {{0}, {0}, {3}, {0}};
 static hf_error error = HF_ERROR_INIT;

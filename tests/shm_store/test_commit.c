@@ -111,7 +111,8 @@ test_many_names(hf_session *session) {
     OK(hf_session_verify(session, NULL));
 }
 
-/* A commit that can't be prepared or published is gone all the same: the next one begins. */
+/* A commit that can't be prepared or published is gone all the same: the next one
+ * begins. */
 static void
 test_consumed_on_failure(hf_session *session) {
     hf_commit *commit;

@@ -1,14 +1,14 @@
 /* test_failing_calls.c - every system call and allocation of the store fails, in turn,
  * or kills the process.
  *
- * Each scenario is one thing that a process does: a commit, a privatization, binding, a fork.
- * A child does it again and again, on a new session each time: the first call fails,
- * then the second, until there is none left to fail; for each errno, once and from
- * there on, and by SIGKILL. After each the child checks that it got what it wanted or
- * an error with words, that no byte of its arrays changed, that a second try works, and
- * that it has lost no descriptor, mapping or block. The parent checks that the session
- * has the old version or the new one, whole, as the child's status says; that every
- * extent is accounted for; and that the next commit works.
+ * Each scenario is one thing that a process does: a commit, a privatization, binding, a
+ * fork. A child does it again and again, on a new session each time: the first call
+ * fails, then the second, until there is none left to fail; for each errno, once and
+ * from there on, and by SIGKILL. After each the child checks that it got what it wanted
+ * or an error with words, that no byte of its arrays changed, that a second try works,
+ * and that it has lost no descriptor, mapping or block. The parent checks that the
+ * session has the old version or the new one, whole, as the child's status says; that
+ * every extent is accounted for; and that the next commit works.
  *
  *     test_failing_calls            a sample, in some seconds
  *     test_failing_calls all        every point

@@ -224,8 +224,9 @@ test_failing_own(hf_session *session) {
     }
 }
 
-/* What a thread writes to an own region after its publication and before its privatization is
- * in the store at once, since both are the same page: it is in the next commit, too. */
+/* What a thread writes to an own region after its publication and before its
+ * privatization is in the store at once, since both are the same page: it is in the
+ * next commit, too. */
 static void
 test_written_before_own_privatize(hf_session *session) {
     hf_region *own;

@@ -1,7 +1,7 @@
 /* test_struct_size.c - callers of other versions: their structs are smaller or larger.
  *
- * `first` and `second` are one struct in two versions. A caller of the version after ours
- * is played by a struct of ours with members behind it.
+ * `first` and `second` are one struct in two versions. A caller of the version after
+ * ours is played by a struct of ours with members behind it.
  */
 #include <stdint.h>
 

@@ -1,5 +1,5 @@
-/* test_unshare.c - unsharing: addresses and contents stay, what was committed stays, and
- * the next commit copies nothing. If it fails, all is as before.
+/* test_unshare.c - unsharing: addresses and contents stay, what was committed stays,
+ * and the next commit copies nothing. If it fails, all is as before.
  */
 #include <errno.h>
 #include <stdlib.h>

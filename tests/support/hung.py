@@ -19,12 +19,12 @@ def tell(kernel):
             for task in sorted((place / "task").iterdir()):
                 print(" ", *(_read(task / name) for name in ("comm", "wchan", "syscall")))
         if shutil.which("py-spy"):
-            told = subprocess.run(
+            dump = subprocess.run(
                 ["py-spy", "dump", "--nonblocking", "--pid", str(pid)],
                 capture_output=True,
                 text=True,
             )
-            print(told.stdout)
+            print(dump.stdout)
 
 
 def _below(pid):

@@ -59,13 +59,13 @@ class Worker:
         self.globals = {"__name__": "__main__", "role": role, "frames": [], "channel": channel}
         self.globals["report"] = {}  # more of it, for the next reply that has one
 
-    def run(self, told=True):
+    def run(self, says_ready=True):
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         sys.stdout, sys.stderr = Stream(self.channel, "stdout"), Stream(self.channel, "stderr")
         if self.role == "cell" and claims("PLAIN_WORKER_LAZY"):
             while True:
                 signal.pause()
-        if told:
+        if says_ready:
             self.channel.send("ready", version=1, pid=os.getpid())
         while True:
             frame = self.channel.receive()
@@ -240,7 +240,7 @@ def main():
             os.dup2(fds[1], 1)
             os.dup2(fds[2], 2)
             with contextlib.suppress(KeyboardInterrupt, EOFError, ConnectionError):
-                Worker(Channel(fds[0]), frame["role"]).run(told=not untold)
+                Worker(Channel(fds[0]), frame["role"]).run(says_ready=not untold)
             os._exit(0)
         for fd in fds:
             os.close(fd)

@@ -8,11 +8,11 @@ from pathlib import Path
 SECONDS = 60
 
 
-def until(happened, told=None, seconds=SECONDS, pause=0.01):
-    """The first true value of `happened()`. `told` says what it is, or is asked for what is wrong."""
+def until(happened, what=None, seconds=SECONDS, pause=0.01):
+    """The first true value of `happened()`. `what` names it, or is a function that says what is wrong."""
     deadline = time.monotonic() + seconds
     while not (found := happened()):
-        assert time.monotonic() < deadline, told() if callable(told) else told
+        assert time.monotonic() < deadline, what() if callable(what) else what
         time.sleep(pause)
     return found
 

@@ -160,14 +160,16 @@ def _calibrated() -> tuple[list[slice], dict[tuple[bytes, ...], str | None]]:
     memories = [[_memory_of(file) for file in group] for group in alike]
     starts = range(0, len(memories[0][0]), _POINTER_SIZE)
     places = [place for start in starts for place in _telling(memories, start)]
-    told = {tuple(group[0][at] for at in places): one for group, one in zip(memories, _NEWLINES)}
-    return places, told
+    newlines = {
+        tuple(group[0][at] for at in places): one for group, one in zip(memories, _NEWLINES)
+    }
+    return places, newlines
 
 
 def _newline_of(file: io.TextIOWrapper) -> str | None:
-    places, told = _calibrated()
+    places, newlines = _calibrated()
     memory = _memory_of(file)
-    return told.get(tuple(memory[place] for place in places), "\r\n")
+    return newlines.get(tuple(memory[place] for place in places), "\r\n")
 
 
 register(handles.Exact(io.TextIOWrapper, _reduce_text))

@@ -31,8 +31,8 @@ class _References(Codec):
         referent = value()
         if referent is None:
             return _make_dead, (weakref.ref,)
-        told = value.__callback__ if type(value) is weakref.ref else None
-        return type(value), (referent,) if told is None else (referent, told)
+        callback = value.__callback__ if type(value) is weakref.ref else None
+        return type(value), (referent,) if callback is None else (referent, callback)
 
 
 class _Proxies(Codec):

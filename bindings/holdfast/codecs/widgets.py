@@ -49,8 +49,8 @@ def left(unserializable: dict[str, str]) -> dict[str, str]:
     without the names of ours, which are reported only if no name of the user's is."""
     for widget in _instances().values():
         widget.comm._closed = True
-    named = {name: told for name, told in unserializable.items() if not name.startswith(PREFIX)}
-    return named or {"a widget": told for told in unserializable.values()}
+    named = {name: reason for name, reason in unserializable.items() if not name.startswith(PREFIX)}
+    return named or {"a widget": reason for reason in unserializable.values()}
 
 
 def arrive(namespace: dict[str, t.Any], changed: t.Iterable[str]) -> bool:

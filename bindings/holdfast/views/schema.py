@@ -193,7 +193,9 @@ class Cost(TypedDict, total=False):
     run_ms: float
     hand_over_out_ms: float
     commit_ms: float
+    wait_ms: float
     bind_ms: float
+    trace_ms: float
     flush_ms: float
     prepare_ms: float
     cpu_ms: float

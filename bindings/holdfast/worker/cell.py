@@ -80,6 +80,7 @@ class Cell(Worker):
         with self.shell.builtin_trap:
             self.shell.health.begin()
         self._state = state.capture(self.shell)
+        self.last_run = "{}"
         self.last_report: Report = {}
 
     def _begin(self) -> None:

@@ -40,7 +40,7 @@ _LENGTH_MAX = 2**31 - 1
 _ANCILLARY_SIZE = socket.CMSG_SPACE(8 * 4)  # eight descriptors
 _SIGNAL_SECONDS = 0.1
 _RECEIVE_SIZE = 1 << 16
-_LARGE = 1 << 16  # bytes that are not copied into a frame
+_LARGE = 1 << 16  # bytes or characters that are not copied into a frame
 _TALLY_SIZE = 24  # hfi_tally
 _DESCRIPTORS = "descriptors"  # key of a received frame; none that travels has it
 _COUNTS: dict[t.Any, int] = {"fork": 3, "protect": 3, "output": 1, "debug": 1, "subshells": 1}
@@ -382,3 +382,34 @@ class Channel:
     def pending(self) -> bool:
         """Whether `poll` would return a frame that was already read."""
         return bool(self._frames) or self._ended
+
+
+# ---- a message's content, in pieces ---------------------------------------------------------
+
+
+def packed(pack: t.Callable[[t.Any], bytes], content: t.Any) -> bytes | Pieces:
+    """The bytes of a message's content, which `pack` makes of anything.
+
+    What is shown may be a text of megabytes: a picture, a page with an interactive plot. Such a text
+    is escaped by C code of ours (json_text.c) and travels in a piece of its own, so that it is copied
+    once on its way to the frontend. All else is as `pack` has it: it is given a mark in the text's
+    place.
+    """
+    shown = content.get("data") if isinstance(content, dict) else None
+    if not isinstance(shown, dict):
+        return pack(content)
+    large = {k: v for k, v in shown.items() if type(v) is str and len(v) >= _LARGE}
+    try:
+        texts = [_store._json_text(text) for text in large.values()]
+    except UnicodeEncodeError:
+        texts = []
+    if not texts:
+        return pack(content)
+    mark = os.urandom(16).hex()
+    left = pack({**content, "data": {**shown, **dict.fromkeys(large, mark)}})
+    pieces = Pieces()
+    for text in texts:
+        before, left = left.split(b'"%s"' % mark.encode(), 1)
+        pieces += before, text
+    pieces.append(left)
+    return pieces

@@ -92,11 +92,11 @@ class Health:
 
     def check(self, found: dict[str, t.Any]) -> None:
         """After it: look, repair, and say so."""
-        told: list[str] = []
+        repaired: list[str] = []
         if not _all(_map(_is, _map(_look_up, found), found.values())):
-            told += _restore_builtins(found, self._own)
+            repaired += _restore_builtins(found, self._own)
         if sys.modules.get("builtins") is not builtins:
-            told += _restore_modules()
+            repaired += _restore_modules()
         for fd, event in self._look():
             if event & select.POLLNVAL and fd in self._lifelines:
                 os.write(2, b"holdfast: the cell closed its process's channel to the kernel\n")
@@ -106,12 +106,12 @@ class Health:
         for fd, spare in self._spares.items():
             if not _is_writable(fd):
                 _reopen(fd, spare)
-                told.append(f"descriptor {fd}")
+                repaired.append(f"descriptor {fd}")
         if signal.SIGINT in _sigmask(signal.SIG_UNBLOCK, self._sigint):
-            told += ["SIGINT, which was blocked"]
-        if told:
+            repaired += ["SIGINT, which was blocked"]
+        if repaired:
             self.repairs += 1
-            _report("put back what the cell took from its process: " + ", ".join(told))
+            _report("put back what the cell took from its process: " + ", ".join(repaired))
 
     def _look(self) -> list[tuple[int, int]]:
         try:

@@ -16,6 +16,7 @@ import json
 import os
 import sys
 import threading
+import time
 import typing as t
 
 from holdfast import _finalizers, _store, _trial, verify
@@ -28,13 +29,13 @@ from . import notices, preparation
 from .absent import report_absent
 from .addresses import Addresses
 from .bound import unstorable, with_traceback
+from .analysis.reach import remake
 from .analysis.touched import Touched
 from .control import VERSION, Frame
 from .forked import Forked
 from .imports import ImportTeller
 from .ipython import results
 from .process import trim_heap
-from .remaking import remake
 from .requests import Worker
 from .run_mode import RunMode
 from .rollback import Rollback
@@ -73,6 +74,8 @@ class MainWorker(Worker):
     def prepare(self) -> None:
         self.names = None
         self.shell.runs = []
+        self.made_ready: Report = {}  # memory, before the cell that runs
+        self.last_run = "{}"  # what the frontend reported of the last instrumented cell, as JSON
         self.last_report: Report = {}
         self.last_commit: CommitReport = {}
         self.history: History | None = None  # of the cell that runs: what the frontend did for it
@@ -142,7 +145,7 @@ class MainWorker(Worker):
         if self.touched is not None:
             self.touched.begin(code)
             self.touched.asked(str(message["content"].get("user_expressions") or ""))
-        self._make_writable(code)
+        self._make_ready(code, reading="instrument" in frame)
         if self.forked.is_one:
             return await self.forked.run(frame, message, super().execute)
         if "instrument" in frame:
@@ -223,14 +226,18 @@ class MainWorker(Worker):
             self.touched.asked(str(message["content"].get("code", "")))
         return await super()._answer(frame, message)
 
-    def _make_writable(self, code: str) -> None:
-        """Memory of this process's own for what a privatization made private and the cell writes."""
+    def _make_ready(self, code: str, reading: bool) -> None:
+        """Memory of this process's own for what a privatization made private and the cell writes. And the
+        page tables that it took, for what a recorded cell reads: else its time would have them."""
+        self.made_ready = {}
         if (
             self.session is not None
             and _store._has_large_regions(self.session)
             and self.rollback.is_alone()
         ):
-            preparation.prepare(self.session, self.shell, code, self._learnt, reading=False)
+            started = time.perf_counter()
+            done, _ = preparation.prepare(self.session, self.shell, code, self._learnt, reading)
+            self.made_ready = done | {"seconds_prepared": time.perf_counter() - started}
 
     def rewrite_exception(self, error: BaseException) -> BaseException:
         """As any worker's; what is asked of an error that another process met."""
@@ -500,8 +507,10 @@ class MainWorker(Worker):
 
     def op_ran(self, frame: Frame) -> None:
         """An instrumented cell has run, or all that did, where this is a later main worker."""
-        self.shell.runs.append(frame["run"])
-        del self.shell.runs[:-_RUNS_MAX]
+        self.last_run = frame["run"]
+        if frame.get("listed"):
+            self.shell.runs.append(frame["run"])
+            del self.shell.runs[:-_RUNS_MAX]
 
     def op_checkout(self, frame: Frame) -> None:
         """The frontend published an older generation anew, or what a file had."""

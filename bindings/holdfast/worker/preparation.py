@@ -3,8 +3,8 @@
 What a cell visibly writes in place (writes.py) is copied in bulk beforehand, and of what it visibly
 reads as a whole the page tables are filled: so neither happens as page faults inside of what
 the cell measures. An instrumented cell's process does it after binding. The main worker does it
-before a plain cell, for what a privatization has made private; the bulk copy costs a small part of the
-faults.
+before a cell, for what a privatization has made private: the bulk copy costs a small part of the
+faults. Page tables it fills before recorded cells only.
 
 Where the code doesn't show the write, the faults are taken, once: which names had most of their
 memory copied goes back with the report, and when the same code runs again they are prepared.

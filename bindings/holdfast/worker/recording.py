@@ -134,7 +134,7 @@ class Recording:
             report |= usage.end()
             counts, closing = self.close()
         report["seconds_run"] = ran
-        report["seconds_out"] = closing
+        report["seconds_out"] = report["seconds_trace"] = closing
         report |= counts
         report["recorder"] = self._recorded_by
         report["seconds_recorder"] = self._overhead(counts)

@@ -28,6 +28,7 @@ class Report(t.TypedDict, total=False):
     seconds_in: float
     seconds_run: float
     seconds_out: float
+    seconds_trace: float  # of seconds_out: until the recording was closed
     seconds_prepared: float
     seconds_cpu: float
     seconds_recorder: float

@@ -139,6 +139,7 @@ class RunMode:
         instrument: Instrument = frame["instrument"]
         reason = instrument.get("run_reason", "")
         report: Report = {"run": "in-process", "run_reason": reason, "reason": ""}
+        report |= self._main.made_ready
         started = time.perf_counter()
         for thread in threading.enumerate():
             if self._is_service(thread):

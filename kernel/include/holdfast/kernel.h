@@ -1,20 +1,22 @@
 /* holdfast/kernel.h - a Jupyter kernel frontend that other kernels can use.
  *
- * The frontend speaks the Jupyter messaging protocol (5.5) on five ZeroMQ sockets, owns the
- * session's store, and queues requests. It runs no user code. Worker processes do that: the
- * caller names a program, the *fork server*, which the frontend starts and which forks workers.
+ * The frontend speaks the Jupyter messaging protocol (5.5) on five ZeroMQ sockets, owns
+ * the session's store, and queues requests. It runs no user code. Worker processes do
+ * that: the caller names a program, the *fork server*, which the frontend starts and
+ * which forks workers.
  *
- * All that the program and its workers have to speak is the control protocol. Its page is
- * installed as share/doc/holdfast/control-protocol.md; a worker in another language can be
- * written from that page alone. Workers share values through the store (holdfast/store.h).
- * The program holdfast-kernel is this library with Holdfast's own Python worker.
+ * All that the program and its workers have to speak is the control protocol. Its page
+ * is installed as share/doc/holdfast/control-protocol.md; a worker in another language
+ * can be written from that page alone. Workers share values through the store
+ * (holdfast/store.h). The program holdfast-kernel is this library with Holdfast's own
+ * Python worker.
  *
- * The library is compiled without anything of a language or of a tool that records. Cell
- * commands (magics) are such: a program passes them as a table, or has none.
+ * The library is compiled without anything of a language or of a tool that records.
+ * Cell commands (magics) are such: a program passes them as a table, or has none.
  *
- * Threads: all calls on one hf_kernel come from one thread, except hf_kernel_interrupt and
- * hf_kernel_stop, which any thread or signal handler may call. One kernel in a process.
- * Ownership: what is passed is copied, unless its comment says otherwise.
+ * Threads: all calls on one hf_kernel come from one thread, except hf_kernel_interrupt
+ * and hf_kernel_stop, which any thread or signal handler may call. One kernel in a
+ * process. Ownership: what is passed is copied, unless its comment says otherwise.
  */
 #ifndef HOLDFAST_KERNEL_H
 #define HOLDFAST_KERNEL_H
@@ -38,28 +40,29 @@ typedef struct hf_kernel_commands hf_kernel_commands;
 typedef struct hf_kernel_options {
     size_t struct_size;          /* sizeof(hf_kernel_options) */
     const char *connection_file; /* path; ports of 0 are bound and written back */
-    /* Command of the fork server program, NULL-terminated. "--control-fd N --session-fd M"
-     * is appended. */
+    /* Command of the fork server program, NULL-terminated. "--control-fd N --session-fd
+     * M" is appended. */
     const char *const *worker_argv;
     /* A JSON object that is merged into kernel_info_reply: implementation, banner,
      * language_info, help_links and so on. NULL: none. */
     const char *kernel_info;
     const char *label;                 /* of the session's store; may be NULL */
     unsigned long long capacity_bytes; /* of the store; 0: what the file system has */
-    /* Where recorded and isolated cells run that choose nothing themselves: "in-process", in
-     * the main worker with a rollback; "forked", in a fork of it; "isolated", in a clean
-     * process; "auto" or NULL: in-process, or forked if the worker asks for that. ("main" and
-     * "map" are older names of "in-process" and "isolated".) */
+    /* Where recorded and isolated cells run that choose nothing themselves:
+     * "in-process", in the main worker with a rollback; "forked", in a fork of it;
+     * "isolated", in a clean process; "auto" or NULL: in-process, or forked if the
+     * worker asks for that. */
     const char *run_mode;
-    /* Most output that waits for a client that doesn't read it; 0: a GiB. Beyond it that
-     * client misses some output and gets a message that says so. */
+    /* Most output that waits for a client that doesn't read it; 0: a GiB. Beyond it
+     * that client misses some output and gets a message that says so. */
     unsigned long long backlog_bytes;
     /* Most that old generations alone may keep for undo; 0: 1/32 of the capacity. */
     unsigned long long history_bytes;
-    /* Seconds from an interrupt that doesn't reach the cell to the end of its process; 0:
-     * HOLDFAST_INTERRUPT_SECONDS or 5; negative: for ever. */
+    /* Seconds from an interrupt that doesn't reach the cell to the end of its process;
+     * 0: HOLDFAST_INTERRUPT_SECONDS or 5; negative: for ever. */
     long interrupt_seconds;
-    /* NULL: each cell runs as it is, in the main worker. Borrowed until hf_kernel_close. */
+    /* NULL: each cell runs as it is, in the main worker. Borrowed until
+     * hf_kernel_close. */
     const hf_kernel_commands *commands;
 } hf_kernel_options;
 
@@ -74,18 +77,21 @@ HF_EXPORT HF_CHECK hf_status hf_kernel_create(const hf_kernel_options *options,
 
 /* Serve until a shutdown_request, hf_kernel_stop, or the death of the parent that
  * JPY_PARENT_PID names: HF_OK. HF_E_SYSTEM: the sockets failed. HF_E_PROTOCOL: the
- * workers speak another version of the control protocol. If several attempts to start workers
- * failed, the status of the last one. */
+ * workers speak another version of the control protocol. If several attempts to start
+ * workers failed, the status of the last one. */
 HF_EXPORT HF_CHECK hf_status hf_kernel_run(hf_kernel *kernel, hf_error *reterr);
 
-/* Interrupt the cell that runs, as an interrupt_request does. Async-signal-safe. */
+/* Interrupt the cell that runs, as an interrupt_request does. Async-signal-safe: for
+ * the program's handler of SIGINT, which clients send unless the kernelspec has
+ * "interrupt_mode": "message". */
 HF_EXPORT void hf_kernel_interrupt(hf_kernel *kernel);
 
 /* Make hf_kernel_run return. Async-signal-safe. */
 HF_EXPORT void hf_kernel_stop(hf_kernel *kernel);
 
 /* End the workers, destroy the store, close the sockets, and free the kernel. If
- * hf_kernel_run could start no worker, the store stays for a later kernel. NULL is fine. */
+ * hf_kernel_run could start no worker, the store stays for a later kernel. NULL is
+ * fine. */
 HF_EXPORT void hf_kernel_close(hf_kernel *kernel);
 
 /* HF_VERSION_NUMBER of libholdfast-kernel as it was built. Any thread. */

@@ -1,8 +1,8 @@
 /* holdfast/monitor.h - reading what the monitor has sampled.
  *
  * The monitor samples the processes of a notebook from outside and writes to shared
- * memory. A process that has the descriptor reads it, without asking the writer and without
- * holding it up. Times are CLOCK_MONOTONIC in nanoseconds.
+ * memory. A process that has the descriptor reads it, without asking the writer and
+ * without holding it up. Times are CLOCK_MONOTONIC in nanoseconds.
  *
  * A *level* says whose use is counted: the notebook's workers and what they started,
  * all of the user's processes, the machine, the Slurm job. A level is a table: a row
@@ -10,9 +10,8 @@
  * width). When there are too many rows, neighbours are joined: widths and amounts are
  * added, gauges averaged by width, lows and highs kept.
  *
- * Structs: what status.h says of struct_size. The structs in arrays (readings, GPUs) have
- * none, and don't grow.
- * Threads: any number may read with one view.
+ * Structs: what status.h says of struct_size. The structs in arrays (readings, GPUs)
+ * have none, and don't grow. Threads: any number may read with one view.
  */
 #ifndef HOLDFAST_MONITOR_H
 #define HOLDFAST_MONITOR_H
@@ -149,23 +148,23 @@ typedef struct hf_monitor_rows {
     void *memory;               /* of all of it: hf_monitor_rows_fini frees it */
 } hf_monitor_rows;
 
-/* Map the shared memory of the descriptor, which is closed in any case. The caller closes
- * the result. HF_E_INVALID: not a descriptor; HF_E_CORRUPT: not a monitor's; HF_E_VERSION:
- * the monitor has another version; HF_E_SYSTEM, HF_E_NOMEM. */
+/* Map the shared memory of the descriptor, which is closed in any case. The caller
+ * closes the result. HF_E_INVALID: not a descriptor; HF_E_CORRUPT: not a monitor's;
+ * HF_E_VERSION: the monitor has another version; HF_E_SYSTEM, HF_E_NOMEM. */
 HF_EXPORT HF_CHECK hf_status hf_monitor_view_open_consume(int fd,
                                                           hf_monitor_view **ret_view,
                                                           hf_error *reterr);
 /* NULL is fine. */
 HF_EXPORT void hf_monitor_view_close(hf_monitor_view *view);
 
-/* What the monitor does, and what it knows of the machine. HF_BUSY: the writer ended in the
- * middle of a change; HF_E_INVALID: a struct_size is wrong. */
+/* What the monitor does, and what it knows of the machine. HF_BUSY: the writer ended in
+ * the middle of a change; HF_E_INVALID: a struct_size is wrong. */
 HF_EXPORT HF_CHECK hf_status hf_monitor_view_state(const hf_monitor_view *view,
                                                    hf_monitor_state *ret_state,
                                                    hf_monitor_facts *ret_facts);
-/* The rows that end after `begin_ns` and begin before `end_ns`, copied. The caller frees
- * them by hf_monitor_rows_fini. HF_NOT_FOUND: there is no such level; HF_BUSY as above;
- * HF_E_INVALID: struct_size is wrong; HF_E_CORRUPT, HF_E_NOMEM. */
+/* The rows that end after `begin_ns` and begin before `end_ns`, copied. The caller
+ * frees them by hf_monitor_rows_fini. HF_NOT_FOUND: there is no such level; HF_BUSY as
+ * above; HF_E_INVALID: struct_size is wrong; HF_E_CORRUPT, HF_E_NOMEM. */
 HF_EXPORT HF_CHECK hf_status hf_monitor_view_rows(const hf_monitor_view *view,
                                                   hf_monitor_level level,
                                                   int64_t begin_ns, int64_t end_ns,

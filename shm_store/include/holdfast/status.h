@@ -36,8 +36,8 @@ extern "C" {
 #define HF_EXPORT
 #endif
 
-/* Whether the struct that `object` points to has the member; for members that were added
- * after the first version. */
+/* Whether the struct that `object` points to has the member; for members that were
+ * added after the first version. */
 #define HF_HAS_MEMBER(object, member)                                                  \
     ((size_t)((const char *)(&(object)->member + 1) - (const char *)(object)) <=       \
      (object)->struct_size)

@@ -20,11 +20,11 @@
  *
  * Threads: different handles may be used by different threads at once. One handle is
  * used by one thread at a time, except that hf_region_* may be called from any thread
- * (allocators run everywhere). Signals: nothing here is async-signal-safe.
- * Fork: a child attaches anew (hf_session_open_fd). With its copies of its parent's
- * handles it gets HF_E_GONE. Its copies of the parent's regions are private to it. It may
- * release and close the handles, which changes nothing for the parent.
- * Processes are identified by pid, start time, boot id and pid namespace.
+ * (allocators run everywhere). Signals: nothing here is async-signal-safe. Fork: a
+ * child attaches anew (hf_session_open_fd). With its copies of its parent's handles it
+ * gets HF_E_GONE. Its copies of the parent's regions are private to it. It may release
+ * and close the handles, which changes nothing for the parent. Processes are identified
+ * by pid, start time, boot id and pid namespace.
  *
  * Statuses: each function names its own. A function marked *Locks* takes the session's
  * writer lock and may wait for other processes' commits and allocations. If the last
@@ -128,8 +128,8 @@ typedef struct hf_session_info {
     int is_orphan;   /* its owner is dead; its reaper waits for a new owner */
 } hf_session_info;
 
-/* Fill in what the session is now. HF_E_INVALID: ret_info->struct_size is wrong; HF_E_GONE.
- * Locks. */
+/* Fill in what the session is now. HF_E_INVALID: ret_info->struct_size is wrong;
+ * HF_E_GONE. Locks. */
 HF_EXPORT HF_CHECK hf_status hf_session_describe(hf_session *session,
                                                  hf_session_info *ret_info,
                                                  hf_error *reterr);
@@ -151,9 +151,9 @@ HF_EXPORT HF_CHECK hf_status hf_session_verify(hf_session *session, hf_error *re
 
 /* Checksum up to `budget_bytes` of payloads and buffers that have no checksum yet, for
  * hf_session_verify to compare with (some 80 ms per GiB). For a process that is idle,
- * while every process that published has privatized or left. A call goes on where the last
- * one of this handle ended. `ret_bytes` (may be NULL): how many were read; 0 when all is
- * done. HF_E_GONE, HF_E_LIMIT, HF_E_CORRUPT, HF_E_NOMEM. Locks. */
+ * while every process that published has privatized or left. A call goes on where the
+ * last one of this handle ended. `ret_bytes` (may be NULL): how many were read; 0 when
+ * all is done. HF_E_GONE, HF_E_LIMIT, HF_E_CORRUPT, HF_E_NOMEM. Locks. */
 HF_EXPORT HF_CHECK hf_status hf_session_scrub(hf_session *session,
                                               uint64_t budget_bytes,
                                               uint64_t *ret_bytes, hf_error *reterr);
@@ -167,31 +167,31 @@ HF_EXPORT HF_CHECK hf_status hf_session_list(hf_session_visit visit, void *conte
 
 /* Destroy this user's sessions whose owner is dead and to which no live process is
  * attached, but not those that wait to be taken up. Also remove objects that are no
- * sessions (half-made, damaged, already destroyed) after some seconds, if no process has
- * them open. Those of another layout version stay. `visit` (may be NULL) is called for
- * each that was removed; `ret_count` (may be NULL) is their number. HF_E_SYSTEM. */
+ * sessions (half-made, damaged, already destroyed) after some seconds, if no process
+ * has them open. Those of another layout version stay. `visit` (may be NULL) is called
+ * for each that was removed; `ret_count` (may be NULL) is their number. HF_E_SYSTEM. */
 HF_EXPORT HF_CHECK hf_status hf_session_collect(hf_session_visit visit, void *context,
                                                 uint32_t *ret_count, hf_error *reterr);
 
 /* ---- sessions that outlive their owner ---- */
 
-/* A process that takes a session up must know its claim: bytes that the owner chose, such
- * as a digest of a secret. Not all zero. */
+/* A process that takes a session up must know its claim: bytes that the owner chose,
+ * such as a digest of a secret. Not all zero. */
 typedef struct hf_claim {
     unsigned char bytes[32];
 } hf_claim;
 
 /* Allow the session to be taken up under this claim if its owner dies; NULL: no longer.
- * The process `reaper_pid` (0: none) frees it in the end if nobody takes it up: while that
- * process lives, hf_session_collect passes the session by. For the owner. HF_E_GONE.
- * Locks. */
+ * The process `reaper_pid` (0: none) frees it in the end if nobody takes it up: while
+ * that process lives, hf_session_collect passes the session by. For the owner.
+ * HF_E_GONE. Locks. */
 HF_EXPORT HF_CHECK hf_status hf_session_keep(hf_session *session, const hf_claim *claim,
                                              int64_t reaper_pid, hf_error *reterr);
 
 /* Attach to the session that a dead owner left under this claim, and become its owner,
  * who calls hf_session_keep anew. It has what was committed last. The caller closes the
- * result. HF_NOT_FOUND: there is none, or another process was faster; HF_E_SYSTEM, and as
- * hf_session_open. Locks. */
+ * result. HF_NOT_FOUND: there is none, or another process was faster; HF_E_SYSTEM, and
+ * as hf_session_open. Locks. */
 HF_EXPORT HF_CHECK hf_status hf_session_take_up(const hf_claim *claim,
                                                 hf_session **ret_session,
                                                 hf_error *reterr);
@@ -211,8 +211,8 @@ HF_EXPORT uint64_t hf_session_noted(const hf_session *session, uint32_t index);
 /* ---- snapshots: reading ---- */
 
 /* Lease the current generation, without a lock. Generation 0 is the empty namespace.
- * The caller releases it. HF_E_LIMIT (leases of this process), HF_E_CORRUPT, HF_E_NOMEM,
- * HF_E_GONE. */
+ * The caller releases it. HF_E_LIMIT (leases of this process), HF_E_CORRUPT,
+ * HF_E_NOMEM, HF_E_GONE. */
 HF_EXPORT HF_CHECK hf_status hf_snapshot_acquire(hf_session *session,
                                                  hf_snapshot **ret_snapshot,
                                                  hf_error *reterr);
@@ -220,9 +220,9 @@ HF_EXPORT void hf_snapshot_release(hf_snapshot *snapshot);
 HF_EXPORT uint64_t hf_snapshot_generation(const hf_snapshot *snapshot);
 HF_EXPORT uint64_t hf_snapshot_entry_count(const hf_snapshot *snapshot);
 
-/* Allow any process that finds the arena full to take the snapshot's generation away, the
- * oldest first: for a history that is kept while there is room. Until hf_snapshot_hold
- * the snapshot may only be released, or asked for its generation. */
+/* Allow any process that finds the arena full to take the snapshot's generation away,
+ * the oldest first: for a history that is kept while there is room. Until
+ * hf_snapshot_hold the snapshot may only be released, or asked for its generation. */
 HF_EXPORT void hf_snapshot_yield(hf_snapshot *snapshot);
 /* Keep it again. HF_NOT_FOUND (without a message): the generation is gone, and the
  * snapshot can only be released. HF_E_GONE. */
@@ -277,8 +277,8 @@ HF_EXPORT HF_CHECK hf_status hf_snapshot_find(hf_snapshot *snapshot, const char 
                                               size_t key_size, hf_entry *ret_entry,
                                               hf_error *reterr);
 
-/* 1 if buffer `index` of `entry` has just these bytes; 0 if it hasn't, or if there is no
- * such buffer. Large ones are compared by several threads, which end with the call,
+/* 1 if buffer `index` of `entry` has just these bytes; 0 if it hasn't, or if there is
+ * no such buffer. Large ones are compared by several threads, which end with the call,
  * up to the first difference. */
 HF_EXPORT int hf_snapshot_holds(hf_snapshot *snapshot, const hf_entry *entry,
                                 uint32_t index, const void *data, size_t size);
@@ -306,10 +306,11 @@ HF_EXPORT HF_CHECK hf_status hf_snapshot_diff(hf_snapshot *before, hf_snapshot *
 
 /* ---- values whose encoding or decoding may end the process ---- */
 
-/* Encoding and decoding may run code of others, which may exit, crash or hang. Before each
- * such value a process writes into shared memory which value it is (its *turn*), so that
- * another process can read it afterwards. An entry that ended a process can be put in
- * quarantine: it stays in the store, and its readers ask before they decode it. */
+/* Encoding and decoding may run code of others, which may exit, crash or hang. Before
+ * each such value a process writes into shared memory which value it is (its *turn*),
+ * so that another process can read it afterwards. An entry that ended a process can be
+ * put in quarantine: it stays in the store, and its readers ask before they decode
+ * it. */
 
 enum { HF_TURN_ENCODE = 1, HF_TURN_DECODE = 2 };
 
@@ -333,8 +334,8 @@ HF_EXPORT void hf_session_turn_begin(hf_session *session, const hf_entry *entry,
 HF_EXPORT void hf_session_turn_end(hf_session *session, const hf_turn *before);
 /* Start the clock of this process's own turn anew. */
 HF_EXPORT void hf_session_turn_renew(hf_session *session);
-/* 1 and the turn of a process of this pid namespace, or the one in which it died; 0 if it
- * has none. `pid` 0: this process. Any thread. */
+/* 1 and the turn of a process of this pid namespace, or the one in which it died; 0 if
+ * it has none. `pid` 0: this process. Any thread. */
 HF_EXPORT int hf_session_turn_of(hf_session *session, int64_t pid, hf_turn *ret_turn);
 /* Clear the turn of a dead process. */
 HF_EXPORT void hf_session_turn_forget(hf_session *session, int64_t pid);
@@ -405,16 +406,17 @@ HF_EXPORT void hf_region_populate(hf_region *region, int write);
  * HF_E_LIMIT, HF_E_NOMEM, HF_E_GONE. Locks. */
 HF_EXPORT HF_CHECK hf_status hf_region_unshare(hf_region *region, hf_error *reterr);
 
-/* Undo hf_region_unshare if nothing was written since: the region is a mapping of what was
- * committed again, and no change for a commit. HF_BUSY (without a message): something was
- * written, which is found quickly as a rule, or there is nothing to undo. HF_E_SYSTEM.
- * Locks. */
+/* Undo hf_region_unshare if nothing was written since: the region is a mapping of what
+ * was committed again, and no change for a commit. HF_BUSY (without a message):
+ * something was written, which is found quickly as a rule, or there is nothing to undo.
+ * HF_E_SYSTEM. Locks. */
 HF_EXPORT HF_CHECK hf_status hf_region_reshare(hf_region *region, hf_error *reterr);
 
 /* With `on`, a commit that looks for changed pages from here on compares the pages of
- * committed regions with what is committed, instead of trusting what the system reports.
- * It reads all of each region. Returns how many changed pages the system didn't report
- * since the last call: any number but 0 is a defect. For the thread that commits. */
+ * committed regions with what is committed, instead of trusting what the system
+ * reports. It reads all of each region. Returns how many changed pages the system
+ * didn't report since the last call: any number but 0 is a defect. For the thread that
+ * commits. */
 HF_EXPORT uint64_t hf_session_verify_pages(hf_session *session, int on);
 
 /* Turn what this process published private, at the same addresses: own regions that a
@@ -422,8 +424,8 @@ HF_EXPORT uint64_t hf_session_verify_pages(hf_session *session, int on);
  * their new extents. Call it before user code runs again in a process that lives on.
  * `threads_stopped`: no other thread of this process can write to any region now; if it
  * is 0, pages are not replaced by copies (a later commit writes them again), and only
- * same-page remappings are done, which lose no write. HF_E_SYSTEM: a mapping failed; the
- * other regions are privatized, no byte differs, and the next call tries again. */
+ * same-page remappings are done, which lose no write. HF_E_SYSTEM: a mapping failed;
+ * the other regions are privatized, no byte differs, and the next call tries again. */
 HF_EXPORT HF_CHECK hf_status hf_session_privatize(hf_session *session,
                                                   int threads_stopped,
                                                   hf_error *reterr);
@@ -452,9 +454,9 @@ HF_EXPORT void hf_session_fork_parent(hf_session *session, int64_t pid);
 /* HF_E_SYSTEM: its memory is not its own, so the child can't go on. */
 HF_EXPORT HF_CHECK hf_status hf_session_fork_child(hf_session *session,
                                                    hf_error *reterr);
-/* In the child, once its parent is dead. HF_OK: the child is its successor, and has what
- * the parent had reserved. HF_E_GONE: the slot was cleared under it, because the parent
- * died before it had named its child. Locks. */
+/* In the child, once its parent is dead. HF_OK: the child is its successor, and has
+ * what the parent had reserved. HF_E_GONE: the slot was cleared under it, because the
+ * parent died before it had named its child. Locks. */
 HF_EXPORT HF_CHECK hf_status hf_session_fork_succeed(hf_session *session,
                                                      hf_error *reterr);
 
@@ -478,8 +480,8 @@ typedef struct hf_digest {
     uint64_t words[2];
 } hf_digest;
 
-/* Add data to a digest, which is {{0, 0}} at first. Large data is read by several threads,
- * which end with the call. Any thread. */
+/* Add data to a digest, which is {{0, 0}} at first. Large data is read by several
+ * threads, which end with the call. Any thread. */
 HF_EXPORT void hf_digest_add(hf_digest *digest, const void *data, size_t size);
 
 typedef struct hf_value {
@@ -518,14 +520,14 @@ typedef struct hf_prepared {
 } hf_prepared;
 
 /* Start from the current generation. What this process prepared before and nobody has
- * published is dropped. One commit at a time in a process: HF_BUSY otherwise. HF_E_NOMEM,
- * and as hf_snapshot_acquire. */
+ * published is dropped. One commit at a time in a process: HF_BUSY otherwise.
+ * HF_E_NOMEM, and as hf_snapshot_acquire. */
 HF_EXPORT HF_CHECK hf_status hf_commit_begin(hf_session *session,
                                              hf_commit **ret_commit, hf_error *reterr);
-/* Add or replace one key. HF_E_INVALID: the value is out of range, a struct_size is wrong, or
- * the commit has failed before. HF_E_NOSPACE, HF_E_NOMEM, HF_E_LIMIT, HF_E_SYSTEM,
- * HF_E_CORRUPT (of the base): the commit has failed and can only be aborted. Locks, for
- * what needs an extent of its own. */
+/* Add or replace one key. HF_E_INVALID: the value is out of range, a struct_size is
+ * wrong, or the commit has failed before. HF_E_NOSPACE, HF_E_NOMEM, HF_E_LIMIT,
+ * HF_E_SYSTEM, HF_E_CORRUPT (of the base): the commit has failed and can only be
+ * aborted. Locks, for what needs an extent of its own. */
 HF_EXPORT HF_CHECK hf_status hf_commit_put(hf_commit *commit, const hf_value *value,
                                            hf_error *reterr);
 /* Remove a key. HF_NOT_FOUND: it isn't there. HF_E_CORRUPT, HF_E_NOMEM: the commit has
@@ -534,25 +536,27 @@ HF_EXPORT HF_CHECK hf_status hf_commit_remove(hf_commit *commit, const char *key
                                               size_t key_size, hf_error *reterr);
 /* Make the commit a return to `snapshot`: all keys and their content as they were then.
  * The caller keeps the snapshot until the commit is published. Costs what differs, and
- * copies nothing. The commit must be empty, and takes nothing else. HF_E_INVALID: it isn't
- * empty, or has failed; HF_E_CORRUPT, HF_E_NOMEM. */
+ * copies nothing. The commit must be empty, and takes nothing else. HF_E_INVALID: it
+ * isn't empty, or has failed; HF_E_CORRUPT, HF_E_NOMEM. */
 HF_EXPORT HF_CHECK hf_status hf_commit_restore(hf_commit *commit, hf_snapshot *snapshot,
                                                hf_error *reterr);
-/* What the commit has taken in so far. HF_E_INVALID: ret_stats->struct_size is wrong. */
+/* What the commit has taken in so far. HF_E_INVALID: ret_stats->struct_size is
+ * wrong. */
 HF_EXPORT HF_CHECK hf_status hf_commit_get_stats(const hf_commit *commit,
                                                  hf_commit_stats *ret_stats,
                                                  hf_error *reterr);
 
-/* Write everything, publish nothing. The changes become visible when any process publishes
- * the token. They are dropped if this process detaches, dies or begins another commit
- * before that. The commit is consumed, on failure too: it is aborted then. HF_E_INVALID: the
- * commit had failed before. Otherwise the statuses of hf_commit_put. Locks. */
+/* Write everything, publish nothing. The changes become visible when any process
+ * publishes the token. They are dropped if this process detaches, dies or begins
+ * another commit before that. The commit is consumed, on failure too: it is aborted
+ * then. HF_E_INVALID: the commit had failed before. Otherwise the statuses of
+ * hf_commit_put. Locks. */
 HF_EXPORT HF_CHECK hf_status hf_commit_prepare_consume(hf_commit *commit,
                                                        hf_prepared *ret_prepared,
                                                        hf_error *reterr);
-/* Publish a prepared commit by one atomic root. `ret_generation` may be NULL. HF_CONFLICT:
- * another commit was published since this one began; HF_E_CORRUPT: the token names no
- * prepared commit; HF_E_GONE. Locks. */
+/* Publish a prepared commit by one atomic root. `ret_generation` may be NULL.
+ * HF_CONFLICT: another commit was published since this one began; HF_E_CORRUPT: the
+ * token names no prepared commit; HF_E_GONE. Locks. */
 HF_EXPORT HF_CHECK hf_status hf_session_publish(hf_session *session,
                                                 const hf_prepared *prepared,
                                                 uint64_t *ret_generation,

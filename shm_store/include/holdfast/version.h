@@ -1,7 +1,8 @@
 /* holdfast/version.h - the version of these headers, and of the library that runs.
  *
- * Versions follow semantic versioning. Before 1.0 a minor version may change interfaces;
- * the names of the symbols' versions (HOLDFAST_0.1) and the libraries' names change then.
+ * Versions follow semantic versioning. Before 1.0 a minor version may change
+ * interfaces; the names of the symbols' versions (HOLDFAST_0.1) and the libraries'
+ * names change then.
  */
 #ifndef HOLDFAST_VERSION_H
 #define HOLDFAST_VERSION_H

@@ -1,7 +1,7 @@
 """Which names of the notebook a cell can reach.
 
 Buffers are always bound: mapping them is cheap. So are plain data, functions and classes until a budget
-is spent (names_cheap.c): what a cell reaches by reflection is most often among them. Decoding what else there
+is spent (names_bind.c): what a cell reaches by reflection is most often among them. Decoding what else there
 is takes time, so names that the cell's code can't touch are left in the store. What it can touch is read off
 its compiled code: the names of every code object in it, nested ones included, then those of the notebook's
 own functions and classes behind these names, and so on until nothing new appears. Which functions are behind
@@ -38,7 +38,6 @@ import typing as t
 
 from IPython.core.interactiveshell import InteractiveShell
 
-from ..remaking import missed, remake
 from .own_modules import OwnModules, imported_look_out
 
 _LOOKS_AT_ALL = frozenset(
@@ -312,3 +311,35 @@ def _may_hold_code(value: object) -> bool:
     if isinstance(value, type):
         return value.__module__ == "__main__"
     return gc.is_tracked(value)
+
+
+# ---- values that missed a variable while they were remade: once more, when it is there -------
+
+# A class's own `__setstate__` may use the notebook's variables: a module, another function. What is
+# bound at once comes into the namespace when all of it is decoded, so such a value fails by a
+# NameError at first, which names what it misses.
+_MISSED = re.compile(r"\bNameError: name '(\w+)' is not defined")
+
+
+def missed(absent: dict[str, str]) -> dict[str, str]:
+    """The names whose values missed a variable, of those that aren't there for a reason: which."""
+    found = {name: _MISSED.search(why) for name, why in absent.items()}
+    return {name: match[1] for name, match in found.items() if match}
+
+
+def remake(
+    names: t.Any, namespace: dict[str, t.Any], absent: dict[str, str]
+) -> t.Iterator[tuple[list[str], dict[str, t.Any]]]:
+    """Bind those that missed a variable; the names that are there now, and what Names.bind told,
+    for each time that was tried. They are taken from `absent`."""
+    again = missed(absent)
+    while again:
+        part = names.bind(namespace, names=set(again))
+        for name in again:
+            del absent[name]
+        absent.update(part["absent"])
+        yield [name for name in again if name not in absent], part
+        left = missed(part["absent"])
+        if left == again:
+            return
+        again = left

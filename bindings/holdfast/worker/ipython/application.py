@@ -45,10 +45,9 @@ from traitlets.config import Config
 
 from .. import commands
 from holdfast._after_import import call_after_import
-from ..control import Channel, ChannelClosed, Frame
+from ..control import Channel, ChannelClosed, Frame, packed
 from ..interrupt import Interrupts
 from ..output import Stream
-from ..packed import packed
 from ..parents import Parents
 from ..process import Forks
 from ..subshells import OwnInSubshell, current, in_subshell

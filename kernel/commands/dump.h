@@ -1,10 +1,12 @@
-/* cellnames.h - which cell a file's name stands for. */
-#ifndef HFI_CELLNAMES_H
-#define HFI_CELLNAMES_H
-
-#include "wire/part.h"
+/* dump.h - Python's tracebacks of a process that dies, without the frames that aren't
+ * the user's, and with cells by their numbers. One thread.
+ */
+#ifndef HFI_DUMP_H
+#define HFI_DUMP_H
 
 #include <stdint.h>
+
+#include "wire/filter.h"
 
 #define HFI_CELLNAMES_MAX 4096
 
@@ -21,7 +23,9 @@ typedef struct hfi_cellnames {
 
 /* A cell with this text is In[number]. */
 void hfi_cellnames_add(hfi_cellnames *names, hfi_part text, long long number);
-/* The number of the last cell that is the file of this path; 0 where none is. */
-long long hfi_cellnames_find(const hfi_cellnames *names, hfi_part path);
+
+/* A filter that knows these cells, which are borrowed and may grow; NULL: cells are
+ * shown by their files. NULL without memory. */
+hfi_filter *hfi_dump_create(const hfi_cellnames *names);
 
 #endif

@@ -1,5 +1,5 @@
-/* dump.c - tracebacks of a process that dies, without the frames that aren't the
- * user's.
+/* dump.c - Python's tracebacks of a process that dies, without the frames that aren't
+ * the user's.
  *
  * Python's fault handler writes, for each thread, a line that begins with the word
  * Thread, a line for each frame, innermost first, and an empty line. Below the cell's
@@ -7,17 +7,111 @@
  * exception leaves out, too; and there are threads that only serve the notebook. So a
  * thread is held until it is whole. It is cut above the shell's function that runs a
  * cell's code; where that isn't in it, but something of ours is, it is not shown,
- * unless it is the one that died. A cell's file is shown as the cell (cellnames.c).
+ * unless it is the one that died. A cell's file is shown as the cell.
  *
  * What is no such block is shown as it comes. A line of which so little is there that
  * it may become the begin of one is held; for how long, the caller knows.
  *
- * The handler has no option for where to stop; a handler of ours would have to read frames
- * in a signal's context, which Python's own knows how to. One thread.
+ * The handler has no option for where to stop; a handler of ours would have to read
+ * frames in a signal's context, which Python's own knows how to.
+ *
+ * To Python a cell's code is a file, DIRECTORY/ipykernel_PID/HASH.py, as clients'
+ * debuggers know it: the hash is Murmur2, with the seed that the debugger's protocol
+ * gives, of the text that the client has. An exception's traceback says In[n] instead,
+ * since IPython has a table; what the fault handler writes comes from a process that is
+ * about to die, and here is the only table that outlives it.
+ *
+ * The last cells are kept, a few thousand: a function of an older one is shown by its
+ * file. Where two cells have one text the later one counts, as in IPython. To have the
+ * worker send each name was rejected: it would compute it twice, in Python. One thread.
  */
-#include "workers/dump.h"
+#include "commands/dump.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+/* ---- which cell a file is -------------------------------------------------------- */
+
+#define SEED  0xC70F6907u
+#define MIX   0x5BD1E995u
+#define SHIFT 24
+
+static uint32_t
+word_at(const unsigned char *p, size_t size) {
+    uint32_t word = 0;
+    for (size_t i = 0; i < size; i++)
+        word |= (uint32_t)p[i] << (8 * i);
+    return word;
+}
+
+/* MurmurHash2 by Austin Appleby. */
+static uint32_t
+murmur2(hfi_part text) {
+    const unsigned char *p = text.data;
+    size_t left = text.size;
+    uint32_t hash = SEED ^ (uint32_t)text.size;
+    for (; left >= 4; p += 4, left -= 4) {
+        uint32_t word = word_at(p, 4) * MIX;
+        hash = (hash * MIX) ^ ((word ^ word >> SHIFT) * MIX);
+    }
+    if (left > 0)
+        hash = (hash ^ word_at(p, left)) * MIX;
+    hash = (hash ^ hash >> 13) * MIX;
+    return hash ^ hash >> 15;
+}
+
+void
+hfi_cellnames_add(hfi_cellnames *names, hfi_part text, long long number) {
+    names->ring[names->count++ % HFI_CELLNAMES_MAX] =
+        (hfi_cellname){murmur2(text), number};
+}
+
+/* The hash in ".../ipykernel_PID/HASH.py"; -1 for other paths. */
+static int64_t
+hash_of(hfi_part path) {
+    static const char directory[] = "/ipykernel_", ending[] = ".py";
+    const char *text = path.data;
+    size_t end = path.size - (sizeof ending - 1), at = end;
+    int64_t hash = 0, unit = 1;
+    if (path.size < sizeof ending || memcmp(text + end, ending, sizeof ending - 1) != 0)
+        return -1;
+    for (; at > 0 && text[at - 1] >= '0' && text[at - 1] <= '9'; at--, unit *= 10) {
+        if (end - at >= 10)
+            return -1;
+        hash += (text[at - 1] - '0') * unit;
+    }
+    if (at == end || at == 0 || text[--at] != '/')
+        return -1;
+    while (at > 0 && text[at - 1] >= '0' && text[at - 1] <= '9')
+        at--;
+    size_t size = sizeof directory - 1;
+    return at >= size && memcmp(text + at - size, directory, size) == 0 ? hash : -1;
+}
+
+/* The number of the last cell that is the file of this path; 0 where none is. */
+static long long
+find_cell(const hfi_cellnames *names, hfi_part path) {
+    int64_t hash = hash_of(path);
+    size_t kept =
+        names->count < HFI_CELLNAMES_MAX ? names->count : (size_t)HFI_CELLNAMES_MAX;
+    for (size_t i = 1; hash >= 0 && i <= kept; i++) {
+        const hfi_cellname *one = &names->ring[(names->count - i) % HFI_CELLNAMES_MAX];
+        if (one->hash == hash)
+            return one->number;
+    }
+    return 0;
+}
+
+/* Zeroed is at the begin of a line. */
+typedef struct hfi_dump {
+    hfi_filter filter;
+    hfi_textbuf held; /* a thread's frames, or what may become them */
+    int within;       /* the begin of the line is shown already */
+    int dropped;      /* the thread before: the empty line behind it goes, too */
+    const hfi_cellnames *names; /* NULL: cells are shown by their files */
+} hfi_dump;
+
+/* ---- lines ---------------------------------------------------------------------- */
 
 static const char *const begins[] = {"Thread 0x", "Current thread 0x"};
 enum { THREAD, CURRENT, KINDS };
@@ -26,8 +120,6 @@ static const char *
 chars(hfi_part text) {
     return text.data;
 }
-
-/* ---- lines ---------------------------------------------------------------------- */
 
 static int
 starts_with(hfi_part text, const char *prefix) {
@@ -140,7 +232,7 @@ append_frame(const hfi_dump *dump, hfi_part line, hfi_textbuf *text) {
         const char *end = memchr(path.data, '"', path.size);
         path.size = end != NULL ? (size_t)(end - chars(path)) : 0;
     }
-    long long number = path.size > 0 ? hfi_cellnames_find(dump->names, path) : 0;
+    long long number = path.size > 0 ? find_cell(dump->names, path) : 0;
     if (number > 0) {
         hfi_textbuf_format(text, "  Cell In[%lld]", number);
         line = behind(line, strlen(begin) + path.size + 1);
@@ -193,20 +285,37 @@ take_all(hfi_dump *dump, int is_all, hfi_textbuf *text) {
     if (held->size > 0)
         memmove(held->data, held->data + (held->size - rest.size), rest.size);
     held->size = rest.size;
+    dump->filter.is_holding = held->size > 0;
 }
 
-void
-hfi_dump_add(hfi_dump *dump, hfi_part bytes, hfi_textbuf *text) {
-    hfi_textbuf_append(&dump->held, bytes.data, bytes.size);
-    take_all(dump, 0, text);
+static hfi_dump *
+as_dump(hfi_filter *filter) {
+    return (hfi_dump *)(void *)filter;
 }
 
-void
-hfi_dump_end(hfi_dump *dump, hfi_textbuf *text) {
-    take_all(dump, 1, text);
+static void
+add(hfi_filter *filter, hfi_part bytes, hfi_textbuf *text) {
+    hfi_textbuf_append(&as_dump(filter)->held, bytes.data, bytes.size);
+    take_all(as_dump(filter), 0, text);
 }
 
-void
-hfi_dump_fini(hfi_dump *dump) {
-    hfi_textbuf_fini(&dump->held);
+static void
+end(hfi_filter *filter, hfi_textbuf *text) {
+    take_all(as_dump(filter), 1, text);
+}
+
+static void
+close_dump(hfi_filter *filter) {
+    hfi_textbuf_fini(&as_dump(filter)->held);
+    free(filter);
+}
+
+hfi_filter *
+hfi_dump_create(const hfi_cellnames *names) {
+    hfi_dump *dump = calloc(1, sizeof *dump);
+    if (dump == NULL)
+        return NULL;
+    dump->filter = (hfi_filter){.add = add, .end = end, .close = close_dump};
+    dump->names = names;
+    return &dump->filter;
 }

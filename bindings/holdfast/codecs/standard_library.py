@@ -1,0 +1,102 @@
+"""Codecs of small things of the standard library that pickle doesn't know.
+
+Loggers need none: pickle carries them by name. So a handler that a variable holds crosses, with
+its stream or file, and so does how it was configured; which handlers a logger has is its process's own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copyreg
+import logging
+import random
+import typing as t
+
+from . import Codec, register
+
+# ---- logging's handlers: all but their lock, which is made anew -----------------------------
+
+
+def _make_handler(cls):
+    return cls.__new__(cls)
+
+
+def _fill_handler(handler, state):
+    handler.__dict__.update(state)
+    handler.createLock()
+    logging._addHandlerRef(handler)  # type: ignore[attr-defined] # flushed at the end
+
+
+class _Handlers(Codec):
+    types = ("logging.Handler",)
+
+    def reduce(self, value: t.Any, pickler: t.Any) -> t.Any:
+        if type(value).__reduce_ex__ is not object.__reduce_ex__:
+            return NotImplemented
+        state = {name: item for name, item in vars(value).items() if name != "lock"}
+        return _make_handler, (type(value),), state, None, None, _fill_handler
+
+
+# ---- argparse -------------------------------------------------------------------------------
+
+
+def _find_suppress():
+    return argparse.SUPPRESS
+
+
+class _Suppress:
+    """`argparse.SUPPRESS` is a text that is compared by identity; a pickle keeps only what it says."""
+
+    def __reduce__(self):
+        return _find_suppress, ()
+
+
+class _Parsers(Codec):
+    types = ("argparse.Action", "argparse._ActionsContainer")
+
+    def reduce(self, value: t.Any, pickler: t.Any) -> t.Any:
+        if type(value).__reduce_ex__ is not object.__reduce_ex__:
+            return NotImplemented
+        state = {
+            name: _Suppress() if item is argparse.SUPPRESS else item
+            for name, item in vars(value).items()
+        }
+        return copyreg.__newobj__, (type(value),), state  # type: ignore[attr-defined]
+
+
+# ---- made again from what made them ---------------------------------------------------------
+
+
+class _Structs(Codec):
+    types = ("_struct.Struct",)
+
+    def reduce(self, value: t.Any, pickler: t.Any) -> t.Any:
+        return type(value), (value.format,)
+
+
+class _Generators(Codec):
+    """The one behind the functions of `random` is that of the other process, which has its state."""
+
+    types = ("random.Random",)
+
+    def reduce(self, value: t.Any, pickler: t.Any) -> t.Any:
+        return (_shared, ()) if value is _shared() else NotImplemented
+
+
+def _shared() -> random.Random:
+    return random._inst  # type: ignore[attr-defined]
+
+
+class _SystemGenerators(Codec):
+    """They have no state, and their own pickling asks for it."""
+
+    types = ("random.SystemRandom",)
+
+    def reduce(self, value: t.Any, pickler: t.Any) -> t.Any:
+        if type(value) is not random.SystemRandom:
+            return NotImplemented
+        return random.SystemRandom, ()
+
+
+for _codec in (_Handlers(), _Parsers(), _Structs(), _Generators(), _SystemGenerators()):
+    register(_codec)
