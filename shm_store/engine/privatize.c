@@ -10,6 +10,14 @@
  * still are what the commit wrote. Else the region stays as it is, and the next commit
  * writes its changed pages again.
  *
+ * Between the comparison and the mapping nothing here could see a write, so the caller
+ * has to know of every thread, not only of the interpreter's: a thread of C code that
+ * fills an array may write at any time. The worker counts all threads of the process,
+ * and lets only those of known libraries' pools pass, which write while a call waits for
+ * them (worker/rollback.py, Threads.are_pools). Rejected: comparing after the mapping,
+ * since by then the old pages are gone; holding them in a pipe by vmsplice(), since a
+ * thread that reads what it wrote would see the older value for a moment.
+ *
  * A mapping may fail. A region is then what it was, or what it was to be; each function
  * below says why no byte differs. The other regions are privatized all the same, and
  * the next call tries the failed one again.

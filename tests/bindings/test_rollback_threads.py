@@ -43,3 +43,31 @@ def test_memory_is_read_again_for_new_threads_and_devices():
         pytest.skip("NumPy has no threads here")
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [" 1", " 1", " 1", "True 2"]
+
+
+WRITERS = """
+import ctypes, os
+import numpy as np
+from holdfast.worker import rollback
+
+threads = rollback.Threads()
+np.ones((200, 200)) @ np.ones((200, 200))
+while not threads.are_pools():  # for as long as a new pool spins
+    pass
+np.ones((200, 200)) @ np.ones((200, 200))
+print(threads.are_pools())
+libc = ctypes.CDLL(None)
+thread = ctypes.c_ulong()
+assert libc.pthread_create(ctypes.byref(thread), None, libc.sleep, ctypes.c_void_p(1000)) == 0
+print(threads.are_pools(), threads.are_pools())
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads are seen in /proc")
+def test_a_thread_that_python_does_not_know_may_write():
+    """One of C code's own may do so at any time, also between two steps of a privatize (privatize.c)."""
+    done = subprocess.run(
+        [sys.executable, "-c", WRITERS], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["True", "False False"]

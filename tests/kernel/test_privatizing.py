@@ -71,16 +71,16 @@ def test_no_element_is_lost(kernel, writer):
 REFUSES = """
 def _refuse(times):
     import sys
-    import holdfast.worker.main_worker as main
-    alone, left = main.alone, [times]
+    from holdfast.worker.rollback import Rollback
+    is_alone, left = Rollback.is_alone, [times]
 
-    def refuses():
+    def refuses(rollback):
         if sys._getframe(1).f_code.co_name == "_privatize" and left[0]:
             left[0] -= 1
             raise OSError("no more mappings")
-        return alone()
+        return is_alone(rollback)
 
-    main.alone = refuses
+    Rollback.is_alone = refuses
 _refuse(TIMES); del _refuse
 """
 

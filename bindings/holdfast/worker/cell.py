@@ -190,14 +190,15 @@ class Cell(Worker):
         last = {} if memory is None else results.last_names(memory)
         patches, self._mapped_first = self.shell.patches, 0
         # What remaking values has to say is nothing of the cell's.
-        with as_shown_before(), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            patches.bind_slot(registries.FINDERS, self._bind_with_what_it_needs)
-            bound, report["reason"] = reach.bind(
-                self.names, self.shell, code, last, always=patches.keys()
-            )
-        figures.settle(self.shell, code)  # before figures are opened, which a backend may show
-        patches.apply(list(self.shell.user_ns))
+        with as_shown_before():
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                patches.bind_slot(registries.FINDERS, self._bind_with_what_it_needs)
+                bound, report["reason"] = reach.bind(
+                    self.names, self.shell, code, last, always=patches.keys()
+                )
+            figures.settle(self.shell, code)  # before figures are opened, which a backend may show
+            patches.apply(list(self.shell.user_ns))
         if memory is not None:
             results.restore(self.shell, memory)
         self.absent.note(

@@ -115,6 +115,7 @@ class ForkServer:
             self._complete = True
             self._imports.append("stack_data")  # for errors, when there is time
             self._asked = True
+        _look_ahead(anew=False)  # cells in a row leave no quiet moment after an import
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
         parent = os.getpid()
@@ -159,7 +160,7 @@ class ForkServer:
         top = name.partition(".")[0]
         if not name.replace(".", "").isidentifier() or top in _THREADED:
             return False
-        if top in _LOOKING and not application.is_built_ahead():
+        if top in _LOOKING and application.built_shell() is None:
             return False
         try:
             spec = (
@@ -258,7 +259,7 @@ def import_own() -> None:
 
 def import_rest() -> None:
     """What the others would import besides."""
-    from .ipython import application
+    from .ipython import application, frames
 
     for name in (
         "holdfast.worker.assistant",
@@ -272,6 +273,8 @@ def import_rest() -> None:
     ):
         _try_import(name)
     is_library(__file__)  # which imports what it needs
+    if "holdfast._recorder" in sys.modules:
+        frames.leave_out(sys.modules["holdfast._recorder"])
     codecs.preload()
     application.note_modules()
     _settle()
@@ -308,9 +311,21 @@ def _settle() -> None:
     for finalizer in tuple(weakref.finalize._registry):  # type: ignore[attr-defined]
         finalizer.atexit = False
     health.note_modules()
+    _look_ahead()
     located.capture()  # a fork looks at what it imports itself
     gc.freeze()  # so that a child's collections don't copy the fork server's pages
     prefault.settle()
+
+
+def _look_ahead(anew: bool = True) -> None:
+    """What forks will be before the notebook's code runs in them, where all have the shell that is here.
+    If not `anew`, only where something was imported since the last look."""
+    from .ipython import application
+    from .settings import begun
+
+    shell = application.built_shell()
+    if shell is not None and (anew or not begun.is_known()):
+        begun.look_ahead(shell)
 
 
 def _try_import(name: str) -> bool:

@@ -21,6 +21,18 @@ def _import_roots(search: tuple[str, ...]) -> tuple[str, ...]:
 
 def is_library(path: str) -> bool:
     """Whether a module's file is of the standard library or of site-packages."""
-    return os.path.realpath(path).startswith(
+    directory, name = os.path.split(path)
+    if os.path.isabs(path):
+        path = os.path.join(_real_directory(directory), name)
+        real = os.path.realpath(path) if os.path.islink(path) else path
+    else:
+        real = os.path.realpath(path)
+    return real.startswith(
         _import_roots(tuple(entry for entry in sys.path if isinstance(entry, str)))
     )
+
+
+@functools.lru_cache(maxsize=4096)
+def _real_directory(path: str) -> str:
+    """Without links: hundreds of modules lie in few directories, each of eight steps or so."""
+    return os.path.realpath(path)

@@ -21,7 +21,7 @@ import typing as t
 
 from holdfast import _finalizers, _store, _trial, verify
 from holdfast._patches import is_patch
-from holdfast._threads import alone, is_service
+from holdfast._threads import is_service
 from holdfast.codecs import handles, device_lease, widgets
 from holdfast.errors import LAST, of_last_error
 
@@ -230,7 +230,11 @@ class MainWorker(Worker):
         """Memory of this process's own for what a privatization made private and the cell writes. And the
         page tables that it took, for what a recorded cell reads: else its time would have them."""
         self.made_ready = {}
-        if self.session is not None and _store._has_large_regions(self.session) and alone():
+        if (
+            self.session is not None
+            and _store._has_large_regions(self.session)
+            and self.rollback.is_alone()
+        ):
             started = time.perf_counter()
             done, _ = preparation.prepare(self.session, self.shell, code, self._learnt, reading)
             self.made_ready = done | {"seconds_prepared": time.perf_counter() - started}
@@ -412,7 +416,7 @@ class MainWorker(Worker):
         If it fails, the next cell tries again before its code runs, and fails if that does.
         """
         self._must_privatize = True
-        self.session.privatize(threads_stopped=alone())
+        self.session.privatize(threads_stopped=self.rollback.is_alone())
         self._must_privatize = False
 
     async def _run_cell(self, frame: Frame, message: Message) -> Frame:

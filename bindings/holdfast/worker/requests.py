@@ -24,7 +24,7 @@ import typing as t
 from ipykernel.jsonutil import json_clean
 
 from holdfast._after_import import watch_imports
-from holdfast._patches import MISSING, Patches
+from holdfast._patches import Patches
 from holdfast.errors import with_reason
 
 from . import arrays
@@ -37,10 +37,9 @@ from .ipython import application
 from .ipython.shell import interrupted
 from .parents import Parents
 from .process import leave
-from .settings import kept
+from .settings import begun, kept
 from .settings.asked import asked
 from .settings.attributes import is_own
-from .settings.differences import Differences
 from .subshells import SubshellThread
 from .usage import word
 
@@ -99,10 +98,10 @@ class Worker:
     def _note_state(self) -> None:
         """What this process is before the notebook's code runs in it; of modules, once they are imported."""
         shell = self.shell
-        differences = Differences(shell.user_ns, MISSING)
-        slots = kept.slots(shell, self.runs_exit_handlers)
+        known = begun.begin(shell, self.app.is_as_built)
+        differences = known.differences
+        slots = known.slots | kept.own_slots(shell, self.runs_exit_handlers)
         shell.patches = Patches(shell.user_ns, slots, differences)
-        asked.begin(shell)
 
         def imported(module: t.Any) -> None:
             if asked.awaits(module.__name__):

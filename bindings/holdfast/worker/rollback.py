@@ -47,6 +47,7 @@ _TASKS = "/proc/self/task"
 _DESCRIPTORS = "/proc/self/fd"
 _STACK_BYTES = 64 * 1024  # of a thread, from where it stands
 _PATIENCE_SECONDS = 0.2  # with threads that run
+_GLANCE_SECONDS = 0.05  # with those that are new, where no fork depends on them
 _LOOK_SECONDS = 0.002
 # Libraries whose thread pools end before a fork, or begin anew in it.
 _HARMLESS = ("libopenblas", "libscipy_openblas", "libblas", "libarrow", "libiomp5", "libomp")
@@ -90,11 +91,30 @@ class Threads:
                 return f"a thread of {os.path.basename(path) or 'unknown code'}"
         return ""
 
-    def _find_owners(self, tasks: set[int], maps: _Maps) -> None:
+    def are_pools(self) -> bool:
+        """Whether all that Python doesn't know are of pools, which write to the notebook's memory only while
+        a call waits for them. One that nobody can see yet, since it runs, is taken for another."""
+        known = {thread.native_id for thread in threading.enumerate()} | {os.getpid()}
+        try:
+            others = {int(task) for task in os.listdir(_TASKS)} - known
+        except OSError:
+            return False
+        if others != self._owners.keys():
+            self._find_owners(others, _Maps(), _GLANCE_SECONDS)
+        elif not all(self._owners.values()):
+            self._find_owners(others, _Maps(), 0)
+        return all(
+            any(_is(self._owners.get(task, ""), name) for name in (*_HARMLESS, _OPENMP))
+            for task in others
+        )
+
+    def _find_owners(
+        self, tasks: set[int], maps: _Maps, patience: float = _PATIENCE_SECONDS
+    ) -> None:
         """Of threads that are new. One that runs shows no stack, such as those of OpenBLAS, which spin
         for some time before they sleep: it is waited for, a moment."""
         self._owners = {task: self._owners.get(task, "") for task in tasks}
-        deadline = time.monotonic() + _PATIENCE_SECONDS
+        deadline = time.monotonic() + patience
         while True:
             for task in [task for task, owner in self._owners.items() if not owner]:
                 self._owners[task] = maps.owner(task)
@@ -206,6 +226,7 @@ class Rollback:
     def __init__(self, main: MainWorker):
         self._main = main
         self.threads = Threads()
+        self._writing = Threads()  # the same, as last looked at without a fork
         self._reaper = os.getppid()
         self._has_all = False  # the notebook, as it is now
         self._pages = CellPages()
@@ -252,11 +273,15 @@ class Rollback:
         """Whether the last fork has the notebook as it is now."""
         return self._has_all and self._is_still()
 
+    def is_alone(self) -> bool:
+        """Whether no thread but this one can write to the notebook's memory now, be it Python's or another."""
+        return alone() and self._writing.are_pools()
+
     def _is_still(self) -> bool:
         """Whether nothing of the notebook's runs unless somebody asks: no thread, task or timer."""
         main = self._main
         return (
-            alone()
+            self.is_alone()
             and not main.subshells.busy
             and not main.loop._scheduled  # type: ignore[attr-defined]
             and len(asyncio.all_tasks(main.loop)) <= 1  # the one that handles a frame

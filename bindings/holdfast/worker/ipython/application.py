@@ -263,6 +263,7 @@ class WorkerApp(IPKernelApp):
     kernel_class = Type(WorkerKernel, klass=IPythonKernel)
     blocking_class = Any()  # of a client, which nobody makes here: not to be imported
     ahead = False  # built in the fork server, which runs no code of the user's
+    ran_files = False  # of the user's, at the start
 
     def __init__(self, **kwargs: t.Any):
         super().__init__(**kwargs)
@@ -304,6 +305,16 @@ class WorkerApp(IPKernelApp):
         ):
             raise OwnConfiguration
         super().load_config_file(*args, **kwargs)
+
+    @property
+    def is_as_built(self) -> bool:
+        """Whether the fork server built it, and no code of the user's has run since."""
+        return self.ahead and not self.ran_files
+
+    def _exec_file(self, *args, **kwargs):
+        """As the original."""
+        self.ran_files = True
+        super()._exec_file(*args, **kwargs)
 
     def parse_command_line(self, argv=None):
         """There is none: the notebook's process is the frontend. Looking through all classes for
@@ -421,9 +432,9 @@ def build_ahead(config: dict[str, t.Any]) -> None:
         _clear_instances()
 
 
-def is_built_ahead() -> bool:
-    """Whether this fork server has the shell that its forks will find."""
-    return _built is not None
+def built_shell() -> WorkerShell | None:
+    """The shell that the forks of this fork server will find."""
+    return None if _built is None else _built[1].shell
 
 
 def note_modules() -> None:

@@ -11,6 +11,7 @@ wherever it is called from, and these files count as cells.
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import os
 import typing as t
@@ -38,8 +39,9 @@ class Rules(t.Protocol):
     def show_file(self, filename: str, shown: str, /) -> None: ...
 
 
+@functools.cache
 def leave_out(recorder: Rules) -> None:
-    """Tell the recorder, once in a process."""
+    """Tell the recorder, once in a process. A fork inherits what it was told."""
     for package in _PACKAGES:
         recorder.exclude(os.path.join(_directory(package), ""))
     for path in _WORK_FOR_THEMSELVES:

@@ -40,6 +40,11 @@ class Asked:
         self._count = len(sys.modules)
         self._modules = {row.module for row in ROWS.values()} - sys.modules.keys()
 
+    def begin_in_fork(self, shell: t.Any) -> None:
+        """As `begin`, in a fork of a process that began and has imported nothing since."""
+        own = {name: row for name, row in ROWS.items() if row.of_process}
+        self._fresh |= {name: read(row, shell) for name, row in own.items()}
+
     def awaits(self, module: str) -> bool:
         """Whether something is asked of a module that isn't imported yet."""
         return module in self._modules

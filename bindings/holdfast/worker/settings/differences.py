@@ -73,6 +73,10 @@ class Differences:
         for module in (sys, builtins):
             self._note_library(module)
 
+    def begin_in_fork(self) -> None:
+        """As a new one, in a fork of a process that began and has imported nothing since."""
+        self._note_library(sys)
+
     # ---- which modules
 
     def see(self, nodes: t.Iterable[ast.AST]) -> None:

@@ -136,15 +136,16 @@ def _apply_rc(settings: Settings) -> None:
 def _changed(matplotlib: t.Any) -> Settings:
     """The rcParams that differ from the defaults, as plain values.
 
-    They are read as from a dict: Matplotlib's own access warns of old names.
+    They are read as from a dict: Matplotlib's own access warns of old names, and sorts them all each time.
     """
-    current, default = matplotlib.rcParams, matplotlib.rcParamsDefault
+    default = dict(dict.items(matplotlib.rcParamsDefault))
     changed: Settings = {}
-    for key in current:
-        if key in _NOT_CARRIED or key not in default:
-            continue
-        value = dict.__getitem__(current, key)
-        if value == dict.__getitem__(default, key):
+    for key, value in sorted(
+        (key, value)
+        for key, value in dict.items(matplotlib.rcParams)
+        if key in default and value is not (was := default[key]) and not value == was
+    ):
+        if key in _NOT_CARRIED:
             continue
         if key == _CYCLE:
             value = value.by_key()

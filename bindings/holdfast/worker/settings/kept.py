@@ -20,21 +20,12 @@ from .exits import Exits, is_own
 from .rows import as_shown_before
 
 
-def slots(shell: t.Any, runs_exit_handlers: bool) -> dict[str, Slot]:
-    """Those of this process, as it is now. To be called once in a process."""
-    exits = Exits(shell.user_ns, runs_exit_handlers)
-    exits.install()
-    _finalizers.watch(lambda space: is_own(space, shell.user_ns))
+def slots(shell: t.Any) -> dict[str, Slot]:
+    """Those that only look, compared with what there is now. A fork inherits them."""
     own = {name: list(logger.handlers) for name, logger in _loggers()}
     return {
         "warnings.filters": _filters(),
         "sys.argv": _arguments(),
-        "the exit handlers (atexit)": exits.slot(),
-        "finalizers (weakref.finalize)": Slot(
-            "weakref",
-            lambda: _finalizers.at_work() or MISSING,
-            lambda new: _finalizers.put_to_work([] if new is MISSING else new),
-        ),
         "decimal.getcontext()": _decimal_context(shell),
         "handlers and filters of logging": Slot(
             "logging", lambda: _handlers(own), lambda new: _set_handlers(new, own)
@@ -42,8 +33,24 @@ def slots(shell: t.Any, runs_exit_handlers: bool) -> dict[str, Slot]:
         "numpy.set_printoptions()": Slot("numpy", _print_functions, _set_print_functions),
         "numpy.random.set_bit_generator()": Slot("numpy.random", _bits, _set_bits),
         **registries.slots(shell),
-        **calls.slots(shell.user_ns),
         **pyplot.slots(),
+    }
+
+
+def own_slots(shell: t.Any, runs_exit_handlers: bool) -> dict[str, Slot]:
+    """Those of one process alone: most stand in for functions. To be called once in a process."""
+    exits = Exits(shell.user_ns, runs_exit_handlers)
+    exits.install()
+    _finalizers.watch(lambda space: is_own(space, shell.user_ns))
+    return {
+        "the exit handlers (atexit)": exits.slot(),
+        "finalizers (weakref.finalize)": Slot(
+            "weakref",
+            lambda: _finalizers.at_work() or MISSING,
+            lambda new: _finalizers.put_to_work([] if new is MISSING else new),
+        ),
+        **registries.own_slots(),
+        **calls.slots(shell.user_ns),
     }
 
 

@@ -112,11 +112,9 @@ def _is_mine(value: object, before: object) -> bool:
 
 
 def slots(shell: t.Any) -> dict[str, Slot]:
-    """Those of this process. To be called once in a process."""
-    abstract = _Abstract()
+    """Those that only look (kept.py)."""
     registries = {
         "gc.callbacks": Registry("gc", lambda: {"callbacks": sys.modules["gc"].callbacks}),
-        FINDERS: Registry("sys", lambda: {"finders": sys.meta_path, "hooks": sys.path_hooks}),
         "how types are pickled (copyreg)": Registry(
             "copyreg", lambda: {"types": sys.modules["copyreg"].dispatch_table}
         ),
@@ -125,12 +123,21 @@ def slots(shell: t.Any) -> dict[str, Slot]:
     }
     return {name: registry.slot() for name, registry in registries.items()} | {
         "IPython's handler of errors": _errors_handler(shell),
-        "handlers of signals": _signals(),
-        "registrations with abstract classes": Slot("abc", abstract.read, abstract.write),
         "logging's factory and class of loggers": Slot("logging", _logging, _set_logging),
         "NumPy's error callback": Slot("numpy", _callback, _set_callback),
         "pandas' accessors": Slot("pandas", _accessors, _set_accessors),
         "functions among pandas' options": Slot("pandas", _options, _set_options),
+    }
+
+
+def own_slots() -> dict[str, Slot]:
+    """Those of one process alone. To be called once in a process."""
+    abstract = _Abstract()
+    finders = Registry("sys", lambda: {"finders": sys.meta_path, "hooks": sys.path_hooks})
+    return {
+        FINDERS: finders.slot(),  # a worker has some
+        "handlers of signals": _signals(),
+        "registrations with abstract classes": Slot("abc", abstract.read, abstract.write),
     }
 
 

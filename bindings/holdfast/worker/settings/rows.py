@@ -37,6 +37,7 @@ class Row(t.NamedTuple):
     `read` gets the shell and gives what can be compared; with `write` it is a plain value, which that
     sets. Both are called only where `module` is imported. Before that it is `fresh`; None: nobody knows.
     With `objects` it gives a list of objects, to which imports add: after one only the notebook's count.
+    Rows `of_process` are those that a fork may have otherwise than its parent, or others set from outside.
     """
 
     module: str
@@ -46,6 +47,7 @@ class Row(t.NamedTuple):
     by_imports: bool = False  # an import changes it, and nobody knows how
     objects: bool = False
     grows: bool = False  # only what is more than before counts
+    of_process: bool = False
 
 
 def _module(name: str) -> t.Any:
@@ -168,9 +170,11 @@ def _locks(shell: t.Any) -> int:
     """How many POSIX locks of files the notebook holds: IPython's history isn't its own."""
     found = 0
     for fd in os.listdir("/proc/self/fdinfo"):  # /proc/locks stops the machine's locks for 10 ms
-        with contextlib.suppress(OSError):
+        try:
             if stat.S_ISREG(os.fstat(int(fd)).st_mode):
                 found += _locks_by(fd)
+        except OSError:  # the listing's own is closed
+            continue
     return found
 
 
@@ -302,13 +306,22 @@ def _set_shown(new: dict[str, dict[t.Any, t.Any]]) -> None:
         said.update(new[name], version=version)
 
 
+_keeps_shown = False
+
+
 @contextlib.contextmanager
 def as_shown_before() -> t.Iterator[None]:
-    """While filters are set that aren't the notebook's doing: what was shown isn't forgotten."""
-    said = _shown()
+    """While filters are set that aren't the notebook's doing: what was shown isn't forgotten. Inside of
+    another one this is its doing: each looks at all modules, twice."""
+    global _keeps_shown
+    if _keeps_shown:
+        yield
+        return
+    said, _keeps_shown = _shown(), True
     try:
         yield
     finally:
+        _keeps_shown = False
         _set_shown(said)
 
 
@@ -449,25 +462,27 @@ def _has_children(shell: t.Any) -> bool:
 ROWS: dict[str, Row] = {
     "the recursion limit": Row("sys", lambda shell: sys.getrecursionlimit(), sys.setrecursionlimit),
     "the switch interval": Row("sys", lambda shell: sys.getswitchinterval(), sys.setswitchinterval),
-    "the garbage collector": Row("gc", _collector, _set_collector),
+    "the garbage collector": Row("gc", _collector, _set_collector, of_process=True),
     "the longest integers as text": Row(
         "sys", lambda shell: sys.get_int_max_str_digits(), sys.set_int_max_str_digits
     ),
-    "the signal mask": Row("signal", _mask, _set_mask),
-    "timers": Row("signal", _timer),
-    "resource limits": Row("resource", _limits, _set_limits),
+    "the signal mask": Row("signal", _mask, _set_mask, of_process=True),
+    "timers": Row("signal", _timer, of_process=True),
+    "resource limits": Row("resource", _limits, _set_limits, of_process=True),
     "the niceness": Row(
         "os",
         lambda shell: os.getpriority(os.PRIO_PROCESS, 0),
         lambda new: os.setpriority(os.PRIO_PROCESS, 0, new),
+        of_process=True,
     ),
     "the processors it may run on": Row(
         "os",
         lambda shell: sorted(os.sched_getaffinity(0)),
         lambda new: os.sched_setaffinity(0, new),
+        of_process=True,
     ),
     "the environment of C code": Row("os", _hidden_environment, _set_hidden_environment),
-    "POSIX locks of files": Row("fcntl", _locks, grows=True),
+    "POSIX locks of files": Row("fcntl", _locks, grows=True, of_process=True),
     "the time zone": Row("time", _zone, _set_zone),
     "modules that can't be imported": Row("sys", _no_modules, _set_no_modules),
     "the locale": Row("locale", _locale, _set_locale),
@@ -516,10 +531,14 @@ ROWS: dict[str, Row] = {
     ),
     "IPython's aliases": Row("IPython", _aliases, _set_aliases),
     "IPython's options": Row("IPython", _traits, _set_traits),
-    "threads that it started": Row("threading", _threads, grows=True),
-    "tasks of the event loop": Row("asyncio", lambda shell: len(asyncio.all_tasks()), grows=True),
-    "child processes": Row("os", _has_children, grows=True),
-    "exit handlers": Row("atexit", lambda shell: atexit._ncallbacks(), by_imports=True),
+    "threads that it started": Row("threading", _threads, grows=True, of_process=True),
+    "tasks of the event loop": Row(
+        "asyncio", lambda shell: len(asyncio.all_tasks()), grows=True, of_process=True
+    ),
+    "child processes": Row("os", _has_children, grows=True, of_process=True),
+    "exit handlers": Row(
+        "atexit", lambda shell: atexit._ncallbacks(), by_imports=True, of_process=True
+    ),
 }
 
 

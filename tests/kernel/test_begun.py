@@ -1,0 +1,90 @@
+"""What a process is before the notebook's code runs, which the fork server has looked at for its forks."""
+
+import json
+
+import pytest
+
+ISOLATED = "%%isolated\n"
+
+# A start-up file: each worker writes down what it inherits differently from what it would find. It imports nothing.
+LOOK = """
+import os, sys
+
+def inner(slot):
+    "What a slot compares with."
+    holder = getattr(slot.read, "__self__", None)
+    if holder is not None:
+        return vars(holder)
+    names = getattr(slot.read, "__code__", inner.__code__).co_freevars
+    return {{name: cell.cell_contents for name, cell in zip(names, slot.read.__closure__ or ())}}
+
+def same(one, other):
+    if type(one) is not type(other):
+        return False
+    if type(one) is dict:
+        return list(one) == list(other) and all(map(same, one.values(), other.values()))
+    if type(one) in (list, tuple):
+        return len(one) == len(other) and all(map(same, one, other))
+    return one is other or callable(one) or one == other
+
+def differing(what, found, anew):
+    return [f"{{what}} {{name}}" for name in {{**found, **anew}}
+            if not same(found.get(name), anew.get(name))]
+
+begun = sys.modules["holdfast.worker.settings.begun"]
+asked = sys.modules["holdfast.worker.settings.asked"].asked
+begin = begun.begin
+
+def look(shell, is_as_built):
+    inherited = begin(shell, True)
+    rows = dict(asked._fresh)
+    anew = begun.Begun(shell)
+    found = differing("row", rows, asked._fresh)
+    for name, slot in inherited.slots.items():
+        found += differing(name, inner(slot), inner(anew.slots[name]))
+    for part in ("_libraries", "_inside"):
+        old, new = (getattr(one.differences, part) for one in (inherited, anew))
+        for module in {{**old, **new}}:
+            found += differing(module, old.get(module, {{}}), new.get(module, {{}}))
+    about = is_as_built, inherited is begun._ahead, "pandas" in sys.modules, found
+    with open(f"{place}/{{os.getpid()}}", "w") as file:
+        file.write(sys.modules["json"].dumps(about))
+    return inherited
+
+begun.begin = look
+"""
+
+
+@pytest.fixture
+def looking(start_kernel, tmp_path):
+    """A kernel whose workers look, and a function that gives what one has found."""
+    startup = tmp_path / "ipython" / "profile_default" / "startup" / "first.py"
+    startup.parent.mkdir(parents=True)
+    place = tmp_path / "found"
+    place.mkdir()
+    startup.write_text(LOOK.format(place=place))
+    kernel = start_kernel(env={"IPYTHONDIR": str(tmp_path / "ipython"), "HOLDFAST_RUN": "isolated"})
+
+    def found_by(cell):
+        return json.loads((place / kernel.run(cell).result).read_text())
+
+    return kernel, found_by
+
+
+@pytest.mark.parametrize("way", ["", ISOLATED])
+def test_what_a_process_inherits_is_what_it_would_find(looking, way):
+    """So it is in the main worker and in a clean process. After code of the user's own, this is not relied on."""
+    _, found_by = looking
+    is_as_built, inherits, _, found = found_by(way + "import os; os.getpid()")
+    assert inherits and not is_as_built
+    assert found == []
+
+
+def test_it_is_so_after_the_fork_server_has_imported(looking):
+    pytest.importorskip("pandas")
+    kernel, found_by = looking
+    kernel.run("import pandas, decimal, matplotlib.pyplot")
+    has_pandas = False
+    while not has_pandas:  # standbys from before the imports come first
+        _, inherits, has_pandas, found = found_by(ISOLATED + "import os; os.getpid()")
+        assert inherits and found == []
