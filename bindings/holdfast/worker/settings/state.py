@@ -221,9 +221,13 @@ def _extensions(shell: t.Any) -> list[str]:
 
 
 def _set_extensions(new: list, old: list | None, shell: t.Any) -> None:
+    """Load them. What an extension shows then, the notebook has seen where it loaded it first."""
+    from IPython.utils.capture import capture_output
+
     for name in new:
         if name not in shell.extension_manager.loaded:
-            shell.extension_manager.load_extension(name)
+            with capture_output():
+                shell.extension_manager.load_extension(name)
 
 
 def _precision(shell: t.Any) -> str:
