@@ -106,6 +106,7 @@ is_wanted(const hf_kernel *kernel) {
     const hfi_cell *execution = &kernel->cell;
     return kernel->ends->on && hfi_cell_is_execution(execution) && !execution->silent &&
            execution->directive.kind != HFI_ANSWER &&
+           execution->directive.kind != HFI_REFUSE &&
            hfi_workers_main(kernel) != NULL && !kernel->leaving && !kernel->stopping;
 }
 

@@ -183,6 +183,10 @@ run_directive(hf_kernel *kernel) {
         return;
     }
     announce(kernel);
+    if (execution->directive.kind == HFI_REFUSE) {
+        hfi_ends_fail(kernel, "UsageError", execution->directive.err);
+        return;
+    }
     publish_directive(kernel, &execution->directive);
     if (execution->directive.kind == HFI_ANSWER) {
         finish_answer(kernel);
