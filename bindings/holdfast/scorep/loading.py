@@ -26,7 +26,7 @@ import typing as t
 
 from holdfast import _recorder
 
-from .telling import warn
+from .telling import warn, warn_once
 
 _SUBSYSTEMS = "HOLDFAST_SCOREP_SUBSYSTEMS"  # read by scorep_subsystems.c
 _PRELOADED = "HOLDFAST_SCOREP_PRELOADED"  # the user's own LD_PRELOAD, in a restarted process
@@ -99,7 +99,7 @@ def _understand(choice: str) -> str:
     if choice in ("auto", "scorep", "builtin"):
         return choice
     if choice:
-        warn(f"HOLDFAST_RECORDER={choice!r} is none of auto, scorep, builtin; taken as auto")
+        warn_once(f"HOLDFAST_RECORDER={choice!r} is none of auto, scorep, builtin; taken as auto")
     return "auto"
 
 

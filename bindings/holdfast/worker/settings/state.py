@@ -31,6 +31,7 @@ import sys
 import typing as t
 
 from holdfast._after_import import call_after_import
+from holdfast.scorep import telling
 
 from .. import imports, notices
 from . import figures, loggers, tables, tensors
@@ -306,6 +307,9 @@ _SETTINGS: dict[str, Setting] = {
     "path": Setting(_path, _set_path),
     "located": Setting(lambda shell: located.capture(), lambda new, old, shell: located.apply(new)),
     "told": Setting(told.capture, told.apply),
+    "said": Setting(
+        lambda shell: sorted(telling.said), lambda new, old, shell: telling.said.update(new)
+    ),
     "umask": Setting(_umask, _set_umask),
     "random": Setting(lambda shell: random.getstate(), _set_random),
     "numpy_random": Setting(_numpy_random, _set_numpy_random),
