@@ -79,7 +79,10 @@ def render(words: list[str], worker: t.Any) -> str:
         return "\n".join(_report_lines(worker.last_report))
     listing = worker.names.listing()
     chosen = [
-        row for row in listing if row["name"].isidentifier() and (not words or row["name"] in words)
+        row
+        for row in listing
+        if row["name"].isidentifier()
+        and (row["name"] in words if words else not row["name"].startswith(history.OWN_PREFIX))
     ]
     reasons = {
         name: reason for name, reason in worker.names.reasons.items() if not words or name in words

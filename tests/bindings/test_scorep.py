@@ -142,6 +142,7 @@ def test_misuse_gets_a_clear_line(python, tmp_path, arguments, words):
     done = python("-m", "holdfast.scorep", *arguments)
     assert done.returncode == 2
     assert words in done.stderr and "Traceback" not in done.stderr
+    assert len(done.stderr.splitlines()) == 2 and "--help" in done.stderr
     assert not (tmp_path / "experiment").exists()
 
 

@@ -217,7 +217,8 @@ def main(arguments: list[str]) -> None:
         code, names, name, directory = _load(options)
         instrumentation = load_instrumenter_file(options)
     except UsageError as error:
-        print(f"holdfast.scorep: {error}\n\n{USAGE}", end="", file=sys.stderr)
+        print(f"holdfast.scorep: {error}", file=sys.stderr)
+        print("python -m holdfast.scorep --help shows how it is used", file=sys.stderr)
         raise SystemExit(2) from None
     except SyntaxError as error:
         _show(error.with_traceback(None))
