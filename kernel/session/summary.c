@@ -2,7 +2,7 @@
  *
  *   1.24 s on 1.0 cores; memory up to 312 MiB (+24 MiB); read 0 B, wrote 12 MiB;
  *   1,011,604 events, recording took 52 ms (4.2 %); in 3.1 ms (1.2 GiB), out 2.0 ms
- *   (80 MiB)
+ *   (80 MiB); ran isolated
  *
  * Nothing is read or measured for it here: the worker's report has the cell's processor
  * time, memory and I/O, the recorder has counted its events, and the frontend knows
@@ -124,6 +124,7 @@ write_hand_over(hfi_textbuf *text, const hf_kernel *kernel,
                               hfi_map_real(report, "bytes_shared", 0));
         hfi_textbuf_format(text, ")");
     }
+    hfi_textbuf_format(text, "; ran %s", hfi_cell_run_mode(&kernel->cell));
 }
 
 static void

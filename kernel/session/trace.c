@@ -151,7 +151,8 @@ hfi_trace_name_rescued(const hf_kernel *kernel, hfi_textbuf *text) {
         return;
     hfi_textbuf_format(&path, "%s/traces.otf2", hfi_textbuf_string(directory));
     if (access(hfi_textbuf_string(&path), F_OK) == 0)
-        hfi_textbuf_format(text, "; what was recorded until then is in %s",
+        hfi_textbuf_format(text,
+                           "; what was recorded until then is in %s: %%trace shows it",
                            hfi_textbuf_string(directory));
     else if (kernel->trace->recover.size > 0)
         hfi_textbuf_format(text, "; what was recorded until then can be had by %s %s",

@@ -101,3 +101,9 @@ def test_multi_cell_mode(kernel):
     kernel.run("1")
     kernel.run("2")
     assert " events" in summary(kernel.run("%%finalize_multicellmode"))
+
+
+def test_it_says_where_the_cell_ran(either_kernel, request):
+    mode = request.node.callspec.params["either_kernel"]
+    text = summary(either_kernel.run(CELL + "1"))
+    assert text.endswith(f"; ran {mode}")
