@@ -167,3 +167,21 @@ def test_an_extension_that_a_cell_loads_greets_once(isolated_kernel, tmp_path):
     after = isolated_kernel.run("'greeter' in get_ipython().extension_manager.loaded")
     assert after.result == "True" and not after.stream()
     assert outcome.stream().count("hello") == 1
+
+
+def test_what_libraries_count_goes_on(either_kernel):
+    """Each diagram of an estimator has an id of its own, and no two of SymPy's dummies are equal."""
+    pytest.importorskip("sklearn")
+    pytest.importorskip("sympy")
+    cells = ["%%execute_with_scorep\n", "%%execute_with_scorep\n", "", "%%execute_with_scorep\n"]
+    either_kernel.run(
+        "import re, sympy\nfrom sklearn.linear_model import LinearRegression\n"
+        "ids, dummies = [], []\n"
+        "def make():\n"
+        "    shown = LinearRegression()._repr_html_()\n"
+        "    ids.append(re.search(r'sk-container-id-[0-9]+', shown)[0])\n"
+        "    dummies.append(sympy.Dummy('x'))"
+    )
+    for head in cells:
+        assert either_kernel.run(head + "make()").status == "ok"
+    assert either_kernel.run("len(set(ids)), len(set(dummies))").result == "(4, 4)"
