@@ -40,7 +40,9 @@ static const char usage[] =
     "      --python PATH           interpreter of the cells (default: python3)\n"
     "      --python-version TEXT   its version, for clients (default: it is "
     "asked)\n"
-    "      --label TEXT            name of the session for people\n"
+    "      --label TEXT            name of the session for people (default: the\n"
+    "                              notebook's path, where Jupyter says it, or the\n"
+    "                              working directory)\n"
     "      --capacity BYTES        most that the session's store may grow to\n"
     "      --history BYTES         most of it that older states alone may keep, for\n"
     "                              %holdfast undo (default: 1/32)\n"
@@ -281,8 +283,18 @@ share_heap(void) {
 #endif
 }
 
+/* What `holdfast ls` shows people. Jupyter's server puts the notebook's path there. */
+static const char *
+default_label(char *directory, size_t size) {
+    const char *path = getenv("JPY_SESSION_NAME");
+    if (path != NULL && path[0] != '\0')
+        return path;
+    return getcwd(directory, size);
+}
+
 int
 main(int argc, char **argv) {
+    char directory[4096];
     settings chosen = {.python = "python3"};
     int leave = parse_options(argc, argv, &chosen);
     hf_error error = HF_ERROR_INIT;
@@ -297,7 +309,8 @@ main(int argc, char **argv) {
         .connection_file = chosen.connection_file,
         .worker_argv = worker,
         .kernel_info = info,
-        .label = chosen.label,
+        .label = chosen.label != NULL ? chosen.label
+                                      : default_label(directory, sizeof directory),
         .capacity_bytes = chosen.capacity_bytes,
         .run_mode = chosen.run_mode,
         .history_bytes = chosen.history_bytes,

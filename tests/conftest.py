@@ -366,6 +366,28 @@ def either_kernel(request):
 
 
 @pytest.fixture
+def peer(tmp_path):
+    """Jupyter's own Python kernel, to compare with."""
+    from jupyter_client.kernelspec import KernelSpec
+    from jupyter_client.manager import KernelManager
+
+    pytest.importorskip("ipykernel")
+    manager = KernelManager()
+    manager._kernel_spec = KernelSpec(
+        argv=[sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"],
+        display_name="peer",
+        language="python",
+    )
+    (tmp_path / "peer").mkdir()  # what one writes the other doesn't find
+    # Under pytest, which it knows by this variable, ipykernel doesn't capture descriptors.
+    environment = {key: value for key, value in os.environ.items() if key != "PYTEST_CURRENT_TEST"}
+    manager.start_kernel(cwd=str(tmp_path / "peer"), env=environment)
+    notebook = Notebook(manager)
+    yield notebook
+    notebook.close()
+
+
+@pytest.fixture
 def start_plain(start_kernel, tmp_path):
     """As start_kernel, with a worker that is nothing but a loop: for tests of the kernel alone."""
     script = tmp_path / "plain-python"

@@ -129,6 +129,7 @@ TESTED_BY = {
         bindings/holdfast/_finalizers.py serializers/python/finalizers.c""",
     "tests/kernel/test_output_order.py": "bindings/src/pipes_written.c",
     "tests/kernel/test_verify.py": "bindings/holdfast/verify.py",
+    "tests/bindings/test_install.py": "bindings/holdfast/first_run.py",
     "tests/kernel/test_made_objects.py": """
         bindings/holdfast/codecs/enumerations.py bindings/holdfast/codecs/type_parameters.py
         bindings/holdfast/codecs/wrapped_objects.py""",

@@ -7,7 +7,7 @@
  *   holdfast save [SESSION] FILE               write its variables to a file
  *   holdfast gc [--kept]                       remove what dead processes left
  *
- * SESSION may be left out where there is one session only. The tool uses the
+ * SESSION may be left out where there is one session only, or one that has NAME. The tool uses the
  * store's public headers, and the codecs' descriptions. It exits with 0, with 1 where
  * something was not found or failed, and with 2 where it was called wrongly. What it
  * prints from a session is made printable first: names and meta are bytes that a
@@ -38,7 +38,7 @@ static const char usage[] =
     "gc    remove sessions whose processes are all dead, and broken ones; with --kept\n"
     "      those, too, that wait for a new process of a kernel that was killed\n"
     "\n"
-    "SESSION may be left out where only one exists.\n";
+    "SESSION may be left out where only one exists, or only one has NAME.\n";
 
 static int
 fail(const hf_error *error, const char *what) {
@@ -90,7 +90,6 @@ alive_text(int alive) {
 typedef struct listing {
     int json;
     int count;
-    char first[HF_SESSION_NAME_SIZE];
 } listing;
 
 static const char *
@@ -148,7 +147,7 @@ print_session(void *context, const hf_session_info *info) {
 static int
 command_ls(int json) {
     hf_error error = HF_ERROR_INIT;
-    listing l = {json, 0, ""};
+    listing l = {json, 0};
     if (json)
         putchar('[');
     hf_status status = hf_session_list(print_session, &l, &error);
@@ -161,33 +160,93 @@ command_ls(int json) {
     return 0;
 }
 
+/* The sessions that may be meant: all, or those that have a name. */
+typedef struct choice {
+    const char *key; /* NULL: any session */
+    int all;         /* sessions that exist */
+    int count;
+    char first[HF_SESSION_NAME_SIZE];
+    char list[2048]; /* for people */
+} choice;
+
 static int
-note_first(void *context, const hf_session_info *info) {
-    listing *l = context;
-    if (info->state == HF_OK && l->count++ == 0)
-        memcpy(l->first, info->name, sizeof l->first);
+has_name(const char *name, const char *key) {
+    hf_session *session = NULL;
+    hf_snapshot *snapshot = NULL;
+    hf_entry entry = {.struct_size = sizeof entry};
+    int found = 0;
+    if (hf_session_open(name, &session, NULL) != HF_OK)
+        return 0;
+    if (hf_snapshot_acquire(session, &snapshot, NULL) == HF_OK) {
+        found = hf_snapshot_find(snapshot, key, strlen(key), &entry, NULL) == HF_OK;
+        hf_snapshot_release(snapshot);
+    }
+    hf_session_close(session);
+    return found;
+}
+
+static int
+consider(void *context, const hf_session_info *info) {
+    choice *c = context;
+    size_t used = strlen(c->list);
+    if (info->state != HF_OK)
+        return 0;
+    c->all++;
+    if (c->key && !has_name(info->name, c->key))
+        return 0;
+    if (c->count++ == 0)
+        memcpy(c->first, info->name, sizeof c->first);
+    char *line = c->list + used;
+    snprintf(line, sizeof c->list - used, "  %s  %s",
+             info->name + (info->name[0] == '/'), info->label);
+    for (; *line; line++) /* a label is anybody's bytes */
+        if ((unsigned char)*line < 0x20 || *line == 0x7f)
+            *line = '?';
+    if (line + 1 < c->list + sizeof c->list)
+        memcpy(line, "\n", 2);
     return 0;
 }
 
-/* Open the named session, or the only one where `name` is NULL. */
-static hf_session *
-open_session(const char *name) {
+/* The only session, or the only one with the name `key`. 0: there isn't exactly one,
+ * and the user knows. */
+static int
+choose(const char *key, char ret_name[HF_SESSION_NAME_SIZE]) {
     hf_error error = HF_ERROR_INIT;
-    listing l = {0, 0, ""};
+    choice c = {.key = NULL};
+    hf_status status = hf_session_list(consider, &c, &error);
+    if (!status && key && c.count > 1) {
+        c = (choice){.key = key};
+        status = hf_session_list(consider, &c, &error);
+    }
+    if (status) {
+        fail(&error, "listing sessions");
+    } else if (c.all == 0) {
+        fputs("holdfast: no session exists\n", stderr);
+    } else if (c.count == 0) {
+        fprintf(stderr, "holdfast: none of the %d sessions has the name %s\n", c.all,
+                key);
+    } else if (c.count > 1) {
+        fprintf(stderr, "holdfast: %d sessions %s%s; say which:\n", c.count,
+                c.key ? "have the name " : "exist", c.key ? c.key : "");
+        fputs(c.list, stderr);
+    } else {
+        memcpy(ret_name, c.first, HF_SESSION_NAME_SIZE);
+        return 1;
+    }
+    return 0;
+}
+
+/* Open the named session. Where `name` is NULL: the only one, or the only one that has
+ * the name `key`. */
+static hf_session *
+open_session(const char *name, const char *key) {
+    hf_error error = HF_ERROR_INIT;
+    char chosen[HF_SESSION_NAME_SIZE];
     hf_session *session = NULL;
     if (!name) {
-        if (hf_session_list(note_first, &l, &error)) {
-            fail(&error, "listing sessions");
+        if (!choose(key, chosen))
             return NULL;
-        }
-        if (l.count != 1) {
-            fprintf(stderr,
-                    l.count ? "holdfast: %d sessions exist; say which (holdfast ls)\n"
-                            : "holdfast: no session exists\n",
-                    l.count);
-            return NULL;
-        }
-        name = l.first;
+        name = chosen;
     }
     if (hf_session_open(name, &session, &error)) {
         fail(&error, "open");
@@ -199,7 +258,7 @@ open_session(const char *name) {
 static int
 command_info(const char *name) {
     hf_error error = HF_ERROR_INIT;
-    hf_session *session = open_session(name);
+    hf_session *session = open_session(name, NULL);
     if (!session)
         return 1;
     hf_session_info info = {.struct_size = sizeof info};
@@ -315,7 +374,7 @@ show(hf_snapshot *snapshot, const char *key, int all) {
 static int
 command_show(const char *name, const char *key, int all) {
     hf_error error = HF_ERROR_INIT;
-    hf_session *session = open_session(name);
+    hf_session *session = open_session(name, key);
     hf_snapshot *snapshot;
     if (!session)
         return 1;
@@ -333,7 +392,7 @@ command_show(const char *name, const char *key, int all) {
 static int
 command_save(const char *name, const char *path) {
     hf_error error = HF_ERROR_INIT;
-    hf_session *session = open_session(name);
+    hf_session *session = open_session(name, NULL);
     hf_snapshot *snapshot;
     hf_save_info info = {.struct_size = sizeof info};
     char size[16];
@@ -388,9 +447,22 @@ command_gc(int kept) {
 }
 
 static int
-misuse(void) {
-    fputs(usage, stderr);
+misuse(const char *what, const char *word) {
+    fprintf(stderr, "holdfast: %s%s; holdfast --help shows how it is used\n", what,
+            word ? word : "");
     return 2;
+}
+
+/* The words of a command whose number is wrong, or a command that doesn't exist. */
+static int
+misuse_of(const char *command) {
+    static const char *const known[] = {"ls", "gc", "save", "info", "show"};
+    if (!command)
+        return fputs(usage, stderr) == EOF ? 1 : 2;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strcmp(command, known[i]) == 0)
+            return misuse("too few or too many words after ", command);
+    return misuse("unknown command: ", command);
 }
 
 static int
@@ -413,8 +485,10 @@ main(int argc, char **argv) {
             all = 1;
         else if (strcmp(argv[i], "--kept") == 0)
             kept = 1;
-        else if (argv[i][0] == '-' || count == 3)
-            return misuse();
+        else if (argv[i][0] == '-')
+            return misuse("unknown option: ", argv[i]);
+        else if (count == 3)
+            return misuse("too many words: ", argv[i]);
         else
             words[count++] = argv[i];
     }
@@ -431,5 +505,5 @@ main(int argc, char **argv) {
             return command_show(NULL, words[1], all);
         return command_show(words[1], words[2], all);
     }
-    return misuse();
+    return misuse_of(words[0]);
 }

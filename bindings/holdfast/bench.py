@@ -107,7 +107,7 @@ def run_holdfast(notebook: Path, kernel: str, timeout_s: float) -> list[CellHand
     """
     import nbformat
 
-    node = nbformat.read(notebook, as_version=4)
+    node = report.read_notebook(notebook)
     for cell in node.cells:
         if cell.cell_type == "code" and cell.source.strip():
             cell.source = isolated(cell.source)
@@ -248,8 +248,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--timeout", type=float, default=600, metavar="S", help="for one cell")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there, too")
     options = parser.parse_args(argv)
-    if not options.notebook.is_file():
-        parser.error(f"{options.notebook}: no such file")
+    report.check_notebook(parser, options.notebook)
 
     try:
         cells = run_holdfast(options.notebook, options.kernel, options.timeout)

@@ -30,6 +30,7 @@ USAGE = """%holdfast undo       the variables as before the last cell that chang
 
 COMMANDS = ("undo", "checkout", "diff", "history", "save", "load")
 
+OWN_PREFIX = "_holdfast_"  # of names that aren't the notebook's: its widgets' models
 _VALUE_MOST = 256  # bytes of an encoding that is shown
 _SHOWN_MOST = 60  # characters of a value
 _NAMES_MOST = 8  # in a line
@@ -65,10 +66,8 @@ def summary(history: History | None) -> list[str]:
     """The line of the status about the history."""
     if history is None or not history["steps"]:
         return []
-    numbers = list(history["steps"])
-    one = len(numbers) == 1
-    steps = f"step {numbers[0]}" if one else f"the steps {numbers[0]} to {numbers[-1]}"
-    return ["", f"History: {steps}; {_limits(history)}."]
+    steps = count(len(history["steps"]), "step")
+    return ["", f"History: {steps} (%holdfast history); {_limits(history)}."]
 
 
 def _limits(history: History) -> str:
@@ -253,7 +252,8 @@ def _clock(unix_ns: int) -> str:
 
 
 def _is_users(name: str) -> bool:
-    return name.isidentifier() and not _NUMBERED.match(name) and name != "_exit_code"
+    own = name.startswith(OWN_PREFIX) or name == "_exit_code"
+    return name.isidentifier() and not own and not _NUMBERED.match(name)
 
 
 def _some(names: list[str]) -> str:

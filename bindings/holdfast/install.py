@@ -285,6 +285,14 @@ def uninstall(
     return directory
 
 
+def _check(directory: Path) -> None:
+    from . import first_run  # which imports more
+
+    fault = first_run.find_fault(directory, kernel_program())
+    if fault is not None:
+        raise InstallError(f"it is installed, but it doesn't run: {fault}")
+
+
 def main(argv: list[str] | None = None) -> int:
     """Run the command ``python -m holdfast.install``.
 
@@ -325,6 +333,11 @@ def main(argv: list[str] | None = None) -> int:
         action="store_true",
         help="Unix sockets that only you can reach, instead of TCP ports; for the same servers",
     )
+    parser.add_argument(
+        "--no-check",
+        action="store_true",
+        help="don't start the kernel once to see whether it runs",
+    )
     parser.add_argument("--uninstall", action="store_true", help="remove it again")
     options = parser.parse_args(argv)
     where = {
@@ -346,6 +359,8 @@ def main(argv: list[str] | None = None) -> int:
                 **where,
             )
             print(f"installed the kernel {options.name} in {made}")
+            if not options.no_check:
+                _check(made)
     except (InstallError, OSError) as error:
         print(f"holdfast.install: {error}", file=sys.stderr)
         return 1

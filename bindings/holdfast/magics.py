@@ -46,7 +46,7 @@ _PARTS_CLEAN = {
 _PARTS_IN = {
     "in-process": {
         "wait_ms": "the fork and the start",
-        "prepare_ms": "memory made ready in",
+        "prepare_ms": "making memory ready",
         "bind_ms": "opening the recording",
     },
     "forked": _PARTS_CLEAN | {"wait_ms": "the fork and the start"},
@@ -95,7 +95,10 @@ def render(words: list[str], worker: t.Any) -> str:
         return "\n".join(_report_lines(worker.last_report, worker.last_run))
     listing = worker.names.listing()
     chosen = [
-        row for row in listing if row["name"].isidentifier() and (not words or row["name"] in words)
+        row
+        for row in listing
+        if row["name"].isidentifier()
+        and (row["name"] in words if words else not row["name"].startswith(history.OWN_PREFIX))
     ]
     reasons = {
         name: reason for name, reason in worker.names.reasons.items() if not words or name in words

@@ -25,6 +25,8 @@ from typing import TYPE_CHECKING
 from . import tabular
 
 if TYPE_CHECKING:
+    from nbformat import NotebookNode
+
     from .views.schema import Cost
 
 __all__ = ["CellCost", "format_table", "main", "run_notebook", "trace_lines"]
@@ -92,6 +94,61 @@ def cell_title(source: str) -> str:
     return telling[0].lstrip("# ") if telling else ""
 
 
+def read_notebook(path: Path) -> NotebookNode:
+    """Read a notebook.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        The file.
+
+    Returns
+    -------
+    nbformat.NotebookNode
+        The notebook, as of version 4 of the format.
+
+    Raises
+    ------
+    OSError
+        The file can't be read.
+    ValueError
+        It is no notebook.
+    """
+    import nbformat
+
+    try:
+        return nbformat.read(str(path), as_version=4)
+    except (
+        nbformat.reader.NotJSONError,
+        nbformat.ValidationError,
+        KeyError,
+        AttributeError,
+    ) as error:
+        raise ValueError(str(error).partition("\n")[0][:200]) from None
+
+
+def check_notebook(parser: argparse.ArgumentParser, path: Path) -> None:
+    """End the program with one line on stderr if a file is no notebook.
+
+    Parameters
+    ----------
+    parser : argparse.ArgumentParser
+        That of the program.
+    path : pathlib.Path
+        The file.
+
+    Raises
+    ------
+    SystemExit
+        It can't be read, or is no notebook.
+    """
+    try:
+        read_notebook(path)
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else f"it is no notebook ({error})"
+        parser.exit(2, f"{parser.prog}: can't read {path}: {why}\n")
+
+
 def run_notebook(
     notebook: Path,
     output: Path,
@@ -133,7 +190,7 @@ def run_notebook(
     import nbformat
     from nbclient import NotebookClient
 
-    node = nbformat.read(notebook, as_version=4)
+    node = read_notebook(notebook)
     numbers: dict[int, int] = {}
     for index, cell in enumerate(node.cells):
         if cell.cell_type == "code" and cell.source.strip():
@@ -349,6 +406,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--timeout", type=float, default=600, metavar="S")
     parser.add_argument("--trace-lines", type=int, default=20, metavar="N")
     options = parser.parse_args(argv)
+    check_notebook(parser, options.notebook)
     options.output.mkdir(parents=True, exist_ok=True)
     executed = options.output.absolute() / options.notebook.name
 

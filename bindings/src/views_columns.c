@@ -53,6 +53,13 @@ add(PyObject *dict, const char *name, PyObject *value) {
     return bad == 0;
 }
 
+/* Ticks from `begin` on, in ns. */
+static int64_t
+lasting(const hfi_archive *archive, uint64_t begin, uint64_t ticks) {
+    return (int64_t)(hfi_archive_ns(archive, begin + ticks) -
+                     hfi_archive_ns(archive, begin));
+}
+
 static PyObject *
 row_slices(PyObject *dict, const hfi_archive *archive, const hfi_overview_row *row,
            int64_t origin, used_regions *used) {
@@ -61,14 +68,17 @@ row_slices(PyObject *dict, const hfi_archive *archive, const hfi_overview_row *r
     int64_t *depth = add_column(dict, "depth", row->count);
     int64_t *region = add_column(dict, "region", row->count);
     int64_t *calls = add_column(dict, "count", row->count);
-    if (!begin || !duration || !depth || !region || !calls)
+    int64_t *busy = add_column(dict, "busy", row->count);
+    int64_t *longest = add_column(dict, "longest", row->count);
+    if (!begin || !duration || !depth || !region || !calls || !busy || !longest)
         return NULL;
     for (size_t i = 0; i < row->count; i++) {
         const hfi_slice *slice = &row->slices[i];
-        uint64_t from = hfi_archive_ns(archive, slice->begin);
-        uint64_t to = hfi_archive_ns(archive, slice->begin + slice->length);
-        begin[i] = origin + (int64_t)from;
-        duration[i] = (int64_t)(to - from);
+        int joined = slice->calls > 1; /* else they are the duration */
+        begin[i] = origin + (int64_t)hfi_archive_ns(archive, slice->begin);
+        duration[i] = lasting(archive, slice->begin, slice->length);
+        busy[i] = joined ? lasting(archive, slice->begin, slice->busy) : 0;
+        longest[i] = joined ? lasting(archive, slice->begin, slice->longest) : 0;
         depth[i] = slice->depth;
         region[i] = use_region(used, slice->region);
         calls[i] = slice->calls;

@@ -37,6 +37,7 @@ typedef struct open_call {
 /* Calls of one depth that are about to become a slice; none where calls is 0. */
 typedef struct block {
     uint64_t begin, end;
+    uint64_t busy, longest;
     uint64_t weight; /* of the candidate's majority */
     uint32_t region;
     uint32_t calls;
@@ -135,8 +136,13 @@ add_slice(hfi_slices *slices, size_t at, const hfi_slice *slice) {
 static void
 close_block(hfi_slices *slices, size_t at, uint32_t depth) {
     block *open = &slices->levels[at].blocks[depth];
-    hfi_slice slice = {open->begin, open->end - open->begin, open->region, open->calls,
-                       depth};
+    hfi_slice slice = {.begin = open->begin,
+                       .length = open->end - open->begin,
+                       .busy = open->busy,
+                       .longest = open->longest,
+                       .region = open->region,
+                       .calls = open->calls,
+                       .depth = depth};
     if (!open->calls)
         return;
     open->calls = 0;
@@ -174,6 +180,9 @@ add_call(hfi_slices *slices, size_t at, const hfi_slice *call) {
     if (!open->calls)
         *open = (block){.begin = call->begin, .region = call->region};
     open->end = end;
+    open->busy += call->length;
+    if (call->length > open->longest)
+        open->longest = call->length;
     open->calls++;
     vote(open, call->region, call->length);
 }
@@ -194,8 +203,13 @@ hfi_slices_leave(hfi_slices *slices, uint64_t time) {
     if (depth >= DEPTH_MAX)
         return;
     const open_call *open = &slices->stack[depth];
-    hfi_slice call = {open->begin, time - open->begin, open->region, 1,
-                      (uint32_t)depth};
+    hfi_slice call = {.begin = open->begin,
+                      .length = time - open->begin,
+                      .busy = time - open->begin,
+                      .longest = time - open->begin,
+                      .region = open->region,
+                      .calls = 1,
+                      .depth = (uint32_t)depth};
     for (size_t i = 0; i < slices->level_count; i++)
         add_call(slices, i, &call);
 }

@@ -13,6 +13,7 @@ typedef struct hfi_slices hfi_slices;
  * lie within it; `region` is then the one that took most of their time. */
 typedef struct hfi_slice {
     uint64_t begin, length; /* ticks */
+    uint64_t busy, longest; /* of its calls: their sum, without gaps between them */
     uint32_t region;
     uint32_t calls;
     uint32_t depth; /* 0: the outermost calls */

@@ -41,6 +41,7 @@ const char *hfi_history_name(hfi_history_kind kind);
 
 typedef enum hfi_directive_kind {
     HFI_ANSWER,           /* nothing to run: reply "ok" */
+    HFI_REFUSE,           /* nothing to run: reply with a UsageError, `err` */
     HFI_RUN_PLAIN,        /* in the main worker */
     HFI_RUN_INSTRUMENTED, /* in a fresh cell worker */
 } hfi_directive_kind;

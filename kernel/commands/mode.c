@@ -20,8 +20,34 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Move the head over further %%execute_with_scorep and %%isolated lines. */
-static void
+/* --run=MODE, where this cell runs. A marked or recorded cell is not run by itself.
+ * False: something else stands there, and the cell is refused. A misspelt option would
+ * run it in another process than the user wants. */
+static bool
+choose_run_mode(hfi_outcome *outcome) {
+    static const char *const options[] = {"--run=auto", "--run=in-process",
+                                          "--run=forked", "--run=isolated"};
+    if (!outcome->head.argument.length)
+        return true;
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
+        if (hfi_span_equal(outcome->head.argument, options[i])) {
+            outcome->run_mode = options[i] + strlen("--run=");
+            return true;
+        }
+    }
+    outcome->kind = HFI_REFUSE;
+    hfi_text_add_span(&outcome->err, outcome->head.name);
+    hfi_text_add(
+        &outcome->err,
+        " takes no argument but --run=auto|in-process|forked|isolated; this is "
+        "unknown: ");
+    hfi_text_add_excerpt(&outcome->err, outcome->head.argument);
+    return false;
+}
+
+/* Move the head over further %%execute_with_scorep and %%isolated lines. False: one of
+ * them has an argument that is refused. */
+static bool
 skip_run_commands(hfi_outcome *outcome) {
     hfi_cellhead next;
 
@@ -30,8 +56,10 @@ skip_run_commands(hfi_outcome *outcome) {
         if (hfi_span_equal(next.name, "%%execute_with_scorep"))
             outcome->isolated = false;
         else if (!hfi_span_equal(next.name, "%%isolated"))
-            return;
+            return true;
         outcome->head = next;
+        if (!choose_run_mode(outcome))
+            return false;
     }
 }
 
@@ -80,27 +108,14 @@ run_in_fresh_process(hfi_outcome *outcome) {
 
 static void
 run_marked(hfi_outcome *outcome) {
-    skip_run_commands(outcome);
+    if (!choose_run_mode(outcome) || !skip_run_commands(outcome))
+        return;
     if (outcome->state.mode == HFI_MODE_MULTICELL)
         mark_cell(outcome, outcome->head.body);
     else if (outcome->state.mode == HFI_MODE_WRITEFILE)
         record_cell(outcome, outcome->head.body, !outcome->isolated);
     else
         run_in_fresh_process(outcome);
-}
-
-/* --run=MODE, where this cell runs. A marked or recorded cell is not run by itself. */
-static void
-choose_run_mode(hfi_outcome *outcome) {
-    static const char *const options[] = {"--run=auto", "--run=in-process",
-                                          "--run=forked", "--run=isolated"};
-    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
-        if (hfi_span_equal(outcome->head.argument, options[i]))
-            outcome->run_mode = options[i] + strlen("--run=");
-    if (outcome->head.argument.length && !outcome->run_mode)
-        hfi_outcome_ignore(
-            outcome, " takes no argument but --run=auto|in-process|forked|isolated; "
-                     "ignored: ");
 }
 
 /* A line magic, but where it stands alone the frontend has a part in it. */
@@ -115,14 +130,12 @@ hfi_mode_history(hfi_outcome *outcome) {
 void
 hfi_mode_execute(hfi_outcome *outcome) {
     outcome->isolated = false;
-    choose_run_mode(outcome);
     run_marked(outcome);
 }
 
 void
 hfi_mode_isolated(hfi_outcome *outcome) {
     outcome->isolated = true;
-    choose_run_mode(outcome);
     run_marked(outcome);
 }
 

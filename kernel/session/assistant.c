@@ -86,7 +86,7 @@ release_unused(hf_kernel *kernel) {
 
 static void
 end_request(hf_kernel *kernel, hfi_request *request) {
-    hfi_publish_status(kernel, request->message.header, "idle");
+    hfi_publish_idle(kernel, request);
     hfi_request_close(request);
 }
 
@@ -179,7 +179,7 @@ hfi_assistant_tick(hf_kernel *kernel, long long now_ns) {
     while ((due = hfi_assistant_deadline_ns(kernel)) >= 0 && now_ns >= due) {
         hfi_request *request = hfi_queue_take(&kernel->queue, first_question(kernel));
         hfi_worker *assistant = find(kernel);
-        hfi_publish_status(kernel, request->message.header, "busy");
+        hfi_publish_busy(kernel, request);
         if (assistant == NULL) {
             leave_to_main(kernel, request);
             continue;

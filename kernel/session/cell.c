@@ -81,6 +81,13 @@ hfi_cell_is_in_worker(const hfi_cell *cell) {
            (is_at_work(cell) && cell->plan >= HFI_PLAN_FORKED);
 }
 
+const char *
+hfi_cell_run_mode(const hfi_cell *cell) {
+    return cell->plan == HFI_PLAN_FORKED     ? "forked"
+           : cell->plan == HFI_PLAN_ISOLATED ? "isolated"
+                                             : "in-process";
+}
+
 int
 hfi_cell_goes_back(const hfi_cell *cell) {
     hfi_history_kind kind = cell->directive.history.kind;

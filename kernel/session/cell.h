@@ -135,6 +135,8 @@ int hfi_cell_waits_for_commit(const hfi_cell *cell);
 /* Whether the main worker has it; whether a cell worker has it, or is made for it. */
 int hfi_cell_is_in_main(const hfi_cell *cell);
 int hfi_cell_is_in_worker(const hfi_cell *cell);
+/* Where a recorded or isolated cell runs, as --run names it. */
+const char *hfi_cell_run_mode(const hfi_cell *cell);
 /* Whether the worker has begun the code: RUNNING or COLLECTING. */
 int hfi_cell_has_begun(const hfi_cell *cell);
 

@@ -66,7 +66,7 @@ hfi_comms_forward(hf_kernel *kernel, hfi_request *request) {
         id == NULL || !hfi_comms_is_one(request->message.type) ||
         json_object_get(kernel->comms->ids, id) == NULL)
         return 0;
-    hfi_publish_status(kernel, request->message.header, "busy");
+    hfi_publish_busy(kernel, request);
     hfi_queue_push(&kernel->comms->forwarded, request);
     hfi_request_send(kernel, hfi_workers_cell(kernel), request);
     return 1;
@@ -74,7 +74,7 @@ hfi_comms_forward(hf_kernel *kernel, hfi_request *request) {
 
 static void
 end(hf_kernel *kernel, hfi_request *request) {
-    hfi_publish_status(kernel, request->message.header, "idle");
+    hfi_publish_idle(kernel, request);
     hfi_request_close(request);
 }
 

@@ -106,6 +106,7 @@ is_wanted(const hf_kernel *kernel) {
     const hfi_cell *execution = &kernel->cell;
     return kernel->ends->on && hfi_cell_is_execution(execution) && !execution->silent &&
            execution->directive.kind != HFI_ANSWER &&
+           execution->directive.kind != HFI_REFUSE &&
            hfi_workers_main(kernel) != NULL && !kernel->leaving && !kernel->stopping;
 }
 
@@ -132,10 +133,10 @@ void
 hfi_ends_abort(hf_kernel *kernel, hfi_queue *queue) {
     hfi_request *request;
     while ((request = hfi_queue_pop_type(queue, "execute_request")) != NULL) {
-        hfi_publish_status(kernel, request->message.header, "busy");
+        hfi_publish_busy(kernel, request);
         hfi_reply(kernel, request, hfi_part_text("{\"status\":\"aborted\"}"),
                   hfi_part_text("{\"status\":\"aborted\"}"), NULL, 0);
-        hfi_publish_status(kernel, request->message.header, "idle");
+        hfi_publish_idle(kernel, request);
         hfi_request_close(request);
     }
 }
@@ -151,7 +152,7 @@ end(hf_kernel *kernel) {
     /* What was sent by now is dropped too, but nothing that answers the idle. */
     if (stop)
         hfi_tell(kernel, &(hfi_event){.kind = HFI_EVENT_CELL_STOPS_QUEUE});
-    hfi_publish_status(kernel, request->message.header, "idle");
+    hfi_publish_idle(kernel, request);
     if (executed) {
         hfi_tell(kernel, &(hfi_event){.kind = HFI_EVENT_CELL_OVER});
         hfi_directive_fini(&kernel->cell.directive);

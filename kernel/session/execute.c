@@ -142,7 +142,7 @@ announce(hf_kernel *kernel) {
     const hfi_request *request = kernel->cell.request;
     hfi_part header = request->message.header;
     if (!request->begun)
-        hfi_publish_status(kernel, header, "busy");
+        hfi_publish_busy(kernel, request);
     if (strcmp(request->message.type, "execute_request") == 0 && !kernel->cell.silent) {
         hfi_publish_input(kernel, header,
                           json_object_get(request->message.body, "code"),
@@ -183,6 +183,10 @@ run_directive(hf_kernel *kernel) {
         return;
     }
     announce(kernel);
+    if (execution->directive.kind == HFI_REFUSE) {
+        hfi_ends_fail(kernel, "UsageError", execution->directive.err);
+        return;
+    }
     publish_directive(kernel, &execution->directive);
     if (execution->directive.kind == HFI_ANSWER) {
         finish_answer(kernel);
@@ -388,7 +392,7 @@ hfi_execute_control(hf_kernel *kernel) {
     hfi_request *request;
     while ((request = hfi_dispatch_receive(kernel, HFI_CONTROL)) != NULL) {
         const hfi_message *message = &request->message;
-        hfi_publish_status(kernel, message->header, "busy");
+        hfi_publish_busy(kernel, request);
         if (message->fault[0] != '\0') {
             hfi_reply_error(kernel, request, 1, "ProtocolError", message->fault);
         } else if (strcmp(message->type, "debug_request") == 0) {
@@ -397,7 +401,7 @@ hfi_execute_control(hf_kernel *kernel) {
         } else {
             hfi_execute_answer(kernel, request);
         }
-        hfi_publish_status(kernel, request->message.header, "idle");
+        hfi_publish_idle(kernel, request);
         hfi_request_close(request);
     }
 }

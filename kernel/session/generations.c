@@ -289,20 +289,33 @@ origin_of(const hfi_generations *line, const hfi_step *step) {
     return step->origin != 0 ? step->origin : step->generation;
 }
 
+/* The numbers of the steps: they aren't consecutive. */
+static void
+list_steps(const hfi_generations *line, hfi_textbuf *text) {
+    for (size_t i = 0; i < line->count; i++) {
+        const char *before = i == 0 ? "" : i + 1 == line->count ? " and " : ", ";
+        hfi_textbuf_format(text, "%s%lld", before,
+                           (long long)line->steps[i].generation);
+    }
+}
+
 static void
 fail(hf_kernel *kernel, const char *sentence) {
-    char text[320];
+    hfi_textbuf text = {0};
     const char *command = hfi_history_command(kernel);
     const hfi_generations *line = kernel->generations;
-    if (line->count == 0)
-        snprintf(text, sizeof text, "%s; no step is kept", sentence);
-    else
-        snprintf(text, sizeof text, "%s; kept are the steps %lld to %lld%s%s%s",
-                 sentence, (long long)line->steps[0].generation,
-                 (long long)line->steps[line->count - 1].generation,
-                 command != NULL ? " (" : "", command != NULL ? command : "",
-                 command != NULL ? " history)" : "");
-    hfi_ends_fail(kernel, "HistoryError", text);
+    hfi_textbuf_format(&text, "%s; ", sentence);
+    if (line->count == 0) {
+        hfi_textbuf_format(&text, "no step is kept");
+    } else {
+        hfi_textbuf_format(&text, "kept %s ",
+                           line->count == 1 ? "is step" : "are the steps");
+        list_steps(line, &text);
+        if (command != NULL)
+            hfi_textbuf_format(&text, " (%s history)", command);
+    }
+    hfi_ends_fail(kernel, "HistoryError", hfi_textbuf_string(&text));
+    hfi_textbuf_fini(&text);
 }
 
 static hf_status

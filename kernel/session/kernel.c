@@ -460,7 +460,7 @@ check_parent(hf_kernel *kernel) {
 hf_status
 hf_kernel_run(hf_kernel *kernel, hf_error *reterr) {
     zmq_pollitem_t items[ITEMS_MAX];
-    hfi_publish_status(kernel, hfi_part_text("{}"), "starting");
+    hfi_publish_starting(kernel);
     while (!kernel->stopping) {
         long long now_ns = hfi_clock_ns();
         int count = fill_items(kernel, items, now_ns);

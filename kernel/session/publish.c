@@ -17,16 +17,29 @@
 #include <string.h>
 #include <unistd.h>
 
+/* A request that clients were told is being worked on. */
+typedef struct open_request {
+    struct open_request *next;
+    size_t size;
+    char header[];
+} open_request;
+
 struct hfi_clients {
     hfi_signer *signer;
     hfi_channels *channels;
     char name[33]; /* the key's mark, and of this run: "session" in headers */
     unsigned long long message_count;
     hfi_textbuf last_parent; /* header of the last execute_request */
+    open_request *open;      /* oldest first */
 };
 
 static void
 fini(hf_kernel *kernel) {
+    open_request *next;
+    for (open_request *at = kernel->publish->open; at != NULL; at = next) {
+        next = at->next;
+        free(at);
+    }
     hfi_channels_close(kernel->publish->channels);
     hfi_signer_close(kernel->publish->signer);
     hfi_textbuf_fini(&kernel->publish->last_parent);
@@ -70,11 +83,49 @@ hfi_publish(hf_kernel *kernel, const char *type, hfi_part parent, hfi_part conte
     hfi_publish_outgoing(kernel, &message);
 }
 
-void
-hfi_publish_status(hf_kernel *kernel, hfi_part parent, const char *state) {
+static void
+publish_status(hf_kernel *kernel, hfi_part parent, const char *state) {
     char content[64];
     snprintf(content, sizeof content, "{\"execution_state\":\"%s\"}", state);
     hfi_publish(kernel, "status", parent, hfi_part_text(content));
+}
+
+void
+hfi_publish_starting(hf_kernel *kernel) {
+    publish_status(kernel, hfi_part_text("{}"), "starting");
+}
+
+void
+hfi_publish_busy(hf_kernel *kernel, const hfi_request *request) {
+    hfi_part header = request->message.header;
+    open_request **last = &kernel->publish->open;
+    open_request *made = malloc(sizeof *made + header.size);
+    if (made != NULL) {
+        made->next = NULL;
+        made->size = header.size;
+        memcpy(made->header, header.data, header.size);
+        while (*last != NULL)
+            last = &(*last)->next;
+        *last = made;
+    }
+    publish_status(kernel, header, "busy");
+}
+
+void
+hfi_publish_idle(hf_kernel *kernel, const hfi_request *request) {
+    hfi_part header = request->message.header;
+    open_request **at = &kernel->publish->open, *ended;
+    while (*at != NULL && ((*at)->size != header.size ||
+                           memcmp((*at)->header, header.data, header.size) != 0))
+        at = &(*at)->next;
+    ended = *at;
+    if (ended != NULL)
+        *at = ended->next;
+    free(ended);
+    publish_status(kernel, header, "idle");
+    const open_request *oldest = kernel->publish->open;
+    if (oldest != NULL && !kernel->stopping)
+        publish_status(kernel, hfi_part_of(oldest->header, oldest->size), "busy");
 }
 
 void

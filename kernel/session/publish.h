@@ -8,7 +8,12 @@ extern const hfi_owner hfi_publish_owner;
 void hfi_publish(hf_kernel *kernel, const char *type, hfi_part parent,
                  hfi_part content);
 void hfi_publish_outgoing(hf_kernel *kernel, const hfi_outgoing *message);
-void hfi_publish_status(hf_kernel *kernel, hfi_part parent, const char *state);
+void hfi_publish_starting(hf_kernel *kernel);
+/* A request begins and ends: the statuses "busy" and "idle" with its header as parent.
+ * Clients take the last status they see, whoever's it is, for the kernel's. So while an
+ * older request is worked on, its "busy" is said again after each "idle". */
+void hfi_publish_busy(hf_kernel *kernel, const hfi_request *request);
+void hfi_publish_idle(hf_kernel *kernel, const hfi_request *request);
 void hfi_publish_stream(hf_kernel *kernel, int name, hfi_part parent, hfi_part text);
 void hfi_publish_input(hf_kernel *kernel, hfi_part parent, json_t *code,
                        long long number);

@@ -144,13 +144,17 @@ hfi_request_times(const hf_kernel *kernel, const msgpack_object *report) {
                        .run_ms = hfi_map_real(report, "seconds_run", 0) * 1e3,
                        .out_ms = hfi_map_real(report, "seconds_out", 0) * 1e3 + publish,
                        .bind_ms = hfi_map_real(report, "seconds_in", 0) * 1e3,
+                       .prepare_ms = hfi_map_real(report, "seconds_prepared", 0) * 1e3,
                        .trace_ms = hfi_map_real(report, "seconds_trace", 0) * 1e3,
                        .cpu_ms = hfi_map_real(report, "seconds_cpu", 0) * 1e3,
                        .recorder_ms =
                            hfi_map_real(report, "seconds_recorder", 0) * 1e3};
     times.commit_ms = (double)(execution->sent_ns - execution->begin_ns) / 1e6;
     times.in_ms = fmax(0, times.total_ms - times.run_ms - times.out_ms);
-    times.wait_ms = fmax(0, times.in_ms - times.commit_ms - times.bind_ms);
+    double own_ms = times.bind_ms;
+    if (execution->plan == HFI_PLAN_IN_PROCESS)
+        own_ms += times.prepare_ms;
+    times.wait_ms = fmax(0, times.in_ms - times.commit_ms - own_ms);
     return times;
 }
 
@@ -169,8 +173,7 @@ write_times(hf_kernel *kernel, const msgpack_object *report, hfi_textbuf *writer
     write_number(writer, "bind_ms", times.bind_ms);
     write_number(writer, "trace_ms", times.trace_ms);
     write_number(writer, "flush_ms", hfi_map_real(report, "seconds_flushed", 0) * 1e3);
-    write_number(writer, "prepare_ms",
-                 hfi_map_real(report, "seconds_prepared", 0) * 1e3);
+    write_number(writer, "prepare_ms", times.prepare_ms);
     write_number(writer, "cpu_ms", times.cpu_ms);
     write_number(writer, "recorder_ms", times.recorder_ms);
 }

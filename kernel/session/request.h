@@ -24,9 +24,10 @@ typedef struct hfi_times {
     double total_ms, in_ms, run_ms, out_ms; /* the whole; and its three parts */
     double commit_ms, wait_ms, bind_ms;     /* of in_ms: until a process had the cell,
                                              * until that had time for it, its own work */
-    double trace_ms;                        /* of out_ms: the recording's end */
-    double cpu_ms;                          /* of the cell's process */
-    double recorder_ms;                     /* of run_ms; 0 where it wasn't measured */
+    double prepare_ms;  /* memory made ready: of bind_ms, in-process besides it */
+    double trace_ms;    /* of out_ms: the recording's end */
+    double cpu_ms;      /* of the cell's process */
+    double recorder_ms; /* of run_ms; 0 where it wasn't measured */
 } hfi_times;
 hfi_times hfi_request_times(const hf_kernel *kernel, const msgpack_object *report);
 

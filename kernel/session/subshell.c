@@ -97,7 +97,7 @@ finish(hf_kernel *kernel, shell *subshell, int error) {
     subshell->input_wanted = 0;
     if (stop)
         hfi_tell(kernel, &(hfi_event){.kind = HFI_EVENT_CELL_STOPS_QUEUE});
-    hfi_publish_status(kernel, request->message.header, "idle");
+    hfi_publish_idle(kernel, request);
     if (stop)
         hfi_ends_abort(kernel, &subshell->queue);
     hfi_request_close(request);
@@ -112,10 +112,10 @@ fail(hf_kernel *kernel, shell *subshell, const char *name, const char *value) {
 /* A request that no subshell has begun. */
 static void
 refuse_consume(hf_kernel *kernel, hfi_request *request) {
-    hfi_publish_status(kernel, request->message.header, "busy");
+    hfi_publish_busy(kernel, request);
     hfi_reply_error(kernel, request, 0, "UnknownSubshell",
                     "there is no subshell of this name");
-    hfi_publish_status(kernel, request->message.header, "idle");
+    hfi_publish_idle(kernel, request);
     hfi_request_close(request);
 }
 
@@ -259,7 +259,7 @@ static void
 begin(hf_kernel *kernel, shell *subshell,
       void (*answer)(hf_kernel *kernel, const hfi_request *request)) {
     const hfi_message *message = &subshell->running->message;
-    hfi_publish_status(kernel, message->header, "busy");
+    hfi_publish_busy(kernel, subshell->running);
     if (message->fault[0] != '\0') {
         subshell->silent = 1;
         fail(kernel, subshell, "ProtocolError", message->fault);

@@ -2,7 +2,7 @@
  *
  *   1.24 s on 1.0 cores; memory up to 312 MiB (+24 MiB); read 0 B, wrote 12 MiB;
  *   1,011,604 events, recording took 52 ms (4.2 %); in 23 ms (1.2 GiB; binding
- *   variables 20 ms), out 2.0 ms (80 MiB)
+ *   variables 20 ms), out 2.0 ms (80 MiB); ran isolated
  *
  * Nothing is read or measured for it here: the worker's report has the cell's processor
  * time, memory and I/O, the recorder has counted its events, and the frontend knows
@@ -121,6 +121,7 @@ write_cause(hfi_textbuf *text, const hf_kernel *kernel, const hfi_times *times,
         {"saving variables", times->commit_ms},
         {is_isolated ? "waiting for a process" : "the fork", times->wait_ms},
         {is_in_process ? "opening the recording" : "binding variables", times->bind_ms},
+        {"making memory ready", is_in_process ? times->prepare_ms : 0},
     };
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (times->in_ms >= CAUSE_MS && parts[i].ms >= times->in_ms / 2) {
@@ -151,6 +152,7 @@ write_hand_over(hfi_textbuf *text, const hf_kernel *kernel,
                               hfi_map_real(report, "bytes_shared", 0));
         hfi_textbuf_format(text, ")");
     }
+    hfi_textbuf_format(text, "; ran %s", hfi_cell_run_mode(&kernel->cell));
 }
 
 static void

@@ -150,13 +150,16 @@ hfi_trace_name_rescued(const hf_kernel *kernel, hfi_textbuf *text) {
     if (directory->size == 0)
         return;
     hfi_textbuf_format(&path, "%s/traces.otf2", hfi_textbuf_string(directory));
-    if (access(hfi_textbuf_string(&path), F_OK) == 0)
+    if (access(hfi_textbuf_string(&path), F_OK) == 0) {
         hfi_textbuf_format(text, "; what was recorded until then is in %s",
                            hfi_textbuf_string(directory));
-    else if (kernel->trace->recover.size > 0)
+        if (kernel->command_table != NULL && kernel->command_table->where != NULL)
+            hfi_textbuf_format(text, ": %s shows it", kernel->command_table->where);
+    } else if (kernel->trace->recover.size > 0) {
         hfi_textbuf_format(text, "; what was recorded until then can be had by %s %s",
                            hfi_textbuf_string(&kernel->trace->recover),
                            hfi_textbuf_string(directory));
+    }
     hfi_textbuf_fini(&path);
 }
 

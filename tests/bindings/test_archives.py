@@ -53,6 +53,27 @@ def test_zip_archives(main, tmp_path):
     assert main.ns["z"].read("a") == b"inside"
 
 
+def test_archives_of_numpy(main, tmp_path):
+    np = pytest.importorskip("numpy")
+    path = str(tmp_path / "x.npz")
+    np.savez(path, a=np.arange(3), b=np.ones(2))
+    main.execute(
+        f"import io, numpy as np\nz = np.load({path!r}); z['b']\n"
+        f"with np.load({path!r}) as closed: pass\n"
+        f"inner = np.load(io.BytesIO(open({path!r}, 'rb').read()))"
+    )
+    assert set(main.commit()["unserializable"]) == {"inner"}  # its file has no name
+    answer = main.other(
+        "names.bind(ns)\nz = ns['z']\n"
+        "told = {'a': z['a'].tolist(), 'b': z.f.b.tolist(), 'files': z.files}\n"
+        "z.close()\nanswer(**told, fid=z.fid is None, zip=ns['closed'].zip is None)"
+    )
+    assert answer == {"a": [0, 1, 2], "b": [1, 1], "files": ["a", "b"], "fid": True, "zip": True}
+    assert main.ns["z"]["a"].tolist() == [0, 1, 2]
+    for name in ("z", "inner"):
+        main.ns[name].close()
+
+
 def test_a_temporary_file_is_deleted_by_who_has_it(kernel, tmp_path):
     cell = "%%execute_with_scorep --run=isolated\n"
     kernel.run(

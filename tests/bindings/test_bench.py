@@ -69,7 +69,7 @@ def test_the_table_sums_what_was_handed_over():
 def test_a_notebook_that_is_not_there_is_an_error(tmp_path, capsys):
     with pytest.raises(SystemExit):
         bench.main([str(tmp_path / "none.ipynb")])
-    assert "no such file" in capsys.readouterr().err
+    assert "No such file" in capsys.readouterr().err
 
 
 def test_a_failing_cell_is_told_and_the_next_one_runs(tmp_path, capfd):

@@ -173,3 +173,53 @@ def test_bad_name(home, tmp_path, name):
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
     assert files_under(tmp_path) == ["home"]
+
+
+@pytest.fixture
+def installed_with(monkeypatch, tmp_path, capsys):
+    """A function that installs with another kernel's program; what main returned and said."""
+    from holdfast import install
+
+    def run_main(program, *options):
+        monkeypatch.setattr(install, "kernel_program", lambda: str(program))
+        status = install.main(["--prefix", str(tmp_path / "prefix"), *options])
+        return status, capsys.readouterr().err
+
+    return run_main
+
+
+def test_missing_libraries_are_named_with_their_packages(installed_with, tmp_path):
+    from holdfast import install
+
+    program = tmp_path / "holdfast-kernel"
+    built = open(install.kernel_program(), "rb").read()
+    assert b"libzmq.so.5\0" in built and b"libjansson.so.4\0" in built
+    gone = built.replace(b"libzmq.so.5\0", b"libzmq.so.0\0")
+    program.write_bytes(gone.replace(b"libjansson.so.4\0", b"libjansson.so.0\0"))
+    program.chmod(0o755)
+    status, said = installed_with(program)
+    assert status == 1 and "libjansson, libzmq" in said
+    assert "apt-get install libjansson-dev libzmq3-dev\n" in said
+    assert installed_with(program, "--no-check")[0] == 0
+
+
+def test_a_kernel_that_dies_is_reported_with_what_it_said(installed_with, tmp_path):
+    program = tmp_path / "holdfast-kernel"
+    program.write_text("#!/bin/sh\necho no such interpreter >&2\nexit 3\n")
+    program.chmod(0o755)
+    status, said = installed_with(program)
+    assert status == 1 and "doesn't start" in said and "no such interpreter" in said
+
+
+def test_a_cell_that_fails_is_reported(installed_with, monkeypatch):
+    from holdfast import first_run, install
+
+    lost = "libotf2.so.7: cannot open shared object file: No such file or directory"
+    monkeypatch.setattr(
+        first_run, "_CELLS", (f"%%execute_with_scorep\nraise ImportError('{lost}')",)
+    )
+    status, said = installed_with(install.kernel_program())
+    assert status == 1 and "apt-get install libotf2-trace-dev\n" in said
+    monkeypatch.setattr(first_run, "_CELLS", ("%%execute_with_scorep\n1 / 0",))
+    status, said = installed_with(install.kernel_program())
+    assert status == 1 and "a recorded cell failed: ZeroDivisionError: division by zero" in said

@@ -123,3 +123,19 @@ def test_environment_of_a_restart_is_undone(monkeypatch):
         assert loading.restarted(environ)
         assert environ == before
     assert not loading.restarted({})
+
+
+@pytest.mark.parametrize("says", ["exit 1", "echo"])
+def test_a_score_p_without_shared_libraries_is_named(monkeypatch, tmp_path, says):
+    for folder in ("bin", "lib"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "lib" / "libscorep_measurement.a").touch()
+    program = tmp_path / "bin" / "scorep-config"
+    folder = tmp_path / "lib"
+    words = {"exit 1": "exit 1", "echo": f"echo -L{folder} -lscorep_measurement"}[says]
+    program.write_text(f"#!/bin/sh\n{words}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:/bin:/usr/bin")
+    loading.configure([])
+    with pytest.raises(RuntimeError, match="--enable-shared.*HOLDFAST_RECORDER=builtin"):
+        loading.find()

@@ -66,3 +66,15 @@ def test_unreadable_archive(tmp_path):
         pytest.skip("no otf2-print")
     with pytest.raises(subprocess.CalledProcessError):
         report.trace_lines(Path(tmp_path, "none.otf2"), 5)
+
+
+@pytest.mark.parametrize("text", [None, "{", "[]", '{"nbformat": 4}'])
+def test_what_is_no_notebook_is_named_in_a_line(tmp_path, capsys, text):
+    path = tmp_path / "nope.ipynb"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(SystemExit) as ended:
+        report.main([str(path), "--output", str(tmp_path / "out")])
+    said = capsys.readouterr().err
+    assert ended.value.code == 2 and said.count("\n") == 1 and "nope.ipynb" in said
+    assert not (tmp_path / "out").exists()

@@ -1,6 +1,7 @@
 """holdfast.scorep: the command line, regions, switches, and the alias."""
 
 import os
+import re
 
 import pytest
 from trace_reader import AVAILABLE, Trace
@@ -142,7 +143,29 @@ def test_misuse_gets_a_clear_line(python, tmp_path, arguments, words):
     done = python("-m", "holdfast.scorep", *arguments)
     assert done.returncode == 2
     assert words in done.stderr and "Traceback" not in done.stderr
+    assert len(done.stderr.splitlines()) == 2 and "--help" in done.stderr
     assert not (tmp_path / "experiment").exists()
+
+
+@pytest.mark.parametrize("way", ["fork", "spawn"])
+def test_verbose_counts_the_events_of_the_trace(record, way):
+    """Those of all processes, in one line of the first one."""
+    trace = record(
+        f"""
+        import multiprocessing
+        def f(x): return x
+        if __name__ == "__main__":
+            with multiprocessing.get_context("{way}").Pool(3) as pool:
+                pool.map(f, range(60))
+                pool.close()
+                pool.join()
+        """,
+        "--verbose",
+    )
+    (line,) = [line for line in trace.done.stderr.splitlines() if " events in " in line]
+    counted, others = re.search(r": (\d+) events in .*, (\d+) of them of other", line).groups()
+    assert int(counted) == sum(event.kind != "BUFFER_FLUSH" for event in trace.events)
+    assert 0 < int(others) < int(counted)
 
 
 def test_an_existing_directory(record, python, tmp_path):

@@ -59,6 +59,8 @@ check_joined(const hfi_slice *found, size_t count, uint64_t pixel, uint64_t call
         CHECK(one->depth < 2 && one->begin >= ends[one->depth]);
         ends[one->depth] = one->begin + one->length;
         CHECK(one->calls == 1 || one->length <= pixel);
+        if (one->depth == 1) /* calls of a tick each */
+            CHECK(one->busy == one->calls && one->longest == 1);
         CHECK(i == 0 || found[i - 1].begin <= one->begin);
         sum += one->calls;
     }

@@ -80,5 +80,5 @@ def test_the_status_line():
     assert history.summary(None) == [] and history.summary(given()) == []
     told = given(steps={"2": {}, "4": {}}, kept_bytes=2048, dropped=1)
     assert history.summary(told)[-1] == (
-        "History: the steps 2 to 4; 2.0 KiB kept for it, of at most 1.0 MiB; 1 older step dropped."
+        "History: 2 steps (%holdfast history); 2.0 KiB kept for it, of at most 1.0 MiB; 1 older step dropped."
     )

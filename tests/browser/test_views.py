@@ -55,6 +55,8 @@ data = {
             "depth": [0, 1, 1],
             "region": [0, 1, 2],
             "count": [1, 40, 1],
+            "busy": [0, SECOND // 5, 0],
+            "longest": [0, SECOND // 100, 0],
         }
         for thread in ("MainThread", "helper")
     ],
@@ -165,8 +167,21 @@ def test_the_timeline_is_zoomed_moved_searched_and_hovered(views):
     views.point(0.3, 50)  # fit, below main
     note = root.locator(".note")
     note.wait_for()
-    assert "fit" in note.inner_text() and "40 short visits" in note.inner_text()
-    assert "cell [1], line 2" in note.inner_text()
+    heading = note.locator("strong").inner_text()
+    assert heading == "40 short calls, most of their time in fit"
+    told = note.inner_text()
+    assert re.search(r"together\s*200 ms", told) and re.search(r"the longest\s*10.0 ms", told)
+    assert "lasts" not in told and "cell [1], line 2" in told
+    assert re.search(r"% are of\s*the time of all threads, waiting included", told)
+    # The note goes with the mouse, also where the view is drawn anew.
+    box = root.bounding_box()
+    views.page.mouse.move(box["x"] + box["width"] / 2, box["y"] - 40)
+    root.focus()
+    views.page.keyboard.press("+")
+    views.shown("Timeline, 333.33 ms to 1.6667 s")
+    assert not note.is_visible()
+    views.page.keyboard.press("0")
+    views.shown("Timeline, 0 s to 2.0000 s")
 
     views.search("hostile")
     root.locator(".count", has_text="1 region, 3 visits").wait_for()
@@ -221,7 +236,7 @@ def test_the_flame_graph_and_the_tables(views):
     rows = root.locator("tbody tr")
     assert rows.count() == 3 and rows.first.inner_text().startswith("main")
     tops = rows.first.locator("td").evaluate_all("all => all.map(one => one.offsetTop)")
-    assert len(tops) == 4 and len(set(tops)) == 1, "its numbers stand side by side"
+    assert len(tops) == 5 and len(set(tops)) == 1, "its numbers stand side by side"
     root.get_by_role("button", name="Visits").click()
     assert rows.first.inner_text().startswith("fit")
     rows.first.locator(".place").click()  # to the line in the notebook
@@ -323,6 +338,131 @@ def test_short_calls_of_many_functions_leave_no_gaps(browser, tmp_path):
     page.wait_for_function(painted, arg=canvas.element_handle())
     assert canvas.evaluate(f"canvas => ({GAPS})([canvas, 30])") == 0
     page.close()
+
+
+@pytest.fixture
+def page_of(browser, tmp_path):
+    """A function that opens a page with these data instead of the usual ones."""
+    opened = []
+
+    def page_of(**data):
+        known = {}
+        exec(DATA, known)
+        bundle = known["page"].bundle({**known["data"], **data})
+        path = tmp_path / "page.html"
+        path.write_text('<body style="background: #fff">' + bundle["text/html"], "utf-8")
+        opened.append(browser.new_page())
+        opened[-1].goto(f"file://{path}")
+        opened[-1].locator("canvas.flame").wait_for()
+        return opened[-1]
+
+    yield page_of
+    for page in opened:
+        page.close()
+
+
+SECOND = 10**9
+MARKED = "#0b62c4"  # the border of the block that is shown
+
+
+def threads(count, block):
+    """Rows of a thread each: main, and in it a block of the region 1 at another time."""
+    return [
+        {
+            "thread": f"thread {at}",
+            "begin": [7 * SECOND, 7 * SECOND + at * SECOND // 20],
+            "duration": [2 * SECOND, SECOND // 50],
+            "depth": [0, 1],
+            "region": [0, 1],
+            "count": [1, block],
+            "busy": [0, SECOND // 100],
+            "longest": [0, SECOND // 1000],
+        }
+        for at in range(count)
+    ]
+
+
+def test_a_search_goes_from_hit_to_hit_and_shows_each(page_of):
+    page = page_of(tracks=[], locations=threads(30, 1))
+    root, count = page.locator(".views"), page.locator(".count")
+    rows, search = page.locator(".rows"), page.get_by_role("searchbox")
+    colours = f"canvas => ({COLOURS})(canvas)"
+
+    def shows(place, middle):
+        count.get_by_text(f"{place} of 30 · 1 region, 40 visits", exact=False).wait_for()
+        label = f"root => ({MIDDLE})(root.ariaLabel)"
+        assert root.evaluate(label) == pytest.approx(middle, abs=1e-3)
+        assert MARKED in page.locator("canvas.flame").evaluate(colours)
+
+    assert not page.get_by_role("button", name="Next that is found").is_visible()
+    search.fill("fit")
+    count.get_by_text("30 · 1 region, 40 visits").wait_for()
+    assert MARKED not in page.locator("canvas.flame").evaluate(colours)
+    search.press("Enter")
+    shows(1, 0.02)
+    assert rows.evaluate("rows => rows.scrollTop") == 0
+    search.press("Enter")
+    shows(2, 0.06)
+    search.press("Shift+Enter")
+    shows(1, 0.02)
+    search.press("Shift+Enter")  # round: on the last track, which is scrolled into sight
+    shows(30, 1.46)
+    assert rows.evaluate("rows => rows.scrollTop") > 800
+    page.get_by_role("button", name="Next that is found").click()
+    shows(1, 0.02)
+    assert rows.evaluate("rows => rows.scrollTop") < 100
+    page.get_by_role("tab", name="Flame graph").click()
+    count.get_by_text("1 · 1 region, 40 visits").wait_for()
+    search.press("Enter")
+    count.get_by_text("1 of 1 · 1 region").wait_for()
+    page.get_by_role("tab", name="Table").click()
+    assert page.locator("tbody tr").count() == 1 and count.inner_text().startswith("1 region")
+    search.press("Escape")
+    assert count.inner_text() == "" and "Shift + Enter" in search.get_attribute("title")
+
+
+# The middle of the range that a view's name tells, in seconds.
+MIDDLE = """label => {
+  const units = {s: 1, ms: 1e-3, "µs": 1e-6, ns: 1e-9};
+  const found = [...label.matchAll(/([\\d.]+) (s|ms|µs|ns)/g)];
+  return found.reduce((sum, [, value, unit]) => sum + value * units[unit], 0) / 2;
+}"""
+# How often the colour changes along a line of a canvas, between two parts of its width.
+CHANGES = """(canvas, [from, to, y]) => {
+  const scale = canvas.height / canvas.clientHeight;
+  const begin = Math.round(from * canvas.width), width = Math.round((to - from) * canvas.width);
+  const {data} = canvas.getContext("2d").getImageData(begin, y * scale, width, 1);
+  let changes = 0;
+  for (let at = 4; at < data.length; at += 4) {
+    changes += Math.abs(data[at] - data[at - 4]) + Math.abs(data[at + 2] - data[at - 2]) > 20;
+  }
+  return changes;
+}"""
+
+
+def test_joined_calls_look_joined(page_of):
+    block = {
+        "thread": "MainThread",
+        "begin": [7 * SECOND, 7 * SECOND, 8 * SECOND],
+        "duration": [2 * SECOND, SECOND, SECOND],
+        "depth": [0, 1, 1],
+        "region": [0, 1, 1],
+        "count": [1, 2000, 1],
+        "busy": [0, SECOND // 2, 0],
+        "longest": [0, SECOND // 100, 0],
+    }
+    canvas = page_of(tracks=[], locations=[block]).locator("canvas.flame")
+    assert canvas.evaluate(CHANGES, [0.3, 0.45, 42]) > 10
+    assert canvas.evaluate(CHANGES, [0.8, 0.95, 42]) < 5  # a line of the grid
+
+
+def test_the_table_has_shares_and_says_of_what(page_of):
+    page = page_of()
+    page.get_by_role("tab", name="Table").click()
+    row = page.locator("tbody tr", has_text="fit")
+    assert row.locator("td").all_inner_texts() == ["1.00 s", "1.00 s", "50.0 %", "40", "25.0 ms"]
+    heading = page.get_by_role("button", name="in %")
+    assert "all threads, waiting included" in heading.get_attribute("title")
 
 
 def test_the_cell_history_is_sorted_and_searched_by_keys(browser, tmp_path):

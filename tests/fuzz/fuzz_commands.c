@@ -64,7 +64,8 @@ try_cell(hfi_commands *commands, const char *cell, size_t size) {
         return;
     CHECK(hfi_commands_feed(commands, cell, size, "/tmp", NULL, &directive, NULL) ==
           HF_OK);
-    CHECK((directive.code != NULL) == (directive.kind != HFI_ANSWER));
+    CHECK((directive.code != NULL) ==
+          (directive.kind == HFI_RUN_PLAIN || directive.kind == HFI_RUN_INSTRUMENTED));
     CHECK((directive.arguments != NULL) == (directive.kind == HFI_RUN_INSTRUMENTED));
     CHECK(directive.code || directive.code_length == 0);
     CHECK(!directive.code || directive.code[directive.code_length] == '\0');

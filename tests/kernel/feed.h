@@ -33,7 +33,8 @@ feed_bytes(hfi_commands *commands, const char *cell, size_t length, const char *
 
     CHECK(hfi_commands_feed(commands, cell, length, cwd, NULL, &directive, &error) ==
           HF_OK);
-    CHECK((directive.code != NULL) == (directive.kind != HFI_ANSWER));
+    CHECK((directive.code != NULL) ==
+          (directive.kind == HFI_RUN_PLAIN || directive.kind == HFI_RUN_INSTRUMENTED));
     CHECK((directive.arguments != NULL) == (directive.kind == HFI_RUN_INSTRUMENTED));
     CHECK(directive.code_length >= (directive.code ? strlen(directive.code) : 0));
     return directive;

@@ -41,7 +41,7 @@ def busy(isolated_kernel, tmp_path):
 def release(kernel, sent, tmp_path):
     """Let the cell end."""
     os.close(os.open(tmp_path / "pipe", os.O_WRONLY))
-    assert kernel.finish(sent).status == "ok"
+    assert sent is None or kernel.finish(sent).status == "ok"
 
 
 @pytest.mark.parametrize("cell", [HOLDS_THE_GIL, RUNS, "%%execute_with_scorep\n" + RUNS])
@@ -63,6 +63,44 @@ def test_questions_are_answered_before_the_cell_ends(busy, cell, tmp_path):
     own = ask(kernel, client.history(hist_access_type="range", session=0, start=1, stop=2))
     assert [entry[1] for entry in own["history"]] == [1] and "Boat" in own["history"][0][2]
     release(kernel, sent, tmp_path)
+
+
+def states_until_idle(kernel, cell):
+    """The statuses up to the end of a cell, each with the request that it belongs to."""
+    states = []
+    while (cell, "idle") not in states:
+        message = kernel.client.get_iopub_msg(timeout=60)
+        if message["msg_type"] == "status":
+            state = message["content"]["execution_state"]
+            states.append((message["parent_header"].get("msg_id"), state))
+    return states
+
+
+def test_the_kernel_is_busy_while_a_cell_runs(peer, kernel, tmp_path):
+    """To those who take the last status for the kernel's: a culler, and the circle in JupyterLab.
+    ipykernel answers when the cell has ended, and never says idle before."""
+    for notebook, place in ((kernel, tmp_path), (peer, tmp_path / "peer")):
+        os.mkfifo(place / "pipe")
+        cell = notebook.client.execute(RUNS)
+        question = notebook.client.complete("ope", 3)
+        if notebook is kernel:
+            ask(kernel, question)
+        os.close(os.open(place / "pipe", os.O_WRONLY))
+        states = states_until_idle(notebook, cell)
+        assert states[-2][1] == "busy"
+        if notebook is kernel:
+            told = states[states.index((cell, "busy")) :]
+            asked = [(question, "busy"), (question, "idle")]
+            assert told == [(cell, "busy"), *asked, (cell, "busy"), (cell, "idle")]
+
+
+def test_a_question_on_control_ends_no_cell(kernel, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    cell = kernel.client.execute(RUNS)
+    question = kernel.control("kernel_info_request")["parent_header"]["msg_id"]
+    release(kernel, None, tmp_path)
+    states = states_until_idle(kernel, cell)
+    assert states[states.index((question, "idle")) + 1] == (cell, "busy")
 
 
 def test_a_question_behind_a_short_cell_sees_what_it_made(kernel):

@@ -164,6 +164,28 @@ def test_steps_that_are_not_there(kernel):
     assert kernel.run("1 + 1").result == "2"
 
 
+def test_only_steps_that_are_there_are_named(isolated_kernel):
+    """Commits between them are none."""
+    for code in ("x = 1", "pass", "x = 2", "x = 3"):
+        isolated_kernel.run(f"%%execute_with_scorep\n{code}")
+    listed = [line.split()[0] for line in history(isolated_kernel, "history").splitlines()[1:-1]]
+    assert [int(one) for one in listed] != list(range(int(listed[0]), int(listed[-1]) + 1))
+    words = f"{', '.join(listed[:-1])} and {listed[-1]}"
+    for command in ("diff 900 901", "checkout 900"):
+        said = isolated_kernel.run(f"%holdfast {command}").content["evalue"]
+        assert said == f"there is no step 900; kept are the steps {words} (%holdfast history)"
+    assert f"History: {len(listed)} steps" in isolated_kernel.run("%holdfast").stream()
+
+
+def test_names_of_our_own_are_not_shown(isolated_kernel):
+    pytest.importorskip("ipywidgets")
+    isolated_kernel.run("%%execute_with_scorep\nx = 1")
+    isolated_kernel.run("%%execute_with_scorep\nimport ipywidgets\nbox = ipywidgets.HBox([])")
+    for words in ("history", "diff", ""):
+        shown = isolated_kernel.run(f"%holdfast {words}").stream()
+        assert "_holdfast_" not in shown and "box" in shown
+
+
 def session_of(kernel):
     from pathlib import Path
 

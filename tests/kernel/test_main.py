@@ -47,6 +47,22 @@ def test_the_version_is_that_of_the_interpreter_unless_it_is_told(start_plain):
     assert version_of("--python-version", "3.99.1") == "3.99.1"
 
 
+@pytest.mark.parametrize("how", ["server", "directory", "option"])
+def test_a_session_has_a_name_for_people(start_plain, tmp_path, how):
+    """Jupyter's server tells a kernel the path of its notebook."""
+    env = {"JPY_SESSION_NAME": "notes/day one.ipynb" if how != "directory" else ""}
+    kernel = start_plain(env=env, arguments=["--label", "mine"] if how == "option" else ())
+    wanted = {"server": "notes/day one.ipynb", "directory": str(tmp_path), "option": "mine"}[how]
+    listed = subprocess.run(
+        [kernel.manager.kernel_spec.argv[0].removesuffix("-kernel"), "ls", "--json"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    labels = {each["owner_pid"]: each["label"] for each in json.loads(listed.stdout)}
+    assert labels[kernel.pid] == wanted
+
+
 def script(path, text):
     path.write_text(text)
     path.chmod(0o755)

@@ -8,6 +8,8 @@
 #define ENABLED                                                                        \
     "Multicell mode enabled. The following cells will be marked for instrumented "     \
     "execution.\n"
+#define UNKNOWN                                                                        \
+    " takes no argument but --run=auto|in-process|forked|isolated; this is unknown: "
 #define MARKED "Cell marked for multicell mode. It will be executed at position "
 
 static void
@@ -32,11 +34,13 @@ test_instrumented(void) {
          "\n\n%%time\nx = 1", "--noinstrumenter --mpp=mpi", false},
         {"%%time\n%%isolated\nx = 1", HFI_RUN_INSTRUMENTED, 0, 0, "\n%%time\nx = 1",
          "--noinstrumenter --mpp=mpi", true},
-        {"%%execute_with_scorep fast\n%time x", HFI_RUN_INSTRUMENTED, 0,
-         "%%execute_with_scorep takes no argument but "
-         "--run=auto|in-process|forked|isolated; ignored: "
-         "fast\n",
-         "# %%execute_with_scorep fast\n%time x", "--noinstrumenter --mpp=mpi", false},
+        {"%%execute_with_scorep --raod=map\n%time x", HFI_REFUSE, 0,
+         "%%execute_with_scorep" UNKNOWN "--raod=map", 0, 0, false},
+        {"%%isolated --run=isolated\n%%execute_with_scorep fast\nx", HFI_REFUSE, 0,
+         "%%execute_with_scorep" UNKNOWN "fast", 0, 0, false},
+        {"%%isolated --run=forked\n%%isolated\nx", HFI_RUN_INSTRUMENTED, 0, 0,
+         "# %%isolated --run=forked\n# %%isolated\nx", "--noinstrumenter --mpp=mpi",
+         true},
         {"%%execute_with_scorep", HFI_ANSWER, 0,
          "%%execute_with_scorep: there is no code below it.\n", 0, 0, false},
         {"%%isolated\n# nothing\n", HFI_ANSWER, 0,

@@ -5,13 +5,9 @@ cell instrumented, on each of the two run modes. What is compared is what a read
 addresses and random ids made equal, and the values of the variables at the end.
 """
 
-import os
 import re
-import sys
 
 import pytest
-
-pytest.importorskip("ipykernel")
 
 CELL = "%%execute_with_scorep\n"
 IDS = [
@@ -278,25 +274,6 @@ DIFFERENCES = {
 NAMED = re.compile(r"^holdfast: the traceback of \w+ couldn't be carried over: .*\n", re.MULTILINE)
 
 
-def start_peer(tmp_path):
-    from jupyter_client.kernelspec import KernelSpec
-    from jupyter_client.manager import KernelManager
-
-    from tests.conftest import Notebook
-
-    manager = KernelManager()
-    manager._kernel_spec = KernelSpec(
-        argv=[sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"],
-        display_name="peer",
-        language="python",
-    )
-    (tmp_path / "peer").mkdir()  # what one writes the other doesn't find
-    # Under pytest, which it knows by this variable, ipykernel doesn't capture descriptors.
-    environment = {key: value for key, value in os.environ.items() if key != "PYTEST_CURRENT_TEST"}
-    manager.start_kernel(cwd=str(tmp_path / "peer"), env=environment)
-    return Notebook(manager)
-
-
 def same(text):
     for pattern, by in IDS:
         text = pattern.sub(by, text)
@@ -334,25 +311,17 @@ def replay(notebook, cells, final, instrumented):
     return found
 
 
-def expected(cells, final, tmp_path):
-    peer = start_peer(tmp_path)
-    try:
-        return replay(peer, cells, final, instrumented=False)
-    finally:
-        peer.close()
-
-
 @pytest.mark.parametrize("name", NOTEBOOKS)
-def test_cells_show_what_ipykernel_shows(start_kernel, tmp_path, name):
+def test_cells_show_what_ipykernel_shows(peer, start_kernel, tmp_path, name):
     cells, final, modules = NOTEBOOKS[name]
     for module in modules:
         pytest.importorskip(module)
-    shown = expected(cells, final, tmp_path)
+    shown = replay(peer, cells, final, instrumented=False)
     for way in ("plain", "isolated", "in-process"):
         instrumented = way != "plain"
         (tmp_path / way).mkdir()
         ours = start_kernel(env={"HOLDFAST_RUN": way} if instrumented else {}, cwd=tmp_path / way)
-        for peer, own in zip(shown, replay(ours, cells, final, instrumented)):
+        for theirs, own in zip(shown, replay(ours, cells, final, instrumented)):
             if not (instrumented and own[0].startswith(tuple(DIFFERENCES))):
-                assert (way, *own) == (way, *peer)
+                assert (way, *own) == (way, *theirs)
         ours.close()

@@ -183,7 +183,10 @@ SESSIONS = {
         ("print('product:', left * right)\nright", ["product: 42", "7"]),
     ],
     "marshalling": [
-        ("%%marshalling_settings\nMODE=disk", ["Kernel uses 'dill' marshaller in 'disk' mode."]),
+        (
+            "%%marshalling_settings\nMODE=disk",
+            ["Kernel uses 'holdfast' marshaller in 'disk' mode."],
+        ),
         ("%%execute_with_scorep\nn = 12\nprint('n:', n)", ["n: 12", TRACE]),
         (
             "%%marshalling_settings\nMARSHALLER=cloudpickle\nMODE=memory",
@@ -523,3 +526,27 @@ def test_generated_script_runs(tmp_path):
         "0",
     ]
     assert ran.stderr == ""
+
+
+def test_what_a_setting_doesnt_do_is_said_once(either_kernel):
+    """In whatever process the next cell runs."""
+    either_kernel.run("%%scorep_env\nSCOREP_NONSENSE=1\nSCOREP_ENABLE_TRACING=maybe")
+    either_kernel.run("%%scorep_python_binding_arguments\n--nonsense")
+    first, *others = [either_kernel.run("%%execute_with_scorep\n1 + 1") for _ in range(3)]
+    for word in ("SCOREP_NONSENSE", "SCOREP_ENABLE_TRACING='maybe'", "--nonsense"):
+        assert first.stream("stderr").count(word) == 1
+    assert all(outcome.result == "2" and not outcome.stream("stderr") for outcome in others)
+    either_kernel.run("%env SCOREP_MORE_NONSENSE=1")
+    said = either_kernel.run("%%execute_with_scorep\n1 + 1").stream("stderr")
+    assert said.rstrip().endswith("recorder: SCOREP_MORE_NONSENSE")
+
+
+@pytest.mark.parametrize("command", ["%%execute_with_scorep", "%%isolated"])
+def test_an_unknown_option_is_an_error(kernel, command):
+    kernel.run("x = 1")
+    refused = kernel.run(f"{command} --raod=isolated\nx = 2")
+    assert refused.status == "error" and refused.content["ename"] == "UsageError"
+    assert "--raod=isolated" in refused.content["evalue"] and "error" in refused.types
+    assert "--run=auto|in-process|forked|isolated" in refused.content["evalue"]
+    assert kernel.run("x").result == "1"
+    assert kernel.run(f"{command} --run=isolated\nx = 3; x").result == "3"

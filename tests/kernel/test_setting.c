@@ -87,7 +87,7 @@ static void
 test_marshalling(void) {
     static const feed_row table[] = {
         {"%%marshalling_settings", HFI_ANSWER,
-         "Kernel uses 'dill' marshaller in 'memory' mode.\n", 0, 0, 0, false},
+         "Kernel uses 'holdfast' marshaller in 'memory' mode.\n", 0, 0, 0, false},
         {"%%marshalling_settings\nMARSHALLER=cloudpickle\nMODE=disk", HFI_ANSWER,
          "Kernel uses 'cloudpickle' marshaller in 'disk' mode.\n", 0, 0, 0, false},
         {"%%marshalling_settings\nMODE=carrier-pigeon\nMARSHALLER=a'b\nCOLOUR=red",

@@ -139,3 +139,49 @@ def test_a_result_without_its_dict_is_ipythons_error(notebook, head):
     assert notebook.run("_oh = Out = {}").status == "ok"
     for each in (ISOLATED, ""):
         assert notebook.run(each + "x").result == "7"
+
+
+def test_an_extension_greets_once(either_kernel, tmp_path):
+    """A clean process loads the notebook's extensions, and the main worker those of a cell."""
+    (tmp_path / "greeter.py").write_text(
+        "import sys\nfrom IPython.display import display\n"
+        "def load_ipython_extension(shell):\n"
+        "    print('hello'); print('careful', file=sys.stderr); display('shown')\n"
+        "    shell.register_magic_function(lambda line: line, 'line', 'greet')\n"
+    )
+    cell = "%%execute_with_scorep\n"
+    for extension in ("greeter", "jumper_extension"):
+        first = either_kernel.run(f"%load_ext {extension}")
+        assert first.stream() and ("display_data" in first.types) == (extension == "greeter")
+    for _ in range(2):
+        outcome = either_kernel.run(cell + "get_ipython().run_line_magic('greet', 'you')")
+        assert outcome.result == "'you'" and "display_data" not in outcome.types
+        assert "Instrumentation results" in outcome.stream()
+        assert len(outcome.stream().splitlines()) == 1 and not outcome.stream("stderr")
+
+
+def test_an_extension_that_a_cell_loads_greets_once(isolated_kernel, tmp_path):
+    (tmp_path / "greeter.py").write_text("def load_ipython_extension(shell): print('hello')\n")
+    outcome = isolated_kernel.run("%%execute_with_scorep\n%load_ext greeter")
+    assert outcome.stream().splitlines()[0] == "hello"
+    after = isolated_kernel.run("'greeter' in get_ipython().extension_manager.loaded")
+    assert after.result == "True" and not after.stream()
+    assert outcome.stream().count("hello") == 1
+
+
+def test_what_libraries_count_goes_on(either_kernel):
+    """Each diagram of an estimator has an id of its own, and no two of SymPy's dummies are equal."""
+    pytest.importorskip("sklearn")
+    pytest.importorskip("sympy")
+    cells = ["%%execute_with_scorep\n", "%%execute_with_scorep\n", "", "%%execute_with_scorep\n"]
+    either_kernel.run(
+        "import re, sympy\nfrom sklearn.linear_model import LinearRegression\n"
+        "ids, dummies = [], []\n"
+        "def make():\n"
+        "    shown = LinearRegression()._repr_html_()\n"
+        "    ids.append(re.search(r'sk-container-id-[0-9]+', shown)[0])\n"
+        "    dummies.append(sympy.Dummy('x'))"
+    )
+    for head in cells:
+        assert either_kernel.run(head + "make()").status == "ok"
+    assert either_kernel.run("len(set(ids)), len(set(dummies))").result == "(4, 4)"

@@ -41,7 +41,6 @@ def test_it_says_what_the_cell_did(either_kernel, tmp_path):
     text = summary(outcome)
     # 3000 calls and the cell; a function or two of the standard library's in Python.
     assert 6002 <= number(r"([\d,]+) events", text) <= 6010
-    # In the main worker IPython may write its history meanwhile: 60 KiB for a new file.
     assert number(rf"wrote {BYTES}", text) == pytest.approx(5 << 20, rel=0.05)
     peak = number(rf"memory up to {BYTES}", text)
     grown = number(rf"\(\+{BYTES}\)", text)
@@ -119,3 +118,23 @@ def test_multi_cell_mode(kernel):
     kernel.run("1")
     kernel.run("2")
     assert " events" in summary(kernel.run("%%finalize_multicellmode"))
+
+
+def test_it_says_where_the_cell_ran(either_kernel, request):
+    mode = request.node.callspec.params["either_kernel"]
+    text = summary(either_kernel.run(CELL + "1"))
+    assert text.endswith(f"; ran {mode}")
+
+
+def test_what_ipythons_history_writes_isnt_the_cells(in_process_kernel, tmp_path):
+    """Its thread writes the lines of cells while later ones run."""
+    kernel = in_process_kernel
+    kernel.run("history = get_ipython().history_manager")
+    text = summary(
+        kernel.run(
+            CELL + "import time\n"
+            "while history.db_input_cache: time.sleep(0.01)\n"  # until the lines above are written
+            "import os\nwith open('own', 'wb', 0) as file: _ = file.write(b'x' * 3000)"
+        )
+    )
+    assert 3000 <= number(rf"wrote {BYTES}", text) < 3100

@@ -51,6 +51,63 @@ test_broken(void) {
     CHECK(run_tool("ls") == 0 && !strstr(output, name + 1));
 }
 
+static hf_session *
+make_session(const char *label, const char *key) {
+    hf_session *session;
+    hf_commit *commit;
+    hf_session_options options = {.struct_size = sizeof options, .label = label};
+    hf_value value = {.struct_size = sizeof value,
+                      .key = key,
+                      .key_size = strlen(key),
+                      .codec = 19,
+                      .meta = "float\n",
+                      .meta_size = 6};
+    OK(hf_session_create(&options, &session, NULL));
+    OK(hf_commit_begin(session, &commit, NULL));
+    OK(hf_commit_put(commit, &value, NULL));
+    value.key = "in_both_of_these";
+    value.key_size = strlen(value.key);
+    OK(hf_commit_put(commit, &value, NULL));
+    OK(hf_commit_publish_consume(commit, NULL, NULL));
+    return session;
+}
+
+/* A name says which session is meant, if one has it alone. */
+static void
+test_several(void) {
+    hf_session *one = make_session("notes/one.ipynb", "in_one_of_these");
+    hf_session *two = make_session("notes/\ntwo.ipynb", "in_the_other_one");
+    CHECK(run_tool("show in_one_of_these") == 0 && strstr(output, "module float"));
+    CHECK(run_tool("show in_the_other_one") == 0 && strstr(output, "module float"));
+    CHECK(run_tool("show in_both_of_these") != 0);
+    CHECK(strstr(output, "2 sessions have the name in_both_of_these; say which:\n"));
+    CHECK(strstr(output, hf_session_name(one) + 1));
+    CHECK(strstr(output, "  notes/one.ipynb\n") && strstr(output, "notes/?two"));
+    CHECK(run_tool("show in_none_of_these") != 0);
+    CHECK(strstr(output, "sessions has the name in_none_of_these"));
+    CHECK(run_tool("info") != 0 && strstr(output, "sessions exist; say which:\n"));
+    OK(hf_session_destroy(one, NULL));
+    OK(hf_session_destroy(two, NULL));
+    hf_session_close(one);
+    hf_session_close(two);
+}
+
+static void
+test_misuse(void) {
+    static const char *const table[][2] = {
+        {"nonsense", "unknown command: nonsense;"},
+        {"ls --alle", "unknown option: --alle;"},
+        {"info one two", "too few or too many words after info;"},
+        {"save", "too few or too many words after save;"},
+        {"show one two three", "too many words: three;"},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        CHECK(run_tool(table[i][0]) == 2 << 8 && strstr(output, table[i][1]));
+        CHECK(strstr(output, "holdfast --help") && !strstr(output, "usage"));
+    }
+    CHECK(run_tool("") == 2 << 8 && strstr(output, "usage"));
+}
+
 int
 main(int argc, char **argv) {
     char arguments[200];
@@ -88,9 +145,10 @@ main(int argc, char **argv) {
     CHECK(strstr(output, "speed") && !strstr(output, "group"));
     CHECK(run_tool("gc") == 0 && !strstr(output, name));
     CHECK(run_tool("info holdfast-none") != 0);
-    CHECK(run_tool("nonsense") != 0 && strstr(output, "usage"));
     OK(hf_session_destroy(session, NULL));
     hf_session_close(session);
     test_broken();
+    test_several();
+    test_misuse();
     return 0;
 }

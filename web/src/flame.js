@@ -14,6 +14,7 @@ import { EDGE } from "./tracks.js";
 
 const BLOCK = 18;
 const TITLE = 19;
+const STRIPE = 4;
 const MOST_ROWS = 150;
 const TALLEST_PX = 16000;
 const NARROWEST_PX = 0.25; // the least that the library draws
@@ -42,6 +43,38 @@ class Blocks extends FlameChartPlugin {
     return { ...super.calcRect(start, duration, level), w: Math.max(width - Math.min(1, width / 8), NARROWEST_PX) };
   }
 
+  /** With hairlines over what stands for several visits: it looks like many, not like a long one. */
+  render() {
+    const asked = super.render();
+    const { width } = this.renderEngine;
+    for (const { start, duration, level, nodes } of this.actualClusterizedFlatTree) {
+      const { x, y, w } = nodes[0].source.joined ? this.calcRect(start, duration, level) : { w: 0 };
+      if (w > STRIPE) {
+        for (let at = x + STRIPE * Math.max(1, Math.ceil(-x / STRIPE)); at < Math.min(x + w, width); at += STRIPE) {
+          this.renderEngine.addRect({ color: this.stripes, x: at, y, w: 1.5 }, 1);
+        }
+      }
+    }
+    if (this.marked) {
+      this.border();
+    }
+    return asked;
+  }
+
+  /** A border around the block that a search has reached. */
+  border() {
+    const { start, duration } = this.marked.source;
+    const { x, y, w } = this.calcRect(start, duration, this.marked.level);
+    const line = { color: this.accent, x, y, w };
+    const sides = [
+      { ...line, h: 2 },
+      { ...line, y: y + BLOCK - 2, h: 2 },
+      { ...line, w: 2, h: BLOCK },
+      { ...line, x: x + w - 2, w: 2, h: BLOCK },
+    ];
+    sides.forEach((side) => this.renderEngine.addRect(side, 3));
+  }
+
   /** What is drawn: of those that would lie on each other, the first. */
   reclusterizeClusteredFlatTree() {
     super.reclusterizeClusteredFlatTree();
@@ -59,9 +92,9 @@ class Blocks extends FlameChartPlugin {
 /**
  * The trees that flame-chart-js draws, from columns in preorder: begin and duration in seconds.
  * `type` is the region's number, `at` the row in the columns, `joined` how many visits a block
- * stands for where it's more than one.
+ * stands for where it's more than one; these took `busy` together, the longest of them `longest`.
  */
-export function trees({ begin, duration, depth, region, count }, names, scale) {
+export function trees({ begin, duration, depth, region, count, busy, longest }, names, scale) {
   const roots = [];
   const open = [];
   for (let at = 0; at < begin.length; at++) {
@@ -74,7 +107,7 @@ export function trees({ begin, duration, depth, region, count }, names, scale) {
       at,
     };
     if (many) {
-      node.joined = many;
+      Object.assign(node, { joined: many, busy: busy?.[at] * scale, longest: longest?.[at] * scale });
     }
     const level = depth[at];
     open.length = Math.min(open.length, level);
@@ -105,6 +138,7 @@ export class Flame {
     this.canvas = host.appendChild(element("canvas", { class: "flame" }));
     this.plugins = rows.map(({ data, depth }) => {
       const plugin = new Blocks({ data, name: "flame" });
+      Object.assign(plugin, { stripes: context.theme.stripes, accent: context.theme.accent });
       plugin.height = height(depth, rows.length);
       plugin.on("select", ({ node }) => node && select(node.source));
       return plugin;
@@ -119,6 +153,7 @@ export class Flame {
       plugins: [new Range(view), ...(titles ? titled : this.plugins)],
       settings: this.settings(),
     });
+    this.titles = titles;
     this.free();
     this.align();
     this.redraw();
@@ -161,7 +196,12 @@ export class Flame {
     document.removeEventListener("keydown", engine.handleKeyDown);
     document.removeEventListener("keyup", engine.handleKeyUp);
     this.canvas.removeEventListener("wheel", engine.handleMouseWheel);
-    this.canvas.addEventListener("mouseleave", () => this.context.note.hide());
+    const over = (is) => () => {
+      this.over = is;
+      is || this.context.note.hide();
+    };
+    this.canvas.addEventListener("mousemove", over(true), true);
+    this.canvas.addEventListener("mouseleave", over(false));
   }
 
   /** Marks and range come from the view; a drag goes to it. */
@@ -186,7 +226,8 @@ export class Flame {
   }
 
   tell(found, mouse) {
-    if (!found) {
+    if (!found || !this.over) {
+      // The library asks for the note with each drawing, also when the mouse has left.
       if (this.noting) {
         this.context.note.hide();
       }
@@ -199,8 +240,24 @@ export class Flame {
     this.context.note.show(heading, lines, frame.left + mouse.x, frame.top + mouse.y);
   }
 
-  /** The colour of each region, by its number. */
+  /** Mark a block of a row and bring it into sight. */
+  mark(row, source) {
+    const bar = this.titles ? TITLE + 1 : 0;
+    const node = this.plugins[row].flatTree.find((one) => one.source === source);
+    this.plugins.forEach((plugin, at) => (plugin.marked = at === row ? node : null));
+    const above = this.plugins.slice(0, row).reduce((sum, plugin) => sum + plugin.height + bar, bar);
+    const y = above + node.level * (BLOCK + 1);
+    const frame = this.canvas.closest(".rows");
+    if (y < frame.scrollTop || y + 2 * BLOCK > frame.scrollTop + frame.clientHeight) {
+      frame.scrollTop = Math.max(0, y - frame.clientHeight / 2);
+    }
+    frame.scrollIntoView({ block: "nearest" });
+    this.chart.render();
+  }
+
+  /** The colour of each region, by its number. Another search has reached nothing yet. */
   paint(colours) {
+    this.plugins.forEach((plugin) => (plugin.marked = null));
     const byType = Object.fromEntries(colours.map((colour, region) => [region, colour]));
     for (const plugin of this.plugins) {
       plugin.colors = byType;

@@ -19,11 +19,12 @@ import { time, View } from "./view.js";
 const NARROWEST_PX = 320;
 const TRACK_PX = 96;
 const LOW_TRACK_PX = 68; // above a timeline, which is to be seen, too
+const SEARCH = "/ searches, Enter goes to the next that is found, Shift + Enter back";
 const KEYS = "Ctrl + wheel or + − zooms, ← → move, 0 shows everything";
 const HINTS = {
   tracks: `Drag over a track to zoom in. ${KEYS}.`,
-  regions: `Drag to move, click a region to fill the width. ${KEYS}, / searches.`,
-  both: `Drag over a track to zoom in; below, drag to move, click a region to fill the width. ${KEYS}, / searches.`,
+  regions: `Drag to move, click a region to fill the width. ${KEYS}. ${SEARCH}.`,
+  both: `Drag over a track to zoom in; below, drag to move, click a region to fill the width. ${KEYS}. ${SEARCH}.`,
 };
 
 const pages = new Set();
@@ -107,6 +108,8 @@ export class Page {
     this.theme = this.context.theme = new Theme(this.place);
     this.box = element("div", { class: "views", role: "group", tabindex: 0, onkeydown: (event) => this.key(event) });
     this.box.style.cssText = this.theme.variables();
+    this.box.addEventListener("mouseleave", () => this.context.note.hide());
+    this.box.addEventListener("scroll", () => this.context.note.hide(), true);
     this.box.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
     this.body = element("div", { class: "body" });
     this.below = element("div", { class: "detail" });
@@ -157,7 +160,14 @@ export class Page {
     );
     const list = element("span", { role: "tablist" }, ...tabs);
     const space = element("span", { class: "space" });
-    return element("div", { class: "bar" }, list, space, this.count, this.field(), this.tools);
+    this.steps = element(
+      "span",
+      { class: "steps" },
+      tool("‹", "Previous that is found (Shift + Enter)", () => this.step(-1)),
+      tool("›", "Next that is found (Enter)", () => this.step(1)),
+    );
+    this.steps.hidden = true;
+    return element("div", { class: "bar" }, list, space, this.count, this.field(), this.steps, this.tools);
   }
 
   field() {
@@ -165,6 +175,7 @@ export class Page {
       type: "search",
       placeholder: "Search regions",
       "aria-label": "Search regions",
+      title: "Enter: the next; Shift + Enter: the one before; Escape: all",
       oninput: () => this.search(),
     });
     this.input.hidden = !this.regions.name.length;
@@ -194,6 +205,7 @@ export class Page {
     this.tools.hidden = this.hint.hidden = !this.panel.view;
     this.hint.textContent = this.hintText();
     this.named();
+    this.search();
   }
 
   /** Keeps the name up to date with the range that is shown now. */
@@ -219,17 +231,37 @@ export class Page {
     const visits = hits.reduce((sum, row) => sum + row.visits, 0);
     const exclusive = hits.reduce((sum, row) => sum + row.exclusive, 0);
     const all = [...rows.values()].reduce((sum, row) => sum + row.exclusive, 0);
-    const part = all ? `, ${((100 * exclusive) / all).toFixed(1)} % of the time` : "";
+    const part = all ? `, ${((100 * exclusive) / all).toFixed(1)} % of all threads' time` : "";
     const counted = (count, noun) => `${number(count)} ${noun}${count === 1 ? "" : "s"}`;
-    const told = found ? `${counted(hits.length, "region")}, ${counted(visits, "visit")}${part}` : "";
-    this.count.textContent = told;
+    this.told = found ? `${counted(hits.length, "region")}, ${counted(visits, "visit")}${part}` : "";
+    this.hits = found ? this.panel.hits() : [];
+    this.at = null;
+    this.tellHits();
+  }
+
+  tellHits() {
+    const { length } = this.hits ?? [];
+    this.steps.hidden = !length;
+    const place = this.at === null ? number(length) : `${number(this.at + 1)} of ${number(length)}`;
+    this.count.textContent = length ? `${place} · ${this.told}` : (this.told ?? "");
+  }
+
+  /** To the next that the search found, or back; round at the ends. */
+  step(by) {
+    const { length } = this.hits ?? [];
+    if (length) {
+      const first = by > 0 ? this.panel.first(this.hits) : length - 1;
+      this.at = this.at === null ? first : (this.at + by + length) % length;
+      this.panel.reach(this.hits[this.at]);
+      this.tellHits();
+    }
   }
 
   key(event) {
     const { key } = event;
     const typing = event.composedPath()[0] === this.input;
     if (typing && key === "Enter") {
-      this.panel.next();
+      this.step(event.shiftKey ? -1 : 1);
     } else if (typing && key === "Escape") {
       this.input.value = "";
       this.search();

@@ -1,7 +1,7 @@
 /* The panels of an output: what each of its tabs shows, made when it is first looked at.
  *
  * A panel has `view`, the range that keys and buttons move (none in a table), `redraw` for a new
- * width or range, `paint` for a new search, and `next`, which goes to what the search found.
+ * width or range, `paint` for a new search, `hits`, what the search found, and `reach`, which shows one of them.
  */
 import { choice, element } from "./dom.js";
 import { Flame, trees } from "./flame.js";
@@ -34,14 +34,23 @@ class Plots {
     this.plots.forEach((plot) => plot.paint?.(colours));
   }
 
-  /** What a block says that stands for several visits: how to see them. */
+  /** What a block is called in its note. */
+  heading(node) {
+    const name = this.page.regions.name[Number(node.type)];
+    return node.joined ? `${number(node.joined)} short calls, most of their time in ${name}` : name;
+  }
+
+  /** What a block says that stands for several visits: what they took, and how to see them. */
   joined(node) {
     if (!node.joined) {
       return [];
     }
     const { cells } = this.page.context;
     const inside = (cell) => cell.low <= node.start && node.start <= (cell.high ?? Infinity);
-    const lines = [["stands for", `${number(node.joined)} short visits, most time in this one`]];
+    const lines = [];
+    if (node.longest) {
+      lines.push(["together", time(node.busy)], ["the longest", time(node.longest)]);
+    }
     const index = cells.find(inside)?.index;
     if (index !== undefined) {
       const digits = Math.max(2, 2 - Math.floor(Math.log10(node.duration)));
@@ -84,35 +93,39 @@ export class Timeline extends Plots {
       }));
       const select = (node) => this.show(node);
       const describe = (node) => this.describe(node);
-      this.plots.push(new Flame(context, this.view, described, inner, { describe, select, titles: true }));
+      this.flame = new Flame(context, this.view, described, inner, { describe, select, titles: true });
+      this.plots.push(this.flame);
     }
     this.paint();
   }
 
   describe(node) {
     const region = Number(node.type);
-    const lines = [["begins", time(node.start, 6)], ["lasts", time(node.duration)]];
-    const name = this.page.regions.name[region];
-    return [name, [...lines, ...this.joined(node), ...this.page.regions.lines(region)]];
+    const lasts = node.joined ? "all within" : "lasts";
+    const lines = [["begins", time(node.start, 6)], [lasts, time(node.duration)]];
+    return [this.heading(node), [...lines, ...this.joined(node), ...this.page.regions.lines(region)]];
   }
 
-  /** The first slice that the search found behind the middle of what is shown, or the first at all. */
-  next() {
-    const { data, regions } = this.page;
-    const middle = ((this.view.low + this.view.high) / 2) * 1e9;
-    const found = (data.locations ?? []).flatMap((location) => {
-      const hits = [];
-      location.region.forEach((region, at) => regions.has(region) && hits.push(at));
-      return hits.map((at) => [location.begin[at], location.duration[at], location.region[at]]);
-    });
-    found.sort(([one], [other]) => one - other);
-    const behind = found.find(([begin, duration]) => begin + duration / 2 > middle * (1 + 1e-9) + 1);
-    const [begin, duration, region] = behind ?? found[0] ?? [];
-    if (begin !== undefined) {
-      const span = Math.max(duration * 2, 1);
-      this.view.set((begin + duration / 2 - span / 2) / 1e9, (begin + duration / 2 + span / 2) / 1e9);
-      this.page.detail(region);
-    }
+  /** The blocks that the search found, by time: [row, node]. */
+  hits() {
+    const rows = this.flame?.plugins ?? [];
+    const found = rows.flatMap((plugin, row) =>
+      plugin.flatTree.filter(({ source }) => this.page.regions.has(Number(source.type))).map(({ source }) => [row, source]),
+    );
+    return found.sort(([, one], [, other]) => one.start - other.start);
+  }
+
+  /** Where `next` begins: with the first that is in sight. */
+  first(hits) {
+    return Math.max(0, hits.findIndex(([, node]) => node.start >= this.view.low));
+  }
+
+  reach([row, node]) {
+    const middle = node.start + node.duration / 2;
+    const span = Math.max(node.duration, 1e-9);
+    this.view.set(middle - span, middle + span);
+    this.flame.mark(row, node);
+    this.page.detail(Number(node.type));
   }
 
   /** The tracks that are chosen now, instead of those that were. */
@@ -204,6 +217,7 @@ export class FlameGraph {
     this.shown = shown;
     this.draw();
     this.page.named();
+    this.page.search(); // what it found is elsewhere now
   }
 
   unfollow() {
@@ -243,17 +257,17 @@ export class FlameGraph {
   describe(node, total) {
     const inner = (node.children ?? []).reduce((sum, child) => sum + child.duration, 0);
     const lines = [
-      [total === null ? "lasts" : "inclusive here", time(node.duration)],
+      [total !== null ? "inclusive here" : node.joined ? "all within" : "lasts", time(node.duration)],
       ["without callees", time(Math.max(0, node.duration - inner))],
     ];
     if (total !== null) {
       lines.push(["visits here", number(node.visits)]);
-      lines.push(["of all", `${((100 * node.duration) / total).toFixed(1)} %`]);
+      lines.push(["of the whole graph", `${((100 * node.duration) / total).toFixed(1)} %`]);
     } else {
       lines.push(["begins", time(node.start, 6)], ...this.plots.joined(node));
     }
     const region = Number(node.type);
-    return [this.page.regions.name[region], [...lines, ...this.page.regions.lines(region)]];
+    return [this.plots.heading(node), [...lines, ...this.page.regions.lines(region)]];
   }
 
   redraw() {
@@ -264,16 +278,21 @@ export class FlameGraph {
     this.plots.paint();
   }
 
-  /** The widest that the search found and that isn't what is shown. */
-  next() {
-    const nodes = this.plots.plots[0].plugins[0].flatTree.map((node) => node.source);
+  /** What the search found, the widest first. */
+  hits() {
     const { regions } = this.page;
-    const hits = nodes.filter((node) => regions.has(Number(node.type)));
-    hits.sort((one, other) => other.duration - one.duration);
-    if (hits.length) {
-      this.hit = ((this.hit ?? -1) + 1) % hits.length;
-      this.plots.show(hits[this.hit]);
-    }
+    const nodes = this.plots.plots[0].plugins[0].flatTree.map(({ source }) => source);
+    const found = nodes.filter((node) => regions.has(Number(node.type)));
+    return found.sort((one, other) => other.duration - one.duration);
+  }
+
+  first() {
+    return 0;
+  }
+
+  reach(node) {
+    this.plots.show(node);
+    this.plots.plots[0].mark(0, node);
   }
 }
 
@@ -309,5 +328,7 @@ export class Tables {
     this.table.redraw();
   }
 
-  next() {}
+  hits() {
+    return [];
+  }
 }

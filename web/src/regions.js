@@ -2,6 +2,8 @@
 import { time } from "./view.js";
 import { number } from "./tracks.js";
 
+export const SHARES = "the time of all threads, waiting included";
+
 /** Inclusive, exclusive and visits of each region, from the columns of a table. */
 function rowsOf(table) {
   const rows = new Map();
@@ -83,6 +85,9 @@ export class Regions {
         ["inclusive", `${time(row.inclusive)} (${this.share(row.inclusive)})`],
         ["exclusive", `${time(row.exclusive)} (${this.share(row.exclusive)})`],
       );
+    }
+    if (row) {
+      lines.push(["% are of", SHARES]);
     }
     if (this.place(region)) {
       lines.push(["where", this.place(region)]);

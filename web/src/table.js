@@ -4,6 +4,7 @@
  * when it's asked for. The bar behind a time is its part of the largest in the column.
  */
 import { element } from "./dom.js";
+import { SHARES } from "./regions.js";
 import { number } from "./tracks.js";
 import { time } from "./view.js";
 
@@ -14,10 +15,13 @@ const duration = (value) => time(value);
 const signed = (show) => (value) => (value ? `${value > 0 ? "+" : "−"}${show(Math.abs(value))}` : "=");
 const percent = (value) => (Number.isFinite(value) ? signed((one) => `${one.toFixed(1)} %`)(value) : "new");
 
+const share = (regions) => (value) => regions.share(value);
+
 /** Columns: title, value of a row, how it is shown, and what it is: "bar", "change" or nothing. */
-const ALONE = [
+const alone = (regions) => [
   ["Inclusive", (row) => row.inclusive, duration, "bar"],
   ["Exclusive", (row) => row.exclusive, duration, "bar"],
+  ["in %", (row) => row.exclusive, share(regions)],
   ["Visits", (row) => row.visits, number],
   ["Exclusive / visit", (row) => row.exclusive / row.visits, duration],
 ];
@@ -37,7 +41,7 @@ export class Table {
   /** reveal(region) is called for a click on the place of a region. */
   constructor(regions, host, compared, reveal) {
     Object.assign(this, { regions, compared, reveal });
-    this.columns = compared ? COMPARED : ALONE;
+    this.columns = compared ? COMPARED : alone(regions);
     this.sorted = compared ? 5 : 1;
     this.down = true;
     this.limit = ROWS;
@@ -82,7 +86,8 @@ export class Table {
   heading(title, column) {
     const state = this.sorted !== column ? "none" : this.down ? "descending" : "ascending";
     const arrow = { none: "", ascending: " ▲", descending: " ▼" }[state];
-    const button = element("button", { onclick: () => this.sort(column) }, title + arrow);
+    const about = title === "in %" && !this.compared ? `Exclusive time in % of ${SHARES}` : null;
+    const button = element("button", { onclick: () => this.sort(column), title: about }, title + arrow);
     return element("th", { "aria-sort": state, scope: "col" }, button);
   }
 

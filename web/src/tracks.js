@@ -173,6 +173,7 @@ export class Track {
     this.host = host.appendChild(element("div", { class: "track" }));
     this.head = this.host.appendChild(element("div", { class: "head" }));
     this.plot = new uPlot(this.options(), this.data(), this.host);
+    this.plot.over.addEventListener("mouseleave", () => context.note.hide());
     this.all = track.series.length <= CHIPS;
     this.legend();
   }

@@ -205,7 +205,7 @@ def reduce_standard(file: t.Any) -> t.Any:
 class _Streams(Codec):
     """What a worker has as sys.stdout and sys.stderr."""
 
-    types = ("holdfast.worker.output.Stream",)
+    types = ("ipykernel.iostream.OutStream",)
 
     def reduce(self, value: t.Any, pickler: t.Any) -> t.Any:
         return reduce_standard(value)

@@ -95,7 +95,28 @@ def _shared_state() -> t.Any:
     return np.random.mtrand._rand  # type: ignore[attr-defined]
 
 
+def _make_npz(cls, bag, state, archive):
+    made = cls.__new__(cls)
+    made.__dict__.update(state, zip=archive)
+    if archive is not None:
+        made.fid = archive.fp  # closed with it, as np.load's own file is
+        made.f = bag(made)
+    return made
+
+
+class Npz(Codec):
+    """What np.load returns for an archive: it reads the arrays when they are asked for."""
+
+    types = ("numpy.lib.npyio.NpzFile",)
+
+    def reduce(self, value: t.Any, pickler: t.Any) -> t.Any:
+        here = {"zip", "f", "fid"}  # `f` refers to the object itself, weakly
+        state = {name: item for name, item in vars(value).items() if name not in here}
+        return _make_npz, (type(value), type(value.f), state, value.zip)
+
+
 register(RandomState())
+register(Npz())
 register(Subclass())
 register(Row())
 register(Generator())

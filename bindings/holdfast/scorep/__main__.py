@@ -164,6 +164,12 @@ def _choose_recorder(options: Options) -> None:
     _say(options, "recorded by Score-P: " + " ".join(loading.options()))
 
 
+def _summary(result: dict, directory: str) -> str:
+    events, others = result["events"], result["others"]
+    told = f"{events + others} events in {directory}"
+    return f"{told}, {others} of them of other processes" if others else told
+
+
 def _finish(scorep, options: Options, directory: str, pid: int) -> None:
     """Close the archive. A failure is reported, and doesn't become the program's."""
     from holdfast.scorep import ranks
@@ -172,9 +178,9 @@ def _finish(scorep, options: Options, directory: str, pid: int) -> None:
     if rank and rank.number == 0 and os.getpid() == pid and scorep.is_open():
         ranks.wait_for(directory, range(rank.size), rank)
     result = scorep.close_at_end()
-    if result is None:  # it failed; or this is a forked child; or the program closed it
-        return
-    _say(options, f"{result['events']} events of {result['locations']} threads in {directory}")
+    if result is None or os.getpid() != pid:
+        return  # it failed, or the program closed it; or this is a child, whose events are others'
+    _say(options, _summary(result, directory))
     if result["flushes"]:
         _say(
             options,
@@ -217,7 +223,8 @@ def main(arguments: list[str]) -> None:
         code, names, name, directory = _load(options)
         instrumentation = load_instrumenter_file(options)
     except UsageError as error:
-        print(f"holdfast.scorep: {error}\n\n{USAGE}", end="", file=sys.stderr)
+        print(f"holdfast.scorep: {error}", file=sys.stderr)
+        print("python -m holdfast.scorep --help shows how it is used", file=sys.stderr)
         raise SystemExit(2) from None
     except SyntaxError as error:
         _show(error.with_traceback(None))

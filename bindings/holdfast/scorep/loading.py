@@ -26,7 +26,7 @@ import typing as t
 
 from holdfast import _recorder
 
-from .telling import warn
+from .telling import warn, warn_once
 
 _SUBSYSTEMS = "HOLDFAST_SCOREP_SUBSYSTEMS"  # read by scorep_subsystems.c
 _PRELOADED = "HOLDFAST_SCOREP_PRELOADED"  # the user's own LD_PRELOAD, in a restarted process
@@ -99,7 +99,7 @@ def _understand(choice: str) -> str:
     if choice in ("auto", "scorep", "builtin"):
         return choice
     if choice:
-        warn(f"HOLDFAST_RECORDER={choice!r} is none of auto, scorep, builtin; taken as auto")
+        warn_once(f"HOLDFAST_RECORDER={choice!r} is none of auto, scorep, builtin; taken as auto")
     return "auto"
 
 
@@ -164,11 +164,29 @@ def is_mpi() -> bool:
     return any(option.startswith("--mpp=") and option != "--mpp=none" for option in _options)
 
 
+def _refuse_static(program: str) -> None:
+    """RuntimeError if this Score-P has no shared libraries, which its own error doesn't say."""
+    prefix = os.path.dirname(os.path.dirname(os.path.realpath(program)))
+    libraries = [
+        name
+        for folder in ("lib", "lib64")
+        if os.path.isdir(os.path.join(prefix, folder))
+        for name in os.listdir(os.path.join(prefix, folder))
+        if name.startswith("libscorep_")
+    ]
+    if libraries and all(name.endswith((".a", ".la")) for name in libraries):
+        raise RuntimeError(
+            f"the Score-P in {prefix} has static libraries only, which Python can't load: it must be "
+            "configured with --enable-shared. Until then HOLDFAST_RECORDER=builtin records without it"
+        )
+
+
 def _ask(program: str, options: tuple[str, ...], what: str) -> str:
     import subprocess  # here and below: 6 ms that only Score-P needs
 
     done = subprocess.run([program, what, *options], capture_output=True, text=True, check=False)
     if done.returncode != 0:
+        _refuse_static(program)
         said = (done.stdout + done.stderr).strip().splitlines()
         raise RuntimeError(
             f"scorep-config refuses {' '.join(options)}" + (f": {said[0]}" if said else "")
@@ -219,6 +237,7 @@ def _find(program: str, options: tuple[str, ...]) -> Installation:
         places = (os.path.join(folder, f"lib{name}.so") for folder in folders)
         path = next(filter(os.path.exists, places), None)
         if path is None:
+            _refuse_static(program)
             raise RuntimeError(f"Score-P has no shared library lib{name}.so")
         paths.append(path)
     subsystems = re.findall(r"&\s*(SCOREP_Subsystem_\w+)", init)

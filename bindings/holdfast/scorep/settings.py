@@ -15,7 +15,7 @@ import typing
 from holdfast import _recorder
 
 from . import filtering, loading
-from .telling import warn
+from .telling import is_new, warn, warn_once
 
 _TRUE = {"1", "true", "yes", "on"}
 _FALSE = {"0", "false", "no", "off"}
@@ -47,7 +47,7 @@ def _flag(environ, name: str, default: bool) -> bool:
     if word in _TRUE:
         return True
     if word not in _FALSE:
-        warn(f"{name}={text!r} is neither true nor false; taken as {str(default).lower()}")
+        warn_once(f"{name}={text!r} is neither true nor false; taken as {str(default).lower()}")
         return default
     return False
 
@@ -62,12 +62,9 @@ def _size(environ, name: str, default: int) -> int:
     except (KeyError, ValueError, OverflowError):
         value = 0
     if value <= 0:
-        warn(f"{name}={environ[name]!r} is not a size; the default is used")
+        warn_once(f"{name}={environ[name]!r} is not a size; the default is used")
         return default
     return value
-
-
-_named: set[str] = set()
 
 
 def _name_ignored(environ) -> None:
@@ -78,9 +75,8 @@ def _name_ignored(environ) -> None:
         # SCOREP_JUPYTER_... are the settings of a kernel, not of a measurement.
         if name.startswith("SCOREP_") and not name.startswith("SCOREP_JUPYTER_")
     }
-    ignored -= KNOWN | _named
+    ignored = set(filter(is_new, ignored - KNOWN))
     if ignored:
-        _named.update(ignored)
         warn("without effect on the built-in recorder: " + ", ".join(sorted(ignored)))
 
 
@@ -136,7 +132,9 @@ class Profile(typing.NamedTuple):
         """
         name = environ.get("SCOREP_PROFILING_BASE_NAME") or cls().name
         if "/" in name or "\0" in name:
-            warn(f"SCOREP_PROFILING_BASE_NAME={name!r} is not a file's name; 'profile' is used")
+            warn_once(
+                f"SCOREP_PROFILING_BASE_NAME={name!r} is not a file's name; 'profile' is used"
+            )
             name = cls().name
         return cls(name, _formats(environ), _depth(environ))
 
@@ -159,7 +157,9 @@ def _formats(environ) -> int:
     for word in text.split(","):
         bits = _FORMATS.get(word.strip())
         if bits is None:
-            warn(f"SCOREP_PROFILING_FORMAT: {word.strip()!r} isn't written here, cube4 is instead")
+            warn_once(
+                f"SCOREP_PROFILING_FORMAT: {word.strip()!r} isn't written here, cube4 is instead"
+            )
             bits = _FORMATS["cube4"]
         formats |= bits
     # Both have the same file.
@@ -171,7 +171,9 @@ def _depth(environ) -> int:
     if text.isascii() and text.isdigit() and 0 < int(text) < 2**31:
         return int(text)
     if text:
-        warn(f"SCOREP_PROFILING_MAX_CALLPATH_DEPTH={text!r} is not a depth; the default is used")
+        warn_once(
+            f"SCOREP_PROFILING_MAX_CALLPATH_DEPTH={text!r} is not a depth; the default is used"
+        )
     return Profile().depth
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 # What stands in a column, by the name of its place in the data. See web/schema/views.json.
 DELTAS = {"locations": ("begin",), "tracks": ("time",)}
 INTEGERS = {
-    "locations": ("duration", "depth", "region", "count"),
+    "locations": ("duration", "depth", "region", "count", "busy", "longest"),
     "paths": ("depth", "region", "visits", "inclusive"),
     "table": ("region", "visits", "inclusive", "exclusive"),
 }

@@ -66,6 +66,8 @@ class Location(TypedDict):
     depth: Integers
     region: Integers
     count: NotRequired[Integers]
+    busy: NotRequired[Integers]
+    longest: NotRequired[Integers]
     process: NotRequired[str]
     thread: NotRequired[str]
     pixel: NotRequired[int]

@@ -21,6 +21,8 @@ gc.disable()  # all that is imported stays: see fork_server.py
 
 import argparse  # noqa: E402
 import os  # noqa: E402
+from importlib.util import find_spec  # noqa: E402
+from pathlib import Path  # noqa: E402
 
 
 def serve_request(control_fd: int, session_fd: int, request_fd: int) -> None:
@@ -51,7 +53,8 @@ def main() -> None:
     parser.add_argument("--session-fd", type=int, default=-1)
     parser.add_argument("--request-fd", type=int, default=-1)
     options = parser.parse_args()
-    sys.argv[1:] = []  # user code must not see them
+    # The name that libraries know, and none of the arguments.
+    sys.argv[:] = [str(Path(find_spec("ipykernel").origin).parents[1] / "ipykernel_launcher.py")]
 
     if options.request_fd >= 0:
         serve_request(options.control_fd, options.session_fd, options.request_fd)

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import contextvars
 import io
+import json
 import os
 import threading
 import typing as t
@@ -112,6 +113,12 @@ class Stream(io.TextIOBase):
             _write_all(self._fd, data)
 
     # ---- whose output it is: called by ipykernel's shell
+
+    @property
+    def parent_header(self) -> dict[str, t.Any]:
+        """The header of the request that output written now belongs to."""
+        raw = self._parent()
+        return {} if raw is None else json.loads(raw)
 
     def set_parent(self, parent: dict[str, t.Any]) -> None:
         """Belongs to all streams at once: `Parents.set` was called with it."""

@@ -209,7 +209,7 @@ def _parse(arguments: t.Sequence[str]) -> tuple[options.Options, types.CodeType 
     if given.kind:
         raise options.UsageError("%%scorep_python_binding_arguments takes options only")
     if given.unknown and not loading.is_chosen():
-        telling.warn("unknown, passed over: " + " ".join(given.unknown))
+        telling.warn_once("unknown, passed over: " + " ".join(given.unknown))
     try:
         return given, options.load_instrumenter_file(given)
     except SyntaxError as error:

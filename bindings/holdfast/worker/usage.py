@@ -3,8 +3,8 @@
 Looked at once before the cell's code and once after it, in the cell's own process: four reads,
 some tens of microseconds. Memory is resident memory (RSS), which counts pages of mapped values
 that were touched; its peak is the kernel's own, begun anew with the cell. I/O is what passed
-through read and write calls (rchar, wchar), whether it came from a disk or a cache. Children
-count when they were waited for.
+through read and write calls (rchar, wchar), whether it came from a disk or a cache, but for what
+IPython's history writes meanwhile. Children count when they were waited for.
 
 What recording costs is measured as well, not assumed: a process that waits for a cell calls an
 empty function some thousand times, with and without a recording, and what an event costs is
@@ -70,8 +70,8 @@ def _resident() -> int:
     return int(words[1]) * _PAGE if words else 0
 
 
-def _transferred() -> tuple[int, int]:
-    words = _read("/proc/self/io").split()
+def _transferred(path: str = "/proc/self/io") -> tuple[int, int]:
+    words = _read(path).split()
     return (int(words[1]), int(words[3])) if words else (0, 0)
 
 
@@ -84,13 +84,34 @@ def _forget_peak() -> None:
             os.close(fd)
 
 
+class Aside:
+    """What our own threads read and write: it is no part of a cell, but of its process."""
+
+    def __init__(self) -> None:
+        self.io = (0, 0)
+
+    @contextlib.contextmanager
+    def counted(self) -> t.Iterator[None]:
+        """All that this thread does in the block."""
+        before = _transferred("/proc/thread-self/io")
+        try:
+            yield
+        finally:
+            after = _transferred("/proc/thread-self/io")
+            read, written = self.io
+            self.io = read + after[0] - before[0], written + after[1] - before[1]
+
+
+aside = Aside()
+
+
 class Usage:
     """Of one cell."""
 
     def begin(self) -> None:
         """Before its code."""
         _forget_peak()
-        self._resident, self._io = _resident(), _transferred()
+        self._resident, self._io, self._aside = _resident(), _transferred(), aside.io
         self._seconds = _seconds()
 
     def end(self) -> reports.Usage:
@@ -102,10 +123,15 @@ class Usage:
             peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
             found["bytes_peak"] = max(peak, resident, self._resident)
             found["bytes_grown"] = resident - self._resident
-        read, written = _transferred()
-        if read or written:
-            found["bytes_read"] = read - self._io[0]
-            found["bytes_written"] = written - self._io[1]
+        now = _transferred()
+        if any(now):
+            read, written = (
+                max(0, end - begin - (later - earlier))
+                for end, begin, later, earlier in zip(
+                    now, self._io, aside.io, self._aside, strict=True
+                )
+            )
+            found["bytes_read"], found["bytes_written"] = read, written
         return found
 
 

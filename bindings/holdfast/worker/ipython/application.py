@@ -1,8 +1,8 @@
 """IPython's and ipykernel's own classes, with our transport under them.
 
 Extensions and libraries look for ipykernel: `get_ipython().kernel`, `IPKernelApp` in the
-configuration, `ZMQInteractiveShell` as the shell's class name, `comm.get_comm_manager()`. So a
-worker is an IPKernelApp with an IPythonKernel, whose profile, configuration, startup files and
+configuration, the names of the shell's class and its module, `comm.get_comm_manager()`. So our
+classes stand under ipykernel's names (`_stand_for`), and a worker is an IPKernelApp with an IPythonKernel, whose profile, configuration, startup files and
 extensions are read as always. Only three things differ:
 
 * There are no sockets. A `ControlSession` turns what would be sent on one into a frame;
@@ -24,6 +24,7 @@ subshells; what is overridden here exists, with one meaning, in all of them.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import logging
 import os
 import queue
@@ -51,7 +52,7 @@ from ..output import Stream
 from ..parents import Parents
 from ..process import Forks
 from ..subshells import OwnInSubshell, current, in_subshell
-from .shell import CellCompiler, WorkerShell
+from .shell import CellCompiler, DisplayHook, WorkerShell
 
 # A cell's inputs are adopted by the main worker; a second writer would only lock the database.
 CELL_CONFIG = {"HistoryManager": {"hist_file": ":memory:"}}
@@ -400,6 +401,24 @@ class WorkerApp(IPKernelApp):
             user_ns=self.user_ns,
         )
         self.displayhook.get_execution_count = lambda: self.kernel.execution_count
+
+
+def _stand_for(theirs: str, ours: type) -> None:
+    """Put a class of ours in the place of one of ipykernel's: under its name and in its module.
+
+    Libraries compare the names (Plotly embeds its whole JavaScript where the shell's module isn't
+    ipykernel's, click drops colours where the stream's isn't), or ask isinstance().
+    """
+    module, _, name = theirs.rpartition(".")
+    ours.__module__, ours.__name__, ours.__qualname__ = module, name, name
+    setattr(importlib.import_module(module), name, ours)
+
+
+_stand_for("ipykernel.iostream.OutStream", Stream)
+_stand_for("ipykernel.displayhook.ZMQShellDisplayHook", DisplayHook)
+_stand_for("ipykernel.zmqshell.ZMQInteractiveShell", WorkerShell)
+_stand_for("ipykernel.ipkernel.IPythonKernel", WorkerKernel)
+_stand_for("ipykernel.kernelapp.IPKernelApp", WorkerApp)
 
 
 class OwnConfiguration(Exception):

@@ -21,6 +21,8 @@ import typing as t
 
 from IPython.core.history import HistoryManager, HistorySavingThread
 
+from ..usage import aside
+
 # Longer than a short recorded cell takes, which would be written while the next one begins. Not much
 # longer: an assistant reads what is written while a cell holds the GIL.
 _PAUSE_SECONDS = 0.05
@@ -137,6 +139,7 @@ class History(HistoryManager):
                 if self.save_flag.wait(_PAUSE_SECONDS) or len(self.db_input_cache) == count:
                     break
             self._awake = False  # before it looks: a line that comes now wakes it again
-        if self.db_input_cache:
-            self._begin(self.db if conn is None else conn)
-        super().writeout_cache(conn)
+        with aside.counted():
+            if self.db_input_cache:
+                self._begin(self.db if conn is None else conn)
+            super().writeout_cache(conn)

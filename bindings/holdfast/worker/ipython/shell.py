@@ -1,4 +1,4 @@
-"""ZMQInteractiveShell with three additions that an instrumented cell needs.
+"""ipykernel's ZMQInteractiveShell with three additions that an instrumented cell needs.
 
 *Recording.* With a recorder set, events are on exactly while the cell's compiled code runs:
 not while IPython transforms, compiles, or formats a traceback. IPython's run_code does those
@@ -19,8 +19,6 @@ KeyboardInterrupt that it stands for. Both keep their traceback.
 hash of its text, in a directory of the process's. Here the directory is the fork server's, so that
 a cell has one name wherever it runs, and the text is what the client has, so that the client
 finds it: what of it was for the frontend is blanked in the code that runs.
-
-The class is called ZMQInteractiveShell, because libraries compare the name.
 """
 
 from __future__ import annotations
@@ -114,7 +112,7 @@ class Inspector(oinspect.Inspector):
             oinspect.pylight = _pylight
 
 
-class ZMQInteractiveShell(zmqshell.ZMQInteractiveShell):
+class WorkerShell(zmqshell.ZMQInteractiveShell):
     """The shell of a worker."""
 
     displayhook_class = Type(DisplayHook)
@@ -390,7 +388,6 @@ class ZMQInteractiveShell(zmqshell.ZMQInteractiveShell):
             self.showtraceback((type(error), error, tb), tb_offset=0, running_compiled_code=True)
 
 
-WorkerShell = ZMQInteractiveShell
 # ipykernel asks for it before each cell.
 WorkerShell.run_cell_async.__signature__ = inspect.signature(WorkerShell.run_cell_async)  # type: ignore[attr-defined]
 

@@ -23,6 +23,7 @@ import contextlib
 import functools
 import importlib
 import itertools
+import operator
 import os
 import pathlib
 import pickle
@@ -31,6 +32,7 @@ import sys
 import typing as t
 
 from holdfast._after_import import call_after_import
+from holdfast.scorep import telling
 
 from .. import imports, notices
 from . import figures, loggers, tables, tensors
@@ -221,9 +223,13 @@ def _extensions(shell: t.Any) -> list[str]:
 
 
 def _set_extensions(new: list, old: list | None, shell: t.Any) -> None:
+    """Load them. What an extension shows then, the notebook has seen where it loaded it first."""
+    from IPython.utils.capture import capture_output
+
     for name in new:
         if name not in shell.extension_manager.loaded:
-            shell.extension_manager.load_extension(name)
+            with capture_output():
+                shell.extension_manager.load_extension(name)
 
 
 def _precision(shell: t.Any) -> str:
@@ -291,6 +297,49 @@ def _import_all(names: list[str]) -> None:
             importlib.import_module(name)
 
 
+# Numbers that libraries give to what they make in a process: two diagrams of a notebook with one id, or
+# two of SymPy's dummies that are equal, are wrong.
+_COUNTERS = {
+    "bokeh.util.serialization": ("_simple_id",),
+    "sklearn.utils._repr_html.estimator": (
+        "_CONTAINER_ID_COUNTER.count",
+        "_ESTIMATOR_ID_COUNTER.count",
+    ),
+    "sympy.core.symbol": ("Dummy._count",),
+}
+
+
+def _counters(shell: t.Any) -> dict[str, int] | None:
+    """How far each has counted, if its module is imported."""
+    found = {}
+    for module, names in _COUNTERS.items():
+        if module in sys.modules:
+            for name in names:
+                with contextlib.suppress(AttributeError):  # in another version of the library
+                    count = operator.attrgetter(name)(sys.modules[module])
+                    if isinstance(count, int):
+                        found[f"{module}:{name}"] = count
+    return found or None
+
+
+def _set_counters(new: dict[str, int], old: dict[str, int] | None, shell: t.Any) -> None:
+    for key, count in new.items():
+        module, _, name = key.partition(":")
+        go_on = functools.partial(_count_from, module, name, count)
+        if module in sys.modules:
+            go_on()
+        else:
+            call_after_import(module, go_on)
+
+
+def _count_from(module: str, name: str, count: int) -> None:
+    holder, _, last = name.rpartition(".")
+    place: t.Any = sys.modules[module]
+    with contextlib.suppress(AttributeError):
+        place = operator.attrgetter(holder)(place) if holder else place
+        setattr(place, last, max(count, getattr(place, last)))
+
+
 def _set_watched(new: list, old: list | None, shell: t.Any) -> None:
     shell.patches.watch(new)
 
@@ -302,6 +351,9 @@ _SETTINGS: dict[str, Setting] = {
     "path": Setting(_path, _set_path),
     "located": Setting(lambda shell: located.capture(), lambda new, old, shell: located.apply(new)),
     "told": Setting(told.capture, told.apply),
+    "said": Setting(
+        lambda shell: sorted(telling.said), lambda new, old, shell: telling.said.update(new)
+    ),
     "umask": Setting(_umask, _set_umask),
     "random": Setting(lambda shell: random.getstate(), _set_random),
     "numpy_random": Setting(_numpy_random, _set_numpy_random),
@@ -320,5 +372,6 @@ _SETTINGS: dict[str, Setting] = {
     "tensors": Setting(lambda shell: tensors.capture(), lambda new, old, shell: tensors.apply(new)),
     "submodules": Setting(_submodules, _set_submodules),
     "asked": Setting(asked.capture, asked.apply),
+    "counters": Setting(_counters, _set_counters),
     "watched": Setting(lambda shell: shell.patches.keys(), _set_watched),
 }

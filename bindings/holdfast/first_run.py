@@ -1,0 +1,120 @@
+"""Start an installed kernel once, and name what is missing.
+
+A program is linked to libraries that may be gone, or were never there: the system was upgraded, or a
+wheel was built elsewhere. Then the kernel dies before its first answer, or a recorded cell fails
+with an ImportError, and Jupyter shows neither. So ``python -m holdfast.install`` runs two cells.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import re
+import shutil
+import subprocess
+import tempfile
+import typing as t
+from importlib import resources
+from pathlib import Path
+
+#: Debian's packages of the libraries that we are linked to.
+_PACKAGES = {
+    "libzmq": "libzmq3-dev",
+    "libmsgpackc": "libmsgpack-dev",
+    "libmsgpack-c": "libmsgpack-dev",
+    "liblz4": "liblz4-dev",
+    "libjansson": "libjansson-dev",
+    "libcrypto": "libssl-dev",
+    "libotf2": "libotf2-trace-dev",
+}
+_MISSING = re.compile(r"(lib[\w+-]+)\.so[.\d]*(?=.*(?:=> not found|cannot open shared object))")
+_TIMEOUT_S = 60
+_CELLS = ("%%execute_with_scorep\nx = 1 + 1", "assert x == 2")
+
+
+def _missing_libraries(text: str) -> list[str]:
+    """What ldd, the dynamic linker or Python says isn't there."""
+    return sorted(set(_MISSING.findall(text)))
+
+
+def _linked(program: str) -> str:
+    """What ldd says of the program and of our extension modules; "" without it."""
+    ldd = shutil.which("ldd")
+    if ldd is None:
+        return ""
+    modules = [
+        str(one) for one in resources.files("holdfast").iterdir() if one.name.endswith(".so")
+    ]
+    done = subprocess.run([ldd, program, *modules], capture_output=True, text=True, check=False)
+    return done.stdout
+
+
+def _run_cells(client: t.Any) -> str:
+    """Why a cell failed; "" if none did."""
+    for cell in _CELLS:
+        reply = client.execute_interactive(
+            cell, output_hook=lambda message: None, allow_stdin=False, timeout=_TIMEOUT_S
+        )
+        if reply["content"]["status"] != "ok":
+            kind = "a recorded cell" if cell is _CELLS[0] else "the cell after a recorded one"
+            content = reply["content"]
+            return f"{kind} failed: {content.get('ename')}: {content.get('evalue')}"
+    return ""
+
+
+def _start(directory: Path, place: Path) -> str:
+    """Start the kernel in a directory of its own, and run the cells; why that failed, or ""."""
+    from jupyter_client.manager import KernelManager
+
+    manager = KernelManager(kernel_name=directory.name)
+    manager.kernel_spec_manager.kernel_dirs = [str(directory.parent)]
+    manager.connection_file = str(place / "connection.json")
+    env = {**os.environ, "HOLDFAST_RECORDER": "builtin", "HOLDFAST_SUMMARY": "off"}
+    env["IPYTHONDIR"] = str(place / "ipython")  # nothing goes into the user's
+    with open(place / "stderr", "w+") as said:
+        try:
+            manager.start_kernel(cwd=str(place), env=env, stderr=said)
+            client = manager.client()
+            client.start_channels()
+            try:
+                client.wait_for_ready(timeout=_TIMEOUT_S)
+                failure = _run_cells(client)
+            finally:
+                client.stop_channels()
+                manager.shutdown_kernel(now=False)
+        except (OSError, RuntimeError, TimeoutError, queue.Empty) as error:
+            failure = f"the kernel doesn't start: {error}"
+        said.seek(0)
+        lines = said.read().strip().splitlines()[-20:]
+    return "\n".join([failure, *lines]) if failure else ""
+
+
+def find_fault(directory: Path, program: str) -> str | None:
+    """Start a kernel as Jupyter would, and run a recorded and a plain cell.
+
+    Parameters
+    ----------
+    directory : pathlib.Path
+        The kernelspec's.
+    program : str
+        The kernel's program.
+
+    Returns
+    -------
+    str or None
+        What is wrong, with the command that mends it if libraries are missing.
+    """
+    why = _linked(program)
+    if not _missing_libraries(why):
+        with tempfile.TemporaryDirectory(prefix="holdfast-install-") as place:
+            why = _start(directory, Path(place))
+        if not why:
+            return None
+    missing = _missing_libraries(why)
+    if not missing:
+        return why
+    told = f"these libraries are missing: {', '.join(missing)}"
+    packages = sorted({_PACKAGES[name] for name in missing if name in _PACKAGES})
+    if packages:
+        told += f"\nOn Debian and Ubuntu: apt-get install {' '.join(packages)}"
+    return told
