@@ -145,6 +145,7 @@ TESTED_BY = {
     "tests/bindings/test_carry.py": """
         bindings/holdfast/_context.py bindings/holdfast/_explain.py""",
     "tests/bindings/test_store.py": "bindings/src/module_state.c bindings/src/region_type.c",
+    "tests/bindings/test_addresses.py": "serializers/python/addresses.c",
     "tests/bindings/test_names_scan.py": "serializers/python/graph_types.c",
     "tests/bindings/test_names_stored.py": "serializers/python/pickle_compare.c",
     "tests/bindings/test_marshal.py": "bindings/src/stream_codec.c",

@@ -9,6 +9,7 @@
 
 #include "python_codecs.h"
 #include "finalizers.h"
+#include "addresses.h"
 #include "graph.h"
 #include "memory_type.h"
 #include "module_functions.h"
@@ -111,6 +112,17 @@ PyDoc_STRVAR(is_larger_doc,
              "bool\n"
              "    Whether there are more.");
 
+/* False for one that no 64 bits hold. */
+static PyObject *
+may_be_address(PyObject *module, PyObject *number) {
+    (void)module;
+    int overflow = 0;
+    long long value = PyLong_AsLongLongAndOverflow(number, &overflow);
+    if (value == -1 && PyErr_Occurred())
+        return NULL;
+    return PyBool_FromLong(!overflow && hfi_may_be_address(value));
+}
+
 static PyMethodDef walk_functions[] = {
     {"groups", groups, METH_O, groups_doc},
     {"is_larger", is_larger, METH_VARARGS, is_larger_doc},
@@ -118,6 +130,8 @@ static PyMethodDef walk_functions[] = {
      "_finalizers(value): the objects behind it whose class has a __del__ in Python "
      "that "
      "hasn't run."},
+    {"_may_be_address", may_be_address, METH_O,
+     "_may_be_address(number): whether it lies where programs, heaps and mappings do."},
     {"_disarm", disarm, METH_O, "_disarm(object): its __del__ won't run any more."},
     {NULL, NULL, 0, NULL}};
 
@@ -179,6 +193,7 @@ add_codecs(hfi_state *state) {
 static int
 store_exec(PyObject *module) {
     hfi_state *state = PyModule_GetState(module);
+    hfi_addresses_init();
     if (add_type(module, &hfi_session_spec, &state->session_type) < 0 ||
         add_type(module, &hfi_region_spec, &state->region_type) < 0 ||
         add_type(module, &hfi_memory_spec, &state->memory_type) < 0 ||

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "addresses.h"
 #include "array.h"
 #include "graph_types.h"
 #include "plain_write.h"
@@ -28,11 +29,6 @@ enum {
     AHEAD = 8,           /* items that are prefetched */
     NUMBERS_MAX = 4096,  /* that are kept */
 };
-
-/* Where programs, heaps and mappings lie. Times in milliseconds are below, in
- * microseconds above. */
-static const int64_t address_min = (int64_t)1 << 44;
-static const int64_t address_max = (int64_t)1 << 48;
 
 /* By the type alone; HFI_UNKNOWN where its codec is to be asked. The interpreter's own
  * types, by a name without a module, have none. */
@@ -82,10 +78,11 @@ static void
 note_number(hfi_graph_walk *at, PyObject *object) {
     int overflow = 0;
     int64_t value;
-    if (hfi_int_is_short(object, &value))
+    if (!hfi_int_is_short(object, &value))
+        value = PyLong_AsLongLongAndOverflow(object, &overflow);
+    else if (value < hfi_low_heap)
         return;
-    value = PyLong_AsLongLongAndOverflow(object, &overflow);
-    if (!overflow && value >= address_min && value < address_max)
+    if (!overflow && hfi_may_be_address(value))
         add_number(at, (uint64_t)value);
 }
 

@@ -19,6 +19,8 @@ import gc
 import types
 import typing as t
 
+from holdfast import _store
+
 _OBJECTS_MAX = 100_000  # looked at; with more, any number may be the address of one
 _ATOMS = frozenset((bool, int, float, complex, str, bytes, type(None), type(...), range))
 _HOLDERS = frozenset(
@@ -26,7 +28,6 @@ _HOLDERS = frozenset(
     + (collections.deque, collections.OrderedDict, collections.defaultdict)
 )
 _NOT_ENTERED = (type, types.ModuleType, types.CodeType, types.FrameType)
-_MIN, _MAX = 1 << 44, 1 << 48  # as in graph_walk.c
 
 
 class Addresses:
@@ -46,7 +47,7 @@ class Addresses:
         found = {}
         for name in changed:
             value = namespace.get(name)
-            if type(value) is int and _MIN <= value < _MAX:
+            if type(value) is int and _store._may_be_address(value):
                 found[name] = [value]
         for name in numbers.keys() & namespace.keys():
             held = _held_by(namespace[name], namespace)
@@ -91,7 +92,7 @@ def _held_by(value: t.Any, namespace: dict[str, t.Any]) -> set[int] | None:
     while work:
         one = work.pop()
         kind = type(one)
-        if kind is int and one >= _MIN:
+        if kind is int and _store._may_be_address(one):
             found.add(one)
         elif one is namespace:
             found.add(id(namespace))
