@@ -247,6 +247,16 @@ def test_what_a_clean_process_lacks_of_variables_is_named(notebook):
     assert "the traceback of late" in said and "the addresses in where (" in said
 
 
+def test_streams_that_another_object_stands_for_are_named(notebook):
+    """One that the notebook's own class made is carried instead."""
+    ok(notebook, "import io, sys; own = sys.stdout; sys.stdout = kept = io.StringIO()")
+    outcome = notebook.run(ISOLATED + "print('here')")
+    assert outcome.stream() == "here\n"
+    assert "what stands for sys.stdout and sys.stderr couldn't be" in outcome.stream("stderr")
+    ok(notebook, "sys.stdout = own")
+    assert notebook.run(ISOLATED + "1").stream("stderr") == ""
+
+
 def test_a_module_that_was_taken_out_is_not_another_one(notebook):
     ok(notebook, "import colorsys, sys; first = colorsys; del sys.modules['colorsys'], colorsys")
     error = notebook.run(ISOLATED + "first").content

@@ -22,6 +22,7 @@ from holdfast._threads import is_service
 
 from ..ipython.shell import cell_numbers
 from ..libraries import is_library
+from ..output import Stream
 
 _LIMITS = "AS CORE CPU DATA FSIZE MEMLOCK NOFILE NPROC STACK".split()
 _FIELDS = (
@@ -459,6 +460,16 @@ def _has_children(shell: t.Any) -> bool:
     return True
 
 
+def _streams(shell: t.Any) -> list[str]:
+    """Which of a worker's streams another object stands for that differences.py doesn't carry."""
+    streams = {name: getattr(sys, name, None) for name in ("stdout", "stderr")}
+    return [
+        name
+        for name, stream in streams.items()
+        if not isinstance(stream, Stream) and not is_notebooks(stream)
+    ]
+
+
 ROWS: dict[str, Row] = {
     "the recursion limit": Row("sys", lambda shell: sys.getrecursionlimit(), sys.setrecursionlimit),
     "the switch interval": Row("sys", lambda shell: sys.getswitchinterval(), sys.setswitchinterval),
@@ -481,6 +492,7 @@ ROWS: dict[str, Row] = {
         lambda new: os.sched_setaffinity(0, new),
         of_process=True,
     ),
+    "what stands for sys.stdout and sys.stderr": Row("sys", _streams, of_process=True),
     "the environment of C code": Row("os", _hidden_environment, _set_hidden_environment),
     "POSIX locks of files": Row("fcntl", _locks, grows=True, of_process=True),
     "the time zone": Row("time", _zone, _set_zone),
