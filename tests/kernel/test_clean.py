@@ -1,6 +1,9 @@
 """State that a clean process has, and that comes back from it, though no variable holds it."""
 
+from pathlib import Path
+
 import pytest
+from waiting import until
 
 ISOLATED = "%%isolated\n"
 
@@ -245,6 +248,25 @@ def test_what_a_clean_process_lacks_of_variables_is_named(notebook):
                         "try: 1 / 0\nexcept Exception as error: late = error").stream("stderr")  # fmt: skip
     assert "not carried out of this cell: the name 4 (" in said
     assert "the traceback of late" in said and "the addresses in where (" in said
+
+
+TRACKED = """
+import os
+from multiprocessing import resource_tracker
+again = shared_memory.SharedMemory(memory.name)
+print(os.getpid(), resource_tracker._resource_tracker._pid)
+"""
+
+
+def test_shared_memory_outlives_a_cell_that_attaches_it(notebook):
+    """Python's tracker of it, one in each process, would remove it when the cell's process ends."""
+    ok(notebook, "from multiprocessing import shared_memory")
+    ok(notebook, "memory = shared_memory.SharedMemory(create=True, size=100); memory.buf[0] = 5")
+    outcome = notebook.run(ISOLATED + TRACKED)  # it has no child of the notebook's, and says so
+    for pid in outcome.stream().split()[:2]:
+        until(lambda: not Path("/proc", pid).exists())
+    ok(notebook, "other = shared_memory.SharedMemory(memory.name); assert other.buf[0] == 5")
+    ok(notebook, "other.close(); memory.close(); memory.unlink()")
 
 
 def test_streams_that_another_object_stands_for_are_named(notebook):

@@ -35,7 +35,7 @@ from .control import Frame
 from .prefault import prefault
 from .ipython import results
 from .ipython.application import CELL_CONFIG
-from .process import leave
+from .process import end_own_tracker, leave
 from .recording import Recording, refuse
 from .requests import Worker
 from .settings import census, figures, registries, state
@@ -357,6 +357,7 @@ class Cell(Worker):
         if self.session is not None and may_write:
             self.session.privatize()
         self._let_go_of_names()
+        end_own_tracker()
         leave()
 
     def _let_go_of_names(self) -> None:

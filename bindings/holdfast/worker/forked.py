@@ -40,7 +40,7 @@ from . import notices
 from .bound import Bound, unstorable, with_traceback
 from .control import ChannelClosed, Frame
 from .prefault import prefault
-from .process import Forks, Unshared
+from .process import Forks, Unshared, end_own_tracker
 from .rollback import descriptor_moves
 from .settings import attributes, census
 from .preallocation import preallocation
@@ -168,6 +168,7 @@ class Forked:
         finally:
             with contextlib.suppress(BaseException):
                 main._flush()
+                end_own_tracker()
             os._exit(status)
 
     async def run(

@@ -96,6 +96,22 @@ def adopt_orphans() -> None:
         _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
+def end_own_tracker() -> None:
+    """Before a cell's process ends: what multiprocessing has started here to remove shared memory at that
+    end would remove what the notebook goes on with. One that serves this process's parent stays."""
+    tracker = getattr(
+        sys.modules.get("multiprocessing.resource_tracker"), "_resource_tracker", None
+    )
+    pid = getattr(tracker, "_pid", None)
+    if pid is None:
+        return
+    try:
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return  # the parent's
+    os.kill(pid, signal.SIGKILL)
+
+
 def trim_heap() -> None:
     """Give the system what was freed and C's malloc keeps."""
     if hasattr(_LIBC, "malloc_trim"):  # glibc's
