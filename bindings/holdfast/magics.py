@@ -171,8 +171,8 @@ def _name_lines(rows: list[_Entry], listing: list[_Entry], reasons: dict[str, st
 
 def _parts(cost: dict[str, float], words: dict[str, str]) -> str:
     """The parts of a phase that took a tenth of a millisecond or more."""
-    told = [f"{text} {cost[key]:.1f} ms" for key, text in words.items() if cost.get(key, 0) >= 0.1]
-    return "; " + ", ".join(told) if told else ""
+    parts = [f"{text} {cost[key]:.1f} ms" for key, text in words.items() if cost.get(key, 0) >= 0.1]
+    return "; " + ", ".join(parts) if parts else ""
 
 
 def _report_lines(report: Report, run: str) -> list[str]:

@@ -289,9 +289,7 @@ hfi_handover_replied(hf_kernel *kernel, const msgpack_object *reply) {
         hfi_generations_note(kernel);
         hfi_generations_published(kernel, 0);
     }
-    hfi_request_cost(kernel, reply,
-                     kernel->cell.plan == HFI_PLAN_FORKED ? "forked" : "isolated",
-                     &metadata);
+    hfi_request_cost(kernel, reply, hfi_cell_run_mode(&kernel->cell), &metadata);
     hfi_ends_reply(kernel, kernel->cell.request, reply, hfi_textbuf_part(&metadata));
     hfi_handles_adopt(kernel);
     hfi_workers_adopt(kernel, &kernel->cell, hfi_map_get(reply, "report"));
@@ -311,7 +309,7 @@ hfi_handover_replied_in_process(hf_kernel *kernel, const msgpack_object *reply) 
     int failed = hfi_ends_read(reply).failed;
     kernel->cell.replied_ns = hfi_clock_ns();
     hfi_tell(kernel, &(hfi_event){.kind = HFI_EVENT_CELL_COLLECTED, .map = reply});
-    hfi_request_cost(kernel, reply, "in-process", &metadata);
+    hfi_request_cost(kernel, reply, hfi_cell_run_mode(&kernel->cell), &metadata);
     hfi_tell(kernel, &(hfi_event){.kind = HFI_EVENT_CELL_REPLIED,
                                   .map = reply,
                                   .metadata = &metadata,

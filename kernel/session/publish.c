@@ -17,7 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A request that clients were told is being worked on. */
+/* A request whose status was published as busy, and not as idle yet. */
 typedef struct open_request {
     struct open_request *next;
     size_t size;

@@ -40,7 +40,7 @@ from . import notices
 from .bound import Bound, unstorable, with_traceback
 from .control import ChannelClosed, Frame
 from .prefault import prefault
-from .process import Forks, Unshared, end_own_tracker
+from .process import Forks, Unshared, end_own_tracker, tracker_of
 from .rollback import descriptor_moves
 from .settings import attributes, census
 from .preallocation import preallocation
@@ -51,6 +51,7 @@ if t.TYPE_CHECKING:
 
 _BUFFERED = frozenset((io.TextIOWrapper, io.BufferedWriter, io.BufferedRandom, io.BufferedRWPair))
 _NOT_FILES = ("/memfd:", "/dev/shm/holdfast-")  # the store, what is counted of the pipes
+_TRACKING = ("multiprocessing.resource_tracker", "joblib.externals.loky.backend.resource_tracker")
 _RESTART = "Score-P's adapters for it must be loaded when a process starts"
 
 
@@ -294,13 +295,7 @@ def _children() -> bool:
         os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     except ChildProcessError:
         return False
-    trackers = set()
-    for name in (
-        "multiprocessing.resource_tracker",
-        "joblib.externals.loky.backend.resource_tracker",
-    ):
-        tracker = getattr(sys.modules.get(name), "_resource_tracker", None)
-        trackers.add(getattr(tracker, "_pid", None))
+    trackers = set(map(tracker_of, _TRACKING))
     found: set[int] = set()
     try:
         for task in os.listdir("/proc/self/task"):

@@ -96,13 +96,16 @@ def adopt_orphans() -> None:
         _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
+def tracker_of(module: str) -> int | None:
+    """The process that a module of multiprocessing's kind has started to remove shared memory at the end."""
+    tracker = getattr(sys.modules.get(module), "_resource_tracker", None)
+    return getattr(tracker, "_pid", None)
+
+
 def end_own_tracker() -> None:
-    """Before a cell's process ends: what multiprocessing has started here to remove shared memory at that
-    end would remove what the notebook goes on with. One that serves this process's parent stays."""
-    tracker = getattr(
-        sys.modules.get("multiprocessing.resource_tracker"), "_resource_tracker", None
-    )
-    pid = getattr(tracker, "_pid", None)
+    """Before a cell's process ends: a tracker that it has started would remove shared memory that the
+    notebook goes on with. One that serves this process's parent stays."""
+    pid = tracker_of("multiprocessing.resource_tracker")
     if pid is None:
         return
     try:

@@ -64,17 +64,13 @@ class Threads:
 
     def obstacle(self) -> str:
         """Why a fork of this process couldn't go on as a program; "" if it could."""
-        known = {
-            os.getpid()
-        }  # the main thread: Python may know the number that it had before a fork
         for thread in threading.enumerate():
             if thread is not threading.main_thread() and not is_service(thread):
                 return f"the thread {thread.name}"
-            known.add(thread.native_id)
         try:
-            others = {int(task) for task in os.listdir(_TASKS)} - known
+            others = _unknown_tasks()
         except OSError:  # another system: what isn't known can't be excluded
-            return "" if len(sys._current_frames()) == len(known) else "a thread"
+            return "" if len(sys._current_frames()) == len(_known_tasks()) else "a thread"
         if not others:
             return ""
         if others != self._owners.keys() or not all(self._owners.values()) or _opens_device():
@@ -94,9 +90,8 @@ class Threads:
     def are_pools(self) -> bool:
         """Whether all that Python doesn't know are of pools, which write to the notebook's memory only while
         a call waits for them. One that nobody can see yet, since it runs, is taken for another."""
-        known = {thread.native_id for thread in threading.enumerate()} | {os.getpid()}
         try:
-            others = {int(task) for task in os.listdir(_TASKS)} - known
+            others = _unknown_tasks()
         except OSError:
             return False
         if others != self._owners.keys():
@@ -123,6 +118,16 @@ class Threads:
             if all(self._owners.values()) or time.monotonic() > deadline:
                 return
             time.sleep(_LOOK_SECONDS)
+
+
+def _known_tasks() -> set[int | None]:
+    """The threads that Python knows. The main one may have another number since a fork."""
+    return {thread.native_id for thread in threading.enumerate()} | {os.getpid()}
+
+
+def _unknown_tasks() -> set[int]:
+    """Those that it doesn't know. OSError: the system doesn't list them."""
+    return {int(task) for task in os.listdir(_TASKS)} - _known_tasks()
 
 
 def _opens_device() -> bool:
@@ -274,7 +279,7 @@ class Rollback:
         return self._has_all and self._is_still()
 
     def is_alone(self) -> bool:
-        """Whether no thread but this one can write to the notebook's memory now, be it Python's or another."""
+        """Whether no other thread can write to the notebook's memory now, be it Python's or not."""
         return alone() and self._writing.are_pools()
 
     def _is_still(self) -> bool:

@@ -2,8 +2,9 @@
 
 Extensions and libraries look for ipykernel: `get_ipython().kernel`, `IPKernelApp` in the
 configuration, the names of the shell's class and its module, `comm.get_comm_manager()`. So our
-classes stand under ipykernel's names (`_stand_for`), and a worker is an IPKernelApp with an IPythonKernel, whose profile, configuration, startup files and
-extensions are read as always. Only three things differ:
+classes stand under ipykernel's names (`_stand_for`), and a worker is an IPKernelApp with an
+IPythonKernel, whose profile, configuration, startup files and extensions are read as always. Only
+three things differ:
 
 * There are no sockets. A `ControlSession` turns what would be sent on one into a frame;
   `ReplySlot` catches the answer of ipykernel's own request handlers.

@@ -41,7 +41,7 @@ class Rules(t.Protocol):
 
 @functools.cache
 def leave_out(recorder: Rules) -> None:
-    """Tell the recorder, once in a process. A fork inherits what it was told."""
+    """Give the recorder these rules, once in a process. A fork inherits them."""
     for package in _PACKAGES:
         recorder.exclude(os.path.join(_directory(package), ""))
     for path in _WORK_FOR_THEMSELVES:

@@ -1,10 +1,11 @@
 """What a process is before the notebook's code runs in it: what all later comparisons begin with.
 
-To look at all of it takes milliseconds, and counts references in hundreds of the fork server's pages, which a fork
-then copies. So the fork server looks, each time after it has imported something, and its forks inherit
-what it found. A fork looks again at what it may have differently from its parent: the rows of a process
-(rows.py), `sys`, whose streams a worker replaces, finders of modules and handlers of signals (registries.py). It looks at everything
-itself where a module was imported or a start-up file of the user's ran since.
+To look at all of it takes milliseconds, and counts references in hundreds of the fork server's
+pages, which a fork then copies. So the fork server looks, each time after it has imported
+something, and its forks inherit what it found. A fork looks again at what it may have differently
+from its parent: the rows of a process (rows.py), `sys`, whose streams a worker replaces, finders of
+modules and handlers of signals (registries.py). It looks at everything itself where a module was
+imported or a start-up file of the user's ran since.
 """
 
 from __future__ import annotations
@@ -44,8 +45,8 @@ def is_known() -> bool:
 
 
 def begin(shell: t.Any, is_as_built: bool) -> Begun:
-    """In a worker, before the notebook's code runs; `is_as_built`: the fork server built its shell, and no code of
-    the user's has run in it."""
+    """In a worker, before the notebook's code runs; `is_as_built`: the fork server built its shell, and
+    no code of the user's has run in it."""
     if _ahead is None or not is_as_built or not is_known():
         return Begun(shell)
     _ahead.differences.begin_in_fork()
