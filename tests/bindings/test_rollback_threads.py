@@ -71,3 +71,54 @@ def test_a_thread_that_python_does_not_know_may_write():
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == ["True", "False False"]
+
+
+PATIENCE = """
+import ctypes, os, threading, time
+from holdfast.worker import rollback
+
+class Maps:
+    "Sees no stack at the first looks, as of a thread that runs."
+
+    def __init__(self, blind):
+        self.blind = blind
+
+    def owner(self, task):
+        self.blind -= 1
+        return "" if self.blind >= 0 else "/lib/libopenblas.so"
+
+def new_thread(function):
+    known = set(os.listdir("/proc/self/task"))
+    thread = ctypes.c_ulong()
+    assert ctypes.CDLL(None).pthread_create(ctypes.byref(thread), None, function, None) == 0
+    while not (new := set(os.listdir("/proc/self/task")) - known):
+        pass
+    return int(new.pop())
+
+libc = ctypes.CDLL(None)
+starved = new_thread(libc.pause)  # which uses no processor
+threads = rollback.Threads()
+threads._find_owners({starved}, Maps(250))  # 0.5 s at least
+print(threads._owners[starved])
+
+@ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
+def work(_):
+    while True:
+        pass
+
+working = new_thread(work)
+threads._find_owners({working}, Maps(10**9), 1000)
+print(repr(threads._owners[working]), rollback._used_seconds(working) > rollback._SPIN_SECONDS)
+os._exit(0)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads are seen in /proc")
+def test_a_pool_without_a_processor_is_waited_for():
+    """On a busy machine a thread that spins may get no processor for longer than it would spin.
+    One that works is another matter: it may go on for as long as it likes."""
+    done = subprocess.run(
+        [sys.executable, "-u", "-c", PATIENCE], capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["/lib/libopenblas.so", "'' True"]

@@ -46,8 +46,9 @@ if t.TYPE_CHECKING:
 _TASKS = "/proc/self/task"
 _DESCRIPTORS = "/proc/self/fd"
 _STACK_BYTES = 64 * 1024  # of a thread, from where it stands
-_PATIENCE_SECONDS = 0.2  # with threads that run
+_PATIENCE_SECONDS = 2.0  # with threads that run, or would run if they got a processor
 _GLANCE_SECONDS = 0.05  # with those that are new, where no fork depends on them
+_SPIN_SECONDS = 0.1  # of a processor: a pool that spins goes to sleep before
 _LOOK_SECONDS = 0.002
 # Libraries whose thread pools end before a fork, or begin anew in it.
 _HARMLESS = ("libopenblas", "libscipy_openblas", "libblas", "libarrow", "libiomp5", "libomp")
@@ -72,6 +73,7 @@ class Threads:
         except OSError:  # another system: what isn't known can't be excluded
             return "" if len(sys._current_frames()) == len(_known_tasks()) else "a thread"
         if not others:
+            self._owners = {}
             return ""
         if others != self._owners.keys() or not all(self._owners.values()) or _opens_device():
             maps = _Maps()
@@ -106,16 +108,21 @@ class Threads:
     def _find_owners(
         self, tasks: set[int], maps: _Maps, patience: float = _PATIENCE_SECONDS
     ) -> None:
-        """Of threads that are new. One that runs shows no stack, such as those of OpenBLAS, which spin
-        for some time before they sleep: it is waited for, a moment."""
+        """Of threads that are new. One that runs shows no stack. OpenBLAS's threads spin for some
+        30 ms before they sleep, so the search waits until a thread sleeps or has used more of a
+        processor than that. On a busy machine it may get none for a long time meanwhile."""
         self._owners = {task: self._owners.get(task, "") for task in tasks}
+        begun = {task: _used_seconds(task) for task in tasks}
         deadline = time.monotonic() + patience
         while True:
+            works = False
             for task in [task for task, owner in self._owners.items() if not owner]:
                 self._owners[task] = maps.owner(task)
                 if not self._owners[task] and not _lives(task):
                     del self._owners[task]
-            if all(self._owners.values()) or time.monotonic() > deadline:
+                elif not self._owners[task]:
+                    works = works or _used_seconds(task) - begun[task] > _SPIN_SECONDS
+            if all(self._owners.values()) or works or time.monotonic() > deadline:
                 return
             time.sleep(_LOOK_SECONDS)
 
@@ -146,6 +153,15 @@ def _lives(task: int) -> bool:
     except OSError:
         return False
     return True
+
+
+def _used_seconds(task: int) -> float:
+    """The processor time of a thread. proc(5): the first number of schedstat, in nanoseconds."""
+    try:
+        with open(f"{_TASKS}/{task}/schedstat", encoding="ascii") as file:
+            return int(file.read().split()[0]) / 1e9
+    except (OSError, ValueError, IndexError):  # it has ended, or the kernel doesn't count
+        return 0.0
 
 
 def _is(path: str, name: str) -> bool:
