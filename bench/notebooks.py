@@ -239,8 +239,14 @@ def main() -> None:
     print(json.dumps(machine), end="\n\n")
     rows = []
     for path in paths:
-        rows += measure_notebook(notebooks.read_ipynb(path), args)
+        notebook = notebooks.read_ipynb(path)
+        if not notebook.cells:
+            print(f"left out, it has no code: {path.name}", file=sys.stderr)
+            continue
+        rows += measure_notebook(notebook, args)
         print(f"measured: {path.name}", file=sys.stderr)
+    if not rows:
+        sys.exit("no cell was run: none of the notebooks has code")
     print(show(rows, args))
     measure.write_json(args.json, {"program": "bench/notebooks", "machine": machine, "rows": rows})
 
