@@ -34,7 +34,7 @@
  * memory that one of them has: the workers of a notebook map the same store. One thread
  * at a time.
  */
-#include "monitor/family.h"
+#include "monitor/usage.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -42,7 +42,6 @@
 #include <unistd.h>
 
 #include "monitor/thread.h"
-#include "monitor/usage.h"
 
 #define MEMBERS_MAX  4096
 #define KEPT_MAX     64 /* members whose files stay open */

@@ -17,7 +17,7 @@
  * memory; the time of a GPU isn't known by process, so a level that has a process on it
  * is shown all of its use. One thread at a time.
  */
-#include "monitor/levels.h"
+#include "monitor/series.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -25,10 +25,8 @@
 #include <unistd.h>
 
 #include "monitor/cgroup.h"
-#include "monitor/facts.h"
-#include "monitor/gpus.h"
 #include "monitor/machine.h"
-#include "monitor/slurm.h"
+#include "monitor/gpus.h"
 #include "monitor/thread.h"
 
 /* How many times a level's cost must pass before it is read again. */

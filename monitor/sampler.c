@@ -18,7 +18,6 @@
 #include <string.h>
 
 #include "monitor/series.h"
-#include "monitor/levels.h"
 #include "monitor/thread.h"
 #include "monitor/usage.h"
 

@@ -10,7 +10,6 @@
  * Archive and profile don't depend on each other: where one can't be written the other
  * is, and the first failure is returned.
  */
-#include "experiment.h"
 #include "otf2_files.h"
 #include "part_file.h"
 

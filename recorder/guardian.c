@@ -21,7 +21,7 @@
  * number, and signals and exit statuses to be passed on).
  */
 #include "log_file.h"
-#include "trace_recovery.h"
+#include "parts.h"
 
 #include <dirent.h>
 #include <errno.h>

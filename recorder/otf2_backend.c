@@ -18,7 +18,7 @@
  */
 #include "otf2_files.h"
 #include "part_file.h"
-#include "trace_recovery.h"
+#include "parts.h"
 
 #include <errno.h>
 #include <otf2/otf2.h>

@@ -17,8 +17,8 @@
  *
  * All of this happens with the gate closed, so nobody does it twice at a time.
  */
-#include "trace_recovery.h"
-#include "experiment.h"
+#include "parts.h"
+#include "otf2_files.h"
 #include "log_reader.h"
 #include "profile.h"
 

@@ -13,7 +13,7 @@
  * once an encoding: what differs is compared first, and then remembered. What is put
  * without a comparison has the digests of its buffers from who copied them.
  */
-#include "entry_sink.h"
+#include "entry.h"
 
 #include <stdlib.h>
 #include <string.h>

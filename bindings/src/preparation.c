@@ -30,7 +30,7 @@
  * as they lie in memory that workers share.
  */
 #include "module_functions.h"
-#include "session_type.h"
+#include "attachment.h"
 #include "tuning/tuning.h"
 
 #include <unistd.h>

@@ -13,7 +13,7 @@
  *
  * A child of fork() must attach anew by from_fd(); see store.h.
  */
-#include "session_type.h"
+#include "attachment.h"
 
 #include <stdlib.h>
 #include <string.h>

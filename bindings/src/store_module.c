@@ -11,11 +11,10 @@
 #include "finalizers.h"
 #include "addresses.h"
 #include "graph.h"
-#include "memory_type.h"
+#include "attachment.h"
 #include "module_functions.h"
 #include "names_type.h"
 #include "plain.h"
-#include "region_type.h"
 
 /* ---- the walk over objects ------------------------------------------------------ */
 

@@ -15,7 +15,7 @@
  * (%%bash, %%html, ...) is left out, and a message says so. `from __future__` moves to
  * the top of the script.
  */
-#include "commands/scriptcell.h"
+#include "commands/writefile.h"
 
 #include "commands/cellhead.h"
 #include "commands/pyline.h"

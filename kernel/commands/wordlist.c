@@ -6,7 +6,7 @@
  * values are taken literally, quotes included, as %env does: a value that means one
  * thing here and another there would be worse than one quote too many.
  */
-#include "commands/wordlist.h"
+#include "commands/text.h"
 
 #include <stdlib.h>
 #include <string.h>

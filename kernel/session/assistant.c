@@ -26,9 +26,8 @@
 #include <unistd.h>
 
 #include "session/workers.h"
-#include "session/ends.h"
-#include "session/publish.h"
 #include "session/request.h"
+#include "session/publish.h"
 #include "workers/program.h"
 
 #define WAIT_NS     30000000LL   /* for the cell to end before another is asked */

@@ -29,7 +29,7 @@
  *
  * One thread, but for the two counts, which libzmq's thread lowers.
  */
-#include "session/backlog.h"
+#include "session/channels.h"
 
 #include <errno.h>
 #include <stdatomic.h>

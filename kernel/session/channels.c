@@ -29,8 +29,6 @@
 #include <unistd.h>
 #include <zmq.h>
 
-#include "session/backlog.h"
-
 #define LINGER_MS     1000
 #define ENDPOINT_SIZE 1024
 #define IPC_PORT_MAX  65535

@@ -21,7 +21,7 @@
 #include <string.h>
 
 #include "session/workers.h"
-#include "session/ends.h"
+#include "session/request.h"
 #include "workers/program.h"
 
 struct hfi_commits {

@@ -10,14 +10,13 @@
  * request of which another part is malformed gets an error for a reply in its turn; no
  * worker sees it. One thread.
  */
-#include "session/dispatch.h"
+#include "session/incoming.h"
 
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "session/comms.h"
 #include "session/workers.h"
 #include "session/publish.h"
 #include "session/subshell.h"

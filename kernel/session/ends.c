@@ -17,7 +17,7 @@
  * A report by the cell's own process was rejected: it would be measured with the cell,
  * which has no end yet, and a process that died makes none. One thread.
  */
-#include "session/ends.h"
+#include "session/request.h"
 
 #include <stddef.h>
 #include <stdlib.h>

@@ -29,7 +29,7 @@
  * interrupts are dropped was rejected, since those that are meant would be lost. One
  * thread.
  */
-#include "session/execute.h"
+#include "session/incoming.h"
 
 #include <ctype.h>
 #include <signal.h>
@@ -39,20 +39,14 @@
 
 #include "session/assistant.h"
 #include "session/commits.h"
-#include "session/comms.h"
 #include "session/workers.h"
 #include "session/death.h"
-#include "session/dispatch.h"
-#include "session/ends.h"
+#include "session/request.h"
 #include "session/escalate.h"
 #include "session/handover.h"
 #include "session/publish.h"
-#include "session/request.h"
 #include "session/restart.h"
-#include "session/rollback.h"
 #include "session/subshell.h"
-#include "session/takeup.h"
-#include "session/generations.h"
 #include "workers/program.h"
 
 /* The cell ends well without anything having run. */

@@ -24,7 +24,7 @@
  * The text of all this is the magic's (holdfast/magics.py): the main worker gets it as
  * data with the request. One thread.
  */
-#include "session/generations.h"
+#include "session/commits.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -32,9 +32,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "session/commits.h"
 #include "session/workers.h"
-#include "session/ends.h"
 #include "session/request.h"
 #include "workers/program.h"
 

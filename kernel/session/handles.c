@@ -15,7 +15,7 @@
  * A cell waits for one descriptor at a time. What it sends beyond HANDLES_MAX is
  * closed; its worker declines such values before. One thread.
  */
-#include "session/handles.h"
+#include "session/handover.h"
 
 #include <stddef.h>
 #include <stdlib.h>

@@ -42,15 +42,11 @@
 
 #include "session/assistant.h"
 #include "session/commits.h"
-#include "session/comms.h"
+#include "session/incoming.h"
 #include "session/workers.h"
-#include "session/ends.h"
-#include "session/handles.h"
 #include "session/request.h"
 #include "session/rest.h"
-#include "session/rollback.h"
-#include "session/standby.h"
-#include "session/generations.h"
+#include "session/restart.h"
 #include "workers/program.h"
 
 #define IDLE_COMMIT_MAX_NS 250000000LL

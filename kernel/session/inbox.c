@@ -22,7 +22,7 @@
  * next turn's tick. Waiting for the report in place was rejected, since the loop waits
  * for nobody. One thread.
  */
-#include "session/inbox.h"
+#include "session/incoming.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -31,20 +31,14 @@
 
 #include "session/assistant.h"
 #include "session/commits.h"
-#include "session/comms.h"
 #include "session/workers.h"
 #include "session/death.h"
-#include "session/dispatch.h"
-#include "session/ends.h"
+#include "session/request.h"
 #include "session/escalate.h"
-#include "session/handles.h"
 #include "session/handover.h"
-#include "session/observe.h"
+#include "session/listeners.h"
 #include "session/publish.h"
-#include "session/execute.h"
 #include "session/restart.h"
-#include "session/rollback.h"
-#include "session/standby.h"
 #include "session/subshell.h"
 #include "workers/program.h"
 #include "workers/protocol.h"

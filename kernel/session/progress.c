@@ -13,7 +13,7 @@
  * Where the commands have said something above the cell (%%finalize_multicellmode),
  * which clear_output would take along, nothing is shown before it. One thread.
  */
-#include "session/progress.h"
+#include "session/listeners.h"
 
 #include <stddef.h>
 #include <stdlib.h>

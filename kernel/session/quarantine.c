@@ -19,7 +19,7 @@
  * has killed processes for want of memory meanwhile: then loading the value takes too
  * much. One thread.
  */
-#include "session/quarantine.h"
+#include "session/death.h"
 
 #include <stddef.h>
 #include <signal.h>

@@ -12,7 +12,7 @@
  *
  * One thread.
  */
-#include "session/trace.h"
+#include "session/listeners.h"
 
 #include <stddef.h>
 #include <stdlib.h>

@@ -38,14 +38,12 @@
  * the cell's. Each is looked at before it is taken, and where it dies between that and
  * the cell's start, the cell goes to another (death.c). One thread.
  */
-#include "session/standby.h"
+#include "session/workers.h"
 
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include "session/workers.h"
 
 #define STANDBYS_MAX  2
 #define FAILURES_MAX  2

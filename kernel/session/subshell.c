@@ -28,9 +28,8 @@
 
 #include "session/commits.h"
 #include "session/workers.h"
-#include "session/ends.h"
-#include "session/publish.h"
 #include "session/request.h"
+#include "session/publish.h"
 #include "session/rest.h"
 #include "workers/program.h"
 

@@ -16,12 +16,11 @@
  *
  * One thread.
  */
-#include "session/trace.h"
+#include "session/listeners.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "session/progress.h"
 #include "session/request.h"
 
 #define CAUSE_MS 20 /* a way in that took so long has its largest part named */

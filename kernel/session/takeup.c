@@ -21,7 +21,7 @@
  * the execution count, and how much of what ran was committed. The steps of the history
  * are gone: their leases were the dead frontend's. One thread.
  */
-#include "session/takeup.h"
+#include "session/restart.h"
 
 #include <stddef.h>
 #include <stdlib.h>

@@ -39,7 +39,7 @@
 
 #include <stdlib.h>
 
-#include "plain_sets.h"
+#include "plain.h"
 #include "python_error.h"
 
 /* Kinds of frame: those of the format, and msgpack's own two. */

@@ -14,10 +14,9 @@
  * Threads in different tables don't meet, so helpers take part in what is large: half
  * the time on two cores, and no more CPU.
  */
-#include "populate.h"
+#include "pages.h"
 
 #include "helpers.h"
-#include "pages.h"
 
 #include <stdint.h>
 #include <sys/mman.h>

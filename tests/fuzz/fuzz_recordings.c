@@ -16,7 +16,7 @@
 #include "recorder/event_log.h"
 #include "recorder/log_reader.h"
 #include "recorder/part_file.h"
-#include "recorder/profile_flat.h"
+#include "recorder/profile.h"
 
 enum { DEPTH_MAX = 1 << 16 };
 

@@ -7,7 +7,7 @@
 
 #include "../support/check.h"
 #include "monitor/cgroup.h"
-#include "monitor/slurm.h"
+#include "monitor/machine.h"
 
 static char root[256];
 

@@ -8,9 +8,8 @@
 #include <unistd.h>
 
 #include "../support/check.h"
-#include "monitor/family.h"
-#include "monitor/procfile.h"
 #include "monitor/usage.h"
+#include "monitor/procfile.h"
 
 static void
 test_numbers(void) {
