@@ -8,7 +8,7 @@
 
 #include "recorder/filter.h"
 #include "python_events.h"
-#include "recorder/scorep_backend.h"
+#include "recorder/backend.h"
 #include "recorder/parts.h"
 
 PyDoc_STRVAR(
