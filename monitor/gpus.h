@@ -33,14 +33,14 @@ void hfi_nvml_read(const hfi_nvml *nvml, size_t index, hfi_gpu_use *ret_use);
 /* ---- gpus.c: what the GPUs do, asked in a thread of its own ---- */
 
 /* The last reading. */
-typedef struct hfi_gpus_told {
+typedef struct hfi_gpus_reading {
     uint64_t turn; /* 0: nothing yet; greater with each answer */
     size_t count;
     hf_monitor_gpu gpu[HF_MONITOR_GPUS_MAX];
     hfi_gpu_use use[HF_MONITOR_GPUS_MAX];
     int used;         /* `use` was read, too */
     char trouble[96]; /* why there are none */
-} hfi_gpus_told;
+} hfi_gpus_reading;
 
 /* One thread at a time. */
 typedef struct hfi_gpus hfi_gpus;
@@ -52,7 +52,7 @@ void hfi_gpus_close(hfi_gpus *gpus);
 /* Ask what they do from now on, or no longer. */
 void hfi_gpus_want(hfi_gpus *gpus, int wanted);
 /* 0, and nothing is written, where nothing is newer than
- * `ret_told`. NULL has nothing. */
-int hfi_gpus_read(hfi_gpus *gpus, hfi_gpus_told *ret_told);
+ * `ret_reading`. NULL has nothing. */
+int hfi_gpus_read(hfi_gpus *gpus, hfi_gpus_reading *ret_reading);
 
 #endif

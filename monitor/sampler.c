@@ -224,13 +224,13 @@ correct(hf_monitor_reading *reading, const hfi_word *word, hfi_usage *used) {
     used->cpu = (double)word->cpu_ns;
     if (word->io[0] <= 0 && word->io[1] <= 0)
         return;
-    double *const told[] = {&reading->io_read_bytes,   &reading->io_write_bytes,
-                            &reading->io_read_count,   &reading->io_write_count,
-                            &reading->disk_read_bytes, &reading->disk_write_bytes};
+    double *const counters[] = {&reading->io_read_bytes,   &reading->io_write_bytes,
+                                &reading->io_read_count,   &reading->io_write_count,
+                                &reading->disk_read_bytes, &reading->disk_write_bytes};
     double *const known[] = {&used->read,        &used->write,     &used->read_count,
                              &used->write_count, &used->disk_read, &used->disk_write};
     for (int i = 0; i < 6; i++) {
-        *told[i] += (double)word->io[i] - *known[i];
+        *counters[i] += (double)word->io[i] - *known[i];
         *known[i] = (double)word->io[i];
     }
 }
@@ -240,7 +240,7 @@ static hfi_usage
 read_cell(hfi_sampler *sampler, const hfi_word *word, hf_monitor_reading *readings) {
     hfi_family *family = hfi_levels_family(sampler->levels);
     if (word->children_ns > 0)
-        hfi_family_tell(family, sampler->cell_pid, (double)word->children_ns);
+        hfi_family_set_children(family, sampler->cell_pid, (double)word->children_ns);
     hfi_levels_sample(sampler->levels, 1, readings);
     hfi_usage used = hfi_family_usage_of(family, sampler->cell_pid);
     correct(&readings[HF_MONITOR_PROCESS], word, &used);

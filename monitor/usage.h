@@ -71,12 +71,12 @@ void hfi_family_close(hfi_family *family);
 void hfi_family_add(hfi_family *family, pid_t pid);
 /* It and its descendants no longer count; what they have used does. */
 void hfi_family_remove(hfi_family *family, pid_t pid);
-/* It has ended and was waited for by somebody who doesn't count: what it had used in
+/* It has ended and was waited for by a process that doesn't count: what it had used in
  * the end, with its children; `io` is the text of its file in /proc, or NULL. */
 void hfi_family_bury(hfi_family *family, pid_t pid, double cpu_seconds, const char *io);
 /* A member reports what the children that it has waited for have used, in ns: others
  * get that from the system in hundredths of a second only. */
-void hfi_family_tell(hfi_family *family, pid_t pid, double children_ns);
+void hfi_family_set_children(hfi_family *family, pid_t pid, double children_ns);
 
 /* Look for descendants that are new; unless `force` only where processes were started
  * since the last look, which is 20 ms ago or more. */

@@ -205,7 +205,8 @@ remove_log(otf2_archive *self) {
 }
 
 /* Whether nothing more is to come from other processes. What dead ones left is a part
- * afterwards; where that fails, it waits for who can read it, and so do the parts. */
+ * afterwards; where that fails, it waits for a process that can read it, and so do the
+ * parts. */
 static bool
 settle_others(const hfi_part *part) {
     hfi_recovered others = {0, 1, 0};
@@ -249,7 +250,7 @@ finish_events(otf2_archive *self, hf_error *reterr) {
     return status;
 }
 
-/* The log file stays, and who recovers it later makes this part once more. */
+/* The log file stays, and its recovery later makes this part once more. */
 static hf_status
 finish_cut(otf2_archive *self, const hfi_recording_summary *summary, hf_error *reterr) {
     hf_status status = HF_OK;

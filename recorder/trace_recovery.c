@@ -13,7 +13,7 @@
  * has executed another program is not to be disturbed. Whoever is in another container
  * shows by the lock only; a lone process, which has none, is then taken to be alive.
  * An end that has begun is waited for: locks are free a little before the process is
- * gone, and who waited for them would find it alive, and nobody come again.
+ * gone, and a process that waited for them would find it alive, and none come again.
  *
  * All of this happens with the gate closed, so nobody does it twice at a time.
  */
@@ -274,7 +274,7 @@ recover_one(const hfi_part *self, uint32_t number, const hfi_log_reader *log,
     if (asprintf(&part.own, "%s/parts/%u", part.directory, number) < 0)
         return HF_E_NOMEM;
     hf_status status = HF_OK;
-    hfi_part_remove(part.own); /* of one who could not finish it */
+    hfi_part_remove(part.own); /* of one that could not finish it */
     if (mkdir(part.own, 0777) != 0)
         status = hf_error_set_errno(reterr, errno, "creating %s", part.own);
     if (status == HF_OK)

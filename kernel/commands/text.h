@@ -87,10 +87,10 @@ bool hfi_wordlist_split(hfi_wordlist *list, hfi_span source);
 enum { HFI_WORDLIST_COMPLAINTS = 8 };
 
 /* Read lines NAME=value, add name and value of each. Blank lines and comments are
- * skipped; of any other line `err` gets a line that quotes it, after `who`; past
+ * skipped; of any other line `err` gets a line that quotes it, after `subject`; past
  * HFI_WORDLIST_COMPLAINTS of them only their number. */
-void hfi_wordlist_read_environment(hfi_wordlist *list, hfi_span source, const char *who,
-                                   hfi_text *err);
+void hfi_wordlist_read_environment(hfi_wordlist *list, hfi_span source,
+                                   const char *subject, hfi_text *err);
 /* Letters, digits and underscores, not beginning with a digit. */
 bool hfi_wordlist_is_name(hfi_span span);
 

@@ -28,7 +28,7 @@ typedef struct hfi_writefile_mark {
 void hfi_writefile_fini(hfi_writefile *writefile);
 /* Additions failed for want of memory. */
 bool hfi_writefile_failed(const hfi_writefile *writefile);
-hfi_writefile_mark hfi_writefile_tell(const hfi_writefile *writefile);
+hfi_writefile_mark hfi_writefile_get_mark(const hfi_writefile *writefile);
 void hfi_writefile_rewind(hfi_writefile *writefile, hfi_writefile_mark mark);
 
 /* The path without ending for a name as the user gave it: relative to `cwd`, a final

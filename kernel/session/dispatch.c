@@ -95,7 +95,7 @@ void
 hfi_dispatch_shell(hf_kernel *kernel) {
     hfi_request *request;
     while ((request = hfi_dispatch_receive(kernel, HFI_SHELL)) != NULL) {
-        hfi_tell(kernel, &(hfi_event){.kind = HFI_EVENT_REQUEST_CAME});
+        hfi_emit(kernel, &(hfi_event){.kind = HFI_EVENT_REQUEST_CAME});
         if (!hfi_comms_forward(kernel, request) && !hfi_subshell_take(kernel, request))
             hfi_queue_push(&kernel->queue, request);
     }

@@ -334,7 +334,7 @@ publish_step(hf_kernel *kernel, hf_snapshot *snapshot, uint64_t *ret_generation,
 /* The main worker binds what differs. `with_state`: random generators and the like as
  * well. */
 static void
-tell_main(hf_kernel *kernel, uint64_t generation, int with_state) {
+send_checkout(hf_kernel *kernel, uint64_t generation, int with_state) {
     hfi_frame frame;
     hfi_frame_init(&frame, "checkout", 2);
     hfi_frame_add_integer(&frame, "generation", (int64_t)generation);
@@ -355,7 +355,7 @@ go_to(hf_kernel *kernel, const hfi_step *step) {
         hfi_ends_fail(kernel, "HistoryError", error.message);
         return 0;
     }
-    tell_main(kernel, generation, 1);
+    send_checkout(kernel, generation, 1);
     hfi_generations_published(kernel, origin);
     hold(line); /* for the main worker, which gets them with the request */
     return 1;
@@ -449,7 +449,7 @@ hfi_generations_replied(hf_kernel *kernel, const msgpack_object *reply) {
                          &error);
         return 0;
     }
-    tell_main(kernel, generation, 0);
+    send_checkout(kernel, generation, 0);
     hfi_generations_published(kernel, 0);
     return 1;
 }

@@ -93,7 +93,7 @@ HF_CHECK hf_status hfi_takeup_open(hf_kernel *kernel, const hf_session_options *
 /* Note where we are, for the frontend that takes the session up. */
 void hfi_takeup_note(hf_kernel *kernel);
 /* Below a cell's header: what happened, once. */
-void hfi_takeup_tell(hf_kernel *kernel, hfi_part parent);
+void hfi_takeup_report(hf_kernel *kernel, hfi_part parent);
 /* We end without having been able to start: it is left to a later kernel. 1: there is
  * something in it, and `error` says how to get at that. */
 int hfi_takeup_leave(hf_kernel *kernel, hf_error *error);

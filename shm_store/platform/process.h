@@ -1,4 +1,4 @@
-/* process.h - who a process is, and whether it still lives. */
+/* process.h - which process a number means, and whether it still lives. */
 #ifndef HFI_PROCESS_H
 #define HFI_PROCESS_H
 

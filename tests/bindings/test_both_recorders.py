@@ -1,4 +1,4 @@
-"""What a program does is the same, and told, whoever records it: the built-in recorder by its
+"""What a program does is the same in the trace, whichever recorder runs: the built-in recorder by its
 hooks, the same by the profile callback (--c-functions), or Score-P."""
 
 import collections

@@ -68,10 +68,10 @@ def test_what_is_as_it_was_made_is_not_told():
     from holdfast.worker.settings import loggers
 
     before = loggers.capture()
-    logger = logging.getLogger("holdfast.test.told")
+    logger = logging.getLogger("holdfast.test.named")
     assert loggers.capture() == before
     logger.setLevel("INFO")
     captured = loggers.capture()
-    assert captured["loggers"]["holdfast.test.told"] == (20, True, False)
+    assert captured["loggers"]["holdfast.test.named"] == (20, True, False)
     loggers.apply(before, captured)
     assert logger.level == logging.NOTSET and loggers.capture() == before

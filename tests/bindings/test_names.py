@@ -199,8 +199,8 @@ def test_code_is_told_to_who_asks_for_names(main):
     main.execute("from collections import deque\ndef f(): pass\nd = deque([f])")
     main.commit()
     assert main.other("""
-told = names.bind(ns, names=["d"])["code"]
-answer(asked=sorted(told), found=told["d"] == [ns["d"][0]], all=Names(session).bind({})["code"])
+behind = names.bind(ns, names=["d"])["code"]
+answer(asked=sorted(behind), found=behind["d"] == [ns["d"][0]], all=Names(session).bind({})["code"])
 """) == {"asked": ["d", "f"], "found": True, "all": {}}
 
 

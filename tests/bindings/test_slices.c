@@ -50,7 +50,7 @@ test_few_calls_stay_what_they_are(void) {
 }
 
 /* Every call is in one block, blocks of a depth don't overlap, and a joined one is no
- * wider than the resolution that is told. */
+ * wider than the resolution that is given. */
 static void
 check_joined(const hfi_slice *found, size_t count, uint64_t pixel, uint64_t calls) {
     uint64_t ends[2] = {0, 0}, sum = 0;

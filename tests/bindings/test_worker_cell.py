@@ -164,7 +164,7 @@ def test_unreached_names_are_left_and_kept(kernel):
     assert kernel.plain("len(unused['b'])").result == "9999"
 
 
-def test_everything_is_bound_where_code_cannot_tell(kernel):
+def test_everything_is_bound_where_code_is_opaque(kernel):
     kernel.plain("hidden_well = {'a': 1}")
     answer = kernel.instrumented("globals()['hidden' + '_well']")
     assert answer.result == "{'a': 1}"

@@ -2,10 +2,10 @@
  *
  * An input is one life of a kernel: byte 0 chooses the request that runs, and the rest
  * is cut at each 0xc1, which msgpack never uses, into what happens: a byte that says
- * who speaks, and a frame of the control channel. A time passes where nobody speaks.
- * The kernel is a whole one, with sockets and a store, but without processes: the
- * linker puts stubs in the place of what starts and signals them (--wrap), and
- * each frame comes by a socket pair of its own.
+ * which process speaks, and a frame of the control channel. A time passes where nobody
+ * speaks. The kernel is a whole one, with sockets and a store, but without processes:
+ * the linker puts stubs in the place of what starts and signals them (--wrap), and each
+ * frame comes by a socket pair of its own.
  *
  * Checked beyond "doesn't crash": no signal goes to a process that isn't one, and what
  * was opened is closed (the leak sanitizer; descriptors are counted).

@@ -86,7 +86,7 @@ def test_4_what_the_cell_makes_and_no_codec_carries_is_lost_and_named(kernel):
     assert outcome.status == "ok"
     assert "made" in outcome.stream("stderr") and "generator" in outcome.stream("stderr")
     assert kernel.run("kept").result == "1"
-    for head in ("", RECORD):  # whoever uses it is told why
+    for head in ("", RECORD):  # whoever uses it reads why
         error = kernel.run(head + "made").content
         assert error["ename"] == "NameError" and "generator" in error["evalue"]
     kernel.run("made = 1")
@@ -177,8 +177,8 @@ def test_14_its_error_is_none_of_a_later_cells(kernel):
 
 def test_15_large_arrays_lie_in_memory_of_the_session(kernel):
     kernel.run("import numpy as np; large, little = np.ones(5000), np.ones(5)\nkept = large")
-    tell = "[[one.base is None, one.flags.owndata] for one in (large, little)]"
-    for code in RECORD + tell, RECORD + "large[0] = little[0] = 2", tell:
+    look = "[[one.base is None, one.flags.owndata] for one in (large, little)]"
+    for code in RECORD + look, RECORD + "large[0] = little[0] = 2", look:
         outcome = kernel.run(code)
     assert outcome.result == "[[False, False], [True, True]]"
     grow = "{0}.resize(6000, refcheck=False); {0}.size"

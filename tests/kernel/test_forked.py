@@ -290,7 +290,7 @@ def test_what_the_cell_registers_comes_back(kernel):
     assert shown.result == "(True, True, True, True)"
 
 
-TOLD = {
+NAMED = {
     "import atexit; atexit.register(print, 'never')": "exit handlers",
     "import threading; threading.Thread(target=time.sleep, args=(9,)).start()": "threads that",
     "import subprocess; p = subprocess.Popen(['sleep', '9'])": "child processes",
@@ -304,7 +304,7 @@ def test_what_a_list_lacks_is_told(kernel, tmp_path):
     (tmp_path / "own.py").write_text("")
     ok(kernel, "import atexit, gc, json, os, own, signal, subprocess, sys, threading, time")
     assert stderr_of(kernel, "json.dumps({}), os.getcwd(), time.time(), len(sys.modules)") == ""
-    for code, name in TOLD.items():
+    for code, name in NAMED.items():
         said = stderr_of(kernel, code)
         assert "changed in this cell's process alone" in said and name in said, (code, said)
     assert stderr_of(kernel, "import fractions, decimal; fractions.Fraction(1, 2)") == ""

@@ -1,4 +1,4 @@
-"""Cells that the main worker runs: which they are, what they cost, and that nothing else tells the
+"""Cells that the main worker runs: which they are, what they cost, and that nothing else shows the
 difference."""
 
 import sys

@@ -1,4 +1,4 @@
-"""Verify mode tells, and mends, what a commit would have passed over."""
+"""Verify mode reports, and mends, what a commit would have passed over."""
 
 import pytest
 

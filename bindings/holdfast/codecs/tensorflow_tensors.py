@@ -2,7 +2,7 @@
 
 An eager tensor never changes, so its memory is carried as it lies and the tensor is made again
 around the mapped bytes, through DLPack, without a copy. A variable is a buffer that is assigned
-to: it is carried as what it holds and made again around that. TensorFlow counts who refers to a
+to: it is carried as what it holds and made again around that. TensorFlow counts what refers to a
 buffer, and copies this one when the variable is first assigned to in place.
 
 TensorFlow's kernels need memory that is aligned as its own is; small tensors travel in the

@@ -117,7 +117,7 @@ class History(HistoryManager):
         self._wake()
 
     def store_output(self, *args: t.Any, **kwargs: t.Any) -> None:
-        """As the original, of which only who logs outputs needs anything."""
+        """As the original, of which only a logger of outputs needs anything."""
         super().store_output(*args, **kwargs)
         if self.db_log_output:
             self._wake()

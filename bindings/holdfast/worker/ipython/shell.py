@@ -355,7 +355,7 @@ class WorkerShell(zmqshell.ZMQInteractiveShell):
             self.recorder.show_file(filename, f"In[{number}]")
 
     def name_cells(self) -> None:
-        """Tell the recorder of all cells so far: their functions may be called."""
+        """Name all cells so far to the recorder: their functions may be called."""
         for filename in cell_numbers(self):
             self._name_cell(filename)
         frames.name_cell(self.recorder, f"In[{self.execution_count}]")
