@@ -15,6 +15,7 @@
 #include "module_functions.h"
 #include "names_type.h"
 #include "plain.h"
+#include "tuning/tuning.h"
 
 /* ---- the walk over objects ------------------------------------------------------ */
 
@@ -199,6 +200,8 @@ store_exec(PyObject *module) {
         add_type(module, &hfi_names_spec, &state->names_type) < 0 ||
         hfi_state_add_errors(module, state) < 0 || add_codecs(state) < 0 ||
         add_functions(module) < 0)
+        return -1;
+    if (PyModule_AddIntConstant(module, "_LARGE_BYTES", (long)HFI_LARGE) < 0)
         return -1;
     return PyModule_AddStringConstant(module, "__version__", HF_VERSION);
 }
