@@ -128,7 +128,7 @@ test_a_block_is_named_by_time(void) {
 }
 
 static void
-test_depth_is_bounded_and_told(void) {
+test_depth_is_bounded_and_reported(void) {
     hfi_slices *slices = made(100000);
     const hfi_slice *found;
     uint64_t pixel;
@@ -162,7 +162,7 @@ main(void) {
     test_many_are_joined_and_none_is_lost();
     test_a_long_call_among_short_ones_is_seen();
     test_a_block_is_named_by_time();
-    test_depth_is_bounded_and_told();
+    test_depth_is_bounded_and_reported();
     test_a_window_of_no_time();
     return 0;
 }

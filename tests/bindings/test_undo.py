@@ -27,7 +27,7 @@ def row(name, generation, sequence=1, where=None, **fields):
 @pytest.mark.parametrize(
     "line", ["undo now", "checkout", "checkout -3", "diff 1 2 3", "history 1.5G", "save"]
 )
-def test_misuse_tells_the_use(line):
+def test_misuse_shows_the_use(line):
     with pytest.raises(UsageError, match=f"%holdfast {line.split()[0]}"):
         history.run(line, worker(given()))
 
@@ -39,7 +39,7 @@ def test_only_where_the_frontend_did_its_part():
         history.run("undo", types.SimpleNamespace())
 
 
-def test_what_was_undone_is_told():
+def test_what_was_undone_is_reported():
     steps = {"3": {}, "5": {}, "6": {}}
     record = given(undone="4, 5", target=3, steps=steps, unserializable={"lock": "a lock"})
     lines = history.run("undo", worker(record, changed=["x", "_5"], gone=["y"])).splitlines()

@@ -70,7 +70,7 @@ def test_below_the_limit_a_sleeper_loses_nothing(kernel_with_backlog, slow):
 
 
 @pytest.mark.parametrize("size", [PIECE, 4096])
-def test_beyond_it_only_the_sleeper_misses_some_and_is_told(kernel_with_backlog, slow, size):
+def test_beyond_it_only_the_sleeper_misses_some_and_is_reported(kernel_with_backlog, slow, size):
     kernel = kernel_with_backlog
     kernel.run("1")
     before = resident_bytes(kernel.pid)

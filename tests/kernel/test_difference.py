@@ -145,7 +145,7 @@ def test_9_the_frames_around_a_cell_are_others(kernel):
     assert main != cell
 
 
-def test_10_a_cell_of_comments_is_told_so(kernel):
+def test_10_a_cell_of_comments_is_reported_so(kernel):
     assert "there is no code" in kernel.run(RECORD + "# only this").stream("stderr")
     assert kernel.run("# only this").stream("stderr") == ""
 
@@ -331,8 +331,8 @@ def test_9_at_main_worker_the_frames_around_a_cell_are_others(shared_in_process_
     test_9_the_frames_around_a_cell_are_others(shared_in_process_kernel)
 
 
-def test_10_at_main_worker_a_cell_of_comments_is_told_so(shared_in_process_kernel):
-    test_10_a_cell_of_comments_is_told_so(shared_in_process_kernel)
+def test_10_at_main_worker_a_cell_of_comments_is_reported_so(shared_in_process_kernel):
+    test_10_a_cell_of_comments_is_reported_so(shared_in_process_kernel)
 
 
 def test_11_at_main_worker_exit_ends_nothing(shared_in_process_kernel):

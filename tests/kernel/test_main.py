@@ -36,7 +36,7 @@ def test_a_missing_connection_file_is_named(command, tmp_path):
     assert done.returncode == 1 and "none.json" in done.stderr
 
 
-def test_the_version_is_that_of_the_interpreter_unless_it_is_told(start_plain):
+def test_the_version_is_that_of_the_interpreter_unless_it_is_given(start_plain):
     def version_of(*arguments):
         kernel = start_plain(arguments=arguments)
         info = kernel.client.kernel_info(reply=True, timeout=60)["content"]

@@ -91,7 +91,7 @@ def test_a_cell_that_names_one_runs_where_it_is(start_kernel):
     assert "a widget stays in the notebook's own process" in apart.content["evalue"]
 
 
-def test_what_cannot_be_carried_in_one_is_told(start_kernel):
+def test_what_cannot_be_carried_in_one_is_reported(start_kernel):
     kernel = start_kernel()
     outcome = kernel.run(
         RECORD + "import ipywidgets\nvalues = (i for i in range(3))\nkept = ipywidgets.IntText()\n"

@@ -1,7 +1,7 @@
 """What the worker's modules hand to each other, as types: reports, requests, steps of the history.
 
 Modules import these names for the type checker only, so they cost nothing at run time. They are
-dicts because they travel in frames of the control channel, which kernel/workers/protocol.h
+dicts because they are sent in frames of the control channel, which kernel/workers/protocol.h
 describes. Seconds are floats, sizes are bytes.
 """
 

@@ -270,7 +270,7 @@ def _set_numpy_print(new: dict, old: dict | None, shell: t.Any) -> None:
 
 def _submodules(shell: t.Any) -> list[str]:
     """Those that an import of their packages needn't bring: the user's own, and what was asked for.
-    What isn't imported here travels on."""
+    What isn't imported here is carried on."""
     return sorted(
         _arrived.union(shell.patches.submodules(), imports.submodules & sys.modules.keys())
     )
