@@ -3,11 +3,12 @@
  * A sample is a reading of each level, and a row of what was used since the reading
  * before. One thread takes them, at absolute times, so that a late one doesn't make the
  * next late; those whose time has passed are counted as missed. It begins with the
- * first start. Who begins or ends a cell takes a sample himself, in his own thread: a
- * cell of a few milliseconds has its exact use by the difference of two readings, and
- * those stand in the cell's record too, whether sampling runs or not. Such a reading
- * comes a little late, by as long as the word of the cell's process was under way; what
- * that process used meanwhile is taken out of it by what it says that it had used.
+ * first start. A caller that begins or ends a cell takes a sample itself, in its own
+ * thread: a cell of a few milliseconds has its exact use by the difference of two
+ * readings, and those stand in the cell's record too, whether sampling runs or not.
+ * Such a reading comes a little late, by as long as the word of the cell's process was
+ * under way; what that process used meanwhile is taken out of it by what it says that
+ * it had used.
  *
  * The lock covers everything but the readers' memory, which needs none; it is held for
  * a sample at most, and by the thread never while it sleeps.

@@ -157,7 +157,7 @@ lock_of_all(void) {
         .l_type = F_RDLCK, .l_whence = SEEK_SET, .l_len = (off_t)1 << 40};
 }
 
-/* Who kills a program mostly kills its children as well: they take a moment. */
+/* A user who kills a program mostly kills its children as well: they take a moment. */
 static void
 give_others_time(int lock) {
     struct timespec moment = {0, 5000000};

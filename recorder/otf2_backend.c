@@ -6,10 +6,10 @@
  * thousand threads needs one buffer.
  *
  * Each process writes its events to files of its own, the first one where they will
- * stay, the others below their part of the experiment (parts.c). Who ends last, and the
- * first process, writes the definitions and moves the event files to their place
- * (otf2_merge.c). The numbers of its locations begin with that of the part, so files of
- * several processes never have the same name.
+ * stay, the others below their part of the experiment (parts.c). The one that ends
+ * last, and the first process, writes the definitions and moves the event files to
+ * their place (otf2_merge.c). The numbers of its locations begin with that of the part,
+ * so files of several processes never have the same name.
  *
  * A recording that has a profile only takes the same way, without events: its processes
  * are parts, too, and their profile is one.

@@ -2,11 +2,11 @@
  *
  * A process leaves its log file wherever it dies, and takes it away when its events are
  * in the archive. So a log file whose process is dead is work to be done, and doing it
- * twice does no harm. Who finds it makes an ended part of it: event files and a part
- * file, as the process itself would have, with a profile made of the same events where
- * it was to have one; then archive and profile are written as ever (experiment.c).
- * Others of the same experiment find it when they close; a lone process has a guardian
- * (guardian.c), a cell the kernel; `--recover` is for what is left.
+ * twice does no harm. A process that finds it makes an ended part of it: event files
+ * and a part file, as the process itself would have, with a profile made of the same
+ * events where it was to have one; then archive and profile are written as ever
+ * (experiment.c). Others of the same experiment find it when they close; a lone process
+ * has a guardian (guardian.c), a cell the kernel; `--recover` is for what is left.
  *
  * A part is alive while its byte of the lock file is locked, or while its process is
  * there: a program may have closed the descriptor that has the lock, and a process that

@@ -12,9 +12,9 @@
  * signature, and whoever reaches iopub may listen. With the CurveZMQ keys of the
  * connection file, only a program that has read that file, since a client must know the
  * server's public key, and all is encrypted. Over ipc, only this user: the sockets are
- * made with mode 0600. Who isn't let in can't make us keep anything; over tcp without
- * Curve, a multipart that never ends is bounded by a part's size only, since libzmq
- * shows us whole ones.
+ * made with mode 0600. A program that isn't let in can't make us keep anything; over
+ * tcp without Curve, a multipart that never ends is bounded by a part's size only,
+ * since libzmq shows us whole ones.
  *
  * One thread; the sockets never leave it.
  */

@@ -11,10 +11,10 @@
  * from a version number: kernels are patched, and sandboxes lie.
  *
  * A scan costs next to nothing where no page tables are, and 2 to 8 ms for each GiB
- * that is mapped (bench/store_commit.c): to tell a page of the file from a copy the
- * kernel has to look at its struct page, 16 MiB of them. All other categories take 0.5
- * ms, but none of them tells the two apart. So a large range of which much is mapped,
- * as some of its pages show, is divided among helpers.
+ * that is mapped (bench/store_commit.c): to distinguish a page of the file from a copy
+ * the kernel has to look at its struct page, 16 MiB of them. All other categories take
+ * 0.5 ms, but none of them distinguishes the two. So a large range of which much is
+ * mapped, as some of its pages show, is divided among helpers.
  *
  * Huge pages are worth much: a fresh GiB of them is there in 65 ms and not in 700, its
  * page tables are filled in 2 and not in 63, and scanned in nothing. For shared memory

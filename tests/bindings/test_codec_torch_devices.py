@@ -1,4 +1,4 @@
-"""Storages on a GPU: the digest that tells their contents, and which of them are lent."""
+"""Storages on a GPU: the digest of their contents, and which of them are lent."""
 
 from needed import needed
 

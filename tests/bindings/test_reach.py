@@ -1,4 +1,4 @@
-"""Which names a cell can reach, and when the code doesn't tell."""
+"""Which names a cell can reach, and when the code doesn't show them."""
 
 import pytest
 

@@ -268,7 +268,7 @@ def test_a_child_that_closes_all_descriptors_and_outlives_the_program(start, tmp
 
 
 def test_a_fork_in_c_writes_to_no_log(start, tmp_path):
-    """Nobody tells the recorder of it, and its child goes on to run Python."""
+    """The recorder gets no word of it, and its child goes on to run Python."""
     program = start(
         """
         libc = ctypes.PyDLL(None)

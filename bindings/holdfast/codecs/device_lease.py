@@ -2,7 +2,7 @@
 
 Memory of a device can't be mapped from the store. A process can open another one's (CUDA calls
 that IPC), but only while that one lives. So an encoding holds a *number* of the memory, and
-its bytes only where the rule below asks for them. Who decodes it gets a *description*, by which
+its bytes only where the rule below asks for them. The process that decodes it gets a *description*, by which
 the owner's library opens the memory, copies it to memory of its own, and lets go:
 
 main worker to cell worker

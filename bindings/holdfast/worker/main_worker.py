@@ -25,7 +25,7 @@ from holdfast._threads import is_service
 from holdfast.codecs import handles, device_lease, widgets
 from holdfast.errors import LAST, of_last_error
 
-from . import notices, preparation
+from . import notices, preparation, usage
 from .absent import report_absent
 from .addresses import Addresses
 from .bound import unstorable, with_traceback
@@ -306,13 +306,8 @@ class MainWorker(Worker):
         reply |= self.run_mode.saved()
         self.last_commit = {
             "seconds": saved["seconds"],
-            "bytes_copied": saved["bytes_copied"],
-            "bytes_shared": saved["bytes_shared"],
-            "names_saved": len(saved["saved"]),
-            "names_unserializable": len(saved["unserializable"]),
-            "names_examined": saved["names_examined"],
-            "names_encoded": saved["names_encoded"],
             "reason": reason,
+            **usage.of_commit(saved),
         }
         self._report_stays(saved["unserializable"])
         unserializable = saved["unserializable"] | self._staying()

@@ -44,8 +44,8 @@ def _seconds() -> float:
 _WHO = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
 
 
-def of_commit(saved: _Saved) -> reports.Report:
-    """What a cell's report has of the commit of its changes, as Names.save() reports that."""
+def of_commit(saved: _Saved) -> reports.CommitCounts:
+    """What a report has of a commit, from what Names.save() returns."""
     return {
         "bytes_copied": saved["bytes_copied"],
         "bytes_shared": saved["bytes_shared"],
