@@ -2,7 +2,7 @@
 
 Usage: count.py STATUS TESTLOG ALONE_TESTLOG PYTEST_XML ALONE_XML. STATUS is 0 where both
 runners said that all went well; TESTLOG is meson's, as JSON, PYTEST_XML pytest's. The two that
-are alone may not be there: they have the tests that failed and were run again, which tells more of
+are alone may not be there: they have the tests that failed and were run again, which shows more of
 why, and makes no failure a pass: a test that fails now and then is a defect, its own or the
 program's. Only those in unsteady.txt beside this file count as passed then. A runner that left no results, or failed without
 naming a test, counts as one failure: a crash of the runner must not read as success.
@@ -21,7 +21,7 @@ MESON_SKIPPED = {"SKIP"}
 
 
 def meson_log(path: str) -> list[dict]:
-    """What meson tells of each C test."""
+    """What meson reports of each C test."""
     with open(path, encoding="utf-8") as log:
         return [json.loads(line) for line in log]
 

@@ -171,7 +171,7 @@ WORKS = {
 _IMPORTS = {
     "array": ["numpy"],
     "DataFrame": ["pandas"],
-    # pandas imports the last one with its first column of Arrow's, so who made it has it.
+    # pandas imports the last one with its first column of Arrow's, so the process that made it has it.
     "Arrow": ["pandas", "pyarrow", "pyarrow.pandas_compat", "pyarrow.vendored.version"],
     "Polars": ["polars", "pyarrow"],
     "torch": ["torch"],
@@ -190,7 +190,7 @@ QUICK = ["array 8 MiB", "array 64 MiB", "1000 small"]
 # ---- the two processes ----------------------------------------------------------------
 
 
-def _tell(record):
+def _report(record):
     print(json.dumps(record), flush=True)
 
 
@@ -208,15 +208,15 @@ def role_save(system, work, place):
     try:
         way.prepare_save(place)
     except ImportError as error:
-        _tell({"missing": str(error)})
+        _report({"missing": str(error)})
         return None
     names = make()
     way.warm(names)
-    _tell({"ready": True})
+    _report({"ready": True})
     _await_line()
     start = time.perf_counter()
     copied = way.save(names, place)
-    _tell({"seconds": time.perf_counter() - start, "copied": copied})
+    _report({"seconds": time.perf_counter() - start, "copied": copied})
     _await_line()
     way.finish()
     return way, names
@@ -231,7 +231,7 @@ def role_restore(system, work, place):
     way.prepare_restore(place)
     gc.collect()  # of what the imports made, as a standby's fork server does
     gc.freeze()
-    _tell({"ready": True})
+    _report({"ready": True})
     _await_line()
     start = time.perf_counter()
     names, copied = way.restore(place)
@@ -243,7 +243,7 @@ def role_restore(system, work, place):
             if not way.read_only:
                 raise
     end = time.perf_counter()
-    _tell({"seconds": end - start, "touch": end - restored, "copied": copied})
+    _report({"seconds": end - start, "touch": end - restored, "copied": copied})
     _await_line()
     return way, names
 

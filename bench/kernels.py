@@ -15,7 +15,7 @@ Shown are the ratios of medians, `plain` and `after privatizing` to python, `ins
 ipykernel, and the largest copy_faults that an instrumented cell reported.
 
 NumPy asks for huge pages for its large arrays, and gets them in private memory on most systems;
-in shared memory few systems give any (`shmem_enabled`, told with the machine), and to pass over a
+in shared memory few systems give any (`shmem_enabled`, named with the machine), and to pass over a
 GiB in pages of 4 KiB takes longer, whoever does it. So python and ipykernel run a second time
 with NUMPY_MADVISE_HUGEPAGE=0, and a second group of columns holds the ratios to those, marked "4K".
 There a ratio above its bar is Holdfast's own. What is over the bar in the first group only is the
@@ -123,7 +123,7 @@ def took(printed: str) -> float:
     for line in printed.splitlines():
         if line.startswith("took "):
             return float(line.split()[1])
-    raise RuntimeError(f"the cell did not tell its time: {printed!r}")
+    raise RuntimeError(f"the cell did not print its time: {printed!r}")
 
 
 def in_python(setup: str, cell: str, repeat: int, environment: dict[str, str]) -> list[float]:

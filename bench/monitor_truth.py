@@ -37,10 +37,10 @@ def _burn(seconds):
 """
 ASK = """from holdfast.monitor import source as _source
 _cell = [cell for cell in _source.connect().cells() if cell.end_ns is not None][-1]
-_told = _source.connect().summary("process", _cell.begin_ns, _cell.end_ns)
+_summary = _source.connect().summary("process", _cell.begin_ns, _cell.end_ns)
 if _cell.outcome == "died":
     true = json.load(open("true"))
-print(json.dumps([true, _cell.duration, _cell.outcome, _told]))
+print(json.dumps([true, _cell.duration, _cell.outcome, _summary]))
 data = None  # what dies next would have to give its memory back first
 """
 CHILD = "import time\nwhile time.process_time() < {seconds}: sum(range(2000))"

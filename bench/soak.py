@@ -67,7 +67,7 @@ class Kernel:
         self.client = self.manager.client()
         self.client.start_channels()
         self.client.wait_for_ready(timeout=TIMEOUT_S)
-        self.untold = False
+        self.is_unannounced = False
 
     @property
     def pid(self):
@@ -120,8 +120,8 @@ class Kernel:
     def state(self, head):
         """The state. A death that no error has reported yet may be reported instead, once."""
         status, errors, result = self.finish(self.send(head + STATE))
-        if self.untold and len(errors) == 1 and errors[0].startswith("CellDied"):
-            self.untold = False
+        if self.is_unannounced and len(errors) == 1 and errors[0].startswith("CellDied"):
+            self.is_unannounced = False
             return self.state(head)
         if status != "ok" or result is None:
             raise Failure(f"the state can't be asked for: {status} {errors}")
@@ -184,7 +184,7 @@ class Soak:
         if not self.safe <= found[0] <= self.n + 1:
             raise Failure(f"an instrumented cell found {found[0]} steps of {self.n}")
         self.n = self.safe = found[0]
-        self.kernel.untold = False
+        self.kernel.is_unannounced = False
         _, errors, pid = self.kernel.finish(self.kernel.send("import os; os.getpid()"))
         if pid is None:
             raise Failure(f"a plain cell failed: {errors}")
@@ -223,7 +223,7 @@ class Soak:
             # An exception is no death: what the cell did before it has happened.
             self.begin()
             return
-        self.kernel.untold = target not in (None, "interrupt")
+        self.kernel.is_unannounced = target not in (None, "interrupt")
         found = self.kernel.state("")
         n = found[0]
         if found != whole(n):

@@ -4,7 +4,7 @@
 imports, servers, connections. `save(names, place)` gives the bytes that were copied, as far
 as they are known; `restore(place)` the names and the bytes copied. `place` is a path in
 /dev/shm. A way that can't be had here (its package is missing) raises ImportError when it
-prepares. `works` tells which values a
+prepares. `works` names which values a
 way carries, where not all; `read_only` ones give arrays that can't be
 written, so that only reading is asked of them.
 

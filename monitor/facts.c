@@ -6,7 +6,7 @@
  * found, since its user will ask. A Slurm job's memory is its group's limit, and where
  * the site has no groups what Slurm put into the environment. No state, any thread.
  */
-#include "monitor/facts.h"
+#include "monitor/machine.h"
 
 #include <sched.h>
 #include <stdio.h>

@@ -11,9 +11,9 @@
  * seen. One that was seen and has vanished stays in the sum, with its last counters, by
  * as much as the others' counters of children haven't grown since: usually not at all.
  * What is left is waited for until the next reading, since whoever waits for the child
- * may have been read just before that; then it is taken to have had nobody who waits,
- * and stays. Input and output have no counters of children alone, so there all that the
- * others have read and written pays for the vanished.
+ * may have been read just before that; then it is taken to have had no parent that
+ * waits, and stays. Input and output have no counters of children alone, so there all
+ * that the others have read and written pays for the vanished.
  *
  * The counters of children reach others in hundredths of a second, of user's and
  * of system's time, so up to two of those are paid late, when the next child's come. A
@@ -34,7 +34,7 @@
  * memory that one of them has: the workers of a notebook map the same store. One thread
  * at a time.
  */
-#include "monitor/family.h"
+#include "monitor/usage.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -42,7 +42,6 @@
 #include <unistd.h>
 
 #include "monitor/thread.h"
-#include "monitor/usage.h"
 
 #define MEMBERS_MAX  4096
 #define KEPT_MAX     64 /* members whose files stay open */
@@ -73,7 +72,7 @@ struct hfi_family {
     size_t count;
     double offset[SUMS];
     double vanished[SUMS]; /* by the last reading, and not seen elsewhere by then */
-    double told[SUMS];     /* by the last reading */
+    double last[SUMS];     /* by the last reading */
     pid_t lost;            /* the root that vanished last, before it could be buried */
     hfi_usage lost_usage;
     hfi_procfile births_file;
@@ -209,17 +208,17 @@ hfi_family_read(hfi_family *family, hf_monitor_reading *ret_reading) {
         shared = usage->shared_bytes > shared ? usage->shared_bytes : shared;
     }
     for (size_t i = 0; i < SUMS; i++) /* a hundredth of a second may be missing */
-        now[i] = family->told[i] = now[i] > family->told[i] ? now[i] : family->told[i];
-    sums told;
-    memcpy(&told, now, sizeof told);
-    *ret_reading = (hf_monitor_reading){.cpu_seconds = told.cpu / 1e9,
+        now[i] = family->last[i] = now[i] > family->last[i] ? now[i] : family->last[i];
+    sums used;
+    memcpy(&used, now, sizeof used);
+    *ret_reading = (hf_monitor_reading){.cpu_seconds = used.cpu / 1e9,
                                         .memory_bytes = memory + shared,
-                                        .io_read_count = told.read_count,
-                                        .io_write_count = told.write_count,
-                                        .io_read_bytes = told.read,
-                                        .io_write_bytes = told.write,
-                                        .disk_read_bytes = told.disk_read,
-                                        .disk_write_bytes = told.disk_write,
+                                        .io_read_count = used.read_count,
+                                        .io_write_count = used.write_count,
+                                        .io_read_bytes = used.read,
+                                        .io_write_bytes = used.write,
+                                        .disk_read_bytes = used.disk_read,
+                                        .disk_write_bytes = used.disk_write,
                                         .valid = 1};
 }
 
@@ -364,7 +363,7 @@ hfi_family_bury(hfi_family *family, pid_t pid, double cpu_seconds, const char *i
 }
 
 void
-hfi_family_tell(hfi_family *family, pid_t pid, double children_ns) {
+hfi_family_set_children(hfi_family *family, pid_t pid, double children_ns) {
     double now[SUMS];
     member *at = find(family, pid);
     if (at == NULL)

@@ -25,8 +25,8 @@ struct hfi_gpus {
     pthread_cond_t changed; /* wanted, quit or done did */
     pthread_t thread;
     int wanted, quit, done;
-    int left; /* by who made it: the thread frees it */
-    hfi_gpus_told told;
+    int left; /* by its owner: the thread frees it */
+    hfi_gpus_reading last;
 };
 
 static void
@@ -38,17 +38,17 @@ destroy(hfi_gpus *gpus) {
 
 static hfi_nvml *
 look_for(hfi_gpus *gpus) {
-    char trouble[sizeof gpus->told.trouble] = "";
+    char trouble[sizeof gpus->last.trouble] = "";
     hf_monitor_gpu gpu[HF_MONITOR_GPUS_MAX];
     hfi_nvml *nvml = hfi_nvml_open(trouble, sizeof trouble);
     size_t count = hfi_nvml_count(nvml);
     for (size_t i = 0; i < count; i++)
         hfi_nvml_describe(nvml, i, &gpu[i]);
     pthread_mutex_lock(&gpus->lock);
-    gpus->told.count = count;
-    memcpy(gpus->told.gpu, gpu, count * sizeof *gpu);
-    memcpy(gpus->told.trouble, trouble, sizeof trouble);
-    gpus->told.turn++;
+    gpus->last.count = count;
+    memcpy(gpus->last.gpu, gpu, count * sizeof *gpu);
+    memcpy(gpus->last.trouble, trouble, sizeof trouble);
+    gpus->last.turn++;
     pthread_mutex_unlock(&gpus->lock);
     return nvml;
 }
@@ -63,9 +63,9 @@ ask(hfi_gpus *gpus, const hfi_nvml *nvml) {
         hfi_nvml_read(nvml, i, &use[i]);
     int64_t took = hfi_thread_now() - began;
     pthread_mutex_lock(&gpus->lock);
-    memcpy(gpus->told.use, use, count * sizeof *use);
-    gpus->told.used = 1;
-    gpus->told.turn++;
+    memcpy(gpus->last.use, use, count * sizeof *use);
+    gpus->last.used = 1;
+    gpus->last.turn++;
     pthread_mutex_unlock(&gpus->lock);
     return began + took + (SHARE * took > BETWEEN_NS ? SHARE * took : BETWEEN_NS);
 }
@@ -146,13 +146,13 @@ hfi_gpus_want(hfi_gpus *gpus, int wanted) {
 }
 
 int
-hfi_gpus_read(hfi_gpus *gpus, hfi_gpus_told *ret_told) {
+hfi_gpus_read(hfi_gpus *gpus, hfi_gpus_reading *ret_reading) {
     if (gpus == NULL)
         return 0;
     pthread_mutex_lock(&gpus->lock);
-    int newer = gpus->told.turn > ret_told->turn;
+    int newer = gpus->last.turn > ret_reading->turn;
     if (newer)
-        *ret_told = gpus->told;
+        *ret_reading = gpus->last;
     pthread_mutex_unlock(&gpus->lock);
     return newer;
 }

@@ -1,18 +1,46 @@
-/* gpus.h - what the GPUs do, asked in a thread of its own. */
+/* gpus.h - GPUs: their driver, and what they do. */
 #ifndef HFI_GPUS_H
 #define HFI_GPUS_H
 
-#include "monitor/nvml.h"
+#include <sys/types.h>
+
+#include "holdfast/monitor.h"
+
+/* ---- nvml.c: NVIDIA GPUs, by the library that comes with their driver ---- */
+
+typedef struct hfi_nvml hfi_nvml;
+
+/* What a GPU does now. */
+typedef struct hfi_gpu_use {
+    double util;         /* per cent of the time that a kernel ran */
+    double band;         /* per cent of the time that its memory was read or written */
+    double memory_bytes; /* in use by anybody */
+    size_t process_count;
+    struct {
+        pid_t pid;
+        double memory_bytes;
+    } process[64];
+} hfi_gpu_use;
+
+/* NULL where there is no library, no driver or no GPU: `ret_trouble` says which. It
+ * may take long. */
+hfi_nvml *hfi_nvml_open(char *ret_trouble, size_t size);
+void hfi_nvml_close(hfi_nvml *nvml);
+size_t hfi_nvml_count(const hfi_nvml *nvml);
+void hfi_nvml_describe(const hfi_nvml *nvml, size_t index, hf_monitor_gpu *ret_gpu);
+void hfi_nvml_read(const hfi_nvml *nvml, size_t index, hfi_gpu_use *ret_use);
+
+/* ---- gpus.c: what the GPUs do, asked in a thread of its own ---- */
 
 /* The last reading. */
-typedef struct hfi_gpus_told {
+typedef struct hfi_gpus_reading {
     uint64_t turn; /* 0: nothing yet; greater with each answer */
     size_t count;
     hf_monitor_gpu gpu[HF_MONITOR_GPUS_MAX];
     hfi_gpu_use use[HF_MONITOR_GPUS_MAX];
     int used;         /* `use` was read, too */
     char trouble[96]; /* why there are none */
-} hfi_gpus_told;
+} hfi_gpus_reading;
 
 /* One thread at a time. */
 typedef struct hfi_gpus hfi_gpus;
@@ -24,7 +52,7 @@ void hfi_gpus_close(hfi_gpus *gpus);
 /* Ask what they do from now on, or no longer. */
 void hfi_gpus_want(hfi_gpus *gpus, int wanted);
 /* 0, and nothing is written, where nothing is newer than
- * `ret_told`. NULL has nothing. */
-int hfi_gpus_read(hfi_gpus *gpus, hfi_gpus_told *ret_told);
+ * `ret_reading`. NULL has nothing. */
+int hfi_gpus_read(hfi_gpus *gpus, hfi_gpus_reading *ret_reading);
 
 #endif

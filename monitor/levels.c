@@ -12,12 +12,12 @@
  * twentieth; the notebook's own, which is what was asked for, a quarter. Its readings
  * at a cell's begin and end are never left out.
  *
- * GPUs are asked for all levels at once, in a thread (gpus.c); rows have what they told
- * last, and before the driver's first answer nothing. A process's part of a GPU is its
- * memory; the time of a GPU isn't known by process, so a level that has a process on it
- * is shown all of its use. One thread at a time.
+ * GPUs are asked for all levels at once, in a thread (gpus.c); rows have what they
+ * reported last, and before the driver's first answer nothing. A process's part of a
+ * GPU is its memory; the time of a GPU isn't known by process, so a level that has a
+ * process on it is shown all of its use. One thread at a time.
  */
-#include "monitor/levels.h"
+#include "monitor/series.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -25,10 +25,8 @@
 #include <unistd.h>
 
 #include "monitor/cgroup.h"
-#include "monitor/facts.h"
-#include "monitor/gpus.h"
 #include "monitor/machine.h"
-#include "monitor/slurm.h"
+#include "monitor/gpus.h"
 #include "monitor/thread.h"
 
 /* How many times a level's cost must pass before it is read again. */
@@ -63,7 +61,7 @@ struct hfi_levels {
     int64_t weigh_due_ns;
     double pss, uss; /* of the process level, bytes; NaN: not weighed */
     hfi_gpus *gpus;  /* NULL before the first start */
-    hfi_gpus_told told;
+    hfi_gpus_reading gpus_read;
     double gpu[HF_MONITOR_LEVELS][3 * HF_MONITOR_GPUS_MAX];
     level levels[HF_MONITOR_LEVELS];
     double *busy, *busy_last; /* seconds of each core */
@@ -76,7 +74,7 @@ struct hfi_levels {
 
 static int
 read_level(hfi_levels *levels, int which, int force, hf_monitor_reading *reading) {
-    int told = 1;
+    int is_read = 1;
     hfi_family *others = which == HF_MONITOR_USER    ? levels->users
                          : which == HF_MONITOR_SLURM ? levels->mates
                                                      : NULL;
@@ -87,22 +85,22 @@ read_level(hfi_levels *levels, int which, int force, hf_monitor_reading *reading
         time_ns = hfi_thread_now();
         hfi_family_read(levels->family, reading);
     } else if (others != NULL) {
-        told = levels->interval_ns > 0;
-        if (told) {
+        is_read = levels->interval_ns > 0;
+        if (is_read) {
             hfi_family_search(others, 0);
             time_ns = hfi_thread_now();
             hfi_family_read(others, reading);
         }
     } else if (which == HF_MONITOR_USER) {
-        told = 0;
+        is_read = 0;
     } else if (which == HF_MONITOR_SYSTEM && levels->container.version == 0) {
-        told = hfi_machine_read(levels->machine, reading, levels->busy);
+        is_read = hfi_machine_read(levels->machine, reading, levels->busy);
     } else {
-        told = hfi_cgroup_read(
+        is_read = hfi_cgroup_read(
             which == HF_MONITOR_SYSTEM ? &levels->container : &levels->job, reading);
     }
     reading->time_ns = time_ns;
-    return told;
+    return is_read;
 }
 
 /* Counters that are read one after the other may be a little too high. */
@@ -154,34 +152,34 @@ share_gpu(const hfi_levels *levels, int which, const hfi_gpu_use *use, double *r
 static void
 note_gpus(hfi_levels *levels) {
     hf_monitor_facts *facts = &levels->series->base->facts;
-    const hfi_gpus_told *told = &levels->told;
+    const hfi_gpus_reading *gpus_read = &levels->gpus_read;
     hfi_series_begin(levels->series);
-    memcpy(facts->gpu_trouble, told->trouble, sizeof facts->gpu_trouble);
-    memcpy(facts->gpu, told->gpu, told->count * sizeof *told->gpu);
-    facts->gpu_count = (int64_t)told->count;
+    memcpy(facts->gpu_trouble, gpus_read->trouble, sizeof facts->gpu_trouble);
+    memcpy(facts->gpu, gpus_read->gpu, gpus_read->count * sizeof *gpus_read->gpu);
+    facts->gpu_count = (int64_t)gpus_read->count;
     hfi_series_end(levels->series);
-    hfi_series_show_gpus(levels->series, (uint32_t)told->count);
+    hfi_series_show_gpus(levels->series, (uint32_t)gpus_read->count);
 }
 
 /* What the driver has read, if that is new. */
 static void
 take_gpus(hfi_levels *levels) {
-    int first = levels->told.turn == 0;
-    if (levels->interval_ns == 0 || !hfi_gpus_read(levels->gpus, &levels->told))
+    int first = levels->gpus_read.turn == 0;
+    if (levels->interval_ns == 0 || !hfi_gpus_read(levels->gpus, &levels->gpus_read))
         return;
     if (first)
         note_gpus(levels);
     for (int i = 0; i < HF_MONITOR_LEVELS; i++)
-        for (size_t g = 0; g < levels->told.count; g++)
-            share_gpu(levels, i, &levels->told.use[g], &levels->gpu[i][3 * g]);
+        for (size_t g = 0; g < levels->gpus_read.count; g++)
+            share_gpu(levels, i, &levels->gpus_read.use[g], &levels->gpu[i][3 * g]);
 }
 
 static void
 fill_gpus(const hfi_levels *levels, int which, double *row) {
-    size_t count = 3 * levels->told.count;
+    size_t count = 3 * levels->gpus_read.count;
     row += HFI_COLUMN_CORE + levels->series->base->level[which].cores;
     for (size_t i = 0; i < count; i++)
-        row[i] = levels->told.used ? levels->gpu[which][i] : NAN;
+        row[i] = levels->gpus_read.used ? levels->gpu[which][i] : NAN;
 }
 
 static void

@@ -11,7 +11,7 @@
  * interval: what was read in the same one is returned again, since each cell's begin
  * and end ask, and short cells follow each other. Its text is long where there are many
  * cores, so only the lines of the cores are read from it. Elsewhere than on Linux this
- * level isn't told.
+ * level isn't reported.
  *
  * One thread at a time.
  */

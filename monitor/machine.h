@@ -1,8 +1,11 @@
-/* machine.h - what the whole machine uses, and what it has. */
+/* machine.h - the machine and the Slurm job: what they have, and what is used. */
 #ifndef HFI_MACHINE_H
 #define HFI_MACHINE_H
 
 #include "holdfast/monitor.h"
+#include "monitor/cgroup.h"
+
+/* ---- machine.c: what the whole machine uses, and what it has ---- */
 
 /* One thread at a time. */
 typedef struct hfi_machine hfi_machine;
@@ -19,5 +22,30 @@ double hfi_machine_memory(const hfi_machine *machine);
  * number of seconds for each core. 0 if the system doesn't report it. */
 int hfi_machine_read(hfi_machine *machine, hf_monitor_reading *ret_reading,
                      double *ret_busy);
+
+/* ---- slurm.c: the Slurm job that this process is in ---- */
+
+typedef struct hfi_slurm {
+    char job[32];      /* its number; "": there is none */
+    char unique[32];   /* its other name, since Slurm 26.05; may be "" */
+    char variable[64]; /* what the environment of its processes has */
+} hfi_slurm;
+
+/* By the environment; 0 where there is no job. */
+int hfi_slurm_find(hfi_slurm *ret_slurm);
+/* Its control group, wherever the site has it; 0 where it isn't found. `root` goes
+ * before every path: "" but in tests. */
+int hfi_slurm_find_group(const char *root, const hfi_slurm *slurm, long uid,
+                         hfi_cgroup *ret_group);
+/* The memory on this machine that it was given, in bytes, and the variables that say
+ * so; 0 where none does. */
+double hfi_slurm_memory(char *ret_source, size_t size);
+
+/* ---- facts.c: what the machine, the container and the Slurm job have ---- */
+
+/* Cores, memory and limits, as they hold for this process; the job, where there is one,
+ * and its control group (of version 0: none). GPUs come later, by their driver. */
+void hfi_facts_find(const hfi_machine *machine, hfi_slurm *ret_slurm,
+                    hfi_cgroup *ret_job, hf_monitor_facts *ret_facts);
 
 #endif

@@ -5,9 +5,9 @@
  *
  * It counts the process PID and its descendants but itself, and does what it is asked
  * over the socket. A question is a fixed head, and as many bytes as the head says; each
- * is answered by a head and a text, which is empty where all went well. So who begins a
- * cell has its reading before the first line of it runs. "open" is answered with the
- * descriptor of the samples, too.
+ * is answered by a head and a text, which is empty where all went well. So a client
+ * that begins a cell has its reading before the first line of it runs. "open" is
+ * answered with the descriptor of the samples, too.
  *
  * It ends when the socket does, and when PID is not its parent any more: a fork of that
  * process may have the socket's other end as well. What a terminal sends to all

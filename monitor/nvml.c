@@ -13,7 +13,7 @@
  *
  * One thread at a time.
  */
-#include "monitor/nvml.h"
+#include "monitor/gpus.h"
 
 #include <dlfcn.h>
 #include <stdio.h>

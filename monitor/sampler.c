@@ -3,11 +3,12 @@
  * A sample is a reading of each level, and a row of what was used since the reading
  * before. One thread takes them, at absolute times, so that a late one doesn't make the
  * next late; those whose time has passed are counted as missed. It begins with the
- * first start. Who begins or ends a cell takes a sample himself, in his own thread: a
- * cell of a few milliseconds has its exact use by the difference of two readings, and
- * those stand in the cell's record too, whether sampling runs or not. Such a reading
- * comes a little late, by as long as the word of the cell's process was under way; what
- * that process used meanwhile is taken out of it by what it says that it had used.
+ * first start. A caller that begins or ends a cell takes a sample itself, in its own
+ * thread: a cell of a few milliseconds has its exact use by the difference of two
+ * readings, and those stand in the cell's record too, whether sampling runs or not.
+ * Such a reading comes a little late, by as long as the word of the cell's process was
+ * under way; what that process used meanwhile is taken out of it by what it says that
+ * it had used.
  *
  * The lock covers everything but the readers' memory, which needs none; it is held for
  * a sample at most, and by the thread never while it sleeps.
@@ -18,7 +19,6 @@
 #include <string.h>
 
 #include "monitor/series.h"
-#include "monitor/levels.h"
 #include "monitor/thread.h"
 #include "monitor/usage.h"
 
@@ -225,13 +225,13 @@ correct(hf_monitor_reading *reading, const hfi_word *word, hfi_usage *used) {
     used->cpu = (double)word->cpu_ns;
     if (word->io[0] <= 0 && word->io[1] <= 0)
         return;
-    double *const told[] = {&reading->io_read_bytes,   &reading->io_write_bytes,
-                            &reading->io_read_count,   &reading->io_write_count,
-                            &reading->disk_read_bytes, &reading->disk_write_bytes};
+    double *const counters[] = {&reading->io_read_bytes,   &reading->io_write_bytes,
+                                &reading->io_read_count,   &reading->io_write_count,
+                                &reading->disk_read_bytes, &reading->disk_write_bytes};
     double *const known[] = {&used->read,        &used->write,     &used->read_count,
                              &used->write_count, &used->disk_read, &used->disk_write};
     for (int i = 0; i < 6; i++) {
-        *told[i] += (double)word->io[i] - *known[i];
+        *counters[i] += (double)word->io[i] - *known[i];
         *known[i] = (double)word->io[i];
     }
 }
@@ -241,7 +241,7 @@ static hfi_usage
 read_cell(hfi_sampler *sampler, const hfi_word *word, hf_monitor_reading *readings) {
     hfi_family *family = hfi_levels_family(sampler->levels);
     if (word->children_ns > 0)
-        hfi_family_tell(family, sampler->cell_pid, (double)word->children_ns);
+        hfi_family_set_children(family, sampler->cell_pid, (double)word->children_ns);
     hfi_levels_sample(sampler->levels, 1, readings);
     hfi_usage used = hfi_family_usage_of(family, sampler->cell_pid);
     correct(&readings[HF_MONITOR_PROCESS], word, &used);

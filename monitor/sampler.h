@@ -20,14 +20,14 @@ void hfi_sampler_close(hfi_sampler *sampler);
 int hfi_sampler_fd(const hfi_sampler *sampler);
 
 /* Sample from now on; where it does already, with another interval. With `weigh` PSS
- * and USS as well: see levels.h. HF_E_INVALID for an interval out of range,
+ * and USS as well: see series.h. HF_E_INVALID for an interval out of range,
  * HF_E_SYSTEM. */
 HF_CHECK hf_status hfi_sampler_start(hfi_sampler *sampler, int64_t interval_ns,
                                      int weigh, hf_error *reterr);
 void hfi_sampler_stop(hfi_sampler *sampler);
 
 /* Count this process, and what it starts; no longer; it ended
- * with this: see family.h. */
+ * with this: see usage.h. */
 void hfi_sampler_add(hfi_sampler *sampler, pid_t pid);
 void hfi_sampler_remove(hfi_sampler *sampler, pid_t pid);
 void hfi_sampler_bury(hfi_sampler *sampler, pid_t pid, double cpu_seconds,

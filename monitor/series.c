@@ -1,7 +1,7 @@
 /* series.c - the monitor's tables of samples, and its log of cells, in shared memory.
  *
  * A level's rows lie column by column, oldest first, without gaps. A new row is written
- * behind the last and then counted, so a reader who has read the count may read all
+ * behind the last and then counted, so a reader that has read the count may read all
  * rows before it: nothing moves under him but by compaction, which is rare and shows in
  * `moves`.
  *

@@ -1,8 +1,12 @@
-/* series.h - the monitor's shared memory as its writer has it. One thread at a time. */
+/* series.h - what each level has used, as rows in shared memory. One thread at
+ * a time. */
 #ifndef HFI_SERIES_H
 #define HFI_SERIES_H
 
+#include "monitor/usage.h"
 #include "monitor/layout.h"
+
+/* ---- series.c: the monitor's shared memory as its writer has it ---- */
 
 typedef struct hfi_series {
     int fd;
@@ -54,5 +58,25 @@ int64_t hfi_celllog_begin(hfi_series *series, hf_monitor_cell *cell, const char 
                           size_t size);
 /* Write the cell anew, now that it has ended. */
 void hfi_celllog_end(hfi_series *series, const hf_monitor_cell *cell);
+
+/* ---- levels.c: what each level has used, read and written down as rows ---- */
+
+typedef struct hfi_levels hfi_levels;
+
+/* With the series that it writes to, which is the caller's to close, afterwards.
+ * HF_E_NOMEM, HF_E_SYSTEM. */
+HF_CHECK hf_status hfi_levels_create(hfi_series *ret_series, hfi_levels **ret_levels,
+                                     hf_error *reterr);
+void hfi_levels_close(hfi_levels *levels);
+
+/* The processes of the process level. */
+hfi_family *hfi_levels_family(hfi_levels *levels);
+/* From now on readings become rows; where `interval_ns` is 0 no longer. With `weigh`
+ * the notebook's processes are weighed (PSS and USS), once a second at most. */
+void hfi_levels_start(hfi_levels *levels, int64_t interval_ns, int weigh);
+/* Read all levels whose time it is. `ret_readings` may be NULL; what wasn't read stays
+ * as it is there. `at_cell`: this is no sample of the interval's. */
+void hfi_levels_sample(hfi_levels *levels, int at_cell,
+                       hf_monitor_reading ret_readings[HF_MONITOR_LEVELS]);
 
 #endif

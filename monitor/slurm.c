@@ -13,7 +13,7 @@
  * processes are those of the user that have its number in their environment (family.c).
  * No state, any thread. Sources: cgroup.conf(5), sbatch(1).
  */
-#include "monitor/slurm.h"
+#include "monitor/machine.h"
 
 #include <dirent.h>
 #include <stdio.h>

@@ -6,7 +6,7 @@
  * children too. Memory is what is resident: private pages, and those of files and
  * shared memory. The kernel keeps these counts per processor and adds them up roughly,
  * to some hundred KiB. PSS and USS are exact, from smaps_rollup, and take a millisecond
- * a gigabyte and more: who wants them says so.
+ * a gigabyte and more: a caller that wants them says so.
  *
  * Input and output are what system calls asked for, cached or not; what came from
  * storage is counted beside it. A process that may not be looked at (it has changed

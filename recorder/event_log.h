@@ -73,14 +73,14 @@ void hfi_event_log_hold_nothing(hfi_event_log *log);
 /* A full log gets more room, where its window has more: the same words, and a later
  * end. HF_NOT_FOUND: it has not. Failures: HF_E_SYSTEM. */
 HF_CHECK hf_status hfi_event_log_extend(hfi_event_log *log);
-/* Go on in the file's next window; those who read begin again. Failures: HF_E_SYSTEM,
+/* Go on in the file's next window; readers begin again. Failures: HF_E_SYSTEM,
  * HF_E_NOMEM. */
 HF_CHECK hf_status hfi_event_log_turn(hfi_event_log *log);
 /* The file keeps what is there, and no more: the log is empty, and full after each
  * event. */
 void hfi_event_log_detach(hfi_event_log *log);
 
-/* Forget all events; those who read begin again. */
+/* Forget all events; readers begin again. */
 void hfi_event_log_clear(hfi_event_log *log);
 void hfi_event_log_rewind(const hfi_event_log *log, hfi_event_reader *reader);
 

@@ -1,7 +1,7 @@
 /* experiment.c - what several processes recorded, as one.
  *
  * A process that ends leaves its part file (part_file.c) and its events. Who ends
- * first of all, and who ends last, finds those files and writes one archive
+ * first of all, and the one that ends last, finds those files and writes one archive
  * (otf2_merge.c) and one profile of all. The profile has a process for each, with its
  * threads; what they say of the same functions is added up where a format knows no
  * processes. How it is written is the first process's to say: ranks of MPI come first,
@@ -10,7 +10,6 @@
  * Archive and profile don't depend on each other: where one can't be written the other
  * is, and the first failure is returned.
  */
-#include "experiment.h"
 #include "otf2_files.h"
 #include "part_file.h"
 

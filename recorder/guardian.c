@@ -13,15 +13,15 @@
  * guardian, so there is nothing to wait for and no SIGCHLD. It is a session of its own,
  * which no key and no signal to the process group reaches. It learns of the end by a
  * descriptor of its own (pidfd), so it needs nothing of the program's, and holds none
- * of its files but stderr, for what there is to say: who waits for that pipe's end
- * finds the trace written.
+ * of its files but stderr, for what there is to say: a reader that waits for that
+ * pipe's end finds the trace written.
  *
  * Rejected: a fork of the interpreter (its pages would be copied, one by one, as the
  * program writes to them); the program as a child of the guardian (another process
  * number, and signals and exit statuses to be passed on).
  */
 #include "log_file.h"
-#include "trace_recovery.h"
+#include "parts.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -157,7 +157,7 @@ lock_of_all(void) {
         .l_type = F_RDLCK, .l_whence = SEEK_SET, .l_len = (off_t)1 << 40};
 }
 
-/* Who kills a program mostly kills its children as well: they take a moment. */
+/* A user who kills a program mostly kills its children as well: they take a moment. */
 static void
 give_others_time(int lock) {
     struct timespec moment = {0, 5000000};
@@ -173,7 +173,7 @@ static void
 leave_stderr(void) {
     int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (nothing >= 0)
-        dup2(nothing, 2); /* who started the program is not to wait any longer */
+        dup2(nothing, 2); /* the starter of the program is not to wait any longer */
 }
 
 static void
@@ -185,7 +185,7 @@ wait_for_locks(int lock) {
     (void)fcntl(lock, F_OFD_SETLK, &all);
 }
 
-/* Somebody who lives and has a log, but no lock: a daemon closes all descriptors. */
+/* A process that lives and has a log, but no lock: a daemon closes all descriptors. */
 static bool
 wait_for_somebody(const char *directory) {
     hfi_log_head head;

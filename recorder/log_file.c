@@ -265,7 +265,7 @@ note_definition(void *context, const hfi_definitions *definitions,
         status =
             note(file, HFI_JOURNAL_PARAMETER, (uint32_t)one->kind, &name, 1, NULL, 0);
     }
-    (void)status; /* the file is cut there: who reads it takes no event beyond */
+    (void)status; /* the file is cut there: a reader takes no event beyond */
 }
 
 hf_status

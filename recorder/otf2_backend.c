@@ -6,10 +6,10 @@
  * thousand threads needs one buffer.
  *
  * Each process writes its events to files of its own, the first one where they will
- * stay, the others below their part of the experiment (parts.c). Who ends last, and the
- * first process, writes the definitions and moves the event files to their place
- * (otf2_merge.c). The numbers of its locations begin with that of the part, so files of
- * several processes never have the same name.
+ * stay, the others below their part of the experiment (parts.c). The one that ends
+ * last, and the first process, writes the definitions and moves the event files to
+ * their place (otf2_merge.c). The numbers of its locations begin with that of the part,
+ * so files of several processes never have the same name.
  *
  * A recording that has a profile only takes the same way, without events: its processes
  * are parts, too, and their profile is one.
@@ -18,7 +18,7 @@
  */
 #include "otf2_files.h"
 #include "part_file.h"
-#include "trace_recovery.h"
+#include "parts.h"
 
 #include <errno.h>
 #include <otf2/otf2.h>
@@ -205,7 +205,8 @@ remove_log(otf2_archive *self) {
 }
 
 /* Whether nothing more is to come from other processes. What dead ones left is a part
- * afterwards; where that fails, it waits for who can read it, and so do the parts. */
+ * afterwards; where that fails, it waits for a process that can read it, and so do the
+ * parts. */
 static bool
 settle_others(const hfi_part *part) {
     hfi_recovered others = {0, 1, 0};
@@ -249,7 +250,7 @@ finish_events(otf2_archive *self, hf_error *reterr) {
     return status;
 }
 
-/* The log file stays, and who recovers it later makes this part once more. */
+/* The log file stays, and its recovery later makes this part once more. */
 static hf_status
 finish_cut(otf2_archive *self, const hfi_recording_summary *summary, hf_error *reterr) {
     hf_status status = HF_OK;

@@ -1,13 +1,32 @@
-/* otf2_files.h - how the OTF2 library is used here: its memory, its flushes, its
- * errors.
- */
+/* otf2_files.h - the archive of an experiment, through the OTF2 library. */
 #ifndef HOLDFAST_RECORDER_OTF2_FILES_H
 #define HOLDFAST_RECORDER_OTF2_FILES_H
 
-#include <otf2/otf2.h>
 #include <stdbool.h>
+#include <otf2/otf2.h>
 
-#include "experiment.h"
+#include "backend.h"
+
+/* ---- experiment.c: what several processes recorded, as one ---- */
+
+typedef struct hfi_experiment_part {
+    uint32_t number;
+    const hfi_recording_summary *summary;
+    hfi_recording_summary *read; /* the same, where it comes from a file */
+} hfi_experiment_part;
+
+/* Write the archive and the profile of an experiment, in its directory: of the part
+ * `number` with its summary, unless that is NULL, and all others that have left a file.
+ * Nobody else does so at the same time. `archive`, unless NULL, is the first part's
+ * own, which becomes the experiment's; its events are written, and the caller closes
+ * it. `ret_others` may be NULL: the others' events. HF_NOT_FOUND: there is nothing to
+ * write. Failures: HF_E_SYSTEM, HF_E_NOMEM. */
+HF_CHECK hf_status hfi_experiment_write(const char *directory, uint32_t number,
+                                        const hfi_recording_summary *summary,
+                                        OTF2_Archive *archive, uint64_t *ret_others,
+                                        hf_error *reterr);
+
+/* ---- otf2_files.c: how the OTF2 library is used: memory, flushes, errors ---- */
 
 /* An archive "traces" in an existing directory, to be written by this process alone.
  * Failures: HF_E_SYSTEM. The caller closes it. */

@@ -1,8 +1,8 @@
-/* part_file.c - what one process leaves for who writes the archive, as a file.
+/* part_file.c - what one process leaves for the writer of the archive, as a file.
  *
  * A process that ends while others go on leaves it beside its events. It is read by the
  * process that writes the archive, which may be of another version of this program: a
- * mark at the beginning tells, and nothing is believed before it is checked.
+ * mark at the beginning shows, and nothing is believed before it is checked.
  *
  * Numbers are of 64 bits in the machine's order, texts have their length before them:
  * mark, times, names, then strings, regions, parameters and locations, each with their

@@ -1,13 +1,13 @@
-/* parts.c - who takes part in an experiment, and who is still alive.
+/* parts.c - which processes take part in an experiment, and which are still alive.
  *
  *   EXPERIMENT/parts/lock     a byte for each part, locked as long as its process lives
  *   EXPERIMENT/parts/NUMBER/  its events, and what they mean once it has ended
  *
  * A number is given by mkdir(), which succeeds for one process only. Locks belong to an
- * open file description: they end with the process, however it ends, and who is to fork
- * can take one for the child, which has it from its first moment: a parent that ends at
- * once still knows of it. One more byte, the gate, is locked by who joins or finishes:
- * nobody joins what is just being removed.
+ * open file description: they end with the process, however it ends, and a process that
+ * is to fork can take one for the child, which has it from its first moment: a parent
+ * that ends at once still knows of it. One more byte, the gate, is locked by a process
+ * that joins or finishes: nobody joins what is just being removed.
  *
  * Invariants: each part has opened the lock file itself; the directory `parts` exists
  * as long as a part lives.

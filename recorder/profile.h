@@ -1,4 +1,4 @@
-/* profile.h - the call-path profile of one experiment, and its files. */
+/* profile.h - the profile of one experiment: by call paths, and by functions. */
 #ifndef HOLDFAST_RECORDER_PROFILE_H
 #define HOLDFAST_RECORDER_PROFILE_H
 
@@ -8,6 +8,8 @@
 #include "calltree.h"
 #include "definitions.h"
 #include "holdfast/error.h"
+
+/* ---- profile.c: call paths, and the profile's files ---- */
 
 /* What one location spent on one path. Times in ns. */
 typedef struct hfi_path_cost {
@@ -99,5 +101,48 @@ HF_CHECK hf_status hfi_profile_write_callgrind(const hfi_profile *profile, FILE 
 HF_CHECK hf_status hfi_profile_write_pstats(const hfi_profile *profile, FILE *file);
 HF_CHECK hf_status hfi_profile_write_cubex(const hfi_profile *profile, FILE *file);
 HF_CHECK hf_status hfi_profile_write_cubex_sum(const hfi_profile *profile, FILE *file);
+
+/* ---- profile_flat.c: what each function cost, and each caller in it ---- */
+
+#define HFI_FLAT_NOBODY UINT32_MAX
+
+/* Times in ns. A call is primitive where the same isn't open already; inclusive times
+ * are those of primitive calls, so no time is counted twice. */
+typedef struct hfi_flat_cost {
+    uint64_t calls;
+    uint64_t primitive;
+    uint64_t exclusive;
+    uint64_t inclusive;
+} hfi_flat_cost;
+
+typedef struct hfi_flat_edge {
+    uint32_t callee;
+    uint32_t caller;      /* or HFI_FLAT_NOBODY */
+    hfi_flat_cost cost;   /* primitive: no call by this caller is open */
+    uint64_t callee_time; /* inclusive, where no call of the callee is open */
+    uint32_t open;        /* while it is built */
+} hfi_flat_edge;
+
+/* A function is what has the same name, file and line; its number is that of a region
+ * of `definitions`. */
+typedef struct hfi_flat {
+    hfi_definitions *definitions;
+    hfi_flat_cost *functions;
+    size_t function_count;
+    hfi_flat_edge *edges; /* by callee, then by caller */
+    size_t edge_count;
+} hfi_flat;
+
+/* Failures: HF_E_NOMEM. */
+HF_CHECK hf_status hfi_flat_create(const hfi_profile *profile, hfi_flat **ret_flat);
+void hfi_flat_close(hfi_flat *flat);
+
+const char *hfi_flat_name(const hfi_flat *flat, uint32_t function);
+const char *hfi_flat_file(const hfi_flat *flat, uint32_t function);
+uint32_t hfi_flat_line(const hfi_flat *flat, uint32_t function);
+
+/* The edges to `callee`: the first, and how many. */
+const hfi_flat_edge *hfi_flat_callers(const hfi_flat *flat, uint32_t callee,
+                                      size_t *ret_count);
 
 #endif

@@ -14,7 +14,7 @@
  * functions of the same file and name for one, so where such are (two lambdas), their
  * line is in the name.
  */
-#include "profile_flat.h"
+#include "profile.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

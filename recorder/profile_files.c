@@ -3,7 +3,7 @@
  * One profile, four formats: each has its reader (a program; KCachegrind and
  * callgrind_annotate; pstats and what builds on it; Cube). They say the same, as far as
  * each can: JSON and Cube have every path and every thread; callgrind and pstats have
- * functions and who called them, summed over threads.
+ * functions and their callers, summed over threads.
  *
  * A file that can't be written is an error, and the others are written all the same: a
  * disk that is full for the large one may have room for the small ones. Each is written

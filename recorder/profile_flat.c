@@ -12,7 +12,7 @@
  * Rejected: the sums of all inclusive times (a recursion a thousand deep would have
  * taken a thousand times as long as it did).
  */
-#include "profile_flat.h"
+#include "profile.h"
 
 #include <stdlib.h>
 

@@ -13,27 +13,14 @@
  * "collapsed" counts them.
  *
  * Written through stdio by hand: the format is fixed and flat, and the recorder has no
- * JSON library to depend on. Names are UTF-8 already; only quotes, backslashes and
- * control characters need escaping.
+ * JSON library to depend on. Names are UTF-8 already.
  */
 #include "profile.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 
-static void
-write_text(FILE *file, const char *text) {
-    fputc('"', file);
-    for (const unsigned char *at = (const unsigned char *)text; *at; at++) {
-        if (*at == '"' || *at == '\\')
-            fputc('\\', file);
-        if (*at < 0x20)
-            fprintf(file, "\\u%04x", *at);
-        else
-            fputc(*at, file);
-    }
-    fputc('"', file);
-}
+#include "base/json.h"
 
 static void
 write_regions(FILE *file, const hfi_profile *profile) {
@@ -42,9 +29,9 @@ write_regions(FILE *file, const hfi_profile *profile) {
     for (uint32_t i = 0; i < count; i++) {
         const hfi_region *region = hfi_definitions_get_region(profile->definitions, i);
         fprintf(file, "%s\n{\"name\": ", i ? "," : "");
-        write_text(file, hfi_profile_name(profile, i));
+        hfi_json_write(file, hfi_profile_name(profile, i));
         fputs(", \"file\": ", file);
-        write_text(file, hfi_profile_file(profile, i));
+        hfi_json_write(file, hfi_profile_file(profile, i));
         fprintf(file, ", \"line\": %" PRIu32 ", \"kind\": \"%s\"}", region->line,
                 kinds[region->kind]);
     }
@@ -83,7 +70,7 @@ hfi_profile_write_json(const hfi_profile *profile, FILE *file) {
             hfi_profile_count_collapsed(profile));
     for (size_t i = 0; i < profile->process_count; i++) {
         fputs(i ? ", " : "", file);
-        write_text(file, profile->processes[i].name);
+        hfi_json_write(file, profile->processes[i].name);
     }
     fputs("],\n\"regions\": [", file);
     write_regions(file, profile);
@@ -92,7 +79,7 @@ hfi_profile_write_json(const hfi_profile *profile, FILE *file) {
         const hfi_profile_location *location = &profile->locations[i];
         fprintf(file, "%s\n{\"id\": %" PRIu64 ", \"name\": ", i ? "," : "",
                 location->id);
-        write_text(file, location->name);
+        hfi_json_write(file, location->name);
         fprintf(file, ", \"process\": %" PRIu32 ", \"nodes\": [", location->process);
         write_nodes(file, profile, location, numbers);
         fputs("]}", file);

@@ -13,7 +13,7 @@
  * file is written without the interpreter, whose memory may be gone where a recording
  * ends with its process.
  */
-#include "profile_flat.h"
+#include "profile.h"
 
 #include <string.h>
 

@@ -88,7 +88,7 @@ HF_CHECK hf_status hf_recorder_create(const hf_recorder_options *options,
                                       hf_recorder **ret_recorder, hf_error *reterr);
 
 /* Leave what is open, write the trace and the profile, release everything, also on
- * failure; then the log file stays, and trace_recovery.h can try again. NULL is fine.
+ * failure; then the log file stays, and parts.h can try again. NULL is fine.
  * HF_E_SYSTEM: a file can't be written; HF_E_NOMEM; HF_E_INVALID: the profile's name is
  * too long. */
 HF_CHECK hf_status hf_recorder_close(hf_recorder *recorder,

@@ -28,7 +28,7 @@
  *
  * The interpreter's lock covers it all.
  */
-#include "scorep_backend.h"
+#include "backend.h"
 
 #include <dlfcn.h>
 #include <pthread.h>

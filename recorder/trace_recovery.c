@@ -2,23 +2,23 @@
  *
  * A process leaves its log file wherever it dies, and takes it away when its events are
  * in the archive. So a log file whose process is dead is work to be done, and doing it
- * twice does no harm. Who finds it makes an ended part of it: event files and a part
- * file, as the process itself would have, with a profile made of the same events where
- * it was to have one; then archive and profile are written as ever (experiment.c).
- * Others of the same experiment find it when they close; a lone process has a guardian
- * (guardian.c), a cell the kernel; `--recover` is for what is left.
+ * twice does no harm. A process that finds it makes an ended part of it: event files
+ * and a part file, as the process itself would have, with a profile made of the same
+ * events where it was to have one; then archive and profile are written as ever
+ * (experiment.c). Others of the same experiment find it when they close; a lone process
+ * has a guardian (guardian.c), a cell the kernel; `--recover` is for what is left.
  *
  * A part is alive while its byte of the lock file is locked, or while its process is
  * there: a program may have closed the descriptor that has the lock, and a process that
  * has executed another program is not to be disturbed. Whoever is in another container
  * shows by the lock only; a lone process, which has none, is then taken to be alive.
  * An end that has begun is waited for: locks are free a little before the process is
- * gone, and who waited for them would find it alive, and nobody come again.
+ * gone, and a process that waited for them would find it alive, and none come again.
  *
  * All of this happens with the gate closed, so nobody does it twice at a time.
  */
-#include "trace_recovery.h"
-#include "experiment.h"
+#include "parts.h"
+#include "otf2_files.h"
 #include "log_reader.h"
 #include "profile.h"
 
@@ -274,7 +274,7 @@ recover_one(const hfi_part *self, uint32_t number, const hfi_log_reader *log,
     if (asprintf(&part.own, "%s/parts/%u", part.directory, number) < 0)
         return HF_E_NOMEM;
     hf_status status = HF_OK;
-    hfi_part_remove(part.own); /* of one who could not finish it */
+    hfi_part_remove(part.own); /* of one that could not finish it */
     if (mkdir(part.own, 0777) != 0)
         status = hf_error_set_errno(reterr, errno, "creating %s", part.own);
     if (status == HF_OK)

@@ -1,6 +1,6 @@
 /* whole_file.c - a file that is there whole or not at all.
  *
- * Written under another name in the same directory, then renamed: who reads it
+ * Written under another name in the same directory, then renamed: a reader
  * meanwhile sees the old one. It isn't flushed to the disk: what a machine's crash may
  * take, the recording's log files would have lost as well.
  */

@@ -24,7 +24,7 @@ del sys.path[0]
 # Of each kernel that these tests start.
 LocalPortCache.find_available_port = lambda self, ip: ports.free_port(ip)
 
-# CI tries the same random examples each time; who asks for more of them (effort.py) gets others.
+# CI tries the same random examples each time; a run that asks for more of them (effort.py) gets others.
 hypothesis.settings.register_profile("holdfast", derandomize=effort.EFFORT == 1)
 hypothesis.settings.load_profile("holdfast")
 
@@ -114,7 +114,7 @@ class Notebook:
         try:
             return self._finish(sent, timeout, answers)
         except queue.Empty:
-            hung.tell(self.pid)
+            hung.describe(self.pid)
             raise
 
     def _finish(self, sent, timeout, answers):
@@ -205,7 +205,7 @@ def is_summary(message):
 
 
 def is_progress(message):
-    """A hand-over on a busy machine takes long, and tells so (test_progress.py)."""
+    """A hand-over on a busy machine takes long, and shows that (test_progress.py)."""
     mark = {"holdfast": "progress"}
     return message["metadata"] == mark or message["content"].get("metadata") == mark
 

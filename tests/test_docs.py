@@ -75,7 +75,7 @@ def test_the_architecture_names_what_exists():
     assert missing == []
 
 
-def test_every_command_of_a_cell_is_told():
+def test_every_command_of_a_cell_is_documented():
     """Those in the frontend's table."""
     table = (ROOT / "kernel" / "commands" / "command.c").read_text()
     commands = re.findall(r'^    \{"(%+\w+)", hfi_', table, re.MULTILINE)
@@ -84,7 +84,7 @@ def test_every_command_of_a_cell_is_told():
     assert [name for name in commands if name not in page] == []
 
 
-def test_every_option_of_the_installation_is_told():
+def test_every_option_of_the_installation_is_documented():
     if importlib.util.find_spec("holdfast") is None:
         pytest.skip("the package isn't installed here")
     command = [sys.executable, "-m", "holdfast.install", "--help"]

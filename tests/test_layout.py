@@ -43,10 +43,10 @@ ARROWS = {
     "shm_store/saved": {"shm_store/include", "shm_store/base", "shm_store/platform"},
     "serializers/include": {"shm_store/include"},
     "serializers/codecs": PUBLIC | {"shm_store/base"},
-    "tool": PUBLIC | {"serializers/codecs"},
+    "tool": PUBLIC | {"serializers/codecs", "shm_store/base"},
     "serializers/python": PUBLIC | {"serializers/codecs"},
     "kernel/include": {"shm_store/include"},
-    "kernel/wire": {"shm_store/include", "kernel/include"},
+    "kernel/wire": {"shm_store/include", "shm_store/base", "kernel/include"},
     "kernel/commands": {"shm_store/include", "kernel/include", "kernel/wire"},
     "kernel/session": PUBLIC
     | {"kernel/include", "kernel/commands", "kernel/wire", "kernel/workers"}
@@ -55,12 +55,12 @@ ARROWS = {
     "kernel": PUBLIC | {"kernel/include", "kernel/commands"},
     "monitor/include": {"shm_store/include"},
     "monitor": PUBLIC | {"monitor/include", "shm_store/platform", "shm_store/base"},
-    "recorder": PUBLIC | {"shm_store/platform"},  # who a process is
+    "recorder": PUBLIC | {"shm_store/platform", "shm_store/base"},
     "bindings/src": PUBLIC
     | {"monitor/include", "serializers/codecs", "serializers/python", "recorder", "bindings/views"}
-    | {"shm_store/tuning"},
+    | {"shm_store/tuning", "shm_store/base"},
     "bindings/recorder": PUBLIC | {"recorder"},
-    "bindings/views": PUBLIC | {"recorder"},  # definitions and profiles
+    "bindings/views": PUBLIC | {"recorder", "shm_store/base"},  # definitions and profiles
 }
 
 # Libraries by the header's beginning, and the directories that may use each.

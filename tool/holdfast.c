@@ -19,6 +19,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/json.h"
 #include "codecs/describe.h"
 #include "holdfast/save.h"
 #include "holdfast/store.h"
@@ -62,13 +63,11 @@ human(uint64_t bytes, char text[16]) {
 
 /* Bytes as text: control characters are escaped, UTF-8 is left alone. */
 static void
-print_text(const void *data, size_t size, int json) {
+print_text(const void *data, size_t size) {
     const unsigned char *p = data;
     for (size_t i = 0; i < size; i++)
-        if (json && (p[i] == '"' || p[i] == '\\'))
-            printf("\\%c", p[i]);
-        else if (p[i] < 0x20 || p[i] == 0x7f)
-            printf(json ? "\\u%04x" : "\\x%02x", p[i]);
+        if (p[i] < 0x20 || p[i] == 0x7f)
+            printf("\\x%02x", p[i]);
         else
             putchar(p[i]);
 }
@@ -105,11 +104,11 @@ print_session(void *context, const hf_session_info *info) {
     listing *l = context;
     char size[16];
     if (l->json) {
-        printf("%s\n  {\"name\": \"", l->count ? "," : "");
-        print_text(info->name, strlen(info->name), 1);
-        printf("\", \"label\": \"");
-        print_text(info->label, strlen(info->label), 1);
-        printf("\", \"owner_pid\": %lld, \"owner_alive\": %s, \"processes\": %u, "
+        printf("%s\n  {\"name\": ", l->count ? "," : "");
+        hfi_json_write(stdout, info->name);
+        printf(", \"label\": ");
+        hfi_json_write(stdout, info->label);
+        printf(", \"owner_pid\": %lld, \"owner_alive\": %s, \"processes\": %u, "
                "\"generation\": %llu, \"entries\": %llu, \"allocated_bytes\": %llu, "
                "\"committed_bytes\": %llu, \"state\": \"%s\", \"waits\": %s}",
                (long long)info->owner_pid,
@@ -137,7 +136,7 @@ print_session(void *context, const hf_session_info *info) {
                human(info->allocated_bytes, size));
         if (info->state)
             printf("(%s)", state_text(info->state));
-        print_text(info->label, strlen(info->label), 0);
+        print_text(info->label, strlen(info->label));
         putchar('\n');
     }
     l->count++;
@@ -272,7 +271,7 @@ command_info(const char *name) {
     if (localtime_r(&created, &when))
         strftime(date, sizeof date, "%F %T", &when);
     printf("session      %s\nlabel        ", info.name + (info.name[0] == '/'));
-    print_text(info.label, strlen(info.label), 0);
+    print_text(info.label, strlen(info.label));
     printf("\nowner        %lld (%s)\ncreated      %s\n", (long long)info.owner_pid,
            alive_text(info.owner_alive), date);
     printf("processes    %u\n", info.process_count ? info.process_count - 1 : 0);
@@ -315,7 +314,7 @@ print_value(const hf_entry *entry) {
                         .payload_size = entry->payload_size,
                         .buffer_count = entry->buffer_count};
     hfi_codec_describe(entry->codec, &source, text, sizeof text);
-    print_text(text, strlen(text), 0);
+    print_text(text, strlen(text));
 }
 
 static int
@@ -327,7 +326,7 @@ print_entry_line(void *context, const hf_entry *entry) {
     printf("%-10s %10s %6llu  ", codec_text(entry->codec, codec),
            human(entry->payload_size + entry->buffer_bytes, size),
            (unsigned long long)entry->generation);
-    print_text(entry->key, entry->key_size, 0);
+    print_text(entry->key, entry->key_size);
     printf("  ");
     print_value(entry);
     putchar('\n');
@@ -338,7 +337,7 @@ static void
 print_entry(const hf_entry *entry) {
     char codec[24];
     printf("name         ");
-    print_text(entry->key, entry->key_size, 0);
+    print_text(entry->key, entry->key_size);
     printf("\ncodec        %s (%u)\ngeneration   %llu\nsequence     %llu\n",
            codec_text(entry->codec, codec), entry->codec,
            (unsigned long long)entry->generation, (unsigned long long)entry->sequence);

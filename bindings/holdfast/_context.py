@@ -2,7 +2,7 @@
 
 The extension says so (`enter`, `leave`) around each save and each binding; the pickler and
 the codecs ask. What is current: the thread's namespace, the classes whose turn it is, and
-who resolves references to the others.
+what resolves references to the others.
 """
 
 import threading

@@ -76,7 +76,7 @@ def collections() -> int:
 _registry: dict[Finalizer, t.Any] = weakref.finalize._registry  # type: ignore[attr-defined]
 _made: set[Finalizer] = set()  # by the notebook's code
 _arrived: dict[Finalizer, Call] = {}  # not at work yet
-_held: list[object] = []  # what nobody else holds here: who does is in another process
+_held: list[object] = []  # what nothing else holds here: its holder is in another process
 _OURS = 2  # references to an object that only a variable here has
 
 

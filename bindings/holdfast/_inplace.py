@@ -1,6 +1,6 @@
 """What a cell changed of an object that an unserializable value of the main worker holds as well.
 
-A generator that reads from a list stays in the main worker when a cell runs elsewhere; the list travels.
+A generator that reads from a list stays in the main worker when a cell runs elsewhere; the list is carried.
 Were its new value a new object, as it is for any other name, the generator would go on with the
 old one. So it is applied to the object that is here: same address, new contents.
 

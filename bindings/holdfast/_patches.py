@@ -2,7 +2,7 @@
 
 `json.indent = 2`, `pd.DataFrame.top = top`, `torch.backends.cudnn.benchmark = True` change no
 variable, and are as much the notebook's state as one. Here each is one: a name of the namespace that
-no code can say (`_json:indent`), whose value is what the attribute was set to. So it travels,
+no code can say (`_json:indent`), whose value is what the attribute was set to. So it is carried,
 is grouped with what it shares, is unserializable, undone and saved as variables are, and a function of the
 notebook is carried as one. It is in the namespace while variables are saved or bound, and not when
 the notebook's code may look.
@@ -17,7 +17,7 @@ An original that was replaced is pickled as a reference to it: by its name it wo
 it.
 
 A module that isn't imported in a process gets its attributes when it is: to import it for them would
-run its code where the notebook may never want it. Until then they travel on as they came.
+run its code where the notebook may never want it. Until then they are carried on as they came.
 
 What lies behind functions instead of in attributes (`np.set_printoptions(formatter=...)`, a logger's
 handlers) is a `Slot`: read and set by what the worker gives, and otherwise the same.

@@ -5,6 +5,7 @@ from typing import Any, NotRequired, TypedDict, final
 from typing_extensions import disjoint_base
 
 __version__: str
+_LARGE_BYTES: int
 
 class Error(Exception):
     status: str

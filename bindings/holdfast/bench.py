@@ -120,7 +120,7 @@ def run_holdfast(notebook: Path, kernel: str, timeout_s: float) -> list[CellHand
             Path(directory) / f"executed {notebook.name}",
             kernel=kernel,
             timeout_s=timeout_s,
-            progress=_tell_and_pause,
+            progress=_show_and_pause,
             goes_on=True,
         )
     cells = []
@@ -183,7 +183,7 @@ def _number(record: t.Mapping[str, t.Any], key: str) -> float:
     return float(record.get(key) or 0)
 
 
-def _tell_and_pause(cost: report.CellCost) -> None:
+def _show_and_pause(cost: report.CellCost) -> None:
     """As long as a reader looks at the result, while the kernel imports what the cell did."""
     _report("Holdfast", cost.number, cost.title)
     time.sleep(PAUSE_SECONDS)

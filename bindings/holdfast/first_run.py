@@ -113,8 +113,8 @@ def find_fault(directory: Path, program: str) -> str | None:
     missing = _missing_libraries(why)
     if not missing:
         return why
-    told = f"these libraries are missing: {', '.join(missing)}"
+    message = f"these libraries are missing: {', '.join(missing)}"
     packages = sorted({_PACKAGES[name] for name in missing if name in _PACKAGES})
     if packages:
-        told += f"\nOn Debian and Ubuntu: apt-get install {' '.join(packages)}"
-    return told
+        message += f"\nOn Debian and Ubuntu: apt-get install {' '.join(packages)}"
+    return message

@@ -90,8 +90,8 @@ def cell_title(source: str) -> str:
         The line, without cell magics and leading "#"; "" for an empty cell.
     """
     lines = [line.strip() for line in source.splitlines() if line.strip()]
-    telling = [line for line in lines if not line.startswith("%%")] or lines
-    return telling[0].lstrip("# ") if telling else ""
+    commandless = [line for line in lines if not line.startswith("%%")] or lines
+    return commandless[0].lstrip("# ") if commandless else ""
 
 
 def read_notebook(path: Path) -> NotebookNode:

@@ -7,10 +7,10 @@
  * a frame, or are thrown into a generator, have events that can't be taken out, but
  * happen seldom.
  *
- * A callback gets the code, not the frame. Who enters is known by the address of the
- * innermost frame, which is that of the code. It is an object of a type of ours that
- * the interpreter calls without a step between: a built-in function would cost 7 ns
- * more a call, a third of what the interpreter itself takes for both events.
+ * A callback gets the code, not the frame. The function that enters is known by the
+ * address of the innermost frame, which is that of the code. It is an object of a type
+ * of ours that the interpreter calls without a step between: a built-in function would
+ * cost 7 ns more a call, a third of what the interpreter itself takes for both events.
  *
  * Tool ids 0 to 2 and 5 are for debuggers, coverage, profilers and optimizers: ours is
  * 3 or 4, so that cProfile and a debugger work beside a recording. What another

@@ -16,7 +16,6 @@
 #include "recorder/clock.h"
 #include "python_events.h"
 #include "region_names.h"
-#include "sigterm.h"
 
 recorder_state *
 hfi_recorder_state(PyObject *module) {

@@ -9,6 +9,7 @@
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
+#include <stdbool.h>
 
 #include "recorder/recorder.h"
 
@@ -29,5 +30,11 @@ PyObject *hfi_recorder_raise(hf_status status, const hf_error *error);
 
 extern PyMethodDef hfi_recorder_session_methods[];
 extern PyMethodDef hfi_recorder_region_methods[];
+
+/* ---- sigterm.c: SIGTERM reaches its handler although the program waits ---- */
+
+/* To be called when Python has set a handler for SIGTERM, which ends the process. From
+ * the first signal on it is sent again until then. */
+void hfi_sigterm_insist(void);
 
 #endif

@@ -8,8 +8,8 @@
 
 #include "recorder/filter.h"
 #include "python_events.h"
-#include "recorder/scorep_backend.h"
-#include "recorder/trace_recovery.h"
+#include "recorder/backend.h"
+#include "recorder/parts.h"
 
 PyDoc_STRVAR(
     open_doc,

@@ -14,7 +14,7 @@
  * Rejected: writing the trace in the signal's own handler (it may have interrupted
  * malloc()).
  */
-#include "sigterm.h"
+#include "recorder_python.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -6,7 +6,7 @@
 #ifndef HFI_ARENA_ALLOCATOR_H
 #define HFI_ARENA_ALLOCATOR_H
 
-#include "session_type.h"
+#include "attachment.h"
 
 enum { HFI_ARENA_THRESHOLD = 65536 }; /* bytes, where nothing else is said */
 

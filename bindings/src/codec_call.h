@@ -6,8 +6,7 @@
 #ifndef HFI_CODEC_CALL_H
 #define HFI_CODEC_CALL_H
 
-#include "entry_sink.h"
-#include "entry_source.h"
+#include "entry.h"
 
 /* Encode with the first codec that accepts the value, into the sink, which is emptied
  * first. `subject` is what the encoding is for, in messages to people: a key, a dict

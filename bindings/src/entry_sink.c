@@ -11,9 +11,9 @@
  *
  * The digest shows whether bytes are those of last time (hf_digest_add). It is taken
  * once an encoding: what differs is compared first, and then remembered. What is put
- * without a comparison has the digests of its buffers from who copied them.
+ * without a comparison has the digests of its buffers from the code that copied them.
  */
-#include "entry_sink.h"
+#include "entry.h"
 
 #include <stdlib.h>
 #include <string.h>

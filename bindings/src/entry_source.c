@@ -5,11 +5,11 @@
  * from it hold it, and the store's pin on the extents goes with the last of them. The
  * source's own references end with the decoding.
  */
-#include "entry_source.h"
+#include "entry.h"
 
 #include <stdlib.h>
 
-#include "region_type.h"
+#include "attachment.h"
 
 static hf_status
 source_map(hf_source *base, uint32_t index, void **ret_data, size_t *ret_size,

@@ -31,7 +31,7 @@
  * Where there is no clone() the fork is an ordinary child.
  */
 #include "module_functions.h"
-#include "session_type.h"
+#include "attachment.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -13,12 +13,9 @@
 
 #include <stdint.h>
 
-#define EACH(byte) (UINT64_C(0x0101010101010101) * (byte))
+#include "base/json.h"
 
-static int
-is_special(unsigned char byte) {
-    return byte < 0x20 || byte == '"' || byte == '\\';
-}
+#define EACH(byte) (UINT64_C(0x0101010101010101) * (byte))
 
 /* Nonzero where one of eight bytes is zero. */
 static uint64_t
@@ -36,36 +33,19 @@ find_special(const char *at, const char *end) {
             with_zero(word ^ EACH('\\')))
             break;
     }
-    while (at < end && !is_special((unsigned char)*at))
+    while (at < end && !hfi_json_must_escape((unsigned char)*at))
         at++;
     return at;
-}
-
-/* Write the escape of one byte; how long it is. */
-static Py_ssize_t
-escape(char byte, char ret_text[6]) {
-    static const char plain[] = "\"\\\n\r\t\b\f", letters[] = "\"\\nrtbf";
-    static const char digits[] = "0123456789abcdef";
-    const char *found = byte != '\0' ? strchr(plain, byte) : NULL;
-    ret_text[0] = '\\';
-    if (found != NULL) {
-        ret_text[1] = letters[found - plain];
-        return 2;
-    }
-    memcpy(ret_text + 1, "u00", 3);
-    ret_text[4] = digits[(unsigned char)byte >> 4];
-    ret_text[5] = digits[byte & 15];
-    return 6;
 }
 
 static Py_ssize_t
 size_of(const char *data, Py_ssize_t size) {
     const char *end = data + size;
-    char ignored[6];
+    char ignored[HFI_JSON_ESCAPE_MAX];
     Py_ssize_t total = size + 2;
     for (const char *at = find_special(data, end); at < end;
          at = find_special(at + 1, end))
-        total += escape(*at, ignored) - 1;
+        total += (Py_ssize_t)hfi_json_escape((unsigned char)*at, ignored) - 1;
     return total;
 }
 
@@ -79,7 +59,7 @@ write_text(char *to, const char *data, Py_ssize_t size) {
         to += next - at;
         if (next == end)
             break;
-        to += escape(*next, to);
+        to += hfi_json_escape((unsigned char)*next, to);
         at = next + 1;
     }
     *to = '"';
@@ -104,8 +84,7 @@ json_text(PyObject *module, PyObject *text) {
         data = PyBytes_AS_STRING(encoded);
         size = PyBytes_GET_SIZE(encoded);
     }
-    /* An escape is six bytes at most. */
-    PyObject *result = size > PY_SSIZE_T_MAX / 6 - 2
+    PyObject *result = size > PY_SSIZE_T_MAX / HFI_JSON_ESCAPE_MAX - 2
                            ? PyErr_NoMemory()
                            : PyBytes_FromStringAndSize(NULL, size_of(data, size));
     if (result != NULL)

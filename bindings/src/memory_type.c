@@ -9,7 +9,7 @@
  * each. Finding the range is serializers/python/array.c, or a codec's own knowledge
  * (_memory_at).
  */
-#include "memory_type.h"
+#include "attachment.h"
 
 #include "array.h"
 #include "module_functions.h"

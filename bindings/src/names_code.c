@@ -17,7 +17,7 @@ hfi_code_class_key(PyObject *cls) {
 }
 
 int
-hfi_code_tell(hfi_graph *graph, PyObject *keys, PyObject *code, PyObject *held) {
+hfi_code_list(hfi_graph *graph, PyObject *keys, PyObject *code, PyObject *held) {
     PyObject **lists = PyMem_Calloc(graph->count + 1, sizeof *lists);
     char *is_held = PyMem_Calloc(graph->count + 1, 1);
     int failed = !lists || !is_held;
@@ -47,7 +47,7 @@ hfi_code_tell(hfi_graph *graph, PyObject *keys, PyObject *code, PyObject *held) 
 }
 
 int
-hfi_code_tell_numbers(const hfi_graph *graph, PyObject *keys, PyObject *numbers) {
+hfi_code_list_numbers(const hfi_graph *graph, PyObject *keys, PyObject *numbers) {
     int failed = 0;
     for (size_t i = 0; i < graph->number_count && !failed; i++) {
         const hfi_graph_number *one = &graph->numbers[i];
@@ -90,7 +90,7 @@ walk(PyObject *keys, PyObject *values, PyObject *classes, PyObject *namespace,
         return -1;
     PyObject *all = graph.code_count ? root_keys(&graph, keys) : NULL;
     int failed =
-        graph.code_count && (!all || hfi_code_tell(&graph, all, code, NULL) < 0);
+        graph.code_count && (!all || hfi_code_list(&graph, all, code, NULL) < 0);
     Py_XDECREF(all);
     hfi_graph_fini(&graph);
     return failed ? -1 : 0;

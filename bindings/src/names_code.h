@@ -16,11 +16,11 @@ PyObject *hfi_code_class_key(PyObject *cls);
  * one of them only. Into the list `held` (or NULL): the keys of groups with code that
  * somebody else holds a part of. `keys` is a list with the key of each root. -1 with an
  * exception. */
-int hfi_code_tell(hfi_graph *graph, PyObject *keys, PyObject *code, PyObject *held);
+int hfi_code_list(hfi_graph *graph, PyObject *keys, PyObject *code, PyObject *held);
 
 /* Into the dict `numbers`: of each key, a list of the numbers in its value that may be
  * addresses. `keys` as above. -1 with an exception. */
-int hfi_code_tell_numbers(const hfi_graph *graph, PyObject *keys, PyObject *numbers);
+int hfi_code_list_numbers(const hfi_graph *graph, PyObject *keys, PyObject *numbers);
 
 /* The same for these values and classes (lists), by a walk of their own: a new dict.
  * `keys` names the values. NULL with an exception. */

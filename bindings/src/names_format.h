@@ -15,7 +15,7 @@
 
 #include <holdfast/store.h>
 
-#include "entry_sink.h"
+#include "entry.h"
 
 /* First characters that users can't write. */
 #define HFI_KEY_GROUP '\0' /* then 'g' or 'c' */

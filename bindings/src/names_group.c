@@ -91,7 +91,7 @@ learn(walk *at) {
 }
 
 static int
-tell_code(walk *at, hfi_grouping *found) {
+list_code(walk *at, hfi_grouping *found) {
     if (!at->graph.code_count && !at->graph.number_count)
         return 0;
     PyObject *keys = PyList_New((Py_ssize_t)at->graph.count);
@@ -99,8 +99,8 @@ tell_code(walk *at, hfi_grouping *found) {
         PyList_SET_ITEM(keys, (Py_ssize_t)i,
                         Py_NewRef(at->scan->members[at->members[i]].key));
     int failed = !keys ||
-                 hfi_code_tell(&at->graph, keys, found->code, found->held) < 0 ||
-                 hfi_code_tell_numbers(&at->graph, keys, found->numbers) < 0;
+                 hfi_code_list(&at->graph, keys, found->code, found->held) < 0 ||
+                 hfi_code_list_numbers(&at->graph, keys, found->numbers) < 0;
     Py_XDECREF(keys);
     return failed ? -1 : 0;
 }
@@ -250,7 +250,7 @@ hfi_grouping_init(hfi_grouping *ret_grouping, hfi_scan *scan, PyObject *namespac
                  walk_init(&at, namespace, session) < 0;
     if (!failed) {
         failed = (at.graph.count > at.graph.names && add_classes(&at) < 0) ||
-                 learn(&at) < 0 || tell_code(&at, ret_grouping) < 0 ||
+                 learn(&at) < 0 || list_code(&at, ret_grouping) < 0 ||
                  list_groups(&at, ret_grouping) < 0;
         hfi_graph_fini(&at.graph);
     }

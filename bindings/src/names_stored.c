@@ -35,7 +35,7 @@
 #include "codec_call.h"
 #include "python_codecs.h"
 #include "plain.h"
-#include "region_type.h"
+#include "attachment.h"
 
 static int
 same_content(const void *one, size_t one_size, const void *other, size_t other_size) {

@@ -11,7 +11,7 @@
  * No Python code runs while the elements are read or written; what is dropped from the
  * array to be filled are the Nones that NumPy made it with.
  */
-#include "memory_type.h"
+#include "attachment.h"
 #include "module_functions.h"
 
 #include <stdlib.h>

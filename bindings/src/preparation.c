@@ -30,7 +30,7 @@
  * as they lie in memory that workers share.
  */
 #include "module_functions.h"
-#include "session_type.h"
+#include "attachment.h"
 #include "tuning/tuning.h"
 
 #include <unistd.h>
@@ -71,6 +71,16 @@ region_at(PyObject *module, PyObject *session, unsigned long long address) {
                : NULL;
 }
 
+/* The same for the arguments of a method: a session and an address. */
+static hf_region *
+region_of(PyObject *module, PyObject *args, const char *format) {
+    PyObject *session;
+    unsigned long long address;
+    if (!PyArg_ParseTuple(args, format, &session, &address))
+        return NULL;
+    return region_at(module, session, address);
+}
+
 static PyObject *
 prepare_region(PyObject *module, PyObject *args) {
     PyObject *session;
@@ -97,11 +107,7 @@ prepare_region(PyObject *module, PyObject *args) {
  * copies, and its size. */
 static PyObject *
 copied_bytes(PyObject *module, PyObject *args) {
-    PyObject *session;
-    unsigned long long address;
-    if (!PyArg_ParseTuple(args, "OK:_copied", &session, &address))
-        return NULL;
-    hf_region *region = region_at(module, session, address);
+    hf_region *region = region_of(module, args, "OK:_copied");
     if (!region && PyErr_Occurred())
         return NULL;
     uint64_t pages = 0, size = 0;
@@ -129,11 +135,7 @@ has_large_regions(PyObject *module, PyObject *session) {
  * since nothing was written to it. */
 static PyObject *
 reshare_region(PyObject *module, PyObject *args) {
-    PyObject *session;
-    unsigned long long address;
-    if (!PyArg_ParseTuple(args, "OK:_reshare", &session, &address))
-        return NULL;
-    hf_region *region = region_at(module, session, address);
+    hf_region *region = region_of(module, args, "OK:_reshare");
     if (!region && PyErr_Occurred())
         return NULL;
     hf_error error = HF_ERROR_INIT;

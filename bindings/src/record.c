@@ -24,7 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "region_type.h"
+#include "attachment.h"
 
 enum { ROOM_FIRST = 16 };
 

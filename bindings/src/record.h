@@ -9,8 +9,7 @@
 #ifndef HFI_RECORD_H
 #define HFI_RECORD_H
 
-#include "entry_sink.h"
-#include "entry_source.h"
+#include "entry.h"
 
 typedef enum hfi_record_state {
     HFI_SKIPPED, /* in the store, not bound here */

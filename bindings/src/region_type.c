@@ -10,7 +10,7 @@
  *
  * It is not made by users; decoding makes it.
  */
-#include "region_type.h"
+#include "attachment.h"
 
 typedef struct region_object {
     PyObject_HEAD hfi_attachment *attachment;

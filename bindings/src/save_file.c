@@ -10,7 +10,7 @@
  * interpreter is detached but between two entries, where an interrupt ends the work.
  */
 #include "module_functions.h"
-#include "session_type.h"
+#include "attachment.h"
 
 #include <string.h>
 

@@ -13,7 +13,7 @@
  *
  * A child of fork() must attach anew by from_fd(); see store.h.
  */
-#include "session_type.h"
+#include "attachment.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -176,19 +176,25 @@ session_close(PyObject *self, PyObject *Py_UNUSED(ignored)) {
     Py_RETURN_NONE;
 }
 
+/* A call of the store that gives nothing but a status, while other threads run. */
 static PyObject *
-session_destroy(PyObject *self, PyObject *Py_UNUSED(ignored)) {
+call_detached(PyObject *self, hf_status (*call)(hf_session *, hf_error *)) {
     hf_session *session = handle_of(self);
     if (!session)
         return NULL;
     hf_error error = HF_ERROR_INIT;
     hf_status status;
     Py_BEGIN_ALLOW_THREADS
-    status = hf_session_destroy(session, &error);
+    status = call(session, &error);
     Py_END_ALLOW_THREADS
     if (status != HF_OK)
         return hfi_raise(hfi_state_of(Py_TYPE(self)), status, &error);
     Py_RETURN_NONE;
+}
+
+static PyObject *
+session_destroy(PyObject *self, PyObject *Py_UNUSED(ignored)) {
+    return call_detached(self, hf_session_destroy);
 }
 
 static PyObject *
@@ -213,17 +219,7 @@ session_reap(PyObject *self, PyObject *args, PyObject *kwargs) {
 
 static PyObject *
 session_verify(PyObject *self, PyObject *Py_UNUSED(ignored)) {
-    hf_session *session = handle_of(self);
-    if (!session)
-        return NULL;
-    hf_error error = HF_ERROR_INIT;
-    hf_status status;
-    Py_BEGIN_ALLOW_THREADS
-    status = hf_session_verify(session, &error);
-    Py_END_ALLOW_THREADS
-    if (status != HF_OK)
-        return hfi_raise(hfi_state_of(Py_TYPE(self)), status, &error);
-    Py_RETURN_NONE;
+    return call_detached(self, hf_session_verify);
 }
 
 /* With threads_stopped the caller promises that nobody writes to any region now. Then

@@ -11,11 +11,11 @@
 #include "finalizers.h"
 #include "addresses.h"
 #include "graph.h"
-#include "memory_type.h"
+#include "attachment.h"
 #include "module_functions.h"
 #include "names_type.h"
 #include "plain.h"
-#include "region_type.h"
+#include "tuning/tuning.h"
 
 /* ---- the walk over objects ------------------------------------------------------ */
 
@@ -200,6 +200,8 @@ store_exec(PyObject *module) {
         add_type(module, &hfi_names_spec, &state->names_type) < 0 ||
         hfi_state_add_errors(module, state) < 0 || add_codecs(state) < 0 ||
         add_functions(module) < 0)
+        return -1;
+    if (PyModule_AddIntConstant(module, "_LARGE_BYTES", (long)HFI_LARGE) < 0)
         return -1;
     return PyModule_AddStringConstant(module, "__version__", HF_VERSION);
 }

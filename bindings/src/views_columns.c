@@ -13,7 +13,7 @@
 
 #include <stdbool.h>
 
-#include "recorder/profile_flat.h"
+#include "recorder/profile.h"
 #include "views/call_paths.h"
 #include "views_columns.h"
 

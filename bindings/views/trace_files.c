@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "holdfast/version.h"
 
 typedef struct open_call {
@@ -43,33 +44,17 @@ typedef struct output {
 /* The text as JSON has it, in quotes; NULL: no memory. */
 static char *
 quote(const char *text) {
-    char *made = malloc(strlen(text) * 6 + 3), *at = made;
-    if (!made)
+    char *made = NULL;
+    size_t size;
+    FILE *file = open_memstream(&made, &size);
+    if (!file)
         return NULL;
-    *at++ = '"';
-    for (; *text; text++) {
-        if (*text == '"' || *text == '\\') {
-            *at++ = '\\';
-            *at++ = *text;
-        } else if ((unsigned char)*text < 0x20) {
-            at += sprintf(at, "\\u%04x", (unsigned)*text);
-        } else {
-            *at++ = *text;
-        }
+    hfi_json_write(file, text);
+    if (fclose(file)) {
+        free(made);
+        return NULL;
     }
-    *at++ = '"';
-    *at = '\0';
     return made;
-}
-
-static void
-put_quoted(output *self, const char *text) {
-    char *quoted = quote(text);
-    if (!quoted)
-        self->failed = true;
-    else
-        fputs(quoted, self->file);
-    free(quoted);
 }
 
 /* `value` of so many thousandths: 1234 is 1.234. */
@@ -172,7 +157,7 @@ chrome_name(output *self, const char *what, uint32_t process, uint64_t thread,
             "{\"ph\":\"M\",\"name\":\"%s\",\"pid\":%" PRIu32 ",\"tid\":%" PRIu64
             ",\"args\":{\"name\":",
             what, process, thread);
-    put_quoted(self, name);
+    hfi_json_write(self->file, name);
     fputs("}}", self->file);
 }
 
@@ -277,7 +262,7 @@ speedscope_begin(output *self, size_t at) {
     fputs(at ? ",\n" : "\n", self->file);
     fputs("{\"type\":\"evented\",\"unit\":\"nanoseconds\",\"startValue\":0,\"name\":",
           self->file);
-    put_quoted(self, name);
+    hfi_json_write(self->file, name);
     free(name);
     fputs(",\"events\":[", self->file);
     self->is_first = true;
@@ -300,7 +285,7 @@ speedscope_frames(output *self) {
         fprintf(self->file, "{\"name\":%s", self->names[i]);
         if (*file) {
             fputs(",\"file\":", self->file);
-            put_quoted(self, file);
+            hfi_json_write(self->file, file);
         }
         if (region->line)
             fprintf(self->file, ",\"line\":%" PRIu32, region->line);

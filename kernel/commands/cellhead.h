@@ -1,10 +1,13 @@
-/* cellhead.h - the command at the head of a cell, if there is one. */
+/* cellhead.h - a cell as text: the command at its head, and its lines of Python. */
 #ifndef HFI_CELLHEAD_H
 #define HFI_CELLHEAD_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "commands/text.h"
+
+/* ---- cellhead.c: the command at the head of a cell, if there is one ---- */
 
 /* A cell cut at its first line that is neither blank nor a comment. */
 typedef struct hfi_cellhead {
@@ -28,5 +31,44 @@ bool hfi_cellhead_lift(hfi_span cell, hfi_text *text);
 /* Add `lines` to the text such that as many lines come out, none of them code: as
  * comments, or empty when `empty` is set (IPython wants a cell magic first). */
 void hfi_cellhead_blank(hfi_text *text, hfi_span lines, bool empty);
+
+/* ---- pyline.c ----
+ *
+ * The physical lines of a cell, and which of them begin a statement.
+ */
+
+/* Text that looks like a magic inside a string is a string; `%b` on the second line of
+ * a bracket is a modulo. Whoever drops magics or indents a cell needs to know. */
+
+typedef enum hfi_pyline_kind {
+    HFI_PYLINE_BLANK,   /* nothing but blanks, where a statement could begin */
+    HFI_PYLINE_COMMENT, /* only a comment, where a statement could begin */
+    HFI_PYLINE_CODE,    /* begins a statement */
+    HFI_PYLINE_MAGIC,   /* IPython's: %x, !x, ?x, x?, y = %x, y = !x */
+    HFI_PYLINE_INSIDE,  /* goes on with a string, a bracket or a backslash: not to be
+                           touched */
+} hfi_pyline_kind;
+
+typedef struct hfi_pyline {
+    hfi_pyline_kind kind;
+    hfi_span text; /* without LF or CR LF */
+    size_t indent; /* bytes of leading space and tab */
+    bool carried;  /* MAGIC: the line before ended in a backslash */
+} hfi_pyline;
+
+enum { HFI_PYLINE_DEPTH = 256 }; /* CPython stops at 200 brackets */
+
+/* Treat as opaque. No allocation: needs no release. */
+typedef struct hfi_pyline_scanner {
+    hfi_span rest;
+    char stack[HFI_PYLINE_DEPTH]; /* see pyline.c */
+    size_t depth;
+    bool joined; /* a backslash ended the line before */
+    bool magic;  /* ... and it was a magic */
+} hfi_pyline_scanner;
+
+void hfi_pyline_begin(hfi_pyline_scanner *scanner, hfi_span source);
+/* The next line; false at the end. The line points into the source. */
+bool hfi_pyline_next(hfi_pyline_scanner *scanner, hfi_pyline *ret_line);
 
 #endif

@@ -107,7 +107,7 @@ refuse(hfi_outcome *outcome, const struct command *command) {
                                     "%%start_writefile starts it.\n");
 }
 
-/* Tell about text that a command's cell should not have. */
+/* Report text that a command's cell should not have. */
 static void
 mention_ignored(hfi_outcome *outcome, const struct command *command) {
     if (!command->takes_argument && outcome->head.argument.length)
@@ -212,7 +212,7 @@ hf_status
 hfi_commands_feed(hfi_commands *commands, const char *code, size_t length,
                   const char *cwd, const char *search_path,
                   hfi_directive *ret_directive, hf_error *reterr) {
-    hfi_writefile_mark written = hfi_writefile_tell(&commands->writefile);
+    hfi_writefile_mark written = hfi_writefile_get_mark(&commands->writefile);
     size_t marked_length = commands->multicell.cells.length;
     size_t marked_count = commands->multicell.count;
     bool awaits = commands->multicell.awaits;

@@ -14,7 +14,7 @@
  */
 #include "commands/outcome.h"
 
-#include "commands/scriptcell.h"
+#include "commands/writefile.h"
 #include "commands/history.h"
 
 #include <stdlib.h>

@@ -13,7 +13,6 @@
 #include "commands/dump.h"
 #include "commands/multicell.h"
 #include "commands/text.h"
-#include "commands/wordlist.h"
 #include "commands/writefile.h"
 
 typedef enum hfi_mode {

@@ -3,7 +3,7 @@
  * Cells that were not marked for instrumentation go inside
  * `with scorep.instrumenter.disable():`. Indenting them line by line would change every
  * string of several lines, and textwrap has the same fault, so only lines that begin a
- * statement are indented (pyline.h knows them): inside strings, brackets and after a
+ * statement are indented (hfi_pyline_next finds them): inside strings, brackets and after a
  * backslash Python ignores indentation, or it is content. Wrapping the cell's text in
  * exec() was rejected: people open these scripts to work on.
  *
@@ -15,10 +15,9 @@
  * (%%bash, %%html, ...) is left out, and a message says so. `from __future__` moves to
  * the top of the script.
  */
-#include "commands/scriptcell.h"
+#include "commands/writefile.h"
 
 #include "commands/cellhead.h"
-#include "commands/pyline.h"
 
 #include <string.h>
 

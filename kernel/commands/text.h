@@ -1,4 +1,4 @@
-/* text.h - a string that grows, with the quotings that generated files need.
+/* text.h - strings and lists of words that grow.
  *
  * A failed allocation is remembered instead of returned, so that a page of additions
  * needs one check, hfi_text_failed(), at its end; after it additions do nothing.
@@ -8,6 +8,8 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+
+/* ---- text.c: a string, with the quotings that generated files need ---- */
 
 typedef struct hfi_text {
     char *data;    /* NUL-terminated once something was added; NULL before */
@@ -57,5 +59,39 @@ bool hfi_span_begins(hfi_span span, const char *prefix);
 bool hfi_span_next_line(hfi_span *rest, hfi_span *ret_line);
 /* Up to the first blank; `rest` is left behind it, trimmed. */
 hfi_span hfi_span_next_token(hfi_span *rest);
+
+/* ---- wordlist.c: a NULL-terminated list of strings ---- */
+
+typedef struct hfi_wordlist {
+    char **words; /* words[count] is NULL; NULL before the first addition */
+    size_t count;
+    size_t capacity;
+    bool failed; /* an addition was lost for want of memory */
+} hfi_wordlist;
+
+#define HFI_WORDLIST_INIT                                                              \
+    { 0, 0, 0, false }
+
+void hfi_wordlist_fini(hfi_wordlist *list);
+void hfi_wordlist_add(hfi_wordlist *list, hfi_span word);
+/* Hand over the array (never NULL, unless memory failed); free it with
+ * hfi_wordlist_free. */
+char **hfi_wordlist_take(hfi_wordlist *list);
+void hfi_wordlist_free(char **words);
+void hfi_wordlist_copy(hfi_wordlist *list, const hfi_wordlist *from);
+
+/* Add the words of `source`, cut as a shell does: blanks and line ends, quotes,
+ * backslashes, comments; nothing is expanded. False: a quote is not closed. */
+bool hfi_wordlist_split(hfi_wordlist *list, hfi_span source);
+
+enum { HFI_WORDLIST_COMPLAINTS = 8 };
+
+/* Read lines NAME=value, add name and value of each. Blank lines and comments are
+ * skipped; of any other line `err` gets a line that quotes it, after `subject`; past
+ * HFI_WORDLIST_COMPLAINTS of them only their number. */
+void hfi_wordlist_read_environment(hfi_wordlist *list, hfi_span source,
+                                   const char *subject, hfi_text *err);
+/* Letters, digits and underscores, not beginning with a digit. */
+bool hfi_wordlist_is_name(hfi_span span);
 
 #endif

@@ -6,7 +6,7 @@
  * values are taken literally, quotes included, as %env does: a value that means one
  * thing here and another there would be worse than one quote too many.
  */
-#include "commands/wordlist.h"
+#include "commands/text.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -159,14 +159,14 @@ hfi_wordlist_is_name(hfi_span span) {
 }
 
 static void
-complain(hfi_text *err, const char *who, hfi_span line) {
-    hfi_text_add_format(err, "%s: not NAME=value, ignored: ", who);
+complain(hfi_text *err, const char *subject, hfi_span line) {
+    hfi_text_add_format(err, "%s: not NAME=value, ignored: ", subject);
     hfi_text_add_excerpt(err, line);
     hfi_text_add(err, "\n");
 }
 
 void
-hfi_wordlist_read_environment(hfi_wordlist *list, hfi_span source, const char *who,
+hfi_wordlist_read_environment(hfi_wordlist *list, hfi_span source, const char *subject,
                               hfi_text *err) {
     hfi_span line;
     size_t bad = 0;
@@ -183,7 +183,7 @@ hfi_wordlist_read_environment(hfi_wordlist *list, hfi_span source, const char *w
         name = hfi_span_trim(name);
         if (!hfi_wordlist_is_name(name)) {
             if (++bad <= HFI_WORDLIST_COMPLAINTS)
-                complain(err, who, line);
+                complain(err, subject, line);
             continue;
         }
         value.start = mark + 1;
@@ -192,6 +192,6 @@ hfi_wordlist_read_environment(hfi_wordlist *list, hfi_span source, const char *w
         hfi_wordlist_add(list, hfi_span_trim(value));
     }
     if (bad > HFI_WORDLIST_COMPLAINTS)
-        hfi_text_add_format(err, "%s: %zu more lines are not NAME=value.\n", who,
+        hfi_text_add_format(err, "%s: %zu more lines are not NAME=value.\n", subject,
                             bad - HFI_WORDLIST_COMPLAINTS);
 }

@@ -38,7 +38,7 @@ hfi_writefile_failed(const hfi_writefile *writefile) {
 }
 
 hfi_writefile_mark
-hfi_writefile_tell(const hfi_writefile *writefile) {
+hfi_writefile_get_mark(const hfi_writefile *writefile) {
     return (hfi_writefile_mark){writefile->future.length, writefile->script.length,
                                 writefile->environment.length, writefile->count};
 }

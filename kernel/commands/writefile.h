@@ -4,12 +4,10 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-
 #include <holdfast/error.h>
 #include <holdfast/status.h>
 
 #include "commands/text.h"
-#include "commands/wordlist.h"
 
 typedef struct hfi_writefile {
     char *base;           /* absolute path of both files without their endings */
@@ -30,7 +28,7 @@ typedef struct hfi_writefile_mark {
 void hfi_writefile_fini(hfi_writefile *writefile);
 /* Additions failed for want of memory. */
 bool hfi_writefile_failed(const hfi_writefile *writefile);
-hfi_writefile_mark hfi_writefile_tell(const hfi_writefile *writefile);
+hfi_writefile_mark hfi_writefile_get_mark(const hfi_writefile *writefile);
 void hfi_writefile_rewind(hfi_writefile *writefile, hfi_writefile_mark mark);
 
 /* The path without ending for a name as the user gave it: relative to `cwd`, a final
@@ -48,5 +46,12 @@ void hfi_writefile_add_environment(hfi_writefile *writefile, hfi_span name,
 HF_CHECK hf_status hfi_writefile_save(const hfi_writefile *writefile,
                                       const char *python, const hfi_wordlist *arguments,
                                       hf_error *reterr);
+
+/* ---- scriptcell.c: one cell of a notebook as part of a script ---- */
+
+/* Record a cell; `err` gets what the user should know about it. True: there was code.
+ * Ask hfi_writefile_failed afterwards. */
+bool hfi_scriptcell_add(hfi_writefile *writefile, hfi_span cell, bool instrumented,
+                        hfi_text *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* assistant.c - who answers while the main worker is busy.
+/* assistant.c - the worker that answers while the main worker is busy.
  *
  * A question that needs no live object (complete, inspect, is_complete, history) isn't
  * held up by a cell. It waits for a moment, since most cells end in it and the main
@@ -26,9 +26,8 @@
 #include <unistd.h>
 
 #include "session/workers.h"
-#include "session/ends.h"
-#include "session/publish.h"
 #include "session/request.h"
+#include "session/publish.h"
 #include "workers/program.h"
 
 #define WAIT_NS     30000000LL   /* for the cell to end before another is asked */

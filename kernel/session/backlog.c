@@ -1,6 +1,6 @@
 /* backlog.c - slow subscribers: nobody waits for them, and memory doesn't end for them.
  *
- * Each subscriber has a queue in libzmq. One who doesn't read (a stopped process, a
+ * Each subscriber has a queue in libzmq. One that doesn't read (a stopped process, a
  * network that hangs) must not delay the others, and should have everything when he
  * comes back; but an animation of large pictures would fill the machine's memory, and
  * the frontend, which owns the session, would be what the system kills. So what waits
@@ -11,7 +11,7 @@
  * that it has yet to free, as counted from its own thread, are what the slowest has yet
  * to take. It has a bound of its own for each queue, in messages (SNDHWM), and says
  * when one is full (XPUB_NODROP). Below the limit, that mark is doubled whenever it is
- * met. At the limit, the message goes to those who have room.
+ * met. At the limit, the message goes to those that have room.
  *
  * A reader reports what it has read whenever that is a multiple of half the mark: by so
  * much a queue may seem longer than it is. Hence three rules. The mark is not large
@@ -29,7 +29,7 @@
  *
  * One thread, but for the two counts, which libzmq's thread lowers.
  */
-#include "session/backlog.h"
+#include "session/channels.h"
 
 #include <errno.h>
 #include <stdatomic.h>

@@ -10,11 +10,11 @@
  *
  * Who may talk to us: over tcp, whoever reaches the port, for which there is the
  * signature, and whoever reaches iopub may listen. With the CurveZMQ keys of the
- * connection file, only who has read that file, since a client must know the server's
- * public key, and all is encrypted. Over ipc, only this user: the sockets are made with
- * mode 0600. Who isn't let in can't make us keep anything; over tcp without Curve, a
- * multipart that never ends is bounded by a part's size only, since libzmq shows us
- * whole ones.
+ * connection file, only a program that has read that file, since a client must know the
+ * server's public key, and all is encrypted. Over ipc, only this user: the sockets are
+ * made with mode 0600. A program that isn't let in can't make us keep anything; over
+ * tcp without Curve, a multipart that never ends is bounded by a part's size only,
+ * since libzmq shows us whole ones.
  *
  * One thread; the sockets never leave it.
  */
@@ -28,8 +28,6 @@
 #include <sys/un.h>
 #include <unistd.h>
 #include <zmq.h>
-
-#include "session/backlog.h"
 
 #define LINGER_MS     1000
 #define ENDPOINT_SIZE 1024

@@ -21,7 +21,7 @@
 #include <string.h>
 
 #include "session/workers.h"
-#include "session/ends.h"
+#include "session/request.h"
 #include "workers/program.h"
 
 struct hfi_commits {
@@ -65,9 +65,9 @@ void
 hfi_commits_ask(hf_kernel *kernel, long long now_ns) {
     hfi_frame frame;
     int waits = kernel->cell.state == HFI_CELL_COMMITTING;
-    int travels = waits && hfi_cell_goes_back(&kernel->cell);
-    int asks = waits && !travels;
-    int durable = !waits || travels;
+    int goes_back = waits && hfi_cell_goes_back(&kernel->cell);
+    int asks = waits && !goes_back;
+    int durable = !waits || goes_back;
     kernel->commits->id = ++kernel->next_id;
     kernel->commits->asked_ns = now_ns;
     hfi_frame_init(&frame, "commit", asks ? 6 : 2);

@@ -5,7 +5,7 @@
  * its own says. They have no reply, but are acknowledged, and "idle" is said then, or
  * when the worker is gone. One thread.
  */
-#include "session/comms.h"
+#include "session/incoming.h"
 
 #include <stddef.h>
 #include <stdlib.h>

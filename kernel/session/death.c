@@ -28,17 +28,12 @@
 #include "session/assistant.h"
 #include "session/commits.h"
 #include "session/workers.h"
-#include "session/ends.h"
-#include "session/handles.h"
+#include "session/request.h"
 #include "session/handover.h"
 #include "session/publish.h"
-#include "session/quarantine.h"
 #include "session/restart.h"
-#include "session/rollback.h"
-#include "session/standby.h"
 #include "session/subshell.h"
-#include "session/generations.h"
-#include "session/trace.h"
+#include "session/listeners.h"
 #include "workers/program.h"
 
 #define RETRIES_MAX         2
@@ -111,7 +106,7 @@ start_main(hf_kernel *kernel) {
 /* By the error of the running cell; in front of the end of one that is replied to; or
  * below the last one. */
 static void
-tell_loss(hf_kernel *kernel, const char *name, hfi_textbuf *text) {
+report_loss(hf_kernel *kernel, const char *name, hfi_textbuf *text) {
     const hfi_cell *cell = &kernel->cell;
     int reports = cell->state == HFI_CELL_REPORTING;
     if (!reports && (hfi_cell_is_in_main(cell) || hfi_cell_waits_for_commit(cell))) {
@@ -134,7 +129,7 @@ go_on(hf_kernel *kernel, hfi_rollback_outcome outcome, hfi_textbuf *text) {
     else
         write_rollback(kernel, text);
     if (outcome == HFI_ROLLBACK_SUCCEEDS) {
-        hfi_tell(kernel, &(hfi_event){.kind = HFI_EVENT_MAIN_MADE});
+        hfi_emit(kernel, &(hfi_event){.kind = HFI_EVENT_MAIN_MADE});
         return;
     }
     hfi_commits_keep_unserializable(kernel, NULL);
@@ -148,7 +143,7 @@ hfi_death_settled(hf_kernel *kernel, hfi_rollback_outcome outcome) {
     hfi_textbuf text = kernel->death->words;
     memset(&kernel->death->words, 0, sizeof text);
     go_on(kernel, outcome, &text);
-    tell_loss(kernel, kernel->death->name, &text);
+    report_loss(kernel, kernel->death->name, &text);
     hfi_textbuf_fini(&text);
 }
 
@@ -169,7 +164,7 @@ bury_main(hf_kernel *kernel, const char *name, const char *exit_reason) {
     hfi_handles_lose_main(kernel);
     forget_main(kernel);
     if (ran)
-        hfi_tell(kernel, &(hfi_event){.kind = HFI_EVENT_CELL_DIED});
+        hfi_emit(kernel, &(hfi_event){.kind = HFI_EVENT_CELL_DIED});
     hfi_rollback_outcome outcome = hfi_rollback_wake(kernel);
     if (outcome == HFI_ROLLBACK_WAITS) {
         kernel->death->words = text;
@@ -177,7 +172,7 @@ bury_main(hf_kernel *kernel, const char *name, const char *exit_reason) {
         return;
     }
     go_on(kernel, outcome, &text);
-    tell_loss(kernel, name, &text);
+    report_loss(kernel, name, &text);
     hfi_textbuf_fini(&text);
 }
 
@@ -213,7 +208,7 @@ bury_cell(hf_kernel *kernel, int late, int known, const char *name,
     hfi_textbuf_format(&text,
                        "; the notebook's variables are as they were before the cell");
     hfi_trace_name_rescued(kernel, &text);
-    hfi_tell(kernel, &(hfi_event){.kind = HFI_EVENT_CELL_DIED});
+    hfi_emit(kernel, &(hfi_event){.kind = HFI_EVENT_CELL_DIED});
     hfi_ends_fail(kernel, name, hfi_textbuf_string(&text));
     hfi_textbuf_fini(&text);
     hfi_standby_replenish(kernel);
@@ -330,7 +325,7 @@ is_due(const hfi_worker *worker, long long now_ns) {
 static int
 is_due_at_last(hf_kernel *kernel, hfi_worker *worker, long long now_ns) {
     if (worker->owned && !worker->silent)
-        hfi_tell(kernel,
+        hfi_emit(kernel,
                  &(hfi_event){.kind = HFI_EVENT_WORKER_LOOKED_AT, .worker = worker});
     return is_due(worker, now_ns);
 }

@@ -1,9 +1,11 @@
-/* death.h - deaths of processes: what they cost, and what is said. */
+/* death.h - processes that die, and values that end them. */
 #ifndef HFI_DEATH_H
 #define HFI_DEATH_H
 
+#include "session/restart.h"
 #include "session/session.h"
-#include "session/rollback.h"
+
+/* ---- death.c: deaths of processes: what they cost, and what is said ---- */
 
 extern const hfi_owner hfi_death_owner;
 hfi_listener hfi_death_hear;
@@ -15,5 +17,19 @@ long long hfi_death_deadline_ns(const hf_kernel *kernel);
 void hfi_death_settled(hf_kernel *kernel, hfi_rollback_outcome outcome);
 /* The fork server is dead, and all of its forks with it. */
 void hfi_death_of_fork_server(hf_kernel *kernel);
+
+/* ---- quarantine.c: values that end the workers that load or save them ---- */
+
+extern const hfi_owner hfi_quarantine_owner;
+void hfi_quarantine_init(hf_kernel *kernel);
+/* End workers that have been at one value for too long. */
+void hfi_quarantine_tick(hf_kernel *kernel, long long now_ns);
+/* Whether a worker that isn't ready is busy with one that has time left. */
+int hfi_quarantine_spares(const hf_kernel *kernel, const hfi_worker *worker,
+                          long long now_ns);
+/* A worker is dead, and the store not yet reaped: what it was at is added to its
+ * exit reason. 1: it was loading it, and it goes into quarantine now. */
+int hfi_quarantine_note(hf_kernel *kernel, const hfi_worker *worker, int is_late,
+                        char *exit_reason, size_t size);
 
 #endif

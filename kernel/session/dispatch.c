@@ -10,14 +10,13 @@
  * request of which another part is malformed gets an error for a reply in its turn; no
  * worker sees it. One thread.
  */
-#include "session/dispatch.h"
+#include "session/incoming.h"
 
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "session/comms.h"
 #include "session/workers.h"
 #include "session/publish.h"
 #include "session/subshell.h"
@@ -96,7 +95,7 @@ void
 hfi_dispatch_shell(hf_kernel *kernel) {
     hfi_request *request;
     while ((request = hfi_dispatch_receive(kernel, HFI_SHELL)) != NULL) {
-        hfi_tell(kernel, &(hfi_event){.kind = HFI_EVENT_REQUEST_CAME});
+        hfi_emit(kernel, &(hfi_event){.kind = HFI_EVENT_REQUEST_CAME});
         if (!hfi_comms_forward(kernel, request) && !hfi_subshell_take(kernel, request))
             hfi_queue_push(&kernel->queue, request);
     }

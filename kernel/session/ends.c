@@ -17,7 +17,7 @@
  * A report by the cell's own process was rejected: it would be measured with the cell,
  * which has no end yet, and a process that died makes none. One thread.
  */
-#include "session/ends.h"
+#include "session/request.h"
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -151,10 +151,10 @@ end(hf_kernel *kernel) {
     kernel->cell.request = NULL;
     /* What was sent by now is dropped too, but nothing that answers the idle. */
     if (stop)
-        hfi_tell(kernel, &(hfi_event){.kind = HFI_EVENT_CELL_STOPS_QUEUE});
+        hfi_emit(kernel, &(hfi_event){.kind = HFI_EVENT_CELL_STOPS_QUEUE});
     hfi_publish_idle(kernel, request);
     if (executed) {
-        hfi_tell(kernel, &(hfi_event){.kind = HFI_EVENT_CELL_OVER});
+        hfi_emit(kernel, &(hfi_event){.kind = HFI_EVENT_CELL_OVER});
         hfi_directive_fini(&kernel->cell.directive);
         hfi_textbuf_fini(&kernel->cell.run_reason);
         hfi_publish_keep_parent(kernel, request->message.header);
@@ -176,7 +176,7 @@ void
 hfi_ends_finish(hf_kernel *kernel, int error) {
     kernel->cell.failed = error;
     if (hfi_cell_is_execution(&kernel->cell))
-        hfi_tell(kernel, &(hfi_event){.kind = HFI_EVENT_CELL_FINISHED});
+        hfi_emit(kernel, &(hfi_event){.kind = HFI_EVENT_CELL_FINISHED});
     hfi_cell_move(&kernel->cell, HFI_CELL_REPLIED);
     if (!begin_report(kernel))
         end(kernel);
@@ -186,7 +186,7 @@ void
 hfi_ends_fail(hf_kernel *kernel, const char *name, const char *value) {
     if (kernel->cell.request == NULL || hfi_ends_report(kernel))
         return;
-    hfi_tell(kernel, &(hfi_event){.kind = HFI_EVENT_CELL_FAILS});
+    hfi_emit(kernel, &(hfi_event){.kind = HFI_EVENT_CELL_FAILS});
     kernel->cell.fate = name;
     hfi_reply_error(kernel, kernel->cell.request, kernel->cell.silent, name, value);
     hfi_ends_finish(kernel, 1);

@@ -29,7 +29,7 @@
  * interrupts are dropped was rejected, since those that are meant would be lost. One
  * thread.
  */
-#include "session/execute.h"
+#include "session/incoming.h"
 
 #include <ctype.h>
 #include <signal.h>
@@ -39,20 +39,14 @@
 
 #include "session/assistant.h"
 #include "session/commits.h"
-#include "session/comms.h"
 #include "session/workers.h"
 #include "session/death.h"
-#include "session/dispatch.h"
-#include "session/ends.h"
+#include "session/request.h"
 #include "session/escalate.h"
 #include "session/handover.h"
 #include "session/publish.h"
-#include "session/request.h"
 #include "session/restart.h"
-#include "session/rollback.h"
 #include "session/subshell.h"
-#include "session/takeup.h"
-#include "session/generations.h"
 #include "workers/program.h"
 
 /* The cell ends well without anything having run. */
@@ -147,7 +141,7 @@ announce(hf_kernel *kernel) {
         hfi_publish_input(kernel, header,
                           json_object_get(request->message.body, "code"),
                           kernel->cell.number);
-        hfi_takeup_tell(kernel, header);
+        hfi_takeup_report(kernel, header);
     }
 }
 
@@ -415,7 +409,7 @@ hfi_execute_started(hf_kernel *kernel, hfi_worker *worker, const msgpack_object 
         worker != hfi_workers_at_work(kernel))
         return;
     hfi_cell_move(&kernel->cell, HFI_CELL_RUNNING);
-    hfi_tell(kernel, &(hfi_event){
+    hfi_emit(kernel, &(hfi_event){
                          .kind = HFI_EVENT_CELL_STARTED, .worker = worker, .map = map});
 }
 
@@ -425,7 +419,7 @@ hfi_execute_ended(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *m
         kernel->cell.request->id == hfi_map_integer(map, "id", 0)) {
         hfi_cell_move(&kernel->cell, HFI_CELL_COLLECTING);
     }
-    hfi_tell(kernel,
+    hfi_emit(kernel,
              &(hfi_event){.kind = HFI_EVENT_CELL_ENDED, .worker = worker, .map = map});
 }
 

@@ -24,7 +24,7 @@
  * The text of all this is the magic's (holdfast/magics.py): the main worker gets it as
  * data with the request. One thread.
  */
-#include "session/generations.h"
+#include "session/commits.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -32,9 +32,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "session/commits.h"
 #include "session/workers.h"
-#include "session/ends.h"
 #include "session/request.h"
 #include "workers/program.h"
 
@@ -336,7 +334,7 @@ publish_step(hf_kernel *kernel, hf_snapshot *snapshot, uint64_t *ret_generation,
 /* The main worker binds what differs. `with_state`: random generators and the like as
  * well. */
 static void
-tell_main(hf_kernel *kernel, uint64_t generation, int with_state) {
+send_checkout(hf_kernel *kernel, uint64_t generation, int with_state) {
     hfi_frame frame;
     hfi_frame_init(&frame, "checkout", 2);
     hfi_frame_add_integer(&frame, "generation", (int64_t)generation);
@@ -357,7 +355,7 @@ go_to(hf_kernel *kernel, const hfi_step *step) {
         hfi_ends_fail(kernel, "HistoryError", error.message);
         return 0;
     }
-    tell_main(kernel, generation, 1);
+    send_checkout(kernel, generation, 1);
     hfi_generations_published(kernel, origin);
     hold(line); /* for the main worker, which gets them with the request */
     return 1;
@@ -451,7 +449,7 @@ hfi_generations_replied(hf_kernel *kernel, const msgpack_object *reply) {
                          &error);
         return 0;
     }
-    tell_main(kernel, generation, 0);
+    send_checkout(kernel, generation, 0);
     hfi_generations_published(kernel, 0);
     return 1;
 }

@@ -1,11 +1,11 @@
 /* handles.c - descriptors of open files, sockets and pipes on their way.
  *
  * An encoding in the store names a file by a number (bindings/holdfast/codecs/
- * handles.py); the descriptor that belongs to it travels here. Inwards it is fetched: a
- * cell that decodes a file asks for it, the main worker answers, and what the cell
- * doesn't decode costs nothing. Outwards it is sent along: what a cell made is held
- * here from before its reply until its state is published, and goes to the main worker
- * right before the "adopt"; or is closed where nothing is published.
+ * handles.py); the descriptor that belongs to it is passed on here. Inwards it is
+ * fetched: a cell that decodes a file asks for it, the main worker answers, and what
+ * the cell doesn't decode costs nothing. Outwards it is sent along: what a cell made is
+ * held here from before its reply until its state is published, and goes to the main
+ * worker right before the "adopt"; or is closed where nothing is published.
  *
  * A table that keeps the descriptors of the last commit for whoever comes was rejected:
  * a third process that holds the end of a pipe or a connection keeps its peer from
@@ -15,7 +15,7 @@
  * A cell waits for one descriptor at a time. What it sends beyond HANDLES_MAX is
  * closed; its worker declines such values before. One thread.
  */
-#include "session/handles.h"
+#include "session/handover.h"
 
 #include <stddef.h>
 #include <stdlib.h>

@@ -42,15 +42,11 @@
 
 #include "session/assistant.h"
 #include "session/commits.h"
-#include "session/comms.h"
+#include "session/incoming.h"
 #include "session/workers.h"
-#include "session/ends.h"
-#include "session/handles.h"
 #include "session/request.h"
 #include "session/rest.h"
-#include "session/rollback.h"
-#include "session/standby.h"
-#include "session/generations.h"
+#include "session/restart.h"
 #include "workers/program.h"
 
 #define IDLE_COMMIT_MAX_NS 250000000LL
@@ -59,7 +55,7 @@
 
 void
 hfi_handover_forget_cell(hf_kernel *kernel) {
-    hfi_tell(kernel, &(hfi_event){.kind = HFI_EVENT_CELL_RELEASED,
+    hfi_emit(kernel, &(hfi_event){.kind = HFI_EVENT_CELL_RELEASED,
                                   .worker = hfi_workers_cell(kernel)});
     hfi_workers_set_cell(kernel, NULL);
     hfi_handles_drop(kernel);
@@ -273,7 +269,7 @@ hfi_handover_replied(hf_kernel *kernel, const msgpack_object *reply) {
     int failed = hfi_ends_read(reply).failed;
     kernel->cell.replied_ns = hfi_clock_ns();
     hf_status status = hfi_commits_publish(kernel, reply, &generation, &error);
-    hfi_tell(kernel, &(hfi_event){.kind = HFI_EVENT_CELL_COLLECTED,
+    hfi_emit(kernel, &(hfi_event){.kind = HFI_EVENT_CELL_COLLECTED,
                                   .map = reply,
                                   .failed = status != HF_OK});
     if (status != HF_OK) {
@@ -293,7 +289,7 @@ hfi_handover_replied(hf_kernel *kernel, const msgpack_object *reply) {
     hfi_ends_reply(kernel, kernel->cell.request, reply, hfi_textbuf_part(&metadata));
     hfi_handles_adopt(kernel);
     hfi_workers_adopt(kernel, &kernel->cell, hfi_map_get(reply, "report"));
-    hfi_tell(kernel, &(hfi_event){.kind = HFI_EVENT_CELL_REPLIED,
+    hfi_emit(kernel, &(hfi_event){.kind = HFI_EVENT_CELL_REPLIED,
                                   .map = reply,
                                   .metadata = &metadata,
                                   .failed = failed});
@@ -308,9 +304,9 @@ hfi_handover_replied_in_process(hf_kernel *kernel, const msgpack_object *reply) 
     hfi_textbuf metadata = {0};
     int failed = hfi_ends_read(reply).failed;
     kernel->cell.replied_ns = hfi_clock_ns();
-    hfi_tell(kernel, &(hfi_event){.kind = HFI_EVENT_CELL_COLLECTED, .map = reply});
+    hfi_emit(kernel, &(hfi_event){.kind = HFI_EVENT_CELL_COLLECTED, .map = reply});
     hfi_request_cost(kernel, reply, hfi_cell_run_mode(&kernel->cell), &metadata);
-    hfi_tell(kernel, &(hfi_event){.kind = HFI_EVENT_CELL_REPLIED,
+    hfi_emit(kernel, &(hfi_event){.kind = HFI_EVENT_CELL_REPLIED,
                                   .map = reply,
                                   .metadata = &metadata,
                                   .failed = failed});

@@ -1,8 +1,10 @@
-/* handover.h - where an instrumented cell runs, and the state's way there and back. */
+/* handover.h - an instrumented cell and the state that it needs, on their way. */
 #ifndef HFI_HANDOVER_H
 #define HFI_HANDOVER_H
 
 #include "session/session.h"
+
+/* ---- handover.c: where the cell runs, and the state's way there and back ---- */
 
 /* The main worker's answer to a commit. */
 void hfi_handover_committed(hf_kernel *kernel, const msgpack_object *reply);
@@ -25,5 +27,17 @@ void hfi_handover_replied_in_process(hf_kernel *kernel, const msgpack_object *re
 void hfi_handover_forget_cell(hf_kernel *kernel);
 /* An interrupt came before the cell worker has begun the cell: both end. */
 void hfi_handover_cancel(hf_kernel *kernel);
+
+/* ---- handles.c: open files, sockets and pipes on their way ---- */
+
+extern const hfi_owner hfi_handles_owner;
+void hfi_handles_want(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map);
+void hfi_handles_take(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map);
+/* The cell's state was published: the main worker gets what the cell made. */
+void hfi_handles_adopt(hf_kernel *kernel);
+/* The cell is gone: close what it made. */
+void hfi_handles_drop(hf_kernel *kernel);
+/* The main worker is gone, and answers no more. */
+void hfi_handles_lose_main(hf_kernel *kernel);
 
 #endif

@@ -15,14 +15,14 @@
  * for a millisecond after each: what comes meanwhile is read at once, the end of the
  * cell at most that much later.
  *
- * A worker whose channel is at its end, or who breaks the protocol, is not read again:
+ * A worker whose channel is at its end, or that breaks the protocol, is not read again:
  * it is buried when the fork server reports its exit or a second has passed, and killed
  * then at the latest. Not before: the report would name our signal instead of what
  * it died of. A death is not handled here, in the middle of its last frames, but in the
  * next turn's tick. Waiting for the report in place was rejected, since the loop waits
  * for nobody. One thread.
  */
-#include "session/inbox.h"
+#include "session/incoming.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -31,20 +31,14 @@
 
 #include "session/assistant.h"
 #include "session/commits.h"
-#include "session/comms.h"
 #include "session/workers.h"
 #include "session/death.h"
-#include "session/dispatch.h"
-#include "session/ends.h"
+#include "session/request.h"
 #include "session/escalate.h"
-#include "session/handles.h"
 #include "session/handover.h"
-#include "session/observe.h"
+#include "session/listeners.h"
 #include "session/publish.h"
-#include "session/execute.h"
 #include "session/restart.h"
-#include "session/rollback.h"
-#include "session/standby.h"
 #include "session/subshell.h"
 #include "workers/program.h"
 #include "workers/protocol.h"
@@ -92,14 +86,14 @@ on_forked(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
     if (worker == NULL || hfi_worker_named(hfi_workers_server(kernel), pid) != NULL)
         return;
     hfi_workers_forked(worker, pid);
-    hfi_tell(kernel, &(hfi_event){.kind = HFI_EVENT_WORKER_FORKED, .worker = worker});
+    hfi_emit(kernel, &(hfi_event){.kind = HFI_EVENT_WORKER_FORKED, .worker = worker});
 }
 
 static void
 on_exited(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *map) {
     pid_t pid = (pid_t)hfi_map_integer(map, "pid", 0);
     worker = hfi_worker_named(hfi_workers_server(kernel), pid);
-    hfi_tell(kernel, &(hfi_event){.kind = HFI_EVENT_WORKER_EXITED, .map = map});
+    hfi_emit(kernel, &(hfi_event){.kind = HFI_EVENT_WORKER_EXITED, .map = map});
     if (worker == NULL)
         return;
     worker->status = (int)hfi_map_integer(map, "status", 0);

@@ -28,28 +28,17 @@
 #include "base/struct_size.h"
 #include "session/assistant.h"
 #include "session/commits.h"
-#include "session/comms.h"
+#include "session/incoming.h"
 #include "session/workers.h"
 #include "session/death.h"
-#include "session/dispatch.h"
-#include "session/ends.h"
+#include "session/request.h"
 #include "session/escalate.h"
-#include "session/execute.h"
-#include "session/handles.h"
 #include "session/handover.h"
-#include "session/inbox.h"
-#include "session/observe.h"
-#include "session/progress.h"
+#include "session/listeners.h"
 #include "session/publish.h"
-#include "session/quarantine.h"
 #include "session/rest.h"
 #include "session/restart.h"
-#include "session/rollback.h"
-#include "session/trace.h"
-#include "session/standby.h"
 #include "session/subshell.h"
-#include "session/takeup.h"
-#include "session/generations.h"
 #include "session/neighbours.h"
 #include "workers/program.h"
 
@@ -139,9 +128,9 @@ open_wire(hf_kernel *kernel, const hf_kernel_options *options, hf_error *reterr)
     return status;
 }
 
-/* Once, where people see it who ask what this kernel is, and in the server's log. */
+/* Once: in the kernel's banner, and in the server's log. */
 static hf_status
-tell_who_listens(hf_kernel *kernel, hf_error *reterr) {
+warn_of_listeners(hf_kernel *kernel, hf_error *reterr) {
     static const char words[] =
         "Output and code of this notebook can be read by other users of this machine: "
         "its connection is neither encrypted nor private.";
@@ -150,8 +139,8 @@ tell_who_listens(hf_kernel *kernel, hf_error *reterr) {
         !hfi_neighbours_present())
         return HF_OK;
     hfi_log("%s", words);
-    json_t *told = json_sprintf("%s\n%s", banner != NULL ? banner : "", words);
-    if (told == NULL || json_object_set_new(kernel->info, "banner", told) != 0)
+    json_t *text = json_sprintf("%s\n%s", banner != NULL ? banner : "", words);
+    if (text == NULL || json_object_set_new(kernel->info, "banner", text) != 0)
         return hf_error_set(reterr, HF_E_NOMEM, "no memory");
     return HF_OK;
 }
@@ -248,7 +237,7 @@ open_all(hf_kernel *kernel, const hf_kernel_options *options, hf_error *reterr) 
     if (status == HF_OK) {
         hfi_observe_init(kernel);
         hfi_quarantine_init(kernel);
-        status = tell_who_listens(kernel, reterr);
+        status = warn_of_listeners(kernel, reterr);
     }
     return status;
 }

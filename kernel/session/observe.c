@@ -21,7 +21,7 @@
  * A kernel without the monitor (no memory for it) goes on without. One thread; the
  * monitor has its own, and its lock.
  */
-#include "session/observe.h"
+#include "session/listeners.h"
 
 #include <stddef.h>
 #include <stdlib.h>

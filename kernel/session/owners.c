@@ -1,8 +1,8 @@
 /* owners.c - what all files of a session rest on: owners of state, events, and the log.
  *
  * Each part of the session has a struct that no other file knows. kernel.c has the list
- * of them, and of those who listen to events; this file knows neither, so that whatever
- * owns or reports something needs nothing else. A list to which listeners add
+ * of them, and of those that listen to events; this file knows neither, so that
+ * whatever owns or reports something needs nothing else. A list to which listeners add
  * themselves was rejected: their order matters, and nobody would see it. One thread.
  *
  * A Jupyter server shows its kernels' stderr, so that is where a line of the log goes,
@@ -50,7 +50,7 @@ hfi_owner_close(hf_kernel *kernel, const hfi_owner *owner) {
 }
 
 void
-hfi_tell(hf_kernel *kernel, const hfi_event *event) {
+hfi_emit(hf_kernel *kernel, const hfi_event *event) {
     for (hfi_listener *const *at = kernel->listeners; *at != NULL; at++)
         (*at)(kernel, event);
 }

@@ -13,7 +13,7 @@
  * Where the commands have said something above the cell (%%finalize_multicellmode),
  * which clear_output would take along, nothing is shown before it. One thread.
  */
-#include "session/progress.h"
+#include "session/listeners.h"
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -108,7 +108,7 @@ hfi_progress_replace(hf_kernel *kernel, hfi_part data, const char *kind) {
     kernel->progress->shown_ns = 0;
 }
 
-/* Marked as ours, so that who compares outputs can leave it out. */
+/* Marked as ours, so that a program that compares outputs can leave it out. */
 static void
 clear(hf_kernel *kernel) {
     hfi_outgoing message = {.type = "clear_output",

@@ -19,7 +19,7 @@
  * has killed processes for want of memory meanwhile: then loading the value takes too
  * much. One thread.
  */
-#include "session/quarantine.h"
+#include "session/death.h"
 
 #include <stddef.h>
 #include <signal.h>
@@ -40,7 +40,7 @@
 #define KILLED_WORKERS 8
 
 typedef struct hfi_quarantine {
-    long long due_ns;       /* when it is looked who hangs in a value */
+    long long due_ns;       /* when workers that hang in a value are looked for */
     hf_turn suspect;        /* what a worker was loading that somebody ended */
     int suspect_deaths;     /* workers in a row that were ended at it */
     long long memory_kills; /* of the system's, when that was counted last */

@@ -33,8 +33,7 @@
 #endif
 
 #include "session/commits.h"
-#include "session/rollback.h"
-#include "session/standby.h"
+#include "session/restart.h"
 #include "session/workers.h"
 #include "workers/program.h"
 

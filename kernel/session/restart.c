@@ -27,7 +27,6 @@
 
 #include "session/workers.h"
 #include "session/publish.h"
-#include "session/takeup.h"
 #include "workers/program.h"
 
 #define FAILURES_MAX 3

@@ -37,7 +37,7 @@
  *
  * One thread.
  */
-#include "session/rollback.h"
+#include "session/restart.h"
 
 #include <stddef.h>
 #include <stdlib.h>

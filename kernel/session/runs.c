@@ -12,7 +12,7 @@
  *
  * One thread.
  */
-#include "session/trace.h"
+#include "session/listeners.h"
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -38,7 +38,7 @@ const hfi_owner hfi_runs_owner = {offsetof(hf_kernel, runs), sizeof(struct hfi_r
                                   NULL, fini};
 
 static void
-tell(hf_kernel *kernel, const json_t *run, bool is_listed) {
+report(hf_kernel *kernel, const json_t *run, bool is_listed) {
     char *text = json_dumps(run, JSON_COMPACT);
     hfi_frame frame;
     if (text == NULL)
@@ -105,7 +105,7 @@ note(hf_kernel *kernel, const msgpack_object *reply, const char *outcome,
     hfi_textbuf_fini(&path);
     if (run == NULL)
         return;
-    tell(kernel, run, is_listed);
+    report(kernel, run, is_listed);
     if (!is_listed) {
         json_decref(run);
         return;
@@ -118,10 +118,10 @@ note(hf_kernel *kernel, const msgpack_object *reply, const char *outcome,
 }
 
 static void
-tell_all(hf_kernel *kernel) {
+report_all(hf_kernel *kernel) {
     size_t i;
     json_t *run;
-    json_array_foreach(kernel->runs->list, i, run) tell(kernel, run, true);
+    json_array_foreach(kernel->runs->list, i, run) report(kernel, run, true);
 }
 
 void
@@ -131,5 +131,5 @@ hfi_runs_hear(hf_kernel *kernel, const hfi_event *event) {
     else if (event->kind == HFI_EVENT_CELL_DIED)
         note(kernel, NULL, "died", NULL);
     else if (event->kind == HFI_EVENT_MAIN_MADE)
-        tell_all(kernel);
+        report_all(kernel);
 }

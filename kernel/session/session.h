@@ -78,7 +78,7 @@ typedef struct hfi_event {
 typedef void hfi_listener(hf_kernel *kernel, const hfi_event *event);
 
 /* Calls every listener before it returns. */
-void hfi_tell(hf_kernel *kernel, const hfi_event *event);
+void hfi_emit(hf_kernel *kernel, const hfi_event *event);
 
 /* ---- the kernel ----------------------------------------------------------------- */
 

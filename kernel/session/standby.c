@@ -38,14 +38,12 @@
  * the cell's. Each is looked at before it is taken, and where it dies between that and
  * the cell's start, the cell goes to another (death.c). One thread.
  */
-#include "session/standby.h"
+#include "session/workers.h"
 
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include "session/workers.h"
 
 #define STANDBYS_MAX  2
 #define FAILURES_MAX  2
@@ -174,7 +172,7 @@ hfi_standby_take(hf_kernel *kernel, int fresh) {
     kernel->standby->failures = 0; /* the user asks: worth another try */
     for (size_t i = kernel->standby->count; i-- > 0;) {
         hfi_worker *at = kernel->standby->workers[i];
-        hfi_tell(kernel,
+        hfi_emit(kernel,
                  &(hfi_event){
                      .kind = HFI_EVENT_WORKER_LOOKED_AT,
                      .worker = at}); /* it may have died since the loop last looked */

@@ -28,9 +28,8 @@
 
 #include "session/commits.h"
 #include "session/workers.h"
-#include "session/ends.h"
-#include "session/publish.h"
 #include "session/request.h"
+#include "session/publish.h"
 #include "session/rest.h"
 #include "workers/program.h"
 
@@ -96,7 +95,7 @@ finish(hf_kernel *kernel, shell *subshell, int error) {
     subshell->running = NULL;
     subshell->input_wanted = 0;
     if (stop)
-        hfi_tell(kernel, &(hfi_event){.kind = HFI_EVENT_CELL_STOPS_QUEUE});
+        hfi_emit(kernel, &(hfi_event){.kind = HFI_EVENT_CELL_STOPS_QUEUE});
     hfi_publish_idle(kernel, request);
     if (stop)
         hfi_ends_abort(kernel, &subshell->queue);
@@ -245,7 +244,7 @@ begin_cell(hf_kernel *kernel, shell *subshell) {
         fail(kernel, subshell, "ProtocolError", "an execute_request without code");
         return;
     }
-    hfi_tell(kernel, &(hfi_event){.kind = HFI_EVENT_REQUEST_CAME});
+    hfi_emit(kernel, &(hfi_event){.kind = HFI_EVENT_REQUEST_CAME});
     if (!subshell->silent) {
         hfi_publish_input(kernel, message->header, code, number);
         if (!json_is_false(json_object_get(message->body, "store_history")))

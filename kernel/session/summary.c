@@ -11,17 +11,16 @@
  * costs; of Score-P it isn't, and the line says so.
  *
  * It is a display of its own after the cell's outputs, marked in its metadata, so that
- * who compares outputs can leave it out. The worker says whether it is wanted, since
- * the switch is in the notebook's environment (HOLDFAST_SUMMARY).
+ * a program that compares outputs can leave it out. The worker says whether it is
+ * wanted, since the switch is in the notebook's environment (HOLDFAST_SUMMARY).
  *
  * One thread.
  */
-#include "session/trace.h"
+#include "session/listeners.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "session/progress.h"
 #include "session/request.h"
 
 #define CAUSE_MS 20 /* a way in that took so long has its largest part named */
@@ -119,7 +118,7 @@ write_cause(hfi_textbuf *text, const hf_kernel *kernel, const hfi_times *times,
         double ms;
     } parts[] = {
         {"saving variables", times->commit_ms},
-        {is_isolated ? "waiting for a process" : "the fork", times->wait_ms},
+        {is_isolated ? "waiting for a process" : "the fork and the start", times->wait_ms},
         {is_in_process ? "opening the recording" : "binding variables", times->bind_ms},
         {"making memory ready", is_in_process ? times->prepare_ms : 0},
     };

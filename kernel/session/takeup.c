@@ -3,7 +3,8 @@
  * Jupyter starts a kernel anew that is no more, with the same connection file. What the
  * dead one had committed is still in shared memory, so the new one goes on with it. The
  * session is known by the file's path and the key in it, of which it bears a digest
- * (hf_claim): another notebook has another file, and who hasn't read it can't know it.
+ * (hf_claim): another notebook has another file, and a frontend that hasn't read it
+ * can't know it.
  *
  * Not taken up is what ended in an orderly way: by a shutdown_request (a restart that
  * somebody asked for is one), SIGTERM, exit(), or the end of our parent. Then the
@@ -21,7 +22,7 @@
  * the execution count, and how much of what ran was committed. The steps of the history
  * are gone: their leases were the dead frontend's. One thread.
  */
-#include "session/takeup.h"
+#include "session/restart.h"
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -182,7 +183,7 @@ hfi_takeup_note(hf_kernel *kernel) {
 }
 
 void
-hfi_takeup_tell(hf_kernel *kernel, hfi_part parent) {
+hfi_takeup_report(hf_kernel *kernel, hfi_part parent) {
     if (kernel->takeup->notice.size == 0)
         return;
     hfi_publish_stream(kernel, HFI_STDERR, parent,

@@ -13,7 +13,7 @@
  * The line that names the directory is an interface: the Score-P kernel's notebooks
  * have it as expected output. One thread.
  */
-#include "session/trace.h"
+#include "session/listeners.h"
 
 #include <poll.h>
 #include <stddef.h>

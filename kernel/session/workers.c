@@ -156,12 +156,12 @@ hfi_workers_start(hf_kernel *kernel, int is_bare, hf_error *reterr) {
         status = hfi_fork_server_start(&kernel->workers->server,
                                        (const char *const *)kernel->workers->argv,
                                        hf_session_fd(kernel->store), reterr);
-        hfi_tell(kernel, &(hfi_event){.kind = HFI_EVENT_SERVER_STARTED});
+        hfi_emit(kernel, &(hfi_event){.kind = HFI_EVENT_SERVER_STARTED});
     }
     if (status == HF_OK && kernel->workers->main == NULL) {
         status = fork_worker(kernel, HFI_MAIN, is_bare, &kernel->workers->main, reterr);
         if (status == HF_OK) {
-            hfi_tell(kernel, &(hfi_event){.kind = HFI_EVENT_MAIN_MADE});
+            hfi_emit(kernel, &(hfi_event){.kind = HFI_EVENT_MAIN_MADE});
         }
     }
     if (status == HF_E_GONE) /* it didn't live until it was asked */
@@ -241,7 +241,7 @@ hfi_workers_directory(const hf_kernel *kernel, char *ret_path, size_t size) {
         snprintf(ret_path, size, "/");
 }
 
-/* ---- who is who ----------------------------------------------------------------- */
+/* ---- which is which ------------------------------------------------------------- */
 
 hfi_fork_server *
 hfi_workers_server(const hf_kernel *kernel) {

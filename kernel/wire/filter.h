@@ -7,7 +7,6 @@
 #ifndef HFI_FILTER_H
 #define HFI_FILTER_H
 
-#include "wire/part.h"
 #include "wire/textbuf.h"
 
 typedef struct hfi_filter hfi_filter;

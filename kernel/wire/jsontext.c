@@ -13,7 +13,7 @@
  * The signature runs over the four parts one after the other and doesn't have the
  * borders. Not even blanks are accepted around an object, nor a part without bytes.
  */
-#include "wire/jsontext.h"
+#include "wire/message.h"
 
 #include "wire/textbuf.h"
 

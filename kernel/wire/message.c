@@ -24,8 +24,6 @@
 #include <sys/time.h>
 #include <time.h>
 
-#include "wire/jsontext.h"
-
 #define DELIMITER "<IDS|MSG>"
 
 static hf_status

@@ -6,7 +6,6 @@
 
 #include "holdfast/error.h"
 #include "wire/signature.h"
-#include "wire/part.h"
 #include "wire/textbuf.h"
 
 typedef struct json_t json_t;
@@ -59,5 +58,14 @@ void hfi_header_write(hfi_textbuf *writer, const char *type, const char *session
 
 /* "2026-01-31T12:00:00.123456Z" */
 void hfi_date_write(hfi_textbuf *writer);
+
+/* ---- jsontext.c: whether bytes are one JSON object, before they are parsed ---- */
+
+#define HFI_JSON_DEPTH_MAX  500  /* Python's own decoder gives up below 1,000 */
+#define HFI_JSON_DIGITS_MAX 4300 /* of an integer: Python's own limit */
+
+/* NULL where all of `text` is exactly one object in UTF-8, with nothing before or after
+ * it; else what is wrong, a static text: "is nested too deeply". */
+const char *hfi_json_object_problem(hfi_part text);
 
 #endif

@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 #include "holdfast/error.h"
-#include "wire/part.h"
+#include "wire/textbuf.h"
 
 #define HFI_DIGEST_SIZE    32
 #define HFI_SIGNATURE_TEXT 64 /* hexadecimal digits */

@@ -18,6 +18,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/json.h"
+
 #define KEPT_MAX 1048576u
 
 static int
@@ -147,42 +149,15 @@ hfi_utf8_is_valid(const char *data, size_t size) {
     return 1;
 }
 
-static void
-append_escape(hfi_textbuf *writer, unsigned char byte) {
-    switch (byte) {
-    case '"':
-        hfi_textbuf_append(writer, "\\\"", 2);
-        break;
-    case '\\':
-        hfi_textbuf_append(writer, "\\\\", 2);
-        break;
-    case '\n':
-        hfi_textbuf_append(writer, "\\n", 2);
-        break;
-    case '\r':
-        hfi_textbuf_append(writer, "\\r", 2);
-        break;
-    case '\t':
-        hfi_textbuf_append(writer, "\\t", 2);
-        break;
-    default:
-        hfi_textbuf_format(writer, "\\u%04x", byte);
-    }
-}
-
 void
 hfi_textbuf_append_json(hfi_textbuf *writer, const char *data, size_t size) {
     const unsigned char *p = (const unsigned char *)data;
+    char escape[HFI_JSON_ESCAPE_MAX];
     size_t done = 0, i = 0;
     hfi_textbuf_append(writer, "\"", 1);
     while (i < size) {
         size_t length = p[i] < 0x80 ? 1 : character_length(p + i, size - i);
-        if (length == 1 && p[i] >= 0x20 && p[i] != '"' && p[i] != '\\' &&
-            p[i] != 0x7f) {
-            i++;
-            continue;
-        }
-        if (length > 1) {
+        if (length && p[i] != 0x7f && !hfi_json_must_escape(p[i])) {
             i += length;
             continue;
         }
@@ -190,7 +165,7 @@ hfi_textbuf_append_json(hfi_textbuf *writer, const char *data, size_t size) {
         if (length == 0)
             hfi_textbuf_append(writer, "\xef\xbf\xbd", 3);
         else
-            append_escape(writer, p[i]);
+            hfi_textbuf_append(writer, escape, hfi_json_escape(p[i], escape));
         done = ++i;
     }
     hfi_textbuf_append(writer, data + done, size - done);

@@ -1,10 +1,34 @@
-/* textbuf.h - growing text, JSON strings, and UTF-8 that is never cut. */
+/* textbuf.h - borrowed bytes, and text that grows. */
 #ifndef HFI_TEXTBUF_H
 #define HFI_TEXTBUF_H
 
 #include <stddef.h>
+#include <string.h>
 
-#include "wire/part.h"
+/* ---- borrowed bytes ---- */
+
+typedef struct hfi_part {
+    const void *data;
+    size_t size;
+} hfi_part;
+
+static inline hfi_part
+hfi_part_of(const void *data, size_t size) {
+    hfi_part span = {data, size};
+    return span;
+}
+
+static inline hfi_part
+hfi_part_text(const char *text) {
+    return hfi_part_of(text, strlen(text));
+}
+
+static inline int
+hfi_part_equal(hfi_part a, hfi_part b) {
+    return a.size == b.size && (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
+}
+
+/* ---- textbuf.c: growing text, JSON strings, and UTF-8 that is never cut ---- */
 
 /* Zeroed is empty. Once an allocation failed, `failed` stays set and appends do
  * nothing: a writer checks once, at the end. */

@@ -8,8 +8,8 @@
  *
  * Descriptors ride on the first byte of their frame: sendmsg gets them with that
  * frame's first piece, never with the tail of the one before. They are closed here once
- * sent. Those that come wait in their order until who reads their frame takes them; a
- * peer that sends more than it announces has the rest closed.
+ * sent. Those that come wait in their order until the reader of their frame takes them;
+ * a peer that sends more than it announces has the rest closed.
  *
  * A frame handed out points into the receive buffer; the buffer moves only in
  * hfi_control_fill. Writing to a dead peer is an answer (HF_E_GONE), not a SIGPIPE.

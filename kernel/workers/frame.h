@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "holdfast/error.h"
-#include "wire/part.h"
+#include "wire/textbuf.h"
 
 #define HFI_FRAME_SIZE_MAX  0x7fffffffu
 #define HFI_FRAME_DEPTH_MAX 16 /* nested maps and arrays */

@@ -29,7 +29,7 @@
 #endif
 
 static void
-tell(int report, int err) {
+send_errno(int report, int err) {
     ssize_t ignored = write(report, &err, sizeof err);
     (void)ignored;
 }
@@ -43,7 +43,7 @@ execute(char *const *argv, int report) {
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     execvp(argv[0], argv);
-    tell(report, errno);
+    send_errno(report, errno);
 }
 
 static void
@@ -68,7 +68,7 @@ static void
 run_detached(char *const *argv, int report) {
     pid_t pid = fork();
     if (pid < 0)
-        tell(report, errno);
+        send_errno(report, errno);
     if (pid == 0) {
         setsid();
         execute(argv, report);

@@ -187,7 +187,7 @@ hfi_reaper_start(hfi_reaper *reaper, const char *connection_path, long seconds,
 }
 
 static void
-tell(const hfi_reaper *reaper, const void *data, size_t size) {
+send_word(const hfi_reaper *reaper, const void *data, size_t size) {
     ssize_t ignored = send(reaper->channel, data, size, MSG_NOSIGNAL);
     (void)ignored; /* without a reaper collecting frees it */
 }
@@ -198,7 +198,7 @@ hfi_reaper_watch(hfi_reaper *reaper, const char *session_name) {
     if (reaper->pid == 0)
         return;
     snprintf(name, sizeof name, "%s", session_name);
-    tell(reaper, name, sizeof name);
+    send_word(reaper, name, sizeof name);
 }
 
 void
@@ -207,7 +207,7 @@ hfi_reaper_end(hfi_reaper *reaper, int is_left) {
         return;
     struct pollfd end = {reaper->channel, POLLIN, 0};
     if (!is_left) {
-        tell(reaper, "x", 1);
+        send_word(reaper, "x", 1);
         if (poll(&end, 1, END_WAIT_MS) == 0) /* somebody has stopped it */
             kill(reaper->pid, SIGKILL);
         while (waitpid(reaper->pid, NULL, 0) < 0 && errno == EINTR)

@@ -15,13 +15,13 @@
  * - 7, SINGLETON: 1 byte, a singleton below.
  * - 8, INTERNED: str that was interned, in UTF-8.
  * - 9, NAN: 8 bytes, float64, big-endian: every NaN that is a value by itself.
- * - 10, OUTSIDE: 1, 2 or 4 bytes, big-endian, the index of an object that travels
+ * - 10, OUTSIDE: 1, 2 or 4 bytes, big-endian, the index of an object that goes
  *   beside the payload. Only in the elements of an array of objects (below).
  *
  * Objects are indexed in the order in which they begin, from 0: every container (lists
  * and dicts too), every BYTEARRAY and NAN, every bin of two bytes or more, and every
  * str but the empty one and those of one character up to U+00FF. What has no index is a
- * singleton in CPython, or a number, which travels by value.
+ * singleton in CPython, or a number, which is carried by value.
  *
  * The elements of an array of objects are a payload that holds one list, of atoms and
  * OUTSIDEs; the pickle around it has the meta and the objects beside it.

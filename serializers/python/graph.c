@@ -33,7 +33,7 @@
  * followed: what only it leads to is a library's, or will be gone. So this is settled
  * when all roots were walked, and what is weakly referred to is always remembered.
  *
- * The walk also finds whether somebody else holds a part of a value, who could change
+ * The walk also finds whether somebody else holds a part of a value and could change
  * it without naming it: a library, a thread, a C object. tp_traverse visits each owned
  * reference once, or the collector would not work. So an object whose reference count
  * is larger than the number of times that it was visited is held from elsewhere; its
@@ -52,7 +52,7 @@
  * list of a million floats 5 ms, of a million lists 22 ms.
  *
  * The same walk finds whether values are larger than a number of references, and gives
- * up there: who asks wants to know it before the price of a million is paid.
+ * up there: the caller wants to know it before the price of a million is paid.
  */
 #include "graph_walk.h"
 

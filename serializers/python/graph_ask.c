@@ -11,7 +11,7 @@
  *
  * What a thread changes during a round is seen in its old state or in its new one. A
  * change between two rounds can hide that two names share an object, or that somebody
- * holds one; who runs threads that change variables beside a save learns that by
+ * holds one; a cell with threads that change variables beside a save learns that by
  * `touched` (names_scan.c): nothing is passed over then.
  */
 #include "array.h"

@@ -32,7 +32,7 @@ int hfi_graph_has_weak_reference(PyObject *object);
 int hfi_graph_is_weakly_held(PyObject *object);
 /* 1 where nobody can change it: an atom, a text, bytes, a tuple of atoms. */
 int hfi_graph_is_constant(PyObject *object);
-/* 1 for a class whose definition travels with the notebook. */
+/* 1 for a class whose definition is carried with the notebook. */
 int hfi_graph_is_notebook_class(PyObject *object);
 /* The `__dict__` whose items lie in the instance itself, borrowed, or NULL. Its
  * tp_traverse visits them there, neither the dict nor, from the dict, them. */

@@ -72,8 +72,8 @@ add_number(hfi_graph_walk *at, uint64_t value) {
     graph->numbers[graph->number_count++] = (hfi_graph_number){at->root, value};
 }
 
-/* A number that may be an address: who compares objects by id() has such, and who
- * writes to memory by ctypes. */
+/* A number that may be an address: code that compares objects by id() has such, and
+ * code that writes to memory by ctypes. */
 static void
 note_number(hfi_graph_walk *at, PyObject *object) {
     int overflow = 0;

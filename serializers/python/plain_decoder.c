@@ -39,7 +39,7 @@
 
 #include <stdlib.h>
 
-#include "plain_sets.h"
+#include "plain.h"
 #include "python_error.h"
 
 /* Kinds of frame: those of the format, and msgpack's own two. */
@@ -210,7 +210,7 @@ insert_pair(hfi_decoder *d, PyObject *dict, PyObject *key, PyObject *value) {
     return HF_OK;
 }
 
-/* Tell the processor where the key's slot in the dict's index will be, as far as that
+/* Have the processor fetch the key's slot in the dict's index will be, as far as that
  * can be found from outside: CPython's index lies behind a head of 32 bytes, has four
  * bytes for each of 2**n slots, and doubles when two thirds are used. It is a hint: in
  * a dict that is laid out otherwise it is useless, never wrong. */

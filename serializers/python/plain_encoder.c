@@ -15,7 +15,7 @@
 
 #include <stdlib.h>
 
-#include "plain_sets.h"
+#include "plain.h"
 #include "python_error.h"
 
 enum { SHORT = 16 }; /* items */

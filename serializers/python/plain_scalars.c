@@ -3,7 +3,7 @@
  * What msgpack has no type for goes into an extension: integers beyond 64 bits, complex
  * numbers, texts with lone surrogates. A text that was interned is marked, so that it
  * is interned again and attribute names stay fast. A NaN has an index, since `x is y`
- * is all that tells it apart; other numbers travel by value. What CPython has one
+ * is all that makes it differ; other numbers are carried by value. What CPython has one
  * object of has no index either: there, `is` says nothing, and C code can make a second
  * one, which decoding would not.
  *

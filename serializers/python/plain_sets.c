@@ -13,7 +13,7 @@
  * is unused. Where a hash is another one than in the process that wrote (another
  * PYTHONHASHSEED), an element's place isn't on its way: the caller inserts it then.
  */
-#include "plain_sets.h"
+#include "plain.h"
 
 #include <stdlib.h>
 #include <string.h>

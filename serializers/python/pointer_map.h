@@ -16,7 +16,7 @@ void hfi_pointer_map_fini(hfi_pointer_map *map);
 /* Where the key's value is; a new key has `*ret_new` 1 and value 0. NULL: no memory.
  * The pointer is good until the next call. */
 uint32_t *hfi_pointer_map_put(hfi_pointer_map *map, const void *key, int *ret_new);
-/* Tell the processor that `key` will be looked up soon. */
+/* Have the processor fetch what a look-up of `key` reads. */
 void hfi_pointer_map_expect(const hfi_pointer_map *map, const void *key);
 
 #endif

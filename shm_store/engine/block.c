@@ -31,7 +31,6 @@
 #include "platform/limit.h"
 #include "platform/object.h"
 #include "platform/pages.h"
-#include "platform/populate.h"
 
 #define CACHE_SHARE 8 /* of memory, one in so many */
 #define CACHE_MAX   (1ull << 30)

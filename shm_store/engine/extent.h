@@ -1,4 +1,4 @@
-/* extent.h - the table of extents: the state of each piece of the arena, and who has
+/* extent.h - the table of extents: the state of each piece of the arena, and what has
  * it.
  *
  *   UNUSED ─make─► FREE ─reserve─► RESERVED ─prepare─► PREPARED ─publish─► COMMITTED

@@ -17,7 +17,7 @@
 
 #include "platform/helpers.h"
 #include "platform/object.h"
-#include "platform/populate.h"
+#include "platform/pages.h"
 
 #define STEP ((size_t)4 << 20) /* compared by a thread at a time */
 

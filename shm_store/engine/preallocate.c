@@ -23,7 +23,7 @@
 
 #include "engine/region.h"
 #include "engine/reservation.h"
-#include "platform/populate.h"
+#include "platform/pages.h"
 #include "tuning/tuning.h"
 
 size_t

@@ -40,7 +40,6 @@
 #include "platform/limit.h"
 #include "platform/object.h"
 #include "platform/pages.h"
-#include "platform/populate.h"
 #include "tuning/tuning.h"
 
 #define SHARE      32 /* of memory, one in so many */

@@ -21,7 +21,7 @@
 
 #include "engine/extent.h"
 #include "platform/object.h"
-#include "platform/populate.h"
+#include "platform/pages.h"
 
 /* ---- the treap ---- */
 

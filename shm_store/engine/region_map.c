@@ -17,7 +17,7 @@
 #include "engine/snapshot.h"
 #include "engine/tree.h"
 #include "platform/object.h"
-#include "platform/populate.h"
+#include "platform/pages.h"
 
 static hf_status
 map_pieces(hf_region *region, hf_error *reterr) {

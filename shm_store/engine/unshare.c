@@ -33,7 +33,7 @@
 #include "engine/reservation.h"
 #include "platform/bulk.h"
 #include "platform/object.h"
-#include "platform/populate.h"
+#include "platform/pages.h"
 
 /* Bytes [from, to) of the region as they were committed. */
 static int

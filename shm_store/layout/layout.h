@@ -3,7 +3,7 @@
  *   0            superblock          one page; magic, lock, roots, counters
  *   4 KiB        process slots       256 of them, each with its leases
  *   84 KiB       turns               one a slot: the value that the process is at
- *   124 KiB      quarantine          values that ended who loaded them
+ *   124 KiB      quarantine          values that ended their readers
  *   128 KiB      extent table        grown in chunks; the rest is a hole of the file
  *   128 MiB      arena               extents: payloads, buffers, nodes and entries
  *

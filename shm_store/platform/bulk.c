@@ -9,16 +9,16 @@
  * filled. What was copied is taken out of those at once, where unmapping all of it at
  * the end would be work for one.
  *
- * A hole gets huge pages, each by who copies to it: 105 to 145 ms a GiB, where making
- * all of them first and then copying took 125 to 210, and writing to small ones 650 and
- * more. As long as they are to be had, at least (pages.c). After that a hole is written
- * by pwrite, which needn't clear the pages that it fills, while the helper gets memory
- * for some of them and copies: together 0.7 of the time of pwrite.
+ * A hole gets huge pages, each by the thread that copies to it: 105 to 145 ms a GiB,
+ * where making all of them first and then copying took 125 to 210, and writing to small
+ * ones 650 and more. As long as they are to be had, at least (pages.c). After that a
+ * hole is written by pwrite, which needn't clear the pages that it fills, while the
+ * helper gets memory for some of them and copies: together 0.7 of the time of pwrite.
  *
- * Who copies digests, too: each share has been read then, and a pass of its own over
- * the block took as long as the copy. The digest of a share is taken before or while it
- * is copied. If somebody writes meanwhile, what was copied may be newer than the digest
- * says, which costs a comparison, but it is never older.
+ * A thread that copies digests, too: each share has been read then, and a pass of its
+ * own over the block took as long as the copy. The digest of a share is taken before or
+ * while it is copied. If somebody writes meanwhile, what was copied may be newer than
+ * the digest says, which costs a comparison, but it is never older.
  *
  * A copy comes where a missing page would be a signal and not an error. So it asks
  * first: MADV_POPULATE_READ finds whether the source is there, MADV_POPULATE_WRITE gets

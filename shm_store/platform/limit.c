@@ -1,13 +1,13 @@
 /* limit.c - how much memory and how many addresses this process may have.
  *
  * What a cache may keep and how far an arena may grow are shares of memory, and in a
- * container or a job that isn't the machine's: who goes past the limit of a control
- * group is killed, and shared memory counts as that of whoever touched it first. A
- * process may be in one tree of groups (version 2), in another for each controller
- * (version 1), or in both; each group on the way up may have a limit. Their paths are
- * in /proc/self/cgroup, and where they are mounted is convention. A path that isn't
- * there is a name from outside of a container, whose own group is then the top of the
- * mount.
+ * container or a job that isn't the machine's: a process that goes past the limit of a
+ * control group is killed, and shared memory counts as that of whoever touched it
+ * first. A process may be in one tree of groups (version 2), in another for each
+ * controller (version 1), or in both; each group on the way up may have a limit. Their
+ * paths are in /proc/self/cgroup, and where they are mounted is convention. A path that
+ * isn't there is a name from outside of a container, whose own group is then the top of
+ * the mount.
  *
  * Addresses are limited by RLIMIT_AS (ulimit -v), on clusters as a rule. They are
  * cheap otherwise, so the store is generous with them (session.c).

@@ -1,9 +1,9 @@
 /* lock.c - the writer lock.
  *
- * One word holds the holder's slot, so that anybody can find out who it is and whether
- * it lives. Waiting is a short spin, then sleeps that grow to a millisecond: critical
- * sections take microseconds, and a sleep needs no help from the holder, so a killed
- * one leaves nobody waiting for a wake-up.
+ * One word holds the holder's slot, so that others can find out which process it is and
+ * whether it lives. Waiting is a short spin, then sleeps that grow to a millisecond:
+ * critical sections take microseconds, and a sleep needs no help from the holder, so a
+ * killed one leaves nobody waiting for a wake-up.
  *
  * Rejected: a robust pthread mutex (its state is the C library's, differs between
  * versions and containers, and its robust list is in the dead process's memory, which a

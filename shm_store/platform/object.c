@@ -2,7 +2,7 @@
  *
  * Every byte is really allocated before anybody touches it: writing to a hole of a
  * full tmpfs is a SIGBUS in the middle of user code, while posix_fallocate says ENOSPC
- * to somebody who can handle it. On tmpfs fallocate works in one go and is interrupted
+ * to a caller that can handle it. On tmpfs fallocate works in one go and is interrupted
  * by signals, undone, with EINTR: a profiler's timer could keep it from ever ending.
  * So large ranges are allocated in steps, and each is retried.
  *

@@ -1,7 +1,7 @@
 /* pages.c - finding what a process wrote in its private mappings.
  *
  * A page of a private file mapping that was written has been replaced by an anonymous
- * page. Linux tells which: PAGEMAP_SCAN (6.7) walks a range in the kernel and gives
+ * page. Linux reports which: PAGEMAP_SCAN (6.7) walks a range in the kernel and gives
  * runs; /proc/self/pagemap gives a word per page. A private copy is present or swapped,
  * and not a page of the file. (Swapped ones count: a copy that went to swap is still a
  * change.) Where neither works (other systems, gVisor, a hardened /proc), the bytes are
@@ -11,10 +11,10 @@
  * from a version number: kernels are patched, and sandboxes lie.
  *
  * A scan costs next to nothing where no page tables are, and 2 to 8 ms for each GiB
- * that is mapped (bench/store_commit.c): to tell a page of the file from a copy the
- * kernel has to look at its struct page, 16 MiB of them. All other categories take 0.5
- * ms, but none of them tells the two apart. So a large range of which much is mapped,
- * as some pages of it tell, is divided among helpers.
+ * that is mapped (bench/store_commit.c): to distinguish a page of the file from a copy
+ * the kernel has to look at its struct page, 16 MiB of them. All other categories take
+ * 0.5 ms, but none of them distinguishes the two. So a large range of which much is
+ * mapped, as some of its pages show, is divided among helpers.
  *
  * Huge pages are worth much: a fresh GiB of them is there in 65 ms and not in 700, its
  * page tables are filled in 2 and not in 63, and scanned in nothing. For shared memory
@@ -24,7 +24,7 @@
  * no huge page where memory is in pieces: then small ones do. What this system gives is
  * tried. Where the kernel first has to move other memory out of the way, or a host has
  * to find memory for its guest (which gives large free blocks back to it), one takes 4
- * to 8 ms instead of 0.1. So it is asked for stretches, whose first small pages tell
+ * to 8 ms instead of 0.1. So it is asked for stretches, whose first small pages show
  * what only small ones would cost (the least of them, since a first one may have to be
  * found, too), and no further once they took longer than that by a fiftieth of it for
  * the whole: of a large block a single slow stretch, and the first often is, says

@@ -1,9 +1,11 @@
-/* pages.h - which pages of a private mapping are copies of this process. */
+/* pages.h - pages of mappings: which are private copies; page tables filled in bulk. */
 #ifndef HFI_PAGES_H
 #define HFI_PAGES_H
 
 #include <stddef.h>
 #include <stdint.h>
+
+/* ---- pages.c: which pages of a private mapping are copies of this process ---- */
 
 enum hfi_pages_way { HFI_PAGES_SCAN = 1, HFI_PAGES_PAGEMAP = 2, HFI_PAGES_COMPARE = 3 };
 
@@ -56,5 +58,14 @@ int hfi_pages_make_huge(void *address, size_t size, size_t huge,
                         hfi_huge_budget *budget);
 /* What it is timed by, in ns; tests set their own. */
 extern uint64_t (*hfi_pages_clock)(void);
+
+/* ---- populate.c: page tables filled in bulk ---- */
+
+/* Fault pages in: for reading without copies, or for writing. Best effort; other
+ * threads may use the memory meanwhile. */
+void hfi_pages_populate(void *address, size_t size, int write);
+/* Take a shared mapping out of the page tables. Other threads may use it meanwhile, and
+ * find all that they wrote: the object has it. */
+void hfi_pages_drop(void *address, size_t size);
 
 #endif

@@ -3,7 +3,7 @@
  * They are filled before somebody's computation. For reading, one byte in 64 KiB is
  * touched: that is the window which a fault of Linux maps around itself. It takes 63 ms
  * of CPU a GiB, where MADV_POPULATE_READ, which visits each page, takes 82. A scan
- * tells where it was not enough (another window, a border between two mappings, pages
+ * shows where it was not enough (another window, a border between two mappings, pages
  * never written or swapped out), and that step is left to MADV_POPULATE_READ. For
  * writing it is MADV_POPULATE_WRITE in any case: a byte that is written back by hand
  * might be somebody else's newer one.
@@ -14,10 +14,9 @@
  * Threads in different tables don't meet, so helpers take part in what is large: half
  * the time on two cores, and no more CPU.
  */
-#include "populate.h"
+#include "pages.h"
 
 #include "helpers.h"
-#include "pages.h"
 
 #include <stdint.h>
 #include <sys/mman.h>

@@ -10,8 +10,9 @@
  * still run (the leader called pthread_exit): then field 20, the thread count, is
  * above 1.
  *
- * On its way out a process gives its locks back before it is a zombie. So who learns of
- * an end by a lock may find the process alive: its flags tell that it is ending.
+ * On its way out a process gives its locks back before it is a zombie. So a process
+ * that learns of an end by a lock may find the process alive: its flags show that it is
+ * ending.
  *
  * Elsewhere than on Linux the start time is unknown, and kill(pid, 0) decides.
  */

@@ -1,4 +1,4 @@
-/* process.h - who a process is, and whether it still lives. */
+/* process.h - which process a number means, and whether it still lives. */
 #ifndef HFI_PROCESS_H
 #define HFI_PROCESS_H
 
@@ -17,8 +17,8 @@ hfi_process hfi_process_of(uint64_t pid);
 /* 1 alive, 0 dead, -1 not known (another pid namespace). A zombie is dead: its memory
  * is gone. */
 int hfi_process_alive(const hfi_process *process);
-/* The same, when an end that has begun is over, a second later at most. Who saw a lock
- * of the process given back asks here. */
+/* The same, when an end that has begun is over, a second later at most. A process that
+ * saw a lock of the process given back asks here. */
 int hfi_process_await_end(const hfi_process *process);
 int64_t hfi_process_unix_ns(void);
 

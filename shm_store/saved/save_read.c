@@ -178,8 +178,8 @@ get_entry(reading *r, loaded *one, hf_error *reterr) {
 }
 
 static hf_status
-tell_entry(reading *r, const hfi_save_entry *head, hf_save_visit visit, void *context,
-           hf_error *reterr) {
+visit_entry(reading *r, const hfi_save_entry *head, hf_save_visit visit, void *context,
+            hf_error *reterr) {
     loaded one = {.head = *head};
     if (head->crc != hfi_crc32c(0, head, offsetof(hfi_save_entry, crc)))
         return broken(r, "a checksum differs", reterr);
@@ -268,7 +268,7 @@ read_all(reading *r, hf_save_visit visit, void *context, hfi_save_head *ret_head
         if (next.kind == HFI_SAVE_END)
             return check_end(r, &next, ret_head, reterr);
         status = next.kind == HFI_SAVE_ENTRY
-                     ? tell_entry(r, &next, visit, context, reterr)
+                     ? visit_entry(r, &next, visit, context, reterr)
                      : broken(r, "an entry was to begin", reterr);
     }
     return status;

@@ -26,7 +26,7 @@ def test_it_is_called_once(monkeypatch, name):
     assert calls == [module]
 
 
-def test_a_module_that_fails_is_not_told(tmp_path, monkeypatch):
+def test_a_module_that_fails_is_not_reported(tmp_path, monkeypatch):
     (tmp_path / "fails_late.py").write_text("1 / 0")
     monkeypatch.syspath_prepend(tmp_path)
     calls = []

@@ -111,14 +111,14 @@ opened(const char *directory) {
 
 /* -- what is handed on ------------------------------------------------------------- */
 
-typedef struct told {
+typedef struct transcript {
     char text[1024];
     const hfi_archive *archive;
     unsigned open;
-} told;
+} transcript;
 
 static void
-tell(told *to, const char *format, ...) {
+add(transcript *to, const char *format, ...) {
     size_t length = strlen(to->text);
     va_list arguments;
     va_start(arguments, format);
@@ -128,29 +128,29 @@ tell(told *to, const char *format, ...) {
 
 static void
 on_enter(void *context, uint64_t time, uint32_t region) {
-    told *to = context;
+    transcript *to = context;
     const hfi_definitions *names = hfi_archive_definitions(to->archive);
     uint32_t name = hfi_definitions_get_region(names, region)->name;
     to->open++;
-    tell(to, "%s@%u ", hfi_definitions_get_string(names, name), (unsigned)time);
+    add(to, "%s@%u ", hfi_definitions_get_string(names, name), (unsigned)time);
 }
 
 static void
 on_leave(void *context, uint64_t time) {
-    told *to = context;
+    transcript *to = context;
     CHECK(to->open-- > 0);
-    tell(to, "-%u ", (unsigned)time);
+    add(to, "-%u ", (unsigned)time);
 }
 
 static void
 on_stop(void *context, uint64_t from, uint64_t to) {
-    tell(context, "stop %u-%u ", (unsigned)from, (unsigned)to);
+    add(context, "stop %u-%u ", (unsigned)from, (unsigned)to);
 }
 
 static const char *
 read_all(hfi_archive *archive, size_t location, uint64_t from, uint64_t to) {
-    static told all;
-    all = (told){.archive = archive};
+    static transcript all;
+    all = (transcript){.archive = archive};
     hfi_archive_sink sink = {on_enter, on_leave, on_stop, &all, from, to};
     uint64_t events;
     hf_error error = HF_ERROR_INIT;

@@ -65,8 +65,8 @@ def test_archives_of_numpy(main, tmp_path):
     assert set(main.commit()["unserializable"]) == {"inner"}  # its file has no name
     answer = main.other(
         "names.bind(ns)\nz = ns['z']\n"
-        "told = {'a': z['a'].tolist(), 'b': z.f.b.tolist(), 'files': z.files}\n"
-        "z.close()\nanswer(**told, fid=z.fid is None, zip=ns['closed'].zip is None)"
+        "read = {'a': z['a'].tolist(), 'b': z.f.b.tolist(), 'files': z.files}\n"
+        "z.close()\nanswer(**read, fid=z.fid is None, zip=ns['closed'].zip is None)"
     )
     assert answer == {"a": [0, 1, 2], "b": [1, 1], "files": ["a", "b"], "fid": True, "zip": True}
     assert main.ns["z"]["a"].tolist() == [0, 1, 2]

@@ -72,7 +72,7 @@ def test_a_notebook_that_is_not_there_is_an_error(tmp_path, capsys):
     assert "No such file" in capsys.readouterr().err
 
 
-def test_a_failing_cell_is_told_and_the_next_one_runs(tmp_path, capfd):
+def test_a_failing_cell_is_reported_and_the_next_one_runs(tmp_path, capfd):
     cells = ["steps = (i for i in range(3)); 1 / 0", "next(steps)", "kept = 1"]
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
     nbformat.write(notebook, tmp_path / "bad.ipynb")

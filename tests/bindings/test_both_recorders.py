@@ -1,4 +1,4 @@
-"""What a program does is the same, and told, whoever records it: the built-in recorder by its
+"""What a program does is the same in the trace, whichever recorder runs: the built-in recorder by its
 hooks, the same by the profile callback (--c-functions), or Score-P."""
 
 import collections
@@ -160,7 +160,7 @@ def test_names_of_all_kinds(run, script, tmp_path):
     assert counts["user:ü:ß"] == counts["user:%s%n"] == counts[r"user:a\nb"] == 1
 
 
-def test_what_is_wrong_is_told_before_the_program_runs(run, script, tmp_path):
+def test_what_is_wrong_is_reported_before_the_program_runs(run, script, tmp_path):
     program = script("print('ran')")
     done = run("missing.py", status=2)
     assert "can't read missing.py: No such file or directory" in done.stderr

@@ -70,7 +70,7 @@ def test_the_masked_constant_is_one(main):
     assert main.other(source + "answer(same=x is np.ma.masked and y is np.ma.masked)")["same"]
 
 
-def test_attributes_of_subclasses_travel(main):
+def test_attributes_of_subclasses_are_carried(main):
     main.execute(
         DEFINE + "class Info(np.ndarray):\n"
         "    __slots__ = ('slot',)\n"

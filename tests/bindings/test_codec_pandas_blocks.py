@@ -1,4 +1,4 @@
-"""pandas: every type of column is mapped, and copy-on-write knows who looks on after a hand-over."""
+"""pandas: every type of column is mapped, and copy-on-write knows what looks on after a hand-over."""
 
 import effort
 import numpy as np

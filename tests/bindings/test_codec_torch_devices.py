@@ -1,4 +1,4 @@
-"""Storages on a GPU: the digest that tells their contents, and which of them are lent."""
+"""Storages on a GPU: the digest of their contents, and which of them are lent."""
 
 from needed import needed
 
@@ -13,7 +13,7 @@ def digest(tensor):
     return digest_of(tensor.untyped_storage())
 
 
-def test_a_digest_tells_contents_apart():
+def test_a_digest_differs_between_contents():
     base = torch.arange(WORDS, dtype=torch.float32)
     known = digest(base)
     assert digest(base.clone()) == known

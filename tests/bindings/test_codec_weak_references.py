@@ -48,17 +48,17 @@ def test_weak_containers(main):
     assert main.ns["left"] == (1, 2, 1, 0, True)
 
 
-def test_references_that_are_dead_and_those_that_tell(main):
+def test_references_that_are_dead_and_those_that_call_back(main):
     main.execute(
         TREE + "Tree.count = lambda tree: len(tree.below)\n"
-        "told = []; watched = weakref.ref(leaf, told.append); count = weakref.WeakMethod(root.count)\n"
+        "called = []; watched = weakref.ref(leaf, called.append); count = weakref.WeakMethod(root.count)\n"
         "gone = weakref.ref(Tree()); shadow = weakref.proxy(Tree())"
     )
     assert not main.commit()["unserializable"]
     answer = hand_over(
         main,
         "value = [gone() is None, type(shadow).__name__, count()()]\nroot.below.clear()\ndel leaf\n"
-        "value += [watched() is None, told == [watched]]",
+        "value += [watched() is None, called == [watched]]",
     )
     assert answer["value"] == [True, "ProxyType", 1, True, True]
 

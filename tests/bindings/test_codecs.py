@@ -121,7 +121,7 @@ def test_a_codec_that_refuses_declines_that_value_alone(main, grids):
     assert "cursed" in report["unserializable"]["bad"]
 
 
-def test_an_entry_point_that_fails_is_told_and_costs_nothing_else(main, grids, capfd):
+def test_an_entry_point_that_fails_is_reported_and_costs_nothing_else(main, grids, capfd):
     grids.codec = None
     main.execute("import grids\nx = grids.Grid(grids.Block(64))\nfine = [1]")
     main.commit()

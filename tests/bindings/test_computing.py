@@ -6,7 +6,7 @@ import signal
 import pytest
 from holdfast.worker.computing import Computing
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="told to forks")
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="forks need it")
 
 
 def in_a_child(function):

@@ -74,7 +74,7 @@ def test_a_filter_file_with_an_error(tmp_path, text, wrong):
         filtering.read(tmp_path / "filter")
 
 
-def test_a_filter_file_that_is_wrong_is_told(tmp_path):
+def test_a_filter_file_that_is_wrong_is_reported(tmp_path):
     (tmp_path / "filter").write_text("INCLUDE")
     for name, said in (("filter", "RuntimeError"), ("none", "FileNotFoundError")):
         program = (

@@ -83,7 +83,7 @@ def make(number):
     array[:] = [[number], [[number]], Part(number), None]
     return [array, array[::2]]
 """,
-    "classes that are told": """
+    "classes that are reported": """
 class Values(codecs.Codec):
     types = ("__main__.Base",)
     def shares(self, value):

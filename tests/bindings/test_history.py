@@ -66,10 +66,10 @@ file = sqlite3.connect(os.path.join(shell.profile_dir.location, "history.sqlite"
 while not file.execute("SELECT * FROM history WHERE source = 'after'").fetchall():
     time.sleep(0.01)
 
-# A fork that waits for the lines to be written, while who writes them asks for the session's number.
+# A fork that waits for the lines to be written, while their writer asks for the session's number.
 waits = threading.Event()
 
-class Told:
+class Watched:
     # A lock that says that somebody waits for it.
     lock = threading.Lock()
     def __enter__(self):
@@ -83,7 +83,7 @@ def rest():
         pass
 
 busy = Counted(shell=InteractiveShell(), hist_file=sys.argv[1])
-busy.db_input_cache_lock = lock = Told()
+busy.db_input_cache_lock = lock = Watched()
 with lock:
     waits.clear()
     resting = threading.Thread(target=rest, daemon=True)
@@ -92,7 +92,7 @@ with lock:
     asking = threading.Thread(target=lambda: busy.session_number, daemon=True)
     asking.start()
     asking.join(10)
-    assert not asking.is_alive(), "it waits for a lock of who waits for its own"
+    assert not asking.is_alive(), "it waits for a lock whose holder waits for its own"
 resting.join(10)
 assert not resting.is_alive()
 
@@ -101,7 +101,7 @@ locked.execute("BEGIN EXCLUSIVE")
 late = Counted(shell=InteractiveShell(), hist_file=":memory:")
 late.hist_file, late.connection_options = sys.argv[1], {"timeout": 0}
 late.db = sqlite3.connect(sys.argv[1], timeout=0, check_same_thread=False)
-assert late.session_number == 0 and not late.enabled  # told in the log
+assert late.session_number == 0 and not late.enabled  # the log says so
 """
 
 

@@ -115,7 +115,7 @@ def test_a_library_that_is_not_there_or_not_understood(main):
         enable_library_allocator("session", "libc10.so")
 
 
-def test_what_tensorflow_was_told_by_the_user_stands(main, monkeypatch):
+def test_what_tensorflow_was_set_by_the_user_stands(main, monkeypatch):
     from holdfast import _store
     from holdfast.worker import arrays
 

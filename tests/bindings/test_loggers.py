@@ -5,7 +5,7 @@ import logging
 CELL = "%%execute_with_scorep --run=isolated\n"
 
 
-def test_levels_travel_both_ways(kernel):
+def test_levels_are_carried_both_ways(kernel):
     kernel.run(
         "import logging\nlog = logging.getLogger('mine'); log.setLevel('INFO')\n"
         "logging.getLogger().setLevel('ERROR'); logging.getLogger('quiet').disabled = True"
@@ -64,14 +64,14 @@ def test_what_is_shown_in_the_notebook_is_shown_by_cells(isolated_kernel):
     assert not outcome.stream("stdout")
 
 
-def test_what_is_as_it_was_made_is_not_told():
+def test_what_is_as_it_was_made_is_not_reported():
     from holdfast.worker.settings import loggers
 
     before = loggers.capture()
-    logger = logging.getLogger("holdfast.test.told")
+    logger = logging.getLogger("holdfast.test.named")
     assert loggers.capture() == before
     logger.setLevel("INFO")
     captured = loggers.capture()
-    assert captured["loggers"]["holdfast.test.told"] == (20, True, False)
+    assert captured["loggers"]["holdfast.test.named"] == (20, True, False)
     loggers.apply(before, captured)
     assert logger.level == logging.NOTSET and loggers.capture() == before

@@ -130,7 +130,7 @@ def test_the_last_cell_took_what_the_client_waited():
     assert lines[2].endswith("; closing the recording 8.5 ms")
 
 
-def test_the_last_commit_tells_what_it_looked_at():
+def test_the_last_commit_shows_what_it_looked_at():
     chosen = worker()
     assert "last commit" not in render([], chosen)
     chosen.last_commit = {"names_examined": 2, "names_saved": 1, "seconds": 0.0015, "reason": ""}

@@ -92,11 +92,11 @@ rows = len(m.samples("process", cells[0].begin_ns, cells[0].end_ns))
 m.close()
 try:
     m.start(1)
-    told = ""
+    message = ""
 except source.MonitorError as error:
-    told = str(error)
+    message = str(error)
 print(json.dumps({
-    "used": used, "figures": figures, "state": state, "rows": rows, "told": told,
+    "used": used, "figures": figures, "state": state, "rows": rows, "message": message,
     "cells": [[c.source, c.number, c.outcome, c.duration, c.pids[0]] for c in cells],
     "pid": os.getpid(), "children": children.stdout.decode(),
 }))
@@ -119,4 +119,4 @@ def test_the_child_process():
     assert "holdfast-monito" in found["children"]
     assert found["state"]["pids"] == [found["pid"]]  # it doesn't count itself
     assert {"process", "user", "system"} <= set(found["state"]["levels"])
-    assert "has ended" in found["told"]
+    assert "has ended" in found["message"]

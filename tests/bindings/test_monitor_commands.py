@@ -65,7 +65,7 @@ STATE = {
 
 @pytest.fixture
 def record():
-    """A session like the monitor's, with numbers that can be told."""
+    """A session like the monitor's, with numbers that differ."""
     facts = {"cores": 2, "memory_limit": 16.0, "gpus": []}
     state = {**STATE, "levels": ["process"]}
     return archive.Imported("session", CELLS, {"process": SAMPLES}, state, facts)
@@ -92,7 +92,7 @@ def test_a_line():
 
 
 @pytest.mark.parametrize(
-    "line, told",
+    "line, message",
     [
         ("--lvel user", "there is no option --lvel; did you mean --level?"),
         ("--zzz", "there is no option --zzz; the options are --level, --text, --live, --metrics"),
@@ -105,10 +105,10 @@ def test_a_line():
         ('"file', "a quotation mark has no second one"),
     ],
 )
-def test_a_wrong_line_is_told_in_one(line, told):
+def test_a_wrong_line_is_named_in_one(line, message):
     with pytest.raises(CommandError) as error:
         arguments.parse(line, OPTIONS)
-    assert str(error.value) == told
+    assert str(error.value) == message
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_ranges(text, indexes):
 
 
 @pytest.mark.parametrize(
-    "text, told",
+    "text, message",
     [
         ("2:1", "the range 2:1 is reversed: did you mean 1:2?"),
         ("3", "there is no cell 3: the cells are 0 to 2"),
@@ -139,10 +139,10 @@ def test_ranges(text, indexes):
         ("", "a range is missing; it looks like 5, 2:8, :5 or 3:"),
     ],
 )
-def test_wrong_ranges(text, told):
+def test_wrong_ranges(text, message):
     with pytest.raises(CommandError) as error:
         ranges.choose(text, CELLS)
-    assert str(error.value) == told
+    assert str(error.value) == message
 
 
 def test_ranges_count_by_index_where_the_oldest_cells_were_dropped():
@@ -306,7 +306,7 @@ def rewritten(path, change):
 
 
 @pytest.mark.parametrize(
-    "change, told",
+    "change, message",
     [
         (lambda m: m.update({"../evil.py": b""}), "its member '../evil.py' leads out of it"),
         (lambda m: m.update({"/etc/evil": b""}), "its member '/etc/evil' leads out of it"),
@@ -337,12 +337,12 @@ def rewritten(path, change):
         ),
     ],
 )
-def test_archives_that_are_refused(record, change, told, tmp_path):
+def test_archives_that_are_refused(record, change, message, tmp_path):
     path = archive.write(str(tmp_path / "session.zip"), record, "1.0")
     rewritten(path, change)
     with pytest.raises(CommandError) as error:
         archive.read(path)
-    assert told in str(error.value) and "\n" not in str(error.value)
+    assert message in str(error.value) and "\n" not in str(error.value)
 
 
 def test_broken_archives(record, tmp_path):

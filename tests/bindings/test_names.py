@@ -195,12 +195,12 @@ answer(skipped=report["skipped"], saved=saved["saved"], removed=saved["removed"]
     assert main.ns["keep"] is kept and main.ns["use"] == [2, 5] and "go" not in main.ns
 
 
-def test_code_is_told_to_who_asks_for_names(main):
+def test_code_comes_with_names_asked_for(main):
     main.execute("from collections import deque\ndef f(): pass\nd = deque([f])")
     main.commit()
     assert main.other("""
-told = names.bind(ns, names=["d"])["code"]
-answer(asked=sorted(told), found=told["d"] == [ns["d"][0]], all=Names(session).bind({})["code"])
+behind = names.bind(ns, names=["d"])["code"]
+answer(asked=sorted(behind), found=behind["d"] == [ns["d"][0]], all=Names(session).bind({})["code"])
 """) == {"asked": ["d", "f"], "found": True, "all": {}}
 
 

@@ -1,4 +1,4 @@
-"""Which names a save looks at, where it is told which ones code can have touched."""
+"""Which names a save looks at, if it knows which ones code can have touched."""
 
 import pytest
 
@@ -105,7 +105,7 @@ assert ns["c"][0] is ns["a"] is ns["b"][0] and ns["c"][1] is ns["b"] and ns["a"]
 def test_a_name_that_is_bound_anew_is_looked_at(main):
     main.execute("a = [1]; b = [2]")
     commit(main)
-    main.ns["b"] = main.ns["a"]  # nothing told that `a` was touched, nor `b`
+    main.ns["b"] = main.ns["a"]  # nothing reported that `a` was touched, nor `b`
     assert commit(main)["saved"] == ["b"]
     main.ns["b"] = main.ns["a"] = [3]
     assert set(commit(main)["saved"]) == {"a", "b"}

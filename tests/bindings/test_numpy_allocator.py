@@ -177,7 +177,7 @@ def test_one_session_after_the_other():
     assert np.ones(100_000).sum() == 100_000
 
 
-def test_an_array_tells_who_allocates(arena):
+def test_an_array_names_its_allocator(arena):
     core = np.core if np.__version__.startswith("1.") else np._core
     assert core.multiarray.get_handler_name() == "holdfast_arena"
     assert core.multiarray.get_handler_name(np.zeros(3)) == "holdfast_arena"

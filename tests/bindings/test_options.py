@@ -169,7 +169,7 @@ def test_an_instrumenter_file(record_script, tmp_path):
     assert trace.calls(prefix="library") == ["library.C:m", "library:f"]
 
 
-def test_what_was_flushed_and_taken_back_is_told(record_script):
+def test_what_was_flushed_and_taken_back_is_reported(record_script):
     program = """
         import scorep.user as user
         def f(): pass

@@ -32,7 +32,7 @@ def test_an_import_of_one_that_looks(modules):
     modules(hf_looks=LOOKS)
     assert "hf_looks" in reason("import hf_looks")
     assert "hf_looks" in reason("from hf_looks import look")
-    assert "hf_looks" not in sys.modules  # told without importing it
+    assert "hf_looks" not in sys.modules  # found without importing it
 
 
 def test_an_import_through_another(modules):

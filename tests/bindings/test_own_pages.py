@@ -10,7 +10,7 @@ import sys
 import pytest
 
 _store = pytest.importorskip("holdfast._store")
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="told by Linux's pagemap")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Linux's pagemap shows it")
 
 PAGE = mmap.PAGESIZE
 PAGES = 256

@@ -150,7 +150,7 @@ def test_it_is_set_once_its_module_is_imported(late):
     process.patches.apply([late])
     assert "imported_late" not in sys.modules and process.carried() == {}
     process.patches.collect()
-    assert process.carried() == {"imported_late:n": 5}  # it travels on
+    assert process.carried() == {"imported_late:n": 5}  # it is carried on
     process.patches.withdraw()
     process.cell("import imported_late as m")
     assert process.ns["m"].n == 5 and type(process.ns["m"].__loader__).__name__ != "_Loader"

@@ -1,4 +1,4 @@
-"""What isn't imported at a worker's start is there for who asks."""
+"""What isn't imported at a worker's start is there for code that asks."""
 
 import subprocess
 import sys

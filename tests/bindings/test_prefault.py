@@ -9,7 +9,7 @@ from holdfast.worker import prefault as module
 from holdfast.worker.prefault import Prefault
 from test_worker_cell import kernel  # noqa: F401
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="told by Linux's pagemap")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Linux's pagemap shows it")
 
 RUN = module._RUN
 

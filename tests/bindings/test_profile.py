@@ -325,7 +325,7 @@ _thread.start_new_thread(deep, ()); done.acquire()  # no function in Python that
 """
 
 
-def test_deep_recursion_is_collapsed_and_told(profile):
+def test_deep_recursion_is_collapsed_and_reported(profile):
     made = profile(DEEP)
     paths = made.main_paths
     deepest = max(paths, key=len)

@@ -191,7 +191,7 @@ def test_a_deep_recursion_ends_before_the_stack_does(record):
     assert trace.output.split() == ["True"] * 3
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="told by /proc")
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc shows it")
 def test_the_first_call_reads_no_files(record):
     """The stack was looked at before: glibc reads all of /proc/self/maps for it."""
     trace = record("""

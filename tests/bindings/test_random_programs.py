@@ -1,4 +1,4 @@
-"""Programs that hypothesis made: enters and leaves are the calls that sys.setprofile tells of.
+"""Programs that hypothesis made: enters and leaves are the calls that sys.setprofile reports.
 
 A program is a list of functions, each of a kind and with a body of steps that call those that
 stand before it, so that every program ends. They run a first time under Python's own profile

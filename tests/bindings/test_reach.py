@@ -1,4 +1,4 @@
-"""Which names a cell can reach, and when the code doesn't tell."""
+"""Which names a cell can reach, and when the code doesn't show them."""
 
 import pytest
 
@@ -71,7 +71,7 @@ def test_names(code, names):
         "%%time\nglobals()",
     ],
 )
-def test_everything_where_code_cannot_tell(code):
+def test_everything_where_code_is_opaque(code):
     assert reached(code)[1] != ""
 
 

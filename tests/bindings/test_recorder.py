@@ -447,7 +447,7 @@ def test_an_unwritable_directory_is_an_error(tmp_path):
     assert not done.stderr
 
 
-def test_a_full_disk_is_told_and_nothing_else_happens(tmp_path):
+def test_a_full_disk_is_reported_and_nothing_else_happens(tmp_path):
     """A limit on file size stands in for the disk: writes fail the same way."""
     program = PRELUDE + textwrap.dedent("""
         import resource, signal

@@ -302,7 +302,7 @@ def test_filter_file(run, tmp_path):
     assert experiment.enters("__main__:fail") == 1
 
 
-def test_wrong_option_is_told(run):
+def test_wrong_option_is_reported(run):
     experiment = run("print(1)", "--mpp=carrier-pigeon")
     assert experiment.returncode == 2
     assert "scorep-config refuses" in experiment.stderr and not experiment.stdout

@@ -50,7 +50,7 @@ test_few_calls_stay_what_they_are(void) {
 }
 
 /* Every call is in one block, blocks of a depth don't overlap, and a joined one is no
- * wider than the resolution that is told. */
+ * wider than the resolution that is given. */
 static void
 check_joined(const hfi_slice *found, size_t count, uint64_t pixel, uint64_t calls) {
     uint64_t ends[2] = {0, 0}, sum = 0;
@@ -128,7 +128,7 @@ test_a_block_is_named_by_time(void) {
 }
 
 static void
-test_depth_is_bounded_and_told(void) {
+test_depth_is_bounded_and_reported(void) {
     hfi_slices *slices = made(100000);
     const hfi_slice *found;
     uint64_t pixel;
@@ -162,7 +162,7 @@ main(void) {
     test_many_are_joined_and_none_is_lost();
     test_a_long_call_among_short_ones_is_seen();
     test_a_block_is_named_by_time();
-    test_depth_is_bounded_and_told();
+    test_depth_is_bounded_and_reported();
     test_a_window_of_no_time();
     return 0;
 }

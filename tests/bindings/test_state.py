@@ -8,7 +8,7 @@ import pytest
 from holdfast.worker.settings import state
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="Linux tells the umask without changing it")
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux shows the umask without changing it")
 def test_the_umask_is_read_without_being_another_one_for_a_moment(monkeypatch):
     before = os.umask(0o027)
     try:

@@ -174,11 +174,11 @@ def test_all_processes_are_killed(start, tmp_path):
     program = start(
         """
         os.setpgid(0, 0)
-        ready, told = os.pipe()
+        ready, started = os.pipe()
         for _ in range(2):
             if not os.fork():
                 calls(300)
-                os.write(told, b"."); signal.pause()
+                os.write(started, b"."); signal.pause()
         calls(11)
         os.read(ready, 1); os.read(ready, 1)
         os.killpg(0, signal.SIGKILL)
@@ -268,7 +268,7 @@ def test_a_child_that_closes_all_descriptors_and_outlives_the_program(start, tmp
 
 
 def test_a_fork_in_c_writes_to_no_log(start, tmp_path):
-    """Nobody tells the recorder of it, and its child goes on to run Python."""
+    """The recorder gets no word of it, and its child goes on to run Python."""
     program = start(
         """
         libc = ctypes.PyDLL(None)
@@ -348,7 +348,7 @@ def test_recovery_by_hand(start, tmp_path):
 
 @pytest.mark.parametrize("damage", ["head", "journal", "words", "end"])
 def test_a_damaged_log(start, tmp_path, damage):
-    """Is told, or gives what is whole."""
+    """Is reported, or gives what is whole."""
     program = start("import scorep; scorep.register(); calls(1000); signal.pause()", module=False,
                     HOLDFAST_SCOREP_ALIAS="1")  # fmt: skip
     assert program.stdout.readline() == "1000\n"

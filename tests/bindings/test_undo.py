@@ -10,14 +10,14 @@ from holdfast import history
 
 def given(**fields):
     """What a request brings."""
-    told = {"kind": "show", "steps": {}, "kept_bytes": 0, "limit_bytes": 1 << 20, "dropped": 0}
-    return {**told, "undone": "", "target": 0, "unserializable": {}, "pending": "", **fields}
+    record = {"kind": "show", "steps": {}, "kept_bytes": 0, "limit_bytes": 1 << 20, "dropped": 0}
+    return {**record, "undone": "", "target": 0, "unserializable": {}, "pending": "", **fields}
 
 
-def worker(told=None, reasons=None, **returned):
+def worker(record=None, reasons=None, **returned):
     lists = {"changed": [], "back": [], "gone": [], **returned}
     names = types.SimpleNamespace(reasons=reasons or {})
-    return types.SimpleNamespace(history=told, names=names, returned=lists)
+    return types.SimpleNamespace(history=record, names=names, returned=lists)
 
 
 def row(name, generation, sequence=1, where=None, **fields):
@@ -27,7 +27,7 @@ def row(name, generation, sequence=1, where=None, **fields):
 @pytest.mark.parametrize(
     "line", ["undo now", "checkout", "checkout -3", "diff 1 2 3", "history 1.5G", "save"]
 )
-def test_misuse_tells_the_use(line):
+def test_misuse_shows_the_use(line):
     with pytest.raises(UsageError, match=f"%holdfast {line.split()[0]}"):
         history.run(line, worker(given()))
 
@@ -39,10 +39,10 @@ def test_only_where_the_frontend_did_its_part():
         history.run("undo", types.SimpleNamespace())
 
 
-def test_what_was_undone_is_told():
+def test_what_was_undone_is_reported():
     steps = {"3": {}, "5": {}, "6": {}}
-    told = given(undone="4, 5", target=3, steps=steps, unserializable={"lock": "a lock"})
-    lines = history.run("undo", worker(told, changed=["x", "_5"], gone=["y"])).splitlines()
+    record = given(undone="4, 5", target=3, steps=steps, unserializable={"lock": "a lock"})
+    lines = history.run("undo", worker(record, changed=["x", "_5"], gone=["y"])).splitlines()
     assert lines == [
         "Cells 4, 5 are undone: the variables are those of step 3.",
         "Changed: x.",
@@ -50,16 +50,16 @@ def test_what_was_undone_is_told():
         "lock can't be brought back: a lock.",
         "%holdfast checkout 5 takes it back.",
     ]
-    alone = history.run("checkout 3", worker({**told, "unserializable": {}}, {"lock": "a lock"}))
+    alone = history.run("checkout 3", worker({**record, "unserializable": {}}, {"lock": "a lock"}))
     assert "lock stays as it is: a lock." in alone and "Done: " in alone
-    assert "The last step is undone" in history.run("undo", worker({**told, "undone": ""}))
+    assert "The last step is undone" in history.run("undo", worker({**record, "undone": ""}))
 
 
 def test_many_names_are_cut():
-    told = history.run(
+    record = history.run(
         "undo", worker(given(steps={"1": {}, "2": {}}), back=[f"n{i:02}" for i in range(12)])
     )
-    assert "Back: n00, n01, n02, n03, n04, n05, n06, n07 and 4 more." in told
+    assert "Back: n00, n01, n02, n03, n04, n05, n06, n07 and 4 more." in record
 
 
 def test_names_differ_by_their_entry_or_their_group():
@@ -78,7 +78,7 @@ def test_names_differ_by_their_entry_or_their_group():
 
 def test_the_status_line():
     assert history.summary(None) == [] and history.summary(given()) == []
-    told = given(steps={"2": {}, "4": {}}, kept_bytes=2048, dropped=1)
-    assert history.summary(told)[-1] == (
+    record = given(steps={"2": {}, "4": {}}, kept_bytes=2048, dropped=1)
+    assert history.summary(record)[-1] == (
         "History: 2 steps (%holdfast history); 2.0 KiB kept for it, of at most 1.0 MiB; 1 older step dropped."
     )

@@ -59,7 +59,7 @@ def test_decorated_functions_have_their_own_names(record_script, tmp_path):
 
 
 def test_a_call_that_is_recorded_anyhow_has_one_region(record_script):
-    """The same regions, whether a decorator or the interpreter tells of them."""
+    """The same regions, whether a decorator or the interpreter reports them."""
     trace = record_script(NAMES)
     names = [name for name in trace.calls(prefix="") if name in CALLS]
     assert names == CALLS

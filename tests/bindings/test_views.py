@@ -303,7 +303,7 @@ def test_what_was_there_stays_where_writing_fails(recorded, tmp_path):
 # ---- what isn't right
 
 
-def test_wrong_archives_are_told_in_a_line(recorded, tmp_path):
+def test_wrong_archives_are_reported_in_a_line(recorded, tmp_path):
     with pytest.raises(ViewError, match="there is no trace"):
         Trace(tmp_path)
     (tmp_path / "profile.json").write_text("{}")

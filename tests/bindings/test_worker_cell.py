@@ -164,7 +164,7 @@ def test_unreached_names_are_left_and_kept(kernel):
     assert kernel.plain("len(unused['b'])").result == "9999"
 
 
-def test_everything_is_bound_where_code_cannot_tell(kernel):
+def test_everything_is_bound_where_code_is_opaque(kernel):
     kernel.plain("hidden_well = {'a': 1}")
     answer = kernel.instrumented("globals()['hidden' + '_well']")
     assert answer.result == "{'a': 1}"
@@ -292,7 +292,7 @@ def test_a_name_made_anew_is_no_declined_name(kernel):
     assert kernel.plain("g").result == "5"
 
 
-def test_lost_names_are_told(kernel):
+def test_lost_names_are_reported(kernel):
     answer = kernel.instrumented("made = (i for i in range(3)); kept = 2")
     assert "made" in answer.report["names_lost"]
     assert "made" in answer.text("stderr") and "generator" in answer.text("stderr")

@@ -1,4 +1,4 @@
-"""Which memory code visibly writes and reads, told without running it."""
+"""Which memory code visibly writes and reads, found without running it."""
 
 import ast
 import types

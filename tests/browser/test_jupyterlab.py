@@ -58,7 +58,7 @@ def test_tooltip_by_shift_tab(opened):
 
 
 def drag(notebook, number):
-    """Move the slider that a cell shows. Returns its new value, as the page tells it."""
+    """Move the slider that a cell shows. Returns its new value, as the page shows it."""
     handle = notebook.cell(number).locator(".noUi-handle")
     handle.wait_for()
     notebook.wait_idle()

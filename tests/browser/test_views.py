@@ -1,6 +1,6 @@
 """The views in JupyterLab, as a person uses them: drawn, zoomed, moved, searched, in both themes.
 
-What is on a canvas is looked at by its pixels, and the range by the name that the view tells to screen readers.
+What is on a canvas is looked at by its pixels, and the range by the name that the view gives to screen readers.
 """
 
 import json
@@ -169,10 +169,10 @@ def test_the_timeline_is_zoomed_moved_searched_and_hovered(views):
     note.wait_for()
     heading = note.locator("strong").inner_text()
     assert heading == "40 short calls, most of their time in fit"
-    told = note.inner_text()
-    assert re.search(r"together\s*200 ms", told) and re.search(r"the longest\s*10.0 ms", told)
-    assert "lasts" not in told and "cell [1], line 2" in told
-    assert re.search(r"% are of\s*the time of all threads, waiting included", told)
+    text = note.inner_text()
+    assert re.search(r"together\s*200 ms", text) and re.search(r"the longest\s*10.0 ms", text)
+    assert "lasts" not in text and "cell [1], line 2" in text
+    assert re.search(r"% are of\s*the time of all threads, waiting included", text)
     # The note goes with the mouse, also where the view is drawn anew.
     box = root.bounding_box()
     views.page.mouse.move(box["x"] + box["width"] / 2, box["y"] - 40)
@@ -421,7 +421,7 @@ def test_a_search_goes_from_hit_to_hit_and_shows_each(page_of):
     assert count.inner_text() == "" and "Shift + Enter" in search.get_attribute("title")
 
 
-# The middle of the range that a view's name tells, in seconds.
+# The middle of the range that a view's name gives, in seconds.
 MIDDLE = """label => {
   const units = {s: 1, ms: 1e-3, "µs": 1e-6, ns: 1e-9};
   const found = [...label.matchAll(/([\\d.]+) (s|ms|µs|ns)/g)];

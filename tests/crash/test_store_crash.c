@@ -272,7 +272,7 @@ main(void) {
     for (; killed; step++) {
         int next = 1 + (version + 1) % 100;
         killed = run_child(session, step, next, 0);
-        if (step % 3 == 0) /* and now and then the one who recovers dies as well */
+        if (step % 3 == 0) /* and now and then the one that recovers dies as well */
             for (int again = 0; again < 3; again++)
                 run_child(session, again, version, 1);
         int found = check_whole(session);

@@ -2,10 +2,10 @@
  *
  * An input is one life of a kernel: byte 0 chooses the request that runs, and the rest
  * is cut at each 0xc1, which msgpack never uses, into what happens: a byte that says
- * who speaks, and a frame of the control channel. A time passes where nobody speaks.
- * The kernel is a whole one, with sockets and a store, but without processes: the
- * linker puts stubs in the place of what starts and signals them (--wrap), and
- * each frame comes by a socket pair of its own.
+ * which process speaks, and a frame of the control channel. A time passes where nobody
+ * speaks. The kernel is a whole one, with sockets and a store, but without processes:
+ * the linker puts stubs in the place of what starts and signals them (--wrap), and each
+ * frame comes by a socket pair of its own.
  *
  * Checked beyond "doesn't crash": no signal goes to a process that isn't one, and what
  * was opened is closed (the leak sanitizer; descriptors are counted).
@@ -26,14 +26,11 @@
 #include "session/workers.h"
 #include "session/death.h"
 #include "session/escalate.h"
-#include "session/execute.h"
-#include "session/inbox.h"
-#include "session/progress.h"
+#include "session/incoming.h"
+#include "session/listeners.h"
 #include "session/publish.h"
-#include "session/quarantine.h"
 #include "session/rest.h"
-#include "session/rollback.h"
-#include "session/standby.h"
+#include "session/restart.h"
 #include "session/subshell.h"
 #include "workers/program.h"
 

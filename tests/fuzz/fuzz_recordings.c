@@ -1,9 +1,9 @@
 /* fuzz_recordings.c - what a recorded process left is read, whatever lies in it.
  *
  * The first byte says which file the rest is: the log of a process (log_reader.c), or
- * the part that an ended process leaves for who writes the archive (part_file.c). The
- * log's events go to a back end that checks them: enters and leaves nest, numbers are
- * defined, times don't step back, and who writes is told as many as came. A part that
+ * the part that an ended process leaves for the writer of the archive (part_file.c).
+ * The log's events go to a back end that checks them: enters and leaves nest, numbers
+ * are defined, times don't step back, and the writer gets as many as came. A part that
  * was accepted is written again, and its profile in each of the formats.
  */
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 #include "recorder/event_log.h"
 #include "recorder/log_reader.h"
 #include "recorder/part_file.h"
-#include "recorder/profile_flat.h"
+#include "recorder/profile.h"
 
 enum { DEPTH_MAX = 1 << 16 };
 

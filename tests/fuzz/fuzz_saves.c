@@ -4,7 +4,7 @@
  * at once, so where that byte is odd they are put right first, as a forger would: then
  * the sizes and counts that lie are met by the checks that are meant for them. Checked
  * beyond "doesn't crash": every byte that the visitor is given can be read, each key
- * and meta keeps within its limit, and what is told at the end is what was visited.
+ * and meta keeps within its limit, and what is reported at the end is what was visited.
  *
  * The seeds are cut from a file that hf_save_write made of a real session. Buffers stay
  * below the size at which they become regions of a session: a file of this length can't

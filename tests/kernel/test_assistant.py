@@ -89,9 +89,9 @@ def test_the_kernel_is_busy_while_a_cell_runs(peer, kernel, tmp_path):
         states = states_until_idle(notebook, cell)
         assert states[-2][1] == "busy"
         if notebook is kernel:
-            told = states[states.index((cell, "busy")) :]
+            seen = states[states.index((cell, "busy")) :]
             asked = [(question, "busy"), (question, "idle")]
-            assert told == [(cell, "busy"), *asked, (cell, "busy"), (cell, "idle")]
+            assert seen == [(cell, "busy"), *asked, (cell, "busy"), (cell, "idle")]
 
 
 def test_a_question_on_control_ends_no_cell(kernel, tmp_path):

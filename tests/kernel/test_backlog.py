@@ -1,4 +1,4 @@
-"""Subscribers who don't read: nobody waits for them, and the frontend stays small."""
+"""Subscribers that don't read: nobody waits for them, and the frontend stays small."""
 
 import json
 
@@ -14,7 +14,7 @@ SHOW = "from IPython.display import display\nfor i in range({}): display({{'text
 
 
 class Subscriber:
-    """One that reads when it is told to, and has room for a message or two."""
+    """One that reads when it is asked to, and has room for a message or two."""
 
     def __init__(self, kernel):
         ports = kernel.manager.get_connection_info()
@@ -27,7 +27,7 @@ class Subscriber:
 
     def shown(self, last=None):
         """The numbers of the displays that it got, and what it read on stderr: up to the display
-        `last`, or until something is told. That comes within a second of the last display."""
+        `last`, or until something is reported. That comes within a second of the last display."""
         numbers, text = [], ""
         while not text and (not numbers or numbers[-1] != last):
             assert self.socket.poll(60_000), (numbers[-1:], text)
@@ -70,7 +70,7 @@ def test_below_the_limit_a_sleeper_loses_nothing(kernel_with_backlog, slow):
 
 
 @pytest.mark.parametrize("size", [PIECE, 4096])
-def test_beyond_it_only_the_sleeper_misses_some_and_is_told(kernel_with_backlog, slow, size):
+def test_beyond_it_only_the_sleeper_misses_some_and_is_reported(kernel_with_backlog, slow, size):
     kernel = kernel_with_backlog
     kernel.run("1")
     before = resident_bytes(kernel.pid)

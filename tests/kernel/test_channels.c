@@ -1,4 +1,4 @@
-/* test_channels.c - sockets in the file system: who has a name keeps it. */
+/* test_channels.c - sockets in the file system: the first to have a name keeps it. */
 #include "session/channels.h"
 
 #include <errno.h>
@@ -34,16 +34,16 @@ mode_of(const char *prefix, int port) {
     return stat(path, &info) == 0 ? (int)(info.st_mode & 0777) : -1;
 }
 
-/* Wait for the word, choose ports, tell them, and keep the channels until told. */
+/* Wait for the word, choose ports, send them, and keep the channels until asked. */
 static void
-run_child(const char *prefix, int begin, int tell, int end) {
+run_child(const char *prefix, int begin, int reply, int end) {
     static const int none[5] = {0};
     hfi_connection connection;
     hfi_channels *channels = NULL;
     char word;
     CHECK(read(begin, &word, 1) == 0);
     CHECK(create(prefix, none, &connection, &channels) == HF_OK);
-    CHECK(write(tell, connection.port, sizeof connection.port) ==
+    CHECK(write(reply, connection.port, sizeof connection.port) ==
           (ssize_t)sizeof connection.port);
     CHECK(read(end, &word, 1) == 0);
     hfi_channels_close(channels);
@@ -54,19 +54,19 @@ run_child(const char *prefix, int begin, int tell, int end) {
 /* Kernels that start at the same time and choose for themselves have each its own. */
 static void
 test_chosen_at_once(const char *prefix) {
-    int begin[2], tell[2], end[2];
+    int begin[2], reply[2], end[2];
     char taken[5 * KERNELS + 1] = {0};
-    CHECK(pipe(begin) == 0 && pipe(tell) == 0 && pipe(end) == 0);
+    CHECK(pipe(begin) == 0 && pipe(reply) == 0 && pipe(end) == 0);
     for (int i = 0; i < KERNELS; i++)
         if (fork() == 0) {
             close(begin[1]);
             close(end[1]);
-            run_child(prefix, begin[0], tell[1], end[0]);
+            run_child(prefix, begin[0], reply[1], end[0]);
         }
     close(begin[1]);
     for (int i = 0; i < KERNELS; i++) {
         int ports[5];
-        CHECK(read(tell[0], ports, sizeof ports) == (ssize_t)sizeof ports);
+        CHECK(read(reply[0], ports, sizeof ports) == (ssize_t)sizeof ports);
         for (int j = 0; j < 5; j++) {
             CHECK(ports[j] >= 1 && ports[j] <= 5 * KERNELS && !taken[ports[j]]);
             taken[ports[j]] = 1;
@@ -82,8 +82,8 @@ test_chosen_at_once(const char *prefix) {
         CHECK(mode_of(prefix, i) == -1);
     close(begin[0]);
     close(end[0]);
-    close(tell[0]);
-    close(tell[1]);
+    close(reply[0]);
+    close(reply[1]);
 }
 
 /* A name that the client chose: a dead kernel's is taken over, a living one's isn't. */

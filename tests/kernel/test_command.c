@@ -51,7 +51,7 @@ enter(hfi_commands *commands, char mode) {
     }
 }
 
-/* The mode as a stranger can tell: by what a plain cell does. */
+/* The mode as a stranger sees it: by what a plain cell does. */
 static char
 mode_of(hfi_commands *commands) {
     hfi_directive directive = feed_cell(commands, "probe = 1", directory);

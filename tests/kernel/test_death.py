@@ -49,8 +49,8 @@ def test_the_frontend_answers_while_a_trace_is_rescued(start_plain, tmp_path):
     assert kernel.control("kernel_info_request")["content"]["status"] == "ok"
     (tmp_path / "go").touch()
     content = kernel.finish(sent).content
-    told = f"; what was recorded until then is in {tmp_path}: %trace shows it"
-    assert told in content["evalue"]
+    words = f"; what was recorded until then is in {tmp_path}: %trace shows it"
+    assert words in content["evalue"]
     assert kernel.run("role").result == "'main'"
 
 

@@ -96,7 +96,7 @@ def test_a_cell_stops_at_its_breakpoint(kernel, run_mode):
     assert kernel.run(code).status == "ok"  # nothing stops it
 
 
-def test_what_a_client_is_told_before_anything_runs(kernel):
+def test_what_a_client_gets_before_anything_runs(kernel):
     kernel.run("\n\nnumbers = [1, 2]; text = 'word'")
     debugger = Client(kernel)
     info = debugger.body("debugInfo")
@@ -155,7 +155,7 @@ def test_names_of_ipython_are_not_the_users():
     assert all(debuggee.is_users(name) for name in ("x", "_x", "i1", "_private", "__y"))
 
 
-def test_an_end_of_the_assistant_is_told(kernel):
+def test_an_end_of_the_assistant_is_reported(kernel):
     debugger = Client(kernel)
     kernel.run("1")
     before = kernel.workers()

@@ -86,7 +86,7 @@ def test_4_what_the_cell_makes_and_no_codec_carries_is_lost_and_named(kernel):
     assert outcome.status == "ok"
     assert "made" in outcome.stream("stderr") and "generator" in outcome.stream("stderr")
     assert kernel.run("kept").result == "1"
-    for head in ("", RECORD):  # whoever uses it is told why
+    for head in ("", RECORD):  # whoever uses it reads why
         error = kernel.run(head + "made").content
         assert error["ename"] == "NameError" and "generator" in error["evalue"]
     kernel.run("made = 1")
@@ -145,7 +145,7 @@ def test_9_the_frames_around_a_cell_are_others(kernel):
     assert main != cell
 
 
-def test_10_a_cell_of_comments_is_told_so(kernel):
+def test_10_a_cell_of_comments_is_reported_so(kernel):
     assert "there is no code" in kernel.run(RECORD + "# only this").stream("stderr")
     assert kernel.run("# only this").stream("stderr") == ""
 
@@ -177,8 +177,8 @@ def test_14_its_error_is_none_of_a_later_cells(kernel):
 
 def test_15_large_arrays_lie_in_memory_of_the_session(kernel):
     kernel.run("import numpy as np; large, little = np.ones(5000), np.ones(5)\nkept = large")
-    tell = "[[one.base is None, one.flags.owndata] for one in (large, little)]"
-    for code in RECORD + tell, RECORD + "large[0] = little[0] = 2", tell:
+    look = "[[one.base is None, one.flags.owndata] for one in (large, little)]"
+    for code in RECORD + look, RECORD + "large[0] = little[0] = 2", look:
         outcome = kernel.run(code)
     assert outcome.result == "[[False, False], [True, True]]"
     grow = "{0}.resize(6000, refcheck=False); {0}.size"
@@ -331,8 +331,8 @@ def test_9_at_main_worker_the_frames_around_a_cell_are_others(shared_in_process_
     test_9_the_frames_around_a_cell_are_others(shared_in_process_kernel)
 
 
-def test_10_at_main_worker_a_cell_of_comments_is_told_so(shared_in_process_kernel):
-    test_10_a_cell_of_comments_is_told_so(shared_in_process_kernel)
+def test_10_at_main_worker_a_cell_of_comments_is_reported_so(shared_in_process_kernel):
+    test_10_a_cell_of_comments_is_reported_so(shared_in_process_kernel)
 
 
 def test_11_at_main_worker_exit_ends_nothing(shared_in_process_kernel):

@@ -55,7 +55,7 @@ end(setting *at) {
 }
 
 static void
-tell(setting *at, hfi_event_kind kind) {
+emit(setting *at, hfi_event_kind kind) {
     hfi_escalate_hear(&at->kernel, &(hfi_event){.kind = kind, .worker = &at->worker});
 }
 
@@ -102,7 +102,7 @@ test_one_that_is_taken_stops_the_clock(void) {
     take(&at, 7);
     CHECK(hfi_escalate_has_reached(&at.kernel));
     CHECK(hfi_escalate_deadline_ns(&at.kernel) == -1);
-    tell(&at, HFI_EVENT_CELL_FINISHED); /* the next cell knows nothing of it */
+    emit(&at, HFI_EVENT_CELL_FINISHED); /* the next cell knows nothing of it */
     CHECK(!hfi_escalate_has_reached(&at.kernel));
     end(&at);
 }
@@ -114,9 +114,9 @@ test_one_that_comes_early_waits(void) {
     hfi_escalate_interrupt(&at.kernel);
     CHECK(take_sent() == 0);
     hfi_cell_move(&at.kernel.cell, HFI_CELL_RUNNING);
-    tell(&at, HFI_EVENT_CELL_STARTED);
+    emit(&at, HFI_EVENT_CELL_STARTED);
     CHECK(take_sent() == SIGINT);
-    tell(&at, HFI_EVENT_CELL_STARTED);
+    emit(&at, HFI_EVENT_CELL_STARTED);
     CHECK(take_sent() == 0);
     end(&at);
 }

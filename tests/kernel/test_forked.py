@@ -119,7 +119,7 @@ def test_tasks_go_on_in_the_main_worker(kernel):
 # ---- what doesn't come back
 
 
-def test_what_is_bound_to_its_process_is_told_when_it_changed(kernel):
+def test_what_is_bound_to_its_process_is_reported_when_it_changed(kernel):
     ok(
         kernel,
         "import threading\nsteps = (i for i in range(9)); lock = threading.Lock()\n"
@@ -151,7 +151,7 @@ def test_what_the_cell_makes_and_nobody_carries(kernel):
     assert ok(kernel, "'gone' in globals(), next(alias)").result == "(False, 0)"
 
 
-def test_what_cant_be_stored_is_told(kernel):
+def test_what_cant_be_stored_is_reported(kernel):
     said = stderr_of(kernel, "globals()[''] = globals()[5] = 1; globals()['not a name'] = 2")
     assert "'' (a name that isn't kept)" in said and "5 (a name that" in said
     assert "not a name" not in said
@@ -290,7 +290,7 @@ def test_what_the_cell_registers_comes_back(kernel):
     assert shown.result == "(True, True, True, True)"
 
 
-TOLD = {
+NAMED = {
     "import atexit; atexit.register(print, 'never')": "exit handlers",
     "import threading; threading.Thread(target=time.sleep, args=(9,)).start()": "threads that",
     "import subprocess; p = subprocess.Popen(['sleep', '9'])": "child processes",
@@ -300,11 +300,11 @@ TOLD = {
 }
 
 
-def test_what_a_list_lacks_is_told(kernel, tmp_path):
+def test_what_a_list_lacks_is_reported(kernel, tmp_path):
     (tmp_path / "own.py").write_text("")
     ok(kernel, "import atexit, gc, json, os, own, signal, subprocess, sys, threading, time")
     assert stderr_of(kernel, "json.dumps({}), os.getcwd(), time.time(), len(sys.modules)") == ""
-    for code, name in TOLD.items():
+    for code, name in NAMED.items():
         said = stderr_of(kernel, code)
         assert "changed in this cell's process alone" in said and name in said, (code, said)
     assert stderr_of(kernel, "import fractions, decimal; fractions.Fraction(1, 2)") == ""
@@ -312,7 +312,7 @@ def test_what_a_list_lacks_is_told(kernel, tmp_path):
     assert "not carried out of this cell: own:other (lock" in said
 
 
-def test_threads_of_the_users_own_classes_are_told(kernel, tmp_path):
+def test_threads_of_the_users_own_classes_are_reported(kernel, tmp_path):
     (tmp_path / "own.py").write_text(
         "import threading\nclass Own(threading.Thread):\n    def run(self): threading.Event().wait(9)\n"
     )
@@ -324,7 +324,7 @@ def test_threads_of_the_users_own_classes_are_told(kernel, tmp_path):
     assert "threads" not in stderr_of(kernel, library + "Its(daemon=True).start(); del Its, app")
 
 
-def test_addresses_are_told_of(kernel):
+def test_addresses_are_named(kernel):
     said = stderr_of(
         kernel, "a = [1]; ids = {id(a): 'a'}; stamp = 1_790_000_000_000_000; none = id(None)"
     )

@@ -133,7 +133,7 @@ def test_diff_shows_names_and_small_values(kernel):
     assert "No variable differs" in history(kernel, f"diff {third} {third}")
 
 
-def test_members_of_a_group_are_told_apart(kernel):
+def test_members_of_a_group_stay_apart(kernel):
     cells(kernel, "a = [1]; b = [a]; c = 5", "a.append(2)")
     text = history(kernel, "diff")
     assert re.search(r"^~  a +list +.* \[1\] → \[1, 2\]$", text, re.M)

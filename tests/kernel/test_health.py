@@ -1,7 +1,7 @@
 """What cells do to their process, and that the next cells run.
 
 Each sabotage runs as a plain cell and as an instrumented one, on both run modes; then follow a plain
-and an instrumented cell that use what it broke. Where a process can't be kept, its end is told once
+and an instrumented cell that use what it broke. Where a process can't be kept, its end is reported once
 and the variables are those of the last commit.
 """
 
@@ -18,7 +18,7 @@ PROBE = (
     "await asyncio.sleep(0)\nkept, _f()"
 )
 
-# What is put back, and the word that tells so.
+# What is put back, and the word that says so.
 REPAIRED = {
     "closed stdout": ("import os; os.close(1)", "descriptor 1"),
     "closed outputs": ("import os; os.close(1); os.close(2)", "descriptor 2"),
@@ -71,7 +71,7 @@ HARMLESS = {
     "a closed exit": "import atexit, time; _ = atexit.register(time.sleep, 100)",
 }
 
-# What ends the process, and how that is told.
+# What ends the process, and how that is reported.
 DEADLY = {
     "all descriptors closed": ("import os; os.closerange(3, 1024)", "exit status 1"),
     "exit": ("import os; os._exit(7)", "exit status 7"),

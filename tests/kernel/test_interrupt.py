@@ -75,7 +75,7 @@ def test_an_ended_main_worker_names_what_is_lost(short):
     short.run("kept, gen = 5, (i for i in range(3))")
     short.run(
         "%%execute_with_scorep --run=isolated\nkept"
-    )  # its commit tells what no codec carries
+    )  # its commit names what no codec carries
     sent = asleep(short, DEAF)
     interrupt(short)
     outcome = short.finish(sent)

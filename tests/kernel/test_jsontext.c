@@ -2,7 +2,7 @@
  * each.
  */
 #include "../support/check.h"
-#include "wire/jsontext.h"
+#include "wire/message.h"
 
 static int
 is_object(const char *text) {

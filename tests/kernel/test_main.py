@@ -36,7 +36,7 @@ def test_a_missing_connection_file_is_named(command, tmp_path):
     assert done.returncode == 1 and "none.json" in done.stderr
 
 
-def test_the_version_is_that_of_the_interpreter_unless_it_is_told(start_plain):
+def test_the_version_is_that_of_the_interpreter_unless_it_is_given(start_plain):
     def version_of(*arguments):
         kernel = start_plain(arguments=arguments)
         info = kernel.client.kernel_info(reply=True, timeout=60)["content"]
@@ -49,7 +49,7 @@ def test_the_version_is_that_of_the_interpreter_unless_it_is_told(start_plain):
 
 @pytest.mark.parametrize("how", ["server", "directory", "option"])
 def test_a_session_has_a_name_for_people(start_plain, tmp_path, how):
-    """Jupyter's server tells a kernel the path of its notebook."""
+    """Jupyter's server gives a kernel the path of its notebook."""
     env = {"JPY_SESSION_NAME": "notes/day one.ipynb" if how != "directory" else ""}
     kernel = start_plain(env=env, arguments=["--label", "mine"] if how == "option" else ())
     wanted = {"server": "notes/day one.ipynb", "directory": str(tmp_path), "option": "mine"}[how]

@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 import measure  # noqa: E402
 
 pytestmark = pytest.mark.skipif(
-    not Path("/proc/self/smaps_rollup").exists(), reason="private pages are told by Linux"
+    not Path("/proc/self/smaps_rollup").exists(), reason="Linux reports private pages"
 )
 CELL = "%%execute_with_scorep --run=isolated\n"
 MIB = 1 << 20
@@ -63,7 +63,7 @@ def notebook(kernel):
     ok(kernel, "import numpy as np\nsmall = np.ones(1 << 16)")
     # The last that the fork server imports, and with it forgets which pages cells wrote.
     until(lambda: ok(kernel, CELL + "import sys; 'stack_data' in sys.modules").result == "True")
-    for _ in range(5):  # who waits then has copied what the first cells wrote of the fork server
+    for _ in range(5):  # a standby has then copied what the first cells wrote of the fork server
         ok(kernel, CELL + "small[0] += 1")
     settled(kernel)
     return kernel

@@ -78,7 +78,7 @@ test_headers(void) {
     }
 }
 
-/* Content that strict JSON doesn't know still travels. */
+/* Content that strict JSON doesn't know is still passed on. */
 static void
 test_loose_content(void) {
     static const char *const texts[] = {"<IDS|MSG>", "",   HEADER,

@@ -68,11 +68,11 @@ main(void) {
     static hfi_listener *const both[] = {first, second, NULL};
     static hfi_listener *const nobody[] = {NULL};
     hf_kernel kernel = {.listeners = both};
-    hfi_tell(&kernel, &(hfi_event){.kind = HFI_EVENT_CELL_STARTED});
-    hfi_tell(&kernel, &(hfi_event){.kind = HFI_EVENT_CELL_OVER, .failed = 1});
+    hfi_emit(&kernel, &(hfi_event){.kind = HFI_EVENT_CELL_STARTED});
+    hfi_emit(&kernel, &(hfi_event){.kind = HFI_EVENT_CELL_OVER, .failed = 1});
     CHECK_TEXT(heard, "b.a!b!");
     kernel.listeners = nobody;
-    hfi_tell(&kernel, &(hfi_event){.kind = HFI_EVENT_CELL_OVER});
+    hfi_emit(&kernel, &(hfi_event){.kind = HFI_EVENT_CELL_OVER});
     CHECK_TEXT(heard, "b.a!b!");
     return 0;
 }

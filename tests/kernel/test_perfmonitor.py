@@ -174,7 +174,7 @@ def test_a_session_goes_to_an_archive_and_back(cells):
     assert "more = 1" in shown(kernel.run("%cell_history"))[0]["text/plain"]
 
 
-def test_what_is_wrong_is_told_in_one_line(kernel):
+def test_what_is_wrong_is_reported_in_one_line(kernel):
     assert complaint(kernel, "%perfmonitor_stop") == "the monitor isn't running"
     assert complaint(kernel, "%perfmonitor_start soon") == "'soon' is no number of seconds"
     assert complaint(kernel, "%perfmonitor_start 0") == "0 is no positive number of seconds"

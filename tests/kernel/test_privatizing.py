@@ -13,13 +13,13 @@ BEGIN = f"""
 import asyncio, itertools, signal
 import numpy as np
 rows = {{name: np.zeros(({ROWS}, 512)) for name in ("task", "timer")}}
-told = {{name: [0] * {ROWS} for name in rows}}
+written = {{name: [0] * {ROWS} for name in rows}}
 places = {{name: itertools.cycle(range({ROWS})) for name in rows}}
 
 def write(name):
     place = next(places[name])
     rows[name][place] += 1
-    told[name][place] += 1
+    written[name][place] += 1
 
 async def beat():
     while True:
@@ -29,7 +29,7 @@ async def beat():
 def lost():
     return {{
         name: sum(int((rows[name][place] != count).sum()) for place, count in enumerate(counts))
-        for name, counts in told.items()
+        for name, counts in written.items()
     }}
 """
 WRITERS = {
@@ -58,7 +58,7 @@ def test_no_element_is_lost(kernel, writer):
         else:
             assert kernel.run(f"rows[{writer!r}].sum()").status == "ok"
     assert kernel.run(end).status == "ok"
-    outcome = kernel.run("[lost(), {name: sum(n) for name, n in told.items()}]")
+    outcome = kernel.run("[lost(), {name: sum(n) for name, n in written.items()}]")
     lost, written = ast.literal_eval(outcome.result)
     assert written[writer] > ROUNDS, written  # it wrote all the while
     assert lost == {"task": 0, "timer": 0}, written

@@ -14,7 +14,7 @@ class Slow:
 
 
 def wait_for_progress(kernel):
-    """The first display that tells of a hand-over; what came before it."""
+    """The first display that shows a hand-over; what came before it."""
     before = []
     while True:
         message = kernel.client.get_iopub_msg(timeout=60)

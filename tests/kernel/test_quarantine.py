@@ -13,11 +13,11 @@ def end(how):
     while how == "hang": time.sleep(1)
     raise ValueError("poison")
 class Saved:
-    "Ends who saves it."
+    "Ends the process that saves it."
     def __init__(self, how): self.how = how
     def __reduce_ex__(self, protocol): end(self.how)
 class Loaded:
-    "Ends who loads it."
+    "Ends the process that loads it."
     def __init__(self, how): self.how = how
     def __setstate__(self, state):
         vars(self).update(state)

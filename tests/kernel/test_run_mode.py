@@ -1,4 +1,4 @@
-"""Cells that the main worker runs: which they are, what they cost, and that nothing else tells the
+"""Cells that the main worker runs: which they are, what they cost, and that nothing else shows the
 difference."""
 
 import sys
@@ -68,7 +68,7 @@ def test_the_cell_has_what_the_notebook_has(kernel, head):
         assert (outcome.cost["events"] > 0) == (head == CELL), use
 
 
-def test_what_could_not_be_handed_over_is_told(isolated_kernel):
+def test_what_could_not_be_handed_over_is_reported(isolated_kernel):
     make = CELL + "kept = 1\nmade = (i for i in range(3))"
     outcome = ok(isolated_kernel, make)
     assert outcome.cost["run"] == "isolated" and "made" in outcome.stream("stderr")

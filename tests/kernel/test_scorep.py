@@ -112,7 +112,7 @@ def test_multicell(kernel, tmp_path):
     assert regions(tmp_path / "mine").count("__main__:count") == 5
 
 
-def test_refused_options_are_told_before_the_cell_runs(kernel):
+def test_refused_options_are_reported_before_the_cell_runs(kernel):
     kernel.run("%%scorep_python_binding_arguments\n--mpp=carrier-pigeon")
     outcome = kernel.run(CELL + "touched = True")
     assert outcome.status == "error"

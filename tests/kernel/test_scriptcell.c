@@ -2,7 +2,7 @@
  * not, what goes into the script, and whether there was code.
  */
 #include "../support/check.h"
-#include "commands/scriptcell.h"
+#include "commands/writefile.h"
 
 #define FRAME "\n# Cell 1, not instrumented\nwith scorep.instrumenter.disable():\n"
 #define PLAIN "\n# Cell 1\n"

@@ -88,7 +88,7 @@ def test_the_notebook_goes_on(kernel):
     assert kernel.run("Out[2] is not None, In[1][:9]").result == "(True, 'import os')"
 
 
-def test_what_ran_since_the_commit_is_told(kernel):
+def test_what_ran_since_the_commit_is_reported(kernel):
     kernel.run(STATE)
     kernel.settle()
     kernel.client.execute("for number in numbers: pass\nprint('begins', flush=True)\ninput()")

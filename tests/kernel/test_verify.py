@@ -1,4 +1,4 @@
-"""Verify mode tells, and mends, what a commit would have passed over."""
+"""Verify mode reports, and mends, what a commit would have passed over."""
 
 import pytest
 
@@ -62,7 +62,7 @@ def test_a_change_that_nothing_names_is_reported_and_saved(kernel):
     assert "VERIFY FAILED: x changed" in text and "ctypes.cast(int(text)" in text
 
 
-def test_what_is_seen_is_not_told(start_kernel):
+def test_what_is_seen_is_not_reported(start_kernel):
     kernel = start_kernel(env={"HOLDFAST_VERIFY": "1"})
     kernel.run("import numpy as np\nx = [1]; y = np.zeros(100_000); z = {'x': x}")
     kernel.settle()

@@ -27,7 +27,7 @@ def opened(outcome):
     }
 
 
-def tell(kernel, comm_id, data):
+def send(kernel, comm_id, data):
     """What the page sends; all that comes back of kind comm_msg."""
     message = kernel.client.session.msg("comm_msg", {"comm_id": comm_id, "data": data})
     kernel.client.shell_channel.send(message)
@@ -42,7 +42,7 @@ def tell(kernel, comm_id, data):
 
 
 def update(kernel, comm_id, value):
-    return tell(
+    return send(
         kernel, comm_id, {"method": "update", "state": {"value": value}, "buffer_paths": []}
     )
 
@@ -63,7 +63,7 @@ def test_they_go_on_in_the_main_worker(start_kernel, before):
     own = kernel.run("print(slider.comm.comm_id)").stream().strip()
     assert update(kernel, own, 70)
     update(kernel, ids["IntSliderModel"], 33)
-    tell(kernel, ids["ButtonModel"], {"method": "custom", "content": {"event": "click"}})
+    send(kernel, ids["ButtonModel"], {"method": "custom", "content": {"event": "click"}})
     assert kernel.run("seen[-3:], slider.value").result == "([70, 33, 'press'], 70)"
     checks = (
         "type(slider) is Level, box.children[0] is slider, [n for n in dir() if 'widget_' in n]"
@@ -91,7 +91,7 @@ def test_a_cell_that_names_one_runs_where_it_is(start_kernel):
     assert "a widget stays in the notebook's own process" in apart.content["evalue"]
 
 
-def test_what_cannot_be_carried_in_one_is_told(start_kernel):
+def test_what_cannot_be_carried_in_one_is_reported(start_kernel):
     kernel = start_kernel()
     outcome = kernel.run(
         RECORD + "import ipywidgets\nvalues = (i for i in range(3))\nkept = ipywidgets.IntText()\n"

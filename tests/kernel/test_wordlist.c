@@ -1,6 +1,6 @@
 /* test_wordlist.c - cutting arguments as a shell does, and reading NAME=value lines. */
 #include "../support/check.h"
-#include "commands/wordlist.h"
+#include "commands/text.h"
 
 static void
 test_split(void) {

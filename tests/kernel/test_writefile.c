@@ -93,7 +93,8 @@ test_abort_keeps_files(void) {
     hfi_commands_close(commands);
 }
 
-/* The directory goes away under a recording: told, nothing lost, and a retry works. */
+/* The directory goes away under a recording: reported, nothing lost, and a retry works.
+ */
 static void
 test_retry(void) {
     char inner[256];

@@ -7,7 +7,7 @@
 
 #include "../support/check.h"
 #include "monitor/cgroup.h"
-#include "monitor/slurm.h"
+#include "monitor/machine.h"
 
 static char root[256];
 
@@ -122,7 +122,7 @@ test_a_unique_name(void) {
     }
 }
 
-/* A site that doesn't count memory has groups without it: they tell too little. */
+/* A site that doesn't count memory has groups without it: they report too little. */
 static void
 test_a_job_without_memory(void) {
     hfi_cgroup group;
@@ -210,7 +210,7 @@ test_a_node_with_a_name(void) {
     remove_root();
 }
 
-/* In a container the path is told as it is outside, and isn't there. */
+/* In a container the path is given as it is outside, and isn't there. */
 static void
 test_container(void) {
     char source[160] = "";

@@ -8,7 +8,7 @@
 
 #include "../support/check.h"
 #include "monitor/series.h"
-#include "monitor/nvml.h"
+#include "monitor/gpus.h"
 #include "monitor/sampler.h"
 
 static const hfi_series_shape shapes[HF_MONITOR_LEVELS] = {{0}, {0}, {3}, {0}};

@@ -8,9 +8,8 @@
 #include <unistd.h>
 
 #include "../support/check.h"
-#include "monitor/family.h"
-#include "monitor/procfile.h"
 #include "monitor/usage.h"
+#include "monitor/procfile.h"
 
 static void
 test_numbers(void) {
@@ -109,7 +108,7 @@ used_by_all(double *ret_children) {
     return *ret_children + (double)own.tv_sec + (double)own.tv_nsec / 1e9;
 }
 
-/* A process says what its children have used: others are told it in ticks. */
+/* A process says what its children have used: others learn it in ticks. */
 static void
 test_a_word(void) {
     hf_monitor_reading before, now = {0};
@@ -118,7 +117,7 @@ test_a_word(void) {
     hfi_family *family = hfi_family_create();
     hfi_family_add(family, getpid());
     used = used_by_all(&children);
-    hfi_family_tell(family, getpid(), children * 1e9);
+    hfi_family_set_children(family, getpid(), children * 1e9);
     hfi_family_read(family, &before);
     for (int i = 0; i < 4; i++) {
         CHECK(pipe(fds) == 0);
@@ -135,7 +134,7 @@ test_a_word(void) {
             hfi_family_read(family, &now);
     }
     used = used_by_all(&children) - used;
-    hfi_family_tell(family, getpid(), children * 1e9);
+    hfi_family_set_children(family, getpid(), children * 1e9);
     hfi_family_read(family, &now);
     CHECK(fabs(now.cpu_seconds - before.cpu_seconds - used) < used / 50);
     CHECK(hfi_family_usage_of(family, getpid()).cpu > 0);

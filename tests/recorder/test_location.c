@@ -16,7 +16,7 @@ static char text[256]; /* what was written */
 static char scratch[] = "/tmp/test-location-XXXXXX";
 static char log_path[sizeof scratch + 8];
 static int parameters; /* that were written */
-static int flushes;    /* that were told */
+static int flushes;    /* that were reported */
 static int room;       /* events until the back end refuses; negative: no limit */
 static int counted;    /* events, where too many come for a text; negative: few do */
 
@@ -245,7 +245,7 @@ test_an_immediate_back_end_that_refuses(void) {
     CHECK(totals.events == 2 && totals.lost == 2);
 }
 
-/* The log is full in the middle: nothing is missing, and the pause is told. */
+/* The log is full in the middle: nothing is missing, and the pause is reported. */
 static void
 test_a_full_log_is_followed_by_another(void) {
     hfi_location *location = begin();

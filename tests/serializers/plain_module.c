@@ -4,7 +4,7 @@
  * A sink and a source in memory, nothing more, so that the codec is tested by itself:
  * without the store, and without the extension that carries it to users. conftest.py
  * compiles it for the interpreter that runs the tests. A declined value raises
- * TypeError with the codec's words, bytes that lie raise ValueError; SystemError tells
+ * TypeError with the codec's words, bytes that lie raise ValueError; SystemError shows
  * that the codec left an exception set.
  */
 #include "python/plain.h"

@@ -381,7 +381,7 @@ except TypeError as error:
 """
 
 
-def test_a_signal_waits_until_the_path_is_told(plain):
+def test_a_signal_waits_until_the_path_is_named(plain):
     """A handler may drop what the path is about."""
     run = subprocess.run(
         [sys.executable, "-c", DECLINED_AT_A_SIGNAL, plain.__file__],

@@ -36,11 +36,11 @@ begin(void) {
 static hf_status
 end(hf_status status, const hf_error *error) {
     hft_calls_disarm();
-    this_trial.told->status = status;
+    this_trial.results->status = status;
     if (status) {
         CHECK(strcmp(hf_status_name(status), "HF_E_UNKNOWN") != 0);
         CHECK(status == HF_BUSY || (error->status == status && error->message[0]));
-        CHECK(atomic_load(&this_trial.told->calls.failed) > 0);
+        CHECK(atomic_load(&this_trial.results->calls.failed) > 0);
     }
     return status;
 }
@@ -50,7 +50,7 @@ end(hf_status status, const hf_error *error) {
 static void
 check_store(stage *s, int version) {
     CHECK(stage_version(s->session) == version);
-    this_trial.told->version = version;
+    this_trial.results->version = version;
 }
 
 static void
@@ -116,7 +116,7 @@ run_privatize(stage *s) {
     hf_error error = HF_ERROR_INIT;
     stage_open_regions(s, NEW);
     OK(stage_commit(s, NEW, NULL, NULL));
-    this_trial.told->version = NEW;
+    this_trial.results->version = NEW;
     begin();
     hf_status status = hf_session_privatize(s->session, 1, &error);
     end(status, &error);
@@ -181,7 +181,7 @@ bind_all(stage *s, hf_error *reterr) {
 static void
 run_bind(stage *s) {
     hf_error error = HF_ERROR_INIT;
-    this_trial.told->version = OLD;
+    this_trial.results->version = OLD;
     begin();
     if (end(bind_all(s, &error), &error))
         OK(bind_all(s, NULL));
@@ -201,7 +201,7 @@ unshare_all(stage *s, hf_error *reterr) {
 static void
 unshare_region(stage *s) {
     hf_error error = HF_ERROR_INIT;
-    this_trial.told->version = OLD;
+    this_trial.results->version = OLD;
     stage_open_regions(s, OLD);
     OK(stage_commit(s, OLD, NULL, NULL));
     OK(hf_session_privatize(s->session, 1, NULL));
@@ -256,7 +256,7 @@ reserve_all(stage *s, hf_error *reterr) {
 static void
 run_reserve(stage *s) {
     hf_error error = HF_ERROR_INIT;
-    this_trial.told->version = OLD;
+    this_trial.results->version = OLD;
     begin();
     if (end(reserve_all(s, &error), &error))
         OK(reserve_all(s, NULL));
@@ -301,11 +301,11 @@ reap_all(stage *s, hf_error *reterr) {
     return status ? status : hf_session_verify(s->session, reterr);
 }
 
-/* The same by who reaps, trims, and sums what is committed. */
+/* The same by a process that reaps, trims, and sums what is committed. */
 static void
 run_reap(stage *s) {
     hf_error error = HF_ERROR_INIT;
-    this_trial.told->version = OLD;
+    this_trial.results->version = OLD;
     leave_dead(s);
     begin();
     if (end(reap_all(s, &error), &error))
@@ -329,7 +329,7 @@ restore(stage *s, hf_error *reterr) {
 static void
 run_restore(stage *s) {
     hf_error error = HF_ERROR_INIT;
-    this_trial.told->version = 0;
+    this_trial.results->version = 0;
     OK(hf_snapshot_acquire(s->session, &s->snapshot, NULL));
     stage_open_regions(s, NEW);
     OK(stage_commit(s, NEW, NULL, NULL));
@@ -374,7 +374,7 @@ run_create(stage *s) {
     hf_session *made;
     int count = 0;
     (void)s;
-    this_trial.told->version = OLD;
+    this_trial.results->version = OLD;
     drop_objects();
     begin();
     hf_status status = hf_session_create(&options, &made, &error);
@@ -384,14 +384,14 @@ run_create(stage *s) {
         end_session(made);
     }
     OK(hf_session_list(count_session, &count, NULL));
-    CHECK(count == 0 || strcmp(this_trial.told->calls.name, "shm_unlink") == 0 ||
+    CHECK(count == 0 || strcmp(this_trial.results->calls.name, "shm_unlink") == 0 ||
           this_trial.fault.ever);
 }
 
 static void
 run_open(stage *s) {
     hf_error error = HF_ERROR_INIT;
-    this_trial.told->version = OLD;
+    this_trial.results->version = OLD;
     begin();
     hf_status status = hf_session_open_fd(hf_session_fd(s->session), &s->other, &error);
     if (!status)
@@ -451,11 +451,11 @@ run_save(stage *s) {
     OK(save(s, NULL));
     stage_open_regions(s, NEW);
     OK(stage_commit(s, NEW, NULL, NULL));
-    this_trial.told->version = NEW;
+    this_trial.results->version = NEW;
     begin();
     hf_status status = end(save(s, &error), &error);
     CHECK(files_in(this_trial.directory) == 1 ||
-          strcmp(this_trial.told->calls.name, "unlink") == 0 ||
+          strcmp(this_trial.results->calls.name, "unlink") == 0 ||
           (this_trial.fault.ever && status));
     OK(load(s, NULL));
     check_store(s, status ? OLD : NEW);
@@ -467,7 +467,7 @@ run_load(stage *s) {
     OK(save(s, NULL));
     stage_open_regions(s, NEW);
     OK(stage_commit(s, NEW, NULL, NULL));
-    this_trial.told->version = 0;
+    this_trial.results->version = 0;
     begin();
     hf_status status = end(load(s, &error), &error);
     check_store(s, status ? NEW : OLD);

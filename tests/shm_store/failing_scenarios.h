@@ -35,7 +35,7 @@ typedef struct report {
 typedef struct trial {
     long at; /* the call that fails */
     hft_fault fault;
-    report *told;
+    report *results;
     char directory[64];    /* of saved sessions */
     uid_t user;            /* of the sessions that have a name */
     int parent_is_dead[2]; /* pipe: a byte for an heir that is to succeed */

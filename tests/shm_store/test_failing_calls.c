@@ -119,8 +119,8 @@ static void
 check_base(hf_session *base) {
     stage s = {.session = base};
     int version = stage_version(base);
-    CHECK(this_trial.told->version ? version == this_trial.told->version
-                                   : version == OLD || version == NEW);
+    CHECK(this_trial.results->version ? version == this_trial.results->version
+                                      : version == OLD || version == NEW);
     stage_check_accounts(base);
     stage_open_regions(&s, NEXT);
     OK(stage_commit(&s, NEXT, NULL, NULL));
@@ -136,7 +136,7 @@ check_end(int how) {
     CHECK(WIFSIGNALED(how) ? WTERMSIG(how) == SIGKILL && !this_trial.fault.err
                            : how == 0);
     if (WIFSIGNALED(how))
-        this_trial.told->version = 0;
+        this_trial.results->version = 0;
 }
 
 /* One run, in a process of its own: a check that fails ends that. */
@@ -173,26 +173,26 @@ static int
 try_point(const scenario *what, long at, tally *t) {
     int how;
     this_trial.at = at;
-    memset(this_trial.told, 0, sizeof(report));
+    memset(this_trial.results, 0, sizeof(report));
     pid_t pid = fork();
     CHECK(pid >= 0);
     if (pid == 0)
         run_once(what);
     CHECK(waitpid(pid, &how, 0) == pid);
-    int failed = atomic_load(&this_trial.told->calls.failed) > 0;
+    int failed = atomic_load(&this_trial.results->calls.failed) > 0;
     if (how != 0) {
         fprintf(stderr, "%s: call %ld, %s, %s%s: status %x\n", what->name, at,
-                this_trial.told->calls.name,
+                this_trial.results->calls.name,
                 this_trial.fault.err ? strerror(this_trial.fault.err) : "killed",
                 this_trial.fault.ever ? " ever after" : "", how);
         t->bad++;
     }
     if (failed) {
         t->points++;
-        *(this_trial.fault.err ? this_trial.told->status ? &t->failed : &t->ok
+        *(this_trial.fault.err ? this_trial.results->status ? &t->failed : &t->ok
                                : &t->killed) += 1;
-    } else if (atomic_load(&this_trial.told->calls.counted) > t->calls)
-        t->calls = atomic_load(&this_trial.told->calls.counted);
+    } else if (atomic_load(&this_trial.results->calls.counted) > t->calls)
+        t->calls = atomic_load(&this_trial.results->calls.counted);
     return failed;
 }
 
@@ -231,10 +231,10 @@ int
 main(int argc, char **argv) {
     long points = 0, bad = 0, chosen = 0;
     this_trial.user = 0x50000000u + (uid_t)(getpid() & 0xffffff);
-    this_trial.told = mmap(NULL, sizeof(report), PROT_READ | PROT_WRITE,
-                           MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    CHECK((void *)this_trial.told != MAP_FAILED);
-    hft_calls_seen = &this_trial.told->calls;
+    this_trial.results = mmap(NULL, sizeof(report), PROT_READ | PROT_WRITE,
+                              MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    CHECK((void *)this_trial.results != MAP_FAILED);
+    hft_calls_seen = &this_trial.results->calls;
     snprintf(this_trial.directory, sizeof this_trial.directory,
              "/tmp/holdfast-failing-%ld", (long)getpid());
     for (size_t i = 0; i < scenario_count; i++)

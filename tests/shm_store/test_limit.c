@@ -1,5 +1,5 @@
 /* test_limit.c - how much memory this process may have, as control groups of both
- * versions tell, and what follows from that and from RLIMIT_AS for a session.
+ * versions report, and what follows from that and from RLIMIT_AS for a session.
  */
 #include <errno.h>
 #include <stdlib.h>

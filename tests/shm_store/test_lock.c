@@ -46,7 +46,7 @@ count_up(void *context) {
 }
 
 static int
-cannot_tell(void *context, uint64_t holder) {
+is_unknown(void *context, uint64_t holder) {
     (void)context, (void)holder;
     questions++;
     return -1;
@@ -59,7 +59,7 @@ test_unknown_holder(void) {
     int before = hfi_lock_patience_ms;
     hfi_lock_patience_ms = 30;
     questions = 0;
-    CHECK(hfi_lock_acquire(&word, 9, cannot_tell, NULL) == -1);
+    CHECK(hfi_lock_acquire(&word, 9, is_unknown, NULL) == -1);
     CHECK(word == 5 && questions > 1);
     hfi_lock_patience_ms = before;
 }

@@ -1,5 +1,5 @@
 /* test_object.c - objects of the system: exclusive names, memory that is really there,
- * limits that are errors, and locks that tell whether somebody has one open.
+ * limits that are errors, and locks that show whether somebody has one open.
  */
 #include <errno.h>
 #include <signal.h>

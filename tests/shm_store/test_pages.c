@@ -10,7 +10,6 @@
 #include "platform/fault.h"
 #include "platform/object.h"
 #include "platform/pages.h"
-#include "platform/populate.h"
 #include "../support/check.h"
 
 static void

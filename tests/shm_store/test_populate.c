@@ -10,7 +10,6 @@
 #include "platform/fault.h"
 #include "platform/object.h"
 #include "platform/pages.h"
-#include "platform/populate.h"
 #include "../support/check.h"
 
 static int calls, refused, scans;
@@ -25,7 +24,7 @@ hook(const char *call) {
     return !scans && strcmp(call, "pagemap_scan") == 0 ? ENOTTY : 0;
 }
 
-/* How many pages of a range have page tables, as /proc/self/pagemap tells. */
+/* How many pages of a range have page tables, as /proc/self/pagemap shows. */
 static size_t
 present(int pagemap, const char *address, size_t size, size_t page) {
     size_t found = 0, first = (uintptr_t)address / page;

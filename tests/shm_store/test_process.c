@@ -1,6 +1,6 @@
-/* test_process.c - who lives: a running process does, a zombie, a reused pid and one of
- * another boot don't, and of another pid namespace nobody can tell. One that has given
- * its locks back because it ends is waited for.
+/* test_process.c - which processes live: a running process does, a zombie, a reused pid
+ * and one of another boot don't, and of another pid namespace nobody knows. One that
+ * has given its locks back because it ends is waited for.
  */
 #include <fcntl.h>
 #include <signal.h>

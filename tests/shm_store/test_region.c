@@ -1,5 +1,5 @@
 /* test_region.c - own and committed regions: found by address, recycled within bounds,
- * private to who maps them, and all of it from many threads at once.
+ * private to the process that maps them, and all of it from many threads at once.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -200,7 +200,8 @@ typedef struct worker {
     unsigned number;
 } worker;
 
-/* Each block holds its own address and owner: who gets another's memory sees it. */
+/* Each block holds its own address and owner: a thread that gets another's memory sees
+ * it. */
 static void *
 churn(void *context) {
     const worker *w = context;

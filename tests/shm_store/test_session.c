@@ -110,7 +110,7 @@ test_lies(void) {
     super->capacity = capacity;
     OK(try_open(session));
 
-    /* A root that was damaged is seen by who reads, not believed. */
+    /* A root that was damaged is seen by the reader, not believed. */
     hf_snapshot *snapshot;
     super->roots[0].entry_count++;
     CHECK(hf_snapshot_acquire(session, &snapshot, NULL) == HF_E_CORRUPT);

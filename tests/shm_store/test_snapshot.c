@@ -59,8 +59,8 @@ commit_buffer(hf_session *session, hf_buffer buffer) {
     OK(hf_commit_publish_consume(commit, NULL, NULL));
 }
 
-/* A buffer is told from one with another byte, wherever, and from a longer one; also
- * where it is in several pieces. */
+/* A buffer is distinguished from one with another byte, wherever, and from a longer
+ * one; also where it is in several pieces. */
 static void
 test_holds(hf_session *session) {
     const size_t size = ((size_t)9 << 20) + 5;
@@ -196,7 +196,7 @@ check_next(void *context, const hf_entry *entry) {
     return ++at->count == at->stop_after;
 }
 
-/* More than a byte tells apart; one was removed, one put again,
+/* More than a byte is compared; one was removed, one put again,
  * which keeps its place. */
 static void
 test_order(void) {

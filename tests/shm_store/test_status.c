@@ -1,4 +1,5 @@
-/* test_status.c - every status has its name, and errors keep what they were told. */
+/* test_status.c - every status has its name, and errors keep what was written to them.
+ */
 #include <errno.h>
 
 #include "store_fixture.h"

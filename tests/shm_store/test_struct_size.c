@@ -60,13 +60,13 @@ static void
 test_write(void) {
     const second ours = {sizeof ours, 1, 2, 3};
     struct {
-        first told;
+        first output;
         uint64_t behind;
     } old = {{.struct_size = sizeof(first), .a = 9}, 7};
-    OK(HFI_STRUCT_CHECK_OUTPUT(&old.told, second, a, NULL));
-    hfi_struct_write(&old.told, &ours, sizeof ours);
-    CHECK(old.told.a == 1 && old.behind == 7);
-    CHECK(old.told.struct_size == sizeof(first));
+    OK(HFI_STRUCT_CHECK_OUTPUT(&old.output, second, a, NULL));
+    hfi_struct_write(&old.output, &ours, sizeof ours);
+    CHECK(old.output.a == 1 && old.behind == 7);
+    CHECK(old.output.struct_size == sizeof(first));
 
     third later;
     memset(&later, 0xff, sizeof later);

@@ -1,5 +1,6 @@
 /* test_yield.c - generations that give way: kept while there is room, taken oldest
- * first by whoever finds none, told to their holder; and those that are handed over.
+ * first by whoever finds none, reported to their holder; and those that are handed
+ * over.
  */
 #include <string.h>
 #include <sys/wait.h>

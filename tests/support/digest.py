@@ -1,6 +1,6 @@
 """What a namespace is, as text: values, exact types, and what is one object or one memory.
 
-Two namespaces with the same text can't be told apart by code that doesn't look at addresses.
+Two namespaces with the same text look alike to code that doesn't look at addresses.
 Used in the kernel's processes and in the test's own.
 """
 
@@ -183,7 +183,7 @@ def shape(value, seen):
         return f"{value.__module__}.{value.__qualname__}"
     if kind in ATOMS or any(base.__name__ == "generic" for base in kind.__mro__):
         return f"{kind.__name__} {value!r}"
-    if kind in (tuple, frozenset):  # nobody can tell whether two names share one
+    if kind in (tuple, frozenset):  # nobody sees whether two names share one
         items = [shape(item, seen) for item in value]
         return (kind.__name__, *(items if kind is tuple else sorted(items, key=repr)))
     if kind.__module__ == "numpy" and kind.__name__ == "ndarray" and not value.dtype.hasobject:

@@ -1,4 +1,4 @@
-"""What the processes of a kernel that doesn't answer are doing: told with a test that waited in vain."""
+"""What the processes of a kernel that doesn't answer are doing: reported with a test that waited in vain."""
 
 import contextlib
 import shutil
@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 
-def tell(kernel):
+def describe(kernel):
     """Of a kernel's process and all below it: command, state, where each thread waits, its stack.
 
     Python's stacks are there only where py-spy is on PATH.

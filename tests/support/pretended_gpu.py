@@ -13,7 +13,7 @@ import tempfile
 import torch
 from holdfast.codecs import torch_devices
 
-_there = []  # the storages on it, never freed: their addresses tell them
+_there = []  # the storages on it, never freed: their addresses name them
 
 
 def gpu(tensor):
@@ -31,7 +31,7 @@ def _is_there(storage):
     return any(storage.data_ptr() == one.data_ptr() for one in _there)
 
 
-def _tell(what):
+def _note(what):
     with open(os.environ["PRETENDED_GPU"], "a") as log:
         log.write(f"{what} {os.getpid()}\n")
 
@@ -41,7 +41,7 @@ def _contents(storage):
 
 
 def _share(storage):
-    _tell("share")
+    _note("share")
     fd, path = tempfile.mkstemp(dir=os.path.dirname(os.environ["PRETENDED_GPU"]))
     with open(fd, "wb") as file:
         file.write(_contents(storage))
@@ -54,7 +54,7 @@ def _open(description):
         alive = file.read().rpartition(")")[2].split()[0] != "Z"
     if os.environ.get("PRETENDED_GPU_SHUT") or not alive:
         raise RuntimeError("CUDA error: invalid device context")
-    _tell("open")
+    _note("open")
     with open(path, "rb") as file:
         return torch.frombuffer(bytearray(file.read()), dtype=torch.uint8).untyped_storage()
 
@@ -62,14 +62,14 @@ def _open(description):
 def _marked(function, word=""):
     def call(*args):
         if word:
-            _tell(word)
+            _note(word)
         return _mark(function(*args))
 
     return call
 
 
 def _to_host(storage):
-    _tell("to-host")
+    _note("to-host")
     return torch.UntypedStorage(storage.nbytes()).copy_(storage, False)
 
 

@@ -4,7 +4,7 @@ import os
 import time
 from pathlib import Path
 
-# More than anything takes where four tests share a processor: who waits for longer has failed.
+# More than anything takes where four tests share a processor: a test that waits for longer has failed.
 SECONDS = 60
 
 

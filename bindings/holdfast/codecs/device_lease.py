@@ -2,7 +2,7 @@
 
 Memory of a device can't be mapped from the store. A process can open another one's (CUDA calls
 that IPC), but only while that one lives. So an encoding holds a *number* of the memory, and
-its bytes only where the rule below asks for them. Who decodes it gets a *description*, by which
+its bytes only where the rule below asks for them. The process that decodes it gets a *description*, by which
 the owner's library opens the memory, copies it to memory of its own, and lets go:
 
 main worker to cell worker
@@ -58,7 +58,7 @@ class DeviceLeases:
         self.durable = True  # whether the commit that is being made must hold the bytes
         self.answers = False  # whether this process answers questions for numbers: the main worker
         self.left_out = False  # whether memory without bytes in the store was met
-        # Set by who has the memory: a description of a number's, or None; its bytes to a file.
+        # Set by the codec that has the memory: a description of a number's, or None; its bytes to a file.
         self.describe: t.Callable[[int], Description | None] = lambda number: None
         self.copy_out: t.Callable[[int, t.BinaryIO], bool] = lambda number, file: False
         self._has_opened = False
@@ -79,7 +79,7 @@ class DeviceLeases:
     # ---- the owner
 
     def answer(self, number: int) -> int | None:
-        """A new descriptor for who asked for a number: of a pipe, or a file of bytes."""
+        """A new descriptor for the process that asked for a number: of a pipe, or a file of bytes."""
         if number % 2 == BYTES:
             return self._answer_bytes(number - BYTES)
         description = self.describe(number)

@@ -4,7 +4,7 @@ The description is shared between the processes, and its offset with it. What Py
 it (bytes read ahead, characters decoded) is not. Before a file is encoded, both are made to
 agree: what was written is flushed, and what was read ahead is given back, so that the offset is
 where the program is. From then on either process may go on. What was read ahead from a pipe
-can't be given back: it travels, and is put into the buffer that is made there.
+can't be given back: it is carried, and put into the buffer that is made there.
 
 All this is several steps, between which no other thread may use the file. Where one runs
 that might, a file that has read ahead is unserializable.

@@ -162,9 +162,9 @@ class Table:
                 os.set_blocking(fd, blocking)
 
     def hand_over(self) -> dict[int, int]:
-        """Before the process ends: the descriptors that it made, for who goes on."""
-        for tell in self.handed_over:
-            tell()
+        """Before the process ends: the descriptors that it made, for the process that goes on."""
+        for notify in self.handed_over:
+            notify()
         return self._made_open()
 
     def _made_open(self) -> dict[int, int]:

@@ -2,7 +2,7 @@
 
 An array never changes, so its memory is carried as it lies, and the array is made again around
 the mapped bytes: `device_put` with `may_alias` takes memory that is aligned as JAX's own is
-without a copy, and copies the rest (small arrays travel in the pickle). Whether an array is
+without a copy, and copies the rest (small arrays go with the pickle). Whether an array is
 committed to its device and whether its type is weak are kept, since both decide what is
 compiled. Keys of random generators are such arrays with a type around them.
 

@@ -3,9 +3,9 @@
 Keras pickles each of them as the file that `save` would write: configuration, weights, state of
 the optimizer, how it was compiled. Two things are put right. The file says when it was
 written and where in memory some objects were, so the same model would look changed a second
-later: it travels as its parts, without the one and with small numbers for the other. And
+later: it is carried as its parts, without the one and with small numbers for the other. And
 classes of the notebook, and what their constructors name, are looked up in `__main__`, where they
-may not be bound yet: they travel along.
+may not be bound yet: they go with it.
 
 The file of a model has what is part of it: layers, other models, the optimizer, variables. Where
 one of these is met beside its model, as a variable or anywhere in the same value, it is carried

@@ -1,4 +1,4 @@
-"""pandas: blocks that know who else looks at their memory.
+"""pandas: blocks that know what else looks at their memory.
 
 Under copy-on-write a frame, its columns and its slices look at one memory, and who
 changes it copies first if another looks on. That another does is noted in an object
@@ -26,7 +26,7 @@ class References(Codec):
     types = ("pandas._libs.internals.BlockValuesRefs",)
 
     def reduce(self, value, pickler):
-        return BlockValuesRefs, ()  # who looks adds itself
+        return BlockValuesRefs, ()  # each block adds itself
 
 
 class Block(Codec):

@@ -2,10 +2,10 @@
 
 An eager tensor never changes, so its memory is carried as it lies and the tensor is made again
 around the mapped bytes, through DLPack, without a copy. A variable is a buffer that is assigned
-to: it is carried as what it holds and made again around that. TensorFlow counts who refers to a
+to: it is carried as what it holds and made again around that. TensorFlow counts what refers to a
 buffer, and copies this one when the variable is first assigned to in place.
 
-TensorFlow's kernels need memory that is aligned as its own is; small tensors travel in the
+TensorFlow's kernels need memory that is aligned as its own is; small tensors go with the
 pickle, where they aren't, and are copied. So are texts, which are no memory. Ragged and sparse
 tensors and slices have their own pickling, made of dense tensors. A tf.function that was called
 holds graphs, which are the process's own: it is carried as before its first call. Datasets, iterators and tensor

@@ -139,7 +139,7 @@ def _memory_of(file: io.TextIOWrapper) -> bytes:
     return ctypes.string_at(id(file), type(file).__basicsize__)
 
 
-def _telling(memories: list[list[bytes]], start: int) -> list[slice]:
+def _fitting(memories: list[list[bytes]], start: int) -> list[slice]:
     """Of one word: nothing, the flags in it that show it, or the word, a pointer."""
     word = slice(start, start + _POINTER_SIZE)
     if any(len({memory[word] for memory in alike}) > 1 for alike in memories):
@@ -159,7 +159,7 @@ def _calibrated() -> tuple[list[slice], dict[tuple[bytes, ...], str | None]]:
     alike = [[io.TextIOWrapper(io.BytesIO(), newline=one) for _ in "123"] for one in _NEWLINES]
     memories = [[_memory_of(file) for file in group] for group in alike]
     starts = range(0, len(memories[0][0]), _POINTER_SIZE)
-    places = [place for start in starts for place in _telling(memories, start)]
+    places = [place for start in starts for place in _fitting(memories, start)]
     newlines = {
         tuple(group[0][at] for at in places): one for group, one in zip(memories, _NEWLINES)
     }

@@ -4,7 +4,7 @@ Small ones and those of other devices than CUDA's cross through host memory, onc
 CuPy's arrays and TensorFlow's tensors on a GPU, by their own ways; JAX's are unserializable.
 
 A large one on a CUDA device is lent (device_lease.py): its encoding is a number, a digest of its
-contents, and its bytes where the rule asks for them. Who decodes it opens the owner's memory by
+contents, and its bytes where the rule asks for them. The process that decodes it opens the owner's memory by
 PyTorch's own interface (`_share_cuda_`, `_new_shared_cuda`), copies it on the device, and lets go:
 what IPC shares is writable on both sides, and a cell that fails must have changed nothing.
 

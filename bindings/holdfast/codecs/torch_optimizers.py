@@ -3,7 +3,7 @@
 Their own pickling is for files. It keeps the parameters' groups and the state, and drops hooks, and
 the `step` that a scheduler of learning rates puts in the place of the class's, by which it knows
 that a step was made: a cell would leave out what a hook does, and warn of a wrong order. So here all
-of `__dict__` travels, and `__setstate__` gets it as it gets what pickling keeps. A class that has a
+of `__dict__` is carried, and `__setstate__` gets it as it gets what pickling keeps. A class that has a
 pickling of its own knows better, and is left alone.
 """
 

@@ -241,8 +241,8 @@ def _assemble(path: str, manifest: Manifest, tables: dict[str, files.Columns]) -
         if name.startswith("perf_") and name[5:-4] in LEVELS
     }
     monitor = manifest.get("monitor") or {}
-    told = manifest.get("state") or {}
-    state: State = {"interval": monitor.get("interval"), **told, "running": False}
+    saved = manifest.get("state") or {}
+    state: State = {"interval": monitor.get("interval"), **saved, "running": False}
     state["levels"] = list(levels)
     resources = manifest.get("resources") or _resources(monitor)
     return Imported(path, cells, levels, state, resources, _summaries(manifest, cells))
@@ -395,9 +395,9 @@ class Imported:
         dict of str to tuple
             As `Monitor.summary`.
         """
-        told = self._summaries.get((level, begin_ns, end_ns))
-        if told is not None:
-            return told
+        known = self._summaries.get((level, begin_ns, end_ns))
+        if known is not None:
+            return known
         samples = self.samples(level, begin_ns, end_ns)
         found = {name: of_rows(samples, name, begin_ns, end_ns) for name in samples.columns}
         return {name: figures for name, figures in found.items() if figures is not None}

@@ -62,16 +62,16 @@ class Watcher:
 
     def _begin(self, info: t.Any) -> None:
         number = self.shell.execution_count
-        self._began = self._tell("begin_cell", info.raw_cell or "", number)
+        self._began = self._notify("begin_cell", info.raw_cell or "", number)
 
     def _end(self, result: t.Any) -> None:
         from . import commands
 
         began, self._began = self._began, False
-        if began and self._tell("end_cell", _outcome(result)) and self.reports["on"]:
+        if began and self._notify("end_cell", _outcome(result)) and self.reports["on"]:
             commands.report_last(self.shell, self.reports["level"], self.reports["text"])
 
-    def _tell(self, what: str, *arguments: t.Any) -> bool:
+    def _notify(self, what: str, *arguments: t.Any) -> bool:
         """Report to the sampler. If it is gone, say so once to the user."""
         from . import commands
 

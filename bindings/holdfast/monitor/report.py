@@ -177,15 +177,15 @@ def _cost(level: str, state: State) -> list[str]:
     """What the sampler says of itself."""
     cost, interval = state.get("cost_ns") or 0, state.get("interval") or 0
     share = state.get("cost_share")
-    told = f"Level {level}"
+    line = f"Level {level}"
     if interval:
-        told += f", a sample every {interval:g} s"
-    told += f": {count(state.get('samples') or 0, 'sample')}, {state.get('missed') or 0} missed"
+        line += f", a sample every {interval:g} s"
+    line += f": {count(state.get('samples') or 0, 'sample')}, {state.get('missed') or 0} missed"
     if cost:
-        told += f"; the monitor took {cost / 1000:.0f} µs for each"
+        line += f"; the monitor took {cost / 1000:.0f} µs for each"
         if share:
-            told += f", {100 * share:.3f} % of one CPU"
-    return [told + "."]
+            line += f", {100 * share:.3f} % of one CPU"
+    return [line + "."]
 
 
 def _number(value: float | None) -> str:

@@ -236,26 +236,26 @@ class Monitor:
             it runs) and `wall_begin` (seconds since 1970) of the sampling, None if it was never started;
             `levels`, of which there are samples; `pids` of the level "process".
         """
-        told = self._view.state()
-        ever = told["begin_ns"] > 0
-        passed = (told["end_ns"] or time.monotonic_ns()) - told["begin_ns"]
+        raw = self._view.state()
+        ever = raw["begin_ns"] > 0
+        passed = (raw["end_ns"] or time.monotonic_ns()) - raw["begin_ns"]
         return {
-            "running": told["running"],
-            "interval": told["interval_ns"] / 1e9,
-            "samples": told["samples"],
-            "missed": told["missed"],
-            "cost_ns": told["cost_ns"] / max(told["costed"], 1),
-            "cost_share": told["cost_ns"] / max(passed, 1) if ever else 0.0,
-            "level_cost_ns": dict(zip(LEVELS, told["level_costs"], strict=True)),
-            "begin_ns": told["begin_ns"] if ever else None,
-            "end_ns": told["end_ns"] or None,
-            "wall_begin": told["unix_ns"] / 1e9 if ever else None,
-            "levels": self._levels(told),
-            "pids": told["pids"],
+            "running": raw["running"],
+            "interval": raw["interval_ns"] / 1e9,
+            "samples": raw["samples"],
+            "missed": raw["missed"],
+            "cost_ns": raw["cost_ns"] / max(raw["costed"], 1),
+            "cost_share": raw["cost_ns"] / max(passed, 1) if ever else 0.0,
+            "level_cost_ns": dict(zip(LEVELS, raw["level_costs"], strict=True)),
+            "begin_ns": raw["begin_ns"] if ever else None,
+            "end_ns": raw["end_ns"] or None,
+            "wall_begin": raw["unix_ns"] / 1e9 if ever else None,
+            "levels": self._levels(raw),
+            "pids": raw["pids"],
         }
 
-    def _levels(self, told: _monitor._State) -> list[str]:
-        return [level for i, level in enumerate(LEVELS) if told["available"] >> i & 1]
+    def _levels(self, raw: _monitor._State) -> list[str]:
+        return [level for i, level in enumerate(LEVELS) if raw["available"] >> i & 1]
 
     def resources(self) -> Resources:
         """Return what the machine has.
@@ -300,10 +300,10 @@ class Monitor:
         found = []
         for index in range(first, end):
             try:
-                told = self._view.cell(index)
+                raw = self._view.cell(index)
             except LookupError:  # dropped meanwhile
                 continue
-            found.append(_cell(told))
+            found.append(_cell(raw))
         return found
 
     def samples(
@@ -426,21 +426,21 @@ def _number(level: str) -> int:
         raise MonitorError(f"{level!r} is no level; they are {', '.join(LEVELS)}") from None
 
 
-def _cell(told: _monitor._Cell) -> Cell:
+def _cell(raw: _monitor._Cell) -> Cell:
     return Cell(
-        index=told["index"],
-        number=told["number"],
-        source=told["source"],
-        source_cut=told["source_cut"],
-        begin_ns=told["begin_ns"],
-        end_ns=told["end_ns"] or None,
-        wall_begin=told["unix_ns"] / 1e9,
-        kind=told["kind"],
-        outcome=told["outcome"],
-        pids=told["pids"],
-        begin=told["begin"],
-        end=told["end"],
-        peak_bytes=told["peak_bytes"],
+        index=raw["index"],
+        number=raw["number"],
+        source=raw["source"],
+        source_cut=raw["source_cut"],
+        begin_ns=raw["begin_ns"],
+        end_ns=raw["end_ns"] or None,
+        wall_begin=raw["unix_ns"] / 1e9,
+        kind=raw["kind"],
+        outcome=raw["outcome"],
+        pids=raw["pids"],
+        begin=raw["begin"],
+        end=raw["end"],
+        peak_bytes=raw["peak_bytes"],
     )
 
 

@@ -18,7 +18,7 @@ from holdfast import __version__, _recorder
 from ..alias import install as install_alias
 from . import ending, instrumenter, user
 from .ending import close, close_at_end
-from .telling import warn
+from .messages import warn
 
 __all__ = [
     "__version__",

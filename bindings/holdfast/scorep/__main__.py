@@ -166,8 +166,8 @@ def _choose_recorder(options: Options) -> None:
 
 def _summary(result: dict, directory: str) -> str:
     events, others = result["events"], result["others"]
-    told = f"{events + others} events in {directory}"
-    return f"{told}, {others} of them of other processes" if others else told
+    text = f"{events + others} events in {directory}"
+    return f"{text}, {others} of them of other processes" if others else text
 
 
 def _finish(scorep, options: Options, directory: str, pid: int) -> None:

@@ -25,7 +25,7 @@ import typing as t
 from holdfast import _recorder
 
 from . import ending, instrumenter, loading
-from .telling import warn
+from .messages import warn
 
 _VARIABLE = "SCOREP_EXPERIMENT_DIRECTORY"
 

@@ -19,7 +19,7 @@ import typing as t
 
 from holdfast import _recorder
 
-from .telling import warn
+from .messages import warn
 
 _close: t.Callable[[], object] | None = None
 _exit = os._exit

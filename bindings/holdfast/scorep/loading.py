@@ -26,7 +26,7 @@ import typing as t
 
 from holdfast import _recorder
 
-from .telling import warn, warn_once
+from .messages import warn, warn_once
 
 _SUBSYSTEMS = "HOLDFAST_SCOREP_SUBSYSTEMS"  # read by scorep_subsystems.c
 _PRELOADED = "HOLDFAST_SCOREP_PRELOADED"  # the user's own LD_PRELOAD, in a restarted process

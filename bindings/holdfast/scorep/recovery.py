@@ -12,7 +12,7 @@ import typing as t
 from holdfast import _recorder
 
 from .options import UsageError
-from .telling import warn
+from .messages import warn
 
 GUARDIAN = os.path.join(os.path.dirname(_recorder.__file__), "holdfast_guardian")
 

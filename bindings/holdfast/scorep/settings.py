@@ -15,7 +15,7 @@ import typing
 from holdfast import _recorder
 
 from . import filtering, loading
-from .telling import is_new, warn, warn_once
+from .messages import is_new, warn, warn_once
 
 _TRUE = {"1", "true", "yes", "on"}
 _FALSE = {"0", "false", "no", "off"}

@@ -14,7 +14,7 @@ import types
 from holdfast import _recorder
 
 from .ending import close_at_end
-from .telling import warn
+from .messages import warn
 from .wrapping import around
 
 __all__ = [
@@ -34,12 +34,12 @@ __all__ = [
     "rewind_end",
 ]
 
-_told: set = set()
+_warned: set = set()
 
 
 def _warn_once(message: str) -> None:
-    if message not in _told:
-        _told.add(message)
+    if message not in _warned:
+        _warned.add(message)
         warn(message)
 
 

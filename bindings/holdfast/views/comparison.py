@@ -53,12 +53,12 @@ def previous(now: Trace, before: Trace, regions: Regions) -> tuple[Previous, Reg
             lines.append(key[2])
             kinds.append(old["kind"][region])
         translated.append(numbers[key])
-    told: Previous = {
+    previous: Previous = {
         "title": title(before),
         "seconds": seconds(before),
         "table": {**table, "region": translated},
     }
-    return told, {"name": names, "file": files, "line": lines, "kind": kinds}
+    return previous, {"name": names, "file": files, "line": lines, "kind": kinds}
 
 
 def _renamed(now: Trace, before: Trace) -> t.Callable[[str], str]:

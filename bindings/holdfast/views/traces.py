@@ -338,13 +338,13 @@ class Trace:
         for region in now | then:
             row = now.get(region) or {**then[region], **_NOTHING}
             before = then.get(region, _NOTHING)
-            told: schema.Took = {
+            earlier: schema.Took = {
                 "visits": before["visits"],
                 "inclusive": before["inclusive"],
                 "exclusive": before["exclusive"],
             }
-            change = row["exclusive"] - told["exclusive"]
-            made.append({**row, "before": told, "change": change})
+            change = row["exclusive"] - earlier["exclusive"]
+            made.append({**row, "before": earlier, "change": change})
         return sorted(made, key=lambda row: -abs(row["change"]))
 
     def data(self) -> schema.View:

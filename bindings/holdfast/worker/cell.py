@@ -26,7 +26,7 @@ from holdfast._patches import is_patch, shown
 from holdfast.codecs import handles, device_lease, widgets
 from holdfast.errors import NotCarriedError, of_last_error
 
-from . import notices, preparation, restarted
+from . import notices, preparation, restarted, usage
 from .addresses import Addresses
 from .analysis import reach
 from .bound import unstorable, with_traceback
@@ -206,7 +206,7 @@ class Cell(Worker):
         )
         self.not_carried = {**bound["absent"], **self.not_carried}
         for name in filter(is_patch, self.not_carried):
-            state.told.tell(shown(name), self.not_carried[name])
+            state.losses.report(shown(name), self.not_carried[name])
         self.lost = self.names.extra("lost") or {}
         for name, numbered in last.items():
             if numbered in self.not_carried:
@@ -272,13 +272,7 @@ class Cell(Worker):
             },
         )
         verify.report(saved, [code])
-        report["bytes_copied"] = saved["bytes_copied"]
-        report["bytes_shared"] = saved["bytes_shared"]
-        report["copy_faults"] = saved["pages_changed"]
-        report["names_saved"] = len(saved["saved"])
-        report["names_unserializable"] = len(saved["unserializable"])
-        report["names_examined"] = saved["names_examined"]
-        report["names_encoded"] = saved["names_encoded"]
+        report |= usage.of_commit(saved)
         lost = self._report_lost(saved)
         for number, fd in handles.table.hand_over().items():
             self.channel.send_handle(number, fd)
@@ -328,7 +322,7 @@ class Cell(Worker):
             self._reached |= set(patches.keys())
 
     def _learn_writes(self, code: str, report: Report) -> None:
-        """Tell the main worker what was written without a preparation."""
+        """Report to the main worker what was written without a preparation."""
         if report.get("copy_faults", 0) < preparation.PAGES_MIN:
             return
         hidden = results.hidden_names(self.shell)

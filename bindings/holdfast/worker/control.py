@@ -42,7 +42,7 @@ _SIGNAL_SECONDS = 0.1
 _RECEIVE_SIZE = 1 << 16
 _LARGE = 1 << 16  # bytes or characters that are not copied into a frame
 _TALLY_SIZE = 24  # hfi_tally
-_DESCRIPTORS = "descriptors"  # key of a received frame; none that travels has it
+_DESCRIPTORS = "descriptors"  # key of a received frame; none that is sent has it
 _COUNTS: dict[t.Any, int] = {"fork": 3, "protect": 3, "output": 1, "debug": 1, "subshells": 1}
 
 Frame = dict[str, t.Any]
@@ -67,7 +67,7 @@ def _checked(length: int) -> int:
 
 
 def encode(frame: Frame) -> bytes:
-    """Return one frame as the bytes that travel."""
+    """Return one frame as the bytes that are sent."""
     body = msgpack.packb(frame, use_bin_type=True)
     return _HEAD.pack(_checked(len(body))) + body
 
@@ -77,7 +77,7 @@ class Pieces(list):  # of bytes and memoryviews
 
 
 def _size(value: t.Any) -> int:
-    """Of what travels as bytes; 0 of anything else."""
+    """Of what is sent as bytes; 0 of anything else."""
     if isinstance(value, Pieces):
         return sum(map(_size, value))
     if isinstance(value, memoryview):
@@ -105,7 +105,7 @@ def _put(value: t.Any, pieces: list[t.Any]) -> None:
 
 
 def _encode_large(frame: Frame) -> list[t.Any]:
-    """One frame as what travels one after the other; the large ones of it aren't copied."""
+    """One frame as what is sent one after the other; the large ones of it aren't copied."""
     pieces: list[t.Any] = [msgpack.Packer().pack_map_header(len(frame))]
     for key, value in frame.items():
         pieces.append(msgpack.packb(key))
@@ -391,7 +391,7 @@ def packed(pack: t.Callable[[t.Any], bytes], content: t.Any) -> bytes | Pieces:
     """The bytes of a message's content, which `pack` makes of anything.
 
     What is shown may be a text of megabytes: a picture, a page with an interactive plot. Such a text
-    is escaped by C code of ours (json_text.c) and travels in a piece of its own, so that it is copied
+    is escaped by C code of ours (json_text.c) and is sent in a piece of its own, so that it is copied
     once on its way to the frontend. All else is as `pack` has it: it is given a mark in the text's
     place.
     """

@@ -43,7 +43,7 @@ from .settings import tables, tensors
 from .settings.located import located
 
 # They start threads that a fork doesn't survive. Those of Polars start with its first query; what
-# its import starts is jemalloc's, which begins anew in a fork, and one that tidies spilled files.
+# its import starts is jemalloc's, which begins anew in a fork, and one that removes temporary files.
 _THREADED = {"grpc", "ray", "pyspark"}
 # They look for the shell at import, and behave otherwise where there is none.
 _LOOKING = set("matplotlib_inline tqdm plotly bokeh altair panel holoviews ipywidgets".split())
@@ -91,7 +91,7 @@ class ForkServer:
                 elif self._imports:
                     self._import_next()
                 elif self._asked and not readable:
-                    self._tell_imported()
+                    self._report_imported()
         except ChannelClosed:
             self._end()
 
@@ -143,7 +143,7 @@ class ForkServer:
         if name not in sys.modules and self._may_import(name) and _try_import(name):
             self._imported.append(name)
 
-    def _tell_imported(self) -> None:
+    def _report_imported(self) -> None:
         """One answer for all that was asked in a row: the frontend forks anew after it."""
         done, self._imported, self._asked = self._imported, [], False
         if done:

@@ -36,7 +36,7 @@ from holdfast import _finalizers, _store
 from holdfast._patches import is_patch
 from holdfast.codecs import handles, device_lease, widgets
 
-from . import notices
+from . import notices, usage
 from .bound import Bound, unstorable, with_traceback
 from .control import ChannelClosed, Frame
 from .prefault import prefault
@@ -216,13 +216,7 @@ class Forked:
         preallocation.learn(main.session, code)
         widgets.leave(namespace)
         saved, touched, _ = main.save()
-        report["bytes_copied"] = saved["bytes_copied"]
-        report["bytes_shared"] = saved["bytes_shared"]
-        report["copy_faults"] = saved["pages_changed"]
-        report["names_saved"] = len(saved["saved"])
-        report["names_unserializable"] = len(saved["unserializable"])
-        report["names_examined"] = saved["names_examined"]
-        report["names_encoded"] = saved["names_encoded"]
+        report |= usage.of_commit(saved)
         unserializable = {
             name: why
             for name, why in saved["unserializable"].items()

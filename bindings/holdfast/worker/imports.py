@@ -1,17 +1,17 @@
-"""Telling the frontend what a plain cell imports, at the moment when it does.
+"""Reports to the frontend what a plain cell imports, at the moment when it does.
 
 The fork server then imports the same: where cells run in clean processes at the same time, on
 another core, else when nobody uses the notebook (kernel/session/standby.c). A notebook usually
 begins with its imports, and when it comes to its first cell in a clean process, the one that waits
-for it has them already. Telling only after the cell would be too late for a notebook that is run
+for it has them already. A report only after the cell would be too late for a notebook that is run
 from top to bottom.
 
-Told are packages, and of modules in packages those that no other library is just importing:
+It reports packages, and of modules in packages those that no other library is just importing:
 the cell's own (`from sklearn.ensemble import ...`), those of the user's modules, and what a library
 imports when it is first used. The others come with these.
 
 A finder on `sys.meta_path` is asked once for each module that isn't imported yet, and finds
-nothing. It is asked as well by who only looks whether there is such a library: Polars looks for
+nothing. A library that only looks whether another one is there asks it, too: Polars looks for
 PyTorch, which nobody wants for that. An audit hook would be called for each event of the
 interpreter, for ever.
 """
@@ -32,12 +32,12 @@ submodules: set[str] = set()  # that the notebook, or a library at its first use
 _OWN = frozenset(("IPython", "ipykernel", "holdfast"))  # what a worker itself imports
 
 
-class ImportTeller:
+class ImportReporter:
     """Sends an `importing` frame for each new module that the fork server may want."""
 
     def __init__(self, channel: Channel):
         self._channel = channel
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         self.begin_anew()
 
     def begin_anew(self) -> None:
@@ -46,13 +46,13 @@ class ImportTeller:
 
     def find_spec(self, name: str, path: t.Any = None, target: t.Any = None) -> None:
         """Never finds anything: the next finder is asked."""
-        if name in self._told or name.startswith("_"):
+        if name in self._reported or name.startswith("_"):
             return
         if _only_looks():
             return
         if "." in name and (name.partition(".")[0] in _OWN or _library_asks()):
             return
-        self._told.add(name)
+        self._reported.add(name)
         if "." in name:
             submodules.add(name)
         if os.getpid() == self._pid:  # not in a process that user code forked

@@ -25,7 +25,7 @@ from holdfast._threads import is_service
 from holdfast.codecs import handles, device_lease, widgets
 from holdfast.errors import LAST, of_last_error
 
-from . import notices, preparation
+from . import notices, preparation, usage
 from .absent import report_absent
 from .addresses import Addresses
 from .bound import unstorable, with_traceback
@@ -33,7 +33,7 @@ from .analysis.reach import remake
 from .analysis.touched import Touched
 from .control import VERSION, Frame
 from .forked import Forked
-from .imports import ImportTeller
+from .imports import ImportReporter
 from .ipython import results
 from .process import trim_heap
 from .requests import Worker
@@ -68,7 +68,8 @@ class MainWorker(Worker):
         self._bare = True
 
     def run(self) -> None:
-        sys.meta_path.insert(0, ImportTeller(self.channel))  # the user's startup files import, too
+        # The user's startup files import, too.
+        sys.meta_path.insert(0, ImportReporter(self.channel))
         super().run()
 
     def prepare(self) -> None:
@@ -249,10 +250,10 @@ class MainWorker(Worker):
             del self.lost[name]
         return self.lost
 
-    def _learn_writes(self, told: list[str]) -> None:
+    def _learn_writes(self, written: list[str]) -> None:
         """What an instrumented cell wrote without showing it: its key, and the names."""
-        if told:
-            self._learnt = preparation.remember(self._learnt, told[0], told[1:])
+        if written:
+            self._learnt = preparation.remember(self._learnt, written[0], written[1:])
 
     # ---- the rollback
 
@@ -266,7 +267,7 @@ class MainWorker(Worker):
         """Be a process of its own, which is a fork of the main worker."""
         self.subshells = Subshells(self.serve_aside, self.interrupts)
         for finder in sys.meta_path:
-            if isinstance(finder, ImportTeller):
+            if isinstance(finder, ImportReporter):
                 finder.begin_anew()
 
     def begin_anew(self) -> None:
@@ -305,13 +306,8 @@ class MainWorker(Worker):
         reply |= self.run_mode.saved()
         self.last_commit = {
             "seconds": saved["seconds"],
-            "bytes_copied": saved["bytes_copied"],
-            "bytes_shared": saved["bytes_shared"],
-            "names_saved": len(saved["saved"]),
-            "names_unserializable": len(saved["unserializable"]),
-            "names_examined": saved["names_examined"],
-            "names_encoded": saved["names_encoded"],
             "reason": reason,
+            **usage.of_commit(saved),
         }
         self._report_stays(saved["unserializable"])
         unserializable = saved["unserializable"] | self._staying()
@@ -319,10 +315,10 @@ class MainWorker(Worker):
         self._note_owed(saved["saved"])
 
     def save(self) -> tuple[_store._Saved, set[str] | None, str]:
-        """Prepare a commit of what changed since the last one: what Names.save() tells, the names
+        """Prepare a commit of what changed since the last one: what Names.save() reports, the names
         that can have been touched, and why they are all."""
         for name, why in asked.staying(self.shell).items():
-            state.told.note(name, why)
+            state.losses.note(name, why)
         self.shell.patches.collect()  # first: it finds which attributes others are to look at
         self._committed_state = state.capture(self.shell)
         if self.subshells.busy:
@@ -346,7 +342,7 @@ class MainWorker(Worker):
                     "results": results.capture(self.shell),
                     "written": self._learnt,
                     "lost": self._still_lost(),
-                    "program": sys.implementation.cache_tag,  # who can read the encodings
+                    "program": sys.implementation.cache_tag,  # which interpreters can read the encodings
                     "history": self.shell.history_manager.session_number,
                 },
             )
@@ -483,7 +479,7 @@ class MainWorker(Worker):
             shell.execution_count = number + 1
 
     def _adopt(self, has_state: bool = True) -> _store._Adopted:
-        """Take over what differs in the current generation; what Names.adopt tells of it."""
+        """Take over what differs in the current generation; what Names.adopt reports."""
         if has_state:  # of the process: where modules are found, which decoding imports
             new = _store.Names(self.session).extra("state")
             state.apply(new, self._committed_state, self.shell)

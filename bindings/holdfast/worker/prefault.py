@@ -6,12 +6,12 @@ A worker shares the fork server's pages until it writes to them, and it writes w
 reference is counted. Each such page was a fault in the middle of a cell: nine hundred for an
 empty one, two thousand with pandas or PyTorch imported, half of what these cells cost. All
 forks of one fork server write the same ones. So a worker whose cell took many faults leaves a list
-of the fork server's pages that are its own now; and who waits for a cell has these copied,
+of the fork server's pages that are its own now; and a standby has these copied,
 after it has said that it is ready, in pieces, and stops when its cell comes.
 
 A fork has no page tables of files either: the code of each library that a cell uses faults again, a
 hundred times for an element of a DataFrame. So the list goes on with the pages of libraries that
-the cell's worker has met, and who has waited a while meets them, too: where cells come one after
+the cell's worker has met, and a standby that has waited a while meets them, too: where cells come one after
 the other it would cost more than the faults.
 
 The list is in memory that the fork server shares with its forks. It is advice: from a list that is
@@ -67,7 +67,7 @@ class Prefault:
         return bool(self._left)
 
     def meet_libraries(self) -> None:
-        """Have the listed pages of libraries: 2 ms, for who has waited a while already."""
+        """Have the listed pages of libraries: 2 ms, for a process that has waited a while already."""
         _store._copy_pages(self._list()[1])
 
     def _list(self) -> tuple[bytes, bytes]:

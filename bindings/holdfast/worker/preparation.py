@@ -20,13 +20,15 @@ import hashlib
 import sys
 import typing as t
 
+from holdfast import _store
+
 from .analysis.spans import spans
 from .analysis.writes import Uses
 
 if t.TYPE_CHECKING:
     from .reports import Report
 
-BYTES_MIN = 1 << 20  # less isn't worth a thought
+BYTES_MIN = _store._LARGE_BYTES  # less isn't worth a thought
 PAGES_MIN = 1024  # copied one by one that are worth to be remembered
 _CELLS_MAX = 64  # whose writes are remembered
 _MAGICS = frozenset(("time", "timeit", "capture", "prun"))  # their cell is Python
@@ -58,8 +60,6 @@ def prepare(
     list of int
         Where the buffers lie that were copied, for `undo`.
     """
-    from holdfast import _store
-
     uses = find(shell, code)
     for name in learnt.get(key(code), ()):
         if name in shell.user_ns:
@@ -82,8 +82,6 @@ def undo(session: t.Any, copied: list[int]) -> None:
 
     Not while another thread of the cell's may be writing: no page is replaced under it.
     """
-    from holdfast import _store
-
     alone = len(sys._current_frames()) == 1
     for address in copied if alone else ():
         _store._reshare(session, address)
@@ -129,8 +127,6 @@ def wrote_unseen(
 
     For a cell that has run, where the commit found many changed pages: it looks at every array.
     """
-    from holdfast import _store
-
     found = []
     for name, value in list(namespace.items()):
         if name.startswith("_") or name in hidden:

@@ -1,6 +1,6 @@
 """The recording of one cell: opened before it, closed after it, on whichever way it takes.
 
-A recording that can't be opened is an error before the cell runs: who asks for a trace does not
+A recording that can't be opened is an error before the cell runs: a user who asks for a trace does not
 want an hour of computing without one. One that can't be written at the end costs the trace,
 not the cell.
 
@@ -18,7 +18,7 @@ import time
 import types
 import typing as t
 
-from holdfast.scorep import ending, loading, options, recovery, settings, telling
+from holdfast.scorep import ending, loading, options, recovery, settings, messages
 from holdfast.scorep.children import follow
 
 from . import notices
@@ -209,7 +209,7 @@ def _parse(arguments: t.Sequence[str]) -> tuple[options.Options, types.CodeType 
     if given.kind:
         raise options.UsageError("%%scorep_python_binding_arguments takes options only")
     if given.unknown and not loading.is_chosen():
-        telling.warn_once("unknown, passed over: " + " ".join(given.unknown))
+        messages.warn_once("unknown, passed over: " + " ".join(given.unknown))
     try:
         return given, options.load_instrumenter_file(given)
     except SyntaxError as error:

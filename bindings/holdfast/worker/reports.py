@@ -1,7 +1,7 @@
 """What the worker's modules hand to each other, as types: reports, requests, steps of the history.
 
 Modules import these names for the type checker only, so they cost nothing at run time. They are
-dicts because they travel in frames of the control channel, which kernel/workers/protocol.h
+dicts because they are sent in frames of the control channel, which kernel/workers/protocol.h
 describes. Seconds are floats, sizes are bytes.
 """
 
@@ -10,62 +10,16 @@ from __future__ import annotations
 import typing as t
 
 
-class Report(t.TypedDict, total=False):
-    """What a recorded or isolated cell cost, and what the main worker has to know of it.
+class CommitCounts(t.TypedDict, total=False):
+    """What a commit looked at and moved."""
 
-    The frontend reads its figures (kernel/session/request.c), `op_adopt` of the main worker the rest.
-    """
-
-    run: str
-    run_reason: str
-    reason: str  # why all names were bound, or ""
-    error: str  # why nothing could be saved
-    collected: bool  # the cell's process has run a full collection
-    recorder: str  # "builtin" or "scorep"
-    summary: bool  # whether the line below the cell is wanted
-    raised: bool
-    # Time
-    seconds_in: float
-    seconds_run: float
-    seconds_out: float
-    seconds_trace: float  # of seconds_out: until the recording was closed
-    seconds_prepared: float
-    seconds_cpu: float
-    seconds_recorder: float
-    seconds_flushed: float
-    # Memory and I/O
-    bytes_mapped: int
     bytes_copied: int
     bytes_shared: int
-    bytes_prepared: int
-    bytes_populated: int
-    bytes_preallocated: int
-    bytes_peak: int
-    bytes_grown: int
-    bytes_read: int
-    bytes_written: int
     copy_faults: int  # pages of mapped values that were written
-    page_faults: int
-    # Names
-    names_bound: int
-    names_decoded: int
-    names_skipped: int
     names_saved: int
     names_unserializable: int
     names_examined: int
     names_encoded: int
-    # Events
-    events: int
-    events_others: int
-    events_lost: int
-    events_rewound: int
-    flushes: int
-    # For the main worker
-    names_lost: dict[str, str]  # what could not be carried out, and why
-    names_gone: list[str]
-    numbers: dict[str, list[int]]  # that may be addresses, by the key of what has them
-    settings: bytes  # of settings.census
-    written: list[str]  # the code's key, and what it wrote without showing it
 
 
 class Usage(t.TypedDict, total=False):
@@ -89,16 +43,49 @@ class Counts(t.TypedDict, total=False):
     seconds_flushed: float
 
 
-class CommitReport(t.TypedDict, total=False):
+class Report(Usage, Counts, CommitCounts, total=False):
+    """What a recorded or isolated cell cost, and what the main worker has to know of it.
+
+    The frontend reads its figures (kernel/session/request.c), `op_adopt` of the main worker the rest.
+    """
+
+    run: str
+    run_reason: str
+    reason: str  # why all names were bound, or ""
+    error: str  # why nothing could be saved
+    collected: bool  # the cell's process has run a full collection
+    recorder: str  # "builtin" or "scorep"
+    summary: bool  # whether the line below the cell is wanted
+    raised: bool
+    # Time
+    seconds_in: float
+    seconds_run: float
+    seconds_out: float
+    seconds_trace: float  # of seconds_out: until the recording was closed
+    seconds_prepared: float
+    seconds_recorder: float
+    # Memory
+    bytes_mapped: int
+    bytes_prepared: int
+    bytes_populated: int
+    bytes_preallocated: int
+    page_faults: int
+    # Names
+    names_bound: int
+    names_decoded: int
+    names_skipped: int
+    # For the main worker
+    names_lost: dict[str, str]  # what could not be carried out, and why
+    names_gone: list[str]
+    numbers: dict[str, list[int]]  # that may be addresses, by the key of what has them
+    settings: bytes  # of settings.census
+    written: list[str]  # the code's key, and what it wrote without showing it
+
+
+class CommitReport(CommitCounts, total=False):
     """What a commit of the main worker looked at and cost; empty before the first."""
 
     seconds: float
-    bytes_copied: int
-    bytes_shared: int
-    names_saved: int
-    names_unserializable: int
-    names_examined: int
-    names_encoded: int
     reason: str  # why it looked at all names, or ""
 
 

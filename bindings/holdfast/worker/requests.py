@@ -341,7 +341,7 @@ class Worker:
             self._running_async = False
 
     def _began(self, number: int) -> None:
-        """The code of a cell begins. Who may not come to its end says so at once."""
+        """The code of a cell begins. A shell that may not come to its end says so at once."""
         if self.shell.ends_with_cell:
             self.channel.send("began", id=number, **self.shell.span)
 

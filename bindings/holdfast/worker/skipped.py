@@ -1,6 +1,6 @@
 """Variables that a cell's code doesn't show it reaches, and that are too large to be bound unasked.
 
-They stay in the store. Below that is a net: who asks the module `__main__` for one (`pickle`, `getattr` with
+They stay in the store. Below that is a net: code that asks the module `__main__` for one (`pickle`, `getattr` with
 a name that was made at run time) gets it, bound at that moment; a NameError of one says what it is.
 """
 

@@ -27,6 +27,8 @@ import typing as t
 from .control import Frame
 
 if t.TYPE_CHECKING:
+    from holdfast._store import _Saved
+
     from . import reports
 
 _PAGE = mmap.PAGESIZE
@@ -40,6 +42,19 @@ def _seconds() -> float:
 
 
 _WHO = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+
+
+def of_commit(saved: _Saved) -> reports.CommitCounts:
+    """What a report has of a commit, from what Names.save() returns."""
+    return {
+        "bytes_copied": saved["bytes_copied"],
+        "bytes_shared": saved["bytes_shared"],
+        "copy_faults": saved["pages_changed"],
+        "names_saved": len(saved["saved"]),
+        "names_unserializable": len(saved["unserializable"]),
+        "names_examined": saved["names_examined"],
+        "names_encoded": saved["names_encoded"],
+    }
 
 
 def word(io: bool = True) -> Frame:

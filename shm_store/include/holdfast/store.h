@@ -188,10 +188,10 @@ typedef struct hf_claim {
 HF_EXPORT HF_CHECK hf_status hf_session_keep(hf_session *session, const hf_claim *claim,
                                              int64_t reaper_pid, hf_error *reterr);
 
-/* Attach to the session that a dead owner left under this claim, and become its owner,
- * who calls hf_session_keep anew. It has what was committed last. The caller closes the
- * result. HF_NOT_FOUND: there is none, or another process was faster; HF_E_SYSTEM, and
- * as hf_session_open. Locks. */
+/* Attach to the session that a dead owner left under this claim, and become its owner.
+ * The new owner calls hf_session_keep anew. It has what was committed last. The caller
+ * closes the result. HF_NOT_FOUND: there is none, or another process was faster;
+ * HF_E_SYSTEM, and as hf_session_open. Locks. */
 HF_EXPORT HF_CHECK hf_status hf_session_take_up(const hf_claim *claim,
                                                 hf_session **ret_session,
                                                 hf_error *reterr);

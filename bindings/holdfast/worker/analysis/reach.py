@@ -22,7 +22,7 @@ is bound, and the report says why:
 
 Words of other strings count as names as well: formulas (`ols("y ~ f(x)", data)`) and format
 strings look up names in them. A cell that doesn't compile reaches nothing. Names are taken from
-attributes too: telling them apart would cost more than binding a name that happens to be called
+attributes too: keeping them apart would cost more than binding a name that happens to be called
 like an attribute.
 
 The same analysis of plain cells finds which variables they can have changed (touched.py).
@@ -88,7 +88,7 @@ def bind(
     code : str
         The cell as the user wrote it.
     also : mapping of str to str
-        Names that are kept under another: who reaches `_` reaches `_5`.
+        Names that are kept under another: code that reaches `_` reaches `_5`.
     always : iterable of str
         Names that count as reached.
     """
@@ -330,7 +330,7 @@ def missed(absent: dict[str, str]) -> dict[str, str]:
 def remake(
     names: t.Any, namespace: dict[str, t.Any], absent: dict[str, str]
 ) -> t.Iterator[tuple[list[str], dict[str, t.Any]]]:
-    """Bind those that missed a variable; the names that are there now, and what Names.bind told,
+    """Bind those that missed a variable; the names that are there now, and what Names.bind reported,
     for each time that was tried. They are taken from `absent`."""
     again = missed(absent)
     while again:

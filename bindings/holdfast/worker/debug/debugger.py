@@ -284,7 +284,7 @@ class Debugger:
         return _success()
 
     async def _do_setBreakpoints(self, arguments: Message) -> Message:
-        response = await self._tell_all("setBreakpoints", arguments)
+        response = await self._send_all("setBreakpoints", arguments)
         if response.get("success"):
             # Where they are, which may be other lines than those that were asked for.
             asked = arguments.get("breakpoints") or []
@@ -297,12 +297,12 @@ class Debugger:
         return response
 
     async def _do_setExceptionBreakpoints(self, arguments: Message) -> Message:
-        return await self._tell_all("setExceptionBreakpoints", arguments)
+        return await self._send_all("setExceptionBreakpoints", arguments)
 
     async def _do_setFunctionBreakpoints(self, arguments: Message) -> Message:
-        return await self._tell_all("setFunctionBreakpoints", arguments)
+        return await self._send_all("setFunctionBreakpoints", arguments)
 
-    async def _tell_all(self, command: str, arguments: Message) -> Message:
+    async def _send_all(self, command: str, arguments: Message) -> Message:
         """Ask each process; the main worker's response, since it stays."""
         if not self._started:
             return {"success": False, "message": "the debugger was not started"}

@@ -4,7 +4,7 @@ IPython wakes its saving thread in each cell. That thread writes one line and wa
 times, with a lock that the next cell needs, and takes the interpreter from the cell whenever it
 goes on: a third of what a short cell took. Here it sleeps on until no cell has come for a
 moment, and writes all lines at once; while cells follow each other, twice a second. A cell that
-runs longer is written while it runs, as ever. Who asks for the history has the rest written first:
+runs longer is written while it runs, as ever. A reader of the history has the rest written first:
 that is IPython's own.
 
 A session of the history is begun with its first line, or when somebody asks for its number: its row
@@ -117,7 +117,7 @@ class History(HistoryManager):
         self._wake()
 
     def store_output(self, *args: t.Any, **kwargs: t.Any) -> None:
-        """As the original, of which only who logs outputs needs anything."""
+        """As the original, of which only a logger of outputs needs anything."""
         super().store_output(*args, **kwargs)
         if self.db_log_output:
             self._wake()

@@ -9,7 +9,7 @@ is called, a class when something could be an instance of it. A stand-in that is
 other name, then or later, imports the module and asks that.
 
 jupyter_client is a package whose `__init__` has not run, for it is there as soon as one of its
-submodules is: who asks the package itself for a name has the rest imported then. For ipykernel
+submodules is: code that asks the package itself for a name has the rest imported then. For ipykernel
 there is no debugger, since ours is another one (debugger.py).
 
 No stand-in stays for others to find: `import zmq` or `ipykernel.debugger` in a cell imports the real

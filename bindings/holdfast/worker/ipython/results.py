@@ -1,10 +1,10 @@
 """IPython's memory of the session: In, Out, `_`, `_i`, and which names are its own.
 
 IPython keeps them in the user's namespace, next to the variables, and hides them. The
-numbered results (`_5`) travel as variables, since they are the user's values and may be the same
+numbered results (`_5`) are carried as variables, since they are the user's values and may be the same
 objects as his names. Everything else is made from them again: `Out` from the numbered
 results, `_`, `__` and `___` from the numbers of the last ones, `In` and `_i` from the inputs,
-which travel as text. So do the file names of cells' code, which functions keep, and with them
+which are carried as text. So do the file names of cells' code, which functions keep, and with them
 the sources: a traceback shows them, and `inspect.getsource` finds them.
 
 A last result that isn't bound here (left in the store, or no codec carries it) is an

@@ -355,7 +355,7 @@ class WorkerShell(zmqshell.ZMQInteractiveShell):
             self.recorder.show_file(filename, f"In[{number}]")
 
     def name_cells(self) -> None:
-        """Tell the recorder of all cells so far: their functions may be called."""
+        """Name all cells so far to the recorder: their functions may be called."""
         for filename in cell_numbers(self):
             self._name_cell(filename)
         frames.name_cell(self.recorder, f"In[{self.execution_count}]")
@@ -395,7 +395,7 @@ WorkerShell.run_cell_async.__signature__ = inspect.signature(WorkerShell.run_cel
 def cell_numbers(shell: t.Any) -> dict[str, int]:
     """IPython's own map from the file names of cells' code to execution counts.
 
-    It travels with the inputs: a function keeps the file name of the worker that defined
+    It is carried with the inputs: a function keeps the file name of the worker that defined
     it, and tracebacks and traces show that as the cell.
     """
     return getattr(shell.compile, "_filename_map", {})

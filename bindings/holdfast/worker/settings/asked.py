@@ -1,11 +1,11 @@
-"""What a process can be asked about itself (rows.py), as a setting that travels (state.py).
+"""What a process can be asked about itself (rows.py), as a setting that is carried (state.py).
 
 A clean process has none of it by itself. What differs from how this process began is what the notebook
 has set, since both are forks of the same process, which runs no code of its own. A row with a plain value
 is set in the other process; of any other row the next cell in a clean process reports the name, once.
 
 Of a module that is imported later the rows begin when its import ends. In a process that hasn't imported it,
-a row waits for that, and travels on as it came.
+a row waits for that, and is carried on as it came.
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ class Census:
             atexit.register = self._register
         self._end_watch()
         settings: dict[str, t.Any] = {}
-        told = []
+        named = []
         imported = sys.modules.keys() != self._imported
         for name, row in ROWS.items():
             now = read(row, self._shell)
@@ -90,19 +90,19 @@ class Census:
             if row.write is not None:
                 settings[name] = now
             else:
-                told.append(name)
-        if self._handlers and "exit handlers" not in told:
-            told.append("exit handlers")
+                named.append(name)
+        if self._handlers and "exit handlers" not in named:
+            named.append("exit handlers")
         attributes, others = self._changed_attributes()
         packed = pack(
             settings, attributes, submodules(self._shell, sys.modules.keys() - self._imported)
         )
-        return packed, told + others
+        return packed, named + others
 
     def _changed_attributes(self) -> tuple[Attributes, list[str]]:
         carried = set(self._shell.patches.keys())
         attributes: Attributes = {}
-        told = []
+        named = []
         for looked, look_at in ((self._own, look_into), (self._others, public)):
             for name, before in looked.items():
                 module = sys.modules.get(name)
@@ -116,8 +116,8 @@ class Census:
                     if is_plain(value):
                         attributes.setdefault(name, {})[attribute] = value
                     elif looked is self._own or name in _BARE or _is_nobodys(value):
-                        told.append(f"{name}.{attribute}")
-        return attributes, told
+                        named.append(f"{name}.{attribute}")
+        return attributes, named
 
 
 def pack(settings: dict[str, t.Any], attributes: Attributes, modules: list[str]) -> bytes:
@@ -141,7 +141,7 @@ def apply(packed: bytes) -> None:
     settings, attributes, submodules = pickle.loads(packed)  # noqa: S301 - what `changes` wrote
     for name in submodules:
         if name not in sys.modules and name.rpartition(".")[0] in sys.modules:
-            with contextlib.suppress(Exception):  # who needs it will see
+            with contextlib.suppress(Exception):  # code that needs it will see
                 importlib.import_module(name)
     for name, value in settings.items():
         _after_import(ROWS[name].module, functools.partial(_write, name, value))

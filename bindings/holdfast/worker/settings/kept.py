@@ -58,7 +58,7 @@ def _filters() -> Slot:
     before = list(warnings.filters)
 
     def read() -> t.Any:
-        """Told by identity: libraries that the fork server imported have set the same here as in the
+        """Compared by identity: libraries that the fork server imported have set the same here as in the
         main worker, and what arrived from there is never as the process made it."""
         now = list(warnings.filters)
         return MISSING if list(map(id, now)) == list(map(id, before)) else now

@@ -6,7 +6,7 @@ more. Where a value refers to one by its name, another process would not find it
 that is behind all others, and so comes to names that nothing else knows.
 
 Looked at are names of the top: what is in a package is found through that. A module that was put into
-the place of another one, or has another loader than Python's own, isn't told.
+the place of another one, or has another loader than Python's own, isn't reported.
 """
 
 from __future__ import annotations

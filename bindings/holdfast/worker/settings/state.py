@@ -10,7 +10,7 @@ log handler), is in the namespace instead, as names are (kept.py).
 Each setting is encoded, decoded and set by itself, in the order of `_SETTINGS`: `sys.path` and the
 modules that it doesn't lead to come before what is pickled by reference. One that fails costs itself
 alone: it stays as it is in the other process, and it is reported once, by the process that finds
-out; `told` travels with the rest.
+out; `losses` goes with the rest.
 
 Only what differs is applied, key by key. So a thread of the main worker that sets an environment
 variable while a cell runs elsewhere doesn't lose it, and `sys.path` is set as a whole, never
@@ -32,7 +32,7 @@ import sys
 import typing as t
 
 from holdfast._after_import import call_after_import
-from holdfast.scorep import telling
+from holdfast.scorep import messages
 
 from .. import imports, notices
 from . import figures, loggers, tables, tensors
@@ -51,7 +51,7 @@ class Setting(t.NamedTuple):
     apply: t.Callable[[t.Any, t.Any, t.Any], None]
 
 
-class Told:
+class Losses:
     """What couldn't be carried: why, by name, and of which the user knows."""
 
     def __init__(self) -> None:
@@ -63,7 +63,7 @@ class Told:
         if name not in self.known:
             self.waiting[name] = str(reason)
 
-    def tell(self, name: str, reason: object) -> None:
+    def report(self, name: str, reason: object) -> None:
         """Report it now, unless the user knows."""
         if name not in self.known:
             self.known.add(name)
@@ -76,12 +76,12 @@ class Told:
         waiting, known = new
         self.known.update(known)
         for name, reason in waiting.items():
-            self.tell(name, reason)
+            self.report(name, reason)
         for name in self.known & self.waiting.keys():
             del self.waiting[name]
 
 
-told = Told()
+losses = Losses()
 
 
 def capture(shell: t.Any) -> State:
@@ -91,7 +91,7 @@ def capture(shell: t.Any) -> State:
         try:
             value = setting.capture(shell)
         except Exception as error:
-            told.note(_shown(key), error)
+            losses.note(_shown(key), error)
         else:
             if value is not None:
                 state[key] = value
@@ -105,9 +105,9 @@ def pack(state: State) -> Packed:
         try:
             packed[key] = pickle.dumps(value, protocol=5)
         except Exception as error:
-            told.note(_shown(key), error)
-    if told.waiting:
-        packed["told"] = pickle.dumps(told.capture(None), protocol=5)
+            losses.note(_shown(key), error)
+    if losses.waiting:
+        packed["losses"] = pickle.dumps(losses.capture(None), protocol=5)
     return packed
 
 
@@ -132,7 +132,7 @@ def apply(
             changed.append(key)
             setting.apply(value, old.get(key), shell)
         except Exception as error:
-            told.tell(_shown(key), error)
+            losses.report(_shown(key), error)
     return changed
 
 
@@ -270,7 +270,7 @@ def _set_numpy_print(new: dict, old: dict | None, shell: t.Any) -> None:
 
 def _submodules(shell: t.Any) -> list[str]:
     """Those that an import of their packages needn't bring: the user's own, and what was asked for.
-    What isn't imported here travels on."""
+    What isn't imported here is carried on."""
     return sorted(
         _arrived.union(shell.patches.submodules(), imports.submodules & sys.modules.keys())
     )
@@ -293,7 +293,7 @@ def _set_submodules(new: list[str], old: list[str] | None, shell: t.Any) -> None
 def _import_all(names: list[str]) -> None:
     """Packages come before what is in them."""
     for name in names:
-        with contextlib.suppress(Exception):  # who needs it will see
+        with contextlib.suppress(Exception):  # code that needs it will see
             importlib.import_module(name)
 
 
@@ -350,9 +350,9 @@ _SETTINGS: dict[str, Setting] = {
     "directory": Setting(lambda shell: working_directory(), _set_directory),
     "path": Setting(_path, _set_path),
     "located": Setting(lambda shell: located.capture(), lambda new, old, shell: located.apply(new)),
-    "told": Setting(told.capture, told.apply),
+    "losses": Setting(losses.capture, losses.apply),
     "said": Setting(
-        lambda shell: sorted(telling.said), lambda new, old, shell: telling.said.update(new)
+        lambda shell: sorted(messages.said), lambda new, old, shell: messages.said.update(new)
     ),
     "umask": Setting(_umask, _set_umask),
     "random": Setting(lambda shell: random.getstate(), _set_random),

@@ -2,7 +2,7 @@
 
 They are read from the dict behind `pandas.options.display`, which each commit does (by their
 attributes it takes twenty times as long), and never by importing pandas: where it isn't imported
-they wait until it is, and travel on as they came. Its other options change what is computed.
+they wait until it is, and are carried on as they came. Its other options change what is computed.
 """
 
 from __future__ import annotations

@@ -1,16 +1,18 @@
-/* entry_sink.h - an encoding in this process, before it is put into the store.
+/* entry.h - an entry of the store, on its way out and in. */
+#ifndef HFI_ENTRY_H
+#define HFI_ENTRY_H
+
+#include <holdfast/store.h>
+
+#include "attachment.h"
+
+/* ---- entry_sink.c: an encoding, before it is put into the store ----
  *
  * A codec writes to `base`; the fields are for the owner of the sink to read until it
  * is emptied. The sink owns payload and meta (malloc), and holds a reference to each
  * region and to each pin, the object that keeps a buffer's memory. With the interpreter
  * attached; emptying it drops the pins, which may run any code of Python.
  */
-#ifndef HFI_ENTRY_SINK_H
-#define HFI_ENTRY_SINK_H
-
-#include <holdfast/store.h>
-
-#include "module_state.h"
 
 typedef struct hfi_entry_sink {
     hf_sink base;
@@ -45,5 +47,28 @@ int hfi_entry_sink_is_large(const hfi_entry_sink *sink);
 hf_digest *hfi_entry_sink_take_digests(hfi_entry_sink *sink);
 /* 128 bits over everything but the contents of regions, of a whole encoding. */
 void hfi_entry_sink_digest(hfi_entry_sink *sink, uint32_t codec, hf_digest *ret_digest);
+
+/* ---- entry_source.c: an entry of the store, to be decoded ----
+ *
+ * A codec reads from `base`. The source maps buffers when they are asked for and holds
+ * a Region for each; attachment, snapshot and entry are borrowed, and must outlive it.
+ * With the interpreter attached, which is detached while a buffer is mapped.
+ */
+
+typedef struct hfi_entry_source {
+    hf_source base;
+    hfi_state *state;
+    hfi_attachment *attachment;
+    hf_snapshot *snapshot;
+    const hf_entry *entry;
+    PyObject **regions; /* a Region for each buffer that was mapped */
+    uint64_t bytes_mapped;
+} hfi_entry_source;
+
+/* -1 with MemoryError: fini is not needed then. */
+int hfi_entry_source_init(hfi_entry_source *source, hfi_state *state,
+                          hfi_attachment *attachment, hf_snapshot *snapshot,
+                          const hf_entry *entry);
+void hfi_entry_source_fini(hfi_entry_source *source);
 
 #endif

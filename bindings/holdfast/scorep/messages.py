@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-said: set[str] = set()  # what was said once; it travels between the processes of a notebook
+said: set[str] = set()  # what was said once; it is carried between the processes of a notebook
 
 
 def is_new(what: str) -> bool:

@@ -1,0 +1,57 @@
+/* incoming.h - what is read: requests of clients, frames of workers, comms. */
+#ifndef HFI_INCOMING_H
+#define HFI_INCOMING_H
+
+#include "session/session.h"
+
+/* ---- dispatch.c: reading what clients send ---- */
+
+/* The next message of a channel as a request; NULL: none waits. */
+hfi_request *hfi_dispatch_receive(hf_kernel *kernel, int channel);
+/* Read the shell channel: into the queues of the main shell, of subshells and of cells'
+ * comms. */
+void hfi_dispatch_shell(hf_kernel *kernel);
+void hfi_dispatch_stdin(hf_kernel *kernel);
+/* Reads the shell channel when an error stops the queue. */
+hfi_listener hfi_dispatch_hear;
+
+/* ---- execute.c: one request after the other; answers without a worker ---- */
+
+/* Take requests from the queue for as long as each ends at once. */
+void hfi_execute_next(hf_kernel *kernel);
+/* A client, or a signal, interrupts what runs. */
+void hfi_execute_interrupt(hf_kernel *kernel);
+/* Read the control channel, and answer at once. */
+void hfi_execute_control(hf_kernel *kernel);
+/* Answer what needs no worker; what nobody knows by an error. */
+void hfi_execute_answer(hf_kernel *kernel, const hfi_request *request);
+/* What a worker says of the request that it has. */
+void hfi_execute_started(hf_kernel *kernel, hfi_worker *worker,
+                         const msgpack_object *map);
+void hfi_execute_ended(hf_kernel *kernel, hfi_worker *worker,
+                       const msgpack_object *map);
+void hfi_execute_replied(hf_kernel *kernel, hfi_worker *worker,
+                         const msgpack_object *reply);
+
+/* ---- inbox.c: what workers and the fork server send ---- */
+
+/* Read what is there, and handle each frame by the table of workers/protocol.h. */
+void hfi_inbox_read_fork_server(hf_kernel *kernel);
+void hfi_inbox_read(hf_kernel *kernel, hfi_worker *worker);
+/* Reads a worker whose state has to be known now. */
+hfi_listener hfi_inbox_hear;
+
+/* ---- comms.c: comms that the cell worker opened ---- */
+
+extern const hfi_owner hfi_comms_owner;
+int hfi_comms_is_one(const char *type); /* comm_open, comm_msg or comm_close */
+/* It publishes a message of this type. */
+void hfi_comms_watch(hf_kernel *kernel, const char *type, hfi_part content);
+/* Takes the request if it is for such a comm; 0: it isn't. */
+int hfi_comms_forward(hf_kernel *kernel, hfi_request *request);
+/* The worker has acknowledged one; 0: it is another one's. */
+int hfi_comms_replied(hf_kernel *kernel, long long id);
+/* The worker is gone. */
+void hfi_comms_forget(hf_kernel *kernel);
+
+#endif

@@ -1,0 +1,60 @@
+/* listeners.h - parts of the frontend that only listen, and what they show. */
+#ifndef HFI_LISTENERS_H
+#define HFI_LISTENERS_H
+
+#include "session/session.h"
+
+/* ---- trace.c: what becomes of the trace that a cell wrote ---- */
+
+extern const hfi_owner hfi_trace_owner;
+/* Shows where it is, and opens it. */
+hfi_listener hfi_trace_hear;
+/* Where the recording of the cell that runs lies; empty: nowhere. */
+hfi_part hfi_trace_recording(const hf_kernel *kernel);
+/* The process of a recorded cell is dead: have the trace of what it recorded written.
+ * 1 while a program does that, for some seconds at most: ask again when its descriptor
+ * is readable, or at the deadline. */
+int hfi_trace_rescues(hf_kernel *kernel, long long now_ns);
+/* -1 where no such program runs. */
+int hfi_trace_rescue_fd(const hf_kernel *kernel);
+long long hfi_trace_rescue_deadline_ns(const hf_kernel *kernel);
+/* Say where the recording of a dead process is. */
+void hfi_trace_name_rescued(const hf_kernel *kernel, hfi_textbuf *text);
+/* The experiment's directory, absolute. */
+void hfi_trace_path(const hf_kernel *kernel, hfi_part trace, hfi_textbuf *ret_path);
+
+/* ---- runs.c: what the main worker knows of the recorded cells that ran ---- */
+
+extern const hfi_owner hfi_runs_owner;
+/* Reports each run to the main worker, and all of them to a new one. */
+hfi_listener hfi_runs_hear;
+
+/* ---- summary.c ---- */
+
+/* Shows the line below a recorded cell when its reply has come. */
+hfi_listener hfi_summary_hear;
+
+/* ---- observe.c: the frontend's part in the monitor ---- */
+
+extern const hfi_owner hfi_observe_owner;
+/* Start the monitor; without it nothing fails. */
+void hfi_observe_init(hf_kernel *kernel);
+/* Processes and cells, for the monitor's log. */
+hfi_listener hfi_observe_hear;
+void hfi_observe_began(hf_kernel *kernel, hfi_worker *worker,
+                       const msgpack_object *map);
+void hfi_observe_asked(hf_kernel *kernel, hfi_worker *worker,
+                       const msgpack_object *map);
+
+/* ---- progress.c: a display while a hand-over takes long ---- */
+
+extern const hfi_owner hfi_progress_owner;
+long long hfi_progress_deadline_ns(const hf_kernel *kernel);
+void hfi_progress_tick(hf_kernel *kernel, long long now_ns);
+/* Show a display of this kind, in the progress's place where that is shown; `data`: the
+ * members of the message's "data". */
+void hfi_progress_replace(hf_kernel *kernel, hfi_part data, const char *kind);
+/* Ends it when the cell begins, and when it ends. */
+hfi_listener hfi_progress_hear;
+
+#endif
