@@ -98,7 +98,7 @@ def new_thread(function):
 libc = ctypes.CDLL(None)
 starved = new_thread(libc.pause)  # which uses no processor
 threads = rollback.Threads()
-threads._find_owners({starved}, Maps(250))  # 0.5 s at least
+threads._find_owners({starved}, Maps(250), 1000)  # 0.5 s at least
 print(threads._owners[starved])
 
 @ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
