@@ -128,6 +128,15 @@ copied_bytes(PyObject *module, PyObject *args) {
 }
 
 static PyObject *
+compare_pages(PyObject *module, PyObject *session) {
+    hfi_attachment *attachment = hfi_attachment_of(module, session);
+    if (!attachment)
+        return NULL;
+    hfi_session_compare_pages(attachment->session);
+    Py_RETURN_NONE;
+}
+
+static PyObject *
 drop_aside(PyObject *module, PyObject *args) {
     PyObject *session;
     Py_ssize_t bytes;
@@ -253,6 +262,9 @@ PyMethodDef hfi_preparation_functions[] = {
      "_has_large_regions(session): whether memory of a MiB or more in one piece lies "
      "in "
      "the session and is mapped here."},
+    {"_compare_pages", compare_pages, METH_O,
+     "_compare_pages(session): commits leave out pages that were written with the bytes "
+     "that they had; for a process that makes one and leaves."},
     {"_drop_aside", drop_aside, METH_VARARGS,
      "_drop_aside(session, bytes): give up page tables of so much memory that was made "
      "private; whether there are more."},

@@ -137,6 +137,7 @@ void hfi_own_count(hf_session *session, size_t bytes);
 typedef struct hfi_regions {
     hf_region *root; /* of a treap by address */
     size_t large;    /* how many of them have HFI_LARGE bytes */
+    int compares;    /* hfi_session_compare_pages */
     int verifies;    /* changed pages are compared, too: hf_session_verify_pages */
     uint64_t pages_overlooked; /* changed, and not found by what the system reports */
 } hfi_regions;

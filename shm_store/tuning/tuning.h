@@ -18,6 +18,10 @@ int hfi_session_has_large_regions(hf_session *session);
 /* Give up page tables that were set aside when regions became private (aside.c), of up
  * to `size` bytes: for a process that waits. Whether there are more. Any thread. */
 int hfi_session_drop_aside(hf_session *session, size_t size);
+/* From here on a commit leaves out pages that were written with the bytes that they had.
+ * They stay private here, and are looked at again by each commit: for a process that
+ * makes one and leaves. For the thread that commits. */
+void hfi_session_compare_pages(hf_session *session);
 /* hf_region_unshare, but HF_NOT_FOUND (without a message) if fresh pages would have to be
  * had: they cost ten times the copy, so few written pages are copied one by one faster. */
 HF_CHECK hf_status hfi_region_unshare_recycled(hf_region *region, hf_error *reterr);
