@@ -143,8 +143,8 @@ drop_aside(PyObject *module, PyObject *args) {
     if (!PyArg_ParseTuple(args, "On:_drop_aside", &session, &bytes))
         return NULL;
     hfi_attachment *attachment = hfi_attachment_of(module, session);
-    return attachment ? PyBool_FromLong(hfi_session_drop_aside(attachment->session,
-                                                               (size_t)bytes))
+    return attachment ? PyBool_FromLong(
+                            hfi_session_drop_aside(attachment->session, (size_t)bytes))
                       : NULL;
 }
 
@@ -263,7 +263,8 @@ PyMethodDef hfi_preparation_functions[] = {
      "in "
      "the session and is mapped here."},
     {"_compare_pages", compare_pages, METH_O,
-     "_compare_pages(session): commits leave out pages that were written with the bytes "
+     "_compare_pages(session): commits leave out pages that were written with the "
+     "bytes "
      "that they had; for a process that makes one and leaves."},
     {"_drop_aside", drop_aside, METH_VARARGS,
      "_drop_aside(session, bytes): give up page tables of so much memory that was made "

@@ -49,6 +49,7 @@
 #include "session/standby.h"
 #include "session/subshell.h"
 #include "session/takeup.h"
+#include "session/usage.h"
 #include "session/generations.h"
 #include "session/neighbours.h"
 #include "workers/program.h"
@@ -89,17 +90,18 @@ static hfi_listener *const listeners[] = {
 
 /* Whose state is made before anything is opened, in this order. */
 static const hfi_owner *const owners[] = {
-    &hfi_publish_owner,     &hfi_workers_owner,
-    &hfi_standby_owner,     &hfi_commits_owner,
-    &hfi_comms_owner,       &hfi_progress_owner,
-    &hfi_trace_owner,       &hfi_ends_owner,
-    &hfi_escalate_owner,    &hfi_handles_owner,
-    &hfi_observe_owner,     &hfi_runs_owner,
-    &hfi_generations_owner, &hfi_rollback_owner,
-    &hfi_restart_owner,     &hfi_death_owner,
-    &hfi_quarantine_owner,  &hfi_assistant_owner,
-    &hfi_subshell_owner,    &hfi_rest_owner,
-    &hfi_takeup_owner,      &loop_owner,
+    &hfi_publish_owner,   &hfi_workers_owner,
+    &hfi_standby_owner,   &hfi_commits_owner,
+    &hfi_comms_owner,     &hfi_progress_owner,
+    &hfi_trace_owner,     &hfi_ends_owner,
+    &hfi_escalate_owner,  &hfi_handles_owner,
+    &hfi_observe_owner,   &hfi_runs_owner,
+    &hfi_usage_owner,     &hfi_generations_owner,
+    &hfi_rollback_owner,  &hfi_restart_owner,
+    &hfi_death_owner,     &hfi_quarantine_owner,
+    &hfi_assistant_owner, &hfi_subshell_owner,
+    &hfi_rest_owner,      &hfi_takeup_owner,
+    &loop_owner,
 };
 
 /* ---- creation ------------------------------------------------------------------- */

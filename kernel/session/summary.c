@@ -25,7 +25,7 @@
 #include "session/request.h"
 
 #define LEAST_MS 0.001 /* of recording: less is nothing to say */
-#define CAUSE_MS 20 /* a way in that took so long has its largest part named */
+#define CAUSE_MS 20    /* a way in that took so long has its largest part named */
 
 /* What fits best of B, KiB, ...; three digits. */
 static void

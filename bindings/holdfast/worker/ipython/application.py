@@ -175,11 +175,11 @@ class _NoDebugger:
         pass
 
 
-def _remembering(accepts: t.Callable[..., T]) -> t.Callable[..., T]:
-    """ipykernel reads the signature of run_cell for each cell: a thirtieth of a plain cell's work."""
+def _remembering(accepts: t.Callable[..., dict[str, bool]]) -> t.Callable[..., dict[str, bool]]:
+    """What ipykernel asks for each cell: which parameters run_cell has."""
     known = functools.lru_cache(maxsize=4)(accepts)
 
-    def accepts_parameters(method: t.Any, names: t.Sequence[str]) -> T:
+    def accepts_parameters(method: t.Any, names: t.Sequence[str]) -> dict[str, bool]:
         try:
             return known(method, tuple(names))
         except TypeError:  # the user's own, which has no hash
