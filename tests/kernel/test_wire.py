@@ -4,9 +4,6 @@ Messages go out as bytes, signed as a client signs them, so that each part can b
 """
 
 import json
-import os
-import socket
-import time
 
 import pytest
 import zmq
@@ -140,29 +137,6 @@ def test_malformed_requests_while_a_cell_runs(shared_kernel):
 def test_unknown_requests_are_answered(wire, channel):
     content = wire.answer(channel, wire.send(channel, "no_such_request"))
     assert content["ename"] == "NotSupported" and "no_such_request" in content["evalue"]
-
-
-def test_usage_is_answered_as_ipykernel_does(kernel):
-    """By psutil's words, and also while a cell runs."""
-    wire = Wire(kernel)
-    first = wire.answer("control", wire.send("control", "usage_request"))
-    assert (first["kernel_cpu"], first["cpu_count"]) == (0, os.cpu_count())
-    assert first["hostname"] == socket.gethostname()
-    assert "host_cpu_percent" not in first
-    memory = first["host_virtual_memory"]
-    assert set(memory) == set(
-        "total available percent used free active inactive buffers cached shared slab".split()
-    )
-    assert memory["used"] == memory["total"] - memory["available"] > 0
-    assert memory["total"] == os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    sent = asleep(kernel, "print('go', flush=True)\nwhile True: pass")
-    time.sleep(0.3)
-    second = wire.answer("control", wire.send("control", "usage_request"))
-    assert 0 < second["kernel_cpu"] <= 100 * os.cpu_count()
-    assert 0 < second["host_cpu_percent"] <= 100
-    assert 1 << 24 < second["kernel_memory"] < 1 << 30
-    assert kernel.control("interrupt_request")["content"]["status"] == "ok"
-    assert kernel.finish(sent).content["ename"] == "KeyboardInterrupt"
 
 
 def test_debug_requests_of_other_shapes_are_answered(wire):
