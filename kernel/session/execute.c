@@ -52,7 +52,7 @@
 #include "session/rollback.h"
 #include "session/subshell.h"
 #include "session/takeup.h"
-#include "session/usage.h"
+#include "session/resources.h"
 #include "session/generations.h"
 #include "workers/program.h"
 
@@ -335,7 +335,7 @@ hfi_execute_answer(hf_kernel *kernel, const hfi_request *request) {
     else if (strcmp(type, "connect_request") == 0)
         answer_connect(kernel, request);
     else if (strcmp(type, "usage_request") == 0)
-        hfi_usage_answer(kernel, request);
+        hfi_resources_answer(kernel, request);
     else if (strcmp(type, "shutdown_request") == 0)
         answer_shutdown(kernel, request);
     else if (strcmp(type, "interrupt_request") == 0) {

@@ -49,7 +49,7 @@
 #include "session/standby.h"
 #include "session/subshell.h"
 #include "session/takeup.h"
-#include "session/usage.h"
+#include "session/resources.h"
 #include "session/generations.h"
 #include "session/neighbours.h"
 #include "workers/program.h"
@@ -96,7 +96,7 @@ static const hfi_owner *const owners[] = {
     &hfi_trace_owner,     &hfi_ends_owner,
     &hfi_escalate_owner,  &hfi_handles_owner,
     &hfi_observe_owner,   &hfi_runs_owner,
-    &hfi_usage_owner,     &hfi_generations_owner,
+    &hfi_resources_owner, &hfi_generations_owner,
     &hfi_rollback_owner,  &hfi_restart_owner,
     &hfi_death_owner,     &hfi_quarantine_owner,
     &hfi_assistant_owner, &hfi_subshell_owner,

@@ -1,4 +1,4 @@
-/* usage.c - what the kernel's processes and the machine use, for a client that asks.
+/* resources.c - what the kernel's processes and the machine use, for a client that asks.
  *
  * Jupyter's usage_request, on the control channel, as ipykernel answers it with psutil:
  * hostname, pid, kernel_cpu (percent of a core since the last answer; 0 in the first),
@@ -10,7 +10,7 @@
  * Rejected: the monitor's samples, which are there only while the user has it on; the
  * main worker, which can't answer while a cell runs.
  */
-#include "session/usage.h"
+#include "session/resources.h"
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -36,8 +36,8 @@ fini(hf_kernel *kernel) {
     hfi_machine_close(kernel->usage->machine);
 }
 
-const hfi_owner hfi_usage_owner = {offsetof(hf_kernel, usage),
-                                   sizeof(struct hfi_usage_asked), NULL, fini};
+const hfi_owner hfi_resources_owner = {offsetof(hf_kernel, usage),
+                                       sizeof(struct hfi_usage_asked), NULL, fini};
 
 static int
 begin(hfi_usage_asked *usage) {
@@ -118,7 +118,7 @@ add_host_memory(json_t *content) {
 }
 
 void
-hfi_usage_answer(hf_kernel *kernel, const hfi_request *request) {
+hfi_resources_answer(hf_kernel *kernel, const hfi_request *request) {
     hfi_usage_asked *usage = kernel->usage;
     char host[256] = "";
     (void)gethostname(host, sizeof host - 1);
