@@ -4,7 +4,7 @@ import os
 import socket
 import time
 
-from waiting import asleep
+from waiting import begun
 
 
 def test_usage_is_answered_as_ipykernel_does(kernel):
@@ -19,7 +19,7 @@ def test_usage_is_answered_as_ipykernel_does(kernel):
     )
     assert memory["used"] == memory["total"] - memory["available"] > 0
     assert memory["total"] == os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    sent = asleep(kernel, "print('go', flush=True)\nwhile True: pass")
+    sent = begun(kernel, "print('go', flush=True)\nwhile True: pass")
     time.sleep(0.3)
     second = kernel.control("usage_request")["content"]
     assert 0 < second["kernel_cpu"] <= 100 * os.cpu_count()
