@@ -312,9 +312,19 @@ typedef struct writing {
     hfi_event_reader reader;
     uint32_t *open;
     size_t depth, capacity;
-    uint64_t events;
+    uint64_t events, nested;
+    uint32_t before; /* HFI_LOG_LEAVE if the last call's event was one */
+    uint32_t run;    /* of its kind, which came before it in a row */
     bool is_damaged;
 } writing;
+
+/* `kind`: HFI_LOG_LEAVE or 0. */
+static inline void
+count_run(writing *self, uint32_t kind) {
+    self->run = kind == self->before ? self->run + 1 : 0;
+    self->before = kind;
+    self->nested += self->run >= HFI_NESTED_RUN;
+}
 
 /* The next event of those before `end`. */
 static bool
@@ -346,11 +356,13 @@ follow(writing *self, const hfi_event *event) {
             self->depth == self->capacity)
             return false;
         self->open[self->depth++] = event->subject;
+        count_run(self, 0);
         return true;
     case HFI_EVENT_LEAVE:
         if (!self->depth || self->open[self->depth - 1] != event->subject)
             return false;
         self->depth--;
+        count_run(self, HFI_LOG_LEAVE);
         return true;
     case HFI_EVENT_PARAMETER_STRING:
         if (event->value >= hfi_definitions_count_strings(self->definitions))
@@ -403,6 +415,7 @@ write_calls(writing *self, const uint64_t *end) {
             break;
         uint64_t time = base + (*at >> HFI_LOG_WHAT_BITS);
         last = time > last ? time : last;
+        count_run(self, what & HFI_LOG_LEAVE);
         if (what & HFI_LOG_LEAVE) {
             depth--;
             refused = backend->leave(self->writer, last, region);
@@ -455,10 +468,12 @@ first_window(const hfi_log_reader *reader, uint64_t location) {
 
 hf_status
 hfi_log_reader_write(const hfi_log_reader *reader, size_t location,
-                     const hfi_backend *backend, void *writer, uint64_t *ret_events,
-                     uint64_t *ret_last_time) {
-    writing self = {
-        .definitions = reader->definitions, .backend = backend, .writer = writer};
+                     const hfi_backend *backend, void *writer,
+                     hfi_events_written *ret_written) {
+    writing self = {.definitions = reader->definitions,
+                    .backend = backend,
+                    .writer = writer,
+                    .before = HFI_LOG_LEAVE};
     hf_status status = HF_OK;
     uint64_t id = reader->locations[location].id;
     for (size_t i = first_window(reader, id);
@@ -473,7 +488,6 @@ hfi_log_reader_write(const hfi_log_reader *reader, size_t location,
                                          .subject = self.open[--self.depth],
                                          .time = self.reader.last});
     free(self.open);
-    *ret_events = self.events;
-    *ret_last_time = self.reader.last;
+    *ret_written = (hfi_events_written){self.events, self.nested, self.reader.last};
     return status;
 }

@@ -24,11 +24,18 @@ size_t hfi_log_reader_count_locations(const hfi_log_reader *reader);
 hfi_location_summary hfi_log_reader_location(const hfi_log_reader *reader,
                                              size_t location);
 
+/* What was handed to a back end. */
+#define HFI_NESTED_RUN 8
+typedef struct hfi_events_written {
+    uint64_t events;
+    uint64_t nested;    /* that follow HFI_NESTED_RUN enters in a row, or leaves */
+    uint64_t last_time; /* of the last event; 0 without one */
+} hfi_events_written;
+
 /* Hand all events of a location to the back end; what is open at the last one is left
- * then. ret_last_time: of the last event; 0 without one. Failures: HF_E_NOMEM,
- * HF_E_SYSTEM where the back end refuses. */
+ * then. Failures: HF_E_NOMEM, HF_E_SYSTEM where the back end refuses. */
 HF_CHECK hf_status hfi_log_reader_write(const hfi_log_reader *reader, size_t location,
                                         const hfi_backend *backend, void *writer,
-                                        uint64_t *ret_events, uint64_t *ret_last_time);
+                                        hfi_events_written *ret_written);
 
 #endif

@@ -204,14 +204,15 @@ write_location(hf_recorder *recorder, const hfi_log_reader *log, size_t index,
                hf_error *reterr) {
     const hfi_backend *backend = recorder->options.backend;
     hfi_location *location = recorder->locations[index];
-    uint64_t last_time;
+    hfi_events_written written;
     void *writer;
     hf_status status =
         backend->writer_open(recorder->archive, location->id, &writer, reterr);
     if (status != HF_OK)
         return status;
-    status = hfi_log_reader_write(log, index, backend, writer, &location->events,
-                                  &last_time);
+    status = hfi_log_reader_write(log, index, backend, writer, &written);
+    location->events = written.events;
+    location->nested = written.nested;
     if (status != HF_OK)
         hf_error_set(reterr, status, "the archive takes no more events");
     hf_status closed = backend->writer_close(recorder->archive, writer,
@@ -301,6 +302,7 @@ sum_up(const hf_recorder *recorder, hfi_recording_totals *totals) {
     for (size_t i = 0; i < recorder->count; i++) {
         const hfi_location *location = recorder->locations[i];
         totals->events += location->events;
+        totals->nested += location->nested;
         totals->lost += location->lost;
         totals->rewound += location->rewound;
         totals->flushes += location->flushes;

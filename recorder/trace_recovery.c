@@ -96,12 +96,12 @@ static hf_status
 replay_location(const hfi_log_reader *log, size_t index, hfi_calltree_room *room,
                 hfi_profile *profile, uint32_t process) {
     hfi_location_summary location = hfi_log_reader_location(log, index);
-    uint64_t events, last_time;
+    hfi_events_written written;
     hfi_calltree *tree;
     hf_status status = hfi_calltree_create(room, &tree);
     if (status != HF_OK)
         return status;
-    status = hfi_log_reader_write(log, index, &into_tree, tree, &events, &last_time);
+    status = hfi_log_reader_write(log, index, &into_tree, tree, &written);
     if (status == HF_OK)
         status = hfi_profile_add_location(profile, process, location.id, location.name,
                                           hfi_log_reader_definitions(log), tree,
@@ -201,20 +201,20 @@ write_locations(const hfi_log_reader *log, void *archive,
     *ret_end = hfi_log_reader_head(log)->begin_time;
     for (size_t i = 0; i < hfi_log_reader_count_locations(log) && status == HF_OK;
          i++) {
-        uint64_t last_time;
+        hfi_events_written written;
         void *writer;
         locations[i] = hfi_log_reader_location(log, i);
         status = backend->writer_open(archive, locations[i].id, &writer, reterr);
         if (status != HF_OK)
             break;
-        status = hfi_log_reader_write(log, i, backend, writer, &locations[i].events,
-                                      &last_time);
+        status = hfi_log_reader_write(log, i, backend, writer, &written);
+        locations[i].events = written.events;
         if (status != HF_OK)
             hf_error_set(reterr, status, "the archive takes no more events");
         hf_status closed =
             backend->writer_close(archive, writer, status == HF_OK ? reterr : NULL);
         status = status == HF_OK ? closed : status;
-        *ret_end = last_time > *ret_end ? last_time : *ret_end;
+        *ret_end = written.last_time > *ret_end ? written.last_time : *ret_end;
     }
     return status;
 }

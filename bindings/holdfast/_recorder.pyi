@@ -6,6 +6,7 @@ class _Result(TypedDict):
     trace: str | None
     profile: str | None
     events: int
+    nested: int
     lost: int
     others: int
     rewound: int

@@ -176,8 +176,10 @@ PyDoc_STRVAR(
     "close()\n--\n\n"
     "Switch events off and write everything. Returns a dict: directory, trace "
     "(path of\ntraces.otf2 or None), profile (path or None, of the first of its "
-    "files), events, lost\n(events that could not be written), rewound (events), "
-    "flushes (of full buffers),\nflush_seconds (that they took), collapsed (calls "
+    "files), events,\nnested (of them: after eight enters, or eight leaves, in a row), "
+    "others (of other\nprocesses), lost (events that could not be written), rewound "
+    "(events), flushes (of full buffers),\nflush_seconds (that they took), collapsed "
+    "(calls "
     "that have no path of their own in the\nprofile), locations, regions.\nReturns "
     "None when no recording is open.");
 
@@ -198,14 +200,14 @@ recorder_close(PyObject *module, PyObject *unused) {
     if (!trace)
         return NULL;
     return Py_BuildValue(
-        "{sOsNsOsKsKsKsKsKsdsKsnsn}", "directory", state->directory, "trace", trace,
+        "{sOsNsOsKsKsKsKsKsKsdsKsnsn}", "directory", state->directory, "trace", trace,
         "profile", state->profile, "events", (unsigned long long)totals.events,
-        "others", (unsigned long long)totals.others, "lost",
-        (unsigned long long)totals.lost, "rewound", (unsigned long long)totals.rewound,
-        "flushes", (unsigned long long)totals.flushes, "flush_seconds",
-        totals.flush_seconds, "collapsed", (unsigned long long)totals.collapsed,
-        "locations", (Py_ssize_t)totals.locations, "regions",
-        (Py_ssize_t)totals.regions);
+        "nested", (unsigned long long)totals.nested, "others",
+        (unsigned long long)totals.others, "lost", (unsigned long long)totals.lost,
+        "rewound", (unsigned long long)totals.rewound, "flushes",
+        (unsigned long long)totals.flushes, "flush_seconds", totals.flush_seconds,
+        "collapsed", (unsigned long long)totals.collapsed, "locations",
+        (Py_ssize_t)totals.locations, "regions", (Py_ssize_t)totals.regions);
 }
 
 /* -- what other processes have left ------------------------------------------------ */

@@ -45,6 +45,7 @@
 #include "session/escalate.h"
 #include "session/handover.h"
 #include "session/publish.h"
+#include "session/resources.h"
 #include "session/restart.h"
 #include "session/subshell.h"
 #include "workers/program.h"
@@ -327,6 +328,8 @@ hfi_execute_answer(hf_kernel *kernel, const hfi_request *request) {
         hfi_reply_json(kernel, request, kernel->info);
     else if (strcmp(type, "connect_request") == 0)
         answer_connect(kernel, request);
+    else if (strcmp(type, "usage_request") == 0)
+        hfi_resources_answer(kernel, request);
     else if (strcmp(type, "shutdown_request") == 0)
         answer_shutdown(kernel, request);
     else if (strcmp(type, "interrupt_request") == 0) {

@@ -39,6 +39,7 @@
 #include "session/rest.h"
 #include "session/restart.h"
 #include "session/subshell.h"
+#include "session/resources.h"
 #include "session/neighbours.h"
 #include "workers/program.h"
 
@@ -78,17 +79,18 @@ static hfi_listener *const listeners[] = {
 
 /* Whose state is made before anything is opened, in this order. */
 static const hfi_owner *const owners[] = {
-    &hfi_publish_owner,     &hfi_workers_owner,
-    &hfi_standby_owner,     &hfi_commits_owner,
-    &hfi_comms_owner,       &hfi_progress_owner,
-    &hfi_trace_owner,       &hfi_ends_owner,
-    &hfi_escalate_owner,    &hfi_handles_owner,
-    &hfi_observe_owner,     &hfi_runs_owner,
-    &hfi_generations_owner, &hfi_rollback_owner,
-    &hfi_restart_owner,     &hfi_death_owner,
-    &hfi_quarantine_owner,  &hfi_assistant_owner,
-    &hfi_subshell_owner,    &hfi_rest_owner,
-    &hfi_takeup_owner,      &loop_owner,
+    &hfi_publish_owner,   &hfi_workers_owner,
+    &hfi_standby_owner,   &hfi_commits_owner,
+    &hfi_comms_owner,     &hfi_progress_owner,
+    &hfi_trace_owner,     &hfi_ends_owner,
+    &hfi_escalate_owner,  &hfi_handles_owner,
+    &hfi_observe_owner,   &hfi_runs_owner,
+    &hfi_resources_owner, &hfi_generations_owner,
+    &hfi_rollback_owner,  &hfi_restart_owner,
+    &hfi_death_owner,     &hfi_quarantine_owner,
+    &hfi_assistant_owner, &hfi_subshell_owner,
+    &hfi_rest_owner,      &hfi_takeup_owner,
+    &loop_owner,
 };
 
 /* ---- creation ------------------------------------------------------------------- */

@@ -23,7 +23,8 @@
 
 #include "session/request.h"
 
-#define CAUSE_MS 20 /* a way in that took so long has its largest part named */
+#define LEAST_MS 0.001 /* of recording: less is nothing to say */
+#define CAUSE_MS 20    /* a way in that took so long has its largest part named */
 
 /* What fits best of B, KiB, ...; three digits. */
 static void
@@ -97,12 +98,12 @@ write_recording(hfi_textbuf *text, const msgpack_object *report,
         write_count(text, lost);
         hfi_textbuf_format(text, " lost");
     }
-    if (times->recorder_ms > 0 && times->run_ms > 0) {
+    if (times->recorder_ms >= LEAST_MS && times->run_ms > 0) {
         hfi_textbuf_format(text, ", recording took ");
         write_time(text, times->recorder_ms);
         hfi_textbuf_format(text, " (%.1f %%)",
                            100 * times->recorder_ms / times->run_ms);
-    } else {
+    } else if (times->recorder_ms <= 0) {
         hfi_textbuf_format(text, ", recording not measured");
     }
 }

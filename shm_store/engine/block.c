@@ -207,6 +207,7 @@ hfi_cache_flush(hf_session *session) {
         }
     blocks->cache_bytes = 0;
     blocks->own_peak = blocks->own_bytes;
+    hfi_aside_drop(session);
     pthread_mutex_unlock(&session->mutex);
 }
 

@@ -4,6 +4,11 @@
  * are copied, all into one new extent, and the buffer becomes the list of old and new
  * pieces side by side.
  *
+ * A page that was written with the bytes that it had is not copied: pandas writes a
+ * whole column back onto itself where one element of it is set. To look at pages that
+ * did change would be in vain, so some of them are looked at first. It is done only
+ * where the process wants it (hfi_session_compare_pages).
+ *
  * Where more than half of a buffer changed, or its list would grow past its bound, it
  * is copied whole: so dead pages in old extents never outweigh the living ones, and
  * mappings stay countable. The bound is 256 pieces, and 16 once all entries together
@@ -22,6 +27,7 @@
 
 #define PIECES_MANY 4096
 #define PIECES_FEW  16
+#define SAMPLES     8
 
 static void
 append(hfi_piece_list *list, hfi_piece piece) {
@@ -131,13 +137,63 @@ note_next(hf_commit *commit, hf_region *region, const hfi_piece_list *list,
     return status;
 }
 
+/* Whether a page is what was committed there. */
+static int
+is_as_before(const hf_region *region, size_t number) {
+    size_t page = region->session->page, at = number * page;
+    uint32_t i = 0;
+    while (i < region->piece_count && at >= region->pieces[i].length)
+        at -= region->pieces[i++].length;
+    const void *before =
+        i < region->piece_count
+            ? hfi_window_at(region->session, region->pieces[i].offset + at, page)
+            : NULL;
+    return before && memcmp(before, region->address + number * page, page) == 0;
+}
+
+/* Whether of some pages, taken from everywhere, at least half are what they were. */
+static int
+seems_as_before(const hf_region *region, const hfi_runs *runs) {
+    size_t step = runs->pages / SAMPLES + 1, next = 0, seen = 0;
+    int looked = 0, same = 0;
+    for (size_t i = 0; i < runs->count; seen += runs->items[i++].count)
+        for (; next < seen + runs->items[i].count; next += step, looked++)
+            same += is_as_before(region, runs->items[i].first + (next - seen));
+    return same * 2 >= looked;
+}
+
+/* Leave out the pages that are what they were. */
+static hf_status
+drop_unchanged(const hf_region *region, hfi_runs *runs, hf_error *reterr) {
+    hfi_runs kept = {0};
+    int err = 0;
+    if (!region->session->regions->compares || !runs->count ||
+        !seems_as_before(region, runs))
+        return HF_OK;
+    for (size_t i = 0; i < runs->count && !err; i++)
+        for (size_t k = 0; k < runs->items[i].count && !err; k++)
+            if (!is_as_before(region, runs->items[i].first + k))
+                err = hfi_runs_add(&kept, runs->items[i].first + k, 1);
+    if (err) {
+        hfi_runs_fini(&kept);
+        return hfi_no_memory(reterr);
+    }
+    hfi_runs_fini(runs);
+    *runs = kept;
+    return HF_OK;
+}
+
+void
+hfi_session_compare_pages(hf_session *session) {
+    session->regions->compares = 1;
+}
+
 static hf_status
 changed_region(hf_commit *commit, hf_region *region, const hfi_runs *runs,
                hfi_piece_list *list, hf_error *reterr) {
     hf_session *session = commit->session;
     uint32_t extent;
     hf_status status;
-    commit->stats.pages_changed += runs->pages;
     int whole = runs->pages * session->page * 2 > region->mapped;
     if (!whole) { /* the shape first: the extent's place doesn't change the count */
         mix(list, region, runs, 0, HFI_NONE);
@@ -215,9 +271,11 @@ hfi_commit_put_region(hf_commit *commit, hf_region *region, hfi_piece_list *list
     hfi_runs runs;
     if ((status = hfi_region_scan(region, &runs, reterr)))
         return status;
-    if (runs.count)
+    commit->stats.pages_changed += runs.pages;
+    status = drop_unchanged(region, &runs, reterr);
+    if (!status && runs.count)
         status = changed_region(commit, region, &runs, list, reterr);
-    else {
+    else if (!status) {
         append_old(list, region, 0, region->mapped);
         commit->stats.bytes_shared += region->size;
     }

@@ -56,6 +56,7 @@ struct hf_session {
 
     /* Each layer's own. */
     struct hfi_pins *pins;
+    struct hfi_aside *aside;
     struct hfi_blocks *blocks;
     struct hfi_regions *regions;
     struct hfi_prefill *prefill;

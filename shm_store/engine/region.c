@@ -21,7 +21,6 @@
 
 #include "engine/extent.h"
 #include "platform/object.h"
-#include "platform/pages.h"
 
 /* ---- the treap ---- */
 
@@ -267,7 +266,8 @@ int
 hfi_region_privatize(hf_region *region) {
     size_t done = region->private_below, rest = region->mapped - done;
     void *there;
-    hfi_pages_drop(region->address + done, rest);
+    hfi_tables_leave(region->session, region->own_piece.offset + done,
+                     region->address + done, rest);
     int err =
         hfi_object_map(hfi_session_fd(region->session), region->own_piece.offset + done,
                        rest, HFI_MAP_PRIVATE, region->address + done, &there);

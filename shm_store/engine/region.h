@@ -3,8 +3,8 @@
  * A *block* is memory that only this process knows: reserved, mapped, and used, or in
  * the cache, or held by preallocate.c and prefill.c. A *region* is a block that
  * somebody asked for, or a committed buffer, mapped privately. Both are a struct
- * hf_region. A *pin* keeps an extent that this process has mapped. pin.c, block.c,
- * region.c and region_map.c, the lowest first.
+ * hf_region. A *pin* keeps an extent that this process has mapped. pin.c, aside.c,
+ * block.c, region.c and region_map.c, the lowest first.
  *
  * session->mutex guards all of it but for the bits of pins in shared memory, which are
  * atomic. Callers hold it unless a function says that it takes it.
@@ -36,6 +36,24 @@ void hfi_unpin(hf_session *session, uint32_t extent);
 /* Unpin an extent that a region has lost. If it was never published and no region of
  * this process has it any more, it is given up. Takes the writer lock. */
 void hfi_piece_drop(hf_session *session, uint32_t extent);
+
+/* ---- page tables that were set aside (aside.c) ---- */
+
+#define HFI_ASIDE_MAX 16
+
+typedef struct hfi_aside {
+    struct {
+        char *address;
+        size_t size;
+    } items[HFI_ASIDE_MAX];
+    size_t count;
+} hfi_aside;
+
+/* Empty the page tables of a shared mapping of the object, from `offset` on, which is
+ * about to be replaced. */
+void hfi_tables_leave(hf_session *session, uint64_t offset, void *address, size_t size);
+/* Give up all that was set aside. */
+void hfi_aside_drop(hf_session *session);
 
 /* ---- blocks (block.c) ---- */
 
@@ -119,6 +137,7 @@ void hfi_own_count(hf_session *session, size_t bytes);
 typedef struct hfi_regions {
     hf_region *root; /* of a treap by address */
     size_t large;    /* how many of them have HFI_LARGE bytes */
+    int compares;    /* hfi_session_compare_pages */
     int verifies;    /* changed pages are compared, too: hf_session_verify_pages */
     uint64_t pages_overlooked; /* changed, and not found by what the system reports */
 } hfi_regions;

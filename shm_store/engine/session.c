@@ -98,6 +98,7 @@ map_window(hf_session *session, hf_error *reterr) {
 typedef struct whole {
     hf_session session;
     hfi_pins pins;
+    hfi_aside aside;
     hfi_blocks blocks;
     hfi_regions regions;
     hfi_prefill prefill;
@@ -112,6 +113,7 @@ static hf_session *
 join_layers(whole *all) {
     hf_session *session = &all->session;
     session->pins = &all->pins;
+    session->aside = &all->aside;
     session->blocks = &all->blocks;
     session->regions = &all->regions;
     session->prefill = &all->prefill;

@@ -34,6 +34,7 @@
 #include "platform/bulk.h"
 #include "platform/object.h"
 #include "platform/pages.h"
+#include "tuning/tuning.h"
 
 /* Bytes [from, to) of the region as they were committed. */
 static int
@@ -158,8 +159,8 @@ replace_by_fresh(hf_region *region, hf_error *reterr) {
     return status;
 }
 
-hf_status
-hf_region_unshare(hf_region *region, hf_error *reterr) {
+static hf_status
+make_own(hf_region *region, int may_be_fresh, hf_error *reterr) {
     hf_session *session = region->session;
     hf_status status = hfi_session_check(session, reterr);
     if (status || region->piece_count == 0)
@@ -172,12 +173,22 @@ hf_region_unshare(hf_region *region, hf_error *reterr) {
     int is_zero;
     status = hfi_block_take(session, region->mapped, HFI_RESERVE_RECYCLED, &block,
                             &is_zero, reterr);
-    if (status == HF_NOT_FOUND)
+    if (status == HF_NOT_FOUND && may_be_fresh)
         status = replace_by_fresh(region, reterr);
     else if (!status)
         status = replace_by_block(region, block, reterr);
     hfi_step("unshare:done");
     return status;
+}
+
+hf_status
+hf_region_unshare(hf_region *region, hf_error *reterr) {
+    return make_own(region, 1, reterr);
+}
+
+hf_status
+hfi_region_unshare_recycled(hf_region *region, hf_error *reterr) {
+    return make_own(region, 0, reterr);
 }
 
 /* ---- and back ---- */

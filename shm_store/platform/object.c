@@ -374,6 +374,31 @@ hfi_object_move(int fd, uint64_t offset, void *from, size_t size, void *to) {
     return err;
 }
 
+int
+hfi_object_set_aside(uint64_t offset, void *from, size_t size, void **ret_aside) {
+#ifdef MREMAP_DONTUNMAP
+    int err = hfi_fault("mremap");
+    if (err)
+        return err;
+    /* Whole tables are moved where both addresses have the same place in one. */
+    void *place = find_place(offset, size);
+    if (!place)
+        return ENOMEM;
+    void *aside = mremap(from, size, size,
+                         MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, place);
+    if (aside == MAP_FAILED) {
+        err = errno;
+        munmap(place, size);
+        return err;
+    }
+    *ret_aside = aside;
+    return 0;
+#else
+    (void)offset, (void)from, (void)size, (void)ret_aside;
+    return ENOTSUP;
+#endif
+}
+
 void
 hfi_object_unmap(void *address, size_t size) {
     uintptr_t place = (uintptr_t)address;

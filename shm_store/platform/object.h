@@ -52,5 +52,9 @@ int hfi_object_map_nothing(size_t size, void **ret_address);
  * system can do that. Where it fails, `from` stays mapped. */
 int hfi_object_move(int fd, uint64_t offset, void *from, size_t size, void *to);
 void hfi_object_unmap(void *address, size_t size);
+/* Move the page tables of a shared mapping to other addresses. The mapping stays, and
+ * other threads may use it meanwhile; `ret_aside` is a second one, for hfi_object_unmap.
+ * ENOTSUP where the system can't do it. */
+int hfi_object_set_aside(uint64_t offset, void *from, size_t size, void **ret_aside);
 
 #endif

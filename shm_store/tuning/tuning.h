@@ -3,7 +3,8 @@
  * For this tree's own workers (bindings/src/preparation.c), which know what the last
  * cells took and have time between cells. Not a part of the library's interface: what
  * is worth getting in advance, and how, changes with the engine. Layers:
- * engine/preallocate.c and engine/prefill.c implement it.
+ * engine/preallocate.c, engine/prefill.c, engine/aside.c and engine/unshare.c
+ * implement it.
  */
 #ifndef HFI_TUNING_H
 #define HFI_TUNING_H
@@ -14,6 +15,16 @@
  * worth its time. Any thread. */
 #define HFI_LARGE ((size_t)1 << 20)
 int hfi_session_has_large_regions(hf_session *session);
+/* Give up page tables that were set aside when regions became private (aside.c), of up
+ * to `size` bytes: for a process that waits. Whether there are more. Any thread. */
+int hfi_session_drop_aside(hf_session *session, size_t size);
+/* From here on a commit leaves out pages that were written with the bytes that they had.
+ * They stay private here, and are looked at again by each commit: for a process that
+ * makes one and leaves. For the thread that commits. */
+void hfi_session_compare_pages(hf_session *session);
+/* hf_region_unshare, but HF_NOT_FOUND (without a message) if fresh pages would have to be
+ * had: they cost ten times the copy, so few written pages are copied one by one faster. */
+HF_CHECK hf_status hfi_region_unshare_recycled(hf_region *region, hf_error *reterr);
 /* Sizes in bytes of the blocks that regions of this process have taken and that were new
  * to it: the first HFI_TAKEN_MAX of a MiB or more since the last call. Returns their
  * number. Any thread. */

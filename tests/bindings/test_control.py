@@ -161,3 +161,14 @@ def test_large_fields_of_a_frame():
     read = msgpack.unpackb(frame[4:], raw=False)
     assert read == {"op": "stream", "name": "stdout", "text": "ä€\n"}
     assert int.from_bytes(frame[:4], "big") == len(frame) - 4
+
+
+def test_a_kept_frame_travels_with_the_next_one(ends):
+    ours, channel = ends
+    channel.keep("ended", id=3)
+    with pytest.raises(BlockingIOError):
+        ours.recv(1, socket.MSG_DONTWAIT)
+    channel.send("reply", id=3)
+    assert ours.recv(4096) == encode({"id": 3, "op": "ended"}) + encode({"id": 3, "op": "reply"})
+    channel.send("ready")
+    assert ours.recv(4096) == encode({"op": "ready"})

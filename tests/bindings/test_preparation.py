@@ -40,6 +40,13 @@ def test_a_buffer_that_is_hardly_touched_is_not(state, code):
     assert report["copy_faults"] <= 1
 
 
+@pytest.mark.parametrize("code", ["b[::4] += 1", "b[1::4, 0] = 2", "b[: len(b) // 4] += 1"])
+def test_what_is_written_in_part_takes_no_fresh_copy_of_all(state, code):
+    state.plain("b = a.reshape(-1, 512)")  # a page each
+    report = state.instrumented(code).report
+    assert (report["bytes_prepared"], report["copy_faults"]) == (0, PAGES // 4)
+
+
 def test_what_a_cell_reads_is_populated(state):
     answer = state.instrumented("n = faults(); s = a.sum(); print(faults() - n, s)")
     assert answer.report["bytes_populated"] == 32 * MIB
@@ -60,7 +67,7 @@ def test_a_write_that_is_not_seen_is_learnt(state):
 
 
 def test_other_names_of_the_same_memory(state):
-    state.plain("b = a[: len(a) // 2]; c = a.reshape(2, -1).T")
+    state.plain("b = a[: len(a) * 15 // 16]; c = a.reshape(2, -1).T")
     answer = state.instrumented("b += 1")
     assert answer.report["bytes_prepared"] == 32 * MIB and answer.report["copy_faults"] == 0
     assert state.plain("float(a[0]), float(a[-1]), float(c[0, 0]), b.base is a").result == (
@@ -123,7 +130,7 @@ def test_shares_and_states(session, main):
     assert _store._copied(session, address) == (0, 0)
     main.commit()
     assert _store._copied(session, address) == (0, size)
-    assert _store._prepare(session, address, size // 9, True) == 0
+    assert _store._prepare(session, address, size // 5, True) == 0
     assert _store._prepare(session, address, size // 3, False) == 0
     assert _store._prepare(session, address, size, False) == size
     main.ns["a"][: 3 * MIB] = 2
@@ -135,6 +142,20 @@ def test_shares_and_states(session, main):
     assert _store._prepare(session, address, size // 2, True) == 0
     assert (main.ns["a"][:MIB] == 3).all() and (main.ns["a"][MIB : 3 * MIB] == 2).all()
     assert (main.ns["a"][3 * MIB :] == 1).all()
+
+
+def test_what_is_written_in_part_is_copied_where_pages_are_recycled(session, main):
+    _store.enable_numpy_allocator(session)
+    try:
+        main.ns["a"], other = np.ones(4 * MIB), np.ones(4 * MIB)
+    finally:
+        _store.disable_numpy_allocator()
+    address, size = main.ns["a"].__array_interface__["data"][0], main.ns["a"].nbytes
+    main.commit()
+    assert _store._prepare(session, address, size // 2, True) == 0
+    del other
+    assert _store._prepare(session, address, size // 2, True) == size
+    assert (main.ns["a"] == 1).all()
 
 
 def test_memory_that_is_not_the_stores(session):

@@ -50,6 +50,23 @@ def test_recursion_methods_and_names(record):
     assert trace.locations == {0: "MainThread"}
 
 
+def test_events_of_deep_calls_are_counted(record):
+    """Each that follows eight enters in a row, or leaves: they cost more on 3.11."""
+    trace = record("""
+        def one(): pass
+        def deep(n):
+            if n: deep(n - 1)
+        def flat():
+            for _ in range(100): one()
+        def main():
+            flat(); deep(5); deep(99)
+        record(main)
+        print(result["events"], result["nested"])
+    """)
+    # main leaves after the 100 of deep(99).
+    assert trace.output.split() == ["416", str(2 * (100 - 8) + 1)]
+
+
 def test_exceptions_and_generators(record):
     trace = record("""
         def numbers():

@@ -240,14 +240,15 @@ read_log(const char *path) {
     CHECK(strlen(head->host_name) < sizeof head->host_name);
     (void)hfi_log_reader_ticks_per_second(reader);
     for (size_t i = 0; i < hfi_log_reader_count_locations(reader); i++) {
-        uint64_t events, last;
+        hfi_events_written written;
         CHECK(hfi_log_reader_location(reader, i).name);
         self.definitions = hfi_log_reader_definitions(reader);
         self.depth = 0;
         self.last = self.events = 0;
-        status = hfi_log_reader_write(reader, i, &checking, &self, &events, &last);
+        status = hfi_log_reader_write(reader, i, &checking, &self, &written);
         if (status == HF_OK)
-            CHECK(self.depth == 0 && events == self.events && last >= self.last);
+            CHECK(self.depth == 0 && written.events == self.events &&
+                  written.nested <= written.events && written.last_time >= self.last);
     }
     hfi_log_reader_close(reader);
 }

@@ -64,6 +64,10 @@ def test_who_waits_knows_what_an_event_costs(isolated_kernel):
     assert 0 < took < outcome.cost["run_ms"]
     assert f"recording took {took:.1f} ms (" in summary(outcome)
 
+    few = kernel.run(CELL + "pass")
+    assert few.cost["recorder_ms"] < 0.001  # of less than a microsecond no word
+    assert "2 events;" in summary(few) and "recording" not in summary(few)
+
 
 @pytest.mark.parametrize("head", [CELL, "%%isolated\n", CELL[:-1] + " --run=isolated\n"])
 def test_the_last_cell_is_shown_with_the_same_times(kernel, head):

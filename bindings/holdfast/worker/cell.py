@@ -184,6 +184,7 @@ class Cell(Worker):
             return report
         # Not before: it leases a generation, and a standby may wait for hours.
         self.names = _store.Names(self.session)
+        _store._compare_pages(self.session)
         # Environment and sys.path first: unpickling imports modules.
         state.apply(self.names.extra("state"), self._state, self.shell)
         memory = self.names.extra("results")

@@ -143,6 +143,7 @@ class Channel:
         self._socket: socket.socket | None = socket.socket(fileno=fd)
         self._socket.setblocking(True)
         self._send_lock = threading.RLock()
+        self._kept = b""  # frames that travel with the next one
         self._received = bytearray()
         self._frames: collections.deque[Frame] = collections.deque()
         self._descriptors: list[int] = []
@@ -173,6 +174,7 @@ class Channel:
     def abandon(self) -> None:
         """In a forked child: leave the channel to the parent."""
         self._send_lock = threading.RLock()
+        self._kept = b""
         self.after_send = None
         self.sending = 0
         self.close()
@@ -185,6 +187,7 @@ class Channel:
         self._frames.clear()
         self._received.clear()
         self._ended = False
+        self._kept = b""
         self._send_lock = threading.RLock()
         self.sending = 0
         self._main = threading.main_thread().ident
@@ -252,6 +255,16 @@ class Channel:
         else:
             self.send_bytes(encode(fields))
 
+    def keep(self, op: str, **fields: t.Any) -> None:
+        """As `send`, of a small frame that travels with the next one: one system call for both,
+        and the frontend wakes up once. For who sends another one at once."""
+        fields["op"] = op
+        written = self.written()
+        if written is not None:
+            fields["raw"] = written
+        with self._send_lock:
+            self._kept += encode(fields)
+
     def send_bytes(
         self, data: bytes, fds: t.Sequence[int] = (), rest: t.Iterable[bytes] = ()
     ) -> None:
@@ -263,6 +276,7 @@ class Channel:
             with self._send_lock:
                 if self._socket is None:
                     raise ChannelClosed("the control channel is closed")
+                data, self._kept = self._kept + data, b""
                 if fds:
                     sent = socket.send_fds(self._socket, [data], fds)
                     data = data[sent:]

@@ -158,6 +158,10 @@ class MainWorker(Worker):
         self.history = self.loaded = None
         return reply
 
+    def replies_at_once(self, frame: Frame) -> bool:
+        """A plain cell; of others the recording is closed, or a commit prepared."""
+        return "instrument" not in frame and not self.forked.is_one
+
     async def serve_aside(self, frame: Frame, subshell: SubshellThread) -> t.Callable[[], None]:
         """As any worker; what ran may have touched anything, before and after a commit."""
         self._await_own_channel()

@@ -133,7 +133,7 @@ def wrote_unseen(
             continue
         for address in {span.address for span in spans(value)}:
             copied, size = _store._copied(session, address)
-            if copied >= BYTES_MIN and copied * 8 >= size:
+            if copied >= BYTES_MIN and copied * 2 >= size:
                 found.append(name)
                 break
     return found

@@ -133,21 +133,22 @@ class Recording:
             ran = time.perf_counter() - started
             report |= usage.end()
             counts, closing = self.close()
+            nested = counts.pop("events_nested", 0)
         report["seconds_run"] = ran
         report["seconds_out"] = report["seconds_trace"] = closing
         report |= counts
         report["recorder"] = self._recorded_by
-        report["seconds_recorder"] = self._overhead(counts)
+        report["seconds_recorder"] = self._overhead(counts, nested)
         if self._shown:
             reply["trace"], self._shown = self._shown, ""
             report["summary"] = os.environ.get("HOLDFAST_SUMMARY", "").lower() not in _OFF
         return reply
 
-    def _overhead(self, counts: Counts) -> float:
+    def _overhead(self, counts: Counts, nested: int) -> float:
         """Seconds that the cell stood still for its events; 0 where that isn't known."""
         if self._recorded_by != "builtin" or not event_cost.known:
             return 0.0
-        return counts["events"] * event_cost.known + counts.get("seconds_flushed", 0.0)
+        return event_cost.of(counts["events"], nested) + counts.get("seconds_flushed", 0.0)
 
     def close(self) -> tuple[Counts, float]:
         """End the recording, if there is one: the report's counts, the seconds that it took."""
@@ -176,6 +177,7 @@ class Recording:
             notices.say(f"{result['lost']} events could not be written to {self._experiment}")
         return {
             "events": result["events"],
+            "events_nested": result["nested"],
             "events_others": result["others"],
             "events_lost": result["lost"],
             "events_rewound": result["rewound"],

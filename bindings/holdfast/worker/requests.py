@@ -335,10 +335,15 @@ class Worker:
                     span = self.shell.span
                     if "end" not in span:  # no code ran, or it was interrupted
                         span["end"] = word()
-                    self.channel.send("ended", id=frame["id"], **span)
+                    tell = self.channel.keep if self.replies_at_once(frame) else self.channel.send
+                    tell("ended", id=frame["id"], **span)
                 return reply
         finally:
             self._running_async = False
+
+    def replies_at_once(self, _frame: Frame) -> bool:
+        """Whether nothing is left to be done for a cell once its code has ended."""
+        return False
 
     def _began(self, number: int) -> None:
         """The code of a cell begins. A shell that may not come to its end says so at once."""

@@ -50,6 +50,7 @@ _PATIENCE_SECONDS = 2.0  # with threads that run, or would run if they got a pro
 _GLANCE_SECONDS = 0.05  # with those that are new, where no fork depends on them
 _SPIN_SECONDS = 0.1  # of a processor: a pool that spins goes to sleep before
 _LOOK_SECONDS = 0.002
+_ASIDE_BYTES = 16 << 20  # of which page tables are given up at once: 1 ms
 # Libraries whose thread pools end before a fork, or begin anew in it.
 _HARMLESS = ("libopenblas", "libscipy_openblas", "libblas", "libarrow", "libiomp5", "libomp")
 _OPENMP = "libgomp"  # its pool must be paused: a fork would wait for threads that it doesn't have
@@ -313,9 +314,15 @@ class Rollback:
         self._pages.learn()
 
     def copy_pages(self) -> None:
-        """While nobody asks: have the pages that the next cell will write."""
-        if not self._main.is_asked() and self._pages.copy_some():
-            self._main.loop.call_soon(self.copy_pages)
+        """While nobody asks: have the pages that the next cell will write, and give up the page
+        tables that the last fork has set aside."""
+        main = self._main
+        if main.is_asked():
+            return
+        if self._pages.copy_some() or (
+            main.session is not None and _store._drop_aside(main.session, _ASIDE_BYTES)
+        ):
+            main.loop.call_soon(self.copy_pages)
 
     # ---- in the fork
 

@@ -7,7 +7,8 @@ through read and write calls (rchar, wchar), whether it came from a disk or a ca
 IPython's history writes meanwhile. Children count when they were waited for.
 
 What recording costs is measured as well, not assumed: a process that waits for a cell calls an
-empty function some thousand times, with and without a recording, and what an event costs is
+empty function some thousand times, and one that calls itself, with and without a recording; what
+an event of each costs is
 then known to all forks of the fork server. Once is enough: it is the same code on the same
 machine. Under Score-P nothing is measured, since a process records only once there.
 """
@@ -32,8 +33,9 @@ if t.TYPE_CHECKING:
     from . import reports
 
 _PAGE = mmap.PAGESIZE
-_CALLS = 1000
-_ROUNDS = 5
+_CALLS = 3000
+_ROUNDS = 12
+_DEPTH = 200  # of calls that call each other
 
 
 def _seconds() -> float:
@@ -153,56 +155,82 @@ class Usage:
 # Neither a file of this package's nor called by one: those are never recorded.
 _PROBE = compile(
     """
-def nothing():
-    pass
+def same(value):
+    return value
 
-def best(rounds, calls, clock):
+def nested(depth):
+    if depth:
+        nested(depth - 1)
+
+def flat(calls):
+    for number in range(calls):
+        same(number)
+
+def deep(calls):
+    for _ in range(calls // DEPTH):
+        nested(DEPTH - 1)
+
+def best(work, rounds, calls, clock):
     took = []
     for _ in range(rounds):
         started = clock()
-        for _ in range(calls):
-            nothing()
+        work(calls)
         took.append(clock() - started)
     return min(took)
+
+def both(*measured):
+    return [best(work, *measured) for work in (flat, deep)]
 """,
     "<what an event costs>",
     "exec",
 )
 
 
+_COSTS = struct.Struct("dd")  # of an event, of a nested one
+
+
 class EventCost:
-    """Seconds that recording one event takes; of a fork server and its forks."""
+    """Seconds that recording an event takes; of a fork server and its forks.
+
+    There are two kinds. On Python 3.11 each recorded call takes some of the C stack, so those of a
+    deep recursion cost up to twice as much as others.
+    """
 
     def __init__(self) -> None:
-        self._shared = mmap.mmap(-1, 8)
+        self._shared = mmap.mmap(-1, _COSTS.size)
 
     @property
-    def known(self) -> float:
-        """0 while nobody has measured it."""
-        return struct.unpack_from("d", self._shared)[0]
+    def known(self) -> bool:
+        """Whether somebody has measured it."""
+        return _COSTS.unpack_from(self._shared)[0] > 0
+
+    def of(self, events: int, nested: int) -> float:
+        """Seconds that so many events took, of which some are nested ones."""
+        flat_cost, nested_cost = _COSTS.unpack_from(self._shared)
+        return (events - nested) * flat_cost + nested * nested_cost
 
     def measure(self, recorder: t.Any) -> None:
         """In a process that waits: a recording of nothing, in a directory of its own."""
-        probe: dict[str, t.Any] = {}
+        probe: dict[str, t.Any] = {"DEPTH": _DEPTH}
         exec(_PROBE, probe)  # noqa: S102
-        measured = (_ROUNDS, _CALLS, time.perf_counter)
-        plain = probe["best"](*measured)
+        measured = (_ROUNDS, _CALLS, time.thread_time)
+        plain = probe["both"](*measured)
         directory = tempfile.mkdtemp(prefix="holdfast-")
         settings = {name: os.environ.pop(name) for name in _measurement_settings()}
         try:
             recorder.open(directory, tracing=True, profiling=False)
             try:
                 recorder.enable()
-                recorded = probe["best"](*measured)
+                recorded = probe["both"](*measured)
             finally:
                 recorder.disable()
                 counted = recorder.close()
         finally:
             os.environ.update(settings)
             shutil.rmtree(directory, ignore_errors=True)
-        if counted["events"] >= 2 * _CALLS * _ROUNDS:
-            cost = (recorded - plain) / (2 * _CALLS)
-            struct.pack_into("d", self._shared, 0, max(cost, 1e-12))
+        if counted["events"] >= 4 * _CALLS * _ROUNDS:
+            costs = (max(a - b, 0) / (2 * _CALLS) for a, b in zip(recorded, plain, strict=True))
+            _COSTS.pack_into(self._shared, 0, *(max(cost, 1e-12) for cost in costs))
 
 
 def _measurement_settings() -> list[str]:

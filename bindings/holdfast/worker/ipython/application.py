@@ -25,6 +25,7 @@ subshells; what is overridden here exists, with one meaning, in all of them.
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import logging
 import os
@@ -38,6 +39,7 @@ from pathlib import Path
 from .postponed import postponed, without_debugger
 
 with postponed(), without_debugger():  # which ipykernel 6 looks for when it is imported
+    from ipykernel import ipkernel
     from ipykernel.displayhook import ZMQDisplayHook
     from ipykernel.ipkernel import IPythonKernel
     from ipykernel.kernelapp import IPKernelApp
@@ -171,6 +173,23 @@ class _NoDebugger:
 
     def __init__(self, *args: object, **kwargs: object):
         pass
+
+
+def _remembering(accepts: t.Callable[..., dict[str, bool]]) -> t.Callable[..., dict[str, bool]]:
+    """What ipykernel asks for each cell: which parameters run_cell has."""
+    known = functools.lru_cache(maxsize=4)(accepts)
+
+    def accepts_parameters(method: t.Any, names: t.Sequence[str]) -> dict[str, bool]:
+        try:
+            return known(method, tuple(names))
+        except TypeError:  # the user's own, which has no hash
+            return accepts(method, names)
+
+    return accepts_parameters
+
+
+if hasattr(ipkernel, "_accepts_parameters"):  # ipykernel 6 has another way
+    ipkernel._accepts_parameters = _remembering(ipkernel._accepts_parameters)
 
 
 class WorkerKernel(IPythonKernel):
