@@ -17,6 +17,7 @@ _HIDDEN = {
     "addresses": (re.compile(r"0x[0-9a-f]{6,}"), "0xADDRESS"),
     "times": (re.compile(r"[\d.]+(?:e[+-]\d+)? ?(?:ns|us|µs|μs|ms|s|min)\b"), "TIME"),
     "numbers": (re.compile(r"\d{5,}"), "NUMBER"),
+    "ids": (re.compile(r"[0-9a-f]{8}(-?)(?:[0-9a-f]{4}\1){3}[0-9a-f]{12}"), "UUID"),
 }
 _SHOWN = ("display_data", "update_display_data", "execute_result")
 

@@ -15,7 +15,7 @@ import warnings
 from holdfast import _finalizers
 from holdfast._patches import MISSING, Slot
 
-from . import calls, pyplot, registries
+from . import calls, keepers, pyplot, registries
 from .exits import Exits, is_own
 from .rows import as_shown_before
 
@@ -34,6 +34,7 @@ def slots(shell: t.Any) -> dict[str, Slot]:
         "numpy.random.set_bit_generator()": Slot("numpy.random", _bits, _set_bits),
         **registries.slots(shell),
         **pyplot.slots(),
+        **keepers.slots(),
     }
 
 
