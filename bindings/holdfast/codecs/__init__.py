@@ -57,6 +57,7 @@ _BUILT_IN: dict[str, str] = {
     "bokeh": "bokeh_models",
     "builtins": "wrapped_objects",
     "bz2": "archives",
+    "comm": "comms",
     "functools": "cached_functions",
     "gzip": "archives",
     "ipykernel": "files",

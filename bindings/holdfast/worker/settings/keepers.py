@@ -14,7 +14,6 @@ from __future__ import annotations
 import sys
 import typing as t
 
-from holdfast._after_import import call_after_import
 from holdfast._patches import MISSING, Slot
 
 from ..bound import look
@@ -49,11 +48,6 @@ KEEPERS = {
     "Altair's transformers of data": Keeper("altair.vegalite.v6.data", "data_transformers"),
     "Bokeh's notebook": Keeper("bokeh.io.notebook", "", ("_NOTEBOOK_LOADED",)),
 }
-
-
-def slots() -> dict[str, Slot]:
-    """Those of this process."""
-    return {name: _Kept(keeper).slot() for name, keeper in KEEPERS.items()}
 
 
 class _Entry(t.NamedTuple):
@@ -92,15 +86,12 @@ class _Kept:
     def __init__(self, keeper: Keeper):
         self._keeper = keeper
         self._begun: dict[str, _Begun] = {}
-        if keeper.module in sys.modules:
-            self._begin()
-        else:
-            call_after_import(keeper.module, self._begin)
 
     def slot(self) -> Slot:
         return Slot(self._keeper.module, self._read, self._write)
 
-    def _begin(self) -> None:
+    def begin(self) -> None:
+        """Nothing of the notebook's has used it."""
         self._begun = {name: _Begun(value) for name, value in self._attributes().items()}
 
     def _holder(self) -> t.Any:
@@ -186,3 +177,29 @@ class _Kept:
         if type(value) is not _Entry:
             return value
         return getattr(self._holder(), value.attribute)[value.key]
+
+
+_kept = {name: _Kept(keeper) for name, keeper in KEEPERS.items()}
+
+
+def slots() -> dict[str, Slot]:
+    """Those of this process, in which nothing of the notebook's has run."""
+    for name, keeper in KEEPERS.items():
+        if keeper.module in sys.modules:
+            _kept[name].begin()
+    return {name: one.slot() for name, one in _kept.items()}
+
+
+def awaits(module: str) -> bool:
+    """Whether something is looked at in a module."""
+    return module in _MODULES
+
+
+def imported(module: str) -> None:
+    """That has been imported just now, and nobody has used it."""
+    for name, keeper in KEEPERS.items():
+        if keeper.module == module:
+            _kept[name].begin()
+
+
+_MODULES = frozenset(keeper.module for keeper in KEEPERS.values())
