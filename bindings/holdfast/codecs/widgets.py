@@ -23,7 +23,8 @@ PREFIX = "_holdfast_widget_"
 _OWN = ("_trait_values", "_trait_notifiers", "_trait_validators", "_cross_validation_lock")
 
 _leaving = False  # this process ends now, and what answers for its widgets is the main worker
-_staying: dict[str, dict[str, t.Any]] = {}  # widgets that the main worker has: traits, by comm
+# Widgets that the main worker has, by comm: their traits, and what they call.
+_staying: dict[str, tuple[dict[str, t.Any], list[tuple[tuple[str, ...], t.Any]]]] = {}
 
 
 def _instances() -> dict[str, t.Any]:
@@ -31,10 +32,22 @@ def _instances() -> dict[str, t.Any]:
     return getattr(sys.modules.get("ipywidgets.widgets.widget"), "_instances", {})
 
 
+def find(comm_id: str | None) -> t.Any:
+    """The widget with a comm of this id; None where there is none."""
+    return None if comm_id is None else _instances().get(comm_id)
+
+
 def stay() -> None:
     """In a fork of the main worker: it answers for those that there are, and has them."""
     global _staying
-    _staying = {key: dict(widget._trait_values) for key, widget in _instances().items()}
+    _staying = {
+        key: (dict(widget._trait_values), _handlers(widget)) for key, widget in _instances().items()
+    }
+
+
+def is_leaving() -> bool:
+    """Whether this process ends now, and what it made of widgets goes on in the main worker."""
+    return _leaving
 
 
 def leave(namespace: dict[str, t.Any]) -> None:
@@ -69,25 +82,13 @@ class _Widgets(Codec):
     def reduce(self, value: t.Any, pickler: t.Any) -> t.Any:
         if not _leaving:
             raise ValueError("a widget stays in the notebook's own process, which answers for it")
-        from traitlets import EventHandler
-
         comm_id = None if value.comm is None else value.comm.comm_id
         if comm_id in _staying:
-            before = _staying[comm_id]
-            changed = {
-                name: part
-                for name, part in value._trait_values.items()
-                if name != "comm" and part is not before.get(name, _staying)
-            }
-            return _find, (comm_id,), changed, None, None, _refresh
+            return _find, (comm_id,), _changes(value, *_staying[comm_id]), None, None, _refresh
         attributes = {name: part for name, part in vars(value).items() if name not in _OWN}
         traits = {name: part for name, part in value._trait_values.items() if name != "comm"}
         callbacks = [
-            (name, kind, handler)
-            for name, kinds in value._trait_notifiers.items()
-            for kind, handlers in kinds.items()
-            for handler in handlers
-            if not isinstance(handler, EventHandler)
+            (*where, handler) for where, handler in _handlers(value) if len(where) == 2
         ]
         state = attributes, traits, callbacks, comm_id
         return _make, (type(value),), state, None, None, _fill
@@ -101,10 +102,58 @@ def _find(comm_id: str) -> t.Any:
     return widget
 
 
-def _refresh(widget: t.Any, traits: dict[str, t.Any]) -> None:
+def _handlers(widget: t.Any) -> list[tuple[tuple[str, ...], t.Any]]:
+    """What is called when something happens to a widget, each with its place: a trait and a kind of
+    change, or the attribute that calls it."""
+    from traitlets import EventHandler
+
+    found: list[tuple[tuple[str, ...], t.Any]] = [
+        ((name, kind), handler)
+        for name, kinds in widget._trait_notifiers.items()
+        for kind, handlers in kinds.items()
+        for handler in handlers
+        if not isinstance(handler, EventHandler)
+    ]
+    for name, part in vars(widget).items():  # of buttons, for one
+        if type(part).__name__ == "CallbackDispatcher":
+            found += [((name,), handler) for handler in part.callbacks]
+    return found
+
+
+def _calls(widget: t.Any, where: tuple[str, ...]) -> list[t.Any]:
+    if len(where) == 1:
+        return vars(widget)[where[0]].callbacks
+    name, kind = where
+    return widget._trait_notifiers.setdefault(name, {}).setdefault(kind, [])
+
+
+def _changes(
+    widget: t.Any, traits: dict[str, t.Any], handlers: list[tuple[tuple[str, ...], t.Any]]
+) -> tuple[t.Any, ...]:
+    """What a fork's cell has changed of a widget of the main worker's."""
+    changed = {
+        name: part
+        for name, part in widget._trait_values.items()
+        if name != "comm" and part is not traits.get(name, _staying)
+    }
+    now = _handlers(widget)
+    added = [one for one in now if one not in handlers]
+    removed = [(where, number) for number, (where, one) in enumerate(handlers) if (where, one) not in now]
+    return changed, added, removed
+
+
+def _refresh(widget: t.Any, state: tuple[t.Any, ...]) -> None:
     """The page knows, and what observes the widget has been called: in the cell."""
-    if not _context.is_comparing():
-        widget._trait_values.update(traits)
+    if _context.is_comparing():
+        return
+    changed, added, removed = state
+    before = _handlers(widget)
+    for where, number in removed:
+        if number < len(before) and before[number][0] == where:
+            _calls(widget, where).remove(before[number][1])
+    widget._trait_values.update(changed)
+    for where, handler in added:
+        _calls(widget, where).append(handler)
 
 
 def _make(cls: t.Any) -> t.Any:
