@@ -131,7 +131,7 @@ class Recording:
             reply = await cell
         finally:
             ran = time.perf_counter() - started
-            report |= usage.end()
+            report |= usage.end(self._experiment)
             counts, closing = self.close()
         report["seconds_run"] = ran
         report["seconds_out"] = report["seconds_trace"] = closing
