@@ -60,6 +60,7 @@ _BUILT_IN: dict[str, str] = {
     "comm": "comms",
     "functools": "cached_functions",
     "gzip": "archives",
+    "holoviews": "holoviews_objects",
     "ipykernel": "files",
     "ipywidgets": "widgets",
     "jinja2": "bokeh_models",
