@@ -73,6 +73,7 @@ _BUILT_IN: dict[str, str] = {
     "polars": "polars_columns",
     "pyarrow": "arrow_buffers",
     "random": "standard_library",
+    "rich": "rich_consoles",
     "socket": "connections",
     "tempfile": "archives",
     "typing": "type_parameters",

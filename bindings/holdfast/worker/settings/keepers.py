@@ -46,6 +46,7 @@ KEEPERS = {
     "Altair's themes": Keeper("altair.vegalite.v6.theme", "themes"),
     "Altair's renderers": Keeper("altair.vegalite.v6.display", "renderers"),
     "Altair's transformers of data": Keeper("altair.vegalite.v6.data", "data_transformers"),
+    "rich's console": Keeper("rich", "", ("_console",)),
     "Bokeh's notebook": Keeper("bokeh.io.notebook", "", ("_NOTEBOOK_LOADED",)),
 }
 

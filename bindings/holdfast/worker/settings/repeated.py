@@ -4,8 +4,7 @@
 many places, and what they put there can't be carried. So the calls are noted, with their arguments, and made
 again where the notebook goes on, in their order for each library. What they show then, the notebook has seen.
 
-A call is noted if the notebook's code leads to it, not an import of a library's, and it has come back: what it
-calls itself isn't. A function is added to the table here: below the package that has to be imported, before it is
+A call is noted if the notebook's code leads to it, and it has come back: what it calls itself isn't. A function is added to the table here: below the package that has to be imported, before it is
 called again; a later call has to count more than the ones before.
 """
 
@@ -17,6 +16,7 @@ import sys
 import types
 import typing as t
 
+from IPython import get_ipython
 from IPython.utils.capture import capture_output
 
 from holdfast._after_import import call_after_import
@@ -105,13 +105,12 @@ class _Calls:
         return stand_in
 
     def _is_notebooks(self, frame: t.Any) -> bool:
-        """Whether the notebook's code leads to a call, and no import of a library's."""
+        """Whether the notebook's code leads to a call, also by an import of a library's: another process may
+        have imported that where IPython isn't there yet, which the fork server does."""
         while frame is not None:
             space = frame.f_globals
             if is_own(space, self._namespace):
                 return frame.f_code.co_name != "<module>" or space is self._namespace
-            if frame.f_code.co_name == "<module>":
-                return False
             frame = frame.f_back
         return False
 
@@ -127,7 +126,8 @@ class _Calls:
             kept += 1
         _Calls.going_on = True
         try:
-            with capture_output():
+            # Libraries ask for `get_ipython`, which is there while a cell runs.
+            with get_ipython().builtin_trap, capture_output():
                 for call in wanted[kept:]:
                     _make(*call)
         finally:
