@@ -25,7 +25,7 @@ def _make(cls: t.Any) -> t.Any:
 
 def _fill(container: t.Any, state: tuple[t.Any, ...]) -> None:
     contents, owners, attributes = state
-    base = next(base for base in _BASES if isinstance(container, base))
+    base: t.Any = next(base for base in _BASES if isinstance(container, base))
     # By the base's own method: nothing has changed of which the owners should hear.
     (base.extend if base is list else base.update)(container, contents)
     vars(container).update(attributes)

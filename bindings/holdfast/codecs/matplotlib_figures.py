@@ -18,7 +18,9 @@ class _Figures(Codec):
 
     def reduce(self, value: t.Any, pickler: t.Any) -> t.Any:
         if getattr(value.canvas, "comm", None) is not None and not widgets.is_leaving():
-            raise ValueError("a figure in a widget stays in the notebook's own process, which draws it")
+            raise ValueError(
+                "a figure in a widget stays in the notebook's own process, which draws it"
+            )
         make, args, state, *rest = value.__reduce_ex__(5)
         if isinstance(state, dict):
             state.pop("_restore_to_pylab", None)

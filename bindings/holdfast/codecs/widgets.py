@@ -87,9 +87,7 @@ class _Widgets(Codec):
             return _find, (comm_id,), _changes(value, *_staying[comm_id]), None, None, _refresh
         attributes = {name: part for name, part in vars(value).items() if name not in _OWN}
         traits = {name: part for name, part in value._trait_values.items() if name != "comm"}
-        callbacks = [
-            (*where, handler) for where, handler in _handlers(value) if len(where) == 2
-        ]
+        callbacks = [(*where, handler) for where, handler in _handlers(value) if len(where) == 2]
         state = attributes, traits, callbacks, comm_id
         return _make, (type(value),), state, None, None, _fill
 
@@ -138,7 +136,9 @@ def _changes(
     }
     now = _handlers(widget)
     added = [one for one in now if one not in handlers]
-    removed = [(where, number) for number, (where, one) in enumerate(handlers) if (where, one) not in now]
+    removed = [
+        (where, number) for number, (where, one) in enumerate(handlers) if (where, one) not in now
+    ]
     return changed, added, removed
 
 

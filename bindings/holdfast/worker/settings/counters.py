@@ -34,9 +34,7 @@ _TABLE = {
 }
 _GAP_MAX = 1_000_000  # numbers; beyond, the process drew at random where to begin (rich)
 _OPERATORS = [name for _, name in opcode._nb_ops]  # type: ignore[attr-defined]
-_IN_PLACE = tuple(
-    bytes((dis.opmap["BINARY_OP"], _OPERATORS.index(name))) for name in ("+=", "-=")
-)
+_IN_PLACE = tuple(bytes((dis.opmap["BINARY_OP"], _OPERATORS.index(name))) for name in ("+=", "-="))
 _NEXT = re.compile(r"count\((-?\d+)(?:, (\d+))?\)")
 
 Places = dict[str, tuple[str, ...]]  # by module: names in it
@@ -107,7 +105,7 @@ def _is_installed(module: types.ModuleType) -> bool:
 
 def _counters_in(module: types.ModuleType) -> list[str]:
     """The names of those of a module and of its classes."""
-    holders = [("", vars(module))]
+    holders: list[tuple[str, t.Mapping[str, t.Any]]] = [("", vars(module))]
     holders += [
         (f"{name}.", vars(one))
         for name, one in list(vars(module).items())
@@ -133,7 +131,8 @@ def _counters_in(module: types.ModuleType) -> list[str]:
 
 def _added_to(functions: list[t.Any], names: t.Collection[str]) -> set[str]:
     """Those of these names that the functions add to, and take nothing from."""
-    added, taken = set(), set()
+    added: set[str] = set()
+    taken: set[str] = set()
     codes = [code for one in functions if (code := _code_of(one)) is not None]
     while codes:
         code = codes.pop()
