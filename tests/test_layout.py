@@ -102,7 +102,7 @@ RUNTIME = set(sys.stdlib_module_names) | set(
 )
 OPTIONAL = set(
     """numpy pandas scipy torch tensorflow jax keras pyarrow polars PIL nbclient nbformat psutil
-    debugpy pydevd _pydevd_bundle matplotlib scorep zmq pytest otf2""".split()
+    debugpy pydevd _pydevd_bundle matplotlib scorep zmq pytest otf2 holoviews rich""".split()
 )
 
 MACHINE_PATH = re.compile(r"(?<![\w.$}/-])/(?:work|root|Users)/\w|(?<![\w.$}/-])/home/\w")
@@ -130,6 +130,9 @@ TESTED_BY = {
     "tests/kernel/test_output_order.py": "bindings/src/pipes_written.c",
     "tests/kernel/test_verify.py": "bindings/holdfast/verify.py",
     "tests/bindings/test_install.py": "bindings/holdfast/first_run.py",
+    "tests/bindings/test_codec_plots.py": """
+        bindings/holdfast/codecs/bokeh_models.py bindings/holdfast/codecs/holoviews_objects.py
+        bindings/holdfast/codecs/rich_consoles.py""",
     "tests/kernel/test_made_objects.py": """
         bindings/holdfast/codecs/enumerations.py bindings/holdfast/codecs/type_parameters.py
         bindings/holdfast/codecs/wrapped_objects.py""",
@@ -152,7 +155,8 @@ TESTED_BY = {
     "tests/bindings/test_files.py": """
         bindings/holdfast/codecs/handles.py bindings/holdfast/codecs/text_files.py""",
     "tests/kernel/test_handles.py": "bindings/holdfast/codecs/connections.py",
-    "tests/kernel/test_widgets.py": "kernel/session/comms.c bindings/holdfast/codecs/widgets.py",
+    "tests/kernel/test_widgets.py": """
+        kernel/session/comms.c bindings/holdfast/codecs/comms.py bindings/holdfast/codecs/widgets.py""",
     "tests/kernel/test_perfreport.py": "kernel/session/ends.c",
     "tests/kernel/test_command.c": "kernel/commands/directive.c",
     "tests/kernel/test_takeup.py": "kernel/workers/reaper.c",

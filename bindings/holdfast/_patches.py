@@ -208,8 +208,9 @@ class Patches:
             self._namespace[key] = value
 
     def apply(self, names: t.Iterable[str]) -> None:
-        """Make the attributes what the namespace says, for those of these names that are any."""
-        for key in filter(is_patch, names):
+        """Make the attributes what the namespace says, for those of these names that are any. Slots come
+        first: a property that is set may look at what they hold."""
+        for key in sorted(filter(is_patch, names), key=lambda key: key not in self._slots):
             module = _module(key) if key not in self._slots else self._slots[key].module
             if module in sys.modules:
                 self._try(key, self._namespace.get(key, MISSING))

@@ -185,3 +185,42 @@ def test_what_libraries_count_goes_on(either_kernel):
     for head in cells:
         assert either_kernel.run(head + "make()").status == "ok"
     assert either_kernel.run("len(set(ids)), len(set(dummies))").result == "(4, 4)"
+
+
+def test_what_libraries_keep_for_the_notebook_goes_on(either_kernel):
+    """A renderer, a current document and a theme are objects of libraries, not variables."""
+    for name in ("plotly", "bokeh", "altair"):
+        pytest.importorskip(name)
+    head = "%%execute_with_scorep\n"
+    either_kernel.run(
+        head + "import plotly.io as pio, altair as alt\n"
+        "from bokeh.io import output_notebook, curdoc\nfrom bokeh.io.state import curstate\n"
+        "from bokeh.plotting import figure\noutput_notebook(hide_banner=True)\n"
+        "alt.theme.enable('dark'); pio.templates['mine'] = dict(layout_width=300)\n"
+        "p = figure(width=100); r = p.line([1, 2], [3, 4]); curdoc().add_root(p)"
+    )
+    look = (
+        "len(pio.templates['mine'].layout.to_plotly_json()), alt.theme.active, curstate().notebook, "
+        "p.document is curdoc(), r is p.renderers[0]"
+    )
+    for head in (head, "", head):
+        outcome = either_kernel.run(head + look)
+        assert outcome.result == "(1, 'dark', True, True, True)", outcome.stream("stderr")
+
+
+def test_counters_of_any_library_go_on(either_kernel, tmp_path):
+    """They are known by what they are; a number that is also taken from is no counter."""
+    package = tmp_path / "site-packages" / "numbered.py"
+    package.parent.mkdir()
+    package.write_text(
+        "import itertools\n_ids = itertools.count(1)\n_steps = itertools.count(0, 5)\n"
+        "_made = _depth = 0\nclass Thing:\n    made = 0\n"
+        "    def __init__(self): Thing.made += 1\n"
+        "def make():\n    global _made, _depth\n    _made += 1\n    _depth += 1\n    Thing()\n"
+        "    return next(_ids), next(_steps), _made, Thing.made\n"
+        "def leave():\n    global _depth\n    _depth -= 1\n"
+    )
+    either_kernel.run(f"import sys; sys.path.insert(0, {str(package.parent)!r}); import numbered")
+    cells = ["%%execute_with_scorep\n", "%%execute_with_scorep\n", "", "%%execute_with_scorep\n"]
+    found = [either_kernel.run(head + "numbered.make()").result for head in cells]
+    assert found == [f"({n + 1}, {5 * n}, {n + 1}, {n + 1})" for n in range(4)]

@@ -142,3 +142,19 @@ def test_what_ipythons_history_writes_isnt_the_cells(in_process_kernel, tmp_path
         )
     )
     assert 3000 <= number(rf"wrote {BYTES}", text) < 3100
+
+
+@pytest.mark.parametrize("way", ["fork", "spawn"])
+def test_what_recorders_in_children_write_isnt_the_cells(in_process_kernel, tmp_path, way):
+    """A child leaves its events in files when it ends, and its parent counts what it wrote."""
+    kernel = in_process_kernel
+    (tmp_path / "calls.py").write_text("def f(): pass\ndef g():\n    for _ in range(20000): f()\n")
+    kernel.run(f"import sys, multiprocessing; sys.path.insert(0, {str(tmp_path)!r}); import calls")
+    outcome = kernel.run(
+        CELL + f"child = multiprocessing.get_context({way!r}).Process(target=calls.g)\n"
+        "child.start(); child.join()\n"
+        f"with open({str(tmp_path / 'written')!r}, 'wb', 0) as file: _ = file.write(b'x' * 30000)"
+    )
+    text = summary(outcome)
+    assert number(r"\(([\d,]+) of other processes", text) > 40000
+    assert 30000 <= number(rf"wrote {BYTES}", text) < 35000

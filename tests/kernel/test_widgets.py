@@ -100,3 +100,22 @@ def test_what_cannot_be_carried_in_one_is_reported(start_kernel):
     text = outcome.stream("stderr")
     assert "slider" in text and "generator" in text and "_holdfast_widget" not in text
     assert kernel.run("kept.value").result == "0"
+
+
+def test_a_fork_changes_the_notebooks_widgets(forked_kernel):
+    """They are the notebook's own afterwards, with what the cell set and hung on them."""
+    forked_kernel.run(
+        "import ipywidgets\nfound = []\nslider = ipywidgets.IntSlider(max=1000)\n"
+        "button = ipywidgets.Button()"
+    )
+    outcome = forked_kernel.run(
+        "%%execute_with_scorep\nslider.value = 7; text = ipywidgets.FloatText()\n"
+        "linked = ipywidgets.link((slider, 'value'), (text, 'value'))\n"
+        "button.on_click(lambda button: found.append(1)); box = ipywidgets.VBox([slider, button])"
+    )
+    assert outcome.status == "ok" and not outcome.stream("stderr")
+    after = forked_kernel.run(
+        "before = slider.value, text.value\nslider.value = 9; button.click()\n"
+        "before, text.value, found, box.children[0] is slider"
+    )
+    assert after.result == "((7, 7.0), 9.0, [1], True)"

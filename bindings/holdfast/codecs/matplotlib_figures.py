@@ -10,13 +10,17 @@ from __future__ import annotations
 
 import typing as t
 
-from . import Codec, register
+from . import Codec, register, widgets
 
 
 class _Figures(Codec):
     types = ("matplotlib.figure.Figure",)
 
     def reduce(self, value: t.Any, pickler: t.Any) -> t.Any:
+        if getattr(value.canvas, "comm", None) is not None and not widgets.is_leaving():
+            raise ValueError(
+                "a figure in a widget stays in the notebook's own process, which draws it"
+            )
         make, args, state, *rest = value.__reduce_ex__(5)
         if isinstance(state, dict):
             state.pop("_restore_to_pylab", None)

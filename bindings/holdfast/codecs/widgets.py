@@ -5,7 +5,8 @@ as its traits, its callbacks and that id; the main worker makes a comm of the sa
 another one, and the page notices nothing. Its class's own handlers are made by the class.
 
 This is a way back only. A widget of the main worker is not copied into cells: there would be two
-for one id. Cells that name one run in the main worker.
+for one id. Cells that name one run in the main worker. A fork of that has its widgets: what holds one
+crosses with it, as the one that the main worker has, and with the traits that the cell has changed.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from __future__ import annotations
 import sys
 import typing as t
 
-from . import Codec, register
+from .. import _context
+from . import Codec, comms, register
 
 # In a cell's namespace while it is saved: what only ipywidgets refers to, such as what `interact`
 # shows, and the parts of widgets.
@@ -21,7 +23,8 @@ PREFIX = "_holdfast_widget_"
 _OWN = ("_trait_values", "_trait_notifiers", "_trait_validators", "_cross_validation_lock")
 
 _leaving = False  # this process ends now, and what answers for its widgets is the main worker
-_staying: frozenset[str] = frozenset()  # comms of widgets that the main worker has
+# Widgets that the main worker has, by comm: their traits, and what they call.
+_staying: dict[str, tuple[dict[str, t.Any], list[tuple[tuple[str, ...], t.Any]]]] = {}
 
 
 def _instances() -> dict[str, t.Any]:
@@ -29,10 +32,22 @@ def _instances() -> dict[str, t.Any]:
     return getattr(sys.modules.get("ipywidgets.widgets.widget"), "_instances", {})
 
 
+def find(comm_id: str | None) -> t.Any:
+    """The widget with a comm of this id; None where there is none."""
+    return None if comm_id is None else _instances().get(comm_id)
+
+
 def stay() -> None:
     """In a fork of the main worker: it answers for those that there are, and has them."""
     global _staying
-    _staying = frozenset(_instances())
+    _staying = {
+        key: (dict(widget._trait_values), _handlers(widget)) for key, widget in _instances().items()
+    }
+
+
+def is_leaving() -> bool:
+    """Whether this process ends now, and what it made of widgets goes on in the main worker."""
+    return _leaving
 
 
 def leave(namespace: dict[str, t.Any]) -> None:
@@ -47,8 +62,7 @@ def leave(namespace: dict[str, t.Any]) -> None:
 def left(unserializable: dict[str, str]) -> dict[str, str]:
     """After it: nothing that happens to the originals is sent to the page. What was unserializable,
     without the names of ours, which are reported only if no name of the user's is."""
-    for widget in _instances().values():
-        widget.comm._closed = True
+    comms.leave()
     named = {name: reason for name, reason in unserializable.items() if not name.startswith(PREFIX)}
     return named or {"a widget": reason for reason in unserializable.values()}
 
@@ -66,22 +80,80 @@ class _Widgets(Codec):
     types = ("ipywidgets.widgets.widget.Widget",)
 
     def reduce(self, value: t.Any, pickler: t.Any) -> t.Any:
-        if not _leaving or getattr(value.comm, "comm_id", None) in _staying:
+        if not _leaving:
             raise ValueError("a widget stays in the notebook's own process, which answers for it")
-        from traitlets import EventHandler
-
+        comm_id = None if value.comm is None else value.comm.comm_id
+        if comm_id in _staying:
+            return _find, (comm_id,), _changes(value, *_staying[comm_id]), None, None, _refresh
         attributes = {name: part for name, part in vars(value).items() if name not in _OWN}
         traits = {name: part for name, part in value._trait_values.items() if name != "comm"}
-        callbacks = [
-            (name, kind, handler)
-            for name, kinds in value._trait_notifiers.items()
-            for kind, handlers in kinds.items()
-            for handler in handlers
-            if not isinstance(handler, EventHandler)
-        ]
-        comm_id = None if value.comm is None else value.comm.comm_id
+        callbacks = [(*where, handler) for where, handler in _handlers(value) if len(where) == 2]
         state = attributes, traits, callbacks, comm_id
         return _make, (type(value),), state, None, None, _fill
+
+
+def _find(comm_id: str) -> t.Any:
+    """The one that the main worker has; its user may have closed it meanwhile."""
+    widget = _instances().get(comm_id)
+    if widget is None:
+        raise ValueError("a widget that was closed while the cell ran")
+    return widget
+
+
+def _handlers(widget: t.Any) -> list[tuple[tuple[str, ...], t.Any]]:
+    """What is called when something happens to a widget, each with its place: a trait and a kind of
+    change, or the attribute that calls it."""
+    from traitlets import EventHandler
+
+    found: list[tuple[tuple[str, ...], t.Any]] = [
+        ((name, kind), handler)
+        for name, kinds in widget._trait_notifiers.items()
+        for kind, handlers in kinds.items()
+        for handler in handlers
+        if not isinstance(handler, EventHandler)
+    ]
+    for name, part in vars(widget).items():  # of buttons, for one
+        if type(part).__name__ == "CallbackDispatcher":
+            found += [((name,), handler) for handler in part.callbacks]
+    return found
+
+
+def _calls(widget: t.Any, where: tuple[str, ...]) -> list[t.Any]:
+    if len(where) == 1:
+        return vars(widget)[where[0]].callbacks
+    name, kind = where
+    return widget._trait_notifiers.setdefault(name, {}).setdefault(kind, [])
+
+
+def _changes(
+    widget: t.Any, traits: dict[str, t.Any], handlers: list[tuple[tuple[str, ...], t.Any]]
+) -> tuple[t.Any, ...]:
+    """What a fork's cell has changed of a widget of the main worker's."""
+    changed = {
+        name: part
+        for name, part in widget._trait_values.items()
+        if name != "comm" and part is not traits.get(name, _staying)
+    }
+    now = _handlers(widget)
+    added = [one for one in now if one not in handlers]
+    removed = [
+        (where, number) for number, (where, one) in enumerate(handlers) if (where, one) not in now
+    ]
+    return changed, added, removed
+
+
+def _refresh(widget: t.Any, state: tuple[t.Any, ...]) -> None:
+    """The page knows, and what observes the widget has been called: in the cell."""
+    if _context.is_comparing():
+        return
+    changed, added, removed = state
+    before = _handlers(widget)
+    for where, number in removed:
+        if number < len(before) and before[number][0] == where:
+            _calls(widget, where).remove(before[number][1])
+    widget._trait_values.update(changed)
+    for where, handler in added:
+        _calls(widget, where).append(handler)
 
 
 def _make(cls: t.Any) -> t.Any:
@@ -100,15 +172,10 @@ def _fill(widget: t.Any, state: tuple[t.Any, ...]) -> None:
 
 def _take_over(widget: t.Any, comm_id: str) -> None:
     """Answer for the widget from now on; by no assignment, which its observers would see."""
-    import comm
-    from IPython import get_ipython
-
     before = _instances().get(comm_id)
     if before is not None:
-        before._trait_values["comm"] = None  # else its end would close what goes on here
-    made: t.Any = comm.create_comm(comm_id=comm_id, target_name="jupyter.widget", primary=False)
-    made.kernel = get_ipython().kernel  # ipykernel's comms get it when they open
-    comm.get_comm_manager().register_comm(made)
+        before._trait_values["comm"] = None
+    made = comms.take_over(comm_id, "jupyter.widget")
     made.on_msg(widget._handle_msg)
     widget._trait_values["comm"] = made
     _instances()[comm_id] = widget

@@ -40,6 +40,7 @@ from .recording import Recording, refuse
 from .requests import Worker
 from .settings import census, figures, registries, state
 from .settings.asked import asked, new_modules
+from .settings.counters import counters
 from .settings.rows import as_shown_before
 from .skipped import Skipped
 from .preallocation import preallocation
@@ -200,6 +201,7 @@ class Cell(Worker):
                 )
             figures.settle(self.shell, code)  # before figures are opened, which a backend may show
             patches.apply(list(self.shell.user_ns))
+            counters.settle()
         if memory is not None:
             results.restore(self.shell, memory)
         self.absent.note(

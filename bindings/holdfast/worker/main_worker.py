@@ -41,6 +41,7 @@ from .run_mode import RunMode
 from .rollback import Rollback
 from .settings import census, figures, state
 from .settings.asked import asked
+from .settings.counters import counters
 from .subshells import Subshells, SubshellThread
 from .libraries import is_library
 
@@ -126,6 +127,7 @@ class MainWorker(Worker):
         self._learnt = self.names.extra("written") or {}
         self.lost = self.names.extra("lost") or {}
         figures.settle(self.shell)
+        counters.settle()
         memory = self.names.extra("results")
         if memory is not None:
             results.restore(self.shell, memory)
@@ -474,6 +476,7 @@ class MainWorker(Worker):
             self.touched.learn({})
         if settings:  # the environment, which some depend on, is there
             census.apply(settings)
+        counters.settle()  # when all is imported
         if self.last_report.pop("collected", False):
             gc.collect()
         number = frame.get("execution_count")
@@ -516,6 +519,7 @@ class MainWorker(Worker):
         """The frontend published an older generation anew, or what a file had."""
         before = self.shell.user_ns.copy()
         adopted = self._adopt(bool(frame.get("state")))
+        counters.settle()
         handles.table.forget_arrived()
         device_lease.leases.forget_arrived()
         results.keep(self.shell)

@@ -131,7 +131,7 @@ class Recording:
             reply = await cell
         finally:
             ran = time.perf_counter() - started
-            report |= usage.end()
+            report |= usage.end(self._experiment)
             counts, closing = self.close()
             nested = counts.pop("events_nested", 0)
         report["seconds_run"] = ran

@@ -37,9 +37,10 @@ from .ipython import application
 from .ipython.shell import interrupted
 from .parents import Parents
 from .process import leave
-from .settings import begun, kept
+from .settings import begun, keepers, kept
 from .settings.asked import asked
 from .settings.attributes import is_own
+from .settings.counters import counters
 from .subshells import SubshellThread
 from .usage import word
 
@@ -106,10 +107,17 @@ class Worker:
         def imported(module: t.Any) -> None:
             if asked.awaits(module.__name__):
                 asked.imported(module.__name__, shell)
+            keepers.imported(module.__name__)
+            counters.imported(module.__name__)
             if is_own(module.__spec__):
                 differences.imported(module)
 
-        watch_imports(lambda spec: is_own(spec) or asked.awaits(spec.name), imported)
+        def is_wanted(spec: t.Any) -> bool:
+            name = spec.name
+            is_awaited = asked.awaits(name) or keepers.awaits(name) or counters.awaits(name)
+            return is_awaited or is_own(spec)
+
+        watch_imports(is_wanted, imported)
 
     def _begin(self) -> None:
         from tornado import ioloop  # ipykernel's; it finds the running loop

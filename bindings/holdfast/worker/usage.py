@@ -4,7 +4,8 @@ Looked at once before the cell's code and once after it, in the cell's own proce
 some tens of microseconds. Memory is resident memory (RSS), which counts pages of mapped values
 that were touched; its peak is the kernel's own, begun anew with the cell. I/O is what passed
 through read and write calls (rchar, wchar), whether it came from a disk or a cache, but for what
-IPython's history writes meanwhile. Children count when they were waited for.
+IPython's history writes meanwhile, and what recorders in children write when these end. Children count when
+they were waited for.
 
 What recording costs is measured as well, not assumed: a process that waits for a cell calls an
 empty function some thousand times, and one that calls itself, with and without a recording; what
@@ -16,12 +17,14 @@ machine. Under Score-P nothing is measured, since a process records only once th
 from __future__ import annotations
 
 import contextlib
+import glob
 import mmap
 import os
 import resource
 import shutil
 import struct
 import tempfile
+import threading
 import time
 import typing as t
 
@@ -105,21 +108,46 @@ class Aside:
     """What our own threads read and write: it is no part of a cell, but of its process."""
 
     def __init__(self) -> None:
-        self.io = (0, 0)
+        self._io = (0, 0)
+        self._lock = threading.Lock()
+        self._counting: dict[int, tuple[int, int]] = {}  # threads in a block, and where they began
+
+    @property
+    def io(self) -> tuple[int, int]:
+        """Until now: of a thread that is in the middle of it, what it has done so far."""
+        with self._lock:
+            read, written = self._io
+            for thread, before in self._counting.items():
+                now = _transferred(f"/proc/self/task/{thread}/io")
+                if any(now):
+                    read, written = read + now[0] - before[0], written + now[1] - before[1]
+            return read, written
 
     @contextlib.contextmanager
     def counted(self) -> t.Iterator[None]:
         """All that this thread does in the block."""
-        before = _transferred("/proc/thread-self/io")
+        thread = threading.get_native_id()
+        with self._lock:
+            self._counting[thread] = before = _transferred("/proc/thread-self/io")
         try:
             yield
         finally:
-            after = _transferred("/proc/thread-self/io")
-            read, written = self.io
-            self.io = read + after[0] - before[0], written + after[1] - before[1]
+            with self._lock:
+                after = _transferred("/proc/thread-self/io")
+                read, written = self._io
+                self._io = read + after[0] - before[0], written + after[1] - before[1]
+                self._counting.pop(thread, None)
 
 
 aside = Aside()
+
+
+def _written_by_recorders(experiment: str) -> int:
+    """Bytes that processes which have ended left for the archive: their events, and what these mean."""
+    if not experiment:
+        return 0
+    files = glob.iglob(os.path.join(glob.escape(experiment), "parts", "*", "**"), recursive=True)
+    return sum(os.path.getsize(path) for path in files if os.path.isfile(path))
 
 
 class Usage:
@@ -131,8 +159,8 @@ class Usage:
         self._resident, self._io, self._aside = _resident(), _transferred(), aside.io
         self._seconds = _seconds()
 
-    def end(self) -> reports.Usage:
-        """After it: the report's part."""
+    def end(self, experiment: str = "") -> reports.Usage:
+        """After it: the report's part. `experiment`: the directory that its children record to, too."""
         seconds = _seconds() - self._seconds
         found: reports.Usage = {"seconds_cpu": seconds}
         resident = _resident()
@@ -148,7 +176,8 @@ class Usage:
                     now, self._io, aside.io, self._aside, strict=True
                 )
             )
-            found["bytes_read"], found["bytes_written"] = read, written
+            found["bytes_read"] = read
+            found["bytes_written"] = max(0, written - _written_by_recorders(experiment))
         return found
 
 

@@ -14,6 +14,7 @@ _TRACE = re.compile(r"\n?Instrumentation results can be found in [^\n]*\n")
 _HEAD = re.compile(r"(?:# )?%%(?:isolated|execute_with_scorep)[a-z=-]*|# plain")
 _CELL_FILE = re.compile(r"ipykernel_\d+/\d+\.py|\b\d{6,}\.py")
 _HIDDEN = {
+    "ids": (re.compile(r"[0-9a-f]{8}(-?)(?:[0-9a-f]{4}\1){3}[0-9a-f]{12}"), "UUID"),
     "addresses": (re.compile(r"0x[0-9a-f]{6,}"), "0xADDRESS"),
     "times": (re.compile(r"[\d.]+(?:e[+-]\d+)? ?(?:ns|us|µs|μs|ms|s|min)\b"), "TIME"),
     "numbers": (re.compile(r"\d{5,}"), "NUMBER"),

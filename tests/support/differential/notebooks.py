@@ -13,6 +13,7 @@ loose      output of different kinds may come in any order (text written to desc
 addresses  hide addresses (0x7f...)
 times      hide durations
 numbers    hide every number of five or more digits: process ids, identities
+ids        hide UUIDs, with or without hyphens
 needs=M    skip the notebook where the module M isn't installed
 """
 
@@ -23,7 +24,7 @@ import importlib.util
 import json
 from pathlib import Path
 
-WORDS = {"loose", "addresses", "times", "numbers"}
+WORDS = {"loose", "addresses", "times", "numbers", "ids"}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -15,7 +15,7 @@ import warnings
 from holdfast import _finalizers
 from holdfast._patches import MISSING, Slot
 
-from . import calls, pyplot, registries
+from . import calls, keepers, pyplot, registries, repeated
 from .exits import Exits, is_own
 from .rows import as_shown_before
 
@@ -34,6 +34,7 @@ def slots(shell: t.Any) -> dict[str, Slot]:
         "numpy.random.set_bit_generator()": Slot("numpy.random", _bits, _set_bits),
         **registries.slots(shell),
         **pyplot.slots(),
+        **keepers.slots(),
     }
 
 
@@ -51,6 +52,7 @@ def own_slots(shell: t.Any, runs_exit_handlers: bool) -> dict[str, Slot]:
         ),
         **registries.own_slots(),
         **calls.slots(shell.user_ns),
+        **repeated.slots(shell.user_ns),
     }
 
 

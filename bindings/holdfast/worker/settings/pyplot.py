@@ -12,6 +12,7 @@ import sys
 import typing as t
 
 from holdfast._patches import MISSING, Slot
+from holdfast.codecs import widgets
 
 
 def slots() -> dict[str, Slot]:
@@ -31,9 +32,28 @@ def _managers() -> dict[t.Any, t.Any]:
 
 
 def _figures() -> t.Any:
-    """With their numbers; the current one is the last."""
-    found = [(number, manager.canvas.figure) for number, manager in _managers().items()]
+    """With their numbers, and the ids of the canvases that are widgets; the current one is the last."""
+    found = [
+        (number, manager.canvas.figure, _comm_id(manager.canvas))
+        for number, manager in _managers().items()
+    ]
     return found or MISSING
+
+
+def _comm_id(canvas: t.Any) -> str | None:
+    return getattr(getattr(canvas, "comm", None), "comm_id", None)
+
+
+def _on_canvas(comm_id: str | None, figure: t.Any) -> t.Any:
+    """The manager of the canvas that the page shows the figure on, if that is a widget that is here."""
+    canvas = widgets.find(comm_id)
+    if canvas is None:
+        return None
+    canvas.figure = figure
+    figure.set_canvas(canvas)
+    manager = canvas.manager
+    canvas.mpl_connect("close_event", lambda event: _gcf().destroy(manager))
+    return manager
 
 
 def _set_figures(new: t.Any) -> None:
@@ -46,18 +66,20 @@ def _set_figures(new: t.Any) -> None:
     managers = _managers()
     found = {id(one.canvas.figure): one for one in managers.values()}
     managers.clear()
-    for number, figure in [] if new is MISSING else new:
-        manager = found.pop(id(figure), None)
+    for number, figure, comm_id in [] if new is MISSING else new:
+        manager = found.pop(id(figure), None) or _on_canvas(comm_id, figure)
         if manager is None:
-            backend = pyplot._get_backend_mod()
-            manager = backend.new_figure_manager_given_figure(number, figure)
+            with pyplot.ioff():  # else a backend of widgets shows it once more
+                backend = pyplot._get_backend_mod()
+                manager = backend.new_figure_manager_given_figure(number, figure)
             _gcf()._set_new_active_manager(manager)
         manager.num = number
         is_computed = isinstance(getattr(type(figure), "number", None), property)
         vars(figure)["_number" if is_computed else "number"] = number
         managers[number] = manager
     for manager in found.values():
-        manager.destroy()
+        if manager not in managers.values():
+            manager.destroy()
 
 
 def _maps() -> t.Any:

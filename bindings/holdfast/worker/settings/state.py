@@ -23,7 +23,6 @@ import contextlib
 import functools
 import importlib
 import itertools
-import operator
 import os
 import pathlib
 import pickle
@@ -37,6 +36,7 @@ from holdfast.scorep import messages
 from .. import imports, notices
 from . import figures, loggers, tables, tensors
 from .asked import asked
+from .counters import counters
 from .located import located, working_directory
 
 State = dict[str, t.Any]
@@ -297,49 +297,6 @@ def _import_all(names: list[str]) -> None:
             importlib.import_module(name)
 
 
-# Numbers that libraries give to what they make in a process: two diagrams of a notebook with one id, or
-# two of SymPy's dummies that are equal, are wrong.
-_COUNTERS = {
-    "bokeh.util.serialization": ("_simple_id",),
-    "sklearn.utils._repr_html.estimator": (
-        "_CONTAINER_ID_COUNTER.count",
-        "_ESTIMATOR_ID_COUNTER.count",
-    ),
-    "sympy.core.symbol": ("Dummy._count",),
-}
-
-
-def _counters(shell: t.Any) -> dict[str, int] | None:
-    """How far each has counted, if its module is imported."""
-    found = {}
-    for module, names in _COUNTERS.items():
-        if module in sys.modules:
-            for name in names:
-                with contextlib.suppress(AttributeError):  # in another version of the library
-                    count = operator.attrgetter(name)(sys.modules[module])
-                    if isinstance(count, int):
-                        found[f"{module}:{name}"] = count
-    return found or None
-
-
-def _set_counters(new: dict[str, int], old: dict[str, int] | None, shell: t.Any) -> None:
-    for key, count in new.items():
-        module, _, name = key.partition(":")
-        go_on = functools.partial(_count_from, module, name, count)
-        if module in sys.modules:
-            go_on()
-        else:
-            call_after_import(module, go_on)
-
-
-def _count_from(module: str, name: str, count: int) -> None:
-    holder, _, last = name.rpartition(".")
-    place: t.Any = sys.modules[module]
-    with contextlib.suppress(AttributeError):
-        place = operator.attrgetter(holder)(place) if holder else place
-        setattr(place, last, max(count, getattr(place, last)))
-
-
 def _set_watched(new: list, old: list | None, shell: t.Any) -> None:
     shell.patches.watch(new)
 
@@ -372,6 +329,6 @@ _SETTINGS: dict[str, Setting] = {
     "tensors": Setting(lambda shell: tensors.capture(), lambda new, old, shell: tensors.apply(new)),
     "submodules": Setting(_submodules, _set_submodules),
     "asked": Setting(asked.capture, asked.apply),
-    "counters": Setting(_counters, _set_counters),
+    "counters": Setting(counters.capture, counters.apply),
     "watched": Setting(lambda shell: shell.patches.keys(), _set_watched),
 }

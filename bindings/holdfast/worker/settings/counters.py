@@ -1,0 +1,210 @@
+"""Numbers that libraries give to what they make in a process, one after the other.
+
+Two diagrams of a notebook with one id, or two of SymPy's dummies that are equal, are wrong. So a counter goes on
+in the next process where it was. Counters are known by what they are, in modules of installed libraries:
+
+* an `itertools.count` among the attributes of a module or of its classes, or its `__next__`;
+* a whole number there that the module's own code adds to in place (`count += 1`), and takes nothing from.
+
+Others are in a table. A counter never goes back, so what two processes counted meanwhile can't meet.
+"""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import dis
+import itertools
+import opcode
+import operator
+import re
+import sys
+import types
+import typing as t
+
+from ..libraries import is_library
+from .asked import new_modules
+
+# Of objects in modules, by module.
+_TABLE = {
+    "sklearn.utils._repr_html.estimator": (
+        "_CONTAINER_ID_COUNTER.count",
+        "_ESTIMATOR_ID_COUNTER.count",
+    ),
+}
+_GAP_MAX = 1_000_000  # numbers; beyond, the process drew at random where to begin (rich)
+_OPERATORS = [name for _, name in opcode._nb_ops]  # type: ignore[attr-defined]
+_IN_PLACE = tuple(bytes((dis.opmap["BINARY_OP"], _OPERATORS.index(name))) for name in ("+=", "-="))
+_NEXT = re.compile(r"count\((-?\d+)(?:, (\d+))?\)")
+
+Places = dict[str, tuple[str, ...]]  # by module: names in it
+
+
+class Counters:
+    """Those of this process."""
+
+    def __init__(self) -> None:
+        self._places: Places = dict(_TABLE)
+        self._count = 0  # of modules that were looked at
+        self._waiting: dict[str, int] = {}  # numbers of modules that aren't imported here
+        self._is_held = False
+
+    def capture(self, shell: t.Any) -> dict[str, int] | None:
+        """How far each has counted."""
+        self.look()
+        found = dict(self._waiting)
+        for module, names in self._places.items():
+            if module in sys.modules:
+                for name in names:
+                    number = _number(_find(module, name))
+                    if number is not None:
+                        found[f"{module}:{name}"] = number
+        return found or None
+
+    def apply(self, new: dict[str, int], old: dict[str, int] | None, shell: t.Any) -> None:
+        """Go on from there once `settle` is called: what is bound before that may import the modules, and
+        an import counts, too."""
+        self._waiting.update(new)
+        self._is_held = True
+
+    def settle(self) -> None:
+        """Go on, in the modules that are imported."""
+        self._is_held = False
+        for module in {key.partition(":")[0] for key in self._waiting} & sys.modules.keys():
+            self.imported(module)
+
+    def awaits(self, module: str) -> bool:
+        """Whether one of a module that isn't imported yet has to go on."""
+        return any(key.partition(":")[0] == module for key in self._waiting)
+
+    def imported(self, module: str) -> None:
+        """It is there now: go on, unless `settle` will be called."""
+        if self._is_held:
+            return
+        for key in [key for key in self._waiting if key.partition(":")[0] == module]:
+            _count_to(module, key.partition(":")[2], self._waiting.pop(key))
+
+    def look(self) -> None:
+        """Find those of modules that have been imported since the last time."""
+        for name in new_modules(self._count):
+            if name.partition(".")[0] not in sys.stdlib_module_names:
+                module = sys.modules[name]
+                if type(module) is types.ModuleType and _is_installed(module):
+                    if found := _counters_in(module):
+                        self._places[name] = (*self._places.get(name, ()), *found)
+        self._count = len(sys.modules)
+
+
+def _is_installed(module: types.ModuleType) -> bool:
+    file = vars(module).get("__file__")
+    return isinstance(file, str) and file.endswith(".py") and is_library(file)
+
+
+# ---- which they are
+
+
+def _counters_in(module: types.ModuleType) -> list[str]:
+    """The names of those of a module and of its classes."""
+    holders: list[tuple[str, t.Mapping[str, t.Any]]] = [("", vars(module))]
+    holders += [
+        (f"{name}.", vars(one))
+        for name, one in list(vars(module).items())
+        if isinstance(one, type) and one.__module__ == module.__name__
+    ]
+    functions: list[t.Any] = []
+    numbers: dict[str, list[str]] = {}  # whole numbers, by their last names
+    found = []
+    for prefix, space in holders:
+        for name, one in list(space.items()):
+            kind = type(one)
+            if kind is int:
+                numbers.setdefault(name, []).append(prefix + name)
+            elif kind is types.FunctionType or kind in (classmethod, staticmethod, property):
+                functions.append(one)
+            elif _counted(one) is not None:
+                found.append(prefix + name)
+    if numbers:
+        for name in _added_to(functions, numbers.keys()):
+            found += numbers[name]
+    return found
+
+
+def _added_to(functions: list[t.Any], names: t.Collection[str]) -> set[str]:
+    """Those of these names that the functions add to, and take nothing from."""
+    added: set[str] = set()
+    taken: set[str] = set()
+    codes = [code for one in functions if (code := _code_of(one)) is not None]
+    while codes:
+        code = codes.pop()
+        codes += [one for one in code.co_consts if type(one) is types.CodeType]
+        if not any(name in names for name in code.co_names):
+            continue
+        steps = code.co_code
+        if not any(one in steps for one in _IN_PLACE):
+            continue
+        last = ""  # the operation in place
+        for step in dis.get_instructions(code):
+            if step.opname == "BINARY_OP":
+                last = step.argrepr
+            elif step.opname in ("STORE_GLOBAL", "STORE_ATTR"):
+                if step.argval in names and last:
+                    (added if last == "+=" else taken).add(step.argval)
+                last = ""
+            elif step.opname not in ("SWAP", "CACHE"):
+                last = ""
+    return added - taken
+
+
+def _code_of(one: t.Any) -> types.CodeType | None:
+    """The code of a function, of a method of a class or of a property, without decorators that say so."""
+    one = getattr(one, "fget", None) or getattr(one, "__func__", one)
+    for _ in range(10):
+        if not hasattr(one, "__wrapped__"):
+            break
+        one = one.__wrapped__
+    return getattr(one, "__code__", None) if type(one) is types.FunctionType else None
+
+
+# ---- how far they are
+
+
+def _counted(one: t.Any) -> t.Any:
+    """The `itertools.count` that this is, or whose `__next__` it is."""
+    if type(one) is types.MethodWrapperType and one.__name__ == "__next__":
+        one = one.__self__
+    return one if type(one) is itertools.count else None
+
+
+def _find(module: str, name: str) -> t.Any:
+    """None in another version of the library."""
+    with contextlib.suppress(AttributeError):
+        return operator.attrgetter(name)(sys.modules[module])
+    return None
+
+
+def _number(one: t.Any) -> int | None:
+    if type(one) is int:
+        return one
+    count = _counted(one)
+    shown = None if count is None else _NEXT.fullmatch(repr(count))
+    return None if shown is None else int(shown[1])
+
+
+def _count_to(module: str, name: str, number: int) -> None:
+    one = _find(module, name)
+    now = _number(one)
+    if now is None or not now < number <= now + _GAP_MAX:
+        return
+    count = _counted(one)
+    if count is not None:  # it may have other names: it is the same object that goes on
+        step = int(_NEXT.fullmatch(repr(count))[2] or 1)  # type: ignore[index]
+        skipped = itertools.islice(count, (number - now) // max(step, 1))
+        collections.deque(skipped, maxlen=0)
+        return
+    holder, _, last = name.rpartition(".")
+    with contextlib.suppress(AttributeError):
+        place = _find(module, holder) if holder else sys.modules[module]
+        setattr(place, last, number)
+
+
+counters = Counters()

@@ -1,0 +1,206 @@
+"""Objects in which libraries keep what the notebook has set: slots of the namespace (kept.py).
+
+Plotly's renderers and templates, Bokeh's current document, Altair's themes: one object of a library for a
+process, which functions and properties of the library change. Of each, what differs from how the process began
+(or imported the library) is one value: attributes, and entries of its dicts. It is carried as any by the
+codecs, with what it shares with variables, and set in the object that the other process has, which the library
+may have by several names.
+
+An object is added to the table here: the module, and its name in that.
+"""
+
+from __future__ import annotations
+
+import sys
+import typing as t
+
+from holdfast._patches import MISSING, Slot
+
+from ..bound import look
+
+
+class Keeper(t.NamedTuple):
+    """One such object: its module, its name there, and which of its attributes are looked at; none are named: all.
+
+    Without a name it is the module, some of whose attributes are looked at. `is_lazy` gets what an entry was
+    when the process began, and says whether the library itself replaces that at its first use.
+    """
+
+    module: str
+    name: str
+    attributes: tuple[str, ...] = ()
+    is_lazy: t.Callable[[t.Any], bool] = lambda begun: False
+
+
+KEEPERS = {
+    "Plotly's renderers": Keeper("plotly.io._renderers", "renderers"),
+    "Plotly's templates": Keeper(
+        "plotly.io._templates",
+        "templates",
+        ("_default", "_templates"),
+        lambda begun: type(begun) is object,
+    ),
+    "Plotly's defaults": Keeper("plotly.io._defaults", "defaults"),
+    "Plotly Express's defaults": Keeper("plotly.express._core", "defaults"),
+    "Bokeh's current document": Keeper("bokeh.io.state", "", ("_STATE",)),
+    "Altair's themes": Keeper("altair.vegalite.v6.theme", "themes"),
+    "Altair's renderers": Keeper("altair.vegalite.v6.display", "renderers"),
+    "Altair's transformers of data": Keeper("altair.vegalite.v6.data", "data_transformers"),
+    "rich's console": Keeper("rich", "", ("_console",)),
+    "Bokeh's notebook": Keeper("bokeh.io.notebook", "", ("_NOTEBOOK_LOADED",)),
+}
+
+
+class _Entry(t.NamedTuple):
+    """What another attribute has under a key since the process began."""
+
+    attribute: str
+    key: t.Any
+
+
+class _Begun:
+    """What an attribute was, to be compared with what it is."""
+
+    def __init__(self, value: t.Any):
+        self.value = value
+        self.entries: dict[t.Any, tuple[t.Any, t.Any]] = {}
+        self.look: t.Any = None
+        if type(value) is dict:
+            self.entries = {key: (one, look(one)) for key, one in value.items()}
+        else:
+            self.look = look(value)
+
+    def is_still(self, now: t.Any) -> bool:
+        return _is_as(self.value, self.look, now)
+
+
+def _is_as(value: t.Any, looked: t.Any, now: t.Any) -> bool:
+    """Whether it is what it was; what shows nothing of itself is the same if it is the same object."""
+    if looked is None:
+        return now is value
+    return looked == look(now)
+
+
+class _Kept:
+    """One of them, and how it was when the process began or the library was imported."""
+
+    def __init__(self, keeper: Keeper):
+        self._keeper = keeper
+        self._begun: dict[str, _Begun] = {}
+
+    def slot(self) -> Slot:
+        return Slot(self._keeper.module, self._read, self._write)
+
+    def begin(self) -> None:
+        """Nothing of the notebook's has used it."""
+        self._begun = {name: _Begun(value) for name, value in self._attributes().items()}
+
+    def _holder(self) -> t.Any:
+        module = sys.modules[self._keeper.module]
+        return vars(module).get(self._keeper.name) if self._keeper.name else module
+
+    def _attributes(self) -> dict[str, t.Any]:
+        holder = self._holder()
+        names = self._keeper.attributes or [
+            *getattr(holder, "__dict__", ()),
+            *getattr(type(holder), "__slots__", ()),
+        ]
+        return {name: getattr(holder, name) for name in names if hasattr(holder, name)}
+
+    # ---- what differs
+
+    def _read(self) -> t.Any:
+        found, entries = {}, {}
+        for name, now in self._attributes().items():
+            begun = self._begun.get(name)
+            if begun is not None and type(now) is dict is type(begun.value):
+                if differing := self._differing(begun, now):
+                    entries[name] = differing
+            elif begun is None or not begun.is_still(now):
+                found[name] = now
+        known = {
+            id(one): _Entry(name, key)
+            for name, begun in self._begun.items()
+            for key, (one, _) in begun.entries.items()
+            if key not in entries.get(name, ({}, []))[0]
+        }
+        for name, value in found.items():
+            if type(value) is list:
+                found[name] = [known.get(id(one), one) for one in value]
+            else:
+                found[name] = known.get(id(value), value)
+        return [found, entries] if found or entries else MISSING
+
+    def _differing(self, begun: _Begun, now: dict[t.Any, t.Any]) -> t.Any:
+        """What was put into a dict or changed there, and the keys that are gone."""
+        put = {
+            key: value
+            for key, value in now.items()
+            if key not in begun.entries or not self._is_kept(begun.entries[key], value)
+        }
+        gone = [key for key in begun.entries if key not in now]
+        return (put, gone) if put or gone else None
+
+    def _is_kept(self, begun: tuple[t.Any, t.Any], now: t.Any) -> bool:
+        return self._keeper.is_lazy(begun[0]) or _is_as(*begun, now)
+
+    # ---- setting it
+
+    def _write(self, new: t.Any) -> None:
+        found, entries = ({}, {}) if new is MISSING else new
+        holder, now = self._holder(), self._attributes()
+        for name, begun in self._begun.items():
+            if type(begun.value) is dict and type(now.get(name)) is dict and name not in found:
+                self._refill(begun, now[name], *entries.get(name, ({}, [])))
+        for name in found.keys() | self._begun.keys():
+            if name in found:
+                setattr(holder, name, self._resolved(found[name]))
+            elif type(begun := self._begun[name].value) is not dict and now.get(name) is not begun:
+                setattr(holder, name, begun)
+
+    def _refill(
+        self, begun: _Begun, holder: dict[t.Any, t.Any], put: dict[t.Any, t.Any], gone: list[t.Any]
+    ) -> None:
+        for key in [key for key in holder if key not in begun.entries and key not in put]:
+            del holder[key]
+        for key, (value, looked) in begun.entries.items():
+            if key in gone:
+                holder.pop(key, None)
+            elif key not in put and not (
+                key in holder and self._is_kept((value, looked), holder[key])
+            ):
+                holder[key] = value
+        holder.update(put)
+
+    def _resolved(self, value: t.Any) -> t.Any:
+        if type(value) is list:
+            return [self._resolved(one) for one in value]
+        if type(value) is not _Entry:
+            return value
+        return getattr(self._holder(), value.attribute)[value.key]
+
+
+_kept = {name: _Kept(keeper) for name, keeper in KEEPERS.items()}
+
+
+def slots() -> dict[str, Slot]:
+    """Those of this process, in which nothing of the notebook's has run."""
+    for name, keeper in KEEPERS.items():
+        if keeper.module in sys.modules:
+            _kept[name].begin()
+    return {name: one.slot() for name, one in _kept.items()}
+
+
+def awaits(module: str) -> bool:
+    """Whether something is looked at in a module."""
+    return module in _MODULES
+
+
+def imported(module: str) -> None:
+    """That has been imported just now, and nobody has used it."""
+    for name, keeper in KEEPERS.items():
+        if keeper.module == module:
+            _kept[name].begin()
+
+
+_MODULES = frozenset(keeper.module for keeper in KEEPERS.values())
