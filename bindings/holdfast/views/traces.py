@@ -23,6 +23,7 @@ if t.TYPE_CHECKING:
 VIEWS = ("timeline", "flame", "table", "compare")
 #: What stands above the timeline, as `%perfmonitor_plot --metrics` calls it. More would push that away.
 TRACKS = ("cpu", "memory", "io_read", "io_write", "gpu_util", "gpu_mem")
+SLICES = 100_000
 _CELL = re.compile(r"In\[(\d+)\]")
 
 
@@ -123,7 +124,7 @@ def _named(rows: list[schema.Row]) -> list[schema.Row]:
     return [{**row, "process": f"{row['process']} on {row['host']}"} for row in rows]
 
 
-def read(path: Path, window: Window, slices: int = 100_000) -> Read:
+def read(path: Path, window: Window, slices: int = SLICES) -> Read:
     """Read a window of an archive.
 
     Parameters
@@ -200,6 +201,10 @@ class Trace:
         What it is compared with.
     sources : mapping of int to str, optional
         The text of cells, by number.
+    record : Monitor or Imported, optional
+        What was sampled meanwhile. If it is left out: what the monitor of this notebook has.
+    slices : int
+        How many blocks all rows together may have; shorter calls are joined.
 
     Attributes
     ----------
@@ -227,6 +232,8 @@ class Trace:
         run: schema.Run | None = None,
         before: Trace | None = None,
         sources: t.Mapping[int, str] | None = None,
+        record: t.Any = None,
+        slices: int = SLICES,
     ):
         self.path = archive_path(place)
         self.run = run
@@ -234,6 +241,7 @@ class Trace:
         self.shown = "timeline"
         self.window = Window()
         self._sources = sources or {}
+        self._record, self._slices = record, slices
         self._read: Read | None = None
 
     def view(self, view: str, window: Window | None = None) -> Trace:
@@ -280,7 +288,7 @@ class Trace:
             The archive can't be read.
         """
         if self._read is None:
-            self._read = read(self.path, self.window)
+            self._read = read(self.path, self.window, self._slices)
         return self._read
 
     @property
@@ -419,7 +427,8 @@ class Trace:
         from holdfast.monitor import plot, source
 
         try:
-            samples = source.connect().samples("process", begin, end)
+            record = source.connect() if self._record is None else self._record
+            samples = record.samples("process", begin, end)
         except (OSError, RuntimeError, LookupError, ValueError):
             return []  # there is no monitor
         drawn = plot.tracks(samples, plot.metrics(TRACKS), begin, end)
