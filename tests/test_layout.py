@@ -140,7 +140,7 @@ TESTED_BY = {
         serializers/python/pickle.c serializers/python/pointer_map.c
         serializers/python/python_error.c""",
     "tests/bindings/test_identity.py": """
-        bindings/holdfast/_restore.py bindings/src/memory_type.c serializers/python/array.c
+        bindings/holdfast/_restore.py serializers/python/array.c
         serializers/python/buffer.c""",
     "tests/bindings/test_carry.py": """
         bindings/holdfast/_context.py bindings/holdfast/_explain.py""",
