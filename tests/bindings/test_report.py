@@ -105,7 +105,9 @@ class Ran:
         made = [v4.new_code_cell(cell) for cell in cells]
         for number in tags:
             made[number].metadata["tags"] = ["raises-exception"]
-        nbformat.write(v4.new_notebook(cells=[v4.new_markdown_cell("# T"), *made]), directory / "n.ipynb")
+        nbformat.write(
+            v4.new_notebook(cells=[v4.new_markdown_cell("# T"), *made]), directory / "n.ipynb"
+        )
         command = [sys.executable, "-m", "holdfast.report", "--kernel", kernel, *options]
         self.done = subprocess.run(
             [*command, "--output", directory / "out", directory / "n.ipynb"],
@@ -118,7 +120,9 @@ class Ran:
         self.page = (directory / "out/n.report.html").read_text()
 
     def section(self, number):
-        found = re.search(rf'<section class="one" id="cell-{number}">.*?</section>', self.page, re.S)
+        found = re.search(
+            rf'<section class="one" id="cell-{number}">.*?</section>', self.page, re.S
+        )
         return found[0]
 
     def row(self, number):
@@ -232,7 +236,9 @@ def test_what_is_too_large_is_left_out_and_named(tmp_path):
     done = report.Execution([cost(1, "short"), cost(2, "long")], None, 0, None, tmp_path)
     done.costs[0].ms = 1
     found = {
-        number: traces.Recorded(tmp_path / f"t{number}/traces.otf2", still="<img>", output="x" * 3000)
+        number: traces.Recorded(
+            tmp_path / f"t{number}/traces.otf2", still="<img>", output="x" * 3000
+        )
         for number in (1, 2)
     }
     text = page.make(Path("n.ipynb"), done, found, 4000)

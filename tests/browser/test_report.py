@@ -20,7 +20,9 @@ def path(tmp_path_factory):
     known = {}
     exec(DATA, known)
     directory = tmp_path_factory.mktemp("page")
-    costs = [report.CellCost(number, f"step {number}", source=f"step({number})") for number in (1, 2, 3)]
+    costs = [
+        report.CellCost(number, f"step {number}", source=f"step({number})") for number in (1, 2, 3)
+    ]
     for cost, ms in zip(costs, (9.5, 20, 100), strict=True):
         cost.ms, cost.count = ms, cost.number
     costs[1].kernel = {"trace": "scorep-1", "run_ms": 15.0, "hand_over_in_ms": 3.0}

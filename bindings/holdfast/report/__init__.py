@@ -13,7 +13,7 @@ Needs nbclient and nbformat (``pip install holdfast[example]``).
 """
 
 from .columns import align, format_table, show_bytes
-from .command import main
+from .command import check_notebook, main
 from .running import CellCost, Execution, cell_title, execute, read_notebook, run_notebook
 from .traces import trace_archive, trace_lines
 
@@ -22,6 +22,7 @@ __all__ = [
     "Execution",
     "align",
     "cell_title",
+    "check_notebook",
     "execute",
     "format_table",
     "main",

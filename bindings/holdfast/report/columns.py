@@ -89,9 +89,7 @@ def recording_ms(cost: CellCost) -> float | None:
 
 #: The columns, in their order.
 COLUMNS = (
-    Column(
-        "", "the cell's place among the notebook's code cells", lambda cost: str(cost.number)
-    ),
+    Column("", "the cell's place among the notebook's code cells", lambda cost: str(cost.number)),
     Column("cell", "its first line", lambda cost: cost.title[:32]),
     Column(
         "kind",

@@ -17,8 +17,21 @@ from .running import CellCost, Execution, execute, read_notebook
 _MIB = 2**20
 
 
-def _checked(parser: argparse.ArgumentParser, path: Path) -> None:
-    """End the program with one line on stderr, and status 2, if a file is no notebook."""
+def check_notebook(parser: argparse.ArgumentParser, path: Path) -> None:
+    """End the program with one line on stderr if a file is no notebook.
+
+    Parameters
+    ----------
+    parser : argparse.ArgumentParser
+        That of the program.
+    path : pathlib.Path
+        The file.
+
+    Raises
+    ------
+    SystemExit
+        It can't be read, or is no notebook. The status is 2.
+    """
     try:
         read_notebook(path)
     except (OSError, ValueError) as error:
@@ -67,14 +80,20 @@ def _parser() -> argparse.ArgumentParser:
         help="how much the views in the HTML file may take; default: %(default)s",
     )
     add("--timeout", type=float, default=600, metavar="S", help="of a cell, then it is interrupted")
-    add("--trace-lines", type=int, default=20, metavar="N", help="of otf2-print; default: %(default)s")
+    add(
+        "--trace-lines",
+        type=int,
+        default=20,
+        metavar="N",
+        help="of otf2-print; default: %(default)s",
+    )
     return parser
 
 
 def _check(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
     from jupyter_client.kernelspec import KernelSpecManager, NoSuchKernel
 
-    _checked(parser, options.notebook)
+    check_notebook(parser, options.notebook)
     if options.monitor is not None and not 0.001 <= options.monitor <= 3600:
         _refuse(parser, "--monitor takes 0.001 to 3600 seconds")
     try:

@@ -87,7 +87,10 @@ def make(notebook: Path, done: Execution, recorded: dict[int, Recorded], most_by
         _table(done.costs, set(recorded)),
         _meanings(),
         _tracks(views.parts(tracks)) if tracks is not None else _no_tracks(),
-        *(_section(cost, recorded.get(cost.number), cost.number in embedded) for cost in done.costs),
+        *(
+            _section(cost, recorded.get(cost.number), cost.number in embedded)
+            for cost in done.costs
+        ),
         _left_out(recorded, embedded),
     ]
     style, script = (_file(f"page.{end}") for end in ("css", "js"))

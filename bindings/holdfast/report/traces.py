@@ -169,8 +169,6 @@ def _run(cost: CellCost, archive: Path) -> Run | None:
     }
 
 
-
-
 def overview(done: Execution) -> View | None:
     """Return what the monitor sampled over the whole run.
 

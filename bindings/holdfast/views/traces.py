@@ -31,6 +31,10 @@ class ViewError(Exception):
     """What was asked for can't be shown. The text is one line for people."""
 
 
+class LargeExportError(ViewError):
+    """The file would be very large, and nobody has said that it may be."""
+
+
 class Window(t.NamedTuple):
     """A part of a trace.
 
@@ -451,7 +455,7 @@ class Trace:
             notes.append(f"{hidden:,} calls lie too deep to be drawn.")
         return notes
 
-    def export(self, target: str | os.PathLike[str]) -> Path:
+    def export(self, target: str | os.PathLike[str], *, large: bool = False) -> Path:
         """Write the trace as a file of another program.
 
         The end of the name chooses the format: ``.speedscope.json`` (speedscope), ``.json`` (Chrome's trace
@@ -463,6 +467,8 @@ class Trace:
         ----------
         target : str or os.PathLike
             The file. It is complete, or it isn't there.
+        large : bool
+            Whether it may take more than 100 MiB, by an estimate.
 
         Returns
         -------
@@ -471,10 +477,12 @@ class Trace:
 
         Raises
         ------
+        LargeExportError
+            It would take more, and `large` is false.
         ViewError
             The end of the name isn't known, or the file can't be written.
         """
-        return exports.write(self, Path(target))
+        return exports.write(self, Path(target), large)
 
     def _repr_mimebundle_(self, include: t.Any = None, exclude: t.Any = None) -> dict[str, str]:
         from . import page
