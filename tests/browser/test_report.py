@@ -38,8 +38,8 @@ def path(tmp_path_factory):
 
 
 @pytest.fixture
-def opened(browser, path):
-    made = browser.new_page()
+def opened(browser_alone, path):
+    made = browser_alone.new_page()
     asked, said = [], []
     made.on("request", lambda request: asked.append(request.url))
     made.on("console", lambda message: said.append(message.text))
@@ -102,12 +102,12 @@ def test_it_is_light_or_dark_as_the_reader_wants(opened):
         )
 
 
-def test_without_scripts_the_picture_is_there(browser, path):
-    without = browser.browser.new_context(java_script_enabled=False) if browser.browser else None
-    if without is None:
-        pytest.skip("this browser has one context, with scripts")
+def test_without_scripts_the_picture_is_there(browser_alone, path):
+    without = browser_alone.browser.new_context(java_script_enabled=False)
     made = without.new_page()
     made.goto(f"file://{path}")
+    picture = made.locator("#cell-2 .still img")
+    assert not picture.is_visible()
     made.locator("#cell-2 details.view summary").click()
-    assert re.search("cell", made.locator("#cell-2 .still img").get_attribute("alt"))
+    assert picture.is_visible() and re.search("cell", picture.get_attribute("alt"))
     without.close()
