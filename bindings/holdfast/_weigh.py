@@ -31,7 +31,12 @@ _PRESENT, _SWAPPED, _SHARED = 1 << 63, 1 << 62, 1 << 61
 _CHUNK = 1 << 16  # pages that are read at a time
 _STOPS = (types.ModuleType, type, types.FrameType, types.CodeType, types.BuiltinFunctionType)
 
+#: Not by the attribute: a metaclass may define its own.
+_MODULE_OF = type.__dict__["__module__"].__get__
+
 Range = tuple[int, int]  # begin and end
+#: Of an object: bytes without its buffers, these as address and length, and what it refers to.
+_Read = tuple[int, list[tuple[int, int]], list[t.Any]] | None
 
 
 @dataclasses.dataclass
@@ -185,11 +190,15 @@ class _Walk:
 
     def __init__(self, session: t.Any, skipped: t.Iterable[t.Any], most: int) -> None:
         self.seen = {id(value) for value in skipped}
-        modules = [one for one in list(sys.modules.values()) if isinstance(one, types.ModuleType)]
-        self.seen |= {id(module.__dict__) for module in modules}
+        modules = [
+            one for one in list(sys.modules.values()) if issubclass(type(one), types.ModuleType)
+        ]
+        # Not by an attribute of theirs: a module that is loaded lazily would load itself.
+        self.seen |= {id(object.__getattribute__(module, "__dict__")) for module in modules}
         self.left = most
         self.pages = _Pages(session)
         self._ranges = _Ranges()
+        self._readers: dict[type, t.Callable[[t.Any], _Read] | None] = {}
 
     def weigh(self, value: t.Any) -> Weight:
         weight = Weight()
@@ -208,10 +217,17 @@ class _Walk:
             weight.resident += weight.objects
         return weight
 
+    def _reader(self, kind: type) -> t.Callable[[t.Any], _Read] | None:
+        """That of the library which a type, or one that it is derived from, belongs to."""
+        if kind not in self._readers:
+            roots = [str(_MODULE_OF(base)).partition(".")[0] for base in kind.__mro__]
+            found = (_READERS[root] for root in roots if root in _READERS)
+            self._readers[kind] = next(found, None)
+        return self._readers[kind]
+
     def _look(self, value: t.Any, weight: Weight) -> list[t.Any]:
         """Count one object. Returns what it refers to."""
-        module = type(value).__module__.partition(".")[0]
-        reader = _READERS.get(module)
+        reader = self._reader(type(value))
         if reader is not None:
             try:
                 read = reader(value)
@@ -239,9 +255,6 @@ class _Walk:
             else:
                 weight.buffers += last - first
                 self.pages.add(weight, first, last)
-
-
-_Read = tuple[int, list[tuple[int, int]], list[t.Any]] | None
 
 
 def _numpy(value: t.Any) -> _Read:

@@ -8,7 +8,7 @@ the store's own sizes are those of `%holdfast`.
 from __future__ import annotations
 
 import html
-import os
+import types
 import typing as t
 
 from . import _store, history
@@ -112,7 +112,7 @@ def _names(shell: t.Any) -> list[str]:
         and name.isidentifier()
         and name not in hidden
         and not name.startswith(history.OWN_PREFIX)
-        and not isinstance(value, type(os))
+        and not issubclass(type(value), types.ModuleType)
     )
 
 

@@ -122,6 +122,21 @@ def test_the_peak_of_each_cell(start_kernel):
     assert numbers(first)[1] < begin + 20 * MIB
 
 
+def test_in_a_recorded_cell_a_page_that_it_wrote_is_its_own(start_kernel):
+    pytest.importorskip("numpy")
+    kernel = start_kernel()
+    kernel.run("import numpy as np\na = np.ones(1 << 20)")
+    cell = "%%execute_with_scorep --run=in-process\na[0] = 3\n%holdfast memory a"
+    (text,) = [
+        m["content"]["data"]["text/plain"]
+        for m in kernel.run(cell).messages
+        if "together" in m["content"].get("data", {}).get("text/plain", "")
+    ]
+    row = next(line for line in text.splitlines() if line.startswith("a "))
+    whole, _, arena, copied = numbers(row)
+    assert (whole, copied) == (8 * MIB, 4096) and arena == pytest.approx(8 * MIB, abs=0.1 * MIB)
+
+
 def test_an_empty_notebook(start_kernel):
     (display,) = [
         m["content"]["data"]["text/plain"]

@@ -84,6 +84,17 @@ def test_arrays_their_views_and_the_arena(session):
     assert weigh(namespace, ["view", "held"], session)["view"].buffers == 8 * MIB
 
 
+def test_an_array_of_a_class_of_the_users(session):
+    np = pytest.importorskip("numpy")
+
+    class Mine(np.ndarray):
+        pass
+
+    mine = np.zeros(MIB, dtype="u1").view(Mine)
+    found = weigh({"mine": mine, "base": mine.base}, ["mine", "base"], session)
+    assert found["mine"].buffers == MIB and found["base"].size < 500
+
+
 def test_tables_and_columns(session):
     pd = pytest.importorskip("pandas")
     table = pd.DataFrame({"x": range(200_000), "y": 1.5})

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 _MONITOR = "__import__('holdfast.monitor.source', fromlist=['connect']).connect()"
 _WRITE = "__import__('holdfast.monitor.archive', fromlist=['write']).write({path!r}, {monitor}, '')"
-_ASKED_S = 60  # for a request of ours, which the kernel answers at once
 
 
 @dataclass
@@ -277,17 +276,14 @@ class _Runner:
     def ask(self, code: str) -> None:
         """Have the kernel run code of ours, which is no cell of the notebook's."""
         with contextlib.suppress(Exception):  # without it the report has less
-            request = self.client.kc.execute(code, silent=True, store_history=False)
-            if not isinstance(request, str):
-                from jupyter_core.utils import run_sync
-
-                request = run_sync(lambda: request)()
+            request = _sent(self.client.kc.execute(code, silent=True, store_history=False))
             self.client.wait_for_reply(request)
 
-    @property
-    def is_ours(self) -> bool:
-        """Whether the kernel is Holdfast's."""
-        return any("run" in cost.kernel for cost in self.costs)
+    def greet(self) -> bool:
+        """Ask the kernel what it is. Returns whether it is Holdfast's."""
+        told = self.client.wait_for_reply(_sent(self.client.kc.kernel_info())) or {"content": {}}
+        self.client.nb.metadata["language_info"] = told["content"].get("language_info", {})
+        return told["content"].get("implementation") == "holdfast"
 
 
 def execute(
@@ -328,18 +324,18 @@ def execute(
         What was measured.
     """
     import nbformat
+    from nbclient.exceptions import DeadKernelError
 
     node = read_notebook(notebook)
     runner = _Runner(node, output.parent, kernel, timeout_s, progress, goes_on)
     record = None
     try:
         with runner.client.setup_kernel():
-            told = runner.client.wait_for_reply(_sent(runner.client.kc.kernel_info()))
-            node.metadata["language_info"] = told["content"]["language_info"] if told else {}
-            if interval_s is not None:
+            is_ours = runner.greet()
+            if is_ours and interval_s is not None:
                 runner.ask(f"{_MONITOR}.start({interval_s!r})")
             failure = runner.run()
-            if runner.is_ours and runner.costs[-1].error != "the kernel died":
+            if is_ours and not isinstance(failure, DeadKernelError):
                 record = _monitored(runner)
             runner.client.set_widgets_metadata()
     finally:

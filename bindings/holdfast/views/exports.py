@@ -82,7 +82,7 @@ def estimate(trace: Trace, target: Path) -> int | None:
     ):
         if form == "chrome":
             event = len('{"ph":"X","name":,"pid":1,"tid":1,"ts":.000,"dur":.000},\n')
-            event += len(json.dumps(names[region], ensure_ascii=False).encode())
+            event += len(json.dumps(names[region], ensure_ascii=False).encode("utf-8", "replace"))
             event += _digits(length_ns // 1000) + _digits(inclusive // max(visits, 1) // 1000)
         else:
             event = 2 * len('{"type":"O","frame":,"at":},\n')
