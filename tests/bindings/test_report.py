@@ -199,22 +199,18 @@ def test_the_page_has_functions_and_views_and_nothing_of_others(whole):
         assert column.meaning in whole.out
 
 
-def test_the_run_stops_on_request(directory):
-    ran = Ran(directory, ["a = 1", "1 / 0", "b = 2"], "--stop")
+def test_a_cell_that_is_too_slow_is_interrupted_and_the_run_stops_on_request(directory):
+    ran = Ran(directory, ["a = 1", "while True: pass", "b = 2"], "--stop", "--timeout", "3")
     assert ran.status == 1 and "2 cells ran in" in ran.out
     assert "1 failed, 1 after that didn't run" in ran.out and "1 cell after it" in ran.page
+    assert [ran.row(1)["ended"], ran.row(2)["ended"]] == ["ok", "error"]
+    assert re.search(r"cell 2: KeyboardInterrupt: .*interrupted after --timeout 3", ran.out)
 
 
 def test_a_notebook_without_cells(directory):
     ran = Ran(directory, [])
     assert (ran.status, ran.done.stderr) == (0, "")
     assert "0 cells ran" in ran.out and "has no code cells" in ran.page
-
-
-def test_a_cell_that_is_too_slow_is_interrupted(directory):
-    ran = Ran(directory, ["while True: pass", "'done'"], "--timeout", "1")
-    assert ran.status == 1 and [ran.row(1)["ended"], ran.row(2)["ended"]] == ["error", "ok"]
-    assert re.search(r"cell 1: KeyboardInterrupt: .*interrupted after --timeout 1", ran.out)
 
 
 def test_a_kernel_that_dies_ends_the_run(directory):
