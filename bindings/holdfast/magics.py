@@ -23,6 +23,7 @@ _USAGE = (
     """%holdfast            the session, its variables and the last instrumented cell
 %holdfast last       what the last instrumented cell cost
 %holdfast NAME ...   only these variables
+%holdfast memory     what each variable takes, here and in the store; memory NAME ...: only these
 %holdfast retry NAME ...  load or save once more what was left out because it ended a process
 %holdfast verify on  check with each commit that nothing was passed over which had changed; or off
 """
@@ -62,6 +63,12 @@ def register(shell: t.Any, worker: t.Any) -> None:
             print(history.run(line, worker))
         elif words[:1] == ["retry"] and words[1:] and worker.names is not None:
             print(worker.retry(words[1:]))
+        elif words[:1] == ["memory"] and worker.names is not None:
+            from IPython.display import display
+
+            from . import memory  # and the monitor, which nothing else may need
+
+            display(memory.report(words[1:], worker).bundle(), raw=True)
         elif words[:1] == ["verify"]:
             print(verify.switch(words[1:]))
         else:

@@ -1,12 +1,21 @@
-"""holdfast.report: what it reads from replies, and how it shows it."""
+"""holdfast.report: what it measures of a notebook's cells, and how it shows it, as text and as a page.
 
+tests/browser/test_report.py looks at the page as a person does.
+"""
+
+import html
+import json
+import os
+import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 report = pytest.importorskip("holdfast.report")
+from holdfast.report import columns, page, traces  # noqa: E402
 
 
 def cost(number, title, **kernel):
@@ -44,9 +53,12 @@ def test_table():
     }
     table = report.format_table([cost(1, "load"), cost(2, "fit " * 20, **fields)])
     head, rule, plain, recorded = table.splitlines()
-    assert plain.split() == ["1", "load", "plain", "1234.6", "-", "-", "-", "-"]
-    assert recorded.endswith("instrumented  1234.6    3.2     0.2  70.0 MiB   512 B")
+    assert plain.split() == ["1", "load", "plain", "plain", "ok", "1234.6", *"-" * 7]
+    assert recorded.endswith("3.2     0.2  70.0 MiB   512 B")
     assert len({len(line) for line in (rule, plain, recorded)}) == 1
+    # Each head is explained, once.
+    heads = [line.split("  ")[0] for line in columns.meanings().splitlines()]
+    assert heads == re.split(r"  +", head.strip())
 
 
 def test_bytes():
@@ -78,3 +90,154 @@ def test_what_is_no_notebook_is_named_in_a_line(tmp_path, capsys, text):
     said = capsys.readouterr().err
     assert ended.value.code == 2 and said.count("\n") == 1 and "nope.ipynb" in said
     assert not (tmp_path / "out").exists()
+
+
+# ---- whole runs
+
+
+class Ran:
+    """A run of the program: what it printed, and the page."""
+
+    def __init__(self, directory, cells, *options, kernel="hf-report", tags=()):
+        nbformat = pytest.importorskip("nbformat")
+        pytest.importorskip("nbclient")
+        v4 = nbformat.v4
+        made = [v4.new_code_cell(cell) for cell in cells]
+        for number in tags:
+            made[number].metadata["tags"] = ["raises-exception"]
+        nbformat.write(
+            v4.new_notebook(cells=[v4.new_markdown_cell("# T"), *made]), directory / "n.ipynb"
+        )
+        command = [sys.executable, "-m", "holdfast.report", "--kernel", kernel, *options]
+        self.done = subprocess.run(
+            [*command, "--output", directory / "out", directory / "n.ipynb"],
+            env=os.environ | {"JUPYTER_PATH": str(directory / "prefix/share/jupyter")},
+            text=True,
+            capture_output=True,
+            timeout=240,
+        )
+        self.out, self.status = self.done.stdout, self.done.returncode
+        self.page = (directory / "out/n.report.html").read_text()
+
+    def section(self, number):
+        found = re.search(
+            rf'<section class="one" id="cell-{number}">.*?</section>', self.page, re.S
+        )
+        return found[0]
+
+    def row(self, number):
+        """The columns of a cell by their heads, as the page has them."""
+        body = re.search(r"<tbody>(.*?)</tbody>", self.page, re.S)[1]
+        row = re.findall(r"<tr.*?</tr>", body, re.S)[number - 1]
+        texts = [html.unescape(re.sub("<.*?>", "", one)) for one in re.findall(r"<td.*?</td>", row)]
+        return dict(zip((column.head for column in columns.COLUMNS), texts, strict=True))
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory):
+    """A directory with the kernelspec hf-report."""
+    if shutil.which("holdfast-kernel", path=os.path.dirname(sys.executable)) is None:
+        pytest.skip("the package isn't installed here")
+    directory = tmp_path_factory.mktemp("report")
+    install = [sys.executable, "-m", "holdfast.install", "--prefix", directory / "prefix"]
+    subprocess.run([*install, "--name", "hf-report"], check=True, timeout=120)
+    return directory
+
+
+RECORDED = "%%execute_with_scorep\n"
+CELLS = [
+    "import os\nheld = bytearray(100 << 20)\nfor at in range(0, 100 << 20, 4096): held[at] = 1",
+    RECORDED + "def leaf(): pass\nfor _ in range(40): leaf()",
+    "1 / 0",
+    RECORDED + "raise ValueError('</script><b>hostile</b>')",
+    "os._exit(3)",
+    "raise KeyError('wanted')",
+    "sum(range(3_000_000))",
+]
+
+
+@pytest.fixture(scope="module")
+def whole(directory):
+    return Ran(directory, CELLS, "--monitor", "0.02", "--trace-lines", "3", tags=[5])
+
+
+def test_a_run_goes_on_after_cells_that_fail_and_names_them(whole):
+    assert whole.status == 1, whole.out + whole.done.stderr
+    assert re.search(r"^7 cells ran in [\d.]+ s, 3 failed$", whole.out, re.M)
+    told = re.findall(r"^  cell (\d): (\w+): ", whole.out, re.M)
+    assert told == [("3", "ZeroDivisionError"), ("4", "ValueError"), ("5", "CellDied")]
+    assert whole.done.stderr == "python -m holdfast.report: failed: 3, 4, 5\n"
+    outcomes = [whole.row(number)["ended"] for number in range(1, 8)]
+    assert outcomes == ["ok", "ok", "error", "error", "died", "error", "ok"]
+    failures = re.search(r'<section class="failures".*?</section>', whole.page, re.S)[0]
+    assert re.findall('href="#cell-([0-9]+)"', failures) == ["3", "4", "5"]
+    assert "raises-exception" in whole.section(6)
+
+
+def test_what_a_cell_cost_is_measured_also_of_plain_ones(whole):
+    first, last = whole.row(1), whole.row(7)
+    assert first["kind"] == "plain" and first["peak"].endswith("MiB")
+    assert 120 < float(first["peak"].split()[0]) < 200  # 100 MiB, and what Python takes
+    assert 0 < float(last["cpu ms"]) <= float(last["ms"])
+    assert first["rec ms"] == first["in ms"] == first["mapped"] == "-"
+    recorded = whole.row(2)
+    assert (recorded["kind"], recorded["ran"]) == ("instrumented", "in-process")
+    assert float(recorded["in ms"]) > 0 and float(recorded["out ms"]) > 0
+
+
+def test_the_page_has_functions_and_views_and_nothing_of_others(whole):
+    section = html.unescape(whole.section(2))
+    assert re.search(r"<th>__main__:leaf</th><td>40</td>", section)
+    assert "<template>" in section and "data:image/svg+xml" in section
+    assert "<b>hostile" not in whole.page and "&lt;b&gt;hostile" in whole.section(4)
+    assert whole.page.count('type="text/x-holdfast-bundle"') == 1
+    links = re.findall(r'(?:src|href)="(?!#|data:)([^"]*)"', whole.page)
+    assert links == [], "the file needs no other"
+    assert "What the monitor sampled" in whole.page
+    for column in columns.COLUMNS[1:]:
+        assert f"<dt>{column.head}</dt><dd>{html.escape(column.meaning)}" in whole.page
+        assert column.meaning in whole.out
+
+
+def test_a_cell_that_is_too_slow_is_interrupted_and_the_run_stops_on_request(directory):
+    ran = Ran(directory, ["a = 1", "while True: pass", "b = 2"], "--stop", "--timeout", "3")
+    assert ran.status == 1 and "2 cells ran in" in ran.out
+    assert "1 failed, 1 after that didn't run" in ran.out and "1 cell after it" in ran.page
+    assert [ran.row(1)["ended"], ran.row(2)["ended"]] == ["ok", "error"]
+    assert re.search(r"cell 2: KeyboardInterrupt: .*interrupted after --timeout 3", ran.out)
+
+
+def test_a_notebook_without_cells(directory):
+    ran = Ran(directory, [])
+    assert (ran.status, ran.done.stderr) == (0, "")
+    assert "0 cells ran" in ran.out and "has no code cells" in ran.page
+
+
+def test_a_kernel_that_dies_ends_the_run(directory):
+    pytest.importorskip("ipykernel")
+    ran = Ran(directory, ["a = 1", "import os; os._exit(1)", "b = 2"], kernel="python3")
+    assert ran.status == 1 and "cell 2: the kernel died" in ran.out
+    assert "1 after that didn't run" in ran.out
+    executed = json.loads((directory / "out/n.ipynb").read_text())
+    assert executed["cells"][1]["execution_count"] == 1
+
+
+def test_a_kernel_that_is_not_there_is_named(directory, capsys):
+    with pytest.raises(SystemExit) as ended:
+        report.main([str(directory / "n.ipynb"), "--kernel", "nope"])
+    assert ended.value.code == 2 and "there is no kernel nope" in capsys.readouterr().err
+
+
+def test_what_is_too_large_is_left_out_and_named(tmp_path):
+    done = report.Execution([cost(1, "short"), cost(2, "long")], None, 0, None, tmp_path)
+    done.costs[0].ms = 1
+    found = {
+        number: traces.Recorded(
+            tmp_path / f"t{number}/traces.otf2", still="<img>", output="x" * 3000
+        )
+        for number in (1, 2)
+    }
+    text = page.make(Path("n.ipynb"), done, found, 4000)
+    assert text.count("<template>") == 1 and "1 view is left out, 2.9 KiB, of the cells 1" in text
+    first = text[text.index('id="cell-1"') : text.index('id="cell-2"')]
+    assert "%trace " + str(tmp_path / "t1") in first and "<template>" not in first

@@ -16,8 +16,8 @@ import pytest
 from recorded_program import record_in
 
 _views = pytest.importorskip("holdfast._views")
-from holdfast.views import traces  # noqa: E402
-from holdfast.views.traces import Trace, ViewError, Window  # noqa: E402
+from holdfast.views import command, exports, traces  # noqa: E402
+from holdfast.views.traces import LargeExportError, Trace, ViewError, Window  # noqa: E402
 
 PROGRAM = """
 import os, random, threading
@@ -298,6 +298,33 @@ def test_what_was_there_stays_where_writing_fails(recorded, tmp_path):
         Trace(recorded).export(tmp_path / "nowhere" / "x.json")
     with pytest.raises(ViewError, match="known are"):
         Trace(recorded).export(tmp_path / "x.docx")
+
+
+@pytest.mark.parametrize("name", ["x.json", "x.speedscope.json"])
+@pytest.mark.parametrize("part", [0, 0.5])
+def test_the_size_of_a_file_is_known_before_it_is_written(recorded, tmp_path, name, part):
+    trace = Trace(recorded)
+    if part:
+        begins = array("q", _views.read(recorded)["rows"][0]["begin"])
+        trace.view("table", Window(begins[round(len(begins) * part)] / 1e9))
+    estimated = exports.estimate(trace, tmp_path / name)
+    written = trace.export(tmp_path / name).stat().st_size
+    assert written > 50_000 and written / 1.5 < estimated < written * 1.5
+
+
+def test_very_large_files_are_written_on_request_only(recorded, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(exports, "LARGE_BYTES", 20_000)
+    target = tmp_path / "x.json"
+    with pytest.raises(LargeExportError, match=r"would take about [\d.]+ KiB, for [\d,]+ calls"):
+        Trace(recorded).export(target)
+    assert not list(tmp_path.iterdir())
+    command.run(f"{recorded.parent} --export {target}", None)
+    assert "--yes" in capsys.readouterr().err and not target.exists()
+    command.run(f"{recorded.parent} --export {target} --yes", None)
+    assert str(target) in capsys.readouterr().out and target.stat().st_size > 20_000
+    # What doesn't grow with the calls is always written.
+    assert exports.estimate(Trace(recorded), tmp_path / "x.pstats") is None
+    Trace(recorded).export(tmp_path / "x.pstats")
 
 
 # ---- what isn't right

@@ -34,6 +34,16 @@ def browser(server, tmp_path_factory):
         yield context
 
 
+@pytest.fixture(scope="module")
+def browser_alone(tmp_path_factory):
+    """A browser for pages that need no server."""
+    pytest.importorskip("playwright.sync_api")
+    if not lab.chromium_program():
+        pytest.skip("Chromium is not installed")
+    with lab.browser_context(tmp_path_factory.mktemp("chromium")) as context:
+        yield context
+
+
 @pytest.fixture
 def opened(server, browser, request):
     """A function that opens a notebook of the given cells."""

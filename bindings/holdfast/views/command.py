@@ -27,6 +27,7 @@ USAGE = """%trace [CELL ...] [options]     the trace of a cell; of the last inst
   --text                the longest functions as text; with --view compare what changed most
   --export FILE         a file of another program, by its name's end: .json (Perfetto),
                         .speedscope.json, .callgrind, .pstats, .collapsed, .cubex, .html, .svg
+  --yes                 write it also if it takes more than 100 MiB
   --summary on|off      the line below each instrumented cell"""
 
 
@@ -42,6 +43,7 @@ def _parser() -> _Parser:
     parser.add_argument("--range", type=_range, default=Window())
     parser.add_argument("--text", action="store_true")
     parser.add_argument("--export", action="append", default=[])
+    parser.add_argument("--yes", action="store_true")
     parser.add_argument("--summary", choices=("on", "off"))
     parser.add_argument("--help", "-h", action="store_true")
     return parser
@@ -95,7 +97,8 @@ def _obey(options: argparse.Namespace, display: t.Callable[..., t.Any]) -> None:
         if options.text:
             print(compared(trace) if options.view == "compare" else text(trace))
         for target in options.export:
-            print(f"{trace.title}: {trace.export(os.path.expanduser(target))}")
+            path = trace.export(os.path.expanduser(target), large=options.yes)
+            print(f"{trace.title}: {path}")
         if not options.text and not options.export:
             display(trace._repr_mimebundle_(), raw=True)
 

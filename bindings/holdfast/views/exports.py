@@ -7,6 +7,7 @@ beside it first.
 
 from __future__ import annotations
 
+import json
 import os
 import typing as t
 from pathlib import Path
@@ -32,6 +33,10 @@ SUFFIXES = {
 }
 
 
+#: Files that may become larger than this are written on request only.
+LARGE_BYTES = 100 << 20
+
+
 def _format(target: Path) -> str:
     name = target.name.lower()
     if name.startswith("callgrind.out"):
@@ -45,7 +50,68 @@ def _format(target: Path) -> str:
     raise ViewError(f"the name's end says how to write {target}; known are {known}")
 
 
-def write(trace: Trace, target: Path) -> Path:
+def estimate(trace: Trace, target: Path) -> int | None:
+    """Estimate how large the file of a trace becomes, from its calls and the lengths of their names.
+
+    Parameters
+    ----------
+    trace : Trace
+        The trace.
+    target : pathlib.Path
+        The file; the end of its name chooses the format.
+
+    Returns
+    -------
+    int or None
+        Bytes. None for a format whose files don't grow with the number of calls.
+
+    Raises
+    ------
+    ViewError
+        The end of the name isn't known, or the archive can't be read.
+    """
+    form = _format(target)
+    if form not in ("chrome", "speedscope"):
+        return None
+    found = trace.read().found
+    table, names = found["table"], found["regions"]["name"]
+    length_ns = max(found["length"], 1)
+    whole = 0.0
+    for region, visits, inclusive in zip(
+        table["region"], table["visits"], table["inclusive"], strict=True
+    ):
+        if form == "chrome":
+            event = len('{"ph":"X","name":,"pid":1,"tid":1,"ts":.000,"dur":.000},\n')
+            event += len(json.dumps(names[region], ensure_ascii=False).encode("utf-8", "replace"))
+            event += _digits(length_ns // 1000) + _digits(inclusive // max(visits, 1) // 1000)
+        else:
+            event = 2 * len('{"type":"O","frame":,"at":},\n')
+            event += 2 * (_digits(region) + _digits(length_ns))
+        whole += visits * event
+    return round(whole)
+
+
+def _digits(number: int) -> int:
+    return len(str(int(number)))
+
+
+def _check_size(trace: Trace, target: Path) -> None:
+    """Refuse a file that may be a large one."""
+    from .traces import LargeExportError, ViewError
+
+    try:
+        bytes_ = estimate(trace, target)
+    except ViewError:
+        return  # writing says what is wrong
+    if bytes_ is not None and bytes_ > LARGE_BYTES:
+        calls = sum(trace.read().found["table"]["visits"])
+        raise LargeExportError(
+            f"{target} would take about {size(bytes_)}, for {calls:,} calls; --yes (large=True) writes"
+            " it all the same, --range BEGIN:END only a part"
+        )
+
+
+def write(trace: Trace, target: Path, large: bool = False) -> Path:
     """Write a trace as a file of another program.
 
     Parameters
@@ -54,6 +120,8 @@ def write(trace: Trace, target: Path) -> Path:
         The trace.
     target : pathlib.Path
         The file; the end of its name chooses the format, see `SUFFIXES`.
+    large : bool
+        Whether it may take more than `LARGE_BYTES`.
 
     Returns
     -------
@@ -62,12 +130,16 @@ def write(trace: Trace, target: Path) -> Path:
 
     Raises
     ------
+    LargeExportError
+        It would take more.
     ViewError
         The end of the name isn't known, or the file can't be written.
     """
     from .traces import ViewError, _reader
 
     form = _format(target)
+    if not large:
+        _check_size(trace, target)
     part = target.with_name(target.name + ".part")
     begin, end = trace.window
     try:

@@ -110,6 +110,42 @@ def bundle(data: schema.View, view: str = "timeline", key: str = "") -> dict[str
     }
 
 
+def program() -> str:
+    """Return the views' program, for a page that has several outputs made by `parts`.
+
+    Returns
+    -------
+    str
+        HTML: a script that does nothing by itself, until it stands in an output. Empty if this package
+        doesn't contain the program.
+    """
+    packed = _program()[1]
+    return SCRIPT.format("bundle", packed) if packed else ""
+
+
+def parts(data: schema.View, view: str = "timeline") -> tuple[str, str]:
+    """Make the output of some data in two parts, for a page that has several.
+
+    Parameters
+    ----------
+    data : dict
+        As for `bundle`.
+    view : {"timeline", "flame", "table", "compare"}
+        What is shown first.
+
+    Returns
+    -------
+    still : str
+        HTML: the still picture.
+    output : str
+        HTML: the output, which draws itself if it contains `program` too, or if another of the page
+        does. Empty if this package doesn't contain the program.
+    """
+    still = _still(picture.draw(data).svg(), str(data.get("title", "")))
+    page: schema.Shown = {**data, "view": view}
+    return still, _output(page, "draw", "", "", False) if is_built() else ""
+
+
 def live(data: schema.View, key: str) -> dict[str, str]:
     """Make the output of a plot to which `append` adds.
 

@@ -23,11 +23,16 @@ if t.TYPE_CHECKING:
 VIEWS = ("timeline", "flame", "table", "compare")
 #: What stands above the timeline, as `%perfmonitor_plot --metrics` calls it. More would push that away.
 TRACKS = ("cpu", "memory", "io_read", "io_write", "gpu_util", "gpu_mem")
+SLICES = 100_000
 _CELL = re.compile(r"In\[(\d+)\]")
 
 
 class ViewError(Exception):
     """What was asked for can't be shown. The text is one line for people."""
+
+
+class LargeExportError(ViewError):
+    """The file would be very large, and nobody has said that it may be."""
 
 
 class Window(t.NamedTuple):
@@ -123,7 +128,7 @@ def _named(rows: list[schema.Row]) -> list[schema.Row]:
     return [{**row, "process": f"{row['process']} on {row['host']}"} for row in rows]
 
 
-def read(path: Path, window: Window, slices: int = 100_000) -> Read:
+def read(path: Path, window: Window, slices: int = SLICES) -> Read:
     """Read a window of an archive.
 
     Parameters
@@ -200,6 +205,10 @@ class Trace:
         What it is compared with.
     sources : mapping of int to str, optional
         The text of cells, by number.
+    record : Monitor or Imported, optional
+        What was sampled meanwhile. If it is left out: what the monitor of this notebook has.
+    slices : int
+        How many blocks all rows together may have; shorter calls are joined.
 
     Attributes
     ----------
@@ -227,6 +236,8 @@ class Trace:
         run: schema.Run | None = None,
         before: Trace | None = None,
         sources: t.Mapping[int, str] | None = None,
+        record: t.Any = None,
+        slices: int = SLICES,
     ):
         self.path = archive_path(place)
         self.run = run
@@ -234,6 +245,7 @@ class Trace:
         self.shown = "timeline"
         self.window = Window()
         self._sources = sources or {}
+        self._record, self._slices = record, slices
         self._read: Read | None = None
 
     def view(self, view: str, window: Window | None = None) -> Trace:
@@ -280,7 +292,7 @@ class Trace:
             The archive can't be read.
         """
         if self._read is None:
-            self._read = read(self.path, self.window)
+            self._read = read(self.path, self.window, self._slices)
         return self._read
 
     @property
@@ -419,7 +431,8 @@ class Trace:
         from holdfast.monitor import plot, source
 
         try:
-            samples = source.connect().samples("process", begin, end)
+            record = source.connect() if self._record is None else self._record
+            samples = record.samples("process", begin, end)
         except (OSError, RuntimeError, LookupError, ValueError):
             return []  # there is no monitor
         drawn = plot.tracks(samples, plot.metrics(TRACKS), begin, end)
@@ -442,7 +455,7 @@ class Trace:
             notes.append(f"{hidden:,} calls lie too deep to be drawn.")
         return notes
 
-    def export(self, target: str | os.PathLike[str]) -> Path:
+    def export(self, target: str | os.PathLike[str], *, large: bool = False) -> Path:
         """Write the trace as a file of another program.
 
         The end of the name chooses the format: ``.speedscope.json`` (speedscope), ``.json`` (Chrome's trace
@@ -454,6 +467,8 @@ class Trace:
         ----------
         target : str or os.PathLike
             The file. It is complete, or it isn't there.
+        large : bool
+            Whether it may take more than 100 MiB, by an estimate.
 
         Returns
         -------
@@ -462,10 +477,12 @@ class Trace:
 
         Raises
         ------
+        LargeExportError
+            It would take more, and `large` is false.
         ViewError
             The end of the name isn't known, or the file can't be written.
         """
-        return exports.write(self, Path(target))
+        return exports.write(self, Path(target), large)
 
     def _repr_mimebundle_(self, include: t.Any = None, exclude: t.Any = None) -> dict[str, str]:
         from . import page

@@ -85,7 +85,8 @@ def _read(path: str) -> bytes:
         os.close(fd)
 
 
-def _resident() -> int:
+def resident() -> int:
+    """Resident memory of this process in bytes; 0 if the system doesn't say."""
     words = _read("/proc/self/statm").split()
     return int(words[1]) * _PAGE if words else 0
 
@@ -156,18 +157,18 @@ class Usage:
     def begin(self) -> None:
         """Before its code."""
         _forget_peak()
-        self._resident, self._io, self._aside = _resident(), _transferred(), aside.io
+        self._resident, self._io, self._aside = resident(), _transferred(), aside.io
         self._seconds = _seconds()
 
     def end(self, experiment: str = "") -> reports.Usage:
         """After it: the report's part. `experiment`: the directory that its children record to, too."""
         seconds = _seconds() - self._seconds
         found: reports.Usage = {"seconds_cpu": seconds}
-        resident = _resident()
-        if resident:
+        memory = resident()
+        if memory:
             peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-            found["bytes_peak"] = max(peak, resident, self._resident)
-            found["bytes_grown"] = resident - self._resident
+            found["bytes_peak"] = max(peak, memory, self._resident)
+            found["bytes_grown"] = memory - self._resident
         now = _transferred()
         if any(now):
             read, written = (
