@@ -1,4 +1,4 @@
-"""Columns, sizes and counts as our commands and reports show them."""
+"""Columns, sizes, times and counts as our commands and reports show them."""
 
 from __future__ import annotations
 
@@ -17,6 +17,13 @@ def size(number: float) -> str:
             return f"{number:.0f} B" if unit == "B" else f"{number:.1f} {unit}"
         number /= 1024
     return f"{number:.1f} GiB"
+
+
+def time(ms: float) -> str:
+    """A time in milliseconds."""
+    if ms < 0.1:
+        return f"{ms * 1000:.3g} µs"
+    return f"{ms / 1000:.2f} s" if ms >= 1000 else f"{ms:.1f} ms"
 
 
 def align(table: t.Sequence[t.Sequence[str]], right: t.Container[int] = ()) -> list[str]:

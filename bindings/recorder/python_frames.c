@@ -156,6 +156,32 @@ stop_passing_by(void) {
     return 0;
 }
 
+/* -- what another hook of ours needs ----------------------------------------------- */
+
+bool
+hfi_frames_stack_is_short(void) {
+    uintptr_t address = (uintptr_t)__builtin_frame_address(0);
+    return address < stack_limit && stack_is_short(address);
+}
+
+void
+hfi_frames_refuse(void) {
+    PyErr_SetString(PyExc_RecursionError,
+                    "maximum recursion depth exceeded: the C stack, of which "
+                    "recorded calls take some, is nearly used up");
+}
+
+int
+hfi_frames_keep_calls(void) {
+    return subscripts_pass_by() ? stop_passing_by() : 0;
+}
+
+void
+hfi_frames_keep_call(PyObject *function) {
+    if (subscripts_pass_by())
+        keep_unspecialized(function);
+}
+
 /* -- the hook ---------------------------------------------------------------------- */
 
 /* Events were switched meanwhile. Where another recording was opened, this thread may
@@ -186,8 +212,7 @@ find_location(const _PyInterpreterFrame *frame) {
 
 RARE static hfi_code
 meet(const _PyInterpreterFrame *frame, const hfi_location *location) {
-    if (subscripts_pass_by())
-        keep_unspecialized((PyObject *)frame->f_func);
+    hfi_frames_keep_call((PyObject *)frame->f_func);
     return hfi_code_meet(frame->f_code, frame->f_globals, location->hider != 0);
 }
 
@@ -242,9 +267,7 @@ static PyObject *
 evaluate(PyThreadState *thread, _PyInterpreterFrame *frame, int throwing) {
     uintptr_t address = (uintptr_t)__builtin_frame_address(0);
     if (address < stack_limit && stack_is_short(address)) {
-        PyErr_SetString(PyExc_RecursionError,
-                        "maximum recursion depth exceeded: the C stack, of which "
-                        "recorded calls take some, is nearly used up");
+        hfi_frames_refuse();
         return NULL;
     }
     if (!listening)
@@ -277,7 +300,7 @@ static int
 frames_install(void) {
     PyInterpreterState *interpreter = PyInterpreterState_Get();
     int in_chain = is_outermost() ? 1 : next ? probe() : 0;
-    if (in_chain < 0 || (subscripts_pass_by() && stop_passing_by() < 0))
+    if (in_chain < 0 || hfi_frames_keep_calls() < 0)
         return -1;
     if (!in_chain) {
         next = _PyInterpreterState_GetEvalFrameFunc(interpreter);

@@ -36,6 +36,15 @@ typedef struct hfi_hook {
 
 #if PY_VERSION_HEX < 0x030C0000
 extern const hfi_hook hfi_frame_hook; /* each frame's evaluation */
+
+/* For another hook of frames: whether the C stack is nearly used up, the RecursionError
+ * that a call gets then, and what has all calls evaluated by hooks where 3.11 passes
+ * some by: of methods that are there (0, or -1 with a Python error), and of one that is
+ * being called. */
+bool hfi_frames_stack_is_short(void);
+void hfi_frames_refuse(void);
+int hfi_frames_keep_calls(void);
+void hfi_frames_keep_call(PyObject *function);
 #else
 extern const hfi_hook hfi_monitor_hook; /* sys.monitoring */
 #endif

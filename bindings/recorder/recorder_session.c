@@ -1,4 +1,5 @@
-/* recorder_session.c - holdfast._recorder: a recording is opened and closed.
+/* recorder_session.c - holdfast._recorder: a recording is opened and closed, and lines
+ * are sampled beside it.
  *
  * The rules of Score-P's environment variables are Python (holdfast.scorep.settings):
  * open() asks there and hands the answer to the recorder as its options. The two dicts
@@ -8,6 +9,7 @@
 
 #include "recorder/filter.h"
 #include "python_events.h"
+#include "python_lines.h"
 #include "recorder/backend.h"
 #include "recorder/parts.h"
 
@@ -258,6 +260,62 @@ recorder_is_recorded(PyObject *module, PyObject *directory) {
     return PyBool_FromLong(recorded);
 }
 
+PyDoc_STRVAR(lines_begin_doc,
+             "lines_begin(path, libraries, /)\n--\n\n"
+             "Sample at which lines the threads are, into a new file. Code is left out "
+             "whose file name begins\nwith one of the libraries'. Raises RuntimeError "
+             "if lines are sampled already, OSError if they can't be.");
+
+static int
+lines_begin_in(const char *path, PyObject *libraries) {
+    hf_error error = HF_ERROR_INIT;
+    hf_status status = hfi_lines_start(path, libraries, &error);
+    if (status == HF_BUSY)
+        PyErr_SetString(PyExc_RuntimeError, "lines are sampled already");
+    else if (status != HF_OK)
+        hfi_recorder_raise(status, &error);
+    if (status != HF_OK)
+        return -1;
+    if (hfi_lines_hook.install() == 0)
+        return 0;
+    hfi_lines_stop();
+    return -1;
+}
+
+static PyObject *
+lines_begin(PyObject *module, PyObject *arguments) {
+    (void)module;
+    PyObject *path, *libraries;
+    if (!PyArg_ParseTuple(arguments, "O&O!:lines_begin", PyUnicode_FSConverter, &path,
+                          &PyTuple_Type, &libraries))
+        return NULL;
+    bool are_names = true;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(libraries); i++)
+        are_names = are_names && PyUnicode_Check(PyTuple_GET_ITEM(libraries, i));
+    if (!are_names)
+        PyErr_SetString(PyExc_TypeError, "libraries must be of str");
+    int result = are_names ? lines_begin_in(PyBytes_AS_STRING(path), libraries) : -1;
+    Py_DECREF(path);
+    if (result < 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+PyDoc_STRVAR(lines_end_doc, "lines_end()\n--\n\n"
+                            "End what lines_begin() began; else nothing happens.");
+
+static PyObject *
+lines_end(PyObject *module, PyObject *unused) {
+    (void)module, (void)unused;
+    if (!hfi_lines.on)
+        Py_RETURN_NONE;
+    int result = hfi_lines_hook.remove();
+    hfi_lines_stop();
+    if (result < 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
 PyMethodDef hfi_recorder_session_methods[] = {
     {"open", (PyCFunction)(void (*)(void))recorder_open, METH_VARARGS | METH_KEYWORDS,
      open_doc},
@@ -266,4 +324,6 @@ PyMethodDef hfi_recorder_session_methods[] = {
     {"is_recorded", recorder_is_recorded, METH_O, is_recorded_doc},
     {"directory", recorder_directory, METH_NOARGS, directory_doc},
     {"close", recorder_close, METH_NOARGS, close_doc},
+    {"lines_begin", lines_begin, METH_VARARGS, lines_begin_doc},
+    {"lines_end", lines_end, METH_NOARGS, lines_end_doc},
     {NULL, NULL, 0, NULL}};

@@ -231,6 +231,8 @@ hfi_commands_feed(hfi_commands *commands, const char *code, size_t length,
     decide(&outcome);
     if (!has_failed(&outcome) && outcome.kind == HFI_RUN_INSTRUMENTED) {
         hfi_wordlist_copy(&arguments, &commands->arguments);
+        if (outcome.lines)
+            hfi_wordlist_add(&arguments, hfi_span_of("--lines"));
         words = arguments.failed ? NULL : hfi_wordlist_take(&arguments);
     }
     if (has_failed(&outcome) || (outcome.kind == HFI_RUN_INSTRUMENTED && !words)) {

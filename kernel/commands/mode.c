@@ -20,28 +20,58 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --run=MODE, where this cell runs. A marked or recorded cell is not run by itself.
- * False: something else stands there, and the cell is refused. A misspelt option would
- * run it in another process than the user wants. */
 static bool
-choose_run_mode(hfi_outcome *outcome) {
-    static const char *const options[] = {"--run=auto", "--run=in-process",
-                                          "--run=forked", "--run=isolated"};
-    if (!outcome->head.argument.length)
-        return true;
-    for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
-        if (hfi_span_equal(outcome->head.argument, options[i])) {
-            outcome->run_mode = options[i] + strlen("--run=");
+take_option(hfi_outcome *outcome, hfi_span word) {
+    static const char *const modes[] = {"--run=auto", "--run=in-process",
+                                        "--run=forked", "--run=isolated"};
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+        if (hfi_span_equal(word, modes[i])) {
+            outcome->run_mode = modes[i] + strlen("--run=");
             return true;
         }
     }
+    if (!hfi_span_equal(word, "--lines"))
+        return false;
+    outcome->lines = true;
+    return true;
+}
+
+/* Where this cell runs (--run=MODE), and whether its lines are sampled (--lines).
+ * False: something else stands there, and the cell is refused. A misspelt option would
+ * run it in another process than the user wants. */
+static bool
+choose_options(hfi_outcome *outcome) {
+    hfi_span rest = outcome->head.argument;
+
+    while (rest.length) {
+        hfi_span word = hfi_span_next_token(&rest);
+        if (take_option(outcome, word))
+            continue;
+        outcome->kind = HFI_REFUSE;
+        hfi_text_add_span(&outcome->err, outcome->head.name);
+        hfi_text_add(&outcome->err,
+                     " takes no argument but --run=auto|in-process|forked|isolated and "
+                     "--lines; this is unknown: ");
+        hfi_text_add_excerpt(&outcome->err, word);
+        return false;
+    }
+    return true;
+}
+
+/* Lines are sampled of a cell that is recorded by itself. False: this one isn't. */
+static bool
+may_sample_lines(hfi_outcome *outcome) {
+    const char *why = outcome->isolated ? ": --lines needs a recording, which "
+                                          "%%execute_with_scorep --lines makes"
+                      : outcome->state.mode != HFI_MODE_DEFAULT
+                          ? ": --lines is for a cell that runs by itself; multi-cell "
+                            "or write mode is on"
+                          : NULL;
+    if (!outcome->lines || !why)
+        return true;
     outcome->kind = HFI_REFUSE;
     hfi_text_add_span(&outcome->err, outcome->head.name);
-    hfi_text_add(
-        &outcome->err,
-        " takes no argument but --run=auto|in-process|forked|isolated; this is "
-        "unknown: ");
-    hfi_text_add_excerpt(&outcome->err, outcome->head.argument);
+    hfi_text_add(&outcome->err, why);
     return false;
 }
 
@@ -58,7 +88,7 @@ skip_run_commands(hfi_outcome *outcome) {
         else if (!hfi_span_equal(next.name, "%%isolated"))
             return true;
         outcome->head = next;
-        if (!choose_run_mode(outcome))
+        if (!choose_options(outcome))
             return false;
     }
 }
@@ -108,7 +138,8 @@ run_in_fresh_process(hfi_outcome *outcome) {
 
 static void
 run_marked(hfi_outcome *outcome) {
-    if (!choose_run_mode(outcome) || !skip_run_commands(outcome))
+    if (!choose_options(outcome) || !skip_run_commands(outcome) ||
+        !may_sample_lines(outcome))
         return;
     if (outcome->state.mode == HFI_MODE_MULTICELL)
         mark_cell(outcome, outcome->head.body);

@@ -114,6 +114,8 @@ def test_types_are_as_the_schema_says():
     rules = json.loads(SCHEMA.read_text("utf-8"))
     parts = rules["properties"]
     track = parts["tracks"]["items"]
+    source_file = parts["source"]["properties"]["files"]["items"]
+    source_parts = source_file["properties"]
     for kind, rule in (
         (schema.View, rules),
         (schema.Cell, parts["cells"]["items"]),
@@ -124,6 +126,13 @@ def test_types_are_as_the_schema_says():
         (schema.NamedTree, parts["paths"]["items"]),
         (schema.Table, rules["$defs"]["table"]),
         (schema.Previous, parts["previous"]),
+        (schema.Repeats, parts["repeats"]),
+        (schema.Repeated, parts["repeats"]["properties"]["functions"]["items"]),
+        (schema.Spread, rules["$defs"]["spread"]),
+        (schema.Source, parts["source"]),
+        (schema.SourceFile, source_file),
+        (schema.SourceFunction, source_parts["functions"]["items"]),
+        (schema.SourceLines, source_parts["lines"]),
     ):
         named = get_type_hints(kind, include_extras=True)
         needed = {name for name, hint in named.items() if get_origin(hint) is not NotRequired}

@@ -9,7 +9,8 @@
     "Multicell mode enabled. The following cells will be marked for instrumented "     \
     "execution.\n"
 #define UNKNOWN                                                                        \
-    " takes no argument but --run=auto|in-process|forked|isolated; this is unknown: "
+    " takes no argument but --run=auto|in-process|forked|isolated and --lines; this "  \
+    "is unknown: "
 #define MARKED "Cell marked for multicell mode. It will be executed at position "
 
 static void
@@ -41,6 +42,19 @@ test_instrumented(void) {
         {"%%isolated --run=forked\n%%isolated\nx", HFI_RUN_INSTRUMENTED, 0, 0,
          "# %%isolated --run=forked\n# %%isolated\nx", "--noinstrumenter --mpp=mpi",
          true},
+        {"%%execute_with_scorep --run=forked --lines\nx", HFI_RUN_INSTRUMENTED, 0, 0,
+         "# %%execute_with_scorep --run=forked --lines\nx",
+         "--noinstrumenter --mpp=mpi --lines", false},
+        {"%%isolated\n%%execute_with_scorep --lines\nx", HFI_RUN_INSTRUMENTED, 0, 0, 0,
+         "--noinstrumenter --mpp=mpi --lines", false},
+        {"%%execute_with_scorep\nx", HFI_RUN_INSTRUMENTED, 0, 0, 0,
+         "--noinstrumenter --mpp=mpi", false},
+        {"%%execute_with_scorep --lines --line\nx", HFI_REFUSE, 0,
+         "%%execute_with_scorep" UNKNOWN "--line", 0, 0, false},
+        {"%%isolated --lines\nx", HFI_REFUSE, 0,
+         "%%isolated: --lines needs a recording, which %%execute_with_scorep --lines "
+         "makes",
+         0, 0, false},
         {"%%execute_with_scorep", HFI_ANSWER, 0,
          "%%execute_with_scorep: there is no code below it.\n", 0, 0, false},
         {"%%isolated\n# nothing\n", HFI_ANSWER, 0,
@@ -69,6 +83,10 @@ test_multicell(void) {
         {"%%execute_with_scorep\nb = 1", HFI_ANSWER, MARKED "1\n", 0, 0, 0, false},
         {"%%isolated\nb = 1", HFI_ANSWER, MARKED "2\n", 0, 0, 0, false},
         {"%%bash\nls", HFI_ANSWER, MARKED "3\n", 0, 0, 0, false},
+        {"%%execute_with_scorep --lines\nb = 1", HFI_REFUSE, 0,
+         "%%execute_with_scorep: --lines is for a cell that runs by itself; multi-cell "
+         "or write mode is on",
+         0, 0, false},
         {"%%enable_multicellmode", HFI_ANSWER, 0,
          "%%enable_multicellmode was ignored: multi-cell mode is on. "
          "%%finalize_multicellmode or %%abort_multicellmode ends it.\n",

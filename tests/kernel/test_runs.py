@@ -191,3 +191,31 @@ def test_a_trace_of_score_p(start_kernel):
     text = kernel.run("%trace").stream("stderr")
     assert text == "%trace: In[5] died and left no trace\n"
     assert text_of(kernel.run("%trace 2 --text"))[1]["__main__:f"] == 10
+
+
+def test_repeated_runs_are_compared_with_repeated_runs(kernel):
+    kernel.run("def f(n): return sum(range(n))")
+    for _ in range(4):
+        assert kernel.run(CELL + "f(1_000_000)").status == "ok"  # In[2] to In[5]
+    kernel.run("def f(n): return sum(range(50))")
+    for _ in range(4):
+        assert kernel.run(CELL + "f(1_000_000)").status == "ok"  # In[7] to In[10]
+    text = kernel.run("%trace 7-10 2,3,4-5 --view compare --text").stream()
+    head = r"cell In\[7\] to cell In\[10\], compared with cell In\[2\] to cell In\[5\]: .* 4 runs\) now"
+    assert re.match(head, text), text
+    # The function was defined anew, in another cell: it is another one, and the cell's own time is compared.
+    assert re.search(r"\n__main__:f .* gone\n", text) and re.search(r"\n__main__:f .* new\n", text)
+    assert re.search(r"\ncell In\[10\] ", text) and "\ncell In[5] " not in text
+    (data,) = shown(kernel.run("%trace 7-10 2-5 --view compare"))
+    assert "text/html" in data
+    assert len(shown(kernel.run("%trace 2-5"))) == 4
+    for line, words in {
+        "%trace 7-10 2-3 --view compare --range 0:1": "--range can't be used",
+        "%trace 7-10 20-30 --view compare": "no instrumented cell of In[20] to In[30] ran",
+        "%trace 7,8 99 --view compare": "In[99] is no instrumented cell",
+    }.items():
+        assert words in kernel.run(line).stream("stderr")
+    kernel.run(CELL + "f(2)")
+    number = int(kernel.run("len(In) - 2").result)
+    refused = kernel.run(f"%trace 7,{number} 2-5 --view compare").stream("stderr")
+    assert "different code" in refused

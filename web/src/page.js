@@ -12,6 +12,8 @@ import { excerpt, reveal } from "./notebook.js";
 import { Controls } from "./controls.js";
 import { FlameGraph, Tables, Timeline } from "./panels.js";
 import { Regions } from "./regions.js";
+import { Repeats } from "./repeats.js";
+import { SourceView } from "./source.js";
 import { Theme, watchTheme } from "./theme.js";
 import { EDGE, extend, GUTTER, number } from "./tracks.js";
 import { time, View } from "./view.js";
@@ -71,12 +73,13 @@ export class Page {
   }
 
   choosePanels() {
-    const { tracks, locations, paths, table, previous } = this.data;
+    const { tracks, locations, paths, table, source, previous } = this.data;
     const offered = [
       ["timeline", "Timeline", tracks?.length || locations?.length, () => new Timeline(this)],
       ["flame", "Flame graph", locations?.length || paths?.length, () => new FlameGraph(this)],
       ["table", "Table", table, () => new Tables(this, false)],
-      ["compare", "Compare", table && previous, () => new Tables(this, true)],
+      ["source", "Source", source, () => new SourceView(this)],
+      ["compare", "Compare", table && previous, () => (this.data.repeats ? new Repeats(this) : new Tables(this, true))],
     ];
     const there = offered.filter(([, , present]) => present);
     return new Map(there.map(([name, label, , make]) => [name, { label, make }]));

@@ -33,6 +33,7 @@ usage: python -m holdfast.scorep [options] script.py [arguments]
                               recorded the same way here) or dummy (nothing at all)
   --instrumenter-file=FILE    run this Python file before the program
   --c-functions               record functions of extension modules as well
+  --lines                     sample lines of the program's own files as well, 1000 times a second
   --keep-files                accepted; there are no temporary files
   --recover DIRECTORY         write the trace of what killed processes have left there
   --verbose                   say what is done
@@ -115,6 +116,8 @@ def _open(options: Options, scorep) -> str:
         open_one = functools.partial(scorep.open, c_calls=options.c_functions, children=True)
         rank = _rank(options)
         experiment = ranks.open_together(rank, open_one) if rank else open_one()
+        if options.lines and not options.dummy:
+            _sample_lines(experiment)
     except (OSError, RuntimeError) as error:
         why: object = error
         if isinstance(error, OSError) and error.filename is not None:
@@ -128,6 +131,16 @@ def _open(options: Options, scorep) -> str:
     elif not loading.is_chosen():
         recovery.watch(experiment)
     return experiment
+
+
+def _sample_lines(experiment: str) -> None:
+    from holdfast.scorep import ending, lines
+
+    try:
+        lines.begin(experiment)
+    except (OSError, RuntimeError):
+        ending.close_at_end()
+        raise
 
 
 def _rank(options: Options):
@@ -177,6 +190,8 @@ def _finish(scorep, options: Options, directory: str, pid: int) -> None:
     rank = _rank(options)
     if rank and rank.number == 0 and os.getpid() == pid and scorep.is_open():
         ranks.wait_for(directory, range(rank.size), rank)
+    if options.lines:
+        _end_lines()
     result = scorep.close_at_end()
     if result is None or os.getpid() != pid:
         return  # it failed, or the program closed it; or this is a child, whose events are others'
@@ -190,6 +205,15 @@ def _finish(scorep, options: Options, directory: str, pid: int) -> None:
         )
     if result["rewound"]:
         _say(options, f"{result['rewound']} events were taken back by rewind_end")
+
+
+def _end_lines() -> None:
+    from holdfast.scorep import lines, messages
+
+    try:
+        lines.end()
+    except (OSError, RuntimeError, MemoryError) as error:
+        messages.warn(f"the sources of the sampled lines are missing: {error}")
 
 
 def main(arguments: list[str]) -> None:

@@ -36,7 +36,7 @@ class Options:
         Whether functions are recorded from the program's first line on.
     dummy : bool
         Whether nothing at all is recorded.
-    c_functions, verbose : bool
+    c_functions, lines, verbose : bool
         Options of the same names.
     instrumenter_file : str or None
         A file of Python that runs before the program.
@@ -56,6 +56,7 @@ class Options:
         self.instrument = True  # record functions from the program's first line on
         self.dummy = False  # record nothing at all
         self.c_functions = False
+        self.lines = False
         self.verbose = False
         self.instrumenter_file: str | None = None
         self.forwarded: list[str] = []  # for scorep-config, which the built-in recorder has not
@@ -77,6 +78,8 @@ def _take_switch(options: Options, name: str) -> bool:
         options.instrument = False
     elif name == "--c-functions":
         options.c_functions = True
+    elif name == "--lines":
+        options.lines = True
     elif name in ("-v", "--verbose"):
         options.verbose = True
     elif name == "--mpi":

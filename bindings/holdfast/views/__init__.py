@@ -35,12 +35,13 @@ def trace(
     which : int, str or os.PathLike, optional
         A cell's number, the directory of an experiment, or its ``traces.otf2``. If it is left out: the
         last instrumented cell of this notebook.
-    view : {"timeline", "flame", "table", "compare"}
+    view : {"timeline", "flame", "table", "source", "compare"}
         What is shown first.
     begin, end : float, optional
         A window, in seconds since the trace's begin.
     before : int, str or os.PathLike, optional
-        What to compare with. If it is left out: for a cell the last run before it with the same code.
+        What to compare with. If it is left out: for a cell the last run before it with the same code. If this
+        or `which` names several runs, such as ``"7-11"``, the two sets are compared.
 
     Returns
     -------
@@ -55,4 +56,10 @@ def trace(
     from . import runs, traces
 
     window = traces.Window(begin, end)
+    if before is not None and which is not None:
+        return runs.compared(os.fspath(_text(which)), os.fspath(_text(before))).view(view, window)
     return runs.find(which, before).view(view, window)
+
+
+def _text(which: int | str | os.PathLike[str]) -> str | os.PathLike[str]:
+    return str(which) if isinstance(which, int) else which

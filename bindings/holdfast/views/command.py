@@ -13,7 +13,7 @@ import typing as t
 
 from holdfast.tabular import align
 
-from . import runs
+from . import repeats, runs, sources
 from .comparison import seconds, title
 from .traces import VIEWS, Trace, ViewError, Window
 
@@ -21,10 +21,12 @@ if t.TYPE_CHECKING:
     from .schema import Function
 
 USAGE = """%trace [CELL ...] [options]     the trace of a cell; of the last instrumented one if none is named
-  CELL                  a cell's number, or an experiment's directory
-  --view VIEW           timeline, flame, table or compare
+  CELL                  a cell's number, or an experiment's directory; 7-11 or 7,9 are several runs,
+                        whose medians and ranges --view compare shows beside those of a second set
+  --view VIEW           timeline, flame, table, source or compare
   --range BEGIN:END     only this part, in seconds since the trace's begin
-  --text                the longest functions as text; with --view compare what changed most
+  --text                the longest functions as text; with --view compare what changed most,
+                        with --view source time beside the code
   --export FILE         a file of another program, by its name's end: .json (Perfetto),
                         .speedscope.json, .callgrind, .pstats, .collapsed, .cubex, .html, .svg
   --yes                 write it also if it takes more than 100 MiB
@@ -86,8 +88,12 @@ def _obey(options: argparse.Namespace, display: t.Callable[..., t.Any]) -> None:
         if not (options.cells or options.export or options.text):
             return
     names = options.cells or [None]
+    if options.view == "compare" and options.range != Window():
+        raise ViewError("--view compare is of whole recordings; --range can't be used with it")
     if len(names) == 2 and options.view == "compare":
-        found = [runs.find(names[0], before=names[1])]
+        found = [runs.compared(*options.cells)]
+    elif options.cells and options.view != "compare":
+        found = [trace for name in options.cells for trace in runs.several(name)]
     else:
         found = [runs.find(name) for name in names]
     if options.export and len(found) > 1:
@@ -95,7 +101,7 @@ def _obey(options: argparse.Namespace, display: t.Callable[..., t.Any]) -> None:
     for trace in found:
         trace.view(options.view, options.range)
         if options.text:
-            print(compared(trace) if options.view == "compare" else text(trace))
+            print(_TEXTS.get(options.view, text)(trace))
         for target in options.export:
             path = trace.export(os.path.expanduser(target), large=options.yes)
             print(f"{trace.title}: {path}")
@@ -141,6 +147,8 @@ def compared(trace: Trace, rows: int = 20) -> str:
     str
         A table, by the change.
     """
+    if trace.sets is not None and max(map(len, trace.sets)) > 1:
+        return repeats.text(trace.repeats(), rows)
     table = trace.comparison()
     lines = [("function", "calls", "before", "own s", "before", "change", "")]
     for row in table[:rows]:
@@ -150,7 +158,27 @@ def compared(trace: Trace, rows: int = 20) -> str:
         lines.append((row["name"], *calls, *own, _place(row)))
     then = f"{seconds(trace.before):.3f} s in {title(trace.before)}"
     head = f"{trace.title}: {seconds(trace):.3f} s, {then}"
-    return _lines(head, lines, len(table))
+    return f"{_lines(head, lines, len(table))}\n{repeats.UNKNOWN}"
+
+
+def source(trace: Trace) -> str:
+    """Format what lines and functions took, beside the code.
+
+    Parameters
+    ----------
+    trace : Trace
+        The trace.
+
+    Returns
+    -------
+    str
+        A table for each file of the user's own.
+    """
+    found = trace.source()
+    return sources.text(trace.title, found) if found else trace.title
+
+
+_TEXTS = {"compare": compared, "source": source}
 
 
 def _place(row: Function) -> str:

@@ -42,10 +42,10 @@ def previous(now: Trace, before: Trace, regions: Regions) -> tuple[Previous, Reg
     keys = zip(names, files, lines, strict=True)
     numbers = {key: number for number, key in enumerate(keys)}
     old, table = before.read().found["regions"], before.read().found["table"]
-    renamed = _renamed(now, before)
+    translate = renamed(now, before)
     translated = array("q")
     for region in table["region"]:
-        key = renamed(old["name"][region]), renamed(old["file"][region]), old["line"][region]
+        key = translate(old["name"][region]), translate(old["file"][region]), old["line"][region]
         if key not in numbers:
             numbers[key] = len(numbers)
             names.append(key[0])
@@ -61,8 +61,19 @@ def previous(now: Trace, before: Trace, regions: Regions) -> tuple[Previous, Reg
     return previous, {"name": names, "file": files, "line": lines, "kind": kinds}
 
 
-def _renamed(now: Trace, before: Trace) -> t.Callable[[str], str]:
-    """What a name or file of the run before is called in this one."""
+def renamed(now: Trace, before: Trace) -> t.Callable[[str], str]:
+    """Return what translates a name or file of another run to this one's.
+
+    Parameters
+    ----------
+    now, before : Trace
+        The two runs.
+
+    Returns
+    -------
+    callable
+        From str to str: a cell of the same code has the number of `now`.
+    """
     if now.run is None or before.run is None or now.run["code"] != before.run["code"]:
         return lambda text: text
     mine, theirs = f"In[{now.run['number']}]", f"In[{before.run['number']}]"

@@ -12,7 +12,7 @@ import os
 import typing as t
 from pathlib import Path
 
-from holdfast.tabular import size
+from holdfast.tabular import size, time
 
 if t.TYPE_CHECKING:
     from . import schema
@@ -162,24 +162,6 @@ def _view(trace: Trace, form: str) -> str:
     if form == "svg":
         return bundle["image/svg+xml"]
     return f'<!DOCTYPE html>\n<meta charset="utf-8">\n{bundle["text/html"]}\n'
-
-
-def time(ms: float) -> str:
-    """Format a time.
-
-    Parameters
-    ----------
-    ms : float
-        Milliseconds.
-
-    Returns
-    -------
-    str
-        The time with its unit.
-    """
-    if ms < 0.1:
-        return f"{ms * 1000:.3g} µs"
-    return f"{ms / 1000:.2f} s" if ms >= 1000 else f"{ms:.1f} ms"
 
 
 def facts(run: schema.Run) -> list[tuple[str, str]]:

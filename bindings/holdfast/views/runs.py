@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import typing as t
 from pathlib import Path
 
@@ -15,6 +16,8 @@ from .traces import Trace, ViewError, archive_path
 
 if t.TYPE_CHECKING:
     from .schema import Run
+
+_SET = re.compile(r"\d+(-\d+)?(,\d+(-\d+)?)*")
 
 Which = t.Union[int, str, "os.PathLike[str]", None]
 
@@ -79,6 +82,72 @@ def find(which: Which = None, before: Which = None) -> Trace:
     texts = sources()
     other = find(before) if before is not None else _before(runs, at, texts)
     return Trace(runs[at]["trace"], run=runs[at], before=other, sources=texts)
+
+
+def several(which: str) -> list[Trace]:
+    """Find the traces of repeated runs.
+
+    Parameters
+    ----------
+    which : str
+        Numbers of cells, such as ``7-11`` or ``7,9``; or directories, with commas.
+
+    Returns
+    -------
+    list of Trace
+        One or more, in this order.
+
+    Raises
+    ------
+    ViewError
+        One of them isn't there, or they are cells of different code.
+    """
+    found = [find(one) for one in _split(which)]
+    codes = {trace.run["code"] for trace in found if trace.run is not None}
+    if len(codes) > 1:
+        raise ViewError(f"{which} are cells of different code, and no repeated runs of one")
+    return found
+
+
+def _split(which: str) -> list[str]:
+    if not _SET.fullmatch(which):
+        return [which] if os.path.exists(which) else which.split(",")
+    numbers = []
+    for part in which.split(","):
+        first, _, last = part.partition("-")
+        known_runs = {run["number"] for run in known()}
+        if not last:
+            numbers.append(first)
+            continue
+        inside = sorted(n for n in known_runs if int(first) <= n <= int(last))
+        if not inside:
+            raise ViewError(f"no instrumented cell of In[{first}] to In[{last}] ran")
+        numbers += [str(number) for number in inside]
+    return numbers
+
+
+def compared(now: str, before: str) -> Trace:
+    """Find two sets of runs to be compared.
+
+    Parameters
+    ----------
+    now, before : str
+        As for `several`.
+
+    Returns
+    -------
+    Trace
+        The last of `now`, with its sets.
+
+    Raises
+    ------
+    ViewError
+        See `several`.
+    """
+    ours, theirs = several(now), several(before)
+    trace = ours[-1]
+    trace.before, trace.sets = theirs[-1], (ours, theirs)
+    return trace
 
 
 def _is_cell(which: Which) -> bool:

@@ -115,6 +115,77 @@ class Previous(TypedDict):
     seconds: NotRequired[float]
 
 
+class SourceFunction(TypedDict):
+    """A function of a source file. Times are in seconds."""
+
+    name: str
+    line: int
+    last: int
+    calls: int
+    own: float
+    inclusive: float
+    unplaced: NotRequired[int]
+
+
+class SourceLines(TypedDict):
+    """The lines of a source file that have code, in columns. Times are in seconds."""
+
+    line: list[int]
+    samples: list[int]
+    own: list[float]
+    inclusive: list[float]
+    share: list[float]
+
+
+class SourceFile(TypedDict):
+    """A file of the user's own."""
+
+    name: str
+    seconds: float
+    functions: list[SourceFunction]
+    cell: NotRequired[int]
+    text: NotRequired[str]
+    lines: NotRequired[SourceLines]
+
+
+class Source(TypedDict):
+    """Time beside the code."""
+
+    kind: str
+    seconds: float
+    notes: list[str]
+    files: list[SourceFile]
+
+
+class Spread(TypedDict):
+    """What several runs took. Times are in seconds."""
+
+    median: float
+    low: float
+    high: float
+
+
+class Repeated(TypedDict):
+    """A function in several runs, and in several others: its exclusive time."""
+
+    name: str
+    file: str
+    line: int
+    now: Spread
+    before: Spread
+    verdict: str
+
+
+class Repeats(TypedDict):
+    """Two sets of recordings, compared. Pairs are of this set, and of the one before."""
+
+    runs: list[int]
+    titles: list[str]
+    statement: str
+    seconds: list[Spread]
+    functions: list[Repeated]
+
+
 class Archive(TypedDict):
     """What `_views.read` returns, its columns as arrays."""
 
@@ -150,6 +221,8 @@ class View(TypedDict):
     paths: NotRequired[list[NamedTree]]
     table: NotRequired[Table]
     previous: NotRequired[Previous]
+    source: NotRequired[Source]
+    repeats: NotRequired[Repeats]
 
 
 class Shown(View):

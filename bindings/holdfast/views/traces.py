@@ -15,12 +15,12 @@ import typing as t
 from array import array
 from pathlib import Path
 
-from . import comparison, exports
+from . import comparison, exports, repeats, sources
 
 if t.TYPE_CHECKING:
     from . import schema
 
-VIEWS = ("timeline", "flame", "table", "compare")
+VIEWS = ("timeline", "flame", "table", "source", "compare")
 #: What stands above the timeline, as `%perfmonitor_plot --metrics` calls it. More would push that away.
 TRACKS = ("cpu", "memory", "io_read", "io_write", "gpu_util", "gpu_mem")
 SLICES = 100_000
@@ -218,6 +218,8 @@ class Trace:
         What the kernel knows of the cell; None for a trace of another program.
     before : Trace or None
         What it is compared with.
+    sets : tuple of list of Trace, or None
+        The runs of which this is the last one, and those that they are compared with, if there are several.
     shown : str
         The view that is shown first.
     window : Window
@@ -242,6 +244,7 @@ class Trace:
         self.path = archive_path(place)
         self.run = run
         self.before = before
+        self.sets: tuple[list[Trace], list[Trace]] | None = None
         self.shown = "timeline"
         self.window = Window()
         self._sources = sources or {}
@@ -253,7 +256,7 @@ class Trace:
 
         Parameters
         ----------
-        view : {"timeline", "flame", "table", "compare"}
+        view : {"timeline", "flame", "table", "source", "compare"}
             What is shown first.
         window : Window, optional
             The part that is shown. If it is left out, it stays as it is.
@@ -272,6 +275,8 @@ class Trace:
             raise ViewError(f"there is no view {view}; there are {', '.join(VIEWS)}")
         if view == "compare":
             self.comparison()
+        if view == "source" and self.source() is None:
+            raise ViewError(f"{self.title} has no function of a cell or of a module of your own")
         self.shown = view
         if window is not None and window != self.window:
             self.window, self._read = window, None
@@ -359,6 +364,48 @@ class Trace:
             made.append({**row, "before": earlier, "change": change})
         return sorted(made, key=lambda row: -abs(row["change"]))
 
+    def repeats(self) -> schema.Repeats:
+        """Compare the sets of runs, or this run with the one before: what differs beyond the noise.
+
+        Returns
+        -------
+        dict
+            The part "repeats" of web/schema/views.json.
+
+        Raises
+        ------
+        ViewError
+            There is no run before, or an archive can't be read.
+        """
+        if self.before is None:
+            raise ViewError(f"{self.title} has no run before it to be compared with")
+        return repeats.compare(*(self.sets or ([self], [self.before])))
+
+    def source(self) -> schema.Source | None:
+        """Return what the lines and functions of the user's own code took.
+
+        Returns
+        -------
+        dict or None
+            The part "source" of web/schema/views.json. Its `kind` is "sampled" if lines were sampled, of the whole
+            recording; otherwise "calls", of the window. None if there is no code of the user's own.
+
+        Raises
+        ------
+        ViewError
+            The archive can't be read.
+        """
+        done = self.read()
+        cells = dict(self._sources)
+        if self.run is not None and self.run["code"]:
+            cells[self.run["number"]] = self.run["code"]
+        where = sources.Where(cells, done.wall)
+        try:
+            found = sources.sampled(self.path.parent, where)
+        except OSError as error:
+            raise ViewError(f"the lines in {self.path.parent} can't be read: {error}") from error
+        return found or sources.called(done.found["regions"], done.found["table"], where)
+
     def data(self) -> schema.View:
         """Return the data of the view.
 
@@ -392,6 +439,8 @@ class Trace:
             "table": found["table"],
             "cells": self._cells(set(cells) - {0}),
         }
+        if (source := self.source()) is not None:
+            data["source"] = source
         if tracks := self._tracks(begin, end):
             data["tracks"] = tracks
         if done.wall is not None:
@@ -399,6 +448,7 @@ class Trace:
         if previous is not None:
             data["previous"] = previous
             data["seconds"] = comparison.seconds(self)
+            data["repeats"] = self.repeats()
         return data
 
     def _cells(self, numbers: set[int]) -> list[schema.Cell]:

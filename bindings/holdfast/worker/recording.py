@@ -18,7 +18,7 @@ import time
 import types
 import typing as t
 
-from holdfast.scorep import ending, loading, options, recovery, settings, messages
+from holdfast.scorep import ending, lines, loading, options, recovery, settings, messages
 from holdfast.scorep.children import follow
 
 from . import notices
@@ -101,6 +101,8 @@ class Recording:
             self._recorder.open(wanted or None, c_calls=given.c_functions, children=True)
         follow(c_calls=given.c_functions)
         self._experiment = self._recorder.directory()
+        if given.lines and not given.dummy:
+            self._sample_lines()
         self._shown = wanted or self._experiment
         ending.guard(self.close)
         self._shell.recorder = self._recorder
@@ -121,6 +123,20 @@ class Recording:
             except Exception as error:
                 self.close()
                 raise _wrong(given, error) from error
+
+    def _sample_lines(self) -> None:
+        try:
+            lines.begin(self._experiment)
+        except (OSError, RuntimeError):
+            self._recorder.close()
+            raise
+
+    def _end_lines(self) -> None:
+        """Whatever becomes of the sources, the trace is written after this."""
+        try:
+            lines.end()
+        except (OSError, RuntimeError, MemoryError) as error:
+            notices.say(f"the sources of the lines in {self._experiment} are missing: {error}")
 
     async def run(self, cell: t.Awaitable[Frame], report: Report) -> Frame:
         """Wait for the cell and close; its reply with the trace. Begins the report's `out`."""
@@ -156,6 +172,7 @@ class Recording:
         counts: Counts = {"events": 0}
         if self._shell.recorder is not None:
             self._shell.recorder, self._shell.recorded = None, {}
+            self._end_lines()
             try:
                 result = self._recorder.close()
                 loading.end_alone()

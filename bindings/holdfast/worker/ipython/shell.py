@@ -317,6 +317,9 @@ class WorkerShell(zmqshell.ZMQInteractiveShell):
         if self.patches is not None:
             self.patches.resolve()
         self._name_cell(code_obj.co_filename)
+        if self.recorder is not None:  # in a clean process the number wasn't known before
+            number = cell_numbers(self).get(code_obj.co_filename, self.execution_count)
+            frames.name_cell(self.recorder, f"In[{number}]")
         if self.recorder is None or not self.instrument:
             return await super().run_code(code_obj, result, async_=async_)
         record, outer_hook = self.recorder, sys.excepthook

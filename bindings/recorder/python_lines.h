@@ -1,0 +1,39 @@
+/* python_lines.h - the interpreter's part of sampling lines (recorder/line_sampler.h).
+ *
+ * Each call of a function of the user's own goes on its thread's stack while it runs:
+ * code of cells, and of files that aren't libraries'. How calls are noticed differs by
+ * version, in python_lines_hook.c; which code is whose is decided in python_lines.c.
+ * The interpreter's lock protects all of this.
+ */
+#ifndef HOLDFAST_RECORDER_PYTHON_LINES_H
+#define HOLDFAST_RECORDER_PYTHON_LINES_H
+
+#include "python_hooks.h"
+
+#include "recorder/line_sampler.h"
+
+typedef struct hfi_lines_state {
+    bool on;
+    uint32_t generation; /* of the sampling, from 1 */
+} hfi_lines_state;
+
+extern hfi_lines_state hfi_lines;
+
+/* What is known of code; NULL: it isn't the user's own. May run Python code when it
+ * meets the code first, and keeps the error indicator. */
+hfi_line_code *hfi_lines_find(PyCodeObject *code);
+
+/* This thread's stack; NULL without memory. */
+hfi_line_stack *hfi_lines_stack(void);
+
+/* Begin to sample into a new file, and end it. `libraries` is a tuple of str: code whose
+ * file name begins with one of them is left out. The hook is to be installed and
+ * removed as well. Statuses as hfi_lines_begin(), and HF_E_NOSPACE. */
+hf_status hfi_lines_start(const char *path, PyObject *libraries, hf_error *reterr);
+void hfi_lines_stop(void);
+
+/* python_lines_hook.c: have calls noticed from now on, or no longer. 0, or -1 with a
+ * Python error. */
+extern const hfi_hook hfi_lines_hook;
+
+#endif

@@ -1,0 +1,162 @@
+/* line_sampler.h - at which lines the threads of this process are, looked at from
+ * outside.
+ *
+ * Each thread keeps a stack of the functions of the user's own that run on it, by
+ * hfi_line_push() and hfi_line_pop(). A thread of the sampler reads these stacks at a
+ * fixed rate, and from memory of the process the instruction at which each function is.
+ * It takes no lock of the program's and stops nobody; an entry's serial number shows
+ * whether what was read is of one visit.
+ *
+ * What it counts lies in a mapped file, so that it is there after a crash as well. One
+ * sampler for a process. hfi_lines_begin(), hfi_lines_end(), hfi_lines_forget() and
+ * hfi_lines_add_code() need a lock of the caller's: one of them at a time.
+ */
+#ifndef HOLDFAST_RECORDER_LINE_SAMPLER_H
+#define HOLDFAST_RECORDER_LINE_SAMPLER_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "holdfast/error.h"
+
+enum {
+    HFI_LINES_INTERVAL_NS = 1000000, /* on average */
+    HFI_LINES_DEPTH = 1 << 16,       /* deeper calls are not on a stack */
+    HFI_LINES_VERSION = 1
+};
+
+/* -- the file: native byte order, read by holdfast/views/lines.py ------------------ */
+
+#define HFI_LINES_MAGIC "HFLINES"
+
+typedef struct hfi_lines_header {
+    char magic[8];
+    uint32_t version;
+    uint32_t header_bytes;
+    uint64_t pid;
+    uint64_t interval_ns;
+    uint64_t used_bytes;   /* with the header; what is behind isn't whole */
+    uint64_t rounds;       /* looks at all threads */
+    uint64_t samples;      /* of threads that ran a function of the user's own */
+    uint64_t sampled_ns;   /* what they stand for together */
+    uint64_t missed;       /* the thread was too quick to say where it is */
+    uint64_t cut;          /* the outermost functions of a deep stack were not read */
+    uint64_t dropped;      /* functions for which there was no room */
+    uint64_t processor_ns; /* that the sampler's own thread took */
+} hfi_lines_header;
+
+/* A code object; followed by its lines, the file's name and its own, up to a multiple
+ * of 8 bytes. `inclusive` counts a recursion once. */
+typedef struct hfi_line_record {
+    uint32_t record_bytes;
+    uint32_t first_line; /* of `lines` */
+    uint32_t line_count;
+    uint32_t def_line;
+    uint32_t file_bytes;
+    uint32_t name_bytes;
+    uint64_t calls; /* entries, all of them: not sampled */
+    uint64_t samples, inclusive_samples;
+    uint64_t own_ns, inclusive_ns;
+    uint64_t unplaced, unplaced_ns; /* of samples: in visits too short to find a line */
+    uint64_t stamp;
+} hfi_line_record;
+
+typedef struct hfi_line_count {
+    uint64_t samples, inclusive_samples;
+    uint64_t own_ns, inclusive_ns; /* own: in no other function of the user's */
+    uint64_t stamp;
+    uint64_t has_code;
+} hfi_line_count;
+
+_Static_assert(sizeof(hfi_lines_header) == 96, "read in Python");
+_Static_assert(sizeof(hfi_line_record) == 88, "read in Python");
+_Static_assert(sizeof(hfi_line_count) == 48, "read in Python");
+
+/* -- stacks ------------------------------------------------------------------------ */
+
+typedef struct hfi_line_code {
+    hfi_line_record *record; /* NULL: no room */
+    hfi_line_count *counts;
+    uintptr_t start; /* of its instructions */
+    size_t bytes;
+    uint32_t *line_of; /* by instruction of 2 bytes: index in `counts`, or UINT32_MAX */
+    uint32_t only_line; /* index, if it has just one; else UINT32_MAX */
+} hfi_line_code;
+
+typedef struct hfi_line_entry {
+    _Atomic(uint64_t) serial;          /* of the visit; 0: being written */
+    _Atomic(const void *) instruction; /* where its frame has the address of it */
+    _Atomic(hfi_line_code *) code;
+} hfi_line_entry;
+
+typedef struct hfi_line_stack {
+    hfi_line_entry *entries; /* HFI_LINES_DEPTH */
+    _Atomic(uint32_t) depth;
+    _Atomic(bool) is_free;
+    uint64_t serial; /* of the last push; the thread's own */
+    struct hfi_line_stack *next;
+} hfi_line_stack;
+
+/* The thread enters a function. Returns the depth to which hfi_line_pop() goes back.
+ * `instruction` is readable until then. */
+static inline uint32_t
+hfi_line_push(hfi_line_stack *stack, const void *instruction, hfi_line_code *code) {
+    uint32_t depth = atomic_load_explicit(&stack->depth, memory_order_relaxed);
+    if (code->record)
+        code->record->calls++;
+    if (depth >= HFI_LINES_DEPTH)
+        return depth;
+    hfi_line_entry *entry = &stack->entries[depth];
+    atomic_store_explicit(&entry->serial, 0, memory_order_relaxed);
+    atomic_thread_fence(memory_order_release);
+    atomic_store_explicit(&entry->instruction, instruction, memory_order_relaxed);
+    atomic_store_explicit(&entry->code, code, memory_order_relaxed);
+    atomic_store_explicit(&entry->serial, ++stack->serial, memory_order_release);
+    atomic_store_explicit(&stack->depth, depth + 1, memory_order_release);
+    return depth;
+}
+
+static inline void
+hfi_line_pop(hfi_line_stack *stack, uint32_t depth) {
+    atomic_store_explicit(&stack->depth, depth, memory_order_release);
+    atomic_thread_fence(memory_order_release); /* before the frame's memory changes */
+}
+
+/* -- the sampler ------------------------------------------------------------------- */
+
+/* Begin to sample into a new file. HF_BUSY: it samples already. HF_E_SYSTEM: the file
+ * can't be made, or the system doesn't let the process read its memory. HF_E_NOMEM. */
+hf_status hfi_lines_begin(const char *path, hf_error *reterr);
+
+/* End it, and free all codes. Nothing happens if it doesn't sample. */
+void hfi_lines_end(void);
+
+/* In a forked child, which has no sampler: leave the parent's file alone. `mine` is the
+ * stack of the thread that is left, or NULL. */
+void hfi_lines_forget(hfi_line_stack *mine);
+
+bool hfi_lines_are_sampled(void);
+
+/* What is to be known of a code object. `lines[i]` is the line of instruction i, 0 if
+ * it has none. */
+typedef struct hfi_line_source {
+    const char *file;
+    const char *name;
+    uint32_t def_line;
+    uintptr_t start;
+    const uint32_t *lines;
+    size_t instruction_count;
+} hfi_line_source;
+
+/* The result lives until hfi_lines_end() or hfi_lines_forget(). NULL: without memory,
+ * or nothing is sampled. */
+hfi_line_code *hfi_lines_add_code(const hfi_line_source *source);
+
+/* A stack for the calling thread, empty; NULL without memory. Any thread may call it.
+ * The stack is never freed; another thread gets it after its release. */
+hfi_line_stack *hfi_line_stack_acquire(void);
+void hfi_line_stack_release(hfi_line_stack *stack);
+
+#endif

@@ -1,0 +1,131 @@
+"""Sets of runs beside each other: what may be called faster."""
+
+import itertools
+import math
+import os
+import subprocess
+import sys
+
+import pytest
+
+from holdfast.views import repeats
+
+pytest.importorskip("holdfast._views")
+from holdfast import views  # noqa: E402
+from holdfast.views import command, runs, traces  # noqa: E402
+
+
+def test_chance_is_that_of_all_orders():
+    for n, m in itertools.product(range(1, 5), repeat=2):
+        orders = list(itertools.combinations(range(n + m), n))
+        apart = [one for one in orders if max(one) < n or min(one) >= m]
+        assert repeats.chance(n, m) == pytest.approx(min(1, len(set(apart)) / len(orders)))
+
+
+@pytest.mark.parametrize(
+    ("now", "before", "word"),
+    [
+        ([1.0, 1.1, 1.2, 1.3], [1.4, 1.5, 1.6, 1.7], "faster"),
+        ([1.4, 1.5, 1.6, 1.7], [1.0, 1.1, 1.2, 1.3], "slower"),
+        ([1.0, 1.1, 1.2, 1.5], [1.4, 1.5, 1.6, 1.7], "within the noise"),
+        ([1.0, 1.1, 1.2, 1.4], [1.4, 1.5, 1.6, 1.7], "within the noise"),
+        ([1.0, 1.1, 1.2], [1.4, 1.5, 1.6], "too few runs"),
+        ([1.0, 1.1, 1.2], [1.4, 1.5, 1.6, 1.7, 1.8], "faster"),
+        ([1.0], [2.0], "too few runs"),
+        ([1.0] * 4, [0.0] * 4, "new"),
+        ([0.0] * 4, [1.0] * 4, "gone"),
+    ],
+)
+def test_a_difference_is_one_beyond_the_noise(now, before, word):
+    assert repeats.verdict(now, before) == word
+
+
+def test_statements_say_faster_only_where_it_is():
+    apart = repeats.statement([1.0, 1.1, 1.2, 1.3], [2.0, 2.1, 2.2, 2.3])
+    assert "Faster: -46.5 %" in apart and "once in 35 cases" in apart
+    assert math.comb(8, 4) // 2 == 35
+    assert apart.startswith(
+        "1.15 s (1.00 s to 1.30 s, 4 runs) now, 2.15 s (2.00 s to 2.30 s, 4 runs)"
+    )
+    for now, before, words in (
+        ([1.0], [2.0], "The noise is unknown"),
+        ([1.0], [2.0, 2.1, 2.2, 2.3], "The noise is unknown"),
+        ([1.0, 1.1], [2.0, 2.1], "Too few runs"),
+        ([1.0, 1.1, 1.2, 2.1], [2.0, 2.1, 2.2, 2.3], "The ranges overlap"),
+    ):
+        said = repeats.statement(now, before)
+        assert words in said and "Faster:" not in said and "Slower:" not in said
+
+
+PROGRAM = """
+import os
+def work(n):
+    return sum(range(n))
+def extra():
+    return sum(range(1000))
+size = int(os.environ["SIZE"])
+for _ in range(5): work(size)
+if size > 100: extra()
+"""
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory):
+    """Directories: four runs with little work, four with much."""
+    folder = tmp_path_factory.mktemp("repeats")
+    (folder / "script.py").write_text(PROGRAM)
+    found = {"100": [], "1000000": []}
+    for size, places in found.items():
+        for at in range(4):
+            place = folder / f"run-{size}-{at}"
+            environment = {**os.environ, "SCOREP_EXPERIMENT_DIRECTORY": str(place), "SIZE": size}
+            subprocess.run(
+                [sys.executable, "-m", "holdfast.scorep", "script.py"],
+                cwd=folder,
+                env=environment,
+                check=True,
+                timeout=60,
+            )
+            places.append(str(place))
+    return found
+
+
+def test_recordings_are_compared_by_function(recorded):
+    few, many = recorded["100"], recorded["1000000"]
+    trace = views.trace(",".join(many), before=",".join(few), view="compare")
+    found = trace.repeats()
+    assert found["runs"] == [4, 4]
+    rows = {row["name"]: row for row in found["functions"]}
+    work = rows["__main__:work"]
+    assert work["verdict"] == "slower" and work["line"] == 3
+    assert work["now"]["low"] <= work["now"]["median"] <= work["now"]["high"]
+    assert work["now"]["low"] > work["before"]["high"]
+    assert rows["__main__:extra"]["verdict"] == "new"
+    one = [row for row in traces.Trace(many[2]).table() if row["name"] == "__main__:work"]
+    assert work["now"]["low"] <= one[0]["exclusive"] <= work["now"]["high"]
+    turned = views.trace(",".join(few), before=",".join(many), view="compare").repeats()
+    rows = {row["name"]: row for row in turned["functions"]}
+    assert rows["__main__:work"]["verdict"] == "faster"
+    assert rows["__main__:extra"]["verdict"] == "gone"
+    assert trace.data()["repeats"] == found
+    text = command.compared(trace)
+    assert "4 runs) now" in text and "\n__main__:work " in text and " slower" in text
+
+
+def test_a_single_run_has_no_noise_to_be_compared_with(recorded):
+    few, many = recorded["100"], recorded["1000000"]
+    trace = runs.compared(many[0], few[0])
+    assert command.compared(trace).endswith(repeats.UNKNOWN)
+    assert {row["verdict"] for row in trace.repeats()["functions"]} <= {
+        "too few runs",
+        "new",
+        "gone",
+    }
+    with pytest.raises(traces.ViewError, match="there is no trace"):
+        runs.compared(many[0] + ",nowhere", few[0])
+
+
+def test_a_range_is_no_whole_recording(recorded, capsys):
+    few, many = recorded["100"], recorded["1000000"]
+    command.run(f"{many[0]} {few[0]} --view compare --range 0:1", print)
+    assert "--range can't be used with it" in capsys.readouterr().err
