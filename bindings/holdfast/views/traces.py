@@ -15,7 +15,8 @@ import typing as t
 from array import array
 from pathlib import Path
 
-from . import comparison, exports
+from . import comparison, exports, kernel
+from .waiting import waits
 
 if t.TYPE_CHECKING:
     from . import schema
@@ -111,9 +112,12 @@ def _column(raw: bytes) -> array[int]:
 
 
 def _columns(item: t.Mapping[str, t.Any]) -> t.Any:
-    return {
+    done = {
         name: _column(value) if isinstance(value, bytes) else value for name, value in item.items()
     }
+    if "costs" in item:
+        done["costs"] = _columns(item["costs"])
+    return done
 
 
 def _named(rows: list[schema.Row]) -> list[schema.Row]:
@@ -163,6 +167,9 @@ def read(path: Path, window: Window, slices: int = 100_000) -> Read:
     for part in ("table", "paths"):
         found[part] = _columns(found[part])
     found["rows"] = _named([_columns(row) for row in found["rows"]])
+    regions = found["regions"]
+    known = zip(regions["waits"], regions["name"], strict=True)
+    regions["waits"] = [told or waits(name) for told, name in known]
     return Read(found, origin, first, max(last, first + 1), wall)
 
 
@@ -380,6 +387,7 @@ class Trace:
             "table": found["table"],
             "cells": self._cells(set(cells) - {0}),
         }
+        data["source"] = kernel.source(self.path)
         if tracks := self._tracks(begin, end):
             data["tracks"] = tracks
         if done.wall is not None:
