@@ -74,13 +74,15 @@ export class Kernel {
     if (!waiting) {
       return;
     }
+    if (["comm_msg", "comm_close"].includes(header.msg_type)) {
+      this.waiting.delete(content.comm_id); // the answer is followed by a close
+    }
     if (header.msg_type === "comm_msg" && content.data.error) {
       waiting.failed(new Error(content.data.error));
     } else if (header.msg_type === "comm_msg") {
       unpackText(content.data.data).then(waiting.done, waiting.failed);
     } else if (header.msg_type === "comm_close") {
-      waiting.failed(new Error("the kernel doesn't know this trace; %trace shows it again"));
-      this.waiting.delete(content.comm_id);
+      waiting.failed(new Error("the kernel has shown no trace since its start"));
     }
   }
 

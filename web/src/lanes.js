@@ -69,7 +69,7 @@ export class Lanes {
     });
     this.several = this.processes.size > 1;
     for (const lane of this.several ? this.all : []) {
-      lane.name = lane.process.hasHead ? lane.name : lane.title;
+      lane.name = lane.process.hasHead ? lane.name : lane.process.name;
     }
     this.strip = this.all.length * STRIP > ROOM ? LOW_STRIP : STRIP;
     this.open();

@@ -51,11 +51,13 @@ export function shortName(name, file) {
   return file ? `${last} (${fileName(file)})` : last;
 }
 
-/** Whose a region is: the notebook's, a module's, or a file's; and the package that has the colour. */
+export const OWN = "own code"; // of the notebook, or of the script
+
+/** Whose a region is: one's own, or the package's that has the colour. */
 export function ownerOf(name, file, isOwn) {
   const [module] = parts(name);
   if (isOwn || module === "__main__" || module === "__mp_main__") {
-    return "notebook";
+    return OWN;
   }
   if (/^P?MPI_/i.test(name) || module.startsWith("mpi4py")) {
     return "MPI";

@@ -14,7 +14,7 @@ import { Filter } from "./filter.js";
 import { FlameGraph } from "./graphs.js";
 import { Kernel } from "./kernel.js";
 import { help, Keys } from "./keys.js";
-import { Regions } from "./regions.js";
+import { OWNED, Regions } from "./regions.js";
 import { Tables } from "./tables.js";
 import { Theme, watchTheme } from "./theme.js";
 import { Timeline } from "./timeline.js";
@@ -25,7 +25,7 @@ const NARROWEST_PX = 320;
 const TRACK_PX = 96;
 const LOW_TRACK_PX = 68; // below a timeline, which is to be seen, too
 const NAMES_PX = 150; // of tracks, at most, left of them
-const LEGEND = 8;
+const LEGEND = 8; // packages
 const KEYS = "w s or Ctrl + wheel zoom, a d or Shift + wheel move, 0 shows everything, ? names all keys";
 const HINTS = {
   tracks: `Drag over a track to zoom in. ${KEYS}.`,
@@ -215,7 +215,7 @@ export class Page {
       dot.style.background = this.theme.owner(hues.get(owner));
       const title = `${owner}: ${this.regions.share(took)} of ${this.regions.shares}`;
       const search = () => {
-        this.input.value = owner === "notebook" ? "__main__" : owner;
+        this.input.value = `${OWNED}${owner}`;
         this.search();
       };
       this.packages.append(element("button", { class: "chip", title, onclick: search }, dot, owner));

@@ -7,6 +7,7 @@ import { number } from "./tracks.js";
 import { time } from "./view.js";
 
 const NOBODY = "no caller";
+export const OWNED = "module:"; // before a package's name in a search
 
 /** Inclusive, exclusive and visits of each region, from the columns of a table. */
 export function rowsOf(table) {
@@ -89,6 +90,11 @@ export class Regions {
     const words = text.toLowerCase().split(/\s+/).filter(Boolean);
     if (!words.length) {
       this.found = null;
+      return;
+    }
+    if (text.startsWith(OWNED)) {
+      const owner = text.slice(OWNED.length).trim();
+      this.found = new Set(this.name.map((_, region) => region).filter((region) => this.owner[region] === owner));
       return;
     }
     const matches = (region) => {

@@ -70,15 +70,15 @@ export class Row {
     return before > 0 && this.end(items[before - 1]) >= time ? before - 1 : before;
   }
 
-  /** The block of a level at a time, give or take; or -1. */
+  /** The block of a level at a time, or else one that is not farther than `slack`; or -1. */
   find(level, time, slack = 0) {
-    const items = this.levels[level];
-    if (!items) {
-      return -1;
-    }
-    const place = this.firstAfter(level, time - slack);
-    const near = place < items.length && this.begin[items[place]] <= time + slack;
-    return near ? items[place] : -1;
+    const items = this.levels[level] ?? [];
+    const found = (from, to) => {
+      const place = items.length ? this.firstAfter(level, from) : 0;
+      return place < items.length && this.begin[items[place]] <= to ? items[place] : -1;
+    };
+    const exact = found(time, time);
+    return exact >= 0 || !slack ? exact : found(time - slack, time + slack);
   }
 
   /** The innermost block at a time, or -1. */

@@ -7,6 +7,8 @@
  * table, by variables that are set on the output.
  */
 
+import { OWN } from "./names.js";
+
 const LIGHT = {
   background: "#ffffff",
   raised: "#f4f5f7",
@@ -102,8 +104,8 @@ export function huesOf(owners) {
       slot = (slot + 5) % SLOTS;
     }
     taken.add(slot);
-    hues.set(owner, owner === "notebook" ? OWN_HUE : 72 + slot * 21);
-    owner === "notebook" && taken.delete(slot);
+    hues.set(owner, owner === OWN ? OWN_HUE : 72 + slot * 21);
+    owner === OWN && taken.delete(slot);
   }
   return hues;
 }
