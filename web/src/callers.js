@@ -60,7 +60,7 @@ export class Callers {
     const above = paths.above(this.region);
     const parts = above.visits ? this.graphs(paths, above) : [element("p", {}, "It isn't called in what is chosen.")];
     this.body.replaceChildren(this.head(above), ...parts);
-    filter.notes().forEach((note) => this.body.append(element("div", { class: "hint" }, note)));
+    filter.notes(true).forEach((note) => this.body.append(element("div", { class: "hint" }, note)));
     this.paint();
   }
 

@@ -20,7 +20,7 @@ export class Detail {
     Object.assign(this, { context, data, regions, kernel, lanes, changed, told });
     this.windows = [{ low: -Infinity, high: Infinity, pixel: pixelOf(data.locations), rows: null }];
     this.now = this.windows[0];
-    context.view.follow(() => this.moved());
+    this.unfollow = context.view.follow(() => this.moved());
   }
 
   moved() {

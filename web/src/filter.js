@@ -76,10 +76,10 @@ export class Filter {
     return `the time of ${whose ? (count > 1 ? `${count} tracks (${whose})` : whose) : tracks}, waiting ${isWithoutWaiting ? "left out" : "included"}`;
   }
 
-  /** What there is to say below. */
-  notes() {
+  /** What there is to say below what the paths say, or below a table, which says all unless something is chosen. */
+  notes(ofPaths) {
     const notes = [];
-    if (this.isActive && this.missing) {
+    if ((ofPaths || this.isActive) && this.tree && this.missing) {
       notes.push(`${number(this.missing)} calls lie in paths that took too little to be kept in this page; they are not counted.`);
     }
     if (this.isWithoutWaiting) {

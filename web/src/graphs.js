@@ -83,7 +83,7 @@ export class FlameGraph {
     const heavy = this.order === "Left-heavy";
     this.plots = heavy ? this.heavy() : new Ordered(this.page, this.locations()[0]);
     this.body.replaceChildren(this.plots.host);
-    const notes = heavy ? filter.notes() : [];
+    const notes = heavy ? filter.notes(true) : [];
     this.notes.replaceChildren(...notes.map((note) => element("div", { class: "hint" }, note)));
     this.plots.paint();
     this.plots.redraw();

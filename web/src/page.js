@@ -130,8 +130,9 @@ export class Page {
     this.box.addEventListener("wheel", (event) => this.keys.wheel(event), { passive: false });
     this.body = element("div", { class: "body" });
     this.below = element("div", { class: "detail" });
+    this.summary = element("div", {});
     this.help = help();
-    this.box.append(...this.head(), this.bar(), this.help, this.legend(), this.body, this.below);
+    this.box.append(...this.head(), this.bar(), this.help, this.legend(), this.body, this.below, this.summary);
     for (const note of this.data.notes ?? []) {
       this.box.append(element("div", { class: "hint" }, note));
     }
@@ -274,7 +275,7 @@ export class Page {
     }
     this.panel = entry.panel;
     this.tools.hidden = this.hint.hidden = !this.panel.view;
-    this.select.hidden = name !== "timeline";
+    this.select.hidden = this.summary.hidden = name !== "timeline";
     this.packages.hidden = !this.packages.children.length || !["timeline", "flame", "callers"].includes(name);
     this.hint.textContent = this.hintText();
     this.named();
@@ -332,9 +333,6 @@ export class Page {
 
   /** What was clicked, below the plots: it stays when the mouse leaves. */
   detail(region) {
-    if (this.panel.selection?.range) {
-      return; // its summary stays
-    }
     const place = this.regions.place(region);
     const go = () => this.reveal(region);
     const look = element("button", { class: "choice", onclick: () => this.look(region) }, "Callers and callees");

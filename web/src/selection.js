@@ -31,7 +31,7 @@ export class Selection {
     this.range = null;
     this.redraw();
     if (was) {
-      this.page.below.replaceChildren();
+      this.page.summary.replaceChildren();
       this.page.name();
     }
     return Boolean(was);
@@ -55,7 +55,7 @@ export class Selection {
     const [low, high] = this.range;
     const { lanes } = this.timeline;
     if (!lanes) {
-      this.page.below.replaceChildren(this.head());
+      this.page.summary.replaceChildren(this.head());
       return;
     }
     this.show(summarize(lanes.all, low, high));
@@ -95,7 +95,7 @@ export class Selection {
     const said = `${exact ? "" : "about "}${number(calls)} calls on ${tracks.filter((one) => one.calls).length} tracks`;
     const head = this.head();
     head.children[0].append(` · ${said}`);
-    this.page.below.replaceChildren(element("div", { class: "selected" }, head, body, this.note));
+    this.page.summary.replaceChildren(element("div", { class: "selected" }, head, body, this.note));
   }
 
   about({ exact }) {

@@ -23,7 +23,7 @@ export class Tables {
     const shares = `${filter.shares}: ${time(total)}`;
     const actions = { reveal: (region) => this.page.reveal(region), look: this.page.canLook && ((region) => this.page.look(region)) };
     this.table = new Table(regions, this.host, { rows, total, shares, compared: this.compared, ...actions });
-    const notes = this.compared ? [] : [`Percentages are of ${shares}.`, ...filter.notes()];
+    const notes = this.compared ? [] : [`Percentages are of ${shares}.`, ...filter.notes(false)];
     notes.forEach((note) => this.host.append(element("div", { class: "hint" }, note)));
   }
 

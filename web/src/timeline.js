@@ -52,6 +52,8 @@ export class Timeline extends Plots {
       });
       this.plots.push(this.flame);
       this.detail = new Detail(this.page, this.lanes, () => this.swapped(), (text) => (this.more.textContent = text));
+      const unfollow = this.unfollow;
+      this.unfollow = () => (unfollow(), this.detail.unfollow());
     }
     this.plots.push(this.selection);
     this.choose();

@@ -444,7 +444,8 @@ class Trace:
         notes = [f"Trace: {self.path.parent}"]
         if pixel := max((row["pixel"] for row in rows), default=0):
             notes.append(
-                f"Calls below {exports.time(pixel / 1e6)} are joined; --range A:B shows each."
+                f"Calls below {exports.time(pixel / 1e6)} are joined; zooming in shows each while the "
+                "kernel lives, %trace --range A:B at any time."
             )
         if hidden := sum(row["hidden"] for row in rows):
             notes.append(f"{hidden:,} calls lie too deep to be drawn.")
