@@ -70,7 +70,9 @@ class Shown:
 
     def span(self):
         """Begin and end of what is shown, in seconds, once it is still."""
-        self.page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        self.page.evaluate(
+            "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+        )
         units = {"s": 1, "ms": 1e-3, "µs": 1e-6}
         label = self.root.get_attribute("aria-label").split(" selected")[0]
         words = re.findall(r"([\d.]+) (s|ms|µs)", label)[:2]
@@ -78,7 +80,9 @@ class Shown:
 
     def table(self, label):
         """The rows of a table as lists of texts, by the text of its first heading."""
-        rows = self.root.locator("table", has=self.page.get_by_text(label, exact=True)).locator("tbody tr")
+        rows = self.root.locator("table", has=self.page.get_by_text(label, exact=True)).locator(
+            "tbody tr"
+        )
         return [row.split("\t") for row in rows.all_inner_texts()]
 
 
@@ -90,7 +94,9 @@ def shown(browser, tmp_path):
     def shown(data=None, background="#fff", **more):
         bundle = pages.bundle({**(data or trace_pages.data()), **more})
         path = tmp_path / "page.html"
-        path.write_text(f'<!DOCTYPE html><body style="background: {background}">{bundle["text/html"]}', "utf-8")
+        path.write_text(
+            f'<!DOCTYPE html><body style="background: {background}">{bundle["text/html"]}', "utf-8"
+        )
         page = browser.new_page()
         opened.append(page)
         page.goto(f"file://{path}")
@@ -141,7 +147,9 @@ def test_callers_and_callees_of_a_function(shown):
 
 
 def test_recursion_counts_its_time_once(shown):
-    recursive = {("A", "MainThread"): [(4, 0, 100, 0), (4, 20, 80, 1), (2, 30, 50, 2), (4, 52, 60, 2)]}
+    recursive = {
+        ("A", "MainThread"): [(4, 0, 100, 0), (4, 20, 80, 1), (2, 30, 50, 2), (4, 52, 60, 2)]
+    }
     view = shown(trace_pages.data(recursive))
     view.tab("Callers and callees")
     view.root.get_by_label("Function").select_option(label="pool:run")
@@ -175,7 +183,11 @@ def test_a_range_is_selected_and_summed_up(shown):
     assert milliseconds(wait[0]) == pytest.approx(400 + 250, abs=8)
     assert milliseconds(load[0]) == pytest.approx(350 + 150 + 150, abs=8)
     tracks = {name: cells for name, *cells in view.table("Track")}
-    assert [tracks[name][0] for name in ("A · MainThread", "A · helper", "B · helper")] == ["3", "1", "3"]
+    assert [tracks[name][0] for name in ("A · MainThread", "A · helper", "B · helper")] == [
+        "3",
+        "1",
+        "3",
+    ]
     assert tracks["A · MainThread"][2] == "100.0 %"
 
     view.root.focus()
@@ -224,7 +236,10 @@ def test_all_tracks_are_seen_at_first_and_fold(shown):
     assert view.root.get_by_text("20 tracks of 20 processes").is_visible()
     assert lanes(view).count() == 20
     boxes = [one.bounding_box() for one in lanes(view).all()]
-    assert all(rows["y"] <= box["y"] and box["y"] + box["height"] <= rows["y"] + rows["height"] + 1 for box in boxes)
+    assert all(
+        rows["y"] <= box["y"] and box["y"] + box["height"] <= rows["y"] + rows["height"] + 1
+        for box in boxes
+    )
     last = boxes[-1]["y"] - rows["y"] + boxes[-1]["height"] / 2
     folded = {view.colour(x / 50, last) for x in range(2, 48)}
     assert len(folded) == 2, "a folded track shows its innermost calls"

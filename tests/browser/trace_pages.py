@@ -8,11 +8,23 @@ from collections import Counter
 
 CS = 10**7  # ns
 BEGIN = 7 * 10**9
-NAMES = ["cell In[1]", "__main__.Model:__call__", "json.decoder:load", "threading.Condition:wait", "pool:run"]
+NAMES = [
+    "cell In[1]",
+    "__main__.Model:__call__",
+    "json.decoder:load",
+    "threading.Condition:wait",
+    "pool:run",
+]
 CELL, FIT, LOAD, WAIT, RUN = range(len(NAMES))
 REGIONS = {
     "name": NAMES,
-    "file": ["In[1]", "In[1]", "/lib/json/decoder.py", "/lib/threading.py", "/lib/pool/__init__.py"],
+    "file": [
+        "In[1]",
+        "In[1]",
+        "/lib/json/decoder.py",
+        "/lib/threading.py",
+        "/lib/pool/__init__.py",
+    ],
     "line": [1, 2, 30, 40, 50],
     "cell": [1, 1, 0, 0, 0],
     "waits": [False, False, False, True, False],
@@ -61,7 +73,10 @@ def _table(threads):
             row[1] += time
             row[2] += time - inner
     regions = sorted(rows)
-    columns = {name: [rows[region][at] for region in regions] for at, name in enumerate(("visits", "inclusive", "exclusive"))}
+    columns = {
+        name: [rows[region][at] for region in regions]
+        for at, name in enumerate(("visits", "inclusive", "exclusive"))
+    }
     return {"region": regions, **columns}
 
 
@@ -97,7 +112,9 @@ def data(threads=THREADS):
         "title": "two processes",
         "begin": BEGIN,
         "end": BEGIN + 200 * CS,
-        "cells": [{"index": 1, "begin": BEGIN, "end": BEGIN + 200 * CS, "source": "class Model: pass"}],
+        "cells": [
+            {"index": 1, "begin": BEGIN, "end": BEGIN + 200 * CS, "source": "class Model: pass"}
+        ],
         "regions": REGIONS,
         "locations": locations,
         "paths": [

@@ -18,7 +18,8 @@ import { EDGE } from "./tracks.js";
 const FONT = "11px system-ui, sans-serif";
 const CHARACTER = 6.1; // px, about
 const STRIPE = 4;
-const NARROWEST_PX = 0.5;
+const NARROWEST_PX = 0.5; // from one block that is drawn to the next
+const DRAWN_PX = 0.75; // a block, at least: neighbours leave no gap
 const NEAR_PX = 2; // a narrower block is found beside the mouse, too
 const DRAGGED_PX = 3; // less is a click
 
@@ -58,7 +59,7 @@ class Brush {
       const begin = (row.begin[at] - this.view.low) * this.scale;
       const width = row.duration[at] * this.scale;
       const x = Math.max(begin, -1);
-      const shown = Math.max(begin + width - Math.min(1, width / 8), begin + NARROWEST_PX) - x;
+      const shown = Math.max(begin + width - Math.min(1, width / 8), begin + DRAWN_PX) - x;
       this.fill(this.colours[row.region[at]], x, y, Math.min(shown, this.flame.width + 2), BLOCK);
       if (shown > STRIPE && row.joined(at)) {
         this.stripes(x, y, Math.min(shown, this.flame.width - x));
@@ -92,7 +93,7 @@ class Brush {
     for (let level = 0; level < row.depth; level++) {
       for (const at of this.seen(row, level)) {
         const begin = (row.begin[at] - this.view.low) * this.scale;
-        const end = Math.min(begin + Math.max(NARROWEST_PX, row.duration[at] * this.scale), this.flame.width + 1);
+        const end = Math.min(begin + Math.max(DRAWN_PX, row.duration[at] * this.scale), this.flame.width + 1);
         const x = Math.max(begin, -1);
         this.fill(this.colours[row.region[at]], x, y, end - x, height);
       }

@@ -25,7 +25,7 @@ const LIGHT = {
   mark: "#ffcc33",
   dim: "#e9ecef",
   stripes: "rgba(255, 255, 255, 0.5)",
-  own: [6, 52, 92, 75],
+  own: [6, 52, 86, 74],
   saturation: 46,
   lightness: 78,
 };
