@@ -178,6 +178,37 @@ def test_the_part_of_one_thread_is_all(tmp_path):
     assert "costs" not in row
 
 
+def test_what_is_open_at_a_fork_is_one_visit(tmp_path):
+    trace = record_in(
+        tmp_path,
+        """
+        import os, time
+        def child(): time.sleep(0.05)
+        def main():
+            for _ in range(2):
+                if not os.fork():
+                    child()
+                    r.close()
+                    os._exit(0)
+                os.wait()
+        record(main, children=True)
+        """,
+    )
+    found = {row["name"]: row for row in Trace(trace.path).table()}
+    visits = {name: found[name]["visits"] for name in found}
+    assert (visits["__main__:main"], visits["forked process"], visits["__main__:child"]) == (
+        1,
+        2,
+        2,
+    )
+    length = _views.span(trace.path)[0] / 1e9
+    assert (
+        0.1 < found["forked process"]["inclusive"] and found["__main__:main"]["inclusive"] <= length
+    )
+    rows = traces.read(trace.path, Window()).found["rows"]
+    assert len({row["process"] for row in rows}) == 3
+
+
 def test_what_waits_is_known_by_its_name(tmp_path):
     trace = record_in(
         tmp_path,

@@ -20,7 +20,7 @@ COLOUR = """(canvas, [x, y]) => {
 # Whether a block at the left edge, so many pixels down, shows just this text.
 SHOWS = """(canvas, [y, text]) => {
   const own = canvas.getContext("2d"), other = document.createElement("canvas");
-  const [width, height, scale] = [300, 18, canvas.width / canvas.clientWidth];
+  const [width, height, scale] = [200, 18, canvas.width / canvas.clientWidth];
   other.width = width * scale;
   other.height = height * scale;
   const drawn = other.getContext("2d");

@@ -38,7 +38,7 @@ class Brush {
 
   /** The blocks of a level that are in sight, at most about one for half a pixel. */
   *seen(row, level) {
-    const items = row.levels[level];
+    const items = row.levels[level] ?? [];
     const { low, high } = this.view;
     const least = NARROWEST_PX / this.scale;
     let drawn = -Infinity;

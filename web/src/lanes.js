@@ -24,12 +24,12 @@ class Lane {
   }
 
   get levels() {
-    return Math.min(this.shown, this.row.depth);
+    return Math.min(this.shown, this.own.depth);
   }
 
   /** How many levels there are that aren't shown. */
   get hidden() {
-    return this.folded ? 0 : this.row.depth - this.levels;
+    return this.folded ? 0 : this.own.depth - this.levels;
   }
 
   height(strip) {

@@ -65,7 +65,7 @@ export class Row {
 
   /** The first place in a level whose block isn't over at this time. */
   firstAfter(level, time) {
-    const items = this.levels[level];
+    const items = this.levels[level] ?? [];
     const before = countUpTo(items, (at) => this.begin[at], time);
     return before > 0 && this.end(items[before - 1]) >= time ? before - 1 : before;
   }
