@@ -325,8 +325,8 @@ def test_colours_are_by_module_and_names_have_class_or_file(shown):
         assert chips.all_inner_texts() == ["own code", "json"]  # by their own time; pool has none
         assert view.canvas.evaluate(SHOWS, [0, "run (pool/__init__.py)"])
         assert view.canvas.evaluate(SHOWS, [19, "Model.__call__"])
-        assert view.canvas.evaluate(SHOWS, [38, "load"])
-        assert not view.canvas.evaluate(SHOWS, [38, "load!"])
+        assert view.canvas.evaluate(SHOWS, [38, "load (decoder.py)"])
+        assert not view.canvas.evaluate(SHOWS, [38, "load (decoder)"])
         chips.filter(has_text="own code").click()
         assert view.colour(0.45, 28) == view.colour(0.9, 28) != view.colour(0.9, 9)
 

@@ -85,7 +85,7 @@ export class Callers {
       this.table("Direct callers", paths.callers(this.region), above.time),
       this.table("Direct callees", paths.callees(this.region), above.time),
     );
-    return [...titled("Callers: who calls it, upwards", upper), ...titled("Callees: what it calls, downwards", lower), tables];
+    return [...titled("Callers: what calls it, upwards", upper), ...titled("Callees: what it calls, downwards", lower), tables];
   }
 
   graph(node, hanging) {

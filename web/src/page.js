@@ -26,6 +26,7 @@ const TRACK_PX = 96;
 const LOW_TRACK_PX = 68; // below a timeline, which is to be seen, too
 const NAMES_PX = 150; // of tracks, at most, left of them
 const LEGEND = 8; // packages
+const CHARACTER = 6.4; // px, about
 const KEYS = "w s or Ctrl + wheel zoom, a d or Shift + wheel move, 0 shows everything, ? names all keys";
 const HINTS = {
   tracks: `Drag over a track to zoom in. ${KEYS}.`,
@@ -100,14 +101,21 @@ export class Page {
       return;
     }
     this.context.width = width;
-    const names = Math.max(GUTTER, Math.min(NAMES_PX, Math.round(width * 0.17)));
-    this.context.gutter = this.data.locations?.length ? names : GUTTER;
+    this.context.gutter = Math.max(GUTTER, Math.min(NAMES_PX, Math.round(width * 0.17), this.namesWidth()));
     this.context.plotWidth = width - this.context.gutter - EDGE;
     if (this.theme) {
       this.panel?.redraw();
     } else {
       this.draw();
     }
+  }
+
+  /** What the names of the tracks need, about. */
+  namesWidth() {
+    const { locations = [] } = this.data;
+    const several = new Set(locations.map(({ process }) => process)).size > 1;
+    const lengths = locations.map(({ process = "", thread = "" }) => Math.max(several ? process.length : 0, thread.length));
+    return Math.max(0, ...lengths) * CHARACTER + (several ? 40 : 28);
   }
 
   retheme() {

@@ -121,7 +121,7 @@ export class Paths {
     return root;
   }
 
-  /** Above a function: who calls it, who calls those, and so on; the times are the function's. */
+  /** Above a function: what calls it, what calls that, and so on; the times are the function's. */
   above(chosen) {
     const root = new Node(chosen);
     this.walk((at, open) => {
