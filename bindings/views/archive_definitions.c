@@ -131,7 +131,7 @@ is_waiting(OTF2_RegionRole role) {
 static hf_status
 note_waiting(hfi_archive *archive, uint32_t region) {
     if (region >= archive->waits_count) {
-        size_t count = (size_t)region + 64;
+        size_t count = (size_t)region * 2 + 64;
         bool *grown = realloc(archive->waits, count * sizeof *grown);
         if (!grown)
             return HF_E_NOMEM;

@@ -73,9 +73,9 @@ class Shown:
         self.page.evaluate(
             "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
         )
-        units = {"s": 1, "ms": 1e-3, "µs": 1e-6}
+        units = {"s": 1, "ms": 1e-3, "µs": 1e-6, "ns": 1e-9}
         label = self.root.get_attribute("aria-label").split(" selected")[0]
-        words = re.findall(r"([\d.]+) (s|ms|µs)", label)[:2]
+        words = re.findall(r"([\d.]+) (s|ms|µs|ns)", label)[:2]
         return [float(number) * units[unit] for number, unit in words]
 
     def table(self, label):
