@@ -301,6 +301,8 @@ main(int argc, char **argv) {
     if (leave != 0)
         return leave - 1;
     share_heap();
+    /* From it a view in a page knows which of the server's kernels it can ask. */
+    (void)setenv("HOLDFAST_CONNECTION_FILE", chosen.connection_file, 1);
     signal(SIGPIPE, SIG_IGN);
     const char *const worker[] = {chosen.python, "-m", "holdfast.worker", NULL};
     char *info = make_info(&chosen);

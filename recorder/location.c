@@ -16,6 +16,10 @@
  * log of an immediate back end is full after each event, and is written out then: one
  * path serves both kinds.
  *
+ * A forked child goes on inside of functions that its parent has entered. Their entries
+ * are on its stack, without events: one visit is one process's. A region that is open as
+ * long as the child is (`inherit`) has the time that it spends in them.
+ *
  * Invariants: the stack's entries are the regions that the log has open, in order; an
  * entry remembers if its enter was logged, so its leave follows suit when recording was
  * switched in between. Times on a location never step back. The log isn't full.
@@ -196,7 +200,7 @@ enter_at(hfi_location *location, hfi_owner owner, uint32_t region, uint64_t now)
     if (logged)
         log_put(location, now, HFI_LOG_REGION(region));
     location->stack[location->depth++] =
-        (hfi_open_region){owner, 0, region, logged, false};
+        (hfi_open_region){owner, 0, region, logged, false, false};
 }
 
 static void
@@ -216,7 +220,7 @@ lift(hfi_location *location, hfi_owner owner, hfi_owner hider) {
     if (location->depth == location->capacity && !stack_grow(location))
         return;
     location->stack[location->depth++] =
-        (hfi_open_region){owner, hider, HFI_REGION_NONE, false, false};
+        (hfi_open_region){owner, hider, HFI_REGION_NONE, false, false, false};
     location->hider = 0;
 }
 
@@ -241,12 +245,24 @@ typedef enum { KEEP_USER, KEEP_ALL } keep_rule;
 
 static bool
 is_of_a_frame(const hfi_open_region *entry) {
-    return entry->owner != HFI_OWNER_USER && entry->owner != HFI_OWNER_CELL;
+    return hfi_owner_is_frame(entry->owner);
+}
+
+static void
+push_inherited(hfi_location *location, const hfi_open_region *entry) {
+    if (location->depth == location->capacity && !stack_grow(location))
+        return;
+    location->stack[location->depth++] = (hfi_open_region){
+        entry->owner, entry->hider, entry->region, false, false, true};
+    if (entry->hider)
+        location->hider = 0;
 }
 
 static void
 enter_again(hfi_location *location, const hfi_open_region *entry, uint64_t now) {
-    if (entry->region == HFI_REGION_NONE)
+    if (entry->inherited)
+        push_inherited(location, entry);
+    else if (entry->region == HFI_REGION_NONE)
         lift(location, entry->owner, entry->hider);
     else
         enter_lifting_at(location, entry->owner, entry->region, entry->hider, now);
@@ -314,7 +330,7 @@ hfi_location_enter(hfi_location *location, hfi_owner owner, uint32_t region) {
         enter_in_full(location, owner, region);
         return;
     }
-    location->stack[depth] = (hfi_open_region){owner, 0, region, true, false};
+    location->stack[depth] = (hfi_open_region){owner, 0, region, true, false, false};
     location->depth = depth + 1;
     log_put(location, now, HFI_LOG_REGION(region));
 }
@@ -421,10 +437,12 @@ hfi_location_keep_only(hfi_location *location, const hfi_live_frame *live,
 }
 
 void
-hfi_location_enter_all(hfi_location *location, const hfi_location *from) {
-    uint64_t now = hfi_clock_ticks();
+hfi_location_inherit(hfi_location *location, const hfi_location *from,
+                     uint32_t region) {
+    if (from->depth)
+        enter_at(location, HFI_OWNER_FORK, region, hfi_clock_ticks());
     for (size_t i = 0; i < from->depth; i++)
-        enter_again(location, &from->stack[i], now);
+        push_inherited(location, &from->stack[i]);
     location->hider = from->hider;
 }
 

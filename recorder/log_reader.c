@@ -91,7 +91,7 @@ static hf_status
 take_region(hfi_log_reader *self, const record *from) {
     size_t strings = hfi_definitions_count_strings(self->own), id;
     uint32_t given;
-    if (from->count != 2 || from->value > HFI_REGION_USER)
+    if (from->count != 2 || from->value > HFI_REGION_ARTIFICIAL)
         return HF_E_CORRUPT;
     uint32_t name = (uint32_t)from->words[0], file = (uint32_t)(from->words[0] >> 32);
     if (name >= strings || file >= strings)

@@ -9,8 +9,9 @@
  *
  * A node is one call path; its parent stands before it in the same list. Times are
  * integers. The sum of `exclusive` over a location is what was spent inside any region.
- * A region of the kind "artificial" stands for calls that found no room of their own;
- * "collapsed" counts them.
+ * A region of the kind "artificial" stands for calls that found no room of their own
+ * ("collapsed" counts them), for a log that was written out, or for what a forked process
+ * does in functions that its parent has entered.
  *
  * Written through stdio by hand: the format is fixed and flat, and the recorder has no
  * JSON library to depend on. Names are UTF-8 already.

@@ -380,6 +380,27 @@ hf_recorder_abandon(hf_recorder *recorder) {
     recorder_free(recorder);
 }
 
+/* What the child inherits is one region of its own, in the place of the innermost. */
+static hf_status
+inherit(hf_recorder *recorder, hfi_location *location, const hfi_location *from) {
+    hfi_definitions *definitions = recorder->definitions;
+    const char *file = "";
+    uint32_t line = 0, forked;
+    for (size_t i = from->depth; i-- > 0;)
+        if (from->stack[i].region < hfi_definitions_count_regions(definitions)) {
+            const hfi_region *innermost =
+                hfi_definitions_get_region(definitions, from->stack[i].region);
+            file = hfi_definitions_get_string(definitions, innermost->file);
+            line = innermost->line;
+            break;
+        }
+    hf_status status = hfi_definitions_add_region(definitions, "forked process", file,
+                                                  line, HFI_REGION_ARTIFICIAL, &forked);
+    if (status == HF_OK)
+        hfi_location_inherit(location, from, forked);
+    return status;
+}
+
 /* The archive, its log file and one location anew; `from` still exists. */
 static hf_status
 begin_again(hf_recorder *recorder, const hfi_location *from,
@@ -398,8 +419,8 @@ begin_again(hf_recorder *recorder, const hfi_location *from,
     *ret_location = NULL;
     if (status == HF_OK && from)
         status = hf_recorder_add_location(recorder, from->name, ret_location, reterr);
-    if (status == HF_OK && from)
-        hfi_location_enter_all(*ret_location, from);
+    if (status == HF_OK && from && inherit(recorder, *ret_location, from) != HF_OK)
+        status = no_memory(reterr);
     return status;
 }
 

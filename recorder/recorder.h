@@ -33,10 +33,16 @@ typedef struct hf_recorder_options {
 
 /* What an entry of a location's stack belongs to: a frame's address for a function,
  * that plus one for a C function called from it; a user region and a notebook's cell
- * have no frame. */
+ * have no frame, and neither has the one region below all that a forked child does. */
 typedef uintptr_t hfi_owner;
 #define HFI_OWNER_USER ((hfi_owner)0)
 #define HFI_OWNER_CELL ((hfi_owner)2)
+#define HFI_OWNER_FORK ((hfi_owner)4)
+
+static inline bool
+hfi_owner_is_frame(hfi_owner owner) {
+    return owner > HFI_OWNER_FORK;
+}
 
 typedef struct hfi_open_region {
     hfi_owner owner;
@@ -44,6 +50,7 @@ typedef struct hfi_open_region {
     uint32_t region; /* HFI_REGION_NONE: never in the trace */
     bool logged;     /* its enter was; else nothing was recorded then */
     bool untraced;   /* its enter was taken back */
+    bool inherited;  /* of a forked child's parent: it is in no trace of the child */
 } hfi_open_region;
 
 /* One thread. Only the fields that the events need are here for all to see. */
@@ -109,10 +116,9 @@ void hf_recorder_fork_begin(hf_recorder *recorder);
 void hf_recorder_fork_end(hf_recorder *recorder);
 
 /* In a forked child: go on as a further process of the experiment. Regions keep their
- * numbers; all locations are gone, and what was open on `from`, the one of the thread
- * that is left (or NULL), is entered now on the new one. HF_DECLINED: children aren't
- * recorded; then, and after a failure, the recorder can only be abandoned. HF_E_SYSTEM,
- * HF_E_NOMEM. */
+ * numbers; all locations are gone, and the new one inherits what was open on `from`, that
+ * of the thread that is left (or NULL). HF_DECLINED: children aren't recorded; then, and
+ * after a failure, the recorder can only be abandoned. HF_E_SYSTEM, HF_E_NOMEM. */
 HF_CHECK hf_status hf_recorder_continue(hf_recorder *recorder, const hfi_location *from,
                                         hfi_location **ret_location, hf_error *reterr);
 
@@ -160,8 +166,11 @@ typedef struct hfi_live_frame {
 void hfi_location_keep_only(hfi_location *location, const hfi_live_frame *live,
                             size_t live_count);
 
-/* Enter what is open on another location, in its order. */
-void hfi_location_enter_all(hfi_location *location, const hfi_location *from);
+/* In a forked child: what is open on the parent's location is open here without an
+ * enter, since these are visits of the parent's. `region` is entered in their place; it
+ * stays open to the end. */
+void hfi_location_inherit(hfi_location *location, const hfi_location *from,
+                          uint32_t region);
 
 /* Leave everything, and write out the log; the location gets no more events. */
 void hfi_location_finish(hfi_location *location);

@@ -56,7 +56,6 @@ def pack(sources, work, node):
     esbuild = [node, "node_modules/esbuild/bin/esbuild", "--minify", "--target=es2022"]
     bundle = ["src/main.js", "--bundle", "--format=iife", "--outfile=views.js"]
     bundle += [
-        "--alias:color=./src/colour.js",
         "--loader:.css=text",
         "--metafile=meta.json",
         "--legal-comments=none",

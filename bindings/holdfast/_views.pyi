@@ -1,5 +1,10 @@
 import os
-from typing import TypedDict
+from typing import NotRequired, TypedDict
+
+class _Costs(TypedDict):
+    path: bytes
+    visits: bytes
+    inclusive: bytes
 
 class _Row(TypedDict):
     host: str
@@ -15,6 +20,9 @@ class _Row(TypedDict):
     depth: bytes
     region: bytes
     count: bytes
+    busy: bytes
+    longest: bytes
+    costs: NotRequired[_Costs]
 
 class _Tree(TypedDict):
     depth: bytes
@@ -33,6 +41,7 @@ class _Regions(TypedDict):
     file: list[str]
     line: list[int]
     kind: list[str]
+    waits: list[bool]
 
 class _Archive(TypedDict):
     realtime: int

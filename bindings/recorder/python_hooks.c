@@ -209,8 +209,7 @@ hfi_thread_refresh(hfi_owner entering, PyCodeObject *code) {
 static bool
 has_functions(const hfi_location *location) {
     for (size_t i = 0; i < location->depth; i++)
-        if (location->stack[i].owner != HFI_OWNER_USER &&
-            location->stack[i].owner != HFI_OWNER_CELL)
+        if (hfi_owner_is_frame(location->stack[i].owner))
             return true;
     return false;
 }

@@ -12,10 +12,15 @@
 #include <Python.h>
 
 #include <stdbool.h>
+#include <stdlib.h>
 
 #include "recorder/profile.h"
 #include "views/call_paths.h"
 #include "views_columns.h"
+
+/* What all rows together say of their paths, and what each may say at least. */
+#define COSTS_MAX 60000u
+#define COSTS_MIN 50u
 
 /* The regions that the answer names: of each the archive's number. */
 typedef struct used_regions {
@@ -140,15 +145,102 @@ fill_paths(PyObject *dict, const hfi_overview *overview, const hfi_call_path *pa
     return dict;
 }
 
+/* One path in a row: where it is in the paths that are shown, and its cost. */
+typedef struct row_cost {
+    uint32_t path;
+    const hfi_path_cost *cost;
+} row_cost;
+
+static int
+longest_first(const void *left, const void *right) {
+    const row_cost *a = left, *b = right;
+    if (a->cost->inclusive != b->cost->inclusive)
+        return a->cost->inclusive > b->cost->inclusive ? -1 : 1;
+    return a->path < b->path ? -1 : a->path > b->path;
+}
+
+static int
+in_order(const void *left, const void *right) {
+    const row_cost *a = left, *b = right;
+    return a->path < b->path ? -1 : a->path > b->path;
+}
+
+static bool
+fill_costs(PyObject *row, const row_cost *costs, size_t count) {
+    PyObject *dict = PyDict_New();
+    int64_t *path = dict ? add_column(dict, "path", count) : NULL;
+    int64_t *visits = path ? add_column(dict, "visits", count) : NULL;
+    int64_t *inclusive = visits ? add_column(dict, "inclusive", count) : NULL;
+    for (size_t i = 0; inclusive && i < count; i++) {
+        path[i] = costs[i].path;
+        visits[i] = (int64_t)costs[i].cost->visits;
+        inclusive[i] = (int64_t)costs[i].cost->inclusive;
+    }
+    if (!inclusive)
+        Py_CLEAR(dict);
+    return add(row, "costs", dict);
+}
+
+/* A row's share of the paths, the longest where they are more than `costs_max`: a path
+ * takes no longer than the one above it, so what is kept is a tree. `places`: of each
+ * node of the profile its path plus one; 0: it is not shown. */
+static bool
+add_costs(PyObject *row, const hfi_profile_location *location, const uint32_t *places,
+          size_t costs_max) {
+    row_cost *costs = PyMem_New(row_cost, location->count + 1);
+    size_t count = 0;
+    if (!costs) {
+        PyErr_NoMemory();
+        return false;
+    }
+    for (size_t i = 0; i < location->count; i++) {
+        const hfi_path_cost *cost = &location->costs[i];
+        if (places[cost->path])
+            costs[count++] = (row_cost){places[cost->path] - 1, cost};
+    }
+    if (count > costs_max) {
+        qsort(costs, count, sizeof *costs, longest_first);
+        count = costs_max;
+    }
+    qsort(costs, count, sizeof *costs, in_order);
+    bool complete = fill_costs(row, costs, count);
+    PyMem_Free(costs);
+    return complete;
+}
+
+/* Rows and the profile's locations are the same, in one order. */
+static bool
+add_row_costs(PyObject *rows, const hfi_profile *profile, const hfi_call_path *paths,
+              size_t count) {
+    Py_ssize_t row_count = PyList_GET_SIZE(rows);
+    if (row_count < 2 || (size_t)row_count != profile->location_count)
+        return true; /* the paths are those of the one row */
+    size_t share = COSTS_MAX / (size_t)row_count;
+    uint32_t *places =
+        PyMem_Calloc(hfi_calltree_count(profile->tree) + 1, sizeof *places);
+    bool complete = places != NULL;
+    if (!complete)
+        PyErr_NoMemory();
+    for (size_t i = 0; complete && i < count; i++)
+        places[paths[i].node] = (uint32_t)i + 1;
+    for (Py_ssize_t i = 0; complete && i < row_count; i++)
+        complete = add_costs(PyList_GET_ITEM(rows, i), &profile->locations[i], places,
+                             share > COSTS_MIN ? share : COSTS_MIN);
+    PyMem_Free(places);
+    return complete;
+}
+
 static PyObject *
-make_paths(const hfi_overview *overview, size_t paths_max, used_regions *used) {
+make_paths(const hfi_overview *overview, size_t paths_max, PyObject *rows,
+           used_regions *used) {
+    const hfi_profile *profile = hfi_overview_profile(overview);
     hfi_call_path *paths;
     size_t count;
-    if (hfi_call_paths_order(hfi_overview_profile(overview), paths_max, &paths,
-                             &count) != HF_OK)
+    if (hfi_call_paths_order(profile, paths_max, &paths, &count) != HF_OK)
         return PyErr_NoMemory();
     PyObject *dict = PyDict_New();
-    if (dict && !fill_paths(dict, overview, paths, count, used))
+    if (dict && (!fill_paths(dict, overview, paths, count, used) ||
+                 !add_row_costs(rows, profile, paths, count)))
         Py_CLEAR(dict);
     free(paths);
     return dict;
@@ -217,7 +309,8 @@ make_regions(const hfi_archive *archive, const used_regions *used) {
     PyObject *dict = PyDict_New();
     PyObject *names = PyList_New(used->count), *files = PyList_New(used->count);
     PyObject *lines = PyList_New(used->count), *kind = PyList_New(used->count);
-    bool complete = dict && names && files && lines && kind;
+    PyObject *waits = PyList_New(used->count);
+    bool complete = dict && names && files && lines && kind && waits;
     for (uint32_t i = 0; complete && i < used->count; i++) {
         const hfi_region *region =
             hfi_definitions_get_region(definitions, used->regions[i]);
@@ -229,16 +322,20 @@ make_regions(const hfi_archive *archive, const used_regions *used) {
                             hfi_definitions_get_string(definitions, region->file)));
         PyList_SET_ITEM(lines, i, PyLong_FromUnsignedLong(region->line));
         PyList_SET_ITEM(kind, i, PyUnicode_FromString(kinds[region->kind]));
+        PyList_SET_ITEM(waits, i,
+                        PyBool_FromLong(hfi_archive_waits(archive, used->regions[i])));
         complete = !PyErr_Occurred();
     }
     complete = complete && PyDict_SetItemString(dict, "name", names) == 0 &&
                PyDict_SetItemString(dict, "file", files) == 0 &&
                PyDict_SetItemString(dict, "line", lines) == 0 &&
-               PyDict_SetItemString(dict, "kind", kind) == 0;
+               PyDict_SetItemString(dict, "kind", kind) == 0 &&
+               PyDict_SetItemString(dict, "waits", waits) == 0;
     Py_XDECREF(names);
     Py_XDECREF(files);
     Py_XDECREF(lines);
     Py_XDECREF(kind);
+    Py_XDECREF(waits);
     if (!complete)
         Py_CLEAR(dict);
     return dict;
@@ -268,7 +365,9 @@ hfi_views_fill(PyObject *dict, const hfi_archive *archive, const hfi_overview *o
                    PyLong_FromUnsignedLongLong(
                        hfi_profile_count_collapsed(hfi_overview_profile(overview)))) &&
                add(dict, "rows", make_rows(archive, overview, origin, &used)) &&
-               add(dict, "paths", make_paths(overview, paths_max, &used)) &&
+               add(dict, "paths",
+                   make_paths(overview, paths_max, PyDict_GetItemString(dict, "rows"),
+                              &used)) &&
                add(dict, "table", make_table(overview, &used)) &&
                add(dict, "regions", make_regions(archive, &used));
     PyMem_Free(used.numbers);

@@ -99,12 +99,18 @@ hfi_archive_close(hfi_archive *archive) {
     free(archive->processes);
     free(archive->nodes);
     free(archive->locations);
+    free(archive->waits);
     free(archive);
 }
 
 hfi_definitions *
 hfi_archive_definitions(const hfi_archive *archive) {
     return archive->definitions;
+}
+
+bool
+hfi_archive_waits(const hfi_archive *archive, uint32_t region) {
+    return region < archive->waits_count && archive->waits[region];
 }
 
 hfi_archive_clock

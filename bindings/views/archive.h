@@ -2,6 +2,7 @@
 #ifndef HOLDFAST_VIEWS_ARCHIVE_H
 #define HOLDFAST_VIEWS_ARCHIVE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -45,6 +46,9 @@ void hfi_archive_close(hfi_archive *archive);
 
 /* Its regions, equal ones are one; others may be added. */
 hfi_definitions *hfi_archive_definitions(const hfi_archive *archive);
+/* Whether the archive says of a region that it only waits, by its role: a barrier, or a
+ * wait for tasks or threads. */
+bool hfi_archive_waits(const hfi_archive *archive, uint32_t region);
 hfi_archive_clock hfi_archive_get_clock(const hfi_archive *archive);
 /* What the clock said, in ns since its begin. */
 uint64_t hfi_archive_ns(const hfi_archive *archive, uint64_t time);

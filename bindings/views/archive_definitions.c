@@ -121,6 +121,29 @@ on_string(void *context, OTF2_StringRef self, const char *text) {
     return going_on(archive);
 }
 
+static bool
+is_waiting(OTF2_RegionRole role) {
+    return role == OTF2_REGION_ROLE_BARRIER ||
+           role == OTF2_REGION_ROLE_IMPLICIT_BARRIER ||
+           role == OTF2_REGION_ROLE_TASK_WAIT || role == OTF2_REGION_ROLE_THREAD_WAIT;
+}
+
+static hf_status
+note_waiting(hfi_archive *archive, uint32_t region) {
+    if (region >= archive->waits_count) {
+        size_t count = (size_t)region * 2 + 64;
+        bool *grown = realloc(archive->waits, count * sizeof *grown);
+        if (!grown)
+            return HF_E_NOMEM;
+        memset(grown + archive->waits_count, 0,
+               (count - archive->waits_count) * sizeof *grown);
+        archive->waits = grown;
+        archive->waits_count = count;
+    }
+    archive->waits[region] = true;
+    return HF_OK;
+}
+
 static OTF2_CallbackCode
 on_region(void *context, OTF2_RegionRef self, OTF2_StringRef name,
           OTF2_StringRef canonical, OTF2_StringRef description, OTF2_RegionRole role,
@@ -140,6 +163,8 @@ on_region(void *context, OTF2_RegionRef self, OTF2_StringRef name,
         first == OTF2_UNDEFINED_UINT32 ? 0 : first, kind, &id);
     if (archive->failed == HF_OK)
         archive->failed = map_number(&archive->regions, self, id);
+    if (archive->failed == HF_OK && is_waiting(role))
+        archive->failed = note_waiting(archive, id);
     return going_on(archive);
 }
 

@@ -2,6 +2,8 @@
 #ifndef HOLDFAST_VIEWS_ARCHIVE_PRIVATE_H
 #define HOLDFAST_VIEWS_ARCHIVE_PRIVATE_H
 
+#include <stdbool.h>
+
 #include <otf2/otf2.h>
 
 #include "archive.h"
@@ -27,6 +29,8 @@ struct hfi_archive {
     hfi_definitions *definitions;
     hfi_archive_clock clock;
     hfi_number_map strings, regions;
+    bool *waits; /* of our regions, as far as `waits_count` goes */
+    size_t waits_count;
     hfi_process_definition *processes;
     hfi_node_definition *nodes;
     hfi_archive_location *locations;

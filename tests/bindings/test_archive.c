@@ -75,12 +75,14 @@ define(written *to, uint64_t ticks_per_second, uint64_t first, uint64_t length) 
                                                      length, 1700000000000000000));
     for (uint32_t i = 0; i < sizeof texts / sizeof *texts; i++)
         CHECK(!OTF2_GlobalDefWriter_WriteString(out, i, texts[i]));
-    /* Numbers with gaps; 4 and 9 are the same function. */
+    /* Numbers with gaps; 4 and 9 are the same function, 30 waits. */
     static const uint32_t numbers[] = {4, 9, 30}, names[] = {1, 1, 2};
+    static const OTF2_RegionRole roles[] = {
+        OTF2_REGION_ROLE_FUNCTION, OTF2_REGION_ROLE_FUNCTION, OTF2_REGION_ROLE_BARRIER};
     for (uint32_t i = 0; i < 3; i++)
-        CHECK(!OTF2_GlobalDefWriter_WriteRegion(
-            out, numbers[i], names[i], names[i], 0, OTF2_REGION_ROLE_FUNCTION,
-            OTF2_PARADIGM_NONE, OTF2_REGION_FLAG_NONE, 3, names[i], 0));
+        CHECK(!OTF2_GlobalDefWriter_WriteRegion(out, numbers[i], names[i], names[i], 0,
+                                                roles[i], OTF2_PARADIGM_NONE,
+                                                OTF2_REGION_FLAG_NONE, 3, names[i], 0));
     CHECK(!OTF2_GlobalDefWriter_WriteSystemTreeNode(out, 0, 4, 5,
                                                     OTF2_UNDEFINED_SYSTEM_TREE_NODE));
     CHECK(!OTF2_GlobalDefWriter_WriteLocationGroup(
@@ -207,6 +209,8 @@ test_what_it_is_about(const char *directory) {
     CHECK_TEXT(hfi_definitions_get_string(names, second->name), "b?d"); /* UTF-8 */
     CHECK(second->process == 0 && second->events == 2);
     CHECK(hfi_definitions_count_regions(names) == 2);
+    CHECK(!hfi_archive_waits(archive, 0) && hfi_archive_waits(archive, 1));
+    CHECK(!hfi_archive_waits(archive, 1000));
     hfi_archive_close(archive);
 }
 

@@ -144,7 +144,7 @@ def test_fifty_short_processes(record):
 @pytest.mark.parametrize(
     "end", ["os._exit(3)", "sys.exit(3)", "os.kill(os.getpid(), 15)", "raise ValueError"]
 )
-def test_what_is_open_at_the_fork_is_entered_in_the_child(record, end):
+def test_what_is_open_at_the_fork_is_a_visit_of_the_parents(record, end):
     trace = record(
         f"""
         import os, sys
@@ -157,12 +157,41 @@ def test_what_is_open_at_the_fork_is_entered_in_the_child(record, end):
                 os.wait()
         def inner(): pass
         outer()
+        """,
+        **PROFILED,
+    )
+    (child,) = (location for location in trace.locations if location >> 32)
+
+    def seen(location):
+        known = ("__main__", "user", "forked")
+        return [call for call in trace.calls(location, "") if call.startswith(known)]
+
+    assert seen(child) == ["forked process", "__main__:inner"]
+    assert seen(0) == ["__main__:<module>", "__main__:outer", "user:both"]
+    _, visits = profiled(trace.directory)
+    regions = ("__main__:outer", "user:both", "forked process", "__main__:inner")
+    assert [visits[name] for name in regions] == [1, 1, 1, 1]
+
+
+def test_a_child_goes_on_where_its_parent_forked(record):
+    """What it leaves of the parent's is no event; what it calls afterwards is one."""
+    trace = record(
+        """
+        import os
+        def fork(): return os.fork()
+        def outer():
+            pid = fork()
+            after()
+            return pid
+        def after(): pass
+        if outer():
+            os.wait()
+        after()
         """
     )
-    child = [location for location in trace.locations if location >> 32]
-    seen = [call for call in trace.calls(child[0], "") if call.startswith(("__main__", "user"))]
-    assert seen == ["__main__:<module>", "__main__:outer", "user:both", "__main__:inner"]
-    assert trace.calls(0).count("__main__:inner") == 0
+    assert trace.calls(0, "__main__")[-3:] == ["__main__:fork", "__main__:after", "__main__:after"]
+    child = [call for call in trace.calls(1 << 32, "") if call.startswith(("__main__", "forked"))]
+    assert child == ["forked process", "__main__:after", "__main__:after"]
 
 
 def test_regions_that_only_a_child_has_keep_their_names(record):

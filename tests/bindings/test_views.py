@@ -16,7 +16,7 @@ import pytest
 from recorded_program import record_in
 
 _views = pytest.importorskip("holdfast._views")
-from holdfast.views import command, exports, traces  # noqa: E402
+from holdfast.views import command, exports, kernel, traces  # noqa: E402
 from holdfast.views.traces import LargeExportError, Trace, ViewError, Window  # noqa: E402
 
 PROGRAM = """
@@ -156,6 +156,92 @@ def test_paths_are_left_heavy(recorded):
         assert visits > 0
     few = {name: array("q", raw) for name, raw in _views.read(recorded, paths=10)["paths"].items()}
     assert len(few["depth"]) == 10 and few["depth"][0] == 0
+
+
+def test_each_thread_has_its_part_of_the_paths(recorded):
+    found = traces.read(recorded, Window()).found
+    paths, rows = found["paths"], found["rows"]
+    visits, inclusive = [0] * len(paths["region"]), [0] * len(paths["region"])
+    for row in rows:
+        costs = row["costs"]
+        assert list(costs["path"]) == sorted(costs["path"])
+        assert sum(costs["visits"]) == row["calls"]
+        for path, count, time in zip(*costs.values(), strict=True):
+            visits[path] += count
+            inclusive[path] += time
+    assert (visits, inclusive) == (list(paths["visits"]), list(paths["inclusive"]))
+
+
+def test_the_part_of_one_thread_is_all(tmp_path):
+    trace = record_in(tmp_path, "record(lambda: None)")
+    (row,) = traces.read(trace.path, Window()).found["rows"]
+    assert "costs" not in row
+
+
+def test_what_is_open_at_a_fork_is_one_visit(tmp_path):
+    trace = record_in(
+        tmp_path,
+        """
+        import os, time
+        def child(): time.sleep(0.05)
+        def main():
+            for _ in range(2):
+                if not os.fork():
+                    child()
+                    r.close()
+                    os._exit(0)
+                os.wait()
+        record(main, children=True)
+        """,
+    )
+    found = {row["name"]: row for row in Trace(trace.path).table()}
+    visits = {name: found[name]["visits"] for name in found}
+    assert (visits["__main__:main"], visits["forked process"], visits["__main__:child"]) == (
+        1,
+        2,
+        2,
+    )
+    length = _views.span(trace.path)[0] / 1e9
+    assert (
+        0.1 < found["forked process"]["inclusive"] and found["__main__:main"]["inclusive"] <= length
+    )
+    rows = traces.read(trace.path, Window()).found["rows"]
+    assert len({row["process"] for row in rows}) == 3
+
+
+def test_what_waits_is_known_by_its_name(tmp_path):
+    trace = record_in(
+        tmp_path,
+        """
+        import queue, subprocess, sys, threading
+        def take(): channel.get()
+        def wait(): pass
+        def main():
+            thread = threading.Thread(target=take)
+            thread.start()
+            wait()
+            channel.put(None)
+            thread.join()
+            subprocess.run([sys.executable, "-c", ""])
+        channel = queue.Queue()
+        record(main)
+        """,
+    )
+    regions = traces.read(trace.path, Window()).found["regions"]
+    waits = {name for name, is_one in zip(regions["name"], regions["waits"], strict=True) if is_one}
+    assert {"threading.Condition:wait", "threading.Thread:join"} <= waits
+    assert "subprocess.Popen:wait" in waits
+    assert not waits & {"__main__:wait", "__main__:take", "queue.Queue:get", "subprocess:run"}
+
+
+def test_a_page_is_answered_what_a_window_holds(recorded):
+    question = {"trace": str(recorded), "begin": 0, "end": 1e3}
+    answer = kernel.answer(question)
+    assert list(answer) == ["data"] and len(answer["data"]) > 1000
+    assert len(kernel.answer({**question, "slices": 0})["data"]) < len(answer["data"])
+    for wrong in ({}, {**question, "end": "x"}, {**question, "begin": 2e3, "end": 3e3}):
+        assert list(kernel.answer(wrong)) == ["error"]
+    assert "no trace" in kernel.answer({**question, "trace": "/nowhere"})["error"]
 
 
 # ---- exports

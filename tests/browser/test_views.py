@@ -164,7 +164,7 @@ def test_the_timeline_is_zoomed_moved_searched_and_hovered(views):
     assert views.notebook.prompt(1) == "[2]:", "JupyterLab's own keys were left alone"
     assert views.page.locator(".jp-Notebook .jp-Cell").count() == 2
 
-    views.point(0.3, 50)  # fit, below main
+    views.point(0.3, 28)  # fit, below main
     note = root.locator(".note")
     note.wait_for()
     heading = note.locator("strong").inner_text()
@@ -172,7 +172,7 @@ def test_the_timeline_is_zoomed_moved_searched_and_hovered(views):
     text = note.inner_text()
     assert re.search(r"together\s*200 ms", text) and re.search(r"the longest\s*10.0 ms", text)
     assert "lasts" not in text and "cell [1], line 2" in text
-    assert re.search(r"% are of\s*the time of all threads, waiting included", text)
+    assert re.search(r"% are of\s*the time of all 2 tracks together, waiting included", text)
     # The note goes with the mouse, also where the view is drawn anew.
     box = root.bounding_box()
     views.page.mouse.move(box["x"] + box["width"] / 2, box["y"] - 40)
@@ -230,7 +230,7 @@ def test_the_flame_graph_and_the_tables(views):
     assert begin == 0 and end == pytest.approx(1.02, abs=0.03)
     root.get_by_label("Order").select_option(label="Time order")
     views.shown("Flame graph, 0 s to 2.0000 s")
-    root.get_by_label("Thread").select_option(label="process 1 · helper")
+    root.get_by_label("Track").select_option(label="process 1 · helper")
 
     views.open("Table")
     rows = root.locator("tbody tr")
@@ -334,9 +334,9 @@ def test_short_calls_of_many_functions_leave_no_gaps(browser, tmp_path):
     page.goto(f"file://{path}")
     canvas = page.locator("canvas.flame")
     canvas.wait_for()
-    painted = f"canvas => ({GAPS})([canvas, 40])"  # below the row of blocks, which is at 20
+    painted = f"canvas => ({GAPS})([canvas, 20])"  # below the row of blocks
     page.wait_for_function(painted, arg=canvas.element_handle())
-    assert canvas.evaluate(f"canvas => ({GAPS})([canvas, 30])") == 0
+    assert canvas.evaluate(f"canvas => ({GAPS})([canvas, 9])") == 0
     page.close()
 
 
@@ -395,6 +395,7 @@ def test_a_search_goes_from_hit_to_hit_and_shows_each(page_of):
         assert MARKED in page.locator("canvas.flame").evaluate(colours)
 
     assert not page.get_by_role("button", name="Next that is found").is_visible()
+    page.get_by_role("button", name="Unfold all").click()
     search.fill("fit")
     count.get_by_text("30 · 1 region, 40 visits").wait_for()
     assert MARKED not in page.locator("canvas.flame").evaluate(colours)
@@ -407,7 +408,7 @@ def test_a_search_goes_from_hit_to_hit_and_shows_each(page_of):
     shows(1, 0.02)
     search.press("Shift+Enter")  # round: on the last track, which is scrolled into sight
     shows(30, 1.46)
-    assert rows.evaluate("rows => rows.scrollTop") > 800
+    assert rows.evaluate("rows => rows.scrollTop") > 700
     page.get_by_role("button", name="Next that is found").click()
     shows(1, 0.02)
     assert rows.evaluate("rows => rows.scrollTop") < 100
@@ -452,8 +453,8 @@ def test_joined_calls_look_joined(page_of):
         "longest": [0, SECOND // 100, 0],
     }
     canvas = page_of(tracks=[], locations=[block]).locator("canvas.flame")
-    assert canvas.evaluate(CHANGES, [0.3, 0.45, 42]) > 10
-    assert canvas.evaluate(CHANGES, [0.8, 0.95, 42]) < 5  # a line of the grid
+    assert canvas.evaluate(CHANGES, [0.3, 0.45, 28]) > 10
+    assert canvas.evaluate(CHANGES, [0.8, 0.95, 28]) < 5  # a line of the grid
 
 
 def test_the_table_has_shares_and_says_of_what(page_of):
@@ -462,7 +463,7 @@ def test_the_table_has_shares_and_says_of_what(page_of):
     row = page.locator("tbody tr", has_text="fit")
     assert row.locator("td").all_inner_texts() == ["1.00 s", "1.00 s", "50.0 %", "40", "25.0 ms"]
     heading = page.get_by_role("button", name="in %")
-    assert "all threads, waiting included" in heading.get_attribute("title")
+    assert "all 2 tracks together, waiting included" in heading.get_attribute("title")
 
 
 def test_the_cell_history_is_sorted_and_searched_by_keys(browser, tmp_path):

@@ -1,285 +1,347 @@
-/* Nested regions as a flame chart, by flame-chart-js: one row for each process and thread of a
- * timeline, or one tree of weights.
+/* Nested regions on a canvas: the tracks of a timeline, or one graph of weights.
  *
- * The library draws, finds what is under the mouse and drags. Ours are: the range, which is the
- * view's; the widths of blocks; the grid, which has the tracks' marks; the note beside the mouse, which is the output's; and
- * colours by type, where a type is a region, so that a search changes a table of colours and
- * no data. The library takes the wheel and the keys of the whole page for itself; a notebook
- * is scrolled by them, so it's given neither (page.js has the keys and Ctrl with the wheel).
+ * The canvas is as large as what is seen of it and stays in its frame while the stage behind it, as
+ * high as all tracks together, is scrolled; only what is in sight is drawn. Names of tracks are
+ * buttons beside the canvas, so that keys and screen readers know them.
+ *
+ * A block is as wide as it lasts, with a gap to its neighbour that gets narrower with it. Where
+ * several would lie on one pixel the first is drawn. What stands for several visits has hairlines: it looks
+ * like many, not like a long one. Colours are a table by region, so a search changes that and no data.
+ *
+ * Rejected: flame-chart-js, which drew here before. It keeps an object for each block, draws all tracks
+ * with each movement, however many, and folds a track to nothing; more of it was replaced than used.
  */
-import EventEmitter from "events";
-import { FlameChartContainer, FlameChartPlugin, TogglePlugin, UIPlugin } from "flame-chart-js";
 import { element } from "./dom.js";
+import { BLOCK, LEVEL } from "./lanes.js";
 import { EDGE } from "./tracks.js";
 
-const BLOCK = 18;
-const TITLE = 19;
-const STRIPE = 4;
-const MOST_ROWS = 150;
-const TALLEST_PX = 16000;
-const NARROWEST_PX = 0.25; // the least that the library draws
 const FONT = "11px system-ui, sans-serif";
+const CHARACTER = 6.1; // px, about
+const STRIPE = 4;
+const NARROWEST_PX = 0.5; // from one block that is drawn to the next
+const DRAWN_PX = 0.75; // a block, at least: neighbours leave no gap
+const NEAR_PX = 2; // a narrower block is found beside the mouse, too
+const DRAGGED_PX = 3; // less is a click
 
-EventEmitter.defaultMaxListeners = Infinity; // each row of the library listens; more than ten are no leak
-
-/** Gives the chart its range, which is larger than what its regions span. */
-class Range extends UIPlugin {
-  constructor(view) {
-    super("range");
-    this.height = 0;
-    this.min = view.first;
-    this.max = view.last;
-  }
-}
-
-/**
- * Draws blocks as wide as they are, with a gap that gets narrower with them. The library leaves out a third
- * of narrow ones, and those below a third of a pixel altogether: where functions take turns, a row of
- * such blocks was white.
- */
-class Blocks extends FlameChartPlugin {
-  calcRect(start, duration, level) {
-    const width = duration * this.renderEngine.zoom;
-    return { ...super.calcRect(start, duration, level), w: Math.max(width - Math.min(1, width / 8), NARROWEST_PX) };
+/** What is drawn with, for one picture. */
+class Brush {
+  constructor(flame) {
+    const { context, view, colours } = flame;
+    Object.assign(this, { context: flame.canvas.getContext("2d"), theme: context.theme, view, colours, flame });
+    this.scale = flame.width / view.span;
   }
 
-  /** With hairlines over what stands for several visits: it looks like many, not like a long one. */
-  render() {
-    const asked = super.render();
-    const { width } = this.renderEngine;
-    for (const { start, duration, level, nodes } of this.actualClusterizedFlatTree) {
-      const { x, y, w } = nodes[0].source.joined ? this.calcRect(start, duration, level) : { w: 0 };
-      if (w > STRIPE) {
-        for (let at = x + STRIPE * Math.max(1, Math.ceil(-x / STRIPE)); at < Math.min(x + w, width); at += STRIPE) {
-          this.renderEngine.addRect({ color: this.stripes, x: at, y, w: 1.5 }, 1);
-        }
+  fill(colour, x, y, width, height) {
+    this.context.fillStyle = colour;
+    this.context.fillRect(x, y, width, height);
+  }
+
+  /** The blocks of a level that are in sight, at most about one for half a pixel. */
+  *seen(row, level) {
+    const items = row.levels[level] ?? [];
+    const { low, high } = this.view;
+    const least = NARROWEST_PX / this.scale;
+    let drawn = -Infinity;
+    for (let place = row.firstAfter(level, low); place < items.length; place++) {
+      const at = items[place];
+      if (row.begin[at] > high) {
+        return;
+      }
+      if (row.duration[at] >= least || row.begin[at] - drawn >= least) {
+        drawn = row.begin[at];
+        yield at;
       }
     }
-    if (this.marked) {
-      this.border();
+  }
+
+  level(row, level, y) {
+    for (const at of this.seen(row, level)) {
+      const begin = (row.begin[at] - this.view.low) * this.scale;
+      const width = row.duration[at] * this.scale;
+      const x = Math.max(begin, -1);
+      const shown = Math.max(begin + width - Math.min(1, width / 8), begin + DRAWN_PX) - x;
+      this.fill(this.colours[row.region[at]], x, y, Math.min(shown, this.flame.width + 2), BLOCK);
+      if (shown > STRIPE && row.joined(at)) {
+        this.stripes(x, y, Math.min(shown, this.flame.width - x));
+      }
+      if (shown > 3 * CHARACTER) {
+        this.label(row, at, Math.max(x, 0), y, Math.min(begin + width, this.flame.width));
+      }
     }
-    return asked;
   }
 
-  /** A border around the block that a search has reached. */
-  border() {
-    const { start, duration } = this.marked.source;
-    const { x, y, w } = this.calcRect(start, duration, this.marked.level);
-    const line = { color: this.accent, x, y, w };
-    const sides = [
-      { ...line, h: 2 },
-      { ...line, y: y + BLOCK - 2, h: 2 },
-      { ...line, w: 2, h: BLOCK },
-      { ...line, x: x + w - 2, w: 2, h: BLOCK },
-    ];
-    sides.forEach((side) => this.renderEngine.addRect(side, 3));
-  }
-
-  /** What is drawn: of those that would lie on each other, the first. */
-  reclusterizeClusteredFlatTree() {
-    super.reclusterizeClusteredFlatTree();
-    const least = NARROWEST_PX / this.renderEngine.zoom;
-    let last = null;
-    this.actualClusterizedFlatTree = this.actualClusterizedFlatTree.filter((cluster) => {
-      const hidden =
-        last?.level === cluster.level && cluster.duration < least && cluster.start - last.start < least;
-      last = hidden ? last : cluster;
-      return !hidden;
-    });
-  }
-}
-
-/**
- * The trees that flame-chart-js draws, from columns in preorder: begin and duration in seconds.
- * `type` is the region's number, `at` the row in the columns, `joined` how many visits a block
- * stands for where it's more than one; these took `busy` together, the longest of them `longest`.
- */
-export function trees({ begin, duration, depth, region, count, busy, longest }, names, scale) {
-  const roots = [];
-  const open = [];
-  for (let at = 0; at < begin.length; at++) {
-    const many = count && count[at] > 1 ? count[at] : 0;
-    const node = {
-      name: many ? `${names[region[at]]} ×${count[at]}` : names[region[at]],
-      start: begin[at] * scale,
-      duration: duration[at] * scale,
-      type: String(region[at]),
-      at,
-    };
-    if (many) {
-      Object.assign(node, { joined: many, busy: busy?.[at] * scale, longest: longest?.[at] * scale });
+  stripes(x, y, width) {
+    for (let at = x + STRIPE; at < x + width; at += STRIPE) {
+      this.fill(this.theme.stripes, at, y, 1.5, BLOCK);
     }
-    const level = depth[at];
-    open.length = Math.min(open.length, level);
-    const parent = open[open.length - 1];
-    if (parent) {
-      (parent.children ??= []).push(node);
-    } else {
-      roots.push(node);
-    }
-    open.push(node);
   }
-  return roots;
-}
 
-/** The height of a row of a given depth among so many: what doesn't fit can be dragged into sight. */
-function height(depth, rows) {
-  const most = Math.max(3, Math.min(MOST_ROWS, Math.floor(TALLEST_PX / rows / (BLOCK + 1)) - 1));
-  return Math.min(depth, most) * (BLOCK + 1) + 2;
+  label(row, at, x, y, end) {
+    const name = this.flame.labels[row.region[at]];
+    const many = row.joined(at);
+    const text = many ? `${name} ×${many}` : name;
+    const room = Math.floor((end - x - 6) / CHARACTER);
+    if (room >= 2) {
+      const cut = text.length > room ? `${text.slice(0, room - 1)}…` : text;
+      this.context.fillStyle = this.theme.text;
+      this.context.fillText(cut, x + 3, y + BLOCK / 2 + 0.5, end - x - 5);
+    }
+  }
+
+  /** Each moment in the colour of its innermost call. */
+  strip(row, y, height) {
+    for (let level = 0; level < row.depth; level++) {
+      for (const at of this.seen(row, level)) {
+        const begin = (row.begin[at] - this.view.low) * this.scale;
+        const end = Math.min(begin + Math.max(DRAWN_PX, row.duration[at] * this.scale), this.flame.width + 1);
+        const x = Math.max(begin, -1);
+        this.fill(this.colours[row.region[at]], x, y, end - x, height);
+      }
+    }
+  }
+
+  border(row, at, y, height) {
+    const x = (row.begin[at] - this.view.low) * this.scale;
+    const width = Math.max(3, row.duration[at] * this.scale);
+    this.context.strokeStyle = this.theme.accent;
+    this.context.lineWidth = 2;
+    this.context.strokeRect(x + 1, y + 1, width - 2, height - 2);
+  }
 }
 
 export class Flame {
   /**
-   * rows: [{title, data, depth}]. describe(node) is [heading, lines] for the note; select(node)
-   * is called for a click. With `weights` the width is no time: it has no marks, and more room.
+   * lanes: tracks, or for one graph {row}. describe(block) is [heading, lines] for the note; select(block)
+   * is called for a click, range(from, to) for a selection. With `weights` the width is no time: it has no marks,
+   * and more room. A `hanging` graph has its root at the bottom.
    */
-  constructor(context, view, rows, host, { describe, select, titles, weights }) {
-    Object.assign(this, { context, view, describe, weights });
-    this.canvas = host.appendChild(element("canvas", { class: "flame" }));
-    this.plugins = rows.map(({ data, depth }) => {
-      const plugin = new Blocks({ data, name: "flame" });
-      Object.assign(plugin, { stripes: context.theme.stripes, accent: context.theme.accent });
-      plugin.height = height(depth, rows.length);
-      plugin.on("select", ({ node }) => node && select(node.source));
-      return plugin;
-    });
-    const titled = rows.flatMap((row, at) => [this.bar(row.title), this.plugins[at]]);
-    const bar = titles ? TITLE + 1 : 0;
-    this.height = this.plugins.reduce((sum, plugin) => sum + plugin.height + bar, 1);
-    this.canvas.width = this.width;
-    this.canvas.height = this.height;
-    this.chart = new FlameChartContainer({
-      canvas: this.canvas,
-      plugins: [new Range(view), ...(titles ? titled : this.plugins)],
-      settings: this.settings(),
-    });
-    this.titles = titles;
-    this.free();
-    this.align();
-    this.redraw();
+  constructor(context, view, lanes, host, { labels, describe, select, range, weights, hanging, room }) {
+    Object.assign(this, { context, view, lanes, labels, describe, select, range, weights, hanging });
+    this.colours = [];
+    this.frame = host.appendChild(element("div", { class: "rows" }));
+    this.frame.style.maxHeight = `${room}px`;
+    this.stage = this.frame.appendChild(element("div", { class: "stage" }));
+    this.canvas = this.stage.appendChild(element("canvas", { class: "flame" }));
+    this.names = this.stage.appendChild(element("div", { class: "names" }));
+    this.room = room;
+    this.listen();
+    this.arrange();
+  }
+
+  get left() {
+    return this.weights ? EDGE : this.context.gutter;
   }
 
   get width() {
-    return this.weights ? this.context.width - 2 * EDGE : this.context.plotWidth;
+    return this.context.width - this.left - EDGE;
   }
 
-  /** The bar above a row, which folds it. */
-  bar(title) {
-    const { theme } = this.context;
-    const styles = {
-      height: TITLE,
-      color: theme.raised,
-      strokeColor: theme.line,
-      dotsColor: theme.faint,
-      fontColor: theme.text,
-      triangleColor: theme.faint,
-      font: FONT,
-    };
-    return new TogglePlugin(title, { styles });
+  /** After something was folded: the heights, and the names beside the canvas. */
+  arrange() {
+    const { lanes } = this;
+    this.places = lanes.places ?? [{ lane: { row: lanes.row, folded: false, levels: lanes.row.depth }, y: 0 }];
+    this.height = lanes.places ? lanes.height : lanes.row.depth * LEVEL;
+    this.stage.style.height = `${this.height}px`;
+    const buttons = lanes.places ? this.places.flatMap((place) => this.nameOf(place)) : [];
+    this.names.replaceChildren(...buttons);
+    this.names.style.width = `${this.left}px`;
   }
 
-  settings() {
-    const { theme } = this.context;
-    const main = {
-      blockHeight: BLOCK,
-      font: FONT,
-      fontColor: theme.text,
-      backgroundColor: theme.background,
-    };
-    const tooltip = (found, _, mouse) => this.tell(found, mouse);
-    return { options: { tooltip }, styles: { main, timeGrid: { color: theme.over } } };
+  nameOf(place) {
+    const { lane, process, y, height } = place;
+    const folded = (lane ?? process).folded;
+    const count = process && `${process.lanes.length} threads`;
+    const toggle = () => this.fold(() => this.lanes.toggle(place));
+    const title = lane ? lane.title : `${process.name}, ${count}`;
+    const attributes = { class: process ? "lane process" : "lane", title, "aria-expanded": String(!folded), onclick: toggle };
+    const button = element("button", attributes, process ? `${process.name} · ${count}` : lane.name);
+    button.style.top = `${y}px`;
+    button.style.height = button.style.lineHeight = `${Math.min(height, LEVEL)}px`;
+    button.style.paddingLeft = lane?.process.hasHead && this.lanes.several ? "22px" : "";
+    if (!lane?.hidden) {
+      return [button];
+    }
+    const rest = () => this.fold(() => (lane.unfold(), this.lanes.layout()));
+    const label = `${lane.hidden} more levels`;
+    const more = element("button", { class: "lane more", title: `${label} of ${lane.title}`, onclick: rest }, label);
+    more.style.top = `${y + height - LEVEL - 2}px`;
+    return [button, more];
   }
 
-  /** The page's keys and wheel stay the page's. */
-  free() {
-    const engine = this.chart.interactionsEngine;
-    document.removeEventListener("keydown", engine.handleKeyDown);
-    document.removeEventListener("keyup", engine.handleKeyUp);
-    this.canvas.removeEventListener("wheel", engine.handleMouseWheel);
-    const over = (is) => () => {
-      this.over = is;
-      is || this.context.note.hide();
-    };
-    this.canvas.addEventListener("mousemove", over(true), true);
-    this.canvas.addEventListener("mouseleave", over(false));
+  /** Change what is folded; what has the focus keeps it. */
+  fold(change) {
+    const focused = [...this.names.children].indexOf(this.names.getRootNode().activeElement);
+    change();
+    this.arrange();
+    this.names.children[focused]?.focus();
+    this.redraw();
   }
 
-  /** Marks and range come from the view; a drag goes to it. */
-  align() {
-    const { timeGrid, renderEngine } = this.chart;
-    timeGrid.recalc = () => {};
-    timeGrid.forEachTime = (draw) => {
-      for (const mark of this.weights ? [] : this.view.marks(this.width).at) {
-        draw(renderEngine.timeToPosition(mark), mark);
-      }
-    };
-    renderEngine.on("clear", () => this.moved());
+  listen() {
+    this.frame.addEventListener("scroll", () => this.draw());
+    this.canvas.addEventListener("pointermove", (event) => this.move(event));
+    this.canvas.addEventListener("pointerdown", (event) => this.press(event));
+    this.canvas.addEventListener("pointerup", (event) => this.release(event));
+    this.canvas.addEventListener("pointerleave", () => this.context.note.hide());
   }
 
-  /** Whoever isn't where `redraw` put it was dragged there. */
-  moved() {
-    const { positionX } = this.chart.renderEngine;
-    if (Math.abs(positionX - this.placed) > this.view.span * 1e-9) {
-      this.placed = positionX;
-      this.view.set(positionX, positionX + this.view.span);
+  time(x) {
+    return this.view.low + (x / this.width) * this.view.span;
+  }
+
+  /** The block below a point of the canvas, or null. */
+  hit(x, y) {
+    const down = y + this.frame.scrollTop;
+    const place = this.places.findLast((one) => one.y <= down);
+    const [time, slack] = [this.time(x), (NEAR_PX / this.width) * this.view.span];
+    if (!place) {
+      return null;
+    }
+    const { lane, process } = place;
+    const lanes = lane ? [lane] : process.folded ? process.lanes : [];
+    const part = lanes.length && Math.min(lanes.length - 1, Math.floor(((down - place.y) / place.height) * lanes.length));
+    const row = (lane ?? lanes[part])?.row;
+    const level = this.hanging ? row?.depth - 1 - Math.floor(down / LEVEL) : Math.floor((down - place.y) / LEVEL);
+    if (!row || (lane && !lane.folded && level >= lane.levels)) {
+      return null;
+    }
+    const at = lane && !lane.folded ? row.find(level, time, slack) : row.innermost(time, slack);
+    return at < 0 ? null : row.block(at);
+  }
+
+  press(event) {
+    if (event.button === 0) {
+      const { low } = this.view;
+      const selects = this.range && (event.shiftKey || this.context.selecting);
+      this.drag = { x: event.offsetX, y: event.clientY, low, selects, top: this.frame.scrollTop, moved: false };
+      this.canvas.setPointerCapture(event.pointerId);
     }
   }
 
-  tell(found, mouse) {
-    if (!found || !this.over) {
-      // The library asks for the note with each drawing, also when the mouse has left.
-      if (this.noting) {
-        this.context.note.hide();
-      }
-      this.noting = false;
+  move(event) {
+    const { drag } = this;
+    if (!drag) {
+      return this.tell(event);
+    }
+    const [by, down] = [event.offsetX - drag.x, event.clientY - drag.y];
+    drag.moved ||= Math.abs(by) > DRAGGED_PX || Math.abs(down) > DRAGGED_PX;
+    if (!drag.moved) {
       return;
     }
-    this.noting = true;
-    const frame = this.canvas.getBoundingClientRect();
-    const [heading, lines] = this.describe(found.data.source);
-    this.context.note.show(heading, lines, frame.left + mouse.x, frame.top + mouse.y);
+    this.context.note.hide();
+    if (drag.selects) {
+      this.range(this.time(drag.x), this.time(event.offsetX), false);
+    } else {
+      const low = drag.low - (by / this.width) * this.view.span;
+      this.view.set(low, low + this.view.span);
+      this.frame.scrollTop = drag.top - down;
+    }
   }
 
-  /** Mark a block of a row and bring it into sight. */
-  mark(row, source) {
-    const bar = this.titles ? TITLE + 1 : 0;
-    const node = this.plugins[row].flatTree.find((one) => one.source === source);
-    this.plugins.forEach((plugin, at) => (plugin.marked = at === row ? node : null));
-    const above = this.plugins.slice(0, row).reduce((sum, plugin) => sum + plugin.height + bar, bar);
-    const y = above + node.level * (BLOCK + 1);
-    const frame = this.canvas.closest(".rows");
+  release(event) {
+    const { drag } = this;
+    this.drag = null;
+    if (drag?.moved && drag.selects) {
+      this.range(this.time(drag.x), this.time(event.offsetX), true);
+    } else if (drag && !drag.moved) {
+      const block = this.hit(event.offsetX, event.offsetY);
+      block && this.select(block);
+    }
+  }
+
+  tell(event) {
+    const block = this.hit(event.offsetX, event.offsetY);
+    this.canvas.style.cursor = block ? "pointer" : "default";
+    if (block) {
+      this.context.note.show(...this.describe(block), event.clientX, event.clientY);
+    } else {
+      this.context.note.hide();
+    }
+  }
+
+  /** Mark a block and bring it into sight. */
+  mark({ row, at }) {
+    const lane = this.lanes.of?.(row) ?? this.places[0].lane;
+    const level = row.depthOf[at];
+    this.marked = { lane, level, time: row.begin[at] + row.duration[at] / 2 };
+    const y = this.lanes.reveal ? this.lanes.reveal(lane, level) : level * LEVEL;
+    this.arrange();
+    const { frame } = this;
     if (y < frame.scrollTop || y + 2 * BLOCK > frame.scrollTop + frame.clientHeight) {
       frame.scrollTop = Math.max(0, y - frame.clientHeight / 2);
     }
     frame.scrollIntoView({ block: "nearest" });
-    this.chart.render();
+    this.redraw();
   }
 
   /** The colour of each region, by its number. Another search has reached nothing yet. */
   paint(colours) {
-    this.plugins.forEach((plugin) => (plugin.marked = null));
-    const byType = Object.fromEntries(colours.map((colour, region) => [region, colour]));
-    for (const plugin of this.plugins) {
-      plugin.colors = byType;
-    }
-    this.chart.render();
+    this.marked = null;
+    this.colours = colours;
+    this.redraw();
   }
 
   redraw() {
-    const engine = this.chart.renderEngine;
-    const whole = this.view.last - this.view.first;
-    if (engine.max !== this.view.last) {
-      this.chart.plugins[0].max = this.view.last;
-      engine.calcMinMax();
+    this.names.style.width = `${this.left}px`;
+    this.canvas.style.marginLeft = `${this.left}px`;
+    this.draw();
+  }
+
+  /** As large as what is seen. */
+  size() {
+    const height = Math.max(1, Math.min(this.height, this.room));
+    const ratio = devicePixelRatio || 1;
+    const [across, down] = [Math.round(this.width * ratio), Math.round(height * ratio)];
+    if (this.canvas.width !== across || this.canvas.height !== down) {
+      Object.assign(this.canvas, { width: across, height: down });
+      Object.assign(this.canvas.style, { width: `${this.width}px`, height: `${height}px` });
     }
-    if (engine.width !== this.width) {
-      engine.resize(this.width, this.height);
+    return [ratio, height];
+  }
+
+  draw() {
+    const [ratio, height] = this.size();
+    const brush = new Brush(this);
+    const { context, theme } = brush;
+    const top = this.frame.scrollTop;
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    brush.fill(theme.background, 0, 0, this.width, height);
+    context.font = FONT;
+    context.textBaseline = "middle";
+    const marks = this.weights ? [] : this.view.marks(this.width).at;
+    marks.forEach((mark) => brush.fill(theme.grid, (mark - this.view.low) * brush.scale, 0, 1, height));
+    context.translate(0, -top);
+    for (const place of this.places) {
+      if (place.y <= top + height && place.y + (place.height ?? this.height) >= top) {
+        this.place(brush, place, top, height);
+      }
     }
-    engine.zoom = 0; // the library refuses some zooms by the digits of its own marks
-    this.chart.timeGrid.accuracy = 0;
-    engine.setZoom(this.width / Math.min(this.view.span, whole));
-    engine.setPositionX(this.view.low);
-    this.placed = this.view.low;
-    this.chart.render();
+  }
+
+  place(brush, { lane, process, y, height }, top, seen) {
+    if (this.lanes.places) {
+      brush.fill(brush.theme.grid, 0, y + height - 1, this.width, 1);
+    }
+    if (process) {
+      brush.fill(brush.theme.raised, 0, y, this.width, height - 1);
+      const each = (height - 3) / process.lanes.length;
+      process.folded && process.lanes.forEach(({ row }, at) => brush.strip(row, y + 1 + at * each, Math.max(1, each)));
+      return;
+    }
+    const { row } = lane;
+    if (lane.folded) {
+      brush.strip(row, y + 1, height - 3);
+    }
+    for (let level = 0; !lane.folded && level < lane.levels; level++) {
+      const at = y + (this.hanging ? row.depth - 1 - level : level) * LEVEL;
+      if (at + LEVEL >= top && at <= top + seen) {
+        brush.level(row, level, at);
+      }
+    }
+    if (this.marked?.lane.row === row) {
+      const { level, time } = this.marked;
+      const at = row.find(level, time);
+      at >= 0 && brush.border(row, at, y + (this.hanging ? row.depth - 1 - level : level) * LEVEL, BLOCK);
+    }
   }
 }

@@ -1,32 +1,39 @@
-/* One output: its head, the tabs of its views, the search, and the keys.
+/* One output: its head, the tabs of its views, the search, and what the panels share.
  *
  * Everything is inside a shadow root, so that the notebook's styles and ours don't meet. Keys
- * count while the output has the focus: the arrows move, + and − zoom, 0 shows everything, / goes
- * to the search. The wheel zooms with Ctrl only: without, it scrolls the notebook. JupyterLab has
- * commands on letters, which are kept from it while something here has the focus.
+ * count while the output has the focus (keys.js). JupyterLab has commands on letters, which are kept from
+ * it while something here has the focus.
  */
 import uplotStyle from "uplot/dist/uPlot.min.css";
 import style from "./style.css";
 import { element, Note } from "./dom.js";
 import { excerpt, reveal } from "./notebook.js";
+import { Callers } from "./callers.js";
 import { Controls } from "./controls.js";
-import { FlameGraph, Tables, Timeline } from "./panels.js";
-import { Regions } from "./regions.js";
+import { Filter } from "./filter.js";
+import { FlameGraph } from "./graphs.js";
+import { Kernel } from "./kernel.js";
+import { help, Keys } from "./keys.js";
+import { OWNED, Regions } from "./regions.js";
 import { Repeats } from "./repeats.js";
 import { SourceView } from "./source.js";
+import { Tables } from "./tables.js";
 import { Theme, watchTheme } from "./theme.js";
+import { Timeline } from "./timeline.js";
 import { EDGE, extend, GUTTER, number } from "./tracks.js";
 import { time, View } from "./view.js";
 
 const NARROWEST_PX = 320;
 const TRACK_PX = 96;
-const LOW_TRACK_PX = 68; // above a timeline, which is to be seen, too
-const SEARCH = "/ searches, Enter goes to the next that is found, Shift + Enter back";
-const KEYS = "Ctrl + wheel or + − zooms, ← → move, 0 shows everything";
+const LOW_TRACK_PX = 68; // below a timeline, which is to be seen, too
+const NAMES_PX = 150; // of tracks, at most, left of them
+const LEGEND = 8; // packages
+const CHARACTER = 6.4; // px, about
+const KEYS = "w s or Ctrl + wheel zoom, a d or Shift + wheel move, 0 shows everything, ? names all keys";
 const HINTS = {
   tracks: `Drag over a track to zoom in. ${KEYS}.`,
-  regions: `Drag to move, click a region to fill the width. ${KEYS}. ${SEARCH}.`,
-  both: `Drag over a track to zoom in; below, drag to move, click a region to fill the width. ${KEYS}. ${SEARCH}.`,
+  regions: `Drag to move, click a region to fill the width. ${KEYS}.`,
+  timeline: `Drag to move, Shift + drag selects a range and sums it up, click a region to fill the width. ${KEYS}.`,
 };
 
 const pages = new Set();
@@ -56,6 +63,9 @@ export class Page {
     this.data = data;
     this.place = place;
     this.regions = new Regions(data);
+    this.filter = new Filter(this);
+    this.kernel = new Kernel(data.detail);
+    this.keys = new Keys(this);
     const view = new View(data.begin / 1e9, data.end / 1e9);
     const trackHeight = data.locations?.length ? LOW_TRACK_PX : TRACK_PX;
     this.context = { view, trackHeight, cells: cellsOf(data), key: `holdfast-${Math.random()}` };
@@ -74,9 +84,11 @@ export class Page {
 
   choosePanels() {
     const { tracks, locations, paths, table, source, previous } = this.data;
+    this.canLook = Boolean(paths?.length);
     const offered = [
       ["timeline", "Timeline", tracks?.length || locations?.length, () => new Timeline(this)],
       ["flame", "Flame graph", locations?.length || paths?.length, () => new FlameGraph(this)],
+      ["callers", "Callers and callees", paths?.length, () => new Callers(this)],
       ["table", "Table", table, () => new Tables(this, false)],
       ["source", "Source", source, () => new SourceView(this)],
       ["compare", "Compare", table && previous, () => (this.data.repeats ? new Repeats(this) : new Tables(this, true))],
@@ -92,12 +104,21 @@ export class Page {
       return;
     }
     this.context.width = width;
-    this.context.plotWidth = width - GUTTER - EDGE;
+    this.context.gutter = Math.max(GUTTER, Math.min(NAMES_PX, Math.round(width * 0.17), this.namesWidth()));
+    this.context.plotWidth = width - this.context.gutter - EDGE;
     if (this.theme) {
       this.panel?.redraw();
     } else {
       this.draw();
     }
+  }
+
+  /** What the names of the tracks need, about. */
+  namesWidth() {
+    const { locations = [] } = this.data;
+    const several = new Set(locations.map(({ process }) => process)).size > 1;
+    const lengths = locations.map(({ process = "", thread = "" }) => Math.max(several ? process.length : 0, thread.length));
+    return Math.max(0, ...lengths) * CHARACTER + (several ? 40 : 28);
   }
 
   retheme() {
@@ -109,14 +130,20 @@ export class Page {
 
   draw() {
     this.theme = this.context.theme = new Theme(this.place);
-    this.box = element("div", { class: "views", role: "group", tabindex: 0, onkeydown: (event) => this.key(event) });
+    this.box = element("div", { class: "views", role: "group", tabindex: 0, onkeydown: (event) => this.keys.press(event) });
     this.box.style.cssText = this.theme.variables();
-    this.box.addEventListener("mouseleave", () => this.context.note.hide());
+    this.box.addEventListener("mouseleave", () => {
+      this.context.note.hide();
+      this.keys.point(null);
+    });
+    this.box.addEventListener("mousemove", (event) => this.keys.point(event));
     this.box.addEventListener("scroll", () => this.context.note.hide(), true);
-    this.box.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
+    this.box.addEventListener("wheel", (event) => this.keys.wheel(event), { passive: false });
     this.body = element("div", { class: "body" });
     this.below = element("div", { class: "detail" });
-    this.box.append(...this.head(), this.bar(), this.body, this.below);
+    this.summary = element("div", {});
+    this.help = help();
+    this.box.append(...this.head(), this.bar(), this.help, this.legend(), this.body, this.below, this.summary);
     for (const note of this.data.notes ?? []) {
       this.box.append(element("div", { class: "hint" }, note));
     }
@@ -131,9 +158,10 @@ export class Page {
   }
 
   hintText() {
-    const { tracks, locations } = this.data;
-    const plain = this.active === "flame" || !tracks?.length;
-    return HINTS[plain ? "regions" : locations?.length ? "both" : "tracks"];
+    if (this.active !== "timeline") {
+      return HINTS.regions;
+    }
+    return HINTS[this.data.locations?.length ? "timeline" : "tracks"];
   }
 
   head() {
@@ -154,9 +182,12 @@ export class Page {
     this.count = element("span", { class: "count", role: "status" });
     const tool = (text, label, act) =>
       element("button", { class: "tool", "aria-label": label, title: label, onclick: act }, text);
+    this.select = tool("▭", "Select a range: drag over it (or Shift + drag)", () => this.selectMode(!this.context.selecting));
+    this.select.setAttribute("aria-pressed", "false");
     this.tools = element(
       "span",
       { class: "tools" },
+      this.select,
       tool("+", "Zoom in", () => this.panel.view.zoom(1 / 2)),
       tool("−", "Zoom out", () => this.panel.view.zoom(2)),
       tool("⟲", "Show everything", () => this.panel.view.reset()),
@@ -170,7 +201,7 @@ export class Page {
       tool("›", "Next that is found (Enter)", () => this.step(1)),
     );
     this.steps.hidden = true;
-    return element("div", { class: "bar" }, list, space, this.count, this.field(), this.steps, this.tools);
+    return element("div", { class: "bar" }, list, space, this.count, this.field(), this.steps, this.tools, tool("?", "Keys", () => this.toggleHelp()));
   }
 
   field() {
@@ -184,6 +215,55 @@ export class Page {
     this.input.hidden = !this.regions.name.length;
     this.input.value = this.text ?? "";
     return this.input;
+  }
+
+  /** The packages that took most of the time, with their colours; a click searches for one. */
+  legend() {
+    const { owners, hues } = this.regions;
+    const shown = owners.filter(([, took]) => took > 0).slice(0, LEGEND);
+    this.packages = element("div", { class: "legend", "aria-label": "Colours by module" });
+    for (const [owner, took] of shown) {
+      const dot = element("i");
+      dot.style.background = this.theme.owner(hues.get(owner));
+      const title = `${owner}: ${this.regions.share(took)} of ${this.regions.shares}`;
+      const search = () => {
+        this.input.value = `${OWNED}${owner}`;
+        this.search();
+      };
+      this.packages.append(element("button", { class: "chip", title, onclick: search }, dot, owner));
+    }
+    return this.packages;
+  }
+
+  selectMode(on) {
+    this.context.selecting = on;
+    this.select.setAttribute("aria-pressed", String(on));
+  }
+
+  toggleHelp() {
+    this.help.hidden = !this.help.hidden;
+  }
+
+  /** Show a function with its callers and callees. */
+  look(region) {
+    if (this.canLook) {
+      this.open("callers");
+      this.panel.choose(region);
+    }
+  }
+
+  /** Other processes or threads are chosen, or waiting is hidden: what is made anew is what is seen. */
+  filtered() {
+    for (const name of ["flame", "callers", "table"]) {
+      const entry = this.panels.get(name);
+      if (entry?.panel && entry.panel !== this.panel) {
+        entry.panel.unfollow?.();
+        entry.panel = null;
+      }
+    }
+    this.panel.draw();
+    this.named();
+    this.search();
   }
 
   open(name) {
@@ -206,6 +286,8 @@ export class Page {
     }
     this.panel = entry.panel;
     this.tools.hidden = this.hint.hidden = !this.panel.view;
+    this.select.hidden = this.summary.hidden = name !== "timeline";
+    this.packages.hidden = !this.packages.children.length || !["timeline", "flame", "callers"].includes(name);
     this.hint.textContent = this.hintText();
     this.named();
     this.search();
@@ -221,7 +303,7 @@ export class Page {
   /** What a screen reader says: it can't see where the axis begins and ends. */
   name() {
     const { view } = this.panel;
-    const shown = view ? `, ${time(view.low, 5)} to ${time(view.high, 5)}` : "";
+    const shown = view ? `, ${time(view.low, 5)} to ${time(view.high, 5)}${this.panel.state ?? ""}` : "";
     this.box.setAttribute("aria-label", `${this.panels.get(this.active).label}${shown}`);
   }
 
@@ -234,7 +316,7 @@ export class Page {
     const visits = hits.reduce((sum, row) => sum + row.visits, 0);
     const exclusive = hits.reduce((sum, row) => sum + row.exclusive, 0);
     const all = [...rows.values()].reduce((sum, row) => sum + row.exclusive, 0);
-    const part = all ? `, ${((100 * exclusive) / all).toFixed(1)} % of all threads' time` : "";
+    const part = all ? `, ${((100 * exclusive) / all).toFixed(1)} % of all tracks' time` : "";
     const counted = (count, noun) => `${number(count)} ${noun}${count === 1 ? "" : "s"}`;
     this.told = found ? `${counted(hits.length, "region")}, ${counted(visits, "visit")}${part}` : "";
     this.hits = found ? this.panel.hits() : [];
@@ -260,59 +342,16 @@ export class Page {
     }
   }
 
-  key(event) {
-    const { key } = event;
-    const typing = event.composedPath()[0] === this.input;
-    if (typing && key === "Enter") {
-      this.step(event.shiftKey ? -1 : 1);
-    } else if (typing && key === "Escape") {
-      this.input.value = "";
-      this.search();
-    } else if (!typing && !event.ctrlKey && !event.metaKey && !event.altKey && this.move(event)) {
-      event.preventDefault();
-    }
-    event.stopPropagation();
-  }
-
-  move({ key, composedPath, target }) {
-    if (key === "/") {
-      this.input.focus();
-      return true;
-    }
-    const view = this.panel.view;
-    const moves = {
-      ArrowLeft: () => view.pan(-0.2),
-      ArrowRight: () => view.pan(0.2),
-      "+": () => view.zoom(1 / 1.5),
-      "=": () => view.zoom(1 / 1.5),
-      "-": () => view.zoom(1.5),
-      0: () => view.reset(),
-    };
-    const act = view && target.tagName !== "SELECT" ? moves[key] : null;
-    act?.();
-    return Boolean(act);
-  }
-
-  wheel(event) {
-    const view = this.panel.view;
-    if (!view || !(event.ctrlKey || event.metaKey)) {
-      return;
-    }
-    event.preventDefault();
-    const left = this.box.getBoundingClientRect().left + GUTTER;
-    const part = Math.min(1, Math.max(0, (event.clientX - left) / this.context.plotWidth));
-    view.zoom(Math.exp(event.deltaY / 400), view.low + part * view.span);
-  }
-
   /** What was clicked, below the plots: it stays when the mouse leaves. */
   detail(region) {
     const place = this.regions.place(region);
     const go = () => this.reveal(region);
+    const look = element("button", { class: "choice", onclick: () => this.look(region) }, "Callers and callees");
     const link = place ? element("button", { class: "place", onclick: go }, place) : "";
     const facts = this.regions.lines(region).filter(([name]) => name !== "where");
     const shown = facts.map(([name, value]) => element("span", {}, `${name} `, element("b", {}, value)));
     const name = element("b", {}, this.regions.name[region]);
-    this.below.replaceChildren(element("div", { class: "facts" }, name, link, ...shown));
+    this.below.replaceChildren(element("div", { class: "facts" }, name, this.canLook ? look : "", link, ...shown));
   }
 
   /** To the line in the notebook, or, where there is none, the cell's text here. */

@@ -1,11 +1,16 @@
-/* The regions: what they are called, where they stand, what colour they have, and which of them a search finds. */
-import { time } from "./view.js";
+/* The regions: what they are called, where they stand, whose they are, what colour they have, and which of
+ * them a search finds.
+ */
+import { ownerOf, shortName } from "./names.js";
+import { huesOf } from "./theme.js";
 import { number } from "./tracks.js";
+import { time } from "./view.js";
 
-export const SHARES = "the time of all threads, waiting included";
+const NOBODY = "no caller";
+export const OWNED = "module:"; // before a package's name in a search
 
 /** Inclusive, exclusive and visits of each region, from the columns of a table. */
-function rowsOf(table) {
+export function rowsOf(table) {
   const rows = new Map();
   table?.region.forEach((region, at) => {
     const { visits, inclusive, exclusive } = table;
@@ -19,20 +24,65 @@ function rowsOf(table) {
   return rows;
 }
 
+const sumOf = (rows) => [...rows.values()].reduce((sum, row) => sum + row.exclusive, 0);
+
 /**
- * Columns by region. `label` is what a block has room for: a function without its module; `total` is the time of
- * all threads, of which shares are shown.
+ * Columns by region. `label` is what a block has room for; `total` is the time of all tracks, of which
+ * shares are shown.
  */
 export class Regions {
   constructor(data) {
-    const { name = [], file = [], line = [], cell = [] } = data.regions ?? {};
-    Object.assign(this, { name, file, line, cell });
+    const { name = [], file = [], line = [], cell = [], waits = [] } = data.regions ?? {};
+    Object.assign(this, { name, file, line, cell, waiting: waits, tracks: data.locations?.length ?? 0 });
     this.rows = rowsOf(data.table);
     this.previous = rowsOf(data.previous?.table);
-    const own = [...this.rows.values()].reduce((sum, row) => sum + row.exclusive, 0);
-    this.total = own || (data.end - data.begin) / 1e9;
-    this.label = name.map((one) => one.slice(one.lastIndexOf(":") + 1) || one);
+    this.total = sumOf(this.rows) || (data.end - data.begin) / 1e9;
     this.found = null;
+    this.describe();
+  }
+
+  /** What follows from names and files. */
+  describe() {
+    this.label = this.name.map((name, region) => shortName(name, this.file[region] ?? ""));
+    this.owner = this.name.map((name, region) => ownerOf(name, this.file[region] ?? "", this.cell[region] > 0));
+    const times = new Map(this.owner.map((owner) => [owner, 0]));
+    for (const { region, exclusive } of this.rows.values()) {
+      times.set(this.owner[region], times.get(this.owner[region]) + exclusive);
+    }
+    this.owners = [...times].sort(([one, mine], [other, theirs]) => theirs - mine || (one < other ? -1 : 1));
+    this.hues = huesOf(this.owners.map(([owner]) => owner));
+  }
+
+  /** The numbers here of another answer's regions; those that are new are added. */
+  include({ name, file, line, waits }) {
+    const key = (one, where, at) => `${one}\n${where}\n${at}`;
+    this.keys ??= new Map(this.name.map((one, at) => [key(one, this.file[at], this.line[at]), at]));
+    const before = this.name.length;
+    const numbers = name.map((one, at) => {
+      const known = key(one, file[at], line[at]);
+      if (!this.keys.has(known)) {
+        this.keys.set(known, this.name.length);
+        this.name.push(one);
+        this.file.push(file[at]);
+        this.line.push(line[at]);
+        this.cell.push(Number(/^In\[(\d+)\]$/.exec(file[at])?.[1] ?? 0));
+        this.waiting.push(waits[at]);
+      }
+      return this.keys.get(known);
+    });
+    if (this.name.length > before) {
+      this.describe();
+    }
+    return numbers;
+  }
+
+  waits(region) {
+    return Boolean(this.waiting[region]);
+  }
+
+  /** What a region is called; -1 is none. */
+  nameOf(region) {
+    return region < 0 ? NOBODY : this.name[region];
   }
 
   /** Case and order don't matter: each word must be in the name or the file. */
@@ -40,6 +90,11 @@ export class Regions {
     const words = text.toLowerCase().split(/\s+/).filter(Boolean);
     if (!words.length) {
       this.found = null;
+      return;
+    }
+    if (text.startsWith(OWNED)) {
+      const owner = text.slice(OWNED.length).trim();
+      this.found = new Set(this.name.map((_, region) => region).filter((region) => this.owner[region] === owner));
       return;
     }
     const matches = (region) => {
@@ -53,12 +108,16 @@ export class Regions {
     return !this.found || this.found.has(region);
   }
 
+  hue(region) {
+    return this.hues.get(this.owner[region]) ?? 0;
+  }
+
   colours(theme) {
     return this.name.map((name, region) => {
       if (this.found) {
         return this.found.has(region) ? theme.mark : theme.dim;
       }
-      return theme.region(name, this.file[region] ?? "", this.cell[region] > 0);
+      return theme.region(name, this.hue(region));
     });
   }
 
@@ -75,6 +134,11 @@ export class Regions {
     return this.place(region).replace(/^.*\/(?=[^/]*\/[^/]*$)/, "…/");
   }
 
+  /** What percentages are of, in words. */
+  get shares() {
+    return `the time of ${this.tracks > 1 ? `all ${this.tracks} tracks together` : "all threads"}, waiting included`;
+  }
+
   /** The lines of a note that a region has wherever it is shown. */
   lines(region) {
     const lines = [];
@@ -84,10 +148,8 @@ export class Regions {
         ["all its visits", number(row.visits)],
         ["inclusive", `${time(row.inclusive)} (${this.share(row.inclusive)})`],
         ["exclusive", `${time(row.exclusive)} (${this.share(row.exclusive)})`],
+        ["% are of", `${this.shares}: ${time(this.total)}`],
       );
-    }
-    if (row) {
-      lines.push(["% are of", SHARES]);
     }
     if (this.place(region)) {
       lines.push(["where", this.place(region)]);
@@ -95,7 +157,7 @@ export class Regions {
     return lines;
   }
 
-  share(seconds) {
-    return `${((100 * seconds) / this.total).toFixed(1)} %`;
+  share(seconds, total = this.total) {
+    return total ? `${((100 * seconds) / total).toFixed(1)} %` : "–";
   }
 }

@@ -4,7 +4,7 @@
  * run, with the median as a mark, both sides on one scale.
  */
 import { element } from "./dom.js";
-import { Tables } from "./panels.js";
+import { Tables } from "./tables.js";
 import { time } from "./view.js";
 
 const ROWS = 100;
@@ -39,7 +39,7 @@ function change({ now, before }) {
   return `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(1)} %`;
 }
 
-/** A panel of the page, as those of panels.js are. */
+/** A panel of the page, as those of tables.js are. */
 export class Repeats {
   constructor(page) {
     this.page = page;

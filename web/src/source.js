@@ -150,7 +150,7 @@ class File {
   }
 }
 
-/** A panel of the page, as those of panels.js are. */
+/** A panel of the page, as those of tables.js are. */
 export class SourceView {
   constructor(page) {
     this.page = page;

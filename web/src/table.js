@@ -4,7 +4,6 @@
  * when it's asked for. The bar behind a time is its part of the largest in the column.
  */
 import { element } from "./dom.js";
-import { SHARES } from "./regions.js";
 import { number } from "./tracks.js";
 import { time } from "./view.js";
 
@@ -15,13 +14,11 @@ const duration = (value) => time(value);
 const signed = (show) => (value) => (value ? `${value > 0 ? "+" : "−"}${show(Math.abs(value))}` : "=");
 const percent = (value) => (Number.isFinite(value) ? signed((one) => `${one.toFixed(1)} %`)(value) : "new");
 
-const share = (regions) => (value) => regions.share(value);
-
 /** Columns: title, value of a row, how it is shown, and what it is: "bar", "change" or nothing. */
-const alone = (regions) => [
+const alone = (share) => [
   ["Inclusive", (row) => row.inclusive, duration, "bar"],
   ["Exclusive", (row) => row.exclusive, duration, "bar"],
-  ["in %", (row) => row.exclusive, share(regions)],
+  ["in %", (row) => row.exclusive, share],
   ["Visits", (row) => row.visits, number],
   ["Exclusive / visit", (row) => row.exclusive / row.visits, duration],
 ];
@@ -38,14 +35,17 @@ const COMPARED = [
 ];
 
 export class Table {
-  /** reveal(region) is called for a click on the place of a region. */
-  constructor(regions, host, compared, reveal) {
-    Object.assign(this, { regions, compared, reveal });
-    this.columns = compared ? COMPARED : alone(regions);
+  /**
+   * rows: by region; total and shares: what percentages are of, in seconds and in words. reveal(region) is called
+   * for a click on the place of a region, look(region) for one on its name, where there is something to look at.
+   */
+  constructor(regions, host, { rows, total, shares, compared, reveal, look }) {
+    Object.assign(this, { regions, shares, compared, reveal, look });
+    this.columns = compared ? COMPARED : alone((value) => regions.share(value, total));
     this.sorted = compared ? 5 : 1;
     this.down = true;
     this.limit = ROWS;
-    this.rows = compared ? this.beside() : [...regions.rows.values()];
+    this.rows = compared ? this.beside() : [...rows.values()].filter((row) => row.visits);
     this.host = host.appendChild(element("div", { class: "table" }));
     this.redraw();
   }
@@ -86,7 +86,7 @@ export class Table {
   heading(title, column) {
     const state = this.sorted !== column ? "none" : this.down ? "descending" : "ascending";
     const arrow = { none: "", ascending: " ▲", descending: " ▼" }[state];
-    const about = title === "in %" && !this.compared ? `Exclusive time in % of ${SHARES}` : null;
+    const about = title === "in %" && !this.compared ? `Exclusive time in % of ${this.shares}` : null;
     const button = element("button", { onclick: () => this.sort(column), title: about }, title + arrow);
     return element("th", { "aria-sort": state, scope: "col" }, button);
   }
@@ -109,7 +109,12 @@ export class Table {
     const go = () => this.reveal(row.region);
     const short = this.regions.shortPlace(row.region);
     const link = element("button", { class: "place", title: place, onclick: go }, short);
-    const title = element("th", { scope: "row" }, element("span", {}, name[row.region]), place ? link : "");
+    const look = () => this.look(row.region);
+    const called = this.look && row.visits;
+    const shown = called
+      ? element("button", { class: "link", title: "Callers and callees", onclick: look }, name[row.region])
+      : element("span", {}, name[row.region]);
+    const title = element("th", { scope: "row" }, shown, place ? link : "");
     const cells = this.columns.map((column, at) => this.cellOf(column, row, most[at]));
     return element("tr", {}, title, ...cells);
   }

@@ -7,6 +7,8 @@
  * table, by variables that are set on the output.
  */
 
+import { OWN } from "./names.js";
+
 const LIGHT = {
   background: "#ffffff",
   raised: "#f4f5f7",
@@ -23,8 +25,8 @@ const LIGHT = {
   mark: "#ffcc33",
   dim: "#e9ecef",
   stripes: "rgba(255, 255, 255, 0.5)",
-  own: [32, 92, 74],
-  saturation: 42,
+  own: [6, 52, 86, 74],
+  saturation: 46,
   lightness: 78,
 };
 
@@ -44,8 +46,8 @@ const DARK = {
   mark: "#a87900",
   dim: "#22262b",
   stripes: "rgba(17, 20, 23, 0.45)",
-  own: [30, 62, 36],
-  saturation: 30,
+  own: [6, 50, 58, 37],
+  saturation: 32,
   lightness: 34,
 };
 
@@ -85,6 +87,29 @@ function hash(text) {
   return value >>> 0;
 }
 
+/** Stands for the warm hues of the notebook's own functions. */
+export const OWN_HUE = -1;
+const SLOTS = 13;
+
+/**
+ * A hue for each package, heaviest first: the one that its name asks for, so that it has the same in
+ * another trace, or the next that is free.
+ */
+export function huesOf(owners) {
+  const taken = new Set();
+  const hues = new Map();
+  for (const owner of owners) {
+    let slot = hash(owner) % SLOTS;
+    for (let tries = 0; tries < SLOTS && taken.has(slot); tries++) {
+      slot = (slot + 5) % SLOTS;
+    }
+    taken.add(slot);
+    hues.set(owner, owner === OWN ? OWN_HUE : 72 + slot * 21);
+    owner === OWN && taken.delete(slot);
+  }
+  return hues;
+}
+
 function hex(hue, saturation, lightness) {
   const chroma = (saturation / 100) * Math.min(lightness / 100, 1 - lightness / 100);
   const part = (shift) => {
@@ -104,16 +129,23 @@ export class Theme {
   }
 
   /**
-   * A region's colour: the notebook's own code in one warm hue, everything else by its file, so
-   * that a library is one hue; names differ a little in lightness.
+   * A region's colour: that of its package, names of it differ a little in lightness. The notebook's own
+   * functions are warm, and each has a hue of its own there.
    */
-  region(name, file, own) {
-    const shift = (hash(name) % 9) - 4;
-    if (own) {
-      const [hue, saturation, lightness] = this.own;
-      return hex(hue + shift, saturation, lightness + shift);
+  region(name, hue) {
+    const value = hash(name);
+    const shift = (value % 9) - 4;
+    if (hue === OWN_HUE) {
+      const [from, to, saturation, lightness] = this.own;
+      return hex(from + ((value >>> 4) % (to - from)), saturation, lightness + shift);
     }
-    return hex(60 + (hash(file) % 280), this.saturation, this.lightness + shift);
+    return hex(hue + shift / 2, this.saturation, this.lightness + shift);
+  }
+
+  /** A package's own colour, in the legend. */
+  owner(hue) {
+    const [from, to, saturation, lightness] = this.own;
+    return hue === OWN_HUE ? hex((from + to) / 2, saturation, lightness) : hex(hue, this.saturation, this.lightness);
   }
 
   variables() {

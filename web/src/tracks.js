@@ -1,8 +1,8 @@
-/* The tracks: one plot for each metric over time, by uPlot, and the axis above them.
+/* The tracks of samples: one plot for each metric over time, by uPlot; and the axis above everything.
  *
  * All have the same x scale, which is the view's: a selection in any of them zooms it. Cells are
- * bands behind the lines, with their numbers in the axis. GUTTER and EDGE are the widths of what
- * stands left and right of every plot, of the timeline's too, so that one time is one column.
+ * bands behind the lines, with their numbers in the axis. What stands left of every plot, of the timeline's
+ * too, is as wide as the context's gutter, and right of it EDGE, so that one time is one column.
  */
 import uPlot from "uplot";
 import { element } from "./dom.js";
@@ -121,7 +121,7 @@ function options(context, width, height, axes) {
     height,
     padding: [8, EDGE, 4, 0],
     scales: { x: { time: false, range: () => [view.low, view.high] } },
-    axes: [x, { size: GUTTER, stroke: theme.faint, font: FONT, grid, ticks: grid, ...axes[1] }],
+    axes: [x, { size: () => context.gutter, stroke: theme.faint, font: FONT, grid, ticks: grid, ...axes[1] }],
     legend: { show: false },
   };
 }
@@ -226,6 +226,7 @@ export class Track {
       hooks: {
         drawClear: [(plot) => bands(plot, context)],
         setCursor: [(plot) => this.hover(plot)],
+        ready: [(plot) => plot.over.addEventListener("mousedown", (event) => (this.selects = this.isSelecting(event)), true)],
         setSelect: [(plot) => this.select(plot)],
       },
     };
@@ -250,10 +251,15 @@ export class Track {
     return [bottom, top > bottom ? top : bottom + 1];
   }
 
+  isSelecting(event) {
+    return Boolean(this.context.range) && (event.shiftKey || this.context.selecting);
+  }
+
   select(plot) {
     if (plot.select.width > 2) {
       const { left, width } = plot.select;
-      this.context.view.set(plot.posToVal(left, "x"), plot.posToVal(left + width, "x"));
+      const [from, to] = [plot.posToVal(left, "x"), plot.posToVal(left + width, "x")];
+      this.selects ? this.context.range(from, to, true) : this.context.view.set(from, to);
     }
     plot.setSelect({ left: 0, width: 0, top: 0, height: 0 }, false);
   }

@@ -26,6 +26,7 @@ DELTAS = {"locations": ("begin",), "tracks": ("time",)}
 INTEGERS = {
     "locations": ("duration", "depth", "region", "count", "busy", "longest"),
     "paths": ("depth", "region", "visits", "inclusive"),
+    "costs": ("path", "visits", "inclusive"),
     "table": ("region", "visits", "inclusive", "exclusive"),
 }
 FLOATS = ("values", "min", "max")
@@ -101,6 +102,8 @@ def _packed(packer: Packer, kind: str, item: Mapping[str, Any], begin: int) -> d
     for name in INTEGERS.get(kind, ()):
         if name in item:
             done[name] = packer.integers(item[name])
+    if "costs" in item:
+        done["costs"] = _packed(packer, "costs", item["costs"], begin)
     for series in done.get("series", ()):
         series.update({name: packer.floats(series[name]) for name in FLOATS if series.get(name)})
     return done

@@ -33,11 +33,12 @@ def previous(now: Trace, before: Trace, regions: Regions) -> tuple[Previous, Reg
     Regions
         The regions of `now`, then those that only `before` has.
     """
-    names, files, lines, kinds = (
+    names, files, lines, kinds, waits = (
         list(regions["name"]),
         list(regions["file"]),
         list(regions["line"]),
         list(regions["kind"]),
+        list(regions["waits"]),
     )
     keys = zip(names, files, lines, strict=True)
     numbers = {key: number for number, key in enumerate(keys)}
@@ -52,13 +53,15 @@ def previous(now: Trace, before: Trace, regions: Regions) -> tuple[Previous, Reg
             files.append(key[1])
             lines.append(key[2])
             kinds.append(old["kind"][region])
+            waits.append(old["waits"][region])
         translated.append(numbers[key])
     previous: Previous = {
         "title": title(before),
         "seconds": seconds(before),
         "table": {**table, "region": translated},
     }
-    return previous, {"name": names, "file": files, "line": lines, "kind": kinds}
+    made: Regions = {"name": names, "file": files, "line": lines, "kind": kinds, "waits": waits}
+    return previous, made
 
 
 def renamed(now: Trace, before: Trace) -> t.Callable[[str], str]:

@@ -271,10 +271,10 @@ def draw(data: schema.View) -> Drawing:
     picture.head()
     top = picture.y
     tracks, locations = shown(data), data.get("locations", ())
-    for track in tracks:
-        picture.track(track)
     if locations:
         picture.locations(locations)
+    for track in tracks:
+        picture.track(track)
     if tracks or locations:
         picture.bands(top)
         picture.axis(top)

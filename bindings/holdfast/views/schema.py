@@ -56,6 +56,15 @@ class Regions(TypedDict):
     line: NotRequired[list[int]]
     kind: NotRequired[list[str]]
     cell: NotRequired[list[int]]
+    waits: NotRequired[list[bool]]
+
+
+class Costs(TypedDict):
+    """What one thread spent on the call paths, by their places in the tree of all."""
+
+    path: Integers
+    visits: Integers
+    inclusive: Integers
 
 
 class Location(TypedDict):
@@ -72,13 +81,14 @@ class Location(TypedDict):
     thread: NotRequired[str]
     pixel: NotRequired[int]
     calls: NotRequired[int]
+    id: NotRequired[int]
+    costs: NotRequired[Costs]
 
 
 class Row(Location):
     """A location as `_views.read` returns it: the schema doesn't need these parts."""
 
     host: str
-    id: int
     events: int
     hidden: int
 
@@ -201,6 +211,13 @@ class Archive(TypedDict):
     table: Table
 
 
+class Detail(TypedDict):
+    """Where more of a trace is to be had."""
+
+    trace: str
+    kernel: NotRequired[str]
+
+
 class View(TypedDict):
     """What `holdfast.views.page.bundle` takes."""
 
@@ -212,6 +229,7 @@ class View(TypedDict):
     window: NotRequired[int]
     wall: NotRequired[float]
     seconds: NotRequired[float]
+    detail: NotRequired[Detail]
     facts: NotRequired[list[tuple[str, str]]]
     notes: NotRequired[list[str]]
     cells: NotRequired[list[Cell]]

@@ -15,7 +15,8 @@ import typing as t
 from array import array
 from pathlib import Path
 
-from . import comparison, exports, repeats, sources
+from . import comparison, exports, kernel, repeats, sources
+from .waiting import waits
 
 if t.TYPE_CHECKING:
     from . import schema
@@ -116,9 +117,12 @@ def _column(raw: bytes) -> array[int]:
 
 
 def _columns(item: t.Mapping[str, t.Any]) -> t.Any:
-    return {
+    done = {
         name: _column(value) if isinstance(value, bytes) else value for name, value in item.items()
     }
+    if "costs" in item:
+        done["costs"] = _columns(item["costs"])
+    return done
 
 
 def _named(rows: list[schema.Row]) -> list[schema.Row]:
@@ -168,6 +172,9 @@ def read(path: Path, window: Window, slices: int = SLICES) -> Read:
     for part in ("table", "paths"):
         found[part] = _columns(found[part])
     found["rows"] = _named([_columns(row) for row in found["rows"]])
+    regions = found["regions"]
+    known = zip(regions["waits"], regions["name"], strict=True)
+    regions["waits"] = [told or waits(name) for told, name in known]
     return Read(found, origin, first, max(last, first + 1), wall)
 
 
@@ -439,6 +446,7 @@ class Trace:
             "table": found["table"],
             "cells": self._cells(set(cells) - {0}),
         }
+        data["detail"] = kernel.detail(self.path)
         if (source := self.source()) is not None:
             data["source"] = source
         if tracks := self._tracks(begin, end):
@@ -499,7 +507,8 @@ class Trace:
         notes = [f"Trace: {self.path.parent}"]
         if pixel := max((row["pixel"] for row in rows), default=0):
             notes.append(
-                f"Calls below {exports.time(pixel / 1e6)} are joined; --range A:B shows each."
+                f"Calls below {exports.time(pixel / 1e6)} are joined; zooming in shows each while the "
+                "kernel lives, %trace --range A:B at any time."
             )
         if hidden := sum(row["hidden"] for row in rows):
             notes.append(f"{hidden:,} calls lie too deep to be drawn.")
