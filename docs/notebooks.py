@@ -1,0 +1,92 @@
+"""Makes examples/tutorial.ipynb from docs/tutorial.md, and runs it.
+
+    python docs/notebooks.py
+
+Each block of Python on the page is a cell, and the outputs are those of one run. What depends on this
+machine is replaced: the paths of the experiments and of the standard library. The page quotes
+lines of the outputs, and tests/test_tutorial.py compares them, so change those by hand
+afterwards. What %trace draws is left out but for its still picture: it would be 200 KB a cell.
+"""
+
+import re
+import sys
+import sysconfig
+import tempfile
+from pathlib import Path
+
+import nbclient
+import nbformat
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "tutorial.md"
+NOTEBOOK = ROOT / "examples" / "tutorial.ipynb"
+BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+KERNEL = {"name": "holdfast", "display_name": "Holdfast (Python 3)", "language": "python"}
+
+
+def cells_of(page):
+    """The code of a page's blocks of Python."""
+    return [block.rstrip("\n") for block in BLOCK.findall(page.read_text("utf-8"))]
+
+
+def build(page):
+    """The notebook of a page, without outputs: its text and its code in turn."""
+    cells = []
+    for number, part in enumerate(BLOCK.split(page.read_text("utf-8"))):
+        if number % 2:
+            cells.append(nbformat.v4.new_code_cell(part.rstrip("\n"), id=f"cell-{number}"))
+        elif text := re.sub(r"^(```text\n.*?^```|!\[.*)$", "", part, flags=re.M | re.S).strip():
+            cells.append(nbformat.v4.new_markdown_cell(linked(text), id=f"text-{number}"))
+    return nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": KERNEL})
+
+
+def linked(text):
+    """The page's links, as they are from examples/."""
+    text = re.sub(r"\]\((?!\.\./)(\w[\w/-]*\.md)", r"](../docs/\1", text)
+    return re.sub(r"\n{3,}", "\n\n", text.replace("](../examples/", "]("))
+
+
+def run(notebook, directory, kernel="holdfast"):
+    """Run it in a directory, with errors as outputs."""
+    nbclient.NotebookClient(
+        notebook,
+        kernel_name=kernel,
+        timeout=240,
+        allow_errors=True,
+        resources={"metadata": {"path": str(directory)}},
+    ).execute()
+
+
+def outputs(cell, directory):
+    """What a cell shows as text."""
+    texts = [
+        output["text"] if "text" in output else output.get("data", {}).get("text/plain", "")
+        for output in cell.outputs
+    ]
+    return [text.replace(f"{directory}/", "/home/you/").rstrip("\n") for text in texts]
+
+
+def main():
+    notebook = build(PAGE)
+    library = sysconfig.get_path("stdlib")
+    with tempfile.TemporaryDirectory() as directory:
+        run(notebook, directory)
+    for cell in notebook.cells:
+        cell.metadata.pop("execution", None)
+        for output in cell.get("outputs", []):
+            data = output.get("data", {})
+            if "image/svg+xml" in data:
+                data.pop("text/html")
+                data.pop("application/pdf", None)
+            for place in (output, data):
+                for kind in place.keys() & {"text", "text/plain"}:
+                    text = place[kind].replace(f"{directory}/", "/home/you/")
+                    place[kind] = text.replace(library, "/usr/lib/python3.11")
+    notebook.metadata.pop("language_info", None)
+    nbformat.write(notebook, NOTEBOOK)
+    for number, cell in enumerate(c for c in notebook.cells if c.cell_type == "code"):
+        print(f"--- {number}", *outputs(cell, directory), sep="\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
