@@ -3,9 +3,12 @@
     python docs/notebooks.py
 
 Each block of Python on the page is a cell, and the outputs are those of one run. What depends on this
-machine is replaced: the paths of the experiments and of the standard library. The page quotes
-lines of the outputs, and tests/test_tutorial.py compares them, so change those by hand
-afterwards. What %trace draws is left out but for its still picture: it would be 200 KB a cell.
+machine is replaced: the paths of the experiments and of the standard library. What %trace draws is
+left out but for its still picture: it would be 200 KB a cell.
+
+The page quotes the outputs, and README.md the times. Both are written anew: a block of text after a
+cell is as many of the first lines of its output as it had before, and a line of README.md that begins
+with `In [N]` ends with what that cell took. tests/test_tutorial.py compares them all.
 """
 
 import re
@@ -19,6 +22,7 @@ import nbformat
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "tutorial.md"
+README = ROOT / "README.md"
 NOTEBOOK = ROOT / "examples" / "tutorial.ipynb"
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 KERNEL = {"name": "holdfast", "display_name": "Holdfast (Python 3)", "language": "python"}
@@ -66,6 +70,34 @@ def outputs(cell, directory):
     return [text.replace(f"{directory}/", "/home/you/").rstrip("\n") for text in texts]
 
 
+def quoted(text, shown):
+    """A page whose blocks of text are what its cells have shown; `shown` has the texts of each."""
+    number = -1
+
+    def quote(match):
+        nonlocal number
+        if match["code"]:
+            number += 1
+            return match[0]
+        lines = match["text"].splitlines()
+        rest = lines[-1] == "..."
+        wanted = "\n".join(shown[number]).splitlines()[: len(lines) - rest]
+        return "\n".join(["```text", *wanted, *["..."] * rest, "```"])
+
+    pattern = r"```(?:python\n(?P<code>.*?)|text\n(?P<text>.*?))\n```"
+    return re.sub(pattern, quote, text, flags=re.DOTALL)
+
+
+def timed(text, shown):
+    """README.md with the times of these cells."""
+
+    def replace(match):
+        line = next(line for line in shown[int(match[2]) - 1] if " cores; " in line)
+        return match[1].ljust(62) + line.partition(" on ")[0].rjust(7)
+
+    return re.sub(r"^(In \[(\d+)\].*?) +[\d.]+ m?s$", replace, text, flags=re.MULTILINE)
+
+
 def main():
     notebook = build(PAGE)
     library = sysconfig.get_path("stdlib")
@@ -84,8 +116,9 @@ def main():
                     place[kind] = text.replace(library, "/usr/lib/python3.11")
     notebook.metadata.pop("language_info", None)
     nbformat.write(notebook, NOTEBOOK)
-    for number, cell in enumerate(c for c in notebook.cells if c.cell_type == "code"):
-        print(f"--- {number}", *outputs(cell, directory), sep="\n")
+    shown = [outputs(cell, directory) for cell in notebook.cells if cell.cell_type == "code"]
+    PAGE.write_text(quoted(PAGE.read_text("utf-8"), shown), "utf-8")
+    README.write_text(timed(README.read_text("utf-8"), shown), "utf-8")
 
 
 if __name__ == "__main__":
