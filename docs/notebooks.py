@@ -67,7 +67,7 @@ def outputs(cell, directory):
         output["text"] if "text" in output else output.get("data", {}).get("text/plain", "")
         for output in cell.outputs
     ]
-    return [text.replace(f"{directory}/", "/home/you/").rstrip("\n") for text in texts]
+    return [text.replace(f"{directory}/", "/notebooks/").rstrip("\n") for text in texts]
 
 
 def quoted(text, shown):
@@ -112,7 +112,7 @@ def main():
                 data.pop("application/pdf", None)
             for place in (output, data):
                 for kind in place.keys() & {"text", "text/plain"}:
-                    text = place[kind].replace(f"{directory}/", "/home/you/")
+                    text = place[kind].replace(f"{directory}/", "/notebooks/")
                     place[kind] = text.replace(library, "/usr/lib/python3.11")
     notebook.metadata.pop("language_info", None)
     nbformat.write(notebook, NOTEBOOK)

@@ -149,8 +149,8 @@ write_events(cost_line *line, const msgpack_object *report) {
     write_count(text, hfi_map_real(report, "events", 0) + others);
     hfi_textbuf_format(text, " events");
     end_term(line, "What the trace has of this cell: an event for each call and each "
-                   "return of a recorded function or region. A filter or "
-                   "--noinstrumenter lets there be fewer.");
+                   "return of a recorded function or region. A filter lets there be "
+                   "fewer.");
     if (others > 0) {
         hfi_textbuf_format(begin_term(line, " "), "(");
         write_count(text, others);
@@ -161,9 +161,9 @@ write_events(cost_line *line, const msgpack_object *report) {
     if (lost > 0) {
         write_count(begin_term(line, ", "), lost);
         hfi_textbuf_format(text, " lost");
-        end_term(line, "Events that found no room, so the trace lacks them. "
-                       "SCOREP_TOTAL_MEMORY and the free space of the disk are the "
-                       "bounds.");
+        end_term(line,
+                 "Events that found no room, so the trace lacks them. Look at the "
+                 "recorder's memory and at the free space of the disk.");
     }
 }
 
@@ -181,9 +181,10 @@ write_recording(cost_line *line, const hfi_times *times) {
                        "are too long: leave short functions out by a filter.");
     } else {
         hfi_textbuf_format(text, "recording not measured");
-        end_term(line,
-                 "What the recorder took isn't known: the cost of an event hasn't "
-                 "been measured yet, or Score-P records.");
+        end_term(
+            line,
+            "What the recorder took isn't known: the cost of an event hasn't "
+            "been measured yet, or another recorder than the built-in one records.");
     }
 }
 
@@ -254,10 +255,10 @@ write_run_mode(cost_line *line, const hf_kernel *kernel) {
         line, "%s",
         kernel->cell.plan == HFI_PLAN_IN_PROCESS
             ? "The notebook's own process ran the cell, with a sleeping fork of it "
-              "as the rollback. --run=isolated chooses a clean process."
+              "as the rollback."
         : kernel->cell.plan == HFI_PLAN_FORKED
             ? "A fork of the notebook's process ran the cell; what it changed was "
-              "carried back. %holdfast last has the reason."
+              "carried back."
             : "A clean process ran the cell, with the variables mapped and decoded "
               "there; what it changed was carried back.");
 }

@@ -109,7 +109,7 @@ test_misuse(void) {
 }
 
 /* A stand-in for Python that shows its arguments; then none. Where an interpreter lies beside the
- * tool, tests/kernel/test_demo.py runs it. */
+ * tool, tests/bindings/test_demo.py runs it. */
 static void
 test_demo(void) {
     char place[] = "/tmp/holdfast-demo-XXXXXX", path[64], line[256];
