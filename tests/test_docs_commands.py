@@ -59,6 +59,7 @@ def plain(text):
 def assert_matches(expected, shown):
     """Where `expected` has "..." there may be any text, and in the place of figures others."""
     pattern = ".*".join(re.escape(part) for part in plain(expected).split("..."))
+    pattern = re.sub(r"\\\n\.\*$", "(\n.*)?", pattern)  # a last line "...": more lines, or none
     assert re.fullmatch(pattern, plain(shown), re.DOTALL), f"expected:\n{expected}\nshown:\n{shown}"
 
 
