@@ -2,15 +2,17 @@
 
 import importlib.util
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
-PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
 
 
 def anchors(page):
@@ -30,9 +32,83 @@ def test_links_lead_somewhere(page):
 
 def test_every_page_is_reached_from_the_first():
     first = (DOCS / "README.md").read_text()
-    assert [page.name for page in DOCS.glob("*.md") if f"({page.name})" not in first] == [
-        "README.md"
-    ]
+    pages = [str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md")]
+    assert len(pages) > 20
+    assert [page for page in pages if f"({page})" not in first] == ["README.md"]
+    site = (ROOT / "mkdocs.yml").read_text()
+    assert [page for page in pages if f": {page}\n" not in site] == []
+
+
+def test_the_site():
+    """MkDocs names each link and anchor that leads nowhere, and each page that is in no menu."""
+    pytest.importorskip("mkdocs")
+    place = tempfile.mkdtemp(prefix="site-")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", place]
+    try:
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        shown = (Path(place) / "commands.html").read_text("utf-8")
+        assert "auto|in-process" in (Path(place) / "install.html").read_text("utf-8")
+        assert 'href="carried.html#what-differs-in-a-fork"' in shown
+        assert (Path(place) / "ARCHITECTURE.html").exists()
+        assert (Path(place) / "examples" / "store.c").exists()
+    finally:
+        shutil.rmtree(place)
+
+
+def test_the_reference_is_that_of_the_sources():
+    """Else call docs/reference.py."""
+    pytest.importorskip("griffe")
+    spec = importlib.util.spec_from_file_location("reference", DOCS / "reference.py")
+    reference = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(reference)
+    pages = {"python.md": reference.python_page(), "c.md": reference.c_page()}
+    for name, text in pages.items():
+        assert (DOCS / "reference" / name).read_text("utf-8") == text, name
+    functions = 0
+    for header in reference.HEADERS:
+        declared = re.findall(r"^HF_EXPORT [^(]*?(\w+)\(", (ROOT / header).read_text(), re.M)
+        assert [name for name in declared if f"{name}(" not in pages["c.md"]] == []
+        functions += len(declared)
+    assert functions > 50
+    assert "### holdfast.store.Session" in pages["python.md"]
+
+
+def packages(text):
+    """Those of the first call of apt-get in a page."""
+    words = re.search(r"apt-get install ((?:.*\\\n)*.*)", text)[1]
+    return set(words.replace("\\", " ").split()) - {"--no-install-recommends"}
+
+
+def test_the_packages_are_those_that_run_installs():
+    common = (ROOT / ".ci" / "common.sh").read_text()
+    named = re.findall(r"^ +(?:.* )?\|\| printf '([\w. -]+) '$", common, re.MULTILINE)
+    wanted = set(" ".join(named).split()) - {"python3"}  # python3-dev brings it
+    assert {"gcc", "libzmq3-dev", "otf2-tools"} <= wanted
+    for page in (ROOT / "README.md", DOCS / "install.md"):
+        assert packages(page.read_text()) == wanted, page
+
+
+# Not for users: between our own processes, for tests, and names of the C preprocessor.
+OWN_VARIABLES = {
+    "HOLDFAST_NVML": "a test's stand-in for the driver's library",
+    "HOLDFAST_REST_SECONDS": "a test shortens the wait for a rest",
+    "HOLDFAST_SCOREP_PRELOADED": "from a process to the one that it becomes",
+    "HOLDFAST_SCOREP_SUBSYSTEMS": "from a process to its children",
+    "HOLDFAST_TAKE_UP": "from a killed kernel to the next one",
+}
+
+
+def test_every_variable_is_told():
+    """Those that the sources read."""
+    found = set()
+    for room in ("kernel", "bindings", "recorder", "monitor", "shm_store", "tool", "serializers"):
+        for path in (ROOT / room).rglob("*"):
+            if path.suffix in (".c", ".h", ".py"):
+                found |= set(re.findall(r'"(HOLDFAST_[A-Z_]+)"', path.read_text("utf-8")))
+    assert "HOLDFAST_RUN" in found and len(found) > 8
+    page = (DOCS / "commands.md").read_text()
+    assert sorted(name for name in found if f"`{name}`" not in page) == sorted(OWN_VARIABLES)
 
 
 def test_pictures():

@@ -21,7 +21,7 @@ NOT_SOURCES = {".git", ".venv", "build", "out", "__pycache__", "dist"}
 
 TOP = set(
     """shm_store serializers tool monitor kernel recorder bindings web bench tests examples docs .ci setup.cfg
-    meson.build meson.options pyproject.toml README.md ARCHITECTURE.md CHANGELOG.md LICENSE run test
+    meson.build meson.options pyproject.toml mkdocs.yml README.md ARCHITECTURE.md CHANGELOG.md LICENSE run test
     .clang-format .gitignore""".split()
 )
 

@@ -6,6 +6,7 @@
  *   holdfast show [--all] [SESSION] NAME       one value: codec, sizes, what it is
  *   holdfast save [SESSION] FILE               write its variables to a file
  *   holdfast gc [--kept]                       remove what dead processes left
+ *   holdfast demo [--run]                      python -m holdfast.demo [--run]
  *
  * SESSION may be left out where there is one session only, or one that has NAME. The tool uses the
  * store's public headers, and the codecs' descriptions. It exits with 0, with 1 where
@@ -14,10 +15,13 @@
  * notebook chose. Keys that begin with byte 0 or 1 are Holdfast's own (groups, process
  * state) and are left out unless --all is given.
  */
+#include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/json.h"
 #include "codecs/describe.h"
@@ -30,6 +34,7 @@ static const char usage[] =
     "       holdfast show [--all] [SESSION] [NAME]\n"
     "       holdfast save [SESSION] FILE\n"
     "       holdfast gc [--kept]\n"
+    "       holdfast demo [--run]\n"
     "       holdfast --help | --version\n"
     "\n"
     "ls    list this user's sessions\n"
@@ -38,6 +43,7 @@ static const char usage[] =
     "save  write all names to a file, for `%holdfast load FILE` in a notebook\n"
     "gc    remove sessions whose processes are all dead, and broken ones; with --kept\n"
     "      those, too, that wait for a new process of a kernel that was killed\n"
+    "demo  write a notebook that shows Holdfast in a minute; with --run run it, too\n"
     "\n"
     "SESSION may be left out where only one exists, or only one has NAME.\n";
 
@@ -445,6 +451,30 @@ command_gc(int kept) {
     return 0;
 }
 
+/* The notebook belongs to the Python package: the interpreter beside this program runs that,
+ * or else the first python3 in PATH. Returns only if there is none. */
+static int
+command_demo(char **arguments) {
+    char own[PATH_MAX], python[PATH_MAX + sizeof "/python3"];
+    char *command[16] = {NULL, "-m", "holdfast.demo"};
+    size_t count = 3;
+    ssize_t size = readlink("/proc/self/exe", own, sizeof own - 1);
+    own[size > 0 ? size : 0] = 0;
+    char *slash = strrchr(own, '/');
+    while (*arguments && count + 1 < sizeof command / sizeof *command)
+        command[count++] = *arguments++;
+    if (slash) {
+        *slash = 0;
+        snprintf(python, sizeof python, "%s/python3", own);
+        command[0] = python; /* by which it finds its environment */
+        execv(python, command);
+    }
+    command[0] = "python3";
+    execvp(command[0], command);
+    fprintf(stderr, "holdfast: python3: %s\n", strerror(errno));
+    return 1;
+}
+
 static int
 misuse(const char *what, const char *word) {
     fprintf(stderr, "holdfast: %s%s; holdfast --help shows how it is used\n", what,
@@ -455,7 +485,7 @@ misuse(const char *what, const char *word) {
 /* The words of a command whose number is wrong, or a command that doesn't exist. */
 static int
 misuse_of(const char *command) {
-    static const char *const known[] = {"ls", "gc", "save", "info", "show"};
+    static const char *const known[] = {"ls", "gc", "save", "info", "show", "demo"};
     if (!command)
         return fputs(usage, stderr) == EOF ? 1 : 2;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
@@ -473,6 +503,8 @@ int
 main(int argc, char **argv) {
     const char *words[3] = {NULL, NULL, NULL};
     int count = 0, json = 0, all = 0, kept = 0;
+    if (argc > 1 && strcmp(argv[1], "demo") == 0)
+        return command_demo(argv + 2);
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
             return fputs(usage, stdout) == EOF;

@@ -9,6 +9,7 @@ heap of this process, with a copy in the store. The commands of history.py are l
 from __future__ import annotations
 
 import json
+import textwrap
 import typing as t
 
 from . import alias, history, verify
@@ -22,6 +23,7 @@ if t.TYPE_CHECKING:
 _USAGE = (
     """%holdfast            the session, its variables and the last instrumented cell
 %holdfast last       what the last instrumented cell cost
+%holdfast explain    what each term of the line below it means
 %holdfast NAME ...   only these variables
 %holdfast memory     what each variable takes, here and in the store; memory NAME ...: only these
 %holdfast retry NAME ...  load or save once more what was left out because it ended a process
@@ -94,6 +96,8 @@ def render(words: list[str], worker: t.Any) -> str:
     """The text of one call."""
     if words in (["help"], ["-h"], ["--help"], ["?"]):
         return _USAGE
+    if words == ["explain"]:
+        return _explain(getattr(worker, "last_line", {}))
     if worker.names is None:
         return "This kernel runs without a store: nothing is carried."
     if words == ["last"]:
@@ -135,6 +139,25 @@ def render(words: list[str], worker: t.Any) -> str:
             *_report_lines(worker.last_report, worker.last_run),
         ]
     lines += history.summary(getattr(worker, "history", None))
+    return "\n".join(lines)
+
+
+def _explain(line: dict[str, t.Any]) -> str:
+    """The terms of the last line below a recorded cell, each with what it means. The frontend wrote
+    both (kernel/session/summary.c)."""
+    terms = line.get("terms") or []
+    if not terms:
+        return (
+            "No line to explain yet: it stands below each recorded cell (%%execute_with_scorep),"
+            " unless %trace --summary off has left it out."
+        )
+    lines = [f"The line below cell In[{line['number']}]:"]
+    for term, meaning in zip(terms[::2], terms[1::2], strict=True):
+        lines += [
+            "",
+            term,
+            *textwrap.wrap(meaning, 88, initial_indent="    ", subsequent_indent="    "),
+        ]
     return "\n".join(lines)
 
 

@@ -14,14 +14,18 @@ from pathlib import Path
 from PIL import Image
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent.parent))
+sys.path[:0] = [str(HERE.parent), str(HERE.parent.parent)]
 
+from notebooks import PAGE, cells_of  # noqa: E402
 from tests.browser import lab  # noqa: E402
 
 MOST_BYTES = 60 * 1024
 RECORD = "%%execute_with_scorep\n"
 
 PICTURES = {
+    "timeline": (
+        *cells_of(PAGE)[:4],  # of the tutorial
+    ),
     "cells": (
         "import numpy as np\nx = np.ones(50_000_000)\nalias = x",
         RECORD + "import scorep.user\n\n"
@@ -61,11 +65,16 @@ PICTURES = {
 }
 
 
+# The first cell that a picture shows; 0 unless it is here.
+FIRST = {"timeline": 2}
+
+
 def shoot(notebook, name, count):
     """The cells of a notebook as a picture with few colours, which text doesn't miss."""
     panel = notebook.page.locator(".jp-WindowedPanel-viewport").first
     top, last = panel.bounding_box(), notebook.cell(count - 1).bounding_box()
-    clip = {**top, "y": top["y"] + 2, "height": last["y"] + last["height"] - top["y"] + 1}
+    begin = notebook.cell(FIRST[name]).bounding_box()["y"] if name in FIRST else top["y"] + 2
+    clip = {**top, "y": begin, "height": last["y"] + last["height"] - begin - 1}
     notebook.page.mouse.move(0, 0)
     image = Image.open(io.BytesIO(notebook.page.screenshot(clip=clip))).convert("RGB")
     path = HERE / f"{name}.png"
@@ -78,7 +87,7 @@ def main(names):
     with tempfile.TemporaryDirectory(prefix="jupyter-") as directory:
         server = lab.Server(directory)
         try:
-            with lab.browser_context(Path(directory) / "profile", 1000, 1700) as context:
+            with lab.browser_context(Path(directory) / "profile", 1000, 2200) as context:
                 for name in names or PICTURES:
                     cells = PICTURES[name]
                     page = context.new_page()

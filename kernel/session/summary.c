@@ -10,6 +10,9 @@
  * known of our own recorder, once a process that waits has measured what an event
  * costs; of Score-P it isn't, and the line says so.
  *
+ * Each term has its meaning beside it: in the HTML as a title, which a browser shows when
+ * the pointer rests there, and in a frame to the main worker, for `%holdfast explain`.
+ *
  * It is a display of its own after the cell's outputs, marked in its metadata, so that
  * a program that compares outputs can leave it out. The worker says whether it is
  * wanted, since the switch is in the notebook's environment (HOLDFAST_SUMMARY).
@@ -18,13 +21,56 @@
  */
 #include "session/listeners.h"
 
+#include <assert.h>
 #include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "session/request.h"
+#include "session/workers.h"
 
-#define LEAST_MS 0.001 /* of recording: less is nothing to say */
-#define CAUSE_MS 20    /* a way in that took so long has its largest part named */
+#define LEAST_MS  0.001 /* of recording: less is nothing to say */
+#define CAUSE_MS  20    /* a way in that took so long has its largest part named */
+#define TERMS_MAX 16    /* the line below has 13 at most */
+
+/* The line, and what it says term by term. A meaning is HTML as well as text: it has no
+ * character that HTML gives a sense. */
+typedef struct cost_line {
+    hfi_textbuf text;
+    struct {
+        size_t begin, end; /* in the text */
+        hfi_textbuf meaning;
+    } terms[TERMS_MAX];
+    size_t count;
+} cost_line;
+
+static void
+line_fini(cost_line *line) {
+    hfi_textbuf_fini(&line->text);
+    for (size_t i = 0; i < line->count; i++)
+        hfi_textbuf_fini(&line->terms[i].meaning);
+}
+
+/* The next term, after `before`, which belongs to none: write it, then end_term(). */
+static hfi_textbuf *
+begin_term(cost_line *line, const char *before) {
+    assert(line->count < TERMS_MAX);
+    hfi_textbuf_format(&line->text, "%s", before);
+    line->terms[line->count].begin = line->text.size;
+    return &line->text;
+}
+
+static void __attribute__((format(printf, 2, 3)))
+end_term(cost_line *line, const char *meaning, ...) {
+    char text[512];
+    va_list arguments;
+    va_start(arguments, meaning);
+    vsnprintf(text, sizeof text, meaning, arguments);
+    va_end(arguments);
+    line->terms[line->count].end = line->text.size;
+    hfi_textbuf_format(&line->terms[line->count++].meaning, "%s", text);
+}
 
 /* What fits best of B, KiB, ...; three digits. */
 static void
@@ -59,52 +105,87 @@ write_count(hfi_textbuf *text, double value) {
 }
 
 static void
-write_resources(hfi_textbuf *text, const msgpack_object *report,
-                const hfi_times *times) {
+write_use(cost_line *line, const msgpack_object *report, const hfi_times *times) {
     double peak = hfi_map_real(report, "bytes_peak", 0);
     double grown = hfi_map_real(report, "bytes_grown", 0);
-    if (times->run_ms > 0)
-        hfi_textbuf_format(text, " on %.1f cores", times->cpu_ms / times->run_ms);
+    if (times->run_ms > 0) {
+        hfi_textbuf_format(begin_term(line, " "), "on %.1f cores",
+                           times->cpu_ms / times->run_ms);
+        end_term(line,
+                 "Processor time divided by wall time: the cell's process, all of its "
+                 "threads, and child processes that it waited for used %.3g s. 1.0 is "
+                 "one processor all the time; much less means that the cell waited.",
+                 times->cpu_ms / 1e3);
+    }
     if (peak > 0) {
-        hfi_textbuf_format(text, "; memory up to ");
-        write_bytes(text, peak);
-        hfi_textbuf_format(text, grown < 0 ? " (" : " (+");
-        write_bytes(text, grown);
-        hfi_textbuf_format(text, ")");
+        hfi_textbuf_format(begin_term(line, "; "), "memory up to ");
+        write_bytes(&line->text, peak);
+        end_term(line, "The most resident memory (RSS) of the cell's process while the "
+                       "cell ran. What the notebook held before is part of it.");
+        begin_term(line, " ");
+        hfi_textbuf_format(&line->text, grown < 0 ? "(" : "(+");
+        write_bytes(&line->text, grown);
+        hfi_textbuf_format(&line->text, ")");
+        end_term(line, "How much more resident memory the process had after the cell "
+                       "than before it; negative if it had less.");
     }
     if (hfi_map_get(report, "bytes_read") != NULL) {
-        hfi_textbuf_format(text, "; read ");
-        write_bytes(text, hfi_map_real(report, "bytes_read", 0));
-        hfi_textbuf_format(text, ", wrote ");
-        write_bytes(text, hfi_map_real(report, "bytes_written", 0));
+        hfi_textbuf_format(begin_term(line, "; "), "read ");
+        write_bytes(&line->text, hfi_map_real(report, "bytes_read", 0));
+        end_term(line, "Bytes that the cell's process got from read calls, from a disk "
+                       "or from the system's cache. Access to mapped files isn't "
+                       "counted.");
+        hfi_textbuf_format(begin_term(line, ", "), "wrote ");
+        write_bytes(&line->text, hfi_map_real(report, "bytes_written", 0));
+        end_term(line, "Bytes that the cell's process passed to write calls, whether "
+                       "they have reached the disk or not.");
     }
 }
 
 static void
-write_recording(hfi_textbuf *text, const msgpack_object *report,
-                const hfi_times *times) {
+write_events(cost_line *line, const msgpack_object *report) {
     double lost = hfi_map_real(report, "events_lost", 0);
     double others = hfi_map_real(report, "events_others", 0);
-    hfi_textbuf_format(text, "; ");
+    hfi_textbuf *text = begin_term(line, "; ");
     write_count(text, hfi_map_real(report, "events", 0) + others);
     hfi_textbuf_format(text, " events");
+    end_term(line, "What the trace has of this cell: an event for each call and each "
+                   "return of a recorded function or region. A filter lets there be "
+                   "fewer.");
     if (others > 0) {
-        hfi_textbuf_format(text, " (");
+        hfi_textbuf_format(begin_term(line, " "), "(");
         write_count(text, others);
         hfi_textbuf_format(text, " of other processes)");
+        end_term(line, "How many of these events belong to processes that the cell "
+                       "started, as far as they have ended.");
     }
     if (lost > 0) {
-        hfi_textbuf_format(text, ", ");
-        write_count(text, lost);
+        write_count(begin_term(line, ", "), lost);
         hfi_textbuf_format(text, " lost");
+        end_term(line,
+                 "Events that found no room, so the trace lacks them. Look at the "
+                 "recorder's memory and at the free space of the disk.");
     }
+}
+
+static void
+write_recording(cost_line *line, const hfi_times *times) {
     if (times->recorder_ms >= LEAST_MS && times->run_ms > 0) {
-        hfi_textbuf_format(text, ", recording took ");
+        hfi_textbuf *text = begin_term(line, ", ");
+        hfi_textbuf_format(text, "recording took ");
         write_time(text, times->recorder_ms);
         hfi_textbuf_format(text, " (%.1f %%)",
                            100 * times->recorder_ms / times->run_ms);
+        end_term(line, "How much of the wall time the recorder took: an estimate, the "
+                        "number of events times what one costs on this machine; and its "
+                        "part of the wall time. Where it is large, the functions' times "
+                        "are too long: leave short functions out by a filter.");
     } else if (times->recorder_ms <= 0) {
-        hfi_textbuf_format(text, ", recording not measured");
+        hfi_textbuf_format(begin_term(line, ", "), "recording not measured");
+        end_term(
+            line,
+            "What the recorder took isn't known: the cost of an event hasn't "
+            "been measured yet, or another recorder than the built-in one records.");
     }
 }
 
@@ -132,11 +213,13 @@ write_cause(hfi_textbuf *text, const hf_kernel *kernel, const hfi_times *times,
 }
 
 static void
-write_hand_over(hfi_textbuf *text, const hf_kernel *kernel,
-                const msgpack_object *report, const hfi_times *times) {
-    hfi_textbuf_format(text, "; in ");
+write_hand_over(cost_line *line, const hf_kernel *kernel, const msgpack_object *report,
+                const hfi_times *times) {
+    int is_in_process = kernel->cell.plan == HFI_PLAN_IN_PROCESS;
+    hfi_textbuf *text = begin_term(line, "; ");
+    hfi_textbuf_format(text, "in ");
     write_time(text, times->in_ms);
-    if (kernel->cell.plan != HFI_PLAN_IN_PROCESS) {
+    if (!is_in_process) {
         hfi_textbuf_format(text, " (");
         write_bytes(text, hfi_map_real(report, "bytes_mapped", 0));
         write_cause(text, kernel, times, "; ", "");
@@ -144,46 +227,112 @@ write_hand_over(hfi_textbuf *text, const hf_kernel *kernel,
     } else {
         write_cause(text, kernel, times, " (", ")");
     }
-    hfi_textbuf_format(text, ", out ");
+    end_term(line, "Hand-over to the cell: from the request until its code began. %s",
+             is_in_process
+                 ? "Most of it is the fork that brings the notebook back after "
+                   "a crash. A cause that took half of it is named."
+                 : "The bytes are those of variables that were mapped without "
+                   "a copy. A cause that took half of it is named.");
+    hfi_textbuf_format(begin_term(line, ", "), "out ");
     write_time(text, times->out_ms);
-    if (kernel->cell.plan != HFI_PLAN_IN_PROCESS) {
+    if (!is_in_process) {
         hfi_textbuf_format(text, " (");
         write_bytes(text, hfi_map_real(report, "bytes_copied", 0) +
                               hfi_map_real(report, "bytes_shared", 0));
         hfi_textbuf_format(text, ")");
     }
-    hfi_textbuf_format(text, "; ran %s", hfi_cell_run_mode(&kernel->cell));
+    end_term(line, "Hand-over back: from the end of its code until the reply. %s",
+             is_in_process
+                 ? "It is the end of the recording."
+                 : "It is the end of the recording and the commit of what the cell "
+                   "changed; the bytes are those that were saved.");
+}
+
+static void
+write_run_mode(cost_line *line, const hf_kernel *kernel) {
+    hfi_textbuf_format(begin_term(line, "; "), "ran %s",
+                       hfi_cell_run_mode(&kernel->cell));
+    end_term(
+        line, "%s",
+        kernel->cell.plan == HFI_PLAN_IN_PROCESS
+            ? "The notebook's own process ran the cell, with a sleeping fork of it "
+              "as the rollback."
+        : kernel->cell.plan == HFI_PLAN_FORKED
+            ? "A fork of the notebook's process ran the cell; what it changed was "
+              "carried back."
+            : "A clean process ran the cell, with the variables mapped and decoded "
+              "there; what it changed was carried back.");
+}
+
+static void
+write_line(cost_line *line, const hf_kernel *kernel, const msgpack_object *report) {
+    hfi_times times = hfi_request_times(kernel, report);
+    write_time(begin_term(line, ""), times.run_ms);
+    end_term(line,
+             "Wall time of the cell's code, from its first statement to its last. "
+             "The hand-over isn't part of it.");
+    write_use(line, report, &times);
+    write_events(line, report);
+    write_recording(line, &times);
+    write_hand_over(line, kernel, report, &times);
+    write_run_mode(line, kernel);
+}
+
+/* The first term is bold: the time is what people look for. */
+static void
+write_html(const cost_line *line, const char *where, hfi_textbuf *html) {
+    size_t at = 0;
+    hfi_textbuf_format(html, "<div style=\"font-size:90%%;opacity:.8\">");
+    for (size_t i = 0; i < line->count; i++) {
+        size_t begin = line->terms[i].begin, end = line->terms[i].end;
+        const char *tag = i == 0 ? "b" : "span";
+        hfi_part meaning = hfi_textbuf_part(&line->terms[i].meaning);
+        hfi_textbuf_append(html, line->text.data + at, begin - at);
+        hfi_textbuf_format(html, "<%s style=\"cursor:help\" title=\"%.*s\">", tag,
+                           (int)meaning.size, (const char *)meaning.data);
+        hfi_textbuf_append(html, line->text.data + begin, end - begin);
+        hfi_textbuf_format(html, "</%s>", tag);
+        at = end;
+    }
+    if (where != NULL)
+        hfi_textbuf_format(html, " &middot; <code>%s</code> shows where", where);
+    hfi_textbuf_format(html, "</div>");
+}
+
+/* For `%holdfast explain`. */
+static void
+send_terms(hf_kernel *kernel, const cost_line *line) {
+    hfi_frame frame;
+    hfi_frame_init(&frame, "shown", 2);
+    hfi_frame_add_integer(&frame, "number", kernel->cell.number);
+    hfi_frame_add_array(&frame, "terms", 2 * line->count);
+    for (size_t i = 0; i < line->count; i++) {
+        size_t begin = line->terms[i].begin, end = line->terms[i].end;
+        hfi_frame_put_text(&frame, hfi_part_of(line->text.data + begin, end - begin));
+        hfi_frame_put_text(&frame, hfi_textbuf_part(&line->terms[i].meaning));
+    }
+    hfi_workers_send_main(kernel, &frame);
 }
 
 static void
 show(hf_kernel *kernel, const msgpack_object *reply) {
     const msgpack_object *report = hfi_map_get(reply, "report");
-    hfi_textbuf first = {0}, rest = {0}, content = {0}, text = {0};
+    const hf_kernel_commands *table = kernel->command_table;
+    hfi_textbuf content = {0}, html = {0};
+    cost_line line = {.count = 0};
     if (hfi_map_part(reply, "trace").size == 0 || !hfi_map_flag(report, "summary"))
         return;
-    hfi_times times = hfi_request_times(kernel, report);
-    write_time(&first, times.run_ms);
-    write_resources(&rest, report, &times);
-    write_recording(&rest, report, &times);
-    write_hand_over(&rest, kernel, report, &times);
-    hfi_textbuf_append(&text, first.data, first.size);
-    hfi_textbuf_append(&text, rest.data, rest.size);
+    write_line(&line, kernel, report);
+    write_html(&line, table != NULL ? table->where : NULL, &html);
     hfi_textbuf_format(&content, "\"text/plain\":");
-    hfi_textbuf_append_json(&content, text.data, text.size);
-    hfi_textbuf_clear(&text);
-    hfi_textbuf_format(&text, "<div style=\"font-size:90%%;opacity:.8\"><b>%s</b>%s",
-                       hfi_textbuf_string(&first), hfi_textbuf_string(&rest));
-    if (kernel->command_table != NULL && kernel->command_table->where != NULL)
-        hfi_textbuf_format(&text, " &middot; <code>%s</code> shows where",
-                           kernel->command_table->where);
-    hfi_textbuf_format(&text, "</div>");
+    hfi_textbuf_append_json(&content, line.text.data, line.text.size);
     hfi_textbuf_format(&content, ",\"text/html\":");
-    hfi_textbuf_append_json(&content, text.data, text.size);
+    hfi_textbuf_append_json(&content, html.data, html.size);
     hfi_progress_replace(kernel, hfi_textbuf_part(&content), "summary");
-    hfi_textbuf_fini(&first);
-    hfi_textbuf_fini(&rest);
+    send_terms(kernel, &line);
+    line_fini(&line);
     hfi_textbuf_fini(&content);
-    hfi_textbuf_fini(&text);
+    hfi_textbuf_fini(&html);
 }
 
 void

@@ -196,6 +196,9 @@
       "trace (a directory), outcome (`ok`, `error` or `died`), multicell, begin_ns, "  \
       "end_ns, wall and cost. Those with a trace are `listed`, and a new main worker " \
       "gets all of these.")                                                            \
+    X(MAIN, shown, 0, "number: int, terms: [str]",                                     \
+      "The line below a recorded cell was shown: the number of the cell, and each "    \
+      "term of the line, followed by what it means.")                                  \
     X(MAIN, perfreport, 0, "id: int, header: bin, level: str, text: bool",             \
       "Show what the last cell used, as output of the request with this header, and "  \
       "answer by `reply`.")                                                            \

@@ -1,6 +1,7 @@
 """The line below an instrumented cell says what the cell did, as far as that is known."""
 
 import re
+from html.parser import HTMLParser
 
 import pytest
 
@@ -16,6 +17,23 @@ def summary(outcome):
     plain = re.sub(r"<[^>]*>", "", data["text/html"])
     assert plain == data["text/plain"] + " &middot; %trace shows where"
     return data["text/plain"]
+
+
+class Terms(HTMLParser):
+    """Of the line's HTML: the text of each element with a title, and the title."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.found, self._title = [], None
+        self.feed(html)
+
+    def handle_starttag(self, tag, attributes):
+        self._title = dict(attributes).get("title")
+
+    def handle_data(self, text):
+        if self._title is not None:
+            self.found.append((text, self._title))
+        self._title = None
 
 
 def number(pattern, text):
@@ -51,6 +69,50 @@ def test_it_says_what_the_cell_did(either_kernel, tmp_path):
     assert outcome.cost["cpu_ms"] > 200
     last = [message["msg_type"] for message in outcome.everything[-2:]]
     assert last == ["display_data", "status"]  # after the cell's own outputs
+
+
+def explained(kernel):
+    """What %holdfast explain shows: its first line, and the terms with their meanings."""
+    head, *parts = kernel.run("%holdfast explain").stream().split("\n\n")
+    pairs = [part.strip("\n").split("\n", 1) for part in parts]
+    return head, [(term, " ".join(meaning.split())) for term, meaning in pairs]
+
+
+def test_each_term_is_explained(either_kernel):
+    """Where it stands, and by %holdfast explain, in the same words."""
+    kernel = either_kernel
+    kernel.run("import os\ndef f(): pass")
+    code = "child = os.fork()\nif not child: f(); os._exit(0)\n_ = os.waitpid(child, 0)"
+    outcome = kernel.run(CELL + code)
+    text = summary(outcome)
+    terms = Terms(outcome.summaries[0]["text/html"]).found
+    # What is left of the line without its terms.
+    rest = text
+    for term, _ in terms:
+        assert rest.count(term) == 1
+        rest = rest.replace(term, "", 1)
+    assert set(rest) == set(" ;,"), rest
+    assert [re.sub(r"[\d.,]+", "N", term).split()[0] for term, _ in terms] == [
+        *("N", "on", "memory", "(+N", "read", "wrote", "N", "(N", "recording", "in", "out", "ran")
+    ]
+    assert len({meaning for _, meaning in terms}) == len(terms)
+    assert all(re.fullmatch(r"[A-Z][^<>&\"]*\.", meaning) for _, meaning in terms), terms
+    used = number(r"used ([\d.e-]+) s\.", dict(terms)[terms[1][0]])
+    assert used == pytest.approx(outcome.cost["cpu_ms"] / 1000, rel=0.01)
+    head, shown = explained(kernel)
+    assert head == f"The line below cell In[{outcome.content['execution_count']}]:"
+    assert shown == terms
+
+
+def test_explain_without_a_line(kernel):
+    assert "No line to explain yet" in kernel.run("%holdfast explain").stream()
+
+
+def test_explain_keeps_to_the_last_line(kernel):
+    first = kernel.run(CELL + "1").content["execution_count"]
+    kernel.run("%trace --summary off")
+    kernel.run(CELL + "1")
+    assert explained(kernel)[0] == f"The line below cell In[{first}]:"
 
 
 def test_who_waits_knows_what_an_event_costs(isolated_kernel):

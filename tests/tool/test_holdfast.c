@@ -108,6 +108,28 @@ test_misuse(void) {
     CHECK(run_tool("") == 2 << 8 && strstr(output, "usage"));
 }
 
+/* A stand-in for Python that shows its arguments; then none. Where an interpreter lies beside the
+ * tool, tests/bindings/test_demo.py runs it. */
+static void
+test_demo(void) {
+    char place[] = "/tmp/holdfast-demo-XXXXXX", path[64], line[256];
+    CHECK(mkdtemp(place));
+    snprintf(path, sizeof path, "%s/python3", place);
+    FILE *file = fopen(path, "w");
+    CHECK(file && fputs("#!/bin/sh\necho \"$@\"\n", file) >= 0);
+    CHECK(fchmod(fileno(file), 0700) == 0 && fclose(file) == 0);
+    char *before = strdup(getenv("PATH"));
+    snprintf(line, sizeof line, "%s:/usr/bin:/bin", place);
+    CHECK(before && setenv("PATH", line, 1) == 0);
+    CHECK(run_tool("demo --run --kernel k") == 0);
+    CHECK(strcmp(output, "-m holdfast.demo --run --kernel k\n") == 0);
+    CHECK(unlink(path) == 0 && setenv("PATH", place, 1) == 0);
+    CHECK(run_tool("demo") == 1 << 8 &&
+          strstr(output, "holdfast: python3: No such file"));
+    CHECK(rmdir(place) == 0 && setenv("PATH", before, 1) == 0);
+    free(before);
+}
+
 int
 main(int argc, char **argv) {
     char arguments[200];
@@ -150,5 +172,6 @@ main(int argc, char **argv) {
     test_broken();
     test_several();
     test_misuse();
+    test_demo();
     return 0;
 }

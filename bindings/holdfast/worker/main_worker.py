@@ -55,7 +55,8 @@ _WIDGETS_CAME = "widgets came back, and stay"
 _LOOK_SECONDS = 0.005
 _RUNS_MAX = 256  # as many as the frontend keeps
 _NAMES_SHOWN = 20
-_CHANGING_NOTHING = {"commit", "output", "protect", "ran", "rest"}  # frames; a commit looks itself
+# Frames; a commit looks itself.
+_CHANGING_NOTHING = {"commit", "output", "protect", "ran", "rest", "shown"}
 
 
 class MainWorker(Worker):
@@ -78,6 +79,7 @@ class MainWorker(Worker):
         self.shell.runs = []
         self.made_ready: Report = {}  # memory, before the cell that runs
         self.last_run = "{}"  # what the frontend reported of the last instrumented cell, as JSON
+        self.last_line: Frame = {}  # the line below the last recorded cell: number, terms
         self.last_report: Report = {}
         self.last_commit: CommitReport = {}
         self.history: History | None = None  # of the cell that runs: what the frontend did for it
@@ -514,6 +516,10 @@ class MainWorker(Worker):
         if frame.get("listed"):
             self.shell.runs.append(frame["run"])
             del self.shell.runs[:-_RUNS_MAX]
+
+    def op_shown(self, frame: Frame) -> None:
+        """The line below a recorded cell, as %holdfast explain reads it."""
+        self.last_line = frame
 
     def op_checkout(self, frame: Frame) -> None:
         """The frontend published an older generation anew, or what a file had."""

@@ -1,0 +1,224 @@
+"""Makes docs/reference/: the Python and the C interface, from docstrings and from the headers' comments.
+
+    python docs/reference.py
+
+The pages are in the repository, so that they can be read there; tests/test_docs.py makes them
+again and compares. Needs griffe, which reads the sources without importing them.
+"""
+
+import re
+import sys
+from pathlib import Path
+
+import griffe
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = ROOT / "docs" / "reference"
+NOTE = "<!-- Made by docs/reference.py; change the sources instead. -->\n"
+
+# What users import. Programs (python -m holdfast.report and others) are in docs/commands.md.
+MODULES = (
+    "holdfast",
+    "holdfast.marshal",
+    "holdfast.store",
+    "holdfast.codecs",
+    "holdfast.errors",
+    "holdfast.scorep.user",
+    "holdfast.scorep.instrumenter",
+    "holdfast.views",
+    "holdfast.views.traces",
+)
+HEADERS = (
+    "shm_store/include/holdfast/store.h",
+    "shm_store/include/holdfast/save.h",
+    "shm_store/include/holdfast/status.h",
+    "shm_store/include/holdfast/error.h",
+    "serializers/include/holdfast/codec.h",
+    "kernel/include/holdfast/kernel.h",
+    "monitor/include/holdfast/monitor.h",
+)
+
+
+# ---- Python
+
+
+def signature(member):
+    """As it would be written in a call, with annotations left to the lists below it."""
+    if not member.is_function:
+        return ""
+    parts, marked = [], False
+    for parameter in member.parameters:
+        if parameter.name in ("self", "cls"):
+            continue
+        kind = parameter.kind.value
+        stars = {"variadic positional": "*", "variadic keyword": "**"}.get(kind, "")
+        if kind == "keyword-only" and not marked:
+            marked = True
+            parts.append("*")
+        marked = marked or stars == "*"
+        default = "" if stars or parameter.default is None else f"={parameter.default}"
+        parts.append(f"{stars}{parameter.name}{default}")
+    return f"({', '.join(parts)})"
+
+
+def prose(text):
+    """A docstring's text as Markdown: code in single backquotes, and no heading in it."""
+    text = text.replace("``", "`")
+    return re.sub(r"::\n", ":\n", text).strip()
+
+
+def items(section):
+    """The rows of a section such as Parameters."""
+    for item in section.value:
+        name = getattr(item, "name", "")
+        annotation = str(item.annotation or "").replace(" - like", "-like").replace("``", "`")
+        head = ", ".join(filter(None, (name and f"`{name}`", annotation and f"*{annotation}*")))
+        yield f"- {head}: {' '.join(prose(item.description or '').split())}".rstrip(": ")
+
+
+def described(member):
+    """The docstring."""
+    if member.docstring is None:
+        return
+    for section in member.docstring.parse("numpy", warnings=False):
+        kind = section.kind.value
+        if kind == "text":
+            yield prose(section.value) + "\n"
+        elif kind in (
+            "parameters",
+            "other parameters",
+            "returns",
+            "yields",
+            "raises",
+            "attributes",
+        ):
+            yield f"{kind.capitalize()}:\n"
+            yield "\n".join(items(section)) + "\n"
+        elif kind == "admonition":
+            yield prose(section.value.contents) + "\n"
+        elif kind == "examples":
+            code = "\n".join(text for _, text in section.value)
+            yield f"```python\n{code}\n```\n"
+
+
+def members(owner):
+    """The public functions and classes that a module or a class defines itself, as they stand."""
+    listed = owner.exports if owner.is_module else None
+    for name, member in owner.members.items():
+        if member.is_alias or member.is_module or not (member.is_function or member.is_class):
+            continue
+        if name.startswith("_") or (listed is not None and name not in map(str, listed)):
+            continue
+        if member.docstring is not None:
+            yield member
+
+
+def python_page():
+    """The text of docs/reference/python.md."""
+    package = griffe.load("holdfast", search_paths=[ROOT / "bindings"], resolve_aliases=False)
+    lines = ["# Python", "", NOTE]
+    lines += [
+        "What a program imports; the commands are on [a page of their own](../commands.md).\n"
+    ]
+    for name in MODULES:
+        module = package if name == "holdfast" else package[name.removeprefix("holdfast.")]
+        lines += [f"## {name}\n", *described(module)]
+        for member in members(module):
+            lines += [f"### {name}.{member.name}\n"]
+            if member.is_function:
+                lines += [f"```python\n{member.name}{signature(member)}\n```\n"]
+            lines += described(member)
+            for method in members(member) if member.is_class else ():
+                lines += [f"#### {member.name}.{method.name}\n"]
+                lines += [f"```python\n{method.name}{signature(method)}\n```\n"]
+                lines += described(method)
+    return "\n".join(lines).rstrip() + "\n"
+
+
+# ---- C
+
+COMMENT = re.compile(r"/\*(.*?)\*/", re.DOTALL)
+
+
+def comment_text(comment):
+    """A comment's words, as paragraphs."""
+    lines = [re.sub(r"^ ?\* ?", "", line.strip(" \t")) for line in comment.splitlines()]
+    return "\n".join(lines).strip()
+
+
+def blocks(header):
+    """The parts between empty lines, outside of comments and braces."""
+    depth, block = 0, []
+    in_comment = False
+    for line in header.splitlines():
+        if not line.strip() and not depth and not in_comment:
+            if block:
+                yield "\n".join(block)
+            block = []
+            continue
+        block.append(line)
+        in_comment = (in_comment or "/*" in line) and line.rfind("*/") < line.rfind("/*") + 2
+        bare = COMMENT.sub("", line)
+        depth += bare.count("{") - bare.count("}") if 'extern "C"' not in line else 0
+        depth = max(depth, 0)
+    if block:
+        yield "\n".join(block)
+
+
+def declaration(code):
+    """Without what only the compiler needs, and with its lines moved to the left."""
+    code = code.replace("HF_EXPORT ", "").replace("HF_CHECK ", "")
+    return code if "{" in code else re.sub(r"\n {5,}", "\n    ", code)
+
+
+def is_machinery(block):
+    """Guards, includes, and what only C++ needs."""
+    words = [line for line in block.splitlines() if line.strip()]
+    return all(
+        re.match(r"#(if|ifndef|ifdef|endif|include|else)|extern \"C\"|\}$", w) for w in words
+    )
+
+
+def c_page():
+    """The text of docs/reference/c.md."""
+    lines = ["# C", "", NOTE]
+    lines += [
+        "The installed headers. [A program](../../examples/store.c) shows how the store is used.\n"
+    ]
+    for path in HEADERS:
+        text = (ROOT / path).read_text("utf-8")
+        head = COMMENT.match(text)
+        title, _, essay = comment_text(head[1]).partition("\n")
+        name, _, what = title.partition(" - ")
+        lines += [f"## {name}\n", what[:1].upper() + what[1:] + "\n"]
+        if essay.strip():
+            lines += [f"```text\n{essay.strip()}\n```\n"]
+        for block in blocks(text[head.end() :]):
+            section = re.fullmatch(r"/\* -+ (.*?) -+ ?\*/", block)
+            if section:
+                lines += [f"### {section[1].capitalize()} ({Path(name).stem})\n"]
+                continue
+            code = "\n".join(
+                line
+                for line in block.splitlines()
+                if not re.match(r"#(ifndef|define) HOLDFAST_\w+_H$", line)
+            )
+            if not code.strip() or is_machinery(code):
+                continue
+            comment = COMMENT.match(code)
+            if comment:
+                lines += [re.sub(r"([*<])", r"\\\1", comment_text(comment[1])) + "\n"]
+                code = code[comment.end() :].strip("\n")
+            if code.strip():
+                lines += [f"```c\n{declaration(code)}\n```\n"]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def main():
+    PAGES.mkdir(exist_ok=True)
+    (PAGES / "python.md").write_text(python_page(), "utf-8")
+    (PAGES / "c.md").write_text(c_page(), "utf-8")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
