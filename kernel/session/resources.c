@@ -17,7 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "monitor/family.h"
+#include "monitor/usage.h"
 #include "monitor/machine.h"
 #include "monitor/procfile.h"
 #include "session/publish.h"
