@@ -25,6 +25,7 @@ For whom it pickles, `_context.py` says; what is called when a pickle is read is
 
 import enum
 import functools
+import gc
 import io
 import pickle
 import re
@@ -82,6 +83,15 @@ def _reduce_with_dict(value):
     if len(reduced) < 3 or reduced[2] is not value.__dict__ or hasattr(value, "__setstate__"):
         return reduced
     return *(*reduced, None, None)[:5], _restore.share_dict
+
+
+def _reduce_finalized(value):
+    """So that `__del__`, which has run, doesn't run once more where the value arrives."""
+    reduced = value.__reduce_ex__(5)
+    if not isinstance(reduced, tuple) or len(reduced) == 6:
+        return reduced
+    make, args, state, *items = (*reduced, None, None, None)[:5]
+    return make, args, (state,), *items, _restore.fill_finalized
 
 
 def _is_made_here(module):
@@ -236,7 +246,7 @@ class Pickler(cloudpickle.Pickler):
             reduced = codec.reduce(obj, self)
             if reduced is not NotImplemented:
                 return reduced
-        if isinstance(obj, types.ModuleType):
+        if issubclass(cls, types.ModuleType):
             if _is_made_here(obj) and sys.modules.get(obj.__name__) is obj:
                 raise TypeError(f"module '{obj.__name__}' was made here and can't be imported")
             if not _is_made_here(obj) and sys.modules.get(obj.__name__) is not obj:
@@ -244,8 +254,10 @@ class Pickler(cloudpickle.Pickler):
             return NotImplemented
         if cls is re.Match:
             return _reduce_match(obj)
-        if isinstance(obj, BaseException) and (obj.__cause__ or obj.__context__):
+        if issubclass(cls, BaseException) and (obj.__cause__ or obj.__context__):
             return _reduce_raised(obj)
+        if gc.is_finalized(obj) and hasattr(cls, "__del__"):
+            return _reduce_finalized(obj)
         if _shares_dict(obj):
             return _reduce_with_dict(obj)
         return super().reducer_override(obj)

@@ -60,6 +60,7 @@ _BUILT_IN: dict[str, str] = {
     "gzip": "archives",
     "ipykernel": "files",
     "ipywidgets": "widgets",
+    "itertools": "iterators",
     "logging": "standard_library",
     "lzma": "archives",
     "matplotlib": "matplotlib_figures",

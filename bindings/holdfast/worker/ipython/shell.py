@@ -145,6 +145,7 @@ class WorkerShell(zmqshell.ZMQInteractiveShell):
     _shown_at = Any()  # when the last traceback was to be shown
     _last_seen = OwnInSubshell((None, None))
     _in_cell = OwnInSubshell(False)
+    _displaying = OwnInSubshell(())  # what keeps the results of recorded code, what shows them
     kept = OwnInSubshell(None)  # a cell and what it became: see transform_cell
 
     def _get_exc_info(self, exc_tuple=None):
@@ -326,7 +327,8 @@ class WorkerShell(zmqshell.ZMQInteractiveShell):
         results: list[object] = []
         record.begin_cell(code_obj.co_filename)
         keep, display = results.append, sys.displayhook
-        was_on = record.is_enabled()  # where a magic of the cell's code runs more code
+        was_on = record.is_enabled()  # where the cell's code runs more code
+        outer, self._displaying = self._displaying, (keep, self._display_of(display))
         try:
             sys.displayhook = keep
             record.enable()
@@ -341,13 +343,29 @@ class WorkerShell(zmqshell.ZMQInteractiveShell):
                 sys.excepthook = outer_hook
                 if sys.displayhook is keep:
                     sys.displayhook = display
-            for value in results:
-                sys.displayhook(value)
+                self._displaying = outer
+            self._display(results, was_on)
         except BaseException as error:
             result.error_in_exec = error
             self._show_failure(error)
             return True
         return False
+
+    def _display_of(self, hook: t.Callable[[object], object]) -> t.Callable[[object], object]:
+        """What shows a result: not what keeps it for the code around this one, which would show it
+        when that has ended. The code that runs other code asks for its result at once."""
+        return self._displaying[1] if self._displaying and hook is self._displaying[0] else hook
+
+    def _display(self, results: list[object], is_inner: bool) -> None:
+        """Show results while nothing is recorded; code around this one goes on being recorded."""
+        if is_inner and results:
+            self.recorder.disable()
+        try:
+            for value in results:
+                self._display_of(sys.displayhook)(value)
+        finally:
+            if is_inner and results:
+                self.recorder.enable()
 
     def _name_cell(self, filename: str) -> None:
         number = cell_numbers(self).get(filename)
