@@ -23,9 +23,11 @@ For whom it pickles, `_context.py` says; what is called when a pickle is read is
 `_restore.py`.
 """
 
+import contextlib
 import enum
 import functools
 import gc
+import importlib
 import io
 import pickle
 import re
@@ -92,6 +94,16 @@ def _reduce_finalized(value):
         return reduced
     make, args, state, *items = (*reduced, None, None, None)[:5]
     return make, args, (state,), *items, _restore.fill_finalized
+
+
+def _import_home(value):
+    """A library may name a module that nobody has imported yet as that of a class or function
+    (`numpy.rec`). It would be pickled by value, as one of another kind where it arrives."""
+    home = value.__module__
+    if type(home) is str and "." in home and home not in sys.modules:
+        if home.partition(".")[0] in sys.modules:
+            with contextlib.suppress(ImportError):
+                importlib.import_module(home)
 
 
 def _is_made_here(module):
@@ -223,8 +235,10 @@ class Pickler(cloudpickle.Pickler):
             reduced = _ctypes_data().reduce_class(obj)
             if reduced is not None:
                 return reduced
-        if issubclass(cls, type) and _context.current.own is not None:
-            return self._reduce_class(obj)
+        if issubclass(cls, type):
+            _import_home(obj)
+            if _context.current.own is not None:
+                return self._reduce_class(obj)
         if cls is functools.cached_property:  # has a lock before Python 3.12
             return cls, (obj.func,), {"attrname": obj.attrname, "__doc__": obj.__doc__}
         if issubclass(cls, BaseException) and _is_simple_exception(cls):
@@ -319,6 +333,7 @@ class Pickler(cloudpickle.Pickler):
     # Functions -----------------------------------------------------------------------
 
     def _function_reduce(self, obj):
+        _import_home(obj)
         if _context.current.namespace is not None and obj.__globals__ is _context.current.namespace:
             return self._reduce_notebook_function(obj)
         return super()._function_reduce(obj)

@@ -20,7 +20,9 @@ from . import Codec, register
 
 _CONTAINERS = (dict, set, frozenset)
 _NAMES = ("keys", "values", "items")
-_KINDS = tuple(f"dict_{way}{name}iterator" for way in ("", "reverse") for name in ("key", "value", "item"))
+_KINDS = tuple(
+    f"dict_{way}{name}iterator" for way in ("", "reverse") for name in ("key", "value", "item")
+)
 
 
 def _iterate(container: t.Any, name: str, is_reversed: bool) -> t.Iterator[t.Any]:
