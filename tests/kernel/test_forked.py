@@ -543,7 +543,7 @@ def test_two_groups_have_two_keys(kernel):
         "print(a, b, p, b[0] is a, p['x'] is q)",
     ]
     assert [forked(kernel, cell).status for cell in cells] == ["ok"] * 3
-    assert kernel.run(cells[2]).stdout == "[1, 2] [[1, 2]] {'x': []} True True\n"
+    assert kernel.run(cells[2]).stream() == "[1, 2] [[1, 2]] {'x': []} True True\n"
 
 
 def test_a_dead_proxy_costs_nothing(kernel):
