@@ -176,8 +176,9 @@ class WorkerShell(zmqshell.ZMQInteractiveShell):
         """As the original. What the notebook's code hides from %who is a variable all the same."""
         before = self.user_ns_hidden.keys() | ()
         super().push(variables, interactive)
-        if self._in_cell:  # else they are IPython's own
-            self.pushed = self.pushed | (self.user_ns_hidden.keys() - before)
+        made = self.user_ns_hidden.keys() - before
+        if self._in_cell:  # else they are IPython's own, as are those of its history and results
+            self.pushed = self.pushed.union(name for name in made if not name.startswith("_"))
 
     def init_traceback_handlers(self, custom_exceptions):
         """As the original; see tracebacks.py."""
