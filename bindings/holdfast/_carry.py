@@ -23,8 +23,11 @@ For whom it pickles, `_context.py` says; what is called when a pickle is read is
 `_restore.py`.
 """
 
+import contextlib
 import enum
 import functools
+import gc
+import importlib
 import io
 import pickle
 import re
@@ -82,6 +85,25 @@ def _reduce_with_dict(value):
     if len(reduced) < 3 or reduced[2] is not value.__dict__ or hasattr(value, "__setstate__"):
         return reduced
     return *(*reduced, None, None)[:5], _restore.share_dict
+
+
+def _reduce_finalized(value):
+    """So that `__del__`, which has run, doesn't run once more where the value arrives."""
+    reduced = value.__reduce_ex__(5)
+    if not isinstance(reduced, tuple) or len(reduced) == 6:
+        return reduced
+    make, args, state, *items = (*reduced, None, None, None)[:5]
+    return make, args, (state,), *items, _restore.fill_finalized
+
+
+def _import_home(value):
+    """A library may name a module that nobody has imported yet as that of a class or function
+    (`numpy.rec`). It would be pickled by value, as one of another kind where it arrives."""
+    home = value.__module__
+    if type(home) is str and "." in home and home not in sys.modules:
+        if home.partition(".")[0] in sys.modules:
+            with contextlib.suppress(ImportError):
+                importlib.import_module(home)
 
 
 def _is_made_here(module):
@@ -213,8 +235,10 @@ class Pickler(cloudpickle.Pickler):
             reduced = _ctypes_data().reduce_class(obj)
             if reduced is not None:
                 return reduced
-        if issubclass(cls, type) and _context.current.own is not None:
-            return self._reduce_class(obj)
+        if issubclass(cls, type):
+            _import_home(obj)
+            if _context.current.own is not None:
+                return self._reduce_class(obj)
         if cls is functools.cached_property:  # has a lock before Python 3.12
             return cls, (obj.func,), {"attrname": obj.attrname, "__doc__": obj.__doc__}
         if issubclass(cls, BaseException) and _is_simple_exception(cls):
@@ -236,7 +260,7 @@ class Pickler(cloudpickle.Pickler):
             reduced = codec.reduce(obj, self)
             if reduced is not NotImplemented:
                 return reduced
-        if isinstance(obj, types.ModuleType):
+        if issubclass(cls, types.ModuleType):
             if _is_made_here(obj) and sys.modules.get(obj.__name__) is obj:
                 raise TypeError(f"module '{obj.__name__}' was made here and can't be imported")
             if not _is_made_here(obj) and sys.modules.get(obj.__name__) is not obj:
@@ -244,8 +268,10 @@ class Pickler(cloudpickle.Pickler):
             return NotImplemented
         if cls is re.Match:
             return _reduce_match(obj)
-        if isinstance(obj, BaseException) and (obj.__cause__ or obj.__context__):
+        if issubclass(cls, BaseException) and (obj.__cause__ or obj.__context__):
             return _reduce_raised(obj)
+        if gc.is_finalized(obj) and hasattr(cls, "__del__"):
+            return _reduce_finalized(obj)
         if _shares_dict(obj):
             return _reduce_with_dict(obj)
         return super().reducer_override(obj)
@@ -307,6 +333,7 @@ class Pickler(cloudpickle.Pickler):
     # Functions -----------------------------------------------------------------------
 
     def _function_reduce(self, obj):
+        _import_home(obj)
         if _context.current.namespace is not None and obj.__globals__ is _context.current.namespace:
             return self._reduce_notebook_function(obj)
         return super()._function_reduce(obj)

@@ -176,7 +176,8 @@ class _Mapping:
         if not _are_same(here, items):  # else iterators over it may go on
             here.clear()
         if not _are_same(here.values(), items.values()):
-            dict.update(here, items)
+            ordered = isinstance(here, collections.OrderedDict)  # it keeps its order apart
+            (collections.OrderedDict if ordered else dict).update(here, items)
         if isinstance(here, collections.defaultdict):
             here.default_factory = factory
 

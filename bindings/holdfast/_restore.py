@@ -288,7 +288,19 @@ def fill_whole(made, state):
         made[key] = value
     if setter is not None:
         setter(made, state)
-    elif hasattr(made, "__setstate__"):
+    else:
+        fill_state(made, state)
+
+
+def fill_finalized(made, state):
+    """An object whose `__del__` has run and that somebody has kept: it doesn't run again."""
+    _store._disarm(made)
+    fill_state(made, state[0])
+
+
+def fill_state(made, state):
+    """Give an object its state as the interpreter does."""
+    if hasattr(made, "__setstate__"):
         made.__setstate__(state)
     elif state is not None:
         both = isinstance(state, tuple) and len(state) == 2

@@ -208,6 +208,17 @@ save_member(hfi_encoder *at, hfi_member *one) {
 
 /* ---- one group ------------------------------------------------------------------ */
 
+/* A key that no group has. What a fork of this process named after it was forked was
+ * adopted here since, and began to count where this process did. */
+static PyObject *
+new_group_key(hfi_names *names) {
+    PyObject *key;
+    while ((key = hfi_key_of_group(names->group_seed++)) &&
+           hfi_records_find(&names->records, key))
+        Py_DECREF(key);
+    return key;
+}
+
 /* The key of a group: the one that a member was in before, else a new one. */
 static PyObject *
 group_key(hfi_encoder *at, hfi_member *const *list, size_t count) {
@@ -219,7 +230,7 @@ group_key(hfi_encoder *at, hfi_member *const *list, size_t count) {
         if (group && PySet_Contains(at->groups_used, group) == 0)
             return PySet_Add(at->groups_used, group) < 0 ? NULL : Py_NewRef(group);
     }
-    PyObject *key = hfi_key_of_group(names->group_seed++);
+    PyObject *key = new_group_key(names);
     if (key && PySet_Add(at->groups_used, key) < 0)
         Py_CLEAR(key);
     return key;

@@ -159,6 +159,22 @@ hfi_array_fill(PyObject *array, const void *bytes, size_t size) {
     return fits ? 0 : -1;
 }
 
+/* NumPy's `as_strided` puts an object between the view and its array, which holds it. */
+static PyObject *
+behind_strides(PyObject *object) {
+    PyTypeObject *type = Py_TYPE(object);
+    if (strcmp(type->tp_name, "DummyArray") != 0 || !type->tp_dict)
+        return NULL;
+    PyObject *module = PyDict_GetItemString(type->tp_dict, "__module__");
+    const char *name =
+        module && PyUnicode_Check(module) ? PyUnicode_AsUTF8(module) : NULL;
+    PyObject *base = name && strncmp(name, "numpy.", 6) == 0
+                         ? PyObject_GetAttrString(object, "base")
+                         : NULL;
+    PyErr_Clear();
+    return base;
+}
+
 /* Follow the bases. Gives the owner (new reference) and the last array on the way. */
 static PyObject *
 owner_of(PyObject *array, PyObject **ret_last) {
@@ -174,7 +190,9 @@ owner_of(PyObject *array, PyObject **ret_last) {
             if (!next)
                 return at;
         } else {
-            return at;
+            next = behind_strides(at);
+            if (!next)
+                return at;
         }
         if (next == Py_None) {
             Py_DECREF(next);

@@ -4,6 +4,7 @@ import hashlib
 
 import numpy as np
 import pytest
+from store_process import hand_over
 
 from holdfast import _store
 
@@ -433,3 +434,23 @@ def test_memoryviews_stay_views_of_their_object(main):
     assert answer == {"seen": ["1A5", "654A210", "", "12A4"], "same": [True] * 4, "wide": ["H", 2]}
     main.execute("apart = memoryview(b'01234567').cast('H')[::2]")
     assert "lie apart" in main.commit()["unserializable"]["apart"]
+
+
+def test_a_class_of_a_module_that_nobody_imported_is_the_library_s(main):
+    main.execute(
+        "import sys, numpy as np; _ = sys.modules.pop('numpy.rec', None)\n"
+        "rec = np.zeros(3, [('a', 'i4')]).view(np.recarray)"
+    )
+    main.commit()
+    answer = hand_over(main, "import numpy\nvalue = [type(rec) is numpy.recarray, int(rec[2].a)]")
+    assert answer["value"] == [True, 0]
+
+
+def test_views_by_strides_share_their_array(main):
+    main.execute(
+        "import numpy as np; a = np.arange(10)\n"
+        "s = np.lib.stride_tricks.as_strided(a, (4, 4), (8, 8))"
+    )
+    main.commit()
+    answer = hand_over(main, "a[2] = 50; value = [int(s[0, 2]), int(s[1, 1])]")
+    assert answer["value"] == [50, 50]

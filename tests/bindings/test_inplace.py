@@ -17,6 +17,7 @@ VALUES = {
     "set": ({1, 2}, "x.add(3); x.discard(1)"),
     "deque": (collections.deque([1, 2], maxlen=3), "x.extend([3, 4])"),
     "counter": (collections.Counter("abca"), "x['a'] += 1; x['z'] = 1"),
+    "ordered": (collections.OrderedDict(a=1, b=2), "x['c'] = 3; x.move_to_end('a'); del x['b']"),
     "default": (collections.defaultdict(list, {1: [2]}), "x[1].append(3); x[2].append(4)"),
     "bytearray": (bytearray(b"abc"), "x += b'def'; x[0] = 1"),
     "array": (array.array("i", [1, 2]), "x.append(3)"),

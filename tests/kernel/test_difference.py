@@ -224,6 +224,24 @@ def test_21_the_first_finders_are_ours(kernel):
     assert kernel.run(RECORD + first).result == "'holdfast'"
 
 
+HOOK = """
+import sys, importlib.abc, importlib.util
+class Memory(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    def find_spec(self, name, path=None, target=None):
+        return importlib.util.spec_from_loader(name, self) if name == "from_memory" else None
+    def create_module(self, spec): return None
+    runs = []
+    def exec_module(self, module): self.runs.append(1)
+sys.meta_path.append(Memory())
+import from_memory"""
+
+
+def test_22_a_module_of_an_import_hook_is_made_again(kernel):
+    kernel.run(HOOK)
+    assert kernel.run(RECORD + "import from_memory; len(Memory.runs)").result == "2"
+    kernel.run("sys.meta_path.pop(); del sys.modules['from_memory'], from_memory")
+
+
 def test_little_tensors_can_be_resized(kernel):
     needed("torch")
     kernel.run("import torch; little, out = torch.ones(2), torch.ones(3)")

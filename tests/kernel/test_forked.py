@@ -533,3 +533,20 @@ def test_a_notebook_that_records_by_itself(kernel, tmp_path):
     assert (tmp_path / "own" / "traces.otf2").exists()
     assert (tmp_path / "cell" / "traces.otf2").exists()
     assert not list((tmp_path / "own").glob("*part*"))
+
+
+def test_two_groups_have_two_keys(kernel):
+    """The first cell's group came from a fork, and the next fork counts from where it began."""
+    cells = [
+        "a = [1]; b = [a]; p = {}; q = []",
+        "p['x'] = q; a.append(2)",
+        "print(a, b, p, b[0] is a, p['x'] is q)",
+    ]
+    assert [forked(kernel, cell).status for cell in cells] == ["ok"] * 3
+    assert kernel.run(cells[2]).stream() == "[1, 2] [[1, 2]] {'x': []} True True\n"
+
+
+def test_a_dead_proxy_costs_nothing(kernel):
+    kernel.run("import weakref\nclass P: pass\np = P(); w = weakref.proxy(p)")
+    assert forked(kernel, "del p; x = 5").status == "ok"
+    assert kernel.run("x").result == "5"

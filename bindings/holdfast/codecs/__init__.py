@@ -63,6 +63,7 @@ _BUILT_IN: dict[str, str] = {
     "holoviews": "holoviews_objects",
     "ipykernel": "files",
     "ipywidgets": "widgets",
+    "itertools": "iterators",
     "jinja2": "bokeh_models",
     "logging": "standard_library",
     "lzma": "archives",

@@ -12,7 +12,7 @@ import gc
 import types
 import typing as t
 
-from . import Codec, register
+from . import Codec, iterators, register  # noqa: F401 - iterators: those of builtins
 
 _VIEWS = ("keys", "values", "items")
 _Key = type(functools.cmp_to_key(lambda one, other: 0))

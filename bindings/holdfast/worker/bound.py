@@ -116,7 +116,7 @@ def with_traceback(names: t.Iterable[str], namespace: dict[str, t.Any]) -> list[
     return [
         name
         for name in names
-        if isinstance(value := namespace.get(name), BaseException) and value.__traceback__
+        if issubclass(type(value := namespace.get(name)), BaseException) and value.__traceback__
     ]
 
 

@@ -10,6 +10,8 @@ without which no cell could run:
 * descriptors 0, 1 and 2 that are closed are opened again, 1 and 2 on the pipes that they were. So
   they are where something else took their numbers that can't be written to: SQLite, which keeps
   the history in another thread, opens /dev/null wherever it finds one of the three free;
+* `sys.stdout`, `sys.stderr` and `sys.displayhook` that are None are put back: IPython writes to them
+  before it runs a cell;
 * a blocked SIGINT is unblocked, since nobody could interrupt the next cell.
 
 What can be repaired is repaired and reported. Where the control channel or the event loop's own
@@ -49,6 +51,7 @@ from operator import is_ as _is
 _VITAL = frozenset(
     "len isinstance issubclass getattr setattr hasattr delattr iter next callable id hash".split()
 )
+_STREAMS = ("stdout", "stderr", "displayhook")
 _SPARE_MIN = 200  # above what a cell closes by hand, below the usual limit of 1024
 _names = builtins.__dict__
 _look_up = _names.get
@@ -74,6 +77,7 @@ class Health:
             self._poll.register(fd, 0)
         self._sigint = {signal.SIGINT}
         self._own: dict[str, t.Any] | None = None  # builtins that are no user's
+        self._streams: dict[str, t.Any] = {}  # what the last cell began with
         if not _modules:
             note_modules()
 
@@ -88,6 +92,7 @@ class Health:
         found = _dict(_names)
         if self._own is None:
             self._own = found
+        self._streams = {name: sys.__dict__.get(name) for name in _STREAMS}
         return found
 
     def check(self, found: dict[str, t.Any]) -> None:
@@ -107,11 +112,18 @@ class Health:
             if not _is_writable(fd):
                 _reopen(fd, spare)
                 repaired.append(f"descriptor {fd}")
+        repaired += self._restore_streams()
         if signal.SIGINT in _sigmask(signal.SIG_UNBLOCK, self._sigint):
             repaired += ["SIGINT, which was blocked"]
         if repaired:
             self.repairs += 1
             _report("put back what the cell took from its process: " + ", ".join(repaired))
+
+    def _restore_streams(self) -> list[str]:
+        lost = [name for name in _STREAMS if sys.__dict__.get(name) is None]
+        for name in lost:
+            sys.__dict__[name] = self._streams.get(name)
+        return [f"sys.{name}" for name in lost if self._streams.get(name) is not None]
 
     def _look(self) -> list[tuple[int, int]]:
         try:

@@ -94,7 +94,10 @@ class Worker:
         self.shell.health = Health((self.channel.fileno(), waits))
         loop.call_soon(self._begin)
         while not self._finished and not self.shell.exit_now:
-            loop.run_forever()  # a cell may stop it
+            try:
+                loop.run_forever()  # a cell may stop it
+            except Exception:  # of a handler of signals, which ran while the loop waited
+                traceback.print_exc()
 
     def _note_state(self) -> None:
         """What this process is before the notebook's code runs in it; of modules, once they are imported."""

@@ -46,11 +46,11 @@ def hidden_names(shell: t.Any) -> frozenset[str]:
     A name that the user bound anew is the user's: IPython knows that by identity.
     """
     namespace, hidden = shell.user_ns, shell.user_ns_hidden
-    absent = object()
+    absent, pushed = object(), getattr(shell, "pushed", ())
     return frozenset(
         name
         for name, value in hidden.items()
-        if namespace.get(name, absent) is value and not _NUMBERED.match(name)
+        if namespace.get(name, absent) is value and not _NUMBERED.match(name) and name not in pushed
     ) | set(_UNDERS) & namespace.keys() - _user_unders(shell)
 
 

@@ -139,12 +139,14 @@ class WorkerShell(zmqshell.ZMQInteractiveShell):
     rewrite_exception = Any()  # exception -> exception that the user sees
 
     runs = Any()  # what the frontend reports of each instrumented cell that ran: JSON
+    pushed = Any(frozenset())  # names that the notebook's code hides from %who
     goes_with_cell = Any(())  # names whose objects nobody else has
     ends_with_cell = Any(False)  # its history and its aliases are of no use after that
 
     _shown_at = Any()  # when the last traceback was to be shown
     _last_seen = OwnInSubshell((None, None))
     _in_cell = OwnInSubshell(False)
+    _displaying = OwnInSubshell(())  # what keeps the results of recorded code, what shows them
     kept = OwnInSubshell(None)  # a cell and what it became: see transform_cell
 
     def _get_exc_info(self, exc_tuple=None):
@@ -169,6 +171,14 @@ class WorkerShell(zmqshell.ZMQInteractiveShell):
                 seen.__traceback__ = error.__traceback__
             self._last_seen = (error, seen)
         return self._last_seen[1]
+
+    def push(self, variables, interactive=True):
+        """As the original. What the notebook's code hides from %who is a variable all the same."""
+        before = self.user_ns_hidden.keys() | ()
+        super().push(variables, interactive)
+        made = self.user_ns_hidden.keys() - before
+        if self._in_cell:  # else they are IPython's own, as are those of its history and results
+            self.pushed = self.pushed.union(name for name in made if not name.startswith("_"))
 
     def init_traceback_handlers(self, custom_exceptions):
         """As the original; see tracebacks.py."""
@@ -329,7 +339,8 @@ class WorkerShell(zmqshell.ZMQInteractiveShell):
         results: list[object] = []
         record.begin_cell(code_obj.co_filename)
         keep, display = results.append, sys.displayhook
-        was_on = record.is_enabled()  # where a magic of the cell's code runs more code
+        was_on = record.is_enabled()  # where the cell's code runs more code
+        outer, self._displaying = self._displaying, (keep, self._display_of(display))
         try:
             sys.displayhook = keep
             record.enable()
@@ -344,13 +355,29 @@ class WorkerShell(zmqshell.ZMQInteractiveShell):
                 sys.excepthook = outer_hook
                 if sys.displayhook is keep:
                     sys.displayhook = display
-            for value in results:
-                sys.displayhook(value)
+                self._displaying = outer
+            self._display(results, was_on)
         except BaseException as error:
             result.error_in_exec = error
             self._show_failure(error)
             return True
         return False
+
+    def _display_of(self, hook: t.Callable[[object], object]) -> t.Callable[[object], object]:
+        """What shows a result: not what keeps it for the code around this one, which would show it
+        when that has ended. The code that runs other code asks for its result at once."""
+        return self._displaying[1] if self._displaying and hook is self._displaying[0] else hook
+
+    def _display(self, results: list[object], is_inner: bool) -> None:
+        """Show results while nothing is recorded; code around this one goes on being recorded."""
+        if is_inner and results:
+            self.recorder.disable()
+        try:
+            for value in results:
+                self._display_of(sys.displayhook)(value)
+        finally:
+            if is_inner and results:
+                self.recorder.enable()
 
     def _name_cell(self, filename: str) -> None:
         number = cell_numbers(self).get(filename)

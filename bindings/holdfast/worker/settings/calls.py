@@ -22,9 +22,11 @@ from .exits import Call, imports, is_own, is_same
 _NOTED = (
     ("codecs", "register", "unregister"),
     ("codecs", "register_error", ""),
+    ("logging", "captureWarnings", ""),
     ("mimetypes", "add_type", ""),
     ("shutil", "register_archive_format", "unregister_archive_format"),
     ("shutil", "register_unpack_format", "unregister_unpack_format"),
+    ("sys", "addaudithook", ""),
     ("urllib.request", "install_opener", ""),
     ("webbrowser", "register", ""),
     ("xml.etree.ElementTree", "register_namespace", ""),

@@ -240,6 +240,14 @@ def _set_precision(new: str, old: str | None, shell: t.Any) -> None:
     shell.display_formatter.formatters["text/plain"].float_precision = new
 
 
+def _pretty(shell: t.Any) -> bool:
+    return shell.display_formatter.formatters["text/plain"].pprint
+
+
+def _set_pretty(new: bool, old: bool | None, shell: t.Any) -> None:
+    shell.display_formatter.formatters["text/plain"].pprint = new
+
+
 def _tracebacks(shell: t.Any) -> str:
     return shell.InteractiveTB.mode
 
@@ -316,6 +324,7 @@ _SETTINGS: dict[str, Setting] = {
     "numpy_random": Setting(_numpy_random, _set_numpy_random),
     "extensions": Setting(_extensions, _set_extensions),
     "precision": Setting(_precision, _set_precision),
+    "pretty": Setting(_pretty, _set_pretty),
     "tracebacks": Setting(_tracebacks, _set_tracebacks),
     # After the precision, which sets a part of it.
     "numpy_print": Setting(_numpy_print, _set_numpy_print),

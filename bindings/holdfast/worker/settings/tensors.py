@@ -1,7 +1,7 @@
 """Settings of PyTorch and JAX in a process: random generators, and what new tensors are.
 
 Of PyTorch the state of the default generator (on the CPU), the default type, whether gradients
-are recorded, and the number of threads; of JAX the options that decide what is computed. Where a
+are recorded, the number of threads, and whether algorithms are deterministic; of JAX the options that decide what is computed. Where a
 library isn't imported its settings wait until it is, and travel on as they came; it is never
 imported for them.
 """
@@ -73,6 +73,10 @@ def _capture_torch() -> Settings:
         "dtype": str(torch.get_default_dtype()).removeprefix("torch."),
         "gradients": torch.is_grad_enabled(),
         "threads": torch.get_num_threads(),
+        "deterministic": (
+            torch.are_deterministic_algorithms_enabled(),
+            torch.is_deterministic_algorithms_warn_only_enabled(),
+        ),
     }
 
 
@@ -87,6 +91,8 @@ def _set_torch(name: str, value: t.Any) -> None:
         torch.set_grad_enabled(value)
     elif name == "threads":
         torch.set_num_threads(value)
+    elif name == "deterministic":
+        torch.use_deterministic_algorithms(value[0], warn_only=value[1])
 
 
 def _capture_jax() -> Settings:
