@@ -177,9 +177,9 @@ write_recording(cost_line *line, const hfi_times *times) {
         hfi_textbuf_format(text, " (%.1f %%)",
                            100 * times->recorder_ms / times->run_ms);
         end_term(line, "How much of the wall time the recorder took: an estimate, the "
-                        "number of events times what one costs on this machine; and its "
-                        "part of the wall time. Where it is large, the functions' times "
-                        "are too long: leave short functions out by a filter.");
+                       "number of events times what one costs on this machine; and its "
+                       "part of the wall time. Where it is large, the functions' times "
+                       "are too long: leave short functions out by a filter.");
     } else if (times->recorder_ms <= 0) {
         hfi_textbuf_format(begin_term(line, ", "), "recording not measured");
         end_term(
@@ -200,7 +200,8 @@ write_cause(hfi_textbuf *text, const hf_kernel *kernel, const hfi_times *times,
         double ms;
     } parts[] = {
         {"saving variables", times->commit_ms},
-        {is_isolated ? "waiting for a process" : "the fork and the start", times->wait_ms},
+        {is_isolated ? "waiting for a process" : "the fork and the start",
+         times->wait_ms},
         {is_in_process ? "opening the recording" : "binding variables", times->bind_ms},
         {"making memory ready", is_in_process ? times->prepare_ms : 0},
     };
