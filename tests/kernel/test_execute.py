@@ -65,10 +65,10 @@ def test_an_instrumented_cell_runs_elsewhere(plain_kernel):
 def test_an_idle_main_worker_commits(plain_kernel, tmp_path):
     kernel = plain_kernel
     kernel.run(
-        "import pathlib, threading, time\ndef report():\n"
+        "import pathlib, threading, time\ndef note():\n"
         "    while 'commit' not in frames: time.sleep(0.01)\n"
         "    pathlib.Path('committed').touch()\n"
-        "threading.Thread(target=report, daemon=True).start()"
+        "threading.Thread(target=note, daemon=True).start()"
     )
     until((tmp_path / "committed").exists)
     assert kernel.run("frames").result == "['request', 'commit', 'request']"

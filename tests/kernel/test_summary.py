@@ -82,7 +82,7 @@ def test_each_term_is_explained(either_kernel):
     """Where it stands, and by %holdfast explain, in the same words."""
     kernel = either_kernel
     kernel.run("import os\ndef f(): pass")
-    code = "child = os.fork()\nif not child: f(); os._exit(0)\n_ = os.waitpid(child, 0)"
+    code = "for _ in range(1000): f()\nchild = os.fork()\nif not child: f(); os._exit(0)\n_ = os.waitpid(child, 0)"
     outcome = kernel.run(CELL + code)
     text = summary(outcome)
     terms = Terms(outcome.summaries[0]["text/html"]).found

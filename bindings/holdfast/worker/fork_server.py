@@ -40,6 +40,7 @@ from .prefault import prefault
 from .libraries import is_library
 from .process import adopt_orphans, become_worker, die_with, leave
 from .settings import tables, tensors
+from .settings.counters import counters
 from .settings.located import located
 
 # They start threads that a fork doesn't survive. Those of Polars start with its first query; what
@@ -311,6 +312,7 @@ def _settle() -> None:
     for finalizer in tuple(weakref.finalize._registry):  # type: ignore[attr-defined]
         finalizer.atexit = False
     health.note_modules()
+    counters.look()  # so does each fork for what it imports itself
     _look_ahead()
     located.capture()  # a fork looks at what it imports itself
     gc.freeze()  # so that a child's collections don't copy the fork server's pages

@@ -10,8 +10,8 @@ without which no cell could run:
 * descriptors 0, 1 and 2 that are closed are opened again, 1 and 2 on the pipes that they were. So
   they are where something else took their numbers that can't be written to: SQLite, which keeps
   the history in another thread, opens /dev/null wherever it finds one of the three free;
-* `sys.stdout`, `sys.stderr` and `sys.displayhook` that are None are put back: IPython writes to them
-  before it runs a cell;
+* `sys.stdout` and `sys.stderr` that are None or gone are put back: IPython writes to them before it
+  runs a cell;
 * a blocked SIGINT is unblocked, since nobody could interrupt the next cell.
 
 What can be repaired is repaired and reported. Where the control channel or the event loop's own
@@ -51,10 +51,11 @@ from operator import is_ as _is
 _VITAL = frozenset(
     "len isinstance issubclass getattr setattr hasattr delattr iter next callable id hash".split()
 )
-_STREAMS = ("stdout", "stderr", "displayhook")
+_STREAMS = ("stdout", "stderr")
 _SPARE_MIN = 200  # above what a cell closes by hand, below the usual limit of 1024
 _names = builtins.__dict__
 _look_up = _names.get
+_of_sys = sys.__dict__.get
 _sigmask = _signal.pthread_sigmask  # `signal` makes a set of enumerators
 _modules: dict[str, t.Any] = {}  # as they were before the first cell
 
@@ -92,7 +93,7 @@ class Health:
         found = _dict(_names)
         if self._own is None:
             self._own = found
-        self._streams = {name: sys.__dict__.get(name) for name in _STREAMS}
+        self._streams = {name: _of_sys(name) for name in _STREAMS}
         return found
 
     def check(self, found: dict[str, t.Any]) -> None:
@@ -112,7 +113,8 @@ class Health:
             if not _is_writable(fd):
                 _reopen(fd, spare)
                 repaired.append(f"descriptor {fd}")
-        repaired += self._restore_streams()
+        if _of_sys("stdout") is None or _of_sys("stderr") is None:
+            repaired += self._restore_streams()
         if signal.SIGINT in _sigmask(signal.SIG_UNBLOCK, self._sigint):
             repaired += ["SIGINT, which was blocked"]
         if repaired:
@@ -120,7 +122,7 @@ class Health:
             _report("put back what the cell took from its process: " + ", ".join(repaired))
 
     def _restore_streams(self) -> list[str]:
-        lost = [name for name in _STREAMS if sys.__dict__.get(name) is None]
+        lost = [name for name in _STREAMS if _of_sys(name) is None]
         for name in lost:
             sys.__dict__[name] = self._streams.get(name)
         return [f"sys.{name}" for name in lost if self._streams.get(name) is not None]
