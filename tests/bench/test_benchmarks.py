@@ -185,8 +185,9 @@ def test_reported_is_true_within_5_percent(tmp_path, environment):
     assert len(rows) == 12
     # Of a cell that does nothing; of what code has allocated by the time at which the frontend hears
     # that it began and reads the memory: the process itself reports processor time and I/O.
-    # Beside others that was up to 7 MiB. At full size that is within the 5 %: of 1 GiB, 51 MiB.
-    slack = {"cpu": 0.002, "memory": 9 * 2**20}
+    # Beside others that was up to 7 MiB and 2.1 ms. At full size that is within the 5 %: of 1 GiB,
+    # 51 MiB.
+    slack = {"cpu": 0.004, "memory": 9 * 2**20}
     for name, row in rows.items():
         true, reported = row["true"], row["reported"]
         for metric in ("cpu", "memory", "written"):

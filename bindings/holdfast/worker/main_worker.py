@@ -279,8 +279,7 @@ class MainWorker(Worker):
                 finder.begin_anew()
 
     def begin_anew(self) -> None:
-        """Be the main worker, which this process is the fork of."""
-        self.begin_fork()
+        """Be the main worker, which this process is the fork of; after `begin_fork`."""
         self.shell.runs = []  # the frontend reports all
         self.channel.send("ready", version=VERSION, pid=os.getpid())
 

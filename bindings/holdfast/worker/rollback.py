@@ -337,6 +337,7 @@ class Rollback:
         word = main.channel.wait_for("wake")
         if main.session is not None:
             _store._succeed(main.session)
+        main.begin_fork()
         if obstacle:
             self._commit_and_leave(word)
         unshared.restore_timers()

@@ -116,6 +116,10 @@ class Aside:
     """What our own threads read and write: it is no part of a cell, but of its process."""
 
     def __init__(self) -> None:
+        self._begin()
+        os.register_at_fork(after_in_child=self._begin)  # a thread may hold the lock at the fork
+
+    def _begin(self) -> None:
         self._io = (0, 0)
         self._lock = threading.Lock()
         self._counting: dict[int, tuple[int, int]] = {}  # threads in a block, and where they began

@@ -400,12 +400,12 @@ class WorkerApp(IPKernelApp):
         self.patch_io()
 
     def _after_fork(self) -> None:
+        for stream in self.streams:
+            stream.after_fork()
         if Forks.goes_on:
             return
         self.wire.abandon()
         self.shell.health = None  # nothing of it is a worker's any more
-        for stream in self.streams:
-            stream.after_fork()
 
     # ---- the kernel object
 
