@@ -134,3 +134,37 @@ def test_wrong_arguments():
     for moves, kept in (((), ()), (((1, 2),) * 17, ()), (((1, 2),), (1,) * 17)):
         with pytest.raises(ValueError, match="descriptors"):
             _store._fork(None, moves, os.getpid(), kept)
+
+
+def test_locks_of_our_own_threads_are_free_in_it(tmp_path):
+    """A thread counts what the history writes, and holds the lock of the count at the fork. A thread
+    of the notebook's prints, and holds a stream's."""
+    code = """
+    import signal, threading
+    from holdfast.worker import output, usage
+    from holdfast.worker.ipython import application
+    from holdfast.worker.parents import Parents
+    class Held:
+        def __enter__(self): held.set(); time.sleep(60)
+        def __exit__(self, *error): pass
+    held = threading.Event()
+    stream = output.Stream(None, Parents(), "stdout", 1)
+    def hold():
+        with usage.aside._lock, stream._lock, Held():
+            pass
+    application.Forks.goes_on = True
+    app = application.WorkerApp.__new__(application.WorkerApp)
+    app.streams = [stream]
+    os.register_at_fork(after_in_child=app._after_fork)
+    threading.Thread(target=hold, daemon=True).start()
+    held.wait()
+    pid = sleep()
+    if pid == 0:
+        signal.alarm(20)
+        usage.aside.io
+        stream.flush()
+        os._exit(7)
+    print(end(pid), flush=True)
+    os._exit(0)
+    """
+    assert run(tmp_path, code) == ["7"]
