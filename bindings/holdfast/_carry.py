@@ -16,6 +16,8 @@ Classes of the notebook
     are pickled by value only into their own entry of the store; everywhere else a
     reference stands for them. So all instances, whenever they were carried, are of one
     class, and a class that a cell changed is changed for all.
+Code
+    keeps the name of its file, by which tracebacks find its source.
 Outside the store (the marshaller) there is no namespace, and cloudpickle's rules hold for
 functions and classes: the stream is self-contained.
 
@@ -23,6 +25,7 @@ For whom it pickles, `_context.py` says; what is called when a pickle is read is
 `_restore.py`.
 """
 
+import collections
 import contextlib
 import enum
 import functools
@@ -43,6 +46,7 @@ from .codecs import cached_functions
 
 # Memory below this size is not worth a buffer of its own: a page, and a mapping.
 INLINE_MAX = 16384
+_FILENAME = 10  # its place in the arguments of types.CodeType
 
 
 def _reduce_match(match):
@@ -193,8 +197,20 @@ def _reduce_memoryview(view):
     return _restore.make_memoryview, (view.obj, view.readonly, (start, view.nbytes, 1), layout)
 
 
+def _reduce_code(code):
+    """As cloudpickle's, which from 3.1.3 on writes "<dynamic-code>" in place of the file's name."""
+    make, args = _rules._code_reduce(code)
+    # A string of its own, as `co_name` is: whether one is shared must not show in the bytes.
+    filename = "".join(code.co_filename)
+    return make, (*args[:_FILENAME], filename, *args[_FILENAME + 1 :])
+
+
 class Pickler(cloudpickle.Pickler):
     """Pickles one value; `buffers` is then the memory that goes out of band."""
+
+    dispatch_table = collections.ChainMap(
+        {types.CodeType: _reduce_code}, cloudpickle.Pickler.dispatch_table
+    )
 
     def __init__(self, file, notes):
         self.buffers = []

@@ -216,6 +216,15 @@ print(values["area"](values["p"].moved()), type(values["p"]) is values["Point"])
     )
 
 
+def test_code_keeps_the_name_of_its_file():
+    """Tracebacks find the source by it. cloudpickle has left it out since 3.1.3."""
+    code = compile("def outer():\n    def inner(): pass\n    return inner", "somewhere.py", "exec")
+    namespace = {"__name__": "__main__"}
+    exec(code, namespace)
+    outer = holdfast.loads(holdfast.dumps(namespace["outer"]))
+    assert outer.__code__.co_filename == outer().__code__.co_filename == "somewhere.py"
+
+
 def test_a_whole_module(tmp_path):
     run(
         """
