@@ -98,7 +98,7 @@ class Notebook:
         self.session = session
         self.names = store.Names(session)
         self.user_ns = {"__name__": "__main__", "__builtins__": __builtins__}
-        self.user_ns_hidden = {}
+        self.user_ns_hidden, self.own_hidden = {}, frozenset()
         self.displayhook = types.SimpleNamespace()
         self.last_execution_result = None
         self.transform_cell = TransformerManager().transform_cell

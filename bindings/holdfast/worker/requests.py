@@ -102,6 +102,7 @@ class Worker:
     def _note_state(self) -> None:
         """What this process is before the notebook's code runs in it; of modules, once they are imported."""
         shell = self.shell
+        shell.own_hidden = frozenset(shell.user_ns_hidden)
         known = begun.begin(shell, self.app.is_as_built)
         differences = known.differences
         slots = known.slots | kept.own_slots(shell, self.runs_exit_handlers)

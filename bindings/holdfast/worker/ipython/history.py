@@ -3,9 +3,9 @@
 IPython wakes its saving thread in each cell. That thread writes one line and waits for the disk three
 times, with a lock that the next cell needs, and takes the interpreter from the cell whenever it
 goes on: a third of what a short cell took. Here it sleeps on until no cell has come for a
-moment, and writes all lines at once; while cells follow each other, twice a second. A cell that
-runs longer is written while it runs, as ever. A reader of the history has the rest written first:
-that is IPython's own.
+moment, and writes all lines at once; while cells follow each other, twice a second. It waits for the
+disk without the lock that a cell needs. A cell that runs longer is written while it runs, as ever. A
+reader of the history has the rest written first: that is IPython's own.
 
 A session of the history is begun with its first line, or when somebody asks for its number: its row
 waits for the disk, too, which was a tenth of a main worker's start. So a kernel that ran nothing leaves
@@ -36,6 +36,7 @@ class History(HistoryManager):
 
     def __init__(self, **kwargs: t.Any):
         self._beginning = threading.RLock()
+        self._writing = threading.RLock()  # held before every other lock
         self._due = False  # a session that has no number yet
         self._number = 0
         super().__init__(**kwargs)
@@ -80,9 +81,8 @@ class History(HistoryManager):
 
     @contextlib.contextmanager
     def at_rest(self) -> t.Iterator[None]:
-        """While no thread is in the database, nor holds a lock of it. A thread that writes lines
-        holds theirs when it asks for the session's number, so `_beginning` comes last."""
-        with self.db_input_cache_lock, self.db_output_cache_lock, self._beginning:
+        """While no thread is in the database, nor holds a lock of it."""
+        with self._writing, self.db_input_cache_lock, self.db_output_cache_lock, self._beginning:
             yield
 
     def resume(self) -> None:
@@ -139,7 +139,34 @@ class History(HistoryManager):
                 if self.save_flag.wait(_PAUSE_SECONDS) or len(self.db_input_cache) == count:
                     break
             self._awake = False  # before it looks: a line that comes now wakes it again
-        with aside.counted():
-            if self.db_input_cache:
-                self._begin(self.db if conn is None else conn)
-            super().writeout_cache(conn)
+        if not self.enabled:
+            return
+        with aside.counted(), self._writing:
+            with self.db_input_cache_lock:
+                lines, self.db_input_cache = self.db_input_cache, []
+            if lines:
+                conn = self.db if conn is None else conn
+                self._begin(conn)
+                self._write(lines, conn)
+            if self.db_output_cache:
+                super().writeout_cache(conn)
+
+    def _write(self, lines: list[tuple[int, str, str]], conn: t.Any) -> None:
+        """As the original's part for the lines: if another process has used this session's number,
+        they go to a new session."""
+        import sqlite3
+
+        for is_last in (False, True):
+            rows = [(self.session_number, *line) for line in lines]
+            try:
+                with conn:
+                    conn.executemany("INSERT INTO history VALUES (?, ?, ?, ?)", rows)
+                return
+            except sqlite3.IntegrityError:
+                if is_last:
+                    return
+                self.new_session(conn)
+                print(
+                    "ERROR! Session/line number was not unique in database. History logging moved"
+                    f" to new session {self.session_number}"
+                )

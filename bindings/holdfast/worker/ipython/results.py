@@ -43,14 +43,16 @@ class Elsewhere:
 def hidden_names(shell: t.Any) -> frozenset[str]:
     """The names of the namespace that IPython made, without the numbered results.
 
-    A name that the user bound anew is the user's: IPython knows that by identity.
+    A name that the user bound anew is the user's: IPython knows that by identity. So is one that the
+    notebook's code has hidden from %who; those that IPython makes later begin with an underscore.
     """
-    namespace, hidden = shell.user_ns, shell.user_ns_hidden
-    absent, pushed = object(), getattr(shell, "pushed", ())
+    namespace, own, absent = shell.user_ns, shell.own_hidden, object()
     return frozenset(
         name
-        for name, value in hidden.items()
-        if namespace.get(name, absent) is value and not _NUMBERED.match(name) and name not in pushed
+        for name, value in shell.user_ns_hidden.items()
+        if (name in own or name.startswith("_"))
+        and namespace.get(name, absent) is value
+        and not _NUMBERED.match(name)
     ) | set(_UNDERS) & namespace.keys() - _user_unders(shell)
 
 

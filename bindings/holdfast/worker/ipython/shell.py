@@ -139,7 +139,7 @@ class WorkerShell(zmqshell.ZMQInteractiveShell):
     rewrite_exception = Any()  # exception -> exception that the user sees
 
     runs = Any()  # what the frontend reports of each instrumented cell that ran: JSON
-    pushed = Any(frozenset())  # names that the notebook's code hides from %who
+    own_hidden = Any(frozenset())  # names that were hidden from %who before the notebook's code ran
     goes_with_cell = Any(())  # names whose objects nobody else has
     ends_with_cell = Any(False)  # its history and its aliases are of no use after that
 
@@ -171,14 +171,6 @@ class WorkerShell(zmqshell.ZMQInteractiveShell):
                 seen.__traceback__ = error.__traceback__
             self._last_seen = (error, seen)
         return self._last_seen[1]
-
-    def push(self, variables, interactive=True):
-        """As the original. What the notebook's code hides from %who is a variable all the same."""
-        before = self.user_ns_hidden.keys() | ()
-        super().push(variables, interactive)
-        made = self.user_ns_hidden.keys() - before
-        if self._in_cell:  # else they are IPython's own, as are those of its history and results
-            self.pushed = self.pushed.union(name for name in made if not name.startswith("_"))
 
     def init_traceback_handlers(self, custom_exceptions):
         """As the original; see tracebacks.py."""
