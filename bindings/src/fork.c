@@ -7,16 +7,18 @@
  *
  * The parent's program must not notice it. So the fork is no child of it, which wait()
  * would show, and no SIGCHLD comes: a helper that shares the parent's memory (CLONE_VM,
- * as vfork does) calls fork() and ends; its child belongs to the nearest subreaper
- * then, which is the fork server. Nor are Python's hooks for forks called, which reseed
+ * as vfork does, but has descriptors of its own) calls fork() and ends; its child belongs
+ * to the nearest subreaper then, which is the fork server. Nor are Python's hooks for forks called, which reseed
  * `random` and may be anybody's: they run in the fork, when it wakes. Until then it
  * calls nothing of the interpreter, whose locks other threads may have held.
  *
  * Nor may the sleeping fork hold what the program believes closed: the reader of a pipe
  * would wait for ever for its end, and a port would stay taken. So it gives up pipes,
  * sockets and the like at once; in their place is a descriptor that nothing can be done
- * with, so that their numbers aren't taken by something else. Regular files it opens
- * again, for offsets of its own: they stay where they are now.
+ * with, so that their numbers aren't taken by something else: so do terminals. Of files
+ * and directories it keeps only the places (O_PATH) while it sleeps: a file that is open
+ * for writing can't be executed, and to open one is an event that a watch reports. When
+ * it wakes it opens them again, at the offsets where they stood.
  *
  * _fork(session, moves, reaper), without `kept`, makes a fork that goes on at once, to
  * run a cell: the call returns 0 in it. Its parent lives on, and all descriptors are
@@ -62,6 +64,7 @@ typedef struct descriptor_move {
 /* What becomes of its descriptors in the fork. */
 typedef struct file_place {
     int fd;
+    int flags; /* with which it was opened */
     off_t offset;
 } file_place;
 
@@ -77,6 +80,115 @@ typedef struct fork_plan {
     int sleeps; /* until it is needed */
 } fork_plan;
 
+/* ---- descriptors ---- */
+
+static int
+is_kept(const fork_plan *plan, int fd) {
+    for (size_t i = 0; i < plan->move_count; i++)
+        if (plan->moves[i].to == fd)
+            return 1;
+    for (size_t i = 0; i < plan->kept_count; i++)
+        if (plan->kept[i] == fd)
+            return 1;
+    return 0;
+}
+
+/* Put another descriptor in the place of this one, and take it. */
+static void
+replace(int fd, int other) {
+    int closes = fcntl(fd, F_GETFD);
+    dup2(other, fd);
+    if (closes >= 0)
+        fcntl(fd, F_SETFD, closes);
+}
+
+#ifdef __linux__
+/* The same file by a description of the fork's own; -1. */
+static int
+open_anew(int fd, int flags) {
+    char path[40];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    return open(path, flags | O_CLOEXEC);
+}
+
+static const file_place *
+place_of(const fork_plan *plan, int fd) {
+    for (size_t i = 0; i < plan->place_count; i++)
+        if (plan->places[i].fd == fd)
+            return &plan->places[i];
+    return NULL;
+}
+
+static void
+settle_descriptor(const fork_plan *plan, int fd, int nothing) {
+    struct stat st;
+    if (fstat(fd, &st) != 0 || (S_ISCHR(st.st_mode) && !isatty(fd)))
+        return;
+    int path = place_of(plan, fd) ? open_anew(fd, O_PATH) : -1;
+    replace(fd, path >= 0 ? path : nothing);
+    if (path >= 0)
+        close(path);
+}
+#endif
+
+/* In a fork that wakes: files as they were. */
+static void
+open_files(const fork_plan *plan) {
+#ifdef __linux__
+    for (size_t i = 0; i < plan->place_count; i++) {
+        const file_place *place = &plan->places[i];
+        if (is_kept(plan, place->fd) || (place->flags & O_PATH))
+            continue;
+        int fd = open_anew(place->fd, place->flags);
+        if (fd < 0)
+            continue; /* nothing can be done with it, as with a pipe */
+        lseek(fd, place->offset, SEEK_SET);
+        replace(place->fd, fd);
+        close(fd);
+    }
+#else
+    (void)plan;
+#endif
+}
+
+/* Give up what others may wait for the end of; see above. -1 if it can't be. */
+static int
+settle_descriptors(const fork_plan *plan) {
+#ifdef __linux__
+    int nothing = open("/dev/null", O_PATH | O_CLOEXEC);
+    DIR *list = opendir("/proc/self/fd");
+    struct dirent *entry;
+    while (nothing >= 0 && list && (entry = readdir(list)) != NULL) {
+        int fd = *entry->d_name == '.' ? -1 : atoi(entry->d_name);
+        if (fd > 2 && fd != nothing && fd != dirfd(list) && !is_kept(plan, fd))
+            settle_descriptor(plan, fd, nothing);
+    }
+    if (list)
+        closedir(list);
+    close(nothing);
+    return nothing >= 0 && list ? 0 : -1;
+#else
+    (void)plan;
+    return 0;
+#endif
+}
+
+/* The fork's table of descriptors. The parent must not go on before: it may close a file
+ * and execute it. */
+static int
+arrange_descriptors(const fork_plan *plan) {
+    for (size_t i = 0; i < plan->move_count; i++)
+        if (dup2(plan->moves[i].from, plan->moves[i].to) < 0)
+            return -1;
+    fcntl(plan->moves[0].to, F_SETFD, FD_CLOEXEC);
+    if (plan->sleeps && settle_descriptors(plan) < 0)
+        return -1;
+    for (size_t i = 0; i < plan->move_count; i++)
+        if (!is_kept(plan, plan->moves[i].from))
+            close(plan->moves[i].from);
+    return 0;
+}
+
 /* ---- forking ---- */
 
 #ifdef __linux__
@@ -84,6 +196,7 @@ typedef struct fork_plan {
 
 typedef struct forking {
     void *frame[5]; /* of __builtin_setjmp */
+    const fork_plan *plan;
     pid_t parent;
     volatile pid_t pid;
     volatile int error;
@@ -95,7 +208,7 @@ fork_and_end(void *context) {
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* which its child doesn't inherit */
     if (getppid() != at->parent)
         _exit(1);
-    pid_t pid = fork();
+    pid_t pid = arrange_descriptors(at->plan) < 0 ? -1 : fork();
     if (pid == 0)
         __builtin_longjmp(at->frame, 1);
     at->pid = pid;
@@ -104,11 +217,12 @@ fork_and_end(void *context) {
 }
 
 static pid_t
-fork_aside(void) {
+fork_aside(const fork_plan *plan) {
     static char stack[STACK_SIZE] __attribute__((aligned(64)));
     static forking at; /* the caller holds the GIL */
     if (__builtin_setjmp(at.frame))
         return 0;
+    at.plan = plan;
     at.parent = getpid();
     at.pid = -1;
     at.error = 0;
@@ -123,7 +237,8 @@ fork_aside(void) {
 }
 #else
 static pid_t
-fork_aside(void) {
+fork_aside(const fork_plan *plan) {
+    (void)plan;
     return fork();
 }
 #endif
@@ -172,91 +287,15 @@ await_word(int channel) {
     return size > 0;
 }
 
-static int
-is_kept(const fork_plan *plan, int fd) {
-    for (size_t i = 0; i < plan->move_count; i++)
-        if (plan->moves[i].to == fd)
-            return 1;
-    for (size_t i = 0; i < plan->kept_count; i++)
-        if (plan->kept[i] == fd)
-            return 1;
-    return 0;
-}
-
-/* The same file, at the offset that it had at the fork, by a description of the fork's
- * own; -1. */
-static int
-open_again(const fork_plan *plan, int fd) {
-#ifdef __linux__
-    size_t i = 0;
-    while (i < plan->place_count && plan->places[i].fd != fd)
-        i++;
-    if (i == plan->place_count)
-        return -1;
-    char path[40];
-    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    int flags = fcntl(fd, F_GETFL);
-    int again = flags < 0 || (flags & O_PATH)
-                    ? -1
-                    : open(path, (flags & ~O_NOFOLLOW) | O_CLOEXEC); /* it is a link */
-    if (again >= 0)
-        lseek(again, plan->places[i].offset, SEEK_SET);
-    return again;
-#else
-    (void)plan;
-    (void)fd;
-    return -1;
-#endif
-}
-
-static void
-settle_descriptor(const fork_plan *plan, int fd, int nothing) {
-    struct stat st;
-    if (fstat(fd, &st) != 0 || S_ISCHR(st.st_mode))
-        return;
-    int closes = fcntl(fd, F_GETFD), again = open_again(plan, fd);
-    dup2(again >= 0 ? again : nothing, fd);
-    if (closes >= 0)
-        fcntl(fd, F_SETFD, closes);
-    if (again >= 0)
-        close(again);
-}
-
-/* Give up what others may wait for the end of; see above. */
-static void
-settle_descriptors(const fork_plan *plan) {
-#ifdef __linux__
-    int nothing = open("/dev/null", O_PATH | O_CLOEXEC);
-    DIR *list = opendir("/proc/self/fd");
-    struct dirent *entry;
-    if (nothing < 0 || list == NULL)
-        _exit(1);
-    while ((entry = readdir(list)) != NULL) {
-        int fd = *entry->d_name == '.' ? -1 : atoi(entry->d_name);
-        if (fd > 2 && fd != nothing && fd != dirfd(list) && !is_kept(plan, fd))
-            settle_descriptor(plan, fd, nothing);
-    }
-    closedir(list);
-    close(nothing);
-#else
-    (void)plan;
-#endif
-}
-
-/* Be a process of its own, with its own channel and pipes. */
+/* Be a process of its own. */
 static void
 part_from_parent(hf_session *session, const fork_plan *plan) {
     if (session && hf_session_fork_child(session, NULL) != HF_OK)
         _exit(1);
-    for (size_t i = 0; i < plan->move_count; i++)
-        if (dup2(plan->moves[i].from, plan->moves[i].to) < 0)
-            _exit(1);
-    fcntl(plan->moves[0].to, F_SETFD, FD_CLOEXEC);
-    if (plan->sleeps)
-        settle_descriptors(plan);
-    for (size_t i = 0; i < plan->move_count; i++)
-        if (!is_kept(plan, plan->moves[i].from))
-            close(plan->moves[i].from);
+#ifndef __linux__
+    if (arrange_descriptors(plan) < 0)
+        _exit(1);
+#endif
     die_with(plan->reaper);
 }
 
@@ -266,6 +305,7 @@ sleep_until_needed(const fork_plan *plan) {
     if (!await_word(plan->moves[0].to))
         _exit(0);
     give_way_first("0");
+    open_files(plan);
 }
 
 /* ---- the call ---- */
@@ -292,6 +332,14 @@ read_plan(PyObject *moves, PyObject *kept, fork_plan *ret_plan) {
     return 0;
 }
 
+#ifdef __linux__
+/* To open a file again by the link that /proc has: it needn't have a name any more. */
+static int
+flags_of(int fd) {
+    return fcntl(fd, F_GETFL) & ~(O_NOFOLLOW | O_TMPFILE);
+}
+#endif
+
 /* Where each open file and directory stands; -1 without memory. */
 static int
 note_places(fork_plan *plan) {
@@ -315,7 +363,8 @@ note_places(fork_plan *plan) {
             }
             plan->places = places;
         }
-        plan->places[plan->place_count++] = (file_place){fd, lseek(fd, 0, SEEK_CUR)};
+        plan->places[plan->place_count++] =
+            (file_place){fd, flags_of(fd), lseek(fd, 0, SEEK_CUR)};
     }
     if (list)
         closedir(list);
@@ -332,7 +381,7 @@ make_fork(hf_session *session, const fork_plan *plan) {
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    pid_t pid = fork_aside();
+    pid_t pid = fork_aside(plan);
     int err = errno;
     if (pid == 0) {
         part_from_parent(session, plan);

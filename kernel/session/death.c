@@ -138,10 +138,20 @@ go_on(hf_kernel *kernel, hfi_rollback_outcome outcome, hfi_textbuf *text) {
         hfi_textbuf_format(text, "; they are kept, but none is loaded now");
 }
 
+/* What the dead held in the store is free again. */
+static void
+reap_store(hf_kernel *kernel) {
+    uint32_t count = 0;
+    hf_error error = HF_ERROR_INIT;
+    if (hf_session_reap(kernel->store, 0, &count, &error) != HF_OK)
+        hfi_log("reaping: %s", error.message);
+}
+
 void
 hfi_death_settled(hf_kernel *kernel, hfi_rollback_outcome outcome) {
     hfi_textbuf text = kernel->death->words;
     memset(&kernel->death->words, 0, sizeof text);
+    reap_store(kernel);
     go_on(kernel, outcome, &text);
     report_loss(kernel, kernel->death->name, &text);
     hfi_textbuf_fini(&text);
@@ -166,11 +176,14 @@ bury_main(hf_kernel *kernel, const char *name, const char *exit_reason) {
     if (ran)
         hfi_emit(kernel, &(hfi_event){.kind = HFI_EVENT_CELL_DIED});
     hfi_rollback_outcome outcome = hfi_rollback_wake(kernel);
+    /* A fork that was just being made may not have its part of what the dead one held
+     * yet: the store is reaped once it has. */
     if (outcome == HFI_ROLLBACK_WAITS) {
         kernel->death->words = text;
         snprintf(kernel->death->name, sizeof kernel->death->name, "%s", name);
         return;
     }
+    reap_store(kernel);
     go_on(kernel, outcome, &text);
     report_loss(kernel, name, &text);
     hfi_textbuf_fini(&text);
@@ -212,15 +225,6 @@ bury_cell(hf_kernel *kernel, int late, int known, const char *name,
     hfi_ends_fail(kernel, name, hfi_textbuf_string(&text));
     hfi_textbuf_fini(&text);
     hfi_standby_replenish(kernel);
-}
-
-/* What the dead held in the store is free again. */
-static void
-reap_store(hf_kernel *kernel) {
-    uint32_t count = 0;
-    hf_error error = HF_ERROR_INIT;
-    if (hf_session_reap(kernel->store, 0, &count, &error) != HF_OK)
-        hfi_log("reaping: %s", error.message);
 }
 
 /* It never got ready, and is killed for want of patience. */
@@ -290,7 +294,8 @@ bury(hf_kernel *kernel, hfi_worker *worker) {
     if (worker->owned)
         hfi_worker_drain(worker, hfi_workers_parent(kernel, worker), hfi_clock_ns());
     hfi_stream_flush(&worker->stream);
-    reap_store(kernel);
+    if (worker != hfi_workers_main(kernel))
+        reap_store(kernel);
     if (worker == hfi_workers_main(kernel)) {
         bury_main(kernel, name, exit_reason);
     } else if (worker == hfi_workers_cell(kernel)) {

@@ -33,7 +33,8 @@
  * the idle commit (rest.c) doesn't come between. A fork and the page faults after
  * it cost what several short cells cost, so it is made once they have run SHARE times
  * as long: 2 % of their time at most. So a crash costs the cell that died, and those
- * before it that together ran for less than SHARE times the cost of a fork.
+ * before it that together ran for less than SHARE times the cost of a fork. After a
+ * crash the next cell has a fork at once: what the woken fork holds is nowhere else.
  *
  * One thread.
  */
@@ -67,10 +68,11 @@ typedef struct hfi_rollback {
     int is_whole;       /* it can be the main worker, and needn't commit */
     int is_new;         /* no request has gone to the main worker since */
     int is_expected;    /* the next recorded cell will need one */
-    long long cells;    /* that ran since it was made */
-    long long run_ns;   /* their time */
-    long long cost_ns;  /* of making the last one; 0: not measured yet */
-    long long id;       /* of what it, or the main worker, was asked last */
+    int is_owed; /* a former one is the main worker, and nothing else has what it has */
+    long long cells;   /* that ran since it was made */
+    long long run_ns;  /* their time */
+    long long cost_ns; /* of making the last one; 0: not measured yet */
+    long long id;      /* of what it, or the main worker, was asked last */
 } hfi_rollback;
 
 const hfi_owner hfi_rollback_owner = {offsetof(hf_kernel, rollback),
@@ -121,6 +123,7 @@ hfi_rollback_make(hf_kernel *kernel) {
     rollback->id = kernel->next_id;
     rollback->state = HFI_ROLLBACK_ASKED;
     rollback->is_new = 1;
+    rollback->is_owed = 0;
     rollback->cells = 0;
     rollback->run_ns = 0;
 }
@@ -190,9 +193,11 @@ int
 hfi_rollback_is_due(const hf_kernel *kernel) {
     const hfi_rollback *rollback = kernel->rollback;
     long long cost_ns = rollback->cost_ns > 0 ? rollback->cost_ns : COST_FIRST_NS;
-    return hfi_commits_missing(kernel) > 0 &&
-           (rollback->cells > 0 || rollback->state == HFI_ROLLBACK_NONE) &&
-           rollback->run_ns >= SHARE * COST_FACTOR * cost_ns;
+    if (hfi_commits_missing(kernel) == 0)
+        return 0;
+    return rollback->is_owed ||
+           ((rollback->cells > 0 || rollback->state == HFI_ROLLBACK_NONE) &&
+            rollback->run_ns >= SHARE * COST_FACTOR * cost_ns);
 }
 
 /* ---- the main worker is dead ---------------------------------------------------- */
@@ -216,6 +221,7 @@ succeed(hf_kernel *kernel) {
     release_former(kernel);
     kernel->rollback->worker = NULL;
     kernel->rollback->state = HFI_ROLLBACK_NONE;
+    kernel->rollback->is_owed = 1;
     worker->role = HFI_MAIN;
     hfi_workers_set_main(kernel, worker);
 }

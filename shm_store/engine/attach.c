@@ -50,6 +50,7 @@ hf_status
 hfi_slot_claim_heir(hf_session *session, uint32_t *ret_slot, hf_error *reterr) {
     hfi_process self = hfi_process_self();
     hf_error ignored;
+    self.start_time = 0; /* so that the pid alone passes it on, in one step */
     uint32_t slot = hfi_slot_take(session, &self);
     if (slot == HFI_NONE && !hfi_lock(session, &ignored)) {
         hfi_slot_reap(session); /* the dead may be among them */

@@ -17,7 +17,7 @@
  * living processes. */
 hf_status hfi_slot_claim(hf_session *session, hf_error *reterr) HF_CHECK;
 /* Claim one more for a fork that is to be made. It counts as this process's until
- * hfi_slot_assign names another. HF_E_LIMIT as above. */
+ * hfi_slot_pass names another. HF_E_LIMIT as above. */
 hf_status hfi_slot_claim_heir(hf_session *session, uint32_t *ret_slot,
                               hf_error *reterr) HF_CHECK;
 /* Drop what a slot holds (extents, pins, leases) and the slot. Lock held. */

@@ -22,9 +22,10 @@
  * reused while it lives, whatever its parent does or however it ends: a RESERVED extent
  * whose owner is done with it, or dead, belongs to the slot that pins it
  * (hfi_extent_give_up). No step hands anything over, so a crash leaves none half done.
- * The slot counts as the parent's until the parent has named its child. A parent that
- * dies before that may have its slot reaped under its child, which finds out when it is
- * to succeed.
+ * The slot counts as the parent's until it is named after the child, by the one of the
+ * two that comes first: the parent knows the pid, and the child takes the writer lock,
+ * under which dead processes' slots are reaped. So if the parent dies at once, the child
+ * has its slot all the same, or finds out that it was reaped.
  *
  * The handlers take the mutexes around the fork, so that the child finds treap and
  * counts whole. They are registered once, by the first session, and look at a list of
@@ -180,6 +181,7 @@ hf_session_fork_begin(hf_session *session, hf_error *reterr) {
     if (err)
         return hf_error_set_errno(reterr, err, "can't make a region private");
     session->heir->thread = pthread_self();
+    session->heir->parent = hfi_process_self().owner;
     return hfi_slot_claim_heir(session, &session->heir->slot, reterr);
 }
 
@@ -189,7 +191,8 @@ hf_session_fork_parent(hf_session *session, int64_t pid) {
     hf_error ignored;
     session->heir->slot = HFI_NONE;
     if (pid > 0)
-        hfi_slot_assign(session, slot, (uint64_t)pid);
+        (void)hfi_slot_pass(session, slot, hfi_process_self().owner,
+                            hfi_process_of((uint64_t)pid).owner);
     else if (!hfi_lock(session, &ignored)) {
         hfi_slot_clear(session, slot);
         hfi_unlock(session);
@@ -201,7 +204,18 @@ hf_session_fork_child(hf_session *session, hf_error *reterr) {
     if (session->inherited || session->heir->failed)
         return hf_error_set_errno(reterr, session->heir->failed,
                                   "the fork's memory of the session isn't its own");
-    return HF_OK;
+    hf_status status = hfi_lock(session, reterr);
+    if (status)
+        return status;
+    hfi_process self = hfi_process_self();
+    int is_ours =
+        hfi_slot_pass(session, session->slot, session->heir->parent, self.owner);
+    if (is_ours)
+        atomic_store(&session->slots[session->slot].start_time, self.start_time);
+    hfi_unlock(session);
+    return is_ours ? HF_OK
+                   : hf_error_set(reterr, HF_E_GONE,
+                                  "the parent died before the fork had its slot");
 }
 
 hf_status
@@ -216,6 +230,6 @@ hf_session_fork_succeed(hf_session *session, hf_error *reterr) {
     hfi_unlock(session);
     if (!is_ours)
         return hf_error_set(reterr, HF_E_GONE,
-                            "the process died before it had named its successor");
+                            "the slot that the fork had was given to another process");
     return HF_OK;
 }

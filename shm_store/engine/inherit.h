@@ -16,6 +16,7 @@ typedef struct hfi_heir {
     hf_session *next; /* in the list of all sessions */
     uint32_t slot;    /* of the fork that is being made, or HFI_NONE */
     pthread_t thread; /* that makes it */
+    uint64_t parent;  /* the owner of its slot until it has it */
     int failed;       /* errno: its memory couldn't be made its own */
 } hfi_heir;
 

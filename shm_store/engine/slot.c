@@ -114,15 +114,11 @@ hfi_slot_take(hf_session *session, const hfi_process *self) {
     return HFI_NONE;
 }
 
-/* With a start time of 0 a slot is its pid's, whenever that began: so a process that
- * looks meanwhile never sees one process's pid with another's start. */
-void
-hfi_slot_assign(hf_session *session, uint32_t slot, uint64_t pid) {
-    hfi_slot *at = &session->slots[slot];
-    hfi_process process = hfi_process_of(pid);
-    atomic_store(&at->start_time, 0);
-    atomic_store(&at->owner, process.owner);
-    atomic_store(&at->start_time, process.start_time);
+int
+hfi_slot_pass(hf_session *session, uint32_t slot, uint64_t from, uint64_t to) {
+    uint64_t owner = from;
+    return atomic_compare_exchange_strong(&session->slots[slot].owner, &owner, to) ||
+           owner == to;
 }
 
 void

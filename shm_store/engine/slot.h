@@ -18,8 +18,8 @@
 
 /* A free slot, in the name of `self`; HFI_NONE if there is none. */
 uint32_t hfi_slot_take(hf_session *session, const hfi_process *self);
-/* Name the process `pid` as the slot's owner. */
-void hfi_slot_assign(hf_session *session, uint32_t slot, uint64_t pid);
+/* Name `to` as the slot's owner if `from` is that now; whether `to` is then. */
+int hfi_slot_pass(hf_session *session, uint32_t slot, uint64_t from, uint64_t to);
 int hfi_slot_alive(const hf_session *session, uint32_t slot);
 
 /* ---- the writer lock ---- */

@@ -116,6 +116,52 @@ def test_pipes_end_and_files_stay_where_they_are(tmp_path):
     assert run(tmp_path, code) == ["True", "100", str(9)]  # EBADF
 
 
+def test_terminals_end(tmp_path):
+    code = """
+    import pty
+    near_end, far_end = pty.openpty()
+    pid = sleep()
+    if pid == 0:
+        os._exit(0)
+    os.close(far_end)
+    try:
+        print(os.read(near_end, 1))
+    except OSError as error:
+        print(error.errno)
+    end(pid)
+    """
+    assert run(tmp_path, code) == [str(5)]  # EIO: nobody else holds the other end
+
+
+def test_files_are_opened_when_it_wakes_only(tmp_path):
+    """Until then a program that was written can run, and a watch sees nothing of the fork's."""
+    code = """
+    import subprocess, tempfile
+    libc = ctypes.CDLL(None)
+    directory = os.path.dirname(sys.argv[1])
+    written = open(os.path.join(directory, "program"), "wb")
+    written.write(open("/bin/true", "rb").read()); written.flush(); os.chmod(written.name, 0o755)
+    nameless = tempfile.TemporaryFile(dir=directory); nameless.write(b"text"); nameless.flush()
+    watch = libc.inotify_init1(os.O_NONBLOCK)
+    assert libc.inotify_add_watch(watch, directory.encode(), 0x20 | 0x8 | 0x10) > 0  # open, closed
+    pid = sleep(kept=(report,))
+    if pid == 0:
+        nameless.write(b"more"); nameless.flush(); nameless.seek(0)
+        os.write(report, nameless.read() + str(written.tell()).encode())
+        os._exit(0)
+    try:
+        events = os.read(watch, 1000)
+    except BlockingIOError:
+        events = b""
+    size = written.tell()
+    written.close()
+    print(events, subprocess.run([written.name]).returncode)
+    assert end(pid) == 0
+    assert open(sys.argv[1]).read() == f"textmore{size}", open(sys.argv[1]).read()
+    """
+    assert run(tmp_path, code) == ["b''", "0"]
+
+
 def test_a_session_whose_process_lives_is_not_succeeded(tmp_path):
     code = """
     session = _store.Session.create()

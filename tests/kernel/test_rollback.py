@@ -287,6 +287,16 @@ def test_a_run_of_plain_cells_is_durable(kernel):
     assert kernel.run("kept, next(gen)").result == "([0, 1, 2], 3)"
 
 
+def test_a_second_crash_costs_no_more_than_the_first(kernel):
+    """What the first rollback brought back is nowhere else until the next fork, made at once."""
+    kernel.run("import os, time; a = 1; time.sleep(1.2)")
+    kernel.run("b = 2; time.sleep(1.2)")
+    assert kernel.run("os._exit(1)").status == "error"
+    kernel.run("d = 4")
+    assert kernel.run("os._exit(1)").status == "error"
+    assert kernel.run("a, b").result == "(1, 2)"
+
+
 def test_forks_leave_nothing_behind(kernel):
     kernel.run("import numpy as np; rows = np.zeros(1 << 20)")
     for i in range(20):

@@ -163,10 +163,19 @@ check_bytes(const hf_region *region, char expected) {
         CHECK(bytes[i] == expected);
 }
 
+/* When the parent dies. */
+typedef enum death {
+    AFTER_NAMING,  /* its heir */
+    BEFORE_NAMING, /* it: the heir has named itself */
+    BEFORE_ALL,    /* and its slot was cleared before the heir did anything */
+} death;
+
 typedef struct trial {
     hf_session *session;
     hf_region *kept, *freed, *committed;
     int line[2]; /* to the heir */
+    int back[2]; /* from it */
+    death death;
 } trial;
 
 /* In a process that attaches by itself: three regions, and a fork that is its heir. */
@@ -181,13 +190,17 @@ fork_heir(trial *at, int fd, int (*live)(trial *)) {
     OK(hf_region_reserve(at->session, SIZE, 0, &at->freed, NULL, NULL));
     memset(hf_region_address(at->kept), 'k', SIZE);
     memset(hf_region_address(at->freed), 'f', SIZE);
-    CHECK(pipe(at->line) == 0);
+    CHECK(pipe(at->line) == 0 && pipe(at->back) == 0);
     OK(hf_session_fork_begin(at->session, NULL));
     pid_t pid = fork();
     CHECK(pid >= 0);
     if (pid == 0)
         _exit(live(at));
-    hf_session_fork_parent(at->session, pid);
+    char byte;
+    if (at->death != BEFORE_ALL)
+        CHECK(read(at->back[0], &byte, 1) == 1);
+    if (at->death == AFTER_NAMING)
+        hf_session_fork_parent(at->session, pid);
     return pid;
 }
 
@@ -208,9 +221,15 @@ go_on(trial *at) {
 
 static int
 succeed(trial *at) {
-    char byte;
-    int has_word = read(at->line[0], &byte, 1) == 1;
+    char byte = 'r';
+    if (at->death == BEFORE_ALL) {
+        CHECK(read(at->line[0], &byte, 1) == 1);
+        CHECK(hf_session_fork_child(at->session, NULL) == HF_E_GONE);
+        return 1;
+    }
     OK(hf_session_fork_child(at->session, NULL));
+    CHECK(write(at->back[1], &byte, 1) == 1);
+    int has_word = read(at->line[0], &byte, 1) == 1;
     check_bytes(at->kept, 'k');
     check_bytes(at->freed, 'f');
     check_bytes(at->committed, 'c');
@@ -232,13 +251,13 @@ succeed(trial *at) {
 
 /* The heir's parent is killed, and reaped before the heir hears of it. */
 static void
-test_an_heir_succeeds(hf_session *session) {
+test_an_heir_succeeds(hf_session *session, death death) {
     int line[2], status;
     CHECK(pipe(line) == 0);
     pid_t parent = fork(), heir;
     CHECK(parent >= 0);
     if (parent == 0) {
-        trial at;
+        trial at = {.death = death};
         heir = fork_heir(&at, hf_session_fd(session), succeed);
         go_on(&at);
         CHECK(write(line[1], &heir, sizeof heir) == sizeof heir);
@@ -257,9 +276,15 @@ test_an_heir_succeeds(hf_session *session) {
     CHECK(waitpid(parent, &status, 0) == parent);
     uint32_t reaped = 0;
     OK(hf_session_reap(session, 1, &reaped, NULL));
-    CHECK(reaped == 1);
+    CHECK(reaped == (death == BEFORE_ALL ? 2 : 1));
     CHECK(fputc('x', wake) == 'x' && fclose(wake) == 0);
     hf_session_info info = info_of(session);
+    if (death == BEFORE_ALL) {
+        CHECK(info.process_count == 1 && info.reserved_bytes == 0);
+        close(line[0]);
+        close(line[1]);
+        return;
+    }
     while ((info = info_of(session)).process_count > 1)
         OK(hf_session_reap(session, 1, NULL, NULL)); /* until the heir has left */
     CHECK(info.reserved_bytes == 0);
@@ -283,7 +308,7 @@ test_an_heir_is_dropped(hf_session *session) {
     int status;
     CHECK(parent >= 0);
     if (parent == 0) {
-        trial at;
+        trial at = {.death = AFTER_NAMING};
         pid_t heir = fork_heir(&at, hf_session_fd(session), succeed);
         go_on(&at);
         hf_session_info with = info_of(at.session);
@@ -326,7 +351,8 @@ main(void) {
     hf_session *other = new_session(1 << 20, 0);
     test_own(session);
     test_snapshot(session);
-    test_an_heir_succeeds(session);
+    for (death death = AFTER_NAMING; death <= BEFORE_ALL; death++)
+        test_an_heir_succeeds(session, death);
     test_an_heir_is_dropped(session);
     test_no_heir_during_a_commit(session);
     test_committed(session);

@@ -31,6 +31,7 @@ import resource
 import sys
 import threading
 import time
+import traceback
 import typing as t
 
 from holdfast import _store
@@ -272,7 +273,12 @@ class Rollback:
                 with contextlib.suppress(OSError):
                     os.close(fd)
         if pid == 0:
-            self._wake(obstacle, unshared)
+            try:
+                self._wake(obstacle, unshared)
+            except BaseException:  # the frontend goes on with the last commit
+                traceback.print_exc(file=sys.__stderr__)
+                sys.__stderr__.flush()
+                os._exit(1)
             return {}
         self._has_all = self._is_still() and not unshared.has_timers()
         self._pages.begin()

@@ -451,12 +451,12 @@ HF_EXPORT HF_CHECK hf_status hf_session_fork_begin(hf_session *session,
                                                    hf_error *reterr);
 /* `pid`: what fork() returned, negative if it failed. */
 HF_EXPORT void hf_session_fork_parent(hf_session *session, int64_t pid);
-/* HF_E_SYSTEM: its memory is not its own, so the child can't go on. */
+/* In the child, at once. HF_E_SYSTEM: its memory is not its own; HF_E_GONE: the parent
+ * died, and what it left was cleared first. Then the child can't go on. Locks. */
 HF_EXPORT HF_CHECK hf_status hf_session_fork_child(hf_session *session,
                                                    hf_error *reterr);
 /* In the child, once its parent is dead. HF_OK: the child is its successor, and has
- * what the parent had reserved. HF_E_GONE: the slot was cleared under it, because the
- * parent died before it had named its child. Locks. */
+ * what the parent had reserved. HF_E_GONE: another process has its slot. Locks. */
 HF_EXPORT HF_CHECK hf_status hf_session_fork_succeed(hf_session *session,
                                                      hf_error *reterr);
 
