@@ -303,10 +303,12 @@ bury(hf_kernel *kernel, hfi_worker *worker) {
     } else if (worker == hfi_rollback_worker(kernel)) {
         hfi_log("the rollback %s", exit_reason);
         if (hfi_rollback_is_waking(kernel)) {
-            hfi_rollback_end(kernel);
-            hfi_death_settled(kernel, HFI_ROLLBACK_FAILED);
-        } else
+            hfi_rollback_outcome outcome = hfi_rollback_fall_back(kernel);
+            if (outcome != HFI_ROLLBACK_WAITS)
+                hfi_death_settled(kernel, outcome);
+        } else {
             hfi_rollback_drop(kernel);
+        }
     } else if (worker == hfi_assistant_worker(kernel)) {
         hfi_log("the assistant %s", exit_reason);
         hfi_assistant_died(kernel);

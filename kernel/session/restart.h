@@ -77,10 +77,10 @@ hfi_worker *hfi_rollback_worker(const hf_kernel *kernel);
 int hfi_rollback_is_waking(const hf_kernel *kernel);
 /* Cells that ran since it was made. */
 long long hfi_rollback_cells(const hf_kernel *kernel);
+/* The fork that was woken is dead: wake the one before it, if there is one. */
+hfi_rollback_outcome hfi_rollback_fall_back(hf_kernel *kernel);
 /* All processes are gone. */
 void hfi_rollback_forget(hf_kernel *kernel);
-/* The fork that was to commit is done, or dead. */
-void hfi_rollback_end(hf_kernel *kernel);
 
 /* ---- takeup.c: the session of a frontend that was killed ---- */
 

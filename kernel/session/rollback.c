@@ -21,7 +21,8 @@
  *
  * The fork stays when its cell is over, until a commit or another fork makes it
  * useless: it is then still the newest state that is safe. Another fork ends it once
- * that sleeps.
+ * that sleeps. If the main worker dies before it has made that one, the former one
+ * is woken.
  *
  * Where the last recorded or isolated cell ran in-process, the next probably will. So
  * once nobody has used the notebook for a moment (rest.c), a fork is made for it, and
@@ -64,10 +65,14 @@ typedef enum hfi_rollback_state {
 typedef struct hfi_rollback {
     hfi_rollback_state state;
     hfi_worker *worker; /* NULL: NONE */
-    pid_t former;       /* the one before, until the new one is there; 0: none */
-    int is_whole;       /* it can be the main worker, and needn't commit */
-    int is_new;         /* no request has gone to the main worker since */
-    int is_expected;    /* the next recorded cell will need one */
+    struct {            /* the one before, until the new one is there */
+        pid_t pid;      /* 0: none */
+        int is_whole;   /* as below */
+        long long cells;
+    } former;
+    int is_whole;    /* it can be the main worker, and needn't commit */
+    int is_new;      /* no request has gone to the main worker since */
+    int is_expected; /* the next recorded cell will need one */
     int is_owed; /* a former one is the main worker, and nothing else has what it has */
     long long cells;   /* that ran since it was made */
     long long run_ns;  /* their time */
@@ -83,10 +88,27 @@ const hfi_owner hfi_rollback_owner = {offsetof(hf_kernel, rollback),
 static void
 release_former(hf_kernel *kernel) {
     hfi_rollback *rollback = kernel->rollback;
-    hfi_worker *former = hfi_worker_named(hfi_workers_server(kernel), rollback->former);
+    hfi_worker *former =
+        hfi_worker_named(hfi_workers_server(kernel), rollback->former.pid);
     if (former != NULL && former->owned)
         hfi_worker_release(former, 1000);
-    rollback->former = 0;
+    rollback->former.pid = 0;
+}
+
+/* The fork that was to be made isn't there: the one before it, if there is one, is. */
+static int
+take_former(hf_kernel *kernel) {
+    hfi_rollback *rollback = kernel->rollback;
+    hfi_worker *former =
+        hfi_worker_named(hfi_workers_server(kernel), rollback->former.pid);
+    if (rollback->worker != NULL && rollback->worker->control != NULL)
+        hfi_worker_release(rollback->worker, 1000);
+    rollback->worker = rollback->former.pid > 0 ? former : NULL;
+    rollback->former.pid = 0;
+    rollback->state = rollback->worker ? HFI_ROLLBACK_ASLEEP : HFI_ROLLBACK_NONE;
+    rollback->is_whole = rollback->former.is_whole;
+    rollback->cells = rollback->former.cells;
+    return rollback->worker != NULL;
 }
 
 void
@@ -115,10 +137,13 @@ hfi_rollback_make(hf_kernel *kernel) {
         return; /* the one before, if there is one, is better than none */
     }
     release_former(kernel);
-    if (rollback->state == HFI_ROLLBACK_ASLEEP)
-        rollback->former = rollback->worker->pid;
-    else
+    if (rollback->state == HFI_ROLLBACK_ASLEEP) {
+        rollback->former.pid = rollback->worker->pid;
+        rollback->former.is_whole = rollback->is_whole;
+        rollback->former.cells = rollback->cells;
+    } else {
         hfi_rollback_drop(kernel);
+    }
     rollback->worker = worker;
     rollback->id = kernel->next_id;
     rollback->state = HFI_ROLLBACK_ASKED;
@@ -137,13 +162,13 @@ hfi_rollback_made(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *m
     if (rollback->state != HFI_ROLLBACK_ASKED ||
         hfi_map_integer(map, "id", 0) != rollback->id)
         return; /* it was dropped meanwhile, and leaves by itself */
-    release_former(kernel);
     if (error.size > 0) {
         hfi_log("rollback: %.*s", (int)error.size, (const char *)error.data);
         rollback->is_expected = 0;
-        hfi_rollback_drop(kernel);
+        (void)take_former(kernel);
         return;
     }
+    release_former(kernel);
     rollback->state = HFI_ROLLBACK_ASLEEP;
     rollback->worker->pid = (pid_t)hfi_map_integer(map, "pid", 0);
     rollback->is_whole = obstacle.size == 0;
@@ -226,19 +251,22 @@ succeed(hf_kernel *kernel) {
     hfi_workers_set_main(kernel, worker);
 }
 
+static int
+can_wake(const hfi_worker *worker) {
+    return worker->control != NULL && !worker->silent && !worker->exited;
+}
+
 hfi_rollback_outcome
 hfi_rollback_wake(hf_kernel *kernel) {
     hfi_rollback *rollback = kernel->rollback;
-    hfi_worker *worker = rollback->worker;
     hf_error error = HF_ERROR_INIT;
-    if (rollback->state == HFI_ROLLBACK_NONE || worker->control == NULL ||
-        worker->silent || worker->exited)
+    if (rollback->state == HFI_ROLLBACK_NONE)
         return HFI_ROLLBACK_FAILED;
+    hfi_worker *worker = rollback->worker;
     int is_whole = rollback->state == HFI_ROLLBACK_ASLEEP && rollback->is_whole;
-    if (send_wake(kernel, worker, &error) != HF_OK) {
-        hfi_log("rollback: %s", error.message);
-        hfi_rollback_drop(kernel);
-        return HFI_ROLLBACK_FAILED;
+    if (!can_wake(worker) || send_wake(kernel, worker, &error) != HF_OK) {
+        hfi_log("rollback: %s", can_wake(worker) ? error.message : "it has ended");
+        return take_former(kernel) ? hfi_rollback_wake(kernel) : HFI_ROLLBACK_FAILED;
     }
     if (!is_whole) {
         rollback->state = HFI_ROLLBACK_WAKING;
@@ -258,6 +286,17 @@ hfi_rollback_ready(hf_kernel *kernel) {
     return 1;
 }
 
+/* It has committed. */
+static void
+end(hf_kernel *kernel) {
+    hfi_rollback *rollback = kernel->rollback;
+    release_former(kernel);
+    if (rollback->worker->control != NULL)
+        hfi_worker_release(rollback->worker, 1000);
+    rollback->worker = NULL;
+    rollback->state = HFI_ROLLBACK_NONE;
+}
+
 int
 hfi_rollback_replied(hf_kernel *kernel, const hfi_worker *worker,
                      const msgpack_object *reply, hfi_rollback_outcome *ret_outcome) {
@@ -272,19 +311,14 @@ hfi_rollback_replied(hf_kernel *kernel, const hfi_worker *worker,
         hfi_log("rollback: %s", error.message);
     else
         hfi_commits_keep_unserializable(kernel, hfi_map_get(reply, "unserializable"));
-    hfi_rollback_end(kernel);
+    end(kernel);
     *ret_outcome = status == HF_OK ? HFI_ROLLBACK_WAITS : HFI_ROLLBACK_FAILED;
     return 1;
 }
 
-void
-hfi_rollback_end(hf_kernel *kernel) {
-    hfi_rollback *rollback = kernel->rollback;
-    release_former(kernel);
-    if (rollback->worker->control != NULL)
-        hfi_worker_release(rollback->worker, 1000);
-    rollback->worker = NULL;
-    rollback->state = HFI_ROLLBACK_NONE;
+hfi_rollback_outcome
+hfi_rollback_fall_back(hf_kernel *kernel) {
+    return take_former(kernel) ? hfi_rollback_wake(kernel) : HFI_ROLLBACK_FAILED;
 }
 
 hfi_worker *
@@ -305,6 +339,6 @@ hfi_rollback_cells(const hf_kernel *kernel) {
 void
 hfi_rollback_forget(hf_kernel *kernel) {
     kernel->rollback->worker = NULL;
-    kernel->rollback->former = 0;
+    kernel->rollback->former.pid = 0;
     kernel->rollback->state = HFI_ROLLBACK_NONE;
 }
