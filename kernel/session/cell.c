@@ -15,16 +15,6 @@
 
 #include "workers/program.h"
 
-const char *
-hfi_cell_state_name(hfi_cell_state state) {
-    static const char *const names[] = {
-#define HFI_STATE(name, text) #name,
-        HFI_CELL_STATES(HFI_STATE)
-#undef HFI_STATE
-    };
-    return names[state];
-}
-
 int
 hfi_cell_can_move(hfi_cell_state from, hfi_cell_state to) {
     static const unsigned targets[HFI_CELL_STATE_COUNT][HFI_CELL_STATE_COUNT] = {

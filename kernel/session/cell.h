@@ -114,7 +114,6 @@ typedef struct hfi_cell {
     hfi_textbuf run_reason; /* why it took the run_mode that it took; may be empty */
 } hfi_cell;
 
-const char *hfi_cell_state_name(hfi_cell_state state);
 /* Whether the table has this move. */
 int hfi_cell_can_move(hfi_cell_state from, hfi_cell_state to);
 /* The one way to change the state; asserts that the table has

@@ -126,7 +126,7 @@ ask_fork(hf_kernel *kernel) {
         return;
     }
     hfi_workers_set_cell(kernel, fork);
-    fork->ready = 1; /* it has the notebook already */
+    hfi_worker_note_ready(fork); /* it has the notebook already */
     kernel->cell.plan = HFI_PLAN_FORKED;
     kernel->cell.request->id = id;
     hfi_cell_move(&kernel->cell, HFI_CELL_FORKING);
@@ -151,7 +151,7 @@ hfi_handover_forked(hf_kernel *kernel, hfi_worker *worker, const msgpack_object 
         go_to_cell_worker(kernel, hfi_map_part(map, "error"));
         return;
     }
-    hfi_workers_cell(kernel)->pid = pid;
+    hfi_worker_note_forked(hfi_workers_cell(kernel), pid);
     send_cell(kernel, HFI_PLAN_FORKED);
 }
 

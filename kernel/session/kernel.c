@@ -320,7 +320,7 @@ fill_items(hf_kernel *kernel, zmq_pollitem_t *items, long long now_ns) {
          at = at->next) {
         if (is_calm(at, now_ns) || hfi_handover_holds(kernel, at))
             continue;
-        if (at->control != NULL && !at->silent)
+        if (hfi_worker_is_heard(at))
             add_fd(items, &count, hfi_control_fd(at->control),
                    hfi_control_is_full(at->control));
         add_fd(items, &count, at->output[0], 0);

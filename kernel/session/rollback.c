@@ -142,7 +142,7 @@ hfi_rollback_made(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *m
         return;
     }
     rollback->state = HFI_ROLLBACK_ASLEEP;
-    rollback->worker->pid = (pid_t)hfi_map_integer(map, "pid", 0);
+    hfi_worker_note_forked(rollback->worker, (pid_t)hfi_map_integer(map, "pid", 0));
     rollback->is_whole = obstacle.size == 0;
     rollback->cost_ns = (long long)(hfi_map_real(map, "seconds", 0) * 1e9);
 }
@@ -226,7 +226,7 @@ hfi_rollback_wake(hf_kernel *kernel) {
     hfi_worker *worker = rollback->worker;
     hf_error error = HF_ERROR_INIT;
     if (rollback->state == HFI_ROLLBACK_NONE || worker->control == NULL ||
-        worker->silent || worker->exited)
+        !hfi_worker_lives(worker))
         return HFI_ROLLBACK_FAILED;
     int is_whole = rollback->state == HFI_ROLLBACK_ASLEEP && rollback->is_whole;
     if (send_wake(kernel, worker, &error) != HF_OK) {
