@@ -12,7 +12,7 @@
 #include "commands/command.h"
 #include "commands/dump.h"
 #include "commands/multicell.h"
-#include "commands/text.h"
+#include "commands/wordlist.h"
 #include "commands/writefile.h"
 
 typedef enum hfi_mode {
@@ -45,7 +45,7 @@ struct hfi_commands {
 /* One call of hfi_commands_feed. */
 typedef struct hfi_outcome {
     hfi_commands *commands;
-    hfi_span cell;     /* whole */
+    hfi_part cell;     /* whole */
     hfi_cellhead head; /* its command */
     const char *cwd;
     const char *search_path;
@@ -59,8 +59,8 @@ typedef struct hfi_outcome {
     bool replaces_arguments; /* `arguments` becomes that of the mode */
     hfi_wordlist arguments;
     hfi_wordlist environment;
-    hfi_text lifted; /* the cell, where a command was moved to its top */
-    hfi_text code, out, err, note;
+    hfi_textbuf lifted; /* the cell, where a command was moved to its top */
+    hfi_textbuf code, out, err, note;
     char *script_base; /* of the recording that begins */
     hfi_history history;
 } hfi_outcome;
