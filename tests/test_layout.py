@@ -423,6 +423,19 @@ def test_a_noun_names_one_file():
     assert not twice, twice
 
 
+def test_a_type_is_defined_in_one_place():
+    """Two rooms, too, have no private types of one name."""
+    opening = re.compile(r"^(?:typedef )?(?:struct|enum|union) (hfi?_\w+) \{$", re.MULTILINE)
+    seen: dict[str, str] = {}
+    twice = []
+    for path in sources(".c", ".h", under=ROOMS):
+        for name in opening.findall(path.read_text("utf-8")):
+            if name in seen:
+                twice.append(f"{name} in {seen[name]} and {relative(path)}")
+            seen[name] = relative(path)
+    assert len(seen) > 200 and not twice, twice
+
+
 def test_every_c_file_opens_with_an_essay():
     short = []
     for path in sources(".c", under=ROOMS):

@@ -24,17 +24,17 @@ typedef enum hfi_mode {
 enum { HFI_MARSHALLER_SIZE = 64 };
 
 /* What is copied and put back as a whole. */
-typedef struct hfi_state {
+typedef struct hfi_command_state {
     hfi_mode mode;
     bool launch_vampir;
     bool script_multicell; /* write mode: multi-cell mode is on inside it */
     char marshaller[HFI_MARSHALLER_SIZE];
     bool in_memory; /* the marshaller's mode: memory, else disk */
-} hfi_state;
+} hfi_command_state;
 
 struct hfi_commands {
     char *python;
-    hfi_state state;
+    hfi_command_state state;
     hfi_wordlist arguments;        /* of the Score-P bindings */
     hfi_wordlist script_arguments; /* the same, of the script being recorded */
     hfi_multicell multicell;
@@ -50,7 +50,7 @@ typedef struct hfi_outcome {
     const char *cwd;
     const char *search_path;
 
-    hfi_state state; /* the next one */
+    hfi_command_state state; /* the next one */
     hfi_directive_kind kind;
     const char *run_mode; /* NULL: not chosen */
     bool isolated;

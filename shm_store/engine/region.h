@@ -159,8 +159,8 @@ void hfi_region_drop_next(hf_region *region);
  * errno, and the region is as it was. */
 int hfi_region_privatize(hf_region *region);
 /* The pages of a committed region that were written here. The caller frees the runs
- * with hfi_runs_fini. Takes no mutex; the caller has a reference. HF_E_NOMEM. */
-hf_status hfi_region_scan(hf_region *region, hfi_runs *ret_runs,
+ * with hfi_page_runs_fini. Takes no mutex; the caller has a reference. HF_E_NOMEM. */
+hf_status hfi_region_scan(hf_region *region, hfi_page_runs *ret_runs,
                           hf_error *reterr) HF_CHECK;
 
 /* Release `count` regions and free the list. Takes the mutex. */

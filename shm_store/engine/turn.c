@@ -136,20 +136,20 @@ hf_session_turn_forget(hf_session *session, int64_t pid) {
 
 /* ---- the quarantine ---- */
 
-static hfi_quarantine *
+static hfi_quarantine_area *
 quarantine_of(const hf_session *session) {
-    return (hfi_quarantine *)((char *)session->super + HFI_QUARANTINE_OFFSET);
+    return (hfi_quarantine_area *)((char *)session->super + HFI_QUARANTINE_OFFSET);
 }
 
 static uint32_t
-count_of(hfi_quarantine *quarantine) {
+count_of(hfi_quarantine_area *quarantine) {
     uint32_t count = atomic_load_explicit(&quarantine->count, memory_order_acquire);
     return count < HFI_QUARANTINE_MAX ? count : HFI_QUARANTINE_MAX;
 }
 
 static hfi_quarantined *
 find_quarantined(hf_session *session, uint64_t key_hash, uint64_t generation) {
-    hfi_quarantine *quarantine = quarantine_of(session);
+    hfi_quarantine_area *quarantine = quarantine_of(session);
     for (uint32_t i = 0, n = count_of(quarantine); i < n; i++) {
         hfi_quarantined *record = &quarantine->records[i];
         if (atomic_load(&record->key_hash) == key_hash &&
@@ -167,7 +167,7 @@ hash_of(const hf_entry *entry) {
 hf_status
 hf_session_quarantine(hf_session *session, const hf_turn *turn, uint32_t cause,
                       hf_error *reterr) {
-    hfi_quarantine *quarantine = quarantine_of(session);
+    hfi_quarantine_area *quarantine = quarantine_of(session);
     if (turn->kind != HF_TURN_DECODE || !turn->generation || !turn->key_hash)
         return hf_error_set(reterr, HF_NOT_FOUND, "no entry is decoded");
     if (find_quarantined(session, turn->key_hash, turn->generation))
