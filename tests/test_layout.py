@@ -324,6 +324,20 @@ def test_engine_is_as_drawn():
     assert not wrong, "\n".join(wrong)
 
 
+@pytest.mark.parametrize("noun", ["cell", "worker"])
+def test_states_have_one_writer(noun):
+    """Members of a cell are written by its own file alone; of a worker the state is."""
+    members = r"\w+" if noun == "cell" else "state"
+    write = re.compile(rf"\b(?:{noun}|execution)(?:\.|->)({members}) (?:[|+]?=) ")
+    wrong = [
+        f"{relative(path)}: {match[0]}"
+        for path in sources(".c", under=("kernel/session", "kernel/workers"))
+        for match in write.finditer(path.read_text("utf-8"))
+        if path.name != f"{noun}.c"
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
 def test_cycles_are_seen(tmp_path):
     room = tmp_path / "room"
     room.mkdir()

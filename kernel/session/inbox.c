@@ -165,7 +165,8 @@ on_input_request(hf_kernel *kernel, hfi_worker *worker, const msgpack_object *ma
     hfi_textbuf_format(&content, "{\"prompt\":");
     hfi_textbuf_append_json(&content, prompt.data, prompt.size);
     hfi_textbuf_format(&content, ",\"password\":%s}", hidden ? "true" : "false");
-    kernel->cell.input_wanted |= subshell.size == 0;
+    if (subshell.size == 0)
+        hfi_cell_input(&kernel->cell, 1);
     hfi_send(kernel, HFI_STDIN, asks, "input_request", hfi_textbuf_part(&content));
     hfi_textbuf_fini(&content);
 }

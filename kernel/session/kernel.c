@@ -510,8 +510,7 @@ hf_kernel_close(hf_kernel *kernel) {
     hfi_takeup_end(kernel);
     hfi_queue_fini(&kernel->queue);
     hfi_request_close(kernel->cell.request);
-    hfi_directive_fini(&kernel->cell.directive);
-    hfi_textbuf_fini(&kernel->cell.run_reason);
+    hfi_cell_fini(&kernel->cell);
     if (kernel->commands != NULL)
         kernel->command_table->close(kernel->commands);
     close_owners(kernel);
