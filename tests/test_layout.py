@@ -113,10 +113,8 @@ TESTED_IN = {"recorder": ("bindings",)}
 # Directories that are one noun: their parts mean nothing without each other.
 WHOLE_DIRECTORIES = {"monitor", "recorder", "report", "scorep", "views", "worker"}
 
-# Directories with more than LARGEST_CYCLE files that need each other, by the number of today. It may
-# only shrink; what is below a directory counts as its own unless it has a row too.
+# No more files than so many may need each other.
 LARGEST_CYCLE = 3
-CYCLES: dict[str, int] = {}
 
 # Sources without a test of their own name, by the test that runs them. The parts of the
 # store's engine and the codecs in python/ show themselves only through the whole.
@@ -275,31 +273,14 @@ def test_arrows_are_checked(tmp_path):
     assert wrong_include(ROOT / "kernel/commands/imagined.c", '"', "session/session.h", 0)
 
 
-def cycle_row(group: list[str]) -> str:
-    """The row of CYCLES for files that need each other: their nearest common directory's."""
-    common = os.path.commonpath([os.path.dirname(name) for name in group])
-    rows = [row for row in CYCLES if f"{common}/".startswith(f"{row}/")]
-    return max(rows, key=len, default="")
-
-
 @pytest.mark.parametrize("language", ["C", "Python"])
 def test_no_cycles(language):
     edges = layers.c_edges() if language == "C" else layers.python_edges()
     for group in layers.components(edges):
-        limit = CYCLES.get(cycle_row(group), LARGEST_CYCLE)
-        assert len(group) <= limit, (
-            f"{len(group)} files need each other, {limit} may (python tests/support/layers.py):\n"
+        assert len(group) <= LARGEST_CYCLE, (
+            f"{len(group)} files need each other (python tests/support/layers.py):\n"
             + layers.describe(group, edges)
         )
-
-
-def test_cycles_stay_broken():
-    largest = dict.fromkeys(CYCLES, 0)
-    for edges in (layers.c_edges(), layers.python_edges()):
-        for group in layers.components(edges):
-            if (row := cycle_row(group)) and len(group) > LARGEST_CYCLE:
-                largest[row] = max(largest[row], len(group))
-    assert CYCLES == largest, "lower the limits to these (0: without a row)"
 
 
 def test_engine_is_as_drawn():

@@ -145,9 +145,6 @@ typedef struct hfi_regions {
 /* By address. */
 
 void hfi_regions_insert(hf_session *session, hf_region *region);
-void hfi_regions_remove(hf_session *session, hf_region *region);
-/* The region in which `address` lies, or NULL. */
-hf_region *hfi_regions_find(hf_session *session, const void *address);
 /* The first region after `address`, or NULL: for walks. */
 hf_region *hfi_regions_above(hf_session *session, const void *address);
 
