@@ -57,6 +57,8 @@ hfi_outcome_ignore(hfi_outcome *outcome, const char *words) {
     hfi_textbuf_add(&outcome->err, "\n");
 }
 
+static const hfi_viewer vampir = {"Vampir", "vampir", "traces.otf2"};
+
 static const struct command command_table[] = {
     {"%holdfast", hfi_mode_history, ANYWHERE, true, true, true},
     {"%%execute_with_scorep", hfi_mode_execute, ANYWHERE, true, true, true},
@@ -183,8 +185,8 @@ apply(hfi_outcome *outcome, char **arguments, hfi_directive *ret_directive) {
     ret_directive->isolated = outcome->isolated && arguments;
     ret_directive->multicell = outcome->multicell;
     ret_directive->history = outcome->history;
-    ret_directive->launch_vampir =
-        outcome->state.launch_vampir && arguments && !outcome->isolated;
+    bool opens = outcome->state.launch_vampir && arguments && !outcome->isolated;
+    ret_directive->viewer = opens ? &vampir : NULL;
     ret_directive->code_length = outcome->code.size;
     ret_directive->code = hfi_textbuf_take(&outcome->code);
     ret_directive->out = hfi_textbuf_take(&outcome->out);

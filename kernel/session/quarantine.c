@@ -75,13 +75,13 @@ is_at_something(const hf_kernel *kernel, const hfi_worker *worker, hf_turn *ret_
 int
 hfi_quarantine_spares(const hf_kernel *kernel, const hfi_worker *worker,
                       long long now_ns) {
-    hf_turn turn;
+    hf_turn turn = {.struct_size = sizeof turn};
     return is_at_something(kernel, worker, &turn) && now_ns < end_of(&turn);
 }
 
 void
 hfi_quarantine_tick(hf_kernel *kernel, long long now_ns) {
-    hf_turn turn;
+    hf_turn turn = {.struct_size = sizeof turn};
     if (now_ns < kernel->quarantine->due_ns)
         return;
     kernel->quarantine->due_ns = now_ns + LOOK_NS;
@@ -162,7 +162,7 @@ add_way_out(const hf_kernel *kernel, char *exit_reason, size_t size) {
 int
 hfi_quarantine_note(hf_kernel *kernel, const hfi_worker *worker, char *exit_reason,
                     size_t size) {
-    hf_turn turn;
+    hf_turn turn = {.struct_size = sizeof turn};
     size_t used = strlen(exit_reason);
     int known = 0;
     if (worker->pid <= 0 || !hf_session_turn_of(kernel->store, worker->pid, &turn))

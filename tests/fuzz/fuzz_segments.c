@@ -416,7 +416,7 @@ use(hf_session *session, int what) {
     hf_error error;
     hf_session_info info = {.struct_size = sizeof info};
     hf_snapshot *snapshot, *older;
-    hf_turn turn;
+    hf_turn turn = {.struct_size = sizeof turn};
     (void)hf_session_turn_of(session, getpid(), &turn);
     (void)hf_session_generation(session);
     if (TRY(hf_snapshot_acquire(session, &snapshot, &error))) {
